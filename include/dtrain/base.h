@@ -1,0 +1,194 @@
+/* base: status and error text, log, memory, random numbers, clock, checksums and durable files.
+ *
+ * Everything here is usable from any thread and none of it is collective. */
+#ifndef DTRAIN_BASE_H
+#define DTRAIN_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- status and error text ------------------------------------------------------------------ */
+
+/* X(name, exit code of the program, text) */
+#define DT_STATUS_LIST(X)                                                                          \
+    X(DT_OK, 0, "success")                                                                         \
+    X(DT_EUSAGE, 2, "wrong configuration or arguments")                                            \
+    X(DT_EIO, 1, "input or output failed")                                                         \
+    X(DT_EFORMAT, 1, "malformed file")                                                             \
+    X(DT_EMISMATCH, 1, "things that do not fit together")                                          \
+    X(DT_EMEMORY, 1, "out of memory")                                                              \
+    X(DT_ENUMERIC, 1, "a number that is not finite")                                               \
+    X(DT_ECOMM, 1, "communication failed")                                                         \
+    X(DT_EBUG, 1, "internal error")                                                                \
+    X(DT_STOPPED, 75, "stopped on request")
+
+typedef enum dt_status {
+#define DT_STATUS_ENUM(name, code, text) name,
+    DT_STATUS_LIST(DT_STATUS_ENUM)
+#undef DT_STATUS_ENUM
+} dt_status;
+
+/* Exit code of the program for a status; 1 for a value out of range. */
+int dt_status_exit_code(dt_status status);
+
+/* Sets the calling thread's error message (what, where, what was expected) and returns `status`,
+ * so that a function can end with `return dt_fail(DT_EIO, "%s: ...", path)`. At most
+ * DT_ERROR_MAX - 1 bytes are kept; control characters, newlines too, become '?'. */
+enum { DT_ERROR_MAX = 1024 };
+dt_status dt_fail(dt_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts a formatted prefix before the message that is set, e.g. the file and line that only the
+ * caller knows, and returns `status`. */
+dt_status dt_fail_prefix(dt_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The calling thread's last message; "" if none was set. Valid until the thread's next dt_fail. */
+const char *dt_error_text(void);
+
+/* Returns from the enclosing function if CALL fails. */
+#define DT_TRY(call)                                                                               \
+    do {                                                                                           \
+        dt_status dt_try_status = (call);                                                          \
+        if (dt_try_status) return dt_try_status;                                                   \
+    } while (0)
+
+/* Sets `status` and jumps to the clean-up label `done` if CALL fails. */
+#define DT_GUARD(call)                                                                             \
+    do {                                                                                           \
+        status = (call);                                                                           \
+        if (status) goto done;                                                                     \
+    } while (0)
+
+/* ---- log ------------------------------------------------------------------------------------ */
+
+enum dt_log_level { DT_LOG_QUIET, DT_LOG_WARN, DT_LOG_INFO, DT_LOG_DEBUG };
+
+/* Lines go to stderr as "dtrain: ...", warnings as "dtrain: warning: ...", each in one write().
+ * The log's level is one of the library's two globals. The default is DT_LOG_INFO. */
+void dt_log_set_level(enum dt_log_level level);
+enum dt_log_level dt_log_get_level(void);
+void dt_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void dt_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void dt_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* a * b and a + b; false on overflow, *out untouched. */
+bool dt_size_mul(size_t a, size_t b, size_t *out);
+bool dt_size_add(size_t a, size_t b, size_t *out);
+
+/* Zeroed memory for count items of `size` bytes, 64-byte aligned; dt_free frees it (NULL is fine).
+ * `what` names the thing in the error. A count of 0 gives a pointer that may be freed.
+ * DT_EMEMORY: no memory, or count * size overflows. */
+dt_status dt_alloc(size_t count, size_t size, const char *what, void *out_pointer);
+
+/* Grows *pointer (from dt_alloc or NULL) from *capacity to at least `need` items, at least doubling;
+ * the new part is zeroed. On failure nothing changes. */
+dt_status dt_grow(void *pointer, size_t *capacity, size_t need, size_t size, const char *what);
+
+dt_status dt_strdup(const char *text, char **out);
+/* A new formatted string. */
+dt_status dt_format(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void dt_free(void *pointer);
+
+/* Growing text; start from zeros, free with dt_text_free. `data` is NUL-terminated once non-NULL. */
+struct dt_text {
+    char *data;
+    size_t length, capacity;
+};
+dt_status dt_text_add(struct dt_text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+dt_status dt_text_append(struct dt_text *text, const void *bytes, size_t length);
+void dt_text_free(struct dt_text *text);
+
+/* ---- counter-based random numbers ----------------------------------------------------------- */
+
+/* Philox4x32-10: every number is a pure function of key and counter, so that no state exists that
+ * a crash could lose or a thread could race for.
+ * Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. */
+struct dt_rng {
+    uint32_t key[2];
+};
+
+enum dt_stream { /* what a derived key is for; never renumber */
+    DT_STREAM_INIT = 1,    /* weights: a = layer */
+    DT_STREAM_SHUFFLE = 2, /* order of samples: a = replica, b = epoch */
+    DT_STREAM_DROPOUT = 3, /* a = replica, b = its draw number */
+    DT_STREAM_FILES = 4,   /* dealing of files to replicas */
+    DT_STREAM_HOLDOUT = 5, /* held-out rows */
+    DT_STREAM_SHARD = 6,   /* the shard command's shuffle */
+    DT_STREAM_TEST = 99
+};
+
+/* Key of its own for (seed, stream, a, b). */
+struct dt_rng dt_rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint64_t b);
+/* Four random words: block `counter` of the key. */
+void dt_rng_block(const struct dt_rng *rng, uint64_t counter, uint32_t out[4]);
+/* 64 random bits, number `index` of the key (two a block). */
+uint64_t dt_rng_u64(const struct dt_rng *rng, uint64_t index);
+/* Uniform in [0, 1) with 53 bits, number `index`. */
+double dt_rng_uniform(const struct dt_rng *rng, uint64_t index);
+/* Standard normal, number `index` (Box-Muller on numbers 2*index and 2*index + 1). */
+double dt_rng_normal(const struct dt_rng *rng, uint64_t index);
+
+/* A keyed bijection of 0..n-1 that is computed, not stored: any element in O(1) expected time and no
+ * memory (balanced Feistel network with cycle walking). n >= 1.
+ * Source: Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002. */
+struct dt_perm {
+    struct dt_rng rng;
+    uint64_t n;
+    int half_bits;
+};
+void dt_perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng);
+uint64_t dt_perm_at(const struct dt_perm *perm, uint64_t index);
+
+/* ---- clock ---------------------------------------------------------------------------------- */
+
+double dt_clock_secs(void);     /* monotonic, seconds from an arbitrary start */
+double dt_clock_cpu_secs(void); /* CPU time of the calling process, all threads */
+int64_t dt_clock_unix(void);    /* wall clock, seconds since 1970 */
+void dt_sleep_secs(double secs);
+
+/* ---- checksums ------------------------------------------------------------------------------ */
+
+/* CRC-32C (Castagnoli), hardware where present; start from crc = 0 and chain.
+ * Source: RFC 3720, appendix B.4. */
+uint32_t dt_crc32c(uint32_t crc, const void *bytes, size_t length);
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* Makes a directory and its missing parents (mode 0777 less umask).
+ * DT_EIO: a component is not a directory, or may not be made. */
+dt_status dt_dir_make(const char *path);
+
+/* Writes a file durably: temporary file beside it (O_EXCL, 0600 and then 0666 less umask), whole
+ * write, fsync, `verify` (may be NULL) on the temporary path, rename, fsync of the directory.
+ * On failure the old file is untouched and the temporary one is gone. */
+typedef dt_status dt_file_verify_fn(const char *path, void *arg);
+dt_status dt_file_write(const char *path, const void *bytes, size_t length,
+                        dt_file_verify_fn *verify, void *arg);
+
+/* Makes `link` a symbolic link to `target`, atomically replacing what was there; directory synced. */
+dt_status dt_file_link(const char *target, const char *link);
+
+/* Reads a whole file of at most `limit` bytes; a NUL is put behind the data (not counted). */
+dt_status dt_file_read(const char *path, size_t limit, void *out_bytes, size_t *out_length);
+
+/* fsync of a directory. */
+dt_status dt_dir_sync(const char *path);
+
+bool dt_path_exists(const char *path);
+bool dt_path_is_dir(const char *path);
+
+/* ---- stop flag ------------------------------------------------------------------------------ */
+
+/* The other global: set by a signal handler, read at step boundaries.
+ * Catches SIGUSR1, SIGTERM and SIGINT; a second signal 5 s or more after the first ends the process
+ * at once with `_exit(75)`; SIGPIPE is ignored. Call before MPI starts. */
+void dt_stop_install(void);
+bool dt_stop_requested(void);
+
+#endif

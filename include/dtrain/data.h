@@ -1,0 +1,139 @@
+/* data: readers, the plan of which replica draws which sample at which step, and loading.
+ *
+ * The bank surveys the files once (counts rows, learns the schema); the survey travels as bytes to
+ * the other ranks, which open only the files that they read rows of. No MPI here. */
+#ifndef DTRAIN_DATA_H
+#define DTRAIN_DATA_H
+
+#include "dtrain/base.h"
+#include "dtrain/config.h"
+#include "dtrain/model.h"
+
+/* ---- schema --------------------------------------------------------------------------------- */
+
+/* What is learned from the training data and kept with the model: enough to read other data the same
+ * way, and to name the results. */
+struct dt_schema {
+    int task;             /* enum dt_task */
+    int features;         /* columns of x */
+    int classes;          /* classify: at least 2; else 0 */
+    int targets;          /* regress: columns of y; else 0 */
+    double scale;         /* x = (raw * scale - mean) * inv_std */
+    float *mean;          /* (features), NULL without normalisation */
+    float *inv_std;       /* (features), 1 where a feature is constant */
+    char **feature_names; /* (features), NULL if the data has none */
+    char **label_names;   /* (classes), NULL if labels are plain numbers */
+    char *label_column;   /* name of the CSV label column, NULL if it has none */
+};
+void dt_schema_free(struct dt_schema *schema); /* frees the members, zeroes the struct */
+dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out);
+/* nout of a network for this schema: 1 for two classes or classes, or targets. */
+int dt_schema_nout(const struct dt_schema *schema);
+
+/* ---- source --------------------------------------------------------------------------------- */
+
+enum dt_part { DT_PART_TRAIN, DT_PART_EVAL };
+
+struct dt_source; /* surveyed files: formats, row counts, chunk index, schema, held-out rows */
+
+/* Surveys data.train or data.eval (or the held-out fraction of data.train): expands globs (sorted
+ * bytewise), opens every file, counts rows, checks shapes, for text formats parses every row once.
+ * Without `known` the schema is learned; with it (evaluation data, resume) the data must fit it: an
+ * evaluation label never seen in training is an error.
+ * Not collective: the bank calls it. *out is NULL, with DT_OK, if there is no evaluation data.
+ * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." or "FILE: ...";
+ * DT_EMISMATCH: files, or file and `known`, differ in shape. */
+dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
+                           const struct dt_schema *known, struct dt_source **out);
+void dt_source_destroy(struct dt_source *source);
+
+/* The survey as bytes, and back, for the other ranks. Caller frees with dt_free. */
+dt_status dt_source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length);
+dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **out);
+
+uint64_t dt_source_rows(const struct dt_source *source); /* without held-out rows (train) */
+const struct dt_schema *dt_source_schema(const struct dt_source *source);
+/* CRC-32C over file base names, row counts and schema: does a resume see the same data? */
+uint32_t dt_source_crc(const struct dt_source *source);
+
+/* ---- plan ----------------------------------------------------------------------------------- */
+
+/* Who draws what when: a pure function of the source's row counts, seed, R and batch (DESIGN "Draws
+ * without state"). */
+struct dt_plan;
+dt_status dt_plan_create(const struct dt_source *source, uint64_t seed, int replicas, int64_t batch,
+                         struct dt_plan **out);
+void dt_plan_destroy(struct dt_plan *plan);
+uint64_t dt_plan_samples(const struct dt_plan *plan);             /* S */
+uint64_t dt_plan_steps_per_epoch(const struct dt_plan *plan);     /* T */
+uint64_t dt_plan_batch(const struct dt_plan *plan);               /* B (S if the key is 0) */
+uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica); /* s_r */
+uint64_t dt_plan_step_rows(const struct dt_plan *plan, uint64_t step);  /* rows of a step, all replicas */
+
+/* What one replica draws at one step: `count` samples from number `begin` on of its order of `epoch`.
+ * count may be 0. */
+struct dt_share {
+    uint64_t epoch, begin, count;
+};
+struct dt_share dt_plan_share(const struct dt_plan *plan, uint64_t step, int replica);
+uint64_t dt_plan_max_share(const struct dt_plan *plan); /* greatest count of any replica and step */
+
+/* ---- loader --------------------------------------------------------------------------------- */
+
+/* The training rows of one rank's replicas: held in memory (8-bit data as 8 bits) if they fit
+ * data.memory_mb, else streamed by a read-ahead thread. The order of a replica's samples never
+ * depends on which: it is a permutation of (seed, replica, epoch) if the whole source fits
+ * data.memory_mb, else chunks in permuted order, shuffled within a window. */
+struct dt_loader;
+
+/* Replicas [first, first + count). max_rows: greatest count of a dt_loader_read. step: where the run
+ * starts, so that read-ahead begins there. Opens and (in memory) reads the files.
+ * DT_EIO, DT_EFORMAT as dt_source_survey; DT_EMISMATCH: a file changed since the survey. */
+dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
+                           const struct dt_plan *plan, int first, int count, int max_rows,
+                           uint64_t step, struct dt_loader **out);
+void dt_loader_destroy(struct dt_loader *loader);
+
+/* Samples [begin, begin + count) of a replica's order of an epoch, scaled and normalised:
+ * out->x (count, features) and labels or targets, valid until the loader's next call. Calls for one
+ * replica go forward; a jump is allowed and costs a seek. Does not allocate.
+ * DT_EIO, DT_EFORMAT: streamed data could not be read. */
+dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, uint64_t begin,
+                         int count, struct dt_batch *out);
+bool dt_loader_streams(const struct dt_loader *loader);
+/* Index in the source (file order) of a replica's sample; for tests and counts. */
+uint64_t dt_loader_row(const struct dt_loader *loader, int replica, uint64_t epoch, uint64_t index);
+
+/* ---- table ---------------------------------------------------------------------------------- */
+
+/* Rows of a source in file order, for evaluation and for `dtrain shard`: in memory if rows
+ * [begin, end) fit data.memory_mb, else read as asked. */
+struct dt_table;
+dt_status dt_table_create(const struct dt_config *config, const struct dt_source *source,
+                          uint64_t begin, uint64_t end, struct dt_table **out);
+void dt_table_destroy(struct dt_table *table);
+/* Rows [begin, begin + count), scaled and normalised; count <= DT_EVAL_CHUNK. Valid until the next
+ * call. Ascending calls stream. */
+dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struct dt_batch *out);
+
+/* ---- rows from a stream --------------------------------------------------------------------- */
+
+/* Rows to predict, from a stream: CSV (with or without header and label column), JSON lines (one
+ * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by the first line. */
+struct dt_rows;
+dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
+                       struct dt_rows **out);
+void dt_rows_close(struct dt_rows *rows);
+/* Next row, scaled and normalised, into x (features). *out_line: line of the input (from 1).
+ * *out_end: no more rows. A malformed row gives DT_EFORMAT with the message; reading goes on with
+ * the next row. */
+dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end);
+
+/* ---- shard ---------------------------------------------------------------------------------- */
+
+/* Shuffles data.train once and writes K HDF5 shards OUT_DIR/shard-00000-of-0000K.h5 (/x 8-bit or
+ * f32 raw values, /y; label and feature names as attributes), streaming: memory stays within
+ * data.memory_mb whatever the size. DT_EIO: OUT_DIR not empty of shards, disk full. */
+dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards);
+
+#endif

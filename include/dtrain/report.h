@@ -1,0 +1,40 @@
+/* report: metrics records, progress line, start-up block. Bank only. */
+#ifndef DTRAIN_REPORT_H
+#define DTRAIN_REPORT_H
+
+#include "dtrain/base.h"
+#include "dtrain/model.h"
+
+struct dt_report; /* RUN_DIR/metrics.jsonl and the progress line on stderr */
+
+/* Opens for appending; a torn last line is cut off. total_steps: for the time left. */
+dt_status dt_report_open(const char *run_dir, uint64_t total_steps, struct dt_report **out);
+dt_status dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach the disk */
+
+/* One JSON record: begin with its kind, add fields, end writes the line in one write().
+ * NaN and infinity become null. Strings are escaped. */
+void dt_record_begin(struct dt_report *report, const char *kind);
+void dt_record_int(struct dt_report *report, const char *key, int64_t value);
+void dt_record_real(struct dt_report *report, const char *key, double value); /* shortest round trip */
+void dt_record_text(struct dt_report *report, const char *key, const char *value);
+void dt_record_counts(struct dt_report *report, const char *key, const uint64_t *values, size_t n);
+dt_status dt_record_end(struct dt_report *report);
+/* The fields of an evaluation that apply. */
+void dt_record_metrics(struct dt_report *report, const struct dt_metric_values *values);
+
+/* Training's state, shown as one self-updating line on a terminal (at most 5 a second), or as a
+ * plain line at most every 10 seconds elsewhere. */
+struct dt_progress {
+    uint64_t step;
+    double epoch, loss, samples_per_sec, secs_left;
+};
+void dt_progress_show(struct dt_report *report, const struct dt_progress *progress, bool force);
+/* A line of its own on stderr, above the progress line. */
+void dt_report_say(struct dt_report *report, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Metrics as one JSON object without newline, for `dtrain eval`; caller frees. */
+dt_status dt_metrics_json(const struct dt_metric_values *values, const uint64_t *confusion,
+                          int classes, uint64_t step, char **out);
+
+#endif
