@@ -1,0 +1,35 @@
+/* MPI calls that are checked, and waits that sleep. The one place, with src/comm/[a-z]*.c, that sees mpi.h. */
+#ifndef DT_COMM_MPI_H
+#define DT_COMM_MPI_H
+
+#include <mpi.h>
+
+#include "dtrain/comm.h"
+
+/* Wraps every MPI call: on failure prints call, place and MPI's own text, and ends the job. */
+#define DT_MPI(call) dt__mpi_check((call), #call, __FILE__, __LINE__)
+void dt__mpi_check(int code, const char *call, const char *file, int line);
+
+/* Most bytes of one MPI call: counts are int, and some transports copy whole messages. */
+enum { DT__MPI_CHUNK = 64 << 20 };
+
+/* A wait under way: short spin, then sleeps that grow; watched by the watchdog. */
+struct dt__wait {
+    struct dt_world *world;
+    const char *phase; /* what is waited for */
+    int rank;          /* of MPI_COMM_WORLD, the rank waited for; -1: any */
+    unsigned round;
+    double since;
+};
+void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *phase, int rank);
+/* Passes a little time; ends the job when the watchdog's deadline is over. */
+void dt__wait_pause(struct dt__wait *wait);
+/* Call when something arrived: the back-off starts again. */
+void dt__wait_progress(struct dt__wait *wait);
+/* The wait is over. */
+void dt__wait_done(struct dt__wait *wait);
+
+/* Waits patiently for a request. */
+void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *phase, int rank);
+
+#endif

@@ -1,0 +1,182 @@
+/* Ranks, hosts and roles. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "comm/world.h"
+
+/* What Open MPI needs and does not choose itself; a user's own setting wins. */
+static void set_mca_defaults(void) {
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
+    setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
+}
+
+static long env_number(const char *name) {
+    const char *text = getenv(name);
+    return text ? strtol(text, NULL, 10) : 0;
+}
+
+/* srun without PMIx starts N processes that each believe to be alone. */
+static dt_status check_singletons(int size) {
+    if (size > 1 || getenv("OMPI_COMM_WORLD_SIZE")) return DT_OK;
+    const char *key = getenv("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+    long tasks = env_number(key);
+    if (tasks < 2) return DT_OK;
+    if (env_number("SLURM_PROCID") > 0) return dt_fail(DT_EUSAGE, "%s", "");
+    return dt_fail(DT_EUSAGE,
+                   "Slurm started %ld tasks (%s), but each sees itself alone: start them with "
+                   "`srun --mpi=pmix` or `mpirun`",
+                   tasks, key);
+}
+
+static dt_status gather_hosts(struct dt_world *world) {
+    DT_TRY(dt_alloc((size_t)world->size, sizeof *world->host_name, "host names", &world->host_name));
+    DT_TRY(dt_alloc((size_t)world->size, sizeof *world->host_of, "host table", &world->host_of));
+    char mine[MPI_MAX_PROCESSOR_NAME] = "";
+    int length = 0;
+    DT_MPI(MPI_Get_processor_name(mine, &length));
+    mine[DT__HOST_NAME - 1] = '\0';
+    DT_MPI(MPI_Allgather(mine, DT__HOST_NAME, MPI_CHAR, world->host_name, DT__HOST_NAME, MPI_CHAR,
+                         world->all));
+    world->hosts = 0;
+    for (int r = 0; r < world->size; r++) {
+        int first = 0;
+        while (strcmp(world->host_name[first], world->host_name[r]) != 0) first++;
+        world->host_of[r] = first < r ? world->host_of[first] : world->hosts++;
+    }
+    return DT_OK;
+}
+
+/* The board of pulses, in memory that the host shares. */
+static dt_status create_board(struct dt_world *world) {
+    DT_MPI(MPI_Comm_split_type(world->all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
+                               &world->host));
+    DT_MPI(MPI_Comm_rank(world->host, &world->host_rank));
+    DT_MPI(MPI_Comm_size(world->host, &world->host_size));
+    size_t bytes = sizeof *world->board + (size_t)world->host_size * sizeof world->board->pulse[0];
+    if (world->host_size == 1) {
+        DT_TRY(dt_alloc(1, bytes, "watchdog board", &world->board));
+    } else {
+        int unit;
+        MPI_Aint size;
+        void *base;
+        DT_MPI(MPI_Win_allocate_shared(world->host_rank ? 0 : (MPI_Aint)bytes + 64, 1, MPI_INFO_NULL,
+                                       world->host, &base, &world->board_win));
+        DT_MPI(MPI_Win_shared_query(world->board_win, 0, &size, &unit, &base));
+        world->board = (struct dt__board *)(((uintptr_t)base + 63) & ~(uintptr_t)63);
+        if (world->host_rank == 0) memset(world->board, 0, bytes);
+        DT_MPI(MPI_Barrier(world->host));
+    }
+    world->pulse = &world->board->pulse[world->host_rank];
+    world->pulse->rank = world->rank;
+    dt_world_beat(world, "start-up", 0);
+    return DT_OK;
+}
+
+/* Spinning pays while every rank of the host can have a core of its own, the sleeping bank aside. */
+static void tune_waiting(struct dt_world *world) {
+    world->spin = world->host_size - 1 <= sysconf(_SC_NPROCESSORS_ONLN);
+    prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: short sleeps are what a patient wait is made of */
+}
+
+dt_status dt_world_create(struct dt_world **out) {
+    set_mca_defaults();
+    struct dt_world *world;
+    DT_TRY(dt_alloc(1, sizeof *world, "world", &world));
+    world->board_win = MPI_WIN_NULL;
+    world->crew = MPI_COMM_NULL;
+    int provided;
+    DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided));
+    DT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &world->all));
+    DT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    DT_MPI(MPI_Comm_set_errhandler(world->all, MPI_ERRORS_RETURN));
+    DT_MPI(MPI_Comm_rank(world->all, &world->rank));
+    DT_MPI(MPI_Comm_size(world->all, &world->size));
+    dt_status status = DT_OK;
+    DT_GUARD(check_singletons(world->size));
+    DT_GUARD(gather_hosts(world));
+    DT_GUARD(create_board(world));
+    tune_waiting(world);
+    DT_GUARD(dt_world_set_roles(world, false));
+    *out = world;
+done:
+    if (status) dt_world_destroy(world);
+    return status;
+}
+
+void dt_world_destroy(struct dt_world *world) {
+    if (!world) return;
+    if (world->board_win != MPI_WIN_NULL) DT_MPI(MPI_Win_free(&world->board_win));
+    else dt_free(world->board);
+    if (world->crew != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->crew));
+    dt_free(world->host_name);
+    dt_free(world->host_of);
+    dt_free(world);
+    DT_MPI(MPI_Finalize());
+}
+
+dt_status dt_world_set_roles(struct dt_world *world, bool dedicated) {
+    world->dedicated = dedicated;
+    world->workers = world->size - 1 - (dedicated ? 1 : 0);
+    if (world->workers < 1) world->workers = 1;
+    if (world->crew != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->crew));
+    int color = dt_world_role(world) == DT_EVALUATOR ? MPI_UNDEFINED : 0;
+    DT_MPI(MPI_Comm_split(world->all, color, world->rank, &world->crew));
+    return DT_OK;
+}
+
+int dt_world_rank(const struct dt_world *world) { return world->rank; }
+int dt_world_size(const struct dt_world *world) { return world->size; }
+int dt_world_hosts(const struct dt_world *world) { return world->hosts; }
+int dt_world_workers(const struct dt_world *world) { return world->workers; }
+
+const char *dt_world_host(const struct dt_world *world, int rank) { return world->host_name[rank]; }
+
+int dt_world_host_index(const struct dt_world *world, int rank) { return world->host_of[rank]; }
+
+enum dt_role dt_world_role(const struct dt_world *world) {
+    if (world->rank == 0) return DT_BANK;
+    return world->rank == dt_world_evaluator_rank(world) ? DT_EVALUATOR : DT_WORKER;
+}
+
+bool dt_world_is_bank(const struct dt_world *world) { return world->rank == 0; }
+
+bool dt_world_is_worker(const struct dt_world *world) {
+    return dt_world_worker_index(world) >= 0;
+}
+
+int dt_world_evaluator_rank(const struct dt_world *world) {
+    return world->dedicated ? world->size - 1 : -1;
+}
+
+/* The bank of a job without workers is its own worker. */
+int dt_world_worker_rank(const struct dt_world *world, int worker) {
+    return world->size == 1 ? 0 : worker + 1;
+}
+
+int dt_world_worker_index(const struct dt_world *world) {
+    if (world->size == 1) return 0;
+    return dt_world_role(world) == DT_WORKER ? world->rank - 1 : -1;
+}
+
+void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first,
+                       int *count) {
+    int64_t w = world->workers;
+    int64_t begin = (int64_t)worker * replicas / w, end = ((int64_t)worker + 1) * replicas / w;
+    if (replicas <= w) { /* one each for the first R workers; the rest idle */
+        begin = worker < replicas ? worker : replicas;
+        end = worker < replicas ? worker + 1 : replicas;
+    }
+    *first = (int)begin;
+    *count = (int)(end - begin);
+}
+
+const char *dt_world_mpi_version(void) {
+    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "MPI";
+    char *comma = strchr(text, ',');
+    if (comma) *comma = '\0';
+    return text;
+}
