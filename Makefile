@@ -11,7 +11,7 @@ PKGS    := openblas inih jansson zlib
 PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-serial || echo hdf5)
 
 # One line a room: its files, without .c.
-base   := error log memory rng clock crc file stop
+base   := error log memory text rng perm clock crc file stop
 config := config
 data   := schema
 model  := blas

@@ -33,6 +33,7 @@ typedef enum dt_status {
 
 /* Exit code of the program for a status; 1 for a value out of range. */
 int dt_status_exit_code(dt_status status);
+const char *dt_status_text(dt_status status);
 
 /* Sets the calling thread's error message (what, where, what was expected) and returns `status`,
  * so that a function can end with `return dt_fail(DT_EIO, "%s: ...", path)`. At most
@@ -135,12 +136,13 @@ double dt_rng_uniform(const struct dt_rng *rng, uint64_t index);
 double dt_rng_normal(const struct dt_rng *rng, uint64_t index);
 
 /* A keyed bijection of 0..n-1 that is computed, not stored: any element in O(1) expected time and no
- * memory (balanced Feistel network with cycle walking). n >= 1.
+ * memory (alternating Feistel network with cycle walking). 1 <= n <= 2^62.
  * Source: Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002. */
+enum { DT_PERM_ROUNDS = 8 };
 struct dt_perm {
-    struct dt_rng rng;
     uint64_t n;
-    int half_bits;
+    int low_bits, high_bits;
+    uint64_t key[DT_PERM_ROUNDS];
 };
 void dt_perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng);
 uint64_t dt_perm_at(const struct dt_perm *perm, uint64_t index);

@@ -1,0 +1,33 @@
+#include "dtrain/base.h"
+
+#include <errno.h>
+#include <time.h>
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double dt_clock_secs(void)
+{
+    return seconds_of(CLOCK_MONOTONIC);
+}
+
+double dt_clock_cpu_secs(void)
+{
+    return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+int64_t dt_clock_unix(void)
+{
+    return (int64_t)time(NULL);
+}
+
+void dt_sleep_secs(double secs)
+{
+    if (!(secs > 0)) return;
+    struct timespec left = {(time_t)secs, (long)((secs - (double)(time_t)secs) * 1e9)};
+    while (nanosleep(&left, &left) && errno == EINTR) continue;
+}

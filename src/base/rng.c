@@ -1,0 +1,83 @@
+#include "dtrain/base.h"
+
+#include <math.h>
+
+/* Constants and round of Philox4x32: Salmon et al., SC 2011, section 3.3 and table 2. */
+enum { PHILOX_ROUNDS = 10 };
+static const uint32_t PHILOX_M0 = 0xD2511F53u, PHILOX_M1 = 0xCD9E8D57u;
+static const uint32_t PHILOX_W0 = 0x9E3779B9u, PHILOX_W1 = 0xBB67AE85u;
+
+static void philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+{
+    uint32_t k0 = key[0], k1 = key[1];
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+    for (int round = 0; round < PHILOX_ROUNDS; round++) {
+        uint64_t p0 = (uint64_t)PHILOX_M0 * c0, p1 = (uint64_t)PHILOX_M1 * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += PHILOX_W0;
+        k1 += PHILOX_W1;
+    }
+    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+}
+
+static uint32_t low(uint64_t value)
+{
+    return (uint32_t)value;
+}
+
+static uint32_t high(uint64_t value)
+{
+    return (uint32_t)(value >> 32);
+}
+
+/* Two links of a chain: the seed's key turns (stream, a) into a key and half a counter; those turn b
+ * into the key. */
+struct dt_rng dt_rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint64_t b)
+{
+    const uint32_t seed_key[2] = {low(seed), high(seed)};
+    const uint32_t first[4] = {low(a), high(a), (uint32_t)stream, 0};
+    uint32_t link[4], out[4];
+    philox(seed_key, first, link);
+    const uint32_t second[4] = {low(b), high(b), link[2], link[3]};
+    philox(link, second, out);
+    return (struct dt_rng){{out[0], out[1]}};
+}
+
+void dt_rng_block(const struct dt_rng *rng, uint64_t counter, uint32_t out[4])
+{
+    const uint32_t words[4] = {low(counter), high(counter), 0, 0};
+    philox(rng->key, words, out);
+}
+
+static uint64_t join(const uint32_t words[2])
+{
+    return (uint64_t)words[1] << 32 | words[0];
+}
+
+static double unit(uint64_t bits)
+{
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+uint64_t dt_rng_u64(const struct dt_rng *rng, uint64_t index)
+{
+    uint32_t words[4];
+    dt_rng_block(rng, index / 2, words);
+    return join(words + 2 * (index % 2));
+}
+
+double dt_rng_uniform(const struct dt_rng *rng, uint64_t index)
+{
+    return unit(dt_rng_u64(rng, index));
+}
+
+double dt_rng_normal(const struct dt_rng *rng, uint64_t index)
+{
+    uint32_t words[4];
+    dt_rng_block(rng, index, words);
+    double radius = sqrt(-2.0 * log(1.0 - unit(join(words)))); /* 1 - u: never log 0 */
+    return radius * cos(2.0 * 3.14159265358979323846 * unit(join(words + 2)));
+}
