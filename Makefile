@@ -69,12 +69,82 @@ $(UNIT): %: %.o $(LIB)
 $(MPI): %: %.o $(LIB)
 	$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+tests: $(BUILD)/dtrain $(UNIT) $(MPI)
+
+# Each of these brings what it needs, then runs; the second make sees the libraries just installed.
+AGAIN = @scripts/setup.sh && $(MAKE) --no-print-directory -j$(JOBS) all tests WERROR=$(WERROR)
+JOBS  ?= $(shell nproc)
+
+demo:
+	@scripts/setup.sh && $(MAKE) --no-print-directory -j$(JOBS) dtrain
+	@scripts/demo.sh
+
+check:
+	$(AGAIN)
+	@BUILD=$(BUILD) tests/run.sh unit mpi e2e
+
+check-all:
+	$(AGAIN)
+	@BUILD=$(BUILD) tests/run.sh unit mpi e2e long
+
 unit: $(UNIT)
 	@BUILD=$(BUILD) tests/run.sh unit
+
+bench: dtrain
+	@scripts/bench/bench.sh
+
+lint: dtrain
+	@BUILD=$(BUILD) scripts/lint.sh
+
+format:
+	clang-format -i $(wildcard src/*/*.[ch] include/dtrain/*.h tests/*/*.[ch])
+
+readme: dtrain
+	@scripts/readme.sh
+
+# Builds of their own below build/. Open MPI leaks by design: leaks are looked for without it.
+asan: SANITIZE := -fsanitize=address
+asan: export LSAN_OPTIONS = suppressions=tests/lsan.supp:print_suppressions=0
+ubsan: SANITIZE := -fsanitize=undefined -fno-sanitize-recover=all
+asan ubsan:
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ SANITIZE="$(SANITIZE)" \
+	  CFLAGS='-O1 -g -fno-omit-frame-pointer' tests
+	@BUILD=build/$@ tests/run.sh unit
+	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh mpi
+
+valgrind:
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ ARCH=x86-64-v3 CFLAGS='-O1 -g' tests
+	@BUILD=build/$@ CK_FORK=no OPENBLAS_CORETYPE=Haswell RUNNER='valgrind -q --error-exitcode=9 \
+	  --leak-check=full --suppressions=/usr/share/openmpi/openmpi-valgrind.supp' tests/run.sh unit
+
+coverage:
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ SANITIZE=--coverage CFLAGS='-O0 -g' tests
+	@BUILD=build/$@ tests/run.sh unit mpi e2e
+	@gcov -n $$(find build/$@/src -name '*.gcda') | awk -F"[':%]" '/^File .src/ {f = $$2} \
+	  /^Lines/ && f {print $$2 "%\t" f; f = ""}' | sort -n
+
+install: dtrain
+	install -D -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/dtrain
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(LIB)
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/dtrain include/dtrain/*.h
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/dtrain scripts/recipes/*.ini scripts/slurm/*
+
+uninstall:
+	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/dtrain lib/libdtrain.a include/dtrain share/dtrain)
 
 clean:
 	rm -rf $(BUILD) dtrain
 
-.PHONY: all unit clean
+help:
+	@echo 'make             build dtrain and libdtrain.a (ARCH=native WERROR=0 BUILD=build)'
+	@echo 'make demo        install what is missing, build, train Fashion-MNIST, draw the curves'
+	@echo 'make check       install what is missing, build, run the tests; check-all: the long ones too'
+	@echo 'make bench       measure speed, against PyTorch where it is installed'
+	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format; readme: its table'
+	@echo 'make asan        unit and MPI tests under AddressSanitizer; also ubsan, valgrind, coverage'
+	@echo 'make install     into PREFIX=/usr/local (DESTDIR); uninstall; clean'
+
+.PHONY: all tests demo check check-all unit bench lint format readme asan ubsan valgrind coverage \
+	install uninstall clean help
 .SECONDARY: $(TESTOBJ)
 -include $(LIBOBJ:.o=.d) $(CLIOBJ:.o=.d) $(TESTOBJ:.o=.d)

@@ -1,0 +1,100 @@
+#!/bin/sh
+# The house rules as greps: one line a breach, non-zero if there is one. Then cppcheck and
+# clang-tidy, where they are installed.
+cd "$(dirname "$0")/.." || exit 1
+breaches=$(mktemp)
+trap 'rm -f "$breaches"' EXIT
+
+# rule TEXT: reads breaches as FILE:LINE:... and notes each with the rule's text.
+rule() { sed "s|^|lint: $1: |" >>"$breaches"; }
+
+rooms='src/base src/config src/data src/model src/comm src/state src/report src/train'
+sources() { find "$@" -name '*.[ch]' 2>/dev/null | sort; }
+# search REGEX PATH...: grep in C sources, comments' leading-star lines and strings left in.
+search() {
+    regex=$1
+    shift
+    sources "$@" | xargs -r grep -nE -e "$regex" /dev/null
+}
+
+# Who may include what.
+search '#include <mpi.h>' src include | grep -v '^src/comm/' | rule 'mpi.h outside src/comm'
+search '#include <hdf5(_hl)?.h>' src include | grep -vE '^src/(data|state)/' |
+    rule 'hdf5.h outside src/data and src/state'
+search '#include <cblas.h>' src include | grep -v '^src/model/' | rule 'cblas.h outside src/model'
+search '#include <cblas.h>' src/model | sed 1d | rule 'cblas.h in a second file'
+# dt_batch makes data stand on model, within the third floor.
+sources src | xargs -r awk '
+    BEGIN {
+        split("base 1 config 2 model 3 comm 3 data 4 state 5 report 5 train 6 cli 7", word, " ")
+        for (i = 1; i in word; i += 2) floor[word[i]] = word[i + 1]
+    }
+    /^#include "/ {
+        split(FILENAME, path, "/")
+        room = $2
+        gsub(/"|dtrain\/|\.h/, "", room)
+        sub(/\/.*/, "", room)
+        if (room == "async" || room == "exchange") room = "comm"
+        if (!(room in floor)) print FILENAME ":" FNR ": unknown room " room
+        else if (room != path[2] && floor[room] >= floor[path[2]]) print FILENAME ":" FNR ": " $2
+    }' | rule 'includes only of lower floors'
+
+# The library neither prints nor ends the process. Its voices: the log, the reports, MPI failures.
+search '\b(_?exit|abort|quick_exit)\(' $rooms | grep -v '^src/base/stop.c' | rule 'exit in the library'
+search '\b(v?printf|puts|putchar|perror|fputs|fprintf)\(' $rooms |
+    grep -vE '^src/(base/log|comm/abort)\.c|^src/report/' | grep -vE 'f(printf|puts)\((out|file)\b' |
+    rule 'print in the library'
+search '\bassert\(' src | grep -vE 'assert\(.*&& "|static_assert' | rule 'assert without a message'
+
+# Calls that hide errors or overflow.
+search '\b(ato[ifl]|atoll|v?sprintf|strcpy|strcat|gets|strtok|s?rand|alloca|system|popen|tmpnam|mktemp)\(' \
+    src include tests | rule 'unsafe call'
+search '\b(malloc|calloc|realloc|free)\(' $rooms | grep -v '^src/base/' |
+    rule 'memory past dt_alloc and dt_free'
+
+# Shape of the text.
+git ls-files | grep -vE '\.(gz|h5|png)$' | xargs -r grep -nE '[[:space:]]+$' /dev/null |
+    grep -v '^tests/data/' | rule 'trailing whitespace'
+search '	' src include tests | rule 'tab'
+git ls-files | grep -vE '^scripts/lint.sh$|\.(gz|h5|png)$' |
+    xargs -r grep -nE '/work/|/tmp/w/|\bissues? #?[0-9]' /dev/null | rule 'a word from outside the project'
+# Kernels may be long: a comment that begins "Kernel:" stands right above them.
+sources src tests | xargs -r awk '
+    FNR == 1 { start = 0; kernel = 0 }
+    /\/\* Kernel:/ { kernel = FNR }
+    /^\{$/ || /^[a-z].*\) \{$/ { start = FNR; spared = kernel; kernel = 0 }
+    /^\}/ && start {
+        if (FNR - start - 1 > 60 && !spared) print FILENAME ":" start ": " FNR - start - 1 " lines"
+        start = 0
+    }' | rule 'function over 60 lines'
+
+# The README shows the option table as the program prints it.
+program=${BUILD:-build}/dtrain
+if [ -x "$program" ] && [ -f README.md ]; then
+    sed -n '/<!-- options -->/,/<!-- end of options -->/p' README.md | sed '1d;$d' >"$breaches.readme"
+    "$program" options --markdown | cmp -s - "$breaches.readme" ||
+        echo "README.md: \`make readme\` brings it up to date" | rule 'option table'
+    rm -f "$breaches.readme"
+fi
+
+cat "$breaches"
+echo "lint: $(wc -l <"$breaches") breaches of the house rules"
+[ ! -s "$breaches" ] || status=1
+
+flags="-std=c11 -D_GNU_SOURCE -DDT_VERSION=\"lint\" -Iinclude -Isrc -Itests"
+if command -v cppcheck >/dev/null; then
+    cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+        --suppress=missingIncludeSystem -D_GNU_SOURCE -D'DT_VERSION="lint"' -Iinclude -Isrc \
+        -j "$(nproc)" src && echo 'lint: cppcheck is content' || status=1
+else
+    echo 'lint: cppcheck skipped: not installed'
+fi
+if command -v clang-tidy >/dev/null; then
+    libraries=$(pkg-config --cflags openblas hdf5-serial 2>/dev/null || pkg-config --cflags openblas hdf5)
+    # shellcheck disable=SC2086  # word lists
+    sources src | grep '\.c$' | xargs -r -P "$(nproc)" -n 4 clang-tidy --quiet -- $flags $libraries \
+        $(mpicc --showme:compile) 2>/dev/null && echo 'lint: clang-tidy is content' || status=1
+else
+    echo 'lint: clang-tidy skipped: not installed'
+fi
+exit "${status:-0}"

@@ -1,0 +1,60 @@
+#!/bin/sh
+# Installs what dtrain needs and this machine lacks, as Debian packages. Says nothing and changes
+# nothing if all is there. With sudo when not root; where it cannot install, it prints the packages.
+set -eu
+
+missing=
+# need PACKAGE COMMAND...: the package is missing if the command fails.
+need() {
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
+has() { command -v "$1"; }
+library() { has pkg-config && pkg-config --exists "$1"; }
+hdf5() { library hdf5-serial || library hdf5; }
+
+# To build.
+need gcc has cc
+need libc6-dev test -e /usr/include/stdlib.h
+need make has make
+need pkg-config has pkg-config
+need libopenmpi-dev has mpicc
+need libopenblas-dev library openblas
+need libhdf5-dev hdf5
+need libinih-dev library inih
+need libjansson-dev library jansson
+need zlib1g-dev library zlib
+# To run.
+need openmpi-bin has mpirun
+# For the tests, the plots and the demo.
+need check library check
+need gnuplot-nox has gnuplot
+need dataset-fashion-mnist test -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
+
+[ -n "$missing" ] || exit 0
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    as_root=sudo
+    [ -t 0 ] || as_root='sudo -n'
+fi
+if ! has apt-get >/dev/null || ! $as_root true 2>/dev/null; then
+    echo "setup: these packages (Debian's names) are missing and cannot be installed from here:" >&2
+    echo "   $missing" >&2
+    echo "setup: as root: apt-get install$missing" >&2
+    exit 1
+fi
+
+echo "setup: installing$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+install() {
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing
+}
+if ! { $as_root apt-get update && install; } </dev/null >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "setup: apt-get failed; needed:$missing" >&2
+    exit 1
+fi
