@@ -1,0 +1,146 @@
+#include "data/h5.h"
+
+#include <string.h>
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+void dt__h5_quiet(void)
+{
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    H5PLset_loading_state(0);
+}
+
+static herr_t keep_description(unsigned depth, const H5E_error2_t *error, void *arg)
+{
+    (void)depth;
+    const char **innermost = arg;
+    if (error->desc && *error->desc) *innermost = error->desc;
+    return 0;
+}
+
+dt_status dt__h5_fail(dt_status status, const char *format, ...)
+{
+    char message[DT_ERROR_MAX];
+    const char *innermost = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_description, &innermost);
+    if (innermost)
+        dt_fail(status, "%s: HDF5: %s", message, innermost);
+    else
+        dt_fail(status, "%s", message);
+    H5Eclear2(H5E_DEFAULT);
+    return status;
+}
+
+/* ---- links ---------------------------------------------------------------------------------- */
+
+static bool is_hard_link(hid_t file, const char *path)
+{
+    H5L_info_t info;
+    return H5Lexists(file, path, H5P_DEFAULT) > 0 &&
+           H5Lget_info(file, path, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_HARD;
+}
+
+bool dt__h5_exists(hid_t file, const char *path)
+{
+    char prefix[256];
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof prefix) return false;
+    for (size_t end = 1; end <= length; end++) {
+        if (path[end] != '/' && path[end] != '\0') continue;
+        memcpy(prefix, path, end);
+        prefix[end] = '\0';
+        if (!is_hard_link(file, prefix)) return false;
+    }
+    return true;
+}
+
+/* ---- data sets ------------------------------------------------------------------------------ */
+
+static bool filters_are_known(hid_t plist)
+{
+    int count = H5Pget_nfilters(plist);
+    for (int i = 0; i < count; i++) {
+        unsigned flags, config;
+        size_t values = 0;
+        H5Z_filter_t filter =
+            H5Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
+        if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE &&
+            filter != H5Z_FILTER_FLETCHER32)
+            return false;
+    }
+    return count >= 0;
+}
+
+static bool storage_is_safe(hid_t dataset, bool *out_contiguous)
+{
+    hid_t plist = H5Dget_create_plist(dataset);
+    if (plist < 0) return false;
+    H5D_layout_t layout = H5Pget_layout(plist);
+    *out_contiguous = layout == H5D_CONTIGUOUS;
+    bool safe = (layout == H5D_CONTIGUOUS || layout == H5D_CHUNKED) &&
+                H5Pget_external_count(plist) == 0 && filters_are_known(plist);
+    H5Pclose(plist);
+    return safe;
+}
+
+static bool type_is_safe(hid_t type)
+{
+    H5T_class_t class = H5Tget_class(type);
+    return class == H5T_INTEGER || class == H5T_FLOAT ||
+           (class == H5T_STRING && H5Tis_variable_str(type) == 0);
+}
+
+/* Rank and dimensions; false unless the space is simple and its bytes can be counted. */
+static bool measure(struct dt__h5_dataset *dataset)
+{
+    hid_t space = H5Dget_space(dataset->id);
+    if (space < 0) return false;
+    dataset->rank = H5Sget_simple_extent_ndims(space);
+    bool good = H5Sget_simple_extent_type(space) == H5S_SIMPLE && dataset->rank >= 1 &&
+                dataset->rank <= DT__H5_MAX_RANK &&
+                H5Sget_simple_extent_dims(space, dataset->dims, NULL) == dataset->rank;
+    H5Sclose(space);
+    dataset->bytes = H5Tget_size(dataset->type);
+    for (int i = 0; good && i < dataset->rank; i++)
+        good = dt_size_mul(dataset->bytes, dataset->dims[i], &dataset->bytes);
+    return good && H5Tget_size(dataset->type) > 0;
+}
+
+static dt_status inspect(struct dt__h5_dataset *dataset, const char *path)
+{
+    if (H5Iget_type(dataset->id) != H5I_DATASET)
+        return dt_fail(DT_EFORMAT, "%s is not a data set", path);
+    if (!storage_is_safe(dataset->id, &dataset->contiguous))
+        return dt_fail(DT_EFORMAT, "%s is not stored plainly in the file itself", path);
+    dataset->type = H5Dget_type(dataset->id);
+    if (dataset->type < 0) return dt__h5_fail(DT_EFORMAT, "%s: its type cannot be read", path);
+    if (!type_is_safe(dataset->type))
+        return dt_fail(DT_EFORMAT, "%s holds neither numbers nor strings of fixed size", path);
+    if (!measure(dataset)) return dt_fail(DT_EFORMAT, "%s has no proper dimensions", path);
+    return DT_OK;
+}
+
+dt_status dt__h5_dataset_open(hid_t file, const char *path, struct dt__h5_dataset *out)
+{
+    struct dt__h5_dataset dataset = {.id = -1, .type = -1};
+    if (!dt__h5_exists(file, path)) return dt_fail(DT_EFORMAT, "%s is missing", path);
+    dataset.id = H5Oopen(file, path, H5P_DEFAULT);
+    if (dataset.id < 0) return dt__h5_fail(DT_EFORMAT, "%s cannot be opened", path);
+    dt_status status = inspect(&dataset, path);
+    if (status)
+        dt__h5_dataset_close(&dataset);
+    else
+        *out = dataset;
+    return status;
+}
+
+void dt__h5_dataset_close(struct dt__h5_dataset *dataset)
+{
+    if (dataset->type >= 0) H5Tclose(dataset->type);
+    if (dataset->id >= 0) H5Oclose(dataset->id);
+    dataset->id = dataset->type = -1;
+}
