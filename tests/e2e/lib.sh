@@ -1,0 +1,90 @@
+# Sourced by the end-to-end tests: a directory of their own, jobs under mpirun, assertions, records.
+# A test ends with 0, with 77 behind `skip REASON`, or with 1 behind `fail TEXT`.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+root=$PWD
+BUILD=${BUILD:-build}
+dtrain=$root/$BUILD/dtrain
+recipes=$root/scripts/recipes
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# Everything that a test makes lies in $tmp; every process that it starts names $tmp.
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/dtrain-test.XXXXXX")
+cleanups=
+# at_exit COMMAND: runs when the test ends, the last one first.
+at_exit() { cleanups="$1; $cleanups"; }
+finish() {
+    status=$?
+    trap - EXIT
+    eval "$cleanups"
+    rm -rf "$tmp"
+    exit $status
+}
+trap finish EXIT
+trap 'exit 1' HUP INT TERM
+
+skip() { echo "$*"; exit 77; }
+fail() { echo "FAIL: $*"; exit 1; }
+need() { for tool; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done; }
+need_root() { [ "$(id -u)" -eq 0 ] || skip 'needs root'; }
+
+# job NP ARGS...: dtrain under mpirun, at most $limit seconds.
+limit=60
+job() {
+    np=$1
+    shift
+    mpirun --timeout "$limit" --oversubscribe -np "$np" "$dtrain" "$@"
+}
+
+# check_eq WHAT GOT WANT, check_ge WHAT GOT LEAST, check_le WHAT GOT MOST: numbers or words.
+check_eq() { [ -n "$2" ] && [ "$2" = "$3" ] || fail "$1 is '$2', expected '$3'"; echo "$1: $2"; }
+check_ge() { compare "$2" "$3" '>=' || fail "$1 is '$2', expected at least $3"; echo "$1: $2"; }
+check_le() { compare "$2" "$3" '<=' || fail "$1 is '$2', expected at most $3"; echo "$1: $2"; }
+compare() {
+    echo "$1 $2" | awk -v op="$3" 'NF != 2 || $1 != $1 + 0 {exit 1}
+        {exit !(op == ">=" ? $1 + 0 >= $2 + 0 : $1 + 0 <= $2 + 0)}'
+}
+
+# records RUN_DIR KIND KEY: the values of a key in the records of a kind, one a line.
+records() {
+    sed -n "/\"kind\": *\"$2\"/s/.*\"$3\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" "$1/metrics.jsonl"
+}
+# record RUN_DIR KIND KEY: the last of them.
+record() { records "$@" | tail -n 1; }
+# json KEY: the value of a key in the JSON line on stdin.
+json() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,\"}]*\).*/\1/p" | tail -n 1; }
+crc() { record "$1" final params_crc32c; }
+
+# processes: how many processes name $tmp. (grep reads it from a pipe so as not to name it itself.)
+processes() { echo "$tmp" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | wc -l; }
+
+# settle SECS COMMAND...: waits until the command succeeds; fails after SECS.
+settle() {
+    tries=$(($1 * 10))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || return 1
+        sleep 0.1
+    done
+}
+gone() { [ "$(processes)" -eq 0 ]; }
+
+# expect_error CODE TEXT NP ARGS...: the job ends within 5 s with CODE and exactly one error line,
+# which holds TEXT, and no process stays.
+expect_error() {
+    code=$1 text=$2
+    shift 2
+    start=$(date +%s%N)
+    job "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    status=$?
+    millis=$((($(date +%s%N) - start) / 1000000))
+    errors=$(grep -c '^dtrain: error:' "$tmp/err")
+    line=$(grep '^dtrain: error:' "$tmp/err")
+    echo "exit $status, $millis ms: $line"
+    [ $status -eq "$code" ] || { cat "$tmp/err"; fail "exit $status, expected $code: $*"; }
+    [ "$errors" -eq 1 ] || { cat "$tmp/err"; fail "$errors error lines: $*"; }
+    case $line in *"$text"*) ;; *) fail "the error does not hold '$text': $*" ;; esac
+    [ $millis -le 5000 ] || fail "took $millis ms: $*"
+    settle 2 gone || fail "a process is left: $*"
+}
