@@ -12,7 +12,7 @@ PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-seri
 
 # One line a room: its files, without .c.
 base   := error log memory text rng perm clock crc file stop
-config := config
+config := option value quote ini print config check describe
 data   := schema
 model  := blas
 comm   := mpi world watch agree

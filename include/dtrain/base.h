@@ -95,6 +95,11 @@ dt_status dt_strdup(const char *text, char **out);
 dt_status dt_format(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void dt_free(void *pointer);
 
+/* The shortest decimal number that reads back as `value`, in C and JSON syntax ("0.1", "1e+06"); nan
+ * and inf as printf has them. Into buffer, which is returned. */
+enum { DT_REAL_TEXT = 32 };
+const char *dt_real_text(double value, char buffer[DT_REAL_TEXT]);
+
 /* Growing text; start from zeros, free with dt_text_free. `data` is NUL-terminated once non-NULL. */
 struct dt_text {
     char *data;

@@ -38,7 +38,7 @@ enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_REDUCE, DT_NODE, DT_ORDERED };
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "logical workers R; 0: as many as workers at the first start") \
     X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "BLAS threads of a rank")                      \
     X(run, reproducible, BOOL, "no", 0, 0, NULL, FREE, "insist on the same bits at any number of ranks and hosts") \
-    X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "OpenBLAS kernel (OPENBLAS_CORETYPE): auto takes it from a table of CPU models") \
+    X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "OpenBLAS kernel, as OPENBLAS_CORETYPE has it (Haswell, Zen, ...); auto: from a table of CPU models") \
     X(run, resume, TEXT, "auto", 0, 0, NULL, FREE, "auto: continue from the newest checkpoint; never: an error if there is one; or a checkpoint's path") \
     X(run, checkpoint_steps, INT, "0", 0, 9e15, NULL, FREE, "checkpoint every so many steps; 0: off") \
     X(run, checkpoint_secs, REAL, "600", 0, 1e9, NULL, FREE, "checkpoint every so many seconds; 0: off") \
@@ -62,8 +62,8 @@ enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_REDUCE, DT_NODE, DT_ORDERED };
     X(data, shuffle_window, INT, "0", 0, 9e15, NULL, FIXED, "rows in the window of a streamed shuffle; 0: as memory_mb allows")
 
 #define DT_OPTIONS_model(X)                                                                        \
-    X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FIXED, "network")                             \
-    X(model, hidden, TEXT, "512,256", 0, 0, NULL, FIXED, "mlp: widths of the hidden layers")       \
+    X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FIXED, "linear: no hidden layer; mlp: a multilayer perceptron")                             \
+    X(model, hidden, TEXT, "512,256", 0, 0, NULL, FIXED, "mlp: widths of the hidden layers, comma-separated")       \
     X(model, activation, WORD, "relu", 0, 0, DT_ACTIVATION_WORDS, FIXED, "mlp: activation of the hidden layers (gelu: by erf)") \
     X(model, dropout, REAL, "0", 0, 0.95, NULL, FIXED, "mlp: probability to drop a hidden unit in training") \
     X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED, "classify: cross-entropy; regress: squared error")
@@ -73,12 +73,12 @@ enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_REDUCE, DT_NODE, DT_ORDERED };
     X(train, batch, INT, "128", 0, 1e9, NULL, FIXED, "global batch: samples a step over all replicas; 0: the whole data set") \
     X(train, epochs, REAL, "10", 0, 1e9, NULL, FREE, "passes over the training data")              \
     X(train, max_steps, INT, "-1", -1, 9e15, NULL, FREE, "last step, absolute; -1: none; 0: write step 0 and end") \
-    X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "optimizer")                 \
+    X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "update rule, with the numbers of PyTorch's optimizer of this name (nesterov: sgd's)")                 \
     X(train, lr, REAL, "0.01", 0, 1e9, NULL, FIXED, "learning rate")                               \
     X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, FIXED, "sgd, nesterov, rmsprop: momentum")  \
     X(train, beta1, REAL, "0.9", 0, 0.999999, NULL, FIXED, "adam, adamw: decay of the first moment") \
-    X(train, beta2, REAL, "0.999", 0, 0.99999999, NULL, FIXED, "adam, adamw: decay of the second moment; rmsprop: see train.alpha") \
-    X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, FIXED, "rmsprop: decay of the mean square") \
+    X(train, beta2, REAL, "0.999", 0, 0.99999999, NULL, FIXED, "adam, adamw: decay of the second moment") \
+    X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, FIXED, "rmsprop: decay of the mean square of the gradient") \
     X(train, epsilon, REAL, "-1", -1, 1, NULL, FIXED, "added to the denominator; -1: 1e-10 for adagrad, 1e-8 for the others") \
     X(train, weight_decay, REAL, "0", 0, 1e9, NULL, FIXED, "L2 penalty on all parameters; decoupled in adamw") \
     X(train, clip_norm, REAL, "0", 0, 1e30, NULL, FIXED, "greatest global norm of a step's gradient; 0: off") \
@@ -140,14 +140,16 @@ struct dt_config {
 dt_status dt_config_init(struct dt_config *config);
 void dt_config_free(struct dt_config *config);
 
-/* Reads an INI file over what is set.
+/* Reads an INI file over what is set: [section], key = value, comments from ';' or '#' at the start of a
+ * line or from " ;" on. A value may stand in double quotes, with \\, \" and \xHH inside, but \x3b for
+ * ';'. Integers may be written 1e6.
  * DT_EUSAGE: cannot be read, syntax, unknown section or key (names the nearest), a key given twice,
  * wrong type or out of range; the message begins "FILE:LINE: ". */
 dt_status dt_config_read_file(struct dt_config *config, const char *path);
 /* The same from memory; `name` stands for the file in messages. */
 dt_status dt_config_read_text(struct dt_config *config, const char *name, const char *text);
 
-/* Sets one option from "section.key=value". DT_EUSAGE as above, the message begins with the argument. */
+/* Sets one option from "section.key=value". DT_EUSAGE as above, the message begins with the key. */
 dt_status dt_config_set(struct dt_config *config, const char *assignment);
 
 /* Checks that hold between keys and with `size` ranks (async needs 2, a dedicated evaluator 3, ...);

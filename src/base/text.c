@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "dtrain/base.h"
@@ -104,4 +105,38 @@ dt_status dt_format(char **out, const char *format, ...)
     va_end(args);
     if (!status) *out = text.data;
     return status;
+}
+
+/* 15 digits give the shortest form back if it has no more than that; 17 always read back. */
+const char *dt_real_text(double value, char buffer[DT_REAL_TEXT])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(buffer, DT_REAL_TEXT, "%.*g", digits, value);
+        if (strtod(buffer, NULL) == value) break;
+    }
+    return buffer;
+}
+
+static size_t least_of(size_t a, size_t b, size_t c)
+{
+    size_t least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+size_t dt__edit_distance(const char *a, const char *b)
+{
+    enum { MOST = 63 };
+    size_t row[MOST + 1]; /* distances from a[0..i) to every beginning of b */
+    size_t length_a = strnlen(a, MOST), length_b = strnlen(b, MOST);
+    for (size_t j = 0; j <= length_b; j++) row[j] = j;
+    for (size_t i = 1; i <= length_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length_b; j++) {
+            size_t above = row[j];
+            row[j] = least_of(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[length_b];
 }
