@@ -79,9 +79,8 @@ const char *dt_world_mpi_version(void);
 
 /* What every step's update is told. */
 struct dt_update_info {
-    uint64_t step;  /* updates done before this one */
-    double samples; /* rows of the step over all replicas */
-    double norm2;   /* squared norm of the gradient sum, if asked for; else 0 */
+    uint64_t step; /* updates done before this one */
+    double norm2;  /* squared norm of the gradient sum, if asked for; else 0 */
 };
 
 /* Applies the summed gradient of floats [offset, offset + n) to the vectors. May run on any rank of
@@ -125,8 +124,8 @@ typedef int dt_ask_fn(void *arg);
 /* Worker: where to read weights, where to write replica `replica`'s gradient (P floats). */
 const float *dt_exchange_weights(const struct dt_exchange *exchange);
 float *dt_exchange_grad(struct dt_exchange *exchange, int replica);
-/* Worker: begins step `step` of `samples` rows. */
-void dt_exchange_begin(struct dt_exchange *exchange, uint64_t step, double samples);
+/* Worker: begins step `step`. */
+void dt_exchange_begin(struct dt_exchange *exchange, uint64_t step);
 /* Worker: waits until the weights of `bucket` are those of this step. */
 void dt_exchange_need(struct dt_exchange *exchange, int bucket);
 /* Worker: the gradients of `bucket` of all its replicas are written and its weights are no longer

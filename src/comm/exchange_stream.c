@@ -1,0 +1,314 @@
+/* Several groups: leaders stream chunks of gradient sums up to the bank, and new weights come down.
+ *
+ * Chunk c's weights go down while chunk c + 1's gradients come up, so that a link that carries both
+ * directions at once is busy for bytes / bandwidth a step. Up is MPI_Ireduce (node, reduce: the
+ * library chooses the order of the sum) or, for the fixed tree (ordered), messages to the chunk's
+ * owner: a group sends one partial sum for each maximal subtree that it holds, the owner sums in tree
+ * order and sends the result to the bank. With H groups, up costs at most 2 * bytes a link. */
+#include "comm/exchange.h"
+
+#include <string.h>
+
+struct dt__stream {
+    struct dt__chunk *chunk;
+    int chunks;
+    struct dt__part *part; /* maximal subtrees of all groups, in tree order */
+    int parts;
+    MPI_Comm up, down;
+    float *sum;              /* bank: (P) gradient sums; else NULL */
+    float *zeros;            /* (DT__CHUNK) what a group without replicas gives */
+    MPI_Request *up_request; /* (DT__DEPTH, parts + 1) */
+    MPI_Request down_request[DT__DEPTH];
+    int up_stage[DT__DEPTH]; /* owner: 0 while partial sums come in, 1 while the sum goes out */
+    float *incoming;         /* (DT__DEPTH, parts, DT__CHUNK) at owners */
+    float *outgoing;         /* (DT__DEPTH, DT__CHUNK) at owners other than the bank */
+    const float **leaf;      /* (R) for the sum of one chunk */
+    int *whole;              /* (R) */
+};
+
+/* ---- create --------------------------------------------------------------------------------- */
+
+static bool held_by_one(const struct dt_exchange *x, int first, int end) {
+    for (int r = first; r < end; r++)
+        if (x->group_of_replica[r] != x->group_of_replica[first]) return false;
+    return true;
+}
+
+static void find_parts(struct dt_exchange *x, int first, int end) {
+    struct dt__stream *s = x->stream;
+    if (held_by_one(x, first, end)) {
+        s->part[s->parts++] = (struct dt__part){first, end, x->group_of_replica[first]};
+        return;
+    }
+    int split = dt__tree_split(first, end);
+    find_parts(x, first, split);
+    find_parts(x, split, end);
+}
+
+static dt_status cut_chunks(struct dt_exchange *x) {
+    struct dt__stream *s = x->stream;
+    size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
+    DT_TRY(dt_alloc(most, sizeof *s->chunk, "chunk table", &s->chunk));
+    for (int b = 0; b < x->spec.buckets; b++) {
+        x->pieces[b] = 0;
+        for (size_t at = dt__bucket_begin(x, b); at < x->bucket_end[b]; at += DT__CHUNK) {
+            size_t end = at + DT__CHUNK < x->bucket_end[b] ? at + DT__CHUNK : x->bucket_end[b];
+            s->chunk[s->chunks++] = (struct dt__chunk){b, at, end};
+            x->pieces[b]++;
+        }
+    }
+    return DT_OK;
+}
+
+/* Few groups: the bank sums all. More: chunks are dealt out, so that no link carries H times bytes. */
+static int owner_of(const struct dt_exchange *x, int chunk) {
+    return x->groups > 3 ? chunk % x->groups : 0;
+}
+
+static dt_status allocate(struct dt_exchange *x) {
+    struct dt__stream *s = x->stream;
+    size_t replicas = (size_t)x->spec.replicas, parts = (size_t)s->parts;
+    DT_TRY(dt_alloc(DT__DEPTH * (parts + 1), sizeof(MPI_Request), "requests", &s->up_request));
+    DT_TRY(dt_alloc(DT__CHUNK, sizeof(float), "zeros", &s->zeros));
+    if (x->group_index == 0)
+        DT_TRY(dt_alloc(x->spec.params, sizeof(float), "gradient sums", &s->sum));
+    if (!x->tree || (x->groups <= 3 && x->group_index)) return DT_OK;
+    DT_TRY(dt_alloc(DT__DEPTH * parts * DT__CHUNK, sizeof(float), "partial sums", &s->incoming));
+    DT_TRY(dt_alloc(DT__DEPTH * DT__CHUNK, sizeof(float), "partial sums", &s->outgoing));
+    DT_TRY(dt_alloc(replicas, sizeof *s->leaf, "sum table", &s->leaf));
+    return dt_alloc(replicas, sizeof *s->whole, "sum table", &s->whole);
+}
+
+dt_status dt__stream_create(struct dt_exchange *x) {
+    DT_TRY(dt_alloc(1, sizeof *x->stream, "stream", &x->stream));
+    struct dt__stream *s = x->stream;
+    s->up = s->down = MPI_COMM_NULL;
+    DT_TRY(dt_alloc((size_t)x->spec.replicas, sizeof *s->part, "subtree table", &s->part));
+    find_parts(x, 0, x->spec.replicas);
+    DT_TRY(cut_chunks(x));
+    if (x->leaders == MPI_COMM_NULL) return DT_OK;
+    DT_MPI(MPI_Comm_dup(x->leaders, &s->up));
+    DT_MPI(MPI_Comm_dup(x->leaders, &s->down));
+    return allocate(x);
+}
+
+void dt__stream_destroy(struct dt_exchange *x) {
+    struct dt__stream *s = x->stream;
+    if (!s) return;
+    if (s->up != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->up));
+    if (s->down != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->down));
+    void *owned[] = {s->chunk, s->part,     s->sum,  s->zeros, s->up_request,
+                     s->incoming, s->outgoing, s->leaf, s->whole, s};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) dt_free(owned[i]);
+    x->stream = NULL;
+}
+
+/* ---- sums inside the group ------------------------------------------------------------------ */
+
+/* Sums of a block: one a subtree (ordered), or all of the group's in the first one's place. */
+static void sum_block(struct dt_exchange *x, size_t at, size_t n) {
+    struct dt__stream *s = x->stream;
+    float *first = NULL;
+    for (int p = 0; p < s->parts; p++) {
+        struct dt__part part = s->part[p];
+        if (part.group != x->group_index) continue;
+        const float *sum = dt__tree_sum((const float *const *)x->slot, NULL, part.first, part.end,
+                                        at, n, x->scratch);
+        float *out = x->slot[part.first] + at;
+        if (x->tree || !first) {
+            if (sum != out) memcpy(out, sum, n * sizeof *out);
+            if (!first) first = out;
+        } else {
+            for (size_t i = 0; i < n; i++) first[i] += sum[i];
+        }
+    }
+}
+
+static void sum_slice(struct dt_exchange *x) {
+    size_t begin, end;
+    dt__slice(0, x->spec.params, x->worker, x->group_workers, DT__TREE_BLOCK, &begin, &end);
+    for (size_t at = begin; at < end; at += DT__TREE_BLOCK)
+        sum_block(x, at, end - at < DT__TREE_BLOCK ? end - at : DT__TREE_BLOCK);
+    dt__gate_post(&x->control->summed, 1);
+}
+
+/* ---- up: MPI_Ireduce ------------------------------------------------------------------------ */
+
+static MPI_Request *up_requests(struct dt__stream *s, int c) {
+    return s->up_request + (size_t)(c % DT__DEPTH) * ((size_t)s->parts + 1);
+}
+
+static void post_reduce(struct dt_exchange *x, int c) {
+    struct dt__stream *s = x->stream;
+    struct dt__chunk chunk = s->chunk[c];
+    const float *mine = s->zeros;
+    for (int p = s->parts - 1; p >= 0; p--)
+        if (s->part[p].group == x->group_index) mine = x->slot[s->part[p].first] + chunk.begin;
+    DT_MPI(MPI_Ireduce(mine, s->sum ? s->sum + chunk.begin : NULL, (int)(chunk.end - chunk.begin),
+                       MPI_FLOAT, MPI_SUM, 0, s->up, up_requests(s, c)));
+}
+
+static bool reduce_done(struct dt_exchange *x, int c) {
+    int done;
+    DT_MPI(MPI_Test(up_requests(x->stream, c), &done, MPI_STATUS_IGNORE));
+    return done;
+}
+
+/* ---- up: the fixed tree --------------------------------------------------------------------- */
+
+static float *incoming(struct dt__stream *s, int c, int part) {
+    return s->incoming + ((size_t)(c % DT__DEPTH) * (size_t)s->parts + (size_t)part) * DT__CHUNK;
+}
+
+static void post_tree(struct dt_exchange *x, int c) {
+    struct dt__stream *s = x->stream;
+    struct dt__chunk chunk = s->chunk[c];
+    MPI_Request *request = up_requests(s, c);
+    int n = (int)(chunk.end - chunk.begin), owner = owner_of(x, c), me = x->group_index;
+    for (int p = 0; p <= s->parts; p++) request[p] = MPI_REQUEST_NULL;
+    for (int p = 0; p < s->parts; p++) {
+        int from = s->part[p].group;
+        if (me == owner && from != me)
+            DT_MPI(MPI_Irecv(incoming(s, c, p), n, MPI_FLOAT, from, p, s->up, &request[p]));
+        if (me != owner && from == me)
+            DT_MPI(MPI_Isend(x->slot[s->part[p].first] + chunk.begin, n, MPI_FLOAT, owner, p, s->up,
+                             &request[p]));
+    }
+    if (me == 0 && owner != 0)
+        DT_MPI(MPI_Irecv(s->sum + chunk.begin, n, MPI_FLOAT, owner, s->parts, s->up,
+                         &request[s->parts]));
+    s->up_stage[c % DT__DEPTH] = 0;
+}
+
+/* Owner, with all partial sums there: sums the chunk in tree order into `out`. */
+static void sum_chunk(struct dt_exchange *x, int c, float *out) {
+    struct dt__stream *s = x->stream;
+    struct dt__chunk chunk = s->chunk[c];
+    for (int p = 0; p < s->parts; p++) {
+        struct dt__part part = s->part[p];
+        bool mine = part.group == x->group_index;
+        s->leaf[part.first] = mine ? x->slot[part.first] + chunk.begin : incoming(s, c, p);
+        s->whole[part.first] = part.end;
+    }
+    size_t n = chunk.end - chunk.begin;
+    for (size_t at = 0; at < n; at += DT__TREE_BLOCK) {
+        size_t rows = n - at < DT__TREE_BLOCK ? n - at : DT__TREE_BLOCK;
+        const float *sum =
+            dt__tree_sum(s->leaf, s->whole, 0, x->spec.replicas, at, rows, x->scratch);
+        memcpy(out + at, sum, rows * sizeof *out);
+    }
+}
+
+static bool tree_done(struct dt_exchange *x, int c) {
+    struct dt__stream *s = x->stream;
+    struct dt__chunk chunk = s->chunk[c];
+    MPI_Request *request = up_requests(s, c);
+    int done;
+    DT_MPI(MPI_Testall(s->parts + 1, request, &done, MPI_STATUSES_IGNORE));
+    if (!done || owner_of(x, c) != x->group_index || s->up_stage[c % DT__DEPTH]) return done;
+    if (s->sum) {
+        sum_chunk(x, c, s->sum + chunk.begin);
+        return true;
+    }
+    float *out = s->outgoing + (size_t)(c % DT__DEPTH) * DT__CHUNK;
+    sum_chunk(x, c, out);
+    DT_MPI(MPI_Isend(out, (int)(chunk.end - chunk.begin), MPI_FLOAT, 0, s->parts, s->up,
+                     &request[s->parts]));
+    s->up_stage[c % DT__DEPTH] = 1;
+    return false;
+}
+
+/* ---- down ----------------------------------------------------------------------------------- */
+
+static void post_down(struct dt_exchange *x, int c) {
+    struct dt__stream *s = x->stream;
+    struct dt__chunk chunk = s->chunk[c];
+    size_t n = chunk.end - chunk.begin;
+    if (s->sum)
+        x->spec.update(x->spec.arg, &x->info, chunk.begin, n, s->sum + chunk.begin, x->vectors);
+    DT_MPI(MPI_Ibcast(x->vectors[0] + chunk.begin, (int)n, MPI_FLOAT, 0, s->down,
+                      &s->down_request[c % DT__DEPTH]));
+}
+
+static bool down_done(struct dt_exchange *x, int c) {
+    struct dt__stream *s = x->stream;
+    int done;
+    DT_MPI(MPI_Test(&s->down_request[c % DT__DEPTH], &done, MPI_STATUS_IGNORE));
+    if (done) dt__gate_post(&x->control->updated[s->chunk[c].bucket], 1);
+    return done;
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+static void take_norm(struct dt_exchange *x) {
+    dt__norm_blocks(x, x->stream->sum, 0, x->spec.params);
+    x->info.norm2 = dt__norm_total(x);
+}
+
+/* All chunks up and down, at most DT__DEPTH of each under way. */
+static void stream_chunks(struct dt_exchange *x) {
+    struct dt__stream *s = x->stream;
+    int up = 0, summed = 0, down = 0, arrived = 0; /* posted and finished, in order */
+    struct dt__wait wait;
+    dt__wait_init(&wait, x->world, "chunks of other hosts", -1);
+    while (summed < s->chunks || arrived < s->chunks) {
+        int before = up + summed + down + arrived;
+        while (up < s->chunks && up - summed < DT__DEPTH) {
+            if (x->tree) post_tree(x, up++);
+            else post_reduce(x, up++);
+        }
+        while (summed < up && (x->tree ? tree_done(x, summed) : reduce_done(x, summed))) summed++;
+        if (s->sum && x->spec.norm && summed == s->chunks && down == 0) take_norm(x);
+        int may = !s->sum ? s->chunks : x->spec.norm && summed < s->chunks ? 0 : summed;
+        while (down < may && down - arrived < DT__DEPTH) post_down(x, down++);
+        while (arrived < down && down_done(x, arrived)) arrived++;
+        if (up + summed + down + arrived != before) dt__wait_progress(&wait);
+        else dt__wait_pause(&wait);
+    }
+    dt__wait_done(&wait);
+}
+
+/* Leader: what all ranks ask for, then the exchange of the step. */
+static int lead_step(struct dt_exchange *x, int ask) {
+    double start = dt_clock_secs();
+    MPI_Request request;
+    DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &ask, 1, MPI_INT, MPI_BOR, x->leaders, &request));
+    dt__request_finish(x->world, &request, "the other hosts' gradients", -1);
+    dt__share_judge(x, ask);
+    if (!(ask & DT_ASK_ERROR)) stream_chunks(x);
+    x->times.network += dt_clock_secs() - start;
+    return ask;
+}
+
+static int asked_here(struct dt_exchange *x) {
+    return atomic_exchange(&x->control->asks[x->tick & 1], 0);
+}
+
+int dt__stream_end(struct dt_exchange *x, int ask) {
+    struct dt__control *control = x->control;
+    uint32_t all = x->tick * (uint32_t)x->group_workers;
+    dt__share_arrive(x, ask);
+    dt__gate_wait(&control->ended, all, x->world, "the other workers' gradients");
+    sum_slice(x);
+    if (x->group_rank == 0) {
+        dt__gate_wait(&control->summed, all, x->world, "the other workers' sums");
+        return lead_step(x, asked_here(x));
+    }
+    dt__gate_wait(&control->judged, x->tick, x->world, "the other hosts' gradients");
+    return control->verdict[x->tick & 1];
+}
+
+int dt__stream_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,
+                     uint64_t *out_step) {
+    int verdict = DT_ASK_NONE;
+    uint64_t step = from;
+    while (step < until && !verdict) {
+        dt_exchange_begin(x, step);
+        uint32_t all = x->tick * (uint32_t)x->group_workers;
+        dt__gate_wait(&x->control->summed, all, x->world, "the workers' gradients");
+        verdict = lead_step(x, asked_here(x) | ask(arg));
+        if (!(verdict & DT_ASK_ERROR)) step++;
+    }
+    *out_step = step;
+    return verdict;
+}
