@@ -14,7 +14,7 @@ PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-seri
 base   := error log memory text rng perm clock crc file stop
 config := option value quote ini print config check describe
 data   := schema
-model  := blas
+model  := blas spec network net activation dropout softmax loss optimizer schedule metrics
 comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream
 state  := checkpoint
 report := record
@@ -56,6 +56,10 @@ $(LIB): $(LIBOBJ)
 	rm -f $@ && ar rcs $@ $^
 
 $(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: CC := $(MPICC)
+
+# Kernels: let loops with sqrt and selections use vectors; results stay IEEE, and the same for every
+# compiler (clang would contract a * b + c).
+$(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math -ffp-contract=off
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)

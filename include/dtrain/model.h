@@ -8,7 +8,7 @@
 #include "dtrain/base.h"
 #include "dtrain/config.h"
 
-enum { DT_MAX_LAYERS = 64, DT_EVAL_CHUNK = 256 };
+enum { DT_MAX_LAYERS = 64, DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256 };
 
 /* ---- BLAS ----------------------------------------------------------------------------------- */
 
@@ -35,8 +35,8 @@ struct dt_model_spec {
     int hidden[DT_MAX_LAYERS];
 };
 
-/* Fills kind, activation, task, dropout and hidden from model.* ("512,256"); nin and nout are the
- * caller's. DT_EUSAGE: model.hidden is not a list of widths from 1 to 1048576. */
+/* Fills kind, activation, task, dropout and hidden from model.* ("512,256"; nothing hidden and no
+ * dropout if linear); nin and nout are the caller's, before or after. DT_EUSAGE: model.hidden is not a list of widths from 1 to 1048576. */
 dt_status dt_model_spec_init(struct dt_model_spec *spec, const struct dt_config *config);
 
 /* One dense layer: weight (nin, nout) at params + weight, bias (nout) at params + bias. The layer's
@@ -67,12 +67,14 @@ void dt_model_init(const struct dt_model *model, uint64_t seed, float *params);
 /* Rows with what is to be predicted. */
 struct dt_batch {
     int rows;             /* 0 is fine */
+    uint64_t first_row;   /* the first row's number in its draw: dropout of a batch done in slices */
     const float *x;       /* (rows, nin) */
     const int32_t *label; /* classify: (rows), each in [0, classes) */
     const float *target;  /* regress: (rows, nout) */
 };
 
 struct dt_net; /* activations and scratch of one thread of execution */
+/* max_rows >= 1. DT_EMEMORY. The model must outlive the net. */
 dt_status dt_net_create(const struct dt_model *model, int max_rows, struct dt_net **out);
 void dt_net_destroy(struct dt_net *net);
 
@@ -87,9 +89,10 @@ struct dt_net_hooks {
 
 /* Forward and backward over a batch (rows <= max_rows; 0 rows zeroes the gradient and calls hooks).
  *   params   (P) weights, read in place
- *   dropout  key of this draw's masks; element e of layer l is drop number (l << 40) + e; ignored if
- *            spec.dropout is 0. Kept units are scaled by 1 / (1 - dropout)
- *   grad     (P) written, not added to: the SUM over the rows of the gradient of the sample's loss
+ *   dropout  key of this draw's masks; the element of row r (in the draw) and column c of
+ *            layer l is drop number (l << 40) + r * nout + c; may be NULL if spec.dropout is 0.
+ *            Kept units are scaled by 1 / (1 - dropout)
+ *   grad     (P) written: the SUM over the rows of the gradient of the sample's loss
  *            (cross-entropy; squared error averaged over nout)
  *   out_loss sum of the samples' losses, in double; may be NaN: the caller checks
  *   accumulate  false: grad = gradient; true: grad += gradient, so that a batch larger than
@@ -121,7 +124,7 @@ void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *c
  *   lr       learning rate; scale: factor on the gradient (1 / samples, times the clip factor)
  *   grad     (n) gradient sum
  *   params   (n) read; out (n) written; may be the same pointer, else disjoint
- *   state    nstate pointers to (n), read and written
+ *   state    nstate pointers to (n), read and written; zeros before the first update
  * Numbers are PyTorch 1.13's torch.optim. */
 void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr, double scale,
                         size_t n, const float *grad, const float *params, float *out,
@@ -137,7 +140,10 @@ struct dt_schedule {
 /* total_steps: the run's last step, for decay_steps = 0. */
 void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *config,
                       uint64_t total_steps);
-/* The rate of the update after `step` updates. */
+/* The rate of the update after `step` updates. Warm-up: lr * (step + 1) / warmup_steps. Behind it, with
+ * t = step - warmup_steps and D = decay_steps (total_steps - warmup_steps if 0): linear and cosine fall
+ * from lr at t = 0 to min_lr at t >= D; exponential is lr * decay_rate^(t / D), step takes t / D rounded
+ * down, neither falls below min_lr. */
 double dt_schedule_lr(const struct dt_schedule *schedule, uint64_t step);
 
 /* ---- metrics -------------------------------------------------------------------------------- */

@@ -1,0 +1,12 @@
+/* blas: the one place that knows cblas. */
+#ifndef MODEL_BLAS_H
+#define MODEL_BLAS_H
+
+#include <stdbool.h>
+
+/* C (m, n) = op(A) op(B), or += if `add`; op(A) is (m, k), op(B) is (k, n). All row-major without
+ * padding: A is (m, k), or (k, m) if ta; B is (k, n), or (n, k) if tb. */
+void dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, bool add,
+              float *c);
+
+#endif
