@@ -19,7 +19,8 @@ comm   := mpi world watch agree gate tree exchange exchange_share exchange_strea
 state  := checkpoint
 report := record
 train  := train
-cli    := main
+cli    := main commands configure kernel help \
+          cmd_train cmd_eval cmd_predict cmd_shard cmd_inspect cmd_options
 
 ROOMS   := base config data model comm state report train
 LIBSRC  := $(wildcard $(foreach room,$(ROOMS),$($(room):%=src/$(room)/%.c)))

@@ -67,13 +67,21 @@ const char *dt_error_text(void);
 
 enum dt_log_level { DT_LOG_QUIET, DT_LOG_WARN, DT_LOG_INFO, DT_LOG_DEBUG };
 
-/* Lines go to stderr as "dtrain: ...", warnings as "dtrain: warning: ...", each in one write().
- * The log's level is one of the library's two globals. The default is DT_LOG_INFO. */
+/* Lines go to stderr as "dtrain: ...", with "error: ", "warning: " or "debug: " before what is not
+ * mere information, each in one write(). The log is one of the library's two globals. The default
+ * level is DT_LOG_INFO; errors are always shown, and only main and src/comm write them. */
 void dt_log_set_level(enum dt_log_level level);
 enum dt_log_level dt_log_get_level(void);
+void dt_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void dt_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void dt_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void dt_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Whether stderr ends at a terminal, mpirun's own included. */
+bool dt_log_is_terminal(void);
+/* Shows a text (at most 200 bytes) on the terminal's last line, in place of the one before; the next
+ * log line takes its place. NULL removes it. */
+void dt_log_progress(const char *text);
 
 /* ---- memory --------------------------------------------------------------------------------- */
 

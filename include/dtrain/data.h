@@ -136,4 +136,9 @@ dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool 
  * data.memory_mb whatever the size. DT_EIO: OUT_DIR not empty of shards, disk full. */
 dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards);
 
+/* ---- version -------------------------------------------------------------------------------- */
+
+/* The HDF5 library that runs, "1.10.8"; into buffer, which is returned. */
+const char *dt_hdf5_version(char buffer[16]);
+
 #endif

@@ -29,5 +29,6 @@ void dt_sleep_secs(double secs)
 {
     if (!(secs > 0)) return;
     struct timespec left = {(time_t)secs, (long)((secs - (double)(time_t)secs) * 1e9)};
-    while (nanosleep(&left, &left) && errno == EINTR) continue;
+    while (nanosleep(&left, &left) && errno == EINTR)
+        continue;
 }

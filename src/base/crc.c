@@ -33,7 +33,8 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_sse(uint32_t crc, const
         memcpy(&word, at, 8);
         sum = __builtin_ia32_crc32di(sum, word);
     }
-    for (; length > 0; at++, length--) sum = __builtin_ia32_crc32qi((uint32_t)sum, *at);
+    for (; length > 0; at++, length--)
+        sum = __builtin_ia32_crc32qi((uint32_t)sum, *at);
     return ~(uint32_t)sum;
 }
 

@@ -9,7 +9,9 @@ static _Thread_local char error_text[DT_ERROR_MAX];
 int dt_status_exit_code(dt_status status)
 {
     switch (status) {
-#define EXIT_CODE(name, code, text) case name: return code;
+#define EXIT_CODE(name, code, text)                                                                \
+    case name:                                                                                     \
+        return code;
         DT_STATUS_LIST(EXIT_CODE)
 #undef EXIT_CODE
     }
@@ -19,7 +21,9 @@ int dt_status_exit_code(dt_status status)
 const char *dt_status_text(dt_status status)
 {
     switch (status) {
-#define STATUS_TEXT(name, code, text) case name: return text;
+#define STATUS_TEXT(name, code, text)                                                              \
+    case name:                                                                                     \
+        return text;
         DT_STATUS_LIST(STATUS_TEXT)
 #undef STATUS_TEXT
     }

@@ -37,7 +37,8 @@ dt_status dt_alloc(size_t count, size_t size, const char *what, void *out_pointe
     void *pointer = NULL;
     if (padded_size(count, size, &bytes)) pointer = aligned_alloc(ALIGNMENT, bytes);
     if (!pointer)
-        return dt_fail(DT_EMEMORY, "out of memory for %s: %zu items of %zu bytes", what, count, size);
+        return dt_fail(DT_EMEMORY, "out of memory for %s: %zu items of %zu bytes", what, count,
+                       size);
     memset(pointer, 0, bytes);
     memcpy(out_pointer, &pointer, sizeof pointer);
     return DT_OK;

@@ -9,7 +9,8 @@ enum { LEAST_BITS = 8 };
 void dt_perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng)
 {
     int bits = LEAST_BITS;
-    while (bits < 63 && (uint64_t)1 << bits < n) bits++;
+    while (bits < 63 && (uint64_t)1 << bits < n)
+        bits++;
     perm->n = n;
     perm->high_bits = bits / 2;
     perm->low_bits = bits - bits / 2;
@@ -43,7 +44,8 @@ static uint64_t feistel(const struct dt_perm *perm, uint64_t value)
 
 uint64_t dt_perm_at(const struct dt_perm *perm, uint64_t index)
 {
-    do index = feistel(perm, index);
+    do
+        index = feistel(perm, index);
     while (index >= perm->n);
     return index;
 }

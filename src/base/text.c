@@ -21,7 +21,8 @@ static bool is_continuation(char c)
 static size_t whole_characters(const char *text, size_t length)
 {
     size_t start = length;
-    while (start > 0 && length - start < 3 && is_continuation(text[start - 1])) start--;
+    while (start > 0 && length - start < 3 && is_continuation(text[start - 1]))
+        start--;
     if (start == 0) return length;
     unsigned char lead = (unsigned char)text[start - 1];
     size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
@@ -128,7 +129,8 @@ size_t dt__edit_distance(const char *a, const char *b)
     enum { MOST = 63 };
     size_t row[MOST + 1]; /* distances from a[0..i) to every beginning of b */
     size_t length_a = strnlen(a, MOST), length_b = strnlen(b, MOST);
-    for (size_t j = 0; j <= length_b; j++) row[j] = j;
+    for (size_t j = 0; j <= length_b; j++)
+        row[j] = j;
     for (size_t i = 1; i <= length_a; i++) {
         size_t diagonal = row[0];
         row[0] = i;

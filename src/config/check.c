@@ -17,13 +17,16 @@ static bool needs_task(int metric, int task)
 {
     switch ((enum dt_metric)metric) {
     case DT_METRIC_AUTO:
-    case DT_METRIC_LOSS: return false;
+    case DT_METRIC_LOSS:
+        return false;
     case DT_METRIC_ACCURACY:
     case DT_METRIC_TOP5:
-    case DT_METRIC_AUC: return task != DT_CLASSIFY;
+    case DT_METRIC_AUC:
+        return task != DT_CLASSIFY;
     case DT_METRIC_RMSE:
     case DT_METRIC_MAE:
-    case DT_METRIC_R2: return task != DT_REGRESS;
+    case DT_METRIC_R2:
+        return task != DT_REGRESS;
     }
     return true;
 }
@@ -42,13 +45,13 @@ dt_status dt_config_check(const struct dt_config *config, int size)
         {c->train.schedule != DT_CONSTANT && c->train.min_lr > c->train.lr,
          "train.min_lr: expected at most train.lr"},
         {c->run.reproducible && c->train.exchange == DT_REDUCE,
-         "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, node "
-         "or ordered"},
+         "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, "
+         "node or ordered"},
         {c->run.reproducible && bound,
          "run.reproducible=yes: train.mode=async cannot keep this promise; expected sync"},
         {needs_task(c->eval.metric, c->model.task),
-         "eval.metric: expected loss, accuracy, top5 or auc for model.task=classify, and loss, rmse, "
-         "mae or r2 for regress"},
+         "eval.metric: expected loss, accuracy, top5 or auc for model.task=classify, and loss, "
+         "rmse, mae or r2 for regress"},
         {c->eval.patience > 0 && !evaluates,
          "eval.patience: expected data.eval or data.eval_fraction to measure on"},
         {c->eval.dedicated && !evaluates,

@@ -20,7 +20,8 @@ dt_status dt_config_init(struct dt_config *config)
 void dt_config_free(struct dt_config *config)
 {
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        if (dt__options[i].type == DT__TEXT) dt_free(*(char **)((char *)config + dt__options[i].offset));
+        if (dt__options[i].type == DT__TEXT)
+            dt_free(*(char **)((char *)config + dt__options[i].offset));
     }
     *config = (struct dt_config){0};
 }
@@ -52,7 +53,7 @@ static dt_status match_option(const struct dt__option *option, const struct dt_c
     dt_status status = dt__option_text(before, option, &was);
     if (!status) status = dt__option_text(now, option, &is);
     if (!status && !same_value(option, was, is))
-        status = dt_fail(DT_EMISMATCH, "%s=%.200s: the run to resume has %.200s, and it may not change",
+        status = dt_fail(DT_EMISMATCH, "%s=%.200s: the run to resume has %.200s, and must keep it",
                          option->name, is, was);
     dt_free(was);
     dt_free(is);

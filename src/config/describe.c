@@ -16,9 +16,15 @@ static void range_of(const struct dt__option *option, char *buffer, size_t size)
         else
             snprintf(buffer, size, "%s %g to %.10g", type, option->min, option->max);
         return;
-    case DT__BOOL: snprintf(buffer, size, "yes|no"); return;
-    case DT__TEXT: snprintf(buffer, size, "text"); return;
-    case DT__WORD: snprintf(buffer, size, "%s", option->words); return;
+    case DT__BOOL:
+        snprintf(buffer, size, "yes|no");
+        return;
+    case DT__TEXT:
+        snprintf(buffer, size, "text");
+        return;
+    case DT__WORD:
+        snprintf(buffer, size, "%s", option->words);
+        return;
     }
 }
 
@@ -56,7 +62,8 @@ static void put_cell(FILE *out, const char *text, bool code)
 {
     const char *tick = code && *text ? "`" : "";
     fprintf(out, " %s", tick);
-    for (; *text; text++) fprintf(out, "%s%c", *text == '|' ? "\\" : "", *text);
+    for (; *text; text++)
+        fprintf(out, "%s%c", *text == '|' ? "\\" : "", *text);
     fprintf(out, "%s |", tick);
 }
 

@@ -14,9 +14,9 @@ enum { MOST_BYTES = 1 << 20 };
 
 struct ini {
     struct dt_config *config;
-    const char *name; /* of the file */
-    const char *rest; /* of the text */
-    int line;         /* number of the line read last */
+    const char *name;            /* of the file */
+    const char *rest;            /* of the text */
+    int line;                    /* number of the line read last */
     int given[DT__OPTION_COUNT]; /* line that gave an option, 0: none did */
     dt_status status;
 };

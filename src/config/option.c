@@ -6,9 +6,11 @@
 
 enum { FREE = false, FIXED = true };
 
+/* clang-format off */
 #define OPTION(section, key, type, initial, min, max, words, resume, help)                         \
     {#section "." #key, #section, #key, DT__##type, initial, min, max, words, resume, help,        \
      offsetof(struct dt_config, section.key)},
+/* clang-format on */
 #define OPTIONS_OF_SECTION(section) DT_OPTIONS_##section(OPTION)
 
 const struct dt__option dt__options[DT__OPTION_COUNT] = {DT_SECTIONS(OPTIONS_OF_SECTION)};

@@ -12,7 +12,8 @@ static bool needs_quotes(const char *value)
     size_t length = strlen(value);
     if (length == 0) return false;
     if (strchr(" \"", value[0]) || value[length - 1] == ' ' || strchr(value, ';')) return true;
-    while (*value && !is_control(*value)) value++;
+    while (*value && !is_control(*value))
+        value++;
     return *value;
 }
 

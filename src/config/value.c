@@ -71,9 +71,12 @@ static bool assign(const struct dt__option *option, void *field, const char *tex
         if (!parse_real(text, &number) || !in_range(option, number)) return false;
         *(double *)field = number == 0 ? 0 : number; /* no negative zero */
         return true;
-    case DT__BOOL: return parse_bool(text, field);
-    case DT__WORD: return parse_word(option->words, text, field);
-    case DT__TEXT: break;
+    case DT__BOOL:
+        return parse_bool(text, field);
+    case DT__WORD:
+        return parse_word(option->words, text, field);
+    case DT__TEXT:
+        break;
     }
     return false;
 }
@@ -112,11 +115,16 @@ dt_status dt__option_text(const struct dt_config *config, const struct dt__optio
     const void *field = (const char *)config + option->offset;
     char buffer[DT_REAL_TEXT];
     switch (option->type) {
-    case DT__INT: return dt_format(out, "%lld", (long long)*(const int64_t *)field);
-    case DT__REAL: return dt_strdup(dt_real_text(*(const double *)field, buffer), out);
-    case DT__BOOL: return dt_strdup(*(const bool *)field ? "yes" : "no", out);
-    case DT__TEXT: return dt_strdup(*(char *const *)field, out);
-    case DT__WORD: return dt_strdup(dt_config_word(option->words, *(const int *)field, buffer), out);
+    case DT__INT:
+        return dt_format(out, "%lld", (long long)*(const int64_t *)field);
+    case DT__REAL:
+        return dt_strdup(dt_real_text(*(const double *)field, buffer), out);
+    case DT__BOOL:
+        return dt_strdup(*(const bool *)field ? "yes" : "no", out);
+    case DT__TEXT:
+        return dt_strdup(*(char *const *)field, out);
+    case DT__WORD:
+        return dt_strdup(dt_config_word(option->words, *(const int *)field, buffer), out);
     }
     return dt_fail(DT_EBUG, "%s: unknown type", option->name);
 }
@@ -155,9 +163,12 @@ dt_status dt__option_expectation(const struct dt__option *option, char **out)
         return dt_format(out, "an integer from %.0f to %.0f", option->min, option->max);
     case DT__REAL:
         return dt_format(out, "a number from %.10g to %.10g", option->min, option->max);
-    case DT__BOOL: return dt_strdup("yes or no", out);
-    case DT__TEXT: return dt_strdup("text", out);
-    case DT__WORD: return expect_word(option->words, out);
+    case DT__BOOL:
+        return dt_strdup("yes or no", out);
+    case DT__TEXT:
+        return dt_strdup("text", out);
+    case DT__WORD:
+        return expect_word(option->words, out);
     }
     return dt_fail(DT_EBUG, "%s: unknown type", option->name);
 }

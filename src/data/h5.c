@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "dtrain/data.h"
+
 /* ---- errors --------------------------------------------------------------------------------- */
 
 void dt__h5_quiet(void)
@@ -143,4 +145,14 @@ void dt__h5_dataset_close(struct dt__h5_dataset *dataset)
     if (dataset->type >= 0) H5Tclose(dataset->type);
     if (dataset->id >= 0) H5Oclose(dataset->id);
     dataset->id = dataset->type = -1;
+}
+
+/* ---- version -------------------------------------------------------------------------------- */
+
+const char *dt_hdf5_version(char buffer[16])
+{
+    unsigned major = 0, minor = 0, release = 0;
+    H5get_libversion(&major, &minor, &release);
+    snprintf(buffer, 16, "%u.%u.%u", major, minor, release);
+    return buffer;
 }
