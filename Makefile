@@ -13,10 +13,10 @@ PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-seri
 # One line a room: its files, without .c.
 base   := error log memory text rng perm clock crc file stop
 config := option value quote ini print config check describe
-data   := schema
+data   := h5 schema
 model  := blas spec network net activation dropout softmax loss optimizer schedule metrics
 comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream
-state  := checkpoint
+state  := image field array contents export checkpoint folder lock
 report := record
 train  := train
 cli    := main commands configure kernel help \

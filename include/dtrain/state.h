@@ -116,6 +116,8 @@ struct dt_export {
     struct dt_best best; /* best.known: the metric it was chosen by (export/best) */
 };
 void dt_export_free(struct dt_export *model);
+/* What an export of the checkpoint holds. It lends the checkpoint's pointers: not to be freed. */
+struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint);
 
 /* Writes BASE/<step>/model.h5 (BASE = RUN_DIR/export/latest or .../best): a directory under a
  * temporary name, synced, then renamed: it appears whole or not at all. An existing version of the

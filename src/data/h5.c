@@ -37,6 +37,17 @@ dt_status dt__h5_fail(dt_status status, const char *format, ...)
     return status;
 }
 
+/* ---- types ---------------------------------------------------------------------------------- */
+
+hid_t dt__h5_text_type(size_t size)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    if (type < 0) return type;
+    if (H5Tset_size(type, size) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0) return type;
+    H5Tclose(type);
+    return -1;
+}
+
 /* ---- links ---------------------------------------------------------------------------------- */
 
 static bool is_hard_link(hid_t file, const char *path)

@@ -14,6 +14,9 @@ void dt__h5_quiet(void);
 dt_status dt__h5_fail(dt_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Strings of `size` bytes with their NUL, UTF-8; negative on failure. Close with H5Tclose. */
+hid_t dt__h5_text_type(size_t size);
+
 /* A data set that is safe to read: reached by hard links, a simple space, a number or a string of
  * fixed size, stored contiguously or in chunks in the file itself, with filters known to us. */
 enum { DT__H5_MAX_RANK = 4 };

@@ -1,0 +1,36 @@
+/* field: members of a struct as attributes of an HDF5 object, by one table for both directions. */
+#ifndef DT_STATE_FIELD_H
+#define DT_STATE_FIELD_H
+
+#include <hdf5.h>
+
+#include "dtrain/base.h"
+
+enum dt__field_type {
+    DT__FIELD_INT,  /* int */
+    DT__FIELD_I64,  /* int64_t */
+    DT__FIELD_U32,  /* uint32_t */
+    DT__FIELD_U64,  /* uint64_t */
+    DT__FIELD_REAL, /* double */
+    DT__FIELD_BOOL, /* bool */
+    DT__FIELD_WORD, /* int, one of `words` ("sync|async"), stored as the word */
+    DT__FIELD_NAME, /* char[16] */
+    DT__FIELD_TEXT  /* char *, no attribute if NULL */
+};
+
+struct dt__field {
+    const char *name; /* of the attribute */
+    enum dt__field_type type;
+    size_t offset; /* of the member */
+    const char *words;
+};
+
+/* Writes the members of `record` as attributes of the object at `path`. */
+dt_status dt__fields_put(hid_t file, const char *path, const struct dt__field *fields, int count,
+                         const void *record);
+/* Reads them back; texts are new (dt_free), and those read before a failure stay in the record.
+ * DT_EFORMAT: an attribute is missing, of another type, or not one of its words. */
+dt_status dt__fields_get(hid_t file, const char *path, const struct dt__field *fields, int count,
+                         void *record);
+
+#endif
