@@ -316,8 +316,8 @@ static dt_status verify_open(int fd, const char *path, uint64_t size)
 dt_status dt__image_verify(const char *path, void *arg)
 {
     (void)arg;
-    int fd;
-    uint64_t size;
+    int fd = -1;
+    uint64_t size = 0;
     DT_TRY(open_regular(path, &fd, &size));
     dt_status status = verify_open(fd, path, size);
     close(fd);
@@ -338,8 +338,8 @@ static dt_status read_open(int fd, const char *path, uint64_t size, struct dt__i
 
 dt_status dt__image_read(const char *path, struct dt__image *out, enum dt__image_kind *out_kind)
 {
-    int fd;
-    uint64_t size;
+    int fd = -1;
+    uint64_t size = 0;
     struct dt__image image = {0};
     DT_TRY(open_regular(path, &fd, &size));
     dt_status status = read_open(fd, path, size, &image, out_kind);
