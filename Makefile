@@ -17,7 +17,7 @@ data   := h5 schema
 model  := blas spec network net activation dropout softmax loss optimizer schedule metrics
 comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream
 state  := image field array contents export checkpoint folder lock
-report := record
+report := json record progress
 train  := train
 cli    := main commands configure kernel help \
           cmd_train cmd_eval cmd_predict cmd_shard cmd_inspect cmd_options
