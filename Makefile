@@ -18,7 +18,7 @@ model  := blas spec network net activation dropout softmax loss optimizer schedu
 comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream
 state  := image field array contents export checkpoint folder lock
 report := json record progress
-train  := train
+train  := train setup keeper records meeting evaluate gradient sync
 cli    := main commands configure kernel help \
           cmd_train cmd_eval cmd_predict cmd_shard cmd_inspect cmd_options
 

@@ -52,8 +52,6 @@ dt_status dt_world_agree_crew(struct dt_world *world, dt_status mine);
 
 /* Prints "dtrain: error: [rank N on HOST] MESSAGE" once a host and ends the job at once. */
 void dt_world_abort(struct dt_world *world, dt_status status) __attribute__((noreturn));
-/* Prints the agreed message, by the bank alone. For errors that every rank knows of. */
-void dt_world_report_error(struct dt_world *world);
 
 /* Patient collectives over all ranks (`crew`: bank and workers only). */
 dt_status dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int root);
@@ -66,6 +64,9 @@ dt_status dt_world_crew_gather(struct dt_world *world, const void *bytes, size_t
 dt_status dt_world_crew_barrier(struct dt_world *world);
 /* Largest of each rank's value, over the crew. */
 dt_status dt_world_crew_max(struct dt_world *world, uint64_t *inout_values, int count);
+
+/* Sums of each rank's values over the crew, at the bank; the others' `out` may be NULL. */
+dt_status dt_world_crew_sum(struct dt_world *world, const double *values, int count, double *out);
 
 /* Small messages between bank and evaluator (eager: a send does not wait). */
 dt_status dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length);

@@ -19,11 +19,6 @@ void dt_world_abort(struct dt_world *world, dt_status status) {
     dt__world_die(world, dt_status_exit_code(status), dt_error_text());
 }
 
-void dt_world_report_error(struct dt_world *world) {
-    if (world->rank == 0 && *dt_error_text())
-        fprintf(stderr, "dtrain: error: %s\n", dt_error_text());
-}
-
 /* ---- agreement ------------------------------------------------------------------------------ */
 
 struct verdict {
@@ -125,6 +120,13 @@ dt_status dt_world_crew_max(struct dt_world *world, uint64_t *inout_values, int 
     DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, inout_values, count, MPI_UINT64_T, MPI_MAX, world->crew,
                           &request));
     dt__request_finish(world, &request, "maximum", -1);
+    return DT_OK;
+}
+
+dt_status dt_world_crew_sum(struct dt_world *world, const double *values, int count, double *out) {
+    MPI_Request request;
+    DT_MPI(MPI_Ireduce(values, out, count, MPI_DOUBLE, MPI_SUM, 0, world->crew, &request));
+    dt__request_finish(world, &request, "sum", -1);
     return DT_OK;
 }
 

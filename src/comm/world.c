@@ -23,7 +23,6 @@ static dt_status check_singletons(int size) {
     const char *key = getenv("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
     long tasks = env_number(key);
     if (tasks < 2) return DT_OK;
-    if (env_number("SLURM_PROCID") > 0) return dt_fail(DT_EUSAGE, "%s", "");
     return dt_fail(DT_EUSAGE,
                    "Slurm started %ld tasks (%s), but each sees itself alone: start them with "
                    "`srun --mpi=pmix` or `mpirun`",

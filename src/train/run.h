@@ -1,0 +1,116 @@
+/* A training run: all that the loops share. */
+#ifndef DT_TRAIN_RUN_H
+#define DT_TRAIN_RUN_H
+
+#include "dtrain/comm.h"
+#include "dtrain/config.h"
+#include "dtrain/data.h"
+#include "dtrain/model.h"
+#include "dtrain/report.h"
+#include "dtrain/state.h"
+#include "dtrain/train.h"
+
+/* Rows that go through a network at once; a larger share of a batch is done in slices. */
+enum { DT__SLICE_ROWS = 4096 };
+
+/* Bank only: the run directory and what it keeps. */
+struct dt__keeper {
+    char *ckpt_dir, *latest_dir, *best_dir;
+    int lock; /* file descriptor, -1: none */
+    bool resumed;
+    struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
+    struct dt_checkpoint state;  /* what the next save holds; borrows vectors, names and texts */
+    struct dt_writer *writer;
+    struct dt_report *report;
+    struct dt_metrics *metrics;
+    uint64_t saved_step;         /* of the newest save that was started */
+    double saved_at;             /* clock of it */
+    bool save_wanted;            /* a better model has been found */
+    double run_start;            /* clock at the start of this process */
+    double wall_before;          /* wall_secs of the runs before */
+    double log_train_secs;       /* train_secs at the last train record */
+    double last_loss;
+    double bank_cpu_secs;        /* CPU time of the bank's process during legs */
+};
+
+struct dt__run {
+    const struct dt_config *config;
+    struct dt_world *world;
+    int mode;                 /* enum dt_mode as run: sync for staleness 0 */
+    int replicas;             /* R */
+    int first, count;         /* this worker's replicas */
+    uint64_t step, last_step; /* updates done; the run's end */
+
+    struct dt_source *train, *eval; /* eval: NULL without held-out data */
+    struct dt_plan *plan;
+    struct dt_model *model;
+    struct dt_optimizer optimizer;
+    struct dt_schedule schedule;
+    struct dt_exchange *exchange;
+
+    /* Workers. */
+    struct dt_loader *loader;
+    struct dt_net *net;
+    double *loss;     /* (R) loss sums of its replicas since the last train record */
+    dt_status failed; /* what went wrong in a step; its message is this thread's error text */
+
+    /* Workers: this one's chunks of the evaluation data, of `chunks` in all. */
+    struct dt_net *eval_net;
+    struct dt_table *table;
+    uint64_t chunk_first, chunk_end, chunks;
+
+    struct dt__keeper keeper; /* bank */
+};
+
+/* setup.c: everything up to the first step. *out_done: the run was complete already.
+ * Collective; fails on all ranks or on none. Close the run in either case. */
+dt_status dt__run_open(struct dt__run *run, struct dt_world *world, struct dt_config *config,
+                       bool *out_done);
+void dt__run_close(struct dt__run *run);
+uint64_t dt__samples_at(const struct dt__run *run, uint64_t step); /* drawn in steps [0, step) */
+
+/* sync.c: the sync loops of bank and worker. */
+dt_status dt__sync_train(struct dt__run *run);
+
+/* gradient.c. A worker's part of a step: adds the replica's loss to run->loss; false, with
+ * run->failed set, if the loss is not finite or data could not be read. */
+bool dt__replica_gradient(struct dt__run *run, int replica, uint64_t step, const float *weights,
+                          float *grad, const struct dt_net_hooks *hooks);
+void dt__slow_down(const struct dt__run *run); /* test.slow_rank */
+/* The exchange's dt_update_fn; arg is the run. */
+void dt__update(void *run, const struct dt_update_info *info, size_t offset, size_t n,
+                const float *grad, float *const *vectors);
+
+/* meeting.c: what happens between two legs. */
+uint64_t dt__next_meeting(const struct dt__run *run); /* the step at which the next leg ends */
+/* Collective over the crew. asked: enum dt_ask that ended the leg. *out_end: no more legs.
+ * DT_STOPPED: stopped on request, state saved. */
+dt_status dt__meet(struct dt__run *run, int asked, bool *out_end);
+int dt__bank_asks(void *run); /* dt_ask_fn: signals and clocks */
+
+/* keeper.c. Bank only. */
+dt_status dt__keeper_prepare(struct dt__run *run); /* run directory, lock, state to resume from */
+/* Fills the exchange's vectors; opens writer and records. */
+dt_status dt__keeper_open(struct dt__run *run, float *const *vectors);
+dt_status dt__keeper_save(struct dt__run *run, bool wait);
+bool dt__keeper_save_due(const struct dt__run *run);
+dt_status dt__keeper_collect(struct dt__run *run, bool wait); /* records saves that have ended */
+void dt__keeper_close(struct dt__run *run);
+
+/* records.c. Bank only. */
+dt_status dt__record_start(struct dt__run *run);
+dt_status dt__record_train(struct dt__run *run);
+dt_status dt__record_eval(struct dt__run *run, const struct dt_metric_values *values);
+dt_status dt__record_saved(struct dt__run *run, const struct dt_saved *saved);
+dt_status dt__record_final(struct dt__run *run, const char *status);
+void dt__show_progress(struct dt__run *run);
+void dt__print_start(struct dt__run *run);
+
+/* evaluate.c: evaluation in place, by bank and workers. Collective over the crew. */
+dt_status dt__eval_open(struct dt__run *run);
+void dt__eval_close(struct dt__run *run);
+int64_t dt__eval_interval(const struct dt__run *run); /* steps; 0: none but at the end */
+bool dt__eval_due(const struct dt__run *run, uint64_t step);
+dt_status dt__evaluate(struct dt__run *run);
+
+#endif

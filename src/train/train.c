@@ -1,0 +1,27 @@
+/* The story of a run. */
+#include "dtrain/train.h"
+
+#include "train/run.h"
+
+/* The bank says what the run is, and saves step 0 of a new one. */
+static dt_status begin(struct dt__run *run) {
+    dt_status status = DT_OK;
+    if (dt_world_is_bank(run->world)) {
+        dt__print_start(run);
+        status = dt__record_start(run);
+        if (!status && !run->keeper.resumed) status = dt__keeper_save(run, true);
+    }
+    return dt_world_agree(run->world, status);
+}
+
+dt_status dt_train(struct dt_world *world, struct dt_config *config) {
+    struct dt__run run;
+    bool done;
+    dt_status status = dt__run_open(&run, world, config, &done);
+    if (!status && !done) {
+        status = begin(&run);
+        if (!status) status = dt__sync_train(&run);
+    }
+    dt__run_close(&run);
+    return status;
+}
