@@ -82,14 +82,15 @@ dt_status dt_writer_create(const char *dir, int64_t keep, dt_writer_then_fn *the
                            struct dt_writer **out);
 void dt_writer_destroy(struct dt_writer *writer); /* waits for a save under way */
 bool dt_writer_busy(struct dt_writer *writer);
-/* Starts a save of a copy of the checkpoint; waits first if one is under way. */
+/* Starts a save of a copy of the checkpoint; waits first if one is under way. Poll before: a save
+ * that has ended unseen is forgotten, but if it failed its error is returned and nothing starts. */
 dt_status dt_writer_start(struct dt_writer *writer, const struct dt_checkpoint *checkpoint);
 /* A save that has ended since the last call: true, with its status (the error text becomes the
  * caller's), step, base name (valid until the next call) and seconds. `wait`: waits for one under way. */
 struct dt_saved {
     dt_status status;
     uint64_t step;
-    const char *file;
+    const char *file; /* NULL: the save itself failed */
     double secs;
 };
 bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out);

@@ -6,6 +6,7 @@
 
 #include "state/contents.h"
 #include "state/field.h"
+#include "state/image.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 #define EXPORT(name, type) {#name, type, offsetof(struct dt_export, name), NULL}
@@ -17,6 +18,13 @@ static const struct dt__field FIELDS[] = {
     BEST(since, DT__FIELD_I64),    BEST(stop, DT__FIELD_BOOL),
 };
 
+/* For readers with HDF5 alone; the user block has the version as well. */
+struct format {
+    int version;
+};
+static const struct dt__field FORMAT_FIELD = {"format_version", DT__FIELD_INT,
+                                              offsetof(struct format, version), NULL};
+
 void dt_export_free(struct dt_export *model)
 {
     dt_schema_free(&model->schema);
@@ -27,6 +35,8 @@ void dt_export_free(struct dt_export *model)
 
 dt_status dt__export_put(hid_t file, const struct dt_model *model, const struct dt_export *from)
 {
+    struct format format = {DT__FORMAT_VERSION};
+    DT_TRY(dt__fields_put(file, "/", &FORMAT_FIELD, 1, &format));
     DT_TRY(dt__fields_put(file, "/", FIELDS, COUNT(FIELDS), from));
     DT_TRY(dt__schema_put(file, &from->schema));
     DT_TRY(dt__spec_put(file, &from->spec));
@@ -42,6 +52,10 @@ static dt_status make_model(const struct dt_model_spec *spec, struct dt_model **
 
 static dt_status get(hid_t file, struct dt_export *out, struct dt_model **out_model)
 {
+    struct format format;
+    DT_TRY(dt__fields_get(file, "/", &FORMAT_FIELD, 1, &format));
+    if (format.version != DT__FORMAT_VERSION)
+        return dt_fail(DT_EFORMAT, "format_version is %d", format.version);
     DT_TRY(dt__fields_get(file, "/", FIELDS, COUNT(FIELDS), out));
     if (!out->config) return dt_fail(DT_EFORMAT, "attribute config of / is missing");
     DT_TRY(dt__spec_get(file, &out->spec));

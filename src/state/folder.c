@@ -145,7 +145,7 @@ static dt_status retire(const char *dir, const struct dt__steps *steps, size_t k
     return DT_OK;
 }
 
-static dt_status retain(const char *dir, int64_t keep, const char *spare)
+dt_status dt__folder_retain(const char *dir, int64_t keep, const char *spare)
 {
     struct dt__steps steps;
     if (keep <= 0) return DT_OK;
@@ -174,8 +174,8 @@ static dt_status move_latest(const char *dir, const char *file)
     return status;
 }
 
-dt_status dt__folder_save(const char *dir, const struct dt__image *image, uint64_t step,
-                          int64_t keep, const char *spare, char **out_file)
+dt_status dt__folder_write(const char *dir, const struct dt__image *image, uint64_t step,
+                           char **out_file)
 {
     char *file = NULL;
     dt_status status;
@@ -184,7 +184,6 @@ dt_status dt__folder_save(const char *dir, const struct dt__image *image, uint64
     DT_GUARD(each_name(dir, remove_leftover, (void *)dir));
     DT_GUARD(write_image(dir, image, file));
     DT_GUARD(move_latest(dir, file));
-    DT_GUARD(retain(dir, keep, spare));
     *out_file = file;
     return DT_OK;
 done:
@@ -195,10 +194,16 @@ done:
 dt_status dt_checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint, int64_t keep,
                              const char *spare, char **out_file)
 {
+    char *file = NULL;
     struct dt__image image = {0};
     dt_status status = dt__checkpoint_pack(checkpoint, &image);
-    if (!status) status = dt__folder_save(dir, &image, checkpoint->step, keep, spare, out_file);
+    if (!status) status = dt__folder_write(dir, &image, checkpoint->step, &file);
     dt__image_free(&image);
+    if (!status) status = dt__folder_retain(dir, keep, spare);
+    if (status)
+        dt_free(file);
+    else
+        *out_file = file;
     return status;
 }
 

@@ -18,8 +18,11 @@ struct dt__steps {
 };
 dt_status dt__folder_list(const char *dir, struct dt__steps *out);
 
-/* Saves a packed image as `step` by the protocol of dt_checkpoint_save. */
-dt_status dt__folder_save(const char *dir, const struct dt__image *image, uint64_t step,
-                          int64_t keep, const char *spare, char **out_file);
+/* Writes a packed image as `step`, verified, and moves latest.h5 to it; clears what a killed save
+ * left. *out_file: base name, caller frees. */
+dt_status dt__folder_write(const char *dir, const struct dt__image *image, uint64_t step,
+                           char **out_file);
+/* Removes the oldest beyond `keep`, as dt_checkpoint_save has it. Warns of what cannot be removed. */
+dt_status dt__folder_retain(const char *dir, int64_t keep, const char *spare);
 
 #endif
