@@ -1,0 +1,104 @@
+/* vmath: errors against libm in f64, limits, NaN, and the same bits at every place of a vector. */
+#include "model/vmath.h"
+
+#include <check.h>
+#include <math.h>
+
+static float exp_(float x)
+{
+    return dt__expf(x);
+}
+static float tanh_(float x)
+{
+    return dt__tanhf(x);
+}
+static float erf_(float x)
+{
+    return dt__erff(x);
+}
+static float log1p_(float x)
+{
+    return dt__log1pf(x);
+}
+static float sigmoid_(float x)
+{
+    return dt__sigmoidf(x);
+}
+static double true_sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+static const struct {
+    const char *name;
+    float (*ours)(float);
+    double (*theirs)(double);
+    float low, high;
+    double error; /* relative */
+} FUNCTIONS[] = {
+    {"exp", exp_, exp, -87.0f, 88.7f, 9e-8},    {"tanh", tanh_, tanh, -12.0f, 12.0f, 4e-7},
+    {"tanh", tanh_, tanh, -1e-3f, 1e-3f, 4e-7}, {"erf", erf_, erf, -6.0f, 6.0f, 5e-7},
+    {"erf", erf_, erf, -1e-3f, 1e-3f, 5e-7},    {"log1p", log1p_, log1p, 0.0f, 1.0f, 3e-7},
+    {"sigmoid", sigmoid_, true_sigmoid, -80.0f, 80.0f, 2e-7},
+};
+
+/* A wrong coefficient or a range that is cut too early. */
+START_TEST(errors_are_as_stated)
+{
+    const int samples = 400000;
+    const double low = FUNCTIONS[_i].low, width = FUNCTIONS[_i].high - low;
+    for (int i = 0; i <= samples; i++) {
+        float x = (float)(low + width * i / samples);
+        double expected = FUNCTIONS[_i].theirs((double)x), got = (double)FUNCTIONS[_i].ours(x);
+        double error = fabs(got - expected) / (fabs(expected) + 1e-40);
+        ck_assert_msg(error < FUNCTIONS[_i].error, "%s(%.9g) is off by %g", FUNCTIONS[_i].name,
+                      (double)x, error);
+    }
+}
+END_TEST
+
+START_TEST(limits_hold)
+{
+    ck_assert(dt__expf(-200.0f) == 0.0f && dt__expf(-INFINITY) == 0.0f);
+    ck_assert(isinf(dt__expf(89.0f)) && isinf(dt__expf(INFINITY)));
+    ck_assert(dt__expf(0.0f) == 1.0f);
+    ck_assert(dt__tanhf(INFINITY) <= 1.0f && dt__tanhf(-30.0f) >= -1.0f && dt__tanhf(0.0f) == 0.0f);
+    ck_assert(dt__erff(INFINITY) <= 1.0f && dt__erff(-30.0f) >= -1.0f && dt__erff(0.0f) == 0.0f);
+    ck_assert(dt__sigmoidf(-INFINITY) == 0.0f && dt__sigmoidf(INFINITY) == 1.0f);
+    ck_assert(isnan(dt__expf(NAN)) && isnan(dt__tanhf(NAN)) && isnan(dt__erff(NAN)));
+    ck_assert(isnan(dt__sigmoidf(NAN)) && isnan(dt__log1pf(NAN)));
+}
+END_TEST
+
+/* A compiler that contracts or reorders in the body of a loop and not in its tail. */
+START_TEST(bits_do_not_depend_on_place)
+{
+    enum { N = 77 };
+    float in[N], all[4][N];
+    for (int i = 0; i < N; i++) in[i] = (float)(i - 38) * 0.173f;
+    for (int i = 0; i < N; i++) all[0][i] = dt__expf(in[i]);
+    for (int i = 0; i < N; i++) all[1][i] = dt__tanhf(in[i]);
+    for (int i = 0; i < N; i++) all[2][i] = dt__erff(in[i]);
+    for (int i = 0; i < N; i++) all[3][i] = dt__sigmoidf(in[i]);
+    for (int i = 0; i < N; i++) {
+        volatile float x = in[i];
+        ck_assert(exp_(x) == all[0][i] && tanh_(x) == all[1][i]);
+        ck_assert(erf_(x) == all[2][i] && sigmoid_(x) == all[3][i]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("vmath");
+    TCase *test = tcase_create("vmath");
+    tcase_add_loop_test(test, errors_are_as_stated, 0, (int)(sizeof FUNCTIONS / sizeof *FUNCTIONS));
+    tcase_add_test(test, limits_hold);
+    tcase_add_test(test, bits_do_not_depend_on_place);
+    suite_add_tcase(suite, test);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
