@@ -1,0 +1,124 @@
+/* async: the exchange of Downpour SGD. Workers hand gradients to the bank one by one, each at its own
+ * pace; the bank applies them as they arrive and keeps versions of the weights to read.
+ *
+ * Training goes in legs, runs of updates between two meetings of the crew. In a leg the ranks meet
+ * nowhere: all that passes between them are one-sided operations on the bank's memory. On one host
+ * that memory is shared: gradients are computed where the bank reads them, weights are read where the
+ * bank wrote them. Elsewhere MPI puts and gets them. */
+#ifndef DTRAIN_ASYNC_H
+#define DTRAIN_ASYNC_H
+
+#include "dtrain/base.h"
+#include "dtrain/comm.h"
+
+struct dt_async;
+
+/* What travels with a gradient. */
+struct dt_note {
+    uint64_t number;  /* gradients that this worker sent before; set by dt_async_send */
+    uint64_t version; /* updates in the weights that it was computed from; set by dt_async_send */
+    uint64_t gap;     /* clock gap at its start; set by dt_async_send */
+    uint64_t draw;    /* number of the replica's draw */
+    uint64_t rows;    /* samples in the sum */
+    double loss;      /* sum over the rows */
+    int32_t replica;
+    int32_t ask; /* enum dt_ask: what the worker wants of the bank */
+};
+
+/* A gradient in its slot at the bank. */
+struct dt_gradient {
+    const struct dt_note *note;
+    float *grad;        /* (P) sum over the rows; the bank may write to it */
+    const float *seen;  /* (P) the weights that it was computed from; NULL without spec.keep_seen */
+    uint64_t staleness; /* updates between the read of those weights and this gradient's own */
+    int worker;
+};
+
+/* Where the memory at the bank is. */
+enum dt_async_memory {
+    DT_ASYNC_AUTO,   /* shared if the crew has one host, else windows */
+    DT_ASYNC_SHARED, /* shared memory: no copies */
+    DT_ASYNC_WINDOW, /* MPI puts and gets, whatever the hosts */
+};
+
+struct dt_async_spec {
+    size_t params; /* P */
+    int64_t
+        staleness;  /* greatest clock gap; -1: no bound. 0 never lets two workers overlap a clock */
+    bool keep_seen; /* gradients bring the weights that they were computed from */
+    const bool *active; /* (workers) takes part: has samples to draw. The same at every rank */
+    int memory;         /* enum dt_async_memory */
+};
+
+/* Collective over the crew; at least one worker apart from the bank. The weights are zeros.
+ * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit.
+ * DT_ECOMM: MPI has no one-sided component for these hosts; the message has the cure. */
+dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
+                          struct dt_async **out);
+/* Collective over the crew. */
+void dt_async_destroy(struct dt_async *async);
+/* What dt_async_create chose, as a word for the start-up block. */
+const char *dt_async_memory_name(const struct dt_async *async);
+
+/* Begins a leg of updates [from, until): until - from gradients will be started, unless the bank
+ * closes the leg. alone: by the first active worker only (warm start). Clocks start at 0.
+ * Collective over the crew: everybody has left the leg before. */
+dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
+
+/* ---- worker --------------------------------------------------------------------------------- */
+
+/* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
+ * false: no gradient is left to be started in this leg. */
+bool dt_async_begin(struct dt_async *async);
+/* The newest weights (P), which rest until the worker's next read. Also between legs. */
+const float *dt_async_read(struct dt_async *async);
+/* Where the gradient (P) is to be written that was begun. */
+float *dt_async_grad(struct dt_async *async);
+/* Hands it to the bank. */
+void dt_async_send(struct dt_async *async, const struct dt_note *note);
+
+/* ---- bank ----------------------------------------------------------------------------------- */
+
+/* The newest weights (P): to read, and between legs to write. */
+float *dt_async_weights(struct dt_async *async);
+
+/* Gradients that wait to be applied, at most `limit`, in fair order, into out (limit). 0: none has
+ * come; a little time was passed. Every taken gradient must be applied before the next take. */
+int dt_async_take(struct dt_async *async, int limit, struct dt_gradient *out);
+
+/* Updates floats [offset, offset + n) by one gradient: weights (n) to out (n), which may be the same.
+ * before: updates done before this one. Must act element by element. */
+typedef void dt_async_update_fn(void *arg, const struct dt_gradient *gradient, uint64_t before,
+                                size_t offset, size_t n, const float *weights, float *out);
+/* Applies n gradients in order, in one pass over the vectors, publishes the weights and frees the
+ * slots. */
+void dt_async_apply(struct dt_async *async, int n, const struct dt_gradient *gradients,
+                    dt_async_update_fn *update, void *arg);
+
+/* Starts no more gradients in this leg; those that were begun are still to come. */
+void dt_async_close(struct dt_async *async);
+/* Every gradient of the leg has been applied. */
+bool dt_async_over(struct dt_async *async);
+/* Updates done, over all legs. */
+uint64_t dt_async_step(const struct dt_async *async);
+
+/* ---- counts --------------------------------------------------------------------------------- */
+
+enum { DT_STALENESS_BINS = 65 }; /* the last: that many or more */
+
+/* One worker's part in the job, or the sum. */
+struct dt_async_share {
+    uint64_t sent, applied;
+    double wait_secs; /* that the worker waited for a slot, its clock and weights */
+};
+struct dt_async_counts {
+    uint64_t staleness_histogram[DT_STALENESS_BINS];
+    uint64_t gap_max;
+    double busy_secs; /* that the bank applied gradients */
+    struct dt_async_share total;
+    struct dt_async_share *worker; /* (workers) owned by the async */
+};
+/* What happened since create. Bank: all; worker: NULL. Collective over the crew, between legs. */
+dt_status dt_async_count(struct dt_async *async, const struct dt_async_counts **out);
+
+#endif

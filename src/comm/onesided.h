@@ -1,0 +1,37 @@
+/* onesided: memory at the bank that every worker can put into, get from and count in.
+ *
+ * All that the slot protocol knows of its transport: MPI windows (window.c), or a scheduler in one
+ * process that delays and interleaves every operation (tests/unit/slots_fake.c). */
+#ifndef DT_COMM_ONESIDED_H
+#define DT_COMM_ONESIDED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dt__onesided;
+
+struct dt__onesided_ops {
+    /* Payload: offset and length in bytes of the bank's memory. What is put may land in any order,
+     * and what is got may be read at any time, until the caller's next flush has returned. */
+    void (*put)(struct dt__onesided *net, size_t offset, const void *bytes, size_t length);
+    void (*get)(struct dt__onesided *net, size_t offset, void *bytes, size_t length);
+    void (*flush)(struct dt__onesided *net);
+    /* Control words: atomic, and done at the bank when the call returns. They order nothing else. */
+    uint64_t (*fetch)(struct dt__onesided *net, int word);
+    void (*replace)(struct dt__onesided *net, int word, uint64_t value);
+    uint64_t (*add)(struct dt__onesided *net, int word, uint64_t delta); /* the value before */
+    /* Where memory is reached by loads and stores: what others have completed is seen by later
+     * loads, and earlier stores are seen by what others begin later. */
+    void (*sync)(struct dt__onesided *net);
+    /* Passes a little time, makes progress, ends the job if it takes too long; `what` is waited for. */
+    void (*pause)(struct dt__onesided *net, const char *what);
+    /* What was waited for has come. */
+    void (*wake)(struct dt__onesided *net);
+};
+
+struct dt__onesided {
+    const struct dt__onesided_ops *ops;
+    unsigned char *memory; /* the bank's memory; NULL where loads and stores do not reach it */
+};
+
+#endif
