@@ -122,13 +122,15 @@ struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint);
 
 /* Writes BASE/<step>/model.h5 (BASE = RUN_DIR/export/latest or .../best): a directory under a
  * temporary name, synced, then renamed: it appears whole or not at all. An existing version of the
- * same step is replaced. Versions beyond `keep` are removed, oldest first, never this one. */
+ * same step is replaced. Versions beyond `keep` (0: all stay) are removed, oldest first, never this
+ * one; so are those of later steps, left by a branch that was given up: this one is the highest. */
 dt_status dt_export_write(const char *base, const struct dt_export *model, int64_t keep);
 
 /* Loads a model file, a version directory, its parent (highest N), a checkpoint, or a run directory
  * (its newest good checkpoint). *out_path: the file that it came from. */
 dt_status dt_export_load(const char *path, struct dt_export *out, char **out_path);
-/* The best metric recorded in the versions below BASE; known = false if there is none. */
+/* The best metric as the highest good version below BASE records it; known = false if there is none.
+ * Warns of a version that it passes over. */
 dt_status dt_export_best(const char *base, struct dt_best *out);
 
 /* ---- inspect -------------------------------------------------------------------------------- */

@@ -1,12 +1,9 @@
 #include "state/export.h"
 
-#include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "state/contents.h"
 #include "state/field.h"
-#include "state/image.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 #define EXPORT(name, type) {#name, type, offsetof(struct dt_export, name), NULL}
@@ -81,4 +78,13 @@ dt_status dt__export_get(hid_t file, struct dt_export *out, struct dt_model **ou
         dt_model_destroy(model);
     *out = from;
     return DT_OK;
+}
+
+dt_status dt__export_unpack(const char *name, const struct dt__image *image, struct dt_export *out)
+{
+    hid_t file = -1;
+    dt_status status = dt__image_open(image, &file);
+    if (!status) status = dt__export_get(file, out, NULL);
+    dt__image_close(file);
+    return status ? dt_fail_prefix(status, "%s: ", name) : DT_OK;
 }

@@ -1,9 +1,5 @@
 #include "state/folder.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,12 +8,17 @@
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-dt_status dt__step_name(uint64_t step, char **out)
+static dt_status step_path(const char *dir, uint64_t step, char **out)
 {
-    return dt_format(out, "step-%09llu.h5", (unsigned long long)step);
+    return dt_format(out, "%s/step-%09llu.h5", dir, (unsigned long long)step);
 }
 
-/* Whether `name` is just what dt__step_name makes of some step. */
+static const char *base_name(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
+/* Whether a name is that of some step, just as it is written. */
 static bool parse_name(const char *name, uint64_t *out)
 {
     unsigned long long step;
@@ -50,38 +51,7 @@ static bool read_latest(const char *dir, uint64_t *out)
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
-/* Calls `visit` with each name in `dir`. */
-static dt_status each_name(const char *dir, dt_status (*visit)(void *arg, const char *name),
-                           void *arg)
-{
-    DIR *stream = opendir(dir);
-    if (!stream && errno == ENOENT) return DT_OK;
-    if (!stream) return dt_fail(DT_EIO, "%s: cannot list: %s", dir, strerror(errno));
-    dt_status status = DT_OK;
-    struct dirent *entry;
-    while (!status && (errno = 0, entry = readdir(stream))) status = visit(arg, entry->d_name);
-    if (!status && errno) status = dt_fail(DT_EIO, "%s: cannot list: %s", dir, strerror(errno));
-    closedir(stream);
-    return status;
-}
-
-static dt_status collect(void *arg, const char *name)
-{
-    struct dt__steps *steps = arg;
-    uint64_t step;
-    if (!parse_name(name, &step)) return DT_OK;
-    DT_TRY(dt_grow(&steps->items, &steps->capacity, steps->count + 1, sizeof step, "a list"));
-    steps->items[steps->count++] = step;
-    return DT_OK;
-}
-
-static int falling(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x < y) - (x > y);
-}
-
-static void move_to_front(struct dt__steps *steps, uint64_t step)
+static void move_to_front(struct dt__numbers *steps, uint64_t step)
 {
     size_t at = 0;
     while (at < steps->count && steps->items[at] != step) at++;
@@ -90,78 +60,48 @@ static void move_to_front(struct dt__steps *steps, uint64_t step)
     steps->items[0] = step;
 }
 
-dt_status dt__folder_list(const char *dir, struct dt__steps *out)
+dt_status dt__folder_list(const char *dir, struct dt__numbers *out)
 {
     uint64_t latest;
-    struct dt__steps steps = {0};
-    dt_status status = each_name(dir, collect, &steps);
-    if (status) {
-        dt_free(steps.items);
-        return status;
-    }
-    if (steps.count) qsort(steps.items, steps.count, sizeof *steps.items, falling);
-    if (read_latest(dir, &latest)) move_to_front(&steps, latest);
-    *out = steps;
+    DT_TRY(dt__dir_numbers(dir, parse_name, out));
+    if (read_latest(dir, &latest)) move_to_front(out, latest);
     return DT_OK;
 }
 
 /* ---- saving --------------------------------------------------------------------------------- */
 
-static dt_status remove_file(const char *dir, const char *name)
-{
-    char *path;
-    DT_TRY(dt_format(&path, "%s/%s", dir, name));
-    if (unlink(path) && errno != ENOENT) dt_warn("%s: cannot remove: %s", path, strerror(errno));
-    dt_free(path);
-    return DT_OK;
-}
-
-static dt_status remove_leftover(void *arg, const char *name)
-{
-    return is_leftover(name) ? remove_file(arg, name) : DT_OK;
-}
-
 static dt_status remove_step(const char *dir, uint64_t step, const char *spare)
 {
-    char *name;
-    DT_TRY(dt__step_name(step, &name));
-    dt_status status = spare && !strcmp(name, spare) ? DT_OK : remove_file(dir, name);
-    dt_free(name);
+    char *path;
+    DT_TRY(step_path(dir, step, &path));
+    bool spared = spare && !strcmp(base_name(path), spare);
+    dt_status status = spared ? DT_OK : dt__path_remove(path);
+    dt_free(path);
     return status;
 }
 
 /* Removes what is beyond `keep`. Steps after the one just saved, the list's first, are of a branch
  * that was given up (damaged, or left for an older checkpoint): they are the first to go. */
-static dt_status retire(const char *dir, const struct dt__steps *steps, size_t keep,
+static dt_status retire(const char *dir, const struct dt__numbers *steps, size_t keep,
                         const char *spare)
 {
     size_t later = 0;
     while (later + 1 < steps->count && steps->items[later + 1] > steps->items[0]) later++;
     size_t earlier = steps->count - later; /* with the one just saved */
-    for (size_t i = 1; i < steps->count; i++) {
-        size_t age = i <= later ? earlier + later - i : i - later;
-        if (age >= keep) DT_TRY(remove_step(dir, steps->items[i], spare));
+    for (size_t age = keep; age < steps->count; age++) {
+        size_t i = age < earlier ? age + later : age - earlier + 1;
+        DT_TRY(remove_step(dir, steps->items[i], spare));
     }
     return DT_OK;
 }
 
 dt_status dt__folder_retain(const char *dir, int64_t keep, const char *spare)
 {
-    struct dt__steps steps;
+    struct dt__numbers steps;
     if (keep <= 0) return DT_OK;
     DT_TRY(dt__folder_list(dir, &steps));
     dt_status status = retire(dir, &steps, keep < 2 ? 2 : (size_t)keep, spare);
     dt_free(steps.items);
-    return status;
-}
-
-static dt_status write_image(const char *dir, const struct dt__image *image, const char *file)
-{
-    char *path = NULL;
-    dt_status status = dt_format(&path, "%s/%s", dir, file);
-    if (!status)
-        status = dt_file_write(path, image->bytes, image->length, dt__image_verify, NULL);
-    dt_free(path);
     return status;
 }
 
@@ -177,17 +117,16 @@ static dt_status move_latest(const char *dir, const char *file)
 dt_status dt__folder_write(const char *dir, const struct dt__image *image, uint64_t step,
                            char **out_file)
 {
-    char *file = NULL;
+    char *path;
     dt_status status;
-    DT_GUARD(dt__step_name(step, &file));
+    DT_TRY(step_path(dir, step, &path));
     DT_GUARD(dt_dir_make(dir));
-    DT_GUARD(each_name(dir, remove_leftover, (void *)dir));
-    DT_GUARD(write_image(dir, image, file));
-    DT_GUARD(move_latest(dir, file));
-    *out_file = file;
-    return DT_OK;
+    DT_GUARD(dt__dir_clear(dir, is_leftover));
+    DT_GUARD(dt_file_write(path, image->bytes, image->length, dt__image_verify, NULL));
+    DT_GUARD(move_latest(dir, base_name(path)));
+    DT_GUARD(dt_strdup(base_name(path), out_file));
 done:
-    dt_free(file);
+    dt_free(path);
     return status;
 }
 
@@ -209,15 +148,6 @@ dt_status dt_checkpoint_save(const char *dir, const struct dt_checkpoint *checkp
 
 /* ---- the newest ----------------------------------------------------------------------------- */
 
-static dt_status step_path(const char *dir, uint64_t step, char **out)
-{
-    char *name;
-    DT_TRY(dt__step_name(step, &name));
-    dt_status status = dt_format(out, "%s/%s", dir, name);
-    dt_free(name);
-    return status;
-}
-
 /* Loads a step. *out_passed: it is no good, the next one may be. */
 static dt_status try_step(const char *dir, uint64_t step, struct dt_checkpoint *out, char **out_path,
                           bool *out_passed)
@@ -234,7 +164,7 @@ static dt_status try_step(const char *dir, uint64_t step, struct dt_checkpoint *
     return status;
 }
 
-static dt_status load_first_good(const char *dir, const struct dt__steps *steps,
+static dt_status load_first_good(const char *dir, const struct dt__numbers *steps,
                                  struct dt_checkpoint *out, char **out_path)
 {
     bool passed = true;
@@ -249,7 +179,7 @@ static dt_status load_first_good(const char *dir, const struct dt__steps *steps,
 dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
                                     bool *out_found)
 {
-    struct dt__steps steps;
+    struct dt__numbers steps;
     DT_TRY(dt__folder_list(dir, &steps));
     dt_status status = load_first_good(dir, &steps, out, out_path);
     if (!status) *out_found = steps.count > 0;
@@ -259,7 +189,7 @@ dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, 
 
 bool dt_checkpoint_newest(const char *dir, uint64_t *out_step, char **out_path)
 {
-    struct dt__steps steps;
+    struct dt__numbers steps;
     if (dt__folder_list(dir, &steps)) return false;
     bool found = steps.count > 0 && !step_path(dir, steps.items[0], out_path);
     if (found) *out_step = steps.items[0];

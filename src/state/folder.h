@@ -3,20 +3,14 @@
 #define DT_STATE_FOLDER_H
 
 #include "dtrain/base.h"
+#include "state/dir.h"
 #include "state/image.h"
 
 #define DT__LATEST "latest.h5"
 
-/* Base name of a step's file, "step-000001200.h5". */
-dt_status dt__step_name(uint64_t step, char **out);
-
 /* Steps of the checkpoints in `dir`, whole or not, falling, but the one that latest.h5 names first.
- * A directory that is not there has none. Free items with dt_free. */
-struct dt__steps {
-    uint64_t *items;
-    size_t count, capacity;
-};
-dt_status dt__folder_list(const char *dir, struct dt__steps *out);
+ * A directory that is not there has none. */
+dt_status dt__folder_list(const char *dir, struct dt__numbers *out);
 
 /* Writes a packed image as `step`, verified, and moves latest.h5 to it; clears what a killed save
  * left. *out_file: base name, caller frees. */
