@@ -1,13 +1,15 @@
-#include "dtrain/base.h"
+#include "base/rng.h"
 
 #include <math.h>
+
+#include "dtrain/base.h"
 
 /* Constants and round of Philox4x32: Salmon et al., SC 2011, section 3.3 and table 2. */
 enum { PHILOX_ROUNDS = 10 };
 static const uint32_t PHILOX_M0 = 0xD2511F53u, PHILOX_M1 = 0xCD9E8D57u;
 static const uint32_t PHILOX_W0 = 0x9E3779B9u, PHILOX_W1 = 0xBB67AE85u;
 
-static void philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+void dt__philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
 {
     uint32_t k0 = key[0], k1 = key[1];
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
@@ -40,16 +42,16 @@ struct dt_rng dt_rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint
     const uint32_t seed_key[2] = {low(seed), high(seed)};
     const uint32_t first[4] = {low(a), high(a), (uint32_t)stream, 0};
     uint32_t link[4], out[4];
-    philox(seed_key, first, link);
+    dt__philox(seed_key, first, link);
     const uint32_t second[4] = {low(b), high(b), link[2], link[3]};
-    philox(link, second, out);
+    dt__philox(link, second, out);
     return (struct dt_rng){{out[0], out[1]}};
 }
 
 void dt_rng_block(const struct dt_rng *rng, uint64_t counter, uint32_t out[4])
 {
     const uint32_t words[4] = {low(counter), high(counter), 0, 0};
-    philox(rng->key, words, out);
+    dt__philox(rng->key, words, out);
 }
 
 static uint64_t join(const uint32_t words[2])

@@ -1,0 +1,68 @@
+/* What the test programs share: a main's body, a directory of their own. */
+#ifndef UNIT_SUITE_H
+#define UNIT_SUITE_H
+
+#include <check.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dtrain/base.h"
+
+/* Runs the tests, each in a process of its own; returns main's exit code. */
+static inline int suite_run(const char *name, const TTest *const *tests, size_t count)
+{
+    Suite *suite = suite_create(name);
+    TCase *test_case = tcase_create(name);
+    tcase_set_timeout(test_case, 30);
+    for (size_t i = 0; i < count; i++)
+        tcase_add_test(test_case, tests[i]);
+    suite_add_tcase(suite, test_case);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
+
+/* main(): SUITE("name", test, test, ...) */
+#define SUITE(name, ...)                                                                           \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        const TTest *const tests[] = {__VA_ARGS__};                                                \
+        return suite_run(name, tests, sizeof tests / sizeof *tests);                               \
+    }
+
+#define EXPECT_OK(call) ck_assert_msg((call) == DT_OK, "%s: %s", #call, dt_error_text())
+/* The call fails with `status`, and the message has `text` in it. */
+#define EXPECT_FAIL(call, expected, text)                                                          \
+    do {                                                                                           \
+        ck_assert_int_eq((int)(call), (int)(expected));                                            \
+        ck_assert_msg(strstr(dt_error_text(), text) != NULL, "%s: message is '%s', not '%s'",      \
+                      #call, dt_error_text(), text);                                               \
+    } while (0)
+
+/* Makes a directory and goes there; scratch_leave removes it and all that is in it. */
+static inline void scratch_enter(char path[64])
+{
+    snprintf(path, 64, "/tmp/dtrain-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    ck_assert_int_eq(chdir(path), 0);
+}
+
+static inline int scratch_remove(const char *path, const struct stat *info, int type,
+                                 struct FTW *where)
+{
+    (void)info, (void)type, (void)where;
+    return remove(path);
+}
+
+static inline void scratch_leave(const char *path)
+{
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_int_eq(nftw(path, scratch_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+#endif

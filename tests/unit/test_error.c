@@ -1,0 +1,153 @@
+/* Status and error text, and the log's lines. */
+#include "unit/suite.h"
+
+/* ---- error text ----------------------------------------------------------------------------- */
+
+/* Exit codes are a contract with scripts. */
+START_TEST(statuses_have_their_exit_codes)
+{
+    ck_assert_int_eq(dt_status_exit_code(DT_OK), 0);
+    ck_assert_int_eq(dt_status_exit_code(DT_EUSAGE), 2);
+    ck_assert_int_eq(dt_status_exit_code(DT_EIO), 1);
+    ck_assert_int_eq(dt_status_exit_code(DT_STOPPED), 75);
+    ck_assert_int_eq(dt_status_exit_code((dt_status)4711), 1);
+}
+END_TEST
+
+START_TEST(fail_sets_the_message_and_returns_the_status)
+{
+    ck_assert_str_eq(dt_error_text(), "");
+    ck_assert_int_eq((int)dt_fail(DT_EIO, "%s:%d: %s", "a.csv", 3, "bad"), (int)DT_EIO);
+    ck_assert_str_eq(dt_error_text(), "a.csv:3: bad");
+    ck_assert_int_eq((int)dt_fail_prefix(DT_EFORMAT, "[rank %d] ", 2), (int)DT_EFORMAT);
+    ck_assert_str_eq(dt_error_text(), "[rank 2] a.csv:3: bad");
+}
+END_TEST
+
+/* The message may be an argument of the next one. */
+START_TEST(fail_may_quote_the_message_before)
+{
+    dt_fail(DT_EIO, "inner");
+    dt_fail(DT_EIO, "outer: %s", dt_error_text());
+    ck_assert_str_eq(dt_error_text(), "outer: inner");
+}
+END_TEST
+
+/* A file's bytes must not drive the terminal nor forge a second line. */
+START_TEST(control_characters_become_question_marks)
+{
+    dt_fail(DT_EIO, "a\nb\x1b[2J\tc\x7f"
+                    "d");
+    ck_assert_str_eq(dt_error_text(), "a?b?[2J?c?d");
+}
+END_TEST
+
+START_TEST(long_messages_are_cut_between_characters)
+{
+    char text[2 * DT_ERROR_MAX];
+    for (size_t i = 0; i + 3 < sizeof text; i += 2)
+        memcpy(text + i, "\xc3\xa9", 3);
+    dt_fail(DT_EIO, "%s", text);
+    ck_assert_uint_eq(strlen(dt_error_text()), DT_ERROR_MAX - 2);
+    dt_fail(DT_EIO, ".%s", text);
+    ck_assert_uint_eq(strlen(dt_error_text()), DT_ERROR_MAX - 1);
+    ck_assert_str_eq(dt_error_text() + DT_ERROR_MAX - 3, "\xc3\xa9");
+}
+END_TEST
+
+static dt_status tries(dt_status inner, int *reached)
+{
+    DT_TRY(inner);
+    ++*reached;
+    return DT_OK;
+}
+
+START_TEST(try_returns_what_failed)
+{
+    int reached = 0;
+    ck_assert_int_eq((int)tries(DT_ENUMERIC, &reached), (int)DT_ENUMERIC);
+    ck_assert_int_eq(reached, 0);
+    ck_assert_int_eq((int)tries(DT_OK, &reached), (int)DT_OK);
+    ck_assert_int_eq(reached, 1);
+}
+END_TEST
+
+/* ---- log ------------------------------------------------------------------------------------ */
+
+static int writes;
+ssize_t __real_write(int fd, const void *bytes, size_t length);
+ssize_t __wrap_write(int fd, const void *bytes, size_t length);
+ssize_t __wrap_write(int fd, const void *bytes, size_t length)
+{
+    writes += fd == STDERR_FILENO;
+    return __real_write(fd, bytes, length);
+}
+
+/* What a function writes to stderr. */
+static void catch_stderr(void (*function)(void), char *buffer, size_t size)
+{
+    int ends[2], old = dup(STDERR_FILENO);
+    ck_assert_int_eq(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    function();
+    dup2(old, STDERR_FILENO);
+    close(old);
+    ssize_t got = read(ends[0], buffer, size - 1);
+    close(ends[0]);
+    buffer[got > 0 ? got : 0] = '\0';
+}
+
+static void log_each(void)
+{
+    dt_error("e %d", 1);
+    dt_warn("w\n");
+    dt_info("i");
+    dt_debug("d");
+}
+
+/* Ranks share one stderr: a line in two writes would be torn by another's. */
+START_TEST(a_log_line_is_one_write)
+{
+    char text[256];
+    writes = 0;
+    catch_stderr(log_each, text, sizeof text);
+    ck_assert_str_eq(text, "dtrain: error: e 1\ndtrain: warning: w?\ndtrain: i\n");
+    ck_assert_int_eq(writes, 3);
+}
+END_TEST
+
+START_TEST(the_level_hides_all_but_errors)
+{
+    char text[256];
+    dt_log_set_level(DT_LOG_QUIET);
+    catch_stderr(log_each, text, sizeof text);
+    ck_assert_str_eq(text, "dtrain: error: e 1\n");
+    dt_log_set_level(DT_LOG_DEBUG);
+    catch_stderr(log_each, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "dtrain: debug: d\n"));
+}
+END_TEST
+
+static void log_over_progress(void)
+{
+    dt_log_progress("step 1");
+    dt_log_progress("step 2");
+    dt_info("line");
+    dt_info("line");
+    dt_log_progress(NULL);
+}
+
+/* A log line takes the progress line's place, and only once. */
+START_TEST(a_log_line_clears_the_progress_line)
+{
+    char text[256];
+    catch_stderr(log_over_progress, text, sizeof text);
+    ck_assert_str_eq(text, "\r\033[Kstep 1\r\033[Kstep 2\r\033[Kdtrain: line\ndtrain: line\n");
+}
+END_TEST
+
+SUITE("error", statuses_have_their_exit_codes, fail_sets_the_message_and_returns_the_status,
+      fail_may_quote_the_message_before, control_characters_become_question_marks,
+      long_messages_are_cut_between_characters, try_returns_what_failed, a_log_line_is_one_write,
+      the_level_hides_all_but_errors, a_log_line_clears_the_progress_line)

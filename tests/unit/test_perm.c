@@ -1,0 +1,101 @@
+/* The computed permutation: a bijection for every n, and no order is favoured. */
+#include "unit/suite.h"
+
+#include <math.h>
+
+static struct dt_perm make(uint64_t n, uint64_t key)
+{
+    struct dt_perm perm;
+    dt_perm_init(&perm, n, dt_rng_make(key, DT_STREAM_TEST, 0, n));
+    return perm;
+}
+
+static void check_bijection(uint64_t n)
+{
+    struct dt_perm perm = make(n, 1);
+    bool *seen;
+    EXPECT_OK(dt_alloc(n, sizeof *seen, "marks", &seen));
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t image = dt_perm_at(&perm, i);
+        ck_assert_uint_lt(image, n);
+        ck_assert(!seen[image]);
+        seen[image] = true;
+    }
+    dt_free(seen);
+}
+
+START_TEST(every_element_comes_once)
+{
+    for (uint64_t n = 1; n <= 600; n++)
+        check_bijection(n);
+    const uint64_t sizes[] = {1023, 1024, 1025, 60000, 65536, 65537, 131073};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        check_bijection(sizes[i]);
+}
+END_TEST
+
+/* Great domains cannot be walked whole: what is seen is within bounds and without repeats. */
+START_TEST(great_domains_work)
+{
+    const uint64_t n = ((uint64_t)1 << 62) - 3;
+    struct dt_perm perm = make(n, 1);
+    uint64_t before = n;
+    for (uint64_t i = 0; i < 1000; i++) {
+        uint64_t image = dt_perm_at(&perm, n - 1 - i);
+        ck_assert_uint_lt(image, n);
+        ck_assert_uint_ne(image, before);
+        before = image;
+    }
+}
+END_TEST
+
+/* Chi-square, over many keys, of the pair of the first two elements' images. */
+static double pair_chi2(int n, int keys)
+{
+    double count[32 * 32] = {0}, chi2 = 0;
+    for (int key = 0; key < keys; key++) {
+        struct dt_perm perm = make((uint64_t)n, (uint64_t)key);
+        count[(int)dt_perm_at(&perm, 0) * 32 + (int)dt_perm_at(&perm, 1)]++;
+    }
+    const double expected = (double)keys / (n * (n - 1));
+    for (int i = 0; i < n * 32; i++) {
+        if (i % 32 >= n || i % 32 == i / 32) continue;
+        chi2 += (count[i] - expected) * (count[i] - expected) / expected;
+    }
+    return chi2;
+}
+
+/* Small domains are where a Feistel network mixes badly. */
+START_TEST(every_order_is_as_likely)
+{
+    for (int n = 2; n <= 32; n++) {
+        const double freedom = n * (n - 1) - 1;
+        ck_assert_double_lt(pair_chi2(n, 20000), freedom + 5 * sqrt(2 * freedom));
+    }
+}
+END_TEST
+
+/* Neighbours must part: the mean distance of two random elements is n / 3. */
+START_TEST(neighbours_part)
+{
+    const uint64_t n = 60000;
+    struct dt_perm perm = make(n, 3);
+    double sum = 0;
+    for (uint64_t i = 0; i + 1 < n; i++)
+        sum += fabs((double)dt_perm_at(&perm, i) - (double)dt_perm_at(&perm, i + 1));
+    ck_assert_double_eq_tol(sum / (double)n, (double)n / 3, (double)n / 100);
+}
+END_TEST
+
+/* Checkpoints of earlier versions resume in this order: it never changes. */
+START_TEST(the_order_never_changes)
+{
+    struct dt_perm perm = make(1000, 1);
+    const uint64_t expected[] = {270, 160, 291, 899};
+    for (uint64_t i = 0; i < 4; i++)
+        ck_assert_uint_eq(dt_perm_at(&perm, i), expected[i]);
+}
+END_TEST
+
+SUITE("perm", every_element_comes_once, great_domains_work, every_order_is_as_likely,
+      neighbours_part, the_order_never_changes)

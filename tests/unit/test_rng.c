@@ -1,0 +1,123 @@
+/* Counter-based random numbers: the published vectors, independence of streams, distributions. */
+#include "unit/suite.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+
+enum { DRAWS = 200000 };
+
+/* The lines "philox4x32 10" of tests/kat_vectors in the Random123 distribution. */
+static const struct {
+    uint32_t counter[4], key[2], out[4];
+} VECTORS[] = {
+    {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+    {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+     {0xffffffff, 0xffffffff},
+     {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+    {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+     {0xa4093822, 0x299f31d0},
+     {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+};
+
+START_TEST(philox_gives_the_published_numbers)
+{
+    for (size_t i = 0; i < sizeof VECTORS / sizeof *VECTORS; i++) {
+        uint32_t out[4];
+        dt__philox(VECTORS[i].key, VECTORS[i].counter, out);
+        ck_assert_mem_eq(out, VECTORS[i].out, sizeof out);
+    }
+}
+END_TEST
+
+/* Checkpoints of earlier versions resume with these numbers: they never change. */
+START_TEST(streams_never_change)
+{
+    struct dt_rng rng = dt_rng_make(1, DT_STREAM_SHUFFLE, 2, 3);
+    ck_assert_uint_eq(rng.key[0], 0x19c2c969);
+    ck_assert_uint_eq(rng.key[1], 0xc8b08b70);
+    ck_assert_uint_eq(dt_rng_u64(&rng, 5), 0xd0dce6b7cfb61335);
+}
+END_TEST
+
+/* Two numbers a block, the high half behind the low one. */
+START_TEST(numbers_are_words_of_blocks)
+{
+    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, 0, 0);
+    for (uint64_t block = 0; block < 100; block++) {
+        uint32_t words[4];
+        dt_rng_block(&rng, block, words);
+        ck_assert_uint_eq(dt_rng_u64(&rng, 2 * block), (uint64_t)words[1] << 32 | words[0]);
+        ck_assert_uint_eq(dt_rng_u64(&rng, 2 * block + 1), (uint64_t)words[3] << 32 | words[2]);
+    }
+}
+END_TEST
+
+/* Each argument matters, the high halves of the long ones too. */
+START_TEST(streams_differ)
+{
+    const uint64_t big = (uint64_t)1 << 40;
+    const struct dt_rng rngs[] = {
+        dt_rng_make(1, DT_STREAM_INIT, 0, 0),    dt_rng_make(2, DT_STREAM_INIT, 0, 0),
+        dt_rng_make(big, DT_STREAM_INIT, 0, 0),  dt_rng_make(1, DT_STREAM_DROPOUT, 0, 0),
+        dt_rng_make(1, DT_STREAM_INIT, 1, 0),    dt_rng_make(1, DT_STREAM_INIT, big, 0),
+        dt_rng_make(1, DT_STREAM_INIT, 0, 1),    dt_rng_make(1, DT_STREAM_INIT, 0, big),
+        dt_rng_make(1, DT_STREAM_SHUFFLE, 0, 0), dt_rng_make(1, DT_STREAM_INIT, 1, 1),
+    };
+    const size_t count = sizeof rngs / sizeof *rngs;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++)
+            ck_assert_mem_ne(&rngs[i], &rngs[j], sizeof rngs[i]);
+    }
+}
+END_TEST
+
+START_TEST(uniform_is_uniform)
+{
+    enum { BINS = 64 };
+    double count[BINS] = {0}, chi2 = 0;
+    struct dt_rng rng = dt_rng_make(3, DT_STREAM_TEST, 0, 0);
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        double u = dt_rng_uniform(&rng, i);
+        ck_assert(u >= 0 && u < 1);
+        count[(int)(u * BINS)]++;
+    }
+    const double expected = (double)DRAWS / BINS;
+    for (int b = 0; b < BINS; b++)
+        chi2 += (count[b] - expected) * (count[b] - expected) / expected;
+    ck_assert_double_lt(chi2, 63 + 5 * sqrt(2 * 63)); /* five standard deviations */
+}
+END_TEST
+
+START_TEST(normal_has_the_moments_of_the_normal)
+{
+    double sum[5] = {0};
+    struct dt_rng rng = dt_rng_make(4, DT_STREAM_TEST, 0, 0);
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        double x = dt_rng_normal(&rng, i);
+        ck_assert(isfinite(x));
+        for (int k = 1; k <= 4; k++)
+            sum[k] += pow(x, k) / DRAWS;
+    }
+    ck_assert_double_lt(fabs(sum[1]), 5 / sqrt(DRAWS));
+    ck_assert_double_lt(fabs(sum[2] - 1), 5 * sqrt(2.0 / DRAWS));
+    ck_assert_double_lt(fabs(sum[3]), 5 * sqrt(15.0 / DRAWS));
+    ck_assert_double_lt(fabs(sum[4] - 3), 5 * sqrt(96.0 / DRAWS));
+}
+END_TEST
+
+/* Number i is made of uniform numbers 2i and 2i + 1, by Box and Muller. */
+START_TEST(normal_is_box_muller)
+{
+    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, 0, 0);
+    for (uint64_t i = 0; i < 100; i++) {
+        double u = 1 - dt_rng_uniform(&rng, 2 * i), v = dt_rng_uniform(&rng, 2 * i + 1);
+        double expected = sqrt(-2 * log(u)) * cos(2 * acos(-1) * v);
+        ck_assert_double_eq_tol(dt_rng_normal(&rng, i), expected, 1e-12);
+    }
+}
+END_TEST
+
+SUITE("rng", philox_gives_the_published_numbers, streams_never_change, numbers_are_words_of_blocks,
+      streams_differ, uniform_is_uniform, normal_has_the_moments_of_the_normal,
+      normal_is_box_muller)
