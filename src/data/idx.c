@@ -1,0 +1,413 @@
+/* IDX files, plain or gzip: a header of dimensions and then the numbers, big-endian.
+ * Source: Y. LeCun, "The MNIST database", section "the IDX file format". */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "data/reader.h"
+
+enum { U8 = 0x08, S8 = 0x09, S16 = 0x0B, S32 = 0x0C, F32 = 0x0D, F64 = 0x0E };
+enum { MAX_DIMS = 8, BUFFER = 1 << 17, SLICE = 1 << 16, DEFLATE_BEST = 1100 };
+
+static size_t item_size(int type)
+{
+    switch (type) {
+    case U8:
+    case S8:
+        return 1;
+    case S16:
+        return 2;
+    case S32:
+    case F32:
+        return 4;
+    case F64:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+struct array {
+    const char *path;
+    gzFile file; /* zlib reads plain files as they are */
+    int type, ndims;
+    uint64_t rows, start; /* start: bytes of the header */
+    size_t items, row_bytes;
+    uint64_t at; /* row at which the file stands */
+};
+
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+static dt_status read_bytes(struct array *array, void *out, size_t length)
+{
+    unsigned char *to = out;
+    while (length) {
+        int code, got = gzread(array->file, to, length < 1u << 30 ? (unsigned)length : 1u << 30);
+        if (got > 0) {
+            to += got;
+            length -= (size_t)got;
+            continue;
+        }
+        const char *text = gzerror(array->file, &code);
+        if (code == Z_ERRNO) return dt_fail(DT_EIO, "%s: %s", array->path, strerror(errno));
+        if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+            return dt_fail(DT_EFORMAT, "%s: damaged gzip data: %s", array->path, text);
+        return dt_fail(DT_EFORMAT, "%s: the file is truncated", array->path);
+    }
+    return DT_OK;
+}
+
+/* Behind the last row: nothing more may come, and gzip's own checksum must fit. */
+static dt_status check_end(struct array *array)
+{
+    unsigned char extra;
+    int code, got = gzread(array->file, &extra, 1);
+    if (got > 0)
+        return dt_fail(DT_EFORMAT, "%s: there is more data than the header says", array->path);
+    gzerror(array->file, &code);
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
+        return dt_fail(DT_EFORMAT, "%s: damaged or truncated gzip data", array->path);
+    return DT_OK;
+}
+
+/* ---- header --------------------------------------------------------------------------------- */
+
+static uint32_t big_endian(const unsigned char *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static dt_status read_head(struct array *array)
+{
+    unsigned char head[4 + 4 * MAX_DIMS];
+    DT_TRY(read_bytes(array, head, 4));
+    array->type = head[2];
+    array->ndims = head[3];
+    if (head[0] || head[1] || !item_size(array->type) || !array->ndims || array->ndims > MAX_DIMS)
+        return dt_fail(DT_EFORMAT, "%s: not an IDX file: it begins %02x %02x %02x %02x",
+                       array->path, head[0], head[1], head[2], head[3]);
+    DT_TRY(read_bytes(array, head + 4, 4 * (size_t)array->ndims));
+    array->start = 4 + 4 * (uint64_t)array->ndims;
+    array->rows = big_endian(head + 4);
+    array->items = 1;
+    for (int i = 1; i < array->ndims; i++)
+        if (!dt_size_mul(array->items, big_endian(head + 4 + 4 * i), &array->items))
+            return dt_fail(DT_EFORMAT, "%s: its dimensions overflow", array->path);
+    size_t total;
+    if (!dt_size_mul(array->items, item_size(array->type), &array->row_bytes) ||
+        !dt_size_mul(array->row_bytes, array->rows, &total))
+        return dt_fail(DT_EFORMAT, "%s: its dimensions overflow", array->path);
+    if (!total) return dt_fail(DT_EFORMAT, "%s: its header says that it is empty", array->path);
+    return DT_OK;
+}
+
+static void close_array(struct array *array)
+{
+    if (array->file) gzclose_r(array->file);
+    array->file = NULL;
+}
+
+static dt_status open_array(const char *path, struct array *array)
+{
+    *array = (struct array){.path = path};
+    errno = 0;
+    array->file = gzopen(path, "rbe");
+    if (!array->file) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno ? errno : ENOMEM));
+    gzbuffer(array->file, BUFFER);
+    dt_status status = read_head(array);
+    if (status) close_array(array);
+    return status;
+}
+
+/* ---- does the header tell the truth? -------------------------------------------------------- */
+
+/* The last four bytes of a gzip file: its length before packing, modulo 2^32. */
+static dt_status gzip_length(const char *path, uint32_t *out)
+{
+    unsigned char tail[4] = {0};
+    FILE *in = fopen(path, "re");
+    bool good = in && !fseeko(in, -4, SEEK_END) && fread(tail, 1, 4, in) == 4;
+    if (in) fclose(in);
+    if (!good) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    *out = (uint32_t)tail[3] << 24 | (uint32_t)tail[2] << 16 | (uint32_t)tail[1] << 8 | tail[0];
+    return DT_OK;
+}
+
+/* Unpacks everything: several gzip members in one file, or a file that is not whole. */
+static dt_status read_through(struct array *array)
+{
+    static const size_t step = SLICE;
+    unsigned char *scratch;
+    DT_TRY(dt_alloc(step, 1, "IDX data", &scratch));
+    dt_status status = DT_OK;
+    uint64_t left = array->rows * array->row_bytes;
+    for (size_t length = 0; left && !status; left -= length) {
+        length = left < step ? (size_t)left : step;
+        status = read_bytes(array, scratch, length);
+    }
+    dt_free(scratch);
+    return status ? status : check_end(array);
+}
+
+static dt_status check_size(struct array *array)
+{
+    struct stat info;
+    uint32_t length = 0;
+    uint64_t promised = array->start + array->rows * array->row_bytes;
+    if (stat(array->path, &info)) return dt_fail(DT_EIO, "%s: %s", array->path, strerror(errno));
+    uint64_t size = (uint64_t)info.st_size;
+    if (gzdirect(array->file)) {
+        if (size != promised)
+            return dt_fail(DT_EFORMAT,
+                           "%s: its header promises %" PRIu64 " bytes, the file has %" PRIu64,
+                           array->path, promised, size);
+        return DT_OK;
+    }
+    if (promised / DEFLATE_BEST > size)
+        return dt_fail(DT_EFORMAT,
+                       "%s: its header promises %" PRIu64 " bytes, more than gzip can hold",
+                       array->path, promised);
+    DT_TRY(gzip_length(array->path, &length));
+    return length == (uint32_t)promised ? DT_OK : read_through(array);
+}
+
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+static double item_value(int type, const unsigned char *bytes)
+{
+    uint32_t word = type == S16            ? (uint32_t)bytes[0] << 8 | bytes[1]
+                    : item_size(type) >= 4 ? big_endian(bytes)
+                                           : bytes[0];
+    uint64_t wide = type == F64 ? (uint64_t)word << 32 | big_endian(bytes + 4) : 0;
+    float single;
+    double value;
+    switch (type) {
+    case U8:
+        return word;
+    case S8:
+        return (int8_t)word;
+    case S16:
+        return (int16_t)word;
+    case S32:
+        return (int32_t)word;
+    case F32:
+        memcpy(&single, &word, sizeof single);
+        return (double)single;
+    default:
+        memcpy(&value, &wide, sizeof value);
+        return value;
+    }
+}
+
+/* n items as 8-bit values, labels or floats. */
+static void to_floats(int type, const unsigned char *from, size_t n, unsigned char *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        float value = (float)item_value(type, from + i * item_size(type));
+        memcpy(out + i * sizeof value, &value, sizeof value);
+    }
+}
+
+static void to_labels(int type, const unsigned char *from, size_t n, unsigned char *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t value = (int32_t)item_value(type, from + i * item_size(type));
+        memcpy(out + i * sizeof value, &value, sizeof value);
+    }
+}
+
+typedef void convert_fn(int type, const unsigned char *from, size_t n, unsigned char *out);
+
+/* Rows [row, row + count), each item as 4 bytes by `convert`, or as it is if that is NULL. */
+static dt_status read_rows(struct array *array, uint64_t row, size_t count, convert_fn *convert,
+                           unsigned char *out)
+{
+    unsigned char scratch[SLICE];
+    size_t width = item_size(array->type), bytes = count * array->row_bytes;
+    if (row != array->at &&
+        gzseek(array->file, (z_off_t)(array->start + row * array->row_bytes), SEEK_SET) < 0)
+        return dt_fail(DT_EIO, "%s: seek failed", array->path);
+    array->at = UINT64_MAX;
+    if (!convert) DT_TRY(read_bytes(array, out, bytes));
+    for (size_t done = 0, length; convert && done < bytes; done += length) {
+        length = bytes - done < SLICE ? bytes - done : SLICE;
+        DT_TRY(read_bytes(array, scratch, length));
+        convert(array->type, scratch, length / width, out + done / width * 4);
+    }
+    array->at = row + count;
+    return array->at == array->rows ? check_end(array) : DT_OK;
+}
+
+/* ---- survey --------------------------------------------------------------------------------- */
+
+static dt_status survey_x(struct dt__survey *survey, const char *path, uint64_t *rows)
+{
+    struct array array;
+    DT_TRY(open_array(path, &array));
+    dt_status status = check_size(&array);
+    if (!status) {
+        status = dt__survey_features(survey, array.items);
+        if (status) dt_fail_prefix(status, "%s: ", path);
+    }
+    survey->floats |= array.type != U8;
+    *rows = array.rows;
+    close_array(&array);
+    return status;
+}
+
+static dt_status learn_labels(struct dt__survey *survey, struct array *array)
+{
+    int32_t labels[1024];
+    for (uint64_t row = 0, count; row < array->rows; row += count) {
+        count = array->rows - row < 1024 ? array->rows - row : 1024;
+        DT_TRY(read_rows(array, row, (size_t)count, to_labels, (unsigned char *)labels));
+        for (uint64_t i = 0; i < count; i++) {
+            dt_status status = dt__labels_add_number(&survey->labels, labels[i]);
+            if (status)
+                return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", array->path, row + i);
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status learn_y(struct dt__survey *survey, struct array *array, uint64_t rows)
+{
+    if (array->rows != rows)
+        return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " labels for %" PRIu64 " rows of data",
+                       array->path, array->rows, rows);
+    if (survey->task == DT_REGRESS) {
+        dt_status status = dt__survey_targets(survey, array->items);
+        return status ? dt_fail_prefix(status, "%s: ", array->path) : DT_OK;
+    }
+    if (array->items != 1 || array->type == F32 || array->type == F64)
+        return dt_fail(DT_EFORMAT, "%s: class labels are one whole number a row", array->path);
+    return learn_labels(survey, array);
+}
+
+static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
+{
+    struct array array;
+    if (!file->labels)
+        return dt_fail(DT_EMISMATCH,
+                       "%s: IDX data has its labels apart: set data.train_labels"
+                       " (data.eval_labels)",
+                       file->path);
+    DT_TRY(survey_x(survey, file->path, &file->rows));
+    DT_TRY(open_array(file->labels, &array));
+    dt_status status = check_size(&array);
+    gzrewind(array.file);
+    array.at = UINT64_MAX;
+    if (!status) status = learn_y(survey, &array, file->rows);
+    close_array(&array);
+    return status;
+}
+
+static bool claims(const char *path, const unsigned char *head, size_t length)
+{
+    (void)path;
+    bool gzip = length > 2 && head[0] == 0x1f && head[1] == 0x8b;
+    return gzip || (length > 4 && !head[0] && !head[1] && item_size(head[2]) && head[3] &&
+                    head[3] <= MAX_DIMS);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+struct reader {
+    struct dt__layout layout;
+    struct array x, y;
+};
+
+static dt_status write_all(int fd, const unsigned char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t put = write(fd, bytes, length);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return dt_fail(DT_EIO, "a temporary file for gzip data: %s", strerror(errno));
+        bytes += put;
+        length -= (size_t)put;
+    }
+    return DT_OK;
+}
+
+static dt_status copy_all(gzFile from, const char *path, int fd)
+{
+    unsigned char scratch[SLICE];
+    int got;
+    while ((got = gzread(from, scratch, sizeof scratch)) > 0)
+        DT_TRY(write_all(fd, scratch, (size_t)got));
+    return got == 0 ? DT_OK : dt_fail(DT_EFORMAT, "%s: damaged gzip data", path);
+}
+
+/* A gzip file cannot be entered in the middle: one that is read in jumps is unpacked once, into a
+ * file without a name. */
+static dt_status unpack(struct array *array)
+{
+    const char *dir = getenv("TMPDIR");
+    char *path;
+    DT_TRY(dt_format(&path, "%s/dtrain-XXXXXX", dir ? dir : "/tmp"));
+    int fd = mkstemp(path);
+    if (fd >= 0) unlink(path);
+    dt_status status = DT_OK;
+    if (fd < 0) status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    dt_free(path);
+    if (status) return status;
+    gzrewind(array->file);
+    status = copy_all(array->file, array->path, fd);
+    gzFile unpacked = status || lseek(fd, 0, SEEK_SET) ? NULL : gzdopen(fd, "rb");
+    if (!unpacked) {
+        close(fd);
+        return status ? status : dt_fail(DT_EIO, "%s: cannot be unpacked", array->path);
+    }
+    gzclose_r(array->file);
+    array->file = unpacked;
+    array->at = UINT64_MAX;
+    return DT_OK;
+}
+
+static void close_file(void *arg)
+{
+    struct reader *reader = arg;
+    close_array(&reader->x);
+    close_array(&reader->y);
+    dt_free(reader);
+}
+
+static dt_status open_arrays(struct reader *reader, const struct dt__file *file, bool random)
+{
+    DT_TRY(open_array(file->path, &reader->x));
+    DT_TRY(open_array(file->labels, &reader->y));
+    if (random && !gzdirect(reader->x.file)) DT_TRY(unpack(&reader->x));
+    if (random && !gzdirect(reader->y.file)) DT_TRY(unpack(&reader->y));
+    if (reader->x.rows != file->rows || reader->y.rows != file->rows ||
+        reader->x.items != (size_t)reader->layout.features)
+        return dt_fail(DT_EMISMATCH, "%s: the file has changed since the survey", file->path);
+    return DT_OK;
+}
+
+static dt_status open_file(const struct dt_source *source, const struct dt__file *file, bool random,
+                           void **out)
+{
+    struct reader *reader;
+    DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
+    reader->layout = source->layout;
+    dt_status status = open_arrays(reader, file, random);
+    if (status)
+        close_file(reader);
+    else
+        *out = reader;
+    return status;
+}
+
+static dt_status read_file(void *arg, uint64_t row, size_t count, struct dt__block out)
+{
+    struct reader *reader = arg;
+    DT_TRY(read_rows(&reader->x, row, count, reader->layout.bytes ? NULL : to_floats, out.x));
+    return read_rows(&reader->y, row, count, reader->layout.targets ? to_floats : to_labels, out.y);
+}
+
+const struct dt__format dt__format_idx = {"IDX",     claims,    survey_file,
+                                          open_file, read_file, close_file};

@@ -1,0 +1,95 @@
+/* Numbers in text. */
+#include "data/number.h"
+
+#include <ctype.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { LONGEST = 400, SHORT_DIGITS = 15 };
+
+bool dt__number_scan(const char **text, const char *end, double *out)
+{
+    static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    const char *p = *text, *point = NULL;
+    uint64_t digits = 0;
+    bool negative = p < end && *p == '-';
+    const char *first = p + negative;
+    for (p = first; p < end && (unsigned char)(*p - '0') < 10; p++)
+        digits = digits * 10 + (uint64_t)(*p - '0');
+    if (p < end && *p == '.')
+        for (point = ++p; p < end && (unsigned char)(*p - '0') < 10; p++)
+            digits = digits * 10 + (uint64_t)(*p - '0');
+    ptrdiff_t count = p - first - (point != NULL);
+    if (count < 1 || count > SHORT_DIGITS) return false;
+    double value = (double)digits / power[point ? p - point : 0];
+    *out = negative ? -value : value;
+    *text = p;
+    return true;
+}
+
+static bool is_decimal(const char *text, size_t length)
+{
+    bool digit = false;
+    for (size_t i = 0; i < length; i++) {
+        digit |= isdigit((unsigned char)text[i]) != 0;
+        if (!isdigit((unsigned char)text[i]) && !strchr("+-.eE", text[i])) return false;
+    }
+    return digit && length < LONGEST;
+}
+
+static bool is_word(const char *text, size_t length)
+{
+    static const char *const words[] = {"nan", "inf", "infinity"};
+    if (length && (*text == '-' || *text == '+')) text++, length--;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == length && !strncasecmp(text, words[i], length)) return true;
+    return false;
+}
+
+static enum dt__number parse_slowly(const char *text, size_t length, double *out)
+{
+    char copy[LONGEST + 1], *stop;
+    if (is_word(text, length)) return DT__NUMBER_NOT_FINITE;
+    if (!is_decimal(text, length)) return DT__NUMBER_BAD;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    double value = strtod(copy, &stop);
+    if (*stop) return DT__NUMBER_BAD;
+    *out = value;
+    return fabs(value) <= FLT_MAX ? DT__NUMBER_GOOD : DT__NUMBER_NOT_FINITE;
+}
+
+enum dt__number dt__number_parse(const char *text, size_t length, double *out)
+{
+    const char *end = text + length;
+    while (text < end && (*text == ' ' || *text == '\t'))
+        text++;
+    while (text < end && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    const char *p = text;
+    double value;
+    if (dt__number_scan(&p, end, &value) && p == end) {
+        *out = value;
+        return DT__NUMBER_GOOD;
+    }
+    return parse_slowly(text, (size_t)(end - text), out);
+}
+
+dt_status dt__number_read(const char *text, size_t length, float *out)
+{
+    double value;
+    enum dt__number kind = dt__number_parse(text, length, &value);
+    int shown = length < 40 ? (int)length : 40;
+    if (kind == DT__NUMBER_BAD)
+        return dt_fail(DT_EFORMAT,
+                       length ? "'%.*s' is not a number" : "empty where a number belongs%.*s",
+                       shown, text);
+    if (kind == DT__NUMBER_NOT_FINITE)
+        return dt_fail(DT_EFORMAT, "'%.*s' is not a finite number", shown, text);
+    *out = (float)value;
+    return DT_OK;
+}

@@ -1,0 +1,34 @@
+/* The order of a replica's samples in an epoch, computed and not stored.
+ *
+ * The shard, rotated by a number of the epoch's own, is cut into chunks; the chunks come in permuted
+ * order (the short one at the end of the rotated shard comes last); each window of rows is permuted
+ * within. Where all data fits in memory, one window holds the whole shard. */
+#ifndef DATA_ORDER_H
+#define DATA_ORDER_H
+
+#include "dtrain/base.h"
+
+struct dt__order {
+    uint64_t seed, replica;
+    uint64_t rows, window, chunk; /* window is a multiple of chunk, or >= rows */
+    uint64_t epoch, rotation;     /* of `chunks` */
+    struct dt_perm chunks;
+    uint64_t at; /* the window of `within` */
+    struct dt_perm within;
+};
+
+void dt__order_init(struct dt__order *order, uint64_t seed, int replica, uint64_t rows,
+                    uint64_t window, uint64_t chunk);
+
+/* Rows of window `at` (the last may be short), and how many windows an epoch has. */
+uint64_t dt__order_window_rows(const struct dt__order *order, uint64_t at);
+uint64_t dt__order_windows(const struct dt__order *order);
+
+/* Where in its window a sample stands: index is in the epoch, the result in 0..window_rows-1. */
+uint64_t dt__order_slot(struct dt__order *order, uint64_t epoch, uint64_t index);
+/* The shard's row that slot `slot` of window `at` holds; *run: how many consecutive slots hold
+ * consecutive rows of the shard from there on. */
+uint64_t dt__order_row(struct dt__order *order, uint64_t epoch, uint64_t at, uint64_t slot,
+                       uint64_t *run);
+
+#endif

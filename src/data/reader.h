@@ -1,0 +1,39 @@
+/* Readers: one table row a format. */
+#ifndef DATA_READER_H
+#define DATA_READER_H
+
+#include "data/survey.h"
+
+struct dt__format {
+    const char *name;
+    /* Whether a file with this path and these first bytes is of the format. */
+    bool (*claims)(const char *path, const unsigned char *head, size_t length);
+    /* Counts the rows of a file and checks all that can be checked cheaply (text: every row); adds
+     * shape and labels to the survey. */
+    dt_status (*survey)(struct dt__survey *survey, struct dt__file *file);
+    /* Opens a file to read rows. random: reads will jump about. */
+    dt_status (*open)(const struct dt_source *source, const struct dt__file *file, bool random,
+                      void **out_reader);
+    /* Rows [row, row + count) of the file into a block of the source's layout. Messages name the
+     * file. Going forward is cheap. */
+    dt_status (*read)(void *reader, uint64_t row, size_t count, struct dt__block out);
+    void (*close)(void *reader);
+};
+
+extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_hdf5;
+
+/* The format of an enum dt_format that is not AUTO. */
+const struct dt__format *dt__format_of(int format);
+/* Tells the format of a file by its first bytes and its name. DT_EIO: cannot be read; DT_EFORMAT:
+ * empty. */
+dt_status dt__format_detect(const char *path, int *out);
+
+/* Reads rows of a source wherever they lie; keeps the files open that it used last. */
+struct dt__cursor;
+dt_status dt__cursor_open(const struct dt_source *source, bool random, struct dt__cursor **out);
+void dt__cursor_close(struct dt__cursor *cursor);
+/* Rows [row, row + count) of the part. DT_EMISMATCH: a file changed since the survey. */
+dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
+                          struct dt__block out);
+
+#endif
