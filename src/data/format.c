@@ -4,7 +4,7 @@
 
 #include "data/reader.h"
 
-static const struct dt__format *const formats[] = {
+static const struct dt__format *const formats[DT_FORMAT_HDF5 + 1] = {
     [DT_FORMAT_IDX] = &dt__format_idx,
     [DT_FORMAT_CSV] = &dt__format_csv,
 #ifdef DT__ALL_FORMATS
