@@ -1,0 +1,553 @@
+/* Config: defaults, parsing, messages, round trip, checks. */
+#include "unit/suite.h"
+
+#include <math.h>
+
+#include "config/option.h"
+
+static struct dt_config config;
+
+static void set_up(void)
+{
+    EXPECT_OK(dt_config_init(&config));
+}
+
+static void set(const char *assignment)
+{
+    EXPECT_OK(dt_config_set(&config, assignment));
+}
+
+#define EXPECT_USAGE(call, text) EXPECT_FAIL(call, DT_EUSAGE, text)
+#define EXPECT_TEXT_REFUSED(text, message)                                                         \
+    do {                                                                                           \
+        EXPECT_USAGE(dt_config_read_text(&config, "f.ini", text), message);                        \
+        ck_assert_str_eq(dt_error_text(), message);                                                \
+    } while (0)
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+/* DESIGN's table of keys names these defaults. */
+START_TEST(defaults_are_as_promised)
+{
+    set_up();
+    ck_assert_str_eq(config.run.dir, "run");
+    ck_assert_int_eq(config.run.seed, 1);
+    ck_assert_int_eq(config.train.batch, 128);
+    ck_assert_double_eq(config.train.epochs, 10);
+    ck_assert_int_eq(config.train.max_steps, -1);
+    ck_assert_int_eq(config.train.staleness, -1);
+    ck_assert_str_eq(config.model.hidden, "512,256");
+    ck_assert_int_eq(config.data.memory_mb, 1024);
+    ck_assert_int_eq(config.train.optimizer, DT_SGD);
+    ck_assert(config.export.latest && config.export.best && !config.eval.dedicated);
+    ck_assert_double_eq(config.run.checkpoint_secs, 600);
+    dt_config_free(&config);
+}
+END_TEST
+
+/* The words of the table stand in the order of the enumerators. */
+START_TEST(words_are_the_enumerators)
+{
+    set_up();
+    const struct {
+        const char *assignment;
+        const int *field;
+        int value;
+    } rows[] = {
+        {"data.format=hdf5", &config.data.format, DT_FORMAT_HDF5},
+        {"data.header=no", &config.data.header, DT_HEADER_NO},
+        {"data.normalize=standard", &config.data.normalize, DT_NORMALIZE_STANDARD},
+        {"model.kind=linear", &config.model.kind, DT_KIND_LINEAR},
+        {"model.activation=gelu", &config.model.activation, DT_GELU},
+        {"model.task=regress", &config.model.task, DT_REGRESS},
+        {"train.mode=async", &config.train.mode, DT_ASYNC},
+        {"train.optimizer=adamw", &config.train.optimizer, DT_ADAMW},
+        {"train.optimizer=adam", &config.train.optimizer, DT_ADAM},
+        {"train.schedule=step", &config.train.schedule, DT_STEP},
+        {"train.exchange=ordered", &config.train.exchange, DT_ORDERED},
+        {"eval.metric=r2", &config.eval.metric, DT_METRIC_R2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        set(rows[i].assignment);
+        ck_assert_msg(*rows[i].field == rows[i].value, "%s: %d", rows[i].assignment,
+                      *rows[i].field);
+        char word[16];
+        const struct dt__option *option = NULL;
+        char *name = strndup(rows[i].assignment, strcspn(rows[i].assignment, "="));
+        EXPECT_OK(dt__option_find(name, &option));
+        dt_config_word(option->words, rows[i].value, word);
+        ck_assert_str_eq(word, strchr(rows[i].assignment, '=') + 1);
+        free(name);
+    }
+    dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(numbers_are_read_whole)
+{
+    set_up();
+    set("train.batch=1e6");
+    ck_assert_int_eq(config.train.batch, 1000000);
+    set("train.batch=+07");
+    ck_assert_int_eq(config.train.batch, 7);
+    set("run.seed=9000000000000000");
+    ck_assert_int_eq(config.run.seed, 9000000000000000);
+    set("run.seed=4503599627370497");
+    ck_assert_int_eq(config.run.seed, 4503599627370497);
+    set("train.lr=.5e-3");
+    ck_assert_double_eq(config.train.lr, 0.0005);
+    set("data.scale=-0");
+    ck_assert(!signbit(config.data.scale));
+    dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(wrong_numbers_are_refused)
+{
+    set_up();
+    const char *const integers[] = {"",      " 1",  "1 ",   "abc",  "1.5", "1e-1",
+                                    "1x",    "-1",  "1e10", "0x10", "nan", "inf",
+                                    "1e999", "--1", "+",    "1,5",  "1e",  "."};
+    const char *const reals[] = {"",      " 1",    "1 ",   "abc",  "1x",  "nan",      "inf", "-inf",
+                                 "1e999", "0x1p3", "-0.1", "1e10", "1,5", "infinity", "e",   "."};
+    char text[64];
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
+        snprintf(text, sizeof text, "train.batch=%s", integers[i]);
+        EXPECT_USAGE(dt_config_set(&config, text), "expected an integer from 0 to 1000000000");
+        ck_assert_int_eq(strncmp(dt_error_text(), text, strlen(text)), 0);
+    }
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        snprintf(text, sizeof text, "train.lr=%s", reals[i]);
+        EXPECT_USAGE(dt_config_set(&config, text), "expected a number from 0 to 1000000000");
+    }
+    ck_assert_int_eq(config.train.batch, 128);
+    ck_assert_double_eq(config.train.lr, 0.01);
+    dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(yes_and_no_have_other_names)
+{
+    set_up();
+    const char *const yes[] = {"yes", "true", "on", "1", "YES", "True"};
+    const char *const no[] = {"no", "false", "off", "0", "No"};
+    char text[64];
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        config.eval.dedicated = false;
+        snprintf(text, sizeof text, "eval.dedicated=%s", yes[i]);
+        set(text);
+        ck_assert(config.eval.dedicated);
+    }
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        config.eval.dedicated = true;
+        snprintf(text, sizeof text, "eval.dedicated=%s", no[i]);
+        set(text);
+        ck_assert(!config.eval.dedicated);
+    }
+    EXPECT_USAGE(dt_config_set(&config, "eval.dedicated=maybe"), "=maybe: expected yes or no");
+    EXPECT_USAGE(dt_config_set(&config, "eval.dedicated="), "expected yes or no");
+    dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(wrong_words_are_refused)
+{
+    set_up();
+    EXPECT_USAGE(dt_config_set(&config, "train.mode=asy"),
+                 "train.mode=asy: expected one of sync, async");
+    EXPECT_USAGE(dt_config_set(&config, "train.mode="), "expected one of");
+    EXPECT_USAGE(dt_config_set(&config, "train.mode=sync|async"), "expected one of");
+    EXPECT_USAGE(dt_config_set(&config, "train.mode=Sync"), "expected one of");
+    dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(unknown_keys_name_the_nearest)
+{
+    set_up();
+    const char *const rows[][2] = {
+        {"train.lrr=1", "train.lrr: unknown key; did you mean train.lr?"},
+        {"lr=1", "lr: unknown key; did you mean train.lr?"},
+        {"Train.batch=1", "did you mean train.batch?"},
+        {"train.optimiser=sgd", "did you mean train.optimizer?"},
+        {"model.layers=3", "unknown key; did you mean"},
+        {"run.checkpoint_step=3", "did you mean run.checkpoint_steps?"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        EXPECT_USAGE(dt_config_set(&config, rows[i][0]), rows[i][1]);
+    EXPECT_USAGE(dt_config_set(&config, "train.lr"), "train.lr: expected section.key=value");
+    EXPECT_USAGE(dt_config_set(&config, "=1"), "expected section.key=value");
+    dt_config_free(&config);
+}
+END_TEST
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+START_TEST(a_file_is_read_over_what_is_set)
+{
+    set_up();
+    set("train.batch=5");
+    EXPECT_OK(
+        dt_config_read_text(&config, "f",
+                            "\xef\xbb\xbf; comment\r\n[train]\r\nlr = 0.5 ; comment\r\n"
+                            "# comment\r\n\r\n  epochs=3\r\n[data]\r\ntrain:a.csv , b;c.csv"));
+    ck_assert_double_eq(config.train.lr, 0.5);
+    ck_assert_double_eq(config.train.epochs, 3);
+    ck_assert_int_eq(config.train.batch, 5);
+    ck_assert_str_eq(config.data.train, "a.csv , b;c.csv");
+    dt_config_free(&config);
+}
+END_TEST
+
+/* A message names file, line and key. */
+START_TEST(messages_of_a_file_name_the_line)
+{
+    set_up();
+    EXPECT_TEXT_REFUSED("[train]\n\nlrr = 1\n",
+                        "f.ini:3: train.lrr: unknown key; did you mean train.lr?");
+    EXPECT_TEXT_REFUSED("[trian]\nbatch = 1\n",
+                        "f.ini:2: trian.batch: unknown key; did you mean train.batch?");
+    EXPECT_TEXT_REFUSED("[train]\nbatch = abc\n",
+                        "f.ini:2: train.batch=abc: expected an integer from 0 to 1000000000");
+    EXPECT_TEXT_REFUSED("[train]\nlr = 1\nbatch=2\nlr = 1\n",
+                        "f.ini:4: train.lr: given twice, first in line 2");
+    EXPECT_TEXT_REFUSED("[train]\nlr = 1\n[run]\nseed=1\n[train]\nlr=1",
+                        "f.ini:6: train.lr: given twice, first in line 2");
+    EXPECT_TEXT_REFUSED("[train]\n\nbatch\n", "f.ini:3: expected [section] or key = value");
+    EXPECT_TEXT_REFUSED("[train\nbatch = 1\n", "f.ini:1: expected [section] or key = value");
+    EXPECT_TEXT_REFUSED("[run]\ndir = \"abc\n",
+                        "f.ini:2: run.dir=\"abc: expected a closing quote at the end");
+    EXPECT_TEXT_REFUSED("[run]\ndir = \"a\\x0\"\n",
+                        "f.ini:2: run.dir=\"a\\x0\": expected a closing quote at the end");
+    EXPECT_TEXT_REFUSED("[run]\ndir = \"a\\x00b\"\n",
+                        "f.ini:2: run.dir=\"a\\x00b\": expected a closing quote at the end");
+    dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(files_that_are_no_config_are_refused)
+{
+    char path[64];
+    scratch_enter(path);
+    set_up();
+    EXPECT_USAGE(dt_config_read_file(&config, "none.ini"), "none.ini: cannot open");
+    EXPECT_USAGE(dt_config_read_file(&config, "."), "directory");
+    EXPECT_OK(dt_file_write("zero", "[run]\0dir=x\n", 12, NULL, NULL));
+    EXPECT_USAGE(dt_config_read_file(&config, "zero"), "zero: not a text file");
+    EXPECT_OK(dt_file_write("empty", "", 0, NULL, NULL));
+    EXPECT_OK(dt_config_read_file(&config, "empty"));
+    dt_config_free(&config);
+    scratch_leave(path);
+}
+END_TEST
+
+/* inih cuts lines at 200 bytes unless told otherwise: the rest would be a line of its own. */
+START_TEST(long_lines_stay_whole)
+{
+    set_up();
+    for (size_t length = 150; length < 100000; length = length * 5 / 4) {
+        char *value, *text;
+        EXPECT_OK(dt_alloc(length + 1, 1, "value", &value));
+        memset(value, 'x', length);
+        EXPECT_OK(dt_format(&text, "[data]\ntrain = %s\n[run]\nseed = 3\n", value));
+        EXPECT_OK(dt_config_read_text(&config, "f", text));
+        ck_assert_str_eq(config.data.train, value);
+        dt_free(value);
+        dt_free(text);
+    }
+    dt_config_free(&config);
+}
+END_TEST
+
+/* ---- round trip ----------------------------------------------------------------------------- */
+
+/* Prints, reads into a fresh config, and compares both the text and one field. */
+static void round_trip(void)
+{
+    struct dt_config back;
+    char *text, *again;
+    EXPECT_OK(dt_config_init(&back));
+    EXPECT_OK(dt_config_print(&config, &text));
+    EXPECT_OK(dt_config_read_text(&back, "printed", text));
+    EXPECT_OK(dt_config_print(&back, &again));
+    ck_assert_str_eq(text, again);
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        char *before, *after;
+        EXPECT_OK(dt__option_text(&config, &dt__options[i], &before));
+        EXPECT_OK(dt__option_text(&back, &dt__options[i], &after));
+        ck_assert_str_eq(before, after);
+        dt_free(before);
+        dt_free(after);
+    }
+    dt_free(text);
+    dt_free(again);
+    dt_config_free(&back);
+}
+
+/* Whatever the command line may say survives the file. */
+START_TEST(any_text_survives)
+{
+    set_up();
+    const char *const values[] = {
+        "",      " ",           " x",   "x ",  "a;b",  "a ; b", ";",     "#x",
+        "x # y", "a=b",         "=",    "a:b", "[x]",  "\"",    "\"x\"", "a\"b",
+        "\\",    "\\x41",       "a\nb", "\n",  "\r\n", "\t",    "a\tb",  "\x01",
+        "\x7f",  "caf\xc3\xa9", "\xff", "'x'", " ; ",  "a,b c", "x\\",   "\"a\\\"",
+    };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        char *assignment;
+        EXPECT_OK(dt_format(&assignment, "data.train=%s", values[i]));
+        set(assignment);
+        ck_assert_str_eq(config.data.train, values[i]);
+        round_trip();
+        dt_free(assignment);
+    }
+    dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(random_text_survives)
+{
+    set_up();
+    const char alphabet[] = " ;#=:\"\\xn[]a\n\t\r,\xc3\x7f";
+    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    for (uint64_t i = 0, draw = 0; i < 3000; i++) {
+        char text[24] = "run.dir=";
+        size_t length = 8 + dt_rng_u64(&rng, draw++) % 12;
+        for (size_t k = 8; k < length; k++)
+            text[k] = alphabet[dt_rng_u64(&rng, draw++) % (sizeof alphabet - 1)];
+        set(text);
+        round_trip();
+    }
+    dt_config_free(&config);
+}
+END_TEST
+
+/* Shortest numbers still have all digits that they need. */
+START_TEST(any_number_survives)
+{
+    struct dt_rng rng = dt_rng_make(2, DT_STREAM_TEST, 0, 0);
+    set_up();
+    for (uint64_t i = 0; i < 300; i++) {
+        config.train.lr = dt_rng_uniform(&rng, 3 * i);
+        config.train.weight_decay = 1e9 * dt_rng_uniform(&rng, 3 * i + 1);
+        config.run.seed = (int64_t)(dt_rng_u64(&rng, 3 * i + 2) % 9000000000000001u);
+        round_trip();
+    }
+    dt_config_free(&config);
+}
+END_TEST
+
+/* A value that is not the default. */
+static const char *another_value(const struct dt__option *option, char buffer[DT_REAL_TEXT])
+{
+    switch (option->type) {
+    case DT__INT:
+    case DT__REAL:
+        return dt_real_text(option->max, buffer);
+    case DT__BOOL:
+        return *option->initial == 'y' ? "no" : "yes";
+    case DT__TEXT:
+        return "other text";
+    case DT__WORD:
+        dt_config_word(option->words, 0, buffer);
+        return strcmp(buffer, option->initial) ? buffer : dt_config_word(option->words, 1, buffer);
+    }
+    return "";
+}
+
+START_TEST(every_option_survives)
+{
+    set_up();
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        char buffer[DT_REAL_TEXT], *text;
+        EXPECT_OK(dt__option_set(&config, &dt__options[i], another_value(&dt__options[i], buffer)));
+        EXPECT_OK(dt__option_text(&config, &dt__options[i], &text));
+        ck_assert_str_ne(text, dt__options[i].initial);
+        dt_free(text);
+    }
+    round_trip();
+    dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(test_hooks_are_printed_only_when_set)
+{
+    set_up();
+    char *text;
+    EXPECT_OK(dt_config_print(&config, &text));
+    ck_assert_ptr_null(strstr(text, "[test]"));
+    dt_free(text);
+    set("test.slow_rank=1");
+    EXPECT_OK(dt_config_print(&config, &text));
+    ck_assert_ptr_nonnull(strstr(text, "[test]\nslow_rank = 1\n"));
+    dt_free(text);
+    dt_config_free(&config);
+}
+END_TEST
+
+/* ---- two configs ---------------------------------------------------------------------------- */
+
+START_TEST(the_checksum_leaves_out_where_the_run_is)
+{
+    uint32_t before, after;
+    set_up();
+    EXPECT_OK(dt_config_crc(&config, &before));
+    set("run.dir=elsewhere");
+    set("run.resume=never");
+    EXPECT_OK(dt_config_crc(&config, &after));
+    ck_assert_uint_eq(before, after);
+    set("train.lr=0.011");
+    EXPECT_OK(dt_config_crc(&config, &after));
+    ck_assert_uint_ne(before, after);
+    dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(a_resume_may_change_only_what_is_free)
+{
+    struct dt_config now;
+    set_up();
+    EXPECT_OK(dt_config_init(&now));
+    EXPECT_OK(dt_config_match(&config, &now));
+    EXPECT_OK(dt_config_set(&now, "train.epochs=99"));
+    EXPECT_OK(dt_config_set(&now, "run.dir=other"));
+    EXPECT_OK(dt_config_set(&now, "train.exchange=reduce"));
+    EXPECT_OK(dt_config_match(&config, &now));
+    EXPECT_OK(dt_config_set(&now, "model.hidden=3"));
+    EXPECT_FAIL(dt_config_match(&config, &now), DT_EMISMATCH,
+                "model.hidden=3: the run to resume has 512,256");
+    EXPECT_OK(dt_config_set(&now, "model.hidden=512,256"));
+    set("run.replicas=4");
+    EXPECT_OK(dt_config_match(&config, &now));
+    EXPECT_OK(dt_config_set(&now, "run.replicas=3"));
+    EXPECT_FAIL(dt_config_match(&config, &now), DT_EMISMATCH, "run.replicas=3");
+    dt_config_free(&config);
+    dt_config_free(&now);
+}
+END_TEST
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+/* Each row breaks one rule; the config is fine without it. */
+START_TEST(rules_between_keys)
+{
+    const struct {
+        int size;
+        const char *assignments[3], *text;
+    } rows[] = {
+        {3, {"data.train="}, "data.train"},
+        {3, {"run.dir="}, "run.dir"},
+        {3, {"data.eval=x", "data.eval_fraction=0.1"}, "data.eval and data.eval_fraction"},
+        {3, {"data.eval_labels=x"}, "data.eval_labels"},
+        {3, {"train.schedule=cosine", "train.min_lr=1"}, "train.min_lr"},
+        {3, {"run.reproducible=yes", "train.exchange=reduce"}, "train.exchange=reduce"},
+        {3, {"run.reproducible=yes", "train.mode=async"}, "train.mode=async"},
+        {3, {"eval.metric=rmse"}, "eval.metric"},
+        {3, {"eval.metric=auc", "model.task=regress"}, "eval.metric"},
+        {3, {"eval.patience=1"}, "eval.patience"},
+        {3, {"eval.dedicated=yes"}, "eval.dedicated"},
+        {2, {"eval.dedicated=yes", "data.eval=x"}, "at least 3 processes"},
+        {1, {"train.mode=async"}, "at least 2 processes"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        set_up();
+        set("data.train=x");
+        EXPECT_OK(dt_config_check(&config, 1));
+        for (int k = 0; k < 3 && rows[i].assignments[k]; k++)
+            set(rows[i].assignments[k]);
+        EXPECT_USAGE(dt_config_check(&config, rows[i].size), rows[i].text);
+        dt_config_free(&config);
+    }
+}
+END_TEST
+
+START_TEST(rules_that_are_kept)
+{
+    const struct {
+        int size;
+        const char *assignments[3];
+    } rows[] = {
+        {2, {"train.mode=async"}},
+        {0, {"train.mode=async"}},
+        {3, {"eval.dedicated=yes", "data.eval=x"}},
+        {0, {"eval.dedicated=yes", "data.eval_fraction=0.1"}},
+        {1, {"eval.metric=rmse", "model.task=regress"}},
+        {1, {"eval.metric=loss", "model.task=regress"}},
+        {1, {"run.reproducible=yes", "train.exchange=ordered"}},
+        {2, {"run.reproducible=yes", "train.mode=async", "train.staleness=0"}},
+        {1, {"eval.patience=1", "data.eval_fraction=0.1"}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        set_up();
+        set("data.train=x");
+        for (int k = 0; k < 3 && rows[i].assignments[k]; k++)
+            set(rows[i].assignments[k]);
+        EXPECT_OK(dt_config_check(&config, rows[i].size));
+        dt_config_free(&config);
+    }
+}
+END_TEST
+
+/* ---- memory and descriptions ---------------------------------------------------------------- */
+
+static int allocations_left = -1;
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    if (allocations_left == 0) return NULL;
+    if (allocations_left > 0) allocations_left--;
+    return __real_aligned_alloc(alignment, size);
+}
+
+static dt_status use_all(void)
+{
+    char *text = NULL;
+    dt_status status = dt_config_init(&config);
+    if (!status) status = dt_config_read_text(&config, "f", "[data]\ntrain = \"a\\x3bb\"\n");
+    if (!status) status = dt_config_set(&config, "train.lr=0.5");
+    if (!status) status = dt_config_print(&config, &text);
+    dt_free(text);
+    dt_config_free(&config);
+    return status;
+}
+
+START_TEST(every_allocation_may_fail)
+{
+    int limit = 0;
+    for (dt_status status = DT_EMEMORY; status; limit++) {
+        allocations_left = limit;
+        status = use_all();
+        ck_assert(status == DT_OK || status == DT_EMEMORY);
+    }
+    ck_assert_int_gt(limit, 20);
+}
+END_TEST
+
+START_TEST(descriptions_have_every_key)
+{
+    for (int markdown = 0; markdown < 2; markdown++) {
+        char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        dt_config_describe(out, markdown);
+        fclose(out);
+        for (int i = 0; i < DT__OPTION_COUNT; i++) {
+            const struct dt__option *option = &dt__options[i];
+            bool found = strstr(text, option->name) && strstr(text, option->help);
+            ck_assert_msg(found == !dt__option_is_hidden(option), "%s", option->name);
+        }
+        free(text);
+    }
+}
+END_TEST
+
+SUITE("config", defaults_are_as_promised, words_are_the_enumerators, numbers_are_read_whole,
+      wrong_numbers_are_refused, yes_and_no_have_other_names, wrong_words_are_refused,
+      unknown_keys_name_the_nearest, a_file_is_read_over_what_is_set,
+      messages_of_a_file_name_the_line, files_that_are_no_config_are_refused, long_lines_stay_whole,
+      any_text_survives, random_text_survives, any_number_survives, every_option_survives,
+      test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
+      a_resume_may_change_only_what_is_free, rules_between_keys, rules_that_are_kept,
+      every_allocation_may_fail, descriptions_have_every_key)

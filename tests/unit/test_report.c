@@ -1,0 +1,293 @@
+/* Records as JSON lines, torn lines, a full disk, progress. */
+#include "unit/suite.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+
+#include "dtrain/report.h"
+
+/* ---- writes that are watched ---------------------------------------------------------------- */
+
+static int writes;           /* to anything but stderr */
+static long disk_bytes = -1; /* room left on the disk; -1: plenty */
+ssize_t __real_write(int fd, const void *bytes, size_t length);
+ssize_t __wrap_write(int fd, const void *bytes, size_t length);
+ssize_t __wrap_write(int fd, const void *bytes, size_t length)
+{
+    if (fd == STDERR_FILENO) return __real_write(fd, bytes, length);
+    writes++;
+    if (disk_bytes < 0) return __real_write(fd, bytes, length);
+    errno = ENOSPC;
+    if (disk_bytes == 0) return -1;
+    if ((size_t)disk_bytes < length) length = (size_t)disk_bytes;
+    disk_bytes -= (long)length;
+    return __real_write(fd, bytes, length);
+}
+
+static double ahead; /* seconds */
+double __real_dt_clock_secs(void);
+double __wrap_dt_clock_secs(void);
+double __wrap_dt_clock_secs(void)
+{
+    return __real_dt_clock_secs() + ahead;
+}
+
+/* ---- helpers -------------------------------------------------------------------------------- */
+
+static char scratch[64];
+static struct dt_report *report;
+
+static void set_up(const char *content)
+{
+    scratch_enter(scratch);
+    if (content) EXPECT_OK(dt_file_write("metrics.jsonl", content, strlen(content), NULL, NULL));
+    EXPECT_OK(dt_report_open(".", 100, &report));
+}
+
+static void tear_down(void)
+{
+    EXPECT_OK(dt_report_close(report));
+    scratch_leave(scratch);
+}
+
+static void expect_file(const char *text)
+{
+    char *bytes;
+    size_t length;
+    EXPECT_OK(dt_file_read("metrics.jsonl", 1 << 20, &bytes, &length));
+    ck_assert_str_eq(bytes, text);
+    dt_free(bytes);
+}
+
+static void write_record(int step)
+{
+    dt_record_begin(report, "train");
+    dt_record_int(report, "step", step);
+    EXPECT_OK(dt_record_end(report));
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+START_TEST(a_record_is_one_line_in_one_write)
+{
+    set_up(NULL);
+    const uint64_t counts[] = {1, UINT64_MAX};
+    writes = 0;
+    dt_record_begin(report, "final");
+    dt_record_int(report, "step", INT64_MIN);
+    dt_record_real(report, "loss", 0.1 + 0.2);
+    dt_record_real(report, "lr", 0.1);
+    dt_record_real(report, "nan", NAN);
+    dt_record_real(report, "inf", -INFINITY);
+    dt_record_text(report, "status", "completed");
+    dt_record_counts(report, "histogram", counts, 2);
+    dt_record_counts(report, "empty", NULL, 0);
+    EXPECT_OK(dt_record_end(report));
+    ck_assert_int_eq(writes, 1);
+    expect_file("{\"kind\":\"final\",\"step\":-9223372036854775808,\"loss\":0.30000000000000004,"
+                "\"lr\":0.1,\"nan\":null,\"inf\":null,\"status\":\"completed\","
+                "\"histogram\":[1,18446744073709551615],\"empty\":[]}\n");
+    tear_down();
+}
+END_TEST
+
+/* Any string makes a line that a JSON parser takes, and gives back what was UTF-8. */
+START_TEST(strings_are_escaped)
+{
+    const char *const values[] = {"",
+                                  "a\"b\\c/d",
+                                  "line\nline\r\t\x01\x7f",
+                                  "caf\xc3\xa9 \xf0\x9f\x98\x80",
+                                  "bad \xff\xc3 utf-8",
+                                  "\xed\xa0\x80"};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        struct dt_json json = {0};
+        dt_json_begin(&json);
+        dt_json_text(&json, "text", values[i]);
+        EXPECT_OK(dt_json_end(&json));
+        ck_assert_ptr_null(strchr(json.text.data, '\n'));
+        json_t *parsed = json_loads(json.text.data, 0, NULL);
+        ck_assert_msg(parsed != NULL, "not JSON: %s", json.text.data);
+        const char *back = json_string_value(json_object_get(parsed, "text"));
+        ck_assert_uint_eq(strlen(back), strlen(values[i]));
+        if (i < 4) ck_assert_str_eq(back, values[i]);
+        if (i == 4) ck_assert_str_eq(back, "bad ?? utf-8");
+        json_decref(parsed);
+        dt_json_free(&json);
+    }
+}
+END_TEST
+
+/* Probabilities as the shortest text that reads back as the same float. */
+START_TEST(floats_read_back)
+{
+    enum { COUNT = 1000 };
+    float values[COUNT];
+    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    for (uint64_t i = 0; i < COUNT; i++)
+        values[i] = (float)exp(-30 * dt_rng_uniform(&rng, i));
+    values[0] = 0.1f;
+    values[1] = NAN;
+    struct dt_json json = {0};
+    dt_json_begin(&json);
+    dt_json_floats(&json, "p", values, COUNT);
+    EXPECT_OK(dt_json_end(&json));
+    ck_assert_int_eq(strncmp(json.text.data, "{\"p\":[0.1,null,", 15), 0);
+    json_t *parsed = json_loads(json.text.data, 0, NULL);
+    json_t *array = json_object_get(parsed, "p");
+    ck_assert_uint_eq(json_array_size(array), COUNT);
+    for (size_t i = 2; i < COUNT; i++)
+        ck_assert(values[i] == (float)json_number_value(json_array_get(array, i)));
+    json_decref(parsed);
+    dt_json_free(&json);
+}
+END_TEST
+
+START_TEST(metrics_show_what_applies)
+{
+    struct dt_metric_values values = {.rows = 10,
+                                      .loss = 0.5,
+                                      .accuracy = 0.75,
+                                      .top5 = NAN,
+                                      .auc = 0.5,
+                                      .precision = NAN,
+                                      .recall = NAN,
+                                      .rmse = NAN,
+                                      .mae = NAN,
+                                      .r2 = NAN};
+    const uint64_t confusion[] = {1, 2, 3, 4};
+    char *text;
+    EXPECT_OK(dt_metrics_json(&values, confusion, 2, 7, &text));
+    ck_assert_str_eq(text, "{\"step\":7,\"rows\":10,\"loss\":0.5,\"accuracy\":0.75,\"auc\":0.5,"
+                           "\"confusion\":[[1,2],[3,4]]}");
+    dt_free(text);
+    values = (struct dt_metric_values){.rows = 1,
+                                       .loss = NAN,
+                                       .accuracy = NAN,
+                                       .top5 = NAN,
+                                       .auc = NAN,
+                                       .precision = NAN,
+                                       .recall = NAN,
+                                       .rmse = 1,
+                                       .mae = 2,
+                                       .r2 = -3};
+    EXPECT_OK(dt_metrics_json(&values, NULL, 0, 0, &text));
+    ck_assert_str_eq(text, "{\"step\":0,\"rows\":1,\"loss\":null,\"rmse\":1,\"mae\":2,\"r2\":-3}");
+    dt_free(text);
+}
+END_TEST
+
+/* ---- files that are torn -------------------------------------------------------------------- */
+
+START_TEST(records_are_appended)
+{
+    set_up("{\"a\":1}\n");
+    write_record(1);
+    expect_file("{\"a\":1}\n{\"kind\":\"train\",\"step\":1}\n");
+    tear_down();
+}
+END_TEST
+
+/* A kill in a write leaves half a line; the next record must not join it. */
+START_TEST(a_torn_last_line_is_cut)
+{
+    const char *const torn[] = {"{\"a\":1}\n{\"b", "{\"b", "", "{\"a\":1}\n", "{\"a\":1}\n\n"};
+    const char *const kept[] = {"{\"a\":1}\n", "", "", "{\"a\":1}\n", "{\"a\":1}\n\n"};
+    for (int i = 0; i < 5; i++) {
+        set_up(torn[i]);
+        expect_file(kept[i]);
+        tear_down();
+    }
+}
+END_TEST
+
+/* Longer than what is looked at in one read. */
+START_TEST(a_long_torn_line_is_cut)
+{
+    for (size_t length = 4080; length < 4105; length++) {
+        char text[5000] = "{\"a\":1}\n";
+        memset(text + 8, 'x', length);
+        set_up(text);
+        expect_file("{\"a\":1}\n");
+        tear_down();
+    }
+}
+END_TEST
+
+/* On a full disk the error is told, and what is in the file is whole lines still. */
+START_TEST(a_full_disk_leaves_whole_lines)
+{
+    for (long room = 0; room < 26; room++) {
+        set_up(NULL);
+        write_record(1);
+        disk_bytes = room;
+        dt_record_begin(report, "train");
+        dt_record_int(report, "step", 2);
+        EXPECT_FAIL(dt_record_end(report), DT_EIO, "metrics.jsonl: cannot write: No space left");
+        disk_bytes = -1;
+        write_record(3);
+        expect_file("{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":3}\n");
+        tear_down();
+    }
+}
+END_TEST
+
+START_TEST(a_directory_that_is_not_there_is_an_error)
+{
+    EXPECT_FAIL(dt_report_open("/none/such", 1, &report), DT_EIO, "/none/such/metrics.jsonl");
+    EXPECT_OK(dt_report_close(NULL));
+}
+END_TEST
+
+/* ---- progress ------------------------------------------------------------------------------- */
+
+/* stderr goes to a file from here on, which is no terminal. */
+static void redirect_stderr(void)
+{
+    int fd = open("stderr", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    ck_assert_int_ge(fd, 0);
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+}
+
+static void expect_stderr(const char *text)
+{
+    char *bytes;
+    size_t length;
+    EXPECT_OK(dt_file_read("stderr", 1 << 20, &bytes, &length));
+    ck_assert_str_eq(bytes, text);
+    dt_free(bytes);
+}
+
+/* A log file gets a plain line at once and then one in ten seconds. */
+START_TEST(progress_is_sparse_in_a_file)
+{
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    scratch_enter(scratch);
+    redirect_stderr();
+    EXPECT_OK(dt_report_open(".", 100, &report));
+    struct dt_progress progress = {1, 0.25, 0.5, 1234, 3723};
+    dt_progress_show(report, &progress, false);
+    progress.step = 2;
+    ahead = 9;
+    dt_progress_show(report, &progress, false);
+    progress.step = 3;
+    progress.secs_left = 59.9;
+    ahead = 10.5;
+    dt_progress_show(report, &progress, false);
+    progress.step = 4;
+    progress.secs_left = NAN;
+    dt_progress_show(report, &progress, true);
+    expect_stderr("dtrain: step 1/100  epoch 0.25  loss 0.5  1234 samples/s  1:02:03 left\n"
+                  "dtrain: step 3/100  epoch 0.25  loss 0.5  1234 samples/s  0:59 left\n"
+                  "dtrain: step 4/100  epoch 0.25  loss 0.5  1234 samples/s  time left unknown\n");
+    tear_down();
+}
+END_TEST
+
+SUITE("report", a_record_is_one_line_in_one_write, strings_are_escaped, floats_read_back,
+      metrics_show_what_applies, records_are_appended, a_torn_last_line_is_cut,
+      a_long_torn_line_is_cut, a_full_disk_leaves_whole_lines,
+      a_directory_that_is_not_there_is_an_error, progress_is_sparse_in_a_file)
