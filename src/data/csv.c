@@ -190,13 +190,12 @@ static dt_status survey_lines(struct dt__survey *survey, struct dt__file *file,
                               struct dt__lines *lines)
 {
     bool header = false;
+    size_t widest;
     uint64_t start = dt__lines_offset(lines);
     dt_status status = survey_first(survey, lines, &header);
     if (status) return dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines->line);
     if (!header) DT_TRY(dt__lines_seek(lines, start, 1));
-    DT_TRY(
-        dt_grow(&survey->x, &survey->x_capacity, (size_t)survey->features, sizeof(float), "row"));
-    return dt__text_survey(survey, file, lines, &grammar);
+    return dt__text_survey(survey, file, lines, &grammar, (size_t)survey->features, &widest);
 }
 
 static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)

@@ -7,10 +7,8 @@
 static const struct dt__format *const formats[DT_FORMAT_HDF5 + 1] = {
     [DT_FORMAT_IDX] = &dt__format_idx,
     [DT_FORMAT_CSV] = &dt__format_csv,
-#ifdef DT__ALL_FORMATS
     [DT_FORMAT_LIBSVM] = &dt__format_libsvm,
     [DT_FORMAT_HDF5] = &dt__format_hdf5,
-#endif
 };
 
 enum { HEAD = 4096 };
@@ -24,10 +22,11 @@ const struct dt__format *dt__format_of(int format)
 
 dt_status dt__format_detect(const char *path, int *out)
 {
-    unsigned char head[HEAD];
+    unsigned char head[HEAD + 1];
     FILE *in = fopen(path, "re");
     if (!in) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    size_t length = fread(head, 1, sizeof head, in);
+    size_t length = fread(head, 1, HEAD, in);
+    head[length] = 0;
     bool failed = ferror(in);
     fclose(in);
     if (failed) return dt_fail(DT_EIO, "%s: cannot be read", path);
@@ -35,7 +34,7 @@ dt_status dt__format_detect(const char *path, int *out)
     *out = DT_FORMAT_CSV;
     for (size_t i = sizeof order / sizeof *order; i-- > 0;) {
         const struct dt__format *format = formats[order[i]];
-        if (format && format->claims(path, head, length)) *out = order[i];
+        if (format->claims(path, head, length)) *out = order[i];
     }
     return DT_OK;
 }

@@ -1,6 +1,8 @@
 #include "data/h5.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dtrain/data.h"
 
@@ -166,4 +168,56 @@ const char *dt_hdf5_version(char buffer[16])
     H5get_libversion(&major, &minor, &release);
     snprintf(buffer, 16, "%u.%u.%u", major, minor, release);
     return buffer;
+}
+
+/* ---- what is really there ------------------------------------------------------------------- */
+
+enum { DEFLATE_BEST = 1100, MOST_CHUNK = 1 << 28 };
+
+/* Bytes of one chunk when unpacked; 0 if they cannot be counted. */
+static size_t chunk_bytes(const struct dt__h5_dataset *dataset)
+{
+    hsize_t dims[DT__H5_MAX_RANK];
+    size_t bytes = H5Tget_size(dataset->type);
+    hid_t plist = H5Dget_create_plist(dataset->id);
+    if (plist < 0 || H5Pget_chunk(plist, DT__H5_MAX_RANK, dims) != dataset->rank) bytes = 0;
+    for (int i = 0; bytes && i < dataset->rank; i++)
+        if (!dt_size_mul(bytes, dims[i], &bytes)) bytes = 0;
+    if (plist >= 0) H5Pclose(plist);
+    return bytes;
+}
+
+bool dt__h5_is_stored(const struct dt__h5_dataset *dataset)
+{
+    hsize_t size = 0;
+    hid_t file = H5Iget_file_id(dataset->id);
+    bool good = file >= 0 && H5Fget_filesize(file, &size) >= 0;
+    if (file >= 0) H5Fclose(file);
+    if (dataset->contiguous) {
+        haddr_t offset = H5Dget_offset(dataset->id);
+        return good && offset != HADDR_UNDEF && offset <= size && dataset->bytes <= size - offset;
+    }
+    size_t chunk = chunk_bytes(dataset);
+    hsize_t stored = H5Dget_storage_size(dataset->id);
+    return good && chunk && chunk <= MOST_CHUNK && stored <= size &&
+           dataset->bytes / DEFLATE_BEST <= stored;
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* Room for a chunk or two of packed data sets, so that neighbouring reads unpack it once. */
+enum { CHUNK_CACHE = 1 << 22, CACHE_SLOTS = 521 };
+
+dt_status dt__h5_file_open(const char *path, hid_t *out)
+{
+    dt__h5_quiet();
+    if (access(path, R_OK)) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    hid_t plist = H5Pcreate(H5P_FILE_ACCESS), file = -1;
+    if (plist >= 0 && H5Pset_fclose_degree(plist, H5F_CLOSE_STRONG) >= 0 &&
+        H5Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, 1.0) >= 0)
+        file = H5Fopen(path, H5F_ACC_RDONLY, plist);
+    if (plist >= 0) H5Pclose(plist);
+    if (file < 0) return dt__h5_fail(DT_EFORMAT, "%s: cannot be opened as HDF5", path);
+    *out = file;
+    return DT_OK;
 }

@@ -5,7 +5,7 @@
 
 #include <hdf5.h>
 
-#include "dtrain/base.h"
+#include "data/names.h"
 
 /* Before the first HDF5 call of each thread: HDF5 prints nothing and loads no plugins. */
 void dt__h5_quiet(void);
@@ -32,5 +32,16 @@ dt_status dt__h5_dataset_open(hid_t file, const char *path, struct dt__h5_datase
 void dt__h5_dataset_close(struct dt__h5_dataset *dataset);
 /* Whether every component of the path is a hard link that is there. */
 bool dt__h5_exists(hid_t file, const char *path);
+/* Whether the file really holds as much as the dimensions say, as far as sizes tell (packed chunks:
+ * as much as deflate could have packed), and no chunk is larger than 256 MiB. */
+bool dt__h5_is_stored(const struct dt__h5_dataset *dataset);
+
+/* Opens a file of data for reading: all that is open in it closes with it. DT_EIO: missing;
+ * DT_EFORMAT: not HDF5. The message begins with the path. */
+dt_status dt__h5_file_open(const char *path, hid_t *out);
+
+/* A list of names as a data set of strings of one fixed size. Free the list with dt__names_free. */
+dt_status dt__h5_names_put(hid_t file, const char *path, char *const *names, size_t count);
+dt_status dt__h5_names_get(hid_t file, const char *path, struct dt__names *out);
 
 #endif

@@ -189,7 +189,6 @@ static void free_survey(struct dt__survey *survey)
     dt__labels_free(&survey->labels);
     dt__names_free(survey->feature_names, (size_t)survey->features);
     dt_free(survey->label_column);
-    dt_free(survey->x);
 }
 
 static dt_status run_survey(struct dt__survey *survey, bool eval_files)

@@ -35,31 +35,34 @@ static dt_status learn_row(struct dt__survey *survey, const struct dt__text_row 
     return dt__labels_add_text(&survey->labels, row->label.text, row->label.length);
 }
 
-dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
-                          const struct dt__grammar *grammar)
+static dt_status survey_rows(struct dt__survey *survey, struct dt__file *file,
+                             struct dt__lines *lines, const struct dt__grammar *grammar,
+                             struct dt__text_row *row)
 {
-    struct dt__text_row row = {survey->x, survey->x_capacity, true, {0}};
-    dt_status status = DT_OK;
     char *record;
     size_t length;
     uint64_t offset;
-    survey->labels.path = file->path;
     for (;; file->rows++) {
-        DT_GUARD(next_record(lines, grammar->quotes, &record, &length, &offset));
+        DT_TRY(next_record(lines, grammar->quotes, &record, &length, &offset));
         if (!record) break;
-        DT_GUARD(dt__survey_mark(file, file->rows, offset, lines->line));
+        DT_TRY(dt__survey_mark(file, file->rows, offset, lines->line));
         survey->labels.line = lines->line;
-        status = grammar->parse(survey->source, record, length, &row);
-        if (!status) status = learn_row(survey, &row);
-        if (status) {
-            fail_at(status, lines);
-            goto done;
-        }
+        dt_status status = grammar->parse(survey->source, record, length, row);
+        if (!status) status = learn_row(survey, row);
+        if (status) return fail_at(status, lines);
     }
-    if (!file->rows) status = dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
-done:
-    survey->x = row.x;
-    survey->x_capacity = row.capacity;
+    return file->rows ? DT_OK : dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
+}
+
+dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
+                          const struct dt__grammar *grammar, size_t features, size_t *widest)
+{
+    struct dt__text_row row = {.capacity = features, .grow = !features};
+    DT_TRY(dt_alloc(features, sizeof *row.x, "row of text", &row.x));
+    survey->labels.path = file->path;
+    dt_status status = survey_rows(survey, file, lines, grammar, &row);
+    dt_free(row.x);
+    *widest = row.widest;
     return status;
 }
 

@@ -10,7 +10,8 @@
 struct dt__text_row {
     float *x;
     size_t capacity; /* floats in x */
-    bool grow;       /* surveying: x may grow (from dt_alloc) */
+    bool grow;       /* the features are being counted: x may grow (from dt_alloc) */
+    size_t widest;   /* LIBSVM: greatest index of any row so far */
     struct dt__cell label;
 };
 
@@ -22,9 +23,9 @@ struct dt__grammar {
 };
 
 /* Parses all records from where `lines` stands: rows, marks, labels, whether values are bytes.
- * *features: the floats of the widest row. */
+ * features: 0 if they are to be counted; *widest: how many the widest row has. */
 dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
-                          const struct dt__grammar *grammar);
+                          const struct dt__grammar *grammar, size_t features, size_t *widest);
 
 /* The reader that struct dt__format asks for; its grammar is set at open. */
 dt_status dt__text_open(const struct dt_source *source, const struct dt__file *file,
