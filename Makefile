@@ -16,7 +16,7 @@ config := option value quote ini print config check describe
 data   := schema names number layout labels lines csv_row csv text idx libsvm hdf5 h5 h5_names format paths \
           holdout source pack survey stats cursor plan order gather loader table
 model  := blas spec network net activation dropout softmax loss optimizer schedule metrics
-comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream slots slots_bank slots_worker
+comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream slots slots_bank slots_worker window async
 state  := image field array contents export checkpoint dir folder snapshot writer lock version inspect
 report := json record progress
 train  := train setup keeper records meeting evaluate gradient sync

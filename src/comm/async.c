@@ -1,0 +1,252 @@
+#include "dtrain/async.h"
+
+#include <string.h>
+
+#include "comm/slots.h"
+#include "comm/window.h"
+#include "comm/world.h"
+
+/* Floats that are updated at once: with weights, gradients and optimizer state they stay in a
+ * core's second-level cache. */
+enum { BLOCK = 8192, BLOCKS_A_PROGRESS = 32 };
+
+struct dt_async {
+    struct dt_world *world;
+    struct dt_async_spec spec;
+    struct dt__slots_shape shape;
+    struct dt__window window;
+    bool shared;  /* the window is memory that every rank reaches */
+    bool *active; /* (workers) */
+    bool begins;  /* this worker takes part in the leg */
+    struct dt__slots_worker worker;
+    struct dt__slots_bank bank;
+    struct dt_async_counts counts;
+    struct dt_async_share mine; /* this worker's */
+};
+
+/* ---- create --------------------------------------------------------------------------------- */
+
+static bool is_bank(const struct dt_async *async)
+{
+    return dt_world_is_bank(async->world);
+}
+
+/* Publications that a reader may miss between its two looks: in shared memory a second try is cheap,
+ * over a network each look takes as long as the bank takes to apply a gradient. */
+static int slack_of(bool shared)
+{
+    return shared ? 0 : 2;
+}
+
+static dt_status open_window(struct dt_async *async, bool shared)
+{
+    dt_status status = dt__slots_shape_init(&async->shape, dt_world_workers(async->world),
+                                            slack_of(shared), &async->spec);
+    DT_TRY(dt_world_agree_crew(async->world, status));
+    async->shared = shared;
+    return dt__window_open(&async->window, async->world, async->shape.bytes, shared);
+}
+
+/* Shared memory where there is some, else windows. */
+static dt_status open_memory(struct dt_async *async)
+{
+    int memory = async->spec.memory;
+    if (memory == DT_ASYNC_AUTO && dt_world_hosts(async->world) == 1) {
+        if (open_window(async, true) == DT_OK) return DT_OK;
+        memory = DT_ASYNC_WINDOW;
+    }
+    return open_window(async, memory == DT_ASYNC_SHARED);
+}
+
+static dt_status init_end(struct dt_async *async)
+{
+    struct dt__onesided *net = &async->window.net;
+    size_t workers = (size_t)async->shape.workers;
+    DT_TRY(dt_alloc(workers, sizeof *async->active, "workers", &async->active));
+    memcpy(async->active, async->spec.active, workers * sizeof *async->active);
+    int index = dt_world_worker_index(async->world);
+    if (!is_bank(async)) return dt__slots_worker_init(&async->worker, &async->shape, net, index);
+    DT_TRY(dt_alloc(workers, sizeof *async->counts.worker, "counts", &async->counts.worker));
+    return dt__slots_bank_init(&async->bank, &async->shape, net);
+}
+
+dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
+                          struct dt_async **out)
+{
+    struct dt_async *async = NULL;
+    dt_status status = dt_alloc(1, sizeof *async, "async exchange", &async);
+    DT_GUARD(dt_world_agree_crew(world, status));
+    async->world = world;
+    async->spec = *spec;
+    async->window.win = MPI_WIN_NULL;
+    DT_GUARD(open_memory(async));
+    DT_GUARD(dt_world_agree_crew(world, init_end(async)));
+    *out = async;
+done:
+    if (status) dt_async_destroy(async);
+    return status;
+}
+
+void dt_async_destroy(struct dt_async *async)
+{
+    if (!async) return;
+    dt__slots_worker_free(&async->worker);
+    dt__slots_bank_free(&async->bank);
+    dt__window_close(&async->window);
+    dt_free(async->counts.worker);
+    dt_free(async->active);
+    dt_free(async);
+}
+
+const char *dt_async_memory_name(const struct dt_async *async)
+{
+    return async->shared ? "shared memory" : "MPI window";
+}
+
+dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
+{
+    int first = 0, workers = async->shape.workers;
+    while (first < workers - 1 && !async->spec.active[first]) first++;
+    for (int w = 0; w < workers; w++)
+        async->active[w] = async->spec.active[w] && (!alone || w == first);
+    DT_TRY(dt_world_crew_barrier(async->world)); /* everybody has left the leg before */
+    if (is_bank(async)) {
+        dt__slots_bank_open(&async->bank, from, until, async->active);
+    } else {
+        async->begins = async->active[dt_world_worker_index(async->world)];
+        dt__slots_worker_open(&async->worker, until);
+    }
+    return dt_world_crew_barrier(async->world);
+}
+
+/* ---- worker --------------------------------------------------------------------------------- */
+
+bool dt_async_begin(struct dt_async *async)
+{
+    double start = dt_clock_secs();
+    bool begun = async->begins && dt__slots_begin(&async->worker);
+    async->mine.wait_secs += dt_clock_secs() - start;
+    return begun;
+}
+
+const float *dt_async_read(struct dt_async *async)
+{
+    double start = dt_clock_secs();
+    const float *weights = dt__slots_read(&async->worker);
+    async->mine.wait_secs += dt_clock_secs() - start;
+    return weights;
+}
+
+float *dt_async_grad(struct dt_async *async)
+{
+    return dt__slots_grad(&async->worker);
+}
+
+void dt_async_send(struct dt_async *async, const struct dt_note *note)
+{
+    dt__slots_send(&async->worker, note);
+}
+
+/* ---- bank ----------------------------------------------------------------------------------- */
+
+float *dt_async_weights(struct dt_async *async)
+{
+    return dt__slots_weights(&async->bank);
+}
+
+uint64_t dt_async_step(const struct dt_async *async)
+{
+    return async->bank.step;
+}
+
+void dt_async_close(struct dt_async *async)
+{
+    dt__slots_close(&async->bank);
+}
+
+bool dt_async_over(struct dt_async *async)
+{
+    return dt__slots_over(&async->bank);
+}
+
+/* A gap in a worker's numbers would be a gradient lost. */
+static void check_number(struct dt_async *async, const struct dt_gradient *gradient,
+                         uint64_t expected)
+{
+    if (gradient->note->number == expected) return;
+    dt_fail(DT_EBUG, "gradient %llu of worker %d came in the place of %llu",
+            (unsigned long long)gradient->note->number, gradient->worker,
+            (unsigned long long)expected);
+    dt_world_abort(async->world, DT_EBUG);
+}
+
+static void count_gradient(struct dt_async *async, const struct dt_gradient *gradient)
+{
+    struct dt_async_counts *counts = &async->counts;
+    uint64_t bin = gradient->staleness, last = DT_STALENESS_BINS - 1;
+    check_number(async, gradient, counts->worker[gradient->worker].applied++);
+    counts->staleness_histogram[bin < last ? bin : last]++;
+    if (gradient->note->gap > counts->gap_max) counts->gap_max = gradient->note->gap;
+}
+
+int dt_async_take(struct dt_async *async, int limit, struct dt_gradient *out)
+{
+    struct dt__onesided *net = &async->window.net;
+    dt__window_progress(&async->window);
+    int n = dt__slots_take(&async->bank, limit, out);
+    if (n == 0) net->ops->pause(net, "gradients");
+    else net->ops->wake(net);
+    for (int i = 0; i < n; i++) count_gradient(async, &out[i]);
+    return n;
+}
+
+/* All gradients on one block, while it is in the cache. */
+static void apply_block(const struct dt_async *async, int n, const struct dt_gradient *gradients,
+                        size_t offset, const float *weights, float *out,
+                        dt_async_update_fn *update, void *arg)
+{
+    size_t left = async->spec.params - offset, floats = left < BLOCK ? left : BLOCK;
+    for (int i = 0; i < n; i++) {
+        update(arg, &gradients[i], async->bank.step + (uint64_t)i, offset, floats,
+               i ? out + offset : weights + offset, out + offset);
+    }
+}
+
+void dt_async_apply(struct dt_async *async, int n, const struct dt_gradient *gradients,
+                    dt_async_update_fn *update, void *arg)
+{
+    double start = dt_clock_secs();
+    const float *weights = dt__slots_weights(&async->bank);
+    float *out = dt__slots_target(&async->bank);
+    int block = 0;
+    for (size_t at = 0; at < async->spec.params; at += BLOCK) {
+        apply_block(async, n, gradients, at, weights, out, update, arg);
+        if (++block % BLOCKS_A_PROGRESS == 0) dt__window_progress(&async->window);
+    }
+    dt__slots_publish(&async->bank, n, gradients);
+    async->counts.busy_secs += dt_clock_secs() - start;
+}
+
+/* ---- counts --------------------------------------------------------------------------------- */
+
+dt_status dt_async_count(struct dt_async *async, const struct dt_async_counts **out)
+{
+    struct dt_async_share *all = NULL;
+    struct dt_async_counts *counts = &async->counts;
+    size_t workers = (size_t)async->shape.workers;
+    async->mine.sent = async->worker.sent;
+    if (is_bank(async)) DT_TRY(dt_alloc(workers + 1, sizeof *all, "counts", &all));
+    DT_TRY(dt_world_crew_gather(async->world, &async->mine, sizeof async->mine, all));
+    *out = is_bank(async) ? counts : NULL;
+    if (!is_bank(async)) return DT_OK;
+    counts->total = (struct dt_async_share){0};
+    for (size_t w = 0; w < workers; w++) {
+        counts->worker[w].sent = all[w + 1].sent;
+        counts->worker[w].wait_secs = all[w + 1].wait_secs;
+        counts->total.sent += all[w + 1].sent;
+        counts->total.wait_secs += all[w + 1].wait_secs;
+        counts->total.applied += counts->worker[w].applied;
+    }
+    dt_free(all);
+    return DT_OK;
+}

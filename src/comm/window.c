@@ -1,0 +1,180 @@
+#include "comm/window.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "comm/slots.h"
+#include "comm/world.h"
+
+enum { BANK = 0 /* of the crew */, CACHE_LINE = 64 };
+
+static struct dt__window *window_of(struct dt__onesided *net)
+{
+    return (struct dt__window *)net;
+}
+
+/* ---- payload -------------------------------------------------------------------------------- */
+
+static MPI_Aint place_of(struct dt__onesided *net, size_t offset)
+{
+    return window_of(net)->pad + (MPI_Aint)offset;
+}
+
+static void put(struct dt__onesided *net, size_t offset, const void *bytes, size_t length)
+{
+    const char *from = bytes;
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
+        int n = (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
+        DT_MPI(MPI_Put(from + at, n, MPI_BYTE, BANK, place_of(net, offset + at), n, MPI_BYTE,
+                       window_of(net)->win));
+    }
+}
+
+static void get(struct dt__onesided *net, size_t offset, void *bytes, size_t length)
+{
+    char *to = bytes;
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
+        int n = (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
+        DT_MPI(MPI_Get(to + at, n, MPI_BYTE, BANK, place_of(net, offset + at), n, MPI_BYTE,
+                       window_of(net)->win));
+    }
+}
+
+static void flush(struct dt__onesided *net)
+{
+    DT_MPI(MPI_Win_flush(BANK, window_of(net)->win));
+}
+
+/* ---- control words -------------------------------------------------------------------------- */
+
+static uint64_t fetch_and(struct dt__onesided *net, int word, uint64_t value, MPI_Op op)
+{
+    MPI_Win win = window_of(net)->win;
+    uint64_t before = 0;
+    MPI_Aint at = place_of(net, (size_t)word * DT__WORD_STRIDE);
+    DT_MPI(MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, BANK, at, op, win));
+    DT_MPI(MPI_Win_flush(BANK, win));
+    return before;
+}
+
+static uint64_t fetch(struct dt__onesided *net, int word)
+{
+    return fetch_and(net, word, 0, MPI_NO_OP);
+}
+
+static void replace(struct dt__onesided *net, int word, uint64_t value)
+{
+    fetch_and(net, word, value, MPI_REPLACE);
+}
+
+static uint64_t add(struct dt__onesided *net, int word, uint64_t delta)
+{
+    return fetch_and(net, word, delta, MPI_SUM);
+}
+
+/* ---- loads, stores and time ----------------------------------------------------------------- */
+
+/* MPI_Win_sync is no barrier in osc/rdma of Open MPI 4.1. */
+static void sync_memory(struct dt__onesided *net)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    DT_MPI(MPI_Win_sync(window_of(net)->win));
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+void dt__window_progress(struct dt__window *window)
+{
+    int there;
+    if (window->world->hosts > 1 || !window->net.memory)
+        DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, window->world->crew, &there, MPI_STATUS_IGNORE));
+}
+
+static void pass_time(struct dt__onesided *net, const char *what)
+{
+    struct dt__window *window = window_of(net);
+    if (!window->waiting) dt__wait_init(&window->wait, window->world, what, -1);
+    window->waiting = true;
+    dt__wait_pause(&window->wait);
+    dt__window_progress(window);
+}
+
+static void wake(struct dt__onesided *net)
+{
+    struct dt__window *window = window_of(net);
+    if (window->waiting) dt__wait_done(&window->wait);
+    window->waiting = false;
+}
+
+/* ---- open ----------------------------------------------------------------------------------- */
+
+/* Asks before the allocation, for a shortage that shows later is a SIGBUS. */
+static dt_status check_space(struct dt_world *world, size_t bytes)
+{
+    struct statvfs fs;
+    bool bank = dt_world_is_bank(world);
+    double have = bytes ? 0 : 1;
+    if (bank && statvfs("/dev/shm", &fs) == 0) have = (double)fs.f_bavail * (double)fs.f_frsize;
+    dt_status status = DT_OK;
+    if (bank && have < 1.02 * (double)bytes)
+        status = dt_fail(DT_EMEMORY, "/dev/shm has %.0f MB free, the async window needs %.0f MB",
+                         have / 1e6, (double)bytes / 1e6);
+    return dt_world_agree_crew(world, status);
+}
+
+/* The crew's communicator returns errors; an answer that differs by rank is made one. */
+static dt_status check_created(struct dt_world *world, int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length;
+    if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
+    dt_status status = DT_OK;
+    if (code != MPI_SUCCESS)
+        status = dt_fail(DT_ECOMM,
+                         "MPI gives no one-sided memory between these ranks (%s): let Open MPI "
+                         "choose its osc component: OMPI_MCA_osc=^ucx, or train.mode=sync",
+                         text);
+    return dt_world_agree_crew(world, status);
+}
+
+static dt_status allocate(struct dt__window *window, MPI_Aint bytes, bool shared, void **base)
+{
+    MPI_Comm crew = window->world->crew;
+    int code = shared ? MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, crew, base, &window->win)
+                      : MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, crew, base, &window->win);
+    if (code != MPI_SUCCESS) window->win = MPI_WIN_NULL;
+    return check_created(window->world, code);
+}
+
+dt_status dt__window_open(struct dt__window *window, struct dt_world *world, size_t bytes,
+                          bool shared)
+{
+    static const struct dt__onesided_ops ops = {put,     get, flush,       fetch,
+                                                replace, add, sync_memory, pass_time,
+                                                wake};
+    *window = (struct dt__window){.net.ops = &ops, .world = world, .win = MPI_WIN_NULL};
+    bool bank = dt_world_is_bank(world);
+    void *base = NULL;
+    if (shared || world->hosts == 1) DT_TRY(check_space(world, bytes));
+    DT_TRY(allocate(window, bank ? (MPI_Aint)bytes + CACHE_LINE : 0, shared, &base));
+    DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));
+    if (shared) {
+        MPI_Aint size;
+        int unit;
+        DT_MPI(MPI_Win_shared_query(window->win, BANK, &size, &unit, &base));
+    }
+    window->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
+    DT_TRY(dt_world_crew_bcast(world, &window->pad, sizeof window->pad));
+    window->net.memory = bank || shared ? (unsigned char *)base + window->pad : NULL;
+    if (bank) memset(window->net.memory, 0, bytes);
+    DT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win));
+    sync_memory(&window->net);
+    return dt_world_crew_barrier(world);
+}
+
+void dt__window_close(struct dt__window *window)
+{
+    if (window->win == MPI_WIN_NULL) return;
+    DT_MPI(MPI_Win_unlock_all(window->win));
+    DT_MPI(MPI_Win_free(&window->win));
+}

@@ -1,0 +1,158 @@
+/* Async exchange under real MPI: none lost, none applied twice, none torn, weights that rest while
+ * they are read, legs, an early close, clocks.
+ *
+ * Every word of every gradient is a function of worker, number and place, and every weight is the
+ * number of updates in it, so that a torn or stale word anywhere shows.
+ *
+ *   test_async shared|window GRADIENTS PARAMS [NAME=VALUE ...]   sets variables before MPI starts */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dtrain/async.h"
+
+enum { MOST_WORKERS = 64, STALENESS = 5 };
+
+static int failures;
+static size_t params;
+
+#define EXPECT(what, ...)                                                                          \
+    do {                                                                                           \
+        if (!(what) && failures++ < 20) {                                                          \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #what);                             \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fputc('\n', stderr);                                                                   \
+        }                                                                                          \
+    } while (0)
+
+/* ---- worker --------------------------------------------------------------------------------- */
+
+static float word_of(int worker, uint64_t number, size_t i)
+{
+    return (float)(((uint64_t)worker * 7919 + number * 104729 + i) & 0xffffff);
+}
+
+static void expect_weights(const float *weights, const char *when)
+{
+    for (size_t i = 1; i < params; i++)
+        if (weights[i] != weights[0]) {
+            EXPECT(weights[i] == weights[0], "%s: weight %zu is %g, the first is %g", when, i,
+                   (double)weights[i], (double)weights[0]);
+            return;
+        }
+}
+
+static uint64_t work(struct dt_async *async, int worker, uint64_t sent)
+{
+    while (dt_async_begin(async)) {
+        const float *weights = dt_async_read(async);
+        expect_weights(weights, "as read");
+        float *grad = dt_async_grad(async);
+        for (size_t i = 0; i < params; i++) grad[i] = word_of(worker, sent, i);
+        if (sent % 8 == 0) expect_weights(weights, "later");
+        struct dt_note note = {.replica = worker, .draw = sent++, .rows = (uint64_t)weights[0]};
+        dt_async_send(async, &note);
+    }
+    return sent;
+}
+
+/* ---- bank ----------------------------------------------------------------------------------- */
+
+static void update(void *arg, const struct dt_gradient *gradient, uint64_t before, size_t offset,
+                   size_t n, const float *weights, float *out)
+{
+    (void)arg;
+    int worker = gradient->worker;
+    uint64_t number = gradient->note->number, torn = 0, wrong = 0;
+    for (size_t i = 0; i < n; i++) {
+        torn += gradient->grad[i + offset] != word_of(worker, number, i + offset);
+        wrong += weights[i] != (float)before;
+        out[i] = weights[i] + 1;
+    }
+    EXPECT(!torn, "worker %d's gradient %d: %d words at %zu", worker, (int)number, (int)torn, offset);
+    EXPECT(!wrong, "%d of the bank's weights are not %d", (int)wrong, (int)before);
+}
+
+static void serve(struct dt_async *async, uint64_t close_at)
+{
+    static uint64_t next[MOST_WORKERS];
+    struct dt_gradient gradients[3];
+    while (!dt_async_over(async)) {
+        int n = dt_async_take(async, 3, gradients);
+        for (int i = 0; i < n; i++) {
+            const struct dt_note *note = gradients[i].note;
+            EXPECT(note->draw == next[gradients[i].worker]++, "draw %d", (int)note->draw);
+            EXPECT(note->rows == note->version, "version %d", (int)note->version);
+            EXPECT(note->gap <= STALENESS, "gap %d", (int)note->gap);
+        }
+        if (n) dt_async_apply(async, n, gradients, update, NULL);
+        if (dt_async_step(async) >= close_at) dt_async_close(async);
+    }
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
+
+static void run(struct dt_world *world, struct dt_async *async, uint64_t gradients)
+{
+    const bool bank = dt_world_is_bank(world);
+    const uint64_t end[3] = {gradients / 20, gradients / 2, gradients};
+    uint64_t step = 0, sent = 0;
+    for (int leg = 0; leg < 3; leg++) {
+        dt_async_open(async, step, end[leg], leg == 0);
+        bool close = leg == 1;
+        if (bank) serve(async, close ? gradients / 4 : UINT64_MAX);
+        else sent = work(async, dt_world_worker_index(world), sent);
+        if (bank) EXPECT(dt_async_step(async) == end[leg] || close, "leg %d", leg);
+        if (bank) step = dt_async_step(async);
+        dt_world_crew_bcast(world, &step, sizeof step);
+        if (!bank) expect_weights(dt_async_read(async), "at rest");
+        if (!bank) EXPECT(dt_async_read(async)[0] == (float)step, "not the newest weights");
+    }
+}
+
+static void expect_counts(struct dt_async *async, uint64_t gradients)
+{
+    const struct dt_async_counts *counts;
+    dt_async_count(async, &counts);
+    if (!counts) return;
+    uint64_t histogram = 0;
+    for (int i = 0; i < DT_STALENESS_BINS; i++) histogram += counts->staleness_histogram[i];
+    EXPECT(counts->total.sent == gradients && counts->total.applied == gradients &&
+               histogram == gradients,
+           "%d sent, %d applied", (int)counts->total.sent, (int)counts->total.applied);
+    EXPECT(counts->gap_max <= STALENESS, "gap %d", (int)counts->gap_max);
+    printf("%s: %d gradients of %zu floats, clock gap %d\n", dt_async_memory_name(async),
+           (int)counts->total.applied, params, (int)counts->gap_max);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4) return 2;
+    for (int i = 4; i < argc; i++) putenv(argv[i]);
+    uint64_t gradients = strtoull(argv[2], NULL, 10);
+    params = strtoull(argv[3], NULL, 10);
+    struct dt_world *world;
+    if (dt_world_create(&world)) return 1;
+    bool active[MOST_WORKERS];
+    memset(active, 1, sizeof active);
+    if (dt_world_workers(world) > 4) active[1] = false;
+    bool shared = strcmp(argv[1], "shared") == 0;
+    struct dt_async_spec spec = {.params = params,
+                                 .staleness = STALENESS,
+                                 .active = active,
+                                 .memory = shared ? DT_ASYNC_SHARED : DT_ASYNC_WINDOW};
+    struct dt_async *async;
+    double start = dt_clock_secs();
+    dt_status status = dt_async_create(world, &spec, &async);
+    EXPECT(!status, "%s", dt_error_text());
+    if (!status) {
+        run(world, async, gradients);
+        expect_counts(async, gradients);
+        dt_async_destroy(async);
+    }
+    if (dt_world_is_bank(world)) printf("%.2f s\n", dt_clock_secs() - start);
+    uint64_t all = (uint64_t)failures;
+    dt_world_crew_max(world, &all, 1);
+    if (dt_world_is_bank(world)) printf("%s\n", all ? "FAILED" : "passed");
+    dt_world_destroy(world);
+    return all ? 1 : 0;
+}
