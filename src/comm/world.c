@@ -47,25 +47,34 @@ static dt_status gather_hosts(struct dt_world *world) {
     return DT_OK;
 }
 
-/* The board of pulses, in memory that the host shares. */
+/* Memory of `bytes` that the host shares, cache-line aligned; NULL where MPI has none to give. */
+static void *share_with_host(struct dt_world *world, size_t bytes) {
+    MPI_Aint size = world->host_rank ? 0 : (MPI_Aint)bytes + 64;
+    int unit;
+    void *base;
+    if (MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, world->host, &base, &world->board_win)) {
+        world->board_win = MPI_WIN_NULL;
+        return NULL;
+    }
+    DT_MPI(MPI_Win_shared_query(world->board_win, 0, &size, &unit, &base));
+    base = (void *)(((uintptr_t)base + 63) & ~(uintptr_t)63);
+    if (world->host_rank == 0) memset(base, 0, bytes);
+    DT_MPI(MPI_Barrier(world->host));
+    return base;
+}
+
+/* The board of pulses: the host's, or one of this rank's own on which nobody else is seen to work. */
 static dt_status create_board(struct dt_world *world) {
     DT_MPI(MPI_Comm_split_type(world->all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
                                &world->host));
     DT_MPI(MPI_Comm_rank(world->host, &world->host_rank));
     DT_MPI(MPI_Comm_size(world->host, &world->host_size));
     size_t bytes = sizeof *world->board + (size_t)world->host_size * sizeof world->board->pulse[0];
-    if (world->host_size == 1) {
+    if (world->host_size > 1) world->board = share_with_host(world, bytes);
+    if (!world->board) {
         DT_TRY(dt_alloc(1, bytes, "watchdog board", &world->board));
-    } else {
-        int unit;
-        MPI_Aint size;
-        void *base;
-        DT_MPI(MPI_Win_allocate_shared(world->host_rank ? 0 : (MPI_Aint)bytes + 64, 1, MPI_INFO_NULL,
-                                       world->host, &base, &world->board_win));
-        DT_MPI(MPI_Win_shared_query(world->board_win, 0, &size, &unit, &base));
-        world->board = (struct dt__board *)(((uintptr_t)base + 63) & ~(uintptr_t)63);
-        if (world->host_rank == 0) memset(world->board, 0, bytes);
-        DT_MPI(MPI_Barrier(world->host));
+        for (int i = 0; i < world->host_size; i++)
+            atomic_store(&world->board->pulse[i].waiting, i != world->host_rank);
     }
     world->pulse = &world->board->pulse[world->host_rank];
     world->pulse->rank = world->rank;
