@@ -1,5 +1,6 @@
 /* Networks: gradients against finite differences, dropout, hooks, slices, layout. */
 #include "dtrain/model.h"
+#include "model/dropout.h"
 
 #include <check.h>
 #include <math.h>
@@ -104,8 +105,6 @@ END_TEST
 
 enum { WIDE = 1000, MANY = 40 };
 
-/* One hidden layer of ones that comes through dropout: its output layer's weight gradient is the mask
- * times the number of rows that kept the unit. */
 static struct dt_model_spec wide_spec(double dropout)
 {
     return (struct dt_model_spec){.kind = DT_KIND_MLP, .activation = DT_RELU, .task = DT_REGRESS,
@@ -113,8 +112,8 @@ static struct dt_model_spec wide_spec(double dropout)
                                   .hidden = {WIDE}};
 }
 
-/* Kept units of row 0 in a draw, as the gradient of a loss that is linear in them shows: with output
- * weights 0 the gradient by weight j is -2 * target * unit j. */
+/* The hidden units of one row: with output weights 0 the gradient by weight j is -2 * target * unit
+ * j. */
 static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *units)
 {
     double loss;
@@ -148,6 +147,27 @@ START_TEST(dropout_keeps_its_share)
     ck_assert_double_eq_tol(kept / count, 1.0 - rate, 4.0 * sigma);
     ck_assert_double_eq_tol(pairs / count, (1.0 - rate) * (1.0 - rate), 8.0 * sigma);
     tear_down();
+}
+END_TEST
+
+/* Any piece of a run of drop numbers is masked as the whole is: words 0 to 3 of blocks of the key. */
+START_TEST(mask_follows_drop_numbers)
+{
+    float one, unused = 1.0f, piece[WIDE], other[WIDE];
+    const struct dt__dropout dropout = {.key = dt_rng_make(1, DT_STREAM_DROPOUT, 2, 3), .rate = 0.5};
+    for (uint64_t start = 0; start < 9; start++) {
+        for (int i = 0; i < WIDE; i++) piece[i] = other[i] = 1.0f;
+        dt__dropout_apply(&dropout, start, WIDE, piece, other);
+        for (int i = 0; i < WIDE; i++) {
+            uint32_t words[4];
+            const uint64_t number = start + (uint64_t)i;
+            dt_rng_block(&dropout.key, number / 4, words);
+            one = 1.0f;
+            dt__dropout_apply(&dropout, number, 1, &one, &unused);
+            ck_assert(piece[i] == one && other[i] == one);
+            ck_assert(one == (words[number % 4] < 0x80000000u ? 0.0f : 2.0f));
+        }
+    }
 }
 END_TEST
 
@@ -421,6 +441,7 @@ int main(void)
     tcase_add_loop_test(test, gradient_is_the_slope_of_the_loss, 0, 32);
     tcase_add_loop_test(test, linear_gradient_is_the_slope_of_the_loss, 0, 4);
     tcase_add_test(test, dropout_keeps_its_share);
+    tcase_add_test(test, mask_follows_drop_numbers);
     tcase_add_test(test, mask_is_a_function_of_the_key);
     tcase_add_test(test, slices_add_up);
     tcase_add_test(test, bits_do_not_depend_on_alignment);
