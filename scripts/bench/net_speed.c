@@ -39,7 +39,8 @@ static float *floats(size_t count, float low, float high)
     float *values;
     if (dt_alloc(count, sizeof *values, "values", &values)) die();
     struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, count, 0);
-    for (size_t i = 0; i < count; i++) values[i] = low + (high - low) * (float)dt_rng_uniform(&rng, i);
+    for (size_t i = 0; i < count; i++)
+        values[i] = low + (high - low) * (float)dt_rng_uniform(&rng, i);
     return values;
 }
 
@@ -71,7 +72,8 @@ static void run(const struct dt_model_spec *spec, int rows)
     float *a = floats(PEAK * PEAK, -1.0f, 1.0f), *c = floats(PEAK * PEAK, 0.0f, 0.0f);
     int32_t *label;
     if (dt_alloc((size_t)rows, sizeof *label, "labels", &label)) die();
-    for (int r = 0; r < rows; r++) label[r] = r % (spec->nout > 1 ? spec->nout : 2);
+    for (int r = 0; r < rows; r++)
+        label[r] = r % (spec->nout > 1 ? spec->nout : 2);
     dt_model_init(model, 1, params);
     const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
     const struct dt_rng key = dt_rng_make(1, DT_STREAM_DROPOUT, 0, 0);
@@ -109,8 +111,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *widths;
         int rows;
-    } usual[] = {{"784-10", 64},          {"784-128-10", 64},         {"784-512-256-10", 64},
-                 {"784-1024-1024-10", 128}, {"784-1024-1024-10", 256}};
+    } usual[] = {{"784-10", 64},
+                 {"784-128-10", 64},
+                 {"784-512-256-10", 64},
+                 {"784-1024-1024-10", 128},
+                 {"784-1024-1024-10", 256}};
     struct dt_model_spec spec = {.task = DT_CLASSIFY};
     dt_blas_set_threads(1);
     printf("kernel %s\n", dt_blas_kernel());

@@ -24,7 +24,8 @@ static float *matrix(void)
     const size_t count = (size_t)N * N;
     float *values = aligned_alloc(64, count * sizeof *values);
     if (!values) exit(1);
-    for (size_t i = 0; i < count; i++) values[i] = (float)((int)(i * 2654435761u >> 16 & 1023) - 512) / 512.0f;
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)((int)(i * 2654435761u >> 16 & 1023) - 512) / 512.0f;
     return values;
 }
 
@@ -36,7 +37,8 @@ static double measure(void)
     for (int round = 0; round < ROUNDS; round++) {
         double start = seconds();
         for (int i = 0; i < CALLS; i++)
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1.0f, a, N, b, N, 0.0f, c, N);
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1.0f, a, N, b, N, 0.0f,
+                        c, N);
         double rate = 2e-9 * N * N * N * CALLS / (seconds() - start);
         if (rate > best) best = rate;
     }

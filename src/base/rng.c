@@ -54,6 +54,35 @@ void dt_rng_block(const struct dt_rng *rng, uint64_t counter, uint32_t out[4])
     dt__philox(rng->key, words, out);
 }
 
+/* The same rounds over LANES blocks side by side, in vectors. */
+enum { LANES = 32 };
+
+static void philox_lanes(const uint32_t key[2], uint64_t counter, uint32_t out[4 * LANES])
+{
+    uint32_t c0[LANES], c1[LANES], c2[LANES] = {0}, c3[LANES] = {0}, k0 = key[0], k1 = key[1];
+    for (unsigned l = 0; l < LANES; l++)
+        c0[l] = low(counter + l), c1[l] = high(counter + l);
+    for (int round = 0; round < PHILOX_ROUNDS; round++, k0 += PHILOX_W0, k1 += PHILOX_W1) {
+        for (int l = 0; l < LANES; l++) {
+            uint64_t p0 = (uint64_t)PHILOX_M0 * c0[l], p1 = (uint64_t)PHILOX_M1 * c2[l];
+            c0[l] = (uint32_t)(p1 >> 32) ^ c1[l] ^ k0;
+            c1[l] = (uint32_t)p1;
+            c2[l] = (uint32_t)(p0 >> 32) ^ c3[l] ^ k1;
+            c3[l] = (uint32_t)p0;
+        }
+    }
+    for (int l = 0; l < LANES; l++, out += 4)
+        out[0] = c0[l], out[1] = c1[l], out[2] = c2[l], out[3] = c3[l];
+}
+
+void dt_rng_blocks(const struct dt_rng *rng, uint64_t counter, size_t count, uint32_t *out)
+{
+    for (; count >= LANES; count -= LANES, counter += LANES, out += 4 * LANES)
+        philox_lanes(rng->key, counter, out);
+    for (; count; count--, counter++, out += 4)
+        dt_rng_block(rng, counter, out);
+}
+
 static uint64_t join(const uint32_t words[2])
 {
     return (uint64_t)words[1] << 32 | words[0];

@@ -40,7 +40,8 @@ typedef void row_fn(int n, const float *restrict bias, float *restrict y, float 
     static void f##_row(int n, const float *restrict bias, float *restrict y,                      \
                         float *restrict slope)                                                     \
     {                                                                                              \
-        for (int i = 0; i < n; i++) f(y[i] + bias[i], &y[i], &slope[i]);                           \
+        for (int i = 0; i < n; i++)                                                                \
+            f(y[i] + bias[i], &y[i], &slope[i]);                                                   \
     }                                                                                              \
     static void f##_row_infer(int n, const float *restrict bias, float *restrict y,                \
                               float *restrict slope)                                               \
@@ -70,7 +71,8 @@ void dt__activation_forward(int kind, int rows, int n, const float *bias,
 {
     const size_t width = (size_t)n;
     if (!slope) {
-        for (size_t r = 0; r < (size_t)rows; r++) ACTIVATIONS[kind].infer(n, bias, y + r * width, NULL);
+        for (size_t r = 0; r < (size_t)rows; r++)
+            ACTIVATIONS[kind].infer(n, bias, y + r * width, NULL);
         return;
     }
     for (size_t r = 0; r < (size_t)rows; r++) {
@@ -83,8 +85,9 @@ void dt__activation_forward(int kind, int rows, int n, const float *bias,
 /* Columns are summed in strips that stay in registers; each column adds its rows in order. */
 enum { STRIP = 64 };
 
-static inline void strip_backward(size_t rows, size_t stride, int columns, const float *restrict slope,
-                                  float *restrict delta, float *restrict sum)
+static inline void strip_backward(size_t rows, size_t stride, int columns,
+                                  const float *restrict slope, float *restrict delta,
+                                  float *restrict sum)
 {
     for (size_t at = 0; at < rows * stride; at += stride) {
         for (int i = 0; i < columns; i++) {
@@ -99,12 +102,14 @@ static inline void strip_sum(size_t rows, size_t stride, int columns, const floa
                              float *restrict sum)
 {
     for (size_t at = 0; at < rows * stride; at += stride)
-        for (int i = 0; i < columns; i++) sum[i] += delta[at + (size_t)i];
+        for (int i = 0; i < columns; i++)
+            sum[i] += delta[at + (size_t)i];
 }
 
 static void store_sums(int columns, const float *sum, bool add, float *bias_grad)
 {
-    for (int i = 0; i < columns; i++) bias_grad[i] = add ? bias_grad[i] + sum[i] : sum[i];
+    for (int i = 0; i < columns; i++)
+        bias_grad[i] = add ? bias_grad[i] + sum[i] : sum[i];
 }
 
 void dt__activation_backward(int rows, int n, const float *slope, float *delta, bool add,
@@ -136,5 +141,6 @@ void dt__bias_backward(int rows, int n, const float *delta, bool add, float *bia
 void dt__bias_forward(int rows, int n, const float *bias, float *y)
 {
     for (int r = 0; r < rows; r++, y += n)
-        for (int i = 0; i < n; i++) y[i] += bias[i];
+        for (int i = 0; i < n; i++)
+            y[i] += bias[i];
 }

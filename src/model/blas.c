@@ -34,11 +34,11 @@ static const struct kernel {
     const char *name;
     enum vectors needs; /* a virtual machine may hide them: OpenBLAS would not look */
 } KERNELS[] = {
-    {"AuthenticAMD", 0x17, 0x00, 0xff, "Zen", AVX2},      /* Zen, Zen 2 */
-    {"AuthenticAMD", 0x19, 0x00, 0x0f, "Zen", AVX2},      /* Zen 3 */
-    {"AuthenticAMD", 0x19, 0x10, 0x1f, "Haswell", AVX2},  /* Zen 4 */
-    {"AuthenticAMD", 0x19, 0x20, 0x5f, "Zen", AVX2},      /* Zen 3 */
-    {"AuthenticAMD", 0x19, 0x60, 0xaf, "Haswell", AVX2},  /* Zen 4 */
+    {"AuthenticAMD", 0x17, 0x00, 0xff, "Zen", AVX2},        /* Zen, Zen 2 */
+    {"AuthenticAMD", 0x19, 0x00, 0x0f, "Zen", AVX2},        /* Zen 3 */
+    {"AuthenticAMD", 0x19, 0x10, 0x1f, "Haswell", AVX2},    /* Zen 4 */
+    {"AuthenticAMD", 0x19, 0x20, 0x5f, "Zen", AVX2},        /* Zen 3 */
+    {"AuthenticAMD", 0x19, 0x60, 0xaf, "Haswell", AVX2},    /* Zen 4 */
     {"AuthenticAMD", 0x1a, 0x00, 0x1f, "SkylakeX", AVX512}, /* Zen 5, servers */
     {"AuthenticAMD", 0x1a, 0x40, 0x4f, "SkylakeX", AVX512}, /* Zen 5, desktops */
     {"GenuineIntel", 0x06, 0x55, 0x55, "SkylakeX", AVX512}, /* Skylake, Cascade Lake, Cooper Lake */

@@ -51,7 +51,8 @@ static double binary_gradient(int rows, const int32_t *restrict label, float *re
 static double binary_loss_sum(int rows, const int32_t *label, const float *z)
 {
     double sum = 0.0;
-    for (int r = 0; r < rows; r++) sum += (double)binary_loss(z[r], label[r]);
+    for (int r = 0; r < rows; r++)
+        sum += (double)binary_loss(z[r], label[r]);
     return sum;
 }
 
@@ -71,7 +72,8 @@ static double softmax_group(int rows, int n, const int32_t *restrict label, floa
     dt__softmax_exp((size_t)(row - z), z);
     for (int r = 0; r < rows; r++, z += n) {
         float total = dt__row_sum(n, z), factor = 1.0f / total;
-        for (int i = 0; i < n; i++) z[i] *= factor;
+        for (int i = 0; i < n; i++)
+            z[i] *= factor;
         z[label[r]] -= 1.0f;
         sum += log((double)total);
     }
@@ -92,16 +94,19 @@ static double softmax_gradient(int rows, int n, const int32_t *label, float *z)
 static double softmax_row_loss(int n, int32_t label, const float *z)
 {
     float most = z[0];
-    for (int i = 1; i < n; i++) most = z[i] > most ? z[i] : most;
+    for (int i = 1; i < n; i++)
+        most = z[i] > most ? z[i] : most;
     double total = 0.0;
-    for (int i = 0; i < n; i++) total += (double)dt__expf(z[i] - most);
+    for (int i = 0; i < n; i++)
+        total += (double)dt__expf(z[i] - most);
     return log(total) - ((double)z[label] - (double)most);
 }
 
 static double softmax_loss(int rows, int n, const int32_t *label, const float *z)
 {
     double sum = 0.0;
-    for (int r = 0; r < rows; r++, z += n) sum += softmax_row_loss(n, label[r], z);
+    for (int r = 0; r < rows; r++, z += n)
+        sum += softmax_row_loss(n, label[r], z);
     return sum;
 }
 

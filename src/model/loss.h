@@ -9,7 +9,8 @@
 double dt__loss_gradient(const struct dt_model_spec *spec, const struct dt_batch *batch,
                          float *logits);
 /* The sum alone. */
-double dt__loss(const struct dt_model_spec *spec, const struct dt_batch *batch, const float *logits);
+double dt__loss(const struct dt_model_spec *spec, const struct dt_batch *batch,
+                const float *logits);
 
 /* Pieces of softmax: subtracts a row's maximum; e^z of every element; a row's sum, in an order that
  * depends on n alone. */

@@ -46,7 +46,9 @@ dt_status dt_metrics_create(const struct dt_model_spec *spec, struct dt_metrics 
     metrics->classes = dt_metrics_classes(spec);
     size_t cells, classes = (size_t)metrics->classes;
     if (!dt_size_mul(classes, classes, &cells)) cells = SIZE_MAX;
-    if (cells) DT_GUARD(dt_alloc(cells, sizeof *metrics->confusion, "confusion matrix", &metrics->confusion));
+    if (cells)
+        DT_GUARD(
+            dt_alloc(cells, sizeof *metrics->confusion, "confusion matrix", &metrics->confusion));
     *out = metrics;
     return DT_OK;
 done:
@@ -77,7 +79,8 @@ static int rank_of(int n, const float *logits, int label)
 {
     const float own = logits[label];
     int before = 0;
-    for (int i = 0; i < n; i++) before += !(logits[i] < own || (logits[i] == own && i >= label));
+    for (int i = 0; i < n; i++)
+        before += !(logits[i] < own || (logits[i] == own && i >= label));
     return before;
 }
 
@@ -100,8 +103,8 @@ static void classify_chunk(int n, const float *logits, const struct dt_batch *ba
     }
 }
 
-static void binary_chunk(const float *logits, const struct dt_batch *batch, struct dt_chunk_sums *out,
-                         uint64_t *confusion)
+static void binary_chunk(const float *logits, const struct dt_batch *batch,
+                         struct dt_chunk_sums *out, uint64_t *confusion)
 {
     for (int r = 0; r < batch->rows; r++) {
         int label = batch->label[r], predicted = logits[r] > 0.0f;
@@ -164,7 +167,8 @@ dt_status dt_metrics_add(struct dt_metrics *metrics, const struct dt_chunk_sums 
 void dt_metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confusion)
 {
     const size_t classes = (size_t)metrics->classes;
-    for (size_t i = 0; i < classes * classes; i++) metrics->confusion[i] += confusion[i];
+    for (size_t i = 0; i < classes * classes; i++)
+        metrics->confusion[i] += confusion[i];
 }
 
 const uint64_t *dt_metrics_confusion(const struct dt_metrics *metrics)
@@ -189,7 +193,8 @@ static double area_under_curve(struct scored *scored, size_t n)
     for (size_t i = 0; i < n;) {
         double tied[2] = {0.0, 0.0};
         const float score = scored[i].score;
-        for (; i < n && scored[i].score == score; i++) tied[scored[i].positive] += 1.0;
+        for (; i < n && scored[i].score == score; i++)
+            tied[scored[i].positive] += 1.0;
         ordered += tied[1] * (negatives + 0.5 * tied[0]);
         negatives += tied[0];
         positives += tied[1];
@@ -224,8 +229,8 @@ static void regress_values(const struct dt_metrics *metrics, struct dt_metric_va
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
 {
     const struct dt_chunk_sums *sums = &metrics->sums;
-    *out = (struct dt_metric_values){sums->rows, sums->loss / sums->rows, NAN, NAN, NAN, NAN, NAN, NAN,
-                                     NAN, NAN};
+    *out = (struct dt_metric_values){
+        sums->rows, sums->loss / sums->rows, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     if (metrics->spec.task == DT_REGRESS) {
         regress_values(metrics, out);
         return;
@@ -273,12 +278,11 @@ dt_status dt_metric_pick(const struct dt_model_spec *spec, int metric,
                          const struct dt_metric_values *values, double *out_value,
                          bool *out_more_is_better, const char **out_name)
 {
-    if (metric == DT_METRIC_AUTO)
-        metric = is_regress(spec) ? DT_METRIC_RMSE : DT_METRIC_ACCURACY;
+    if (metric == DT_METRIC_AUTO) metric = is_regress(spec) ? DT_METRIC_RMSE : DT_METRIC_ACCURACY;
     if (!METRICS[metric].exists(spec))
-        return dt_fail(DT_EUSAGE, "eval.metric = %s: there is none of a model with %d outputs for %s",
-                       METRICS[metric].name, spec->nout,
-                       is_regress(spec) ? "regression" : "classification");
+        return dt_fail(
+            DT_EUSAGE, "eval.metric = %s: there is none of a model with %d outputs for %s",
+            METRICS[metric].name, spec->nout, is_regress(spec) ? "regression" : "classification");
     memcpy(out_value, (const char *)values + METRICS[metric].offset, sizeof *out_value);
     *out_more_is_better = METRICS[metric].more_is_better;
     *out_name = METRICS[metric].name;

@@ -44,7 +44,8 @@ static dt_status plan_memory(const struct dt_model *model, size_t rows, struct p
         DT_TRY(reserve(rows, width, &plan->total, &plan->slope[i]));
         if (width > widest) widest = width;
     }
-    for (int i = 0; i < 2; i++) DT_TRY(reserve(rows, widest, &plan->total, &plan->delta[i]));
+    for (int i = 0; i < 2; i++)
+        DT_TRY(reserve(rows, widest, &plan->total, &plan->delta[i]));
     return DT_OK;
 }
 
@@ -62,7 +63,8 @@ dt_status dt_net_create(const struct dt_model *model, int max_rows, struct dt_ne
         net->y[i] = net->memory + plan.y[i];
         net->slope[i] = net->memory + plan.slope[i];
     }
-    for (int i = 0; i < 2; i++) net->delta[i] = net->memory + plan.delta[i];
+    for (int i = 0; i < 2; i++)
+        net->delta[i] = net->memory + plan.delta[i];
     *out = net;
     return DT_OK;
 done:
@@ -165,16 +167,19 @@ static double backward(const struct pass *pass)
     double loss = dt__loss_gradient(pass->spec, pass->batch, pass->net->y[last]);
     dt__bias_backward(pass->batch->rows, layer->nout, delta, pass->accumulate,
                       pass->grad + layer->bias);
-    for (int i = last; i >= 0; i--) delta = backward_layer(pass, i, delta);
+    for (int i = last; i >= 0; i--)
+        delta = backward_layer(pass, i, delta);
     return loss;
 }
 
 static void no_rows(const struct pass *pass)
 {
     const struct dt_net *net = pass->net;
-    for (int i = 0; i < net->layers; i++) before_forward(pass, i);
+    for (int i = 0; i < net->layers; i++)
+        before_forward(pass, i);
     if (!pass->accumulate) memset(pass->grad, 0, dt_model_params(net->model) * sizeof *pass->grad);
-    for (int i = net->layers - 1; i >= 0; i--) after_backward(pass, i);
+    for (int i = net->layers - 1; i >= 0; i--)
+        after_backward(pass, i);
 }
 
 void dt_net_gradient(struct dt_net *net, const float *params, const struct dt_batch *batch,

@@ -38,8 +38,12 @@ static void add_layer(struct dt_model *model, int nin, int nout)
 {
     struct dt_layer *layer = &model->layer[model->layers++];
     size_t begin = model->params, bias = begin + (size_t)nin * (size_t)nout;
-    *layer = (struct dt_layer){
-        .nin = nin, .nout = nout, .weight = begin, .bias = bias, .begin = begin, .end = bias + (size_t)nout};
+    *layer = (struct dt_layer){.nin = nin,
+                               .nout = nout,
+                               .weight = begin,
+                               .bias = bias,
+                               .begin = begin,
+                               .end = bias + (size_t)nout};
     model->params = layer->end;
 }
 
@@ -101,7 +105,8 @@ const char *dt_model_describe(const struct dt_model *model, char *buffer, size_t
     if (!size) return buffer;
     buffer[0] = '\0';
     append(buffer, size, "%d", spec->nin);
-    for (int i = 0; i < model->layers; i++) append(buffer, size, "-%d", model->layer[i].nout);
+    for (int i = 0; i < model->layers; i++)
+        append(buffer, size, "-%d", model->layer[i].nout);
     append(buffer, size, " %s",
            spec->nhidden ? dt_config_word(DT_ACTIVATION_WORDS, spec->activation, word) : "linear");
     if (spec->dropout > 0.0) append(buffer, size, " dropout %g", spec->dropout);

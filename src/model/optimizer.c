@@ -5,9 +5,9 @@
 
 /* What an update multiplies with, rounded to f32 where PyTorch rounds. */
 struct factors {
-    float scale;       /* of the gradient */
-    float decay;       /* L2 penalty; adamw: 1 - lr * weight_decay */
-    float rate;        /* learning rate; adam: over 1 - beta1^t */
+    float scale; /* of the gradient */
+    float decay; /* L2 penalty; adamw: 1 - lr * weight_decay */
+    float rate;  /* learning rate; adam: over 1 - beta1^t */
     float epsilon;
     float keep1, add1; /* first state: momentum, beta1 or alpha, and 1 - that */
     float keep2, add2; /* second state: beta2, or rmsprop's momentum */
@@ -21,8 +21,8 @@ typedef void rule_fn(const struct factors *f, size_t n, const float *restrict g,
 
 #define UNUSED __attribute__((unused))
 #define RULE(name)                                                                                 \
-    static void name(const struct factors *f, size_t n, const float *restrict g, float *restrict w, \
-                     UNUSED float *restrict a, UNUSED float *restrict b)
+    static void name(const struct factors *f, size_t n, const float *restrict g,                   \
+                     float *restrict w, UNUSED float *restrict a, UNUSED float *restrict b)
 
 static inline float penalized(const struct factors *f, float g, float w)
 {
@@ -31,7 +31,8 @@ static inline float penalized(const struct factors *f, float g, float w)
 
 RULE(sgd)
 {
-    for (size_t i = 0; i < n; i++) w[i] -= f->rate * penalized(f, g[i], w[i]);
+    for (size_t i = 0; i < n; i++)
+        w[i] -= f->rate * penalized(f, g[i], w[i]);
 }
 
 RULE(heavy_ball)
@@ -92,7 +93,8 @@ static inline float adam_step(const struct factors *f, float gradient, float *a,
 
 RULE(adam)
 {
-    for (size_t i = 0; i < n; i++) w[i] -= adam_step(f, penalized(f, g[i], w[i]), &a[i], &b[i]);
+    for (size_t i = 0; i < n; i++)
+        w[i] -= adam_step(f, penalized(f, g[i], w[i]), &a[i], &b[i]);
 }
 
 /* Source: Loshchilov and Hutter 2019, algorithm 2. */
@@ -156,7 +158,8 @@ void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *c
     name_states(optimizer);
 }
 
-static struct factors factors_of(const struct dt_optimizer *o, uint64_t step, double lr, double scale)
+static struct factors factors_of(const struct dt_optimizer *o, uint64_t step, double lr,
+                                 double scale)
 {
     struct factors f = {.scale = (float)scale,
                         .decay = (float)o->weight_decay,
@@ -181,8 +184,8 @@ static struct factors factors_of(const struct dt_optimizer *o, uint64_t step, do
 /* Updates go block by block, for the copy into `out` to stay in the first cache. */
 enum { BLOCK = 2048 };
 
-void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr, double scale,
-                        size_t n, const float *grad, const float *params, float *out,
+void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr,
+                        double scale, size_t n, const float *grad, const float *params, float *out,
                         float *const *state)
 {
     const struct factors factors = factors_of(optimizer, step, lr, scale);

@@ -5,7 +5,8 @@
 
 static const char *skip_blanks(const char *text)
 {
-    while (isblank((unsigned char)*text)) text++;
+    while (isblank((unsigned char)*text))
+        text++;
     return text;
 }
 
@@ -36,8 +37,8 @@ static dt_status parse_hidden(struct dt_model_spec *spec, const char *text)
                            DT_MAX_LAYERS - 1);
         if (!parse_width(&at, &spec->hidden[spec->nhidden++]))
             return dt_fail(DT_EUSAGE,
-                           "model.hidden = %s: expected widths from 1 to %d, separated by commas", text,
-                           DT_MAX_WIDTH);
+                           "model.hidden = %s: expected widths from 1 to %d, separated by commas",
+                           text, DT_MAX_WIDTH);
     } while (*at);
     return DT_OK;
 }

@@ -1,8 +1,8 @@
 /* BLAS: products against a plain loop, the same bits at every alignment, the kernel table. */
 #include "dtrain/model.h"
 #include "model/blas.h"
+#include "suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,10 @@ static float *a, *b, *c, *expected;
 static float *randoms(uint64_t stream)
 {
     float *values;
-    ck_assert_int_eq(dt_alloc(MOST + SHIFT, sizeof *values, "values", &values), DT_OK);
+    EXPECT_OK(dt_alloc(MOST + SHIFT, sizeof *values, "values", &values));
     struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, stream, 0);
-    for (size_t i = 0; i < MOST + SHIFT; i++) values[i] = (float)dt_rng_normal(&rng, i);
+    for (size_t i = 0; i < MOST + SHIFT; i++)
+        values[i] = (float)dt_rng_normal(&rng, i);
     return values;
 }
 
@@ -33,8 +34,8 @@ static void tear_down(void)
 
 static const struct {
     int m, n, k;
-} SHAPES[] = {{1, 1, 1},    {3, 10, 5},   {64, 10, 128}, {128, 10, 64}, {7, 1, 300},
-              {17, 33, 65}, {64, 128, 70}, {1, 300, 2},  {300, 2, 1},   {128, 96, 100}};
+} SHAPES[] = {{1, 1, 1},    {3, 10, 5},    {64, 10, 128}, {128, 10, 64}, {7, 1, 300},
+              {17, 33, 65}, {64, 128, 70}, {1, 300, 2},   {300, 2, 1},   {128, 96, 100}};
 
 static void plain(bool ta, bool tb, int m, int n, int k, bool add)
 {
@@ -42,32 +43,41 @@ static void plain(bool ta, bool tb, int m, int n, int k, bool add)
         for (int j = 0; j < n; j++) {
             double sum = add ? (double)c[i * n + j] : 0.0;
             for (int l = 0; l < k; l++)
-                sum += (double)a[ta ? l * m + i : i * k + l] * (double)b[tb ? j * k + l : l * n + j];
+                sum +=
+                    (double)a[ta ? l * m + i : i * k + l] * (double)b[tb ? j * k + l : l * n + j];
             expected[i * n + j] = (float)sum;
         }
     }
 }
 
 /* A wrong transpose, leading dimension or beta. */
-START_TEST(products_are_right)
+static void check_products(int variant)
 {
-    const bool ta = _i & 1, tb = _i & 2, add = _i & 4;
+    const bool ta = variant & 1, tb = variant & 2, add = variant & 4;
     for (size_t s = 0; s < sizeof SHAPES / sizeof *SHAPES; s++) {
         const int m = SHAPES[s].m, n = SHAPES[s].n, k = SHAPES[s].k;
         plain(ta, tb, m, n, k, add);
         dt__gemm(ta, tb, m, n, k, a, b, add, c);
         for (int i = 0; i < m * n; i++)
             ck_assert_msg(fabsf(c[i] - expected[i]) < 2e-5f * sqrtf((float)k) + 1e-6f,
-                          "%dx%dx%d ta %d tb %d add %d: element %d is %g, expected %g", m, n, k, ta, tb,
-                          add, i, (double)c[i], (double)expected[i]);
+                          "%dx%dx%d ta %d tb %d add %d: element %d is %g, expected %g", m, n, k, ta,
+                          tb, add, i, (double)c[i], (double)expected[i]);
     }
+}
+
+START_TEST(products_are_right)
+{
+    set_up();
+    for (int i = 0; i < 8; i++)
+        check_products(i);
+    tear_down();
 }
 END_TEST
 
 /* Promise of the same bits: a product must not depend on where its matrices lie. */
-START_TEST(bits_do_not_depend_on_alignment)
+static void check_alignment(int variant)
 {
-    const bool ta = _i & 1, tb = _i & 2;
+    const bool ta = variant & 1, tb = variant & 2;
     float *moved = malloc((MOST + SHIFT) * sizeof *moved);
     float *moved_c = malloc((MOST + SHIFT) * sizeof *moved_c);
     for (size_t s = 0; s < sizeof SHAPES / sizeof *SHAPES; s++) {
@@ -85,6 +95,14 @@ START_TEST(bits_do_not_depend_on_alignment)
     }
     free(moved), free(moved_c);
 }
+
+START_TEST(bits_do_not_depend_on_alignment)
+{
+    set_up();
+    for (int i = 0; i < 4; i++)
+        check_alignment(i);
+    tear_down();
+}
 END_TEST
 
 /* A table that names a kernel which OpenBLAS does not know would be ignored in silence. */
@@ -95,23 +113,10 @@ START_TEST(kernel_is_named)
     ck_assert_uint_gt(strlen(dt_blas_kernel()), 0);
     ck_assert_ptr_nonnull(strstr(dt_blas_version(), "OpenBLAS"));
     bool found = !name;
-    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++) found |= !strcmp(name, known[i]);
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        found |= !strcmp(name, known[i]);
     ck_assert_msg(found, "unknown kernel %s", name);
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("blas");
-    TCase *test = tcase_create("blas");
-    tcase_add_checked_fixture(test, set_up, tear_down);
-    tcase_add_loop_test(test, products_are_right, 0, 8);
-    tcase_add_loop_test(test, bits_do_not_depend_on_alignment, 0, 4);
-    tcase_add_test(test, kernel_is_named);
-    suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+SUITE("blas", products_are_right, bits_do_not_depend_on_alignment, kernel_is_named)

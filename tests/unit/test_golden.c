@@ -2,8 +2,8 @@
  * activation, task and kind, the paths of every optimizer, every schedule.
  * Catches a wrong formula anywhere: a missing bias, a factor, an order of rounding that drifts. */
 #include "dtrain/model.h"
+#include "suite.h"
 
-#include <check.h>
 #include <hdf5.h>
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void *read_set(hid_t group, const char *name, hid_t type, size_t *count)
     ck_assert_msg(set >= 0, "no data set %s", name);
     hid_t space = H5Dget_space(set);
     *count = (size_t)H5Sget_simple_extent_npoints(space);
-    ck_assert_int_eq(dt_alloc(*count, H5Tget_size(type), name, &values), DT_OK);
+    EXPECT_OK(dt_alloc(*count, H5Tget_size(type), name, &values));
     ck_assert_int_ge(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), 0);
     H5Sclose(space);
     H5Dclose(set);
@@ -124,11 +124,11 @@ static void check_net(struct golden *g, int number)
     struct dt_net *net;
     float *grad, *logits;
     double loss;
-    ck_assert_int_eq(dt_model_create(&g->spec, &model), DT_OK);
+    EXPECT_OK(dt_model_create(&g->spec, &model));
     ck_assert_uint_eq(dt_model_params(model), g->nparams);
-    ck_assert_int_eq(dt_net_create(model, g->batch.rows, &net), DT_OK);
-    ck_assert_int_eq(dt_alloc(g->nparams, sizeof *grad, "gradient", &grad), DT_OK);
-    ck_assert_int_eq(dt_alloc(g->nlogits, sizeof *logits, "logits", &logits), DT_OK);
+    EXPECT_OK(dt_net_create(model, g->batch.rows, &net));
+    EXPECT_OK(dt_alloc(g->nparams, sizeof *grad, "gradient", &grad));
+    EXPECT_OK(dt_alloc(g->nlogits, sizeof *logits, "logits", &logits));
     dt_net_gradient(net, g->params, &g->batch, NULL, false, grad, &loss, NULL);
     dt_net_forward(net, g->params, g->x, g->batch.rows, logits);
     double loss_error = fabs(loss / g->loss - 1.0);
@@ -162,7 +162,8 @@ END_TEST
 static double clip_factor(double clip, size_t count, const float *grad)
 {
     double square = 0.0;
-    for (size_t i = 0; i < count; i++) square += (double)grad[i] * (double)grad[i];
+    for (size_t i = 0; i < count; i++)
+        square += (double)grad[i] * (double)grad[i];
     return clip > 0.0 ? fmin(1.0, clip / (sqrt(square) + 1e-6)) : 1.0;
 }
 
@@ -176,22 +177,24 @@ static void check_optimizer(hid_t group, int number)
     float *grads = read_floats(group, "grads", &all), *path = read_floats(group, "path", &all);
     float *state[DT_MAX_STATE];
     const double lr = attribute(group, "lr"), clip = attribute(group, "clip");
-    ck_assert_int_eq(dt_config_init(&config), DT_OK);
+    EXPECT_OK(dt_config_init(&config));
     config.train.optimizer = (int)attribute(group, "optimizer");
     config.train.momentum = attribute(group, "momentum");
     config.train.weight_decay = attribute(group, "weight_decay");
     dt_optimizer_init(&optimizer, &config);
     for (int i = 0; i < DT_MAX_STATE; i++)
-        ck_assert_int_eq(dt_alloc(count, sizeof(float), "state", &state[i]), DT_OK);
+        EXPECT_OK(dt_alloc(count, sizeof(float), "state", &state[i]));
     for (size_t step = 0; step < all / count; step++) {
         float *grad = grads + step * count;
         double scale = clip_factor(clip, count, grad) / 4.0;
-        for (size_t i = 0; i < count; i++) grad[i] *= 4.0f;
+        for (size_t i = 0; i < count; i++)
+            grad[i] *= 4.0f;
         dt_optimizer_apply(&optimizer, step, lr, scale, count, grad, params, params, state);
         double error = distance(count, params, path + step * count);
         ck_assert_msg(error < 5e-7, "optimizer %d, step %zu: differs by %g", number, step, error);
     }
-    for (int i = 0; i < DT_MAX_STATE; i++) dt_free(state[i]);
+    for (int i = 0; i < DT_MAX_STATE; i++)
+        dt_free(state[i]);
     dt_free(params), dt_free(grads), dt_free(path);
     dt_config_free(&config);
 }
@@ -214,7 +217,7 @@ START_TEST(schedules_are_as_pytorch)
 {
     hid_t file = open_file("tests/data/golden_schedule.h5");
     struct dt_config config;
-    ck_assert_int_eq(dt_config_init(&config), DT_OK);
+    EXPECT_OK(dt_config_init(&config));
     config.train.lr = attribute(file, "lr");
     config.train.min_lr = attribute(file, "min_lr");
     config.train.decay_rate = attribute(file, "decay_rate");
@@ -240,17 +243,4 @@ START_TEST(schedules_are_as_pytorch)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("golden");
-    TCase *test = tcase_create("golden");
-    tcase_add_test(test, nets_are_as_pytorch);
-    tcase_add_test(test, optimizers_are_as_pytorch);
-    tcase_add_test(test, schedules_are_as_pytorch);
-    suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+SUITE("golden", nets_are_as_pytorch, optimizers_are_as_pytorch, schedules_are_as_pytorch)

@@ -1,7 +1,7 @@
 /* Metrics against brute force, chunks against the whole, what exists for which model. */
 #include "dtrain/model.h"
+#include "suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,8 @@ static void fill(int nout, int classes)
         target[i] = logits[i] + 0.5f * (float)dt_rng_normal(&rng, 100000 + (uint64_t)i);
     }
     for (int i = 0; i < ROWS; i++)
-        label[i] = (int32_t)(dt_rng_u64(&rng, 200000 + (uint64_t)i) % (uint64_t)(classes ? classes : 1));
+        label[i] =
+            (int32_t)(dt_rng_u64(&rng, 200000 + (uint64_t)i) % (uint64_t)(classes ? classes : 1));
 }
 
 /* All rows in chunks; *confusion is what the last chunk left, added up by the metrics. */
@@ -29,7 +30,7 @@ static struct dt_metrics *measure(const struct dt_model_spec *spec, struct dt_me
 {
     struct dt_metrics *metrics;
     uint64_t confusion[MOST_CLASSES * MOST_CLASSES];
-    ck_assert_int_eq(dt_metrics_create(spec, &metrics), DT_OK);
+    EXPECT_OK(dt_metrics_create(spec, &metrics));
     const int nout = spec->nout;
     for (int r = 0; r < ROWS; r += DT_EVAL_CHUNK) {
         struct dt_batch batch = {.rows = ROWS - r < DT_EVAL_CHUNK ? ROWS - r : DT_EVAL_CHUNK,
@@ -38,7 +39,7 @@ static struct dt_metrics *measure(const struct dt_model_spec *spec, struct dt_me
         memset(confusion, 0, sizeof confusion);
         bool classify = spec->task == DT_CLASSIFY;
         dt_metrics_chunk(spec, logits + r * nout, &batch, &sums, classify ? confusion : NULL);
-        ck_assert_int_eq(dt_metrics_add(metrics, &sums), DT_OK);
+        EXPECT_OK(dt_metrics_add(metrics, &sums));
         if (classify) dt_metrics_add_confusion(metrics, confusion);
     }
     dt_metrics_values(metrics, values);
@@ -74,7 +75,8 @@ START_TEST(classes_are_counted)
     for (int r = 0; r < ROWS; r++) {
         const float *row = logits + r * MOST_CLASSES;
         double total = 0.0;
-        for (int c = 0; c < MOST_CLASSES; c++) total += exp((double)row[c]);
+        for (int c = 0; c < MOST_CLASSES; c++)
+            total += exp((double)row[c]);
         loss += log(total) - (double)row[label[r]];
         first += in_top(row, MOST_CLASSES, label[r], 1);
         top5 += in_top(row, MOST_CLASSES, label[r], 5);
@@ -141,7 +143,8 @@ START_TEST(errors_are_measured)
     fill(NOUT, 0);
     struct dt_metrics *metrics = measure(&spec, &values);
     double mean = 0.0, square = 0.0, absolute = 0.0, variation = 0.0;
-    for (int i = 0; i < COUNT; i++) mean += (double)target[i] / COUNT;
+    for (int i = 0; i < COUNT; i++)
+        mean += (double)target[i] / COUNT;
     for (int i = 0; i < COUNT; i++) {
         double error = (double)logits[i] - (double)target[i];
         square += error * error;
@@ -164,12 +167,14 @@ START_TEST(nan_is_never_right)
     struct dt_metric_values values;
     struct dt_model_spec spec = spec_of(DT_CLASSIFY, MOST_CLASSES);
     fill(MOST_CLASSES, MOST_CLASSES);
-    for (int i = 0; i < ROWS * MOST_CLASSES; i++) logits[i] = NAN;
+    for (int i = 0; i < ROWS * MOST_CLASSES; i++)
+        logits[i] = NAN;
     dt_metrics_destroy(measure(&spec, &values));
     ck_assert(values.accuracy == 0.0 && isnan(values.loss));
     spec.nout = 1;
     fill(1, 2);
-    for (int i = 0; i < ROWS; i++) logits[i] = NAN;
+    for (int i = 0; i < ROWS; i++)
+        logits[i] = NAN;
     dt_metrics_destroy(measure(&spec, &values));
     ck_assert(values.accuracy == 0.0 && isnan(values.auc));
 }
@@ -177,8 +182,8 @@ END_TEST
 
 START_TEST(metric_is_picked_by_the_task)
 {
-    const struct dt_metric_values values = {.loss = 1, .accuracy = 2, .top5 = 3, .auc = 4, .rmse = 5,
-                                            .mae = 6, .r2 = 7};
+    const struct dt_metric_values values = {
+        .loss = 1, .accuracy = 2, .top5 = 3, .auc = 4, .rmse = 5, .mae = 6, .r2 = 7};
     static const struct {
         int task, nout, metric;
         const char *name; /* NULL: refused */
@@ -226,20 +231,5 @@ START_TEST(softmax_is_stable)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("metrics");
-    TCase *test = tcase_create("metrics");
-    tcase_add_test(test, classes_are_counted);
-    tcase_add_test(test, two_classes_are_ranked);
-    tcase_add_test(test, errors_are_measured);
-    tcase_add_test(test, nan_is_never_right);
-    tcase_add_test(test, metric_is_picked_by_the_task);
-    tcase_add_test(test, softmax_is_stable);
-    suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+SUITE("metrics", classes_are_counted, two_classes_are_ranked, errors_are_measured,
+      nan_is_never_right, metric_is_picked_by_the_task, softmax_is_stable)

@@ -1,8 +1,8 @@
 /* Networks: gradients against finite differences, dropout, hooks, slices, layout. */
 #include "dtrain/model.h"
 #include "model/dropout.h"
+#include "suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,23 +18,26 @@ static struct dt_rng key;
 static float *randoms(size_t count, uint64_t stream)
 {
     float *values;
-    ck_assert_int_eq(dt_alloc(count, sizeof *values, "values", &values), DT_OK);
+    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
     struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
-    for (size_t i = 0; i < count; i++) values[i] = (float)dt_rng_normal(&rng, i);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)dt_rng_normal(&rng, i);
     return values;
 }
 
 static void set_up(struct dt_model_spec spec)
 {
-    ck_assert_int_eq(dt_model_create(&spec, &model), DT_OK);
-    ck_assert_int_eq(dt_net_create(model, ROWS, &net), DT_OK);
+    EXPECT_OK(dt_model_create(&spec, &model));
+    EXPECT_OK(dt_net_create(model, ROWS, &net));
     const size_t count = dt_model_params(model), nout = (size_t)spec.nout;
     params = randoms(count, 1);
     grad = randoms(count, 2);
-    for (size_t i = 0; i < count; i++) params[i] *= 0.5f;
+    for (size_t i = 0; i < count; i++)
+        params[i] *= 0.5f;
     x = randoms(ROWS * NIN, 3);
     target = randoms(ROWS * nout, 4);
-    for (int r = 0; r < ROWS; r++) label[r] = r % (spec.nout > 1 ? spec.nout : 2);
+    for (int r = 0; r < ROWS; r++)
+        label[r] = r % (spec.nout > 1 ? spec.nout : 2);
     key = dt_rng_make(9, DT_STREAM_DROPOUT, 0, 0);
 }
 
@@ -80,24 +83,42 @@ static void check_gradient(void)
 
 /* A wrong derivative of any activation, loss or layer, with and without dropout. relu has kinks: its
  * error here is theirs, the golden gradients hold it to 1e-5. */
-START_TEST(gradient_is_the_slope_of_the_loss)
+static void check_mlp(int variant)
 {
-    const int activation = _i % 4, task = _i / 4 % 2, nout = _i / 8 % 2 ? 1 : 3, drop = _i / 16;
+    const int activation = variant % 4, task = variant / 4 % 2, nout = variant / 8 % 2 ? 1 : 3,
+              drop = variant / 16;
     if (activation == DT_RELU) return;
-    set_up((struct dt_model_spec){.kind = DT_KIND_MLP, .activation = activation, .task = task,
-                                  .dropout = drop ? 0.4 : 0.0, .nin = NIN, .nout = nout,
-                                  .nhidden = 2, .hidden = {6, 4}});
+    set_up((struct dt_model_spec){.kind = DT_KIND_MLP,
+                                  .activation = activation,
+                                  .task = task,
+                                  .dropout = drop ? 0.4 : 0.0,
+                                  .nin = NIN,
+                                  .nout = nout,
+                                  .nhidden = 2,
+                                  .hidden = {6, 4}});
     check_gradient();
     tear_down();
 }
+
+START_TEST(gradient_is_the_slope_of_the_loss)
+{
+    for (int i = 0; i < 32; i++)
+        check_mlp(i);
+}
 END_TEST
+
+static void check_linear(int variant)
+{
+    set_up((struct dt_model_spec){
+        .kind = DT_KIND_LINEAR, .task = variant % 2, .nin = NIN, .nout = variant / 2 ? 1 : 3});
+    check_gradient();
+    tear_down();
+}
 
 START_TEST(linear_gradient_is_the_slope_of_the_loss)
 {
-    set_up((struct dt_model_spec){.kind = DT_KIND_LINEAR, .task = _i % 2, .nin = NIN,
-                                  .nout = _i / 2 ? 1 : 3});
-    check_gradient();
-    tear_down();
+    for (int i = 0; i < 4; i++)
+        check_linear(i);
 }
 END_TEST
 
@@ -107,8 +128,13 @@ enum { WIDE = 1000, MANY = 40 };
 
 static struct dt_model_spec wide_spec(double dropout)
 {
-    return (struct dt_model_spec){.kind = DT_KIND_MLP, .activation = DT_RELU, .task = DT_REGRESS,
-                                  .dropout = dropout, .nin = NIN, .nout = 1, .nhidden = 1,
+    return (struct dt_model_spec){.kind = DT_KIND_MLP,
+                                  .activation = DT_RELU,
+                                  .task = DT_REGRESS,
+                                  .dropout = dropout,
+                                  .nin = NIN,
+                                  .nout = 1,
+                                  .nhidden = 1,
                                   .hidden = {WIDE}};
 }
 
@@ -121,7 +147,8 @@ static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *un
     const float row_target = -0.5f;
     struct dt_batch batch = {.rows = 1, .first_row = first_row, .x = x, .target = &row_target};
     memset(params, 0, dt_model_params(model) * sizeof *params);
-    for (int i = 0; i < WIDE; i++) params[hidden->bias + (size_t)i] = 1.0f;
+    for (int i = 0; i < WIDE; i++)
+        params[hidden->bias + (size_t)i] = 1.0f;
     dt_net_gradient(net, params, &batch, rng, false, grad, &loss, NULL);
     memcpy(units, grad + output->weight, WIDE * sizeof *units);
 }
@@ -154,9 +181,11 @@ END_TEST
 START_TEST(mask_follows_drop_numbers)
 {
     float one, unused = 1.0f, piece[WIDE], other[WIDE];
-    const struct dt__dropout dropout = {.key = dt_rng_make(1, DT_STREAM_DROPOUT, 2, 3), .rate = 0.5};
+    const struct dt__dropout dropout = {.key = dt_rng_make(1, DT_STREAM_DROPOUT, 2, 3),
+                                        .rate = 0.5};
     for (uint64_t start = 0; start < 9; start++) {
-        for (int i = 0; i < WIDE; i++) piece[i] = other[i] = 1.0f;
+        for (int i = 0; i < WIDE; i++)
+            piece[i] = other[i] = 1.0f;
         dt__dropout_apply(&dropout, start, WIDE, piece, other);
         for (int i = 0; i < WIDE; i++) {
             uint32_t words[4];
@@ -184,7 +213,8 @@ START_TEST(mask_is_a_function_of_the_key)
     ck_assert(memcmp(first, again, sizeof first) != 0);
     masked_units(&key, 3, again);
     ck_assert(memcmp(first, again, sizeof first) == 0);
-    for (int i = 0; i < WIDE; i++) params[dt_model_layer(model, 1)->weight + (size_t)i] = 1.0f;
+    for (int i = 0; i < WIDE; i++)
+        params[dt_model_layer(model, 1)->weight + (size_t)i] = 1.0f;
     dt_net_forward(net, params, x, 1, &out);
     ck_assert_float_eq(out, (float)WIDE);
     tear_down();
@@ -195,8 +225,13 @@ END_TEST
 
 static struct dt_model_spec small_spec(double dropout)
 {
-    return (struct dt_model_spec){.kind = DT_KIND_MLP, .activation = DT_GELU, .task = DT_CLASSIFY,
-                                  .dropout = dropout, .nin = NIN, .nout = 3, .nhidden = 2,
+    return (struct dt_model_spec){.kind = DT_KIND_MLP,
+                                  .activation = DT_GELU,
+                                  .task = DT_CLASSIFY,
+                                  .dropout = dropout,
+                                  .nin = NIN,
+                                  .nout = 3,
+                                  .nhidden = 2,
                                   .hidden = {70, 9}};
 }
 
@@ -210,13 +245,16 @@ START_TEST(slices_add_up)
     struct dt_batch batch = whole_batch();
     dt_net_gradient(net, params, &batch, &key, false, whole, &whole_loss, NULL);
     for (int r = 0; r < ROWS; r += 3) {
-        struct dt_batch slice = {.rows = ROWS - r < 3 ? ROWS - r : 3, .first_row = (uint64_t)r,
-                                 .x = x + r * NIN, .label = label + r};
+        struct dt_batch slice = {.rows = ROWS - r < 3 ? ROWS - r : 3,
+                                 .first_row = (uint64_t)r,
+                                 .x = x + r * NIN,
+                                 .label = label + r};
         dt_net_gradient(net, params, &slice, &key, r > 0, grad, &loss, NULL);
         sum += loss;
     }
     ck_assert_double_eq_tol(sum, whole_loss, 1e-5);
-    for (size_t i = 0; i < count; i++) ck_assert_float_eq_tol(grad[i], whole[i], 2e-5f);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_float_eq_tol(grad[i], whole[i], 2e-5f);
     dt_free(whole);
     tear_down();
 }
@@ -229,7 +267,8 @@ START_TEST(bits_do_not_depend_on_alignment)
     double loss, moved_loss;
     set_up(small_spec(0.3));
     const size_t count = dt_model_params(model);
-    float *p = randoms(count + SHIFT, 7), *g = randoms(count + SHIFT, 8), *xs = randoms(ROWS * NIN + SHIFT, 9);
+    float *p = randoms(count + SHIFT, 7), *g = randoms(count + SHIFT, 8),
+          *xs = randoms(ROWS * NIN + SHIFT, 9);
     struct dt_batch batch = whole_batch();
     dt_net_gradient(net, params, &batch, &key, false, grad, &loss, NULL);
     for (size_t shift = 1; shift < SHIFT; shift++) {
@@ -264,15 +303,17 @@ static void note_backward(void *arg, int layer)
     struct calls *calls = arg;
     const struct dt_layer *range = dt_model_layer(model, layer);
     calls->backward[calls->nbackward++] = layer;
-    memcpy(calls->seen + range->begin, grad + range->begin, (range->end - range->begin) * sizeof *grad);
-    for (size_t i = range->begin; i < range->end; i++) params[i] = NAN;
+    memcpy(calls->seen + range->begin, grad + range->begin,
+           (range->end - range->begin) * sizeof *grad);
+    for (size_t i = range->begin; i < range->end; i++)
+        params[i] = NAN;
 }
 
 /* The exchange sends a bucket and takes new weights at the hook. */
-START_TEST(hooks_come_when_a_layer_is_done)
+static void check_hooks(int variant)
 {
     double loss;
-    const bool empty = _i;
+    const bool empty = variant;
     set_up(small_spec(0.0));
     const size_t count = dt_model_params(model);
     float *plain = randoms(count, 7);
@@ -291,9 +332,16 @@ START_TEST(hooks_come_when_a_layer_is_done)
     ck_assert(memcmp(plain, calls.seen, count * sizeof *plain) == 0);
     ck_assert(memcmp(plain, grad, count * sizeof *plain) == 0);
     if (empty)
-        for (size_t i = 0; i < count; i++) ck_assert(grad[i] == 0.0f);
+        for (size_t i = 0; i < count; i++)
+            ck_assert(grad[i] == 0.0f);
     dt_free(plain), dt_free(calls.seen);
     tear_down();
+}
+
+START_TEST(hooks_come_when_a_layer_is_done)
+{
+    for (int i = 0; i < 2; i++)
+        check_hooks(i);
 }
 END_TEST
 
@@ -312,17 +360,23 @@ START_TEST(no_rows_add_nothing)
 END_TEST
 
 /* NaN must reach the loss through every activation: the caller stops on it. */
-START_TEST(nan_reaches_the_loss)
+static void check_nan(int variant)
 {
     double loss;
     struct dt_model_spec spec = small_spec(0.0);
-    spec.activation = _i;
+    spec.activation = variant;
     set_up(spec);
     struct dt_batch batch = whole_batch();
     params[dt_model_layer(model, 0)->bias] = NAN;
     dt_net_gradient(net, params, &batch, NULL, false, grad, &loss, NULL);
     ck_assert(isnan(loss));
     tear_down();
+}
+
+START_TEST(nan_reaches_the_loss)
+{
+    for (int i = 0; i < 4; i++)
+        check_nan(i);
 }
 END_TEST
 
@@ -352,17 +406,17 @@ START_TEST(layers_lie_one_behind_the_other)
 }
 END_TEST
 
-START_TEST(initial_weights_have_their_spread)
+static void check_spread(int variant)
 {
     struct dt_model_spec spec = wide_spec(0.0);
     spec.nin = 400, spec.nhidden = 2, spec.hidden[0] = 300, spec.hidden[1] = 200;
-    spec.activation = _i;
-    ck_assert_int_eq(dt_model_create(&spec, &model), DT_OK);
+    spec.activation = variant;
+    EXPECT_OK(dt_model_create(&spec, &model));
     params = randoms(dt_model_params(model), 1);
     dt_model_init(model, 77, params);
     for (int i = 0; i < 3; i++) {
         const struct dt_layer *layer = dt_model_layer(model, i);
-        const bool he = i < 2 && (_i == DT_RELU || _i == DT_GELU);
+        const bool he = i < 2 && (variant == DT_RELU || variant == DT_GELU);
         const double expected = he ? 2.0 / layer->nin : 2.0 / (layer->nin + layer->nout);
         const double count = (double)(layer->bias - layer->weight);
         double sum = 0.0, square = 0.0, most = 0.0;
@@ -374,13 +428,20 @@ START_TEST(initial_weights_have_their_spread)
         ck_assert_double_eq_tol(square / count / expected, 1.0, 8.0 / sqrt(count));
         ck_assert_double_eq_tol(sum / count, 0.0, 5.0 * sqrt(expected / count));
         if (!he) ck_assert_double_le(most, sqrt(3.0 * expected) * 1.000001);
-        for (size_t j = layer->bias; j < layer->end; j++) ck_assert(params[j] == 0.0f);
+        for (size_t j = layer->bias; j < layer->end; j++)
+            ck_assert(params[j] == 0.0f);
     }
     const float first = params[0];
     dt_model_init(model, 78, params);
     ck_assert(params[0] != first);
     dt_free(params);
     dt_model_destroy(model);
+}
+
+START_TEST(initial_weights_have_their_spread)
+{
+    for (int i = 0; i < 4; i++)
+        check_spread(i);
 }
 END_TEST
 
@@ -389,18 +450,28 @@ START_TEST(hidden_widths_are_parsed)
     static const struct {
         const char *text;
         int nhidden, first, last; /* nhidden 0: refused */
-    } rows[] = {{"512,256", 2, 512, 256}, {" 16 ", 1, 16, 16}, {"1,2 , 3", 3, 1, 3}, {"", 0, 0, 0},
-                {"0", 0, 0, 0},           {"12,", 0, 0, 0},    {",3", 0, 0, 0},      {"3 4", 0, 0, 0},
-                {"-3", 0, 0, 0},          {"1048577", 0, 0, 0}, {"99999999999999999999", 0, 0, 0},
-                {"7x", 0, 0, 0},          {"1048576", 1, 1048576, 1048576}};
+    } rows[] = {{"512,256", 2, 512, 256},
+                {" 16 ", 1, 16, 16},
+                {"1,2 , 3", 3, 1, 3},
+                {"", 0, 0, 0},
+                {"0", 0, 0, 0},
+                {"12,", 0, 0, 0},
+                {",3", 0, 0, 0},
+                {"3 4", 0, 0, 0},
+                {"-3", 0, 0, 0},
+                {"1048577", 0, 0, 0},
+                {"99999999999999999999", 0, 0, 0},
+                {"7x", 0, 0, 0},
+                {"1048576", 1, 1048576, 1048576}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct dt_config config;
         struct dt_model_spec spec = {.nin = 4, .nout = 2};
-        ck_assert_int_eq(dt_config_init(&config), DT_OK);
+        EXPECT_OK(dt_config_init(&config));
         dt_free(config.model.hidden);
-        ck_assert_int_eq(dt_strdup(rows[i].text, &config.model.hidden), DT_OK);
+        EXPECT_OK(dt_strdup(rows[i].text, &config.model.hidden));
         dt_status status = dt_model_spec_init(&spec, &config);
-        ck_assert_msg(status == (rows[i].nhidden ? DT_OK : DT_EUSAGE), "'%s': %d", rows[i].text, status);
+        ck_assert_msg(status == (rows[i].nhidden ? DT_OK : DT_EUSAGE), "'%s': %d", rows[i].text,
+                      status);
         if (!status) {
             ck_assert_int_eq(spec.nhidden, rows[i].nhidden);
             ck_assert_int_eq(spec.hidden[0], rows[i].first);
@@ -434,28 +505,8 @@ START_TEST(bad_specs_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("net");
-    TCase *test = tcase_create("net");
-    tcase_add_loop_test(test, gradient_is_the_slope_of_the_loss, 0, 32);
-    tcase_add_loop_test(test, linear_gradient_is_the_slope_of_the_loss, 0, 4);
-    tcase_add_test(test, dropout_keeps_its_share);
-    tcase_add_test(test, mask_follows_drop_numbers);
-    tcase_add_test(test, mask_is_a_function_of_the_key);
-    tcase_add_test(test, slices_add_up);
-    tcase_add_test(test, bits_do_not_depend_on_alignment);
-    tcase_add_loop_test(test, hooks_come_when_a_layer_is_done, 0, 2);
-    tcase_add_test(test, no_rows_add_nothing);
-    tcase_add_loop_test(test, nan_reaches_the_loss, 0, 4);
-    tcase_add_test(test, layers_lie_one_behind_the_other);
-    tcase_add_loop_test(test, initial_weights_have_their_spread, 0, 4);
-    tcase_add_test(test, hidden_widths_are_parsed);
-    tcase_add_test(test, bad_specs_are_refused);
-    suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+SUITE("net", gradient_is_the_slope_of_the_loss, linear_gradient_is_the_slope_of_the_loss,
+      dropout_keeps_its_share, mask_follows_drop_numbers, mask_is_a_function_of_the_key,
+      slices_add_up, bits_do_not_depend_on_alignment, hooks_come_when_a_layer_is_done,
+      no_rows_add_nothing, nan_reaches_the_loss, layers_lie_one_behind_the_other,
+      initial_weights_have_their_spread, hidden_widths_are_parsed, bad_specs_are_refused)

@@ -118,6 +118,21 @@ START_TEST(normal_is_box_muller)
 }
 END_TEST
 
+/* The vector form, with its remainder, over a carry into the counter's high word. */
+START_TEST(blocks_are_single_blocks)
+{
+    enum { COUNT = 77 };
+    uint32_t many[4 * COUNT], one[4];
+    struct dt_rng rng = dt_rng_make(6, DT_STREAM_TEST, 0, 0);
+    const uint64_t first = 0xfffffff0u;
+    dt_rng_blocks(&rng, first, COUNT, many);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        dt_rng_block(&rng, first + i, one);
+        ck_assert_mem_eq(many + 4 * i, one, sizeof one);
+    }
+}
+END_TEST
+
 SUITE("rng", philox_gives_the_published_numbers, streams_never_change, numbers_are_words_of_blocks,
       streams_differ, uniform_is_uniform, normal_has_the_moments_of_the_normal,
-      normal_is_box_muller)
+      normal_is_box_muller, blocks_are_single_blocks)

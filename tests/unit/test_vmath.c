@@ -1,7 +1,7 @@
 /* vmath: errors against libm in f64, limits, NaN, and the same bits at every place of a vector. */
 #include "model/vmath.h"
+#include "suite.h"
 
-#include <check.h>
 #include <math.h>
 
 static float exp_(float x)
@@ -36,24 +36,34 @@ static const struct {
     float low, high;
     double error; /* relative */
 } FUNCTIONS[] = {
-    {"exp", exp_, exp, -87.0f, 88.7f, 9e-8},    {"tanh", tanh_, tanh, -12.0f, 12.0f, 4e-7},
-    {"tanh", tanh_, tanh, -1e-3f, 1e-3f, 4e-7}, {"erf", erf_, erf, -6.0f, 6.0f, 5e-7},
-    {"erf", erf_, erf, -1e-3f, 1e-3f, 5e-7},    {"log1p", log1p_, log1p, 0.0f, 1.0f, 3e-7},
+    {"exp", exp_, exp, -87.0f, 88.7f, 9e-8},
+    {"tanh", tanh_, tanh, -12.0f, 12.0f, 4e-7},
+    {"tanh", tanh_, tanh, -1e-3f, 1e-3f, 4e-7},
+    {"erf", erf_, erf, -6.0f, 6.0f, 5e-7},
+    {"erf", erf_, erf, -1e-3f, 1e-3f, 5e-7},
+    {"log1p", log1p_, log1p, 0.0f, 1.0f, 3e-7},
     {"sigmoid", sigmoid_, true_sigmoid, -80.0f, 80.0f, 2e-7},
 };
 
 /* A wrong coefficient or a range that is cut too early. */
-START_TEST(errors_are_as_stated)
+static void check_errors(int variant)
 {
     const int samples = 400000;
-    const double low = FUNCTIONS[_i].low, width = FUNCTIONS[_i].high - low;
+    const double low = FUNCTIONS[variant].low, width = FUNCTIONS[variant].high - low;
     for (int i = 0; i <= samples; i++) {
         float x = (float)(low + width * i / samples);
-        double expected = FUNCTIONS[_i].theirs((double)x), got = (double)FUNCTIONS[_i].ours(x);
+        double expected = FUNCTIONS[variant].theirs((double)x),
+               got = (double)FUNCTIONS[variant].ours(x);
         double error = fabs(got - expected) / (fabs(expected) + 1e-40);
-        ck_assert_msg(error < FUNCTIONS[_i].error, "%s(%.9g) is off by %g", FUNCTIONS[_i].name,
-                      (double)x, error);
+        ck_assert_msg(error < FUNCTIONS[variant].error, "%s(%.9g) is off by %g",
+                      FUNCTIONS[variant].name, (double)x, error);
     }
+}
+
+START_TEST(errors_are_as_stated)
+{
+    for (int i = 0; i < (int)(sizeof FUNCTIONS / sizeof *FUNCTIONS); i++)
+        check_errors(i);
 }
 END_TEST
 
@@ -75,11 +85,16 @@ START_TEST(bits_do_not_depend_on_place)
 {
     enum { N = 77 };
     float in[N], all[4][N];
-    for (int i = 0; i < N; i++) in[i] = (float)(i - 38) * 0.173f;
-    for (int i = 0; i < N; i++) all[0][i] = dt__expf(in[i]);
-    for (int i = 0; i < N; i++) all[1][i] = dt__tanhf(in[i]);
-    for (int i = 0; i < N; i++) all[2][i] = dt__erff(in[i]);
-    for (int i = 0; i < N; i++) all[3][i] = dt__sigmoidf(in[i]);
+    for (int i = 0; i < N; i++)
+        in[i] = (float)(i - 38) * 0.173f;
+    for (int i = 0; i < N; i++)
+        all[0][i] = dt__expf(in[i]);
+    for (int i = 0; i < N; i++)
+        all[1][i] = dt__tanhf(in[i]);
+    for (int i = 0; i < N; i++)
+        all[2][i] = dt__erff(in[i]);
+    for (int i = 0; i < N; i++)
+        all[3][i] = dt__sigmoidf(in[i]);
     for (int i = 0; i < N; i++) {
         volatile float x = in[i];
         ck_assert(exp_(x) == all[0][i] && tanh_(x) == all[1][i]);
@@ -88,17 +103,4 @@ START_TEST(bits_do_not_depend_on_place)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("vmath");
-    TCase *test = tcase_create("vmath");
-    tcase_add_loop_test(test, errors_are_as_stated, 0, (int)(sizeof FUNCTIONS / sizeof *FUNCTIONS));
-    tcase_add_test(test, limits_hold);
-    tcase_add_test(test, bits_do_not_depend_on_place);
-    suite_add_tcase(suite, test);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+SUITE("vmath", errors_are_as_stated, limits_hold, bits_do_not_depend_on_place)
