@@ -77,13 +77,14 @@ dt_status dt__array_put(hid_t file, const char *path, struct dt__array array, co
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Whether all of the data set lies in the file, so that its size is no lie. */
+/* Whether all of the data set lies in the file, so that its size is no lie. Behind a user block
+ * HDF5 1.10 gives a data set that is nowhere an offset that looks good, but no storage. */
 static bool is_stored(hid_t file, const struct dt__h5_dataset *dataset)
 {
     hsize_t size;
     haddr_t offset = H5Dget_offset(dataset->id);
-    return dataset->contiguous && offset != HADDR_UNDEF && H5Fget_filesize(file, &size) >= 0 &&
-           offset <= size && dataset->bytes <= size - offset;
+    return dataset->contiguous && H5Dget_storage_size(dataset->id) == dataset->bytes &&
+           H5Fget_filesize(file, &size) >= 0 && offset <= size && dataset->bytes <= size - offset;
 }
 
 static bool has_shape(const struct dt__h5_dataset *dataset, struct dt__array array)

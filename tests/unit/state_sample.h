@@ -1,0 +1,238 @@
+/* A small checkpoint with something in every member, and a directory of its own for each test. */
+#ifndef STATE_SAMPLE_H
+#define STATE_SAMPLE_H
+
+#include <check.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dtrain/state.h"
+
+#define assert_ok(call) ck_assert_msg((call) == DT_OK, "%s: %s", #call, dt_error_text())
+
+/* ---- a directory ---------------------------------------------------------------------------- */
+
+static char test_dir[64];
+
+static inline void make_test_dir(void)
+{
+    snprintf(test_dir, sizeof test_dir, "/tmp/dtrain-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(test_dir));
+}
+
+static inline void remove_test_dir(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", test_dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+/* DIR/name for the directory of the test; up to four at once. */
+static inline const char *in_dir(const char *name)
+{
+    static char paths[4][512];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", test_dir, name);
+    return path;
+}
+
+/* Names in `dir` that contain `part`. */
+static inline int count_names(const char *dir, const char *part)
+{
+    int count = 0;
+    DIR *stream = opendir(dir);
+    struct dirent *entry;
+    while (stream && (entry = readdir(stream))) count += !!strstr(entry->d_name, part);
+    if (stream) closedir(stream);
+    return count;
+}
+
+/* ---- a checkpoint --------------------------------------------------------------------------- */
+
+enum { SAMPLE_REPLICAS = 3 };
+
+static inline float *sample_vector(size_t n, float first)
+{
+    float *vector;
+    assert_ok(dt_alloc(n, sizeof *vector, "a sample", &vector));
+    for (size_t i = 0; i < n; i++) vector[i] = first + (float)i / 7.0f;
+    return vector;
+}
+
+static inline char *sample_text(const char *text)
+{
+    char *copy;
+    assert_ok(dt_strdup(text, &copy));
+    return copy;
+}
+
+static inline struct dt_schema sample_schema(int features)
+{
+    struct dt_schema schema = {.task = DT_CLASSIFY, .features = features, .classes = 3, .scale = 0.5};
+    schema.mean = sample_vector((size_t)features, 1);
+    schema.inv_std = sample_vector((size_t)features, 2);
+    schema.label_column = sample_text("kind");
+    assert_ok(dt_alloc(3, sizeof(char *), "names", &schema.label_names));
+    schema.label_names[0] = sample_text("T-shirt");
+    schema.label_names[1] = sample_text("");
+    schema.label_names[2] = sample_text("Stra\xc3\x9f""e");
+    return schema;
+}
+
+static inline size_t sample_params(const struct dt_model_spec *spec)
+{
+    struct dt_model *model;
+    assert_ok(dt_model_create(spec, &model));
+    size_t params = dt_model_params(model);
+    dt_model_destroy(model);
+    return params;
+}
+
+static inline void sample_replicas(struct dt_checkpoint *checkpoint)
+{
+    checkpoint->replicas = SAMPLE_REPLICAS;
+    assert_ok(dt_alloc(SAMPLE_REPLICAS, sizeof(uint64_t), "draws", &checkpoint->draws));
+    assert_ok(dt_alloc(SAMPLE_REPLICAS, sizeof(double), "sums", &checkpoint->loss_sums));
+    for (int i = 0; i < SAMPLE_REPLICAS; i++) {
+        checkpoint->draws[i] = 1000000000000u + (uint64_t)i;
+        checkpoint->loss_sums[i] = 1.0 / (i + 3);
+    }
+}
+
+/* An MLP features-hidden-3 under adam; free with dt_checkpoint_free. */
+static inline struct dt_checkpoint sample_checkpoint(uint64_t step, int features, int hidden)
+{
+    struct dt_checkpoint c = {.step = step, .mode = DT_ASYNC, .seed = 77, .samples = step * 128,
+                              .wall_secs = 12.25, .train_secs = 11.5, .loss_rows = 384,
+                              .data_crc = 0xfeedbeef};
+    c.best = (struct dt_best){true, 0.875, "accuracy", step / 2, 2, true};
+    c.config = sample_text("[run]\ndir = x\n");
+    c.kernel = sample_text("Haswell");
+    c.spec = (struct dt_model_spec){.kind = DT_KIND_MLP, .activation = DT_GELU, .task = DT_CLASSIFY,
+                                    .dropout = 0.25, .nin = features, .nout = 3, .nhidden = 1,
+                                    .hidden = {hidden}};
+    c.schema = sample_schema(features);
+    sample_replicas(&c);
+    c.params_count = sample_params(&c.spec);
+    c.params = sample_vector(c.params_count, (float)step);
+    c.nstate = 2;
+    c.state_name[0] = sample_text("first");
+    c.state_name[1] = sample_text("second");
+    c.state[0] = sample_vector(c.params_count, 0.5f);
+    c.state[1] = sample_vector(c.params_count, -0.5f);
+    return c;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------ */
+
+static inline void assert_same_text(const char *a, const char *b)
+{
+    if (!a || !b)
+        ck_assert_ptr_eq(a, b);
+    else
+        ck_assert_str_eq(a, b);
+}
+
+static inline void assert_same_spec(const struct dt_model_spec *a, const struct dt_model_spec *b)
+{
+    ck_assert_int_eq(a->kind, b->kind);
+    ck_assert_int_eq(a->activation, b->activation);
+    ck_assert_int_eq(a->task, b->task);
+    ck_assert(a->dropout == b->dropout);
+    ck_assert_int_eq(a->nin, b->nin);
+    ck_assert_int_eq(a->nout, b->nout);
+    ck_assert_int_eq(a->nhidden, b->nhidden);
+    ck_assert_mem_eq(a->hidden, b->hidden, sizeof a->hidden);
+}
+
+static inline void assert_same_names(char **a, char **b, int count)
+{
+    ck_assert_int_eq(!a, !b);
+    for (int i = 0; a && i < count; i++) ck_assert_str_eq(a[i], b[i]);
+}
+
+static inline void assert_same_floats(const float *a, const float *b, size_t count)
+{
+    ck_assert_int_eq(!a, !b);
+    if (a) ck_assert_int_eq(memcmp(a, b, count * sizeof *a), 0);
+}
+
+static inline void assert_same_schema(const struct dt_schema *a, const struct dt_schema *b)
+{
+    ck_assert_int_eq(a->task, b->task);
+    ck_assert_int_eq(a->features, b->features);
+    ck_assert_int_eq(a->classes, b->classes);
+    ck_assert_int_eq(a->targets, b->targets);
+    ck_assert(a->scale == b->scale);
+    assert_same_floats(a->mean, b->mean, (size_t)a->features);
+    assert_same_floats(a->inv_std, b->inv_std, (size_t)a->features);
+    assert_same_names(a->feature_names, b->feature_names, a->features);
+    assert_same_names(a->label_names, b->label_names, a->classes);
+    assert_same_text(a->label_column, b->label_column);
+}
+
+static inline void assert_same_best(const struct dt_best *a, const struct dt_best *b)
+{
+    ck_assert_int_eq(a->known, b->known);
+    ck_assert(a->value == b->value);
+    ck_assert_str_eq(a->metric, b->metric);
+    ck_assert_uint_eq(a->step, b->step);
+    ck_assert_int_eq(a->since, b->since);
+    ck_assert_int_eq(a->stop, b->stop);
+}
+
+static inline void assert_same_counters(const struct dt_checkpoint *a, const struct dt_checkpoint *b)
+{
+    ck_assert_uint_eq(a->step, b->step);
+    ck_assert_int_eq(a->mode, b->mode);
+    ck_assert_uint_eq(a->seed, b->seed);
+    ck_assert_int_eq(a->replicas, b->replicas);
+    ck_assert_uint_eq(a->samples, b->samples);
+    ck_assert(a->wall_secs == b->wall_secs && a->train_secs == b->train_secs);
+    ck_assert(a->loss_rows == b->loss_rows);
+    ck_assert_mem_eq(a->draws, b->draws, (size_t)a->replicas * sizeof *a->draws);
+    ck_assert_mem_eq(a->loss_sums, b->loss_sums, (size_t)a->replicas * sizeof *a->loss_sums);
+    ck_assert_uint_eq(a->data_crc, b->data_crc);
+}
+
+static inline void assert_same_checkpoint(const struct dt_checkpoint *a,
+                                          const struct dt_checkpoint *b)
+{
+    assert_same_counters(a, b);
+    assert_same_best(&a->best, &b->best);
+    assert_same_text(a->config, b->config);
+    assert_same_text(a->kernel, b->kernel);
+    assert_same_spec(&a->spec, &b->spec);
+    assert_same_schema(&a->schema, &b->schema);
+    ck_assert_uint_eq(a->params_count, b->params_count);
+    assert_same_floats(a->params, b->params, a->params_count);
+    ck_assert_int_eq(a->nstate, b->nstate);
+    for (int i = 0; i < a->nstate; i++) {
+        ck_assert_str_eq(a->state_name[i], b->state_name[i]);
+        assert_same_floats(a->state[i], b->state[i], a->params_count);
+    }
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+/* Runs the tests of a program, each in a process and a directory of its own. */
+static inline int run_tests(const char *name, int count, const TTest *const tests[])
+{
+    Suite *suite = suite_create(name);
+    TCase *all = tcase_create(name);
+    tcase_add_checked_fixture(all, make_test_dir, remove_test_dir);
+    tcase_set_timeout(all, 60);
+    for (int i = 0; i < count; i++) tcase_add_test(all, tests[i]);
+    suite_add_tcase(suite, all);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
+
+#endif

@@ -1,0 +1,566 @@
+/* Would catch: a member lost or changed by a save and a load; a damaged, truncated, foreign, newer or
+ * hostile file taken for a good one; a crash on any of them. */
+#include "state_sample.h"
+
+#include <fcntl.h>
+#include <hdf5.h>
+
+#include "state/checkpoint.h"
+
+static struct dt_rng rng_of_test(uint64_t which)
+{
+    return dt_rng_make(20240229, DT_STREAM_TEST, which, 0);
+}
+
+/* ---- round trip ----------------------------------------------------------------------------- */
+
+/* Saves, loads, compares and frees. */
+static void assert_round_trip(struct dt_checkpoint *checkpoint)
+{
+    char *file;
+    struct dt_checkpoint again;
+    assert_ok(dt_checkpoint_save(test_dir, checkpoint, 0, NULL, &file));
+    assert_ok(dt_checkpoint_load(in_dir(file), &again));
+    assert_same_checkpoint(checkpoint, &again);
+    dt_checkpoint_free(&again);
+    dt_checkpoint_free(checkpoint);
+    dt_free(file);
+}
+
+START_TEST(every_member_survives)
+{
+    struct dt_checkpoint checkpoint = sample_checkpoint(1200, 5, 4);
+    assert_round_trip(&checkpoint);
+    ck_assert(dt_path_exists(in_dir("step-000001200.h5")));
+}
+END_TEST
+
+START_TEST(odd_floats_keep_their_bits)
+{
+    struct dt_checkpoint checkpoint = sample_checkpoint(0, 5, 4);
+    const uint32_t odd[] = {0x7fc00001, 0xffc12345, 0x7f800000, 0x80000000, 0x00000001, 0x807fffff};
+    memcpy(checkpoint.params, odd, sizeof odd);
+    checkpoint.best.value = -0.0;
+    checkpoint.samples = UINT64_MAX;
+    checkpoint.seed = UINT64_MAX - 1;
+    assert_round_trip(&checkpoint);
+}
+END_TEST
+
+START_TEST(a_linear_regression_without_state_survives)
+{
+    struct dt_checkpoint checkpoint = sample_checkpoint(7, 5, 4);
+    dt_schema_free(&checkpoint.schema);
+    checkpoint.schema = (struct dt_schema){.task = DT_REGRESS, .features = 5, .targets = 2, .scale = 1};
+    checkpoint.spec = (struct dt_model_spec){.kind = DT_KIND_LINEAR, .task = DT_REGRESS, .nin = 5,
+                                             .nout = 2};
+    checkpoint.params_count = sample_params(&checkpoint.spec);
+    for (int i = 0; i < 2; i++) {
+        dt_free((void *)checkpoint.state_name[i]);
+        dt_free(checkpoint.state[i]);
+        checkpoint.state_name[i] = NULL;
+        checkpoint.state[i] = NULL;
+    }
+    checkpoint.nstate = 0;
+    checkpoint.best = (struct dt_best){0};
+    assert_round_trip(&checkpoint);
+}
+END_TEST
+
+START_TEST(a_deep_network_with_names_survives)
+{
+    struct dt_checkpoint checkpoint = sample_checkpoint(7, 5, 4);
+    checkpoint.spec.nhidden = DT_MAX_LAYERS - 1;
+    for (int i = 0; i < checkpoint.spec.nhidden; i++) checkpoint.spec.hidden[i] = 2 + i % 3;
+    checkpoint.params_count = sample_params(&checkpoint.spec);
+    dt_free(checkpoint.params);
+    checkpoint.params = sample_vector(checkpoint.params_count, 3);
+    for (int i = 0; i < 2; i++) {
+        dt_free(checkpoint.state[i]);
+        checkpoint.state[i] = sample_vector(checkpoint.params_count, (float)i);
+    }
+    assert_ok(dt_alloc(5, sizeof(char *), "names", &checkpoint.schema.feature_names));
+    const char *names[] = {"a", "b c", "\"quoted\", with comma", "", "\xf0\x9f\x8c\x8a"};
+    for (int i = 0; i < 5; i++) checkpoint.schema.feature_names[i] = sample_text(names[i]);
+    assert_round_trip(&checkpoint);
+}
+END_TEST
+
+/* Attributes beyond 64 KiB are stored in another way. */
+START_TEST(a_long_config_survives)
+{
+    enum { LENGTH = 300000 };
+    struct dt_checkpoint checkpoint = sample_checkpoint(7, 5, 4);
+    dt_free(checkpoint.config);
+    assert_ok(dt_alloc(LENGTH + 1, 1, "a config", &checkpoint.config));
+    for (int i = 0; i < LENGTH; i++) checkpoint.config[i] = (char)('a' + i % 23);
+    assert_round_trip(&checkpoint);
+}
+END_TEST
+
+START_TEST(the_same_state_gives_the_same_bytes)
+{
+    struct dt_checkpoint checkpoint = sample_checkpoint(1200, 5, 4);
+    unsigned char *bytes[2];
+    size_t length[2];
+    for (int i = 0; i < 2; i++) {
+        assert_ok(dt_checkpoint_pack(&checkpoint, &bytes[i], &length[i]));
+        if (i == 0) sleep(1);
+    }
+    ck_assert_uint_eq(length[0], length[1]);
+    ck_assert_mem_eq(bytes[0], bytes[1], length[0]);
+    for (int i = 0; i < 2; i++) dt_free(bytes[i]);
+    dt_checkpoint_free(&checkpoint);
+}
+END_TEST
+
+/* ---- what others read ----------------------------------------------------------------------- */
+
+START_TEST(the_first_line_says_what_it_is)
+{
+    unsigned char *bytes;
+    size_t length;
+    char expected[128];
+    struct dt_checkpoint checkpoint = sample_checkpoint(1200, 5, 4);
+    assert_ok(dt_checkpoint_pack(&checkpoint, &bytes, &length));
+    snprintf(expected, sizeof expected, "dtrain checkpoint 1 crc32c=%08x bytes=%zu\n",
+             dt_crc32c(0, bytes + 512, length - 512), length - 512);
+    ck_assert_str_eq((char *)bytes, expected);
+    dt_free(bytes);
+    dt_checkpoint_free(&checkpoint);
+}
+END_TEST
+
+/* HDF5's own file driver, as h5dump and h5py use it, finds everything by its documented name. */
+START_TEST(hdf5_reads_the_file)
+{
+    char *file;
+    float weight[5][4];
+    uint64_t step;
+    struct dt_checkpoint checkpoint = sample_checkpoint(1200, 5, 4);
+    assert_ok(dt_checkpoint_save(test_dir, &checkpoint, 0, NULL, &file));
+    hid_t id = H5Fopen(in_dir("latest.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+    ck_assert(id >= 0);
+    hid_t dataset = H5Dopen2(id, "/model/layers/0/weight", H5P_DEFAULT);
+    ck_assert(H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, weight) >= 0);
+    ck_assert_mem_eq(weight, checkpoint.params, sizeof weight);
+    hid_t attribute = H5Aopen(id, "step", H5P_DEFAULT);
+    ck_assert(H5Aread(attribute, H5T_NATIVE_UINT64, &step) >= 0);
+    ck_assert_uint_eq(step, 1200);
+    ck_assert(H5Lexists(id, "/optimizer/second/layers/1/bias", H5P_DEFAULT) > 0);
+    const char *const names[] = {"format_version", "seed", "replicas", "config", "best_value"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) ck_assert(H5Aexists(id, names[i]) > 0);
+    H5Aclose(attribute);
+    H5Dclose(dataset);
+    H5Fclose(id);
+    dt_checkpoint_free(&checkpoint);
+    dt_free(file);
+}
+END_TEST
+
+/* ---- damage --------------------------------------------------------------------------------- */
+
+static void write_bytes(const char *path, const void *bytes, size_t length)
+{
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, length, file), length);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static void assert_refused(const char *path, dt_status expected, const char *word)
+{
+    struct dt_checkpoint out;
+    dt_status status = dt_checkpoint_load(path, &out);
+    ck_assert_msg(status == expected, "status %d: %s", status, dt_error_text());
+    ck_assert_msg(strstr(dt_error_text(), word), "no '%s' in: %s", word, dt_error_text());
+}
+
+static void pack_sample(unsigned char **out_bytes, size_t *out_length)
+{
+    struct dt_checkpoint checkpoint = sample_checkpoint(1200, 60, 40);
+    assert_ok(dt_checkpoint_pack(&checkpoint, out_bytes, out_length));
+    dt_checkpoint_free(&checkpoint);
+}
+
+START_TEST(a_truncated_file_is_refused)
+{
+    unsigned char *bytes;
+    size_t length, tried = 0;
+    pack_sample(&bytes, &length);
+    for (size_t cut = 0; cut < length; cut += 512, tried++) {
+        write_bytes(in_dir("cut.h5"), bytes, cut);
+        assert_refused(in_dir("cut.h5"), DT_EFORMAT, "cut.h5: ");
+    }
+    write_bytes(in_dir("cut.h5"), bytes, length - 1);
+    assert_refused(in_dir("cut.h5"), DT_EFORMAT, "damaged");
+    ck_assert_uint_ge(tried, 50);
+    dt_free(bytes);
+}
+END_TEST
+
+START_TEST(a_longer_file_is_refused)
+{
+    unsigned char *bytes;
+    size_t length;
+    pack_sample(&bytes, &length);
+    write_bytes(in_dir("long.h5"), bytes, length);
+    ck_assert_int_eq(truncate(in_dir("long.h5"), (off_t)length + 1), 0);
+    assert_refused(in_dir("long.h5"), DT_EFORMAT, "damaged");
+    dt_free(bytes);
+}
+END_TEST
+
+static void flip_in_file(int fd, const unsigned char *bytes, size_t bit)
+{
+    unsigned char byte = bytes[bit / 8] ^ (unsigned char)(1u << bit % 8);
+    ck_assert_int_eq(pwrite(fd, &byte, 1, (off_t)(bit / 8)), 1);
+}
+
+/* Flips bits first..last-1 of the file one by one, `chosen` at random or all of them. */
+static void assert_flips_refused(const unsigned char *bytes, size_t length, size_t count, bool random)
+{
+    struct dt_rng rng = rng_of_test(1);
+    write_bytes(in_dir("flip.h5"), bytes, length);
+    int fd = open(in_dir("flip.h5"), O_WRONLY);
+    for (size_t i = 0; i < count; i++) {
+        size_t bit = random ? dt_rng_u64(&rng, i) % (length * 8) : i;
+        flip_in_file(fd, bytes, bit);
+        assert_refused(in_dir("flip.h5"), DT_EFORMAT, "flip.h5: ");
+        ck_assert_int_eq(pwrite(fd, bytes + bit / 8, 1, (off_t)(bit / 8)), 1);
+    }
+    close(fd);
+    struct dt_checkpoint whole;
+    assert_ok(dt_checkpoint_load(in_dir("flip.h5"), &whole)); /* every flip was undone */
+    dt_checkpoint_free(&whole);
+}
+
+START_TEST(a_flipped_bit_is_refused)
+{
+    unsigned char *bytes;
+    size_t length;
+    pack_sample(&bytes, &length);
+    assert_flips_refused(bytes, length, 2000, true);
+    assert_flips_refused(bytes, length, (size_t)DT__USER_BLOCK * 8, false);
+    dt_free(bytes);
+}
+END_TEST
+
+START_TEST(other_things_are_refused)
+{
+    write_bytes(in_dir("empty"), "", 0);
+    assert_refused(in_dir("empty"), DT_EFORMAT, "0 bytes");
+    assert_refused(in_dir("missing"), DT_EIO, "No such file");
+    assert_refused(test_dir, DT_EFORMAT, "not a file");
+    ck_assert_int_eq(mkfifo(in_dir("pipe"), 0600), 0);
+    assert_refused(in_dir("pipe"), DT_EFORMAT, "not a file");
+    assert_refused("/bin/ls", DT_EFORMAT, "not a dtrain checkpoint");
+}
+END_TEST
+
+START_TEST(a_newer_version_is_refused_by_name)
+{
+    unsigned char *bytes;
+    size_t length;
+    pack_sample(&bytes, &length);
+    unsigned char *version = (unsigned char *)strstr((char *)bytes, " 1 crc32c") + 1;
+    *version = '2';
+    write_bytes(in_dir("newer.h5"), bytes, length);
+    assert_refused(in_dir("newer.h5"), DT_EFORMAT, "newer dtrain (format 2; this one reads 1)");
+    dt_free(bytes);
+}
+END_TEST
+
+/* ---- hostile files, whose checksum is right --------------------------------------------------- */
+
+/* Writes the user block that belongs to the bytes behind it. */
+static void seal(unsigned char *bytes, size_t length)
+{
+    memset(bytes, 0, DT__USER_BLOCK);
+    snprintf((char *)bytes, DT__USER_BLOCK, "dtrain checkpoint 1 crc32c=%08x bytes=%zu\n",
+             dt_crc32c(0, bytes + DT__USER_BLOCK, length - DT__USER_BLOCK), length - DT__USER_BLOCK);
+}
+
+static void seal_file(const char *path)
+{
+    unsigned char *bytes;
+    size_t length;
+    assert_ok(dt_file_read(path, 1 << 24, &bytes, &length));
+    seal(bytes, length);
+    write_bytes(path, bytes, length);
+    dt_free(bytes);
+}
+
+/* HDF5 guards its metadata with checksums of its own, so most flips are refused by it; those in the
+ * data go through. Whatever happens, no crash. */
+START_TEST(flips_under_a_right_checksum_do_no_harm)
+{
+    unsigned char *bytes;
+    size_t length, refused = 0;
+    struct dt_rng rng = rng_of_test(2);
+    pack_sample(&bytes, &length);
+    for (size_t i = 0; i < 2000; i++) {
+        size_t bit = DT__USER_BLOCK * 8 + dt_rng_u64(&rng, i) % ((length - DT__USER_BLOCK) * 8);
+        struct dt_checkpoint out;
+        struct dt__image image = {bytes, length, length};
+        bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        if (dt__checkpoint_unpack("flipped", &image, &out))
+            refused++;
+        else
+            dt_checkpoint_free(&out);
+        bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    ck_assert_uint_ge(refused, 100);
+    dt_free(bytes);
+}
+END_TEST
+
+typedef void vandal_fn(hid_t file);
+
+/* Another data set for the first weight, with values if it is of the right size. */
+static void put_weight(hid_t file, hid_t type, hsize_t rows, hsize_t columns, hid_t plist)
+{
+    static const float values[60 * 40];
+    hsize_t dims[2] = {rows, columns};
+    ck_assert(H5Ldelete(file, "/model/layers/0/weight", H5P_DEFAULT) >= 0);
+    hid_t space = H5Screate_simple(2, dims, NULL);
+    hid_t dataset = H5Dcreate2(file, "/model/layers/0/weight", type, space, H5P_DEFAULT, plist,
+                               H5P_DEFAULT);
+    ck_assert(dataset >= 0);
+    if (rows * columns == 60 * 40 && plist == H5P_DEFAULT)
+        ck_assert(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Dclose(dataset);
+    H5Sclose(space);
+}
+
+static void put_int(hid_t file, const char *group, const char *name, int value)
+{
+    hid_t object = H5Oopen(file, group, H5P_DEFAULT);
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    ck_assert(H5Awrite(attribute, H5T_NATIVE_INT, &value) >= 0);
+    H5Aclose(attribute);
+    H5Oclose(object);
+}
+
+static void link_outside(hid_t file)
+{
+    H5Ldelete(file, "/model/layers/0/weight", H5P_DEFAULT);
+    H5Lcreate_external("/etc/passwd", "/x", file, "/model/layers/0/weight", H5P_DEFAULT,
+                       H5P_DEFAULT);
+}
+
+static void link_soft(hid_t file)
+{
+    H5Lmove(file, "/model/layers/0", file, "/model/elsewhere", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/model/elsewhere", file, "/model/layers/0", H5P_DEFAULT, H5P_DEFAULT);
+}
+
+static void store_outside(hid_t file)
+{
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_external(plist, "/etc/passwd", 0, 60 * 40 * sizeof(float));
+    put_weight(file, H5T_IEEE_F32LE, 60, 40, plist);
+    H5Pclose(plist);
+}
+
+static void remove_weight(hid_t file)
+{
+    H5Ldelete(file, "/model/layers/0/weight", H5P_DEFAULT);
+}
+
+static void change_type(hid_t file)
+{
+    put_weight(file, H5T_IEEE_F64LE, 60, 40, H5P_DEFAULT);
+}
+
+static void change_shape(hid_t file)
+{
+    put_weight(file, H5T_IEEE_F32LE, 40, 60, H5P_DEFAULT);
+}
+
+/* Much more than there is. */
+static void claim_much(hid_t file)
+{
+    put_weight(file, H5T_IEEE_F32LE, 60, 1u << 20, H5P_DEFAULT);
+}
+
+static void never_write(hid_t file)
+{
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    put_weight(file, H5T_IEEE_F32LE, 60, 40, plist);
+    H5Pclose(plist);
+}
+
+static void chunk(hid_t file)
+{
+    hsize_t dims[2] = {60, 40};
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(plist, 2, dims);
+    put_weight(file, H5T_IEEE_F32LE, 60, 40, plist);
+    H5Pclose(plist);
+}
+
+static void lie_nin(hid_t file)
+{
+    put_int(file, "/model", "nin", 61);
+}
+
+static void negate_nin(hid_t file)
+{
+    put_int(file, "/model", "nin", -60);
+}
+
+static void claim_layers(hid_t file)
+{
+    put_int(file, "/model", "nhidden", 1000000);
+}
+
+static void claim_replicas(hid_t file)
+{
+    put_int(file, "/", "replicas", 2000000000);
+}
+
+static void lie_classes(hid_t file)
+{
+    put_int(file, "/schema", "classes", 2000000000);
+}
+
+static void negate_targets(hid_t file)
+{
+    put_int(file, "/schema", "targets", -1);
+}
+
+static void put_text(hid_t file, const char *group, const char *name, hid_t type, const void *text)
+{
+    hid_t object = H5Oopen(file, group, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
+    H5Adelete(object, name);
+    hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    ck_assert(attribute >= 0 && H5Awrite(attribute, type, text) >= 0);
+    H5Aclose(attribute);
+    H5Sclose(space);
+    H5Oclose(object);
+}
+
+static void unknown_word(hid_t file)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, 5);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    put_text(file, "/model", "kind", type, "tree");
+    H5Tclose(type);
+}
+
+static void climb(hid_t file)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, 9);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    put_text(file, "/optimizer", "state0", type, "../model");
+    H5Tclose(type);
+}
+
+static void variable_text(hid_t file)
+{
+    const char *text = "[run]\n";
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    put_text(file, "/", "config", type, &text);
+    H5Tclose(type);
+}
+
+static void unterminated(hid_t file)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, 4);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    put_text(file, "/", "config", type, "abcd");
+    H5Tclose(type);
+}
+
+static void number_for_text(hid_t file)
+{
+    int number = 7;
+    put_text(file, "/", "config", H5T_STD_I32LE, &number);
+}
+
+static void remove_seed(hid_t file)
+{
+    H5Adelete(file, "seed");
+}
+
+static const struct {
+    vandal_fn *change;
+    const char *word; /* in the message */
+} VANDALS[] = {
+    {link_outside, "/model/layers/0/weight is missing"},
+    {link_soft, "/model/layers/0/weight is missing"},
+    {store_outside, "not stored plainly"},
+    {remove_weight, "/model/layers/0/weight is missing"},
+    {change_type, "type"},
+    {change_shape, "shape"},
+    {claim_much, "too short"},
+    {never_write, "shape"},
+    {chunk, "shape"},
+    {lie_nin, "does not fit"},
+    {negate_nin, "-60"},
+    {claim_layers, "1000000 hidden layers"},
+    {claim_replicas, "2000000000 replicas"},
+    {lie_classes, "does not fit"},
+    {negate_targets, "does not fit"},
+    {unknown_word, "kind"},
+    {climb, "'../model' is no name"},
+    {variable_text, "config"},
+    {unterminated, "config"},
+    {number_for_text, "config"},
+    {remove_seed, "seed"},
+};
+
+START_TEST(a_hostile_file_is_refused)
+{
+    unsigned char *bytes;
+    size_t length;
+    pack_sample(&bytes, &length);
+    for (size_t i = 0; i < sizeof VANDALS / sizeof *VANDALS; i++) {
+        const char *path = in_dir("hostile.h5");
+        write_bytes(path, bytes, length);
+        hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+        ck_assert(file >= 0);
+        VANDALS[i].change(file);
+        ck_assert(H5Fclose(file) >= 0);
+        seal_file(path);
+        assert_refused(path, DT_EFORMAT, VANDALS[i].word);
+    }
+    dt_free(bytes);
+}
+END_TEST
+
+/* The changes above are what is refused, not that HDF5 has written to the file. */
+START_TEST(a_resealed_file_loads)
+{
+    unsigned char *bytes;
+    size_t length;
+    struct dt_checkpoint out;
+    pack_sample(&bytes, &length);
+    write_bytes(in_dir("resealed.h5"), bytes, length);
+    hid_t file = H5Fopen(in_dir("resealed.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+    put_int(file, "/model", "nin", 60);
+    H5Fclose(file);
+    seal_file(in_dir("resealed.h5"));
+    assert_ok(dt_checkpoint_load(in_dir("resealed.h5"), &out));
+    dt_checkpoint_free(&out);
+    dt_free(bytes);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        every_member_survives, odd_floats_keep_their_bits,
+        a_linear_regression_without_state_survives, a_deep_network_with_names_survives,
+        a_long_config_survives, the_same_state_gives_the_same_bytes, the_first_line_says_what_it_is,
+        hdf5_reads_the_file, a_truncated_file_is_refused, a_longer_file_is_refused,
+        a_flipped_bit_is_refused, other_things_are_refused, a_newer_version_is_refused_by_name,
+        flips_under_a_right_checksum_do_no_harm, a_hostile_file_is_refused, a_resealed_file_loads,
+    };
+    return run_tests("checkpoint", (int)(sizeof tests / sizeof *tests), tests);
+}
