@@ -5,23 +5,21 @@
 #include "data/order.h"
 #include "data/plan.h"
 #include "data/reader.h"
+#include "data/readahead.h"
 
 enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8, READ_ROWS = 1 << 16 };
-
-struct replica {
-    struct dt__order order;
-    uint64_t base; /* in memory: row of the block at which its shard begins */
-};
 
 struct dt_loader {
     const struct dt_plan *plan;
     struct dt__gather gather;
     int first, count, max_rows;
-    struct replica *replicas; /* (count) */
-    struct dt__block rows;    /* all shards, one behind the other */
-    uint64_t *slots;          /* (max_rows) */
-    float *x;                 /* (max_rows, features) */
-    unsigned char *y;         /* (max_rows, targets or 1), four bytes each */
+    struct dt__order *orders;  /* (count) */
+    uint64_t *bases;           /* (count) row of the block at which each shard begins */
+    struct dt__block rows;     /* in memory: all shards, one behind the other */
+    struct dt__readahead *ahead; /* NULL: in memory */
+    uint64_t *slots;           /* (max_rows) */
+    float *x;                  /* (max_rows, features) */
+    unsigned char *y;          /* (max_rows, targets or 1), four bytes each */
 };
 
 /* ---- order ---------------------------------------------------------------------------------- */
@@ -51,19 +49,21 @@ static void choose_window(const struct dt_config *config, const struct dt_source
     *window -= *window % *chunk;
 }
 
-static dt_status make_replicas(struct dt_loader *loader, const struct dt_config *config,
-                               const struct dt_source *source)
+/* *rows: of all the rank's replicas. */
+static dt_status make_orders(struct dt_loader *loader, const struct dt_config *config,
+                             const struct dt_source *source, uint64_t *rows)
 {
-    uint64_t base = 0, window, chunk;
+    uint64_t window, chunk, seed = dt__plan_seed(loader->plan);
     choose_window(config, source, dt__plan_replicas(loader->plan), &window, &chunk);
-    DT_TRY(
-        dt_alloc((size_t)loader->count, sizeof *loader->replicas, "replicas", &loader->replicas));
+    DT_TRY(dt_alloc((size_t)loader->count, sizeof *loader->orders, "replicas", &loader->orders));
+    DT_TRY(dt_alloc((size_t)loader->count, sizeof *loader->bases, "replicas", &loader->bases));
+    *rows = 0;
     for (int i = 0; i < loader->count; i++) {
-        uint64_t rows = dt_plan_replica_rows(loader->plan, loader->first + i);
-        dt__order_init(&loader->replicas[i].order, dt__plan_seed(loader->plan), loader->first + i,
-                       rows, window, chunk);
-        loader->replicas[i].base = base;
-        base += rows;
+        int replica = loader->first + i;
+        uint64_t mine = dt_plan_replica_rows(loader->plan, replica);
+        dt__order_init(&loader->orders[i], seed, replica, mine, window, chunk);
+        loader->bases[i] = *rows;
+        *rows += mine;
     }
     return DT_OK;
 }
@@ -73,7 +73,7 @@ static dt_status make_replicas(struct dt_loader *loader, const struct dt_config 
 static dt_status read_shard(struct dt_loader *loader, struct dt__cursor *cursor, int index)
 {
     const struct dt__shard *shard = dt__plan_shard(loader->plan, loader->first + index);
-    uint64_t at = loader->replicas[index].base;
+    uint64_t at = loader->bases[index];
     for (size_t s = 0; s < shard->nsegments; s++) {
         struct dt__segment left = shard->segments[s];
         for (uint64_t rows; left.count; left.row += rows, left.count -= rows, at += rows) {
@@ -99,21 +99,25 @@ static dt_status read_all(struct dt_loader *loader, const struct dt_source *sour
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static dt_status fill_loader(struct dt_loader *loader, const struct dt_config *config,
-                             const struct dt_source *source)
+static dt_status make_batch(struct dt_loader *loader, const struct dt__layout *layout)
 {
-    size_t max_rows = (size_t)loader->max_rows, width;
-    uint64_t rows = 0;
+    size_t rows = (size_t)loader->max_rows;
+    DT_TRY(dt_alloc(rows, sizeof *loader->slots, "batch", &loader->slots));
+    DT_TRY(dt_alloc(rows, (size_t)layout->features * sizeof(float), "batch", &loader->x));
+    return dt_alloc(rows, dt__layout_y(layout), "batch", &loader->y);
+}
+
+static dt_status fill_loader(struct dt_loader *loader, const struct dt_config *config,
+                             const struct dt_source *source, uint64_t step)
+{
+    uint64_t rows;
     dt__gather_init(&loader->gather, &source->layout, &source->schema);
-    DT_TRY(make_replicas(loader, config, source));
-    for (int i = 0; i < loader->count; i++)
-        rows += loader->replicas[i].order.rows;
-    if (!dt_size_mul((size_t)source->layout.features, sizeof(float), &width))
-        return dt_fail(DT_EMEMORY, "a row is too wide");
-    DT_TRY(dt_alloc(max_rows, sizeof *loader->slots, "batch", &loader->slots));
-    DT_TRY(dt_alloc(max_rows, width, "batch", &loader->x));
-    DT_TRY(dt_alloc(max_rows, dt__layout_y(&source->layout), "batch", &loader->y));
-    return read_all(loader, source, rows);
+    DT_TRY(make_orders(loader, config, source, &rows));
+    DT_TRY(make_batch(loader, &source->layout));
+    if (rows <= budget(config) / dt__layout_row(&source->layout))
+        return read_all(loader, source, rows);
+    return dt__readahead_create(source, loader->plan, loader->first, loader->orders, loader->count,
+                             step, &loader->ahead);
 }
 
 dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
@@ -121,68 +125,96 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
                            uint64_t step, struct dt_loader **out)
 {
     struct dt_loader *loader;
-    (void)step;
     DT_TRY(dt_alloc(1, sizeof *loader, "loader", &loader));
     *loader =
         (struct dt_loader){.plan = plan, .first = first, .count = count, .max_rows = max_rows};
-    dt_status status = fill_loader(loader, config, source);
-    if (status)
-        dt_loader_destroy(loader);
-    else
-        *out = loader;
+    dt_status status = fill_loader(loader, config, source, step);
+    if (status) dt_loader_destroy(loader);
+    else *out = loader;
     return status;
 }
 
 void dt_loader_destroy(struct dt_loader *loader)
 {
     if (!loader) return;
+    dt__readahead_destroy(loader->ahead);
     dt__block_free(&loader->rows);
-    dt_free(loader->replicas);
+    dt_free(loader->orders);
+    dt_free(loader->bases);
     dt_free(loader->slots);
     dt_free(loader->x);
     dt_free(loader->y);
     dt_free(loader);
 }
 
-static void read_memory(struct dt_loader *loader, struct replica *replica, uint64_t epoch,
-                        uint64_t begin, size_t count)
+bool dt_loader_streams(const struct dt_loader *loader)
 {
-    struct dt__order *order = &replica->order;
+    return loader->ahead != NULL;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* Rows of the block in memory that hold samples [begin, begin + count). */
+static void find_rows(struct dt_loader *loader, int index, uint64_t epoch, uint64_t begin,
+                      size_t count)
+{
+    struct dt__order *order = &loader->orders[index];
     uint64_t run;
     for (size_t i = 0; i < count; i++) {
         uint64_t slot = dt__order_slot(order, epoch, begin + i);
         if (order->window < order->rows)
             slot = dt__order_row(order, epoch, (begin + i) / order->window, slot, &run);
-        loader->slots[i] = replica->base + slot;
+        loader->slots[i] = loader->bases[index] + slot;
     }
-    dt__gather_rows(&loader->gather, loader->rows, loader->slots, count, loader->x, loader->y);
+}
+
+static void gather(struct dt_loader *loader, struct dt__block from, size_t at, size_t count)
+{
+    float *x = loader->x + at * (size_t)loader->gather.layout.features;
+    unsigned char *y = loader->y + at * dt__layout_y(&loader->gather.layout);
+    dt__gather_rows(&loader->gather, from, loader->slots, count, x, y);
+}
+
+/* A share may reach over several windows. */
+static dt_status read_stream(struct dt_loader *loader, int index, uint64_t epoch, uint64_t begin,
+                             size_t count)
+{
+    struct dt__order *order = &loader->orders[index];
+    for (size_t done = 0, take; done < count; done += take) {
+        struct dt__block block;
+        uint64_t at = (begin + done) / order->window;
+        uint64_t left = (at + 1) * order->window - (begin + done);
+        take = left < count - done ? (size_t)left : count - done;
+        for (size_t i = 0; i < take; i++)
+            loader->slots[i] = dt__order_slot(order, epoch, begin + done + i);
+        DT_TRY(dt__readahead_window(loader->ahead, index, epoch, at, &block));
+        gather(loader, block, done, take);
+    }
+    return DT_OK;
 }
 
 dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, uint64_t begin,
                          int count, struct dt_batch *out)
 {
-    struct replica *mine = &loader->replicas[replica - loader->first];
-    if (replica < loader->first || replica >= loader->first + loader->count || count < 0 ||
-        count > loader->max_rows || begin + (uint64_t)count > mine->order.rows)
+    int index = replica - loader->first;
+    if (index < 0 || index >= loader->count || count < 0 || count > loader->max_rows ||
+        begin + (uint64_t)count > loader->orders[index].rows)
         return dt_fail(DT_EBUG, "replica %d has no such %d samples", replica, count);
-    read_memory(loader, mine, epoch, begin, (size_t)count);
+    if (loader->ahead) {
+        DT_TRY(read_stream(loader, index, epoch, begin, (size_t)count));
+    } else {
+        find_rows(loader, index, epoch, begin, (size_t)count);
+        gather(loader, loader->rows, 0, (size_t)count);
+    }
     *out = (struct dt_batch){.rows = count, .x = loader->x};
-    if (loader->gather.layout.targets)
-        out->target = (const float *)(const void *)loader->y;
-    else
-        out->label = (const int32_t *)(const void *)loader->y;
+    if (loader->gather.layout.targets) out->target = (const float *)(const void *)loader->y;
+    else out->label = (const int32_t *)(const void *)loader->y;
     return DT_OK;
-}
-
-bool dt_loader_streams(const struct dt_loader *loader)
-{
-    (void)loader;
-    return false;
 }
 
 uint64_t dt_loader_row(const struct dt_loader *loader, int replica, uint64_t epoch, uint64_t index)
 {
-    struct dt__order order = loader->replicas[replica - loader->first].order;
+    struct dt__order order = loader->orders[replica - loader->first];
     uint64_t run, slot = dt__order_slot(&order, epoch, index);
     uint64_t local = dt__order_row(&order, epoch, index / order.window, slot, &run);
     return dt__shard_run(dt__plan_shard(loader->plan, replica), local).row;
