@@ -7,7 +7,6 @@
 extern bool ini_use_stack __attribute__((weak));
 extern bool ini_allow_multiline __attribute__((weak));
 extern bool ini_stop_on_first_error __attribute__((weak));
-extern int ini_max_line __attribute__((weak));
 extern int ini_initial_alloc __attribute__((weak));
 
 enum { MOST_BYTES = 1 << 20 };
@@ -80,7 +79,7 @@ static int on_value(void *arg, const char *section, const char *key, const char 
     return !ini->status;
 }
 
-/* One read a line, however long it is. */
+/* One read a line, into a heap buffer that has room for the longest. */
 static void prepare_inih(const char *text)
 {
     int longest = 0;
@@ -91,7 +90,6 @@ static void prepare_inih(const char *text)
     if (&ini_allow_multiline) ini_allow_multiline = false;
     if (&ini_stop_on_first_error) ini_stop_on_first_error = true;
     if (&ini_use_stack) ini_use_stack = false;
-    if (&ini_max_line) ini_max_line = longest + 3;
     if (&ini_initial_alloc) ini_initial_alloc = longest + 3;
 }
 

@@ -7,13 +7,14 @@
 
 /* ---- text to value -------------------------------------------------------------------------- */
 
-/* A decimal number and nothing else: no hexadecimal, no infinity, no space around it. */
+/* A decimal number and nothing else: no hexadecimal, no nan, no space around it. Too great a one is
+ * infinite, and so out of any range. */
 static bool parse_real(const char *text, double *out)
 {
     if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
     char *end;
     double value = strtod(text, &end);
-    if (*end || !isfinite(value)) return false;
+    if (*end) return false;
     *out = value;
     return true;
 }

@@ -113,6 +113,9 @@ START_TEST(text_grows_and_stays_terminated)
     EXPECT_OK(dt_text_append(&text, "a\0b", 3));
     ck_assert_uint_eq(text.length, 1003);
     ck_assert_int_eq(memcmp(text.data + 998, "9,a\0b", 6), 0);
+    text.length = 0;
+    EXPECT_OK(dt_text_append(&text, "again", 5));
+    ck_assert_str_eq(text.data, "again");
     dt_text_free(&text);
     ck_assert_ptr_null(text.data);
 }
