@@ -1,0 +1,93 @@
+/* Would catch: two jobs in one run directory; a dead job's lock that blocks the next start. */
+#include "state_sample.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+/* A child that takes the lock, says so through the pipe, and sleeps. */
+static pid_t start_holder(void)
+{
+    int ends[2];
+    char byte;
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        int fd;
+        if (dt_lock_take(test_dir, &fd) || write(ends[1], "x", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    close(ends[1]);
+    ck_assert_int_eq(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    return child;
+}
+
+START_TEST(a_second_job_is_refused_by_name)
+{
+    int fd = -1;
+    char holder[64];
+    pid_t child = start_holder();
+    ck_assert_int_eq(dt_lock_take(test_dir, &fd), DT_EIO);
+    snprintf(holder, sizeof holder, "pid %ld on ", (long)child);
+    ck_assert_msg(strstr(dt_error_text(), holder), "%s", dt_error_text());
+    ck_assert_int_eq(fd, -1);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+END_TEST
+
+START_TEST(a_killed_jobs_lock_does_not_block)
+{
+    int fd;
+    pid_t child = start_holder();
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    ck_assert(dt_path_exists(in_dir("lock")));
+    assert_ok(dt_lock_take(test_dir, &fd));
+    dt_lock_drop(fd);
+}
+END_TEST
+
+START_TEST(a_dropped_lock_is_free)
+{
+    int fd, again, twin;
+    assert_ok(dt_lock_take(test_dir, &fd));
+    ck_assert_int_eq(dt_lock_take(test_dir, &twin), DT_EIO);
+    dt_lock_drop(fd);
+    assert_ok(dt_lock_take(test_dir, &again));
+    dt_lock_drop(again);
+}
+END_TEST
+
+START_TEST(a_program_that_we_start_does_not_inherit_it)
+{
+    int fd, again;
+    assert_ok(dt_lock_take(test_dir, &fd));
+    pid_t child = fork();
+    if (child == 0) execl("/bin/sleep", "sleep", "30", (char *)NULL);
+    dt_sleep_secs(0.3); /* until it has become sleep */
+    dt_lock_drop(fd);
+    assert_ok(dt_lock_take(test_dir, &again));
+    dt_lock_drop(again);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+END_TEST
+
+START_TEST(a_directory_that_is_not_there_is_an_error)
+{
+    int fd;
+    ck_assert_int_eq(dt_lock_take(in_dir("nowhere"), &fd), DT_EIO);
+    ck_assert_ptr_nonnull(strstr(dt_error_text(), "nowhere/lock"));
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        a_second_job_is_refused_by_name, a_killed_jobs_lock_does_not_block, a_dropped_lock_is_free,
+        a_program_that_we_start_does_not_inherit_it, a_directory_that_is_not_there_is_an_error,
+    };
+    return run_tests("lock", (int)(sizeof tests / sizeof *tests), tests);
+}
