@@ -1,0 +1,327 @@
+/* Would catch: an export that is seen half made, loses what prediction needs, or is not the highest
+ * version; a path that leads to the wrong model. */
+#include "state_sample.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+/* ---- failing calls -------------------------------------------------------------------------- */
+
+static int calls, fail_at;
+static bool no_exchange; /* a file system that cannot exchange two names */
+
+static bool fails_now(void)
+{
+    bool now = fail_at && ++calls == fail_at;
+    if (now) errno = ENOSPC;
+    return now;
+}
+
+#define WRAP(type, name, parameters, arguments)                                                    \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters                                                                  \
+    {                                                                                              \
+        return fails_now() ? -1 : __real_##name arguments;                                         \
+    }
+WRAP(ssize_t, write, (int fd, const void *bytes, size_t length), (fd, bytes, length))
+WRAP(int, fsync, (int fd), (fd))
+WRAP(int, rename, (const char *from, const char *to), (from, to))
+WRAP(int, mkdir, (const char *path, mode_t mode), (path, mode))
+
+int __real_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
+int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
+int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags)
+{
+    if (no_exchange) errno = EINVAL;
+    return no_exchange || fails_now() ? -1 : __real_renameat2(a, from, b, to, flags);
+}
+
+/* ---- helpers -------------------------------------------------------------------------------- */
+
+/* Exports the sample of a step; `mark` goes into its best value. */
+static dt_status try_export(const char *base, uint64_t step, double mark, int64_t keep)
+{
+    struct dt_checkpoint checkpoint = sample_checkpoint(step, 20, 10);
+    struct dt_export model = dt_export_of(&checkpoint);
+    model.best.value = mark;
+    dt_status status = dt_export_write(base, &model, keep);
+    dt_checkpoint_free(&checkpoint);
+    return status;
+}
+
+static void assert_is_sample(const struct dt_export *model)
+{
+    struct dt_checkpoint sample = sample_checkpoint(model->step, 20, 10);
+    assert_same_spec(&model->spec, &sample.spec);
+    assert_same_schema(&model->schema, &sample.schema);
+    ck_assert_uint_eq(model->params_count, sample.params_count);
+    assert_same_floats(model->params, sample.params, sample.params_count);
+    ck_assert_str_eq(model->config, sample.config);
+    dt_checkpoint_free(&sample);
+}
+
+/* The mark of what a path leads to, which must be a whole sample. */
+static double load_mark(const char *path, uint64_t *out_step, const char *end_of_path)
+{
+    char *from;
+    struct dt_export model;
+    assert_ok(dt_export_load(path, &model, &from));
+    assert_is_sample(&model);
+    ck_assert_msg(strlen(from) >= strlen(end_of_path) &&
+                      !strcmp(from + strlen(from) - strlen(end_of_path), end_of_path),
+                  "%s does not end with %s", from, end_of_path);
+    double mark = model.best.value;
+    *out_step = model.step;
+    dt_export_free(&model);
+    dt_free(from);
+    return mark;
+}
+
+static bool has_version(const char *base, uint64_t step)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%llu/model.h5", base, (unsigned long long)step);
+    return dt_path_exists(path);
+}
+
+/* ---- paths ---------------------------------------------------------------------------------- */
+
+START_TEST(every_path_leads_to_the_model)
+{
+    char *file;
+    uint64_t step;
+    struct dt_checkpoint checkpoint = sample_checkpoint(7, 20, 10);
+    checkpoint.best.value = 3;
+    assert_ok(try_export(in_dir("export/latest"), 9, 1, 0));
+    assert_ok(try_export(in_dir("export/latest"), 10, 2, 0));
+    assert_ok(dt_checkpoint_save(in_dir("ckpt"), &checkpoint, 0, NULL, &file));
+    ck_assert(load_mark(in_dir("export/latest"), &step, "latest/10/model.h5") == 2 && step == 10);
+    ck_assert(load_mark(in_dir("export/latest/9"), &step, "latest/9/model.h5") == 1 && step == 9);
+    ck_assert(load_mark(in_dir("export/latest/9/model.h5"), &step, "9/model.h5") == 1 && step == 9);
+    ck_assert(load_mark(test_dir, &step, "ckpt/step-000000007.h5") == 3 && step == 7);
+    ck_assert(load_mark(in_dir("ckpt"), &step, "ckpt/step-000000007.h5") == 3 && step == 7);
+    ck_assert(load_mark(in_dir("ckpt/latest.h5"), &step, "ckpt/latest.h5") == 3 && step == 7);
+    dt_checkpoint_free(&checkpoint);
+    dt_free(file);
+}
+END_TEST
+
+START_TEST(a_path_to_nothing_is_an_error)
+{
+    char *from;
+    struct dt_export model;
+    ck_assert_int_eq(dt_export_load(in_dir("nowhere"), &model, &from), DT_EIO);
+    ck_assert_ptr_nonnull(strstr(dt_error_text(), "nowhere: cannot open"));
+    ck_assert_int_eq(dt_export_load(test_dir, &model, &from), DT_EIO);
+    ck_assert_ptr_nonnull(strstr(dt_error_text(), "neither a model nor a checkpoint"));
+    ck_assert_int_eq(dt_export_load("/bin/ls", &model, &from), DT_EFORMAT);
+}
+END_TEST
+
+START_TEST(a_damaged_model_is_refused)
+{
+    char *from;
+    struct dt_export model;
+    assert_ok(try_export(test_dir, 4, 1, 0));
+    ck_assert_int_eq(truncate(in_dir("4/model.h5"), 3000), 0);
+    ck_assert_int_eq(dt_export_load(test_dir, &model, &from), DT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(dt_error_text(), "4/model.h5: damaged"));
+}
+END_TEST
+
+/* A model is no checkpoint: a resume from one must say so. */
+START_TEST(a_model_does_not_load_as_a_checkpoint)
+{
+    struct dt_checkpoint checkpoint;
+    assert_ok(try_export(test_dir, 4, 1, 0));
+    ck_assert_int_eq(dt_checkpoint_load(in_dir("4/model.h5"), &checkpoint), DT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(dt_error_text(), "a model, not a checkpoint"));
+}
+END_TEST
+
+/* ---- versions ------------------------------------------------------------------------------- */
+
+START_TEST(the_oldest_versions_go)
+{
+    for (uint64_t step = 8; step <= 12; step++) assert_ok(try_export(test_dir, step, 0, 3));
+    for (uint64_t step = 8; step <= 12; step++)
+        ck_assert_int_eq(has_version(test_dir, step), step >= 10);
+    assert_ok(try_export(test_dir, 13, 0, 0));
+    ck_assert(has_version(test_dir, 10));
+    assert_ok(try_export(test_dir, 14, 0, 1));
+    ck_assert(has_version(test_dir, 14) && !has_version(test_dir, 13));
+    ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
+}
+END_TEST
+
+START_TEST(the_same_step_is_replaced)
+{
+    uint64_t step;
+    for (int i = 0; i < 2; i++) {
+        no_exchange = i;
+        assert_ok(try_export(test_dir, 5, 1 + i, 0));
+        assert_ok(try_export(test_dir, 5, 3 + i, 0));
+        ck_assert(load_mark(test_dir, &step, "5/model.h5") == 3 + i);
+        ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
+    }
+}
+END_TEST
+
+/* Who asks for the highest gets the one written last, also after a resume from an older step. */
+START_TEST(versions_of_an_abandoned_branch_go)
+{
+    uint64_t step;
+    for (uint64_t i = 1; i <= 4; i++) assert_ok(try_export(test_dir, i * 10, (double)i, 0));
+    assert_ok(try_export(test_dir, 25, 9, 0));
+    ck_assert(load_mark(test_dir, &step, "25/model.h5") == 9);
+    ck_assert(has_version(test_dir, 20) && !has_version(test_dir, 30));
+}
+END_TEST
+
+START_TEST(other_names_are_left_alone)
+{
+    const char *const names[] = {"007", "9x", "-5", "+5", "notes", "18446744073709551616"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        ck_assert_int_eq(mkdir(in_dir(names[i]), 0777), 0);
+    uint64_t step;
+    assert_ok(try_export(test_dir, 3, 1, 1));
+    ck_assert(load_mark(test_dir, &step, "3/model.h5") == 1);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        ck_assert(dt_path_is_dir(in_dir(names[i])));
+}
+END_TEST
+
+START_TEST(the_best_metric_survives)
+{
+    struct dt_best best = {.known = true};
+    assert_ok(dt_export_best(in_dir("nowhere"), &best));
+    ck_assert(!best.known);
+    assert_ok(try_export(test_dir, 10, 0.5, 0));
+    assert_ok(try_export(test_dir, 20, 0.75, 0));
+    assert_ok(dt_export_best(test_dir, &best));
+    ck_assert(best.known && best.value == 0.75);
+    ck_assert_str_eq(best.metric, "accuracy");
+    dt_log_set_level(DT_LOG_QUIET);
+    ck_assert_int_eq(truncate(in_dir("20/model.h5"), 3000), 0);
+    assert_ok(dt_export_best(test_dir, &best));
+    ck_assert(best.known && best.value == 0.5);
+}
+END_TEST
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
+/* With each call failing in turn: the version is there with the old or the new content, or was never
+ * there; nothing half made is left under a number. */
+static void fail_each_call(bool there_before)
+{
+    uint64_t step;
+    dt_log_set_level(DT_LOG_QUIET);
+    for (int at = 1, reached = 1; reached; at++) {
+        remove_test_dir();
+        make_test_dir();
+        if (there_before) assert_ok(try_export(test_dir, 5, 1, 2));
+        calls = 0;
+        fail_at = at;
+        dt_status status = try_export(test_dir, 5, 2, 2);
+        reached = calls >= at;
+        fail_at = 0;
+        bool there = dt_path_exists(in_dir("5"));
+        ck_assert_msg(there || (status && !there_before), "call %d: version lost", at);
+        if (there) {
+            double mark = load_mark(test_dir, &step, "5/model.h5");
+            ck_assert(mark == 2 || (status && there_before && mark == 1));
+        }
+        ck_assert(reached || !status);
+        assert_ok(try_export(test_dir, 5, 3, 2));
+        ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
+    }
+}
+
+START_TEST(any_call_may_fail_in_a_new_version)
+{
+    fail_each_call(false);
+}
+END_TEST
+
+START_TEST(any_call_may_fail_in_a_replaced_version)
+{
+    fail_each_call(true);
+}
+END_TEST
+
+static void export_for_ever(void)
+{
+    for (uint64_t step = 1;; step = step % 7 + 1) {
+        if (try_export(test_dir, step, (double)step, 3)) _exit(1);
+    }
+}
+
+START_TEST(a_kill_leaves_only_whole_versions)
+{
+    struct dt_rng rng = dt_rng_make((uint64_t)dt_clock_unix(), DT_STREAM_TEST, 4, 0);
+    for (uint64_t round = 0; round < 20; round++) {
+        pid_t child = fork();
+        if (child == 0) export_for_ever();
+        dt_sleep_secs(0.005 + 0.03 * dt_rng_uniform(&rng, round));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        for (uint64_t version = 1; version <= 7; version++) {
+            uint64_t step;
+            char name[16];
+            snprintf(name, sizeof name, "%d", (int)version);
+            if (!dt_path_exists(in_dir(name))) continue;
+            ck_assert(load_mark(in_dir(name), &step, "model.h5") == (double)version);
+        }
+    }
+}
+END_TEST
+
+/* ---- inspect -------------------------------------------------------------------------------- */
+
+static const char *inspect(const char *path, dt_status expected)
+{
+    static char text[4096];
+    FILE *out = fmemopen(text, sizeof text, "w");
+    ck_assert_int_eq(dt_inspect(path, out), expected);
+    fclose(out);
+    return text;
+}
+
+static void assert_tells(const char *text, const char *word)
+{
+    ck_assert_msg(strstr(text, word), "no '%s' in:\n%s", word, text);
+}
+
+START_TEST(inspect_tells_what_a_file_holds)
+{
+    char *file;
+    struct dt_checkpoint checkpoint = sample_checkpoint(7, 20, 10);
+    assert_ok(dt_checkpoint_save(test_dir, &checkpoint, 0, NULL, &file));
+    const char *const words[] = {"checkpoint", "step          7", "(20, 10)", "async", "3 replicas",
+                                 "first second", "T-shirt", "accuracy 0.875", "Haswell", "checksum"};
+    const char *text = inspect(in_dir(file), DT_OK);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_tells(text, words[i]);
+    assert_ok(try_export(test_dir, 5, 1, 0));
+    assert_tells(inspect(in_dir("5/model.h5"), DT_OK), ": model of");
+    inspect(in_dir("nowhere"), DT_EIO);
+    inspect("/bin/ls", DT_EFORMAT);
+    inspect(test_dir, DT_EFORMAT);
+    dt_checkpoint_free(&checkpoint);
+    dt_free(file);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        every_path_leads_to_the_model, a_path_to_nothing_is_an_error, a_damaged_model_is_refused,
+        a_model_does_not_load_as_a_checkpoint, the_oldest_versions_go, the_same_step_is_replaced,
+        versions_of_an_abandoned_branch_go, other_names_are_left_alone, the_best_metric_survives,
+        any_call_may_fail_in_a_new_version, any_call_may_fail_in_a_replaced_version,
+        a_kill_leaves_only_whole_versions, inspect_tells_what_a_file_holds,
+    };
+    return run_tests("export", (int)(sizeof tests / sizeof *tests), tests);
+}
