@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -20,12 +19,10 @@ static bool asks_for_help(int argc, char **argv)
 static dt_status run_command(int argc, char **argv, const struct command **out_command)
 {
     char **whole_argv = argv;
-    const struct command *command = command_find(argv[1]);
+    const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     if (command) {
         argc--;
         argv++;
-    } else if (argv[1][0] == '-') {
-        return dt_fail(DT_EUSAGE, "%s: unknown option; see dtrain --help", argv[1]);
     } else {
         command = command_default();
     }
@@ -41,28 +38,21 @@ static dt_status run_command(int argc, char **argv, const struct command **out_c
 
 static dt_status run(int argc, char **argv, const struct command **out_command)
 {
-    if (argc < 2) return dt_fail(DT_EUSAGE, "expected a configuration file; see dtrain --help");
-    if (is_any(argv[1], "--help", "-h"))
+    *out_command = NULL;
+    if (argc > 1 && is_any(argv[1], "--help", "-h"))
         cli_print_help(stdout);
-    else if (is_any(argv[1], "--version", "-V"))
+    else if (argc > 1 && is_any(argv[1], "--version", "-V"))
         cli_print_version(stdout);
     else
         return run_command(argc, argv, out_command);
     return DT_OK;
 }
 
-/* All ranks of a job find the same fault in the arguments: one tells. */
-static bool is_first_of_job(void)
-{
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    return !rank || !strcmp(rank, "0");
-}
-
 int main(int argc, char **argv)
 {
-    const struct command *command = NULL;
+    const struct command *command;
     dt_status status = run(argc, argv, &command);
-    bool reported = command ? command->reports : !is_first_of_job();
+    bool reported = command && command->reports;
     if (!status && (fflush(stdout) || ferror(stdout)))
         status = dt_fail(DT_EIO, "standard output: cannot write");
     if (status && status != DT_STOPPED && !reported) dt_error("%s", dt_error_text());

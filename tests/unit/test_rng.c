@@ -53,6 +53,24 @@ START_TEST(numbers_are_words_of_blocks)
 }
 END_TEST
 
+/* Many at once are the same blocks as one by one, across the carry of the counter too. */
+START_TEST(blocks_are_blocks)
+{
+    enum { MOST = 100 };
+    const uint64_t starts[] = {0, 5, 0xffffffff - 40, ~(uint64_t)0 - 200};
+    struct dt_rng rng = dt_rng_make(8, DT_STREAM_TEST, 0, 0);
+    for (size_t count = 0; count <= MOST; count++) {
+        uint32_t all[4 * MOST], one[4];
+        const uint64_t start = starts[count % 4];
+        dt_rng_blocks(&rng, start, count, all);
+        for (size_t i = 0; i < count; i++) {
+            dt_rng_block(&rng, start + i, one);
+            ck_assert_mem_eq(all + 4 * i, one, sizeof one);
+        }
+    }
+}
+END_TEST
+
 /* Each argument matters, the high halves of the long ones too. */
 START_TEST(streams_differ)
 {
@@ -134,5 +152,5 @@ START_TEST(blocks_are_single_blocks)
 END_TEST
 
 SUITE("rng", philox_gives_the_published_numbers, streams_never_change, numbers_are_words_of_blocks,
-      streams_differ, uniform_is_uniform, normal_has_the_moments_of_the_normal,
+      blocks_are_blocks, streams_differ, uniform_is_uniform, normal_has_the_moments_of_the_normal,
       normal_is_box_muller, blocks_are_single_blocks)

@@ -1,0 +1,48 @@
+#!/bin/sh
+# The command line: help, version, options, wrong arguments, OpenBLAS's settings.
+. "$(dirname "$0")/lib.sh"
+
+# errors CODE TEXT ARGS...: dtrain alone ends with CODE and one error line that holds TEXT.
+errors() {
+    code=$1 text=$2
+    shift 2
+    "$dtrain" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    check_eq "exit code of '$*'" $? "$code"
+    check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
+    grep -qF -e "$text" "$tmp/err" || fail "'$(cat "$tmp/err")' does not hold '$text'"
+}
+
+commands='train eval predict shard inspect options'
+"$dtrain" --help >"$tmp/help" || fail '--help'
+for command in $commands; do
+    grep -q "^  $command " "$tmp/help" || fail "--help lacks $command"
+    "$dtrain" "$command" --help | grep -q "^dtrain $command" || fail "$command --help"
+done
+"$dtrain" --version >"$tmp/version" || fail '--version'
+for library in dtrain MPI OpenBLAS HDF5 jansson zlib; do
+    grep -q "^$library .*[0-9]\.[0-9]" "$tmp/version" || fail "--version lacks $library"
+done
+"$dtrain" options | grep -q '^train.lr .*0.01' || fail options
+"$dtrain" options --markdown | grep -q '^| `train.lr` | `0.01` |' || fail 'options --markdown'
+
+errors 2 'expected --markdown' options --foo
+errors 2 'expected a configuration file'
+errors 2 'foo: no such configuration file' foo
+errors 2 '--foo: no such configuration file' --foo
+errors 2 'inspect' inspect
+"$dtrain" options >/dev/full 2>"$tmp/err"
+check_eq 'exit code with a full disk' $? 1
+grep -q '^dtrain: error: standard output' "$tmp/err" || fail 'a full disk goes unnoticed'
+
+# The whole job says it once.
+printf '[train]\nlrr = 1\n' >"$tmp/bad.ini"
+expect_error 2 "bad.ini:2: train.lrr: unknown key; did you mean train.lr?" 3 "$tmp/bad.ini"
+expect_error 2 'train.batch=abc: expected an integer from 0 to 1000000000' 3 train.batch=abc
+expect_error 2 'expected a configuration file' 3
+
+# The option comes before the environment, and that before the table. OpenBLAS tells as it loads.
+kernel() { OPENBLAS_VERBOSE=2 "$@" 2>&1 >/dev/null | sed -n 's/^Core: //p' | tail -n 1; }
+check_eq 'kernel by the option' "$(OPENBLAS_CORETYPE=Haswell kernel "$dtrain" inspect run.kernel=Prescott)" Prescott
+check_eq 'kernel by the environment' "$(OPENBLAS_CORETYPE=Prescott kernel "$dtrain" options)" Prescott
+printf '[run]\nkernel = Prescott\n' >"$tmp/kernel.ini"
+check_eq 'kernel by the file' "$(kernel "$dtrain" "$tmp/kernel.ini" train.batch=x)" Prescott
