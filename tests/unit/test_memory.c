@@ -5,6 +5,13 @@
 
 #include "base/text.h"
 
+/* AddressSanitizer ends the program at an impossible size unless told to fail like malloc. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 /* ---- memory that runs out ------------------------------------------------------------------- */
 
 static int allocations_left = -1; /* -1: no limit */
