@@ -21,6 +21,7 @@ struct dt_note {
     uint64_t draw;    /* number of the replica's draw */
     uint64_t rows;    /* samples in the sum */
     double loss;      /* sum over the rows */
+    double norm2;     /* squared norm of the gradient sum, if the update needs it */
     int32_t replica;
     int32_t ask; /* enum dt_ask: what the worker wants of the bank */
 };
@@ -57,7 +58,7 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
                           struct dt_async **out);
 /* Collective over the crew. */
 void dt_async_destroy(struct dt_async *async);
-/* What dt_async_create chose, as a word for the start-up block. */
+/* What dt_async_create chose: "shared" or "window". */
 const char *dt_async_memory_name(const struct dt_async *async);
 
 /* Begins a leg of updates [from, until): until - from gradients will be started, unless the bank
@@ -106,17 +107,13 @@ uint64_t dt_async_step(const struct dt_async *async);
 
 enum { DT_STALENESS_BINS = 65 }; /* the last: that many or more */
 
-/* One worker's part in the job, or the sum. */
-struct dt_async_share {
-    uint64_t sent, applied;
-    double wait_secs; /* that the worker waited for a slot, its clock and weights */
-};
 struct dt_async_counts {
     uint64_t staleness_histogram[DT_STALENESS_BINS];
     uint64_t gap_max;
+    uint64_t sent, applied;
     double busy_secs; /* that the bank applied gradients */
-    struct dt_async_share total;
-    struct dt_async_share *worker; /* (workers) owned by the async */
+    /* (workers) each. wait: for a slot, the clock and the weights */
+    uint64_t *worker_sent, *worker_applied, *worker_wait_ms;
 };
 /* What happened since create. Bank: all; worker: NULL. Collective over the crew, between legs. */
 dt_status dt_async_count(struct dt_async *async, const struct dt_async_counts **out);

@@ -21,7 +21,7 @@ struct dt_async {
     struct dt__slots_worker worker;
     struct dt__slots_bank bank;
     struct dt_async_counts counts;
-    struct dt_async_share mine; /* this worker's */
+    double wait_secs; /* this worker's */
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -66,7 +66,9 @@ static dt_status init_end(struct dt_async *async)
     memcpy(async->active, async->spec.active, workers * sizeof *async->active);
     int index = dt_world_worker_index(async->world);
     if (!is_bank(async)) return dt__slots_worker_init(&async->worker, &async->shape, net, index);
-    DT_TRY(dt_alloc(workers, sizeof *async->counts.worker, "counts", &async->counts.worker));
+    DT_TRY(dt_alloc(3 * workers, sizeof(uint64_t), "counts", &async->counts.worker_sent));
+    async->counts.worker_applied = async->counts.worker_sent + workers;
+    async->counts.worker_wait_ms = async->counts.worker_applied + workers;
     return dt__slots_bank_init(&async->bank, &async->shape, net);
 }
 
@@ -93,14 +95,14 @@ void dt_async_destroy(struct dt_async *async)
     dt__slots_worker_free(&async->worker);
     dt__slots_bank_free(&async->bank);
     dt__window_close(&async->window);
-    dt_free(async->counts.worker);
+    dt_free(async->counts.worker_sent);
     dt_free(async->active);
     dt_free(async);
 }
 
 const char *dt_async_memory_name(const struct dt_async *async)
 {
-    return async->shared ? "shared memory" : "MPI window";
+    return async->shared ? "shared" : "window";
 }
 
 dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
@@ -125,7 +127,7 @@ bool dt_async_begin(struct dt_async *async)
 {
     double start = dt_clock_secs();
     bool begun = async->begins && dt__slots_begin(&async->worker);
-    async->mine.wait_secs += dt_clock_secs() - start;
+    async->wait_secs += dt_clock_secs() - start;
     return begun;
 }
 
@@ -133,7 +135,7 @@ const float *dt_async_read(struct dt_async *async)
 {
     double start = dt_clock_secs();
     const float *weights = dt__slots_read(&async->worker);
-    async->mine.wait_secs += dt_clock_secs() - start;
+    async->wait_secs += dt_clock_secs() - start;
     return weights;
 }
 
@@ -184,7 +186,7 @@ static void count_gradient(struct dt_async *async, const struct dt_gradient *gra
 {
     struct dt_async_counts *counts = &async->counts;
     uint64_t bin = gradient->staleness, last = DT_STALENESS_BINS - 1;
-    check_number(async, gradient, counts->worker[gradient->worker].applied++);
+    check_number(async, gradient, counts->worker_applied[gradient->worker]++);
     counts->staleness_histogram[bin < last ? bin : last]++;
     if (gradient->note->gap > counts->gap_max) counts->gap_max = gradient->note->gap;
 }
@@ -229,24 +231,31 @@ void dt_async_apply(struct dt_async *async, int n, const struct dt_gradient *gra
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
+struct share { /* a worker's own counts */
+    uint64_t sent, wait_ms;
+};
+
+static void add_up(struct dt_async *async, const struct share *worker)
+{
+    struct dt_async_counts *counts = &async->counts;
+    counts->sent = counts->applied = 0;
+    for (int w = 0; w < async->shape.workers; w++) {
+        counts->worker_sent[w] = worker[w].sent;
+        counts->worker_wait_ms[w] = worker[w].wait_ms;
+        counts->sent += counts->worker_sent[w];
+        counts->applied += counts->worker_applied[w];
+    }
+}
+
 dt_status dt_async_count(struct dt_async *async, const struct dt_async_counts **out)
 {
-    struct dt_async_share *all = NULL;
-    struct dt_async_counts *counts = &async->counts;
-    size_t workers = (size_t)async->shape.workers;
-    async->mine.sent = async->worker.sent;
-    if (is_bank(async)) DT_TRY(dt_alloc(workers + 1, sizeof *all, "counts", &all));
-    DT_TRY(dt_world_crew_gather(async->world, &async->mine, sizeof async->mine, all));
-    *out = is_bank(async) ? counts : NULL;
-    if (!is_bank(async)) return DT_OK;
-    counts->total = (struct dt_async_share){0};
-    for (size_t w = 0; w < workers; w++) {
-        counts->worker[w].sent = all[w + 1].sent;
-        counts->worker[w].wait_secs = all[w + 1].wait_secs;
-        counts->total.sent += all[w + 1].sent;
-        counts->total.wait_secs += all[w + 1].wait_secs;
-        counts->total.applied += counts->worker[w].applied;
-    }
+    struct share mine = {async->worker.sent, (uint64_t)(async->wait_secs * 1e3)}, *all = NULL;
+    size_t ranks = (size_t)async->shape.workers + 1;
+    dt_status status = is_bank(async) ? dt_alloc(ranks, sizeof *all, "counts", &all) : DT_OK;
+    DT_TRY(dt_world_agree_crew(async->world, status));
+    DT_TRY(dt_world_crew_gather(async->world, &mine, sizeof mine, all));
+    if (all) add_up(async, all + 1);
     dt_free(all);
+    *out = is_bank(async) ? &async->counts : NULL;
     return DT_OK;
 }

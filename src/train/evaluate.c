@@ -38,7 +38,7 @@ void dt__eval_close(struct dt__run *run) {
 int64_t dt__eval_interval(const struct dt__run *run) {
     int64_t every = run->config->eval.steps;
     if (!in_place(run) || every < 0) return 0;
-    return every ? every : (int64_t)dt_plan_steps_per_epoch(run->plan);
+    return every ? every : (int64_t)dt__epoch_steps(run);
 }
 
 bool dt__eval_due(const struct dt__run *run, uint64_t step) {
@@ -79,7 +79,7 @@ static dt_status measure_mine(struct dt__run *run, char *out, size_t size, uint6
     dt_status status;
     DT_GUARD(dt_alloc(1, sizeof *sums, "chunk sums", &sums));
     DT_GUARD(dt_alloc(DT_EVAL_CHUNK, (size_t)spec->nout * sizeof *logits, "logits", &logits));
-    const float *weights = dt_exchange_weights(run->exchange);
+    const float *weights = dt__weights_at_rest(run);
     for (uint64_t c = run->chunk_first; c < run->chunk_end; c++, out += size) {
         DT_GUARD(measure_chunk(run, c, weights, logits, sums, confusion));
         memcpy(out, sums, size);

@@ -48,7 +48,7 @@ void dt__slow_down(const struct dt__run *run) {
 /* ---- update --------------------------------------------------------------------------------- */
 
 /* As torch.nn.utils.clip_grad_norm_ has it. */
-static double clip_factor(double clip_norm, double norm) {
+double dt__clip_factor(double clip_norm, double norm) {
     double factor = clip_norm / (norm + 1e-6);
     return factor < 1 ? factor : 1;
 }
@@ -58,7 +58,7 @@ void dt__update(void *arg, const struct dt_update_info *info, size_t offset, siz
     const struct dt__run *run = arg;
     double scale = 1 / (double)dt_plan_step_rows(run->plan, info->step);
     if (run->config->train.clip_norm > 0)
-        scale *= clip_factor(run->config->train.clip_norm, sqrt(info->norm2) * scale);
+        scale *= dt__clip_factor(run->config->train.clip_norm, sqrt(info->norm2) * scale);
     float *state[DT_MAX_STATE];
     for (int i = 0; i < run->optimizer.nstate; i++) state[i] = vectors[1 + i] + offset;
     dt_optimizer_apply(&run->optimizer, info->step, dt_schedule_lr(&run->schedule, info->step), scale,

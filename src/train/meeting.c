@@ -13,14 +13,23 @@ static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-uint64_t dt__next_meeting(const struct dt__run *run) {
+uint64_t dt__next_record(const struct dt__run *run)
+{
     const struct dt_config *config = run->config;
     uint64_t next = least(run->last_step, next_multiple(run->step, config->run.log_steps));
-    next = least(next, next_multiple(run->step, config->run.checkpoint_steps));
-    return least(next, next_multiple(run->step, dt__eval_interval(run)));
+    return least(next, next_multiple(run->step, config->run.checkpoint_steps));
 }
 
-static bool log_due(const struct dt__run *run) {
+/* Async: records and checkpoints are made on the way, only evaluation needs the workers. */
+uint64_t dt__next_meeting(const struct dt__run *run)
+{
+    uint64_t next = least(run->last_step, next_multiple(run->step, dt__eval_interval(run)));
+    if (run->mode == DT_SYNC) return least(next, dt__next_record(run));
+    uint64_t warm = (uint64_t)run->config->train.warm_start_steps;
+    return run->step < warm ? least(next, warm) : next;
+}
+
+bool dt__log_due(const struct dt__run *run) {
     return run->step == run->last_step || run->step % (uint64_t)run->config->run.log_steps == 0;
 }
 
@@ -68,7 +77,7 @@ static dt_status decide(struct dt__run *run, int asked, bool *out_end) {
 static dt_status report_losses(struct dt__run *run) {
     struct dt_checkpoint *state = &run->keeper.state;
     DT_TRY(dt_world_crew_sum(run->world, run->loss, run->replicas, state->loss_sums));
-    bool due = log_due(run);
+    bool due = dt__log_due(run);
     dt_status status = DT_OK;
     if (dt_world_is_bank(run->world)) {
         state->loss_rows +=
@@ -85,7 +94,8 @@ static dt_status report_losses(struct dt__run *run) {
 dt_status dt__meet(struct dt__run *run, int asked, bool *out_end) {
     *out_end = false;
     if (asked & DT_ASK_ERROR) return dt_world_agree_crew(run->world, run->failed);
-    struct decision decision = {.status = (int)report_losses(run)};
+    struct decision decision = {.status = DT_OK};
+    if (run->mode == DT_SYNC) decision.status = (int)report_losses(run);
     if (dt__eval_due(run, run->step)) DT_TRY(dt__evaluate(run));
     if (dt_world_is_bank(run->world) && !decision.status)
         decision.status = (int)decide(run, asked, &decision.end);

@@ -19,8 +19,7 @@ dt_status dt__record_start(struct dt__run *run) {
     dt_record_begin(report, "start");
     dt_record_int(report, "step", (int64_t)run->step);
     dt_record_text(report, "mode", dt_config_word(DT_MODE_WORDS, run->mode, word));
-    dt_record_text(report, "exchange",
-                   dt_config_word(DT_EXCHANGE_WORDS, dt_exchange_kind(run->exchange), word));
+    dt_record_text(report, "exchange", dt__exchange_name(run, word));
     dt_record_int(report, "size", dt_world_size(run->world));
     dt_record_int(report, "workers", dt_world_workers(run->world));
     dt_record_int(report, "replicas", run->replicas);
@@ -50,7 +49,7 @@ void dt__print_start(struct dt__run *run) {
     dt_report_say(report, "%s, OpenBLAS kernel %s, %lld thread%s a rank, exchange %s",
                   dt_world_mpi_version(), dt_blas_kernel(), (long long)run->config->run.threads,
                   run->config->run.threads > 1 ? "s" : "",
-                  dt_config_word(DT_EXCHANGE_WORDS, dt_exchange_kind(run->exchange), word));
+                  dt__exchange_name(run, word));
     dt_report_say(report, "model %s: %zu parameters",
                   dt_model_describe(run->model, text, sizeof text), dt_model_params(run->model));
     dt_report_say(report, "%llu samples, batch %llu (%.4g a worker), %llu steps an epoch",
@@ -93,6 +92,18 @@ void dt__show_progress(struct dt__run *run) {
     show(run, window_loss(run), window_rate(run));
 }
 
+/* Since the last train record. */
+static void record_staleness(struct dt__run *run)
+{
+    struct dt__async *async = &run->async;
+    double count = (double)async->staleness_count;
+    if (run->mode != DT_ASYNC) return;
+    dt_record_real(run->keeper.report, "staleness_mean", async->staleness_sum / count);
+    dt_record_int(run->keeper.report, "staleness_max", (int64_t)async->staleness_max);
+    async->staleness_sum = 0;
+    async->staleness_max = async->staleness_count = 0;
+}
+
 dt_status dt__record_train(struct dt__run *run) {
     struct dt__keeper *keeper = &run->keeper;
     struct dt_checkpoint *state = &keeper->state;
@@ -106,6 +117,7 @@ dt_status dt__record_train(struct dt__run *run) {
     dt_record_real(keeper->report, "lr", dt_schedule_lr(&run->schedule, run->step - 1));
     dt_record_real(keeper->report, "samples_per_sec", rate);
     dt_record_real(keeper->report, "wall_secs", wall_secs(run));
+    record_staleness(run);
     show(run, loss, rate);
     keeper->last_loss = loss;
     keeper->log_train_secs = state->train_secs;
@@ -139,6 +151,25 @@ dt_status dt__record_saved(struct dt__run *run, const struct dt_saved *saved) {
     return dt_record_end(report);
 }
 
+/* Totals over resumes; the workers' parts, staleness and times of this start. */
+static void record_async(struct dt__run *run)
+{
+    const struct dt_async_counts *counts = run->async.counts;
+    struct dt_report *report = run->keeper.report;
+    if (run->mode != DT_ASYNC || !counts) return;
+    int64_t before = run->keeper.resumed ? (int64_t)run->keeper.loaded.step : 0;
+    size_t bins = DT_STALENESS_BINS, workers = (size_t)dt_world_workers(run->world);
+    while (bins > 1 && counts->staleness_histogram[bins - 1] == 0) bins--;
+    dt_record_int(report, "gradients_sent", before + (int64_t)counts->sent);
+    dt_record_int(report, "gradients_applied", before + (int64_t)counts->applied);
+    dt_record_int(report, "clock_gap_max", (int64_t)counts->gap_max);
+    dt_record_counts(report, "staleness_histogram", counts->staleness_histogram, bins);
+    dt_record_real(report, "bank_busy_secs", counts->busy_secs);
+    dt_record_counts(report, "worker_sent", counts->worker_sent, workers);
+    dt_record_counts(report, "worker_applied", counts->worker_applied, workers);
+    dt_record_counts(report, "worker_wait_ms", counts->worker_wait_ms, workers);
+}
+
 dt_status dt__record_final(struct dt__run *run, const char *status) {
     const struct dt__keeper *keeper = &run->keeper;
     const struct dt_checkpoint *state = &keeper->state;
@@ -156,6 +187,7 @@ dt_status dt__record_final(struct dt__run *run, const char *status) {
     dt_record_real(keeper->report, "wall_secs", wall_secs(run));
     dt_record_real(keeper->report, "bank_cpu_secs", keeper->bank_cpu_secs);
     dt_record_text(keeper->report, "params_crc32c", crc);
+    record_async(run);
     DT_TRY(dt_record_end(keeper->report));
     dt_report_say(keeper->report, "%s at step %llu: %.0f samples/s, params_crc32c %s", status,
                   (unsigned long long)run->step, rate, crc);

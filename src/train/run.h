@@ -2,6 +2,7 @@
 #ifndef DT_TRAIN_RUN_H
 #define DT_TRAIN_RUN_H
 
+#include "dtrain/async.h"
 #include "dtrain/comm.h"
 #include "dtrain/config.h"
 #include "dtrain/data.h"
@@ -33,6 +34,22 @@ struct dt__keeper {
     double bank_cpu_secs;        /* CPU time of the bank's process during legs */
 };
 
+enum { DT__ASYNC_BATCH = 64 }; /* most gradients that are applied in one pass */
+
+/* Async training only. */
+struct dt__async {
+    struct dt_async *exchange;
+    uint64_t *draws; /* (R) worker: the next draw of each of its replicas */
+    int turn;        /* worker: of its replicas */
+
+    /* Bank. */
+    float *vectors[1 + DT_MAX_STATE]; /* weights at the start, optimizer state */
+    double clocked;                   /* clock up to which training time is counted */
+    double staleness_sum;             /* these three: since the last train record */
+    uint64_t staleness_max, staleness_count;
+    const struct dt_async_counts *counts; /* as of the last meeting */
+};
+
 struct dt__run {
     const struct dt_config *config;
     struct dt_world *world;
@@ -46,7 +63,8 @@ struct dt__run {
     struct dt_model *model;
     struct dt_optimizer optimizer;
     struct dt_schedule schedule;
-    struct dt_exchange *exchange;
+    struct dt_exchange *exchange; /* sync */
+    struct dt__async async;
 
     /* Workers. */
     struct dt_loader *loader;
@@ -67,21 +85,37 @@ struct dt__run {
 dt_status dt__run_open(struct dt__run *run, struct dt_world *world, struct dt_config *config,
                        bool *out_done);
 void dt__run_close(struct dt__run *run);
-uint64_t dt__samples_at(const struct dt__run *run, uint64_t step); /* drawn in steps [0, step) */
+uint64_t dt__epoch_steps(const struct dt__run *run);
+/* Drawn in steps [0, step); async: about so many. */
+uint64_t dt__samples_at(const struct dt__run *run, uint64_t step);
+/* What carries gradients and weights, as a word for the records. */
+const char *dt__exchange_name(const struct dt__run *run, char word[16]);
+/* Worker: the weights, between legs. */
+const float *dt__weights_at_rest(struct dt__run *run);
 
 /* sync.c: the sync loops of bank and worker. */
 dt_status dt__sync_train(struct dt__run *run);
+
+/* async.c: the async run; async_bank.c and async_worker.c: its loops. They return what was asked for. */
+dt_status dt__async_open(struct dt__run *run); /* collective; fails on all ranks or on none */
+void dt__async_close(struct dt__run *run);
+dt_status dt__async_train(struct dt__run *run);
+int dt__async_bank_leg(struct dt__run *run);
+int dt__async_worker_leg(struct dt__run *run);
 
 /* gradient.c. A worker's part of a step: adds the replica's loss to run->loss; false, with
  * run->failed set, if the loss is not finite or data could not be read. */
 bool dt__replica_gradient(struct dt__run *run, int replica, uint64_t step, const float *weights,
                           float *grad, const struct dt_net_hooks *hooks);
 void dt__slow_down(const struct dt__run *run); /* test.slow_rank */
+double dt__clip_factor(double clip_norm, double norm);
 /* The exchange's dt_update_fn; arg is the run. */
 void dt__update(void *run, const struct dt_update_info *info, size_t offset, size_t n,
                 const float *grad, float *const *vectors);
 
 /* meeting.c: what happens between two legs. */
+bool dt__log_due(const struct dt__run *run);
+uint64_t dt__next_record(const struct dt__run *run); /* the step of the next record or checkpoint */
 uint64_t dt__next_meeting(const struct dt__run *run); /* the step at which the next leg ends */
 /* Collective over the crew. asked: enum dt_ask that ended the leg. *out_end: no more legs.
  * DT_STOPPED: stopped on request, state saved. */

@@ -4,8 +4,15 @@
 
 #include "train/run.h"
 
+uint64_t dt__epoch_steps(const struct dt__run *run)
+{
+    uint64_t steps = dt_plan_steps_per_epoch(run->plan);
+    return run->mode == DT_SYNC ? steps : steps * (uint64_t)run->replicas;
+}
+
 uint64_t dt__samples_at(const struct dt__run *run, uint64_t step) {
     uint64_t steps = dt_plan_steps_per_epoch(run->plan), samples = dt_plan_samples(run->plan);
+    if (run->mode == DT_ASYNC) step /= (uint64_t)run->replicas;
     uint64_t in_epoch = step % steps * dt_plan_batch(run->plan);
     return step / steps * samples + (in_epoch < samples ? in_epoch : samples);
 }
@@ -92,7 +99,7 @@ static dt_status create_model(struct dt__run *run) {
 }
 
 static uint64_t last_step(const struct dt__run *run) {
-    double steps = (double)dt_plan_steps_per_epoch(run->plan);
+    double steps = (double)dt__epoch_steps(run);
     uint64_t last = (uint64_t)ceil(run->config->train.epochs * steps - 1e-6);
     int64_t most = run->config->train.max_steps;
     return most >= 0 && (uint64_t)most < last ? (uint64_t)most : last;
@@ -116,7 +123,8 @@ static dt_status create_worker(struct dt__run *run) {
     DT_TRY(dt_net_create(run->model, rows ? rows : 1, &run->net));
     if (!run->count) return DT_OK;
     return dt_loader_create(run->config, run->train, run->plan, run->first, run->count, rows,
-                            run->step, &run->loader);
+                            run->mode == DT_SYNC ? run->step : run->step / (uint64_t)run->replicas,
+                            &run->loader);
 }
 
 static dt_status create_exchange(struct dt__run *run) {
@@ -136,6 +144,18 @@ static dt_status create_exchange(struct dt__run *run) {
     return dt_exchange_create(run->world, &spec, &run->exchange);
 }
 
+const char *dt__exchange_name(const struct dt__run *run, char word[16])
+{
+    if (run->mode == DT_ASYNC) return dt_async_memory_name(run->async.exchange);
+    return dt_config_word(DT_EXCHANGE_WORDS, dt_exchange_kind(run->exchange), word);
+}
+
+const float *dt__weights_at_rest(struct dt__run *run)
+{
+    if (run->mode == DT_ASYNC) return dt_async_read(run->async.exchange);
+    return dt_exchange_weights(run->exchange);
+}
+
 /* ---- all together --------------------------------------------------------------------------- */
 
 /* What each rank does for itself, agreed upon at the end. */
@@ -151,8 +171,11 @@ static dt_status create_parts(struct dt__run *run) {
 /* The bank's weights and the run's first records; then the weights to all. */
 static dt_status open_keeper(struct dt__run *run) {
     bool bank = dt_world_is_bank(run->world);
-    dt_status status = bank ? dt__keeper_open(run, dt_exchange_vectors(run->exchange)) : DT_OK;
+    bool sync = run->mode == DT_SYNC;
+    float *const *vectors = sync ? dt_exchange_vectors(run->exchange) : run->async.vectors;
+    dt_status status = bank ? dt__keeper_open(run, vectors) : DT_OK;
     DT_TRY(dt_world_agree(run->world, status));
+    if (!sync) return DT_OK;
     if (bank) memcpy(run->loss, run->keeper.state.loss_sums,
                      (size_t)run->replicas * sizeof *run->loss);
     DT_TRY(dt_world_crew_bcast(run->world, run->loss, (size_t)run->replicas * sizeof *run->loss));
@@ -185,7 +208,7 @@ dt_status dt__run_open(struct dt__run *run, struct dt_world *world, struct dt_co
     DT_TRY(create_parts(run));
     DT_TRY(find_done(run, out_done));
     if (*out_done) return DT_OK;
-    DT_TRY(create_exchange(run));
+    DT_TRY(run->mode == DT_SYNC ? create_exchange(run) : dt__async_open(run));
     return open_keeper(run);
 }
 
@@ -193,6 +216,7 @@ void dt__run_close(struct dt__run *run) {
     if (dt_world_is_bank(run->world)) dt__keeper_close(run);
     dt__eval_close(run);
     dt_exchange_destroy(run->exchange);
+    dt__async_close(run);
     dt_loader_destroy(run->loader);
     dt_net_destroy(run->net);
     dt_model_destroy(run->model);

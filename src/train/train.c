@@ -20,7 +20,7 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config) {
     dt_status status = dt__run_open(&run, world, config, &done);
     if (!status && !done) {
         status = begin(&run);
-        if (!status) status = dt__sync_train(&run);
+        if (!status) status = run.mode == DT_SYNC ? dt__sync_train(&run) : dt__async_train(&run);
     }
     dt__run_close(&run);
     return status;

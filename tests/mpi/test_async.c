@@ -116,12 +116,12 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
     if (!counts) return;
     uint64_t histogram = 0;
     for (int i = 0; i < DT_STALENESS_BINS; i++) histogram += counts->staleness_histogram[i];
-    EXPECT(counts->total.sent == gradients && counts->total.applied == gradients &&
+    EXPECT(counts->sent == gradients && counts->applied == gradients &&
                histogram == gradients,
-           "%d sent, %d applied", (int)counts->total.sent, (int)counts->total.applied);
+           "%d sent, %d applied", (int)counts->sent, (int)counts->applied);
     EXPECT(counts->gap_max <= STALENESS, "gap %d", (int)counts->gap_max);
     printf("%s: %d gradients of %zu floats, clock gap %d\n", dt_async_memory_name(async),
-           (int)counts->total.applied, params, (int)counts->gap_max);
+           (int)counts->applied, params, (int)counts->gap_max);
 }
 
 int main(int argc, char **argv)
