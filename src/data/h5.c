@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dtrain/data.h"
@@ -47,6 +48,17 @@ hid_t dt__h5_text_type(size_t size)
     if (type < 0) return type;
     if (H5Tset_size(type, size) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0) return type;
     H5Tclose(type);
+    return -1;
+}
+
+hid_t dt__h5_plain_plist(void)
+{
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    if (plist < 0) return plist;
+    if (H5Pset_obj_track_times(plist, false) >= 0 &&
+        H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0)
+        return plist;
+    H5Pclose(plist);
     return -1;
 }
 
@@ -189,16 +201,16 @@ static size_t chunk_bytes(const struct dt__h5_dataset *dataset)
 
 bool dt__h5_is_stored(const struct dt__h5_dataset *dataset)
 {
-    hsize_t size = 0;
+    hsize_t size = 0, stored = H5Dget_storage_size(dataset->id);
     hid_t file = H5Iget_file_id(dataset->id);
     bool good = file >= 0 && H5Fget_filesize(file, &size) >= 0;
     if (file >= 0) H5Fclose(file);
     if (dataset->contiguous) {
+        /* Behind a user block HDF5 1.10 gives one that is nowhere an offset, but no storage. */
         haddr_t offset = H5Dget_offset(dataset->id);
-        return good && offset != HADDR_UNDEF && offset <= size && dataset->bytes <= size - offset;
+        return good && stored == dataset->bytes && offset <= size && stored <= size - offset;
     }
     size_t chunk = chunk_bytes(dataset);
-    hsize_t stored = H5Dget_storage_size(dataset->id);
     return good && chunk && chunk <= MOST_CHUNK && stored <= size &&
            dataset->bytes / DEFLATE_BEST <= stored;
 }
@@ -211,7 +223,10 @@ enum { CHUNK_CACHE = 1 << 22, CACHE_SLOTS = 521 };
 dt_status dt__h5_file_open(const char *path, hid_t *out)
 {
     dt__h5_quiet();
-    if (access(path, R_OK)) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    struct stat info; /* a pipe would hang us */
+    if (access(path, R_OK) || stat(path, &info))
+        return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return dt_fail(DT_EFORMAT, "%s: not a file", path);
     hid_t plist = H5Pcreate(H5P_FILE_ACCESS), file = -1;
     if (plist >= 0 && H5Pset_fclose_degree(plist, H5F_CLOSE_STRONG) >= 0 &&
         H5Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, 1.0) >= 0)

@@ -17,6 +17,10 @@ dt_status dt__h5_fail(dt_status status, const char *format, ...)
 /* Strings of `size` bytes with their NUL, UTF-8; negative on failure. Close with H5Tclose. */
 hid_t dt__h5_text_type(size_t size);
 
+/* To create a contiguous data set: no times, so that the same values give the same bytes, and no
+ * filling before it is written; negative on failure. Close with H5Pclose. */
+hid_t dt__h5_plain_plist(void);
+
 /* A data set that is safe to read: reached by hard links, a simple space, a number or a string of
  * fixed size, stored contiguously or in chunks in the file itself, with filters known to us. */
 enum { DT__H5_MAX_RANK = 4 };

@@ -19,11 +19,12 @@ static dt_status put(hid_t file, const char *path, const char *table, size_t siz
 {
     hsize_t dims[1] = {count};
     hid_t type = dt__h5_text_type(size), space = H5Screate_simple(1, dims, NULL);
-    hid_t set = type < 0 || space < 0 ? -1
-                                      : H5Dcreate2(file, path, type, space, H5P_DEFAULT,
-                                                   H5P_DEFAULT, H5P_DEFAULT);
+    hid_t plist = dt__h5_plain_plist(), set = -1;
+    if (type >= 0 && space >= 0 && plist >= 0)
+        set = H5Dcreate2(file, path, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
     bool good = set >= 0 && H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table) >= 0;
     if (set >= 0 && H5Dclose(set) < 0) good = false;
+    if (plist >= 0) H5Pclose(plist);
     if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);
     return good ? DT_OK : dt__h5_fail(DT_EIO, "cannot write %s", path);
@@ -31,8 +32,10 @@ static dt_status put(hid_t file, const char *path, const char *table, size_t siz
 
 dt_status dt__h5_names_put(hid_t file, const char *path, char *const *names, size_t count)
 {
-    size_t size = longest(names, count);
+    size_t size = longest(names, count), bytes;
     char *table;
+    if (size > LONGEST || !dt_size_mul(count, size, &bytes) || bytes > MOST_BYTES)
+        return dt_fail(DT_EFORMAT, "%s: %zu names of up to %zu bytes are too much", path, count, size);
     DT_TRY(dt_alloc(count, size, "names", &table));
     for (size_t i = 0; i < count; i++)
         memcpy(table + i * size, names[i], strlen(names[i]));

@@ -35,21 +35,9 @@ dt_status dt__group_put(hid_t file, const char *path)
     return DT_OK;
 }
 
-/* Contiguous, without times, and not filled before it is written. */
-static hid_t plain_plist(void)
-{
-    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
-    if (plist < 0) return plist;
-    if (H5Pset_obj_track_times(plist, false) >= 0 &&
-        H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0)
-        return plist;
-    H5Pclose(plist);
-    return -1;
-}
-
 static hid_t create_dataset(hid_t file, const char *path, hid_t type, hid_t space)
 {
-    hid_t plist = plain_plist();
+    hid_t plist = dt__h5_plain_plist();
     if (plist < 0) return plist;
     hid_t dataset = H5Dcreate2(file, path, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
     H5Pclose(plist);
@@ -77,38 +65,31 @@ dt_status dt__array_put(hid_t file, const char *path, struct dt__array array, co
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Whether all of the data set lies in the file, so that its size is no lie. Behind a user block
- * HDF5 1.10 gives a data set that is nowhere an offset that looks good, but no storage. */
-static bool is_stored(hid_t file, const struct dt__h5_dataset *dataset)
-{
-    hsize_t size;
-    haddr_t offset = H5Dget_offset(dataset->id);
-    return dataset->contiguous && H5Dget_storage_size(dataset->id) == dataset->bytes &&
-           H5Fget_filesize(file, &size) >= 0 && offset <= size && dataset->bytes <= size - offset;
-}
-
 static bool has_shape(const struct dt__h5_dataset *dataset, struct dt__array array)
 {
     return dataset->rank == rank_of(array) && dataset->dims[0] == array.rows &&
            (dataset->rank < 2 || dataset->dims[1] == array.columns);
 }
 
-static dt_status open_stored(hid_t file, const char *path, struct dt__array array,
-                             struct dt__h5_dataset *out)
+static dt_status check(const struct dt__h5_dataset *dataset, const char *path,
+                       struct dt__array array)
 {
-    DT_TRY(dt__h5_dataset_open(file, path, out));
-    if (has_shape(out, array) && is_stored(file, out)) return DT_OK;
-    dt__h5_dataset_close(out);
-    return dt_fail(DT_EFORMAT, "%s has not the shape that it should have", path);
+    if (!has_shape(dataset, array))
+        return dt_fail(DT_EFORMAT, "%s has not the shape that it should have", path);
+    if (H5Tequal(dataset->type, stored_type(array.element)) <= 0)
+        return dt_fail(DT_EFORMAT, "%s has not the type that it should have", path);
+    if (!dataset->contiguous || !dt__h5_is_stored(dataset))
+        return dt_fail(DT_EFORMAT, "%s is not all in the file", path);
+    return DT_OK;
 }
 
 static dt_status open_array(hid_t file, const char *path, struct dt__array array,
                             struct dt__h5_dataset *out)
 {
-    DT_TRY(open_stored(file, path, array, out));
-    if (H5Tequal(out->type, stored_type(array.element)) > 0) return DT_OK;
-    dt__h5_dataset_close(out);
-    return dt_fail(DT_EFORMAT, "%s has not the type that it should have", path);
+    DT_TRY(dt__h5_dataset_open(file, path, out));
+    dt_status status = check(out, path, array);
+    if (status) dt__h5_dataset_close(out);
+    return status;
 }
 
 static dt_status read_all(const struct dt__h5_dataset *dataset, const char *path, hid_t held,
@@ -140,88 +121,5 @@ dt_status dt__array_load(hid_t file, const char *path, struct dt__array array, v
         dt_free(data);
     else
         memcpy(out_data, &data, sizeof data);
-    return status;
-}
-
-/* ---- names ---------------------------------------------------------------------------------- */
-
-/* The names side by side in fields of `size` bytes, the longest with its NUL. */
-static dt_status flatten(char *const *names, uint64_t count, char **out_text, size_t *out_size)
-{
-    size_t size = 1;
-    for (uint64_t i = 0; i < count; i++) {
-        size_t length = strlen(names[i]) + 1;
-        if (length > size) size = length;
-    }
-    DT_TRY(dt_alloc(count, size, "names", out_text));
-    for (uint64_t i = 0; i < count; i++) memcpy(*out_text + i * size, names[i], strlen(names[i]));
-    *out_size = size;
-    return DT_OK;
-}
-
-dt_status dt__names_put(hid_t file, const char *path, char *const *names, uint64_t count)
-{
-    char *text;
-    size_t size;
-    hsize_t dims[1] = {count};
-    DT_TRY(flatten(names, count, &text, &size));
-    hid_t type = dt__h5_text_type(size);
-    dt_status status = DT_OK;
-    if (type < 0) status = dt__h5_fail(DT_EIO, "cannot write %s", path);
-    if (!status) status = put(file, path, type, type, 1, dims, text);
-    if (type >= 0) H5Tclose(type);
-    dt_free(text);
-    return status;
-}
-
-static void free_names(char **names, uint64_t count)
-{
-    for (uint64_t i = 0; names && i < count; i++) dt_free(names[i]);
-    dt_free(names);
-}
-
-static dt_status unflatten(const char *path, const char *text, uint64_t count, size_t size,
-                           char **names)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        const char *name = text + i * size;
-        if (name[size - 1]) return dt_fail(DT_EFORMAT, "%s: a name is not terminated", path);
-        DT_TRY(dt_strdup(name, &names[i]));
-    }
-    return DT_OK;
-}
-
-static dt_status read_names(const struct dt__h5_dataset *dataset, const char *path, char **names)
-{
-    char *text;
-    DT_TRY(dt_alloc(dataset->bytes, 1, path, &text));
-    dt_status status = read_all(dataset, path, dataset->type, text);
-    if (!status)
-        status = unflatten(path, text, dataset->dims[0], H5Tget_size(dataset->type), names);
-    dt_free(text);
-    return status;
-}
-
-static dt_status load_names(const struct dt__h5_dataset *dataset, const char *path, char ***out)
-{
-    char **names;
-    uint64_t count = dataset->dims[0];
-    if (H5Tget_class(dataset->type) != H5T_STRING)
-        return dt_fail(DT_EFORMAT, "%s is not a list of names", path);
-    DT_TRY(dt_alloc(count, sizeof *names, path, &names));
-    dt_status status = read_names(dataset, path, names);
-    if (status)
-        free_names(names, count);
-    else
-        *out = names;
-    return status;
-}
-
-dt_status dt__names_load(hid_t file, const char *path, uint64_t count, char ***out)
-{
-    struct dt__h5_dataset dataset;
-    DT_TRY(open_stored(file, path, (struct dt__array){.rows = count}, &dataset));
-    dt_status status = load_names(&dataset, path, out);
-    dt__h5_dataset_close(&dataset);
     return status;
 }

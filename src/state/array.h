@@ -1,4 +1,4 @@
-/* array: vectors, matrices and lists of names as HDF5 data sets. */
+/* array: vectors and matrices as HDF5 data sets. */
 #ifndef DT_STATE_ARRAY_H
 #define DT_STATE_ARRAY_H
 
@@ -19,9 +19,5 @@ dt_status dt__array_put(hid_t file, const char *path, struct dt__array array, co
 dt_status dt__array_get(hid_t file, const char *path, struct dt__array array, void *data);
 /* The same into new memory (dt_free), made once the array is known to be in the file. */
 dt_status dt__array_load(hid_t file, const char *path, struct dt__array array, void *out_data);
-
-/* Lists of names, as strings of one fixed size. */
-dt_status dt__names_put(hid_t file, const char *path, char *const *names, uint64_t count);
-dt_status dt__names_load(hid_t file, const char *path, uint64_t count, char ***out);
 
 #endif

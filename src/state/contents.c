@@ -82,11 +82,11 @@ static dt_status put_lists(hid_t file, const struct dt_schema *schema)
     if (schema->inv_std)
         DT_TRY(dt__array_put(file, "/schema/inv_std", per_feature(schema), schema->inv_std));
     if (schema->feature_names)
-        DT_TRY(dt__names_put(file, "/schema/feature_names", schema->feature_names,
-                             (uint64_t)schema->features));
+        DT_TRY(dt__h5_names_put(file, "/schema/feature_names", schema->feature_names,
+                                (size_t)schema->features));
     if (schema->label_names)
-        DT_TRY(dt__names_put(file, "/schema/label_names", schema->label_names,
-                             (uint64_t)schema->classes));
+        DT_TRY(dt__h5_names_put(file, "/schema/label_names", schema->label_names,
+                                (size_t)schema->classes));
     return DT_OK;
 }
 
@@ -105,6 +105,20 @@ static dt_status check_schema(const struct dt_schema *schema, const struct dt_mo
     return good ? DT_OK : dt_fail(DT_EFORMAT, "/schema does not fit /model");
 }
 
+static dt_status get_names(hid_t file, const char *path, int count, char ***out)
+{
+    struct dt__names list = {0};
+    if (!dt__h5_exists(file, path)) return DT_OK;
+    dt_status status = dt__h5_names_get(file, path, &list);
+    if (!status && list.count != (size_t)count)
+        status = dt_fail(DT_EFORMAT, "%s has %zu names, not %d", path, list.count, count);
+    if (status)
+        dt__names_free(list.items, list.count);
+    else
+        *out = list.items;
+    return status;
+}
+
 static dt_status get_lists(hid_t file, struct dt_schema *schema)
 {
     if (dt__h5_exists(file, "/schema/mean"))
@@ -113,13 +127,8 @@ static dt_status get_lists(hid_t file, struct dt_schema *schema)
         DT_TRY(dt__array_load(file, "/schema/inv_std", per_feature(schema), &schema->inv_std));
     if (!schema->mean != !schema->inv_std)
         return dt_fail(DT_EFORMAT, "/schema has only one of mean and inv_std");
-    if (dt__h5_exists(file, "/schema/feature_names"))
-        DT_TRY(dt__names_load(file, "/schema/feature_names", (uint64_t)schema->features,
-                              &schema->feature_names));
-    if (dt__h5_exists(file, "/schema/label_names"))
-        DT_TRY(dt__names_load(file, "/schema/label_names", (uint64_t)schema->classes,
-                              &schema->label_names));
-    return DT_OK;
+    DT_TRY(get_names(file, "/schema/feature_names", schema->features, &schema->feature_names));
+    return get_names(file, "/schema/label_names", schema->classes, &schema->label_names);
 }
 
 dt_status dt__schema_get(hid_t file, const struct dt_model_spec *spec, struct dt_schema *out)

@@ -129,10 +129,8 @@ static dt_status print_dataset(hid_t file, const char *name, FILE *out)
 
 static dt_status print_shard(const char *path, FILE *out)
 {
-    dt__h5_quiet();
-    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-    if (file < 0)
-        return dt__h5_fail(DT_EFORMAT, "%s: neither a checkpoint nor a model nor HDF5", path);
+    hid_t file;
+    DT_TRY(dt__h5_file_open(path, &file));
     fprintf(out, "%s: data\n", path);
     dt_status status = print_dataset(file, "/x", out);
     if (!status) status = print_dataset(file, "/y", out);

@@ -309,6 +309,8 @@ START_TEST(inspect_tells_what_a_file_holds)
     inspect(in_dir("nowhere"), DT_EIO);
     inspect("/bin/ls", DT_EFORMAT);
     inspect(test_dir, DT_EFORMAT);
+    ck_assert_int_eq(mkfifo(in_dir("pipe"), 0600), 0);
+    inspect(in_dir("pipe"), DT_EFORMAT);
     dt_checkpoint_free(&checkpoint);
     dt_free(file);
 }
