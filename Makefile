@@ -72,6 +72,10 @@ $(UNIT): %: %.o $(LIB)
 	$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS) $$(pkg-config --libs check) \
 	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
 
+# Measuring programs: build/scripts/bench/net_speed, sgemm_peak.
+$(BUILD)/scripts/bench/%: $(BUILD)/scripts/bench/%.o $(LIB)
+	$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
 $(MPI): %: %.o $(LIB)
 	$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 

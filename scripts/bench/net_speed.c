@@ -4,7 +4,7 @@
  *
  *   net_speed [WIDTHS ROWS [ACTIVATION [DROPOUT]]]      e.g. net_speed 784-512-256-10 64 relu 0.2
  *
- * Without arguments: the networks of `make bench`. */
+ * Without arguments: the networks of `make bench`. `make build/scripts/bench/net_speed` builds it. */
 #include "dtrain/model.h"
 #include "model/blas.h"
 

@@ -26,25 +26,24 @@ enum vectors { AVX2, AVX512 };
  * OPENBLAS_CORETYPE measures it again.
  * Zen 4 splits 512-bit operations in two, and Haswell is 5 to 20 % faster there (measured). Zen 5
  * servers and desktops do not: SkylakeX is 1.95 times as fast as Haswell (measured: 269 against
- * 138 GFLOP/s a core), Cooperlake the same within 1 %. For the others it is what OpenBLAS chooses, or
- * has the same sgemm code; named so that hosts of one family agree on their bits. */
+ * 138 GFLOP/s a core), Cooperlake the same within 1 %. The others are not measured: each is a kernel
+ * made for that CPU, and named so that hosts of one family agree on their bits. */
 static const struct kernel {
-    const char *vendor;
+    const char *vendor, *name;
     unsigned family, first_model, last_model;
-    const char *name;
     enum vectors needs; /* a virtual machine may hide them: OpenBLAS would not look */
 } KERNELS[] = {
-    {"AuthenticAMD", 0x17, 0x00, 0xff, "Zen", AVX2},        /* Zen, Zen 2 */
-    {"AuthenticAMD", 0x19, 0x00, 0x0f, "Zen", AVX2},        /* Zen 3 */
-    {"AuthenticAMD", 0x19, 0x10, 0x1f, "Haswell", AVX2},    /* Zen 4 */
-    {"AuthenticAMD", 0x19, 0x20, 0x5f, "Zen", AVX2},        /* Zen 3 */
-    {"AuthenticAMD", 0x19, 0x60, 0xaf, "Haswell", AVX2},    /* Zen 4 */
-    {"AuthenticAMD", 0x1a, 0x00, 0x1f, "SkylakeX", AVX512}, /* Zen 5, servers */
-    {"AuthenticAMD", 0x1a, 0x40, 0x4f, "SkylakeX", AVX512}, /* Zen 5, desktops */
-    {"GenuineIntel", 0x06, 0x55, 0x55, "SkylakeX", AVX512}, /* Skylake, Cascade Lake, Cooper Lake */
-    {"GenuineIntel", 0x06, 0x6a, 0x6c, "SkylakeX", AVX512}, /* Ice Lake servers */
-    {"GenuineIntel", 0x06, 0x8f, 0x8f, "SkylakeX", AVX512}, /* Sapphire Rapids */
-    {"GenuineIntel", 0x06, 0xcf, 0xcf, "SkylakeX", AVX512}, /* Emerald Rapids */
+    {"AuthenticAMD", "Zen", 0x17, 0x00, 0xff, AVX2},        /* Zen, Zen 2 */
+    {"AuthenticAMD", "Zen", 0x19, 0x00, 0x0f, AVX2},        /* Zen 3 */
+    {"AuthenticAMD", "Haswell", 0x19, 0x10, 0x1f, AVX2},    /* Zen 4 */
+    {"AuthenticAMD", "Zen", 0x19, 0x20, 0x5f, AVX2},        /* Zen 3 */
+    {"AuthenticAMD", "Haswell", 0x19, 0x60, 0xaf, AVX2},    /* Zen 4 */
+    {"AuthenticAMD", "SkylakeX", 0x1a, 0x00, 0x1f, AVX512}, /* Zen 5, servers */
+    {"AuthenticAMD", "SkylakeX", 0x1a, 0x40, 0x4f, AVX512}, /* Zen 5, desktops */
+    {"GenuineIntel", "SkylakeX", 0x06, 0x55, 0x55, AVX512}, /* Skylake, Cascade Lake, Cooper Lake */
+    {"GenuineIntel", "SkylakeX", 0x06, 0x6a, 0x6c, AVX512}, /* Ice Lake servers */
+    {"GenuineIntel", "SkylakeX", 0x06, 0x8f, 0x8f, AVX512}, /* Sapphire Rapids */
+    {"GenuineIntel", "SkylakeX", 0x06, 0xcf, 0xcf, AVX512}, /* Emerald Rapids */
 };
 
 #if defined(__x86_64__)

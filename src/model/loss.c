@@ -96,8 +96,8 @@ static double softmax_row_loss(int n, int32_t label, const float *z)
     float most = z[0];
     for (int i = 1; i < n; i++)
         most = z[i] > most ? z[i] : most;
-    double total = 0.0;
-    for (int i = 0; i < n; i++)
+    double total = (double)dt__expf(z[0] - most);
+    for (int i = 1; i < n; i++)
         total += (double)dt__expf(z[i] - most);
     return log(total) - ((double)z[label] - (double)most);
 }

@@ -88,28 +88,37 @@ const struct dt_layer *dt_model_layer(const struct dt_model *model, int index)
     return &model->layer[index];
 }
 
-__attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t size,
-                                                         const char *format, ...)
+/* Cut where the buffer ends. */
+static void append(char *buffer, size_t size, const char *text)
 {
     size_t length = strlen(buffer);
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(buffer + length, size - length, format, args);
-    va_end(args);
+    (void)snprintf(buffer + length, size - length, "%s", text);
+}
+
+static void append_widths(const struct dt_model *model, char *buffer, size_t size)
+{
+    char part[16];
+    for (int i = 0; i < model->layers; i++) {
+        (void)snprintf(part, sizeof part, "%d-", model->layer[i].nin);
+        append(buffer, size, part);
+    }
+    (void)snprintf(part, sizeof part, "%d ", model->spec.nout);
+    append(buffer, size, part);
 }
 
 const char *dt_model_describe(const struct dt_model *model, char *buffer, size_t size)
 {
     const struct dt_model_spec *spec = &model->spec;
-    char word[16];
+    char word[16], part[32];
     if (!size) return buffer;
     buffer[0] = '\0';
-    append(buffer, size, "%d", spec->nin);
-    for (int i = 0; i < model->layers; i++)
-        append(buffer, size, "-%d", model->layer[i].nout);
-    append(buffer, size, " %s",
+    append_widths(model, buffer, size);
+    append(buffer, size,
            spec->nhidden ? dt_config_word(DT_ACTIVATION_WORDS, spec->activation, word) : "linear");
-    if (spec->dropout > 0.0) append(buffer, size, " dropout %g", spec->dropout);
+    if (spec->dropout > 0.0) {
+        (void)snprintf(part, sizeof part, " dropout %g", spec->dropout);
+        append(buffer, size, part);
+    }
     return buffer;
 }
 

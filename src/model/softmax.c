@@ -42,7 +42,7 @@ void dt__softmax_exp(size_t count, float *z)
 
 static void softmax_pair(const float *logits, int rows, float *out)
 {
-    for (int r = rows - 1; r >= 0; r--) { /* from the end: out may be logits */
+    for (size_t r = (size_t)rows; r-- > 0;) { /* from the end: out may be logits */
         float logit = logits[r];
         out[2 * r] = dt__sigmoidf(-logit);
         out[2 * r + 1] = dt__sigmoidf(logit);
