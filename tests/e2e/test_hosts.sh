@@ -1,0 +1,36 @@
+#!/bin/sh
+# Several hosts over TCP with Debian's Open MPI as it is. Would catch: an order of sums that depends
+# on hosts, an exchange that hangs or needs flags across hosts, an error that does not name the host.
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/netns.sh"
+hosts_up 3
+
+recipe=$recipes/fashion-mnist.ini
+keys="run.replicas=4 train.epochs=0.5 train.batch=129 model.hidden=128 model.dropout=0.2 \
+export.latest=no export.best=no"
+
+# train NAME NP KEYS...: on the three hosts.
+train() {
+    name=$1 ranks=$2
+    shift 2
+    hosts_job "$ranks" "$dtrain" "$recipe" "run.dir=$tmp/$name" $keys "$@" 2>"$tmp/$name.err" ||
+        { cat "$tmp/$name.err"; fail "$name ends with $?"; }
+}
+
+mkdir "$tmp/one"
+job 2 "$recipe" "run.dir=$tmp/one" $keys run.reproducible=yes || fail 'one host'
+hosts_slots 2 2 1
+train three 5 run.reproducible=yes
+check_eq 'exchange on three hosts' "$(record "$tmp/three" start exchange)" ordered
+check_eq 'bits on three hosts' "$(crc "$tmp/three")" "$(crc "$tmp/one")"
+for exchange in node reduce; do
+    train $exchange 5 train.exchange=$exchange
+    check_le "final loss of $exchange" "$(record "$tmp/$exchange" final loss)" 0.8
+done
+
+mkdir "$tmp/data"
+cp "$(sed -n 's/^train *= *//p' "$recipe")" "$(sed -n 's/^train_labels *= *//p' "$recipe")" "$tmp/data"
+hosts_hide 2 "$tmp/data"
+hosts_job 5 "$dtrain" "$recipe" "run.dir=$tmp/hidden" "data.train=$tmp/data/train-images*" \
+    "data.train_labels=$tmp/data/train-labels*" 2>"$tmp/err" && fail 'data that one host lacks: exit 0'
+grep '^dtrain: error:' "$tmp/err" | grep " on $(host_name 2)\]" || { cat "$tmp/err"; fail 'host not named'; }
