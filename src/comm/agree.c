@@ -111,7 +111,7 @@ dt_status dt_world_crew_gather(struct dt_world *world, const void *bytes, size_t
     MPI_Request request;
     DT_MPI(MPI_Igather(bytes, (int)length, MPI_BYTE, all, (int)length, MPI_BYTE, 0, world->crew,
                        &request));
-    dt__request_finish(world, &request, "gather", -1);
+    dt__request_finish(world, &request, "gather", dt_world_is_bank(world) ? -1 : 0);
     return DT_OK;
 }
 
@@ -126,7 +126,7 @@ dt_status dt_world_crew_max(struct dt_world *world, uint64_t *inout_values, int 
 dt_status dt_world_crew_sum(struct dt_world *world, const double *values, int count, double *out) {
     MPI_Request request;
     DT_MPI(MPI_Ireduce(values, out, count, MPI_DOUBLE, MPI_SUM, 0, world->crew, &request));
-    dt__request_finish(world, &request, "sum", -1);
+    dt__request_finish(world, &request, "sum", dt_world_is_bank(world) ? -1 : 0);
     return DT_OK;
 }
 

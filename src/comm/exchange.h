@@ -14,8 +14,8 @@
 
 enum {
     DT__NORM_BLOCK = DT__TREE_BLOCK, /* floats whose squares are summed together for the norm */
-    DT__CHUNK = 64 << 10,            /* floats a message between hosts: 256 KiB */
-    DT__DEPTH = 8,                   /* chunks under way at once */
+    DT__CHUNK = 15 << 10,            /* floats a message between hosts: 60 KiB, below TCP's eager limit */
+    DT__DEPTH = 16,                  /* chunks under way at once */
     DT__MAX_VECTORS = 4
 };
 

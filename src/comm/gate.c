@@ -48,7 +48,7 @@ void dt__gate_wait(struct dt__gate *gate, uint32_t target, struct dt_world *worl
         if (dt__gate_reached(gate, target)) return;
     }
     double since = dt_clock_secs();
-    dt__watch_waiting(world, true);
+    dt__watch_touch(world);
     while (!dt__gate_wait_for(gate, target, WATCH_SECS)) dt__watch_check(world, since, phase, -1);
-    dt__watch_waiting(world, false);
+    dt__watch_touch(world);
 }

@@ -30,7 +30,7 @@ void dt__wait_pause(struct dt__wait *wait) {
     unsigned round = wait->round++;
     if (round == 0) {
         wait->since = dt_clock_secs();
-        dt__watch_waiting(wait->world, true);
+        dt__watch_touch(wait->world);
     }
     if (wait->world->spin && round < SPIN_ROUNDS) return;
     double us = FIRST_SLEEP_US + (double)(round > SPIN_ROUNDS ? round - SPIN_ROUNDS : 0) / 4;
@@ -46,7 +46,7 @@ void dt__wait_progress(struct dt__wait *wait) {
 }
 
 void dt__wait_done(struct dt__wait *wait) {
-    if (wait->round) dt__watch_waiting(wait->world, false);
+    if (wait->round) dt__watch_touch(wait->world);
     wait->round = 0;
 }
 

@@ -12,6 +12,11 @@ void dt_world_watch(struct dt_world *world, double stall_secs) {
     world->stall_secs = stall_secs;
 }
 
+/* Relaxed: a look that comes a little late changes nothing. */
+static void store(_Atomic int64_t *place, int64_t value) {
+    atomic_store_explicit(place, value, memory_order_relaxed);
+}
+
 void dt_world_beat(struct dt_world *world, const char *phase, uint64_t step) {
     struct dt__pulse *pulse = world->pulse;
     uint64_t words[DT__PHASE_WORDS] = {0};
@@ -19,21 +24,24 @@ void dt_world_beat(struct dt_world *world, const char *phase, uint64_t step) {
     for (int i = 0; i < DT__PHASE_WORDS; i++)
         atomic_store_explicit(&pulse->phase[i], words[i], memory_order_relaxed);
     atomic_store_explicit(&pulse->step, step, memory_order_relaxed);
-    atomic_store_explicit(&pulse->beat_us, now_us(), memory_order_relaxed);
+    int64_t now = now_us();
+    store(&pulse->beat_us, now);
+    store(&pulse->alive_us, now);
 }
 
-void dt__watch_waiting(struct dt_world *world, bool waiting) {
-    atomic_store_explicit(&world->pulse->waiting, waiting, memory_order_relaxed);
-    atomic_store_explicit(&world->pulse->beat_us, now_us(), memory_order_relaxed);
+void dt__watch_touch(struct dt_world *world) {
+    int64_t now = now_us();
+    store(&world->pulse->beat_us, now);
+    store(&world->pulse->alive_us, now);
 }
 
-/* Adds "rank 2 on node7 (gradient, step 17)" for each rank of this host that works but has not got
- * on since `limit`; returns how many. */
+/* Adds "rank 2 on node7 (gradient, step 17)" for each rank of this host that has not been alive since
+ * `limit`; returns how many. */
 static int name_stalled(struct dt_world *world, int64_t limit, struct dt_text *names) {
     int found = 0;
     for (int i = 0; i < world->host_size; i++) {
         struct dt__pulse *pulse = &world->board->pulse[i];
-        if (atomic_load(&pulse->waiting) || atomic_load(&pulse->beat_us) > limit) continue;
+        if (atomic_load(&pulse->alive_us) > limit) continue;
         char phase[DT__PHASE_WORDS * 8];
         for (int w = 0; w < DT__PHASE_WORDS; w++) {
             uint64_t word = atomic_load(&pulse->phase[w]);
@@ -46,30 +54,34 @@ static int name_stalled(struct dt_world *world, int64_t limit, struct dt_text *n
     return found;
 }
 
-static int64_t newest_beat(struct dt_world *world) {
-    int64_t newest = 0;
+/* Whether another rank of this host has got on since `limit`. */
+static bool somebody_got_on(struct dt_world *world, int64_t limit) {
     for (int i = 0; i < world->host_size; i++) {
         struct dt__pulse *pulse = &world->board->pulse[i];
-        int64_t beat = atomic_load(&pulse->beat_us);
-        if (&world->board->pulse[i] != world->pulse && beat > newest) newest = beat;
+        if (pulse != world->pulse && atomic_load(&pulse->beat_us) > limit) return true;
     }
-    return newest;
+    return false;
+}
+
+static void name_rank(struct dt_world *world, int rank, struct dt_text *names) {
+    if (rank >= 0)
+        dt_text_add(names, "rank %d on %s", rank, world->host_name[rank]);
+    else
+        dt_text_add(names, "the ranks of other hosts");
 }
 
 void dt__watch_check(struct dt_world *world, double since, const char *phase, int rank) {
+    int64_t now = now_us();
+    store(&world->pulse->alive_us, now);
     if (world->stall_secs <= 0) return;
     /* The bank speaks first, so that one line names the culprit. */
     double stall = world->stall_secs + (world->rank ? 1.0 : 0.0);
-    double now = dt_clock_secs();
-    if (now - since < stall) return;
+    int64_t limit = now - (int64_t)(stall * 1e6);
+    if (since * 1e6 > (double)limit) return;
     struct dt_text names = {0};
-    int64_t limit = (int64_t)((now - stall) * 1e6);
     if (!name_stalled(world, limit, &names)) {
-        if (newest_beat(world) > limit) return; /* somebody gets on: no stall yet */
-        if (rank >= 0)
-            dt_text_add(&names, "rank %d on %s", rank, world->host_name[rank]);
-        else
-            dt_text_add(&names, "the other ranks");
+        if (somebody_got_on(world, limit)) return;
+        name_rank(world, rank, &names);
     }
     char message[DT_ERROR_MAX];
     snprintf(message, sizeof message,

@@ -8,12 +8,13 @@
 
 enum { DT__HOST_NAME = 64, DT__PHASE_WORDS = 3 };
 
-/* One rank's pulse, in memory that its host shares: when it last got on, and with what. */
+/* One rank's pulse, in memory that its host shares: when it last got on, and with what. Times are of
+ * the host's monotonic clock. */
 struct dt__pulse {
-    _Alignas(64) _Atomic int64_t beat_us; /* monotonic clock of the host; 0: never */
+    _Alignas(64) _Atomic int64_t beat_us; /* it got on */
+    _Atomic int64_t alive_us;             /* it got on, or looked around in a wait */
     _Atomic uint64_t step;
     _Atomic uint64_t phase[DT__PHASE_WORDS]; /* the name's bytes */
-    _Atomic int waiting;                     /* in a wait: somebody else is to blame */
     int rank;
 };
 
@@ -43,8 +44,8 @@ struct dt_world {
 
 /* Watchdog: ends the job if some rank, or `rank` (-1: any), has made no progress since `since`. */
 void dt__watch_check(struct dt_world *world, double since, const char *phase, int rank);
-/* Marks this rank as waiting or working. */
-void dt__watch_waiting(struct dt_world *world, bool waiting);
+/* This rank begins or ends a wait: it got on. */
+void dt__watch_touch(struct dt_world *world);
 /* True for the one rank of this host that may print the error line. */
 bool dt__error_claim(struct dt_world *world);
 /* Prints the line, with this rank's place before it, and ends the job. */

@@ -93,6 +93,7 @@ static dt_status report_losses(struct dt__run *run) {
 
 dt_status dt__meet(struct dt__run *run, int asked, bool *out_end) {
     *out_end = false;
+    dt_world_beat(run->world, "meeting", run->step);
     if (asked & DT_ASK_ERROR) return dt_world_agree_crew(run->world, run->failed);
     struct decision decision = {.status = DT_OK};
     if (run->mode == DT_SYNC) decision.status = (int)report_losses(run);
