@@ -14,7 +14,8 @@ PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-seri
 base   := error log memory text rng perm clock crc file stop
 config := option value quote ini print config check describe
 data   := schema names number layout labels lines csv_row csv text idx libsvm hdf5 h5 h5_names format paths \
-          holdout source pack survey stats cursor plan order gather readahead loader table
+          holdout source pack survey stats cursor plan order gather readahead loader table rows json_row fd scatter \
+          shard_file shard
 model  := blas spec network net activation dropout softmax loss optimizer schedule metrics
 comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream slots slots_bank slots_worker window async
 state  := image field array contents export checkpoint dir folder snapshot writer lock version inspect

@@ -119,14 +119,18 @@ dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struc
 /* ---- rows from a stream --------------------------------------------------------------------- */
 
 /* Rows to predict, from a stream: CSV (with or without header and label column), JSON lines (one
- * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by the first line. */
+ * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by the first line.
+ * CSV columns are found by the names of the header, if the schema has names and it names them all;
+ * else they are the features alone, or stand as data.label and data.ignore of `config` (the
+ * training's; may be NULL) say. Schema and config outlive the rows; `in` stays the caller's, who must
+ * not have read from it. */
 struct dt_rows;
 dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
-                       struct dt_rows **out);
+                       const struct dt_config *config, struct dt_rows **out);
 void dt_rows_close(struct dt_rows *rows);
 /* Next row, scaled and normalised, into x (features). *out_line: line of the input (from 1).
- * *out_end: no more rows. A malformed row gives DT_EFORMAT with the message; reading goes on with
- * the next row. */
+ * *out_end: no more rows. A malformed row gives DT_EFORMAT or DT_EMISMATCH with the message (without
+ * the line); reading goes on with the next row. DT_EIO: reading is over. */
 dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end);
 
 /* ---- shard ---------------------------------------------------------------------------------- */

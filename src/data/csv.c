@@ -65,8 +65,7 @@ static dt_status find_column(const char *key, const char *text, const struct dt_
     return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'", key, text);
 }
 
-/* The role of each column; *features: how many are features. */
-static dt_status make_roles(const struct dt_config *config, const struct dt__names *cells,
+dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *cells,
                             bool header, int32_t *roles, int32_t *features)
 {
     struct dt__names ignored = {0};
@@ -119,7 +118,7 @@ static dt_status find_roles(const struct dt_config *config, const struct dt__nam
 {
     *header = config->data.header == DT_HEADER_YES;
     if (config->data.header == DT_HEADER_AUTO) DT_TRY(names_a_column(config, header));
-    DT_TRY(make_roles(config, cells, *header, roles, features));
+    DT_TRY(dt__csv_roles(config, cells, *header, roles, features));
     if (config->data.header == DT_HEADER_AUTO) *header = dt__csv_is_header(cells, roles);
     return DT_OK;
 }
@@ -207,7 +206,7 @@ static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
     return status;
 }
 
-static bool claims(const char *path, const unsigned char *head, size_t length)
+static bool claims(const char *path, unsigned char *head, size_t length)
 {
     (void)head;
     (void)length;

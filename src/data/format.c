@@ -22,11 +22,10 @@ const struct dt__format *dt__format_of(int format)
 
 dt_status dt__format_detect(const char *path, int *out)
 {
-    unsigned char head[HEAD + 1];
+    unsigned char head[HEAD];
     FILE *in = fopen(path, "re");
     if (!in) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    size_t length = fread(head, 1, HEAD, in);
-    head[length] = 0;
+    size_t length = fread(head, 1, sizeof head, in);
     bool failed = ferror(in);
     fclose(in);
     if (failed) return dt_fail(DT_EIO, "%s: cannot be read", path);

@@ -158,7 +158,7 @@ static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
     return status;
 }
 
-static bool claims(const char *path, const unsigned char *head, size_t length)
+static bool claims(const char *path, unsigned char *head, size_t length)
 {
     static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     const char *dot = strrchr(path, '.');

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "data/fd.h"
 #include "data/reader.h"
 
 enum { U8 = 0x08, S8 = 0x09, S16 = 0x0B, S32 = 0x0C, F32 = 0x0D, F64 = 0x0E };
@@ -306,7 +307,7 @@ static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
     return status;
 }
 
-static bool claims(const char *path, const unsigned char *head, size_t length)
+static bool claims(const char *path, unsigned char *head, size_t length)
 {
     (void)path;
     bool gzip = length > 2 && head[0] == 0x1f && head[1] == 0x8b;
@@ -321,25 +322,16 @@ struct reader {
     struct array x, y;
 };
 
-static dt_status write_all(int fd, const unsigned char *bytes, size_t length)
-{
-    while (length) {
-        ssize_t put = write(fd, bytes, length);
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return dt_fail(DT_EIO, "a temporary file for gzip data: %s", strerror(errno));
-        bytes += put;
-        length -= (size_t)put;
-    }
-    return DT_OK;
-}
-
-static dt_status copy_all(gzFile from, const char *path, int fd)
+static dt_status copy_all(struct array *from, int fd)
 {
     unsigned char scratch[SLICE];
+    uint64_t offset = 0;
     int got;
-    while ((got = gzread(from, scratch, sizeof scratch)) > 0)
-        DT_TRY(write_all(fd, scratch, (size_t)got));
-    return got == 0 ? DT_OK : dt_fail(DT_EFORMAT, "%s: damaged gzip data", path);
+    while ((got = gzread(from->file, scratch, sizeof scratch)) > 0) {
+        DT_TRY(dt__fd_write(fd, "a temporary file for gzip data", scratch, (size_t)got, offset));
+        offset += (uint64_t)got;
+    }
+    return got == 0 ? DT_OK : dt_fail(DT_EFORMAT, "%s: damaged gzip data", from->path);
 }
 
 /* A gzip file cannot be entered in the middle: one that is read in jumps is unpacked once, into a
@@ -347,17 +339,11 @@ static dt_status copy_all(gzFile from, const char *path, int fd)
 static dt_status unpack(struct array *array)
 {
     const char *dir = getenv("TMPDIR");
-    char *path;
-    DT_TRY(dt_format(&path, "%s/dtrain-XXXXXX", dir ? dir : "/tmp"));
-    int fd = mkstemp(path);
-    if (fd >= 0) unlink(path);
-    dt_status status = DT_OK;
-    if (fd < 0) status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    dt_free(path);
-    if (status) return status;
+    int fd;
+    DT_TRY(dt__fd_temporary(dir && *dir ? dir : "/tmp", &fd));
     gzrewind(array->file);
-    status = copy_all(array->file, array->path, fd);
-    gzFile unpacked = status || lseek(fd, 0, SEEK_SET) ? NULL : gzdopen(fd, "rb");
+    dt_status status = copy_all(array, fd);
+    gzFile unpacked = status ? NULL : gzdopen(fd, "rb");
     if (!unpacked) {
         close(fd);
         return status ? status : dt_fail(DT_EIO, "%s: cannot be unpacked", array->path);

@@ -120,28 +120,32 @@ static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
     return status;
 }
 
-bool dt__libsvm_is_row(const char *text, size_t length)
+static bool is_pair(const struct dt__cell *word)
 {
-    double value;
-    const char *end = memchr(text, '\n', length), *p = text;
-    if (end) length = (size_t)(end - text);
-    size_t label = strcspn(text, " \t");
-    if (label >= length || dt__number_parse(text, label, &value)) return false;
-    for (p = text + label; p < text + length && isblank((unsigned char)*p);)
-        p++;
     size_t digits = 0;
-    while (p + digits < text + length && isdigit((unsigned char)p[digits]))
+    while (digits < word->length && isdigit((unsigned char)word->text[digits]))
         digits++;
-    return digits && p + digits < text + length && p[digits] == ':';
+    return digits && digits < word->length && word->text[digits] == ':';
 }
 
-static bool claims(const char *path, const unsigned char *head, size_t length)
+bool dt__libsvm_is_row(char *text, size_t length)
+{
+    char *newline = memchr(text, '\n', length), *end = newline ? newline : text + length;
+    struct dt__cell word;
+    double value;
+    if (!next_word(&text, end, &word)) return false;
+    if (is_pair(&word)) return true;
+    return !dt__number_parse(word.text, word.length, &value) && next_word(&text, end, &word) &&
+           is_pair(&word);
+}
+
+static bool claims(const char *path, unsigned char *head, size_t length)
 {
     const char *dot = strrchr(path, '.');
     bool named = dot && (!strcasecmp(dot, ".libsvm") || !strcasecmp(dot, ".svm") ||
                          !strcasecmp(dot, ".svmlight"));
     bool other = dot && !strcasecmp(dot, ".csv");
-    return named || (!other && dt__libsvm_is_row((const char *)head, length));
+    return named || (!other && dt__libsvm_is_row((char *)head, length));
 }
 
 static dt_status open_file(const struct dt_source *source, const struct dt__file *file, bool random,

@@ -9,7 +9,7 @@
  * or is too large, a value that is not a finite number. */
 dt_status dt__libsvm_row(char *text, size_t length, struct dt__text_row *row);
 
-/* Whether the first line of text[0..length) (a NUL behind it) begins "number index:". */
-bool dt__libsvm_is_row(const char *text, size_t length);
+/* Whether the first line of text[0..length) begins "number index:" or "index:". */
+bool dt__libsvm_is_row(char *text, size_t length);
 
 #endif

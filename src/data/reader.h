@@ -7,7 +7,7 @@
 struct dt__format {
     const char *name;
     /* Whether a file with this path and these first bytes is of the format. */
-    bool (*claims)(const char *path, const unsigned char *head, size_t length);
+    bool (*claims)(const char *path, unsigned char *head, size_t length);
     /* Counts the rows of a file and checks all that can be checked cheaply (text: every row); adds
      * shape and labels to the survey. */
     dt_status (*survey)(struct dt__survey *survey, struct dt__file *file);
