@@ -65,8 +65,8 @@ static dt_status find_column(const char *key, const char *text, const struct dt_
     return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'", key, text);
 }
 
-dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *cells,
-                            bool header, int32_t *roles, int32_t *features)
+dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *cells, bool header,
+                        int32_t *roles, int32_t *features)
 {
     struct dt__names ignored = {0};
     dt_status status = DT_OK;

@@ -12,8 +12,10 @@ dt_status dt__fd_temporary(const char *dir, int *out_fd)
     DT_TRY(dt_format(&path, "%s/dtrain-XXXXXX", dir));
     int fd = mkostemp(path, 02000000 /* O_CLOEXEC */);
     dt_status status = DT_OK;
-    if (fd < 0) status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    else unlink(path);
+    if (fd < 0)
+        status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    else
+        unlink(path);
     dt_free(path);
     if (!status) *out_fd = fd;
     return status;

@@ -35,7 +35,8 @@ dt_status dt__h5_names_put(hid_t file, const char *path, char *const *names, siz
     size_t size = longest(names, count), bytes;
     char *table;
     if (size > LONGEST || !dt_size_mul(count, size, &bytes) || bytes > MOST_BYTES)
-        return dt_fail(DT_EFORMAT, "%s: %zu names of up to %zu bytes are too much", path, count, size);
+        return dt_fail(DT_EFORMAT, "%s: %zu names of up to %zu bytes are too much", path, count,
+                       size);
     DT_TRY(dt_alloc(count, size, "names", &table));
     for (size_t i = 0; i < count; i++)
         memcpy(table + i * size, names[i], strlen(names[i]));
@@ -64,7 +65,8 @@ static dt_status get(const struct dt__h5_dataset *set, const char *path, struct 
     dt_status status = DT_OK;
     if (H5Dread(set->id, set->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table) < 0)
         status = dt__h5_fail(DT_EFORMAT, "%s cannot be read", path);
-    else status = cut(table, size, (size_t)set->dims[0], out);
+    else
+        status = cut(table, size, (size_t)set->dims[0], out);
     dt_free(table);
     return status;
 }

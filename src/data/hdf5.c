@@ -53,8 +53,10 @@ static dt_status open_array(hid_t file, const char *name, struct array *out)
     dt_status status = check_array(&array, name);
     if (!status) array.space = H5Dget_space(array.set.id);
     if (!status && array.space < 0) status = dt__h5_fail(DT_EFORMAT, "%s has no space", name);
-    if (status) close_array(&array);
-    else *out = array;
+    if (status)
+        close_array(&array);
+    else
+        *out = array;
     return status;
 }
 
@@ -65,10 +67,9 @@ static dt_status read_array(struct array *array, uint64_t row, size_t count, hid
     memcpy(extent, array->set.dims, sizeof extent);
     extent[0] = count;
     hid_t memory = H5Screate_simple(array->set.rank, extent, NULL);
-    bool good =
-        memory >= 0 &&
-        H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
-        H5Dread(array->set.id, type, memory, array->space, H5P_DEFAULT, out) >= 0;
+    bool good = memory >= 0 &&
+                H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
+                H5Dread(array->set.id, type, memory, array->space, H5P_DEFAULT, out) >= 0;
     if (memory >= 0) H5Sclose(memory);
     return good ? DT_OK : dt__h5_fail(DT_EIO, "rows from %" PRIu64 " cannot be read", row);
 }
@@ -200,8 +201,10 @@ static dt_status open_file(const struct dt_source *source, const struct dt__file
     dt_status status = dt__h5_file_open(file->path, &reader->file);
     if (!status && (status = open_arrays(reader, file)) != DT_OK)
         dt_fail_prefix(status, "%s: ", file->path);
-    if (status) close_file(reader);
-    else *out = reader;
+    if (status)
+        close_file(reader);
+    else
+        *out = reader;
     return status;
 }
 

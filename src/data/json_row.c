@@ -50,10 +50,11 @@ dt_status dt__json_load(const char *text, size_t length, json_t **out)
 dt_status dt__json_array(const json_t *value, size_t n, float *x)
 {
     if (!json_is_array(value))
-        return dt_fail(DT_EFORMAT, "a row is an array of %zu numbers, or {\"instances\": [rows]}", n);
-    if (json_array_size(value) != n)
-        return dt_fail(DT_EFORMAT, "%zu numbers, the model has %zu features", json_array_size(value),
+        return dt_fail(DT_EFORMAT, "a row is an array of %zu numbers, or {\"instances\": [rows]}",
                        n);
+    if (json_array_size(value) != n)
+        return dt_fail(DT_EFORMAT, "%zu numbers, the model has %zu features",
+                       json_array_size(value), n);
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(value, i);
         double number = json_number_value(item);

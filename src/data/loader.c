@@ -13,13 +13,13 @@ struct dt_loader {
     const struct dt_plan *plan;
     struct dt__gather gather;
     int first, count, max_rows;
-    struct dt__order *orders;  /* (count) */
-    uint64_t *bases;           /* (count) row of the block at which each shard begins */
-    struct dt__block rows;     /* in memory: all shards, one behind the other */
+    struct dt__order *orders;    /* (count) */
+    uint64_t *bases;             /* (count) row of the block at which each shard begins */
+    struct dt__block rows;       /* in memory: all shards, one behind the other */
     struct dt__readahead *ahead; /* NULL: in memory */
-    uint64_t *slots;           /* (max_rows) */
-    float *x;                  /* (max_rows, features) */
-    unsigned char *y;          /* (max_rows, targets or 1), four bytes each */
+    uint64_t *slots;             /* (max_rows) */
+    float *x;                    /* (max_rows, features) */
+    unsigned char *y;            /* (max_rows, targets or 1), four bytes each */
 };
 
 /* ---- order ---------------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ static dt_status fill_loader(struct dt_loader *loader, const struct dt_config *c
     if (rows <= budget(config) / dt__layout_row(&source->layout))
         return read_all(loader, source, rows);
     return dt__readahead_create(source, loader->plan, loader->first, loader->orders, loader->count,
-                             step, &loader->ahead);
+                                step, &loader->ahead);
 }
 
 dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
@@ -129,8 +129,10 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
     *loader =
         (struct dt_loader){.plan = plan, .first = first, .count = count, .max_rows = max_rows};
     dt_status status = fill_loader(loader, config, source, step);
-    if (status) dt_loader_destroy(loader);
-    else *out = loader;
+    if (status)
+        dt_loader_destroy(loader);
+    else
+        *out = loader;
     return status;
 }
 
@@ -207,8 +209,10 @@ dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, 
         gather(loader, loader->rows, 0, (size_t)count);
     }
     *out = (struct dt_batch){.rows = count, .x = loader->x};
-    if (loader->gather.layout.targets) out->target = (const float *)(const void *)loader->y;
-    else out->label = (const int32_t *)(const void *)loader->y;
+    if (loader->gather.layout.targets)
+        out->target = (const float *)(const void *)loader->y;
+    else
+        out->label = (const int32_t *)(const void *)loader->y;
     return DT_OK;
 }
 

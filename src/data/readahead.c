@@ -120,8 +120,10 @@ static void *run(void *arg)
     while (!ahead->quit && !ahead->status) {
         struct lane *lane;
         struct window *window = choose(ahead, &lane);
-        if (window) fill_one(ahead, lane, window);
-        else pthread_cond_wait(&ahead->changed, &ahead->lock);
+        if (window)
+            fill_one(ahead, lane, window);
+        else
+            pthread_cond_wait(&ahead->changed, &ahead->lock);
     }
     pthread_mutex_unlock(&ahead->lock);
     return NULL;
@@ -144,8 +146,8 @@ static void turn_to(struct lane *lane, struct place place)
     bool coming = find(lane, place, READY) || find(lane, place, FILLING);
     for (int i = 0; i < 2; i++) {
         struct window *window = &lane->windows[i];
-        bool wanted = same(window->place, place) ||
-                      (coming && same(window->place, after(lane, place)));
+        bool wanted =
+            same(window->place, place) || (coming && same(window->place, after(lane, place)));
         if (window->state == READY && !wanted) window->state = FREE;
         if (window->state == FILLING && !wanted) lane->jumped = true;
     }
@@ -167,7 +169,7 @@ static dt_status wait_for(struct dt__readahead *ahead, struct lane *lane, struct
 }
 
 dt_status dt__readahead_window(struct dt__readahead *ahead, int index, uint64_t epoch, uint64_t at,
-                            struct dt__block *out)
+                               struct dt__block *out)
 {
     struct lane *lane = &ahead->lanes[index];
     struct place place = {epoch, at};
@@ -193,8 +195,8 @@ static dt_status make_lane(struct dt__readahead *ahead, const struct dt_plan *pl
     if (!order->rows) return DT_OK;
     lane->next = start_of(plan, order, step, replica);
     for (int i = 0; i < 2; i++)
-        DT_TRY(dt__block_alloc(&ahead->source->layout, (size_t)order->window,
-                               &lane->windows[i].rows));
+        DT_TRY(
+            dt__block_alloc(&ahead->source->layout, (size_t)order->window, &lane->windows[i].rows));
     return DT_OK;
 }
 
@@ -222,9 +224,9 @@ static dt_status make(struct dt__readahead *ahead, const struct dt_plan *plan, i
     return start(ahead);
 }
 
-dt_status dt__readahead_create(const struct dt_source *source, const struct dt_plan *plan, int first,
-                            const struct dt__order *orders, int count, uint64_t step,
-                            struct dt__readahead **out)
+dt_status dt__readahead_create(const struct dt_source *source, const struct dt_plan *plan,
+                               int first, const struct dt__order *orders, int count, uint64_t step,
+                               struct dt__readahead **out)
 {
     struct dt__readahead *ahead;
     DT_TRY(dt_alloc(1, sizeof *ahead, "read-ahead", &ahead));
@@ -232,8 +234,10 @@ dt_status dt__readahead_create(const struct dt_source *source, const struct dt_p
     pthread_mutex_init(&ahead->lock, NULL);
     pthread_cond_init(&ahead->changed, NULL);
     dt_status status = make(ahead, plan, first, orders, count, step);
-    if (status) dt__readahead_destroy(ahead);
-    else *out = ahead;
+    if (status)
+        dt__readahead_destroy(ahead);
+    else
+        *out = ahead;
     return status;
 }
 

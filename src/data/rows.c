@@ -19,11 +19,11 @@ struct dt_rows {
     parse_fn *parse;
     struct dt__gather gather;
     size_t features;
-    float *raw;            /* (features) */
-    int32_t *roles;        /* CSV: (columns); NULL: the first row has not been seen yet */
+    float *raw;     /* (features) */
+    int32_t *roles; /* CSV: (columns); NULL: the first row has not been seen yet */
     size_t columns;
-    char *const *names;    /* of the features, or NULL; the schema's */
-    json_t *instances;     /* JSON: what is left of the last line, from `instance` on */
+    char *const *names; /* of the features, or NULL; the schema's */
+    json_t *instances;  /* JSON: what is left of the last line, from `instance` on */
     size_t instance;
     bool ended;
 };
@@ -172,13 +172,16 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     struct dt__layout layout = {.features = schema->features};
     size_t features = (size_t)schema->features;
     DT_TRY(dt_alloc(1, sizeof *rows, "rows", &rows));
-    *rows = (struct dt_rows){.config = config, .features = features, .names = schema->feature_names};
+    *rows =
+        (struct dt_rows){.config = config, .features = features, .names = schema->feature_names};
     dt__gather_init(&rows->gather, &layout, schema);
     dt_status status = dt_alloc(features, sizeof *rows->raw, "row", &rows->raw);
     if (!status) status = dt__lines_attach(&rows->lines, in, name);
     if (!status) status = detect(rows);
-    if (status) dt_rows_close(rows);
-    else *out = rows;
+    if (status)
+        dt_rows_close(rows);
+    else
+        *out = rows;
     return status;
 }
 
@@ -199,7 +202,8 @@ static dt_status next_record(struct dt_rows *rows, char **out, size_t *length)
     *out = NULL;
     if (rows->ended) return DT_OK;
     dt_status status;
-    do status = dt__lines_next(&rows->lines, quotes, out, length);
+    do
+        status = dt__lines_next(&rows->lines, quotes, out, length);
     while (!status && *out && is_blank(*out, *length));
     rows->ended = status || !*out;
     return status;

@@ -65,11 +65,12 @@ dt_status dt__scatter_create(const char *dir, uint64_t seed, uint64_t rows, size
 {
     struct dt__scatter *scatter;
     DT_TRY(dt_alloc(1, sizeof *scatter, "shuffle", &scatter));
-    *scatter =
-        (struct dt__scatter){.fd = -1, .seed = seed, .rows = rows, .row_bytes = row_bytes};
+    *scatter = (struct dt__scatter){.fd = -1, .seed = seed, .rows = rows, .row_bytes = row_bytes};
     dt_status status = make(scatter, dir, memory);
-    if (status) dt__scatter_destroy(scatter);
-    else *out = scatter;
+    if (status)
+        dt__scatter_destroy(scatter);
+    else
+        *out = scatter;
     return status;
 }
 
@@ -135,8 +136,7 @@ static dt_status load(struct dt__scatter *scatter, size_t b)
     DT_TRY(dt__fd_read(scatter->fd, "the temporary file of the shuffle", scatter->memory,
                        (size_t)bucket->rows * scatter->row_bytes,
                        bucket->begin * scatter->row_bytes));
-    dt_perm_init(&scatter->within, bucket->rows,
-                 dt_rng_make(scatter->seed, DT_STREAM_SHARD, 1, b));
+    dt_perm_init(&scatter->within, bucket->rows, dt_rng_make(scatter->seed, DT_STREAM_SHARD, 1, b));
     scatter->current = b + 1;
     return DT_OK;
 }

@@ -14,7 +14,7 @@ struct job {
     const struct dt_source *source;
     const char *dir;
     int shards;
-    uint64_t memory;
+    uint64_t memory, seed;
     struct dt__scatter *scatter;
 };
 
@@ -120,8 +120,8 @@ static dt_status write_all(struct job *job)
 {
     const struct dt_source *source = job->source;
     DT_TRY(check_space(job));
-    DT_TRY(dt__scatter_create(job->dir, source->holdout.seed, source->rows,
-                              dt__layout_row(&source->layout), job->memory, &job->scatter));
+    DT_TRY(dt__scatter_create(job->dir, job->seed, source->rows, dt__layout_row(&source->layout),
+                              job->memory, &job->scatter));
     DT_TRY(scatter(job));
     for (int shard = 0; shard < job->shards; shard++)
         DT_TRY(write_shard(job, shard));
@@ -142,10 +142,11 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     DT_TRY(dt_source_survey(&plain, DT_PART_TRAIN, NULL, &source));
     job.source = source;
     job.memory = (uint64_t)config->data.memory_mb << 20;
+    job.seed = (uint64_t)config->run.seed;
     dt_status status = DT_OK;
     if (shards < 1 || (uint64_t)shards > source->rows)
-        status = dt_fail(DT_EUSAGE, "%d shards of %llu rows", shards,
-                         (unsigned long long)source->rows);
+        status =
+            dt_fail(DT_EUSAGE, "%d shards of %llu rows", shards, (unsigned long long)source->rows);
     if (!status) status = write_all(&job);
     dt__scatter_destroy(job.scatter);
     dt_source_destroy(source);

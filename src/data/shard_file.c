@@ -121,7 +121,9 @@ dt_status dt__shard_file_finish(struct dt__shard_file *file)
     file->fd = -1;
     if (good) good = !rename(file->temporary, file->path);
     if (!good && !status) status = dt_fail(DT_EIO, "%s: %s", file->path, strerror(errno));
-    if (status) dt__shard_file_drop(file);
-    else forget(file);
+    if (status)
+        dt__shard_file_drop(file);
+    else
+        forget(file);
     return status;
 }
