@@ -41,7 +41,8 @@ static int name_stalled(struct dt_world *world, int64_t limit, struct dt_text *n
     int found = 0;
     for (int i = 0; i < world->host_size; i++) {
         struct dt__pulse *pulse = &world->board->pulse[i];
-        if (atomic_load(&pulse->alive_us) > limit) continue;
+        int64_t alive = atomic_load(&pulse->alive_us);
+        if (alive == 0 || alive > limit) continue;
         char phase[DT__PHASE_WORDS * 8];
         for (int w = 0; w < DT__PHASE_WORDS; w++) {
             uint64_t word = atomic_load(&pulse->phase[w]);

@@ -63,7 +63,7 @@ static void *share_with_host(struct dt_world *world, size_t bytes) {
     return base;
 }
 
-/* The board of pulses: the host's, or one of this rank's own on which nobody else is seen to work. */
+/* The board of pulses: the host's, or one of this rank's own, on which the others never show. */
 static dt_status create_board(struct dt_world *world) {
     DT_MPI(MPI_Comm_split_type(world->all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
                                &world->host));
@@ -71,11 +71,7 @@ static dt_status create_board(struct dt_world *world) {
     DT_MPI(MPI_Comm_size(world->host, &world->host_size));
     size_t bytes = sizeof *world->board + (size_t)world->host_size * sizeof world->board->pulse[0];
     if (world->host_size > 1) world->board = share_with_host(world, bytes);
-    if (!world->board) {
-        DT_TRY(dt_alloc(1, bytes, "watchdog board", &world->board));
-        for (int i = 0; i < world->host_size; i++)
-            atomic_store(&world->board->pulse[i].waiting, i != world->host_rank);
-    }
+    if (!world->board) DT_TRY(dt_alloc(1, bytes, "watchdog board", &world->board));
     world->pulse = &world->board->pulse[world->host_rank];
     world->pulse->rank = world->rank;
     dt_world_beat(world, "start-up", 0);

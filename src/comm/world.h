@@ -12,7 +12,7 @@ enum { DT__HOST_NAME = 64, DT__PHASE_WORDS = 3 };
  * the host's monotonic clock. */
 struct dt__pulse {
     _Alignas(64) _Atomic int64_t beat_us; /* it got on */
-    _Atomic int64_t alive_us;             /* it got on, or looked around in a wait */
+    _Atomic int64_t alive_us;             /* it got on, or looked around in a wait; 0: not seen here */
     _Atomic uint64_t step;
     _Atomic uint64_t phase[DT__PHASE_WORDS]; /* the name's bytes */
     int rank;
