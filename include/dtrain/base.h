@@ -35,16 +35,23 @@ typedef enum dt_status {
 int dt_status_exit_code(dt_status status);
 const char *dt_status_text(dt_status status);
 
-/* Sets the calling thread's error message (what, where, what was expected) and returns `status`,
- * so that a function can end with `return dt_fail(DT_EIO, "%s: ...", path)`. At most
- * DT_ERROR_MAX - 1 bytes are kept; control characters, newlines too, become '?'. */
+/* dt_fail(status, format, ...) sets the calling thread's error message (what, where, what was expected)
+ * and gives `status`, so that a function can end with `return dt_fail(DT_EIO, "%s: ...", path)`. At
+ * most DT_ERROR_MAX - 1 bytes are kept; control characters, newlines too, become '?'. A macro, so
+ * that compilers see that the status is not DT_OK. */
 enum { DT_ERROR_MAX = 1024 };
-dt_status dt_fail(dt_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define dt_fail(status, ...) (dt__error_set(__VA_ARGS__), dt__status_of(status))
 
-/* Puts a formatted prefix before the message that is set, e.g. the file and line that only the
- * caller knows, and returns `status`. */
-dt_status dt_fail_prefix(dt_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* dt_fail_prefix(status, format, ...) puts a formatted prefix before the message that is set, e.g. the
+ * file and line that only the caller knows, and gives `status`. */
+#define dt_fail_prefix(status, ...) (dt__error_prefix(__VA_ARGS__), dt__status_of(status))
+
+void dt__error_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void dt__error_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static inline dt_status dt__status_of(dt_status status)
+{
+    return status;
+}
 
 /* The calling thread's last message; "" if none was set. Valid until the thread's next dt_fail. */
 const char *dt_error_text(void);

@@ -31,7 +31,7 @@ const char *dt_status_text(dt_status status)
 }
 
 /* The arguments may point into error_text, so the message grows in a buffer of its own. */
-dt_status dt_fail(dt_status status, const char *format, ...)
+void dt__error_set(const char *format, ...)
 {
     char message[DT_ERROR_MAX];
     va_list args;
@@ -39,17 +39,16 @@ dt_status dt_fail(dt_status status, const char *format, ...)
     dt__text_format(message, sizeof message, format, args);
     va_end(args);
     memcpy(error_text, message, sizeof message);
-    return status;
 }
 
-dt_status dt_fail_prefix(dt_status status, const char *format, ...)
+void dt__error_prefix(const char *format, ...)
 {
     char prefix[DT_ERROR_MAX];
     va_list args;
     va_start(args, format);
     dt__text_format(prefix, sizeof prefix, format, args);
     va_end(args);
-    return dt_fail(status, "%s%s", prefix, error_text);
+    dt__error_set("%s%s", prefix, error_text);
 }
 
 const char *dt_error_text(void)

@@ -49,7 +49,7 @@ dt_status dt_grow(void *pointer, size_t *capacity, size_t need, size_t size, con
     if (need <= *capacity) return DT_OK;
     size_t wanted;
     if (!dt_size_mul(*capacity, 2, &wanted) || wanted < need) wanted = need;
-    void *old, *grown = NULL;
+    void *old, *grown;
     memcpy(&old, pointer, sizeof old);
     DT_TRY(dt_alloc(wanted, size, what, &grown));
     if (*capacity) memcpy(grown, old, *capacity * size);

@@ -77,7 +77,7 @@ static void philox_lanes(const uint32_t key[2], uint64_t counter, uint32_t out[4
 
 void dt_rng_blocks(const struct dt_rng *rng, uint64_t counter, size_t count, uint32_t *out)
 {
-    for (; count >= LANES; count -= LANES, counter += LANES, out += 4 * LANES)
+    for (; count >= LANES; count -= LANES, counter += LANES, out += (size_t)4 * LANES)
         philox_lanes(rng->key, counter, out);
     for (; count; count--, counter++, out += 4)
         dt_rng_block(rng, counter, out);

@@ -45,7 +45,7 @@ static dt_status kernel_option(const struct command *command, int argc, char **a
 /* The option comes before the environment, and that before the table. */
 static bool settle_kernel(const char *option)
 {
-    if (strcmp(option, "auto")) return change("OPENBLAS_CORETYPE", option);
+    if (strcmp(option, "auto") != 0) return change("OPENBLAS_CORETYPE", option);
     const char *kernel = getenv("OPENBLAS_CORETYPE") ? NULL : dt_blas_kernel_for_cpu();
     return kernel && change("OPENBLAS_CORETYPE", kernel);
 }

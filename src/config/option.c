@@ -8,7 +8,7 @@ enum { FREE = false, FIXED = true };
 
 /* clang-format off */
 #define OPTION(section, key, type, initial, min, max, words, resume, help)                         \
-    {#section "." #key, #section, #key, DT__##type, initial, min, max, words, resume, help,        \
+    {#section "." #key, #section, #key, DT__##type, resume, initial, min, max, words, help,        \
      offsetof(struct dt_config, section.key)},
 /* clang-format on */
 #define OPTIONS_OF_SECTION(section) DT_OPTIONS_##section(OPTION)
@@ -35,7 +35,7 @@ static const struct dt__option *nearest_option(const char *name)
 dt_status dt__option_find(const char *name, const struct dt__option **out)
 {
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        if (strcmp(dt__options[i].name, name)) continue;
+        if (strcmp(dt__options[i].name, name) != 0) continue;
         *out = &dt__options[i];
         return DT_OK;
     }

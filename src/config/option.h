@@ -10,10 +10,10 @@ struct dt__option {
     const char *name; /* "section.key" */
     const char *section, *key;
     enum dt__option_type type;
+    bool fixed;          /* a resume may not change it */
     const char *initial; /* default, as text */
     double min, max;     /* INT, REAL */
     const char *words;   /* WORD: "a|b|c" */
-    bool fixed;          /* a resume may not change it */
     const char *help;
     size_t offset; /* of the field in struct dt_config */
 };

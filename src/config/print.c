@@ -25,7 +25,7 @@ static dt_status add_option(struct dt_text *text, const struct dt_config *config
     char *value;
     DT_TRY(dt__option_text(config, option, &value));
     dt_status status = DT_OK;
-    if (!dt__option_is_hidden(option) || strcmp(value, option->initial))
+    if (!dt__option_is_hidden(option) || strcmp(value, option->initial) != 0)
         status = add_line(text, option, value, section);
     dt_free(value);
     return status;

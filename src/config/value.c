@@ -32,7 +32,7 @@ static bool parse_bool(const char *text, bool *out)
 {
     static const char *const words[] = {"no", "yes", "false", "true", "off", "on", "0", "1"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcasecmp(text, words[i])) continue;
+        if (strcasecmp(text, words[i]) != 0) continue;
         *out = i % 2;
         return true;
     }
