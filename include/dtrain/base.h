@@ -188,9 +188,11 @@ uint32_t dt_crc32c(uint32_t crc, const void *bytes, size_t length);
  * DT_EIO: a component is not a directory, or may not be made. */
 dt_status dt_dir_make(const char *path);
 
-/* Writes a file durably: temporary file beside it (O_EXCL, 0600 and then 0666 less umask), whole
- * write, fsync, `verify` (may be NULL) on the temporary path, rename, fsync of the directory.
- * On failure the old file is untouched and the temporary one is gone. */
+/* Writes a file durably: temporary file beside it (PATH.tmp-<16 hex digits>, O_EXCL, 0600 and then
+ * 0666 less umask), whole write, fsync, `verify` (may be NULL) on the temporary path, rename, fsync of
+ * the directory. On failure the temporary file is gone and the old one is untouched; if only the
+ * directory's fsync failed, the new one is in its place. A process that is killed may leave a
+ * temporary file. */
 typedef dt_status dt_file_verify_fn(const char *path, void *arg);
 dt_status dt_file_write(const char *path, const void *bytes, size_t length,
                         dt_file_verify_fn *verify, void *arg);

@@ -44,6 +44,9 @@ dt_status cli_set_options(struct dt_config *config, int count, char **arguments)
  * be set, the program executes itself again with whole_argv and this does not return. */
 dt_status cli_settle_blas(const struct command *command, int argc, char **argv, char **whole_argv);
 
+/* Whether OpenBLAS took run.kernel; it passes over names that it does not know. DT_EUSAGE. */
+dt_status cli_check_kernel(const struct dt_config *config);
+
 void cli_print_help(FILE *out);
 void cli_print_command_help(FILE *out, const struct command *command);
 void cli_print_version(FILE *out);

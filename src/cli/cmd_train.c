@@ -9,6 +9,7 @@ static dt_status train(struct dt_world *world, int argc, char **argv)
     struct dt_config config;
     dt_status status = dt_config_init(&config);
     if (!status && dt_world_is_bank(world)) status = cli_configure(&config, argc - 1, argv + 1);
+    if (!status && dt_world_is_bank(world)) status = cli_check_kernel(&config);
     status = dt_world_agree(world, status);
     if (!status) status = dt_train(world, &config);
     dt_config_free(&config);

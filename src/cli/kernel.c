@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -60,4 +61,12 @@ dt_status cli_settle_blas(const struct command *command, int argc, char **argv, 
     if (!getenv("OPENBLAS_NUM_THREADS")) changed |= change("OPENBLAS_NUM_THREADS", "1");
     if (changed) execute_again(whole_argv);
     return DT_OK;
+}
+
+dt_status cli_check_kernel(const struct dt_config *config)
+{
+    const char *kernel = config->run.kernel;
+    if (!strcmp(kernel, "auto") || !strcasecmp(kernel, dt_blas_kernel())) return DT_OK;
+    return dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel that this OpenBLAS has; it runs %s",
+                   kernel, dt_blas_kernel());
 }

@@ -46,3 +46,4 @@ check_eq 'kernel by the option' "$(OPENBLAS_CORETYPE=Haswell kernel "$dtrain" in
 check_eq 'kernel by the environment' "$(OPENBLAS_CORETYPE=Prescott kernel "$dtrain" options)" Prescott
 printf '[run]\nkernel = Prescott\n' >"$tmp/kernel.ini"
 check_eq 'kernel by the file' "$(kernel "$dtrain" "$tmp/kernel.ini" train.batch=x)" Prescott
+expect_error 2 'run.kernel=Nehalen: expected a kernel' 2 run.kernel=Nehalen
