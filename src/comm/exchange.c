@@ -81,7 +81,7 @@ static dt_status lay_out(struct dt_exchange *x, struct layout *layout) {
     layout->slots = 0;
     for (int r = 0; r < x->spec.replicas; r++)
         layout->slots += x->group_of_replica[r] == x->group_index;
-    layout->control = sizeof *x->control + (size_t)x->spec.buckets * sizeof x->control->updated[0];
+    layout->control = sizeof *x->control + (size_t)x->spec.buckets * sizeof x->control->bucket[0];
     x->norm_blocks = (x->spec.params + DT__NORM_BLOCK - 1) / DT__NORM_BLOCK;
     layout->norms = bank_group && x->spec.norm ? (x->norm_blocks * sizeof(double) + 63) & ~63UL : 0;
     size_t vectors;
@@ -251,7 +251,7 @@ void dt_exchange_begin(struct dt_exchange *x, uint64_t step) {
 }
 
 void dt_exchange_need(struct dt_exchange *x, int bucket) {
-    struct dt__gate *gate = &x->control->updated[bucket];
+    struct dt__gate *gate = &x->control->bucket[bucket].updated;
     if (dt__gate_reached(gate, x->pieces_done[bucket])) return;
     double since = dt_clock_secs();
     dt__gate_wait(gate, x->pieces_done[bucket], x->world, "weights");
@@ -259,8 +259,7 @@ void dt_exchange_need(struct dt_exchange *x, int bucket) {
 }
 
 void dt_exchange_ready(struct dt_exchange *x, int bucket) {
-    (void)x;
-    (void)bucket;
+    if (x->stream) dt__stream_ready(x, bucket);
 }
 
 int dt_exchange_end(struct dt_exchange *x, int ask) {

@@ -19,17 +19,24 @@ enum {
     DT__MAX_VECTORS = 4
 };
 
+/* How far a bucket has come. */
+struct dt__bucket_gates {
+    struct dt__gate ready;   /* workers whose gradients are written */
+    struct dt__gate summed;  /* workers that have summed their slice for the leader's stream */
+    struct dt__gate updated; /* pieces whose weights are the next step's */
+};
+
 /* Head of a group's shared memory. Counts rise by the same amounts every step: targets are products
  * with the number of steps begun. */
 struct dt__control {
-    struct dt__gate ended;      /* workers that ended a step: all gradients of the step are written */
-    struct dt__gate summed;     /* workers that have summed (or normed) their slice */
-    struct dt__gate judged;     /* steps whose verdict is out */
-    struct dt__gate rested;     /* workers that have settled at the end of a leg */
+    struct dt__gate ended;  /* workers that ended a step: all gradients of the step are written */
+    struct dt__gate normed; /* workers that have summed their slice and its norm */
+    struct dt__gate judged; /* steps whose verdict is out */
+    struct dt__gate rested; /* workers that have settled at the end of a leg */
     _Alignas(64) _Atomic int asks[2]; /* by parity of the step */
     int verdict[2];
     _Atomic int bank_ask;
-    struct dt__gate updated[];  /* a bucket: pieces whose weights are the next step's */
+    struct dt__bucket_gates bucket[];
 };
 
 /* A piece of a bucket that travels as one message. */
@@ -96,6 +103,7 @@ void dt__norm_blocks(struct dt_exchange *x, const float *sum, size_t begin, size
 double dt__norm_total(const struct dt_exchange *x);
 
 /* exchange_stream.c */
+void dt__stream_ready(struct dt_exchange *x, int bucket);
 dt_status dt__stream_create(struct dt_exchange *x);
 void dt__stream_destroy(struct dt_exchange *x);
 int dt__stream_end(struct dt_exchange *x, int ask);

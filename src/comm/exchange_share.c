@@ -72,8 +72,8 @@ static void sum_for_norm(struct dt_exchange *x) {
         for (size_t i = 0; i < n; i++) out[i] = sum[i];
     }
     dt__norm_blocks(x, x->slot[0], begin, end);
-    dt__gate_post(&x->control->summed, 1);
-    dt__gate_wait(&x->control->summed, x->tick * (uint32_t)x->group_workers, x->world, "sums");
+    dt__gate_post(&x->control->normed, 1);
+    dt__gate_wait(&x->control->normed, x->tick * (uint32_t)x->group_workers, x->world, "sums");
     x->info.norm2 = dt__norm_total(x);
 }
 
@@ -92,7 +92,7 @@ static void update_slices(struct dt_exchange *x) {
             update_normed(x, begin, end);
         else
             update_range(x, begin, end);
-        dt__gate_post(&x->control->updated[b], 1);
+        dt__gate_post(&x->control->bucket[b].updated, 1);
     }
 }
 

@@ -4,7 +4,10 @@
  * directions at once is busy for bytes / bandwidth a step. Up is MPI_Ireduce (node, reduce: the
  * library chooses the order of the sum) or, for the fixed tree (ordered), messages to the chunk's
  * owner: a group sends one partial sum for each maximal subtree that it holds, the owner sums in tree
- * order and sends the result to the bank. With H groups, up costs at most 2 * bytes a link. */
+ * order and sends the result to the bank. With H groups, up costs at most 2 * bytes a link.
+ *
+ * Chunks go from the last bucket to the first, and up as soon as their bucket is summed, while
+ * workers still compute the gradients of earlier layers. */
 #include "comm/exchange.h"
 
 #include <string.h>
@@ -24,6 +27,14 @@ struct dt__stream {
     float *outgoing;         /* (DT__DEPTH, DT__CHUNK) at owners other than the bank */
     const float **leaf;      /* (R) for the sum of one chunk */
     int *whole;              /* (R) */
+
+    /* The step under way, counted in chunks, in order. */
+    int posted, up_done;     /* sums on their way up; arrived at the bank */
+    int sent, down_done;     /* weights on their way down; arrived here */
+    int buckets_summed;      /* buckets of which this worker has summed its slice */
+    MPI_Request ask_request;
+    int ask;                 /* what all ranks ask for, once judged */
+    enum { ASK_OPEN, ASK_POSTED, ASK_JUDGED } ask_stage;
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -49,7 +60,7 @@ static dt_status cut_chunks(struct dt_exchange *x) {
     struct dt__stream *s = x->stream;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
     DT_TRY(dt_alloc(most, sizeof *s->chunk, "chunk table", &s->chunk));
-    for (int b = 0; b < x->spec.buckets; b++) {
+    for (int b = x->spec.buckets - 1; b >= 0; b--) {
         x->pieces[b] = 0;
         for (size_t at = dt__bucket_begin(x, b); at < x->bucket_end[b]; at += DT__CHUNK) {
             size_t end = at + DT__CHUNK < x->bucket_end[b] ? at + DT__CHUNK : x->bucket_end[b];
@@ -124,12 +135,28 @@ static void sum_block(struct dt_exchange *x, size_t at, size_t n) {
     }
 }
 
-static void sum_slice(struct dt_exchange *x) {
+static void sum_slice(struct dt_exchange *x, int bucket) {
     size_t begin, end;
-    dt__slice(0, x->spec.params, x->worker, x->group_workers, DT__TREE_BLOCK, &begin, &end);
+    dt__slice(dt__bucket_begin(x, bucket), x->bucket_end[bucket], x->worker, x->group_workers,
+              DT__TREE_BLOCK, &begin, &end);
     for (size_t at = begin; at < end; at += DT__TREE_BLOCK)
         sum_block(x, at, end - at < DT__TREE_BLOCK ? end - at : DT__TREE_BLOCK);
-    dt__gate_post(&x->control->summed, 1);
+    dt__gate_post(&x->control->bucket[bucket].summed, 1);
+}
+
+static uint32_t all_workers(const struct dt_exchange *x) {
+    return x->tick * (uint32_t)x->group_workers;
+}
+
+/* Worker: sums its slice of the next bucket that all workers of the group have ready. */
+static bool advance_sums(struct dt_exchange *x) {
+    struct dt__stream *s = x->stream;
+    if (x->worker < 0 || s->buckets_summed == x->spec.buckets) return false;
+    int bucket = x->spec.buckets - 1 - s->buckets_summed;
+    if (!dt__gate_reached(&x->control->bucket[bucket].ready, all_workers(x))) return false;
+    sum_slice(x, bucket);
+    s->buckets_summed++;
+    return true;
 }
 
 /* ---- up: MPI_Ireduce ------------------------------------------------------------------------ */
@@ -234,7 +261,7 @@ static bool down_done(struct dt_exchange *x, int c) {
     struct dt__stream *s = x->stream;
     int done;
     DT_MPI(MPI_Test(&s->down_request[c % DT__DEPTH], &done, MPI_STATUS_IGNORE));
-    if (done) dt__gate_post(&x->control->updated[s->chunk[c].bucket], 1);
+    if (done) dt__gate_post(&x->control->bucket[s->chunk[c].bucket].updated, 1);
     return done;
 }
 
@@ -245,58 +272,118 @@ static void take_norm(struct dt_exchange *x) {
     x->info.norm2 = dt__norm_total(x);
 }
 
-/* All chunks up and down, at most DT__DEPTH of each under way. */
-static void stream_chunks(struct dt_exchange *x) {
+static bool up_ready(struct dt_exchange *x) {
     struct dt__stream *s = x->stream;
-    int up = 0, summed = 0, down = 0, arrived = 0; /* posted and finished, in order */
+    if (s->posted == s->chunks || s->posted - s->up_done == DT__DEPTH) return false;
+    struct dt__gate *summed = &x->control->bucket[s->chunk[s->posted].bucket].summed;
+    return dt__gate_reached(summed, all_workers(x));
+}
+
+static bool advance_up(struct dt_exchange *x) {
+    struct dt__stream *s = x->stream;
+    int before = s->posted + s->up_done;
+    while (up_ready(x)) {
+        if (x->tree) post_tree(x, s->posted++);
+        else post_reduce(x, s->posted++);
+    }
+    while (s->up_done < s->posted && (x->tree ? tree_done : reduce_done)(x, s->up_done)) {
+        s->up_done++;
+        if (s->sum && x->spec.norm && s->up_done == s->chunks) take_norm(x);
+    }
+    return s->posted + s->up_done != before;
+}
+
+/* What the group asks for goes to all leaders once its workers have ended the step. */
+static bool advance_verdict(struct dt_exchange *x, int bank_ask) {
+    struct dt__stream *s = x->stream;
+    int done = 0;
+    if (s->ask_stage == ASK_OPEN && dt__gate_reached(&x->control->ended, all_workers(x))) {
+        s->ask = bank_ask | atomic_exchange(&x->control->asks[x->tick & 1], 0);
+        DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &s->ask, 1, MPI_INT, MPI_BOR, x->leaders,
+                              &s->ask_request));
+        s->ask_stage = ASK_POSTED;
+    }
+    if (s->ask_stage != ASK_POSTED) return false;
+    DT_MPI(MPI_Test(&s->ask_request, &done, MPI_STATUS_IGNORE));
+    if (!done) return false;
+    s->ask_stage = ASK_JUDGED;
+    dt__share_judge(x, s->ask);
+    return true;
+}
+
+/* The bank may send what is summed (with the norm: all or nothing); the others await all. */
+static int may_send(const struct dt_exchange *x) {
+    const struct dt__stream *s = x->stream;
+    if (s->ask_stage != ASK_JUDGED || (s->ask & DT_ASK_ERROR)) return 0;
+    if (!s->sum) return s->chunks;
+    return x->spec.norm && s->up_done < s->chunks ? 0 : s->up_done;
+}
+
+static bool advance_down(struct dt_exchange *x) {
+    struct dt__stream *s = x->stream;
+    int before = s->sent + s->down_done, may = may_send(x);
+    while (s->sent < may && s->sent - s->down_done < DT__DEPTH) post_down(x, s->sent++);
+    while (s->down_done < s->sent && down_done(x, s->down_done)) s->down_done++;
+    return s->sent + s->down_done != before;
+}
+
+static bool step_done(const struct dt__stream *s) {
+    bool error = s->ask_stage == ASK_JUDGED && (s->ask & DT_ASK_ERROR);
+    return s->ask_stage == ASK_JUDGED && s->up_done == s->chunks &&
+           (error || s->down_done == s->chunks);
+}
+
+static void reset_step(struct dt__stream *s) {
+    s->posted = s->up_done = s->sent = s->down_done = s->buckets_summed = 0;
+    s->ask_stage = ASK_OPEN;
+}
+
+/* Leader: carries the step through to its end. Returns what all ranks ask for. */
+static int lead_step(struct dt_exchange *x, int bank_ask) {
+    struct dt__stream *s = x->stream;
+    double start = dt_clock_secs();
     struct dt__wait wait;
-    dt__wait_init(&wait, x->world, "chunks of other hosts", -1);
-    while (summed < s->chunks || arrived < s->chunks) {
-        int before = up + summed + down + arrived;
-        while (up < s->chunks && up - summed < DT__DEPTH) {
-            if (x->tree) post_tree(x, up++);
-            else post_reduce(x, up++);
-        }
-        while (summed < up && (x->tree ? tree_done(x, summed) : reduce_done(x, summed))) summed++;
-        if (s->sum && x->spec.norm && summed == s->chunks && down == 0) take_norm(x);
-        int may = !s->sum ? s->chunks : x->spec.norm && summed < s->chunks ? 0 : summed;
-        while (down < may && down - arrived < DT__DEPTH) post_down(x, down++);
-        while (arrived < down && down_done(x, arrived)) arrived++;
-        if (up + summed + down + arrived != before) dt__wait_progress(&wait);
+    dt__wait_init(&wait, x->world, "the other hosts", -1);
+    while (!step_done(s)) {
+        bool moved = advance_sums(x);
+        moved |= advance_up(x);
+        moved |= advance_verdict(x, bank_ask);
+        moved |= advance_down(x);
+        if (moved) dt__wait_progress(&wait);
         else dt__wait_pause(&wait);
     }
     dt__wait_done(&wait);
-}
-
-/* Leader: what all ranks ask for, then the exchange of the step. */
-static int lead_step(struct dt_exchange *x, int ask) {
-    double start = dt_clock_secs();
-    MPI_Request request;
-    DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &ask, 1, MPI_INT, MPI_BOR, x->leaders, &request));
-    dt__request_finish(x->world, &request, "the other hosts' gradients", -1);
-    dt__share_judge(x, ask);
-    if (!(ask & DT_ASK_ERROR)) stream_chunks(x);
     x->times.network += dt_clock_secs() - start;
-    return ask;
+    return s->ask;
 }
 
-static int asked_here(struct dt_exchange *x) {
-    return atomic_exchange(&x->control->asks[x->tick & 1], 0);
+/* ---- worker --------------------------------------------------------------------------------- */
+
+void dt__stream_ready(struct dt_exchange *x, int bucket) {
+    if (bucket == x->spec.buckets - 1) reset_step(x->stream);
+    dt__gate_post(&x->control->bucket[bucket].ready, 1);
+    while (advance_sums(x)) continue;
+    if (x->group_rank == 0) advance_up(x);
+}
+
+/* Sums the buckets that are left, waiting for the slower workers. */
+static void finish_sums(struct dt_exchange *x) {
+    for (int b = x->spec.buckets - 1 - x->stream->buckets_summed; b >= 0; b--) {
+        dt__gate_wait(&x->control->bucket[b].ready, all_workers(x), x->world,
+                      "the other workers' gradients");
+        advance_sums(x);
+    }
 }
 
 int dt__stream_end(struct dt_exchange *x, int ask) {
-    struct dt__control *control = x->control;
-    uint32_t all = x->tick * (uint32_t)x->group_workers;
     dt__share_arrive(x, ask);
-    dt__gate_wait(&control->ended, all, x->world, "the other workers' gradients");
-    sum_slice(x);
-    if (x->group_rank == 0) {
-        dt__gate_wait(&control->summed, all, x->world, "the other workers' sums");
-        return lead_step(x, asked_here(x));
-    }
-    dt__gate_wait(&control->judged, x->tick, x->world, "the other hosts' gradients");
-    return control->verdict[x->tick & 1];
+    if (x->group_rank == 0) return lead_step(x, DT_ASK_NONE);
+    finish_sums(x);
+    dt__gate_wait(&x->control->judged, x->tick, x->world, "the other hosts' gradients");
+    return x->control->verdict[x->tick & 1];
 }
+
+/* ---- bank ----------------------------------------------------------------------------------- */
 
 int dt__stream_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,
                      uint64_t *out_step) {
@@ -304,9 +391,8 @@ int dt__stream_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_as
     uint64_t step = from;
     while (step < until && !verdict) {
         dt_exchange_begin(x, step);
-        uint32_t all = x->tick * (uint32_t)x->group_workers;
-        dt__gate_wait(&x->control->summed, all, x->world, "the workers' gradients");
-        verdict = lead_step(x, asked_here(x) | ask(arg));
+        reset_step(x->stream);
+        verdict = lead_step(x, ask(arg));
         if (!(verdict & DT_ASK_ERROR)) step++;
     }
     *out_step = step;
