@@ -25,11 +25,8 @@ const struct command *command_default(void);
 const struct command *command_find(const char *name); /* NULL: none */
 
 command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options;
-#pragma weak cmd_train
 #pragma weak cmd_eval
 #pragma weak cmd_predict
-#pragma weak cmd_shard
-#pragma weak cmd_inspect
 
 /* Whether an argument is "section.key=value"; a path may hold '=' behind a '/'. */
 bool cli_is_assignment(const char *argument);
