@@ -43,6 +43,8 @@ void dt_world_replicas(const struct dt_world *world, int worker, int replicas, i
 /* Watchdog. `phase` is a string that lives on ("gradient", "evaluation", ...). Cheap: two stores. */
 void dt_world_watch(struct dt_world *world, double stall_secs);
 void dt_world_beat(struct dt_world *world, const char *phase, uint64_t step);
+/* Alive, but with nothing to do; call it every now and then. */
+void dt_world_rest(struct dt_world *world);
 
 /* Agreement: all ranks pass their status; all return the lowest failing rank's status with its
  * message as the error text, prefixed "[rank N on HOST] ". Collective over all ranks. */

@@ -35,6 +35,10 @@ void dt__watch_touch(struct dt_world *world) {
     store(&world->pulse->alive_us, now);
 }
 
+void dt_world_rest(struct dt_world *world) {
+    store(&world->pulse->alive_us, now_us());
+}
+
 /* Adds "rank 2 on node7 (gradient, step 17)" for each rank of this host that has not been alive since
  * `limit`; returns how many. */
 static int name_stalled(struct dt_world *world, int64_t limit, struct dt_text *names) {
