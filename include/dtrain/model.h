@@ -8,7 +8,7 @@
 #include "dtrain/base.h"
 #include "dtrain/config.h"
 
-enum { DT_MAX_LAYERS = 64, DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256 };
+enum { DT_MAX_LAYERS = 64, DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
 
 /* ---- BLAS ----------------------------------------------------------------------------------- */
 
@@ -180,7 +180,9 @@ struct dt_metric_values {
     double rmse, mae, r2;
 };
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);
-const uint64_t *dt_metrics_confusion(const struct dt_metrics *metrics); /* NULL for regression */
+/* The counts (classes, classes), true class major, to read or to add to; NULL for regression and for
+ * more than DT_MAX_CONFUSION classes. */
+uint64_t *dt_metrics_confusion(struct dt_metrics *metrics);
 /* The value of eval.metric (auto resolved by the task) and whether more is better.
  * DT_EUSAGE: the metric does not exist for this model. */
 dt_status dt_metric_pick(const struct dt_model_spec *spec, int metric,

@@ -14,7 +14,7 @@ struct dt_metrics {
     struct dt_model_spec spec;
     int classes;
     struct dt_chunk_sums sums; /* its scores and labels are not used */
-    uint64_t *confusion;       /* (classes, classes), true class major; NULL: regression */
+    uint64_t *confusion;       /* (classes, classes), true class major; NULL: none is kept */
     struct scored *scored;     /* (rows) two classes */
     size_t nscored, capacity;
 };
@@ -44,11 +44,10 @@ dt_status dt_metrics_create(const struct dt_model_spec *spec, struct dt_metrics 
     DT_GUARD(dt_alloc(1, sizeof *metrics, "metrics", &metrics));
     metrics->spec = *spec;
     metrics->classes = dt_metrics_classes(spec);
-    size_t cells, classes = (size_t)metrics->classes;
-    if (!dt_size_mul(classes, classes, &cells)) cells = SIZE_MAX;
-    if (cells)
-        DT_GUARD(
-            dt_alloc(cells, sizeof *metrics->confusion, "confusion matrix", &metrics->confusion));
+    size_t classes = (size_t)metrics->classes;
+    if (classes && classes <= DT_MAX_CONFUSION)
+        DT_GUARD(dt_alloc(classes * classes, sizeof *metrics->confusion, "confusion matrix",
+                          &metrics->confusion));
     *out = metrics;
     return DT_OK;
 done:
@@ -171,7 +170,7 @@ void dt_metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confus
         metrics->confusion[i] += confusion[i];
 }
 
-const uint64_t *dt_metrics_confusion(const struct dt_metrics *metrics)
+uint64_t *dt_metrics_confusion(struct dt_metrics *metrics)
 {
     return metrics->confusion;
 }
