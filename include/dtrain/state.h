@@ -58,6 +58,10 @@ dt_status dt_checkpoint_pack(const struct dt_checkpoint *checkpoint, void *out_b
 dt_status dt_checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint, int64_t keep,
                              const char *spare, char **out_file);
 
+/* Base name of a step's file, into `name`, which is returned. */
+enum { DT_CHECKPOINT_NAME = 32 };
+const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME]);
+
 /* Loads a file. DT_EIO; DT_EFORMAT: not a checkpoint, checksum, or anything in it that is not as it
  * should be; every size is checked before it is an allocation. */
 dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out);
@@ -103,6 +107,10 @@ void dt_writer_spare(struct dt_writer *writer, const char *file);
  * ends; a stale file does not block. DT_EIO: another process holds it. */
 dt_status dt_lock_take(const char *run_dir, int *out_fd);
 void dt_lock_drop(int fd);
+/* What the lock file says of its holder: "pid 123 on node7"; "" if it says nothing. Two processes that
+ * read the same see the same run directory. */
+enum { DT_LOCK_HOLDER = 128 };
+const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER]);
 
 /* ---- exports -------------------------------------------------------------------------------- */
 

@@ -8,9 +8,16 @@
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
+const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME])
+{
+    snprintf(name, DT_CHECKPOINT_NAME, "step-%09llu.h5", (unsigned long long)step);
+    return name;
+}
+
 static dt_status step_path(const char *dir, uint64_t step, char **out)
 {
-    return dt_format(out, "%s/step-%09llu.h5", dir, (unsigned long long)step);
+    char name[DT_CHECKPOINT_NAME];
+    return dt_format(out, "%s/%s", dir, dt_checkpoint_name(step, name));
 }
 
 static const char *base_name(const char *path)
@@ -22,10 +29,9 @@ static const char *base_name(const char *path)
 static bool parse_name(const char *name, uint64_t *out)
 {
     unsigned long long step;
-    char again[64];
+    char again[DT_CHECKPOINT_NAME];
     if (sscanf(name, "step-%20llu.h5", &step) != 1) return false;
-    snprintf(again, sizeof again, "step-%09llu.h5", step);
-    if (strcmp(name, again)) return false;
+    if (strcmp(name, dt_checkpoint_name(step, again))) return false;
     *out = step;
     return true;
 }
