@@ -34,6 +34,8 @@ struct dt_report; /* RUN_DIR/metrics.jsonl and the progress line on stderr */
 
 /* Opens for appending; a torn last line is cut off. total_steps: for the time left. */
 dt_status dt_report_open(const char *run_dir, uint64_t total_steps, struct dt_report **out);
+/* Whether the last record of a run directory is the final one, at this step. */
+bool dt_report_has_ended(const char *run_dir, uint64_t step);
 dt_status dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach the disk */
 
 /* One JSON record: begin with its kind, add fields, end writes the line in one write().
@@ -45,6 +47,7 @@ void dt_record_text(struct dt_report *report, const char *key, const char *value
 void dt_record_counts(struct dt_report *report, const char *key, const uint64_t *values, size_t n);
 dt_status dt_record_end(struct dt_report *report);
 void dt_record_metrics(struct dt_report *report, const struct dt_metric_values *values);
+void dt_record_confusion(struct dt_report *report, const uint64_t *confusion, int classes);
 
 /* ---- progress ------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,6 +68,46 @@ dt_status dt_report_close(struct dt_report *report)
     return status;
 }
 
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static bool is_final(const char *line, size_t length, uint64_t step)
+{
+    json_t *record = json_loadb(line, length, 0, NULL);
+    const char *kind = json_string_value(json_object_get(record, "kind"));
+    json_t *at = json_object_get(record, "step");
+    bool final = kind && !strcmp(kind, "final") && json_is_integer(at) &&
+                 (uint64_t)json_integer_value(at) == step;
+    json_decref(record);
+    return final;
+}
+
+/* The last whole line of at most so many bytes, which is what a final record needs. */
+enum { LAST_LINE = 1 << 20 };
+
+static bool ends_final(int fd, char *bytes, uint64_t step)
+{
+    off_t end = whole_lines(fd), begin = end > LAST_LINE ? end - LAST_LINE : 0;
+    if (end <= 0 || pread(fd, bytes, (size_t)(end - begin), begin) != end - begin) return false;
+    size_t length = (size_t)(end - begin) - 1;
+    const char *newline = memrchr(bytes, '\n', length);
+    const char *line = newline ? newline + 1 : bytes;
+    return is_final(line, length - (size_t)(line - bytes), step);
+}
+
+bool dt_report_has_ended(const char *run_dir, uint64_t step)
+{
+    char *path = NULL, *bytes = NULL;
+    bool ended = false;
+    int fd = -1;
+    if (dt_format(&path, "%s/metrics.jsonl", run_dir)) return false;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && !dt_alloc(LAST_LINE, 1, "a record", &bytes)) ended = ends_final(fd, bytes, step);
+    dt_free(bytes);
+    dt_free(path);
+    if (fd >= 0) close(fd);
+    return ended;
+}
+
 /* ---- records -------------------------------------------------------------------------------- */
 
 void dt_record_begin(struct dt_report *report, const char *kind)
@@ -98,6 +139,11 @@ void dt_record_counts(struct dt_report *report, const char *key, const uint64_t 
 void dt_record_metrics(struct dt_report *report, const struct dt_metric_values *values)
 {
     dt_json_metrics(&report->record, values);
+}
+
+void dt_record_confusion(struct dt_report *report, const uint64_t *confusion, int classes)
+{
+    dt_json_confusion(&report->record, confusion, classes);
 }
 
 /* A line that did not get onto the disk whole is taken back, or the next one would join it. */
