@@ -100,6 +100,15 @@ static void keep(struct dt__run *run)
     if (status) dt_world_abort(run->world, status);
 }
 
+/* Verdicts need no meeting here, but an early stop does. */
+static int bank_asks(struct dt__run *run)
+{
+    dt_status status = dt__desk_collect(run);
+    if (status) dt_world_abort(run->world, status);
+    bool stop = dt_stop_requested() || run->keeper.desk.stop;
+    return (stop ? DT_ASK_STOP : 0) | (run->keeper.state.best.stop ? DT_ASK_MEET : 0);
+}
+
 int dt__async_bank_leg(struct dt__run *run)
 {
     struct dt_async *async = run->async.exchange;
@@ -113,8 +122,8 @@ int dt__async_bank_leg(struct dt__run *run)
             asked |= apply(run, n, gradients);
             keep(run);
         }
-        if (dt_stop_requested()) asked |= DT_ASK_STOP;
-        if (asked & DT_ASK_STOP) dt_async_close(async);
+        asked |= bank_asks(run);
+        if (asked) dt_async_close(async);
     }
     run->keeper.bank_cpu_secs += dt_clock_cpu_secs() - cpu;
     return asked;

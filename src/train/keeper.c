@@ -1,4 +1,5 @@
 /* The bank's keeping of the run directory: state to resume from, saves, exports. Bank only. */
+#include <math.h>
 #include <string.h>
 
 #include "train/run.h"
@@ -60,21 +61,40 @@ dt_status dt__keeper_prepare(struct dt__run *run) {
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
+/* A dedicated evaluator exports the best itself. */
+static bool is_best(const struct dt__run *run, const struct dt_checkpoint *state) {
+    return run->config->export.best && !run->config->eval.dedicated && state->best.known &&
+           state->best.step == state->step;
+}
+
 /* Behind a save that came good, in the writer's thread: the exports. */
 static dt_status export_models(void *arg, const struct dt_checkpoint *state) {
     const struct dt__run *run = arg;
     const struct dt_config *config = run->config;
-    bool best = config->export.best && state->best.known && state->best.step == state->step;
-    struct dt_export model = {.step = state->step,
-                              .spec = state->spec,
-                              .schema = state->schema,
-                              .params_count = state->params_count,
-                              .params = state->params,
-                              .config = state->config};
+    struct dt_export model = dt_export_of(state);
+    model.best = (struct dt_best){0};
     if (config->export.latest)
         DT_TRY(dt_export_write(run->keeper.latest_dir, &model, config->export.keep));
     model.best = state->best;
-    return best ? dt_export_write(run->keeper.best_dir, &model, config->export.keep) : DT_OK;
+    return is_best(run, state) ? dt_export_write(run->keeper.best_dir, &model, config->export.keep) : DT_OK;
+}
+
+static dt_status export_if_missing(struct dt__run *run, const char *base) {
+    char *path;
+    DT_TRY(dt_format(&path, "%s/%llu", base, (unsigned long long)run->keeper.loaded.step));
+    bool missing = !dt_path_exists(path);
+    dt_free(path);
+    return missing ? export_models(run, &run->keeper.loaded) : DT_OK;
+}
+
+/* A kill between save and export is made good. */
+static dt_status catch_up(struct dt__run *run) {
+    const struct dt_config *config = run->config;
+    struct dt__keeper *keeper = &run->keeper;
+    if (!keeper->resumed) return DT_OK;
+    if (config->export.latest) DT_TRY(export_if_missing(run, keeper->latest_dir));
+    bool best = is_best(run, &keeper->loaded);
+    return best ? export_if_missing(run, keeper->best_dir) : DT_OK;
 }
 
 static dt_status write_config(const struct dt__run *run) {
@@ -85,6 +105,16 @@ static dt_status write_config(const struct dt__run *run) {
                                NULL, NULL);
     dt_free(path);
     return status;
+}
+
+/* An evaluator may have found and exported a better one after the checkpoint was made. */
+static dt_status restore_best(struct dt__run *run, struct dt_best *best) {
+    struct dt_best exported = {0};
+    *best = run->keeper.loaded.best;
+    if (run->config->eval.dedicated) DT_TRY(dt_export_best(run->keeper.best_dir, &exported));
+    if (dt__best_beats(run, &exported, best)) *best = exported;
+    best->stop = dt__stops_early(run, best);
+    return DT_OK;
 }
 
 /* The state as the first save will hold it; its vectors are the exchange's own. */
@@ -111,7 +141,7 @@ static dt_status fill_state(struct dt__run *run) {
     state->samples = loaded->samples;
     state->wall_secs = keeper->wall_before = loaded->wall_secs;
     state->train_secs = keeper->log_train_secs = loaded->train_secs;
-    state->best = loaded->best;
+    DT_TRY(restore_best(run, &state->best));
     state->loss_rows = loaded->loss_rows;
     memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));
     memcpy(state->loss_sums, loaded->loss_sums, replicas * sizeof(double));
@@ -161,6 +191,8 @@ dt_status dt__keeper_open(struct dt__run *run, float *const *vectors) {
     DT_TRY(dt_metrics_create(&keeper->state.spec, &keeper->metrics));
     DT_TRY(dt_writer_create(keeper->ckpt_dir, run->config->run.keep, export_models, run,
                             &keeper->writer));
+    DT_TRY(catch_up(run));
+    keeper->last_loss = NAN;
     keeper->saved_at = dt_clock_secs();
     keeper->saved_step = run->step;
     return DT_OK;

@@ -24,6 +24,7 @@ uint64_t dt__next_record(const struct dt__run *run)
 uint64_t dt__next_meeting(const struct dt__run *run)
 {
     uint64_t next = least(run->last_step, next_multiple(run->step, dt__eval_interval(run)));
+    if (run->keeper.state.best.stop) return run->step; /* known to all at a start: the end is due */
     if (run->mode == DT_SYNC) return least(next, dt__next_record(run));
     uint64_t warm = (uint64_t)run->config->train.warm_start_steps;
     return run->step < warm ? least(next, warm) : next;
@@ -38,36 +39,28 @@ int dt__bank_asks(void *arg) {
     const struct dt__keeper *keeper = &run->keeper;
     double every = run->config->run.checkpoint_secs;
     bool due = every > 0 && dt_clock_secs() - keeper->saved_at >= every;
-    return (dt_stop_requested() ? DT_ASK_STOP : 0) |
+    return (dt_stop_requested() ? DT_ASK_STOP : 0) | dt__desk_asks(run) |
            (due && !dt_writer_busy(keeper->writer) ? DT_ASK_MEET : 0);
 }
 
 /* ---- what the bank decides ------------------------------------------------------------------ */
 
+enum course { GO_ON, STOP, END };
 struct decision {
     int status; /* dt_status; its text goes by agreement */
-    bool end;
+    enum course course;
 };
 
-static const char *end_word(const struct dt__run *run, dt_status status) {
-    if (status == DT_STOPPED) return "stopped";
-    return run->step < run->last_step ? "early_stopped" : "completed";
-}
-
-/* The last save, the last records. `status` is how the run ends. */
-static dt_status finish(struct dt__run *run, dt_status status) {
-    DT_TRY(dt__keeper_save(run, true));
-    DT_TRY(dt__record_final(run, end_word(run, status)));
-    return status;
-}
-
-static dt_status decide(struct dt__run *run, int asked, bool *out_end) {
-    const struct dt_best *best = &run->keeper.state.best;
+/* The last save is waited for. */
+static dt_status decide(struct dt__run *run, int asked, enum course *out) {
     DT_TRY(dt__keeper_collect(run, false));
-    *out_end = run->step == run->last_step || best->stop;
-    if (*out_end) return finish(run, DT_OK);
-    if (asked & DT_ASK_STOP) return finish(run, DT_STOPPED);
-    return dt__keeper_save_due(run) ? dt__keeper_save(run, false) : DT_OK;
+    DT_TRY(dt__desk_collect(run));
+    if (run->step == run->last_step || run->keeper.state.best.stop)
+        *out = END;
+    else if (asked & DT_ASK_STOP)
+        *out = STOP;
+    if (*out == GO_ON && !dt__keeper_save_due(run)) return DT_OK;
+    return dt__keeper_save(run, *out != GO_ON);
 }
 
 /* ---- the meeting ---------------------------------------------------------------------------- */
@@ -91,6 +84,17 @@ static dt_status report_losses(struct dt__run *run) {
     return status;
 }
 
+/* The last evaluation and the last record. Collective over the crew. */
+static dt_status finish(struct dt__run *run, enum course course) {
+    const char *word = course == STOP                  ? "stopped"
+                       : run->step < run->last_step ? "early_stopped"
+                                                    : "completed";
+    DT_TRY(dt__desk_await(run));
+    bool bank = dt_world_is_bank(run->world);
+    DT_TRY(dt_world_agree_crew(run->world, bank ? dt__record_final(run, word) : DT_OK));
+    return course == STOP ? DT_STOPPED : DT_OK;
+}
+
 dt_status dt__meet(struct dt__run *run, int asked, bool *out_end) {
     *out_end = false;
     dt_world_beat(run->world, "meeting", run->step);
@@ -98,12 +102,11 @@ dt_status dt__meet(struct dt__run *run, int asked, bool *out_end) {
     struct decision decision = {.status = DT_OK};
     if (run->mode == DT_SYNC) decision.status = (int)report_losses(run);
     if (dt__eval_due(run, run->step)) DT_TRY(dt__evaluate(run));
-    if (dt_world_is_bank(run->world) && !decision.status)
-        decision.status = (int)decide(run, asked, &decision.end);
-    DT_TRY(dt_world_crew_bcast(run->world, &decision, sizeof decision));
-    *out_end = decision.end;
-    if (decision.status == DT_STOPPED) return DT_STOPPED;
-    if (decision.status == DT_OK) return DT_OK;
     bool bank = dt_world_is_bank(run->world);
-    return dt_world_agree_crew(run->world, bank ? (dt_status)decision.status : DT_OK);
+    if (bank && !decision.status) decision.status = (int)decide(run, asked, &decision.course);
+    DT_TRY(dt_world_crew_bcast(run->world, &decision, sizeof decision));
+    if (decision.status)
+        return dt_world_agree_crew(run->world, bank ? (dt_status)decision.status : DT_OK);
+    *out_end = decision.course != GO_ON;
+    return *out_end ? finish(run, decision.course) : DT_OK;
 }

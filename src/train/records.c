@@ -128,15 +128,20 @@ dt_status dt__record_train(struct dt__run *run) {
 
 /* ---- evaluation, checkpoints, end ----------------------------------------------------------- */
 
-dt_status dt__record_eval(struct dt__run *run, const struct dt_metric_values *values) {
+dt_status dt__record_eval(struct dt__run *run, const struct dt__verdict *verdict) {
+    const struct dt_metric_values *values = &verdict->values;
     struct dt_report *report = run->keeper.report;
     dt_record_begin(report, "eval");
-    dt_record_int(report, "step", (int64_t)run->step);
+    dt_record_int(report, "step", (int64_t)verdict->step);
     dt_record_metrics(report, values);
+    if (dt__confusion_cells(run))
+        dt_record_confusion(report, verdict->confusion,
+                            dt_metrics_classes(dt_model_get_spec(run->model)));
+    dt_record_real(report, "secs", verdict->secs);
     dt_record_real(report, "wall_secs", wall_secs(run));
     DT_TRY(dt_record_end(report));
     bool classify = run->config->model.task == DT_CLASSIFY;
-    dt_report_say(report, "eval at step %llu: loss %.5g, %s %.5g", (unsigned long long)run->step,
+    dt_report_say(report, "eval at step %llu: loss %.5g, %s %.5g", (unsigned long long)verdict->step,
                   values->loss, classify ? "accuracy" : "rmse",
                   classify ? values->accuracy : values->rmse);
     return DT_OK;

@@ -14,6 +14,33 @@
 /* Rows that go through a network at once; a larger share of a batch is done in slices. */
 enum { DT__SLICE_ROWS = 4096 };
 
+/* Confusion matrices of so many classes at most go into records and messages. */
+enum { DT__RECORD_CLASSES = 20 };
+
+/* What an evaluation found. Plain, so that it travels as bytes. */
+struct dt__verdict {
+    uint64_t step;
+    double secs; /* that it took */
+    struct dt_metric_values values;
+    uint64_t confusion[DT__RECORD_CLASSES * DT__RECORD_CLASSES]; /* (classes, classes), true major */
+};
+
+/* Evaluator to bank. */
+struct dt__message {
+    enum { DT__CLAIM, DT__BUSY, DT__VERDICT, DT__STOP } kind;
+    struct dt__verdict verdict; /* of claim: its step alone */
+};
+
+/* Bank only: what the evaluator has said. */
+struct dt__desk {
+    bool waits;                 /* `message` is a verdict that the next meeting takes */
+    bool stop;                  /* the evaluator got a signal */
+    bool judged;                /* there was a verdict ... */
+    uint64_t judged_step;       /* ... the last one on this step */
+    double heard_at;            /* clock of the last message */
+    struct dt__message message;
+};
+
 /* Bank only: the run directory and what it keeps. */
 struct dt__keeper {
     char *ckpt_dir, *latest_dir, *best_dir;
@@ -32,6 +59,7 @@ struct dt__keeper {
     double log_train_secs;       /* train_secs at the last train record */
     double last_loss;
     double bank_cpu_secs;        /* CPU time of the bank's process during legs */
+    struct dt__desk desk;
 };
 
 enum { DT__ASYNC_BATCH = 64 }; /* most gradients that are applied in one pass */
@@ -72,9 +100,8 @@ struct dt__run {
     double *loss;     /* (R) loss sums of its replicas since the last train record */
     dt_status failed; /* what went wrong in a step; its message is this thread's error text */
 
-    /* Workers: this one's chunks of the evaluation data, of `chunks` in all. */
-    struct dt_net *eval_net;
-    struct dt_table *table;
+    /* Workers, or the evaluator: this one's chunks of the evaluation data, of `chunks` in all. */
+    struct dt_measure *measure; /* NULL if it has none */
     uint64_t chunk_first, chunk_end, chunks;
 
     struct dt__keeper keeper; /* bank */
@@ -134,17 +161,50 @@ void dt__keeper_close(struct dt__run *run);
 /* records.c. Bank only. */
 dt_status dt__record_start(struct dt__run *run);
 dt_status dt__record_train(struct dt__run *run);
-dt_status dt__record_eval(struct dt__run *run, const struct dt_metric_values *values);
+dt_status dt__record_eval(struct dt__run *run, const struct dt__verdict *verdict);
 dt_status dt__record_saved(struct dt__run *run, const struct dt_saved *saved);
 dt_status dt__record_final(struct dt__run *run, const char *status);
 void dt__show_progress(struct dt__run *run);
 void dt__print_start(struct dt__run *run);
 
+/* verdict.c: what an evaluation means, in place or at the evaluator. */
+size_t dt__confusion_cells(const struct dt__run *run); /* classes^2, or 0 if the verdict has none */
+/* start: clock at the evaluation's start. */
+void dt__verdict_make(const struct dt__run *run, uint64_t step, struct dt_metrics *metrics,
+                      double start, struct dt__verdict *out);
+/* Updates the best so far and the state of early stopping. */
+dt_status dt__verdict_judge(const struct dt__run *run, const struct dt__verdict *verdict,
+                            struct dt_best *best, bool *out_better);
+/* Whether a is better than b, both by eval.metric; the unknown, and what was measured otherwise, is
+ * worse than all. */
+bool dt__best_beats(const struct dt__run *run, const struct dt_best *a, const struct dt_best *b);
+/* Whether eval.patience is at its end. */
+bool dt__stops_early(const struct dt__run *run, const struct dt_best *best);
+/* Bank: judges and records. */
+dt_status dt__verdict_take(struct dt__run *run, const struct dt__verdict *verdict, bool *out_better);
+
 /* evaluate.c: evaluation in place, by bank and workers. Collective over the crew. */
-dt_status dt__eval_open(struct dt__run *run);
+dt_status dt__eval_open(struct dt__run *run); /* not collective; for a dedicated evaluator as well */
 void dt__eval_close(struct dt__run *run);
 int64_t dt__eval_interval(const struct dt__run *run); /* steps; 0: none but at the end */
 bool dt__eval_due(const struct dt__run *run, uint64_t step);
 dt_status dt__evaluate(struct dt__run *run);
+
+/* evaluator.c: the evaluator rank, until the bank dismisses it. Returns the job's status. */
+dt_status dt__evaluator_run(struct dt__run *run);
+enum { DT__TAG_MESSAGE = 1, DT__TAG_ORDER = 2 };
+/* Bank to evaluator. */
+struct dt__order {
+    enum { DT__NOTHING, DT__FINISH, DT__DISMISS } kind;
+    uint64_t step; /* finish: the last checkpoint, which is saved */
+    int status;    /* dismiss: the job's */
+};
+
+/* desk.c: the bank's side of it. Nothing happens there without a dedicated evaluator. */
+int dt__desk_asks(struct dt__run *run);        /* enum dt_ask, on the evaluator's behalf. Bank */
+dt_status dt__desk_collect(struct dt__run *run); /* takes verdicts that have come. Bank */
+/* Waits for the verdict on the last checkpoint. Collective over the crew. */
+dt_status dt__desk_await(struct dt__run *run);
+void dt__desk_dismiss(struct dt__run *run, dt_status status); /* the job is over. Bank */
 
 #endif

@@ -46,8 +46,20 @@ done:
 struct start {
     uint64_t step;
     int replicas;
-    bool done;
+    char holder[DT_LOCK_HOLDER]; /* of the lock on the run directory, as the bank reads it */
 };
+
+/* The evaluator reads and writes in the run directory. */
+static dt_status check_sight(const struct dt__run *run, const struct start *start) {
+    char holder[DT_LOCK_HOLDER];
+    const char *dir = run->config->run.dir;
+    if (dt_world_role(run->world) != DT_EVALUATOR) return DT_OK;
+    if (*start->holder && strcmp(dt_lock_holder(dir, holder), start->holder) == 0) return DT_OK;
+    return dt_fail(DT_EIO, "run.dir=%s: the evaluator does not see the bank's directory here; put it "
+                           "on a file system that %s shares with %s",
+                   dir, dt_world_host(run->world, dt_world_rank(run->world)),
+                   dt_world_host(run->world, 0));
+}
 
 static dt_status share_start(struct dt__run *run) {
     dt_status status = DT_OK;
@@ -56,10 +68,11 @@ static dt_status share_start(struct dt__run *run) {
     if (!run->replicas) run->replicas = (int)run->config->run.replicas;
     if (!run->replicas) run->replicas = dt_world_workers(run->world);
     struct start start = {.step = run->step, .replicas = run->replicas};
+    if (dt_world_is_bank(run->world)) dt_lock_holder(run->config->run.dir, start.holder);
     DT_TRY(dt_world_bcast(run->world, &start, sizeof start, 0));
     run->step = start.step;
     run->replicas = start.replicas;
-    return DT_OK;
+    return dt_world_agree(run->world, check_sight(run, &start));
 }
 
 /* The bank surveys, the others get the survey. `known` is the bank's. */
@@ -174,7 +187,7 @@ static dt_status open_keeper(struct dt__run *run) {
     bool sync = run->mode == DT_SYNC;
     float *const *vectors = sync ? dt_exchange_vectors(run->exchange) : run->async.vectors;
     dt_status status = bank ? dt__keeper_open(run, vectors) : DT_OK;
-    DT_TRY(dt_world_agree(run->world, status));
+    DT_TRY(dt_world_agree_crew(run->world, status));
     if (!sync) return DT_OK;
     if (bank) memcpy(run->loss, run->keeper.state.loss_sums,
                      (size_t)run->replicas * sizeof *run->loss);
@@ -184,10 +197,29 @@ static dt_status open_keeper(struct dt__run *run) {
     return dt_exchange_start(run->exchange);
 }
 
-/* A run that has reached its end already, or was stopped early. */
+/* Bank and workers; agreed among them. */
+static dt_status open_crew(struct dt__run *run) {
+    DT_TRY(run->mode == DT_SYNC ? create_exchange(run) : dt__async_open(run));
+    return open_keeper(run);
+}
+
+/* What the evaluator has no part in, and what it has to know of it. */
+static dt_status open_rest(struct dt__run *run) {
+    dt_status status = dt_world_role(run->world) == DT_EVALUATOR ? DT_OK : open_crew(run);
+    int told = (int)status;
+    DT_TRY(dt_world_bcast(run->world, &told, sizeof told, 0));
+    struct dt_best *best = &run->keeper.state.best;
+    return told ? (dt_status)told : dt_world_bcast(run->world, best, sizeof *best, 0);
+}
+
+/* A run that has reached its end already, or was stopped early, and has told so. */
 static dt_status find_done(struct dt__run *run, bool *out_done) {
-    bool stopped = run->keeper.loaded.best.stop && run->config->eval.patience > 0;
-    *out_done = run->keeper.resumed && (run->step >= run->last_step || stopped);
+    const struct dt__keeper *keeper = &run->keeper;
+    bool stopped = dt__stops_early(run, &keeper->loaded.best);
+    bool at_end = run->step == run->last_step || stopped;
+    if (keeper->resumed)
+        *out_done = run->step > run->last_step ||
+                    (at_end && dt_report_has_ended(run->config->run.dir, run->step));
     if (*out_done)
         dt_info("%s: the run is complete at step %llu", run->config->run.dir,
                 (unsigned long long)run->step);
@@ -208,8 +240,7 @@ dt_status dt__run_open(struct dt__run *run, struct dt_world *world, struct dt_co
     DT_TRY(create_parts(run));
     DT_TRY(find_done(run, out_done));
     if (*out_done) return DT_OK;
-    DT_TRY(run->mode == DT_SYNC ? create_exchange(run) : dt__async_open(run));
-    return open_keeper(run);
+    return open_rest(run);
 }
 
 void dt__run_close(struct dt__run *run) {
