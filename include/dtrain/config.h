@@ -38,7 +38,7 @@ enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_REDUCE, DT_NODE, DT_ORDERED };
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "logical workers R; 0: as many as workers at the first start") \
     X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "BLAS threads of a rank")                      \
     X(run, reproducible, BOOL, "no", 0, 0, NULL, FREE, "insist on the same bits at any number of ranks and hosts") \
-    X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "OpenBLAS kernel, as OPENBLAS_CORETYPE has it (Haswell, Zen, ...); auto: from a table of CPU models") \
+    X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "OpenBLAS kernel, as OPENBLAS_CORETYPE has it (Haswell, Zen, ...); auto: from a table of CPU models; env: what the environment says") \
     X(run, resume, TEXT, "auto", 0, 0, NULL, FREE, "auto: continue from the newest checkpoint; never: an error if there is one; or a checkpoint's path") \
     X(run, checkpoint_steps, INT, "0", 0, 9e15, NULL, FREE, "checkpoint every so many steps; 0: off") \
     X(run, checkpoint_secs, REAL, "600", 0, 1e9, NULL, FREE, "checkpoint every so many seconds; 0: off") \

@@ -43,11 +43,12 @@ static dt_status kernel_option(const struct command *command, int argc, char **a
     return status;
 }
 
-/* The option comes before the environment, and that before the table. */
+/* The option comes first, then the table: bits must not depend on a variable that some profile sets.
+ * The environment counts where it is asked for, and on CPUs that the table does not know. */
 static bool settle_kernel(const char *option)
 {
-    if (strcmp(option, "auto") != 0) return change("OPENBLAS_CORETYPE", option);
-    const char *kernel = getenv("OPENBLAS_CORETYPE") ? NULL : dt_blas_kernel_for_cpu();
+    if (!strcmp(option, "env")) return false;
+    const char *kernel = strcmp(option, "auto") ? option : dt_blas_kernel_for_cpu();
     return kernel && change("OPENBLAS_CORETYPE", kernel);
 }
 
@@ -66,7 +67,8 @@ dt_status cli_settle_blas(const struct command *command, int argc, char **argv, 
 dt_status cli_check_kernel(const struct dt_config *config)
 {
     const char *kernel = config->run.kernel;
-    if (!strcmp(kernel, "auto") || !strcasecmp(kernel, dt_blas_kernel())) return DT_OK;
+    bool named = strcmp(kernel, "auto") && strcmp(kernel, "env");
+    if (!named || !strcasecmp(kernel, dt_blas_kernel())) return DT_OK;
     return dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel that this OpenBLAS has; it runs %s",
                    kernel, dt_blas_kernel());
 }

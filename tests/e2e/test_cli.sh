@@ -43,7 +43,7 @@ expect_error 2 'expected a configuration file' 3
 # The option comes before the environment, and that before the table. OpenBLAS tells as it loads.
 kernel() { OPENBLAS_VERBOSE=2 "$@" 2>&1 >/dev/null | sed -n 's/^Core: //p' | tail -n 1; }
 check_eq 'kernel by the option' "$(OPENBLAS_CORETYPE=Haswell kernel "$dtrain" inspect run.kernel=Prescott)" Prescott
-check_eq 'kernel by the environment' "$(OPENBLAS_CORETYPE=Prescott kernel "$dtrain" options)" Prescott
+check_eq 'kernel by the environment' "$(OPENBLAS_CORETYPE=Prescott kernel "$dtrain" inspect run.kernel=env)" Prescott
 printf '[run]\nkernel = Prescott\n' >"$tmp/kernel.ini"
 check_eq 'kernel by the file' "$(kernel "$dtrain" "$tmp/kernel.ini" train.batch=x)" Prescott
 expect_error 2 'run.kernel=Nehalen: expected a kernel' 2 run.kernel=Nehalen
