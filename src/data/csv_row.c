@@ -65,14 +65,30 @@ static dt_status take_cell(char **text, char *end, int32_t role, float *x, struc
     return DT_OK;
 }
 
+/* A row that lacks a cell often fails first at a cell that has slid to another column. */
+static dt_status fail_row(const struct dt__columns *columns, size_t column, char *text, char *end)
+{
+    size_t cells = column + 1;
+    struct dt__cell cell;
+    fail_at(columns, column);
+    char message[DT_ERROR_MAX];
+    snprintf(message, sizeof message, "%s", dt_error_text());
+    while (text && !dt__csv_cell(&text, end, &cell))
+        cells++;
+    if (!text && cells != columns->count)
+        return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", cells, columns->count);
+    return dt_fail(DT_EFORMAT, "%s", message);
+}
+
 dt_status dt__csv_row(const struct dt__columns *columns, char *text, size_t length, float *x,
                       struct dt__cell *label)
 {
     char *end = text + length;
     for (size_t column = 0; column < columns->count; column++) {
-        if (!text) return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", column, columns->count);
+        if (!text)
+            return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", column, columns->count);
         if (take_cell(&text, end, columns->roles[column], x, label))
-            return fail_at(columns, column);
+            return fail_row(columns, column, text, end);
     }
     if (text) return dt_fail(DT_EFORMAT, "more than %zu columns", columns->count);
     return DT_OK;

@@ -24,6 +24,7 @@ dt_status dt__survey_features(struct dt__survey *survey, uint64_t features)
         return dt_fail(DT_EMISMATCH, "%" PRIu64 " features, %s %d", features,
                        survey->known ? "the model has" : "the files before have", survey->features);
     survey->features = (int)features;
+    if (!survey->known) survey->source->schema.features = (int)features;
     return DT_OK;
 }
 
@@ -40,13 +41,14 @@ dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets)
 
 dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names)
 {
-    char *const *before = survey->known ? survey->known->feature_names : survey->feature_names;
+    struct dt_schema *schema = &survey->source->schema;
+    char *const *before = survey->known ? survey->known->feature_names : schema->feature_names;
     for (size_t i = 0; before && i < names->count; i++)
         if (strcmp(before[i], names->items[i]))
             return dt_fail(DT_EMISMATCH, "feature %zu is named '%s', in the data before '%s'", i,
                            names->items[i], before[i]);
-    if (before) return DT_OK;
-    survey->feature_names = names->items;
+    if (before || survey->known) return DT_OK;
+    schema->feature_names = names->items;
     *names = (struct dt__names){0};
     return DT_OK;
 }
@@ -147,9 +149,7 @@ static dt_status learn_schema(struct dt__survey *survey)
     schema->task = survey->task;
     schema->features = survey->features;
     schema->scale = survey->config->data.scale;
-    schema->feature_names = survey->feature_names;
     schema->label_column = survey->label_column;
-    survey->feature_names = NULL;
     survey->label_column = NULL;
     if (survey->task == DT_CLASSIFY) return dt__labels_finish(&survey->labels, schema);
     schema->targets = survey->targets ? survey->targets : 1;
@@ -187,7 +187,6 @@ static dt_status hold_out(const struct dt_config *config, struct dt_source *sour
 static void free_survey(struct dt__survey *survey)
 {
     dt__labels_free(&survey->labels);
-    dt__names_free(survey->feature_names, (size_t)survey->features);
     dt_free(survey->label_column);
 }
 

@@ -13,7 +13,6 @@ struct dt__survey {
     int task;
     int features, targets; /* 0: not known yet */
     bool floats;           /* a value was seen that is not an integer in 0..255 */
-    char **feature_names;  /* (features), NULL if no file has named them */
     char *label_column;
     float *x; /* scratch for a row of text */
     size_t x_capacity;

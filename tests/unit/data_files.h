@@ -1,0 +1,121 @@
+/* What the tests of data share: small files, a config, a survey. */
+#ifndef UNIT_DATA_FILES_H
+#define UNIT_DATA_FILES_H
+
+#include "dtrain/data.h"
+#include "suite.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static char home[64];
+static struct dt_config config;
+
+static inline void data_enter(void)
+{
+    scratch_enter(home);
+    EXPECT_OK(dt_config_init(&config));
+}
+
+static inline void data_leave(void)
+{
+    dt_config_free(&config);
+    scratch_leave(home);
+}
+
+static inline void put_bytes(const char *path, const void *bytes, size_t length)
+{
+    FILE *out = fopen(path, "w");
+    ck_assert_ptr_nonnull(out);
+    ck_assert_uint_eq(fwrite(bytes, 1, length, out), length);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static inline void put_text(const char *path, const char *text)
+{
+    put_bytes(path, text, strlen(text));
+}
+
+static inline void set(const char *assignment)
+{
+    EXPECT_OK(dt_config_set(&config, assignment));
+}
+
+static inline struct dt_source *survey(void)
+{
+    struct dt_source *source;
+    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source));
+    return source;
+}
+
+static inline dt_status try_survey(void)
+{
+    struct dt_source *source;
+    dt_status status = dt_source_survey(&config, DT_PART_TRAIN, NULL, &source);
+    if (!status) dt_source_destroy(source);
+    return status;
+}
+
+/* Row `row` of the source as a batch of one; the table is the caller's to destroy. */
+static inline struct dt_table *open_table(const struct dt_source *source)
+{
+    struct dt_table *table;
+    EXPECT_OK(dt_table_create(&config, source, 0, dt_source_rows(source), &table));
+    return table;
+}
+
+static inline struct dt_batch read_row(struct dt_table *table, uint64_t row)
+{
+    struct dt_batch batch;
+    EXPECT_OK(dt_table_read(table, row, 1, &batch));
+    return batch;
+}
+
+/* Surveys, and compares all x with `expected` (rows, features) and, unless NULL, the labels. */
+static inline void expect_rows(const float *expected, const int32_t *labels, size_t rows,
+                               size_t features)
+{
+    struct dt_source *source = survey();
+    ck_assert_uint_eq(dt_source_rows(source), rows);
+    ck_assert_int_eq(dt_source_schema(source)->features, (int)features);
+    struct dt_table *table = open_table(source);
+    for (size_t r = 0; r < rows; r++) {
+        struct dt_batch batch = read_row(table, r);
+        for (size_t f = 0; f < features; f++)
+            ck_assert_float_eq(batch.x[f], expected[r * features + f]);
+        if (labels) ck_assert_int_eq(batch.label[0], labels[r]);
+    }
+    dt_table_destroy(table);
+    dt_source_destroy(source);
+}
+
+/* A test that runs once for each of `count` rows of a table. */
+struct loop {
+    const TTest *test;
+    size_t count;
+};
+
+/* Runs the tests, each in a directory of its own with a fresh config; returns main's exit code. */
+static inline int data_run(const char *name, const struct loop *tests, size_t count)
+{
+    Suite *suite = suite_create(name);
+    TCase *test_case = tcase_create(name);
+    tcase_set_timeout(test_case, 30);
+    tcase_add_checked_fixture(test_case, data_enter, data_leave);
+    for (size_t i = 0; i < count; i++)
+        tcase_add_loop_test(test_case, tests[i].test, 0, (int)tests[i].count);
+    suite_add_tcase(suite, test_case);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
+
+#define DATA_SUITE(name, ...)                                                                      \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        const struct loop tests[] = {__VA_ARGS__};                                                 \
+        return data_run(name, tests, COUNT(tests));                                                \
+    }
+
+#endif

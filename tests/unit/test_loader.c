@@ -1,0 +1,237 @@
+/* The loader: the order is the same in memory and streamed, each sample comes once an epoch, a resume
+ * stands where the run stood, and what cannot be read is an error. */
+#include <unistd.h>
+
+#include "data_files.h"
+
+enum { ROWS = 44000, FEATURES = 12, REPLICAS = 3, BATCH = 500, MOST = 64 };
+
+/* A file whose first feature is the row's number: 2.2 MiB as floats. */
+static void put_numbered(const char *path, int first, int rows)
+{
+    FILE *out = fopen(path, "w");
+    ck_assert_ptr_nonnull(out);
+    for (int r = first; r < first + rows; r++) {
+        fprintf(out, "%d", r);
+        for (int f = 1; f < FEATURES; f++)
+            fprintf(out, ",%d.5", (r * 31 + f) % 997);
+        fprintf(out, ",%d\n", r % 5);
+    }
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static struct dt_source *make_source(void)
+{
+    put_numbered("a.csv", 0, ROWS / 4);
+    put_numbered("b.csv", ROWS / 4, ROWS - ROWS / 4);
+    set("data.train=a.csv,b.csv");
+    return survey();
+}
+
+static struct dt_plan *make_plan(const struct dt_source *source)
+{
+    struct dt_plan *plan;
+    EXPECT_OK(dt_plan_create(source, 7, REPLICAS, BATCH, &plan));
+    return plan;
+}
+
+static struct dt_loader *open_loader(const struct dt_source *source, const struct dt_plan *plan,
+                                     int first, int count, uint64_t step)
+{
+    struct dt_loader *loader;
+    int max_rows = (int)dt_plan_max_share(plan);
+    EXPECT_OK(dt_loader_create(&config, source, plan, first, count, max_rows, step, &loader));
+    return loader;
+}
+
+static struct dt_batch read_share(struct dt_loader *loader, const struct dt_plan *plan,
+                                  uint64_t step, int replica)
+{
+    struct dt_share share = dt_plan_share(plan, step, replica);
+    struct dt_batch batch;
+    EXPECT_OK(dt_loader_read(loader, replica, share.epoch, share.begin, (int)share.count, &batch));
+    ck_assert_int_eq(batch.rows, (int)share.count);
+    return batch;
+}
+
+/* Memory, window, and whether a rank with all replicas streams; one with a single replica does not. */
+static const struct {
+    const char *memory, *window;
+    bool all_stream;
+} SIZES[] = {
+    {"data.memory_mb=1024", "data.shuffle_window=0", false},
+    {"data.memory_mb=2", "data.shuffle_window=0", true},
+    {"data.memory_mb=2", "data.shuffle_window=100", true},
+    {"data.memory_mb=2", "data.shuffle_window=1", true},
+    {"data.memory_mb=1", "data.shuffle_window=0", true},
+};
+
+/* Two loaders with different ranks' worth of replicas give the same rows in the same order, each once
+ * an epoch, in full batches; values and labels are the row's. */
+START_TEST(order_is_the_same_everywhere)
+{
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    set(SIZES[_i].memory), set(SIZES[_i].window);
+    struct dt_loader *all = open_loader(source, plan, 0, REPLICAS, 0), *one[REPLICAS];
+    for (int r = 0; r < REPLICAS; r++)
+        one[r] = open_loader(source, plan, r, 1, 0);
+    ck_assert(dt_loader_streams(all) == SIZES[_i].all_stream);
+    ck_assert(!dt_loader_streams(one[0]));
+    static int seen[ROWS];
+    uint64_t steps = dt_plan_steps_per_epoch(plan);
+    for (uint64_t step = 0; step < 2 * steps; step++) {
+        for (int r = 0; r < REPLICAS; r++) {
+            struct dt_batch a = read_share(all, plan, step, r);
+            struct dt_batch b = read_share(one[r], plan, step, r);
+            struct dt_share share = dt_plan_share(plan, step, r);
+            ck_assert_mem_eq(a.x, b.x, (size_t)a.rows * FEATURES * sizeof *a.x);
+            ck_assert_mem_eq(a.label, b.label, (size_t)a.rows * sizeof *a.label);
+            for (int i = 0; i < a.rows; i++) {
+                int row = (int)a.x[i * FEATURES];
+                ck_assert_int_eq(++seen[row], (int)(step / steps) + 1);
+                ck_assert_int_eq(a.label[i], row % 5);
+                ck_assert_float_eq(a.x[i * FEATURES + 3], (float)((row * 31 + 3) % 997) + 0.5f);
+                ck_assert_uint_eq(dt_loader_row(all, r, share.epoch, share.begin + (uint64_t)i),
+                                  (uint64_t)row);
+            }
+        }
+    }
+    for (int r = 0; r < REPLICAS; r++)
+        dt_loader_destroy(one[r]);
+    dt_loader_destroy(all);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Epochs differ, and the order is not that of the file: the mean jump of a random order of n rows is
+ * n / 3, and a window's is its rows / 3 at least. */
+START_TEST(order_is_shuffled)
+{
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    set(_i ? "data.memory_mb=2" : "data.memory_mb=64");
+    struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
+    uint64_t rows = dt_plan_replica_rows(plan, 0), same = 0;
+    double jumps = 0;
+    for (uint64_t i = 1; i < rows; i++) {
+        double a = (double)dt_loader_row(loader, 0, 0, i - 1);
+        double b = (double)dt_loader_row(loader, 0, 0, i);
+        jumps += (a > b ? a - b : b - a) / (double)(rows - 1);
+        same += dt_loader_row(loader, 0, 1, i) == (uint64_t)b;
+    }
+    ck_assert_double_gt(jumps, (double)rows / 4);
+    ck_assert_uint_lt(same, rows / 100);
+    dt_loader_destroy(loader);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* A loader made for a later step, and one that jumps there and back, read what the first one read. */
+START_TEST(resume_reads_the_same)
+{
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    set(_i ? "data.memory_mb=1" : "data.memory_mb=64");
+    struct dt_loader *first = open_loader(source, plan, 0, REPLICAS, 0);
+    uint64_t steps = dt_plan_steps_per_epoch(plan);
+    const uint64_t starts[] = {1, 17, steps - 1, steps, 3 * steps + 40};
+    for (size_t s = 0; s < COUNT(starts); s++) {
+        struct dt_loader *later = open_loader(source, plan, 0, REPLICAS, starts[s]);
+        for (uint64_t step = starts[s]; step < starts[s] + 3; step++) {
+            for (int r = 0; r < REPLICAS; r++) {
+                struct dt_batch a = read_share(first, plan, step, r);
+                struct dt_batch b = read_share(later, plan, step, r);
+                ck_assert_mem_eq(a.x, b.x, (size_t)a.rows * FEATURES * sizeof *a.x);
+            }
+        }
+        read_share(first, plan, 0, 1); /* and back again */
+        dt_loader_destroy(later);
+    }
+    dt_loader_destroy(first);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* A file that changes between survey and reading is an error, not other data. */
+START_TEST(change_is_noticed)
+{
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    struct dt_loader *loader;
+    int max_rows = (int)dt_plan_max_share(plan);
+    put_numbered("b.csv", 0, 100);
+    EXPECT_FAIL(dt_loader_create(&config, source, plan, 0, REPLICAS, max_rows, 0, &loader),
+                DT_EMISMATCH, "b.csv: the file has changed since the survey");
+    set("data.memory_mb=1");
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, REPLICAS, max_rows, 0, &loader));
+    ck_assert(dt_loader_streams(loader));
+    dt_status status = DT_OK;
+    struct dt_batch batch;
+    for (uint64_t step = 0; !status && step < dt_plan_steps_per_epoch(plan); step++) {
+        struct dt_share share = dt_plan_share(plan, step, 2);
+        status = dt_loader_read(loader, 2, 0, share.begin, (int)share.count, &batch);
+    }
+    EXPECT_FAIL(status, DT_EMISMATCH, "b.csv: the file has changed since the survey");
+    dt_loader_destroy(loader);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Held-out rows never come; scale and normalisation are applied. */
+START_TEST(held_out_rows_stay_out)
+{
+    set("data.eval_fraction=0.25"), set("data.scale=2");
+    if (_i) set("data.memory_mb=1");
+    struct dt_source *source = make_source(), *eval;
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    struct dt_plan *plan = make_plan(source);
+    struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
+    struct dt_table *table = open_table(eval);
+    static int seen[ROWS];
+    ck_assert_uint_eq(dt_source_rows(eval), ROWS / 4);
+    float last = -1;
+    for (uint64_t r = 0; r < ROWS / 4; r++) {
+        float x = read_row(table, r).x[0];
+        ck_assert_float_gt(x, last);
+        seen[(int)(last = x) / 2]++;
+    }
+    for (uint64_t step = 0; step < dt_plan_steps_per_epoch(plan); step++)
+        for (int r = 0; r < REPLICAS; r++) {
+            struct dt_batch batch = read_share(loader, plan, step, r);
+            for (int i = 0; i < batch.rows; i++)
+                seen[(int)batch.x[i * FEATURES] / 2]++;
+        }
+    for (int r = 0; r < ROWS; r++)
+        ck_assert_int_eq(seen[r], 1);
+    dt_table_destroy(table);
+    dt_loader_destroy(loader);
+    dt_plan_destroy(plan);
+    dt_source_destroy(eval);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Leaving while the thread reads neither hangs nor leaks. */
+START_TEST(loader_ends_while_reading)
+{
+    set("data.memory_mb=1");
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    for (int i = 0; i < 30; i++) {
+        struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, (uint64_t)i);
+        if (i % 3) read_share(loader, plan, (uint64_t)(i % 2 ? 60 : i), 1);
+        dt_loader_destroy(loader);
+    }
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
+DATA_SUITE("loader", {order_is_the_same_everywhere, COUNT(SIZES)}, {order_is_shuffled, 2},
+           {resume_reads_the_same, 2}, {change_is_noticed, 1}, {held_out_rows_stay_out, 2},
+           {loader_ends_while_reading, 1})

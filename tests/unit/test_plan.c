@@ -1,0 +1,183 @@
+/* The plan: Webster's order by brute force, full batches, exactly once, how shards are dealt. */
+#include "data/plan.h"
+#include "data_files.h"
+
+enum { MOST_FILES = 16, MOST_REPLICAS = 8 };
+
+/* What a case has: rows of each CSV file, R, B. */
+static const struct {
+    int rows[MOST_FILES];
+    int replicas, batch;
+} CASES[] = {
+    {{60}, 1, 7},
+    {{60}, 3, 10},
+    {{61}, 2, 128},
+    {{61}, 4, 0},
+    {{5, 900, 1, 33, 2, 17, 42}, 3, 100},
+    {{10, 10, 10, 10}, 2, 6},
+    {{10, 10, 10, 11, 10}, 5, 8},
+    {{100, 100, 1}, 2, 16},
+    {{3}, 8, 2},
+    {{1, 1, 1}, 3, 1},
+    {{97, 89, 101, 83, 79, 103, 107, 73}, 8, 64},
+};
+
+static struct dt_source *make_source(const int *rows)
+{
+    struct dt_text list = {0};
+    for (int i = 0; i < MOST_FILES && rows[i]; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%02d.csv", i);
+        FILE *out = fopen(name, "w");
+        ck_assert_ptr_nonnull(out);
+        for (int r = 0; r < rows[i]; r++)
+            fprintf(out, "%d,%d\n", i * 1000 + r, r % 2);
+        fclose(out);
+        EXPECT_OK(dt_text_add(&list, "%s%s", i ? "," : "data.train=", name));
+    }
+    set(list.data);
+    dt_text_free(&list);
+    return survey();
+}
+
+static struct dt_plan *make_plan(const struct dt_source *source, int replicas, int64_t batch)
+{
+    struct dt_plan *plan;
+    EXPECT_OK(dt_plan_create(source, 1, replicas, batch, &plan));
+    return plan;
+}
+
+/* Whether sample j of replica r comes before sample k of q: (2j+1)/(2 s_r), ties by replica. */
+static bool before(const struct dt_plan *plan, int r, uint64_t j, int q, uint64_t k)
+{
+    uint64_t left = (2 * j + 1) * dt_plan_replica_rows(plan, q);
+    uint64_t right = (2 * k + 1) * dt_plan_replica_rows(plan, r);
+    return left < right || (left == right && r < q);
+}
+
+/* The replica that owns each position, by always taking the least key that is left. */
+static void brute_force(const struct dt_plan *plan, int replicas, int *owner)
+{
+    uint64_t next[MOST_REPLICAS] = {0};
+    for (uint64_t p = 0; p < dt_plan_samples(plan); p++) {
+        int least = -1;
+        for (int r = 0; r < replicas; r++) {
+            if (next[r] == dt_plan_replica_rows(plan, r)) continue;
+            if (least < 0 || before(plan, r, next[r], least, next[least])) least = r;
+        }
+        owner[p] = least;
+        next[least]++;
+    }
+}
+
+/* A wrong compare, tie, boundary, or an epoch that straddles a step. */
+START_TEST(shares_follow_websters_order)
+{
+    int replicas = CASES[_i].replicas, *owner;
+    struct dt_source *source = make_source(CASES[_i].rows);
+    struct dt_plan *plan = make_plan(source, replicas, CASES[_i].batch);
+    uint64_t samples = dt_plan_samples(plan), steps = dt_plan_steps_per_epoch(plan);
+    uint64_t batch = dt_plan_batch(plan), drawn[MOST_REPLICAS] = {0};
+    ck_assert_uint_eq(samples, dt_source_rows(source));
+    ck_assert_uint_eq(steps, (samples + batch - 1) / batch);
+    EXPECT_OK(dt_alloc(samples, sizeof *owner, "owners", &owner));
+    brute_force(plan, replicas, owner);
+    for (uint64_t step = 0; step < 2 * steps; step++) {
+        uint64_t begin = step % steps * batch, total = 0, end = begin + batch;
+        if (end > samples) end = samples;
+        ck_assert_uint_eq(dt_plan_step_rows(plan, step), end - begin);
+        for (int r = 0; r < replicas; r++) {
+            uint64_t expected = 0;
+            for (uint64_t p = begin; p < end; p++)
+                expected += owner[p] == r;
+            struct dt_share share = dt_plan_share(plan, step, r);
+            ck_assert_uint_eq(share.epoch, step / steps);
+            ck_assert_uint_eq(share.begin, drawn[r]);
+            ck_assert_uint_eq(share.count, expected);
+            ck_assert_uint_le(share.count, dt_plan_max_share(plan));
+            drawn[r] += share.count;
+            total += share.count;
+        }
+        ck_assert_uint_eq(total, end - begin);
+        for (int r = 0; r < replicas && (step + 1) % steps == 0; r++) {
+            ck_assert_uint_eq(drawn[r], dt_plan_replica_rows(plan, r));
+            drawn[r] = 0;
+        }
+    }
+    dt_free(owner);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Every row of the source belongs to one replica; shards are whole files, or as equal as can be. */
+START_TEST(shards_cover_the_source)
+{
+    int replicas = CASES[_i].replicas, *seen;
+    struct dt_source *source = make_source(CASES[_i].rows);
+    struct dt_plan *plan = make_plan(source, replicas, CASES[_i].batch);
+    uint64_t samples = dt_plan_samples(plan), most = 0, least = samples;
+    EXPECT_OK(dt_alloc(samples, sizeof *seen, "rows", &seen));
+    for (int r = 0; r < replicas; r++) {
+        const struct dt__shard *shard = dt__plan_shard(plan, r);
+        most = shard->rows > most ? shard->rows : most;
+        least = shard->rows < least ? shard->rows : least;
+        for (uint64_t i = 0; i < shard->rows; i++)
+            seen[dt__shard_run(shard, i).row]++;
+    }
+    for (uint64_t i = 0; i < samples; i++)
+        ck_assert_int_eq(seen[i], 1);
+    ck_assert(most - least <= 1 || most * (uint64_t)replicas * 10 <= samples * 11);
+    dt_free(seen);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Even files are dealt whole: a shard then is one segment a file. Uneven ones are cut. */
+START_TEST(even_files_stay_whole)
+{
+    const int even[MOST_FILES] = {100, 101, 99, 100}, uneven[MOST_FILES] = {100, 300};
+    struct dt_source *source = make_source(even);
+    struct dt_plan *plan = make_plan(source, 2, 10);
+    for (int r = 0; r < 2; r++) {
+        const struct dt__shard *shard = dt__plan_shard(plan, r);
+        ck_assert_uint_eq(shard->nsegments, 2);
+        for (size_t s = 0; s < 2; s++)
+            ck_assert_uint_ge(shard->segments[s].count, 99);
+    }
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+    source = make_source(uneven);
+    plan = make_plan(source, 2, 10);
+    ck_assert_uint_eq(dt_plan_replica_rows(plan, 0), 200);
+    ck_assert_uint_eq(dt_plan_replica_rows(plan, 1), 200);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Another seed deals files otherwise, the same seed alike: ten files, five replicas. */
+START_TEST(seed_deals_the_files)
+{
+    const int rows[MOST_FILES] = {10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
+    struct dt_source *source = make_source(rows);
+    struct dt_plan *a, *b, *c;
+    EXPECT_OK(dt_plan_create(source, 1, 5, 10, &a));
+    EXPECT_OK(dt_plan_create(source, 1, 5, 10, &b));
+    EXPECT_OK(dt_plan_create(source, 2, 5, 10, &c));
+    bool differ = false;
+    for (int r = 0; r < 5; r++) {
+        uint64_t first = dt__plan_shard(a, r)->segments[0].row;
+        ck_assert_uint_eq(first, dt__plan_shard(b, r)->segments[0].row);
+        differ |= first != dt__plan_shard(c, r)->segments[0].row;
+    }
+    ck_assert(differ);
+    dt_plan_destroy(a), dt_plan_destroy(b), dt_plan_destroy(c);
+    dt_source_destroy(source);
+}
+END_TEST
+
+DATA_SUITE("plan", {shares_follow_websters_order, COUNT(CASES)},
+           {shards_cover_the_source, COUNT(CASES)}, {even_files_stay_whole, 1},
+           {seed_deals_the_files, 1})
