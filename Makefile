@@ -48,16 +48,19 @@ ALLFLAGS = $(if $(FOUND),,$(error libraries are missing: scripts/setup.sh instal
 	-std=c11 -D_GNU_SOURCE -DDT_VERSION='"$(VERSION)"' $(INCLUDES) $(CPPFLAGS) \
 	-march=$(ARCH) $(WARN) $(CFLAGS) $(SANITIZE) -pthread -MMD -MP
 
+# Short lines; V=1 shows the commands.
+say = $(if $(V),,@echo '  $(1) $@';)
+
 all: dtrain
 
 dtrain: $(BUILD)/dtrain
 	@ln -sf $< $@
 
 $(BUILD)/dtrain: $(CLIOBJ) $(LIB)
-	$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,link)$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(LIB): $(LIBOBJ)
-	rm -f $@ && ar rcs $@ $^
+	$(call say,ar  )rm -f $@ && ar rcs $@ $^
 
 $(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: CC := $(MPICC)
 
@@ -67,19 +70,19 @@ $(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math -ffp-cont
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALLFLAGS) -c -o $@ $<
+	$(call say,cc  )$(CC) $(ALLFLAGS) -c -o $@ $<
 
 # A unit test that defines __wrap_NAME has the library's calls of NAME.
 $(UNIT): %: %.o $(LIB)
-	$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS) $$(pkg-config --libs check) \
+	$(call say,link)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS) $$(pkg-config --libs check) \
 	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
 
 # Measuring programs: build/scripts/bench/net_speed, sgemm_peak.
 $(BUILD)/scripts/bench/%: $(BUILD)/scripts/bench/%.o $(LIB)
-	$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,link)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(MPI): %: %.o $(LIB)
-	$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,link)$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 tests: $(BUILD)/dtrain $(UNIT) $(MPI)
 

@@ -211,8 +211,8 @@ static dt_status next_record(struct dt_rows *rows, char **out, size_t *length)
 
 static dt_status next_row(struct dt_rows *rows, uint64_t *out_line, bool *out_end)
 {
-    char *record;
-    size_t length;
+    char *record = NULL;
+    size_t length = 0;
     bool header = false;
     if (rows->instances) return next_instance(rows);
     do {
