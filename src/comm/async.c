@@ -108,7 +108,8 @@ const char *dt_async_memory_name(const struct dt_async *async)
 dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
 {
     int first = 0, workers = async->shape.workers;
-    while (first < workers - 1 && !async->spec.active[first]) first++;
+    while (first < workers - 1 && !async->spec.active[first])
+        first++;
     for (int w = 0; w < workers; w++)
         async->active[w] = async->spec.active[w] && (!alone || w == first);
     DT_TRY(dt_world_crew_barrier(async->world)); /* everybody has left the leg before */
@@ -196,16 +197,19 @@ int dt_async_take(struct dt_async *async, int limit, struct dt_gradient *out)
     struct dt__onesided *net = &async->window.net;
     dt__window_progress(&async->window);
     int n = dt__slots_take(&async->bank, limit, out);
-    if (n == 0) net->ops->pause(net, "gradients");
-    else net->ops->wake(net);
-    for (int i = 0; i < n; i++) count_gradient(async, &out[i]);
+    if (n == 0)
+        net->ops->pause(net, "gradients");
+    else
+        net->ops->wake(net);
+    for (int i = 0; i < n; i++)
+        count_gradient(async, &out[i]);
     return n;
 }
 
 /* All gradients on one block, while it is in the cache. */
 static void apply_block(const struct dt_async *async, int n, const struct dt_gradient *gradients,
-                        size_t offset, const float *weights, float *out,
-                        dt_async_update_fn *update, void *arg)
+                        size_t offset, const float *weights, float *out, dt_async_update_fn *update,
+                        void *arg)
 {
     size_t left = async->spec.params - offset, floats = left < BLOCK ? left : BLOCK;
     for (int i = 0; i < n; i++) {

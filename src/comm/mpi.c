@@ -32,9 +32,10 @@ void dt__wait_pause(struct dt__wait *wait) {
         wait->since = dt_clock_secs();
         dt__watch_touch(wait->world);
     }
-    if (wait->world->spin && round < SPIN_ROUNDS) return;
+    if (!wait->nap_secs && wait->world->spin && round < SPIN_ROUNDS) return;
     double us = FIRST_SLEEP_US + (double)(round > SPIN_ROUNDS ? round - SPIN_ROUNDS : 0) / 4;
-    dt_sleep_secs((us < LAST_SLEEP_US ? us : LAST_SLEEP_US) * 1e-6);
+    us = us < LAST_SLEEP_US ? us : LAST_SLEEP_US;
+    dt_sleep_secs(wait->nap_secs > 0 ? wait->nap_secs : us * 1e-6);
     if (round % WATCH_ROUNDS == WATCH_ROUNDS - 1)
         dt__watch_check(wait->world, wait->since, wait->phase, wait->rank);
 }

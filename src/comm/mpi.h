@@ -19,6 +19,7 @@ struct dt__wait {
     const char *phase; /* what is waited for */
     int rank;          /* of MPI_COMM_WORLD, the rank waited for; -1: any */
     unsigned round;
+    double nap_secs; /* of each pause; 0: a short spin, then sleeps that grow */
     double since;
 };
 void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *phase, int rank);

@@ -86,14 +86,23 @@ static void sync_memory(struct dt__onesided *net)
 void dt__window_progress(struct dt__window *window)
 {
     int there;
-    if (window->world->hosts > 1 || !window->net.memory)
+    if (window->needs_hand)
         DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, window->world->crew, &there, MPI_STATUS_IGNORE));
+}
+
+/* How often an idle bank looks for gradients. Where memory is shared it leaves the cores to the workers,
+ * who have a second slot to go on with; where it is not, each operation of a worker may wait for the
+ * bank to enter MPI (osc/pt2pt). Measure with `make bench`. */
+static double nap_secs(const struct dt__window *window)
+{
+    return window->needs_hand ? 50e-6 : 300e-6;
 }
 
 static void pass_time(struct dt__onesided *net, const char *what)
 {
     struct dt__window *window = window_of(net);
     if (!window->waiting) dt__wait_init(&window->wait, window->world, what, -1);
+    if (dt_world_is_bank(window->world)) window->wait.nap_secs = nap_secs(window);
     window->waiting = true;
     dt__wait_pause(&window->wait);
     dt__window_progress(window);
@@ -149,10 +158,10 @@ static dt_status allocate(struct dt__window *window, MPI_Aint bytes, bool shared
 dt_status dt__window_open(struct dt__window *window, struct dt_world *world, size_t bytes,
                           bool shared)
 {
-    static const struct dt__onesided_ops ops = {put,     get, flush,       fetch,
-                                                replace, add, sync_memory, pass_time,
-                                                wake};
-    *window = (struct dt__window){.net.ops = &ops, .world = world, .win = MPI_WIN_NULL};
+    static const struct dt__onesided_ops ops = {put, get,         flush,     fetch, replace,
+                                                add, sync_memory, pass_time, wake};
+    *window = (struct dt__window){
+        .net.ops = &ops, .world = world, .win = MPI_WIN_NULL, .needs_hand = !shared};
     bool bank = dt_world_is_bank(world);
     void *base = NULL;
     if (shared || world->hosts == 1) DT_TRY(check_space(world, bytes));

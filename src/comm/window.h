@@ -12,6 +12,7 @@ struct dt__window {
     MPI_Aint pad; /* bytes before the first cache line */
     struct dt__wait wait;
     bool waiting;
+    bool needs_hand; /* others' operations may need this rank inside MPI */
 };
 
 /* `bytes` of zeroed memory at the bank. shared: one host's, mapped by every rank (net.memory is set);

@@ -20,7 +20,8 @@ static dt_status create_exchange(struct dt__run *run)
     bool *active;
     dt_status status = dt_alloc((size_t)workers, sizeof *active, "workers", &active);
     DT_TRY(dt_world_agree_crew(run->world, status));
-    for (int w = 0; w < workers; w++) active[w] = has_rows(run, w);
+    for (int w = 0; w < workers; w++)
+        active[w] = has_rows(run, w);
     struct dt_async_spec spec = {.params = dt_model_params(run->model),
                                  .staleness = run->config->train.staleness,
                                  .keep_seen = run->config->train.delay_compensation > 0,
@@ -45,8 +46,8 @@ static dt_status create_vectors(struct dt__run *run)
 static dt_status share_draws(struct dt__run *run)
 {
     size_t bytes = (size_t)run->replicas * sizeof *run->async.draws;
-    dt_status status = dt_alloc((size_t)run->replicas, sizeof *run->async.draws, "draw counts",
-                                &run->async.draws);
+    dt_status status =
+        dt_alloc((size_t)run->replicas, sizeof *run->async.draws, "draw counts", &run->async.draws);
     DT_TRY(dt_world_agree_crew(run->world, status));
     if (run->keeper.resumed) memcpy(run->async.draws, run->keeper.loaded.draws, bytes);
     return dt_world_crew_bcast(run->world, run->async.draws, bytes);
@@ -62,7 +63,8 @@ dt_status dt__async_open(struct dt__run *run)
 void dt__async_close(struct dt__run *run)
 {
     dt_async_destroy(run->async.exchange);
-    for (int i = 0; i < run->optimizer.nstate; i++) dt_free(run->async.vectors[1 + i]);
+    for (int i = 0; i < run->optimizer.nstate; i++)
+        dt_free(run->async.vectors[1 + i]);
     dt_free(run->async.draws);
 }
 

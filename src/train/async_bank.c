@@ -13,7 +13,8 @@
 static void compensate(double lambda, size_t n, const float *now, const float *seen, float *grad)
 {
     float factor = (float)lambda;
-    for (size_t i = 0; i < n; i++) grad[i] += factor * grad[i] * grad[i] * (now[i] - seen[i]);
+    for (size_t i = 0; i < n; i++)
+        grad[i] += factor * grad[i] * grad[i] * (now[i] - seen[i]);
 }
 
 static double gradient_scale(const struct dt__run *run, const struct dt_note *note)
@@ -36,7 +37,8 @@ static void update(void *arg, const struct dt_gradient *gradient, uint64_t befor
     struct dt__run *run = arg;
     const struct dt_note *note = gradient->note;
     float *grad = gradient->grad + offset, *state[DT_MAX_STATE];
-    for (int i = 0; i < run->optimizer.nstate; i++) state[i] = run->async.vectors[1 + i] + offset;
+    for (int i = 0; i < run->optimizer.nstate; i++)
+        state[i] = run->async.vectors[1 + i] + offset;
     if (gradient->seen)
         compensate(run->config->train.delay_compensation / (double)note->rows, n, weights,
                    gradient->seen + offset, grad);
@@ -72,7 +74,8 @@ static void clock_on(struct dt__run *run)
 static int apply(struct dt__run *run, int n, const struct dt_gradient *gradients)
 {
     int asked = DT_ASK_NONE;
-    for (int i = 0; i < n; i++) asked |= account(run, &gradients[i]);
+    for (int i = 0; i < n; i++)
+        asked |= account(run, &gradients[i]);
     dt_async_apply(run->async.exchange, n, gradients, update, run);
     run->step = dt_async_step(run->async.exchange);
     run->keeper.state.step = run->step;
@@ -94,8 +97,10 @@ static int room(const struct dt__run *run)
 static void keep(struct dt__run *run)
 {
     dt_status status = dt__keeper_collect(run, false);
-    if (!status && dt__log_due(run)) status = dt__record_train(run);
-    else dt__show_progress(run);
+    if (!status && dt__log_due(run))
+        status = dt__record_train(run);
+    else
+        dt__show_progress(run);
     if (!status && dt__keeper_save_due(run)) status = dt__keeper_save(run, false);
     if (status) dt_world_abort(run->world, status);
 }

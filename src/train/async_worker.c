@@ -8,7 +8,8 @@ static int next_replica(struct dt__run *run)
 {
     struct dt__async *async = &run->async;
     int replica;
-    do replica = run->first + async->turn++ % run->count;
+    do
+        replica = run->first + async->turn++ % run->count;
     while (dt_plan_replica_rows(run->plan, replica) == 0);
     while (dt_plan_share(run->plan, async->draws[replica], replica).count == 0)
         async->draws[replica]++;
@@ -21,7 +22,8 @@ static double norm2_of(const struct dt__run *run, const float *grad)
     double lane[8] = {0};
     for (size_t i = 0; i < dt_model_params(run->model); i++)
         lane[i & 7] += (double)grad[i] * (double)grad[i];
-    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
+           ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
 /* One replica's gradient over its share of a batch. */
