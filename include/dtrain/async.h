@@ -47,7 +47,7 @@ struct dt_async_spec {
     int64_t
         staleness;  /* greatest clock gap; -1: no bound. 0 never lets two workers overlap a clock */
     bool keep_seen; /* gradients bring the weights that they were computed from */
-    const bool *active; /* (workers) takes part: has samples to draw. The same at every rank */
+    const bool *active; /* (workers) has samples to draw; copied. The same at every rank */
     int memory;         /* enum dt_async_memory */
 };
 

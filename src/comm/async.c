@@ -16,7 +16,7 @@ struct dt_async {
     struct dt__slots_shape shape;
     struct dt__window window;
     bool shared;  /* the window is memory that every rank reaches */
-    bool *active; /* (workers) */
+    bool *active; /* (workers) in this leg; behind it, spec.active */
     bool begins;  /* this worker takes part in the leg */
     struct dt__slots_worker worker;
     struct dt__slots_bank bank;
@@ -62,8 +62,8 @@ static dt_status init_end(struct dt_async *async)
 {
     struct dt__onesided *net = &async->window.net;
     size_t workers = (size_t)async->shape.workers;
-    DT_TRY(dt_alloc(workers, sizeof *async->active, "workers", &async->active));
-    memcpy(async->active, async->spec.active, workers * sizeof *async->active);
+    DT_TRY(dt_alloc(2 * workers, sizeof *async->active, "workers", &async->active));
+    async->spec.active = memcpy(async->active + workers, async->spec.active, workers);
     int index = dt_world_worker_index(async->world);
     if (!is_bank(async)) return dt__slots_worker_init(&async->worker, &async->shape, net, index);
     DT_TRY(dt_alloc(3 * workers, sizeof(uint64_t), "counts", &async->counts.worker_sent));
@@ -105,13 +105,19 @@ const char *dt_async_memory_name(const struct dt_async *async)
     return async->shared ? "shared" : "window";
 }
 
-dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
+/* Who takes part in the leg: alone, only the first that ever does. */
+static void choose_active(struct dt_async *async, bool alone)
 {
     int first = 0, workers = async->shape.workers;
     while (first < workers - 1 && !async->spec.active[first])
         first++;
     for (int w = 0; w < workers; w++)
         async->active[w] = async->spec.active[w] && (!alone || w == first);
+}
+
+dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
+{
+    choose_active(async, alone);
     DT_TRY(dt_world_crew_barrier(async->world)); /* everybody has left the leg before */
     if (is_bank(async)) {
         dt__slots_bank_open(&async->bank, from, until, async->active);

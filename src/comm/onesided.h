@@ -23,10 +23,13 @@ struct dt__onesided_ops {
     /* Where memory is reached by loads and stores: what others have completed is seen by later
      * loads, and earlier stores are seen by what others begin later. */
     void (*sync)(struct dt__onesided *net);
-    /* Passes a little time, makes progress, ends the job if it takes too long; `what` is waited for. */
+    /* Passes a little time, or waits for news; makes progress; ends the job if it takes too long. `what`
+     * is waited for. */
     void (*pause)(struct dt__onesided *net, const char *what);
     /* What was waited for has come. */
     void (*wake)(struct dt__onesided *net);
+    /* There is news for those who pause: the bank's for the workers, a worker's for the bank. */
+    void (*tell)(struct dt__onesided *net);
 };
 
 struct dt__onesided {

@@ -160,6 +160,7 @@ void dt__slots_publish(struct dt__slots_bank *bank, int n, const struct dt_gradi
         give_back(bank, w, bank->peer[w].served);
     }
     raise_floor(bank, lowest_clock(bank));
+    bank->net->ops->tell(bank->net);
 }
 
 void dt__slots_close(struct dt__slots_bank *bank)
@@ -176,5 +177,6 @@ bool dt__slots_over(struct dt__slots_bank *bank)
 {
     if (bank->step < bank->last) return false;
     raise_floor(bank, DT__LEG_OVER); /* lets go those who wait for their clock */
+    bank->net->ops->tell(bank->net);
     return true;
 }

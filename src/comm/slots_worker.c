@@ -94,6 +94,7 @@ static int pin_newest(struct dt__slots_worker *worker)
     while (!try_pin(worker, &buffer))
         continue; /* one more publication at most is on its way */
     net->ops->add(net, WORD_HOLD, (uint64_t)-1);
+    net->ops->tell(net);
     return buffer;
 }
 
@@ -157,4 +158,5 @@ void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note)
     else
         fill_slot(worker, slot);
     replace_own(worker, WORD_BELL, ++worker->sent);
+    worker->net->ops->tell(worker->net);
 }

@@ -73,8 +73,6 @@ static uint64_t add(struct dt__onesided *net, int word, uint64_t delta)
     return fetch_and(net, word, delta, MPI_SUM);
 }
 
-/* ---- loads, stores and time ----------------------------------------------------------------- */
-
 /* MPI_Win_sync is no barrier in osc/rdma of Open MPI 4.1. */
 static void sync_memory(struct dt__onesided *net)
 {
@@ -83,36 +81,65 @@ static void sync_memory(struct dt__onesided *net)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
+/* ---- waits ---------------------------------------------------------------------------------- */
+
+/* The bank of a window naps this long: each operation of a worker may wait for it to enter MPI
+ * (osc/pt2pt). The bank of shared memory only looks for signals and clocks. */
+static const double NAP_SECS = 50e-6, SLEEP_SECS = 0.02;
+
 void dt__window_progress(struct dt__window *window)
 {
     int there;
-    if (window->needs_hand)
+    if (!window->bank_gate)
         DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, window->world->crew, &there, MPI_STATUS_IGNORE));
 }
 
-/* How often an idle bank looks for gradients. Where memory is shared it leaves the cores to the workers,
- * who have a second slot to go on with; where it is not, each operation of a worker may wait for the
- * bank to enter MPI (osc/pt2pt). Measure with `make bench`. */
-static double nap_secs(const struct dt__window *window)
+static void begin_wait(struct dt__window *window, const char *what)
 {
-    return window->needs_hand ? 50e-6 : 300e-6;
+    window->waiting = true;
+    dt__wait_init(&window->wait, window->world, what, -1);
+    if (dt_world_is_bank(window->world)) window->wait.nap_secs = NAP_SECS;
+    window->wait.since = dt_clock_secs();
+    if (window->bank_gate) dt__watch_touch(window->world);
+}
+
+/* What was told after the last look ends the sleep at once. */
+static void sleep_at_gate(struct dt__window *window, struct dt__gate *gate)
+{
+    if (!dt__gate_wait_for(gate, window->seen + 1, SLEEP_SECS))
+        dt__watch_check(window->world, window->wait.since, window->wait.phase, -1);
+    window->seen = atomic_load(&gate->count);
 }
 
 static void pass_time(struct dt__onesided *net, const char *what)
 {
     struct dt__window *window = window_of(net);
-    if (!window->waiting) dt__wait_init(&window->wait, window->world, what, -1);
-    if (dt_world_is_bank(window->world)) window->wait.nap_secs = nap_secs(window);
-    window->waiting = true;
-    dt__wait_pause(&window->wait);
-    dt__window_progress(window);
+    bool bank = dt_world_is_bank(window->world);
+    if (!window->waiting) begin_wait(window, what);
+    if (window->bank_gate) {
+        sleep_at_gate(window, bank ? window->bank_gate : window->worker_gate);
+    } else {
+        dt__wait_pause(&window->wait);
+        dt__window_progress(window);
+    }
 }
 
 static void wake(struct dt__onesided *net)
 {
     struct dt__window *window = window_of(net);
-    if (window->waiting) dt__wait_done(&window->wait);
+    if (!window->waiting) return;
     window->waiting = false;
+    if (window->bank_gate)
+        dt__watch_touch(window->world);
+    else
+        dt__wait_done(&window->wait);
+}
+
+static void tell(struct dt__onesided *net)
+{
+    struct dt__window *window = window_of(net);
+    bool bank = dt_world_is_bank(window->world);
+    if (window->bank_gate) dt__gate_post(bank ? window->worker_gate : window->bank_gate, 1);
 }
 
 /* ---- open ----------------------------------------------------------------------------------- */
@@ -155,27 +182,53 @@ static dt_status allocate(struct dt__window *window, MPI_Aint bytes, bool shared
     return check_created(window->world, code);
 }
 
+static void *bank_memory(struct dt__window *window)
+{
+    MPI_Aint size;
+    int unit;
+    void *base;
+    DT_MPI(MPI_Win_shared_query(window->win, BANK, &size, &unit, &base));
+    return base;
+}
+
+/* Where the protocol's memory begins, and behind it the gates. */
+static dt_status map_memory(struct dt__window *window, unsigned char *base, size_t bytes,
+                            bool shared)
+{
+    bool bank = dt_world_is_bank(window->world);
+    size_t gates = 2 * sizeof(struct dt__gate);
+    window->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
+    DT_TRY(dt_world_crew_bcast(window->world, &window->pad, sizeof window->pad));
+    if (bank || shared) window->net.memory = base + window->pad;
+    if (bank) memset(window->net.memory, 0, bytes + gates);
+    if (shared) window->bank_gate = (struct dt__gate *)(window->net.memory + bytes);
+    if (shared) window->worker_gate = window->bank_gate + 1;
+    return DT_OK;
+}
+
 dt_status dt__window_open(struct dt__window *window, struct dt_world *world, size_t bytes,
                           bool shared)
 {
-    static const struct dt__onesided_ops ops = {put, get,         flush,     fetch, replace,
-                                                add, sync_memory, pass_time, wake};
-    *window = (struct dt__window){
-        .net.ops = &ops, .world = world, .win = MPI_WIN_NULL, .needs_hand = !shared};
-    bool bank = dt_world_is_bank(world);
+    static const struct dt__onesided_ops ops = {
+        .put = put,
+        .get = get,
+        .flush = flush,
+        .fetch = fetch,
+        .replace = replace,
+        .add = add,
+        .sync = sync_memory,
+        .pause = pass_time,
+        .wake = wake,
+        .tell = tell,
+    };
+    *window = (struct dt__window){.net.ops = &ops, .world = world, .win = MPI_WIN_NULL};
+    size_t all = dt_world_is_bank(world) ? bytes + 2 * sizeof(struct dt__gate) + CACHE_LINE : 0;
     void *base = NULL;
-    if (shared || world->hosts == 1) DT_TRY(check_space(world, bytes));
-    DT_TRY(allocate(window, bank ? (MPI_Aint)bytes + CACHE_LINE : 0, shared, &base));
+    if (shared || world->hosts == 1) DT_TRY(check_space(world, all));
+    DT_TRY(allocate(window, (MPI_Aint)all, shared, &base));
     DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));
-    if (shared) {
-        MPI_Aint size;
-        int unit;
-        DT_MPI(MPI_Win_shared_query(window->win, BANK, &size, &unit, &base));
-    }
-    window->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
-    DT_TRY(dt_world_crew_bcast(world, &window->pad, sizeof window->pad));
-    window->net.memory = bank || shared ? (unsigned char *)base + window->pad : NULL;
-    if (bank) memset(window->net.memory, 0, bytes);
+    if (shared) base = bank_memory(window);
+    DT_TRY(map_memory(window, base, bytes, shared));
     DT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win));
     sync_memory(&window->net);
     return dt_world_crew_barrier(world);

@@ -2,6 +2,7 @@
 #ifndef DT_COMM_WINDOW_H
 #define DT_COMM_WINDOW_H
 
+#include "comm/gate.h"
 #include "comm/mpi.h"
 #include "comm/onesided.h"
 
@@ -12,7 +13,8 @@ struct dt__window {
     MPI_Aint pad; /* bytes before the first cache line */
     struct dt__wait wait;
     bool waiting;
-    bool needs_hand; /* others' operations may need this rank inside MPI */
+    struct dt__gate *bank_gate, *worker_gate; /* shared memory: where who waits for news sleeps */
+    uint32_t seen;                            /* news that this rank has looked into */
 };
 
 /* `bytes` of zeroed memory at the bank. shared: one host's, mapped by every rank (net.memory is set);

@@ -181,14 +181,28 @@ static void fake_wake(struct dt__onesided *net)
     (void)net;
 }
 
+static void fake_tell(struct dt__onesided *net)
+{
+    (void)net;
+}
+
 /* ---- scheduler ------------------------------------------------------------------------------ */
 
 /* Memory of `bytes`, of which the bank (actor 0) writes [written_begin, written_end). */
 static void fake_init(struct fake *fake, struct dt_rng rng, int actors, bool mapped, size_t bytes)
 {
-    static const struct dt__onesided_ops ops = {fake_put,   fake_get,     fake_flush,
-                                                fake_fetch, fake_replace, fake_add,
-                                                fake_sync,  fake_pause,   fake_wake};
+    static const struct dt__onesided_ops ops = {
+        .put = fake_put,
+        .get = fake_get,
+        .flush = fake_flush,
+        .fetch = fake_fetch,
+        .replace = fake_replace,
+        .add = fake_add,
+        .sync = fake_sync,
+        .pause = fake_pause,
+        .wake = fake_wake,
+        .tell = fake_tell,
+    };
     memset(fake, 0, offsetof(struct fake, stack));
     fake->rng = rng;
     fake->actors = actors;
