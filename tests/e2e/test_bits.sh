@@ -12,7 +12,8 @@ run() {
     shift 2
     job "$np" "$recipes/exp-curve.ini" run.dir="$dir" run.replicas=4 data.train="$tmp/data/train.csv" \
         data.eval="$tmp/data/test.csv" model.hidden=200,150 model.dropout=0.1 train.optimizer=sgd \
-        train.lr=0.05 train.batch=37 train.epochs=8 eval.steps=-1 "$@" >"$tmp/out" 2>&1 ||
+        train.lr=0.05 train.batch=37 train.epochs=8 train.decay_steps=112 eval.steps=-1 "$@" \
+        >"$tmp/out" 2>&1 ||
         { cat "$tmp/out"; fail "np $np: $*"; }
 }
 run 1 np1

@@ -1,0 +1,14 @@
+#!/bin/sh
+# The penguins: a CSV with a header, text labels and ignored columns learns its species, and the
+# same table with a BOM, CRLF and quotes trains to the same bits.
+. "$(dirname "$0")/lib.sh"
+run() { job 3 "$recipes/penguins.ini" run.dir="$tmp/$1" data.train="$2" || fail "$1"; }
+plain=$recipes/data/penguins.csv
+run plain "$plain"
+check_ge accuracy "$(record "$tmp/plain" eval accuracy)" 0.95
+{
+    printf '\357\273\277'
+    sed 's/^\([^,]*\),\([^,]*\),/"\1","\2, or ""there""",/; s/$/\r/' "$plain"
+} | sed '1s/, or ""there""//' >"$tmp/quoted.csv"
+run quoted "$tmp/quoted.csv"
+check_eq params_crc32c "$(crc "$tmp/quoted")" "$(crc "$tmp/plain")"

@@ -1,0 +1,41 @@
+#!/bin/sh
+# A run that is asked to stop ends with 75 and a checkpoint, and ends as if undisturbed when started
+# again: USR1 to mpirun, TERM to one rank. Would catch a lost step, a signal that is not agreed on,
+# and an exit before the save.
+. "$(dirname "$0")/lib.sh"
+"$recipes/exp-data.sh" "$tmp/data"
+run() {
+    dir=$1
+    shift
+    job 3 "$recipes/exp-curve.ini" run.dir="$tmp/$dir" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" train.epochs=20 eval.steps=-1 "$@"
+}
+run whole 2>"$tmp/out" || { cat "$tmp/out"; fail 'the undisturbed run'; }
+
+started() { grep -q 'starting at step' "$tmp/err"; }
+# stop NAME: starts a run whose steps are slow, calls `ask`, and resumes.
+stop() {
+    run "$1" test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
+    settle 20 started || fail "$1 does not start"
+    sleep 1
+    ask "$1"
+    wait $!
+    check_eq "exit code of $1" $? 75
+    check_eq "status of $1" "$(record "$tmp/$1" final status)" stopped
+    check_eq "checkpoint of $1" "$(record "$tmp/$1" checkpoint step)" "$(record "$tmp/$1" final step)"
+    check_le "step of $1" "$(record "$tmp/$1" final step)" 319
+    run "$1" 2>"$tmp/out" || { cat "$tmp/out"; fail "$1 resumed"; }
+    check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/whole")"
+}
+# pid NAME PROGRAM: the last process of a program that runs NAME.
+pid() {
+    echo "run.dir=$tmp/$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
+        while read -r id; do [ "$(cat "/proc/$id/comm")" != "$2" ] || echo "$id"; done | tail -n 1
+}
+ask() { kill -USR1 "$(pid "$1" mpirun)"; }
+stop usr1
+ask() { kill -TERM "$(pid "$1" dtrain)"; }
+stop term
+
+run whole 2>"$tmp/err" || fail 'a finished run started again'
+grep -q '^dtrain: .*complete' "$tmp/err" || { cat "$tmp/err"; fail 'a finished run does not say so'; }

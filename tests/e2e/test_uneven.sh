@@ -1,0 +1,37 @@
+#!/bin/sh
+# Seven CSV shards of very different sizes, three replicas, a batch that divides nothing, fewer and
+# more workers than replicas. Would catch a sample left out or drawn twice (with a rate of 0 an
+# epoch's training loss is the loss over all rows), a hang at an epoch's ragged end, and bits that
+# depend on the number of ranks.
+. "$(dirname "$0")/lib.sh"
+mkdir "$tmp/data"
+seed=0
+for rows in 1 13 57 100 403 1200 203; do
+    seed=$((seed + 1))
+    awk -v n=$rows -v seed=$seed 'BEGIN {
+        srand(seed)
+        print "a,b,y"
+        for (i = 0; i < n; i++) { a = rand(); b = rand(); printf "%.6f,%.6f,%.6f\n", a, b, a * a + 3 * b + seed }
+    }' >"$tmp/data/part-$seed.csv"
+done
+train() {
+    ranks=$1 dir=$tmp/$2
+    shift 2
+    job "$ranks" run.dir="$dir" run.replicas=3 data.train="$tmp/data/part-*.csv" \
+        data.eval="$tmp/data/*.csv" model.task=regress model.hidden=20 train.batch=100 train.epochs=3 \
+        run.log_steps=20 "$@" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail "np $ranks"; }
+}
+for np in 2 3 4 8; do
+    train $np np$np
+    check_eq "steps at np=$np" "$(record "$tmp/np$np" final step)" 60
+    check_eq "samples at np=$np" "$(record "$tmp/np$np" final samples)" 5931
+    check_eq "params_crc32c at np=$np" "$(crc "$tmp/np$np")" "$(crc "$tmp/np2")"
+done
+grep -q '^dtrain: warning:.*idle' "$tmp/out" || fail 'no warning of idle workers'
+train 4 still train.lr=0
+all=$(record "$tmp/still" eval loss)
+check_eq 'epochs seen' "$(records "$tmp/still" train loss | wc -l)" 3
+for loss in $(records "$tmp/still" train loss); do
+    echo "$loss $all" | awk '{exit !($1 - $2 < 1e-6 * $2 && $2 - $1 < 1e-6 * $2)}' ||
+        fail "an epoch's loss is $loss, over all rows it is $all"
+done
