@@ -85,8 +85,7 @@ dt_status dt__csv_row(const struct dt__columns *columns, char *text, size_t leng
 {
     char *end = text + length;
     for (size_t column = 0; column < columns->count; column++) {
-        if (!text)
-            return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", column, columns->count);
+        if (!text) return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", column, columns->count);
         if (take_cell(&text, end, columns->roles[column], x, label))
             return fail_row(columns, column, text, end);
     }

@@ -52,11 +52,12 @@ static dt_status roles_by_place(const struct dt_rows *rows, const struct dt__nam
                                 int32_t *roles)
 {
     int32_t features = (int32_t)cells->count;
+    dt_status status = DT_OK;
     bool alone = cells->count == rows->features;
     for (int32_t i = 0; alone && i < features; i++)
         roles[i] = i;
-    if (!alone && rows->config) DT_TRY(dt__csv_roles(rows->config, cells, true, roles, &features));
-    if ((size_t)features == rows->features) return DT_OK;
+    if (!alone && rows->config) status = dt__csv_roles(rows->config, cells, true, roles, &features);
+    if (!status && (size_t)features == rows->features) return DT_OK;
     return dt_fail(DT_EFORMAT, "%zu columns, the model has %zu features", cells->count,
                    rows->features);
 }

@@ -11,11 +11,15 @@ static const struct {
     {"1,2.5,0\n-3,4e3,2\n", NULL},
     {"1,2.5,0\n-3,4e3,2", NULL},
     {"1,2.5,0\r\n-3,4e3,2\r\n", NULL},
-    {"\xEF\xBB\xBF" "1,2.5,0\n-3,4e3,2\n", NULL},
+    {"\xEF\xBB\xBF"
+     "1,2.5,0\n-3,4e3,2\n",
+     NULL},
     {"\n1,2.5,0\n\n\r\n-3,4e3,2\n\n", NULL},
     {"\"1\",\" 2.5 \",\"0\"\n\"-3\",+4E+3,2\n", NULL},
     {"a,b,c\n1,2.5,0\n-3,4000.0,2\n", NULL},
-    {"\xEF\xBB\xBF" "\"a,\"\"1\"\"\r\nx\",b,c\r\n1,2.5,0\r\n-3,4e3,2\r\n", NULL},
+    {"\xEF\xBB\xBF"
+     "\"a,\"\"1\"\"\r\nx\",b,c\r\n1,2.5,0\r\n-3,4e3,2\r\n",
+     NULL},
     {"0,1,2.5\n2,-3,4e3\n", "data.label=0"},
     {"1,0,2.5\n-3,2,4e3\n", "data.label=-2"},
     {"a,c,b\n1,0,2.5\n-3,2,4e3\n", "data.label=c"},
@@ -61,7 +65,8 @@ static const struct {
     {"a,b,c\n", "a.csv: the file has no rows", NULL},
     {"1,2,0\n", "a.csv:1: data.label=7: there are 3 columns", "data.label=7"},
     {"a,b,c\n1,2,0\n", "a.csv:1: data.label: no column is named 'd'", "data.label=d"},
-    {"1,2,0\n", "data.label=c is a name, but the file has no header", "data.header=no data.label=c"},
+    {"1,2,0\n", "data.label=c is a name, but the file has no header",
+     "data.header=no data.label=c"},
     {"0\n1\n", "no column is left for the features", NULL},
     {"1,2,0\n1,2,x\n", "a.csv:2: label: 'x' is not a number", "model.task=regress"},
 };

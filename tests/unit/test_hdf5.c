@@ -1,0 +1,328 @@
+/* HDF5: types and shapes that are read, and files that must not be trusted. */
+#include <hdf5.h>
+
+#include "data_files.h"
+
+static hid_t file;
+
+static void create(const char *path)
+{
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    ck_assert_int_ge(file, 0);
+}
+
+/* A data set of the given type; plist: H5P_DEFAULT, or how it is stored. */
+static void put(const char *name, hid_t stored, hid_t held, int rank, const hsize_t *dims,
+                hid_t plist, const void *data)
+{
+    hid_t space = H5Screate_simple(rank, dims, NULL);
+    hid_t set_id = H5Dcreate2(file, name, stored, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    ck_assert_int_ge(set_id, 0);
+    if (data) ck_assert_int_ge(H5Dwrite(set_id, held, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), 0);
+    H5Dclose(set_id);
+    H5Sclose(space);
+}
+
+enum { ROWS = 6, FEATURES = 4 };
+static const float X[ROWS * FEATURES] = {0,  1,  2,  3,  255, 5,  6,  7,  8,  9,  10, 11,
+                                         12, 13, 14, 15, 16,  17, 18, 19, 20, 21, 22, 23};
+static const int32_t Y[ROWS] = {0, 1, 2, 3, 0, 1};
+
+static void put_x(hid_t type, hid_t plist)
+{
+    const hsize_t dims[] = {ROWS, 2, 2};
+    put("x", type, H5T_NATIVE_FLOAT, 3, dims, plist, X);
+}
+
+static void put_y(hid_t type)
+{
+    const hsize_t dims[] = {ROWS};
+    put("y", type, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, Y);
+}
+
+static void finish(void)
+{
+    ck_assert_int_ge(H5Fclose(file), 0);
+    set("data.train=a.h5");
+}
+
+/* Any integer or floating type, of either byte order, is read as the same numbers. */
+START_TEST(types_are_read)
+{
+    const hid_t types[] = {H5T_STD_U8LE,  H5T_STD_I16BE,  H5T_STD_U32LE,
+                           H5T_STD_I64LE, H5T_IEEE_F32BE, H5T_IEEE_F64LE};
+    const hid_t labels[] = {H5T_STD_U8LE, H5T_STD_I64BE, H5T_STD_I8LE};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        create("a.h5");
+        put_x(types[i], H5P_DEFAULT);
+        put_y(labels[i % 3]);
+        finish();
+        expect_rows(X, Y, ROWS, FEATURES);
+    }
+}
+END_TEST
+
+/* Chunked, packed and checksummed storage. */
+START_TEST(packed_storage_is_read)
+{
+    const hsize_t chunk[] = {4, 2, 1};
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(plist, 3, chunk);
+    create("a.h5");
+    put_x(H5T_STD_U8LE, plist);
+    put_y(H5T_STD_I32LE);
+    finish();
+    expect_rows(X, Y, ROWS, FEATURES);
+    H5Pset_shuffle(plist);
+    H5Pset_deflate(plist, 5);
+    H5Pset_fletcher32(plist);
+    create("a.h5");
+    put_x(H5T_IEEE_F64LE, plist);
+    put_y(H5T_STD_I32LE);
+    finish();
+    H5Pclose(plist);
+    expect_rows(X, Y, ROWS, FEATURES);
+}
+END_TEST
+
+/* Targets (S) and (S, k). */
+START_TEST(targets_are_read)
+{
+    const hsize_t one[] = {ROWS}, two[] = {ROWS, 2};
+    set("model.task=regress");
+    for (int rank = 1; rank <= 2; rank++) {
+        create("a.h5");
+        put_x(H5T_STD_U8LE, H5P_DEFAULT);
+        put("y", H5T_IEEE_F64LE, H5T_NATIVE_FLOAT, rank, rank == 1 ? one : two, H5P_DEFAULT, X);
+        finish();
+        struct dt_source *source = survey();
+        ck_assert_int_eq(dt_source_schema(source)->targets, rank);
+        struct dt_table *table = open_table(source);
+        ck_assert_float_eq(read_row(table, 2).target[0], rank == 1 ? 2.0f : 255.0f);
+        dt_table_destroy(table);
+        dt_source_destroy(source);
+    }
+}
+END_TEST
+
+/* ---- what must be refused ------------------------------------------------------------------- */
+
+static void missing_y(void)
+{
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+}
+
+static void short_y(void)
+{
+    const hsize_t dims[] = {ROWS - 1};
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, Y);
+}
+
+static void float_y(void)
+{
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_IEEE_F32LE);
+}
+
+static void wide_y(void)
+{
+    const hsize_t dims[] = {ROWS, 2};
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put("y", H5T_STD_I32LE, H5T_NATIVE_FLOAT, 2, dims, H5P_DEFAULT, X);
+}
+
+static void negative_y(void)
+{
+    const int32_t labels[ROWS] = {0, 1, 0, -1, 0, 1};
+    const hsize_t dims[] = {ROWS};
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, labels);
+}
+
+static void group_x(void)
+{
+    H5Gclose(H5Gcreate2(file, "x", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    put_y(H5T_STD_I32LE);
+}
+
+static void empty_x(void)
+{
+    const hsize_t dims[] = {0, 4};
+    put("x", H5T_STD_U8LE, H5T_NATIVE_UINT8, 2, dims, H5P_DEFAULT, NULL);
+    put_y(H5T_STD_I32LE);
+}
+
+static void scalar_x(void)
+{
+    hid_t space = H5Screate(H5S_SCALAR);
+    H5Dclose(H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    H5Sclose(space);
+    put_y(H5T_STD_I32LE);
+}
+
+static void compound_x(void)
+{
+    hid_t type = H5Tcreate(H5T_COMPOUND, 8);
+    const hsize_t dims[] = {ROWS};
+    H5Tinsert(type, "a", 0, H5T_STD_I32LE);
+    put("x", type, type, 1, dims, H5P_DEFAULT, NULL);
+    H5Tclose(type);
+    put_y(H5T_STD_I32LE);
+}
+
+static void vlen_x(void)
+{
+    hid_t type = H5Tvlen_create(H5T_NATIVE_FLOAT);
+    const hsize_t dims[] = {ROWS};
+    put("x", type, type, 1, dims, H5P_DEFAULT, NULL);
+    H5Tclose(type);
+    put_y(H5T_STD_I32LE);
+}
+
+static void text_x(void)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    const hsize_t dims[] = {ROWS};
+    H5Tset_size(type, 4);
+    put("x", type, type, 1, dims, H5P_DEFAULT, X);
+    H5Tclose(type);
+    put_y(H5T_STD_I32LE);
+}
+
+static void external_link(void)
+{
+    H5Lcreate_external("other.h5", "/x", file, "x", H5P_DEFAULT, H5P_DEFAULT);
+    put_y(H5T_STD_I32LE);
+}
+
+static void soft_link(void)
+{
+    H5Lcreate_soft("/y", file, "x", H5P_DEFAULT, H5P_DEFAULT);
+    put_y(H5T_STD_I32LE);
+}
+
+static void external_storage(void)
+{
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    put_bytes("raw", X, sizeof X);
+    H5Pset_external(plist, "raw", 0, ROWS * FEATURES);
+    put_x(H5T_STD_U8LE, plist);
+    H5Pclose(plist);
+    put_y(H5T_STD_I32LE);
+}
+
+static void virtual_x(void)
+{
+    const hsize_t dims[] = {ROWS, FEATURES};
+    hid_t space = H5Screate_simple(2, dims, NULL), plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_virtual(plist, space, "other.h5", "/x", space);
+    put("x", H5T_STD_U8LE, H5T_NATIVE_UINT8, 2, dims, plist, NULL);
+    H5Pclose(plist);
+    H5Sclose(space);
+    put_y(H5T_STD_I32LE);
+}
+
+/* 10^12 rows of which not one is stored. */
+static void hollow_x(void)
+{
+    const hsize_t dims[] = {1000000000000, 100}, chunk[] = {1000, 100};
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(plist, 2, chunk);
+    put("x", H5T_STD_U8LE, H5T_NATIVE_UINT8, 2, dims, plist, NULL);
+    H5Pclose(plist);
+    put_y(H5T_STD_I32LE);
+}
+
+/* One chunk of 1 GiB, which packs to next to nothing. */
+static void vast_chunk(void)
+{
+    const hsize_t dims[] = {1 << 20, 1 << 10}, chunk[] = {1 << 20, 1 << 10}, at[] = {0, 0};
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, dims, NULL);
+    static const unsigned char few[64];
+    H5Pset_chunk(plist, 2, chunk);
+    H5Pset_deflate(plist, 9);
+    hid_t x = H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    ck_assert_int_ge(H5Dwrite_chunk(x, H5P_DEFAULT, 0, at, sizeof few, few), 0);
+    H5Dclose(x), H5Pclose(plist), H5Sclose(space);
+    put_y(H5T_STD_I32LE);
+}
+
+static const struct {
+    void (*make)(void);
+    const char *message;
+} HOSTILE[] = {
+    {missing_y, "a.h5: /y is missing"},
+    {short_y, "a.h5: /x has 6 rows, /y has 5"},
+    {float_y, "a.h5: /y: class labels are one integer a row"},
+    {wide_y, "a.h5: /y: class labels are one integer a row"},
+    {negative_y, "a.h5: /y: row 3: label -1 is out of range"},
+    {group_x, "a.h5: /x is not a data set"},
+    {empty_x, "a.h5: /x is empty"},
+    {scalar_x, "a.h5: /x has no proper dimensions"},
+    {compound_x, "a.h5: /x holds neither numbers nor strings"},
+    {vlen_x, "a.h5: /x holds neither numbers nor strings"},
+    {text_x, "a.h5: /x holds texts, not numbers"},
+    {external_link, "a.h5: /x is missing"},
+    {soft_link, "a.h5: /x is missing"},
+    {external_storage, "a.h5: /x is not stored plainly in the file itself"},
+    {virtual_x, "a.h5: /x is not stored plainly in the file itself"},
+    {hollow_x, "a.h5: /x is not all in the file"},
+    {vast_chunk, "a.h5: /x is not all in the file"},
+};
+
+START_TEST(hostile_files_are_refused)
+{
+    create("other.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    H5Fclose(file);
+    create("a.h5");
+    HOSTILE[_i].make();
+    finish();
+    dt_status status = try_survey();
+    ck_assert_int_eq(dt_status_exit_code(status), 1);
+    ck_assert_msg(strstr(dt_error_text(), HOSTILE[_i].message), "message is '%s'", dt_error_text());
+}
+END_TEST
+
+/* Cut or overwritten anywhere in its first kilobytes, a file is refused or read, never a crash. */
+START_TEST(damage_never_crashes)
+{
+    static unsigned char whole[1 << 16], damaged[1 << 16];
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_STD_I32LE);
+    finish();
+    FILE *in = fopen("a.h5", "r");
+    ck_assert_ptr_nonnull(in);
+    size_t length = fread(whole, 1, sizeof whole, in), refused = 0;
+    fclose(in);
+    for (size_t at = 0; at < length; at += 5) {
+        memcpy(damaged, whole, length);
+        damaged[at] ^= 0xFF;
+        put_bytes("a.h5", damaged, at % 2 ? at : length);
+        struct dt_source *source;
+        struct dt_table *table;
+        dt_status status = dt_source_survey(&config, DT_PART_TRAIN, NULL, &source);
+        refused += status != DT_OK;
+        if (status) continue;
+        if (!dt_table_create(&config, source, 0, dt_source_rows(source), &table))
+            dt_table_destroy(table);
+        dt_source_destroy(source);
+    }
+    ck_assert_uint_gt(refused, length / 10); /* half of them are cut */
+}
+END_TEST
+
+START_TEST(not_hdf5_is_said)
+{
+    put_text("a.h5", "no HDF5 at all");
+    set("data.train=a.h5");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.h5: cannot be opened as HDF5");
+}
+END_TEST
+
+DATA_SUITE("hdf5", {types_are_read, 1}, {packed_storage_is_read, 1}, {targets_are_read, 1},
+           {hostile_files_are_refused, COUNT(HOSTILE)}, {damage_never_crashes, 1},
+           {not_hdf5_is_said, 1})

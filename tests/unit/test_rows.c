@@ -1,0 +1,196 @@
+/* Rows to predict: CSV, JSON lines and LIBSVM; bad rows are named and the others go on. */
+#include "data_files.h"
+
+static char *names[] = {"p", "q, r", "s"};
+static float mean[] = {1, 2, 3}, inv_std[] = {1, 0.5f, 2};
+static struct dt_schema schema;
+static struct dt_rows *rows;
+static FILE *in;
+
+static void open_rows(const char *text)
+{
+    put_text("rows", text);
+    in = fopen("rows", "r");
+    ck_assert_ptr_nonnull(in);
+    schema.task = DT_CLASSIFY, schema.features = 3, schema.classes = 2;
+    if (schema.scale == 0) schema.scale = 1;
+    EXPECT_OK(dt_rows_open(in, "rows", &schema, &config, &rows));
+}
+
+static void close_rows(void)
+{
+    dt_rows_close(rows);
+    fclose(in);
+}
+
+static void expect_row(uint64_t line, float a, float b, float c)
+{
+    float x[3];
+    uint64_t at;
+    bool end;
+    EXPECT_OK(dt_rows_next(rows, x, &at, &end));
+    ck_assert(!end);
+    ck_assert_uint_eq(at, line);
+    ck_assert_float_eq(x[0], a);
+    ck_assert_float_eq(x[1], b);
+    ck_assert_float_eq(x[2], c);
+}
+
+static void expect_bad(uint64_t line, const char *message)
+{
+    float x[3];
+    uint64_t at;
+    bool end;
+    dt_status status = dt_rows_next(rows, x, &at, &end);
+    ck_assert(status == DT_EFORMAT || status == DT_EMISMATCH);
+    ck_assert_msg(strstr(dt_error_text(), message), "message is '%s'", dt_error_text());
+    ck_assert_uint_eq(at, line);
+}
+
+static void expect_end(void)
+{
+    float x[3];
+    uint64_t at;
+    bool end;
+    for (int i = 0; i < 2; i++) {
+        EXPECT_OK(dt_rows_next(rows, x, &at, &end));
+        ck_assert(end);
+    }
+    close_rows();
+}
+
+START_TEST(csv_has_many_guises)
+{
+    static const char *const guises[] = {
+        "1,2,3\n4,5,6\n",
+        "1,2,3,yes\r\n4,5,6,no\r\n",
+        "\xEF\xBB\xBF\"1\",2,3\n4,5,6",
+    };
+    for (size_t i = 0; i < COUNT(guises); i++) {
+        open_rows(guises[i]);
+        expect_row(1, 1, 2, 3);
+        expect_row(2, 4, 5, 6);
+        expect_end();
+    }
+    open_rows("a,b,c\n1,2,3\n\n4,5,6\n");
+    expect_row(2, 1, 2, 3);
+    expect_row(4, 4, 5, 6);
+    expect_end();
+}
+END_TEST
+
+/* With a header that names every feature, their order and other columns do not matter. */
+START_TEST(csv_columns_go_by_name)
+{
+    schema.feature_names = names;
+    open_rows("s,label,p,\"q, r\",x\n3,yes,1,2,what\n6,\"no\nway\",4,5,\n9,?,7,8,9\n");
+    expect_row(2, 1, 2, 3);
+    expect_row(3, 4, 5, 6);
+    expect_row(5, 7, 8, 9);
+    expect_end();
+}
+END_TEST
+
+START_TEST(csv_uses_the_training_columns)
+{
+    set("data.label=0"), set("data.ignore=2");
+    open_rows("yes,1,x,2,3\nno,4,y,5,6\n");
+    expect_row(1, 1, 2, 3);
+    expect_row(2, 4, 5, 6);
+    expect_end();
+}
+END_TEST
+
+START_TEST(csv_goes_on_behind_bad_rows)
+{
+    open_rows("1\n1,2,3\n1,x,3\n1,2\n1,2,3,4\n\"1\"x,2,3\n4,5,6\n7,\"8\n,9\n");
+    expect_bad(1, "1 columns, the model has 3 features");
+    expect_row(2, 1, 2, 3);
+    expect_bad(3, "column 1: 'x' is not a number");
+    expect_bad(4, "2 columns, expected 3");
+    expect_bad(5, "more than 3 columns");
+    expect_bad(6, "column 0: text behind a closing quote");
+    expect_row(7, 4, 5, 6);
+    expect_bad(8, "a quote that does not close");
+    expect_end();
+}
+END_TEST
+
+START_TEST(json_lines_are_read)
+{
+    open_rows(
+        "[1, 2.5, -3e0]\n\n  [1,2,3]  \r\n{\"instances\": [[4,5,6],[7,8],[7,8,\"9\"],[1,2,3]]}\n"
+        "[0.1,1e-3,12345678901234567890]\n");
+    expect_row(1, 1, 2.5f, -3);
+    expect_row(3, 1, 2, 3);
+    expect_row(4, 4, 5, 6);
+    expect_bad(4, "instance 1: 2 numbers, the model has 3 features");
+    expect_bad(4, "instance 2: item 2 is not a number");
+    expect_row(4, 1, 2, 3);
+    expect_bad(5, "not JSON"); /* an integer that jansson does not hold */
+    expect_end();
+}
+END_TEST
+
+START_TEST(json_goes_on_behind_bad_rows)
+{
+    static const char *const bad[] = {
+        "[1,2]",      "[1,2,3,4]", "[1,2,null]", "[1,2,3",   "[1,2,3]]",    "{\"a\":1}",
+        "7",          "[01,2,3]",  "[1.,2,3]",   "[.5,2,3]", "[1,2,NaN]",   "[1,2,1e39]",
+        "[1,2,true]", "[]",        "{",          "[-,1,2]",  "[1,2,1e999]", "[+1,2,3]"};
+    struct dt_text text = {0};
+    EXPECT_OK(dt_text_add(&text, "[1,2,3]\n"));
+    for (size_t i = 0; i < COUNT(bad); i++)
+        EXPECT_OK(dt_text_add(&text, "%s\n[1,2,%zu]\n", bad[i], i));
+    open_rows(text.data);
+    expect_row(1, 1, 2, 3);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        expect_bad(2 * i + 2, "");
+        expect_row(2 * i + 3, 1, 2, (float)i);
+    }
+    expect_end();
+    dt_text_free(&text);
+}
+END_TEST
+
+START_TEST(libsvm_rows_are_read)
+{
+    open_rows("1 1:1 3:3\n2:5\n0 4:1\n0 1:x\n-1 2:7\n");
+    expect_row(1, 1, 0, 3);
+    expect_row(2, 0, 5, 0);
+    expect_bad(3, "index 4: the data has 3 features");
+    expect_bad(4, "index 1: 'x' is not a number");
+    expect_row(5, 0, 7, 0);
+    expect_end();
+}
+END_TEST
+
+START_TEST(rows_are_scaled_and_normalised)
+{
+    schema.scale = 2, schema.mean = mean, schema.inv_std = inv_std;
+    open_rows("[1,2,3]\n");
+    expect_row(1, 1, 1, 6);
+    expect_end();
+}
+END_TEST
+
+/* No rows at all; a stream that is not a file. */
+START_TEST(streams_may_be_empty_or_in_memory)
+{
+    open_rows("");
+    expect_end();
+    open_rows("\n \n");
+    expect_end();
+    char text[] = "[1,2,3]\n[4,5,6]\n";
+    in = fmemopen(text, strlen(text), "r");
+    EXPECT_OK(dt_rows_open(in, "memory", &schema, NULL, &rows));
+    expect_row(1, 1, 2, 3);
+    expect_row(2, 4, 5, 6);
+    expect_end();
+}
+END_TEST
+
+DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
+           {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
+           {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
+           {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1})

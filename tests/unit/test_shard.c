@@ -1,0 +1,184 @@
+/* Shards: every row once, shuffled truly, labels and names kept, and nothing left behind. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include "data_files.h"
+
+enum { ROWS = 60000, FEATURES = 20 };
+
+/* Rows whose number can be read from them: 1.4 MiB as bytes, so that at 1 MiB several buckets are
+ * needed. */
+static void put_rows(void)
+{
+    FILE *out = fopen("in.csv", "w");
+    ck_assert_ptr_nonnull(out);
+    fprintf(out, "a,b,c");
+    for (int f = 3; f < FEATURES; f++)
+        fprintf(out, ",f%d", f);
+    fprintf(out, ",kind\n");
+    for (int r = 0; r < ROWS; r++) {
+        fprintf(out, "%d,%d,%d", r & 255, r >> 8, r % 251);
+        for (int f = 3; f < FEATURES; f++)
+            fprintf(out, ",7");
+        fprintf(out, ",\"class %d\"\n", r % 3);
+    }
+    fclose(out);
+}
+
+static struct dt_source *open_shards(void)
+{
+    set("data.train=out/*.h5");
+    return survey();
+}
+
+/* Order of the rows over all shards; each must come once, with its label. */
+static void read_order(const struct dt_source *source, int *order)
+{
+    static bool seen[ROWS];
+    struct dt_table *table = open_table(source);
+    memset(seen, 0, sizeof seen);
+    ck_assert_uint_eq(dt_source_rows(source), ROWS);
+    for (int i = 0; i < ROWS; i++) {
+        struct dt_batch batch = read_row(table, (uint64_t)i);
+        int row = (int)batch.x[0] | (int)batch.x[1] << 8;
+        ck_assert_int_lt(row, ROWS);
+        ck_assert(!seen[row]);
+        seen[row] = true;
+        ck_assert_float_eq(batch.x[2], (float)(row % 251));
+        ck_assert_int_eq(batch.label[0], row % 3);
+        order[i] = row;
+    }
+    dt_table_destroy(table);
+}
+
+/* Mean over all rows of how far a row lies from its old place, as a part of all rows: 1/3 for a random
+ * order; a shuffle within blocks would give less. */
+static double mean_move(const int *order)
+{
+    double sum = 0;
+    for (int i = 0; i < ROWS; i++)
+        sum += abs(order[i] - i);
+    return sum / ROWS / ROWS;
+}
+
+START_TEST(shards_hold_every_row)
+{
+    static int order[ROWS], same[ROWS];
+    put_rows();
+    set("data.train=in.csv"), set(_i ? "data.memory_mb=1" : "data.memory_mb=64");
+    EXPECT_OK(dt_shard_write(&config, "out", 7));
+    ck_assert(dt_path_exists("out/shard-00000-of-00007.h5"));
+    ck_assert(dt_path_exists("out/shard-00006-of-00007.h5"));
+    set("data.memory_mb=64");
+    struct dt_source *source = open_shards();
+    const struct dt_schema *schema = dt_source_schema(source);
+    ck_assert_str_eq(schema->label_names[2], "class 2");
+    ck_assert_str_eq(schema->feature_names[1], "b");
+    read_order(source, order);
+    ck_assert_double_gt(mean_move(order), 0.325);
+    ck_assert_double_lt(mean_move(order), 0.342);
+    int neighbours = 0;
+    for (int i = 1; i < ROWS; i++)
+        neighbours += order[i] == order[i - 1] + 1;
+    ck_assert_int_lt(neighbours, 20); /* 1 expected */
+    dt_source_destroy(source);
+    set("data.train=in.csv"), set(_i ? "data.memory_mb=1" : "data.memory_mb=64");
+    ck_assert_int_eq(rename("out", "before"), 0);
+    EXPECT_OK(dt_shard_write(&config, "out", 3));
+    set("data.memory_mb=64");
+    source = open_shards();
+    read_order(source, same);
+    ck_assert_mem_eq(order, same, sizeof order); /* one seed, one order */
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Floats and several targets. */
+START_TEST(floats_and_targets_are_kept)
+{
+    const float x[] = {0.5f, -1, 2, 3e5f};
+    put_text("in.csv", "0.5,-1,0.25\n2,3e5,0.75\n");
+    set("data.train=in.csv"), set("model.task=regress"), set("data.eval_fraction=0.5");
+    set("data.normalize=standard");
+    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    set("data.eval_fraction=0"), set("data.normalize=none"), set("data.train=out/*");
+    struct dt_source *source = survey();
+    struct dt_table *table = open_table(source);
+    for (uint64_t r = 0; r < 2; r++) {
+        struct dt_batch batch = read_row(table, r);
+        int from = batch.target[0] == 0.25f ? 0 : 2;
+        ck_assert_float_eq(batch.x[0], x[from]);
+        ck_assert_float_eq(batch.x[1], x[from + 1]);
+    }
+    dt_table_destroy(table);
+    dt_source_destroy(source);
+}
+END_TEST
+
+static int count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int count = 0;
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    if (dir) closedir(dir);
+    return count;
+}
+
+START_TEST(mistakes_are_named)
+{
+    put_text("in.csv", "1,0\n2,1\n");
+    set("data.train=in.csv");
+    EXPECT_FAIL(dt_shard_write(&config, "out", 3), DT_EUSAGE, "3 shards of 2 rows");
+    EXPECT_OK(dt_shard_write(&config, "out", 1));
+    EXPECT_FAIL(dt_shard_write(&config, "out", 1), DT_EIO, "out: there are shards in it already");
+    EXPECT_FAIL(dt_shard_write(&config, "in.csv/out", 1), DT_EIO, "in.csv");
+    put_text("in.csv", "1,0\nx,1\n");
+    EXPECT_FAIL(dt_shard_write(&config, "new", 1), DT_EFORMAT, "in.csv:2: column 0");
+    ck_assert_int_eq(count_entries("new"), 0);
+}
+END_TEST
+
+/* ---- a full disk ---------------------------------------------------------------------------- */
+
+static int writes_left = -1; /* negative: no fault */
+
+ssize_t __real_pwrite(int fd, const void *bytes, size_t length, off_t offset);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t length, off_t offset);
+
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t length, off_t offset)
+{
+    if (writes_left == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    if (writes_left > 0) writes_left--;
+    return __real_pwrite(fd, bytes, length, offset);
+}
+
+/* Whichever write fails, there is one error, and no partial file stays. */
+START_TEST(full_disk_leaves_nothing_behind)
+{
+    int nth = 0;
+    put_text("in.csv", "1,0\n2,1\n3,1\n");
+    set("data.train=in.csv");
+    for (;; nth++) {
+        writes_left = nth;
+        dt_status status = dt_shard_write(&config, "out", 2);
+        writes_left = -1;
+        if (!status) break;
+        EXPECT_FAIL(status, DT_EIO, "No space left on device");
+        for (int shard = 0; shard < 2; shard++) {
+            char path[64];
+            snprintf(path, sizeof path, "out/shard-%05d-of-00002.h5", shard);
+            unlink(path); /* a whole shard may stay */
+        }
+        ck_assert_int_eq(count_entries("out"), 0);
+    }
+    ck_assert_int_ge(nth, 3);
+}
+END_TEST
+
+DATA_SUITE("shard", {shards_hold_every_row, 2}, {floats_and_targets_are_kept, 1},
+           {mistakes_are_named, 1}, {full_disk_leaves_nothing_behind, 1})

@@ -1,0 +1,198 @@
+/* The source: lists and globs, held-out rows, statistics, packing, its checksum, tables. */
+#include <math.h>
+
+#include "data/holdout.h"
+#include "data_files.h"
+
+static void put_rows(const char *path, int first, int rows)
+{
+    FILE *out = fopen(path, "w");
+    ck_assert_ptr_nonnull(out);
+    for (int r = first; r < first + rows; r++)
+        fprintf(out, "%d,%d.25,5,%d\n", r, r * r % 1009, r % 2);
+    fclose(out);
+}
+
+/* Globs are sorted bytewise, lists stay in order, and a file's own name wins over the glob it is. */
+START_TEST(files_come_in_order)
+{
+    const float x[] = {3, 2, 1, 0, 4};
+    put_text("b10.csv", "1,0\n"), put_text("B.csv", "3,0\n"), put_text("b9.csv", "0,0\n");
+    put_text("b[9].csv", "4,1\n"), put_text("a.txt", "2,1\n");
+    set("data.train=B.csv, a.txt ,b[19]*.csv,b[9].csv");
+    expect_rows(x, NULL, 5, 1);
+    set("data.train=x*.csv");
+    EXPECT_FAIL(try_survey(), DT_EIO, "data.train: no file matches 'x*.csv'");
+    set("data.train=nowhere.csv");
+    EXPECT_FAIL(try_survey(), DT_EIO, "nowhere.csv: No such file or directory");
+    set("data.train=/tmp");
+    EXPECT_FAIL(try_survey(), DT_EIO, "/tmp: not a plain file");
+    set("data.train= ,");
+    EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.train: no files given");
+}
+END_TEST
+
+/* Exactly as many rows as asked; rank and select are each other's inverse, over block borders. */
+START_TEST(holdout_is_exact)
+{
+    static const struct {
+        uint64_t rows, count;
+    } cases[] = {{1, 1}, {2, 1}, {64, 63}, {4096, 1}, {4097, 4000}, {20000, 1999}, {20000, 0}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct dt__holdout holdout;
+        uint64_t held = 0;
+        EXPECT_OK(dt__holdout_init(&holdout, 5, cases[i].rows, cases[i].count));
+        for (uint64_t raw = 0; raw < cases[i].rows; raw++) {
+            bool out = dt__holdout_has(&holdout, raw);
+            ck_assert_uint_eq(dt__holdout_before(&holdout, raw), held);
+            ck_assert_uint_eq(dt__holdout_select(&holdout, out, out ? held : raw - held), raw);
+            held += out;
+        }
+        ck_assert_uint_eq(held, cases[i].count);
+        ck_assert_uint_eq(dt__holdout_before(&holdout, cases[i].rows), held);
+        dt__holdout_free(&holdout);
+    }
+}
+END_TEST
+
+/* Training and held-out rows are disjoint, together all, and follow the seed. */
+START_TEST(parts_are_disjoint)
+{
+    static int seen[3000];
+    put_rows("a.csv", 0, 1000), put_rows("b.csv", 1000, 2000);
+    set("data.train=?.csv"), set("data.eval_fraction=0.1");
+    struct dt_source *train = survey(), *eval, *other;
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(train), &eval));
+    ck_assert_uint_eq(dt_source_rows(eval), 300);
+    ck_assert_uint_eq(dt_source_rows(train), 2700);
+    struct dt_table *tables[] = {open_table(train), open_table(eval)};
+    for (uint64_t r = 0; r < 3000; r++) {
+        struct dt_batch batch = read_row(tables[r >= 2700], r >= 2700 ? r - 2700 : r);
+        ck_assert_int_eq(seen[(int)batch.x[0]]++, 0);
+    }
+    set("run.seed=2");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(train), &other));
+    struct dt_table *table = open_table(other);
+    int same = 0;
+    for (uint64_t r = 0; r < 300; r++)
+        same += read_row(table, r).x[0] == read_row(tables[1], r).x[0];
+    ck_assert_int_lt(same, 30);
+    dt_table_destroy(table), dt_table_destroy(tables[0]), dt_table_destroy(tables[1]);
+    dt_source_destroy(train), dt_source_destroy(eval), dt_source_destroy(other);
+    set("data.eval=a.csv");
+    EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.eval and data.eval_fraction exclude each other");
+    set("data.eval="), set("data.eval_fraction=0.00001");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "of 3000 rows it holds out 0");
+}
+END_TEST
+
+/* Mean and deviation are those of the training rows alone, scaled; a constant column is left whole. */
+START_TEST(statistics_are_of_training_rows)
+{
+    put_rows("a.csv", 0, 3000);
+    set("data.train=a.csv"), set("data.eval_fraction=0.3"), set("data.scale=0.5");
+    struct dt_source *plain = survey();
+    set("data.normalize=standard");
+    struct dt_source *source = survey();
+    const struct dt_schema *schema = dt_source_schema(source);
+    struct dt_table *table = open_table(plain), *normal = open_table(source);
+    uint64_t n = dt_source_rows(source);
+    for (int f = 0; f < 3; f++) {
+        double sum = 0, squares = 0;
+        for (uint64_t r = 0; r < n; r++) {
+            double x = (double)read_row(table, r).x[f];
+            sum += x, squares += x * x;
+        }
+        double mean = sum / (double)n, deviation = sqrt(squares / (double)n - mean * mean);
+        ck_assert_double_eq_tol((double)schema->mean[f], mean, 1e-5 * mean);
+        if (f < 2)
+            ck_assert_double_eq_tol(1 / (double)schema->inv_std[f], deviation, 1e-4 * deviation);
+        else
+            ck_assert_float_eq(schema->inv_std[f], 1);
+        float x = read_row(table, 7).x[f];
+        ck_assert_float_eq(read_row(normal, 7).x[f], (x - schema->mean[f]) * schema->inv_std[f]);
+    }
+    dt_table_destroy(table), dt_table_destroy(normal);
+    dt_source_destroy(plain), dt_source_destroy(source);
+}
+END_TEST
+
+/* A packed survey reads the same rows elsewhere; cut short anywhere it is refused. */
+START_TEST(pack_is_whole)
+{
+    put_text("a.csv", "p,q,skip,y\n1,2.5,x,no\n3,4,y,\"a, b\"\n5,6,z,no\n");
+    set("data.train=a.csv"), set("data.ignore=skip"), set("data.eval_fraction=0.34");
+    set("data.normalize=standard");
+    struct dt_source *source = survey(), *copy;
+    unsigned char *bytes;
+    size_t length;
+    EXPECT_OK(dt_source_pack(source, &bytes, &length));
+    EXPECT_OK(dt_source_unpack(bytes, length, &copy));
+    ck_assert_uint_eq(dt_source_crc(source), dt_source_crc(copy));
+    ck_assert_str_eq(dt_source_schema(copy)->label_names[0], "a, b");
+    ck_assert_str_eq(dt_source_schema(copy)->feature_names[1], "q");
+    ck_assert_str_eq(dt_source_schema(copy)->label_column, "y");
+    struct dt_table *a = open_table(source), *b = open_table(copy);
+    for (uint64_t r = 0; r < 2; r++)
+        ck_assert_mem_eq(read_row(a, r).x, read_row(b, r).x, 2 * sizeof(float));
+    dt_table_destroy(a), dt_table_destroy(b);
+    dt_source_destroy(copy);
+    for (size_t cut = 0; cut < length; cut++)
+        EXPECT_FAIL(dt_source_unpack(bytes, cut, &copy), DT_EBUG, "too short");
+    dt_free(bytes);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* The checksum sees other names, rows and schemas, not the directory. */
+START_TEST(crc_knows_the_data)
+{
+    uint32_t crc[4];
+    put_rows("a.csv", 0, 10);
+    ck_assert_int_eq(mkdir("d", 0700), 0);
+    put_rows("d/a.csv", 0, 10), put_rows("b.csv", 0, 10);
+    for (int i = 0; i < 4; i++) {
+        static const char *const files[] = {"a.csv", "d/a.csv", "b.csv", "a.csv"};
+        char assignment[64];
+        snprintf(assignment, sizeof assignment, "data.train=%s", files[i]), set(assignment);
+        if (i == 3) put_rows("a.csv", 0, 11);
+        struct dt_source *source = survey();
+        crc[i] = dt_source_crc(source);
+        dt_source_destroy(source);
+    }
+    ck_assert_uint_eq(crc[0], crc[1]);
+    ck_assert_uint_ne(crc[0], crc[2]);
+    ck_assert_uint_ne(crc[0], crc[3]);
+}
+END_TEST
+
+/* A table that does not fit in memory reads what one that does reads. */
+START_TEST(tables_are_the_same)
+{
+    put_rows("a.csv", 0, 60000); /* 0.9 MiB */
+    set("data.train=a.csv");
+    struct dt_source *source = survey();
+    struct dt_table *held, *streamed;
+    EXPECT_OK(dt_table_create(&config, source, 5, 60000, &held));
+    set("data.memory_mb=1");
+    EXPECT_OK(dt_table_create(&config, source, 5, 60000, &streamed));
+    for (uint64_t at = 5; at < 60000; at += DT_EVAL_CHUNK) {
+        int count = 60000 - at < DT_EVAL_CHUNK ? (int)(60000 - at) : DT_EVAL_CHUNK;
+        struct dt_batch a, b;
+        EXPECT_OK(dt_table_read(held, at, count, &a));
+        EXPECT_OK(dt_table_read(streamed, at, count, &b));
+        ck_assert_float_eq(a.x[0], (float)at);
+        ck_assert_mem_eq(a.x, b.x, (size_t)count * 3 * sizeof *a.x);
+        ck_assert_mem_eq(a.label, b.label, (size_t)count * sizeof *a.label);
+    }
+    struct dt_batch batch;
+    EXPECT_FAIL(dt_table_read(held, 4, 1, &batch), DT_EBUG, "no such rows");
+    EXPECT_FAIL(dt_table_read(held, 59999, 2, &batch), DT_EBUG, "no such rows");
+    dt_table_destroy(held), dt_table_destroy(streamed);
+    dt_source_destroy(source);
+}
+END_TEST
+
+DATA_SUITE("source", {files_come_in_order, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
+           {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {crc_knows_the_data, 1},
+           {tables_are_the_same, 1})
