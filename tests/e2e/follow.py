@@ -1,0 +1,77 @@
+"""Repeats runs of full-batch gradient descent in PyTorch from their step-0 checkpoints.
+
+stdin: a line a run, RUN_DIR CSV TASK OPTIMIZER LR; the CSV holds the features as the
+network sees them, then the target. stdout: for each the largest relative difference of its losses,
+and that of its weights by norm.
+"""
+import json
+import sys
+
+import h5py
+import numpy as np
+import torch
+
+MOMENTUM, DECAY, STEPS = 0.9, 0.001, 50
+
+
+def layers(run_dir, step):
+    with h5py.File(f"{run_dir}/ckpt/step-{step:09d}.h5", "r") as file:
+        group = file["/model/layers"]
+        return [group[n][kind][()] for n in sorted(group, key=int) for kind in ("weight", "bias")]
+
+
+def make_optimizer(name, params, lr):
+    make = {
+        "sgd": lambda p: torch.optim.SGD(p, lr, MOMENTUM, weight_decay=DECAY),
+        "nesterov": lambda p: torch.optim.SGD(p, lr, MOMENTUM, weight_decay=DECAY, nesterov=True),
+        "adagrad": lambda p: torch.optim.Adagrad(p, lr, weight_decay=DECAY),
+        "rmsprop": lambda p: torch.optim.RMSprop(p, lr, momentum=MOMENTUM, weight_decay=DECAY),
+        "adam": lambda p: torch.optim.Adam(p, lr, weight_decay=DECAY),
+        "adamw": lambda p: torch.optim.AdamW(p, lr, weight_decay=DECAY),
+    }
+    return make[name](params)
+
+
+def forward(params, x):
+    for i in range(0, len(params), 2):
+        x = x @ params[i] + params[i + 1]
+        if i + 2 < len(params):
+            x = torch.tanh(x)
+    return x
+
+
+def loss_of(task, out, y):
+    if task == "regress":
+        return torch.nn.functional.mse_loss(out[:, 0], y)
+    if out.shape[1] == 1:
+        return torch.nn.functional.binary_cross_entropy_with_logits(out[:, 0], y)
+    return torch.nn.functional.cross_entropy(out, y.long())
+
+
+def descend(task, params, optimizer, x, y):
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = loss_of(task, forward(params, x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def follow(run_dir, csv, task, optimizer, lr):
+    table = torch.from_numpy(np.loadtxt(csv, delimiter=",", dtype=np.float32))
+    params = [torch.from_numpy(a.copy()).requires_grad_() for a in layers(run_dir, 0)]
+    step = make_optimizer(optimizer, params, float(lr))
+    theirs = descend(task, params, step, table[:, :-1], table[:, -1])
+    with open(f"{run_dir}/metrics.jsonl") as records:
+        ours = [r["loss"] for r in map(json.loads, records) if r["kind"] == "train"]
+    assert len(ours) == STEPS, f"{len(ours)} train records"
+    loss_off = max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(ours, theirs))
+    want = np.concatenate([p.detach().numpy().ravel() for p in params])
+    have = np.concatenate([a.ravel() for a in layers(run_dir, STEPS)])
+    return loss_off, np.linalg.norm(have - want) / np.linalg.norm(want)
+
+
+for line in sys.stdin:
+    print(*follow(*line.split()), flush=True)

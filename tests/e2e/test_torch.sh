@@ -1,0 +1,41 @@
+#!/bin/sh
+# seconds: 240
+# Full-batch gradient descent follows PyTorch from the same weights for 50 steps. Would catch: a loss,
+# gradient, optimizer or average that is not what the field calls by that name.
+. "$(dirname "$0")/lib.sh"
+/usr/bin/python3 -c 'import torch, h5py' 2>/dev/null || skip 'python3-torch or python3-h5py is not installed'
+
+# rows TARGET: 90 rows of four features and a target, an awk expression of a to d.
+rows() {
+    awk -v n=90 "BEGIN {srand(3); for (i = 0; i < n; i++) {a = 2 * rand() - 1; b = 2 * rand() - 1
+        c = rand(); d = 2 * rand() - 1; printf \"%.6f,%.6f,%.6f,%.6f,%s\n\", a, b, c, d, $1}}"
+}
+rows 'sin(2 * a) + b * c' >"$tmp/regress.csv"
+rows '(a + b * d > 0.1) + 0' >"$tmp/two.csv"
+rows '(a > 0.2) + (b + c > 0.6)' >"$tmp/three.csv"
+
+# descend DATA TASK MODEL OPTIMIZER LR
+descend() {
+    run=$tmp/$1-$3-$4
+    job 2 "data.train=$tmp/$1.csv" data.header=no "model.task=$2" "model.kind=$3" model.hidden=8,6 \
+        model.activation=tanh train.batch=0 train.epochs=50 "train.optimizer=$4" "train.lr=$5" \
+        train.weight_decay=0.001 run.log_steps=1 run.replicas=3 export.latest=no "run.dir=$run" \
+        2>"$tmp/err" || { cat "$tmp/err"; fail "$run"; }
+    echo "$run $tmp/$1.csv $2 $4 $5" >>"$tmp/runs"
+}
+for optimizer in sgd nesterov adagrad rmsprop adam adamw; do
+    # A rate at which the path is not chaotic: there, no two ways of rounding stay together.
+    lr=0.05
+    [ $optimizer = rmsprop ] && lr=0.002
+    for model in linear mlp; do
+        descend regress regress $model $optimizer $lr
+        descend two classify $model $optimizer $lr
+        descend three classify $model $optimizer $lr
+    done
+done
+/usr/bin/python3 tests/e2e/follow.py <"$tmp/runs" >"$tmp/off" || fail 'follow.py'
+check_eq 'runs followed' "$(wc -l <"$tmp/off")" 36
+while read -r run _ && read -r losses weights <&3; do
+    check_le "${run##*/}: losses off" "$losses" 1e-5
+    check_le "${run##*/}: weights off" "$weights" 1e-4
+done <"$tmp/runs" 3<"$tmp/off"
