@@ -132,6 +132,8 @@ void dt_rows_close(struct dt_rows *rows);
  * *out_end: no more rows. A malformed row gives DT_EFORMAT or DT_EMISMATCH with the message (without
  * the line); reading goes on with the next row. DT_EIO: reading is over. */
 dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end);
+/* Whether input is there to read on; else the next row has to be waited for. */
+bool dt_rows_ready(const struct dt_rows *rows);
 
 /* ---- shard ---------------------------------------------------------------------------------- */
 

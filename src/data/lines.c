@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -133,6 +134,14 @@ static dt_status find_end(struct dt__lines *lines, bool quotes, size_t *out, siz
                        lines->next_line);
     *out = from;
     return DT_OK;
+}
+
+bool dt__lines_ready(const struct dt__lines *lines)
+{
+    struct pollfd input = {.fd = fileno(lines->in), .events = POLLIN};
+    size_t left = lines->end - lines->begin;
+    if (lines->eof || (left && memchr(lines->data + lines->begin, '\n', left))) return true;
+    return poll(&input, 1, 0) != 0;
 }
 
 dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *length)

@@ -27,6 +27,9 @@ dt_status dt__lines_seek(struct dt__lines *lines, uint64_t offset, uint64_t line
 /* Byte offset of the next record. */
 uint64_t dt__lines_offset(const struct dt__lines *lines);
 
+/* Whether the next call gives a line, or the end, or can read on, without waiting for input. */
+bool dt__lines_ready(const struct dt__lines *lines);
+
 /* Next line without its line end (LF or CRLF), or NULL behind the last. With `quotes` a record is
  * several lines where a line end stands between double quotes. May be written to; valid until the
  * next call. DT_EFORMAT: a quote that does not close, a record of more than 64 MiB. */

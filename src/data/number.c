@@ -8,24 +8,56 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LONGEST = 400, SHORT_DIGITS = 15 };
+enum { LONGEST = 400, SHORT_DIGITS = 19 };
+
+/* digits / 10^places, rounded once; false: not by this way. Digits below 2^53 are doubles, and so are
+ * powers up to 1e22. More digits are divided with the 64 bits of a long double, and what ends half-way
+ * between two doubles there is left to others.
+ * Source: Clinger 1990, "How to read floating point numbers accurately", section 5. */
+static bool divide(uint64_t digits, size_t places, double *out)
+{
+    static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (places >= sizeof power / sizeof *power) return false;
+    if (digits <= UINT64_C(1) << 53) {
+        *out = (double)digits / power[places];
+        return true;
+    }
+#if LDBL_MANT_DIG == 64
+    long double quotient = (long double)digits / (long double)power[places];
+    uint64_t bits;
+    memcpy(&bits, &quotient, sizeof bits);
+    *out = (double)quotient;
+    return (bits & 0x7ff) != 0x400;
+#else
+    return false;
+#endif
+}
+
+static const char *scan_digits(const char *p, const char *end, uint64_t *digits)
+{
+    for (; p < end && (unsigned char)(*p - '0') < 10; p++)
+        *digits = *digits * 10 + (uint64_t)(*p - '0');
+    return p;
+}
 
 bool dt__number_scan(const char **text, const char *end, double *out)
 {
-    static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    const char *p = *text, *point = NULL;
+    bool negative = *text < end && **text == '-';
+    const char *first = *text + negative, *point = NULL;
     uint64_t digits = 0;
-    bool negative = p < end && *p == '-';
-    const char *first = p + negative;
-    for (p = first; p < end && (unsigned char)(*p - '0') < 10; p++)
-        digits = digits * 10 + (uint64_t)(*p - '0');
-    if (p < end && *p == '.')
-        for (point = ++p; p < end && (unsigned char)(*p - '0') < 10; p++)
-            digits = digits * 10 + (uint64_t)(*p - '0');
+    double value;
+    const char *p = scan_digits(first, end, &digits);
+    if (p < end && *p == '.') {
+        point = p + 1;
+        p = scan_digits(point, end, &digits);
+    }
     ptrdiff_t count = p - first - (point != NULL);
+    for (; count > SHORT_DIGITS && (*first == '0' || *first == '.'); first++)
+        count -= *first == '0';
     if (count < 1 || count > SHORT_DIGITS) return false;
-    double value = (double)digits / power[point ? p - point : 0];
+    if (!divide(digits, point ? (size_t)(p - point) : 0, &value)) return false;
     *out = negative ? -value : value;
     *text = p;
     return true;

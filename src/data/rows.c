@@ -236,3 +236,8 @@ dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool 
     if (!*out_end) dt__gather_floats(&rows->gather, rows->raw, x);
     return DT_OK;
 }
+
+bool dt_rows_ready(const struct dt_rows *rows)
+{
+    return rows->instances || rows->ended || dt__lines_ready(&rows->lines);
+}
