@@ -22,7 +22,7 @@ state  := image field array contents export checkpoint dir folder snapshot write
 report := json record progress
 train  := train setup keeper records meeting measure verdict evaluate evaluator desk gradient sync \
           async async_bank async_worker
-cli    := main commands configure kernel help \
+cli    := main commands configure kernel help model \
           cmd_train cmd_eval cmd_predict cmd_shard cmd_inspect cmd_options
 
 ROOMS   := base config data model comm state report train

@@ -17,6 +17,7 @@ struct dt_json {
 void dt_json_begin(struct dt_json *json); /* a new object in the memory of the one before */
 void dt_json_int(struct dt_json *json, const char *key, int64_t value);
 void dt_json_real(struct dt_json *json, const char *key, double value);
+void dt_json_float(struct dt_json *json, const char *key, float value); /* as dt_json_floats */
 void dt_json_text(struct dt_json *json, const char *key, const char *value);
 void dt_json_counts(struct dt_json *json, const char *key, const uint64_t *values, size_t n);
 void dt_json_floats(struct dt_json *json, const char *key, const float *values, size_t n);

@@ -4,6 +4,8 @@
 
 #include "dtrain/base.h"
 #include "dtrain/config.h"
+#include "dtrain/model.h"
+#include "dtrain/state.h"
 
 /* argv[0] is the command's name, argv[1] to argv[argc - 1] are its arguments, argv[argc] is NULL.
  * main writes the error message of a status, and flushes stdout. */
@@ -25,8 +27,19 @@ const struct command *command_default(void);
 const struct command *command_find(const char *name); /* NULL: none */
 
 command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options;
-#pragma weak cmd_eval
-#pragma weak cmd_predict
+
+/* What `dtrain eval` and `dtrain predict` work with. */
+struct cli_model {
+    char *path;              /* of the file that the argument led to */
+    struct dt_export file;   /* params, schema, step */
+    struct dt_config config; /* as the model was made, and the arguments over it */
+    struct dt_model *network;
+};
+/* From argv[1], a file or directory as dt_export_load has it, and options behind it. */
+dt_status cli_model_open(struct cli_model *model, int argc, char **argv);
+void cli_model_close(struct cli_model *model);
+/* Whether an option is among the arguments behind argv[1]. */
+bool cli_is_given(const char *key, int argc, char **argv);
 
 /* Whether an argument is "section.key=value"; a path may hold '=' behind a '/'. */
 bool cli_is_assignment(const char *argument);

@@ -109,6 +109,12 @@ void dt_json_real(struct dt_json *json, const char *key, double value)
     keep(json, add_real(&json->text, value));
 }
 
+void dt_json_float(struct dt_json *json, const char *key, float value)
+{
+    add_key(json, key);
+    keep(json, add_float(&json->text, value));
+}
+
 void dt_json_text(struct dt_json *json, const char *key, const char *value)
 {
     add_key(json, key);
