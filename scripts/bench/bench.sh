@@ -1,0 +1,81 @@
+#!/bin/sh
+# Measures speed: dtrain, PyTorch where it is installed, and the machine's own sgemm rate, taking
+# turns in the same run. Prints tables; leaves bench.txt, bench.json and bench.png in OUT.
+#   scripts/bench/bench.sh [SECTION ...]
+# speed     samples/s on five networks: np = 1, 2, 3, PyTorch, DistributedDataParallel
+# scaling   two workers against one process with half the batch
+# hosts     two hosts over 1 Gbit/s (network namespaces: needs root)
+# accuracy  time to 88 % Fashion-MNIST test accuracy
+# async     async against sync
+# stream    streamed from 8-bit HDF5 shards against held in memory
+# budget    where a step's time goes, and memory a rank
+# growth    samples/s and step time by ranks, parameters and batch
+# QUICK=1: few and short runs. ROUNDS: turns. SECS: of a run. SEEDS: of accuracy. OUT: directory.
+# With make: make bench QUICK=1 SECTIONS="speed hosts".
+set -eu
+cd "$(dirname "$0")/../.."
+bench=scripts/bench
+sections='speed scaling hosts accuracy async stream budget growth'
+
+check() {
+    for name; do
+        case " $sections " in
+        *" $name "*) ;;
+        *) echo "bench.sh: $name: not one of: $sections" >&2; exit 2 ;;
+        esac
+    done
+}
+
+settings() {
+    if [ -n "${QUICK:-}" ]; then rounds=2 secs=0.5 seeds=1; else rounds=5 secs=2 seeds=5; fi
+    export ROUNDS="${ROUNDS:-$rounds}" SECS="${SECS:-$secs}" SEEDS="${SEEDS:-$seeds}"
+    export OUT="${OUT:-runs/bench-$(date +%Y%m%d-%H%M%S)}"
+    export SAMPLES="$OUT/samples.tsv" PEAK="$OUT/sgemm_peak"
+    # What a shell has set for BLAS is no part of the comparison: each program's own choice is.
+    for name in $(env | sed -n 's/^\(\(OPENBLAS\|OMP\|MKL\)_[A-Z0-9_]*\)=.*/\1/p'); do
+        unset "$name"
+    done
+}
+
+# The first Python that has PyTorch; nothing if there is none.
+find_torch() {
+    for python in ${PYTHON:-} python3 /usr/bin/python3; do
+        "$python" -c 'import torch' 2>/dev/null && echo "$python" && return
+    done
+}
+
+# The OpenBLAS kernel with the highest sgemm rate: what shares of peak refer to.
+fastest_kernel() {
+    for kernel in auto Haswell SkylakeX; do
+        [ $kernel = auto ] || export OPENBLAS_CORETYPE=$kernel
+        echo "$("$PEAK" 1 2>/dev/null | sed -n 's/.*gflops //p') $kernel"
+    done | sort -g | sed -n '$s/.* //p'
+}
+
+prepare() {
+    mkdir -p "$OUT"
+    : >"$SAMPLES"
+    # shellcheck disable=SC2046  # words
+    ${CC:-cc} -O2 -o "$PEAK" $bench/sgemm_peak.c $(pkg-config --cflags --libs openblas)
+    PYTHON=$(find_torch) || true
+    PEAK_KERNEL=$(fastest_kernel)
+    export PYTHON PEAK_KERNEL
+}
+
+report() {
+    awk -f $bench/report.awk -v json="$OUT/bench.json" -v medians="$OUT/medians.tsv" "$SAMPLES" |
+        tee "$OUT/bench.txt"
+    $bench/plot.sh "$OUT"
+    rm -f "$PEAK"
+    echo "$OUT: bench.txt bench.json bench.png samples.tsv"
+}
+
+chosen=${*:-${SECTIONS:-$sections}}
+check $chosen
+settings
+prepare
+$bench/machine.sh
+for name in $chosen; do
+    $bench/$name.sh </dev/null || echo "bench.sh: $name: failed" >&2
+done
+report

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Where a step's time goes, by a worker's own clock, and the peak memory of each rank.
+. "$(dirname "$0")/lib.sh"
+parts='compute data update network wait'
+
+# Keeps the peak memory of the ranks of $run in $tmp/rank-N: MB, as the kernel has it.
+watch_memory() {
+    while sleep 0.1; do
+        for at in $(echo "$run" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null); do
+            at=${at%/cmdline}
+            rank=$(tr '\0' '\n' <"$at/environ" 2>/dev/null | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
+            peak=$(awk '/^VmHWM/ { print $2 / 1024 }' "$at/status" 2>/dev/null)
+            [ -z "$rank" ] || [ -z "$peak" ] || echo "$peak" >"$tmp/rank-$rank"
+        done
+    done
+}
+
+note_budget() {
+    steps=$(record "$run" final step)
+    step_us=$(calc "1e6 * $batch / $(rate)")
+    note step step_us "$step_us"
+    for part in $parts; do
+        part_us=$(calc "1e6 * $(record "$run" final ${part}_secs) / $steps")
+        note $part step_us "$part_us"
+        note $part step_percent "$(calc "100 * $part_us / $step_us")"
+    done
+}
+
+measure() {
+    run=$tmp/run
+    rm -f "$tmp"/rank-*
+    watch_memory &
+    watcher=$!
+    train "$full" && note_budget
+    kill $watcher
+    for file in "$tmp"/rank-*; do
+        note "rank ${file##*-}" peak_mb "$(cat "$file")"
+    done
+}
+
+each_case measure 784-10:128 $three 784-4096-4096-10:256

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Two hosts over 1 Gbit/s: a bank and a worker on one, a worker on the other; PyTorch's
+# DistributedDataParallel with a process on each.
+. "$(dirname "$0")/lib.sh"
+. "$bench/torch.sh"
+. "$root/tests/e2e/netns.sh"
+workers=2
+interface=eth0
+
+launch() {
+    np=$1
+    shift
+    hosts_job "$np" "$dtrain" "$@"
+}
+
+place() {
+    host=$(($1 + 1))
+    shift
+    on_host $host "$@"
+}
+
+turn() {
+    train 3 && say "dtrain: $(rate)" && note 'dtrain np=3' samples_per_sec "$(rate)"
+    [ -n "$PYTHON" ] || return
+    rate=$(torch_together 'auto 1 1' | json samples_per_sec)
+    say "DDP: ${rate:-failed}"
+    note DDP samples_per_sec "$rate"
+}
+
+measure() {
+    have_torch || true
+    take_turns turn
+    [ -z "$PYTHON" ] || compare samples_per_sec 'dtrain np=3' DDP 1
+}
+
+# A bed that cannot be made ends this script.
+skip() { case='two hosts' remark "skipped: $*"; exit 0; }
+case='two hosts'
+hosts_up 2 1gbit
+hosts_slots 2 1
+each_case measure 784-512-256-10:128
