@@ -18,7 +18,7 @@ data   := schema names number layout labels lines csv_row csv text idx libsvm hd
           shard_file shard
 model  := blas spec network net activation dropout softmax loss optimizer schedule metrics
 comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream slots slots_bank slots_worker window async
-state  := image field array contents export checkpoint dir folder snapshot writer lock version inspect
+state  := image tree field array contents export checkpoint dir folder snapshot writer lock version inspect
 report := json record progress
 train  := train setup keeper records meeting measure verdict evaluate evaluator desk gradient sync \
           async async_bank async_worker

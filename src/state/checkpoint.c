@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "data/h5.h"
 #include "state/array.h"
 #include "state/contents.h"
 #include "state/export.h"
@@ -62,9 +61,9 @@ struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint)
                               .best = checkpoint->best};
 }
 
-static struct dt__array per_replica(const struct dt_checkpoint *checkpoint, enum dt__element element)
+static struct dt__array per_replica(const struct dt_checkpoint *checkpoint, enum dt__type type)
 {
-    return (struct dt__array){element, (uint64_t)checkpoint->replicas, 0};
+    return (struct dt__array){type, (uint64_t)checkpoint->replicas, 0};
 }
 
 static dt_status put_replicas(hid_t file, const struct dt_checkpoint *from)
@@ -154,12 +153,12 @@ static void adopt(struct dt_checkpoint *to, const struct dt_export *shared)
     to->best = shared->best;
 }
 
-static dt_status get_replicas(hid_t file, struct dt_checkpoint *to)
+static dt_status get_replicas(const struct dt__tree *tree, struct dt_checkpoint *to)
 {
     if (to->replicas < 1 || to->replicas > MAX_REPLICAS)
         return dt_fail(DT_EFORMAT, "%d replicas", to->replicas);
-    DT_TRY(dt__array_load(file, "/replicas/draws", per_replica(to, DT__U64), &to->draws));
-    return dt__array_load(file, "/replicas/loss_sums", per_replica(to, DT__F64), &to->loss_sums);
+    DT_TRY(dt__array_load(tree, "/replicas/draws", per_replica(to, DT__U64), &to->draws));
+    return dt__array_load(tree, "/replicas/loss_sums", per_replica(to, DT__F64), &to->loss_sums);
 }
 
 static bool is_plain_name(const char *name)
@@ -168,35 +167,37 @@ static bool is_plain_name(const char *name)
     return length > 0 && length < PATH_SIZE / 2 && name[length] == '\0';
 }
 
-static dt_status get_optimizer(hid_t file, const struct dt_model *model, struct dt_checkpoint *to)
+static dt_status get_optimizer(const struct dt__tree *tree, const struct dt_model *model,
+                               struct dt_checkpoint *to)
 {
-    DT_TRY(dt__fields_get(file, "/optimizer", STATE_FIELDS, COUNT(STATE_FIELDS), to));
+    DT_TRY(dt__fields_get(tree, "/optimizer", STATE_FIELDS, COUNT(STATE_FIELDS), to));
     for (; to->nstate < DT_MAX_STATE && to->state_name[to->nstate]; to->nstate++) {
         char path[PATH_SIZE];
         const char *name = to->state_name[to->nstate];
         if (!is_plain_name(name)) return dt_fail(DT_EFORMAT, "/optimizer: '%s' is no name", name);
         state_path(path, name);
-        DT_TRY(dt__flat_load(file, path, model, &to->state[to->nstate]));
+        DT_TRY(dt__flat_load(tree, path, model, &to->state[to->nstate]));
     }
     return DT_OK;
 }
 
-static dt_status get_rest(hid_t file, const struct dt_model *model, struct dt_checkpoint *to)
+static dt_status get_rest(const struct dt__tree *tree, const struct dt_model *model,
+                          struct dt_checkpoint *to)
 {
-    DT_TRY(dt__fields_get(file, "/", FIELDS, COUNT(FIELDS), to));
-    if (!to->kernel) return dt_fail(DT_EFORMAT, "attribute kernel of / is missing");
-    DT_TRY(get_replicas(file, to));
-    return get_optimizer(file, model, to);
+    DT_TRY(dt__fields_get(tree, "/", FIELDS, COUNT(FIELDS), to));
+    if (!to->kernel) return dt_fail(DT_EFORMAT, "attribute kernel of / is missing or not as expected");
+    DT_TRY(get_replicas(tree, to));
+    return get_optimizer(tree, model, to);
 }
 
-static dt_status get_all(hid_t file, struct dt_checkpoint *out)
+static dt_status get_all(const struct dt__tree *tree, struct dt_checkpoint *out)
 {
     struct dt_export shared;
     struct dt_model *model;
     struct dt_checkpoint to = {0};
-    DT_TRY(dt__export_get(file, &shared, &model));
+    DT_TRY(dt__export_get(tree, &shared, &model));
     adopt(&to, &shared);
-    dt_status status = get_rest(file, model, &to);
+    dt_status status = get_rest(tree, model, &to);
     dt_model_destroy(model);
     if (status)
         dt_checkpoint_free(&to);
@@ -208,10 +209,9 @@ static dt_status get_all(hid_t file, struct dt_checkpoint *out)
 dt_status dt__checkpoint_unpack(const char *name, const struct dt__image *image,
                                 struct dt_checkpoint *out)
 {
-    hid_t file = -1;
-    dt_status status = dt__image_open(image, &file);
-    if (!status) status = get_all(file, out);
-    dt__image_close(file);
+    struct dt__tree tree;
+    if (!dt__tree_open(image, &tree)) return dt_fail(DT_EFORMAT, "%s: not an HDF5 file of ours", name);
+    dt_status status = get_all(&tree, out);
     return status ? dt_fail_prefix(status, "%s: ", name) : DT_OK;
 }
 

@@ -18,7 +18,7 @@ static void layer_path(char path[PATH_SIZE], const char *group, int layer, const
 
 /* ---- spec ----------------------------------------------------------------------------------- */
 
-#define SPEC(name, type, words) {#name, type, offsetof(struct dt_model_spec, name), words}
+#define SPEC(name, what, words) {#name, what, offsetof(struct dt_model_spec, name), words}
 static const struct dt__field SPEC_FIELDS[] = {
     SPEC(kind, DT__FIELD_WORD, DT_KIND_WORDS),
     SPEC(activation, DT__FIELD_WORD, DT_ACTIVATION_WORDS),
@@ -35,32 +35,31 @@ dt_status dt__spec_put(hid_t file, const struct dt_model_spec *spec)
     return dt__fields_put(file, "/model", SPEC_FIELDS, COUNT(SPEC_FIELDS), spec);
 }
 
-static dt_status get_width(hid_t file, int layer, int *out)
+static dt_status get_width(const struct dt__tree *tree, int layer, int *out)
 {
     char path[PATH_SIZE];
-    struct dt__h5_dataset weight;
+    struct dt__value weight;
     layer_path(path, "/model", layer, "/weight");
-    DT_TRY(dt__h5_dataset_open(file, path, &weight));
-    bool good = weight.rank == 2 && weight.dims[1] <= INT_MAX;
-    if (good) *out = (int)weight.dims[1];
-    dt__h5_dataset_close(&weight);
-    return good ? DT_OK : dt_fail(DT_EFORMAT, "%s is not a matrix", path);
+    if (!dt__tree_dataset(tree, path, &weight) || weight.rank != 2 || weight.dims[1] > INT_MAX)
+        return dt_fail(DT_EFORMAT, "%s is missing, or not a matrix that is in the file", path);
+    *out = (int)weight.dims[1];
+    return DT_OK;
 }
 
-dt_status dt__spec_get(hid_t file, struct dt_model_spec *out)
+dt_status dt__spec_get(const struct dt__tree *tree, struct dt_model_spec *out)
 {
     struct dt_model_spec spec = {0};
-    DT_TRY(dt__fields_get(file, "/model", SPEC_FIELDS, COUNT(SPEC_FIELDS), &spec));
+    DT_TRY(dt__fields_get(tree, "/model", SPEC_FIELDS, COUNT(SPEC_FIELDS), &spec));
     if (spec.nhidden < 0 || spec.nhidden >= DT_MAX_LAYERS)
         return dt_fail(DT_EFORMAT, "/model: %d hidden layers", spec.nhidden);
-    for (int i = 0; i < spec.nhidden; i++) DT_TRY(get_width(file, i, &spec.hidden[i]));
+    for (int i = 0; i < spec.nhidden; i++) DT_TRY(get_width(tree, i, &spec.hidden[i]));
     *out = spec;
     return DT_OK;
 }
 
 /* ---- schema --------------------------------------------------------------------------------- */
 
-#define SCHEMA(name, type, words) {#name, type, offsetof(struct dt_schema, name), words}
+#define SCHEMA(name, what, words) {#name, what, offsetof(struct dt_schema, name), words}
 static const struct dt__field SCHEMA_FIELDS[] = {
     SCHEMA(task, DT__FIELD_WORD, DT_TASK_WORDS),
     SCHEMA(features, DT__FIELD_INT, NULL),
@@ -105,43 +104,38 @@ static dt_status check_schema(const struct dt_schema *schema, const struct dt_mo
     return good ? DT_OK : dt_fail(DT_EFORMAT, "/schema does not fit /model");
 }
 
-static dt_status get_names(hid_t file, const char *path, int count, char ***out)
+static bool has(const struct dt__tree *tree, const char *path)
 {
-    struct dt__names list = {0};
-    if (!dt__h5_exists(file, path)) return DT_OK;
-    dt_status status = dt__h5_names_get(file, path, &list);
-    if (!status && list.count != (size_t)count)
-        status = dt_fail(DT_EFORMAT, "%s has %zu names, not %d", path, list.count, count);
-    if (status)
-        dt__names_free(list.items, list.count);
-    else
-        *out = list.items;
-    return status;
+    struct dt__object object;
+    return dt__tree_object(tree, path, &object);
 }
 
-static dt_status get_lists(hid_t file, struct dt_schema *schema)
+static dt_status get_normalisation(const struct dt__tree *tree, struct dt_schema *schema)
 {
-    if (dt__h5_exists(file, "/schema/mean"))
-        DT_TRY(dt__array_load(file, "/schema/mean", per_feature(schema), &schema->mean));
-    if (dt__h5_exists(file, "/schema/inv_std"))
-        DT_TRY(dt__array_load(file, "/schema/inv_std", per_feature(schema), &schema->inv_std));
-    if (!schema->mean != !schema->inv_std)
-        return dt_fail(DT_EFORMAT, "/schema has only one of mean and inv_std");
-    DT_TRY(get_names(file, "/schema/feature_names", schema->features, &schema->feature_names));
-    return get_names(file, "/schema/label_names", schema->classes, &schema->label_names);
+    if (!has(tree, "/schema/mean") && !has(tree, "/schema/inv_std")) return DT_OK;
+    DT_TRY(dt__array_load(tree, "/schema/mean", per_feature(schema), &schema->mean));
+    return dt__array_load(tree, "/schema/inv_std", per_feature(schema), &schema->inv_std);
 }
 
-dt_status dt__schema_get(hid_t file, const struct dt_model_spec *spec, struct dt_schema *out)
+static dt_status get_names(const struct dt__tree *tree, const char *path, int count, char ***out)
 {
-    struct dt_schema schema = {0};
+    return has(tree, path) ? dt__names_load(tree, path, (size_t)count, out) : DT_OK;
+}
+
+dt_status dt__schema_get(const struct dt__tree *tree, const struct dt_model_spec *spec,
+                         struct dt_schema *out)
+{
+    struct dt_schema s = {0};
     dt_status status;
-    DT_GUARD(dt__fields_get(file, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), &schema));
-    DT_GUARD(check_schema(&schema, spec));
-    DT_GUARD(get_lists(file, &schema));
-    *out = schema;
+    DT_GUARD(dt__fields_get(tree, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), &s));
+    DT_GUARD(check_schema(&s, spec));
+    DT_GUARD(get_normalisation(tree, &s));
+    DT_GUARD(get_names(tree, "/schema/feature_names", s.features, &s.feature_names));
+    DT_GUARD(get_names(tree, "/schema/label_names", s.classes, &s.label_names));
+    *out = s;
     return DT_OK;
 done:
-    dt_schema_free(&schema);
+    dt_schema_free(&s);
     return status;
 }
 
@@ -169,14 +163,14 @@ static dt_status put_layer(hid_t file, const char *group, int index, const struc
     return dt__array_put(file, path, bias_of(layer), flat + layer->bias);
 }
 
-static dt_status get_layer(hid_t file, const char *group, int index, const struct dt_layer *layer,
-                           float *flat)
+static dt_status get_layer(const struct dt__tree *tree, const char *group, int index,
+                           const struct dt_layer *layer, float *flat)
 {
     char path[PATH_SIZE];
     layer_path(path, group, index, "/weight");
-    DT_TRY(dt__array_get(file, path, weight_of(layer), flat + layer->weight));
+    DT_TRY(dt__array_get(tree, path, weight_of(layer), flat + layer->weight));
     layer_path(path, group, index, "/bias");
-    return dt__array_get(file, path, bias_of(layer), flat + layer->bias);
+    return dt__array_get(tree, path, bias_of(layer), flat + layer->bias);
 }
 
 dt_status dt__flat_put(hid_t file, const char *group, const struct dt_model *model,
@@ -191,22 +185,22 @@ dt_status dt__flat_put(hid_t file, const char *group, const struct dt_model *mod
 }
 
 /* The file cannot hold more floats than it has bytes for. */
-static dt_status check_room(hid_t file, const char *group, size_t params)
+static dt_status check_room(const struct dt__tree *tree, const char *group, size_t params)
 {
-    hsize_t size;
-    if (H5Fget_filesize(file, &size) >= 0 && params <= size / sizeof(float)) return DT_OK;
+    if (params <= tree->file.left / sizeof(float)) return DT_OK;
     return dt_fail(DT_EFORMAT, "the file is too short for the %zu floats of %s", params, group);
 }
 
-dt_status dt__flat_load(hid_t file, const char *group, const struct dt_model *model, float **out)
+dt_status dt__flat_load(const struct dt__tree *tree, const char *group, const struct dt_model *model,
+                        float **out)
 {
     float *flat;
     size_t params = dt_model_params(model);
-    DT_TRY(check_room(file, group, params));
+    DT_TRY(check_room(tree, group, params));
     DT_TRY(dt_alloc(params, sizeof *flat, group, &flat));
     dt_status status = DT_OK;
     for (int i = 0; i < dt_model_layers(model) && !status; i++)
-        status = get_layer(file, group, i, dt_model_layer(model, i), flat);
+        status = get_layer(tree, group, i, dt_model_layer(model, i), flat);
     if (status)
         dt_free(flat);
     else

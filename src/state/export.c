@@ -47,26 +47,28 @@ static dt_status make_model(const struct dt_model_spec *spec, struct dt_model **
     return status == DT_EUSAGE ? dt_fail_prefix(DT_EFORMAT, "/model: ") : status;
 }
 
-static dt_status get(hid_t file, struct dt_export *out, struct dt_model **out_model)
+static dt_status get(const struct dt__tree *tree, struct dt_export *out,
+                     struct dt_model **out_model)
 {
     struct format format;
-    DT_TRY(dt__fields_get(file, "/", &FORMAT_FIELD, 1, &format));
+    DT_TRY(dt__fields_get(tree, "/", &FORMAT_FIELD, 1, &format));
     if (format.version != DT__FORMAT_VERSION)
         return dt_fail(DT_EFORMAT, "format_version is %d", format.version);
-    DT_TRY(dt__fields_get(file, "/", FIELDS, COUNT(FIELDS), out));
-    if (!out->config) return dt_fail(DT_EFORMAT, "attribute config of / is missing");
-    DT_TRY(dt__spec_get(file, &out->spec));
+    DT_TRY(dt__fields_get(tree, "/", FIELDS, COUNT(FIELDS), out));
+    if (!out->config) return dt_fail(DT_EFORMAT, "attribute config of / is missing or not as expected");
+    DT_TRY(dt__spec_get(tree, &out->spec));
     DT_TRY(make_model(&out->spec, out_model));
-    DT_TRY(dt__schema_get(file, &out->spec, &out->schema));
+    DT_TRY(dt__schema_get(tree, &out->spec, &out->schema));
     out->params_count = dt_model_params(*out_model);
-    return dt__flat_load(file, "/model", *out_model, &out->params);
+    return dt__flat_load(tree, "/model", *out_model, &out->params);
 }
 
-dt_status dt__export_get(hid_t file, struct dt_export *out, struct dt_model **out_model)
+dt_status dt__export_get(const struct dt__tree *tree, struct dt_export *out,
+                         struct dt_model **out_model)
 {
     struct dt_export from = {0};
     struct dt_model *model = NULL;
-    dt_status status = get(file, &from, &model);
+    dt_status status = get(tree, &from, &model);
     if (status) {
         dt_export_free(&from);
         dt_model_destroy(model);
@@ -82,9 +84,8 @@ dt_status dt__export_get(hid_t file, struct dt_export *out, struct dt_model **ou
 
 dt_status dt__export_unpack(const char *name, const struct dt__image *image, struct dt_export *out)
 {
-    hid_t file = -1;
-    dt_status status = dt__image_open(image, &file);
-    if (!status) status = dt__export_get(file, out, NULL);
-    dt__image_close(file);
+    struct dt__tree tree;
+    if (!dt__tree_open(image, &tree)) return dt_fail(DT_EFORMAT, "%s: not an HDF5 file of ours", name);
+    dt_status status = dt__export_get(&tree, out, NULL);
     return status ? dt_fail_prefix(status, "%s: ", name) : DT_OK;
 }

@@ -4,133 +4,139 @@
 
 #include "data/h5.h"
 #include "dtrain/config.h"
+#include "state/array.h"
 
-enum { TEXT_MAX = 1 << 24 };
+enum { NAME_SIZE = 16, TEXT_PIECE = 60000, TEXT_MOST = 1 << 20 };
 
-/* One attribute: its object, its name and a place in the record. */
-struct slot {
-    hid_t object;
-    const char *path;
-    const struct dt__field *field;
-    void *member;
-};
-
-static dt_status fail(const struct slot *slot, const char *what)
+/* Type of a number in the file; a bool is a byte. */
+static enum dt__type number_type(enum dt__field_kind kind)
 {
-    return dt__h5_fail(DT_EFORMAT, "attribute %s of %s %s", slot->field->name, slot->path, what);
+    switch (kind) {
+    case DT__FIELD_INT: return DT__I32;
+    case DT__FIELD_I64: return DT__I64;
+    case DT__FIELD_U32: return DT__U32;
+    case DT__FIELD_U64: return DT__U64;
+    case DT__FIELD_REAL: return DT__F64;
+    default: return DT__U8;
+    }
 }
 
-/* ---- types ---------------------------------------------------------------------------------- */
-
-/* HDF5's type of a number, in the file (`stored`) or in memory. */
-static hid_t number_type(enum dt__field_type type, bool stored)
+/* Name of a text's piece: "config", "config_1", "config_2", ... */
+static void piece_name(char out[64], const char *name, size_t piece)
 {
-    switch (type) {
-    case DT__FIELD_INT: return stored ? H5T_STD_I32LE : H5T_NATIVE_INT32;
-    case DT__FIELD_I64: return stored ? H5T_STD_I64LE : H5T_NATIVE_INT64;
-    case DT__FIELD_U32: return stored ? H5T_STD_U32LE : H5T_NATIVE_UINT32;
-    case DT__FIELD_U64: return stored ? H5T_STD_U64LE : H5T_NATIVE_UINT64;
-    case DT__FIELD_REAL: return stored ? H5T_IEEE_F64LE : H5T_NATIVE_DOUBLE;
-    default: return stored ? H5T_STD_U8LE : H5T_NATIVE_UINT8;
-    }
+    if (piece == 0)
+        snprintf(out, 64, "%s", name);
+    else
+        snprintf(out, 64, "%s_%zu", name, piece);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static dt_status write_value(const struct slot *slot, hid_t stored, hid_t held, const void *value)
+static dt_status write_value(hid_t object, const char *name, hid_t type, const void *value)
 {
     hid_t space = H5Screate(H5S_SCALAR);
-    hid_t attribute = H5Acreate2(slot->object, slot->field->name, stored, space, H5P_DEFAULT,
-                                 H5P_DEFAULT);
-    bool good = attribute >= 0 && H5Awrite(attribute, held, value) >= 0;
+    hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool good = attribute >= 0 && H5Awrite(attribute, type, value) >= 0;
     if (attribute >= 0 && H5Aclose(attribute) < 0) good = false;
     if (space >= 0) H5Sclose(space);
-    return good ? DT_OK : fail(slot, "cannot be written");
+    return good ? DT_OK : dt__h5_fail(DT_EIO, "attribute %s cannot be written", name);
 }
 
-static dt_status write_text(const struct slot *slot, const char *text)
+static dt_status write_piece(hid_t object, const char *name, const char *text, size_t length)
 {
-    hid_t type = dt__h5_text_type(strlen(text) + 1);
-    if (type < 0) return fail(slot, "cannot be written");
-    dt_status status = write_value(slot, type, type, text);
+    char piece[TEXT_PIECE + 1] = "";
+    memcpy(piece, text, length);
+    hid_t type = dt__h5_text_type(length + 1);
+    if (type < 0) return dt__h5_fail(DT_EIO, "attribute %s cannot be written", name);
+    dt_status status = write_value(object, name, type, piece);
     H5Tclose(type);
     return status;
 }
 
-static dt_status write_bool(const struct slot *slot, bool value)
+static dt_status write_text(hid_t object, const char *name, const char *text)
 {
-    uint8_t byte = value;
-    return write_value(slot, number_type(DT__FIELD_BOOL, true), number_type(DT__FIELD_BOOL, false),
-                       &byte);
+    size_t length = strlen(text), piece = 0;
+    if (length > TEXT_MOST)
+        return dt_fail(DT_EFORMAT, "%s of %zu bytes is too long to be kept", name, length);
+    do {
+        char piece_of[64];
+        size_t part = length < TEXT_PIECE ? length : TEXT_PIECE;
+        piece_name(piece_of, name, piece++);
+        DT_TRY(write_piece(object, piece_of, text, part));
+        text += part;
+        length -= part;
+    } while (length > 0);
+    return DT_OK;
 }
 
-static dt_status write_slot(const struct slot *slot)
+static dt_status write_field(hid_t object, const struct dt__field *field, const void *member)
 {
     char word[16];
     const char *text;
-    switch (slot->field->type) {
+    uint8_t byte;
+    switch (field->kind) {
     case DT__FIELD_TEXT:
-        memcpy(&text, slot->member, sizeof text);
-        return text ? write_text(slot, text) : DT_OK;
-    case DT__FIELD_NAME: return write_text(slot, slot->member);
+        memcpy(&text, member, sizeof text);
+        return text ? write_text(object, field->name, text) : DT_OK;
+    case DT__FIELD_NAME: return write_text(object, field->name, member);
     case DT__FIELD_WORD:
-        return write_text(slot, dt_config_word(slot->field->words, *(int *)slot->member, word));
-    case DT__FIELD_BOOL: return write_bool(slot, *(bool *)slot->member);
+        return write_text(object, field->name,
+                          dt_config_word(field->words, *(const int *)member, word));
+    case DT__FIELD_BOOL:
+        byte = *(const bool *)member;
+        return write_value(object, field->name, dt__stored_type(DT__U8), &byte);
     default:
-        return write_value(slot, number_type(slot->field->type, true),
-                           number_type(slot->field->type, false), slot->member);
+        return write_value(object, field->name, dt__stored_type(number_type(field->kind)), member);
     }
+}
+
+dt_status dt__fields_put(hid_t file, const char *path, const struct dt__field *fields, int count,
+                         const void *record)
+{
+    dt_status status = DT_OK;
+    hid_t object = H5Gopen2(file, path, H5P_DEFAULT);
+    if (object < 0) return dt__h5_fail(DT_EIO, "%s cannot be opened", path);
+    for (int i = 0; i < count && !status; i++)
+        status = write_field(object, &fields[i], (const char *)record + fields[i].offset);
+    H5Gclose(object);
+    return status;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Reads a number, or `size` bytes of text, from an attribute that is one value of the type. */
-static bool read_value(hid_t attribute, hid_t stored, hid_t held, void *value)
+static bool read_number(const struct dt__object *object, const char *name, enum dt__type type,
+                        void *out)
 {
-    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    bool good = type >= 0 && space >= 0 && H5Tequal(type, stored) > 0 &&
-                H5Sget_simple_extent_type(space) == H5S_SCALAR &&
-                H5Aread(attribute, held, value) >= 0;
-    if (space >= 0) H5Sclose(space);
-    if (type >= 0) H5Tclose(type);
-    return good;
+    struct dt__value value;
+    if (!dt__object_attribute(object, name, &value) || value.type != type) return false;
+    memcpy(out, value.bytes.at, value.size);
+    return true;
 }
 
-/* Bytes of a text with its NUL; 0 if the attribute is no text of a fixed and sensible size. */
-static size_t text_size(hid_t attribute)
+static bool read_bool(const struct dt__object *object, const char *name, bool *out)
 {
-    hid_t type = H5Aget_type(attribute);
-    if (type < 0) return 0;
-    size_t size = 0;
-    if (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0) size = H5Tget_size(type);
-    H5Tclose(type);
-    return size <= TEXT_MAX ? size : 0;
+    uint8_t byte;
+    if (!read_number(object, name, DT__U8, &byte) || byte > 1) return false;
+    *out = byte;
+    return true;
 }
 
-static dt_status read_text(const struct slot *slot, hid_t attribute, char **out)
+/* A text's bytes without its NUL, which must be there and the only one. */
+static bool find_piece(const struct dt__object *object, const char *name, struct dt__span *out)
 {
-    char *text;
-    size_t size = text_size(attribute);
-    if (size == 0) return fail(slot, "is not a text");
-    DT_TRY(dt_alloc(size, 1, slot->field->name, &text));
-    hid_t type = dt__h5_text_type(size);
-    bool good = type >= 0 && read_value(attribute, type, type, text) && text[size - 1] == '\0';
-    if (type >= 0) H5Tclose(type);
-    if (good)
-        *out = text;
-    else
-        dt_free(text);
-    return good ? DT_OK : fail(slot, "is not a text");
+    struct dt__value value;
+    if (!dt__object_attribute(object, name, &value) || value.type != DT__TEXT) return false;
+    *out = (struct dt__span){value.bytes.at, value.size - 1};
+    return value.bytes.at[out->left] == '\0' && !memchr(out->at, '\0', out->left);
 }
 
-static dt_status read_name(const struct slot *slot, hid_t attribute)
+static bool read_name(const struct dt__object *object, const char *name, char out[NAME_SIZE])
 {
-    char *text;
-    DT_TRY(read_text(slot, attribute, &text));
-    bool fits = strlen(text) < 16;
-    if (fits) snprintf(slot->member, 16, "%s", text);
-    dt_free(text);
-    return fits ? DT_OK : fail(slot, "is too long");
+    struct dt__span piece;
+    if (!find_piece(object, name, &piece) || piece.left >= NAME_SIZE) return false;
+    memcpy(out, piece.at, piece.left);
+    out[piece.left] = '\0';
+    return true;
 }
 
 /* Place of `word` in "sync|async"; -1 if it is none of them. */
@@ -146,80 +152,55 @@ static int word_index(const char *words, const char *word)
     return -1;
 }
 
-static dt_status read_word(const struct slot *slot, hid_t attribute)
+static bool read_word(const struct dt__object *object, const struct dt__field *field, int *out)
 {
-    char *text;
-    DT_TRY(read_text(slot, attribute, &text));
-    int index = word_index(slot->field->words, text);
-    dt_free(text);
-    if (index < 0) return fail(slot, "is not a known word");
-    *(int *)slot->member = index;
-    return DT_OK;
+    char word[NAME_SIZE];
+    if (!read_name(object, field->name, word)) return false;
+    *out = word_index(field->words, word);
+    return *out >= 0;
 }
 
-static dt_status read_bool(const struct slot *slot, hid_t attribute)
+/* All pieces of a text as one; *out stays as it is if there is none. */
+static dt_status read_text(const struct dt__object *object, const char *name, char **out)
 {
-    uint8_t byte = 0;
-    if (!read_value(attribute, number_type(DT__FIELD_BOOL, true),
-                    number_type(DT__FIELD_BOOL, false), &byte) ||
-        byte > 1)
-        return fail(slot, "is neither 0 nor 1");
-    *(bool *)slot->member = byte;
-    return DT_OK;
-}
-
-static dt_status read_slot(const struct slot *slot, hid_t attribute)
-{
-    enum dt__field_type type = slot->field->type;
-    switch (type) {
-    case DT__FIELD_TEXT: return read_text(slot, attribute, slot->member);
-    case DT__FIELD_NAME: return read_name(slot, attribute);
-    case DT__FIELD_WORD: return read_word(slot, attribute);
-    case DT__FIELD_BOOL: return read_bool(slot, attribute);
-    default:
-        if (read_value(attribute, number_type(type, true), number_type(type, false), slot->member))
-            return DT_OK;
-        return fail(slot, "is not a number of its type");
-    }
-}
-
-static dt_status open_and_read(const struct slot *slot)
-{
-    if (H5Aexists(slot->object, slot->field->name) <= 0)
-        return slot->field->type == DT__FIELD_TEXT ? DT_OK : fail(slot, "is missing");
-    hid_t attribute = H5Aopen(slot->object, slot->field->name, H5P_DEFAULT);
-    if (attribute < 0) return fail(slot, "cannot be opened");
-    dt_status status = read_slot(slot, attribute);
-    H5Aclose(attribute);
-    return status;
-}
-
-/* ---- tables --------------------------------------------------------------------------------- */
-
-static dt_status each_field(hid_t file, const char *path, const struct dt__field *fields, int count,
-                            void *record, dt_status (*visit)(const struct slot *slot))
-{
+    char piece_of[64];
+    struct dt__span piece;
+    struct dt_text text = {0};
     dt_status status = DT_OK;
-    if (strcmp(path, "/") && !dt__h5_exists(file, path))
-        return dt_fail(DT_EFORMAT, "%s is missing", path);
-    hid_t object = H5Gopen2(file, path, H5P_DEFAULT);
-    if (object < 0) return dt__h5_fail(DT_EFORMAT, "%s is not a group", path);
-    for (int i = 0; i < count && !status; i++) {
-        struct slot slot = {object, path, &fields[i], (char *)record + fields[i].offset};
-        status = visit(&slot);
+    piece_name(piece_of, name, 0);
+    for (size_t i = 1; !status && find_piece(object, piece_of, &piece); i++) {
+        status = dt_text_append(&text, piece.at, piece.left);
+        piece_name(piece_of, name, i);
     }
-    H5Gclose(object);
+    if (status)
+        dt_text_free(&text);
+    else if (text.data)
+        *out = text.data;
     return status;
 }
 
-dt_status dt__fields_put(hid_t file, const char *path, const struct dt__field *fields, int count,
-                         const void *record)
+/* A text that is not as it should be counts as missing: its owner says whether it may. */
+static dt_status read_field(const struct dt__object *object, const char *path,
+                            const struct dt__field *field, void *member)
 {
-    return each_field(file, path, fields, count, (void *)record, write_slot);
+    bool good;
+    switch (field->kind) {
+    case DT__FIELD_TEXT: return read_text(object, field->name, member);
+    case DT__FIELD_NAME: good = read_name(object, field->name, member); break;
+    case DT__FIELD_WORD: good = read_word(object, field, member); break;
+    case DT__FIELD_BOOL: good = read_bool(object, field->name, member); break;
+    default: good = read_number(object, field->name, number_type(field->kind), member);
+    }
+    if (good) return DT_OK;
+    return dt_fail(DT_EFORMAT, "attribute %s of %s is missing or not as expected", field->name, path);
 }
 
-dt_status dt__fields_get(hid_t file, const char *path, const struct dt__field *fields, int count,
-                         void *record)
+dt_status dt__fields_get(const struct dt__tree *tree, const char *path,
+                         const struct dt__field *fields, int count, void *record)
 {
-    return each_field(file, path, fields, count, record, open_and_read);
+    struct dt__object object;
+    if (!dt__tree_object(tree, path, &object)) return dt_fail(DT_EFORMAT, "%s is missing", path);
+    for (int i = 0; i < count; i++)
+        DT_TRY(read_field(&object, path, &fields[i], (char *)record + fields[i].offset));
+    return DT_OK;
 }

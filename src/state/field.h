@@ -2,11 +2,9 @@
 #ifndef DT_STATE_FIELD_H
 #define DT_STATE_FIELD_H
 
-#include <hdf5.h>
+#include "state/tree.h"
 
-#include "dtrain/base.h"
-
-enum dt__field_type {
+enum dt__field_kind {
     DT__FIELD_INT,  /* int */
     DT__FIELD_I64,  /* int64_t */
     DT__FIELD_U32,  /* uint32_t */
@@ -15,22 +13,23 @@ enum dt__field_type {
     DT__FIELD_BOOL, /* bool */
     DT__FIELD_WORD, /* int, one of `words` ("sync|async"), stored as the word */
     DT__FIELD_NAME, /* char[16] */
-    DT__FIELD_TEXT  /* char *, no attribute if NULL */
+    DT__FIELD_TEXT  /* char *, no attribute if NULL; what is beyond 60000 bytes goes to NAME_1, ... */
 };
 
 struct dt__field {
     const char *name; /* of the attribute */
-    enum dt__field_type type;
+    enum dt__field_kind kind;
     size_t offset; /* of the member */
     const char *words;
 };
 
-/* Writes the members of `record` as attributes of the object at `path`. */
+/* Writes the members of `record` as attributes of the group at `path`.
+ * DT_EFORMAT: a text is longer than a megabyte. */
 dt_status dt__fields_put(hid_t file, const char *path, const struct dt__field *fields, int count,
                          const void *record);
 /* Reads them back; texts are new (dt_free), and those read before a failure stay in the record.
  * DT_EFORMAT: an attribute is missing, of another type, or not one of its words. */
-dt_status dt__fields_get(hid_t file, const char *path, const struct dt__field *fields, int count,
-                         void *record);
+dt_status dt__fields_get(const struct dt__tree *tree, const char *path,
+                         const struct dt__field *fields, int count, void *record);
 
 #endif

@@ -26,21 +26,7 @@ void dt__image_free(struct dt__image *image)
 
 /* ---- HDF5's core driver on our buffer ------------------------------------------------------- */
 
-/* Every "allocation" is the one buffer, so that nothing is ever copied. */
-static void *image_malloc(size_t size, H5FD_file_image_op_t op, void *arg)
-{
-    (void)op;
-    struct dt__image *image = arg;
-    return size <= image->capacity ? image->bytes : NULL;
-}
-
-static void *image_memcpy(void *to, const void *from, size_t size, H5FD_file_image_op_t op,
-                          void *arg)
-{
-    (void)op, (void)arg;
-    return to == from ? to : memcpy(to, from, size);
-}
-
+/* The driver's file is our buffer: HDF5 has it grown, and leaves it to us when the file closes. */
 static void *image_realloc(void *old, size_t size, H5FD_file_image_op_t op, void *arg)
 {
     (void)old, (void)op;
@@ -67,8 +53,11 @@ static herr_t keep_arg(void *arg)
 
 static herr_t use_buffer(hid_t access, struct dt__image *image)
 {
-    H5FD_file_image_callbacks_t callbacks = {image_malloc, image_memcpy, image_realloc, image_free,
-                                             same_arg,     keep_arg,     image};
+    H5FD_file_image_callbacks_t callbacks = {.image_realloc = image_realloc,
+                                             .image_free = image_free,
+                                             .udata_copy = same_arg,
+                                             .udata_free = keep_arg,
+                                             .udata = image};
     if (H5Pset_fapl_core(access, GROWTH, 0) < 0) return -1;
     if (H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0) return -1;
     if (H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110) < 0) return -1;
@@ -81,13 +70,15 @@ static void name_image(const struct dt__image *image, char name[64])
     snprintf(name, 64, "/dev/null/dtrain-%p", (const void *)image);
 }
 
-/* All attributes in the object header, and no times: the same state gives the same bytes. */
+/* All attributes and links in the root's own header, where our reader looks for them, and no times:
+ * the same state gives the same bytes. */
 static hid_t create_plist(void)
 {
     hid_t plist = H5Pcreate(H5P_FILE_CREATE);
     if (plist < 0) return plist;
     if (H5Pset_userblock(plist, DT__USER_BLOCK) >= 0 &&
-        H5Pset_attr_phase_change(plist, 1000, 0) >= 0 && H5Pset_obj_track_times(plist, false) >= 0)
+        H5Pset_attr_phase_change(plist, 1000, 0) >= 0 &&
+        H5Pset_link_phase_change(plist, 1000, 0) >= 0 && H5Pset_obj_track_times(plist, false) >= 0)
         return plist;
     H5Pclose(plist);
     return -1;
@@ -105,18 +96,6 @@ static hid_t create_file(struct dt__image *image)
     return file;
 }
 
-static hid_t open_file(struct dt__image *image)
-{
-    char name[64];
-    name_image(image, name);
-    hid_t file = -1, access = H5Pcreate(H5P_FILE_ACCESS);
-    if (access >= 0 && use_buffer(access, image) >= 0 &&
-        H5Pset_file_image(access, image->bytes, image->length) >= 0)
-        file = H5Fopen(name, H5F_ACC_RDONLY, access);
-    if (access >= 0) H5Pclose(access);
-    return file;
-}
-
 dt_status dt__image_create(struct dt__image *image, size_t expect, hid_t *out_file)
 {
     dt__h5_quiet();
@@ -124,15 +103,6 @@ dt_status dt__image_create(struct dt__image *image, size_t expect, hid_t *out_fi
     DT_TRY(dt_grow(&image->bytes, &image->capacity, expect, 1, "a checkpoint"));
     hid_t file = create_file(image);
     if (file < 0) return dt__h5_fail(DT_EIO, "cannot start a file in memory");
-    *out_file = file;
-    return DT_OK;
-}
-
-dt_status dt__image_open(const struct dt__image *image, hid_t *out_file)
-{
-    dt__h5_quiet();
-    hid_t file = open_file((struct dt__image *)image); /* read-only: HDF5 writes nothing to it */
-    if (file < 0) return dt__h5_fail(DT_EFORMAT, "not an HDF5 file");
     *out_file = file;
     return DT_OK;
 }

@@ -3,7 +3,7 @@
  *   0    "dtrain checkpoint 1 crc32c=xxxxxxxx bytes=N\n", zeros to 512
  *   512  N bytes of HDF5
  *
- * HDF5's core driver grows and reads the buffer in place, so that a save passes over the bytes as
+ * HDF5's core driver makes the file in the buffer in place, so that a save passes over the bytes as
  * seldom as can be, and disk errors stay ours. */
 #ifndef DT_STATE_IMAGE_H
 #define DT_STATE_IMAGE_H
@@ -30,8 +30,6 @@ dt_status dt__image_create(struct dt__image *image, size_t expect, hid_t *out_fi
 /* Closes the file and writes the user block; the image is complete. Closes on failure too. */
 dt_status dt__image_seal(struct dt__image *image, hid_t file, enum dt__image_kind kind);
 
-/* Opens a complete image for reading; the image must outlive the file. DT_EFORMAT: not HDF5. */
-dt_status dt__image_open(const struct dt__image *image, hid_t *out_file);
 void dt__image_close(hid_t file);
 
 /* Reads a file and verifies its user block, size and checksum.
