@@ -20,8 +20,8 @@ model  := blas spec network net activation dropout softmax loss optimizer schedu
 comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream slots slots_bank slots_worker window async
 state  := image tree field array contents export checkpoint dir folder snapshot writer lock version inspect
 report := json record progress
-train  := train setup keeper records meeting measure verdict evaluate evaluator desk gradient sync \
-          async async_bank async_worker
+train  := train setup keeper records meeting measure verdict evaluate evaluator desk gradient budget \
+          sync async async_bank async_worker
 cli    := main commands configure kernel help model \
           cmd_train cmd_eval cmd_predict cmd_shard cmd_inspect cmd_options
 

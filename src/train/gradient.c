@@ -10,7 +10,9 @@ static dt_status slice_gradient(struct dt__run *run, int replica, struct dt_shar
                                 bool accumulate, const struct dt_rng *dropout, const float *weights,
                                 float *grad, const struct dt_net_hooks *hooks) {
     struct dt_batch batch;
+    double asked = dt_clock_secs();
     DT_TRY(dt_loader_read(run->loader, replica, slice.epoch, slice.begin, (int)slice.count, &batch));
+    run->data_secs += dt_clock_secs() - asked;
     double loss = 0;
     dt_net_gradient(run->net, weights, &batch, dropout, accumulate, grad, &loss, hooks);
     run->loss[replica] += loss;

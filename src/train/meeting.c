@@ -70,6 +70,7 @@ static dt_status decide(struct dt__run *run, int asked, enum course *out) {
 static dt_status report_losses(struct dt__run *run) {
     struct dt_checkpoint *state = &run->keeper.state;
     DT_TRY(dt_world_crew_sum(run->world, run->loss, run->replicas, state->loss_sums));
+    DT_TRY(dt__budget_share(run));
     bool due = dt__log_due(run);
     dt_status status = DT_OK;
     if (dt_world_is_bank(run->world)) {

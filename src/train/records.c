@@ -193,6 +193,7 @@ dt_status dt__record_final(struct dt__run *run, const char *status) {
     dt_record_real(keeper->report, "bank_cpu_secs", keeper->bank_cpu_secs);
     dt_record_text(keeper->report, "params_crc32c", crc);
     record_async(run);
+    if (run->mode == DT_SYNC) dt__budget_record(run);
     DT_TRY(dt_record_end(keeper->report));
     dt_report_say(keeper->report, "%s at step %llu: %.0f samples/s, params_crc32c %s", status,
                   (unsigned long long)run->step, rate, crc);

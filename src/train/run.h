@@ -41,6 +41,17 @@ struct dt__desk {
     struct dt__message message;
 };
 
+/* What a worker's time in sync training goes into. */
+enum dt__budget {
+    DT__COMPUTE,
+    DT__DATA,
+    DT__WAIT,
+    DT__REDUCE,
+    DT__UPDATE,
+    DT__NETWORK,
+    DT__BUDGET_PARTS
+};
+
 /* Bank only: the run directory and what it keeps. */
 struct dt__keeper {
     char *ckpt_dir, *latest_dir, *best_dir;
@@ -59,6 +70,7 @@ struct dt__keeper {
     double log_train_secs;       /* train_secs at the last train record */
     double last_loss;
     double bank_cpu_secs;        /* CPU time of the bank's process during legs */
+    double budget[DT__BUDGET_PARTS]; /* sums over the workers, as of the last meeting */
     struct dt__desk desk;
 };
 
@@ -99,6 +111,8 @@ struct dt__run {
     struct dt_net *net;
     double *loss;     /* (R) loss sums of its replicas since the last train record */
     dt_status failed; /* what went wrong in a step; its message is this thread's error text */
+    double budget[DT__BUDGET_PARTS]; /* seconds in sync training, up to the last leg's end */
+    double data_secs;                /* of this leg: waited for the loader */
 
     /* Workers, or the evaluator: this one's chunks of the evaluation data, of `chunks` in all. */
     struct dt_measure *measure; /* NULL if it has none */
@@ -139,6 +153,11 @@ double dt__clip_factor(double clip_norm, double norm);
 /* The exchange's dt_update_fn; arg is the run. */
 void dt__update(void *run, const struct dt_update_info *info, size_t offset, size_t n,
                 const float *grad, float *const *vectors);
+
+/* budget.c: where the workers' time goes in sync training. */
+void dt__budget_leg(struct dt__run *run, double secs); /* worker: a leg took so long */
+dt_status dt__budget_share(struct dt__run *run);       /* collective over the crew */
+void dt__budget_record(struct dt__run *run);           /* bank: fields of a record, means a worker */
 
 /* meeting.c: what happens between two legs. */
 bool dt__log_due(const struct dt__run *run);

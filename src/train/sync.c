@@ -34,11 +34,13 @@ static int worker_step(struct dt__run *run) {
 
 static int worker_leg(struct dt__run *run, uint64_t until) {
     int asked = DT_ASK_NONE;
+    double start = dt_clock_secs();
     while (run->step < until && !asked) {
         asked = worker_step(run);
         if (!(asked & DT_ASK_ERROR)) run->step++;
     }
     dt_exchange_settle(run->exchange);
+    dt__budget_leg(run, dt_clock_secs() - start);
     return asked;
 }
 
