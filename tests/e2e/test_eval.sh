@@ -1,0 +1,89 @@
+#!/bin/sh
+# What evaluation in place recorded, `dtrain eval` prints to the last digit, from a checkpoint, an
+# export or the run directory, and a count made with numpy agrees. Would catch a second way to
+# measure, sums that depend on who adds them, and metrics that are not what their names say.
+# seconds: 180
+. "$(dirname "$0")/lib.sh"
+outside() { /usr/bin/python3 tests/e2e/outside.py "$@"; }
+/usr/bin/python3 -c 'import h5py, numpy' 2>/dev/null && numpy=yes || numpy=no
+
+# points FILE SEED ROWS: a value, and classes by it, of which some are wrong.
+points() {
+    awk -v seed="$2" -v n="$3" 'BEGIN {
+        srand(seed)
+        print "a,b,value,two,six"
+        for (i = 0; i < n; i++) {
+            a = 2 * rand() - 1; b = 2 * rand() - 1; v = sin(2 * a) + a * b + 0.2 * rand()
+            six = int(3 + 2 * v + 2 * rand()); six = six < 0 ? 0 : six > 6 ? 6 : six
+            printf "%.7g,%.7g,%.7g,%s,c%d\n", a, b, v, (v + 0.5 * rand() > 0.3 ? "yes" : "no"), six
+        }
+    }' >"$1"
+}
+points "$tmp/train.csv" 1 1500
+points "$tmp/eval.csv" 2 1100
+
+# same RUN KEY...: the last eval record and `dtrain eval` by every path have the same digits.
+same() {
+    run=$tmp/$1 last=$(record "$tmp/$1" final step)
+    shift
+    check_eq 'last evaluation' "$(record "$run" eval step)" "$last"
+    for model in "$run" "$run/ckpt/latest.h5" "$run/export/latest" "$run/export/latest/$last" \
+        "$run/export/latest/$last/model.h5"; do
+        "$dtrain" eval "$model" >"$tmp/json" || fail "eval $model"
+        for key; do
+            check_eq "$key of ${model#"$tmp"/}" "$(json "$key" <"$tmp/json")" \
+                "$(record "$run" eval "$key")"
+        done
+    done
+}
+# count RUN EXACT NEAR DATA...: numpy agrees: EXACT keys by text, NEAR ones to 1e-6.
+count() {
+    [ $numpy = yes ] || return 0
+    run=$tmp/$1 exact=$2 near=$3
+    shift 3
+    "$dtrain" eval "$run" >"$tmp/json"
+    outside eval "$run/ckpt/latest.h5" "$@" >"$tmp/outside" || fail "numpy's metrics of $run"
+    for key in $exact; do
+        check_eq "numpy's $key" "$(json "$key" <"$tmp/outside")" "$(json "$key" <"$tmp/json")"
+    done
+    for key in $near; do
+        check_le "difference of $key" "$(paste "$tmp/json" "$tmp/outside" | awk -v key="\"$key\": *" '{
+            n = split($0, part, key); d = part[2] - part[3]; print n != 3 ? "no value" : d * d < 1e-12 ? 0 : d}')" 0
+    done
+    matrix() { sed -n 's/.*"confusion": *\(\[\[[^}]*\]\]\).*/\1/p' "$1" | tr -d ' '; }
+    check_eq 'confusion' "x$(matrix "$tmp/outside")" "x$(matrix "$tmp/json")"
+}
+# train RUN LABEL OPTION...
+train() {
+    run=$1 label=$2
+    shift 2
+    job 4 run.dir="$tmp/$run" data.train="$tmp/train.csv" data.eval="$tmp/eval.csv" \
+        data.label="$label" train.epochs=6 model.hidden=12 model.activation=tanh "$@" \
+        2>"$tmp/err" || { cat "$tmp/err"; fail "training $run"; }
+}
+train two two data.ignore=value,six
+same two rows loss accuracy auc precision recall
+count two 'rows accuracy precision recall' 'loss auc' "$tmp/eval.csv"
+train six six data.ignore=value,two
+same six rows loss accuracy top5
+count six 'rows accuracy top5' loss "$tmp/eval.csv"
+train value value data.ignore=two,six model.task=regress train.lr=0.02
+same value rows loss rmse mae r2
+count value rows 'loss rmse mae r2' "$tmp/eval.csv"
+# A part of the chunks, and rows held out of the training data.
+train part six data.ignore=value,two eval.batches=2
+same part rows loss accuracy
+check_eq 'rows of two chunks' "$(record "$tmp/part" eval rows)" 512
+train held six data.ignore=value,two data.eval= data.eval_fraction=0.3
+same held rows loss accuracy
+# Other data than the run's own.
+check_eq 'rows of other data' "$("$dtrain" eval "$tmp/held" data.eval="$tmp/train.csv" | json rows)" 1500
+
+fashion=/usr/share/datasets/fashion-mnist
+[ -d $fashion ] || { echo 'Fashion-MNIST is not installed'; exit 0; }
+job 3 "$recipes/fashion-mnist.ini" run.dir="$tmp/fashion" train.max_steps=150 eval.steps=-1 \
+    2>"$tmp/err" || { cat "$tmp/err"; fail 'Fashion-MNIST'; }
+same fashion rows loss accuracy top5
+count fashion 'rows accuracy top5' loss $fashion/t10k-images-idx3-ubyte.gz \
+    $fashion/t10k-labels-idx1-ubyte.gz
+[ $numpy = yes ] || echo 'without numpy: python3-h5py or python3-numpy is not installed'

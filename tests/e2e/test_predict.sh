@@ -1,0 +1,107 @@
+#!/bin/sh
+# `dtrain predict` agrees with a numpy forward pass from the exported file, gives one record a row in
+# order whatever the format of the rows, answers each bad row with its line and goes on, and does not
+# keep answers back while input pauses. Would catch rows mixed up between batches, scaling that
+# differs from training, and an error that takes other rows with it.
+# seconds: 180
+. "$(dirname "$0")/lib.sh"
+/usr/bin/python3 -c 'import h5py, numpy' 2>/dev/null && numpy=yes || numpy=no
+train() {
+    run=$tmp/$1 recipe=$recipes/$2
+    shift 2
+    job 3 "$recipe" run.dir="$run" eval.steps=-1 "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$run"; }
+}
+# predict MODEL ARGS...: stdin to $tmp/out.
+predict() { "$dtrain" predict "$tmp/$1/export/best" >"$tmp/out" 2>"$tmp/err" || fail "$(cat "$tmp/err")"; }
+# agree MODEL DATA: $tmp/out agrees with numpy.
+agree() {
+    [ $numpy = yes ] || return 0
+    /usr/bin/python3 tests/e2e/outside.py predict "$tmp/$1"/export/best/*/model.h5 "$2" "$tmp/out" \
+        >"$tmp/diff" || fail "numpy's predictions of $1"
+    check_le "numpy's difference" "$(sed 's/.*difference=\([^ ]*\).*/\1/' "$tmp/diff")" 1e-5
+    check_eq 'other classes or labels' "$(sed 's/.*wrong=//' "$tmp/diff")" 0
+}
+
+# ---- text labels, normalised features: the same rows in every form -------------------------------
+rows=$recipes/data/penguins.csv
+train penguins penguins.ini
+predict penguins <"$rows"
+agree penguins "$rows"
+mv "$tmp/out" "$tmp/want"
+check_eq records "$(wc -l <"$tmp/want")" "$(($(wc -l <"$rows") - 1))"
+features() { cut -d, -f3-6 "$rows" | tail -n +2; }
+# same WHAT: the rows in $tmp/rows give the same records.
+same() {
+    predict penguins <"$tmp/rows"
+    cmp "$tmp/want" "$tmp/out" || fail "$1 differ"
+    echo "$1: the same"
+}
+features >"$tmp/rows"
+same 'features alone, without header'
+awk -F, '{print $6 "," $4 "," $3 "," $5}' "$rows" >"$tmp/rows"
+same 'columns in another order, by name'
+sed 's/^\([^,]*\),/"\1",/; s/$/\r/' "$rows" >"$tmp/rows"
+same 'quotes and CRLF'
+features | sed 's/^/[/; s/$/]/' >"$tmp/rows"
+same 'JSON lines'
+features | sed 's/^/ [ /; s/,/ , /g; s/$/e0 ]/' >"$tmp/rows"
+same 'JSON with blanks and exponents'
+{ printf '{"instances": ['; features | sed 's/.*/[&]/' | paste -sd, | tr -d '\n'; echo ']}'; } >"$tmp/rows"
+same 'JSON instances'
+features | awk -F, '{print "0 1:" $1 " 2:" $2 " 3:" $3 " 4:" $4}' >"$tmp/rows"
+same 'LIBSVM'
+"$dtrain" predict "$tmp/penguins" data.eval="$rows" >"$tmp/out" </dev/null && cmp "$tmp/want" "$tmp/out" ||
+    fail 'predictions of a file differ'
+
+# ---- bad rows ------------------------------------------------------------------------------------
+features | awk 'NR == 3 {print "[1,2]"} NR == 5 {print "[1,2,3,\"x\"]"} NR == 7 {print "[1,"}
+    {print "[" $0 "]"} END {print "{\"instances\": [[39.1,18.7,181,3750], [1]]}"}' >"$tmp/bad"
+"$dtrain" predict "$tmp/penguins" <"$tmp/bad" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code with bad rows' $? 1
+check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
+check_eq 'lines of bad rows' "$(sed -n 's/^{"line": *\([0-9]*\),"error":".*"}$/\1/p' "$tmp/out" |
+    paste -sd' ')" "3 6 9 $(wc -l <"$tmp/bad" | tr -d ' ')"
+sed -n '1p;$!{/"line"/!p}' "$tmp/out" | sed 1d | head -n "$(wc -l <"$tmp/want")" | cmp - "$tmp/want" ||
+    fail 'other rows suffer from bad ones'
+printf 'bill_length_mm,bill_depth_mm,flipper_length_mm,body_mass_g\n39.1,18.7,181,3750\n1,x,3,4\n' |
+    "$dtrain" predict "$tmp/penguins" 2>/dev/null >"$tmp/out"
+check_eq 'line of a bad CSV row' "$(json line <"$tmp/out")" 3
+echo '[1,2,3,4]' | "$dtrain" predict "$tmp/nothing" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code without a model' $? 1
+
+# ---- a stream ------------------------------------------------------------------------------------
+mkfifo "$tmp/in"
+"$dtrain" predict "$tmp/penguins" <"$tmp/in" >"$tmp/out" &
+exec 3>"$tmp/in"
+answers() { [ "$(wc -l <"$tmp/out")" -ge "$1" ]; }
+for n in 1 2; do
+    echo '[39.1,18.7,181,3750]' >&3
+    settle 5 answers $n || fail "no answer to row $n while input pauses"
+done
+exec 3>&-
+wait $! || fail 'a stream that ends'
+
+# ---- values --------------------------------------------------------------------------------------
+"$recipes/exp-data.sh" "$tmp/data"
+train curve exp-curve.ini data.train="$tmp/data/train.csv" data.eval="$tmp/data/test.csv" \
+    train.epochs=20
+predict curve <"$tmp/data/test.csv"
+agree curve "$tmp/data/test.csv"
+head -n 1 "$tmp/out" | grep -qx '{"value":[-0-9.e]*}' || fail 'a value'
+
+# ---- Fashion-MNIST, 10,000 rows ------------------------------------------------------------------
+fashion=/usr/share/datasets/fashion-mnist
+[ -d $fashion ] || { echo 'Fashion-MNIST is not installed'; exit 0; }
+[ $numpy = yes ] || { echo 'without numpy: python3-h5py or python3-numpy is not installed'; exit 0; }
+train fashion fashion-mnist.ini train.max_steps=150
+/usr/bin/python3 -c "
+import sys
+sys.path.insert(0, 'tests/e2e')
+import outside
+for row in outside.read_idx('$fashion/t10k-images-idx3-ubyte.gz').tolist():
+    print(row)" >"$tmp/rows.jsonl"
+start=$(date +%s%N)
+predict fashion <"$tmp/rows.jsonl"
+echo "10,000 rows of Fashion-MNIST: $((($(date +%s%N) - start) / 1000000)) ms"
+agree fashion $fashion/t10k-images-idx3-ubyte.gz
+check_eq records "$(wc -l <"$tmp/out")" 10000
