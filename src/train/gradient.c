@@ -5,16 +5,17 @@
 
 /* ---- gradient ------------------------------------------------------------------------------- */
 
-/* One slice of a share through the network; the hooks only with the last one. */
+/* A slice of a share, behind the first `done` of its rows, through the network. */
 static dt_status slice_gradient(struct dt__run *run, int replica, struct dt_share slice,
-                                bool accumulate, const struct dt_rng *dropout, const float *weights,
+                                uint64_t done, const struct dt_rng *dropout, const float *weights,
                                 float *grad, const struct dt_net_hooks *hooks) {
     struct dt_batch batch;
     double asked = dt_clock_secs();
     DT_TRY(dt_loader_read(run->loader, replica, slice.epoch, slice.begin, (int)slice.count, &batch));
     run->data_secs += dt_clock_secs() - asked;
+    batch.first_row = done;
     double loss = 0;
-    dt_net_gradient(run->net, weights, &batch, dropout, accumulate, grad, &loss, hooks);
+    dt_net_gradient(run->net, weights, &batch, dropout, done > 0, grad, &loss, hooks);
     run->loss[replica] += loss;
     if (isfinite(loss)) return DT_OK;
     return dt_fail(DT_ENUMERIC, "the loss of replica %d is %g: a lower train.lr, or "
@@ -27,14 +28,14 @@ bool dt__replica_gradient(struct dt__run *run, int replica, uint64_t step, const
     struct dt_share share = dt_plan_share(run->plan, step, replica);
     const struct dt_net_hooks forward_only = {hooks ? hooks->before_forward : NULL, NULL,
                                               hooks ? hooks->arg : NULL};
+    const struct dt_rng dropout = dt_rng_make((uint64_t)run->config->run.seed, DT_STREAM_DROPOUT,
+                                              (uint64_t)replica, step);
     uint64_t done = 0;
-    do {
+    do { /* the hooks with the last slice only */
         uint64_t left = share.count - done;
         bool last = left <= DT__SLICE_ROWS;
         struct dt_share slice = {share.epoch, share.begin + done, last ? left : DT__SLICE_ROWS};
-        struct dt_rng dropout = dt_rng_make((uint64_t)run->config->run.seed, DT_STREAM_DROPOUT,
-                                            (uint64_t)replica, step * 4096 + done / DT__SLICE_ROWS);
-        dt_status status = slice_gradient(run, replica, slice, done > 0, &dropout, weights, grad,
+        dt_status status = slice_gradient(run, replica, slice, done, &dropout, weights, grad,
                                           last ? hooks : &forward_only);
         if (status) run->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)step);
         done += slice.count;
