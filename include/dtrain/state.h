@@ -95,7 +95,7 @@ struct dt_saved {
     dt_status status;
     uint64_t step;
     const char *file; /* NULL: the save itself failed */
-    double secs;
+    double secs; /* from the start of packing until latest.h5 names the verified file */
 };
 bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out);
 /* A file that retention must leave alone (under evaluation); NULL: none. Thread-safe. */

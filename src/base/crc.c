@@ -23,18 +23,52 @@ uint32_t dt__crc32c_portable(uint32_t crc, const void *bytes, size_t length)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc32c_sse(uint32_t crc, const void *bytes,
-                                                             size_t length)
+#define SSE42 __attribute__((target("sse4.2")))
+
+/* The instruction waits for its own result three times as long as it works: three lanes side by side
+ * are three times as fast, as fast as one core reads memory. */
+enum { LANE = 4096 };
+/* x^(8 * LANE) and x^(16 * LANE) modulo the polynomial: what a sum is multiplied with when a lane, or
+ * two, of zeros go behind it. */
+static const uint32_t PAST_LANE = 0x35d73a62, PAST_TWO_LANES = 0x28461564;
+
+/* a * b modulo the polynomial, bits reflected. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (uint32_t bit = UINT32_C(1) << 31; bit; bit >>= 1) {
+        if (a & bit) product ^= b;
+        b = b & 1 ? b >> 1 ^ 0x82f63b78 : b >> 1;
+    }
+    return product;
+}
+
+SSE42 static uint64_t add_word(uint64_t sum, const unsigned char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, 8);
+    return __builtin_ia32_crc32di(sum, word);
+}
+
+/* Adds 3 * LANE bytes. */
+SSE42 static uint64_t add_lanes(uint64_t sum, const unsigned char *at)
+{
+    uint64_t second = 0, third = 0;
+    for (size_t i = 0; i < LANE; i += 8) {
+        sum = add_word(sum, at + i);
+        second = add_word(second, at + LANE + i);
+        third = add_word(third, at + 2 * LANE + i);
+    }
+    return multiply(PAST_TWO_LANES, (uint32_t)sum) ^ multiply(PAST_LANE, (uint32_t)second) ^ third;
+}
+
+SSE42 static uint32_t crc32c_sse(uint32_t crc, const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
     uint64_t sum = ~crc;
-    for (; length >= 8; at += 8, length -= 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        sum = __builtin_ia32_crc32di(sum, word);
-    }
-    for (; length > 0; at++, length--)
-        sum = __builtin_ia32_crc32qi((uint32_t)sum, *at);
+    for (; length >= 3 * LANE; at += 3 * LANE, length -= 3 * LANE) sum = add_lanes(sum, at);
+    for (; length >= 8; at += 8, length -= 8) sum = add_word(sum, at);
+    for (; length > 0; at++, length--) sum = __builtin_ia32_crc32qi((uint32_t)sum, *at);
     return ~(uint32_t)sum;
 }
 

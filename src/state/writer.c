@@ -80,24 +80,35 @@ static dt_status retain(struct dt_writer *writer)
     return status;
 }
 
-static dt_status save(struct dt_writer *writer)
+static dt_status write_file(struct dt_writer *writer)
 {
     const struct dt_checkpoint *checkpoint = &writer->snapshot.checkpoint;
     DT_TRY(dt__checkpoint_pack(checkpoint, &writer->image));
-    DT_TRY(dt__folder_write(writer->dir, &writer->image, checkpoint->step, &writer->file));
+    return dt__folder_write(writer->dir, &writer->image, checkpoint->step, &writer->file);
+}
+
+static dt_status follow_up(struct dt_writer *writer)
+{
     DT_TRY(retain(writer));
-    return writer->then ? writer->then(writer->arg, checkpoint) : DT_OK;
+    return writer->then ? writer->then(writer->arg, &writer->snapshot.checkpoint) : DT_OK;
+}
+
+static void save(struct dt_writer *writer)
+{
+    double start = dt_clock_secs();
+    dt_status status = write_file(writer);
+    double secs = dt_clock_secs() - start;
+    if (!status) status = follow_up(writer);
+    if (status) snprintf(writer->error, sizeof writer->error, "%s", dt_error_text());
+    writer->saved =
+        (struct dt_saved){status, writer->snapshot.checkpoint.step, writer->file, secs};
 }
 
 static void *run(void *arg)
 {
     struct dt_writer *writer = arg;
     while (wait_for_work(writer) == BUSY) {
-        double start = dt_clock_secs();
-        dt_status status = save(writer);
-        if (status) snprintf(writer->error, sizeof writer->error, "%s", dt_error_text());
-        writer->saved = (struct dt_saved){status, writer->snapshot.checkpoint.step, writer->file,
-                                          dt_clock_secs() - start};
+        save(writer);
         set_phase(writer, ENDED);
     }
     return NULL;

@@ -229,7 +229,7 @@ static inline int run_tests(const char *name, int count, const TTest *const test
     for (int i = 0; i < count; i++) tcase_add_test(all, tests[i]);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
+    srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed != 0;

@@ -45,6 +45,22 @@ START_TEST(pieces_and_places_do_not_matter)
 }
 END_TEST
 
+/* Long runs are summed in three lanes. */
+START_TEST(lanes_do_not_matter)
+{
+    enum { LENGTH = 3 * 12288 + 7 };
+    static unsigned char bytes[LENGTH];
+    struct dt_rng rng = dt_rng_make(2, DT_STREAM_TEST, 0, 0);
+    for (size_t i = 0; i < LENGTH; i++)
+        bytes[i] = (unsigned char)dt_rng_u64(&rng, i);
+    const size_t lengths[] = {12287, 12288, 12289, 24576, 30000, LENGTH - 3};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (size_t begin = 0; begin < 3; begin++)
+            ck_assert_uint_eq(dt_crc32c(77, bytes + begin, lengths[i]),
+                              dt__crc32c_portable(77, bytes + begin, lengths[i]));
+}
+END_TEST
+
 START_TEST(every_flipped_bit_shows)
 {
     unsigned char bytes[64] = {1, 2, 3};
@@ -57,4 +73,5 @@ START_TEST(every_flipped_bit_shows)
 }
 END_TEST
 
-SUITE("crc", published_values, pieces_and_places_do_not_matter, every_flipped_bit_shows)
+SUITE("crc", published_values, pieces_and_places_do_not_matter, lanes_do_not_matter,
+      every_flipped_bit_shows)

@@ -188,6 +188,7 @@ END_TEST
 START_TEST(a_fallback_is_told)
 {
     char text[1024] = "";
+    dt_log_set_level(DT_LOG_WARN);
     save_steps(1, 2, 0);
     damage(2);
     int error = dup(2), fd = open(in_dir("stderr"), O_RDWR | O_CREAT, 0600);
@@ -314,6 +315,7 @@ START_TEST(any_write_may_be_cut_short)
 {
     cut_short = true;
     fail_each_call();
+    cut_short = false;
 }
 END_TEST
 
@@ -321,6 +323,7 @@ START_TEST(all_calls_from_any_one_on_may_fail)
 {
     fail_on = true;
     fail_each_call();
+    fail_on = false;
 }
 END_TEST
 
