@@ -1,0 +1,101 @@
+#!/bin/sh
+# Async from start to end. Would catch: gradients lost or counted twice, tickets dealt twice over a stop
+# or a resume, a clock gap beyond its bound, workers that wait for a slow one, a bound 0 that is not
+# sync, options that break the run, an error without its cure.
+# seconds: 180
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/corners.sh"
+
+make_csv "$tmp/data.csv"
+
+# run NP NAME KEYS...: an async run below $tmp/NAME; its output in $tmp/out.
+run() {
+    np=$1 dir=$tmp/$2
+    shift 2
+    job "$np" run.dir="$dir" data.train="$tmp/data.csv" data.eval_fraction=0.1 model.hidden=24 \
+        train.mode=async train.batch=60 train.epochs=10 train.lr=0.05 train.momentum=0.5 \
+        run.log_steps=50 "$@" >"$tmp/out" 2>&1
+}
+good() { run "$@" || { cat "$tmp/out"; fail "exit $?: $*"; }; }
+
+# accounts NAME STEPS: every gradient was sent, applied and counted once.
+accounts() {
+    check_eq "$1: steps" "$(record "$tmp/$1" final step)" "$2"
+    check_eq "$1: sent" "$(record "$tmp/$1" final gradients_sent)" "$2"
+    check_eq "$1: applied" "$(record "$tmp/$1" final gradients_applied)" "$2"
+}
+# counts NAME KEY: a list of the final record, as words.
+counts() { sed -n "/\"final\"/s/.*\"$2\": *\[\([0-9, ]*\)\].*/\1/p" "$tmp/$1/metrics.jsonl" | tail -n 1 | tr , ' '; }
+
+# 1800 rows, 30 steps an epoch and replica.
+for np in 2 3 5; do
+    good $np np$np
+    accounts np$np $((10 * 30 * (np - 1)))
+    check_eq "staleness counted at np=$np" "$(counts np$np staleness_histogram | tr ' ' '\n' |
+        awk '{n += $1} END {print n}')" $((300 * (np - 1)))
+    check_ge "accuracy at np=$np" "$(record "$tmp/np$np" eval accuracy)" 0.85
+done
+good 4 options train.delay_compensation=0.04 train.staleness_lr=yes train.clip_norm=1 \
+    train.optimizer=adam train.lr=0.005 train.warm_start_steps=200 model.dropout=0.1
+accounts options 900
+set -- $(counts options worker_applied)
+check_ge 'warm start: gradients of the first worker' "$1" 200
+check_ge 'accuracy with every option' "$(record "$tmp/options" eval accuracy)" 0.85
+
+# Uneven: more replicas than workers, fewer, and a cap on steps.
+good 3 many run.replicas=5 train.max_steps=333
+accounts many 333
+good 5 few run.replicas=2 train.epochs=5
+accounts few 300
+
+# Clocks. Without a bound nobody waits for the slow one; with one, nobody runs ahead.
+slow='test.slow_rank=2 test.slow_secs=0.02'
+good 4 unbounded $slow train.epochs=4
+set -- $(counts unbounded worker_applied)
+check_le 'gradients of the slow worker' "$2" $((($1 + $3) / 4))
+good 4 bounded $slow train.epochs=1 train.staleness=4
+accounts bounded 90
+check_le 'clock gap' "$(record "$tmp/bounded" final clock_gap_max)" 4
+set -- $(counts bounded worker_applied)
+check_le 'lead of the fast worker' $(($1 - $2)) 10
+good 4 zero train.staleness=0
+good 4 sync train.mode=sync
+check_eq 'mode at bound 0' "$(record "$tmp/zero" start mode)" sync
+check_eq 'bits at bound 0' "$(crc "$tmp/zero")" "$(crc "$tmp/sync")"
+
+# Stopped on request, resumed with other ranks, and again to the end: no gradient more or less.
+run 3 stop train.epochs=400 &
+settle 20 grep -q '"kind":"train"' "$tmp/stop/metrics.jsonl"
+pkill -USR1 -f "mpirun.*run.dir=$tmp/stop"
+wait $!
+check_eq 'exit of the stopped run' $? 75
+stopped=$(record "$tmp/stop" final step)
+accounts stop "$stopped"
+good 4 stop train.epochs=400 train.max_steps=$((stopped + 500))
+accounts stop $((stopped + 500))
+samples=$(record "$tmp/stop" final samples)
+check_eq 'samples over the resume' "$samples" $(((stopped + 500) * 30))
+
+# A worker is killed: the job ends soon and names it; the next start goes on from the checkpoint.
+rank_pid() {
+    for pid in $(pgrep -f "run.dir=$1"); do
+        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$2" && echo "$pid"
+    done
+}
+run 3 kill train.epochs=4000 run.checkpoint_steps=100 &
+settle 20 grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/kill/metrics.jsonl"
+start=$(date +%s)
+kill -9 "$(rank_pid "$tmp/kill" 2)"
+wait $! && fail 'a killed worker: exit 0'
+check_le 'seconds to the end' $(($(date +%s) - start)) 10
+grep 'rank 2' "$tmp/out" || { cat "$tmp/out"; fail 'the killed rank is not named'; }
+settle 5 gone || fail 'a process is left'
+at=$(ls "$tmp/kill/ckpt" | sed -n 's/^step-0*\([0-9]*\).h5$/\1/p' | tail -n 1)
+good 3 kill train.max_steps=$((at + 400))
+check_eq 'resumed from' "$(record "$tmp/kill" start step)" "$at"
+accounts kill $((at + 400))
+
+# One worker alone cannot be a bank; a transport without one-sided memory says what helps.
+expect_error 2 train.mode=async 1 data.train="$tmp/data.csv" run.dir="$tmp/none" train.mode=async
+export OMPI_MCA_osc=rdma OMPI_MCA_btl=tcp,self
+expect_error 1 OMPI_MCA_osc=^ucx 3 data.train="$tmp/data.csv" run.dir="$tmp/none" train.mode=async
