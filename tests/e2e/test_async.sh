@@ -91,7 +91,7 @@ check_le 'seconds to the end' $(($(date +%s) - start)) 10
 grep 'rank 2' "$tmp/out" || { cat "$tmp/out"; fail 'the killed rank is not named'; }
 settle 5 gone || fail 'a process is left'
 at=$(ls "$tmp/kill/ckpt" | sed -n 's/^step-0*\([0-9]*\).h5$/\1/p' | tail -n 1)
-good 3 kill train.max_steps=$((at + 400))
+good 3 kill train.epochs=4000 train.max_steps=$((at + 400))
 check_eq 'resumed from' "$(record "$tmp/kill" start step)" "$at"
 accounts kill $((at + 400))
 
