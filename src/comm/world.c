@@ -17,9 +17,10 @@ static long env_number(const char *name) {
     return text ? strtol(text, NULL, 10) : 0;
 }
 
-/* srun without PMIx starts N processes that each believe to be alone. */
-static dt_status check_singletons(int size) {
-    if (size > 1 || getenv("OMPI_COMM_WORLD_SIZE")) return DT_OK;
+/* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a world
+ * of its own, or ends it in MPI_Init with a page about its build. */
+static dt_status check_singletons(void) {
+    if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK") || getenv("PMI_RANK")) return DT_OK;
     const char *key = getenv("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
     long tasks = env_number(key);
     if (tasks < 2) return DT_OK;
@@ -86,6 +87,7 @@ static void tune_waiting(struct dt_world *world) {
 
 dt_status dt_world_create(struct dt_world **out) {
     set_mca_defaults();
+    DT_TRY(check_singletons());
     struct dt_world *world;
     DT_TRY(dt_alloc(1, sizeof *world, "world", &world));
     world->board_win = MPI_WIN_NULL;
@@ -98,7 +100,6 @@ dt_status dt_world_create(struct dt_world **out) {
     DT_MPI(MPI_Comm_rank(world->all, &world->rank));
     DT_MPI(MPI_Comm_size(world->all, &world->size));
     dt_status status = DT_OK;
-    DT_GUARD(check_singletons(world->size));
     DT_GUARD(gather_hosts(world));
     DT_GUARD(create_board(world));
     tune_waiting(world);

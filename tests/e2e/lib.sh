@@ -60,11 +60,10 @@ processes() { echo "$tmp" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | wc -l
 
 # settle SECS COMMAND...: waits until the command succeeds; fails after SECS.
 settle() {
-    tries=$(($1 * 10))
+    deadline=$(($(date +%s) + $1))
     shift
     until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || return 1
+        [ "$(date +%s)" -le $deadline ] || return 1
         sleep 0.1
     done
 }

@@ -85,11 +85,18 @@ slurm_down() {
 }
 slurm_gone() { ! ls "$bed_slurm"/slurm*.pid; }
 
-# slurm_again JOB: a job that queued itself again starts once its last step is gone, not after
-# Slurm's pause of two minutes.
+# slurm_again JOB: a job that queued itself again starts soon after nothing is left of it, not after
+# Slurm's pause of two minutes. (slurmd refuses a start in the second in which the job was ended.)
 slurm_again() {
     settle 30 slurm_is "$1" PENDING || fail "job $1 is $(slurm_state "$1"), not pending"
-    settle 10 slurm_swept "$1" || fail "a step of job $1 does not end"
-    slurm scontrol update jobid="$1" starttime=now
+    settle 20 slurm_swept "$1" || fail "a step of job $1 does not end"
+    slurm scontrol update jobid="$1" starttime=now+3
 }
-slurm_swept() { ! ls "$bed_slurm"/spool-*/*[_.]"$1".0; }
+slurm_swept() { ! ls -d "$bed_slurm"/spool-*/*[_.]"$1".* "$bed_slurm"/spool-*/job*"$1"; }
+
+# slurm_completes JOB SECS: fails with Slurm's own logs if the job does not.
+slurm_completes() {
+    settle "$2" slurm_is "$1" COMPLETED && return
+    tail -n 20 "$bed_slurm"/slurm*.log
+    fail "job $1 is $(slurm_state "$1")"
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# A real Slurm cluster: a job gets its signal at a random step, queues itself again, resumes, and ends
+# with the undisturbed bits, under mpirun and under srun; TERM to an srun step leaves exit code 75
+# and a checkpoint; singletons are refused.
+# seconds: 240
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/netns.sh"
+. "$root/tests/e2e/slurm.sh"
+slurm_up 1 4
+"$recipes/exp-data.sh" "$tmp/data"
+keys="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv train.epochs=20 eval.steps=-1"
+job 3 "$recipes/exp-curve.ini" run.dir="$tmp/whole" $keys 2>"$tmp/out" || { cat "$tmp/out"; fail whole; }
+
+slow="test.slow_rank=1 test.slow_secs=0.02"
+random=$(od -An -N2 -tu2 /dev/urandom)
+# submit LAUNCHER NAME [OPTIONS]: a slow job; its number in $id.
+submit() {
+    id=$(DTRAIN=$dtrain DTRAIN_LAUNCHER=$1 slurm sbatch --parsable --nodes=1 --ntasks-per-node=3 \
+        --output="$tmp/$2.log" scripts/slurm/dtrain.sbatch "$recipes/exp-curve.ini" \
+        run.dir="$tmp/$2" $keys $slow) || fail 'sbatch'
+    settle 30 grep -q 'starting at step' "$tmp/$2.log" || { cat "$tmp/$2.log"; fail "$2 does not start"; }
+}
+for launcher in mpirun srun; do
+    submit $launcher $launcher
+    sleep "$((random % 2)).$((random % 10))"
+    slurm scancel --batch --signal=USR1 "$id"
+    slurm_again "$id"
+    echo "stopped at step $(record "$tmp/$launcher" final step)"
+    check_le 'stopped at' "$(record "$tmp/$launcher" final step)" 319
+    slurm_completes "$id" 60
+    check_eq "requeues of $launcher" "$(slurm scontrol -o show job "$id" | grep -o 'Restarts=[0-9]*')" Restarts=1
+    check_eq "params_crc32c under $launcher" "$(crc "$tmp/$launcher")" "$(crc "$tmp/whole")"
+done
+
+slurm srun --mpi=pmix -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow 2>"$tmp/err" &
+settle 30 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'the step does not start'; }
+sleep 0.5
+slurm scancel --signal=TERM "$(slurm squeue -h -o %A)"
+wait $!
+check_eq 'exit code of the step' $? 75
+check_eq 'its checkpoint' "$(record "$tmp/step" checkpoint step)" "$(record "$tmp/step" final step)"
+
+slurm srun --mpi=none -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/single" $keys 2>"$tmp/err"
+check_eq 'exit code of singletons' $? 2
+check_eq 'error lines' "$(grep -c '^dtrain: error:.*srun --mpi=pmix' "$tmp/err")" 1
