@@ -203,6 +203,7 @@ void dt_writer_spare(struct dt_writer *writer, const char *file)
     pthread_mutex_lock(&writer->spare_lock);
     char *old = writer->spare;
     writer->spare = copy;
+    if (old && dt__folder_retain(writer->dir, writer->keep, copy)) dt_warn("%s", dt_error_text());
     pthread_mutex_unlock(&writer->spare_lock);
     dt_free(old);
 }

@@ -72,6 +72,7 @@ static dt_status measure(struct evaluator *evaluator, const struct dt_export *mo
     for (uint64_t c = 0; c < run->chunks && !is_overtaken(evaluator); c++) {
         DT_TRY(show_progress(evaluator));
         DT_TRY(dt_measure_add(run->measure, model->params, c, evaluator->metrics));
+        dt__slow_down(run);
         DT_TRY(listen(evaluator));
     }
     return DT_OK;

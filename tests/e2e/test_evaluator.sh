@@ -1,0 +1,139 @@
+#!/bin/sh
+# A dedicated evaluator measures checkpoints while training goes on, always the last one, and ends with
+# the job however that ends. Would catch: digits that differ from evaluation in place, training that
+# waits or has other bits, a checkpoint deleted under evaluation, an evaluator left behind or blamed.
+# seconds: 240
+. "$(dirname "$0")/lib.sh"
+"$recipes/exp-data.sh" "$tmp/data"
+# The last rank of four evaluates 8 chunks. `run DIR OPTION...`
+awk 'NR == 1 {print; next} {for (i = 0; i < 10; i++) print}' "$tmp/data/test.csv" >"$tmp/eval.csv"
+run() {
+    dir=$tmp/$1
+    shift
+    job 4 "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" run.replicas=2 \
+        data.eval="$tmp/eval.csv" eval.dedicated=yes run.checkpoint_steps=200 train.epochs=100 "$@"
+}
+good() { run "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$1"; }; }
+# last DIR STATUS: the run ended so, and its last checkpoint was evaluated, as `dtrain eval` has it.
+last() {
+    check_eq "status of $1" "$(record "$tmp/$1" final status)" "$2"
+    check_eq 'last evaluation' "$(record "$tmp/$1" eval step)" "$(record "$tmp/$1" final step)"
+    "$dtrain" eval "$tmp/$1" >"$tmp/json" || fail "eval $1"
+    for key in rows loss rmse mae r2; do
+        check_eq "$key" "$(record "$tmp/$1" eval $key)" "$(json $key <"$tmp/json")"
+    done
+    settle 2 gone || fail "a process of $1 is left"
+}
+# pid DIR PROGRAM RANK: the process of a rank (mpirun: no rank) of a run.
+pid() {
+    echo "run.dir=$tmp/$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
+        while read -r id; do
+            [ "$(cat "/proc/$id/comm" 2>/dev/null)" = "$2" ] || continue
+            [ $# -lt 3 ] || tr '\0' '\n' <"/proc/$id/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$3" ||
+                continue
+            echo "$id"
+        done | tail -n 1
+}
+
+# ---- completed: in sync and async, all and throttled ----------------------------------------------
+good whole
+last whole completed
+job 3 "$recipes/exp-curve.ini" run.dir="$tmp/place" data.train="$tmp/data/train.csv" run.replicas=2 \
+    data.eval="$tmp/eval.csv" run.checkpoint_steps=200 train.epochs=100 2>"$tmp/err" || fail 'in place'
+check_eq 'bits with an evaluator' "$(crc "$tmp/whole")" "$(crc "$tmp/place")"
+check_eq 'loss in place' "$(record "$tmp/place" eval loss)" "$(record "$tmp/whole" eval loss)"
+good async train.mode=async train.epochs=40
+last async completed
+good throttled eval.throttle_secs=1000 eval.start_delay_secs=0
+last throttled completed
+check_eq 'evaluations, throttled' "$(records "$tmp/throttled" eval step | wc -l)" 2
+good delayed eval.start_delay_secs=1000
+last delayed completed
+check_eq 'evaluations, delayed' "$(records "$tmp/delayed" eval step | wc -l)" 1
+# The best that it recorded is the best that it exported.
+least=$(records "$tmp/whole" eval rmse | sort -g | head -n 1)
+check_eq 'best exported' "$("$dtrain" eval "$tmp/whole/export/best" | json rmse)" "$least"
+
+# ---- a slow evaluator: 8 chunks of half a second --------------------------------------------------
+slow='test.slow_rank=3 test.slow_secs=0.5'
+grows() { [ "$(record "$tmp/slow" checkpoint step)" -ge 800 ]; }
+run slow $slow run.keep=2 run.stall_secs=2 2>"$tmp/err" &
+settle 20 grows || { cat "$tmp/err"; fail 'training waits for the evaluator'; }
+[ -z "$(record "$tmp/slow" eval step)" ] || fail 'the evaluator is not slow'
+[ -f "$tmp/slow/ckpt/step-000000000.h5" ] || fail 'a checkpoint is deleted under evaluation'
+wait $! || { cat "$tmp/err"; fail 'the slow evaluator'; }
+last slow completed
+[ ! -f "$tmp/slow/ckpt/step-000000000.h5" ] || fail 'a checkpoint is kept behind its evaluation'
+
+# ---- stopped: during an evaluation; by a signal to the evaluator alone, and resumed ----------------
+started() { [ "$(record "$tmp/$name" checkpoint step)" -ge 200 ]; }
+# begin NAME OPTION...: starts a run and waits until it has got somewhere.
+begin() {
+    name=$1
+    run "$@" 2>"$tmp/err" &
+    settle 20 started || { cat "$tmp/err"; fail "$name does not start"; }
+}
+begin busy test.slow_rank=3 test.slow_secs=0.1 train.epochs=100000
+kill -USR1 "$(pid busy mpirun)"
+wait $!
+check_eq 'exit code behind USR1 to mpirun' $? 75
+last busy stopped
+begin term test.slow_rank=1 test.slow_secs=0.005
+kill -TERM "$(pid term dtrain 3)"
+wait $!
+check_eq 'exit code behind TERM to the evaluator' $? 75
+last term stopped
+good term
+last term completed
+check_eq 'bits of a stopped and resumed run' "$(crc "$tmp/term")" "$(crc "$tmp/whole")"
+
+# ---- stopped early: the metric gets no better ------------------------------------------------------
+good early train.lr=0 eval.patience=3 run.checkpoint_steps=20 test.slow_rank=1 test.slow_secs=0.002
+last early early_stopped
+check_le 'step of the early stop' "$(record "$tmp/early" final step)" 1599
+run early train.lr=0 eval.patience=3 2>&1 | grep -q complete || fail 'a run that stopped early goes on'
+
+# ---- failed: a loss that is not finite, a dead evaluator, one that hangs at the end ------------------
+# broken WHAT TEXT SECS: the job ends with one error line that holds TEXT.
+broken() {
+    start=$(date +%s)
+    wait $!
+    status=$?
+    [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || fail "exit $status: $1"
+    check_le "seconds to the end: $1" $(($(date +%s) - start)) "$3"
+    [ -z "$2" ] || grep -q "^dtrain: error:.*$2" "$tmp/err" || { cat "$tmp/err"; fail "$1"; }
+    settle 2 gone || fail "a process is left: $1"
+}
+run nan train.optimizer=sgd train.lr=1e9 model.kind=linear 2>"$tmp/err" &
+broken 'a loss that is not finite' 'the loss of' 10
+begin killed test.slow_rank=1 test.slow_secs=0.005
+kill -KILL "$(pid killed dtrain 3)"
+broken 'a killed evaluator' '' 10
+good killed
+last killed completed
+check_eq 'bits of a killed and resumed run' "$(crc "$tmp/killed")" "$(crc "$tmp/whole")"
+over() { [ "$(record "$tmp/hangs" checkpoint step)" = 1600 ]; }
+run hangs test.slow_rank=3 test.slow_secs=0.5 run.stall_secs=2 2>"$tmp/err" &
+settle 20 over || fail 'training does not end'
+kill -STOP "$(pid hangs dtrain 3)"
+broken 'a stopped evaluator' 'rank 3 on' 10
+# What a run has not told, it tells when it is started again.
+good hangs
+last hangs completed
+
+# ---- start-up ----------------------------------------------------------------------------------------
+expect_error 2 eval.dedicated 2 "$recipes/exp-curve.ini" run.dir="$tmp/two" eval.dedicated=yes
+expect_error 1 'No such' 3 "$recipes/exp-curve.ini" run.dir="$tmp/none" eval.dedicated=yes \
+    data.train="$tmp/data/train.csv" data.eval="$tmp/nowhere.csv"
+[ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null || { echo 'no mount namespaces: run.dir seen'; exit 0; }
+# Rank 3 has a file system of its own there.
+mkdir -p "$tmp/apart"
+cat >"$tmp/apart.sh" <<END
+#!/bin/sh
+[ "\$OMPI_COMM_WORLD_RANK" = 3 ] || exec "$dtrain" "\$@"
+exec unshare --mount sh -c 'mount -t tmpfs none $tmp/apart && exec "\$@"' sh "$dtrain" "\$@"
+END
+chmod +x "$tmp/apart.sh"
+dtrain=$tmp/apart.sh
+expect_error 1 "does not see" 4 "$recipes/exp-curve.ini" run.dir="$tmp/apart/run" eval.dedicated=yes \
+    data.train="$tmp/data/train.csv" data.eval="$tmp/eval.csv"
