@@ -11,8 +11,8 @@
 
 /* ---- schema --------------------------------------------------------------------------------- */
 
-/* What is learned from the training data and kept with the model: enough to read other data the same
- * way, and to name the results. */
+/* What is learned from the training data and kept with the model: enough to read other data the
+ * same way, and to name the results. */
 struct dt_schema {
     int task;             /* enum dt_task */
     int features;         /* columns of x */
@@ -41,10 +41,14 @@ struct dt_source; /* surveyed files: formats, row counts, chunk index, schema, h
  * Without `known` the schema is learned; with it (evaluation data, resume) the data must fit it: an
  * evaluation label never seen in training is an error.
  * Not collective: the bank calls it. *out is NULL, with DT_OK, if there is no evaluation data.
- * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." or "FILE: ...";
+ * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." (columns count from 0,
+ * as in data.label) or "FILE: ...";
  * DT_EMISMATCH: files, or file and `known`, differ in shape. */
 dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
                            const struct dt_schema *known, struct dt_source **out);
+/* The held-out rows of a surveyed training source, without a second survey; *out is NULL if none
+ * are held out. */
+dt_status dt_source_held_out(const struct dt_source *train, struct dt_source **out);
 void dt_source_destroy(struct dt_source *source);
 
 /* The survey as bytes, and back, for the other ranks. Caller frees with dt_free. */
@@ -68,27 +72,31 @@ uint64_t dt_plan_samples(const struct dt_plan *plan);             /* S */
 uint64_t dt_plan_steps_per_epoch(const struct dt_plan *plan);     /* T */
 uint64_t dt_plan_batch(const struct dt_plan *plan);               /* B (S if the key is 0) */
 uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica); /* s_r */
-uint64_t dt_plan_step_rows(const struct dt_plan *plan, uint64_t step);  /* rows of a step, all replicas */
+uint64_t dt_plan_step_rows(const struct dt_plan *plan, uint64_t step); /* over all replicas */
 
-/* What one replica draws at one step: `count` samples from number `begin` on of its order of `epoch`.
- * count may be 0. */
+/* What one replica draws at one step: `count` samples from number `begin` on of its order of
+ * `epoch`. count may be 0. */
 struct dt_share {
     uint64_t epoch, begin, count;
 };
 struct dt_share dt_plan_share(const struct dt_plan *plan, uint64_t step, int replica);
-uint64_t dt_plan_max_share(const struct dt_plan *plan); /* greatest count of any replica and step */
+/* No share of any replica and step is greater (the greatest may be one or two less). */
+uint64_t dt_plan_max_share(const struct dt_plan *plan);
 
 /* ---- loader --------------------------------------------------------------------------------- */
 
 /* The training rows of one rank's replicas: held in memory (8-bit data as 8 bits) if they fit
- * data.memory_mb, else streamed by a read-ahead thread. The order of a replica's samples never
- * depends on which: it is a permutation of (seed, replica, epoch) if the whole source fits
- * data.memory_mb, else chunks in permuted order, shuffled within a window. */
+ * data.memory_mb, else streamed by a read-ahead thread, which keeps two windows a replica. The
+ * order of a replica's samples never depends on which: it is a permutation of (seed, replica,
+ * epoch) if the whole source fits data.memory_mb, else chunks in permuted order, shuffled within
+ * windows. A window has as many rows as let two of each of the R replicas fit data.memory_mb, or
+ * data.shuffle_window if that is less. */
 struct dt_loader;
 
-/* Replicas [first, first + count). max_rows: greatest count of a dt_loader_read. step: where the run
- * starts, so that read-ahead begins there. Opens and (in memory) reads the files.
- * DT_EIO, DT_EFORMAT as dt_source_survey; DT_EMISMATCH: a file changed since the survey. */
+/* Replicas [first, first + count). max_rows: greatest count of a dt_loader_read. step: where the
+ * run starts, so that read-ahead begins there. Opens and (in memory) reads the files. Source and
+ * plan outlive the loader. DT_EIO, DT_EFORMAT as dt_source_survey; DT_EMISMATCH: a file changed
+ * since the survey. */
 dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
                            const struct dt_plan *plan, int first, int count, int max_rows,
                            uint64_t step, struct dt_loader **out);
@@ -106,8 +114,9 @@ uint64_t dt_loader_row(const struct dt_loader *loader, int replica, uint64_t epo
 
 /* ---- table ---------------------------------------------------------------------------------- */
 
-/* Rows of a source in file order, for evaluation and for `dtrain shard`: in memory if rows
- * [begin, end) fit data.memory_mb, else read as asked. */
+/* Rows of a source in file order, for evaluation: in memory if rows [begin, end) fit a quarter of
+ * data.memory_mb (beside it, the loader may hold all of that), else read as asked. The source
+ * outlives the table. */
 struct dt_table;
 dt_status dt_table_create(const struct dt_config *config, const struct dt_source *source,
                           uint64_t begin, uint64_t end, struct dt_table **out);
@@ -119,18 +128,18 @@ dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struc
 /* ---- rows from a stream --------------------------------------------------------------------- */
 
 /* Rows to predict, from a stream: CSV (with or without header and label column), JSON lines (one
- * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by the first line.
- * CSV columns are found by the names of the header, if the schema has names and it names them all;
+ * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by the first line. CSV
+ * columns are found by the names of the header, if the schema has names and it names them all;
  * else they are the features alone, or stand as data.label and data.ignore of `config` (the
- * training's; may be NULL) say. Schema and config outlive the rows; `in` stays the caller's, who must
- * not have read from it. */
+ * training's; may be NULL) say. Schema and config outlive the rows; `in` stays the caller's, who
+ * must not have read from it. */
 struct dt_rows;
 dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
                        const struct dt_config *config, struct dt_rows **out);
 void dt_rows_close(struct dt_rows *rows);
 /* Next row, scaled and normalised, into x (features). *out_line: line of the input (from 1).
- * *out_end: no more rows. A malformed row gives DT_EFORMAT or DT_EMISMATCH with the message (without
- * the line); reading goes on with the next row. DT_EIO: reading is over. */
+ * *out_end: no more rows. A malformed row gives DT_EFORMAT or DT_EMISMATCH with the message
+ * (without the line); reading goes on with the next row. DT_EIO: reading is over. */
 dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end);
 /* Whether input is there to read on; else the next row has to be waited for. */
 bool dt_rows_ready(const struct dt_rows *rows);
@@ -138,8 +147,10 @@ bool dt_rows_ready(const struct dt_rows *rows);
 /* ---- shard ---------------------------------------------------------------------------------- */
 
 /* Shuffles data.train once and writes K HDF5 shards OUT_DIR/shard-00000-of-0000K.h5 (/x 8-bit or
- * f32 raw values, /y; label and feature names as attributes), streaming: memory stays within
- * data.memory_mb whatever the size. DT_EIO: OUT_DIR not empty of shards, disk full. */
+ * f32 raw values, /y; /label_names and /feature_names if there are any), streaming: memory stays
+ * within data.memory_mb whatever the size; OUT_DIR's disk holds the data twice meanwhile.
+ * Held-out rows are in the shards too. DT_EUSAGE: more shards than rows. DT_EIO: OUT_DIR not
+ * empty of shards, disk full; no partial shard is left. */
 dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards);
 
 /* ---- version -------------------------------------------------------------------------------- */

@@ -29,8 +29,8 @@ dt_status dt__csv_row(const struct dt__columns *columns, char *text, size_t leng
 
 /* All cells of a record, as a list; the record is left as it is. */
 dt_status dt__csv_split(const char *record, size_t length, struct dt__names *out);
-/* The role of each column by data.label and data.ignore, given the cells of the first row, and whether
- * they are names; *features: how many are features. DT_EMISMATCH: no such column. */
+/* The role of each column by data.label and data.ignore, given the cells of the first row, and
+ * whether they are names; *features: how many are features. DT_EMISMATCH: no such column. */
 dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *cells, bool header,
                         int32_t *roles, int32_t *features);
 /* Whether cells name columns: no feature among them is a number. */

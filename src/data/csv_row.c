@@ -7,8 +7,8 @@
 #include "data/number.h"
 #include "data/source.h"
 
-/* Undoes the quotes of the cell that begins at `text` with one; returns the place behind the closing
- * quote. The record is known to have an even number of quotes. */
+/* Undoes the quotes of the cell that begins at `text` with one; returns the place behind the
+ * closing quote. The record is known to have an even number of quotes. */
 static char *unquote(char *text, char *end, struct dt__cell *out)
 {
     char *to = text + 1, *from = text + 1;

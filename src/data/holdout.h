@@ -4,7 +4,7 @@
 
 #include "dtrain/base.h"
 
-/* A bit a row, and the count of set bits in front of each block of bits. Nothing held out: all 0. */
+/* A bit a row, and the count of set bits in front of each block. Nothing held out: all 0. */
 struct dt__holdout {
     uint64_t seed, rows, count;
     uint64_t *bits, *before;

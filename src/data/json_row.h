@@ -6,8 +6,8 @@
 
 #include "dtrain/base.h"
 
-/* Reads a plain array of n short numbers, "[1, 2.5, -3]", without building it. False: it is something
- * else, which jansson must judge; x may be half written. */
+/* Reads a plain array of n short numbers, "[1, 2.5, -3]", without building it. False: it is
+ * something else, which jansson must judge; x may be half written. */
 bool dt__json_scan(const char *text, size_t length, size_t n, float *x);
 
 /* Parses any JSON text. DT_EFORMAT: "column 7: ..." in jansson's words. */

@@ -4,9 +4,9 @@
 
 #include "data/text.h"
 
-/* Parses "label index:value ..." into row->x (all of row->capacity is set) and row->label, which is
- * empty if the row has none. DT_EFORMAT: a word that is not index:value, an index that does not rise
- * or is too large, a value that is not a finite number. */
+/* Parses "label index:value ..." into row->x (all of row->capacity is set) and row->label, which
+ * is empty if the row has none. DT_EFORMAT: a word that is not index:value, an index that does
+ * not rise or is too large, a value that is not a finite number. */
 dt_status dt__libsvm_row(char *text, size_t length, struct dt__text_row *row);
 
 /* Whether the first line of text[0..length) begins "number index:" or "index:". */

@@ -10,9 +10,9 @@
 
 enum { LONGEST = 400, SHORT_DIGITS = 19 };
 
-/* digits / 10^places, rounded once; false: not by this way. Digits below 2^53 are doubles, and so are
- * powers up to 1e22. More digits are divided with the 64 bits of a long double, and what ends half-way
- * between two doubles there is left to others.
+/* digits / 10^places, rounded once; false: not by this way. Digits below 2^53 are doubles, and
+ * so are powers up to 1e22. More digits are divided with the 64 bits of a long double, and what
+ * ends half-way between two doubles there is left to others.
  * Source: Clinger 1990, "How to read floating point numbers accurately", section 5. */
 static bool divide(uint64_t digits, size_t places, double *out)
 {

@@ -1,8 +1,8 @@
 /* The order of a replica's samples in an epoch, computed and not stored.
  *
- * The shard, rotated by a number of the epoch's own, is cut into chunks; the chunks come in permuted
- * order (the short one at the end of the rotated shard comes last); each window of rows is permuted
- * within. Where all data fits in memory, one window holds the whole shard. */
+ * The shard, rotated by a number of the epoch's own, is cut into chunks; the chunks come in
+ * permuted order (the short one at the end of the rotated shard comes last); each window of rows
+ * is permuted within. Where all data fits in memory, one window holds the whole shard. */
 #ifndef DATA_ORDER_H
 #define DATA_ORDER_H
 

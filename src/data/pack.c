@@ -4,7 +4,7 @@
 
 #include "data/source.h"
 
-/* One list of members serves both ways: `stream` writes what is there, or reads what was written. */
+/* One list of members serves both ways: a stream writes what is there, or reads it back. */
 struct stream {
     bool reading;
     struct dt_text out;
@@ -129,4 +129,19 @@ dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **
     else
         *out = source;
     return status;
+}
+
+dt_status dt_source_held_out(const struct dt_source *train, struct dt_source **out)
+{
+    void *bytes;
+    size_t length;
+    *out = NULL;
+    if (!train->holdout.count) return DT_OK;
+    DT_TRY(dt_source_pack(train, &bytes, &length));
+    dt_status status = dt_source_unpack(bytes, length, out);
+    dt_free(bytes);
+    if (status) return status;
+    (*out)->held_out = true;
+    (*out)->rows = train->holdout.count;
+    return DT_OK;
 }

@@ -182,8 +182,8 @@ static uint64_t position(const struct dt_plan *plan, int r, uint64_t j)
     return before;
 }
 
-/* Samples of replica r among the first n positions of an epoch. Among the first n, every replica has
- * its quota n * s_r / S to within 1 + R * s_r / S: the search is short. */
+/* Samples of replica r among the first n positions of an epoch. Among the first n, every replica
+ * has its quota n * s_r / S to within 1 + R * s_r / S: the search is short. */
 static uint64_t count_first(const struct dt_plan *plan, int r, uint64_t n)
 {
     uint64_t rows = plan->shards[r].rows;

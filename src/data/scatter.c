@@ -8,7 +8,8 @@
 
 #include "data/fd.h"
 
-/* Half of the memory holds a bucket that is taken out, or the buckets' buffers while rows come in. */
+/* Half of the memory holds a bucket that is taken out, or the buckets' buffers while rows come
+ * in. */
 enum { LARGEST_BUFFER = 1 << 18 };
 
 struct bucket {

@@ -1,9 +1,9 @@
-/* A shuffle of more rows than memory holds: rows are scattered over buckets of a temporary file, and
- * each bucket, which fits in memory, is shuffled when it is taken out again.
+/* A shuffle of more rows than memory holds: rows are scattered over buckets of a temporary file,
+ * and each bucket, which fits in memory, is shuffled when it is taken out again.
  *
- * A bucket's size is known beforehand, since a row's bucket follows from a keyed permutation of all
- * rows: so all buckets lie in one file, side by side. Every row is written and read once, in blocks;
- * writing each row straight to its place would touch the disk once a row. */
+ * A bucket's size is known beforehand, since a row's bucket follows from a keyed permutation of
+ * all rows: so all buckets lie in one file, side by side. Every row is written and read once, in
+ * blocks; writing each row straight to its place would touch the disk once a row. */
 #ifndef DATA_SCATTER_H
 #define DATA_SCATTER_H
 

@@ -1,7 +1,7 @@
 /* A shard: an HDF5 file whose rows are written by us.
  *
- * HDF5 lays the file out, with /x and /y contiguous and allocated; the rows then go to their place by
- * plain writes, so that errors of the disk are ours and no byte is copied twice. */
+ * HDF5 lays the file out, with /x and /y contiguous and allocated; the rows then go to their
+ * place by plain writes, so that errors of the disk are ours and no byte is copied twice. */
 #ifndef DATA_SHARD_FILE_H
 #define DATA_SHARD_FILE_H
 

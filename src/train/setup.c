@@ -75,6 +75,14 @@ static dt_status share_start(struct dt__run *run) {
     return dt_world_agree(run->world, check_sight(run, &start));
 }
 
+/* A held-out fraction was surveyed with the rest of the training data. */
+static dt_status survey(const struct dt__run *run, enum dt_part part, const struct dt_schema *known,
+                        struct dt_source **out) {
+    if (part == DT_PART_EVAL && run->config->data.eval_fraction > 0)
+        return dt_source_held_out(run->train, out);
+    return dt_source_survey(run->config, part, known, out);
+}
+
 /* The bank surveys, the others get the survey. `known` is the bank's. */
 static dt_status share_source(struct dt__run *run, enum dt_part part, const struct dt_schema *known,
                               struct dt_source **out) {
@@ -82,7 +90,7 @@ static dt_status share_source(struct dt__run *run, enum dt_part part, const stru
     void *bytes = NULL;
     size_t length = 0;
     dt_status status = DT_OK;
-    if (bank) status = dt_source_survey(run->config, part, known, out);
+    if (bank) status = survey(run, part, known, out);
     if (!status && bank && *out) status = dt_source_pack(*out, &bytes, &length);
     DT_GUARD(dt_world_agree(run->world, status));
     DT_GUARD(dt_world_bcast_blob(run->world, &bytes, &length, 0));

@@ -165,8 +165,8 @@ END_TEST
 
 enum { WIDE_ROWS = 40, WIDE = 30000 };
 
-/* Rows longer than the read block, and rows entered in the middle of the file by their marks, backwards
- * too: a wrong offset, line or record end shows as a wrong value. */
+/* Rows longer than the read block, and rows entered in the middle of the file by their marks,
+ * backwards too: a wrong offset, line or record end shows as a wrong value. */
 START_TEST(rows_are_found_anywhere)
 {
     FILE *out = fopen("wide.csv", "w");

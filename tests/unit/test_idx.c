@@ -68,7 +68,8 @@ static void expect_bytes(void)
     expect_rows(x, labels, ROWS, FEATURES);
 }
 
-/* The same file plain, in gzip, and in gzip of two members (whose trailer tells only of the last). */
+/* The same file plain, in gzip, and in gzip of two members (whose trailer tells only of the
+ * last). */
 START_TEST(plain_and_gzip_are_the_same)
 {
     struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7);
@@ -166,8 +167,8 @@ static dt_status try_rows(void)
     return status;
 }
 
-/* A gzip file cut at every byte: the survey or the reading of its rows must fail, never crash, never
- * succeed. */
+/* A gzip file cut at every byte: the survey or the reading of its rows must fail, never crash,
+ * never succeed. */
 START_TEST(truncated_gzip_is_an_error)
 {
     struct idx x = make_bytes(ROWS, 3, 4), y = make_labels(ROWS, 7);

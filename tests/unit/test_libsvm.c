@@ -11,7 +11,8 @@ START_TEST(rows_are_dense)
 }
 END_TEST
 
-/* The format is told by the first line, whatever the file's name; two files share the widest row. */
+/* The format is told by the first line, whatever the file's name; two files share the widest
+ * row. */
 START_TEST(format_is_told_by_content)
 {
     const float x[] = {1, 0, 0, 0, 0, 7};

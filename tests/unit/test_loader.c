@@ -1,5 +1,5 @@
-/* The loader: the order is the same in memory and streamed, each sample comes once an epoch, a resume
- * stands where the run stood, and what cannot be read is an error. */
+/* The loader: the order is the same in memory and streamed, each sample comes once an epoch, a
+ * resume stands where the run stood, and what cannot be read is an error. */
 #include <unistd.h>
 
 #include "data_files.h"
@@ -54,7 +54,8 @@ static struct dt_batch read_share(struct dt_loader *loader, const struct dt_plan
     return batch;
 }
 
-/* Memory, window, and whether a rank with all replicas streams; one with a single replica does not. */
+/* Memory, window, and whether a rank with all replicas streams; one with a single replica does
+ * not. */
 static const struct {
     const char *memory, *window;
     bool all_stream;
@@ -66,8 +67,8 @@ static const struct {
     {"data.memory_mb=1", "data.shuffle_window=0", true},
 };
 
-/* Two loaders with different ranks' worth of replicas give the same rows in the same order, each once
- * an epoch, in full batches; values and labels are the row's. */
+/* Two loaders with different ranks' worth of replicas give the same rows in the same order, each
+ * once an epoch, in full batches; values and labels are the row's. */
 START_TEST(order_is_the_same_everywhere)
 {
     struct dt_source *source = make_source();
@@ -105,8 +106,8 @@ START_TEST(order_is_the_same_everywhere)
 }
 END_TEST
 
-/* Epochs differ, and the order is not that of the file: the mean jump of a random order of n rows is
- * n / 3, and a window's is its rows / 3 at least. */
+/* Epochs differ, and the order is not that of the file: the mean jump of a random order of n
+ * rows is n / 3, and a window's is its rows / 3 at least. */
 START_TEST(order_is_shuffled)
 {
     struct dt_source *source = make_source();
@@ -129,7 +130,8 @@ START_TEST(order_is_shuffled)
 }
 END_TEST
 
-/* A loader made for a later step, and one that jumps there and back, read what the first one read. */
+/* A loader made for a later step, and one that jumps there and back, read what the first one
+ * read. */
 START_TEST(resume_reads_the_same)
 {
     struct dt_source *source = make_source();

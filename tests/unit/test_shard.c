@@ -52,8 +52,8 @@ static void read_order(const struct dt_source *source, int *order)
     dt_table_destroy(table);
 }
 
-/* Mean over all rows of how far a row lies from its old place, as a part of all rows: 1/3 for a random
- * order; a shuffle within blocks would give less. */
+/* Mean over all rows of how far a row lies from its old place, as a part of all rows: 1/3 for a
+ * random order; a shuffle within blocks would give less. */
 static double mean_move(const int *order)
 {
     double sum = 0;

@@ -13,7 +13,8 @@ static void put_rows(const char *path, int first, int rows)
     fclose(out);
 }
 
-/* Globs are sorted bytewise, lists stay in order, and a file's own name wins over the glob it is. */
+/* Globs are sorted bytewise, lists stay in order, and a file's own name wins over the glob it
+ * is. */
 START_TEST(files_come_in_order)
 {
     const float x[] = {3, 2, 1, 0, 4};
@@ -70,6 +71,12 @@ START_TEST(parts_are_disjoint)
         struct dt_batch batch = read_row(tables[r >= 2700], r >= 2700 ? r - 2700 : r);
         ck_assert_int_eq(seen[(int)batch.x[0]]++, 0);
     }
+    EXPECT_OK(dt_source_held_out(train, &other));
+    ck_assert_uint_eq(dt_source_rows(other), 300);
+    struct dt_table *again = open_table(other);
+    for (uint64_t r = 0; r < 300; r++)
+        ck_assert_float_eq(read_row(again, r).x[0], read_row(tables[1], r).x[0]);
+    dt_table_destroy(again), dt_source_destroy(other);
     set("run.seed=2");
     EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(train), &other));
     struct dt_table *table = open_table(other);
@@ -86,7 +93,8 @@ START_TEST(parts_are_disjoint)
 }
 END_TEST
 
-/* Mean and deviation are those of the training rows alone, scaled; a constant column is left whole. */
+/* Mean and deviation are those of the training rows alone, scaled; a constant column is left
+ * whole. */
 START_TEST(statistics_are_of_training_rows)
 {
     put_rows("a.csv", 0, 3000);
