@@ -135,6 +135,7 @@ bool dt_async_begin(struct dt_async *async)
     double start = dt_clock_secs();
     bool begun = async->begins && dt__slots_begin(&async->worker);
     async->wait_secs += dt_clock_secs() - start;
+    dt_world_beat(async->world, "gradient", async->worker.sent);
     return begun;
 }
 
@@ -228,6 +229,7 @@ void dt_async_apply(struct dt_async *async, int n, const struct dt_gradient *gra
                     dt_async_update_fn *update, void *arg)
 {
     double start = dt_clock_secs();
+    dt_world_beat(async->world, "update", async->bank.step);
     const float *weights = dt__slots_weights(&async->bank);
     float *out = dt__slots_target(&async->bank);
     int block = 0;
