@@ -25,19 +25,27 @@ static dt_status print_network(const struct dt_export *from, FILE *out)
     struct dt_model *model;
     DT_TRY(dt_model_create(&from->spec, &model));
     uint32_t crc = dt_crc32c(0, from->params, from->params_count * sizeof(float));
-    fprintf(out, "network       %s, %s, dropout %g\n", dt_model_describe(model, text, sizeof text),
-            dt_config_word(DT_TASK_WORDS, from->spec.task, task), from->spec.dropout);
+    fprintf(out, "network       %s, %s\n", dt_model_describe(model, text, sizeof text),
+            dt_config_word(DT_TASK_WORDS, from->spec.task, task));
     fprintf(out, "parameters    %" PRIu64 ", params_crc32c %08" PRIx32 "\n", from->params_count, crc);
     print_layers(model, out);
     dt_model_destroy(model);
     return DT_OK;
 }
 
+/* Names come from a file: no control character reaches a terminal. */
+static void print_name(const char *name, FILE *out)
+{
+    for (; *name; name++) fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
+}
+
 static void print_labels(const struct dt_schema *schema, FILE *out)
 {
     enum { MOST = 10 };
-    for (int i = 0; i < schema->classes && i < MOST; i++)
-        fprintf(out, "%s%s", i ? ", " : " (", schema->label_names[i]);
+    for (int i = 0; i < schema->classes && i < MOST; i++) {
+        fprintf(out, "%s", i ? ", " : " (");
+        print_name(schema->label_names[i], out);
+    }
     fprintf(out, "%s)", schema->classes > MOST ? ", ..." : "");
 }
 
@@ -59,9 +67,10 @@ static dt_status print_export(const struct dt_export *from, FILE *out)
     fprintf(out, "step          %" PRIu64 "\n", from->step);
     DT_TRY(print_network(from, out));
     print_schema(&from->schema, out);
-    if (from->best.known)
-        fprintf(out, "best          %s %g at step %" PRIu64 "\n", from->best.metric,
-                from->best.value, from->best.step);
+    if (!from->best.known) return DT_OK;
+    fprintf(out, "best          ");
+    print_name(from->best.metric, out);
+    fprintf(out, " %g at step %" PRIu64 "\n", from->best.value, from->best.step);
     return DT_OK;
 }
 
@@ -74,9 +83,11 @@ static void print_run(const struct dt_checkpoint *from, FILE *out)
             dt_config_word(DT_MODE_WORDS, from->mode, mode), from->replicas, from->seed);
     fprintf(out, "optimizer    ");
     for (int i = 0; i < from->nstate; i++) fprintf(out, " %s", from->state_name[i]);
-    fprintf(out, "%s\n", from->nstate ? "" : " keeps no state");
-    fprintf(out, "trained       %" PRIu64 " samples in %.1f s, kernel %s\n", from->samples,
-            from->wall_secs, from->kernel);
+    fprintf(out, "%s\n", from->nstate ? "" : " without state");
+    fprintf(out, "trained       %" PRIu64 " samples in %.1f s, kernel ", from->samples,
+            from->wall_secs);
+    print_name(from->kernel, out);
+    fprintf(out, "\n");
 }
 
 static dt_status print_checkpoint(const char *path, const struct dt__image *image, FILE *out)
