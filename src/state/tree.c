@@ -72,9 +72,7 @@ enum { /* types of messages */
     SPACE = 1,
     TYPE = 3,
     LINK = 6,
-    OUTSIDE = 7,
     LAYOUT = 8,
-    FILTERS = 11,
     ATTRIBUTE = 12,
     CONTINUATION = 16
 };
@@ -101,15 +99,14 @@ static bool enter_block(struct cursor *cursor, size_t prefix)
     return true;
 }
 
-/* The next message; false at the end, at one that runs over its block, and at a shared one. */
+/* The next message; false at the end, and at one that runs over its block. */
 static bool next_message(struct cursor *cursor, uint64_t *type, struct dt__span *message)
 {
-    uint64_t length, flags;
+    uint64_t length;
     struct dt__span *rest = &cursor->rest;
     const size_t order = cursor->object->ordered ? 2 : 0;
     return enter_block(cursor, 4 + order) && number(rest, 1, type) && number(rest, 2, &length) &&
-           number(rest, 1, &flags) && !(flags & 2) && skip(rest, order) &&
-           take(rest, length, message);
+           skip(rest, 1 + order) && take(rest, length, message);
 }
 
 static bool add_block(struct dt__span block, struct dt__object *object)
@@ -296,8 +293,7 @@ bool dt__tree_dataset(const struct dt__tree *tree, const char *path, struct dt__
 {
     struct dt__object object;
     struct dt__span message;
-    return dt__tree_object(tree, path, &object) && !find_message(&object, FILTERS, &message) &&
-           !find_message(&object, OUTSIDE, &message) && find_message(&object, TYPE, &message) &&
+    return dt__tree_object(tree, path, &object) && find_message(&object, TYPE, &message) &&
            parse_type(message, out) && find_message(&object, SPACE, &message) &&
            parse_space(message, out) && out->rank > 0 && find_message(&object, LAYOUT, &message) &&
            parse_layout(tree->file, message, out);

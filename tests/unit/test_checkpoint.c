@@ -545,6 +545,23 @@ START_TEST(a_hostile_file_is_refused)
 }
 END_TEST
 
+/* What the HDF5 library does not write: a layout whose size is not that of its values. */
+START_TEST(a_lying_layout_is_refused)
+{
+    unsigned char *bytes, *at;
+    size_t length;
+    const unsigned char size[8] = {60 * 40 * 4 & 255, 60 * 40 * 4 >> 8};
+    pack_sample(&bytes, &length);
+    ck_assert_ptr_nonnull(at = memmem(bytes, length, size, sizeof size));
+    ck_assert(at[-10] == 4 && at[-9] == 1); /* version 4, contiguous, address, size */
+    at[0]++;
+    seal(bytes, length);
+    write_bytes(in_dir("layout.h5"), bytes, length);
+    assert_refused(in_dir("layout.h5"), DT_EFORMAT, "weight is missing, or not");
+    dt_free(bytes);
+}
+END_TEST
+
 /* The changes above are what is refused, not that another program has written to the file. */
 START_TEST(a_resealed_file_loads)
 {
@@ -573,7 +590,8 @@ int main(void)
         a_long_config_survives, the_same_state_gives_the_same_bytes, the_first_line_says_what_it_is,
         hdf5_reads_the_file, a_truncated_file_is_refused, a_longer_file_is_refused,
         a_flipped_bit_is_refused, other_things_are_refused, a_newer_version_is_refused_by_name,
-        flips_under_a_right_checksum_do_no_harm, a_hostile_file_is_refused, a_resealed_file_loads,
+        flips_under_a_right_checksum_do_no_harm, a_hostile_file_is_refused, a_lying_layout_is_refused,
+        a_resealed_file_loads,
     };
     return run_tests("checkpoint", (int)(sizeof tests / sizeof *tests), tests);
 }

@@ -194,6 +194,17 @@ START_TEST(other_names_are_left_alone)
 }
 END_TEST
 
+START_TEST(leftovers_of_a_killed_export_do_not_block)
+{
+    ck_assert_int_eq(mkdir(in_dir(".tmp-5"), 0777), 0);
+    close(open(in_dir(".tmp-5/model.h5"), O_CREAT | O_WRONLY, 0600));
+    close(open(in_dir(".tmp-5/model.h5.tmp-0123"), O_CREAT | O_WRONLY, 0600));
+    ck_assert_int_eq(mkdir(in_dir(".tmp-7"), 0777), 0);
+    assert_ok(try_export(test_dir, 5, 1, 0));
+    ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
+}
+END_TEST
+
 START_TEST(the_best_metric_survives)
 {
     struct dt_best best = {.known = true};
@@ -321,7 +332,8 @@ int main(void)
     const TTest *const tests[] = {
         every_path_leads_to_the_model, a_path_to_nothing_is_an_error, a_damaged_model_is_refused,
         a_model_does_not_load_as_a_checkpoint, the_oldest_versions_go, the_same_step_is_replaced,
-        versions_of_an_abandoned_branch_go, other_names_are_left_alone, the_best_metric_survives,
+        versions_of_an_abandoned_branch_go, other_names_are_left_alone,
+        leftovers_of_a_killed_export_do_not_block, the_best_metric_survives,
         any_call_may_fail_in_a_new_version, any_call_may_fail_in_a_replaced_version,
         a_kill_leaves_only_whole_versions, inspect_tells_what_a_file_holds,
     };
