@@ -46,11 +46,15 @@ int64_t dt__eval_interval(const struct dt__run *run)
     return every ? every : (int64_t)dt__epoch_steps(run);
 }
 
+static bool is_regular(const struct dt__run *run, uint64_t step)
+{
+    int64_t every = dt__eval_interval(run);
+    return every && step && step % (uint64_t)every == 0;
+}
+
 bool dt__eval_due(const struct dt__run *run, uint64_t step)
 {
-    if (!in_place(run)) return false;
-    int64_t every = dt__eval_interval(run);
-    return step == run->last_step || (every && step && step % (uint64_t)every == 0);
+    return in_place(run) && (step == run->last_step || is_regular(run, step));
 }
 
 /* ---- a worker's part ------------------------------------------------------------------------ */
@@ -120,6 +124,7 @@ static dt_status conclude(struct dt__run *run, struct parcel parcel, const char 
     bool better;
     DT_TRY(merge(run, parcel, all));
     dt__verdict_make(run, run->step, run->keeper.metrics, start, &verdict);
+    verdict.extra = !is_regular(run, run->step);
     DT_TRY(dt__verdict_take(run, &verdict, &better));
     if (better) run->keeper.save_wanted = run->config->export.best;
     return DT_OK;

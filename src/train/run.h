@@ -20,6 +20,7 @@ enum { DT__RECORD_CLASSES = 20 };
 /* What an evaluation found. Plain, so that it travels as bytes. */
 struct dt__verdict {
     uint64_t step;
+    bool extra;  /* of the last step, out of turn: no step towards an early stop */
     double secs; /* that it took */
     struct dt_metric_values values;
     uint64_t confusion[DT__RECORD_CLASSES * DT__RECORD_CLASSES]; /* (classes, classes), true major */

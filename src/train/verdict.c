@@ -45,7 +45,8 @@ bool dt__best_beats(const struct dt__run *run, const struct dt_best *a, const st
     return more_is_better ? a->value > b->value : a->value < b->value;
 }
 
-/* The best measured again, as a resume may do, is no step towards an early stop. */
+/* No step towards an early stop: the best measured again, as a resume may do, and the last step of a
+ * run that goes on some day. */
 dt_status dt__verdict_judge(const struct dt__run *run, const struct dt__verdict *verdict,
                             struct dt_best *best, bool *out_better)
 {
@@ -58,7 +59,7 @@ dt_status dt__verdict_judge(const struct dt__run *run, const struct dt__verdict 
     *out_better = dt__best_beats(run, &now, best);
     if (*out_better)
         *best = now;
-    else if (!best->known || best->step != verdict->step)
+    else if (!verdict->extra && !(best->known && best->step == verdict->step))
         best->since++;
     best->stop = dt__stops_early(run, best);
     return DT_OK;

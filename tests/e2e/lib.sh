@@ -58,6 +58,17 @@ crc() { record "$1" final params_crc32c; }
 # processes: how many processes name $tmp. (grep reads it from a pipe so as not to name it itself.)
 processes() { echo "$tmp" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | wc -l; }
 
+# pid RUN_DIR PROGRAM [RANK]: the last process of a program, or that of a rank, that has run.dir=RUN_DIR.
+pid() {
+    echo "run.dir=$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
+        while read -r id; do
+            [ "$(cat "/proc/$id/comm" 2>/dev/null)" = "$2" ] || continue
+            [ $# -lt 3 ] || tr '\0' '\n' <"/proc/$id/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$3" ||
+                continue
+            echo "$id"
+        done | tail -n 1
+}
+
 # settle SECS COMMAND...: waits until the command succeeds; fails after SECS.
 settle() {
     deadline=$(($(date +%s) + $1))

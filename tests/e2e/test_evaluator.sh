@@ -24,17 +24,6 @@ last() {
     done
     settle 2 gone || fail "a process of $1 is left"
 }
-# pid DIR PROGRAM RANK: the process of a rank (mpirun: no rank) of a run.
-pid() {
-    echo "run.dir=$tmp/$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
-        while read -r id; do
-            [ "$(cat "/proc/$id/comm" 2>/dev/null)" = "$2" ] || continue
-            [ $# -lt 3 ] || tr '\0' '\n' <"/proc/$id/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$3" ||
-                continue
-            echo "$id"
-        done | tail -n 1
-}
-
 # ---- completed: in sync and async, all and throttled ----------------------------------------------
 good whole
 last whole completed
@@ -74,12 +63,12 @@ begin() {
     settle 20 started || { cat "$tmp/err"; fail "$name does not start"; }
 }
 begin busy test.slow_rank=3 test.slow_secs=0.1 train.epochs=100000
-kill -USR1 "$(pid busy mpirun)"
+kill -USR1 "$(pid "$tmp/busy" mpirun)"
 wait $!
 check_eq 'exit code behind USR1 to mpirun' $? 75
 last busy stopped
 begin term test.slow_rank=1 test.slow_secs=0.005
-kill -TERM "$(pid term dtrain 3)"
+kill -TERM "$(pid "$tmp/term" dtrain 3)"
 wait $!
 check_eq 'exit code behind TERM to the evaluator' $? 75
 last term stopped
@@ -107,7 +96,7 @@ broken() {
 run nan train.optimizer=sgd train.lr=1e9 model.kind=linear 2>"$tmp/err" &
 broken 'a loss that is not finite' 'the loss of' 10
 begin killed test.slow_rank=1 test.slow_secs=0.005
-kill -KILL "$(pid killed dtrain 3)"
+kill -KILL "$(pid "$tmp/killed" dtrain 3)"
 broken 'a killed evaluator' '' 10
 good killed
 last killed completed
@@ -115,7 +104,7 @@ check_eq 'bits of a killed and resumed run' "$(crc "$tmp/killed")" "$(crc "$tmp/
 over() { [ "$(record "$tmp/hangs" checkpoint step)" = 1600 ]; }
 run hangs test.slow_rank=3 test.slow_secs=0.5 run.stall_secs=2 2>"$tmp/err" &
 settle 20 over || fail 'training does not end'
-kill -STOP "$(pid hangs dtrain 3)"
+kill -STOP "$(pid "$tmp/hangs" dtrain 3)"
 broken 'a stopped evaluator' 'rank 3 on' 10
 # What a run has not told, it tells when it is started again.
 good hangs

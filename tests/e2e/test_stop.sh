@@ -27,14 +27,9 @@ stop() {
     run "$1" 2>"$tmp/out" || { cat "$tmp/out"; fail "$1 resumed"; }
     check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/whole")"
 }
-# pid NAME PROGRAM: the last process of a program that runs NAME.
-pid() {
-    echo "run.dir=$tmp/$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
-        while read -r id; do [ "$(cat "/proc/$id/comm")" != "$2" ] || echo "$id"; done | tail -n 1
-}
-ask() { kill -USR1 "$(pid "$1" mpirun)"; }
+ask() { kill -USR1 "$(pid "$tmp/$1" mpirun)"; }
 stop usr1
-ask() { kill -TERM "$(pid "$1" dtrain)"; }
+ask() { kill -TERM "$(pid "$tmp/$1" dtrain)"; }
 stop term
 
 run whole 2>"$tmp/err" || fail 'a finished run started again'

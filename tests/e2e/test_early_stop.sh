@@ -1,0 +1,56 @@
+#!/bin/sh
+# Early stopping in place comes at the same step, with the same weights, whether the run was undisturbed,
+# stopped and resumed with another number of ranks, or killed again and again. Would catch a count of
+# evaluations that a checkpoint forgets or that an evaluation done twice raises.
+# seconds: 180
+. "$(dirname "$0")/lib.sh"
+"$recipes/exp-data.sh" "$tmp/data"
+# The rate rises until the model gets worse; checkpoints come between evaluations. `run NP DIR OPTION...`
+run() {
+    np=$1 dir=$2
+    shift 2
+    job "$np" "$recipes/exp-curve.ini" run.dir="$tmp/$dir" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" run.replicas=2 train.epochs=50 train.schedule=constant \
+        train.optimizer=sgd train.lr=1 train.warmup_steps=800 eval.steps=40 eval.patience=5 \
+        run.checkpoint_steps=30 "$@"
+}
+good() { run "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$2"; }; }
+same() {
+    check_eq "status of $1" "$(record "$tmp/$1" final status)" early_stopped
+    check_eq 'step of the early stop' "$(record "$tmp/$1" final step)" "$stop"
+    check_eq params_crc32c "$(crc "$tmp/$1")" "$(crc "$tmp/whole")"
+}
+good 3 whole
+stop=$(record "$tmp/whole" final step)
+same whole
+check_le 'it stops early' "$stop" 799
+best=$(awk -F'[:,]' '/"eval"/ {for (i = 1; i < NF; i++) {if ($i == "\"step\"") s = $(i + 1)
+    if ($i == "\"rmse\"" && (!n++ || $(i + 1) < least)) {least = $(i + 1); at = s}}} END {print at}' \
+    "$tmp/whole/metrics.jsonl")
+check_eq 'five evaluations behind the best' "$stop" $((best + 5 * 40))
+
+# Halfway through the count, at an evaluation and between two.
+for at in $((best + 120)) $((best + 130)); do
+    good 3 "half-$at" train.max_steps=$at
+    good 2 "half-$at"
+    same "half-$at"
+done
+
+# Killed at whatever moment, three times.
+for kill in 1 2 3; do
+    run 3 killed test.slow_rank=1 test.slow_secs=0.01 2>"$tmp/err" &
+    before=$(record "$tmp/killed" checkpoint step 2>/dev/null)
+    farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 120)) ]; }
+    settle 30 farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
+    kill -KILL "$(pid "$tmp/killed" dtrain $((kill - 1)))"
+    wait $!
+    settle 5 gone || fail 'a process is left'
+done
+good 3 killed
+same killed
+
+# What stopped early is complete, until there is more patience.
+good 3 whole
+grep -q complete "$tmp/err" || fail 'a run that stopped early goes on'
+good 3 whole eval.patience=100
+check_eq 'with more patience' "$(record "$tmp/whole" final status)" completed
