@@ -34,7 +34,7 @@ if (has('budget')) {
     set boxwidth 0.6
     set title "a worker's step"
     set ylabel '% of its time'
-    set yrange [0:130]
+    set yrange [0:160]
     plot file('budget') using 2:xtic(1) title 'compute' lc rgb colour[2], \
         '' using 3 title 'data' lc rgb colour[1], '' using 4 title 'sum and update' lc rgb colour[3], \
         '' using 5 title 'network' lc rgb colour[4], '' using 6 title 'wait' lc rgb colour[5]

@@ -137,13 +137,14 @@ function ratio_of(a, b, how,    i, n, ratios, result) {
     return result
 }
 
-function print_ratio(line,    part, group, ratio, verdict) {
+function print_ratio(line,    part, group, ratio, range, verdict) {
     split(line, part, FS)
     group = part[2] FS part[3] FS
     ratio = ratio_of(group part[5] FS part[4], group part[6] FS part[4], part[8])
     if (ratio == "") return
     if (part[7] != "") verdict = ", target " part[7] (ratio >= part[7] + 0 ? ": reached" : ": MISSED")
-    printf "  %s: %s / %s = %.3f (%.3f to %.3f)%s\n", part[4], part[5], part[6], ratio, low, high, verdict
+    if (low < high) range = sprintf(" (%.3f to %.3f)", low, high)
+    printf "  %s: %s / %s = %.3f%s%s\n", part[4], part[5], part[6], ratio, range, verdict
     append("ratios", sprintf("{\"section\": %s, \"case\": %s, \"metric\": %s, \"a\": %s, \"b\": %s, " \
         "\"ratio\": %.4f, \"low\": %.4f, \"high\": %.4f, \"target\": %s}", text(part[2]), text(part[3]),
         text(part[4]), text(part[5]), text(part[6]), ratio, low, high, part[7] == "" ? "null" : part[7]))

@@ -1,0 +1,37 @@
+#!/bin/sh
+# No step allocates: a long run makes as many allocations as a short one, in the program and in every
+# library but MPI's own and OpenBLAS (some of its kernels for small matrices allocate). Catches a malloc, or a library call that needs one, on the step's path.
+. "$(dirname "$0")/lib.sh"
+counter=$tmp/alloc_count.so
+data=$tmp/data.csv
+few=100 many=900 spare=40 # start-up varies by a few
+others='/libopenblas|/openmpi/|/libmpi|/libopen-|/libpmix|/libmca|/libevent|/libhwloc|/libpsm|/libucp|/libucs|/libuct|/libfabric'
+
+${CC:-cc} -O1 -shared -fPIC -o "$counter" tests/e2e/alloc_count.c -ldl || skip 'no C compiler'
+awk 'BEGIN { OFS = ","; for (i = 0; i < 60000; i++) print i % 7 / 7, i % 11, i % 13, i % 17, i % 19, i % 23, i % 29,
+    i % 31, i % 37, i % 41, i % 5 % 3 }' >"$data" # 2.4 MB in memory, as f32
+
+# allocations STEPS ARGS...: of all ranks of a run of so many steps.
+allocations() {
+    steps=$1
+    shift
+    rm -rf "$tmp/run" "$tmp"/count.*
+    mpirun --timeout "$limit" --oversubscribe -np 3 -x LD_PRELOAD="$counter" \
+        -x ALLOC_COUNT="$tmp/count" "$dtrain" train run.dir="$tmp/run" data.train="$data" \
+        data.header=no model.hidden=64,32 train.max_steps="$steps" run.log_steps=1000000 "$@" \
+        >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "$*"; }
+    awk -v others="$others" '$2 !~ others { n += $1 } END { print n }' "$tmp"/count.*
+}
+
+check_mode() {
+    short=$(allocations $few "$@") || fail "$short"
+    long=$(allocations $many "$@") || fail "$long"
+    check_ge "$*: allocations of $few steps" "$short" 100
+    check_le "$*: further ones of $((many - few)) steps" $((long - short)) $spare
+}
+
+check_mode train.exchange=node
+check_mode train.exchange=reduce
+check_mode train.clip_norm=1 model.dropout=0.2 train.optimizer=adamw
+check_mode train.mode=async
+check_mode data.memory_mb=1 # streamed
