@@ -91,8 +91,9 @@ static enum dt__number parse_slowly(const char *text, size_t length, double *out
     copy[length] = 0;
     double value = strtod(copy, &stop);
     if (*stop) return DT__NUMBER_BAD;
+    if (!(fabs(value) <= FLT_MAX)) return DT__NUMBER_NOT_FINITE;
     *out = value;
-    return fabs(value) <= FLT_MAX ? DT__NUMBER_GOOD : DT__NUMBER_NOT_FINITE;
+    return DT__NUMBER_GOOD;
 }
 
 enum dt__number dt__number_parse(const char *text, size_t length, double *out)

@@ -15,7 +15,8 @@ static pid_t start_holder(void)
     if (child == 0) {
         int fd;
         if (dt_lock_take(test_dir, &fd) || write(ends[1], "x", 1) != 1) _exit(1);
-        for (;;) pause();
+        for (;;)
+            pause();
     }
     close(ends[1]);
     ck_assert_int_eq(read(ends[0], &byte, 1), 1);
@@ -75,6 +76,20 @@ START_TEST(a_program_that_we_start_does_not_inherit_it)
 }
 END_TEST
 
+START_TEST(the_holder_is_told)
+{
+    int fd;
+    char holder[DT_LOCK_HOLDER], expected[32];
+    ck_assert_str_eq(dt_lock_holder(test_dir, holder), "");
+    assert_ok(dt_lock_take(test_dir, &fd));
+    snprintf(expected, sizeof expected, "pid %ld on ", (long)getpid());
+    ck_assert_ptr_eq(strstr(dt_lock_holder(test_dir, holder), expected), holder);
+    dt_lock_drop(fd);
+    ck_assert_str_eq(dt_lock_holder(test_dir, holder), "");
+    ck_assert_str_eq(dt_lock_holder(in_dir("nowhere"), holder), "");
+}
+END_TEST
+
 START_TEST(a_directory_that_is_not_there_is_an_error)
 {
     int fd;
@@ -86,8 +101,12 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        a_second_job_is_refused_by_name, a_killed_jobs_lock_does_not_block, a_dropped_lock_is_free,
-        a_program_that_we_start_does_not_inherit_it, a_directory_that_is_not_there_is_an_error,
+        a_second_job_is_refused_by_name,
+        a_killed_jobs_lock_does_not_block,
+        a_dropped_lock_is_free,
+        a_program_that_we_start_does_not_inherit_it,
+        the_holder_is_told,
+        a_directory_that_is_not_there_is_an_error,
     };
     return run_tests("lock", (int)(sizeof tests / sizeof *tests), tests);
 }

@@ -241,6 +241,34 @@ START_TEST(a_directory_that_is_not_there_is_an_error)
 }
 END_TEST
 
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* Would catch a run taken for complete that was killed before its last record. */
+START_TEST(a_run_has_ended_with_its_final_record)
+{
+    static const struct {
+        const char *text;
+        bool ended; /* at step 7 */
+    } cases[] = {
+        {"", false},
+        {"{\"kind\":\"train\",\"step\":7}\n", false},
+        {"{\"kind\":\"final\",\"step\":7}\n", true},
+        {"{\"kind\":\"final\",\"step\":7}", false}, /* torn, as far as one can tell */
+        {"{\"kind\":\"final\",\"step\":6}\n", false},
+        {"{\"kind\":\"train\",\"step\":7}\n{\"kind\":\"final\",\"step\":7,\"loss\":null}\n", true},
+        {"{\"kind\":\"final\",\"step\":7}\n{\"kind\":\"start\",\"step\":7}\n", false},
+        {"{\"kind\":\"final\",\"step\":7}\n{\"kind\":\"st", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scratch_enter(scratch);
+        EXPECT_OK(dt_file_write("metrics.jsonl", cases[i].text, strlen(cases[i].text), NULL, NULL));
+        ck_assert_msg(dt_report_has_ended(".", 7) == cases[i].ended, "%s", cases[i].text);
+        scratch_leave(scratch);
+    }
+    ck_assert(!dt_report_has_ended("/none/such", 7));
+}
+END_TEST
+
 /* ---- progress ------------------------------------------------------------------------------- */
 
 /* stderr goes to a file from here on, which is no terminal. */
@@ -290,4 +318,5 @@ END_TEST
 SUITE("report", a_record_is_one_line_in_one_write, strings_are_escaped, floats_read_back,
       metrics_show_what_applies, records_are_appended, a_torn_last_line_is_cut,
       a_long_torn_line_is_cut, a_full_disk_leaves_whole_lines,
-      a_directory_that_is_not_there_is_an_error, progress_is_sparse_in_a_file)
+      a_directory_that_is_not_there_is_an_error, a_run_has_ended_with_its_final_record,
+      progress_is_sparse_in_a_file)

@@ -1,0 +1,110 @@
+/* Numbers in text. Would catch one that is not read as the nearest double: a digit too many for the
+ * short way, a division rounded twice, digits that overflow. */
+#include "unit/suite.h"
+
+#include <math.h>
+
+#include "data/number.h"
+
+enum { MANY = 200000 };
+
+static void expect_as_strtod(const char *text)
+{
+    double value = 0;
+    ck_assert_msg(dt__number_parse(text, strlen(text), &value) == DT__NUMBER_GOOD, "%s", text);
+    ck_assert_msg(value == strtod(text, NULL), "%s is read as %.17g", text, value);
+}
+
+/* Number `index` in one of the forms that programs print. */
+static void print_number(const struct dt_rng *rng, uint64_t index, char text[64])
+{
+    unsigned long long a = dt_rng_u64(rng, 2 * index), b = dt_rng_u64(rng, 2 * index + 1);
+    double uniform = dt_rng_uniform(rng, index);
+    switch (index % 5) {
+    case 0: /* as Python prints a double */
+        snprintf(text, 64, "%.17g", uniform);
+        break;
+    case 1:
+        snprintf(text, 64, "-%llu.%llu", a % 1000, b >> (a % 64));
+        break;
+    case 2:
+        snprintf(text, 64, "0.000%llu", a >> (b % 32));
+        break;
+    case 3: /* an integer, often beyond 2^53 */
+        snprintf(text, 64, "%llu", a >> (b % 16));
+        break;
+    default: /* half-way between two floats, whose digits end late */
+        snprintf(text, 64, "%.19g",
+                 ((double)(float)uniform + (double)nextafterf((float)uniform, 2)) / 2);
+    }
+}
+
+START_TEST(numbers_are_read_as_the_nearest_double)
+{
+    const struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    for (uint64_t i = 0; i < MANY; i++) {
+        char text[64];
+        print_number(&rng, i, text);
+        expect_as_strtod(text);
+    }
+}
+END_TEST
+
+START_TEST(edges_are_read)
+{
+    static const char *const texts[] = {"0",
+                                        "-0.0",
+                                        "9007199254740992",
+                                        "9007199254740993",
+                                        "9007199254740995.5",
+                                        "9999999999999999999",
+                                        "18446744073709551616",
+                                        "0.0000000000000000000001",
+                                        "0.00000000000000000000001",
+                                        "00000000000000000000001.5",
+                                        "1.00000000000000011102230246251565",
+                                        "9007199254740993.000",
+                                        "4503599627370497.5",
+                                        "3e38",
+                                        "1e-45",
+                                        ".5",
+                                        "5."};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        expect_as_strtod(texts[i]);
+}
+END_TEST
+
+/* Where the short way ends with a double, it is the right one, and it takes what it read. */
+START_TEST(the_short_way_is_exact)
+{
+    const struct dt_rng rng = dt_rng_make(2, DT_STREAM_TEST, 0, 0);
+    int taken = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        char text[64];
+        double value;
+        print_number(&rng, i, text);
+        const char *at = text;
+        if (!dt__number_scan(&at, text + strlen(text), &value) || *at) continue;
+        taken++;
+        ck_assert_msg(value == strtod(text, NULL), "%s is scanned as %.17g", text, value);
+    }
+    ck_assert_int_gt(taken, MANY / 2);
+}
+END_TEST
+
+START_TEST(what_is_no_number_is_refused)
+{
+    static const char *const words[] = {"", "-", "abc", "1x", "0x10", "1e", "1,5", "--1", "1.2.3"};
+    static const char *const beyond[] = {"nan", "-inf", "Infinity", "1e39", "-4e38"};
+    double value = 7;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        ck_assert_int_eq(dt__number_parse(words[i], strlen(words[i]), &value), DT__NUMBER_BAD);
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++)
+        ck_assert_int_eq(dt__number_parse(beyond[i], strlen(beyond[i]), &value),
+                         DT__NUMBER_NOT_FINITE);
+    ck_assert(value == 7);
+}
+END_TEST
+
+SUITE("number", numbers_are_read_as_the_nearest_double, edges_are_read, the_short_way_is_exact,
+      what_is_no_number_is_refused)
