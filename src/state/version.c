@@ -73,14 +73,23 @@ static dt_status fill_version(const char *dir, const struct dt__image *image)
     return status;
 }
 
-/* Exchanges two directories; where the file system cannot, the first name is free for a moment. */
+/* Puts `made` where `final` is by way of a third name; `final` is free for a moment. */
+static dt_status replace(const char *final, const char *made, const char *aside)
+{
+    if (rename(final, aside)) return fail_errno(final, "cannot move aside");
+    if (rename(made, final) == 0) return DT_OK;
+    dt_status status = fail_errno(final, "cannot rename into place");
+    if (rename(aside, final)) dt_warn("%s: now at %s: %s", final, aside, strerror(errno));
+    return status;
+}
+
+/* Exchanges two directories at once, if the file system can. */
 static dt_status swap(const char *final, const char *made)
 {
     if (renameat2(AT_FDCWD, made, AT_FDCWD, final, RENAME_EXCHANGE) == 0) return DT_OK;
     char *aside;
     DT_TRY(dt_format(&aside, "%s-old", made));
-    dt_status status = DT_OK;
-    if (rename(final, aside) || rename(made, final)) status = fail_errno(final, "cannot replace");
+    dt_status status = replace(final, made, aside);
     dt_free(aside);
     return status;
 }

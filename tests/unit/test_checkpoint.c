@@ -499,6 +499,23 @@ static void remove_seed(hid_t file)
     H5Adelete(file, "seed");
 }
 
+static void array_for_seed(hid_t file)
+{
+    const hsize_t two = 2;
+    hid_t space = H5Screate_simple(1, &two, NULL);
+    H5Adelete(file, "seed");
+    H5Aclose(H5Acreate2(file, "seed", H5T_STD_U64LE, space, H5P_DEFAULT, H5P_DEFAULT));
+    H5Sclose(space);
+}
+
+static void strange_bool(hid_t file)
+{
+    const uint8_t byte = 7;
+    hid_t attribute = H5Aopen(file, "best_known", H5P_DEFAULT);
+    H5Awrite(attribute, H5T_NATIVE_UINT8, &byte);
+    H5Aclose(attribute);
+}
+
 static const struct {
     vandal_fn *change;
     const char *word; /* in the message */
@@ -524,6 +541,8 @@ static const struct {
     {unterminated, "config"},
     {number_for_text, "config"},
     {remove_seed, "seed"},
+    {array_for_seed, "seed"},
+    {strange_bool, "best_known"},
 };
 
 START_TEST(a_hostile_file_is_refused)
