@@ -18,10 +18,14 @@ static bool fail_on;
 static bool cut_short;  /* a write that fails takes a part instead */
 static bool lying_disk; /* a write changes a byte and says nothing */
 
+static bool killing; /* the call with the number kills the process instead */
+
 static bool fails_now(void)
 {
     if (fail_at == 0) return false;
     calls++;
+    if (killing && calls == fail_at) kill(getpid(), SIGKILL);
+    if (killing) return false;
     bool now = fail_on ? calls >= fail_at : calls == fail_at;
     if (now) errno = calls % 2 ? ENOSPC : EIO;
     return now;
@@ -422,6 +426,39 @@ static void save_for_ever(uint64_t step)
     }
 }
 
+/* A child saves step 2 and is killed before call `at`; whether there were so many. */
+static bool kill_at_call(int at)
+{
+    int ended = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        killing = true;
+        calls = 0;
+        fail_at = at;
+        _exit(try_save(2, 0, NULL) != DT_OK);
+    }
+    ck_assert_int_eq(waitpid(child, &ended, 0), child);
+    if (WIFSIGNALED(ended)) return true;
+    ck_assert_int_eq(WEXITSTATUS(ended), 0);
+    return false;
+}
+
+START_TEST(a_kill_at_each_call_leaves_the_older_one_good)
+{
+    int at = 1;
+    quiet();
+    assert_ok(try_save(1, 0, NULL));
+    for (; kill_at_call(at); at++) {
+        ck_assert_uint_ge(load_step(), 1);
+        unlink(step_file(2));
+        assert_ok(try_save(1, 0, NULL)); /* clears what the killed one left */
+        ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
+    }
+    ck_assert_uint_eq(load_step(), 2);
+    ck_assert_int_gt(at, 15);
+}
+END_TEST
+
 /* Whether a save was under way, as far as the directory shows. */
 static bool was_saving(void)
 {
@@ -461,7 +498,8 @@ int main(void)
         what_is_not_ours_stays, leftovers_of_a_killed_save_are_cleared, any_one_call_may_fail,
         any_write_may_be_cut_short, all_calls_from_any_one_on_may_fail, a_lying_disk_is_found_out,
         any_allocation_may_fail, a_full_disk_by_limit,
-        a_full_disk_indeed, a_kill_at_any_moment_leaves_the_newest_good,
+        a_full_disk_indeed, a_kill_at_each_call_leaves_the_older_one_good,
+        a_kill_at_any_moment_leaves_the_newest_good,
     };
     return run_tests("save", (int)(sizeof tests / sizeof *tests), tests);
 }
