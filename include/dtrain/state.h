@@ -98,8 +98,8 @@ struct dt_saved {
     double secs; /* from the start of packing until latest.h5 names the verified file */
 };
 bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out);
-/* A file that retention must leave alone (under evaluation); NULL: none. The one before goes now if it
- * is beyond what is kept. Thread-safe. */
+/* A file that retention must leave alone (under evaluation); NULL: none. The one before goes
+ * soon if it is beyond what is kept, at the latest as the writer is destroyed. Thread-safe. */
 void dt_writer_spare(struct dt_writer *writer, const char *file);
 
 /* ---- lock ----------------------------------------------------------------------------------- */

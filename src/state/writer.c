@@ -17,9 +17,10 @@ struct dt_writer {
     void *arg;
 
     pthread_t thread;
-    pthread_mutex_t lock; /* of phase */
+    pthread_mutex_t lock; /* of phase and tidy */
     pthread_cond_t changed;
     enum phase phase;
+    bool tidy; /* a file that was spared may go now */
 
     struct dt__snapshot snapshot;
     struct dt__image image;
@@ -49,13 +50,15 @@ static enum phase get_phase(struct dt_writer *writer)
     return phase;
 }
 
-/* For the thread: sleeps until there is something to do. */
-static enum phase wait_for_work(struct dt_writer *writer)
+/* For the thread: sleeps until there is something to do. A save comes before tidying up. */
+static enum phase wait_for_work(struct dt_writer *writer, bool *out_tidy)
 {
     pthread_mutex_lock(&writer->lock);
-    while (writer->phase == IDLE || writer->phase == ENDED)
+    while ((writer->phase == IDLE || writer->phase == ENDED) && !writer->tidy)
         pthread_cond_wait(&writer->changed, &writer->lock);
     enum phase phase = writer->phase;
+    *out_tidy = writer->tidy && phase != BUSY;
+    if (*out_tidy) writer->tidy = false;
     pthread_mutex_unlock(&writer->lock);
     return phase;
 }
@@ -104,13 +107,19 @@ static void save(struct dt_writer *writer)
         (struct dt_saved){status, writer->snapshot.checkpoint.step, writer->file, secs};
 }
 
+/* Only this thread removes files: never between a new file and its latest.h5. */
 static void *run(void *arg)
 {
     struct dt_writer *writer = arg;
-    while (wait_for_work(writer) == BUSY) {
+    enum phase phase;
+    do {
+        bool tidy;
+        phase = wait_for_work(writer, &tidy);
+        if (tidy && retain(writer)) dt_warn("%s", dt_error_text());
+        if (phase != BUSY) continue;
         save(writer);
         set_phase(writer, ENDED);
-    }
+    } while (phase != QUIT);
     return NULL;
 }
 
@@ -196,6 +205,14 @@ bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out)
     return true;
 }
 
+static void ask_to_tidy(struct dt_writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    writer->tidy = true;
+    pthread_cond_broadcast(&writer->changed);
+    pthread_mutex_unlock(&writer->lock);
+}
+
 void dt_writer_spare(struct dt_writer *writer, const char *file)
 {
     char *copy = NULL;
@@ -203,7 +220,7 @@ void dt_writer_spare(struct dt_writer *writer, const char *file)
     pthread_mutex_lock(&writer->spare_lock);
     char *old = writer->spare;
     writer->spare = copy;
-    if (old && dt__folder_retain(writer->dir, writer->keep, copy)) dt_warn("%s", dt_error_text());
     pthread_mutex_unlock(&writer->spare_lock);
+    if (old) ask_to_tidy(writer);
     dt_free(old);
 }

@@ -215,6 +215,48 @@ START_TEST(the_spared_file_stays)
 }
 END_TEST
 
+/* Claims that come and go at any moment of a save leave the newest and what is kept. */
+START_TEST(claims_during_saves_lose_nothing)
+{
+    struct dt_writer *writer;
+    struct dt_saved saved;
+    assert_ok(dt_writer_create(test_dir, 2, NULL, NULL, &writer));
+    for (uint64_t step = 1; step <= 60; step++) {
+        char name[DT_CHECKPOINT_NAME];
+        struct dt_checkpoint loaded, checkpoint = sample_checkpoint(step, 5, 4);
+        assert_ok(dt_writer_start(writer, &checkpoint));
+        for (bool claim = true; !dt_writer_poll(writer, false, &saved); claim = !claim)
+            dt_writer_spare(writer, claim ? dt_checkpoint_name(step - 1, name) : NULL);
+        ck_assert_int_eq(saved.status, DT_OK);
+        assert_ok(dt_checkpoint_load(in_dir("latest.h5"), &loaded));
+        ck_assert_uint_eq(loaded.step, step);
+        dt_checkpoint_free(&loaded);
+        dt_checkpoint_free(&checkpoint);
+    }
+    dt_writer_spare(writer, NULL);
+    dt_writer_destroy(writer);
+    ck_assert_int_eq(count_names(test_dir, "step-"), 2);
+}
+END_TEST
+
+START_TEST(a_file_no_longer_spared_goes)
+{
+    struct dt_writer *writer;
+    assert_ok(dt_writer_create(test_dir, 2, NULL, NULL, &writer));
+    dt_writer_spare(writer, "step-000000001.h5");
+    for (uint64_t step = 1; step <= 4; step++) {
+        struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
+        assert_ok(dt_writer_start(writer, &checkpoint));
+        poll_saved(writer);
+        dt_checkpoint_free(&checkpoint);
+    }
+    ck_assert_int_eq(count_names(test_dir, "step-"), 3);
+    dt_writer_spare(writer, NULL);
+    dt_writer_destroy(writer);
+    ck_assert_int_eq(count_names(test_dir, "step-"), 2);
+}
+END_TEST
+
 /* Signals are for the thread that started it. */
 static volatile sig_atomic_t other_thread;
 static pthread_t main_thread;
@@ -248,7 +290,8 @@ int main(void)
     const TTest *const tests[] = {
         the_snapshot_is_of_the_call, one_save_after_another, an_error_reaches_the_caller,
         an_export_follows_the_save, a_failed_export_is_told_with_the_file, the_caller_is_not_held_up,
-        destroy_waits_for_the_save, the_spared_file_stays, the_thread_takes_no_signals,
+        destroy_waits_for_the_save, the_spared_file_stays,
+        claims_during_saves_lose_nothing, a_file_no_longer_spared_goes, the_thread_takes_no_signals,
     };
     return run_tests("writer", (int)(sizeof tests / sizeof *tests), tests);
 }
