@@ -112,7 +112,7 @@ static dt_status restore_best(struct dt__run *run, struct dt_best *best) {
     struct dt_best exported = {0};
     *best = run->keeper.loaded.best;
     if (run->config->eval.dedicated) DT_TRY(dt_export_best(run->keeper.best_dir, &exported));
-    (void)0;
+    if (dt__best_beats(run, &exported, best)) *best = exported;
     best->stop = dt__stops_early(run, best);
     return DT_OK;
 }

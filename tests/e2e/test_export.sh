@@ -82,6 +82,14 @@ good 4 apart eval.dedicated=yes
 best apart
 echo "best before the kill: $before, at the end: $(highest apart best)"
 
+# The verdict on a last checkpoint comes behind its save: its export alone remembers it.
+later() { good 4 later eval.dedicated=yes eval.start_delay_secs=1000 "$@"; }
+later train.max_steps="$at"
+later
+check_eq 'evaluations' "$(records "$tmp/later" eval step | paste -sd' ')" "$at 800"
+check_eq 'best that an export remembers' "$(highest later best)" "$at"
+best later
+
 # ---- off ------------------------------------------------------------------------------------------------
 good 3 none export.latest=no export.best=no train.max_steps=80
 [ ! -e "$tmp/none/export" ] || fail 'exports that nobody wants'
