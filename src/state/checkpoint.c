@@ -185,7 +185,8 @@ static dt_status get_rest(const struct dt__tree *tree, const struct dt_model *mo
                           struct dt_checkpoint *to)
 {
     DT_TRY(dt__fields_get(tree, "/", FIELDS, COUNT(FIELDS), to));
-    if (!to->kernel) return dt_fail(DT_EFORMAT, "attribute kernel of / is missing or not as expected");
+    if (!to->kernel)
+        return dt_fail(DT_EFORMAT, "attribute kernel of / is missing or not as expected");
     DT_TRY(get_replicas(tree, to));
     return get_optimizer(tree, model, to);
 }
@@ -210,7 +211,8 @@ dt_status dt__checkpoint_unpack(const char *name, const struct dt__image *image,
                                 struct dt_checkpoint *out)
 {
     struct dt__tree tree;
-    if (!dt__tree_open(image, &tree)) return dt_fail(DT_EFORMAT, "%s: not an HDF5 file of ours", name);
+    if (!dt__tree_open(image, &tree))
+        return dt_fail(DT_EFORMAT, "%s: not an HDF5 file of ours", name);
     dt_status status = get_all(&tree, out);
     return status ? dt_fail_prefix(status, "%s: ", name) : DT_OK;
 }

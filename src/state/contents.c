@@ -191,8 +191,8 @@ static dt_status check_room(const struct dt__tree *tree, const char *group, size
     return dt_fail(DT_EFORMAT, "the file is too short for the %zu floats of %s", params, group);
 }
 
-dt_status dt__flat_load(const struct dt__tree *tree, const char *group, const struct dt_model *model,
-                        float **out)
+dt_status dt__flat_load(const struct dt__tree *tree, const char *group,
+                        const struct dt_model *model, float **out)
 {
     float *flat;
     size_t params = dt_model_params(model);

@@ -18,7 +18,7 @@ dt_status dt__schema_get(const struct dt__tree *tree, const struct dt_model_spec
 dt_status dt__flat_put(hid_t file, const char *group, const struct dt_model *model,
                        const float *flat);
 /* Reads it into new memory (dt_free), which is made only if the file is long enough to hold it. */
-dt_status dt__flat_load(const struct dt__tree *tree, const char *group, const struct dt_model *model,
-                        float **out);
+dt_status dt__flat_load(const struct dt__tree *tree, const char *group,
+                        const struct dt_model *model, float **out);
 
 #endif

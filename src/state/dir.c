@@ -47,7 +47,8 @@ static dt_status collect(void *arg, const char *dir, const char *name)
     struct dt__numbers *numbers = &collection->numbers;
     uint64_t number;
     if (!collection->parse(name, &number)) return DT_OK;
-    DT_TRY(dt_grow(&numbers->items, &numbers->capacity, numbers->count + 1, sizeof number, "a list"));
+    DT_TRY(
+        dt_grow(&numbers->items, &numbers->capacity, numbers->count + 1, sizeof number, "a list"));
     numbers->items[numbers->count++] = number;
     return DT_OK;
 }

@@ -55,7 +55,8 @@ static dt_status get(const struct dt__tree *tree, struct dt_export *out,
     if (format.version != DT__FORMAT_VERSION)
         return dt_fail(DT_EFORMAT, "format_version is %d", format.version);
     DT_TRY(dt__fields_get(tree, "/", FIELDS, COUNT(FIELDS), out));
-    if (!out->config) return dt_fail(DT_EFORMAT, "attribute config of / is missing or not as expected");
+    if (!out->config)
+        return dt_fail(DT_EFORMAT, "attribute config of / is missing or not as expected");
     DT_TRY(dt__spec_get(tree, &out->spec));
     DT_TRY(make_model(&out->spec, out_model));
     DT_TRY(dt__schema_get(tree, &out->spec, &out->schema));
@@ -85,7 +86,8 @@ dt_status dt__export_get(const struct dt__tree *tree, struct dt_export *out,
 dt_status dt__export_unpack(const char *name, const struct dt__image *image, struct dt_export *out)
 {
     struct dt__tree tree;
-    if (!dt__tree_open(image, &tree)) return dt_fail(DT_EFORMAT, "%s: not an HDF5 file of ours", name);
+    if (!dt__tree_open(image, &tree))
+        return dt_fail(DT_EFORMAT, "%s: not an HDF5 file of ours", name);
     dt_status status = dt__export_get(&tree, out, NULL);
     return status ? dt_fail_prefix(status, "%s: ", name) : DT_OK;
 }

@@ -192,7 +192,8 @@ static dt_status read_field(const struct dt__object *object, const char *path,
     default: good = read_number(object, field->name, number_type(field->kind), member);
     }
     if (good) return DT_OK;
-    return dt_fail(DT_EFORMAT, "attribute %s of %s is missing or not as expected", field->name, path);
+    return dt_fail(DT_EFORMAT, "attribute %s of %s is missing or not as expected", field->name,
+                   path);
 }
 
 dt_status dt__fields_get(const struct dt__tree *tree, const char *path,

@@ -13,7 +13,7 @@ enum dt__field_kind {
     DT__FIELD_BOOL, /* bool */
     DT__FIELD_WORD, /* int, one of `words` ("sync|async"), stored as the word */
     DT__FIELD_NAME, /* char[16] */
-    DT__FIELD_TEXT  /* char *, no attribute if NULL; what is beyond 60000 bytes goes to NAME_1, ... */
+    DT__FIELD_TEXT  /* char *, no attribute if NULL; beyond 60000 bytes it goes on in NAME_1, ... */
 };
 
 struct dt__field {

@@ -155,8 +155,8 @@ dt_status dt_checkpoint_save(const char *dir, const struct dt_checkpoint *checkp
 /* ---- the newest ----------------------------------------------------------------------------- */
 
 /* Loads a step. *out_passed: it is no good, the next one may be. */
-static dt_status try_step(const char *dir, uint64_t step, struct dt_checkpoint *out, char **out_path,
-                          bool *out_passed)
+static dt_status try_step(const char *dir, uint64_t step, struct dt_checkpoint *out,
+                          char **out_path, bool *out_passed)
 {
     char *path;
     DT_TRY(step_path(dir, step, &path));

@@ -16,7 +16,8 @@ dt_status dt__folder_list(const char *dir, struct dt__numbers *out);
  * left. *out_file: base name, caller frees. */
 dt_status dt__folder_write(const char *dir, const struct dt__image *image, uint64_t step,
                            char **out_file);
-/* Removes the oldest beyond `keep`, as dt_checkpoint_save has it. Warns of what cannot be removed. */
+/* Removes the oldest beyond `keep`, as dt_checkpoint_save has it, and warns of what will not go. Not
+ * between a new file's rename and the move of latest.h5: that file would count as abandoned. */
 dt_status dt__folder_retain(const char *dir, int64_t keep, const char *spare);
 
 #endif

@@ -161,15 +161,15 @@ static dt_status header_parse(const char *name, const unsigned char block[DT__US
 static dt_status check_size(const char *name, const struct header *header, uint64_t size)
 {
     if (size - DT__USER_BLOCK == header->bytes) return DT_OK;
-    return dt_fail(DT_EFORMAT, "%s: damaged: %" PRIu64 " bytes long, should be %" PRIu64, name, size,
-                   header->bytes + DT__USER_BLOCK);
+    return dt_fail(DT_EFORMAT, "%s: damaged: %" PRIu64 " bytes long, should be %" PRIu64, name,
+                   size, header->bytes + DT__USER_BLOCK);
 }
 
 static dt_status check_crc(const char *name, const struct header *header, uint32_t crc)
 {
     if (crc == header->crc) return DT_OK;
-    return dt_fail(DT_EFORMAT, "%s: damaged: checksum %08" PRIx32 ", should be %08" PRIx32, name, crc,
-                   header->crc);
+    return dt_fail(DT_EFORMAT, "%s: damaged: checksum %08" PRIx32 ", should be %08" PRIx32, name,
+                   crc, header->crc);
 }
 
 dt_status dt__image_check(const char *name, const void *bytes, size_t length,

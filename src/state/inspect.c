@@ -27,7 +27,8 @@ static dt_status print_network(const struct dt_export *from, FILE *out)
     uint32_t crc = dt_crc32c(0, from->params, from->params_count * sizeof(float));
     fprintf(out, "network       %s, %s\n", dt_model_describe(model, text, sizeof text),
             dt_config_word(DT_TASK_WORDS, from->spec.task, task));
-    fprintf(out, "parameters    %" PRIu64 ", params_crc32c %08" PRIx32 "\n", from->params_count, crc);
+    fprintf(out, "parameters    %" PRIu64 ", params_crc32c %08" PRIx32 "\n", from->params_count,
+            crc);
     print_layers(model, out);
     dt_model_destroy(model);
     return DT_OK;

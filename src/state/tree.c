@@ -6,7 +6,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are taken as 
 
 static const uint64_t NOWHERE = UINT64_MAX; /* HDF5's undefined address */
 
-/* ---- spans: read from the front, never beyond the end ----------------------------------------- */
+/* ---- spans: read from the front, never beyond the end -------------------------------------- */
 
 static bool take(struct dt__span *from, uint64_t length, struct dt__span *out)
 {
@@ -111,14 +111,16 @@ static bool next_message(struct cursor *cursor, uint64_t *type, struct dt__span 
 
 static bool add_block(struct dt__span block, struct dt__object *object)
 {
-    if (object->count == DT__MAX_BLOCKS || block.left > DT__MAX_HEADER - object->length) return false;
+    if (object->count == DT__MAX_BLOCKS || block.left > DT__MAX_HEADER - object->length)
+        return false;
     object->length += block.left;
     object->blocks[object->count++] = block;
     return true;
 }
 
 /* A continuation block: "OCHK", messages, checksum. */
-static bool add_continuation(struct dt__span file, struct dt__span message, struct dt__object *object)
+static bool add_continuation(struct dt__span file, struct dt__span message,
+                             struct dt__object *object)
 {
     enum { CHECKSUM = 4 };
     uint64_t address, length;
@@ -182,7 +184,8 @@ static bool match_link(struct dt__span link, const char *name, size_t name_lengt
            starts_with(&link, name, name_length) && number(&link, 8, out) && *out != NOWHERE;
 }
 
-static bool find_link(const struct dt__object *group, const char *name, size_t length, uint64_t *out)
+static bool find_link(const struct dt__object *group, const char *name, size_t length,
+                      uint64_t *out)
 {
     uint64_t type;
     struct dt__span message;
@@ -226,7 +229,8 @@ static bool parse_type(struct dt__span stored, struct dt__value *out)
     uint64_t size;
     struct dt__span text = stored;
     for (int i = DT__U8; i <= DT__F64; i++) {
-        if (stored.left != TYPES[i].length || memcmp(stored.at, TYPES[i].bytes, stored.left)) continue;
+        if (stored.left != TYPES[i].length || memcmp(stored.at, TYPES[i].bytes, stored.left))
+            continue;
         out->type = (enum dt__type)i;
         out->size = TYPES[i].bytes[4];
         return true;

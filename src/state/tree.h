@@ -29,7 +29,7 @@ struct dt__value {
     struct dt__span bytes;
 };
 
-/* A group or data set: the blocks of its header. The limits keep a hostile file from costing time. */
+/* A group or data set: the blocks of its header. The limits bound the time that a hostile file costs. */
 enum { DT__MAX_BLOCKS = 64, DT__MAX_HEADER = 1 << 22 };
 struct dt__object {
     struct dt__span blocks[DT__MAX_BLOCKS];

@@ -131,7 +131,7 @@ done:
     return status;
 }
 
-/* Versions after `step` are of a branch that was given up: the highest must be the one just made. */
+/* Versions after `step` are of a branch that was given up: the highest is to be the one just made. */
 static dt_status hide_beyond(const char *base, const struct dt__numbers *versions, uint64_t step,
                              int64_t keep)
 {
@@ -212,7 +212,8 @@ static dt_status find_model(const char *path, char **out)
 }
 
 /* The newest good checkpoint of a directory, less what only a resume needs. */
-static dt_status load_folder(const char *dir, struct dt_export *out, char **out_path, bool *out_found)
+static dt_status load_folder(const char *dir, struct dt_export *out, char **out_path,
+                             bool *out_found)
 {
     struct dt_checkpoint checkpoint;
     DT_TRY(dt_checkpoint_load_latest(dir, &checkpoint, out_path, out_found));

@@ -72,7 +72,8 @@ static inline char *sample_text(const char *text)
 
 static inline struct dt_schema sample_schema(int features)
 {
-    struct dt_schema schema = {.task = DT_CLASSIFY, .features = features, .classes = 3, .scale = 0.5};
+    struct dt_schema schema = {
+        .task = DT_CLASSIFY, .features = features, .classes = 3, .scale = 0.5};
     schema.mean = sample_vector((size_t)features, 1);
     schema.inv_std = sample_vector((size_t)features, 2);
     schema.label_column = sample_text("kind");
@@ -185,7 +186,8 @@ static inline void assert_same_best(const struct dt_best *a, const struct dt_bes
     ck_assert_int_eq(a->stop, b->stop);
 }
 
-static inline void assert_same_counters(const struct dt_checkpoint *a, const struct dt_checkpoint *b)
+static inline void assert_same_counters(const struct dt_checkpoint *a,
+                                        const struct dt_checkpoint *b)
 {
     ck_assert_uint_eq(a->step, b->step);
     ck_assert_int_eq(a->mode, b->mode);

@@ -51,7 +51,8 @@ START_TEST(a_linear_regression_without_state_survives)
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(7, 5, 4);
     dt_schema_free(&checkpoint.schema);
-    checkpoint.schema = (struct dt_schema){.task = DT_REGRESS, .features = 5, .targets = 2, .scale = 1};
+    checkpoint.schema =
+        (struct dt_schema){.task = DT_REGRESS, .features = 5, .targets = 2, .scale = 1};
     checkpoint.spec = (struct dt_model_spec){.kind = DT_KIND_LINEAR, .task = DT_REGRESS, .nin = 5,
                                              .nout = 2};
     checkpoint.params_count = sample_params(&checkpoint.spec);
@@ -161,7 +162,8 @@ START_TEST(hdf5_reads_the_file)
     ck_assert_uint_eq(step, 1200);
     ck_assert(H5Lexists(id, "/optimizer/second/layers/1/bias", H5P_DEFAULT) > 0);
     const char *const names[] = {"format_version", "seed", "replicas", "config", "best_value"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) ck_assert(H5Aexists(id, names[i]) > 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        ck_assert(H5Aexists(id, names[i]) > 0);
     H5Aclose(attribute);
     H5Dclose(dataset);
     H5Fclose(id);
@@ -230,7 +232,8 @@ static void flip_in_file(int fd, const unsigned char *bytes, size_t bit)
 }
 
 /* Flips bits first..last-1 of the file one by one, `chosen` at random or all of them. */
-static void assert_flips_refused(const unsigned char *bytes, size_t length, size_t count, bool random)
+static void assert_flips_refused(const unsigned char *bytes, size_t length, size_t count,
+                                 bool random)
 {
     struct dt_rng rng = rng_of_test(1);
     write_bytes(in_dir("flip.h5"), bytes, length);
@@ -290,7 +293,8 @@ static void seal(unsigned char *bytes, size_t length)
 {
     memset(bytes, 0, DT__USER_BLOCK);
     snprintf((char *)bytes, DT__USER_BLOCK, "dtrain checkpoint 1 crc32c=%08x bytes=%zu\n",
-             dt_crc32c(0, bytes + DT__USER_BLOCK, length - DT__USER_BLOCK), length - DT__USER_BLOCK);
+             dt_crc32c(0, bytes + DT__USER_BLOCK, length - DT__USER_BLOCK),
+             length - DT__USER_BLOCK);
 }
 
 static void seal_file(const char *path)
@@ -604,12 +608,22 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        every_member_survives, odd_floats_keep_their_bits,
-        a_linear_regression_without_state_survives, a_deep_network_with_names_survives,
-        a_long_config_survives, the_same_state_gives_the_same_bytes, the_first_line_says_what_it_is,
-        hdf5_reads_the_file, a_truncated_file_is_refused, a_longer_file_is_refused,
-        a_flipped_bit_is_refused, other_things_are_refused, a_newer_version_is_refused_by_name,
-        flips_under_a_right_checksum_do_no_harm, a_hostile_file_is_refused, a_lying_layout_is_refused,
+        every_member_survives,
+        odd_floats_keep_their_bits,
+        a_linear_regression_without_state_survives,
+        a_deep_network_with_names_survives,
+        a_long_config_survives,
+        the_same_state_gives_the_same_bytes,
+        the_first_line_says_what_it_is,
+        hdf5_reads_the_file,
+        a_truncated_file_is_refused,
+        a_longer_file_is_refused,
+        a_flipped_bit_is_refused,
+        other_things_are_refused,
+        a_newer_version_is_refused_by_name,
+        flips_under_a_right_checksum_do_no_harm,
+        a_hostile_file_is_refused,
+        a_lying_layout_is_refused,
         a_resealed_file_loads,
     };
     return run_tests("checkpoint", (int)(sizeof tests / sizeof *tests), tests);

@@ -315,8 +315,9 @@ START_TEST(inspect_tells_what_a_file_holds)
     char *file;
     struct dt_checkpoint checkpoint = sample_checkpoint(7, 20, 10);
     assert_ok(dt_checkpoint_save(test_dir, &checkpoint, 0, NULL, &file));
-    const char *const words[] = {"checkpoint", "step          7", "(20, 10)", "async", "3 replicas",
-                                 "first second", "T-shirt", "accuracy 0.875", "Haswell", "checksum"};
+    const char *const words[] = {"checkpoint", "step          7", "(20, 10)", "async",
+                                 "3 replicas", "first second",    "T-shirt",  "accuracy 0.875",
+                                 "Haswell",    "checksum"};
     const char *text = inspect(in_dir(file), DT_OK);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_tells(text, words[i]);
     assert_ok(try_export(test_dir, 5, 1, 0));

@@ -37,7 +37,8 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
 {
     static unsigned char lies[1 << 16];
     if (fails_now()) return cut_short && length > 1 ? __real_write(fd, bytes, length / 2) : -1;
-    if (!lying_disk || length < 2000 || length > sizeof lies) return __real_write(fd, bytes, length);
+    if (!lying_disk || length < 2000 || length > sizeof lies)
+        return __real_write(fd, bytes, length);
     memcpy(lies, bytes, length);
     lies[length - 1000] ^= 4;
     return __real_write(fd, lies, length);
@@ -269,7 +270,8 @@ END_TEST
 
 START_TEST(what_is_not_ours_stays)
 {
-    const char *const names[] = {"notes.txt", "step-5.h5", "step-000000001.h5.bak", "best.h5.tmp-1"};
+    const char *const names[] = {"notes.txt", "step-5.h5", "step-000000001.h5.bak",
+                                 "best.h5.tmp-1"};
     for (int i = 0; i < 4; i++) close(open(in_dir(names[i]), O_CREAT | O_WRONLY, 0600));
     save_steps(1, 5, 2);
     for (int i = 0; i < 4; i++) ck_assert(dt_path_exists(in_dir(names[i])));

@@ -17,7 +17,8 @@ START_TEST(the_snapshot_is_of_the_call)
     struct dt_saved saved;
     struct dt_writer *writer;
     struct dt_checkpoint loaded;
-    struct dt_checkpoint live = sample_checkpoint(5, 300, 200), then = sample_checkpoint(5, 300, 200);
+    struct dt_checkpoint live = sample_checkpoint(5, 300, 200),
+                         then = sample_checkpoint(5, 300, 200);
     assert_ok(dt_writer_create(test_dir, 0, NULL, NULL, &writer));
     ck_assert(!dt_writer_poll(writer, true, &saved));
     assert_ok(dt_writer_start(writer, &live));
@@ -288,10 +289,17 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        the_snapshot_is_of_the_call, one_save_after_another, an_error_reaches_the_caller,
-        an_export_follows_the_save, a_failed_export_is_told_with_the_file, the_caller_is_not_held_up,
-        destroy_waits_for_the_save, the_spared_file_stays,
-        claims_during_saves_lose_nothing, a_file_no_longer_spared_goes, the_thread_takes_no_signals,
+        the_snapshot_is_of_the_call,
+        one_save_after_another,
+        an_error_reaches_the_caller,
+        an_export_follows_the_save,
+        a_failed_export_is_told_with_the_file,
+        the_caller_is_not_held_up,
+        destroy_waits_for_the_save,
+        the_spared_file_stays,
+        claims_during_saves_lose_nothing,
+        a_file_no_longer_spared_goes,
+        the_thread_takes_no_signals,
     };
     return run_tests("writer", (int)(sizeof tests / sizeof *tests), tests);
 }
