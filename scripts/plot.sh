@@ -81,11 +81,12 @@ curves() {
     done
     echo "${list#, }"
 }
-# panel TITLE XLABEL YLABEL PLOT: an empty plot is left out.
+# panel TITLE XLABEL YLABEL PLOT: an empty plot is left out. The key of several runs hides no curve.
+[ $runs -eq 1 ] && place='top right' || place='below nobox noopaque height 0.5'
 panel() {
     [ -n "$4" ] || return 0
     panels=$((panels + 1))
-    case $4 in *" title "*) key='set key' ;; *) key='unset key' ;; esac
+    case $4 in *" title "*) key="set key $place" ;; *) key='unset key' ;; esac
     printf '%s\n' "$key" "set title '$1'; set xlabel '$2'; set ylabel '$3'" "$5" "plot $4" 'unset logscale' \
         'set style fill empty; set yrange [*:*]; set boxwidth' >>"$tables/panels"
 }
