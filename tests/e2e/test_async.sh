@@ -66,7 +66,7 @@ check_eq 'bits at bound 0' "$(crc "$tmp/zero")" "$(crc "$tmp/sync")"
 # Stopped on request, resumed with other ranks, and again to the end: no gradient more or less.
 run 3 stop train.epochs=400 &
 settle 20 grep -q '"kind":"train"' "$tmp/stop/metrics.jsonl"
-pkill -USR1 -f "mpirun.*run.dir=$tmp/stop"
+kill -USR1 "$(pid "$tmp/stop" mpirun)"
 wait $!
 check_eq 'exit of the stopped run' $? 75
 stopped=$(record "$tmp/stop" final step)
@@ -77,15 +77,10 @@ samples=$(record "$tmp/stop" final samples)
 check_eq 'samples over the resume' "$samples" $(((stopped + 500) * 30))
 
 # A worker is killed: the job ends soon and names it; the next start goes on from the checkpoint.
-rank_pid() {
-    for pid in $(pgrep -f "run.dir=$1"); do
-        tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$2" && echo "$pid"
-    done
-}
 run 3 kill train.epochs=4000 run.checkpoint_steps=100 &
 settle 20 grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/kill/metrics.jsonl"
 start=$(date +%s)
-kill -9 "$(rank_pid "$tmp/kill" 2)"
+kill -9 "$(pid "$tmp/kill" dtrain 2)"
 wait $! && fail 'a killed worker: exit 0'
 check_le 'seconds to the end' $(($(date +%s) - start)) 10
 grep 'rank 2' "$tmp/out" || { cat "$tmp/out"; fail 'the killed rank is not named'; }
