@@ -13,6 +13,7 @@ enum dt__plant {
     PLANT_LATE_PIN,      /* the reader pins what it has checked, not what it will check */
     PLANT_DEAF_STOP,     /* the leg ends without those that were under way */
     PLANT_STALE_FLOOR,   /* the clock's floor is raised before the weights are out */
+    PLANT_HELD,          /* a reader forgets to let go of the bank */
 };
 
 #ifndef DT_PLANT

@@ -4,7 +4,9 @@
 #include "comm/plant.h"
 #include "comm/slots.h"
 
-enum { READ_TRIES = 8 }; /* before the bank is asked to hold */
+#ifndef DT_READ_TRIES
+#define DT_READ_TRIES 8 /* before the bank is asked to hold */
+#endif
 
 dt_status dt__slots_worker_init(struct dt__slots_worker *worker,
                                 const struct dt__slots_shape *shape, struct dt__onesided *net,
@@ -88,12 +90,12 @@ static int pin_newest(struct dt__slots_worker *worker)
 {
     struct dt__onesided *net = worker->net;
     int buffer;
-    for (int tries = 0; tries < READ_TRIES; tries++)
+    for (int tries = 0; tries < DT_READ_TRIES; tries++)
         if (try_pin(worker, &buffer)) return buffer;
     net->ops->add(net, WORD_HOLD, 1);
     while (!try_pin(worker, &buffer))
         continue; /* one more publication at most is on its way */
-    net->ops->add(net, WORD_HOLD, (uint64_t)-1);
+    if (!DT__PLANTED(HELD)) net->ops->add(net, WORD_HOLD, (uint64_t)-1);
     net->ops->tell(net);
     return buffer;
 }

@@ -9,7 +9,7 @@
 /* DC-ASGD: what the gradient would be at the weights as they are now, to first order, with g * g for
  * the Hessian. On sums over rows: G + lambda / rows * G * G * (now - seen).
  * Source: Zheng et al., "Asynchronous stochastic gradient descent with delay compensation", ICML
- * 2017, eq. 10. */
+ * 2017, algorithm 2. */
 static void compensate(double lambda, size_t n, const float *now, const float *seen, float *grad)
 {
     float factor = (float)lambda;
@@ -24,7 +24,7 @@ static double gradient_scale(const struct dt__run *run, const struct dt_note *no
 }
 
 /* Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep
- * learning", IJCAI 2016, eq. 6. */
+ * learning", IJCAI 2016. */
 static double gradient_lr(const struct dt__run *run, uint64_t before, uint64_t staleness)
 {
     double lr = dt_schedule_lr(&run->schedule, before);
