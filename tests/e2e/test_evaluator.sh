@@ -114,15 +114,3 @@ last hangs completed
 expect_error 2 eval.dedicated 2 "$recipes/exp-curve.ini" run.dir="$tmp/two" eval.dedicated=yes
 expect_error 1 'No such' 3 "$recipes/exp-curve.ini" run.dir="$tmp/none" eval.dedicated=yes \
     data.train="$tmp/data/train.csv" data.eval="$tmp/nowhere.csv"
-[ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null || { echo 'no mount namespaces: run.dir seen'; exit 0; }
-# Rank 3 has a file system of its own there.
-mkdir -p "$tmp/apart"
-cat >"$tmp/apart.sh" <<END
-#!/bin/sh
-[ "\$OMPI_COMM_WORLD_RANK" = 3 ] || exec "$dtrain" "\$@"
-exec unshare --mount sh -c 'mount -t tmpfs none $tmp/apart && exec "\$@"' sh "$dtrain" "\$@"
-END
-chmod +x "$tmp/apart.sh"
-dtrain=$tmp/apart.sh
-expect_error 1 "does not see" 4 "$recipes/exp-curve.ini" run.dir="$tmp/apart/run" eval.dedicated=yes \
-    data.train="$tmp/data/train.csv" data.eval="$tmp/eval.csv"

@@ -1,0 +1,31 @@
+#!/bin/sh
+# An evaluator on a host of its own evaluates as in place, may take longer than the watchdog's time, and
+# is refused with its host's name where it does not see the run directory. Would catch ranks that take
+# a busy evaluator on another host for dead, and checkpoints looked for where none will ever be.
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/netns.sh"
+hosts_up 2
+hosts_slots 3 1
+"$recipes/exp-data.sh" "$tmp/data"
+awk 'NR == 1 {print; next} {for (i = 0; i < 10; i++) print}' "$tmp/data/test.csv" >"$tmp/eval.csv"
+run() {
+    dir=$1
+    shift
+    hosts_job 4 "$dtrain" "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/eval.csv" eval.dedicated=yes run.checkpoint_steps=100 train.epochs=50 "$@"
+}
+# 8 chunks of half a second.
+run "$tmp/apart" run.stall_secs=2 test.slow_rank=3 test.slow_secs=0.5 2>"$tmp/err" ||
+    { cat "$tmp/err"; fail 'an evaluator on a host of its own'; }
+check_eq status "$(record "$tmp/apart" final status)" completed
+check_eq 'last evaluation' "$(record "$tmp/apart" eval step)" 800
+check_eq rmse "$(record "$tmp/apart" eval rmse)" "$("$dtrain" eval "$tmp/apart" | json rmse)"
+check_eq 'rmse of the best' "$("$dtrain" eval "$tmp/apart/export/best" | json rmse)" \
+    "$(records "$tmp/apart" eval rmse | sort -g | head -n 1)"
+
+mkdir "$tmp/hidden"
+hosts_hide 2 "$tmp/hidden"
+run "$tmp/hidden/run" 2>"$tmp/err" && fail 'a run directory that the evaluator lacks: exit 0'
+check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
+grep '^dtrain: error:' "$tmp/err" | grep "\[rank 3 on $(host_name 2)\].*does not see" ||
+    { cat "$tmp/err"; fail 'the host is not named'; }
