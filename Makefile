@@ -11,16 +11,16 @@ PKGS    := openblas inih jansson zlib
 PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-serial || echo hdf5)
 
 # One line a room: its files, without .c.
-base   := error log memory text rng perm clock crc file stop
+base   := error log memory text rng perm clock crc file stop work
 config := option value quote ini print config check describe
 data   := schema names number layout labels lines csv_row csv text idx libsvm hdf5 h5 h5_names format paths \
           holdout source pack survey stats cursor plan order gather readahead loader table rows json_row fd scatter \
           shard_file shard
 model  := blas spec network net activation dropout softmax loss optimizer schedule metrics
-comm   := mpi world watch agree gate tree exchange exchange_share exchange_stream slots slots_bank slots_worker window async
+comm   := mpi world cores board watch talk agree gate tree exchange exchange_share exchange_stream slots slots_bank slots_worker window async
 state  := image tree field array contents export checkpoint dir folder snapshot writer lock version inspect
 report := json record progress
-train  := train setup keeper records meeting measure verdict evaluate evaluator desk gradient budget \
+train  := train setup machine keeper records meeting measure verdict evaluate evaluator desk gradient budget \
           sync async async_bank async_worker
 cli    := main commands configure kernel help model \
           cmd_train cmd_eval cmd_predict cmd_shard cmd_inspect cmd_options

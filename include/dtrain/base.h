@@ -216,5 +216,17 @@ bool dt_path_is_dir(const char *path);
  * at once with `_exit(75)`; SIGPIPE is ignored. Call before MPI starts. */
 void dt_stop_install(void);
 bool dt_stop_requested(void);
+/* Asks the process to stop, as a first signal does. Any thread. */
+void dt_stop_request(void);
+/* For long work at a start, which is given up: DT_STOPPED once a stop was requested. */
+dt_status dt_stop_check(void);
+
+/* ---- long work ------------------------------------------------------------------------------ */
+
+/* The third global: who watches over the process. Surveys, loads and saves, which may take long, say
+ * so after each piece that is done; the watcher is told in the calling thread. */
+typedef void dt_work_fn(void *arg);
+void dt_work_watch(dt_work_fn *told, void *arg); /* told NULL: nobody watches */
+void dt_work_gets_on(void);
 
 #endif

@@ -27,6 +27,9 @@ int dt_world_hosts(const struct dt_world *world);
 const char *dt_world_host(const struct dt_world *world, int rank); /* host name of a rank */
 int dt_world_host_index(const struct dt_world *world, int rank);   /* 0-based, by lowest rank */
 
+int dt_world_host_workers(const struct dt_world *world); /* workers on this rank's host */
+int dt_world_cores(const struct dt_world *world); /* that the ranks of this host may use together */
+
 /* Splits roles off: with `dedicated` the last rank is the evaluator. Collective. */
 dt_status dt_world_set_roles(struct dt_world *world, bool dedicated);
 enum dt_role dt_world_role(const struct dt_world *world);
@@ -40,11 +43,14 @@ int dt_world_evaluator_rank(const struct dt_world *world); /* -1: none */
 /* Replicas [*first, *first + *count) of R are this worker's: contiguous, as even as can be. */
 void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first, int *count);
 
-/* Watchdog. `phase` is a string that lives on ("gradient", "evaluation", ...). Cheap: two stores. */
+/* Watchdog: from now on the job ends when a rank that has something to do makes no progress for
+ * stall_secs (0: off), or no rank does. */
 void dt_world_watch(struct dt_world *world, double stall_secs);
+/* Progress: `phase` ("gradient", "evaluation", ...; at most 31 bytes are shown) has begun, or a piece
+ * of it is done. Costs a few stores. */
 void dt_world_beat(struct dt_world *world, const char *phase, uint64_t step);
-/* Alive, but with nothing to do; call it every now and then. */
-void dt_world_rest(struct dt_world *world);
+/* Nothing to do but to wait for `what`, for as long as it takes; call it every now and then. */
+void dt_world_rest(struct dt_world *world, const char *what);
 
 /* Agreement: all ranks pass their status; all return the lowest failing rank's status with its
  * message as the error text, prefixed "[rank N on HOST] ". Collective over all ranks. */
@@ -77,6 +83,10 @@ bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, s
 
 /* MPI library version text and "major.minor" of the standard. */
 const char *dt_world_mpi_version(void);
+/* What was set for MPI, by the user or by dt_world_create: "mpi_yield_when_idle=1, osc=^ucx"; into
+ * buffer, which is returned. */
+enum { DT_MPI_SETTINGS = 128 };
+const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 
 /* ---- sync exchange -------------------------------------------------------------------------- */
 

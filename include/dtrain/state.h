@@ -17,6 +17,7 @@ struct dt_best {
     char metric[16];
     uint64_t step;       /* of the best */
     int64_t since;       /* evaluations since the best */
+    uint64_t seen;       /* 1 + the step of the last evaluation; 0: none yet */
     bool stop;           /* early stopping has been decided */
 };
 

@@ -119,6 +119,7 @@ static dt_status write_all(int fd, const char *path, const char *bytes, size_t l
         offset += written;
         bytes += written;
         length -= (size_t)written;
+        dt_work_gets_on();
     }
     return DT_OK;
 }

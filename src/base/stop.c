@@ -32,7 +32,21 @@ void dt_stop_install(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+void dt_stop_request(void)
+{
+    struct timespec now;
+    if (stop_flag) return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    stop_since = now.tv_sec;
+    stop_flag = 1;
+}
+
 bool dt_stop_requested(void)
 {
     return stop_flag;
+}
+
+dt_status dt_stop_check(void)
+{
+    return stop_flag ? dt_fail(DT_STOPPED, "stopped on request") : DT_OK;
 }

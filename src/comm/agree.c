@@ -30,7 +30,7 @@ static dt_status agree(struct dt_world *world, MPI_Comm comm, dt_status mine) {
     int lowest = mine ? world->rank : world->size;
     MPI_Request request;
     DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, comm, &request));
-    dt__request_finish(world, &request, "agreement", -1);
+    dt__request_finish(world, &request, "agreement");
     if (lowest == world->size) return DT_OK;
     struct verdict verdict = {.status = (int)mine};
     bool placed = mine != DT_EUSAGE && world->size > 1;
@@ -41,7 +41,7 @@ static dt_status agree(struct dt_world *world, MPI_Comm comm, dt_status mine) {
         snprintf(verdict.text, sizeof verdict.text, "%s", dt_error_text());
     /* Crew ranks are the world's first: the rank is the same in both. */
     DT_MPI(MPI_Ibcast(&verdict, (int)sizeof verdict, MPI_BYTE, lowest, comm, &request));
-    dt__request_finish(world, &request, "agreement", lowest);
+    dt__request_finish(world, &request, "agreement");
     return dt_fail((dt_status)verdict.status, "%s", verdict.text);
 }
 
@@ -60,7 +60,7 @@ static void bcast(struct dt_world *world, MPI_Comm comm, void *bytes, size_t len
         size_t n = length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK;
         MPI_Request request;
         DT_MPI(MPI_Ibcast((char *)bytes + at, (int)n, MPI_BYTE, root, comm, &request));
-        dt__request_finish(world, &request, "broadcast", root == world->rank ? -1 : root);
+        dt__request_finish(world, &request, "broadcast");
     }
 }
 
@@ -94,7 +94,7 @@ dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t 
 static void barrier(struct dt_world *world, MPI_Comm comm) {
     MPI_Request request;
     DT_MPI(MPI_Ibarrier(comm, &request));
-    dt__request_finish(world, &request, "barrier", -1);
+    dt__request_finish(world, &request, "barrier");
 }
 
 dt_status dt_world_barrier(struct dt_world *world) {
@@ -111,7 +111,7 @@ dt_status dt_world_crew_gather(struct dt_world *world, const void *bytes, size_t
     MPI_Request request;
     DT_MPI(MPI_Igather(bytes, (int)length, MPI_BYTE, all, (int)length, MPI_BYTE, 0, world->crew,
                        &request));
-    dt__request_finish(world, &request, "gather", dt_world_is_bank(world) ? -1 : 0);
+    dt__request_finish(world, &request, "gather");
     return DT_OK;
 }
 
@@ -119,14 +119,14 @@ dt_status dt_world_crew_max(struct dt_world *world, uint64_t *inout_values, int 
     MPI_Request request;
     DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, inout_values, count, MPI_UINT64_T, MPI_MAX, world->crew,
                           &request));
-    dt__request_finish(world, &request, "maximum", -1);
+    dt__request_finish(world, &request, "maximum");
     return DT_OK;
 }
 
 dt_status dt_world_crew_sum(struct dt_world *world, const double *values, int count, double *out) {
     MPI_Request request;
     DT_MPI(MPI_Ireduce(values, out, count, MPI_DOUBLE, MPI_SUM, 0, world->crew, &request));
-    dt__request_finish(world, &request, "sum", dt_world_is_bank(world) ? -1 : 0);
+    dt__request_finish(world, &request, "sum");
     return DT_OK;
 }
 
@@ -136,7 +136,7 @@ dt_status dt_world_send(struct dt_world *world, int rank, int tag, const void *b
                         size_t length) {
     MPI_Request request;
     DT_MPI(MPI_Isend(bytes, (int)length, MPI_BYTE, rank, tag, world->all, &request));
-    dt__request_finish(world, &request, "message", rank);
+    dt__request_finish(world, &request, "message");
     return DT_OK;
 }
 

@@ -236,7 +236,7 @@ dt_status dt_exchange_start(struct dt_exchange *x) {
             MPI_Request request;
             DT_MPI(MPI_Ibcast(x->vectors[0] + at, (int)(left < DT__CHUNK ? left : DT__CHUNK),
                               MPI_FLOAT, 0, x->leaders, &request));
-            dt__request_finish(x->world, &request, "weights", -1);
+            dt__request_finish(x->world, &request, "weights");
         }
     }
     return dt_world_crew_barrier(x->world);

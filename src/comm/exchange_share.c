@@ -113,12 +113,11 @@ int dt__share_serve(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, void *
     struct dt__control *control = x->control;
     uint32_t all_rest = x->legs * (uint32_t)x->group_workers;
     uint32_t judged = x->tick; /* verdicts before this leg */
-    double since = dt_clock_secs();
     dt_world_beat(x->world, "serving", from);
-    while (!dt__gate_wait_for(&control->rested, all_rest, BANK_NAP_SECS)) {
+    dt__watch_wait(x->world, "the workers");
+    while (!dt__gate_wait_for(&control->rested, all_rest, BANK_NAP_SECS))
         atomic_store(&control->bank_ask, ask(arg));
-        dt__watch_check(x->world, since, "the workers", -1);
-    }
+    dt__watch_touch(x->world);
     atomic_store(&control->bank_ask, 0);
     x->tick = atomic_load(&control->judged.count);
     int verdict = x->tick == judged ? DT_ASK_NONE : control->verdict[x->tick & 1];

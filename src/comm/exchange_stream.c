@@ -343,7 +343,7 @@ static int lead_step(struct dt_exchange *x, int bank_ask) {
     struct dt__stream *s = x->stream;
     double start = dt_clock_secs();
     struct dt__wait wait;
-    dt__wait_init(&wait, x->world, "the other hosts", -1);
+    dt__wait_init(&wait, x->world, "the other hosts");
     while (!step_done(s)) {
         bool moved = advance_sums(x);
         moved |= advance_up(x);

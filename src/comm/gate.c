@@ -10,7 +10,7 @@
 /* Pauses before a waiter sleeps: about 20 us, longer than a futex takes to wake (5 us), shorter than
  * a step. Doubling or halving it changed samples/s by less than the noise. */
 enum { SPIN_PAUSES = 600 };
-static const double WATCH_SECS = 0.1; /* a sleeping waiter looks at the watchdog this often */
+static const double TALK_SECS = 0.1; /* a sleeping waiter looks for heartbeats this often */
 
 static void cpu_pause(void) {
 #if defined(__x86_64__)
@@ -41,14 +41,13 @@ bool dt__gate_wait_for(struct dt__gate *gate, uint32_t target, double secs) {
 }
 
 void dt__gate_wait(struct dt__gate *gate, uint32_t target, struct dt_world *world,
-                   const char *phase) {
+                   const char *what) {
     if (dt__gate_reached(gate, target)) return;
     for (int i = 0; world->spin && i < SPIN_PAUSES; i++) {
         cpu_pause();
         if (dt__gate_reached(gate, target)) return;
     }
-    double since = dt_clock_secs();
-    dt__watch_touch(world);
-    while (!dt__gate_wait_for(gate, target, WATCH_SECS)) dt__watch_check(world, since, phase, -1);
+    dt__watch_wait(world, what);
+    while (!dt__gate_wait_for(gate, target, TALK_SECS)) dt__watch_talk(world);
     dt__watch_touch(world);
 }

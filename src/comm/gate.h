@@ -16,9 +16,9 @@ struct dt__gate {
  * Returns the new count. */
 uint32_t dt__gate_post(struct dt__gate *gate, uint32_t n);
 bool dt__gate_reached(struct dt__gate *gate, uint32_t target);
-/* Waits until the count has reached `target`, watched; `phase` as dt_world_beat. */
+/* Waits until the count has reached `target`, which the watchdog is told. */
 void dt__gate_wait(struct dt__gate *gate, uint32_t target, struct dt_world *world,
-                   const char *phase);
+                   const char *what);
 /* Sleeps until the target is reached or `secs` are over; true if it is reached. */
 bool dt__gate_wait_for(struct dt__gate *gate, uint32_t target, double secs);
 

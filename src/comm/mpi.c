@@ -20,30 +20,26 @@ void dt__mpi_check(int code, const char *call, const char *file, int line) {
 /* The back-off of a wait on MPI: rounds without sleep, then the sleeps in microseconds. On two cores
  * with a bank and two workers, 20 us first and 200 us at most gave the best rate of the small and of
  * the large networks; measure with `make bench`. */
-enum { SPIN_ROUNDS = 200, FIRST_SLEEP_US = 20, LAST_SLEEP_US = 200, WATCH_ROUNDS = 64 };
+enum { SPIN_ROUNDS = 200, FIRST_SLEEP_US = 20, LAST_SLEEP_US = 200, TALK_ROUNDS = 64 };
 
-void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *phase, int rank) {
-    *wait = (struct dt__wait){.world = world, .phase = phase, .rank = rank};
+void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *what) {
+    *wait = (struct dt__wait){.world = world, .what = what};
 }
 
 void dt__wait_pause(struct dt__wait *wait) {
     unsigned round = wait->round++;
-    if (round == 0) {
-        wait->since = dt_clock_secs();
-        dt__watch_touch(wait->world);
-    }
+    if (round == 0) dt__watch_wait(wait->world, wait->what);
     if (!wait->nap_secs && wait->world->spin && round < SPIN_ROUNDS) return;
     double us = FIRST_SLEEP_US + (double)(round > SPIN_ROUNDS ? round - SPIN_ROUNDS : 0) / 4;
     us = us < LAST_SLEEP_US ? us : LAST_SLEEP_US;
     dt_sleep_secs(wait->nap_secs > 0 ? wait->nap_secs : us * 1e-6);
-    if (round % WATCH_ROUNDS == WATCH_ROUNDS - 1)
-        dt__watch_check(wait->world, wait->since, wait->phase, wait->rank);
+    if (round % TALK_ROUNDS == 0) dt__watch_talk(wait->world);
 }
 
 void dt__wait_progress(struct dt__wait *wait) {
     if (!wait->round) return;
     wait->round = 1;
-    wait->since = dt_clock_secs();
+    dt__watch_wait(wait->world, wait->what);
 }
 
 void dt__wait_done(struct dt__wait *wait) {
@@ -51,9 +47,9 @@ void dt__wait_done(struct dt__wait *wait) {
     wait->round = 0;
 }
 
-void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *phase, int rank) {
+void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what) {
     struct dt__wait wait;
-    dt__wait_init(&wait, world, phase, rank);
+    dt__wait_init(&wait, world, what);
     for (int done = 0;;) {
         DT_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
         if (done) break;

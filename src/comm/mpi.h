@@ -13,17 +13,15 @@ void dt__mpi_check(int code, const char *call, const char *file, int line);
 /* Most bytes of one MPI call: counts are int, and some transports copy whole messages. */
 enum { DT__MPI_CHUNK = 64 << 20 };
 
-/* A wait under way: short spin, then sleeps that grow; watched by the watchdog. */
+/* A wait under way: short spin, then sleeps that grow; shown to the watchdog. */
 struct dt__wait {
     struct dt_world *world;
-    const char *phase; /* what is waited for */
-    int rank;          /* of MPI_COMM_WORLD, the rank waited for; -1: any */
+    const char *what; /* is waited for */
     unsigned round;
     double nap_secs; /* of each pause; 0: a short spin, then sleeps that grow */
-    double since;
 };
-void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *phase, int rank);
-/* Passes a little time; ends the job when the watchdog's deadline is over. */
+void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *what);
+/* Passes a little time. */
 void dt__wait_pause(struct dt__wait *wait);
 /* Call when something arrived: the back-off starts again. */
 void dt__wait_progress(struct dt__wait *wait);
@@ -31,6 +29,6 @@ void dt__wait_progress(struct dt__wait *wait);
 void dt__wait_done(struct dt__wait *wait);
 
 /* Waits patiently for a request. */
-void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *phase, int rank);
+void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what);
 
 #endif

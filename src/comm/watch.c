@@ -1,100 +1,212 @@
-/* The watchdog: a board of pulses in memory that a host's ranks share, read by those who wait. */
-#include <stdlib.h>
+/* The watchdog's thread: looks around, and ends the job of those who got stuck. */
+#include "comm/watch.h"
+
+#include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "comm/world.h"
 
-static int64_t now_us(void) {
-    return (int64_t)(dt_clock_secs() * 1e6);
-}
+static const int64_t LOOK_US = 200000;     /* from look to look */
+static const int64_t LATE_US = 1000000;    /* a look so late says that this process was stopped */
+static const int64_t ALL_WAIT_US = 3000000; /* whoever is stuck alone is named before */
 
-void dt_world_watch(struct dt_world *world, double stall_secs) {
-    world->stall_secs = stall_secs;
-}
-
-/* Relaxed: a look that comes a little late changes nothing. */
-static void store(_Atomic int64_t *place, int64_t value) {
-    atomic_store_explicit(place, value, memory_order_relaxed);
-}
-
-void dt_world_beat(struct dt_world *world, const char *phase, uint64_t step) {
-    struct dt__pulse *pulse = world->pulse;
-    uint64_t words[DT__PHASE_WORDS] = {0};
-    strncpy((char *)words, phase, sizeof words - 1);
-    for (int i = 0; i < DT__PHASE_WORDS; i++)
-        atomic_store_explicit(&pulse->phase[i], words[i], memory_order_relaxed);
-    atomic_store_explicit(&pulse->step, step, memory_order_relaxed);
-    int64_t now = now_us();
-    store(&pulse->beat_us, now);
-    store(&pulse->alive_us, now);
-}
-
-void dt__watch_touch(struct dt_world *world) {
-    int64_t now = now_us();
-    store(&world->pulse->beat_us, now);
-    store(&world->pulse->alive_us, now);
-}
-
-void dt_world_rest(struct dt_world *world) {
-    store(&world->pulse->alive_us, now_us());
-}
-
-/* Adds "rank 2 on node7 (gradient, step 17)" for each rank of this host that has not been alive since
- * `limit`; returns how many. */
-static int name_stalled(struct dt_world *world, int64_t limit, struct dt_text *names) {
-    int found = 0;
-    for (int i = 0; i < world->host_size; i++) {
-        struct dt__pulse *pulse = &world->board->pulse[i];
-        int64_t alive = atomic_load(&pulse->alive_us);
-        if (alive == 0 || alive > limit) continue;
-        char phase[DT__PHASE_WORDS * 8];
-        for (int w = 0; w < DT__PHASE_WORDS; w++) {
-            uint64_t word = atomic_load(&pulse->phase[w]);
-            memcpy(phase + 8 * w, &word, 8);
-        }
-        dt_text_add(names, "%srank %d on %s (%s, step %llu)", found++ ? ", " : "", pulse->rank,
-                    world->host_name[pulse->rank], phase,
-                    (unsigned long long)atomic_load(&pulse->step));
+void dt_world_watch(struct dt_world *world, double stall_secs)
+{
+    int64_t now = dt__now_us();
+    for (int i = 0; i < world->watch.peers; i++) {
+        atomic_store(&world->watch.peer[i].heard_us, now);
+        atomic_store(&world->watch.peer[i].got_on_us, now);
     }
-    return found;
+    dt__watch_touch(world);
+    atomic_store(&world->watch.stall_us, (int64_t)(stall_secs * 1e6));
 }
 
-/* Whether another rank of this host has got on since `limit`. */
-static bool somebody_got_on(struct dt_world *world, int64_t limit) {
+/* ---- ranks of this host --------------------------------------------------------------------- */
+
+typedef bool find_fn(const struct dt__pulse *pulse, int64_t limit);
+
+static bool is_stopped(const struct dt__pulse *pulse, int64_t limit)
+{
+    int64_t awake = atomic_load(&pulse->awake_us);
+    return awake && awake <= limit;
+}
+
+static bool is_stuck(const struct dt__pulse *pulse, int64_t limit)
+{
+    bool waits = atomic_load(&pulse->wait.word[0]) || atomic_load(&pulse->asking_us);
+    return atomic_load(&pulse->awake_us) && !waits && atomic_load(&pulse->beat_us) <= limit;
+}
+
+static bool is_any(const struct dt__pulse *pulse, int64_t limit)
+{
+    (void)limit;
+    return atomic_load(&pulse->awake_us);
+}
+
+static void name_all(const struct dt_world *world, find_fn *find, int64_t limit,
+                     struct dt_text *names)
+{
     for (int i = 0; i < world->host_size; i++) {
-        struct dt__pulse *pulse = &world->board->pulse[i];
-        if (pulse != world->pulse && atomic_load(&pulse->beat_us) > limit) return true;
+        const struct dt__pulse *pulse = &world->board->pulse[i];
+        if (find(pulse, limit) && dt__pulse_name(world, pulse, names)) return;
     }
-    return false;
 }
 
-static void name_rank(struct dt_world *world, int rank, struct dt_text *names) {
-    if (rank >= 0)
-        dt_text_add(names, "rank %d on %s", rank, world->host_name[rank]);
-    else
-        dt_text_add(names, "the ranks of other hosts");
+/* ---- other hosts ---------------------------------------------------------------------------- */
+
+/* The bank speaks first, then host by host, so that one line names the culprit. */
+static int64_t patience_us(const struct dt_world *world)
+{
+    int place = world->host_of[world->rank];
+    return 1000000 + 500000 * (place < 8 ? place : 8) + dt__talk_period_us(world);
 }
 
-void dt__watch_check(struct dt_world *world, double since, const char *phase, int rank) {
-    int64_t now = now_us();
-    store(&world->pulse->alive_us, now);
-    if (world->stall_secs <= 0) return;
-    /* The bank speaks first, so that one line names the culprit. */
-    double stall = world->stall_secs + (world->rank ? 1.0 : 0.0);
-    int64_t limit = now - (int64_t)(stall * 1e6);
-    if (since * 1e6 > (double)limit) return;
+/* A silent host counts only for a rank that listens. */
+static void name_silent(struct dt_world *world, int64_t now, int64_t stall, struct dt_text *names)
+{
+    struct dt__watch *watch = &world->watch;
+    int64_t patience = patience_us(world), limit = now - stall - patience;
+    if (atomic_load(&watch->listened_us) < now - patience) return;
+    for (int i = 0; i < watch->peers; i++) {
+        int rank = watch->peer[i].rank;
+        if (atomic_load(&watch->peer[i].heard_us) > limit) continue;
+        dt_text_add(names, "%srank %d on %s (not heard from)", names->length ? ", " : "", rank,
+                    world->host_name[rank]);
+    }
+}
+
+/* A rank that waits inside MPI for the bank of another host's memory cannot listen. */
+static void name_bank(struct dt_world *world, int64_t now, int64_t stall, struct dt_text *names)
+{
+    int64_t asking = atomic_load(&world->pulse->asking_us);
+    if (asking && asking <= now - stall - patience_us(world))
+        dt_text_add(names, "rank 0 on %s (does not answer)", world->host_name[0]);
+}
+
+/* Everybody waits: for each other, or for a file system. The bank tells. */
+static bool all_wait(struct dt_world *world, int64_t limit)
+{
+    int64_t newest = dt__board_got_on_us(world);
+    for (int i = 0; i < world->watch.peers; i++) {
+        int64_t got_on = atomic_load(&world->watch.peer[i].got_on_us);
+        if (got_on > newest) newest = got_on;
+    }
+    return world->rank == 0 && newest <= limit - ALL_WAIT_US;
+}
+
+/* ---- the verdict ---------------------------------------------------------------------------- */
+
+static void judge(struct dt_world *world, int64_t now)
+{
+    int64_t stall = atomic_load(&world->watch.stall_us), limit = now - stall;
     struct dt_text names = {0};
-    if (!name_stalled(world, limit, &names)) {
-        if (somebody_got_on(world, limit)) return;
-        name_rank(world, rank, &names);
-    }
+    if (stall <= 0 || world->watch.woke_us > limit) return;
+    name_all(world, is_stopped, limit, &names);
+    if (!names.length) name_all(world, is_stuck, limit, &names);
+    if (!names.length) name_silent(world, now, stall, &names);
+    if (!names.length) name_bank(world, now, stall, &names);
+    if (!names.length && all_wait(world, limit)) name_all(world, is_any, limit, &names);
+    if (!names.length) return;
     char message[DT_ERROR_MAX];
-    snprintf(message, sizeof message,
-             "no progress for %g s (run.stall_secs) while waiting for %s from %s", world->stall_secs,
-             phase, names.data ? names.data : "another rank");
+    snprintf(message, sizeof message, "no progress for %g s (run.stall_secs) at %s",
+             (double)stall * 1e-6, names.data);
     dt__world_die(world, 1, message);
 }
 
-bool dt__error_claim(struct dt_world *world) {
-    return world->board == NULL || atomic_exchange(&world->board->error_claimed, 1) == 0;
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+/* A stop request to one process is one to the job. */
+static void spread_stop(struct dt_world *world)
+{
+    if (dt_stop_requested())
+        atomic_store(&world->board->stop, 1);
+    else if (atomic_load(&world->board->stop))
+        dt_stop_request();
+}
+
+static void look(struct dt_world *world)
+{
+    struct dt__watch *watch = &world->watch;
+    int64_t now = dt__now_us();
+    if (now - watch->looked_us > LATE_US) watch->woke_us = now;
+    watch->looked_us = now;
+    atomic_store(&world->pulse->awake_us, now);
+    spread_stop(world);
+    judge(world, now);
+}
+
+/* Sleeps till the next look; false: no more of them. */
+static bool sleep_on(struct dt__watch *watch)
+{
+    struct timespec until;
+    int64_t at = dt__now_us() + LOOK_US;
+    until.tv_sec = (time_t)(at / 1000000);
+    until.tv_nsec = (long)(at % 1000000) * 1000;
+    pthread_mutex_lock(&watch->lock);
+    while (!watch->quit && !pthread_cond_timedwait(&watch->changed, &watch->lock, &until)) continue;
+    bool quit = watch->quit;
+    pthread_mutex_unlock(&watch->lock);
+    return !quit;
+}
+
+static void *run(void *arg)
+{
+    struct dt_world *world = arg;
+    do look(world);
+    while (sleep_on(&world->watch));
+    return NULL;
+}
+
+/* Signals are the main thread's. */
+static dt_status start(struct dt_world *world)
+{
+    struct dt__watch *watch = &world->watch;
+    pthread_condattr_t monotonic;
+    sigset_t all, before;
+    watch->looked_us = dt__now_us();
+    pthread_mutex_init(&watch->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&watch->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&watch->thread, NULL, run, world);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) return dt_fail(DT_EMEMORY, "cannot start the watchdog's thread: %s", strerror(error));
+    watch->started = true;
+    return DT_OK;
+}
+
+/* Work that takes long shows that it gets on, from whatever thread. */
+static void work_got_on(void *arg)
+{
+    struct dt_world *world = arg;
+    atomic_store_explicit(&world->pulse->beat_us, dt__now_us(), memory_order_relaxed);
+    if (pthread_equal(pthread_self(), world->watch.main)) dt__watch_talk(world);
+}
+
+dt_status dt__watch_create(struct dt_world *world)
+{
+    world->watch.main = pthread_self();
+    DT_TRY(dt__talk_create(world));
+    DT_TRY(dt__board_create(world));
+    dt_work_watch(work_got_on, world);
+    return start(world);
+}
+
+void dt__watch_destroy(struct dt_world *world)
+{
+    struct dt__watch *watch = &world->watch;
+    dt_work_watch(NULL, NULL);
+    if (watch->started) {
+        pthread_mutex_lock(&watch->lock);
+        watch->quit = true;
+        pthread_cond_signal(&watch->changed);
+        pthread_mutex_unlock(&watch->lock);
+        pthread_join(watch->thread, NULL);
+    }
+    dt__talk_destroy(world);
+    dt__board_destroy(world);
 }

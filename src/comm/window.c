@@ -41,20 +41,24 @@ static void get(struct dt__onesided *net, size_t offset, void *bytes, size_t len
     }
 }
 
+/* Blocks until the bank has answered. */
 static void flush(struct dt__onesided *net)
 {
-    DT_MPI(MPI_Win_flush(BANK, window_of(net)->win));
+    struct dt__window *window = window_of(net);
+    dt__watch_ask(window->world);
+    DT_MPI(MPI_Win_flush(BANK, window->win));
+    dt__watch_answered(window->world);
 }
 
 /* ---- control words -------------------------------------------------------------------------- */
 
 static uint64_t fetch_and(struct dt__onesided *net, int word, uint64_t value, MPI_Op op)
 {
-    MPI_Win win = window_of(net)->win;
     uint64_t before = 0;
     MPI_Aint at = place_of(net, (size_t)word * DT__WORD_STRIDE);
-    DT_MPI(MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, BANK, at, op, win));
-    DT_MPI(MPI_Win_flush(BANK, win));
+    DT_MPI(MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, BANK, at, op,
+                            window_of(net)->win));
+    flush(net);
     return before;
 }
 
@@ -97,17 +101,15 @@ void dt__window_progress(struct dt__window *window)
 static void begin_wait(struct dt__window *window, const char *what)
 {
     window->waiting = true;
-    dt__wait_init(&window->wait, window->world, what, -1);
+    dt__wait_init(&window->wait, window->world, what);
     if (dt_world_is_bank(window->world)) window->wait.nap_secs = NAP_SECS;
-    window->wait.since = dt_clock_secs();
-    if (window->bank_gate) dt__watch_touch(window->world);
+    if (window->bank_gate) dt__watch_wait(window->world, what);
 }
 
 /* What was told after the last look ends the sleep at once. */
 static void sleep_at_gate(struct dt__window *window, struct dt__gate *gate)
 {
-    if (!dt__gate_wait_for(gate, window->seen + 1, SLEEP_SECS))
-        dt__watch_check(window->world, window->wait.since, window->wait.phase, -1);
+    dt__gate_wait_for(gate, window->seen + 1, SLEEP_SECS);
     window->seen = atomic_load(&gate->count);
 }
 

@@ -12,6 +12,13 @@ static void set_mca_defaults(void) {
     setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
 }
 
+const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]) {
+    const char *yield = getenv("OMPI_MCA_mpi_yield_when_idle"), *osc = getenv("OMPI_MCA_osc");
+    snprintf(buffer, DT_MPI_SETTINGS, "mpi_yield_when_idle=%s, osc=%s", yield ? yield : "",
+             osc ? osc : "");
+    return buffer;
+}
+
 static long env_number(const char *name) {
     const char *text = getenv(name);
     return text ? strtol(text, NULL, 10) : 0;
@@ -48,40 +55,9 @@ static dt_status gather_hosts(struct dt_world *world) {
     return DT_OK;
 }
 
-/* Memory of `bytes` that the host shares, cache-line aligned; NULL where MPI has none to give. */
-static void *share_with_host(struct dt_world *world, size_t bytes) {
-    MPI_Aint size = world->host_rank ? 0 : (MPI_Aint)bytes + 64;
-    int unit;
-    void *base;
-    if (MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, world->host, &base, &world->board_win)) {
-        world->board_win = MPI_WIN_NULL;
-        return NULL;
-    }
-    DT_MPI(MPI_Win_shared_query(world->board_win, 0, &size, &unit, &base));
-    base = (void *)(((uintptr_t)base + 63) & ~(uintptr_t)63);
-    if (world->host_rank == 0) memset(base, 0, bytes);
-    DT_MPI(MPI_Barrier(world->host));
-    return base;
-}
-
-/* The board of pulses: the host's, or one of this rank's own, on which the others never show. */
-static dt_status create_board(struct dt_world *world) {
-    DT_MPI(MPI_Comm_split_type(world->all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
-                               &world->host));
-    DT_MPI(MPI_Comm_rank(world->host, &world->host_rank));
-    DT_MPI(MPI_Comm_size(world->host, &world->host_size));
-    size_t bytes = sizeof *world->board + (size_t)world->host_size * sizeof world->board->pulse[0];
-    if (world->host_size > 1) world->board = share_with_host(world, bytes);
-    if (!world->board) DT_TRY(dt_alloc(1, bytes, "watchdog board", &world->board));
-    world->pulse = &world->board->pulse[world->host_rank];
-    world->pulse->rank = world->rank;
-    dt_world_beat(world, "start-up", 0);
-    return DT_OK;
-}
-
 /* Spinning pays while every rank of the host can have a core of its own, the sleeping bank aside. */
 static void tune_waiting(struct dt_world *world) {
-    world->spin = world->host_size - 1 <= sysconf(_SC_NPROCESSORS_ONLN);
+    world->spin = world->host_size - 1 <= world->cores;
     prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: short sleeps are what a patient wait is made of */
 }
 
@@ -101,7 +77,8 @@ dt_status dt_world_create(struct dt_world **out) {
     DT_MPI(MPI_Comm_size(world->all, &world->size));
     dt_status status = DT_OK;
     DT_GUARD(gather_hosts(world));
-    DT_GUARD(create_board(world));
+    DT_GUARD(dt__watch_create(world));
+    dt__cores_count(world);
     tune_waiting(world);
     DT_GUARD(dt_world_set_roles(world, false));
     *out = world;
@@ -112,8 +89,7 @@ done:
 
 void dt_world_destroy(struct dt_world *world) {
     if (!world) return;
-    if (world->board_win != MPI_WIN_NULL) DT_MPI(MPI_Win_free(&world->board_win));
-    else dt_free(world->board);
+    dt__watch_destroy(world);
     if (world->crew != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->crew));
     dt_free(world->host_name);
     dt_free(world->host_of);

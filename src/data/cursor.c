@@ -5,7 +5,7 @@
 
 #include "data/reader.h"
 
-enum { OPEN_FILES = 8, SCRATCH_ROWS = 256 };
+enum { OPEN_FILES = 8, SCRATCH_ROWS = 256, PIECE_BYTES = 16 << 20 };
 
 struct open_file {
     const struct dt__file *file; /* NULL: the place is free */
@@ -180,8 +180,8 @@ static size_t least(uint64_t a, uint64_t b)
     return (size_t)(a < b ? a : b);
 }
 
-dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
-                          struct dt__block out)
+static dt_status read_rows(struct dt__cursor *cursor, uint64_t row, size_t count,
+                           struct dt__block out)
 {
     const struct dt_source *source = cursor->source;
     if (!count) return DT_OK;
@@ -194,6 +194,27 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
         if (sifting) step = least(step, SCRATCH_ROWS);
         DT_TRY(read_raw(cursor, file, raw, step, sifting ? cursor->scratch : out));
         out = dt__block_at(&source->layout, out, sifting ? sift(cursor, raw, step, out) : step);
+    }
+    return DT_OK;
+}
+
+dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
+                          struct dt__block out)
+{
+    dt_status status = read_rows(cursor, row, count, out);
+    dt_work_gets_on();
+    return status;
+}
+
+dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t count,
+                          struct dt__block out)
+{
+    const struct dt__layout *layout = &cursor->source->layout;
+    uint64_t piece = PIECE_BYTES / dt__layout_row(layout) + 1;
+    for (uint64_t done = 0, rows; done < count; done += rows) {
+        rows = least(count - done, piece);
+        DT_TRY(dt_stop_check());
+        DT_TRY(dt__cursor_read(cursor, row + done, (size_t)rows, dt__block_at(layout, out, (size_t)done)));
     }
     return DT_OK;
 }

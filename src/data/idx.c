@@ -149,6 +149,8 @@ static dt_status read_through(struct array *array)
     for (size_t length = 0; left && !status; left -= length) {
         length = left < step ? (size_t)left : step;
         status = read_bytes(array, scratch, length);
+        dt_work_gets_on();
+        if (!status) status = dt_stop_check();
     }
     dt_free(scratch);
     return status ? status : check_end(array);
@@ -330,6 +332,7 @@ static dt_status copy_all(struct array *from, int fd)
     while ((got = gzread(from->file, scratch, sizeof scratch)) > 0) {
         DT_TRY(dt__fd_write(fd, "a temporary file for gzip data", scratch, (size_t)got, offset));
         offset += (uint64_t)got;
+        dt_work_gets_on();
     }
     return got == 0 ? DT_OK : dt_fail(DT_EFORMAT, "%s: damaged gzip data", from->path);
 }

@@ -40,6 +40,7 @@ static dt_status fill(struct dt__lines *lines)
     if (got < 0) return dt_fail(DT_EIO, "%s: %s", lines->name, strerror(errno));
     lines->eof = got == 0;
     lines->end += (size_t)got;
+    dt_work_gets_on();
     return DT_OK;
 }
 

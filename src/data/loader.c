@@ -7,7 +7,7 @@
 #include "data/reader.h"
 #include "data/readahead.h"
 
-enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8, READ_ROWS = 1 << 16 };
+enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8 };
 
 struct dt_loader {
     const struct dt_plan *plan;
@@ -75,12 +75,10 @@ static dt_status read_shard(struct dt_loader *loader, struct dt__cursor *cursor,
     const struct dt__shard *shard = dt__plan_shard(loader->plan, loader->first + index);
     uint64_t at = loader->bases[index];
     for (size_t s = 0; s < shard->nsegments; s++) {
-        struct dt__segment left = shard->segments[s];
-        for (uint64_t rows; left.count; left.row += rows, left.count -= rows, at += rows) {
-            rows = left.count < READ_ROWS ? left.count : READ_ROWS;
-            struct dt__block to = dt__block_at(&loader->gather.layout, loader->rows, at);
-            DT_TRY(dt__cursor_read(cursor, left.row, (size_t)rows, to));
-        }
+        struct dt__segment segment = shard->segments[s];
+        struct dt__block to = dt__block_at(&loader->gather.layout, loader->rows, at);
+        DT_TRY(dt__cursor_load(cursor, segment.row, segment.count, to));
+        at += segment.count;
     }
     return DT_OK;
 }

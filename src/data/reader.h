@@ -35,5 +35,8 @@ void dt__cursor_close(struct dt__cursor *cursor);
 /* Rows [row, row + count) of the part. DT_EMISMATCH: a file changed since the survey. */
 dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
                           struct dt__block out);
+/* The same of many rows, piece by piece. DT_STOPPED: a stop was requested meanwhile. */
+dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t count,
+                          struct dt__block out);
 
 #endif

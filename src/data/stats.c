@@ -53,7 +53,7 @@ static dt_status read_moments(struct dt_source *source, struct moments *moments)
     for (size_t rows; !status && moments->rows < source->rows; moments->rows += rows) {
         uint64_t left = source->rows - moments->rows;
         rows = left < BLOCK_ROWS ? (size_t)left : BLOCK_ROWS;
-        status = dt__cursor_read(cursor, moments->rows, rows, block);
+        status = dt__cursor_load(cursor, moments->rows, rows, block);
         for (size_t f = 0; !status && f < (size_t)source->layout.features; f++)
             merge(&source->layout, source->schema.scale, block.x, rows, f, moments);
     }

@@ -134,7 +134,9 @@ static dt_status survey_files(struct dt__survey *survey)
     struct dt_source *source = survey->source;
     for (size_t i = 0; i < source->nfiles; i++) {
         struct dt__file *file = &source->files[i];
+        DT_TRY(dt_stop_check());
         DT_TRY(survey_file(survey, file));
+        dt_work_gets_on();
         file->raw = source->raw_rows;
         source->raw_rows += file->rows;
     }

@@ -27,7 +27,7 @@ static dt_status fill_table(struct dt_table *table, const struct dt_config *conf
     DT_TRY(dt__block_alloc(&source->layout, held ? (size_t)rows : DT_EVAL_CHUNK, &table->rows));
     DT_TRY(dt__cursor_open(source, false, &table->cursor));
     if (!held) return DT_OK;
-    DT_TRY(dt__cursor_read(table->cursor, table->begin, (size_t)rows, table->rows));
+    DT_TRY(dt__cursor_load(table->cursor, table->begin, rows, table->rows));
     dt__cursor_close(table->cursor);
     table->cursor = NULL;
     return DT_OK;

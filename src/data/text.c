@@ -43,6 +43,7 @@ static dt_status survey_rows(struct dt__survey *survey, struct dt__file *file,
     size_t length;
     uint64_t offset;
     for (;; file->rows++) {
+        DT_TRY(dt_stop_check());
         DT_TRY(next_record(lines, grammar->quotes, &record, &length, &offset));
         if (!record) break;
         DT_TRY(dt__survey_mark(file, file->rows, offset, lines->line));

@@ -74,9 +74,10 @@ static bool is_final(const char *line, size_t length, uint64_t step)
 {
     json_t *record = json_loadb(line, length, 0, NULL);
     const char *kind = json_string_value(json_object_get(record, "kind"));
+    const char *word = json_string_value(json_object_get(record, "status"));
     json_t *at = json_object_get(record, "step");
-    bool final = kind && !strcmp(kind, "final") && json_is_integer(at) &&
-                 (uint64_t)json_integer_value(at) == step;
+    bool final = kind && !strcmp(kind, "final") && word && strcmp(word, "stopped") &&
+                 json_is_integer(at) && (uint64_t)json_integer_value(at) == step;
     json_decref(record);
     return final;
 }

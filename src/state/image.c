@@ -235,13 +235,15 @@ static dt_status open_regular(const char *path, int *out_fd, uint64_t *out_size)
 
 static dt_status read_exactly(int fd, const char *path, void *to, size_t length)
 {
+    const size_t part = 64 << 20;
     for (char *at = to; length > 0;) {
-        ssize_t got = read(fd, at, length);
+        ssize_t got = read(fd, at, length < part ? length : part);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return fail_errno(path, "cannot read");
         if (got == 0) return dt_fail(DT_EFORMAT, "%s: damaged: it ends too soon", path);
         at += got;
         length -= (size_t)got;
+        dt_work_gets_on();
     }
     return DT_OK;
 }

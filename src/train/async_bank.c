@@ -74,6 +74,7 @@ static void clock_on(struct dt__run *run)
 static int apply(struct dt__run *run, int n, const struct dt_gradient *gradients)
 {
     int asked = DT_ASK_NONE;
+    dt_world_beat(run->world, "update", run->step);
     for (int i = 0; i < n; i++)
         asked |= account(run, &gradients[i]);
     dt_async_apply(run->async.exchange, n, gradients, update, run);

@@ -32,6 +32,7 @@ static struct dt_note compute(struct dt__run *run, const float *weights, float *
     int replica = next_replica(run);
     uint64_t draw = run->async.draws[replica]++;
     run->loss[replica] = 0;
+    dt_world_beat(run->world, "gradient", draw);
     if (!dt__replica_gradient(run, replica, draw, weights, grad, NULL))
         dt_world_abort(run->world, run->failed);
     dt__slow_down(run);

@@ -46,15 +46,16 @@ int64_t dt__eval_interval(const struct dt__run *run)
     return every ? every : (int64_t)dt__epoch_steps(run);
 }
 
-static bool is_regular(const struct dt__run *run, uint64_t step)
+static bool is_regular(const struct dt__run *run)
 {
-    int64_t every = dt__eval_interval(run);
-    return every && step && step % (uint64_t)every == 0;
+    uint64_t every = (uint64_t)dt__eval_interval(run);
+    return every && run->step && run->step % every == 0;
 }
 
-bool dt__eval_due(const struct dt__run *run, uint64_t step)
+bool dt__eval_due(const struct dt__run *run)
 {
-    return in_place(run) && (step == run->last_step || is_regular(run, step));
+    bool seen = run->keeper.state.best.seen == 1 + run->step;
+    return in_place(run) && !seen && (run->step == run->last_step || is_regular(run));
 }
 
 /* ---- a worker's part ------------------------------------------------------------------------ */
@@ -85,9 +86,10 @@ static dt_status measure_mine(struct dt__run *run, struct parcel parcel, char *o
     out += parcel.cells * sizeof *confusion;
     dt_status status = DT_OK;
     for (uint64_t c = run->chunk_first; c < run->chunk_end && !status; c++, out += parcel.sums) {
+        dt_world_beat(run->world, "evaluation", run->step);
         status = dt_measure_chunk(run->measure, weights, c, sums, confusion);
         memcpy(out, sums, parcel.sums);
-        dt_world_beat(run->world, "evaluation", run->step);
+        if (!status) status = dt_stop_check();
     }
     dt_free(sums);
     return status;
@@ -124,7 +126,7 @@ static dt_status conclude(struct dt__run *run, struct parcel parcel, const char 
     bool better;
     DT_TRY(merge(run, parcel, all));
     dt__verdict_make(run, run->step, run->keeper.metrics, start, &verdict);
-    verdict.extra = !is_regular(run, run->step);
+    verdict.extra = !is_regular(run);
     DT_TRY(dt__verdict_take(run, &verdict, &better));
     if (better) run->keeper.save_wanted = run->config->export.best;
     return DT_OK;
@@ -145,7 +147,8 @@ dt_status dt__evaluate(struct dt__run *run)
     if (!status && run->measure) status = measure_mine(run, parcel, mine);
     DT_GUARD(dt_world_agree_crew(run->world, status));
     DT_GUARD(dt_world_crew_gather(run->world, mine, parcel.bytes, all));
-    status = dt_world_agree_crew(run->world, bank ? conclude(run, parcel, all, start) : DT_OK);
+    DT_GUARD(dt_world_agree_crew(run->world, bank ? conclude(run, parcel, all, start) : DT_OK));
+    run->keeper.state.best.seen = 1 + run->step;
 done:
     dt_free(all);
     dt_free(mine);

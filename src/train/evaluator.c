@@ -168,7 +168,7 @@ static dt_status look(struct evaluator *evaluator)
 
 static dt_status rest(struct evaluator *evaluator)
 {
-    dt_world_rest(evaluator->run->world);
+    dt_world_rest(evaluator->run->world, "a checkpoint");
     dt_sleep_secs(REST_SECS);
     return DT_OK;
 }

@@ -34,10 +34,6 @@ static dt_status check_config(struct dt__run *run) {
     DT_TRY(dt_config_init(&before));
     dt_status status = dt_config_read_text(&before, "checkpoint", run->keeper.loaded.config);
     if (!status) status = dt_config_match(&before, run->config);
-    int64_t asked = run->config->run.replicas;
-    if (!status && asked && asked != run->keeper.loaded.replicas)
-        status = dt_fail(DT_EMISMATCH, "run.replicas is %d in the checkpoint and %lld now",
-                         run->keeper.loaded.replicas, (long long)asked);
     dt_config_free(&before);
     return status;
 }
@@ -234,12 +230,22 @@ dt_status dt__keeper_save(struct dt__run *run, bool wait) {
     return wait ? dt__keeper_collect(run, true) : DT_OK;
 }
 
+/* The writer's thread gets on, or the watchdog sees that nobody does. */
+static void await_writer(struct dt__run *run) {
+    while (dt_writer_busy(run->keeper.writer)) {
+        dt_world_rest(run->world, "the checkpoint");
+        dt_sleep_secs(0.001);
+    }
+    dt_world_beat(run->world, "meeting", run->step);
+}
+
 /* A save that failed is not the run's end: the older checkpoint stays good and the next save may
  * come through. Only the last one must. */
 dt_status dt__keeper_collect(struct dt__run *run, bool wait) {
     struct dt__keeper *keeper = &run->keeper;
     struct dt_saved saved;
-    while (dt_writer_poll(keeper->writer, wait, &saved)) {
+    if (wait) await_writer(run);
+    while (dt_writer_poll(keeper->writer, false, &saved)) {
         if (!saved.status) {
             DT_TRY(dt__record_saved(run, &saved));
             continue;

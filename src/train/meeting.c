@@ -24,7 +24,8 @@ uint64_t dt__next_record(const struct dt__run *run)
 uint64_t dt__next_meeting(const struct dt__run *run)
 {
     uint64_t next = least(run->last_step, next_multiple(run->step, dt__eval_interval(run)));
-    if (run->keeper.state.best.stop) return run->step; /* known to all at a start: the end is due */
+    /* At a start: the end is due, or an evaluation that a stop forestalled. */
+    if (run->keeper.state.best.stop || dt__eval_due(run)) return run->step;
     if (run->mode == DT_SYNC) return least(next, dt__next_record(run));
     uint64_t warm = (uint64_t)run->config->train.warm_start_steps;
     return run->step < warm ? least(next, warm) : next;
@@ -55,7 +56,8 @@ struct decision {
 static dt_status decide(struct dt__run *run, int asked, enum course *out) {
     DT_TRY(dt__keeper_collect(run, false));
     DT_TRY(dt__desk_collect(run));
-    if (run->step == run->last_step || run->keeper.state.best.stop)
+    bool at_end = run->step == run->last_step || run->keeper.state.best.stop;
+    if (at_end && !dt__eval_due(run))
         *out = END;
     else if (asked & DT_ASK_STOP)
         *out = STOP;
@@ -85,12 +87,13 @@ static dt_status report_losses(struct dt__run *run) {
     return status;
 }
 
-/* The last evaluation and the last record. Collective over the crew. */
+/* The last evaluation and the last record. A stop does not wait for an evaluator, which looks at the
+ * checkpoint when the run goes on. Collective over the crew. */
 static dt_status finish(struct dt__run *run, enum course course) {
     const char *word = course == STOP                  ? "stopped"
                        : run->step < run->last_step ? "early_stopped"
                                                     : "completed";
-    DT_TRY(dt__desk_await(run));
+    if (course == END) DT_TRY(dt__desk_await(run));
     bool bank = dt_world_is_bank(run->world);
     DT_TRY(dt_world_agree_crew(run->world, bank ? dt__record_final(run, word) : DT_OK));
     return course == STOP ? DT_STOPPED : DT_OK;
@@ -102,7 +105,11 @@ dt_status dt__meet(struct dt__run *run, int asked, bool *out_end) {
     if (asked & DT_ASK_ERROR) return dt_world_agree_crew(run->world, run->failed);
     struct decision decision = {.status = DT_OK};
     if (run->mode == DT_SYNC) decision.status = (int)report_losses(run);
-    if (dt__eval_due(run, run->step)) DT_TRY(dt__evaluate(run));
+    dt_status evaluated = dt__eval_due(run) ? dt__evaluate(run) : DT_OK;
+    if (evaluated == DT_STOPPED)
+        asked |= DT_ASK_STOP;
+    else
+        DT_TRY(evaluated);
     bool bank = dt_world_is_bank(run->world);
     if (bank && !decision.status) decision.status = (int)decide(run, asked, &decision.course);
     DT_TRY(dt_world_crew_bcast(run->world, &decision, sizeof decision));

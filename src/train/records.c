@@ -36,7 +36,7 @@ dt_status dt__record_start(struct dt__run *run) {
 
 void dt__print_start(struct dt__run *run) {
     struct dt_report *report = run->keeper.report;
-    char text[256], word[16];
+    char text[256], word[16], settings[DT_MPI_SETTINGS];
     uint64_t batch = dt_plan_batch(run->plan);
     int workers = dt_world_workers(run->world);
     dt_report_say(report, "%s: %d rank%s on %d host%s (bank%s, %d worker%s%s), %d replica%s",
@@ -46,9 +46,9 @@ void dt__print_start(struct dt__run *run) {
                   dt_world_size(run->world) > 1 ? "" : " and worker in one", workers,
                   workers > 1 ? "s" : "", run->config->eval.dedicated ? ", evaluator" : "",
                   run->replicas, run->replicas > 1 ? "s" : "");
-    dt_report_say(report, "%s, OpenBLAS kernel %s, %lld thread%s a rank, exchange %s",
-                  dt_world_mpi_version(), dt_blas_kernel(), (long long)run->config->run.threads,
-                  run->config->run.threads > 1 ? "s" : "",
+    dt_report_say(report, "%s (%s), OpenBLAS kernel %s, %lld thread%s a rank, exchange %s",
+                  dt_world_mpi_version(), dt_world_mpi_settings(settings), dt_blas_kernel(),
+                  (long long)run->config->run.threads, run->config->run.threads > 1 ? "s" : "",
                   dt__exchange_name(run, word));
     dt_report_say(report, "model %s: %zu parameters",
                   dt_model_describe(run->model, text, sizeof text), dt_model_params(run->model));

@@ -135,6 +135,10 @@ const char *dt__exchange_name(const struct dt__run *run, char word[16]);
 /* Worker: the weights, between legs. */
 const float *dt__weights_at_rest(struct dt__run *run);
 
+/* machine.c: warns of too few cores, and of hosts whose OpenBLAS kernels differ, which is an error for
+ * run.reproducible. Collective over all ranks. */
+dt_status dt__machine_check(struct dt__run *run);
+
 /* sync.c: the sync loops of bank and worker. */
 dt_status dt__sync_train(struct dt__run *run);
 
@@ -207,7 +211,9 @@ dt_status dt__verdict_take(struct dt__run *run, const struct dt__verdict *verdic
 dt_status dt__eval_open(struct dt__run *run); /* not collective; for a dedicated evaluator as well */
 void dt__eval_close(struct dt__run *run);
 int64_t dt__eval_interval(const struct dt__run *run); /* steps; 0: none but at the end */
-bool dt__eval_due(const struct dt__run *run, uint64_t step);
+/* Whether this step is still to be evaluated: a stop may have come before. */
+bool dt__eval_due(const struct dt__run *run);
+/* DT_STOPPED: a stop was requested before it was done. */
 dt_status dt__evaluate(struct dt__run *run);
 
 /* evaluator.c: the evaluator rank, until the bank dismisses it. Returns the job's status. */

@@ -102,6 +102,7 @@ done:
 }
 
 static dt_status share_data(struct dt__run *run) {
+    dt_world_beat(run->world, "survey", run->step);
     const struct dt_schema *known = run->keeper.resumed ? &run->keeper.loaded.schema : NULL;
     DT_TRY(share_source(run, DT_PART_TRAIN, known, &run->train));
     return share_source(run, DT_PART_EVAL, dt_source_schema(run->train), &run->eval);
@@ -184,6 +185,7 @@ static dt_status create_parts(struct dt__run *run) {
     dt_status status = create_model(run);
     if (!status) status = create_plan(run);
     DT_TRY(dt_world_agree(run->world, status));
+    dt_world_beat(run->world, "load", run->step);
     status = create_worker(run);
     if (!status) status = dt__eval_open(run);
     return dt_world_agree(run->world, status);
@@ -243,7 +245,9 @@ dt_status dt__run_open(struct dt__run *run, struct dt_world *world, struct dt_co
     dt_world_watch(world, config->run.stall_secs);
     bool sync = config->train.mode == DT_SYNC || config->train.staleness == 0;
     run->mode = sync ? DT_SYNC : DT_ASYNC;
+    DT_TRY(dt__machine_check(run));
     DT_TRY(share_start(run));
+    config->run.replicas = run->replicas;
     DT_TRY(share_data(run));
     DT_TRY(create_parts(run));
     DT_TRY(find_done(run, out_done));

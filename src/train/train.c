@@ -26,6 +26,8 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config) {
     struct dt__run run;
     bool done;
     dt_status status = dt__run_open(&run, world, config, &done);
+    if (status == DT_STOPPED && dt_world_is_bank(world))
+        dt_info("stopped on request before the first step");
     if (!status && !done) {
         status = begin(&run);
         if (!status) status = take_part(&run);

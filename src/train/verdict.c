@@ -61,6 +61,7 @@ dt_status dt__verdict_judge(const struct dt__run *run, const struct dt__verdict 
         *best = now;
     else if (!verdict->extra && !(best->known && best->step == verdict->step))
         best->since++;
+    best->seen = 1 + verdict->step;
     best->stop = dt__stops_early(run, best);
     return DT_OK;
 }

@@ -62,16 +62,22 @@ begin() {
     run "$@" 2>"$tmp/err" &
     settle 20 started || { cat "$tmp/err"; fail "$name does not start"; }
 }
+# stopped DIR: at a checkpoint; the evaluation that was under way did not hold it up.
+stopped() {
+    check_eq "status of $1" "$(record "$tmp/$1" final status)" stopped
+    check_eq 'its checkpoint' "$(record "$tmp/$1" checkpoint step)" "$(record "$tmp/$1" final step)"
+    settle 2 gone || fail "a process of $1 is left"
+}
 begin busy test.slow_rank=3 test.slow_secs=0.1 train.epochs=100000
 kill -USR1 "$(pid "$tmp/busy" mpirun)"
 wait $!
 check_eq 'exit code behind USR1 to mpirun' $? 75
-last busy stopped
+stopped busy
 begin term test.slow_rank=1 test.slow_secs=0.005
 kill -TERM "$(pid "$tmp/term" dtrain 3)"
 wait $!
 check_eq 'exit code behind TERM to the evaluator' $? 75
-last term stopped
+stopped term
 good term
 last term completed
 check_eq 'bits of a stopped and resumed run' "$(crc "$tmp/term")" "$(crc "$tmp/whole")"

@@ -110,7 +110,7 @@ static inline struct dt_checkpoint sample_checkpoint(uint64_t step, int features
     struct dt_checkpoint c = {.step = step, .mode = DT_ASYNC, .seed = 77, .samples = step * 128,
                               .wall_secs = 12.25, .train_secs = 11.5, .loss_rows = 384,
                               .data_crc = 0xfeedbeef};
-    c.best = (struct dt_best){true, 0.875, "accuracy", step / 2, 2, true};
+    c.best = (struct dt_best){true, 0.875, "accuracy", step / 2, 2, step + 1, true};
     c.config = sample_text("[run]\ndir = x\n");
     c.kernel = sample_text("Haswell");
     c.spec = (struct dt_model_spec){.kind = DT_KIND_MLP, .activation = DT_GELU, .task = DT_CLASSIFY,
