@@ -31,7 +31,7 @@ static dt_status fill(struct dt__lines *lines)
     if (left >= LONGEST_RECORD)
         return dt_fail(DT_EFORMAT, "%s:%" PRIu64 ": a row of more than %d MiB, or an open quote",
                        lines->name, lines->next_line, LONGEST_RECORD >> 20);
-    memmove(lines->data, lines->data + lines->begin, left);
+    if (left) memmove(lines->data, lines->data + lines->begin, left);
     lines->base += lines->begin;
     lines->begin = 0;
     lines->end = left;
