@@ -16,10 +16,10 @@ reached() {
 
 # note_reached PROGRAM RATE SECS SAMPLES
 note_reached() {
-    say "$1: ${3:-never} s to $target"
-    note "$1" secs_to_target "$3"
-    note "$1" samples_to_target "$4"
-    note "$1" samples_per_sec "$2"
+    note_rate "$1" "$2"
+    say "$1: $target after ${3:-no} s"
+    note "$1" secs_to_target "${3:-}"
+    note "$1" samples_to_target "${4:-}"
 }
 
 turn_dtrain() {

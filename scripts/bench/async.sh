@@ -5,8 +5,7 @@
 turn() {
     for mode in sync async; do
         train "$full" train.mode=$mode || continue
-        say "$mode: $(rate)"
-        note $mode samples_per_sec "$(rate)"
+        note_rate $mode "$(rate)"
         note $mode bank_percent "$(bank_percent)"
     done
 }

@@ -5,7 +5,7 @@ set multiplot layout 2, 3 title 'dtrain: speed' font 'sans,16'
 set grid ytics back lc rgb '#dddddd'
 set border 3
 set tics nomirror
-set key top right samplen 2 spacing 1.1 width -1
+set key above horizontal samplen 2
 has(name) = system('test -s '.tmp.'/'.name.' && echo 1 || echo 0') + 0
 file(name) = tmp.'/'.name
 array colour[5] = ['#9ecae1', '#08519c', '#e6550d', '#fdae6b', '#bdbdbd']
@@ -24,7 +24,7 @@ if (has('speed')) {
     unset logscale y
     set title "share of the cores' sgemm rate"
     set ylabel '%'
-    set yrange [0:100]
+    set yrange [0:*]
     plot file('peak') using 2:xtic(1) title 'dtrain np=1' lc rgb colour[1], \
         '' using 3 title np lc rgb colour[2], '' using 4 title 'PyTorch, best setting' lc rgb colour[3], \
         '' using 5 title 'PyTorch DDP' lc rgb colour[4]
@@ -34,7 +34,7 @@ if (has('budget')) {
     set boxwidth 0.6
     set title "a worker's step"
     set ylabel '% of its time'
-    set yrange [0:160]
+    set yrange [0:100]
     plot file('budget') using 2:xtic(1) title 'compute' lc rgb colour[2], \
         '' using 3 title 'data' lc rgb colour[1], '' using 4 title 'sum and update' lc rgb colour[3], \
         '' using 5 title 'network' lc rgb colour[4], '' using 6 title 'wait' lc rgb colour[5]
@@ -48,7 +48,6 @@ set y2tics
 set border 11
 set ylabel 'samples/s'
 set y2label 'ms'
-set key top left
 do for [name in 'ranks batch parameters'] {
     if (has(name.'-rate')) {
         set title 'growth with '.name

@@ -27,7 +27,7 @@ check() {
 }
 
 settings() {
-    if [ -n "${QUICK:-}" ]; then rounds=2 secs=0.5 seeds=1; else rounds=5 secs=2 seeds=5; fi
+    if [ -n "${QUICK:-}" ]; then rounds=1 secs=0.4 seeds=1; else rounds=5 secs=2 seeds=5; fi
     export ROUNDS="${ROUNDS:-$rounds}" SECS="${SECS:-$secs}" SEEDS="${SEEDS:-$seeds}"
     export OUT="${OUT:-runs/bench-$(date +%Y%m%d-%H%M%S)}"
     export SAMPLES="$OUT/samples.tsv" PEAK="$OUT/sgemm_peak"
@@ -55,6 +55,7 @@ fastest_kernel() {
 prepare() {
     mkdir -p "$OUT"
     : >"$SAMPLES"
+    rm -f "$OUT"/torch-*
     # shellcheck disable=SC2046  # words
     ${CC:-cc} -O2 -o "$PEAK" $bench/sgemm_peak.c $(pkg-config --cflags --libs openblas)
     PYTHON=$(find_torch) || true
@@ -66,16 +67,17 @@ report() {
     awk -f $bench/report.awk -v json="$OUT/bench.json" -v medians="$OUT/medians.tsv" "$SAMPLES" |
         tee "$OUT/bench.txt"
     $bench/plot.sh "$OUT"
-    rm -f "$PEAK"
+    rm -f "$PEAK" "$OUT"/torch-*
     echo "$OUT: bench.txt bench.json bench.png samples.tsv"
 }
 
 chosen=${*:-${SECTIONS:-$sections}}
+# shellcheck disable=SC2086  # words
 check $chosen
 settings
 prepare
 $bench/machine.sh
 for name in $chosen; do
-    $bench/$name.sh </dev/null || echo "bench.sh: $name: failed" >&2
+    "$bench/$name.sh" </dev/null || echo "bench.sh: $name: failed" >&2
 done
 report

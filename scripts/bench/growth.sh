@@ -7,8 +7,7 @@
 measure() {
     case=$1
     train "$3" || return
-    say "$2: $(rate)"
-    note "$2" samples_per_sec "$(rate)"
+    note_rate "$2" "$(rate)"
     note "$2" step_ms "$(calc "1000 * $batch / $(rate)")"
 }
 

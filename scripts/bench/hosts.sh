@@ -20,11 +20,8 @@ place() {
 }
 
 turn() {
-    train 3 && say "dtrain: $(rate)" && note 'dtrain np=3' samples_per_sec "$(rate)"
-    [ -n "$PYTHON" ] || return
-    rate=$(torch_together 'auto 1 1' | json samples_per_sec)
-    say "DDP: ${rate:-failed}"
-    note DDP samples_per_sec "$rate"
+    train 3 && note_rate 'dtrain np=3' "$(rate)"
+    [ -z "$PYTHON" ] || note_rate DDP "$(torch_together 'auto 1 1' | json samples_per_sec)"
 }
 
 measure() {

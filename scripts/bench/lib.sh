@@ -61,10 +61,15 @@ flops_of() {
     echo "$1" | awk -F- '{ for (i = 1; i < NF; i++) f += (i == 1 ? 4 : 6) * $i * $(i + 1); print f }'
 }
 
-# note_rate PROGRAM RATE PEAK: samples/s, and the share of PEAK (GFLOP/s) that they are.
+# note_rate PROGRAM RATE: samples/s; empty: the program failed.
 note_rate() {
-    say "$1: ${2:-failed}"
+    say "$1: $(printf '%.0f' "${2:-0}") samples/s"
     note "$1" samples_per_sec "$2"
+}
+
+# note_share PROGRAM RATE PEAK: also the share of PEAK (GFLOP/s) that they are.
+note_share() {
+    note_rate "$1" "$2"
     [ -z "$2" ] || note "$1" percent_of_peak "$(calc "$2 * $(flops_of "$net") * 1e-7 / $3")"
 }
 

@@ -17,9 +17,9 @@ turn() {
     measure_peak
     note sgemm gflops "$peak_all"
     global=$batch
-    train "$full" "run.replicas=$workers" && note_rate "$workers workers" "$(rate)" "$peak_all"
+    train "$full" "run.replicas=$workers" && note_share "$workers workers" "$(rate)" "$peak_all"
     batch=$((global / workers))
-    train 1 run.replicas=1 && note_rate 'one process' "$(rate)" "$peak_one"
+    train 1 run.replicas=1 && note_share 'one process' "$(rate)" "$peak_one"
     batch=$global
     loop=$(loop_rate)
     [ -z "$loop" ] || note 'plain loop' samples_per_sec "$(calc "$loop * $peak_one / 110")"

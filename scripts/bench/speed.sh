@@ -10,14 +10,14 @@ turn_dtrain() {
     for np in 1 2 "$full"; do
         cores=$((np > 2 ? workers : 1))
         train "$np" || continue
-        note_rate "dtrain np=$np" "$(rate)" "$(calc "$peak_all * $cores / $workers")"
+        note_share "dtrain np=$np" "$(rate)" "$(calc "$peak_all * $cores / $workers")"
         [ "$np" -eq 1 ] || note "dtrain np=$np" bank_percent "$(bank_percent)"
     done
 }
 
 turn_torch() {
-    note_rate PyTorch "$(torch_train "$setting" | json samples_per_sec)" "$peak_all"
-    note_rate DDP "$(torch_together "$setting" | json samples_per_sec)" "$peak_all"
+    note_share PyTorch "$(torch_train "$setting" | json samples_per_sec)" "$peak_all"
+    note_share DDP "$(torch_together "$setting" | json samples_per_sec)" "$peak_all"
 }
 
 # measure TARGET_PYTORCH TARGET_DDP: what the ratios should be; nothing: no target.

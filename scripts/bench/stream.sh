@@ -18,8 +18,7 @@ make_shards() {
 turn() {
     for place in memory:2048 stream:64; do
         train "$full" data.train="$shards/*.h5" data.train_labels= data.memory_mb=${place#*:} || continue
-        say "${place%:*}: $(rate)"
-        note "${place%:*}" samples_per_sec "$(rate)"
+        note_rate "${place%:*}" "$(rate)"
     done
 }
 

@@ -53,7 +53,7 @@ search_setting() {
 fastest() {
     for setting; do
         rate=$(torch_train "$setting" --secs 0.5 | json samples_per_sec)
-        say "PyTorch, setting $setting: ${rate:-failed}"
+        say "PyTorch, setting $setting: $(printf %.0f "${rate:-0}") samples/s"
         echo "${rate:-0} $setting"
     done | sort -g | sed -n '$s/[^ ]* //p'
 }
