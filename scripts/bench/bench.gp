@@ -8,7 +8,7 @@ set tics nomirror
 set key above horizontal samplen 2
 has(name) = system('test -s '.tmp.'/'.name.' && echo 1 || echo 0') + 0
 file(name) = tmp.'/'.name
-array colour[5] = ['#9ecae1', '#08519c', '#e6550d', '#fdae6b', '#bdbdbd']
+array colour[6] = ['#9ecae1', '#08519c', '#e6550d', '#fdae6b', '#bdbdbd', '#a63603']
 
 set style fill solid 0.9 noborder
 set style data histograms
@@ -36,8 +36,9 @@ if (has('budget')) {
     set ylabel '% of its time'
     set yrange [0:100]
     plot file('budget') using 2:xtic(1) title 'compute' lc rgb colour[2], \
-        '' using 3 title 'data' lc rgb colour[1], '' using 4 title 'sum and update' lc rgb colour[3], \
-        '' using 5 title 'network' lc rgb colour[4], '' using 6 title 'wait' lc rgb colour[5]
+        '' using 3 title 'data' lc rgb colour[1], '' using 4 title 'sum' lc rgb colour[6], \
+        '' using 5 title 'update' lc rgb colour[3], '' using 6 title 'network' lc rgb colour[4], \
+        '' using 7 title 'wait' lc rgb colour[5]
 }
 
 set style data linespoints

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Where a step's time goes, by a worker's own clock, and the peak memory of each rank.
 . "$(dirname "$0")/lib.sh"
-parts='compute data update network wait'
+parts='compute data reduce update network wait'
 
 # Keeps the peak memory of the ranks of $run in $tmp/rank-N: MB, as the kernel has it.
 watch_memory() {

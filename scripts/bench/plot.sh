@@ -36,7 +36,7 @@ curve() {
 np=$(awk -F '\t' '$1 == "speed" && $3 ~ /^dtrain/ { print $3 }' "$out/medians.tsv" | sort -V | tail -n 1)
 pivot speed samples_per_sec 'dtrain np=1' "${np:-none}" PyTorch DDP >"$tmp/speed"
 pivot speed percent_of_peak 'dtrain np=1' "${np:-none}" PyTorch DDP >"$tmp/peak"
-pivot budget step_percent compute data update network wait | sed 's/ ?/ 0/g' >"$tmp/budget"
+pivot budget step_percent compute data reduce update network wait | sed 's/ ?/ 0/g' >"$tmp/budget"
 for name in ranks batch parameters; do
     curve $name samples_per_sec >"$tmp/$name-rate"
     curve $name step_ms >"$tmp/$name-step"
