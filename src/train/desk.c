@@ -101,16 +101,17 @@ static dt_status await_round(struct dt__run *run)
 }
 
 /* In rounds, so that the workers hear from the bank and know that it is alive. */
-dt_status dt__desk_await(struct dt__run *run)
+dt_status dt__desk_await(struct dt__run *run, double most_secs)
 {
     if (evaluator_of(run) < 0) return DT_OK;
     const bool bank = dt_world_is_bank(run->world);
+    double end = dt_clock_secs() + most_secs;
     dt_status status = bank ? ask_for_last(run) : DT_OK;
-    for (bool last = false; !last;) {
+    for (bool over = false; !over;) {
         if (bank && !status) status = await_round(run);
         DT_TRY(dt_world_agree_crew(run->world, status));
-        last = has_last_verdict(run);
-        DT_TRY(dt_world_crew_bcast(run->world, &last, sizeof last));
+        over = has_last_verdict(run) || dt_clock_secs() >= end;
+        DT_TRY(dt_world_crew_bcast(run->world, &over, sizeof over));
     }
     return DT_OK;
 }

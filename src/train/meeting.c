@@ -1,4 +1,5 @@
 /* Between two legs: bank and workers meet, the weights are at rest. */
+#include <math.h>
 #include <string.h>
 
 #include "train/run.h"
@@ -46,6 +47,10 @@ int dt__bank_asks(void *arg) {
 
 /* ---- what the bank decides ------------------------------------------------------------------ */
 
+/* A stop waits only so long for an evaluator, which looks at the checkpoint again when the run goes on:
+ * batch systems kill a job some 30 s after they ask it to stop. */
+static const double STOP_PATIENCE_SECS = 5;
+
 enum course { GO_ON, STOP, END };
 struct decision {
     int status; /* dt_status; its text goes by agreement */
@@ -87,13 +92,12 @@ static dt_status report_losses(struct dt__run *run) {
     return status;
 }
 
-/* The last evaluation and the last record. A stop does not wait for an evaluator, which looks at the
- * checkpoint when the run goes on. Collective over the crew. */
+/* The last evaluation and the last record. Collective over the crew. */
 static dt_status finish(struct dt__run *run, enum course course) {
     const char *word = course == STOP                  ? "stopped"
                        : run->step < run->last_step ? "early_stopped"
                                                     : "completed";
-    if (course == END) DT_TRY(dt__desk_await(run));
+    DT_TRY(dt__desk_await(run, course == STOP ? STOP_PATIENCE_SECS : INFINITY));
     bool bank = dt_world_is_bank(run->world);
     DT_TRY(dt_world_agree_crew(run->world, bank ? dt__record_final(run, word) : DT_OK));
     return course == STOP ? DT_STOPPED : DT_OK;

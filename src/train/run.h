@@ -229,8 +229,8 @@ struct dt__order {
 /* desk.c: the bank's side of it. Nothing happens there without a dedicated evaluator. */
 int dt__desk_asks(struct dt__run *run);        /* enum dt_ask, on the evaluator's behalf. Bank */
 dt_status dt__desk_collect(struct dt__run *run); /* takes verdicts that have come. Bank */
-/* Waits for the verdict on the last checkpoint. Collective over the crew. */
-dt_status dt__desk_await(struct dt__run *run);
+/* Waits for the verdict on the last checkpoint, at most so long. Collective over the crew. */
+dt_status dt__desk_await(struct dt__run *run, double most_secs);
 void dt__desk_dismiss(struct dt__run *run, dt_status status); /* the job is over. Bank */
 
 #endif

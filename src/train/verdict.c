@@ -45,12 +45,13 @@ bool dt__best_beats(const struct dt__run *run, const struct dt_best *a, const st
     return more_is_better ? a->value > b->value : a->value < b->value;
 }
 
-/* No step towards an early stop: the best measured again, as a resume may do, and the last step of a
- * run that goes on some day. */
+/* No step towards an early stop: what is measured again, as a resume may do, and the last step of a run
+ * that goes on some day. */
 dt_status dt__verdict_judge(const struct dt__run *run, const struct dt__verdict *verdict,
                             struct dt_best *best, bool *out_better)
 {
     struct dt_best now = {.known = true, .step = verdict->step};
+    bool again = best->seen == 1 + verdict->step;
     bool more_is_better;
     const char *name;
     DT_TRY(dt_metric_pick(dt_model_get_spec(run->model), run->config->eval.metric, &verdict->values,
@@ -59,7 +60,7 @@ dt_status dt__verdict_judge(const struct dt__run *run, const struct dt__verdict 
     *out_better = dt__best_beats(run, &now, best);
     if (*out_better)
         *best = now;
-    else if (!verdict->extra && !(best->known && best->step == verdict->step))
+    else if (!verdict->extra && !again)
         best->since++;
     best->seen = 1 + verdict->step;
     best->stop = dt__stops_early(run, best);

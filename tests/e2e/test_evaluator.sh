@@ -62,22 +62,25 @@ begin() {
     run "$@" 2>"$tmp/err" &
     settle 20 started || { cat "$tmp/err"; fail "$name does not start"; }
 }
-# stopped DIR: at a checkpoint; the evaluation that was under way did not hold it up.
-stopped() {
-    check_eq "status of $1" "$(record "$tmp/$1" final status)" stopped
-    check_eq 'its checkpoint' "$(record "$tmp/$1" checkpoint step)" "$(record "$tmp/$1" final step)"
-    settle 2 gone || fail "a process of $1 is left"
-}
 begin busy test.slow_rank=3 test.slow_secs=0.1 train.epochs=100000
 kill -USR1 "$(pid "$tmp/busy" mpirun)"
 wait $!
 check_eq 'exit code behind USR1 to mpirun' $? 75
-stopped busy
+last busy stopped
+begin slowest test.slow_rank=3 test.slow_secs=4 train.epochs=100000
+kill -USR1 "$(pid "$tmp/slowest" mpirun)"
+start=$(date +%s)
+wait $!
+check_eq 'exit code while an evaluation takes long' $? 75
+check_le 'seconds to a stop while an evaluation takes long' $(($(date +%s) - start)) 15
+check_eq 'evaluations given up' "x$(record "$tmp/slowest" eval step)" x
+good slowest train.max_steps="$(record "$tmp/slowest" final step)" train.epochs=100000
+last slowest completed
 begin term test.slow_rank=1 test.slow_secs=0.005
 kill -TERM "$(pid "$tmp/term" dtrain 3)"
 wait $!
 check_eq 'exit code behind TERM to the evaluator' $? 75
-stopped term
+last term stopped
 good term
 last term completed
 check_eq 'bits of a stopped and resumed run' "$(crc "$tmp/term")" "$(crc "$tmp/whole")"
