@@ -80,6 +80,7 @@ START_TEST(order_is_the_same_everywhere)
     ck_assert(dt_loader_streams(all) == SIZES[_i].all_stream);
     ck_assert(!dt_loader_streams(one[0]));
     static int seen[ROWS];
+    memset(seen, 0, sizeof seen);
     uint64_t steps = dt_plan_steps_per_epoch(plan);
     for (uint64_t step = 0; step < 2 * steps; step++) {
         for (int r = 0; r < REPLICAS; r++) {
@@ -195,6 +196,7 @@ START_TEST(held_out_rows_stay_out)
     struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
     struct dt_table *table = open_table(eval);
     static int seen[ROWS];
+    memset(seen, 0, sizeof seen);
     ck_assert_uint_eq(dt_source_rows(eval), ROWS / 4);
     float last = -1;
     for (uint64_t r = 0; r < ROWS / 4; r++) {

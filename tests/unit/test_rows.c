@@ -88,6 +88,7 @@ START_TEST(csv_columns_go_by_name)
     expect_row(3, 4, 5, 6);
     expect_row(5, 7, 8, 9);
     expect_end();
+    schema.feature_names = NULL;
 }
 END_TEST
 
@@ -171,6 +172,7 @@ START_TEST(rows_are_scaled_and_normalised)
     open_rows("[1,2,3]\n");
     expect_row(1, 1, 1, 6);
     expect_end();
+    schema = (struct dt_schema){0};
 }
 END_TEST
 
