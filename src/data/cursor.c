@@ -214,7 +214,8 @@ dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t coun
     for (uint64_t done = 0, rows; done < count; done += rows) {
         rows = least(count - done, piece);
         DT_TRY(dt_stop_check());
-        DT_TRY(dt__cursor_read(cursor, row + done, (size_t)rows, dt__block_at(layout, out, (size_t)done)));
+        DT_TRY(dt__cursor_read(cursor, row + done, (size_t)rows,
+                               dt__block_at(layout, out, (size_t)done)));
     }
     return DT_OK;
 }

@@ -114,11 +114,42 @@ static bool storage_is_safe(hid_t dataset, bool *out_contiguous)
     return safe;
 }
 
+static bool is_one_of(hid_t type, const hid_t *known, size_t count)
+{
+    size_t i = 0;
+    while (i < count && H5Tequal(type, known[i]) <= 0)
+        i++;
+    return i < count;
+}
+
+/* Half precision, as h5py writes it: HDF5 has no name for it. */
+static bool is_half(hid_t type)
+{
+    size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
+    return H5Tget_size(type) == 2 && H5Tget_precision(type) == 16 && H5Tget_offset(type) == 0 &&
+           H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
+           sign == 15 && exponent == 10 && exponent_bits == 5 && mantissa == 0 &&
+           mantissa_bits == 10;
+}
+
+/* The plain numbers alone: HDF5 1.10.8 crashes converting some that a file may make up. */
 static bool type_is_safe(hid_t type)
 {
-    H5T_class_t class = H5Tget_class(type);
-    return class == H5T_INTEGER || class == H5T_FLOAT ||
-           (class == H5T_STRING && H5Tis_variable_str(type) == 0);
+    const hid_t integers[] = {H5T_STD_U8LE,  H5T_STD_U8BE,  H5T_STD_I8LE,  H5T_STD_I8BE,
+                              H5T_STD_U16LE, H5T_STD_U16BE, H5T_STD_I16LE, H5T_STD_I16BE,
+                              H5T_STD_U32LE, H5T_STD_U32BE, H5T_STD_I32LE, H5T_STD_I32BE,
+                              H5T_STD_U64LE, H5T_STD_U64BE, H5T_STD_I64LE, H5T_STD_I64BE};
+    const hid_t floats[] = {H5T_IEEE_F32LE, H5T_IEEE_F32BE, H5T_IEEE_F64LE, H5T_IEEE_F64BE};
+    switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+        return is_one_of(type, integers, sizeof integers / sizeof *integers);
+    case H5T_FLOAT:
+        return is_one_of(type, floats, sizeof floats / sizeof *floats) || is_half(type);
+    case H5T_STRING:
+        return H5Tis_variable_str(type) == 0;
+    default:
+        return false;
+    }
 }
 
 /* Rank and dimensions; false unless the space is simple and its bytes can be counted. */
@@ -146,7 +177,8 @@ static dt_status inspect(struct dt__h5_dataset *dataset, const char *path)
     dataset->type = H5Dget_type(dataset->id);
     if (dataset->type < 0) return dt__h5_fail(DT_EFORMAT, "%s: its type cannot be read", path);
     if (!type_is_safe(dataset->type))
-        return dt_fail(DT_EFORMAT, "%s holds neither numbers nor strings of fixed size", path);
+        return dt_fail(DT_EFORMAT, "%s holds neither plain numbers nor strings of fixed size",
+                       path);
     if (!measure(dataset)) return dt_fail(DT_EFORMAT, "%s has no proper dimensions", path);
     return DT_OK;
 }

@@ -63,6 +63,22 @@ START_TEST(types_are_read)
 }
 END_TEST
 
+/* What numpy calls float16. */
+START_TEST(half_precision_is_read)
+{
+    hid_t half = H5Tcopy(H5T_IEEE_F32LE);
+    H5Tset_fields(half, 15, 10, 5, 0, 10);
+    H5Tset_size(half, 2);
+    H5Tset_ebias(half, 15);
+    create("a.h5");
+    put_x(half, H5P_DEFAULT);
+    put_y(H5T_STD_I32LE);
+    finish();
+    H5Tclose(half);
+    expect_rows(X, Y, ROWS, FEATURES);
+}
+END_TEST
+
 /* Chunked, packed and checksummed storage. */
 START_TEST(packed_storage_is_read)
 {
@@ -181,6 +197,18 @@ static void vlen_x(void)
     put_y(H5T_STD_I32LE);
 }
 
+/* A number whose bits lie outside of it: HDF5 1.10.8 crashes converting it. */
+static void odd_x(void)
+{
+    hid_t type = H5Tcopy(H5T_STD_I32LE);
+    const hsize_t dims[] = {ROWS};
+    H5Tset_precision(type, 20);
+    H5Tset_offset(type, 3);
+    put("x", type, H5T_NATIVE_FLOAT, 1, dims, H5P_DEFAULT, X);
+    H5Tclose(type);
+    put_y(H5T_STD_I32LE);
+}
+
 static void text_x(void)
 {
     hid_t type = H5Tcopy(H5T_C_S1);
@@ -261,8 +289,9 @@ static const struct {
     {group_x, "a.h5: /x is not a data set"},
     {empty_x, "a.h5: /x is empty"},
     {scalar_x, "a.h5: /x has no proper dimensions"},
-    {compound_x, "a.h5: /x holds neither numbers nor strings"},
-    {vlen_x, "a.h5: /x holds neither numbers nor strings"},
+    {compound_x, "a.h5: /x holds neither plain numbers nor strings"},
+    {vlen_x, "a.h5: /x holds neither plain numbers nor strings"},
+    {odd_x, "a.h5: /x holds neither plain numbers nor strings"},
     {text_x, "a.h5: /x holds texts, not numbers"},
     {external_link, "a.h5: /x is missing"},
     {soft_link, "a.h5: /x is missing"},
@@ -323,6 +352,6 @@ START_TEST(not_hdf5_is_said)
 }
 END_TEST
 
-DATA_SUITE("hdf5", {types_are_read, 1}, {packed_storage_is_read, 1}, {targets_are_read, 1},
-           {hostile_files_are_refused, COUNT(HOSTILE)}, {damage_never_crashes, 1},
-           {not_hdf5_is_said, 1})
+DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_storage_is_read, 1},
+           {targets_are_read, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
+           {damage_never_crashes, 1}, {not_hdf5_is_said, 1})
