@@ -154,7 +154,7 @@ help:
 	@echo 'make             build dtrain and libdtrain.a (ARCH=native WERROR=0 BUILD=build)'
 	@echo 'make demo        install what is missing, build, train Fashion-MNIST, draw the curves'
 	@echo 'make check       install what is missing, build, run the tests; check-all: the long ones too'
-	@echo 'make bench       measure speed, against PyTorch where it is installed'
+	@echo 'make bench       measure speed, against PyTorch where it is installed (QUICK=1 SECTIONS=)'
 	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format; readme: its table'
 	@echo 'make asan        unit and MPI tests under AddressSanitizer; also ubsan, valgrind, coverage'
 	@echo 'make install     into PREFIX=/usr/local (DESTDIR); uninstall; clean'

@@ -2,7 +2,6 @@
 # Two workers against one process with half the batch, and that process against a plain loop over
 # sgemm calls.
 . "$(dirname "$0")/lib.sh"
-batches='784-128-10:128 784-512-256-10:128 784-1024-1024-10:256'
 
 # Samples/s of such a loop at half those batches, on a core whose sgemm rate was 110 GFLOP/s.
 loop_rate() {
