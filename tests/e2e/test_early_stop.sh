@@ -42,7 +42,7 @@ for kill in 1 2 3; do
     before=$(record "$tmp/killed" checkpoint step 2>/dev/null)
     farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 120)) ]; }
     settle 30 farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
-    kill -KILL "$(pid "$tmp/killed" dtrain $((kill - 1)))"
+    kill -KILL "$(pid "$tmp/killed" dtrain $((kill - 1)))" || fail 'the run ends before it is killed'
     wait $!
     settle 5 gone || fail 'a process is left'
 done

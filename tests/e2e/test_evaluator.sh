@@ -76,7 +76,7 @@ check_le 'seconds to a stop while an evaluation takes long' $(($(date +%s) - sta
 check_eq 'evaluations given up' "x$(record "$tmp/slowest" eval step)" x
 good slowest train.max_steps="$(record "$tmp/slowest" final step)" train.epochs=100000
 last slowest completed
-begin term test.slow_rank=1 test.slow_secs=0.005
+begin term test.slow_rank=1 test.slow_secs=0.01
 kill -TERM "$(pid "$tmp/term" dtrain 3)"
 wait $!
 check_eq 'exit code behind TERM to the evaluator' $? 75
@@ -104,7 +104,7 @@ broken() {
 }
 run nan train.optimizer=sgd train.lr=1e9 model.kind=linear 2>"$tmp/err" &
 broken 'a loss that is not finite' 'the loss of' 10
-begin killed test.slow_rank=1 test.slow_secs=0.005
+begin killed test.slow_rank=1 test.slow_secs=0.01
 kill -KILL "$(pid "$tmp/killed" dtrain 3)"
 broken 'a killed evaluator' '' 10
 good killed

@@ -46,12 +46,12 @@ whole() {
     done
 }
 for kill in 1 2 3 4; do
-    run 3 killed test.slow_rank=1 test.slow_secs=0.008 2>"$tmp/err" &
+    run 3 killed test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
     before=$(record "$tmp/killed" checkpoint step 2>/dev/null)
     farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 100)) ]; }
     settle 30 farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
-    whole 2>/dev/null
-    kill -KILL "$(pid "$tmp/killed" dtrain 0)"
+    whole
+    kill -KILL "$(pid "$tmp/killed" dtrain 0)" || fail 'the run ends before it is killed'
     wait $!
     settle 5 gone || fail 'a process is left'
     whole
@@ -72,9 +72,9 @@ check_eq 'best behind the gap' "$(highest gap best)" "$at"
 
 # ---- a dedicated evaluator, killed and resumed where only worse ones follow ---------------------------
 measured() { [ "$(record "$tmp/apart" eval step)" -ge 560 ]; }
-run 4 apart eval.dedicated=yes test.slow_rank=1 test.slow_secs=0.008 2>"$tmp/err" &
+run 4 apart eval.dedicated=yes test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
 settle 60 measured || { cat "$tmp/err"; fail 'the evaluator measures nothing'; }
-kill -KILL "$(pid "$tmp/apart" dtrain 3)"
+kill -KILL "$(pid "$tmp/apart" dtrain 3)" || fail 'the run ends before it is killed'
 wait $!
 settle 5 gone || fail 'a process is left'
 before=$(highest apart best)
