@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs what dtrain needs and this machine lacks, as Debian packages. Says nothing and changes
 # nothing if all is there. With sudo when not root; where it cannot install, it prints the packages.
+#   scripts/setup.sh [all]       all: also what some tests and `make lint` use, or else skip
 set -eu
 
 missing=
@@ -32,6 +33,16 @@ need openmpi-bin has mpirun
 need check library check
 need gnuplot-nox has gnuplot
 need dataset-fashion-mnist test -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
+if [ "${1:-}" = all ]; then
+    PATH=$PATH:/usr/sbin:/sbin
+    need iproute2 has ip
+    need slurm-wlm has slurmctld
+    need munge has munged
+    need hdf5-tools has h5dump
+    need python3-h5py test -e /usr/lib/python3/dist-packages/h5py
+    need cppcheck has cppcheck
+    need clang-tidy has clang-tidy
+fi
 
 [ -n "$missing" ] || exit 0
 
