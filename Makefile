@@ -119,12 +119,12 @@ readme: dtrain
 
 # Builds of their own below build/. Open MPI leaks by design: leaks are looked for without it.
 asan: SANITIZE := -fsanitize=address
-asan: export LSAN_OPTIONS = suppressions=tests/lsan.supp:print_suppressions=0
+asan: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
 ubsan: SANITIZE := -fsanitize=undefined -fno-sanitize-recover=all
 asan ubsan:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ SANITIZE="$(SANITIZE)" \
 	  CFLAGS='-O1 -g -fno-omit-frame-pointer' tests
-	@BUILD=build/$@ tests/run.sh unit
+	@BUILD=build/$@ SECS=600 CK_TIMEOUT_MULTIPLIER=5 tests/run.sh unit
 	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh mpi
 
 valgrind:

@@ -5,7 +5,8 @@
 # mpi   tests/mpi/testlist           programs under mpirun: name, ranks, seconds, expectation
 # e2e   tests/e2e/test_*.sh          the whole program; exit 77 skips with the last line as reason
 # long  tests/e2e/long_*.sh          the same, minutes long
-# BUILD: build directory. RUNNER: command put before each program (valgrind). -k: names to run.
+# BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
+# test (120). -k PATTERN: only tests whose name holds it.
 cd "$(dirname "$0")/.." || exit 1
 export BUILD="${BUILD:-build}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -55,7 +56,7 @@ run_unit() {
     for source in tests/unit/test_*.c; do
         [ -f "$source" ] || continue
         program=$BUILD/${source%.c}
-        run "unit/${program##*/test_}" timeout 120 $RUNNER "$program"
+        run "unit/${program##*/test_}" timeout "${SECS:-120}" $RUNNER "$program"
     done
 }
 
