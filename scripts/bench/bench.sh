@@ -30,7 +30,7 @@ settings() {
     if [ -n "${QUICK:-}" ]; then rounds=1 secs=0.4 seeds=1; else rounds=5 secs=2 seeds=5; fi
     export ROUNDS="${ROUNDS:-$rounds}" SECS="${SECS:-$secs}" SEEDS="${SEEDS:-$seeds}"
     export OUT="${OUT:-runs/bench-$(date +%Y%m%d-%H%M%S)}"
-    export SAMPLES="$OUT/samples.tsv" PEAK="$OUT/sgemm_peak"
+    export SAMPLES="$OUT/samples.tsv" PEAK="${BUILD:-build}/scripts/bench/sgemm_peak"
     # What a shell has set for BLAS is no part of the comparison: each program's own choice is.
     for name in $(env | sed -n 's/^\(\(OPENBLAS\|OMP\|MKL\)_[A-Z0-9_]*\)=.*/\1/p'); do
         unset "$name"
@@ -56,8 +56,7 @@ prepare() {
     mkdir -p "$OUT"
     : >"$SAMPLES"
     rm -f "$OUT"/torch-*
-    # shellcheck disable=SC2046  # words
-    ${CC:-cc} -O2 -o "$PEAK" $bench/sgemm_peak.c $(pkg-config --cflags --libs openblas)
+    make -s dtrain "$PEAK"
     PYTHON=$(find_torch) || true
     PEAK_KERNEL=$(fastest_kernel)
     export PYTHON PEAK_KERNEL
@@ -67,7 +66,7 @@ report() {
     awk -f $bench/report.awk -v json="$OUT/bench.json" -v medians="$OUT/medians.tsv" "$SAMPLES" |
         tee "$OUT/bench.txt"
     $bench/plot.sh "$OUT"
-    rm -f "$PEAK" "$OUT"/torch-*
+    rm -f "$OUT"/torch-*
     echo "$OUT: bench.txt bench.json bench.png samples.tsv"
 }
 

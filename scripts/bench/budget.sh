@@ -6,10 +6,10 @@ parts='compute data reduce update network wait'
 # Keeps the peak memory of the ranks of $run in $tmp/rank-N: MB, as the kernel has it.
 watch_memory() {
     while sleep 0.1; do
-        for at in $(echo "$run" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null); do
+        for at in $(echo "$run" | grep -lFf - /proc/[0-9]*/cmdline); do
             at=${at%/cmdline}
-            rank=$(tr '\0' '\n' <"$at/environ" 2>/dev/null | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
-            peak=$(awk '/^VmHWM/ { print $2 / 1024 }' "$at/status" 2>/dev/null)
+            rank=$(tr '\0' '\n' <"$at/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
+            peak=$(awk '/^VmHWM/ { print $2 / 1024 }' "$at/status")
             [ -z "$rank" ] || [ -z "$peak" ] || echo "$peak" >"$tmp/rank-$rank"
         done
     done
@@ -29,7 +29,7 @@ note_budget() {
 measure() {
     run=$tmp/run
     rm -f "$tmp"/rank-*
-    watch_memory &
+    watch_memory 2>/dev/null &
     watcher=$!
     train "$full" && note_budget
     kill $watcher
