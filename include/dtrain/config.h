@@ -109,7 +109,7 @@ enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_REDUCE, DT_NODE, DT_ORDERED };
 
 /* Hooks for tests; not in `dtrain options`. */
 #define DT_OPTIONS_test(X)                                                                         \
-    X(test, slow_rank, INT, "-1", -1, 1e9, NULL, FREE, "this rank sleeps test.slow_secs a step")   \
+    X(test, slow_rank, INT, "-1", -1, 1e9, NULL, FREE, "this rank sleeps test.slow_secs a step, and a chunk of an evaluation") \
     X(test, slow_secs, REAL, "0", 0, 1e6, NULL, FREE, "see test.slow_rank")
 
 #define DT_METRIC_WORDS "auto|loss|accuracy|top5|auc|rmse|mae|r2"

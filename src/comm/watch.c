@@ -9,7 +9,9 @@
 
 static const int64_t LOOK_US = 200000;     /* from look to look */
 static const int64_t LATE_US = 1000000;    /* a look so late says that this process was stopped */
-static const int64_t ALL_WAIT_US = 3000000; /* whoever is stuck alone is named before */
+static const int64_t QUIET_US = 1000000;    /* beyond the deadline: another host is silent */
+static const int64_t ABORT_US = 4000000;    /* an abort has reached all hosts */
+static const int64_t ALL_WAIT_US = 8000000; /* beyond the deadline: whoever is stuck alone has been named */
 
 void dt_world_watch(struct dt_world *world, double stall_secs)
 {
@@ -55,21 +57,24 @@ static void name_all(const struct dt_world *world, find_fn *find, int64_t limit,
 
 /* ---- other hosts ---------------------------------------------------------------------------- */
 
-/* The bank speaks first, then host by host, so that one line names the culprit. */
-static int64_t patience_us(const struct dt_world *world)
+/* Who sees a rank's board speaks first, then the bank, then host by host, so that one line names the
+ * culprit: an abort takes up to three seconds to reach all hosts. */
+static int64_t patience_us(const struct dt_world *world, int silent)
 {
-    int place = world->host_of[world->rank];
-    return 1000000 + 500000 * (place < 8 ? place : 8) + dt__talk_period_us(world);
+    int host = world->host_of[world->rank], ranks = 0;
+    for (int r = 0; r < world->size; r++) ranks += world->host_of[r] == world->host_of[silent];
+    int64_t turn = (host ? host - 1 : 0) + (ranks > 1 ? 1 : 0);
+    return QUIET_US + dt__talk_period_us(world) + turn * ABORT_US;
 }
 
 /* A silent host counts only for a rank that listens. */
 static void name_silent(struct dt_world *world, int64_t now, int64_t stall, struct dt_text *names)
 {
     struct dt__watch *watch = &world->watch;
-    int64_t patience = patience_us(world), limit = now - stall - patience;
-    if (atomic_load(&watch->listened_us) < now - patience) return;
+    if (atomic_load(&watch->listened_us) < now - QUIET_US - dt__talk_period_us(world)) return;
     for (int i = 0; i < watch->peers; i++) {
         int rank = watch->peer[i].rank;
+        int64_t limit = now - stall - patience_us(world, rank);
         if (atomic_load(&watch->peer[i].heard_us) > limit) continue;
         dt_text_add(names, "%srank %d on %s (not heard from)", names->length ? ", " : "", rank,
                     world->host_name[rank]);
@@ -80,7 +85,7 @@ static void name_silent(struct dt_world *world, int64_t now, int64_t stall, stru
 static void name_bank(struct dt_world *world, int64_t now, int64_t stall, struct dt_text *names)
 {
     int64_t asking = atomic_load(&world->pulse->asking_us);
-    if (asking && asking <= now - stall - patience_us(world))
+    if (asking && asking <= now - stall - patience_us(world, 0))
         dt_text_add(names, "rank 0 on %s (does not answer)", world->host_name[0]);
 }
 

@@ -89,6 +89,7 @@ static dt_status measure_mine(struct dt__run *run, struct parcel parcel, char *o
         dt_world_beat(run->world, "evaluation", run->step);
         status = dt_measure_chunk(run->measure, weights, c, sums, confusion);
         memcpy(out, sums, parcel.sums);
+        dt__slow_down(run);
         if (!status) status = dt_stop_check();
     }
     dt_free(sums);
