@@ -53,10 +53,10 @@ static dt_status read_bytes(struct array *array, void *out, size_t length)
             length -= (size_t)got;
             continue;
         }
-        const char *text = gzerror(array->file, &code);
+        gzerror(array->file, &code);
         if (code == Z_ERRNO) return dt_fail(DT_EIO, "%s: %s", array->path, strerror(errno));
         if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-            return dt_fail(DT_EFORMAT, "%s: damaged gzip data: %s", array->path, text);
+            return dt_fail(DT_EFORMAT, "%s: damaged gzip data", array->path);
         return dt_fail(DT_EFORMAT, "%s: the file is truncated", array->path);
     }
     return DT_OK;
@@ -71,7 +71,7 @@ static dt_status check_end(struct array *array)
         return dt_fail(DT_EFORMAT, "%s: there is more data than the header says", array->path);
     gzerror(array->file, &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
-        return dt_fail(DT_EFORMAT, "%s: damaged or truncated gzip data", array->path);
+        return dt_fail(DT_EFORMAT, "%s: damaged gzip data", array->path);
     return DT_OK;
 }
 

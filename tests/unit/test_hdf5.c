@@ -263,12 +263,13 @@ static void hollow_x(void)
     put_y(H5T_STD_I32LE);
 }
 
-/* One chunk of 1 GiB, which packs to next to nothing. */
+/* A chunk of 1 GiB, which packs to next to nothing, for six rows. */
 static void vast_chunk(void)
 {
-    const hsize_t dims[] = {1 << 20, 1 << 10}, chunk[] = {1 << 20, 1 << 10}, at[] = {0, 0};
-    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, dims, NULL);
+    const hsize_t dims[] = {ROWS, FEATURES}, most[] = {H5S_UNLIMITED, FEATURES};
+    const hsize_t chunk[] = {1 << 28, FEATURES}, at[] = {0, 0};
     static const unsigned char few[64];
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, dims, most);
     H5Pset_chunk(plist, 2, chunk);
     H5Pset_deflate(plist, 9);
     hid_t x = H5Dcreate2(file, "x", H5T_STD_U8LE, space, H5P_DEFAULT, plist, H5P_DEFAULT);

@@ -20,11 +20,19 @@ static void put_numbered(const char *path, int first, int rows)
     ck_assert_int_eq(fclose(out), 0);
 }
 
+/* Seven files, so that shards have segments that do not lie side by side. */
 static struct dt_source *make_source(void)
 {
-    put_numbered("a.csv", 0, ROWS / 4);
-    put_numbered("b.csv", ROWS / 4, ROWS - ROWS / 4);
-    set("data.train=a.csv,b.csv");
+    static const int rows[] = {11000, 500, 9000, 1, 13499, 7000, 3000};
+    int first = 0;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%zu.csv", i);
+        put_numbered(name, first, rows[i]);
+        first += rows[i];
+    }
+    ck_assert_int_eq(first, ROWS);
+    set("data.train=?.csv");
     return survey();
 }
 
@@ -159,6 +167,29 @@ START_TEST(resume_reads_the_same)
 }
 END_TEST
 
+/* Jumps to and fro while the thread reads elsewhere: a window half read must never be taken for a
+ * whole one. */
+START_TEST(jumps_read_the_same)
+{
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    set("data.memory_mb=2");
+    struct dt_loader *order = open_loader(source, plan, 0, 1, 0); /* in memory, windowed order */
+    struct dt_loader *streamed = open_loader(source, plan, 0, REPLICAS, 0);
+    struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
+    ck_assert(dt_loader_streams(streamed) && !dt_loader_streams(order));
+    for (uint64_t i = 0; i < 400; i++) {
+        uint64_t step = dt_rng_u64(&rng, i) % (2 * dt_plan_steps_per_epoch(plan));
+        struct dt_batch a = read_share(order, plan, step, 0);
+        struct dt_batch b = read_share(streamed, plan, step, 0);
+        ck_assert_mem_eq(a.x, b.x, (size_t)a.rows * FEATURES * sizeof *a.x);
+    }
+    dt_loader_destroy(streamed), dt_loader_destroy(order);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
 /* A file that changes between survey and reading is an error, not other data. */
 START_TEST(change_is_noticed)
 {
@@ -166,9 +197,9 @@ START_TEST(change_is_noticed)
     struct dt_plan *plan = make_plan(source);
     struct dt_loader *loader;
     int max_rows = (int)dt_plan_max_share(plan);
-    put_numbered("b.csv", 0, 100);
+    put_numbered("4.csv", 0, 100);
     EXPECT_FAIL(dt_loader_create(&config, source, plan, 0, REPLICAS, max_rows, 0, &loader),
-                DT_EMISMATCH, "b.csv: the file has changed since the survey");
+                DT_EMISMATCH, "4.csv: the file has changed since the survey");
     set("data.memory_mb=1");
     EXPECT_OK(dt_loader_create(&config, source, plan, 0, REPLICAS, max_rows, 0, &loader));
     ck_assert(dt_loader_streams(loader));
@@ -178,7 +209,7 @@ START_TEST(change_is_noticed)
         struct dt_share share = dt_plan_share(plan, step, 2);
         status = dt_loader_read(loader, 2, 0, share.begin, (int)share.count, &batch);
     }
-    EXPECT_FAIL(status, DT_EMISMATCH, "b.csv: the file has changed since the survey");
+    EXPECT_FAIL(status, DT_EMISMATCH, "4.csv: the file has changed since the survey");
     dt_loader_destroy(loader);
     dt_plan_destroy(plan);
     dt_source_destroy(source);
@@ -237,5 +268,5 @@ START_TEST(loader_ends_while_reading)
 END_TEST
 
 DATA_SUITE("loader", {order_is_the_same_everywhere, COUNT(SIZES)}, {order_is_shuffled, 2},
-           {resume_reads_the_same, 2}, {change_is_noticed, 1}, {held_out_rows_stay_out, 2},
-           {loader_ends_while_reading, 1})
+           {resume_reads_the_same, 2}, {jumps_read_the_same, 1}, {change_is_noticed, 1},
+           {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1})

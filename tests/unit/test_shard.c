@@ -85,7 +85,7 @@ START_TEST(shards_hold_every_row)
     dt_source_destroy(source);
     set("data.train=in.csv"), set(_i ? "data.memory_mb=1" : "data.memory_mb=64");
     ck_assert_int_eq(rename("out", "before"), 0);
-    EXPECT_OK(dt_shard_write(&config, "out", 3));
+    EXPECT_OK(dt_shard_write(&config, "out", 1));
     set("data.memory_mb=64");
     source = open_shards();
     read_order(source, same);

@@ -9,7 +9,7 @@ static void put_rows(const char *path, int first, int rows)
     FILE *out = fopen(path, "w");
     ck_assert_ptr_nonnull(out);
     for (int r = first; r < first + rows; r++)
-        fprintf(out, "%d,%d.25,5,%d\n", r, (r % 1009) * (r % 1009) % 1009, r % 2);
+        fprintf(out, "%d,%d.25,0.1,%d\n", r, (r % 1009) * (r % 1009) % 1009, r % 2);
     fclose(out);
 }
 
