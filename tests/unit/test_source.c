@@ -99,7 +99,7 @@ END_TEST
 START_TEST(statistics_are_of_training_rows)
 {
     put_rows("a.csv", 0, 3000);
-    set("data.train=a.csv"), set("data.eval_fraction=0.3"), set("data.scale=0.5");
+    set("data.train=a.csv"), set("data.eval_fraction=0.3"), set("data.scale=0.3");
     struct dt_source *plain = survey();
     set("data.normalize=standard");
     struct dt_source *source = survey();
