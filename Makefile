@@ -26,8 +26,8 @@ cli    := main commands configure kernel help model \
           cmd_train cmd_eval cmd_predict cmd_shard cmd_inspect cmd_options
 
 ROOMS   := base config data model comm state report train
-LIBSRC  := $(wildcard $(foreach room,$(ROOMS),$($(room):%=src/$(room)/%.c)))
-CLISRC  := $(wildcard $(cli:%=src/cli/%.c))
+LIBSRC  := $(foreach room,$(ROOMS),$($(room):%=src/$(room)/%.c))
+CLISRC  := $(cli:%=src/cli/%.c)
 UNIT    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 MPI     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/mpi/*.c))
 LIBOBJ  := $(LIBSRC:%.c=$(BUILD)/%.o)

@@ -70,6 +70,11 @@ sources src tests | xargs -r awk '
         start = 0
     }' | rule 'function over 60 lines'
 
+# A source that no room lists is not built.
+for file in src/*/*.c; do
+    [ -f "${BUILD:-build}/${file%.c}.o" ] || echo "$file"
+done | rule 'not in the Makefile'
+
 # The README shows the option table as the program prints it.
 program=${BUILD:-build}/dtrain
 if [ -x "$program" ] && [ -f README.md ]; then

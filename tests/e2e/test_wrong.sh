@@ -53,5 +53,10 @@ sed 's/,2$/,7/' "$tmp/data/1.csv" >"$tmp/unseen.csv"
 wrong 1 'unseen.csv:4' data.eval="$tmp/unseen.csv" run.dir="$tmp/other"
 cp "$tmp/data/1.csv" "$tmp/text.h5"
 wrong 1 'text.h5' data.train="$tmp/text.h5" data.format=hdf5 run.dir="$tmp/other"
+awk 'BEGIN {print "a,kind"; for (i = 0; i < 50; i++) print i % 7 "," i % 3}' >"$tmp/narrow.csv"
+for shards in narrow:1 data/1:2; do
+    "$dtrain" shard "$tmp/h5-${shards#*:}" 1 data.train="$tmp/${shards%:*}.csv" 2>"$tmp/out" || fail shard
+done
+wrong 1 'h5-2/shard-00000-of-00001.h5' data.train="$tmp/h5-*/*.h5" run.dir="$tmp/other"
 wrong 1 "$tmp/empty.csv" run.dir="$tmp/empty.csv/run"
 wrong 1 'model.hidden' model.hidden=9
