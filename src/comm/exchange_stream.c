@@ -378,8 +378,10 @@ static void finish_sums(struct dt_exchange *x) {
 int dt__stream_end(struct dt_exchange *x, int ask) {
     dt__share_arrive(x, ask);
     if (x->group_rank == 0) return lead_step(x, DT_ASK_NONE);
+    double start = dt_clock_secs();
     finish_sums(x);
     dt__gate_wait(&x->control->judged, x->tick, x->world, "the other hosts' gradients");
+    x->times.network += dt_clock_secs() - start;
     return x->control->verdict[x->tick & 1];
 }
 

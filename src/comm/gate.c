@@ -7,8 +7,7 @@
 
 #include "comm/world.h"
 
-/* Pauses before a waiter sleeps: about 20 us, longer than a futex takes to wake (5 us), shorter than
- * a step. Doubling or halving it changed samples/s by less than the noise. */
+/* Pauses before a waiter sleeps: some 20 us, longer than a futex takes to wake, shorter than a step. */
 enum { SPIN_PAUSES = 600 };
 static const double TALK_SECS = 0.1; /* a sleeping waiter looks for heartbeats this often */
 
