@@ -1,0 +1,86 @@
+#!/bin/sh
+# Checkpoints that were damaged, and a disk that is full during a save: the run falls back to the newest
+# good checkpoint and says so, or goes on and says so, or ends with one error, and loses nothing. Would
+# catch a damaged file that is taken, an older one that is thrown away, a hang.
+# seconds: 180
+. "$(dirname "$0")/lib.sh"
+"$recipes/exp-data.sh" "$tmp/data"
+# 800 KB a checkpoint.
+run() {
+    dir=$1
+    shift
+    job 3 "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" run.replicas=2 \
+        data.eval="$tmp/data/test.csv" eval.steps=-1 model.hidden=256,256 run.checkpoint_steps=10 \
+        train.epochs=20 train.schedule=constant run.keep=3 run.log_steps=1000 export.latest=no export.best=no "$@" 2>"$tmp/err"
+}
+good() { run "$@" || { cat "$tmp/err"; fail "$1"; }; }
+good "$tmp/whole"
+# ends_as_whole RUN_DIR FROM: it resumed from step FROM and ended with the undisturbed bits.
+ends_as_whole() {
+    check_eq 'resumed from' "$(sed -n 's/.*resuming at step \([0-9]*\).*/\1/p' "$tmp/err")" "$2"
+    check_eq 'params_crc32c' "$(crc "$1")" "$(crc "$tmp/whole")"
+}
+# one_error TEXT STATUS: the job ended with 1 and one error line that holds TEXT.
+one_error() {
+    check_eq 'exit code' "$2" 1
+    check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
+    grep '^dtrain: error:' "$tmp/err" | grep -F "$1" || { cat "$tmp/err"; fail "the error lacks '$1'"; }
+    settle 3 gone || fail 'a process is left'
+}
+
+# ---- damaged --------------------------------------------------------------------------------------
+good "$tmp/half" train.max_steps=100
+ckpt=ckpt/step-000000100.h5
+older=$(ls "$tmp/half"/ckpt/step-* | sed -n 's/.*step-0*\([0-9]*\).h5/\1/p' | sort -n | tail -n 2 | head -n 1)
+flip() { printf '\377' | dd of="$1" bs=1 seek=400000 conv=notrunc 2>/dev/null; }
+for damage in 'truncate -s 400000' 'truncate -s 0' flip 'rm -f'; do
+    rm -rf "$tmp/run"
+    cp -a "$tmp/half" "$tmp/run"
+    $damage "$tmp/run/$ckpt"
+    good "$tmp/run"
+    ends_as_whole "$tmp/run" "$older"
+    [ "$damage" = 'rm -f' ] || grep "^dtrain: warning: passed over: .*$ckpt" "$tmp/err" || fail 'not told'
+done
+# None is good: an error, and the files stay for whoever can read them.
+rm -rf "$tmp/run"
+cp -a "$tmp/half" "$tmp/run"
+truncate -s 1000 "$tmp/run"/ckpt/step-*.h5
+run "$tmp/run"
+one_error "$tmp/run/ckpt: none of its" $?
+check_eq 'checkpoints left' "$(ls "$tmp/run"/ckpt/step-*.h5 | wc -l)" 3
+
+# ---- a full disk ----------------------------------------------------------------------------------
+[ "$(id -u)" -eq 0 ] && mkdir "$tmp/disk" && mount -t tmpfs -o size=5m none "$tmp/disk" 2>/dev/null ||
+    { echo 'no mounts here: a full disk was not tried'; exit 0; }
+at_exit "umount -l $tmp/disk"
+fill() { dd if=/dev/zero of="$tmp/disk/filler" bs=4k 2>/dev/null; }
+later() { [ "$(record "$tmp/disk/run" checkpoint step)" -ge "$1" ]; }
+
+# During the run, for a while.
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 &
+settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
+fill
+settle 20 grep -q '^dtrain: warning: checkpoint of step .*No space' "$tmp/err" || fail 'no warning'
+rm "$tmp/disk/filler"
+wait $! || { cat "$tmp/err"; fail 'a disk that was full for a while'; }
+grep '^dtrain: warning: checkpoint' "$tmp/err" | head -n 1
+check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
+
+# Until the end: what was saved before still loads.
+rm -rf "$tmp/disk/run"
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 &
+settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
+fill
+wait $!
+one_error 'No space' $?
+rm "$tmp/disk/filler"
+good "$tmp/disk/run"
+from=$(sed -n 's/.*resuming at step \([0-9]*\).*/\1/p' "$tmp/err")
+check_ge 'resumed from' "$from" 20
+check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
+
+# From the start.
+rm -rf "$tmp/disk/run"
+fill
+run "$tmp/disk/run"
+one_error 'No space' $?

@@ -1,0 +1,92 @@
+#!/bin/sh
+# A request to stop that comes while data is surveyed, in an evaluation, or twice. Would catch a survey
+# or an evaluation that makes the batch system lose patience, an evaluation that is lost by it, or
+# counted twice for the best model and early stopping.
+# seconds: 180
+. "$(dirname "$0")/lib.sh"
+"$recipes/exp-data.sh" "$tmp/data"
+awk 'NR == 1 {print; next} {for (i = 0; i < 80; i++) print}' "$tmp/data/test.csv" >"$tmp/eval.csv"
+# The rate rises until the model gets worse. `run DIR OPTION...`
+run() {
+    dir=$tmp/$1
+    shift
+    job 3 "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/eval.csv" run.replicas=2 train.epochs=20 train.schedule=constant \
+        train.optimizer=sgd train.lr=1 train.warmup_steps=400 eval.steps=20 eval.patience=4 \
+        run.log_steps=20 "$@" 2>"$tmp/err"
+}
+good() { run "$@" || { cat "$tmp/err"; fail "$1"; }; }
+# stops SECS RANK|mpirun SIGNAL NAME: the job in the background ends with 75 soon behind a signal.
+stops() {
+    case $2 in mpirun) id=$(pid "$tmp/$4" mpirun) ;; *) id=$(pid "$tmp/$4" dtrain "$2") ;; esac
+    start=$(date +%s%N)
+    kill -"$3" "$id"
+    wait $!
+    check_eq "exit code of $4" $? 75
+    check_le "ms behind $3 to $2" $((($(date +%s%N) - start) / 1000000)) $(($1 * 1000))
+    settle 2 gone || fail "a process of $4 is left"
+}
+# evals DIR: step and metric of each evaluation; what was recorded twice counts once.
+evals() { sed -n 's/.*"eval","step":\([0-9]*\).*"rmse":\([^,]*\).*/\1 \2/p' "$tmp/$1/metrics.jsonl" | sort -n -u; }
+
+# ---- an evaluation: of some 30 chunks a worker, for which the slow one takes more than a second ----
+slow='test.slow_rank=1 test.slow_secs=0.05'
+# midway NAME STEP RANK|mpirun SIGNAL WHOLE OPTION...: stopped while STEP is evaluated, and resumed: it
+# ends as the run WHOLE did.
+midway() {
+    name=$1 step=$2 whom=$3 signal=$4 whole=$5
+    shift 5
+    run "$name" $slow "$@" &
+    settle 30 grep -q '"kind":"train","step":'"$step," "$tmp/$name/metrics.jsonl" || fail "$name does not start"
+    stops 4 "$whom" "$signal" "$name"
+    check_eq 'its checkpoint' "$(record "$tmp/$name" checkpoint step)" "$step"
+    check_eq 'status' "$(record "$tmp/$name" final status)" stopped
+    records "$tmp/$name" eval step | grep -qx "$step" && fail 'the evaluation was not given up'
+    good "$name" "$@"
+    evals "$name" >"$tmp/evals"
+    evals "$whole" | cmp - "$tmp/evals" || { cat "$tmp/evals"; fail 'evaluations differ'; }
+    for key in status step params_crc32c; do
+        check_eq "$key of $name" "$(record "$tmp/$name" final $key)" "$(record "$tmp/$whole" final $key)"
+    done
+    check_eq "best of $name" "$(best "$name")" "$(best "$whole")"
+}
+best() { ls "$tmp/$1/export/best" | sort -n | tail -n 1; }
+
+good whole
+check_eq 'the undisturbed run' "$(record "$tmp/whole" final status)" early_stopped
+midway mpirun 40 mpirun USR1 whole
+midway bank 20 0 TERM whole
+midway worker 20 2 INT whole
+# The last evaluation of all.
+good short train.max_steps=30
+midway last 30 mpirun USR1 short train.max_steps=30
+
+# Async: stopped in an evaluation, the next start makes up for it.
+run async train.mode=async eval.patience=0 train.lr=0.01 test.slow_rank=1 test.slow_secs=0.02 &
+settle 30 grep -q '"kind":"train","step":20,' "$tmp/async/metrics.jsonl" || fail 'async does not start'
+stops 4 mpirun USR1 async
+good async train.mode=async eval.patience=0 train.lr=0.01
+check_eq 'evaluations of async' "$(evals async | wc -l)" "$(($(record "$tmp/async" final step) / 20))"
+
+# ---- a survey of several seconds: nothing to save yet ----------------------------------------------
+yes 0.25,0.5,0.125,0.75,1.5,2.5,0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 400000 >"$tmp/long-0.csv"
+for i in $(seq 200); do ln -s long-0.csv "$tmp/long-$i.csv"; done
+for signal in USR1 TERM; do
+    run "survey-$signal" data.train="$tmp/long-*.csv" data.label=-1 data.header=no data.eval= \
+        eval.patience=0 &
+    settle 20 test -f "$tmp/survey-$signal/lock" || fail 'no lock'
+    sleep 1
+    case $signal in USR1) whom=mpirun ;; *) whom=1 ;; esac
+    stops 3 $whom $signal "survey-$signal"
+    grep '^dtrain: stopped' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say so'; }
+    [ -z "$(ls "$tmp/survey-$signal/ckpt")" ] || fail 'a checkpoint of nothing'
+done
+
+# ---- twice: the second time, five seconds behind the first, is the end ------------------------------
+run twice test.slow_rank=1 test.slow_secs=30 eval.steps=-1 eval.patience=0 &
+settle 20 grep -q 'starting at step' "$tmp/err" || fail 'twice does not start'
+sleep 0.5
+kill -USR1 "$(pid "$tmp/twice" mpirun)"
+sleep 5.5
+[ -n "$(pid "$tmp/twice" dtrain 0)" ] || fail 'the first signal did not wait for the step'
+stops 3 mpirun USR1 twice
