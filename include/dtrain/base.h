@@ -134,7 +134,8 @@ struct dt_rng {
     uint32_t key[2];
 };
 
-enum dt_stream { /* what a derived key is for; never renumber */
+/* What a derived key is for; never renumber. */
+enum dt_stream {
     DT_STREAM_INIT = 1,    /* weights: a = layer */
     DT_STREAM_SHUFFLE = 2, /* order of samples: a = replica, b = epoch */
     DT_STREAM_DROPOUT = 3, /* a = replica, b = its draw number */

@@ -41,7 +41,8 @@ int dt_world_worker_index(const struct dt_world *world); /* 0-based among worker
 int dt_world_worker_rank(const struct dt_world *world, int worker);
 int dt_world_evaluator_rank(const struct dt_world *world); /* -1: none */
 /* Replicas [*first, *first + *count) of R are this worker's: contiguous, as even as can be. */
-void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first, int *count);
+void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first,
+                       int *count);
 
 /* Watchdog: from now on the job ends when a rank that has something to do makes no progress for
  * stall_secs (0: off), or no rank does. */
@@ -64,7 +65,8 @@ void dt_world_abort(struct dt_world *world, dt_status status) __attribute__((nor
 /* Patient collectives over all ranks (`crew`: bank and workers only). */
 dt_status dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int root);
 /* Bytes of any length from root; other ranks get dt_alloc'd memory. */
-dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t *inout_length, int root);
+dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t *inout_length,
+                              int root);
 dt_status dt_world_barrier(struct dt_world *world);
 dt_status dt_world_crew_bcast(struct dt_world *world, void *bytes, size_t length);
 /* Gathers `length` bytes of every crew rank at the bank, in rank order; all NULL at workers. */
@@ -77,7 +79,8 @@ dt_status dt_world_crew_max(struct dt_world *world, uint64_t *inout_values, int 
 dt_status dt_world_crew_sum(struct dt_world *world, const double *values, int count, double *out);
 
 /* Small messages between bank and evaluator (eager: a send does not wait). */
-dt_status dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length);
+dt_status dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes,
+                        size_t length);
 /* A message from `rank` with `tag` into bytes (exactly `length`); false if none is there yet. */
 bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length);
 
@@ -103,9 +106,9 @@ typedef void dt_update_fn(void *arg, const struct dt_update_info *info, size_t o
                           const float *grad, float *const *vectors);
 
 struct dt_exchange_spec {
-    int kind;                 /* enum dt_exchange_kind; auto is resolved by create */
-    bool reproducible;        /* fixed tree everywhere */
-    size_t params;            /* P */
+    int kind;          /* enum dt_exchange_kind; auto is resolved by create */
+    bool reproducible; /* fixed tree everywhere */
+    size_t params;     /* P */
     int buckets;
     const size_t *bucket_end; /* (buckets) bucket b is [bucket_end[b-1], bucket_end[b]) */
     int replicas;             /* R */
@@ -120,7 +123,7 @@ struct dt_exchange;
  * for an explicit node or ordered (auto takes reduce and says so). */
 dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
                              struct dt_exchange **out);
-void dt_exchange_destroy(struct dt_exchange *exchange); /* collective over the crew */
+void dt_exchange_destroy(struct dt_exchange *exchange);   /* collective over the crew */
 int dt_exchange_kind(const struct dt_exchange *exchange); /* what runs */
 
 /* Bank: the vectors, whole, to fill before dt_exchange_start and to read between legs. */

@@ -68,11 +68,11 @@ struct dt_plan;
 dt_status dt_plan_create(const struct dt_source *source, uint64_t seed, int replicas, int64_t batch,
                          struct dt_plan **out);
 void dt_plan_destroy(struct dt_plan *plan);
-uint64_t dt_plan_samples(const struct dt_plan *plan);             /* S */
-uint64_t dt_plan_steps_per_epoch(const struct dt_plan *plan);     /* T */
-uint64_t dt_plan_batch(const struct dt_plan *plan);               /* B (S if the key is 0) */
+uint64_t dt_plan_samples(const struct dt_plan *plan);                   /* S */
+uint64_t dt_plan_steps_per_epoch(const struct dt_plan *plan);           /* T */
+uint64_t dt_plan_batch(const struct dt_plan *plan);                     /* B (S if the key is 0) */
 uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica); /* s_r */
-uint64_t dt_plan_step_rows(const struct dt_plan *plan, uint64_t step); /* over all replicas */
+uint64_t dt_plan_step_rows(const struct dt_plan *plan, uint64_t step);  /* over all replicas */
 
 /* What one replica draws at one step: `count` samples from number `begin` on of its order of
  * `epoch`. count may be 0. */

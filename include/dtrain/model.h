@@ -66,9 +66,9 @@ void dt_model_init(const struct dt_model *model, uint64_t seed, float *params);
 
 /* Rows with what is to be predicted. */
 struct dt_batch {
-    int rows;             /* 0 is fine */
-    uint64_t first_row;   /* the first row's number in its draw: dropout of a batch done in slices */
-    const float *x;       /* (rows, nin) */
+    int rows;           /* 0 is fine */
+    uint64_t first_row; /* the first row's number in its draw: dropout of a batch done in slices */
+    const float *x;     /* (rows, nin) */
     const int32_t *label; /* classify: (rows), each in [0, classes) */
     const float *target;  /* regress: (rows, nout) */
 };
@@ -126,8 +126,8 @@ void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *c
  *   params   (n) read; out (n) written; may be the same pointer, else disjoint
  *   state    nstate pointers to (n), read and written; zeros before the first update
  * Numbers are PyTorch 1.13's torch.optim. */
-void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr, double scale,
-                        size_t n, const float *grad, const float *params, float *out,
+void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr,
+                        double scale, size_t n, const float *grad, const float *params, float *out,
                         float *const *state);
 
 /* ---- schedules ------------------------------------------------------------------------------ */
@@ -153,10 +153,10 @@ double dt_schedule_lr(const struct dt_schedule *schedule, uint64_t step);
  * travel as bytes. */
 struct dt_chunk_sums {
     double rows, loss;
-    double correct, top5;                            /* classify */
-    double error2, error1, target, target2;          /* regress: sums over elements */
-    double score[DT_EVAL_CHUNK];                     /* two classes: the logit of each row ... */
-    double positive[DT_EVAL_CHUNK];                  /* ... and its label, for the AUC */
+    double correct, top5;                   /* classify */
+    double error2, error1, target, target2; /* regress: sums over elements */
+    double score[DT_EVAL_CHUNK];            /* two classes: the logit of each row ... */
+    double positive[DT_EVAL_CHUNK];         /* ... and its label, for the AUC */
 };
 
 struct dt_metrics; /* merged sums, confusion matrix, scores */
@@ -176,7 +176,8 @@ void dt_metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confus
 /* What the sums come to. Fields that do not apply are NaN. */
 struct dt_metric_values {
     double rows, loss;
-    double accuracy, top5, auc, precision, recall; /* precision, recall, auc: two classes, of class 1 */
+    double accuracy, top5, auc, precision,
+        recall; /* precision, recall, auc: two classes, of class 1 */
     double rmse, mae, r2;
 };
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);

@@ -38,13 +38,15 @@ dt_status dt_report_open(const char *run_dir, uint64_t total_steps, struct dt_re
 /* Whether the last record of a run directory is the final one, at this step, of a run that was not
  * stopped. */
 bool dt_report_has_ended(const char *run_dir, uint64_t step);
-dt_status dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach the disk */
+dt_status
+dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach the disk */
 
 /* One JSON record: begin with its kind, add fields, end writes the line in one write().
  * DT_EIO: the disk is full or the like; what was written before is whole. */
 void dt_record_begin(struct dt_report *report, const char *kind);
 void dt_record_int(struct dt_report *report, const char *key, int64_t value);
-void dt_record_real(struct dt_report *report, const char *key, double value); /* shortest round trip */
+void dt_record_real(struct dt_report *report, const char *key,
+                    double value); /* shortest round trip */
 void dt_record_text(struct dt_report *report, const char *key, const char *value);
 void dt_record_counts(struct dt_report *report, const char *key, const uint64_t *values, size_t n);
 dt_status dt_record_end(struct dt_report *report);

@@ -13,35 +13,35 @@
 /* The best evaluation so far and the state of early stopping. */
 struct dt_best {
     bool known;
-    double value;        /* of `metric` */
+    double value; /* of `metric` */
     char metric[16];
-    uint64_t step;       /* of the best */
-    int64_t since;       /* evaluations since the best */
-    uint64_t seen;       /* 1 + the step of the last evaluation; 0: none yet */
-    bool stop;           /* early stopping has been decided */
+    uint64_t step; /* of the best */
+    int64_t since; /* evaluations since the best */
+    uint64_t seen; /* 1 + the step of the last evaluation; 0: none yet */
+    bool stop;     /* early stopping has been decided */
 };
 
 /* All that a resume needs. Pointers are the owner's: a caller of save lends them, dt_checkpoint_load
  * makes them and dt_checkpoint_free frees them. */
 struct dt_checkpoint {
     uint64_t step;
-    int mode;                 /* enum dt_mode as run (staleness 0 is sync) */
+    int mode; /* enum dt_mode as run (staleness 0 is sync) */
     uint64_t seed;
     int replicas;
-    uint64_t samples;         /* samples trained, over resumes */
-    double wall_secs;         /* over resumes */
-    double train_secs;        /* training time alone, over resumes */
-    uint64_t *draws;          /* (replicas) draws that each replica has done; sync: step */
-    double *loss_sums;        /* (replicas) of the open log window, so that records repeat */
+    uint64_t samples;  /* samples trained, over resumes */
+    double wall_secs;  /* over resumes */
+    double train_secs; /* training time alone, over resumes */
+    uint64_t *draws;   /* (replicas) draws that each replica has done; sync: step */
+    double *loss_sums; /* (replicas) of the open log window, so that records repeat */
     double loss_rows;
     struct dt_best best;
-    char *config;             /* dt_config_print */
-    char *kernel;             /* OpenBLAS kernel */
-    uint32_t data_crc;        /* dt_source_crc of the training data */
+    char *config;      /* dt_config_print */
+    char *kernel;      /* OpenBLAS kernel */
+    uint32_t data_crc; /* dt_source_crc of the training data */
     struct dt_model_spec spec;
     struct dt_schema schema;
-    uint64_t params_count;    /* P */
-    float *params;            /* (P) */
+    uint64_t params_count; /* P */
+    float *params;         /* (P) */
     int nstate;
     const char *state_name[DT_MAX_STATE]; /* as struct dt_optimizer has them */
     float *state[DT_MAX_STATE];           /* (P) each */
@@ -96,7 +96,7 @@ struct dt_saved {
     dt_status status;
     uint64_t step;
     const char *file; /* NULL: the save itself failed */
-    double secs; /* from the start of packing until latest.h5 names the verified file */
+    double secs;      /* from the start of packing until latest.h5 names the verified file */
 };
 bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out);
 /* A file that retention must leave alone (under evaluation); NULL: none. The one before goes
@@ -123,7 +123,7 @@ struct dt_export {
     struct dt_schema schema;
     uint64_t params_count;
     float *params;
-    char *config;     /* as in the checkpoint */
+    char *config;        /* as in the checkpoint */
     struct dt_best best; /* best.known: the metric it was chosen by (export/best) */
 };
 void dt_export_free(struct dt_export *model);

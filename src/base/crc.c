@@ -66,9 +66,12 @@ SSE42 static uint32_t crc32c_sse(uint32_t crc, const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
     uint64_t sum = ~crc;
-    for (; length >= 3 * LANE; at += 3 * LANE, length -= 3 * LANE) sum = add_lanes(sum, at);
-    for (; length >= 8; at += 8, length -= 8) sum = add_word(sum, at);
-    for (; length > 0; at++, length--) sum = __builtin_ia32_crc32qi((uint32_t)sum, *at);
+    for (; length >= 3 * LANE; at += 3 * LANE, length -= 3 * LANE)
+        sum = add_lanes(sum, at);
+    for (; length >= 8; at += 8, length -= 8)
+        sum = add_word(sum, at);
+    for (; length > 0; at++, length--)
+        sum = __builtin_ia32_crc32qi((uint32_t)sum, *at);
     return ~(uint32_t)sum;
 }
 

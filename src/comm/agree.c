@@ -6,7 +6,8 @@
 
 /* ---- the end of the job --------------------------------------------------------------------- */
 
-void dt__world_die(struct dt_world *world, int exit_code, const char *message) {
+void dt__world_die(struct dt_world *world, int exit_code, const char *message)
+{
     if (dt__error_claim(world))
         fprintf(stderr, "dtrain: error: [rank %d on %s] %s\n", world->rank,
                 world->host_name[world->rank], message);
@@ -15,7 +16,8 @@ void dt__world_die(struct dt_world *world, int exit_code, const char *message) {
     abort();
 }
 
-void dt_world_abort(struct dt_world *world, dt_status status) {
+void dt_world_abort(struct dt_world *world, dt_status status)
+{
     dt__world_die(world, dt_status_exit_code(status), dt_error_text());
 }
 
@@ -26,7 +28,8 @@ struct verdict {
     char text[DT_ERROR_MAX];
 };
 
-static dt_status agree(struct dt_world *world, MPI_Comm comm, dt_status mine) {
+static dt_status agree(struct dt_world *world, MPI_Comm comm, dt_status mine)
+{
     int lowest = mine ? world->rank : world->size;
     MPI_Request request;
     DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, comm, &request));
@@ -45,17 +48,20 @@ static dt_status agree(struct dt_world *world, MPI_Comm comm, dt_status mine) {
     return dt_fail((dt_status)verdict.status, "%s", verdict.text);
 }
 
-dt_status dt_world_agree(struct dt_world *world, dt_status mine) {
+dt_status dt_world_agree(struct dt_world *world, dt_status mine)
+{
     return agree(world, world->all, mine);
 }
 
-dt_status dt_world_agree_crew(struct dt_world *world, dt_status mine) {
+dt_status dt_world_agree_crew(struct dt_world *world, dt_status mine)
+{
     return agree(world, world->crew, mine);
 }
 
 /* ---- patient collectives -------------------------------------------------------------------- */
 
-static void bcast(struct dt_world *world, MPI_Comm comm, void *bytes, size_t length, int root) {
+static void bcast(struct dt_world *world, MPI_Comm comm, void *bytes, size_t length, int root)
+{
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
         size_t n = length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK;
         MPI_Request request;
@@ -64,18 +70,21 @@ static void bcast(struct dt_world *world, MPI_Comm comm, void *bytes, size_t len
     }
 }
 
-dt_status dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int root) {
+dt_status dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int root)
+{
     bcast(world, world->all, bytes, length, root);
     return DT_OK;
 }
 
-dt_status dt_world_crew_bcast(struct dt_world *world, void *bytes, size_t length) {
+dt_status dt_world_crew_bcast(struct dt_world *world, void *bytes, size_t length)
+{
     bcast(world, world->crew, bytes, length, 0);
     return DT_OK;
 }
 
 dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t *inout_length,
-                              int root) {
+                              int root)
+{
     uint64_t length = *inout_length;
     bcast(world, world->all, &length, sizeof length, root);
     char *bytes = NULL;
@@ -91,23 +100,27 @@ dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t 
     return DT_OK;
 }
 
-static void barrier(struct dt_world *world, MPI_Comm comm) {
+static void barrier(struct dt_world *world, MPI_Comm comm)
+{
     MPI_Request request;
     DT_MPI(MPI_Ibarrier(comm, &request));
     dt__request_finish(world, &request, "barrier");
 }
 
-dt_status dt_world_barrier(struct dt_world *world) {
+dt_status dt_world_barrier(struct dt_world *world)
+{
     barrier(world, world->all);
     return DT_OK;
 }
 
-dt_status dt_world_crew_barrier(struct dt_world *world) {
+dt_status dt_world_crew_barrier(struct dt_world *world)
+{
     barrier(world, world->crew);
     return DT_OK;
 }
 
-dt_status dt_world_crew_gather(struct dt_world *world, const void *bytes, size_t length, void *all) {
+dt_status dt_world_crew_gather(struct dt_world *world, const void *bytes, size_t length, void *all)
+{
     MPI_Request request;
     DT_MPI(MPI_Igather(bytes, (int)length, MPI_BYTE, all, (int)length, MPI_BYTE, 0, world->crew,
                        &request));
@@ -115,7 +128,8 @@ dt_status dt_world_crew_gather(struct dt_world *world, const void *bytes, size_t
     return DT_OK;
 }
 
-dt_status dt_world_crew_max(struct dt_world *world, uint64_t *inout_values, int count) {
+dt_status dt_world_crew_max(struct dt_world *world, uint64_t *inout_values, int count)
+{
     MPI_Request request;
     DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, inout_values, count, MPI_UINT64_T, MPI_MAX, world->crew,
                           &request));
@@ -123,7 +137,8 @@ dt_status dt_world_crew_max(struct dt_world *world, uint64_t *inout_values, int 
     return DT_OK;
 }
 
-dt_status dt_world_crew_sum(struct dt_world *world, const double *values, int count, double *out) {
+dt_status dt_world_crew_sum(struct dt_world *world, const double *values, int count, double *out)
+{
     MPI_Request request;
     DT_MPI(MPI_Ireduce(values, out, count, MPI_DOUBLE, MPI_SUM, 0, world->crew, &request));
     dt__request_finish(world, &request, "sum");
@@ -132,15 +147,16 @@ dt_status dt_world_crew_sum(struct dt_world *world, const double *values, int co
 
 /* ---- small messages ------------------------------------------------------------------------- */
 
-dt_status dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes,
-                        size_t length) {
+dt_status dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length)
+{
     MPI_Request request;
     DT_MPI(MPI_Isend(bytes, (int)length, MPI_BYTE, rank, tag, world->all, &request));
     dt__request_finish(world, &request, "message");
     return DT_OK;
 }
 
-bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length) {
+bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length)
+{
     int there = 0;
     DT_MPI(MPI_Iprobe(rank, tag, world->all, &there, MPI_STATUS_IGNORE));
     if (!there) return false;

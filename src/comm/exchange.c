@@ -7,7 +7,8 @@
 /* ---- helpers -------------------------------------------------------------------------------- */
 
 void dt__slice(size_t from, size_t to, int index, int count, size_t grain, size_t *begin,
-               size_t *end) {
+               size_t *end)
+{
     size_t units = (to - from + grain - 1) / grain;
     size_t first = units * (size_t)index / (size_t)count;
     size_t last = units * ((size_t)index + 1) / (size_t)count;
@@ -16,18 +17,21 @@ void dt__slice(size_t from, size_t to, int index, int count, size_t grain, size_
     if (*begin > *end) *begin = *end;
 }
 
-size_t dt__bucket_begin(const struct dt_exchange *x, int bucket) {
+size_t dt__bucket_begin(const struct dt_exchange *x, int bucket)
+{
     return bucket ? x->bucket_end[bucket - 1] : 0;
 }
 
 /* The bank is the crew's rank 0 and so the leader of group 0. */
-bool dt__exchange_is_bank_group(const struct dt_exchange *x) {
+bool dt__exchange_is_bank_group(const struct dt_exchange *x)
+{
     return x->group_index == 0;
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
-static void split_groups(struct dt_exchange *x) {
+static void split_groups(struct dt_exchange *x)
+{
     struct dt_world *world = x->world;
     if (x->grouped)
         DT_MPI(MPI_Comm_split_type(world->crew, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
@@ -36,7 +40,8 @@ static void split_groups(struct dt_exchange *x) {
         DT_MPI(MPI_Comm_split(world->crew, world->rank, 0, &x->group));
     DT_MPI(MPI_Comm_rank(x->group, &x->group_rank));
     DT_MPI(MPI_Comm_size(x->group, &x->group_size));
-    DT_MPI(MPI_Comm_split(world->crew, x->group_rank ? MPI_UNDEFINED : 0, world->rank, &x->leaders));
+    DT_MPI(
+        MPI_Comm_split(world->crew, x->group_rank ? MPI_UNDEFINED : 0, world->rank, &x->leaders));
     int place[2] = {0, 0}; /* groups, index */
     if (x->leaders != MPI_COMM_NULL) {
         DT_MPI(MPI_Comm_size(x->leaders, &place[0]));
@@ -50,7 +55,8 @@ static void split_groups(struct dt_exchange *x) {
     x->worker = x->group_rank - (has_bank ? 1 : 0);
 }
 
-static dt_status map_replicas(struct dt_exchange *x) {
+static dt_status map_replicas(struct dt_exchange *x)
+{
     struct dt_world *world = x->world;
     DT_TRY(dt_alloc((size_t)x->spec.replicas, sizeof(int), "replica table", &x->group_of_replica));
     DT_TRY(dt_alloc((size_t)x->spec.replicas, sizeof(float *), "gradient slots", &x->slot));
@@ -75,7 +81,8 @@ struct layout {
     int vectors, slots;
 };
 
-static dt_status lay_out(struct dt_exchange *x, struct layout *layout) {
+static dt_status lay_out(struct dt_exchange *x, struct layout *layout)
+{
     bool bank_group = dt__exchange_is_bank_group(x);
     layout->vectors = bank_group ? x->spec.vectors : 1;
     layout->slots = 0;
@@ -87,7 +94,8 @@ static dt_status lay_out(struct dt_exchange *x, struct layout *layout) {
     size_t vectors;
     if (!dt_size_mul(x->spec.params, sizeof(float), &layout->vector) ||
         !dt_size_add(layout->vector, 63, &layout->vector) ||
-        !dt_size_mul(layout->vector &= ~63UL, (size_t)(layout->vectors + layout->slots), &vectors) ||
+        !dt_size_mul(layout->vector &= ~63UL, (size_t)(layout->vectors + layout->slots),
+                     &vectors) ||
         !dt_size_add(vectors, layout->control + layout->norms + 64, &layout->total))
         return dt_fail(DT_EMEMORY, "%zu parameters and %d replicas: too large", x->spec.params,
                        x->spec.replicas);
@@ -95,7 +103,8 @@ static dt_status lay_out(struct dt_exchange *x, struct layout *layout) {
 }
 
 /* Asks before the allocation, for a shortage that shows later is a SIGBUS. */
-static dt_status check_shared_space(const struct dt_exchange *x, const struct layout *layout) {
+static dt_status check_shared_space(const struct dt_exchange *x, const struct layout *layout)
+{
     struct statvfs fs;
     if (x->group_size == 1 || statvfs("/dev/shm", &fs) != 0) return DT_OK;
     double have = (double)fs.f_bavail * (double)fs.f_frsize;
@@ -104,7 +113,8 @@ static dt_status check_shared_space(const struct dt_exchange *x, const struct la
                    have / 1e6, (double)layout->total / 1e6);
 }
 
-static dt_status map_memory(struct dt_exchange *x, const struct layout *layout) {
+static dt_status map_memory(struct dt_exchange *x, const struct layout *layout)
+{
     void *base;
     if (x->group_size == 1) {
         DT_TRY(dt_alloc(layout->total, 1, "weights and gradients", &x->memory));
@@ -121,7 +131,8 @@ static dt_status map_memory(struct dt_exchange *x, const struct layout *layout) 
     at += layout->control;
     if (layout->norms) x->norms = (double *)at;
     at += layout->norms;
-    for (int v = 0; v < layout->vectors; v++, at += layout->vector) x->vectors[v] = (float *)at;
+    for (int v = 0; v < layout->vectors; v++, at += layout->vector)
+        x->vectors[v] = (float *)at;
     for (int r = 0; r < x->spec.replicas; r++)
         if (x->group_of_replica[r] == x->group_index) {
             x->slot[r] = (float *)at;
@@ -130,7 +141,8 @@ static dt_status map_memory(struct dt_exchange *x, const struct layout *layout) 
     return DT_OK;
 }
 
-static void unmap_memory(struct dt_exchange *x) {
+static void unmap_memory(struct dt_exchange *x)
+{
     if (x->window != MPI_WIN_NULL) DT_MPI(MPI_Win_free(&x->window));
     if (x->group != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->group));
     if (x->leaders != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->leaders));
@@ -143,7 +155,8 @@ static void unmap_memory(struct dt_exchange *x) {
 }
 
 /* Groups, tables and memory for what x->grouped says. Fails on all ranks or on none. */
-static dt_status form_groups(struct dt_exchange *x) {
+static dt_status form_groups(struct dt_exchange *x)
+{
     split_groups(x);
     struct layout layout = {0};
     dt_status status = map_replicas(x);
@@ -157,7 +170,8 @@ static dt_status form_groups(struct dt_exchange *x) {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static dt_status choose_kind(struct dt_exchange *x) {
+static dt_status choose_kind(struct dt_exchange *x)
+{
     int kind = x->spec.kind;
     bool several_hosts = x->world->hosts > 1;
     if (x->spec.reproducible && kind == DT_REDUCE)
@@ -171,7 +185,8 @@ static dt_status choose_kind(struct dt_exchange *x) {
     return DT_OK;
 }
 
-static dt_status form_groups_or_fall_back(struct dt_exchange *x) {
+static dt_status form_groups_or_fall_back(struct dt_exchange *x)
+{
     dt_status status = form_groups(x);
     if (!status || x->spec.kind != DT_EXCHANGE_AUTO || !x->grouped) return status;
     if (dt_world_is_bank(x->world))
@@ -183,16 +198,19 @@ static dt_status form_groups_or_fall_back(struct dt_exchange *x) {
     return form_groups(x);
 }
 
-static dt_status count_pieces(struct dt_exchange *x) {
+static dt_status count_pieces(struct dt_exchange *x)
+{
     size_t buckets = (size_t)x->spec.buckets;
     DT_TRY(dt_alloc(buckets, sizeof(uint32_t), "bucket table", &x->pieces));
     DT_TRY(dt_alloc(buckets, sizeof(uint32_t), "bucket table", &x->pieces_done));
-    for (int b = 0; b < x->spec.buckets; b++) x->pieces[b] = (uint32_t)x->group_workers;
+    for (int b = 0; b < x->spec.buckets; b++)
+        x->pieces[b] = (uint32_t)x->group_workers;
     return x->groups > 1 ? dt__stream_create(x) : DT_OK;
 }
 
 dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
-                             struct dt_exchange **out) {
+                             struct dt_exchange **out)
+{
     struct dt_exchange *x;
     DT_TRY(dt_alloc(1, sizeof *x, "exchange", &x));
     x->world = world;
@@ -213,7 +231,8 @@ done:
     return status;
 }
 
-void dt_exchange_destroy(struct dt_exchange *x) {
+void dt_exchange_destroy(struct dt_exchange *x)
+{
     if (!x) return;
     dt__stream_destroy(x);
     unmap_memory(x);
@@ -224,12 +243,25 @@ void dt_exchange_destroy(struct dt_exchange *x) {
     dt_free(x);
 }
 
-int dt_exchange_kind(const struct dt_exchange *x) { return x->kind; }
-float *const *dt_exchange_vectors(struct dt_exchange *x) { return x->vectors; }
-const float *dt_exchange_weights(const struct dt_exchange *x) { return x->vectors[0]; }
-float *dt_exchange_grad(struct dt_exchange *x, int replica) { return x->slot[replica]; }
+int dt_exchange_kind(const struct dt_exchange *x)
+{
+    return x->kind;
+}
+float *const *dt_exchange_vectors(struct dt_exchange *x)
+{
+    return x->vectors;
+}
+const float *dt_exchange_weights(const struct dt_exchange *x)
+{
+    return x->vectors[0];
+}
+float *dt_exchange_grad(struct dt_exchange *x, int replica)
+{
+    return x->slot[replica];
+}
 
-dt_status dt_exchange_start(struct dt_exchange *x) {
+dt_status dt_exchange_start(struct dt_exchange *x)
+{
     if (x->leaders != MPI_COMM_NULL) {
         size_t left = x->spec.params, at = 0;
         for (; left; at += DT__CHUNK, left = x->spec.params > at ? x->spec.params - at : 0) {
@@ -244,13 +276,15 @@ dt_status dt_exchange_start(struct dt_exchange *x) {
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-void dt_exchange_begin(struct dt_exchange *x, uint64_t step) {
+void dt_exchange_begin(struct dt_exchange *x, uint64_t step)
+{
     x->tick++;
     x->info = (struct dt_update_info){.step = step};
     dt_world_beat(x->world, "gradient", step);
 }
 
-void dt_exchange_need(struct dt_exchange *x, int bucket) {
+void dt_exchange_need(struct dt_exchange *x, int bucket)
+{
     struct dt__gate *gate = &x->control->bucket[bucket].updated;
     if (dt__gate_reached(gate, x->pieces_done[bucket])) return;
     double since = dt_clock_secs();
@@ -258,30 +292,37 @@ void dt_exchange_need(struct dt_exchange *x, int bucket) {
     x->times.wait += dt_clock_secs() - since;
 }
 
-void dt_exchange_ready(struct dt_exchange *x, int bucket) {
+void dt_exchange_ready(struct dt_exchange *x, int bucket)
+{
     if (x->stream) dt__stream_ready(x, bucket);
 }
 
-int dt_exchange_end(struct dt_exchange *x, int ask) {
+int dt_exchange_end(struct dt_exchange *x, int ask)
+{
     int verdict = x->stream ? dt__stream_end(x, ask) : dt__share_end(x, ask);
     if (!(verdict & DT_ASK_ERROR))
-        for (int b = 0; b < x->spec.buckets; b++) x->pieces_done[b] += x->pieces[b];
+        for (int b = 0; b < x->spec.buckets; b++)
+            x->pieces_done[b] += x->pieces[b];
     return verdict;
 }
 
-void dt_exchange_settle(struct dt_exchange *x) {
-    for (int b = 0; b < x->spec.buckets; b++) dt_exchange_need(x, b);
+void dt_exchange_settle(struct dt_exchange *x)
+{
+    for (int b = 0; b < x->spec.buckets; b++)
+        dt_exchange_need(x, b);
     dt__gate_post(&x->control->rested, 1);
 }
 
 int dt_exchange_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask,
-                      void *arg, uint64_t *out_step) {
+                      void *arg, uint64_t *out_step)
+{
     x->legs++;
     return x->stream ? dt__stream_serve(x, from, until, ask, arg, out_step)
                      : dt__share_serve(x, from, ask, arg, out_step);
 }
 
-void dt_exchange_take_times(struct dt_exchange *x, struct dt_exchange_times *out) {
+void dt_exchange_take_times(struct dt_exchange *x, struct dt_exchange_times *out)
+{
     *out = x->times;
     x->times = (struct dt_exchange_times){0};
 }

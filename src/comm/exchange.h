@@ -14,8 +14,8 @@
 
 enum {
     DT__NORM_BLOCK = DT__TREE_BLOCK, /* floats whose squares are summed together for the norm */
-    DT__CHUNK = 15 << 10,            /* floats a message between hosts: 60 KiB, below TCP's eager limit */
-    DT__DEPTH = 16,                  /* chunks under way at once */
+    DT__CHUNK = 15 << 10, /* floats a message between hosts: 60 KiB, below TCP's eager limit */
+    DT__DEPTH = 16,       /* chunks under way at once */
     DT__MAX_VECTORS = 4
 };
 
@@ -75,8 +75,8 @@ struct dt_exchange {
     double *norms;                   /* (blocks) in the bank's group, if the norm is asked for */
     size_t norm_blocks;
 
-    uint32_t tick; /* steps begun since create, on every rank of the crew */
-    uint32_t legs; /* meetings held */
+    uint32_t tick;         /* steps begun since create, on every rank of the crew */
+    uint32_t legs;         /* meetings held */
     uint32_t *pieces_done; /* (buckets) expected counts of `updated` */
     uint32_t *pieces;      /* (buckets) pieces a bucket is updated in */
     struct dt_update_info info;
@@ -107,7 +107,7 @@ void dt__stream_ready(struct dt_exchange *x, int bucket);
 dt_status dt__stream_create(struct dt_exchange *x);
 void dt__stream_destroy(struct dt_exchange *x);
 int dt__stream_end(struct dt_exchange *x, int ask);
-int dt__stream_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,
-                     uint64_t *out_step);
+int dt__stream_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask,
+                     void *arg, uint64_t *out_step);
 
 #endif

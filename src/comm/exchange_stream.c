@@ -29,23 +29,25 @@ struct dt__stream {
     int *whole;              /* (R) */
 
     /* The step under way, counted in chunks, in order. */
-    int posted, up_done;     /* sums on their way up; arrived at the bank */
-    int sent, down_done;     /* weights on their way down; arrived here */
-    int buckets_summed;      /* buckets of which this worker has summed its slice */
+    int posted, up_done; /* sums on their way up; arrived at the bank */
+    int sent, down_done; /* weights on their way down; arrived here */
+    int buckets_summed;  /* buckets of which this worker has summed its slice */
     MPI_Request ask_request;
-    int ask;                 /* what all ranks ask for, once judged */
+    int ask; /* what all ranks ask for, once judged */
     enum { ASK_OPEN, ASK_POSTED, ASK_JUDGED } ask_stage;
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static bool held_by_one(const struct dt_exchange *x, int first, int end) {
+static bool held_by_one(const struct dt_exchange *x, int first, int end)
+{
     for (int r = first; r < end; r++)
         if (x->group_of_replica[r] != x->group_of_replica[first]) return false;
     return true;
 }
 
-static void find_parts(struct dt_exchange *x, int first, int end) {
+static void find_parts(struct dt_exchange *x, int first, int end)
+{
     struct dt__stream *s = x->stream;
     if (held_by_one(x, first, end)) {
         s->part[s->parts++] = (struct dt__part){first, end, x->group_of_replica[first]};
@@ -56,7 +58,8 @@ static void find_parts(struct dt_exchange *x, int first, int end) {
     find_parts(x, split, end);
 }
 
-static dt_status cut_chunks(struct dt_exchange *x) {
+static dt_status cut_chunks(struct dt_exchange *x)
+{
     struct dt__stream *s = x->stream;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
     DT_TRY(dt_alloc(most, sizeof *s->chunk, "chunk table", &s->chunk));
@@ -72,11 +75,13 @@ static dt_status cut_chunks(struct dt_exchange *x) {
 }
 
 /* Few groups: the bank sums all. More: chunks are dealt out, so that no link carries H times bytes. */
-static int owner_of(const struct dt_exchange *x, int chunk) {
+static int owner_of(const struct dt_exchange *x, int chunk)
+{
     return x->groups > 3 ? chunk % x->groups : 0;
 }
 
-static dt_status allocate(struct dt_exchange *x) {
+static dt_status allocate(struct dt_exchange *x)
+{
     struct dt__stream *s = x->stream;
     size_t replicas = (size_t)x->spec.replicas, parts = (size_t)s->parts;
     DT_TRY(dt_alloc(DT__DEPTH * (parts + 1), sizeof(MPI_Request), "requests", &s->up_request));
@@ -90,7 +95,8 @@ static dt_status allocate(struct dt_exchange *x) {
     return dt_alloc(replicas, sizeof *s->whole, "sum table", &s->whole);
 }
 
-dt_status dt__stream_create(struct dt_exchange *x) {
+dt_status dt__stream_create(struct dt_exchange *x)
+{
     DT_TRY(dt_alloc(1, sizeof *x->stream, "stream", &x->stream));
     struct dt__stream *s = x->stream;
     s->up = s->down = MPI_COMM_NULL;
@@ -103,21 +109,24 @@ dt_status dt__stream_create(struct dt_exchange *x) {
     return allocate(x);
 }
 
-void dt__stream_destroy(struct dt_exchange *x) {
+void dt__stream_destroy(struct dt_exchange *x)
+{
     struct dt__stream *s = x->stream;
     if (!s) return;
     if (s->up != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->up));
     if (s->down != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->down));
-    void *owned[] = {s->chunk, s->part,     s->sum,  s->zeros, s->up_request,
+    void *owned[] = {s->chunk,    s->part,     s->sum,  s->zeros, s->up_request,
                      s->incoming, s->outgoing, s->leaf, s->whole, s};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) dt_free(owned[i]);
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        dt_free(owned[i]);
     x->stream = NULL;
 }
 
 /* ---- sums inside the group ------------------------------------------------------------------ */
 
 /* Sums of a block: one a subtree (ordered), or all of the group's in the first one's place. */
-static void sum_block(struct dt_exchange *x, size_t at, size_t n) {
+static void sum_block(struct dt_exchange *x, size_t at, size_t n)
+{
     struct dt__stream *s = x->stream;
     float *first = NULL;
     for (int p = 0; p < s->parts; p++) {
@@ -130,12 +139,14 @@ static void sum_block(struct dt_exchange *x, size_t at, size_t n) {
             if (sum != out) memcpy(out, sum, n * sizeof *out);
             if (!first) first = out;
         } else {
-            for (size_t i = 0; i < n; i++) first[i] += sum[i];
+            for (size_t i = 0; i < n; i++)
+                first[i] += sum[i];
         }
     }
 }
 
-static void sum_slice(struct dt_exchange *x, int bucket) {
+static void sum_slice(struct dt_exchange *x, int bucket)
+{
     size_t begin, end;
     dt__slice(dt__bucket_begin(x, bucket), x->bucket_end[bucket], x->worker, x->group_workers,
               DT__TREE_BLOCK, &begin, &end);
@@ -144,12 +155,14 @@ static void sum_slice(struct dt_exchange *x, int bucket) {
     dt__gate_post(&x->control->bucket[bucket].summed, 1);
 }
 
-static uint32_t all_workers(const struct dt_exchange *x) {
+static uint32_t all_workers(const struct dt_exchange *x)
+{
     return x->tick * (uint32_t)x->group_workers;
 }
 
 /* Worker: sums its slice of the next bucket that all workers of the group have ready. */
-static bool advance_sums(struct dt_exchange *x) {
+static bool advance_sums(struct dt_exchange *x)
+{
     struct dt__stream *s = x->stream;
     if (x->worker < 0 || s->buckets_summed == x->spec.buckets) return false;
     int bucket = x->spec.buckets - 1 - s->buckets_summed;
@@ -161,11 +174,13 @@ static bool advance_sums(struct dt_exchange *x) {
 
 /* ---- up: MPI_Ireduce ------------------------------------------------------------------------ */
 
-static MPI_Request *up_requests(struct dt__stream *s, int c) {
+static MPI_Request *up_requests(struct dt__stream *s, int c)
+{
     return s->up_request + (size_t)(c % DT__DEPTH) * ((size_t)s->parts + 1);
 }
 
-static void post_reduce(struct dt_exchange *x, int c) {
+static void post_reduce(struct dt_exchange *x, int c)
+{
     struct dt__stream *s = x->stream;
     struct dt__chunk chunk = s->chunk[c];
     const float *mine = s->zeros;
@@ -175,7 +190,8 @@ static void post_reduce(struct dt_exchange *x, int c) {
                        MPI_FLOAT, MPI_SUM, 0, s->up, up_requests(s, c)));
 }
 
-static bool reduce_done(struct dt_exchange *x, int c) {
+static bool reduce_done(struct dt_exchange *x, int c)
+{
     int done;
     DT_MPI(MPI_Test(up_requests(x->stream, c), &done, MPI_STATUS_IGNORE));
     return done;
@@ -183,16 +199,19 @@ static bool reduce_done(struct dt_exchange *x, int c) {
 
 /* ---- up: the fixed tree --------------------------------------------------------------------- */
 
-static float *incoming(struct dt__stream *s, int c, int part) {
+static float *incoming(struct dt__stream *s, int c, int part)
+{
     return s->incoming + ((size_t)(c % DT__DEPTH) * (size_t)s->parts + (size_t)part) * DT__CHUNK;
 }
 
-static void post_tree(struct dt_exchange *x, int c) {
+static void post_tree(struct dt_exchange *x, int c)
+{
     struct dt__stream *s = x->stream;
     struct dt__chunk chunk = s->chunk[c];
     MPI_Request *request = up_requests(s, c);
     int n = (int)(chunk.end - chunk.begin), owner = owner_of(x, c), me = x->group_index;
-    for (int p = 0; p <= s->parts; p++) request[p] = MPI_REQUEST_NULL;
+    for (int p = 0; p <= s->parts; p++)
+        request[p] = MPI_REQUEST_NULL;
     for (int p = 0; p < s->parts; p++) {
         int from = s->part[p].group;
         if (me == owner && from != me)
@@ -208,7 +227,8 @@ static void post_tree(struct dt_exchange *x, int c) {
 }
 
 /* Owner, with all partial sums there: sums the chunk in tree order into `out`. */
-static void sum_chunk(struct dt_exchange *x, int c, float *out) {
+static void sum_chunk(struct dt_exchange *x, int c, float *out)
+{
     struct dt__stream *s = x->stream;
     struct dt__chunk chunk = s->chunk[c];
     for (int p = 0; p < s->parts; p++) {
@@ -226,7 +246,8 @@ static void sum_chunk(struct dt_exchange *x, int c, float *out) {
     }
 }
 
-static bool tree_done(struct dt_exchange *x, int c) {
+static bool tree_done(struct dt_exchange *x, int c)
+{
     struct dt__stream *s = x->stream;
     struct dt__chunk chunk = s->chunk[c];
     MPI_Request *request = up_requests(s, c);
@@ -247,7 +268,8 @@ static bool tree_done(struct dt_exchange *x, int c) {
 
 /* ---- down ----------------------------------------------------------------------------------- */
 
-static void post_down(struct dt_exchange *x, int c) {
+static void post_down(struct dt_exchange *x, int c)
+{
     struct dt__stream *s = x->stream;
     struct dt__chunk chunk = s->chunk[c];
     size_t n = chunk.end - chunk.begin;
@@ -257,7 +279,8 @@ static void post_down(struct dt_exchange *x, int c) {
                       &s->down_request[c % DT__DEPTH]));
 }
 
-static bool down_done(struct dt_exchange *x, int c) {
+static bool down_done(struct dt_exchange *x, int c)
+{
     struct dt__stream *s = x->stream;
     int done;
     DT_MPI(MPI_Test(&s->down_request[c % DT__DEPTH], &done, MPI_STATUS_IGNORE));
@@ -267,24 +290,29 @@ static bool down_done(struct dt_exchange *x, int c) {
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-static void take_norm(struct dt_exchange *x) {
+static void take_norm(struct dt_exchange *x)
+{
     dt__norm_blocks(x, x->stream->sum, 0, x->spec.params);
     x->info.norm2 = dt__norm_total(x);
 }
 
-static bool up_ready(struct dt_exchange *x) {
+static bool up_ready(struct dt_exchange *x)
+{
     struct dt__stream *s = x->stream;
     if (s->posted == s->chunks || s->posted - s->up_done == DT__DEPTH) return false;
     struct dt__gate *summed = &x->control->bucket[s->chunk[s->posted].bucket].summed;
     return dt__gate_reached(summed, all_workers(x));
 }
 
-static bool advance_up(struct dt_exchange *x) {
+static bool advance_up(struct dt_exchange *x)
+{
     struct dt__stream *s = x->stream;
     int before = s->posted + s->up_done;
     while (up_ready(x)) {
-        if (x->tree) post_tree(x, s->posted++);
-        else post_reduce(x, s->posted++);
+        if (x->tree)
+            post_tree(x, s->posted++);
+        else
+            post_reduce(x, s->posted++);
     }
     while (s->up_done < s->posted && (x->tree ? tree_done : reduce_done)(x, s->up_done)) {
         s->up_done++;
@@ -294,7 +322,8 @@ static bool advance_up(struct dt_exchange *x) {
 }
 
 /* What the group asks for goes to all leaders once its workers have ended the step. */
-static bool advance_verdict(struct dt_exchange *x, int bank_ask) {
+static bool advance_verdict(struct dt_exchange *x, int bank_ask)
+{
     struct dt__stream *s = x->stream;
     int done = 0;
     if (s->ask_stage == ASK_OPEN && dt__gate_reached(&x->control->ended, all_workers(x))) {
@@ -312,34 +341,41 @@ static bool advance_verdict(struct dt_exchange *x, int bank_ask) {
 }
 
 /* The bank may send what is summed (with the norm: all or nothing); the others await all. */
-static int may_send(const struct dt_exchange *x) {
+static int may_send(const struct dt_exchange *x)
+{
     const struct dt__stream *s = x->stream;
     if (s->ask_stage != ASK_JUDGED || (s->ask & DT_ASK_ERROR)) return 0;
     if (!s->sum) return s->chunks;
     return x->spec.norm && s->up_done < s->chunks ? 0 : s->up_done;
 }
 
-static bool advance_down(struct dt_exchange *x) {
+static bool advance_down(struct dt_exchange *x)
+{
     struct dt__stream *s = x->stream;
     int before = s->sent + s->down_done, may = may_send(x);
-    while (s->sent < may && s->sent - s->down_done < DT__DEPTH) post_down(x, s->sent++);
-    while (s->down_done < s->sent && down_done(x, s->down_done)) s->down_done++;
+    while (s->sent < may && s->sent - s->down_done < DT__DEPTH)
+        post_down(x, s->sent++);
+    while (s->down_done < s->sent && down_done(x, s->down_done))
+        s->down_done++;
     return s->sent + s->down_done != before;
 }
 
-static bool step_done(const struct dt__stream *s) {
+static bool step_done(const struct dt__stream *s)
+{
     bool error = s->ask_stage == ASK_JUDGED && (s->ask & DT_ASK_ERROR);
     return s->ask_stage == ASK_JUDGED && s->up_done == s->chunks &&
            (error || s->down_done == s->chunks);
 }
 
-static void reset_step(struct dt__stream *s) {
+static void reset_step(struct dt__stream *s)
+{
     s->posted = s->up_done = s->sent = s->down_done = s->buckets_summed = 0;
     s->ask_stage = ASK_OPEN;
 }
 
 /* Leader: carries the step through to its end. Returns what all ranks ask for. */
-static int lead_step(struct dt_exchange *x, int bank_ask) {
+static int lead_step(struct dt_exchange *x, int bank_ask)
+{
     struct dt__stream *s = x->stream;
     double start = dt_clock_secs();
     struct dt__wait wait;
@@ -349,8 +385,10 @@ static int lead_step(struct dt_exchange *x, int bank_ask) {
         moved |= advance_up(x);
         moved |= advance_verdict(x, bank_ask);
         moved |= advance_down(x);
-        if (moved) dt__wait_progress(&wait);
-        else dt__wait_pause(&wait);
+        if (moved)
+            dt__wait_progress(&wait);
+        else
+            dt__wait_pause(&wait);
     }
     dt__wait_done(&wait);
     x->times.network += dt_clock_secs() - start;
@@ -359,15 +397,18 @@ static int lead_step(struct dt_exchange *x, int bank_ask) {
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-void dt__stream_ready(struct dt_exchange *x, int bucket) {
+void dt__stream_ready(struct dt_exchange *x, int bucket)
+{
     if (bucket == x->spec.buckets - 1) reset_step(x->stream);
     dt__gate_post(&x->control->bucket[bucket].ready, 1);
-    while (advance_sums(x)) continue;
+    while (advance_sums(x))
+        continue;
     if (x->group_rank == 0) advance_up(x);
 }
 
 /* Sums the buckets that are left, waiting for the slower workers. */
-static void finish_sums(struct dt_exchange *x) {
+static void finish_sums(struct dt_exchange *x)
+{
     for (int b = x->spec.buckets - 1 - x->stream->buckets_summed; b >= 0; b--) {
         dt__gate_wait(&x->control->bucket[b].ready, all_workers(x), x->world,
                       "the other workers' gradients");
@@ -375,7 +416,8 @@ static void finish_sums(struct dt_exchange *x) {
     }
 }
 
-int dt__stream_end(struct dt_exchange *x, int ask) {
+int dt__stream_end(struct dt_exchange *x, int ask)
+{
     dt__share_arrive(x, ask);
     if (x->group_rank == 0) return lead_step(x, DT_ASK_NONE);
     double start = dt_clock_secs();
@@ -387,8 +429,9 @@ int dt__stream_end(struct dt_exchange *x, int ask) {
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-int dt__stream_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,
-                     uint64_t *out_step) {
+int dt__stream_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask,
+                     void *arg, uint64_t *out_step)
+{
     int verdict = DT_ASK_NONE;
     uint64_t step = from;
     while (step < until && !verdict) {

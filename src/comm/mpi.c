@@ -6,7 +6,8 @@
 
 #include "comm/world.h"
 
-void dt__mpi_check(int code, const char *call, const char *file, int line) {
+void dt__mpi_check(int code, const char *call, const char *file, int line)
+{
     if (code == MPI_SUCCESS) return;
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
@@ -21,11 +22,13 @@ void dt__mpi_check(int code, const char *call, const char *file, int line) {
  * that stay short beside a message between hosts (500 us at 1 Gbit/s) and let an idle core rest. */
 enum { SPIN_ROUNDS = 200, FIRST_SLEEP_US = 20, LAST_SLEEP_US = 200, TALK_ROUNDS = 64 };
 
-void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *what) {
+void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *what)
+{
     *wait = (struct dt__wait){.world = world, .what = what};
 }
 
-void dt__wait_pause(struct dt__wait *wait) {
+void dt__wait_pause(struct dt__wait *wait)
+{
     unsigned round = wait->round++;
     if (round == 0) dt__watch_wait(wait->world, wait->what);
     if (!wait->nap_secs && wait->world->spin && round < SPIN_ROUNDS) return;
@@ -35,18 +38,21 @@ void dt__wait_pause(struct dt__wait *wait) {
     if (round % TALK_ROUNDS == 0) dt__watch_talk(wait->world);
 }
 
-void dt__wait_progress(struct dt__wait *wait) {
+void dt__wait_progress(struct dt__wait *wait)
+{
     if (!wait->round) return;
     wait->round = SPIN_ROUNDS; /* more is to come, but not within a spin */
     dt__watch_wait(wait->world, wait->what);
 }
 
-void dt__wait_done(struct dt__wait *wait) {
+void dt__wait_done(struct dt__wait *wait)
+{
     if (wait->round) dt__watch_touch(wait->world);
     wait->round = 0;
 }
 
-void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what) {
+void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what)
+{
     struct dt__wait wait;
     dt__wait_init(&wait, world, what);
     for (int done = 0;;) {

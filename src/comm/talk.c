@@ -15,7 +15,8 @@ int64_t dt__talk_period_us(const struct dt_world *world)
 static bool is_first(const struct dt_world *world, int rank)
 {
     int r = 0;
-    while (world->host_of[r] != world->host_of[rank]) r++;
+    while (world->host_of[r] != world->host_of[rank])
+        r++;
     return r == rank;
 }
 
@@ -23,8 +24,8 @@ static bool is_first(const struct dt_world *world, int rank)
 static bool is_peer(const struct dt_world *world, int rank)
 {
     bool pair = world->rank == 0 || rank == 0;
-    return pair && world->host_of[rank] != world->host_of[world->rank] &&
-           is_first(world, rank) && is_first(world, world->rank);
+    return pair && world->host_of[rank] != world->host_of[world->rank] && is_first(world, rank) &&
+           is_first(world, world->rank);
 }
 
 dt_status dt__talk_create(struct dt_world *world)
@@ -84,8 +85,8 @@ static void tell(struct dt_world *world, struct dt__peer *peer)
     if (!done) return;
     peer->out[0] = dt__now_us() - dt__board_got_on_us(world);
     peer->out[1] = dt_stop_requested();
-    DT_MPI(MPI_Isend(peer->out, 2, MPI_INT64_T, peer->rank, TAG, world->watch.comm,
-                     &peer->request));
+    DT_MPI(
+        MPI_Isend(peer->out, 2, MPI_INT64_T, peer->rank, TAG, world->watch.comm, &peer->request));
 }
 
 void dt__watch_talk(struct dt_world *world)
@@ -96,5 +97,6 @@ void dt__watch_talk(struct dt_world *world)
     if (now < watch->talk_us) return;
     watch->talk_us = now + dt__talk_period_us(world);
     listen(world);
-    for (int i = 0; i < watch->peers; i++) tell(world, &watch->peer[i]);
+    for (int i = 0; i < watch->peers; i++)
+        tell(world, &watch->peer[i]);
 }

@@ -7,11 +7,12 @@
 
 #include "comm/world.h"
 
-static const int64_t LOOK_US = 200000;     /* from look to look */
-static const int64_t LATE_US = 1000000;    /* a look so late says that this process was stopped */
-static const int64_t QUIET_US = 1000000;    /* beyond the deadline: another host is silent */
-static const int64_t ABORT_US = 4000000;    /* an abort has reached all hosts */
-static const int64_t ALL_WAIT_US = 8000000; /* beyond the deadline: whoever is stuck alone has been named */
+static const int64_t LOOK_US = 200000;   /* from look to look */
+static const int64_t LATE_US = 1000000;  /* a look so late says that this process was stopped */
+static const int64_t QUIET_US = 1000000; /* beyond the deadline: another host is silent */
+static const int64_t ABORT_US = 4000000; /* an abort has reached all hosts */
+static const int64_t ALL_WAIT_US =
+    8000000; /* beyond the deadline: whoever is stuck alone has been named */
 
 void dt_world_watch(struct dt_world *world, double stall_secs)
 {
@@ -62,7 +63,8 @@ static void name_all(const struct dt_world *world, find_fn *find, int64_t limit,
 static int64_t patience_us(const struct dt_world *world, int silent)
 {
     int host = world->host_of[world->rank], ranks = 0;
-    for (int r = 0; r < world->size; r++) ranks += world->host_of[r] == world->host_of[silent];
+    for (int r = 0; r < world->size; r++)
+        ranks += world->host_of[r] == world->host_of[silent];
     int64_t turn = (host ? host - 1 : 0) + (ranks > 1 ? 1 : 0);
     return QUIET_US + dt__talk_period_us(world) + turn * ABORT_US;
 }
@@ -149,7 +151,8 @@ static bool sleep_on(struct dt__watch *watch)
     until.tv_sec = (time_t)(at / 1000000);
     until.tv_nsec = (long)(at % 1000000) * 1000;
     pthread_mutex_lock(&watch->lock);
-    while (!watch->quit && !pthread_cond_timedwait(&watch->changed, &watch->lock, &until)) continue;
+    while (!watch->quit && !pthread_cond_timedwait(&watch->changed, &watch->lock, &until))
+        continue;
     bool quit = watch->quit;
     pthread_mutex_unlock(&watch->lock);
     return !quit;
@@ -158,7 +161,8 @@ static bool sleep_on(struct dt__watch *watch)
 static void *run(void *arg)
 {
     struct dt_world *world = arg;
-    do look(world);
+    do
+        look(world);
     while (sleep_on(&world->watch));
     return NULL;
 }
@@ -179,7 +183,8 @@ static dt_status start(struct dt_world *world)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&watch->thread, NULL, run, world);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) return dt_fail(DT_EMEMORY, "cannot start the watchdog's thread: %s", strerror(error));
+    if (error)
+        return dt_fail(DT_EMEMORY, "cannot start the watchdog's thread: %s", strerror(error));
     watch->started = true;
     return DT_OK;
 }

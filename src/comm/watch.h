@@ -92,6 +92,7 @@ int64_t dt__talk_period_us(const struct dt_world *world);
 dt_status dt__board_create(struct dt_world *world);
 void dt__board_destroy(struct dt_world *world);
 int64_t dt__now_us(void);
-int64_t dt__board_got_on_us(const struct dt_world *world); /* when somebody of this host last got on */
+int64_t
+dt__board_got_on_us(const struct dt_world *world); /* when somebody of this host last got on */
 
 #endif

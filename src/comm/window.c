@@ -56,8 +56,7 @@ static uint64_t fetch_and(struct dt__onesided *net, int word, uint64_t value, MP
 {
     uint64_t before = 0;
     MPI_Aint at = place_of(net, (size_t)word * DT__WORD_STRIDE);
-    DT_MPI(MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, BANK, at, op,
-                            window_of(net)->win));
+    DT_MPI(MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, BANK, at, op, window_of(net)->win));
     flush(net);
     return before;
 }

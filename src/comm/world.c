@@ -7,26 +7,30 @@
 #include "comm/world.h"
 
 /* What Open MPI needs and does not choose itself; a user's own setting wins. */
-static void set_mca_defaults(void) {
+static void set_mca_defaults(void)
+{
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
     setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
 }
 
-const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]) {
+const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS])
+{
     const char *yield = getenv("OMPI_MCA_mpi_yield_when_idle"), *osc = getenv("OMPI_MCA_osc");
     snprintf(buffer, DT_MPI_SETTINGS, "mpi_yield_when_idle=%s, osc=%s", yield ? yield : "",
              osc ? osc : "");
     return buffer;
 }
 
-static long env_number(const char *name) {
+static long env_number(const char *name)
+{
     const char *text = getenv(name);
     return text ? strtol(text, NULL, 10) : 0;
 }
 
 /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a world
  * of its own, or ends it in MPI_Init with a page about its build. */
-static dt_status check_singletons(void) {
+static dt_status check_singletons(void)
+{
     if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK") || getenv("PMI_RANK")) return DT_OK;
     const char *key = getenv("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
     long tasks = env_number(key);
@@ -37,8 +41,10 @@ static dt_status check_singletons(void) {
                    tasks, key);
 }
 
-static dt_status gather_hosts(struct dt_world *world) {
-    DT_TRY(dt_alloc((size_t)world->size, sizeof *world->host_name, "host names", &world->host_name));
+static dt_status gather_hosts(struct dt_world *world)
+{
+    DT_TRY(
+        dt_alloc((size_t)world->size, sizeof *world->host_name, "host names", &world->host_name));
     DT_TRY(dt_alloc((size_t)world->size, sizeof *world->host_of, "host table", &world->host_of));
     char mine[MPI_MAX_PROCESSOR_NAME] = "";
     int length = 0;
@@ -49,19 +55,22 @@ static dt_status gather_hosts(struct dt_world *world) {
     world->hosts = 0;
     for (int r = 0; r < world->size; r++) {
         int first = 0;
-        while (strcmp(world->host_name[first], world->host_name[r]) != 0) first++;
+        while (strcmp(world->host_name[first], world->host_name[r]) != 0)
+            first++;
         world->host_of[r] = first < r ? world->host_of[first] : world->hosts++;
     }
     return DT_OK;
 }
 
 /* Spinning pays while every rank of the host can have a core of its own, the sleeping bank aside. */
-static void tune_waiting(struct dt_world *world) {
+static void tune_waiting(struct dt_world *world)
+{
     world->spin = world->host_size - 1 <= world->cores;
     prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: short sleeps are what a patient wait is made of */
 }
 
-dt_status dt_world_create(struct dt_world **out) {
+dt_status dt_world_create(struct dt_world **out)
+{
     set_mca_defaults();
     DT_TRY(check_singletons());
     struct dt_world *world;
@@ -87,7 +96,8 @@ done:
     return status;
 }
 
-void dt_world_destroy(struct dt_world *world) {
+void dt_world_destroy(struct dt_world *world)
+{
     if (!world) return;
     dt__watch_destroy(world);
     if (world->crew != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->crew));
@@ -97,7 +107,8 @@ void dt_world_destroy(struct dt_world *world) {
     DT_MPI(MPI_Finalize());
 }
 
-dt_status dt_world_set_roles(struct dt_world *world, bool dedicated) {
+dt_status dt_world_set_roles(struct dt_world *world, bool dedicated)
+{
     world->dedicated = dedicated;
     world->workers = world->size - 1 - (dedicated ? 1 : 0);
     if (world->workers < 1) world->workers = 1;
@@ -107,42 +118,69 @@ dt_status dt_world_set_roles(struct dt_world *world, bool dedicated) {
     return DT_OK;
 }
 
-int dt_world_rank(const struct dt_world *world) { return world->rank; }
-int dt_world_size(const struct dt_world *world) { return world->size; }
-int dt_world_hosts(const struct dt_world *world) { return world->hosts; }
-int dt_world_workers(const struct dt_world *world) { return world->workers; }
+int dt_world_rank(const struct dt_world *world)
+{
+    return world->rank;
+}
+int dt_world_size(const struct dt_world *world)
+{
+    return world->size;
+}
+int dt_world_hosts(const struct dt_world *world)
+{
+    return world->hosts;
+}
+int dt_world_workers(const struct dt_world *world)
+{
+    return world->workers;
+}
 
-const char *dt_world_host(const struct dt_world *world, int rank) { return world->host_name[rank]; }
+const char *dt_world_host(const struct dt_world *world, int rank)
+{
+    return world->host_name[rank];
+}
 
-int dt_world_host_index(const struct dt_world *world, int rank) { return world->host_of[rank]; }
+int dt_world_host_index(const struct dt_world *world, int rank)
+{
+    return world->host_of[rank];
+}
 
-enum dt_role dt_world_role(const struct dt_world *world) {
+enum dt_role dt_world_role(const struct dt_world *world)
+{
     if (world->rank == 0) return DT_BANK;
     return world->rank == dt_world_evaluator_rank(world) ? DT_EVALUATOR : DT_WORKER;
 }
 
-bool dt_world_is_bank(const struct dt_world *world) { return world->rank == 0; }
+bool dt_world_is_bank(const struct dt_world *world)
+{
+    return world->rank == 0;
+}
 
-bool dt_world_is_worker(const struct dt_world *world) {
+bool dt_world_is_worker(const struct dt_world *world)
+{
     return dt_world_worker_index(world) >= 0;
 }
 
-int dt_world_evaluator_rank(const struct dt_world *world) {
+int dt_world_evaluator_rank(const struct dt_world *world)
+{
     return world->dedicated ? world->size - 1 : -1;
 }
 
 /* The bank of a job without workers is its own worker. */
-int dt_world_worker_rank(const struct dt_world *world, int worker) {
+int dt_world_worker_rank(const struct dt_world *world, int worker)
+{
     return world->size == 1 ? 0 : worker + 1;
 }
 
-int dt_world_worker_index(const struct dt_world *world) {
+int dt_world_worker_index(const struct dt_world *world)
+{
     if (world->size == 1) return 0;
     return dt_world_role(world) == DT_WORKER ? world->rank - 1 : -1;
 }
 
 void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first,
-                       int *count) {
+                       int *count)
+{
     int64_t w = world->workers;
     int64_t begin = (int64_t)worker * replicas / w, end = ((int64_t)worker + 1) * replicas / w;
     if (replicas <= w) { /* one each for the first R workers; the rest idle */
@@ -153,7 +191,8 @@ void dt_world_replicas(const struct dt_world *world, int worker, int replicas, i
     *count = (int)(end - begin);
 }
 
-const char *dt_world_mpi_version(void) {
+const char *dt_world_mpi_version(void)
+{
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
     if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "MPI";

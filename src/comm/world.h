@@ -22,7 +22,7 @@ struct dt_world {
     struct dt__board *board;
     struct dt__pulse *pulse; /* this rank's */
     struct dt__watch watch;
-    bool spin;               /* no more ranks than cores: a short spin pays */
+    bool spin; /* no more ranks than cores: a short spin pays */
     char agreed[DT_ERROR_MAX];
 };
 

@@ -9,13 +9,20 @@
 hid_t dt__stored_type(enum dt__type type)
 {
     switch (type) {
-    case DT__I32: return H5T_STD_I32LE;
-    case DT__U32: return H5T_STD_U32LE;
-    case DT__I64: return H5T_STD_I64LE;
-    case DT__U64: return H5T_STD_U64LE;
-    case DT__F32: return H5T_IEEE_F32LE;
-    case DT__F64: return H5T_IEEE_F64LE;
-    default: return H5T_STD_U8LE;
+    case DT__I32:
+        return H5T_STD_I32LE;
+    case DT__U32:
+        return H5T_STD_U32LE;
+    case DT__I64:
+        return H5T_STD_I64LE;
+    case DT__U64:
+        return H5T_STD_U64LE;
+    case DT__F32:
+        return H5T_IEEE_F32LE;
+    case DT__F64:
+        return H5T_IEEE_F64LE;
+    default:
+        return H5T_STD_U8LE;
     }
 }
 

@@ -9,18 +9,17 @@
 #include "state/field.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
-#define FIELD(name, type, words) {#name, type, offsetof(struct dt_checkpoint, name), words}
+#define FIELD(name, type, words)                                                                   \
+    {                                                                                              \
+#name, type, offsetof(struct dt_checkpoint, name), words                                   \
+    }
 
 /* What an export has not. */
 static const struct dt__field FIELDS[] = {
-    FIELD(mode, DT__FIELD_WORD, DT_MODE_WORDS),
-    FIELD(seed, DT__FIELD_U64, NULL),
-    FIELD(replicas, DT__FIELD_INT, NULL),
-    FIELD(samples, DT__FIELD_U64, NULL),
-    FIELD(wall_secs, DT__FIELD_REAL, NULL),
-    FIELD(train_secs, DT__FIELD_REAL, NULL),
-    FIELD(loss_rows, DT__FIELD_REAL, NULL),
-    FIELD(kernel, DT__FIELD_TEXT, NULL),
+    FIELD(mode, DT__FIELD_WORD, DT_MODE_WORDS), FIELD(seed, DT__FIELD_U64, NULL),
+    FIELD(replicas, DT__FIELD_INT, NULL),       FIELD(samples, DT__FIELD_U64, NULL),
+    FIELD(wall_secs, DT__FIELD_REAL, NULL),     FIELD(train_secs, DT__FIELD_REAL, NULL),
+    FIELD(loss_rows, DT__FIELD_REAL, NULL),     FIELD(kernel, DT__FIELD_TEXT, NULL),
     FIELD(data_crc, DT__FIELD_U32, NULL),
 };
 

@@ -18,7 +18,10 @@ static void layer_path(char path[PATH_SIZE], const char *group, int layer, const
 
 /* ---- spec ----------------------------------------------------------------------------------- */
 
-#define SPEC(name, what, words) {#name, what, offsetof(struct dt_model_spec, name), words}
+#define SPEC(name, what, words)                                                                    \
+    {                                                                                              \
+#name, what, offsetof(struct dt_model_spec, name), words                                   \
+    }
 static const struct dt__field SPEC_FIELDS[] = {
     SPEC(kind, DT__FIELD_WORD, DT_KIND_WORDS),
     SPEC(activation, DT__FIELD_WORD, DT_ACTIVATION_WORDS),
@@ -52,21 +55,22 @@ dt_status dt__spec_get(const struct dt__tree *tree, struct dt_model_spec *out)
     DT_TRY(dt__fields_get(tree, "/model", SPEC_FIELDS, COUNT(SPEC_FIELDS), &spec));
     if (spec.nhidden < 0 || spec.nhidden >= DT_MAX_LAYERS)
         return dt_fail(DT_EFORMAT, "/model: %d hidden layers", spec.nhidden);
-    for (int i = 0; i < spec.nhidden; i++) DT_TRY(get_width(tree, i, &spec.hidden[i]));
+    for (int i = 0; i < spec.nhidden; i++)
+        DT_TRY(get_width(tree, i, &spec.hidden[i]));
     *out = spec;
     return DT_OK;
 }
 
 /* ---- schema --------------------------------------------------------------------------------- */
 
-#define SCHEMA(name, what, words) {#name, what, offsetof(struct dt_schema, name), words}
+#define SCHEMA(name, what, words)                                                                  \
+    {                                                                                              \
+#name, what, offsetof(struct dt_schema, name), words                                       \
+    }
 static const struct dt__field SCHEMA_FIELDS[] = {
-    SCHEMA(task, DT__FIELD_WORD, DT_TASK_WORDS),
-    SCHEMA(features, DT__FIELD_INT, NULL),
-    SCHEMA(classes, DT__FIELD_INT, NULL),
-    SCHEMA(targets, DT__FIELD_INT, NULL),
-    SCHEMA(scale, DT__FIELD_REAL, NULL),
-    SCHEMA(label_column, DT__FIELD_TEXT, NULL),
+    SCHEMA(task, DT__FIELD_WORD, DT_TASK_WORDS), SCHEMA(features, DT__FIELD_INT, NULL),
+    SCHEMA(classes, DT__FIELD_INT, NULL),        SCHEMA(targets, DT__FIELD_INT, NULL),
+    SCHEMA(scale, DT__FIELD_REAL, NULL),         SCHEMA(label_column, DT__FIELD_TEXT, NULL),
 };
 
 static struct dt__array per_feature(const struct dt_schema *schema)

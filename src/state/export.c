@@ -6,13 +6,19 @@
 #include "state/field.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
-#define EXPORT(name, type) {#name, type, offsetof(struct dt_export, name), NULL}
-#define BEST(name, type) {"best_" #name, type, offsetof(struct dt_export, best.name), NULL}
+#define EXPORT(name, type)                                                                         \
+    {                                                                                              \
+#name, type, offsetof(struct dt_export, name), NULL                                        \
+    }
+#define BEST(name, type)                                                                           \
+    {                                                                                              \
+        "best_" #name, type, offsetof(struct dt_export, best.name), NULL                           \
+    }
 
 static const struct dt__field FIELDS[] = {
-    EXPORT(step, DT__FIELD_U64),   EXPORT(config, DT__FIELD_TEXT), BEST(known, DT__FIELD_BOOL),
-    BEST(value, DT__FIELD_REAL),   BEST(metric, DT__FIELD_NAME),   BEST(step, DT__FIELD_U64),
-    BEST(since, DT__FIELD_I64),    BEST(seen, DT__FIELD_U64),      BEST(stop, DT__FIELD_BOOL),
+    EXPORT(step, DT__FIELD_U64), EXPORT(config, DT__FIELD_TEXT), BEST(known, DT__FIELD_BOOL),
+    BEST(value, DT__FIELD_REAL), BEST(metric, DT__FIELD_NAME),   BEST(step, DT__FIELD_U64),
+    BEST(since, DT__FIELD_I64),  BEST(seen, DT__FIELD_U64),      BEST(stop, DT__FIELD_BOOL),
 };
 
 /* For readers with HDF5 alone; the user block has the version as well. */

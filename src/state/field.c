@@ -12,12 +12,18 @@ enum { NAME_SIZE = 16, TEXT_PIECE = 60000, TEXT_MOST = 1 << 20 };
 static enum dt__type number_type(enum dt__field_kind kind)
 {
     switch (kind) {
-    case DT__FIELD_INT: return DT__I32;
-    case DT__FIELD_I64: return DT__I64;
-    case DT__FIELD_U32: return DT__U32;
-    case DT__FIELD_U64: return DT__U64;
-    case DT__FIELD_REAL: return DT__F64;
-    default: return DT__U8;
+    case DT__FIELD_INT:
+        return DT__I32;
+    case DT__FIELD_I64:
+        return DT__I64;
+    case DT__FIELD_U32:
+        return DT__U32;
+    case DT__FIELD_U64:
+        return DT__U64;
+    case DT__FIELD_REAL:
+        return DT__F64;
+    default:
+        return DT__U8;
     }
 }
 
@@ -78,7 +84,8 @@ static dt_status write_field(hid_t object, const struct dt__field *field, const 
     case DT__FIELD_TEXT:
         memcpy(&text, member, sizeof text);
         return text ? write_text(object, field->name, text) : DT_OK;
-    case DT__FIELD_NAME: return write_text(object, field->name, member);
+    case DT__FIELD_NAME:
+        return write_text(object, field->name, member);
     case DT__FIELD_WORD:
         return write_text(object, field->name,
                           dt_config_word(field->words, *(const int *)member, word));
@@ -185,11 +192,19 @@ static dt_status read_field(const struct dt__object *object, const char *path,
 {
     bool good;
     switch (field->kind) {
-    case DT__FIELD_TEXT: return read_text(object, field->name, member);
-    case DT__FIELD_NAME: good = read_name(object, field->name, member); break;
-    case DT__FIELD_WORD: good = read_word(object, field, member); break;
-    case DT__FIELD_BOOL: good = read_bool(object, field->name, member); break;
-    default: good = read_number(object, field->name, number_type(field->kind), member);
+    case DT__FIELD_TEXT:
+        return read_text(object, field->name, member);
+    case DT__FIELD_NAME:
+        good = read_name(object, field->name, member);
+        break;
+    case DT__FIELD_WORD:
+        good = read_word(object, field, member);
+        break;
+    case DT__FIELD_BOOL:
+        good = read_bool(object, field->name, member);
+        break;
+    default:
+        good = read_number(object, field->name, number_type(field->kind), member);
     }
     if (good) return DT_OK;
     return dt_fail(DT_EFORMAT, "attribute %s of %s is missing or not as expected", field->name,

@@ -60,7 +60,8 @@ static bool read_latest(const char *dir, uint64_t *out)
 static void move_to_front(struct dt__numbers *steps, uint64_t step)
 {
     size_t at = 0;
-    while (at < steps->count && steps->items[at] != step) at++;
+    while (at < steps->count && steps->items[at] != step)
+        at++;
     if (at == steps->count) return;
     memmove(steps->items + 1, steps->items, at * sizeof *steps->items);
     steps->items[0] = step;
@@ -92,7 +93,8 @@ static dt_status retire(const char *dir, const struct dt__numbers *steps, size_t
                         const char *spare)
 {
     size_t later = 0;
-    while (later + 1 < steps->count && steps->items[later + 1] > steps->items[0]) later++;
+    while (later + 1 < steps->count && steps->items[later + 1] > steps->items[0])
+        later++;
     size_t earlier = steps->count - later; /* with the one just saved */
     for (size_t age = keep; age < steps->count; age++) {
         size_t i = age < earlier ? age + later : age - earlier + 1;

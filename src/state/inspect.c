@@ -37,7 +37,8 @@ static dt_status print_network(const struct dt_export *from, FILE *out)
 /* Names come from a file: no control character reaches a terminal. */
 static void print_name(const char *name, FILE *out)
 {
-    for (; *name; name++) fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
+    for (; *name; name++)
+        fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
 }
 
 static void print_labels(const struct dt_schema *schema, FILE *out)
@@ -83,7 +84,8 @@ static void print_run(const struct dt_checkpoint *from, FILE *out)
     fprintf(out, "mode          %s, %d replicas, seed %" PRIu64 "\n",
             dt_config_word(DT_MODE_WORDS, from->mode, mode), from->replicas, from->seed);
     fprintf(out, "optimizer    ");
-    for (int i = 0; i < from->nstate; i++) fprintf(out, " %s", from->state_name[i]);
+    for (int i = 0; i < from->nstate; i++)
+        fprintf(out, " %s", from->state_name[i]);
     fprintf(out, "%s\n", from->nstate ? "" : " without state");
     fprintf(out, "trained       %" PRIu64 " samples in %.1f s, kernel ", from->samples,
             from->wall_secs);
@@ -133,7 +135,9 @@ static dt_status print_dataset(hid_t file, const char *name, FILE *out)
     for (int i = 0; i < dataset.rank; i++)
         fprintf(out, "%s%llu", i ? ", " : "", (unsigned long long)dataset.dims[i]);
     fprintf(out, ") %s of %zu bits\n",
-            class == H5T_FLOAT ? "floats" : class == H5T_INTEGER ? "integers" : "texts",
+            class == H5T_FLOAT     ? "floats"
+            : class == H5T_INTEGER ? "integers"
+                                   : "texts",
             H5Tget_size(dataset.type) * 8);
     dt__h5_dataset_close(&dataset);
     return DT_OK;

@@ -51,8 +51,8 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
     char *path;
     DT_TRY(dt_format(&path, "%s/lock", run_dir));
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    dt_status status = fd < 0 ? dt_fail(DT_EIO, "%s: cannot open: %s", path, strerror(errno))
-                              : take(fd, run_dir);
+    dt_status status =
+        fd < 0 ? dt_fail(DT_EIO, "%s: cannot open: %s", path, strerror(errno)) : take(fd, run_dir);
     dt_free(path);
     if (!status)
         *out_fd = fd;

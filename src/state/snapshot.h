@@ -5,7 +5,7 @@
 #include "dtrain/state.h"
 
 struct dt__snapshot {
-    struct dt_checkpoint checkpoint; /* all of it our own */
+    struct dt_checkpoint checkpoint;                                     /* all of it our own */
     size_t params_room, state_room[DT_MAX_STATE], draws_room, sums_room; /* items allocated */
 };
 /* Copies `from`; memory is allocated at the first copy, and when something has grown. */

@@ -69,12 +69,12 @@ bool dt__tree_open(const struct dt__image *image, struct dt__tree *out)
 /* ---- object headers ------------------------------------------------------------------------- */
 
 enum { /* types of messages */
-    SPACE = 1,
-    TYPE = 3,
-    LINK = 6,
-    LAYOUT = 8,
-    ATTRIBUTE = 12,
-    CONTINUATION = 16
+       SPACE = 1,
+       TYPE = 3,
+       LINK = 6,
+       LAYOUT = 8,
+       ATTRIBUTE = 12,
+       CONTINUATION = 16
 };
 
 /* Goes over the messages of all blocks, also of those that are added on the way. */

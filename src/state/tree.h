@@ -35,7 +35,7 @@ struct dt__object {
     struct dt__span blocks[DT__MAX_BLOCKS];
     int count;
     size_t length; /* of all blocks */
-    bool ordered; /* messages carry their creation order */
+    bool ordered;  /* messages carry their creation order */
 };
 
 struct dt__tree {

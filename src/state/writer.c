@@ -67,7 +67,8 @@ static enum phase wait_for_work(struct dt_writer *writer, bool *out_tidy)
 static enum phase wait_for_end(struct dt_writer *writer)
 {
     pthread_mutex_lock(&writer->lock);
-    while (writer->phase == BUSY) pthread_cond_wait(&writer->changed, &writer->lock);
+    while (writer->phase == BUSY)
+        pthread_cond_wait(&writer->changed, &writer->lock);
     enum phase phase = writer->phase;
     pthread_mutex_unlock(&writer->lock);
     return phase;
@@ -103,8 +104,7 @@ static void save(struct dt_writer *writer)
     double secs = dt_clock_secs() - start;
     if (!status) status = follow_up(writer);
     if (status) snprintf(writer->error, sizeof writer->error, "%s", dt_error_text());
-    writer->saved =
-        (struct dt_saved){status, writer->snapshot.checkpoint.step, writer->file, secs};
+    writer->saved = (struct dt_saved){status, writer->snapshot.checkpoint.step, writer->file, secs};
 }
 
 /* Only this thread removes files: never between a new file and its latest.h5. */

@@ -1,8 +1,8 @@
 /* Where the workers' time goes in sync training. */
 #include "train/run.h"
 
-static const char *const FIELDS[DT__BUDGET_PARTS] = {
-    "compute_secs", "data_secs", "wait_secs", "reduce_secs", "update_secs", "network_secs"};
+static const char *const FIELDS[DT__BUDGET_PARTS] = {"compute_secs", "data_secs",   "wait_secs",
+                                                     "reduce_secs",  "update_secs", "network_secs"};
 
 void dt__budget_leg(struct dt__run *run, double secs)
 {

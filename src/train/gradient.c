@@ -8,28 +8,32 @@
 /* A slice of a share, behind the first `done` of its rows, through the network. */
 static dt_status slice_gradient(struct dt__run *run, int replica, struct dt_share slice,
                                 uint64_t done, const struct dt_rng *dropout, const float *weights,
-                                float *grad, const struct dt_net_hooks *hooks) {
+                                float *grad, const struct dt_net_hooks *hooks)
+{
     struct dt_batch batch;
     double asked = dt_clock_secs();
-    DT_TRY(dt_loader_read(run->loader, replica, slice.epoch, slice.begin, (int)slice.count, &batch));
+    DT_TRY(
+        dt_loader_read(run->loader, replica, slice.epoch, slice.begin, (int)slice.count, &batch));
     run->data_secs += dt_clock_secs() - asked;
     batch.first_row = done;
     double loss = 0;
     dt_net_gradient(run->net, weights, &batch, dropout, done > 0, grad, &loss, hooks);
     run->loss[replica] += loss;
     if (isfinite(loss)) return DT_OK;
-    return dt_fail(DT_ENUMERIC, "the loss of replica %d is %g: a lower train.lr, or "
-                                "train.clip_norm, may help",
+    return dt_fail(DT_ENUMERIC,
+                   "the loss of replica %d is %g: a lower train.lr, or "
+                   "train.clip_norm, may help",
                    replica, loss);
 }
 
 bool dt__replica_gradient(struct dt__run *run, int replica, uint64_t step, const float *weights,
-                          float *grad, const struct dt_net_hooks *hooks) {
+                          float *grad, const struct dt_net_hooks *hooks)
+{
     struct dt_share share = dt_plan_share(run->plan, step, replica);
     const struct dt_net_hooks forward_only = {hooks ? hooks->before_forward : NULL, NULL,
                                               hooks ? hooks->arg : NULL};
-    const struct dt_rng dropout = dt_rng_make((uint64_t)run->config->run.seed, DT_STREAM_DROPOUT,
-                                              (uint64_t)replica, step);
+    const struct dt_rng dropout =
+        dt_rng_make((uint64_t)run->config->run.seed, DT_STREAM_DROPOUT, (uint64_t)replica, step);
     uint64_t done = 0;
     do { /* the hooks with the last slice only */
         uint64_t left = share.count - done;
@@ -43,7 +47,8 @@ bool dt__replica_gradient(struct dt__run *run, int replica, uint64_t step, const
     return run->failed == DT_OK;
 }
 
-void dt__slow_down(const struct dt__run *run) {
+void dt__slow_down(const struct dt__run *run)
+{
     if (run->config->test.slow_rank == dt_world_rank(run->world))
         dt_sleep_secs(run->config->test.slow_secs);
 }
@@ -51,19 +56,22 @@ void dt__slow_down(const struct dt__run *run) {
 /* ---- update --------------------------------------------------------------------------------- */
 
 /* As torch.nn.utils.clip_grad_norm_ has it. */
-double dt__clip_factor(double clip_norm, double norm) {
+double dt__clip_factor(double clip_norm, double norm)
+{
     double factor = clip_norm / (norm + 1e-6);
     return factor < 1 ? factor : 1;
 }
 
 void dt__update(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
-                const float *grad, float *const *vectors) {
+                const float *grad, float *const *vectors)
+{
     const struct dt__run *run = arg;
     double scale = 1 / (double)dt_plan_step_rows(run->plan, info->step);
     if (run->config->train.clip_norm > 0)
         scale *= dt__clip_factor(run->config->train.clip_norm, sqrt(info->norm2) * scale);
     float *state[DT_MAX_STATE];
-    for (int i = 0; i < run->optimizer.nstate; i++) state[i] = vectors[1 + i] + offset;
-    dt_optimizer_apply(&run->optimizer, info->step, dt_schedule_lr(&run->schedule, info->step), scale,
-                       n, grad, vectors[0] + offset, vectors[0] + offset, state);
+    for (int i = 0; i < run->optimizer.nstate; i++)
+        state[i] = vectors[1 + i] + offset;
+    dt_optimizer_apply(&run->optimizer, info->step, dt_schedule_lr(&run->schedule, info->step),
+                       scale, n, grad, vectors[0] + offset, vectors[0] + offset, state);
 }

@@ -6,7 +6,8 @@
 
 /* ---- what a resume starts from -------------------------------------------------------------- */
 
-static dt_status load_state(struct dt__run *run, bool *out_found) {
+static dt_status load_state(struct dt__run *run, bool *out_found)
+{
     const char *resume = run->config->run.resume;
     struct dt__keeper *keeper = &run->keeper;
     char *path = NULL;
@@ -29,7 +30,8 @@ static dt_status load_state(struct dt__run *run, bool *out_found) {
 }
 
 /* The config may differ only where a resume may change things. */
-static dt_status check_config(struct dt__run *run) {
+static dt_status check_config(struct dt__run *run)
+{
     struct dt_config before;
     DT_TRY(dt_config_init(&before));
     dt_status status = dt_config_read_text(&before, "checkpoint", run->keeper.loaded.config);
@@ -38,7 +40,8 @@ static dt_status check_config(struct dt__run *run) {
     return status;
 }
 
-dt_status dt__keeper_prepare(struct dt__run *run) {
+dt_status dt__keeper_prepare(struct dt__run *run)
+{
     struct dt__keeper *keeper = &run->keeper;
     const char *dir = run->config->run.dir;
     keeper->run_start = dt_clock_secs();
@@ -58,13 +61,15 @@ dt_status dt__keeper_prepare(struct dt__run *run) {
 /* ---- open ----------------------------------------------------------------------------------- */
 
 /* A dedicated evaluator exports the best itself. */
-static bool is_best(const struct dt__run *run, const struct dt_checkpoint *state) {
+static bool is_best(const struct dt__run *run, const struct dt_checkpoint *state)
+{
     return run->config->export.best && !run->config->eval.dedicated && state->best.known &&
            state->best.step == state->step;
 }
 
 /* Behind a save that came good, in the writer's thread: the exports. */
-static dt_status export_models(void *arg, const struct dt_checkpoint *state) {
+static dt_status export_models(void *arg, const struct dt_checkpoint *state)
+{
     const struct dt__run *run = arg;
     const struct dt_config *config = run->config;
     struct dt_export model = dt_export_of(state);
@@ -72,10 +77,12 @@ static dt_status export_models(void *arg, const struct dt_checkpoint *state) {
     if (config->export.latest)
         DT_TRY(dt_export_write(run->keeper.latest_dir, &model, config->export.keep));
     model.best = state->best;
-    return is_best(run, state) ? dt_export_write(run->keeper.best_dir, &model, config->export.keep) : DT_OK;
+    return is_best(run, state) ? dt_export_write(run->keeper.best_dir, &model, config->export.keep)
+                               : DT_OK;
 }
 
-static dt_status export_if_missing(struct dt__run *run, const char *base) {
+static dt_status export_if_missing(struct dt__run *run, const char *base)
+{
     char *path;
     DT_TRY(dt_format(&path, "%s/%llu", base, (unsigned long long)run->keeper.loaded.step));
     bool missing = !dt_path_exists(path);
@@ -84,7 +91,8 @@ static dt_status export_if_missing(struct dt__run *run, const char *base) {
 }
 
 /* A kill between save and export is made good. */
-static dt_status catch_up(struct dt__run *run) {
+static dt_status catch_up(struct dt__run *run)
+{
     const struct dt_config *config = run->config;
     struct dt__keeper *keeper = &run->keeper;
     if (!keeper->resumed) return DT_OK;
@@ -93,7 +101,8 @@ static dt_status catch_up(struct dt__run *run) {
     return best ? export_if_missing(run, keeper->best_dir) : DT_OK;
 }
 
-static dt_status write_config(const struct dt__run *run) {
+static dt_status write_config(const struct dt__run *run)
+{
     char *path = NULL;
     dt_status status = dt_format(&path, "%s/config.ini", run->config->run.dir);
     if (!status)
@@ -104,7 +113,8 @@ static dt_status write_config(const struct dt__run *run) {
 }
 
 /* An evaluator may have found and exported a better one after the checkpoint was made. */
-static dt_status restore_best(struct dt__run *run, struct dt_best *best) {
+static dt_status restore_best(struct dt__run *run, struct dt_best *best)
+{
     struct dt_best exported = {0};
     *best = run->keeper.loaded.best;
     if (run->config->eval.dedicated) DT_TRY(dt_export_best(run->keeper.best_dir, &exported));
@@ -114,7 +124,8 @@ static dt_status restore_best(struct dt__run *run, struct dt_best *best) {
 }
 
 /* The state as the first save will hold it; its vectors are the exchange's own. */
-static dt_status fill_state(struct dt__run *run) {
+static dt_status fill_state(struct dt__run *run)
+{
     struct dt__keeper *keeper = &run->keeper;
     const struct dt_checkpoint *loaded = &keeper->loaded;
     struct dt_checkpoint *state = &keeper->state;
@@ -132,7 +143,8 @@ static dt_status fill_state(struct dt__run *run) {
     DT_TRY(dt_alloc(replicas, sizeof(uint64_t), "draw counts", &state->draws));
     DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &state->loss_sums));
     DT_TRY(dt_config_print(run->config, &state->config));
-    for (int i = 0; i < state->nstate; i++) state->state_name[i] = run->optimizer.state_name[i];
+    for (int i = 0; i < state->nstate; i++)
+        state->state_name[i] = run->optimizer.state_name[i];
     if (!keeper->resumed) return DT_OK;
     state->samples = loaded->samples;
     state->wall_secs = keeper->wall_before = loaded->wall_secs;
@@ -145,13 +157,16 @@ static dt_status fill_state(struct dt__run *run) {
 }
 
 /* Weights and optimizer state: the checkpoint's, or new ones. */
-static dt_status fill_vectors(struct dt__run *run, float *const *vectors) {
+static dt_status fill_vectors(struct dt__run *run, float *const *vectors)
+{
     struct dt_checkpoint *state = &run->keeper.state, *loaded = &run->keeper.loaded;
     size_t bytes = (size_t)state->params_count * sizeof(float);
     state->params = vectors[0];
-    for (int i = 0; i < state->nstate; i++) state->state[i] = vectors[1 + i];
+    for (int i = 0; i < state->nstate; i++)
+        state->state[i] = vectors[1 + i];
     if (!run->keeper.resumed) {
-        for (int i = 0; i < state->nstate; i++) memset(vectors[1 + i], 0, bytes);
+        for (int i = 0; i < state->nstate; i++)
+            memset(vectors[1 + i], 0, bytes);
         dt_model_init(run->model, state->seed, vectors[0]);
         return DT_OK;
     }
@@ -160,11 +175,13 @@ static dt_status fill_vectors(struct dt__run *run, float *const *vectors) {
                        (unsigned long long)loaded->params_count,
                        (unsigned long long)state->params_count);
     memcpy(vectors[0], loaded->params, bytes);
-    for (int i = 0; i < state->nstate; i++) memcpy(vectors[1 + i], loaded->state[i], bytes);
+    for (int i = 0; i < state->nstate; i++)
+        memcpy(vectors[1 + i], loaded->state[i], bytes);
     return DT_OK;
 }
 
-static dt_status check_data(const struct dt__run *run) {
+static dt_status check_data(const struct dt__run *run)
+{
     const struct dt__keeper *keeper = &run->keeper;
     if (!keeper->resumed) return DT_OK;
     if (strcmp(keeper->loaded.kernel, keeper->state.kernel) != 0)
@@ -172,12 +189,14 @@ static dt_status check_data(const struct dt__run *run) {
                 "(run.kernel=%s keeps them)",
                 keeper->loaded.kernel, keeper->state.kernel, keeper->loaded.kernel);
     if (keeper->loaded.data_crc == keeper->state.data_crc) return DT_OK;
-    return dt_fail(DT_EMISMATCH, "data.train=%s: files, rows or columns are not those that the "
-                                 "checkpoint was trained on",
+    return dt_fail(DT_EMISMATCH,
+                   "data.train=%s: files, rows or columns are not those that the "
+                   "checkpoint was trained on",
                    run->config->data.train);
 }
 
-dt_status dt__keeper_open(struct dt__run *run, float *const *vectors) {
+dt_status dt__keeper_open(struct dt__run *run, float *const *vectors)
+{
     struct dt__keeper *keeper = &run->keeper;
     DT_TRY(fill_state(run));
     DT_TRY(check_data(run));
@@ -196,15 +215,18 @@ dt_status dt__keeper_open(struct dt__run *run, float *const *vectors) {
 
 /* ---- saves ---------------------------------------------------------------------------------- */
 
-static dt_status check_finite(const struct dt_checkpoint *state) {
+static dt_status check_finite(const struct dt_checkpoint *state)
+{
     float sum = 0; /* of zeros, unless some parameter is not finite */
-    for (uint64_t i = 0; i < state->params_count; i++) sum += state->params[i] * 0.0f;
+    for (uint64_t i = 0; i < state->params_count; i++)
+        sum += state->params[i] * 0.0f;
     if (sum == 0) return DT_OK;
     return dt_fail(DT_ENUMERIC, "step %llu: a weight is not finite: the last good checkpoint stays",
                    (unsigned long long)state->step);
 }
 
-bool dt__keeper_save_due(const struct dt__run *run) {
+bool dt__keeper_save_due(const struct dt__run *run)
+{
     const struct dt__keeper *keeper = &run->keeper;
     const struct dt_config *config = run->config;
     if (keeper->save_wanted) return true;
@@ -215,7 +237,8 @@ bool dt__keeper_save_due(const struct dt__run *run) {
            (secs > 0 && dt_clock_secs() - keeper->saved_at >= secs);
 }
 
-dt_status dt__keeper_save(struct dt__run *run, bool wait) {
+dt_status dt__keeper_save(struct dt__run *run, bool wait)
+{
     struct dt__keeper *keeper = &run->keeper;
     struct dt_checkpoint *state = &keeper->state;
     DT_TRY(check_finite(state));
@@ -231,7 +254,8 @@ dt_status dt__keeper_save(struct dt__run *run, bool wait) {
 }
 
 /* The writer's thread gets on, or the watchdog sees that nobody does. */
-static void await_writer(struct dt__run *run) {
+static void await_writer(struct dt__run *run)
+{
     while (dt_writer_busy(run->keeper.writer)) {
         dt_world_rest(run->world, "the checkpoint");
         dt_sleep_secs(0.001);
@@ -241,7 +265,8 @@ static void await_writer(struct dt__run *run) {
 
 /* A save that failed is not the run's end: the older checkpoint stays good and the next save may
  * come through. Only the last one must. */
-dt_status dt__keeper_collect(struct dt__run *run, bool wait) {
+dt_status dt__keeper_collect(struct dt__run *run, bool wait)
+{
     struct dt__keeper *keeper = &run->keeper;
     struct dt_saved saved;
     if (wait) await_writer(run);
@@ -258,7 +283,8 @@ dt_status dt__keeper_collect(struct dt__run *run, bool wait) {
     return DT_OK;
 }
 
-void dt__keeper_close(struct dt__run *run) {
+void dt__keeper_close(struct dt__run *run)
+{
     struct dt__keeper *keeper = &run->keeper;
     dt_writer_destroy(keeper->writer);
     if (keeper->report) dt_report_close(keeper->report);

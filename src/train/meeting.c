@@ -6,11 +6,13 @@
 
 /* ---- when ----------------------------------------------------------------------------------- */
 
-static uint64_t next_multiple(uint64_t step, int64_t every) {
+static uint64_t next_multiple(uint64_t step, int64_t every)
+{
     return every > 0 ? (step / (uint64_t)every + 1) * (uint64_t)every : UINT64_MAX;
 }
 
-static uint64_t least(uint64_t a, uint64_t b) {
+static uint64_t least(uint64_t a, uint64_t b)
+{
     return a < b ? a : b;
 }
 
@@ -32,11 +34,13 @@ uint64_t dt__next_meeting(const struct dt__run *run)
     return run->step < warm ? least(next, warm) : next;
 }
 
-bool dt__log_due(const struct dt__run *run) {
+bool dt__log_due(const struct dt__run *run)
+{
     return run->step == run->last_step || run->step % (uint64_t)run->config->run.log_steps == 0;
 }
 
-int dt__bank_asks(void *arg) {
+int dt__bank_asks(void *arg)
+{
     struct dt__run *run = arg;
     const struct dt__keeper *keeper = &run->keeper;
     double every = run->config->run.checkpoint_secs;
@@ -58,7 +62,8 @@ struct decision {
 };
 
 /* The last save is waited for. */
-static dt_status decide(struct dt__run *run, int asked, enum course *out) {
+static dt_status decide(struct dt__run *run, int asked, enum course *out)
+{
     DT_TRY(dt__keeper_collect(run, false));
     DT_TRY(dt__desk_collect(run));
     bool at_end = run->step == run->last_step || run->keeper.state.best.stop;
@@ -74,7 +79,8 @@ static dt_status decide(struct dt__run *run, int asked, enum course *out) {
 
 /* Losses add up over a log window; a replica's sum is made by its worker in order of steps, so that
  * the record has the same digits at any number of ranks. */
-static dt_status report_losses(struct dt__run *run) {
+static dt_status report_losses(struct dt__run *run)
+{
     struct dt_checkpoint *state = &run->keeper.state;
     DT_TRY(dt_world_crew_sum(run->world, run->loss, run->replicas, state->loss_sums));
     DT_TRY(dt__budget_share(run));
@@ -85,16 +91,19 @@ static dt_status report_losses(struct dt__run *run) {
             (double)(dt__samples_at(run, run->step) - dt__samples_at(run, state->step));
         state->samples = dt__samples_at(run, run->step);
         state->step = run->step;
-        if (due) status = dt__record_train(run);
-        else dt__show_progress(run);
+        if (due)
+            status = dt__record_train(run);
+        else
+            dt__show_progress(run);
     }
     if (due) memset(run->loss, 0, (size_t)run->replicas * sizeof *run->loss);
     return status;
 }
 
 /* The last evaluation and the last record. Collective over the crew. */
-static dt_status finish(struct dt__run *run, enum course course) {
-    const char *word = course == STOP                  ? "stopped"
+static dt_status finish(struct dt__run *run, enum course course)
+{
+    const char *word = course == STOP               ? "stopped"
                        : run->step < run->last_step ? "early_stopped"
                                                     : "completed";
     DT_TRY(dt__desk_await(run, course == STOP ? STOP_PATIENCE_SECS : INFINITY));
@@ -103,7 +112,8 @@ static dt_status finish(struct dt__run *run, enum course course) {
     return course == STOP ? DT_STOPPED : DT_OK;
 }
 
-dt_status dt__meet(struct dt__run *run, int asked, bool *out_end) {
+dt_status dt__meet(struct dt__run *run, int asked, bool *out_end)
+{
     *out_end = false;
     dt_world_beat(run->world, "meeting", run->step);
     if (asked & DT_ASK_ERROR) return dt_world_agree_crew(run->world, run->failed);

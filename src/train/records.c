@@ -1,15 +1,18 @@
 /* The records of a run and its line of progress. Bank only. */
 #include "train/run.h"
 
-static double epoch_at(const struct dt__run *run, uint64_t samples) {
+static double epoch_at(const struct dt__run *run, uint64_t samples)
+{
     return (double)samples / (double)dt_plan_samples(run->plan);
 }
 
-static double wall_secs(const struct dt__run *run) {
+static double wall_secs(const struct dt__run *run)
+{
     return run->keeper.wall_before + dt_clock_secs() - run->keeper.run_start;
 }
 
-dt_status dt__record_start(struct dt__run *run) {
+dt_status dt__record_start(struct dt__run *run)
+{
     struct dt_report *report = run->keeper.report;
     uint32_t crc;
     char word[16];
@@ -34,7 +37,8 @@ dt_status dt__record_start(struct dt__run *run) {
     return dt_record_end(report);
 }
 
-void dt__print_start(struct dt__run *run) {
+void dt__print_start(struct dt__run *run)
+{
     struct dt_report *report = run->keeper.report;
     char text[256], word[16], settings[DT_MPI_SETTINGS];
     uint64_t batch = dt_plan_batch(run->plan);
@@ -55,9 +59,8 @@ void dt__print_start(struct dt__run *run) {
     dt_report_say(report, "%llu samples, batch %llu (%.4g a worker), %llu steps an epoch",
                   (unsigned long long)dt_plan_samples(run->plan), (unsigned long long)batch,
                   (double)batch / workers, (unsigned long long)dt_plan_steps_per_epoch(run->plan));
-    dt_report_say(report, "%s at step %llu of %llu",
-                  run->keeper.resumed ? "resuming" : "starting", (unsigned long long)run->step,
-                  (unsigned long long)run->last_step);
+    dt_report_say(report, "%s at step %llu of %llu", run->keeper.resumed ? "resuming" : "starting",
+                  (unsigned long long)run->step, (unsigned long long)run->last_step);
     if (run->replicas < workers)
         dt_warn("%d of %d workers have no replica and idle: run.replicas=%d",
                 workers - run->replicas, workers, run->replicas);
@@ -65,20 +68,24 @@ void dt__print_start(struct dt__run *run) {
 
 /* ---- training ------------------------------------------------------------------------------- */
 
-static double window_rate(struct dt__run *run) {
+static double window_rate(struct dt__run *run)
+{
     const struct dt__keeper *keeper = &run->keeper;
     double secs = keeper->state.train_secs - keeper->log_train_secs;
     return secs > 0 ? keeper->state.loss_rows / secs : 0;
 }
 
-static double window_loss(const struct dt__run *run) {
+static double window_loss(const struct dt__run *run)
+{
     const struct dt_checkpoint *state = &run->keeper.state;
     double sum = 0;
-    for (int r = 0; r < run->replicas; r++) sum += state->loss_sums[r];
+    for (int r = 0; r < run->replicas; r++)
+        sum += state->loss_sums[r];
     return state->loss_rows > 0 ? sum / state->loss_rows : 0;
 }
 
-static void show(struct dt__run *run, double loss, double rate) {
+static void show(struct dt__run *run, double loss, double rate)
+{
     uint64_t left = dt__samples_at(run, run->last_step) - run->keeper.state.samples;
     struct dt_progress progress = {.step = run->step,
                                    .epoch = epoch_at(run, run->keeper.state.samples),
@@ -88,7 +95,8 @@ static void show(struct dt__run *run, double loss, double rate) {
     dt_progress_show(run->keeper.report, &progress, run->step == run->last_step);
 }
 
-void dt__show_progress(struct dt__run *run) {
+void dt__show_progress(struct dt__run *run)
+{
     show(run, window_loss(run), window_rate(run));
 }
 
@@ -104,7 +112,8 @@ static void record_staleness(struct dt__run *run)
     async->staleness_max = async->staleness_count = 0;
 }
 
-dt_status dt__record_train(struct dt__run *run) {
+dt_status dt__record_train(struct dt__run *run)
+{
     struct dt__keeper *keeper = &run->keeper;
     struct dt_checkpoint *state = &keeper->state;
     if (state->loss_rows == 0) return DT_OK; /* nothing was trained since the last record */
@@ -122,13 +131,15 @@ dt_status dt__record_train(struct dt__run *run) {
     keeper->last_loss = loss;
     keeper->log_train_secs = state->train_secs;
     state->loss_rows = 0;
-    for (int r = 0; r < run->replicas; r++) state->loss_sums[r] = 0;
+    for (int r = 0; r < run->replicas; r++)
+        state->loss_sums[r] = 0;
     return dt_record_end(keeper->report);
 }
 
 /* ---- evaluation, checkpoints, end ----------------------------------------------------------- */
 
-dt_status dt__record_eval(struct dt__run *run, const struct dt__verdict *verdict) {
+dt_status dt__record_eval(struct dt__run *run, const struct dt__verdict *verdict)
+{
     const struct dt_metric_values *values = &verdict->values;
     struct dt_report *report = run->keeper.report;
     dt_record_begin(report, "eval");
@@ -141,13 +152,14 @@ dt_status dt__record_eval(struct dt__run *run, const struct dt__verdict *verdict
     dt_record_real(report, "wall_secs", wall_secs(run));
     DT_TRY(dt_record_end(report));
     bool classify = run->config->model.task == DT_CLASSIFY;
-    dt_report_say(report, "eval at step %llu: loss %.5g, %s %.5g", (unsigned long long)verdict->step,
-                  values->loss, classify ? "accuracy" : "rmse",
+    dt_report_say(report, "eval at step %llu: loss %.5g, %s %.5g",
+                  (unsigned long long)verdict->step, values->loss, classify ? "accuracy" : "rmse",
                   classify ? values->accuracy : values->rmse);
     return DT_OK;
 }
 
-dt_status dt__record_saved(struct dt__run *run, const struct dt_saved *saved) {
+dt_status dt__record_saved(struct dt__run *run, const struct dt_saved *saved)
+{
     struct dt_report *report = run->keeper.report;
     dt_record_begin(report, "checkpoint");
     dt_record_int(report, "step", (int64_t)saved->step);
@@ -164,7 +176,8 @@ static void record_async(struct dt__run *run)
     if (run->mode != DT_ASYNC || !counts) return;
     int64_t before = run->keeper.resumed ? (int64_t)run->keeper.loaded.step : 0;
     size_t bins = DT_STALENESS_BINS, workers = (size_t)dt_world_workers(run->world);
-    while (bins > 1 && counts->staleness_histogram[bins - 1] == 0) bins--;
+    while (bins > 1 && counts->staleness_histogram[bins - 1] == 0)
+        bins--;
     dt_record_int(report, "gradients_sent", before + (int64_t)counts->sent);
     dt_record_int(report, "gradients_applied", before + (int64_t)counts->applied);
     dt_record_int(report, "clock_gap_max", (int64_t)counts->gap_max);
@@ -175,7 +188,8 @@ static void record_async(struct dt__run *run)
     dt_record_counts(report, "worker_wait_ms", counts->worker_wait_ms, workers);
 }
 
-dt_status dt__record_final(struct dt__run *run, const char *status) {
+dt_status dt__record_final(struct dt__run *run, const char *status)
+{
     const struct dt__keeper *keeper = &run->keeper;
     const struct dt_checkpoint *state = &keeper->state;
     char crc[9];

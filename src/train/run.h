@@ -23,7 +23,8 @@ struct dt__verdict {
     bool extra;  /* of the last step, out of turn: no step towards an early stop */
     double secs; /* that it took */
     struct dt_metric_values values;
-    uint64_t confusion[DT__RECORD_CLASSES * DT__RECORD_CLASSES]; /* (classes, classes), true major */
+    uint64_t
+        confusion[DT__RECORD_CLASSES * DT__RECORD_CLASSES]; /* (classes, classes), true major */
 };
 
 /* Evaluator to bank. */
@@ -34,11 +35,11 @@ struct dt__message {
 
 /* Bank only: what the evaluator has said. */
 struct dt__desk {
-    bool waits;                 /* `message` is a verdict that the next meeting takes */
-    bool stop;                  /* the evaluator got a signal */
-    bool judged;                /* there was a verdict ... */
-    uint64_t judged_step;       /* ... the last one on this step */
-    double heard_at;            /* clock of the last message */
+    bool waits;           /* `message` is a verdict that the next meeting takes */
+    bool stop;            /* the evaluator got a signal */
+    bool judged;          /* there was a verdict ... */
+    uint64_t judged_step; /* ... the last one on this step */
+    double heard_at;      /* clock of the last message */
     struct dt__message message;
 };
 
@@ -63,14 +64,14 @@ struct dt__keeper {
     struct dt_writer *writer;
     struct dt_report *report;
     struct dt_metrics *metrics;
-    uint64_t saved_step;         /* of the newest save that was started */
-    double saved_at;             /* clock of it */
-    bool save_wanted;            /* a better model has been found */
-    double run_start;            /* clock at the start of this process */
-    double wall_before;          /* wall_secs of the runs before */
-    double log_train_secs;       /* train_secs at the last train record */
+    uint64_t saved_step;   /* of the newest save that was started */
+    double saved_at;       /* clock of it */
+    bool save_wanted;      /* a better model has been found */
+    double run_start;      /* clock at the start of this process */
+    double wall_before;    /* wall_secs of the runs before */
+    double log_train_secs; /* train_secs at the last train record */
     double last_loss;
-    double bank_cpu_secs;        /* CPU time of the bank's process during legs */
+    double bank_cpu_secs;            /* CPU time of the bank's process during legs */
     double budget[DT__BUDGET_PARTS]; /* sums over the workers, as of the last meeting */
     struct dt__desk desk;
 };
@@ -162,7 +163,7 @@ void dt__update(void *run, const struct dt_update_info *info, size_t offset, siz
 /* budget.c: where the workers' time goes in sync training. */
 void dt__budget_leg(struct dt__run *run, double secs); /* worker: a leg took so long */
 dt_status dt__budget_share(struct dt__run *run);       /* collective over the crew */
-void dt__budget_record(struct dt__run *run);           /* bank: fields of a record, means a worker */
+void dt__budget_record(struct dt__run *run); /* bank: fields of a record, means a worker */
 
 /* meeting.c: what happens between two legs. */
 bool dt__log_due(const struct dt__run *run);
@@ -205,10 +206,12 @@ bool dt__best_beats(const struct dt__run *run, const struct dt_best *a, const st
 /* Whether eval.patience is at its end. */
 bool dt__stops_early(const struct dt__run *run, const struct dt_best *best);
 /* Bank: judges and records. */
-dt_status dt__verdict_take(struct dt__run *run, const struct dt__verdict *verdict, bool *out_better);
+dt_status dt__verdict_take(struct dt__run *run, const struct dt__verdict *verdict,
+                           bool *out_better);
 
 /* evaluate.c: evaluation in place, by bank and workers. Collective over the crew. */
-dt_status dt__eval_open(struct dt__run *run); /* not collective; for a dedicated evaluator as well */
+dt_status
+dt__eval_open(struct dt__run *run); /* not collective; for a dedicated evaluator as well */
 void dt__eval_close(struct dt__run *run);
 int64_t dt__eval_interval(const struct dt__run *run); /* steps; 0: none but at the end */
 /* Whether this step is still to be evaluated: a stop may have come before. */
@@ -227,7 +230,7 @@ struct dt__order {
 };
 
 /* desk.c: the bank's side of it. Nothing happens there without a dedicated evaluator. */
-int dt__desk_asks(struct dt__run *run);        /* enum dt_ask, on the evaluator's behalf. Bank */
+int dt__desk_asks(struct dt__run *run);          /* enum dt_ask, on the evaluator's behalf. Bank */
 dt_status dt__desk_collect(struct dt__run *run); /* takes verdicts that have come. Bank */
 /* Waits for the verdict on the last checkpoint, at most so long. Collective over the crew. */
 dt_status dt__desk_await(struct dt__run *run, double most_secs);

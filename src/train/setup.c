@@ -10,7 +10,8 @@ uint64_t dt__epoch_steps(const struct dt__run *run)
     return run->mode == DT_SYNC ? steps : steps * (uint64_t)run->replicas;
 }
 
-uint64_t dt__samples_at(const struct dt__run *run, uint64_t step) {
+uint64_t dt__samples_at(const struct dt__run *run, uint64_t step)
+{
     uint64_t steps = dt_plan_steps_per_epoch(run->plan), samples = dt_plan_samples(run->plan);
     if (run->mode == DT_ASYNC) step /= (uint64_t)run->replicas;
     uint64_t in_epoch = step % steps * dt_plan_batch(run->plan);
@@ -19,14 +20,16 @@ uint64_t dt__samples_at(const struct dt__run *run, uint64_t step) {
 
 /* ---- config --------------------------------------------------------------------------------- */
 
-static dt_status read_shared_config(struct dt_config *config, const char *text) {
+static dt_status read_shared_config(struct dt_config *config, const char *text)
+{
     dt_config_free(config);
     DT_TRY(dt_config_init(config));
     return dt_config_read_text(config, "config", text);
 }
 
 /* Rank 0's config to all: other hosts need no file. */
-static dt_status share_config(struct dt_world *world, struct dt_config *config) {
+static dt_status share_config(struct dt_world *world, struct dt_config *config)
+{
     bool bank = dt_world_is_bank(world);
     char *text = NULL;
     size_t length = 0;
@@ -50,18 +53,21 @@ struct start {
 };
 
 /* The evaluator reads and writes in the run directory. */
-static dt_status check_sight(const struct dt__run *run, const struct start *start) {
+static dt_status check_sight(const struct dt__run *run, const struct start *start)
+{
     char holder[DT_LOCK_HOLDER];
     const char *dir = run->config->run.dir;
     if (dt_world_role(run->world) != DT_EVALUATOR) return DT_OK;
     if (*start->holder && strcmp(dt_lock_holder(dir, holder), start->holder) == 0) return DT_OK;
-    return dt_fail(DT_EIO, "run.dir=%s: the evaluator does not see the bank's directory here; put it "
-                           "on a file system that %s shares with %s",
+    return dt_fail(DT_EIO,
+                   "run.dir=%s: the evaluator does not see the bank's directory here; put it "
+                   "on a file system that %s shares with %s",
                    dir, dt_world_host(run->world, dt_world_rank(run->world)),
                    dt_world_host(run->world, 0));
 }
 
-static dt_status share_start(struct dt__run *run) {
+static dt_status share_start(struct dt__run *run)
+{
     dt_status status = DT_OK;
     if (dt_world_is_bank(run->world)) status = dt__keeper_prepare(run);
     DT_TRY(dt_world_agree(run->world, status));
@@ -77,7 +83,8 @@ static dt_status share_start(struct dt__run *run) {
 
 /* A held-out fraction was surveyed with the rest of the training data. */
 static dt_status survey(const struct dt__run *run, enum dt_part part, const struct dt_schema *known,
-                        struct dt_source **out) {
+                        struct dt_source **out)
+{
     if (part == DT_PART_EVAL && run->config->data.eval_fraction > 0)
         return dt_source_held_out(run->train, out);
     return dt_source_survey(run->config, part, known, out);
@@ -85,7 +92,8 @@ static dt_status survey(const struct dt__run *run, enum dt_part part, const stru
 
 /* The bank surveys, the others get the survey. `known` is the bank's. */
 static dt_status share_source(struct dt__run *run, enum dt_part part, const struct dt_schema *known,
-                              struct dt_source **out) {
+                              struct dt_source **out)
+{
     bool bank = dt_world_is_bank(run->world);
     void *bytes = NULL;
     size_t length = 0;
@@ -94,14 +102,15 @@ static dt_status share_source(struct dt__run *run, enum dt_part part, const stru
     if (!status && bank && *out) status = dt_source_pack(*out, &bytes, &length);
     DT_GUARD(dt_world_agree(run->world, status));
     DT_GUARD(dt_world_bcast_blob(run->world, &bytes, &length, 0));
-    status = dt_world_agree(run->world, bank || !length ? DT_OK
-                                                        : dt_source_unpack(bytes, length, out));
+    status =
+        dt_world_agree(run->world, bank || !length ? DT_OK : dt_source_unpack(bytes, length, out));
 done:
     dt_free(bytes);
     return status;
 }
 
-static dt_status share_data(struct dt__run *run) {
+static dt_status share_data(struct dt__run *run)
+{
     dt_world_beat(run->world, "survey", run->step);
     const struct dt_schema *known = run->keeper.resumed ? &run->keeper.loaded.schema : NULL;
     DT_TRY(share_source(run, DT_PART_TRAIN, known, &run->train));
@@ -110,7 +119,8 @@ static dt_status share_data(struct dt__run *run) {
 
 /* ---- what every rank makes for itself ------------------------------------------------------- */
 
-static dt_status create_model(struct dt__run *run) {
+static dt_status create_model(struct dt__run *run)
+{
     const struct dt_schema *schema = dt_source_schema(run->train);
     struct dt_model_spec spec;
     DT_TRY(dt_model_spec_init(&spec, run->config));
@@ -120,14 +130,16 @@ static dt_status create_model(struct dt__run *run) {
     return dt_model_create(&spec, &run->model);
 }
 
-static uint64_t last_step(const struct dt__run *run) {
+static uint64_t last_step(const struct dt__run *run)
+{
     double steps = (double)dt__epoch_steps(run);
     uint64_t last = (uint64_t)ceil(run->config->train.epochs * steps - 1e-6);
     int64_t most = run->config->train.max_steps;
     return most >= 0 && (uint64_t)most < last ? (uint64_t)most : last;
 }
 
-static dt_status create_plan(struct dt__run *run) {
+static dt_status create_plan(struct dt__run *run)
+{
     DT_TRY(dt_plan_create(run->train, (uint64_t)run->config->run.seed, run->replicas,
                           run->config->train.batch, &run->plan));
     run->last_step = last_step(run);
@@ -136,7 +148,8 @@ static dt_status create_plan(struct dt__run *run) {
     return dt_alloc((size_t)run->replicas, sizeof *run->loss, "loss sums", &run->loss);
 }
 
-static dt_status create_worker(struct dt__run *run) {
+static dt_status create_worker(struct dt__run *run)
+{
     if (!dt_world_is_worker(run->world)) return DT_OK;
     dt_world_replicas(run->world, dt_world_worker_index(run->world), run->replicas, &run->first,
                       &run->count);
@@ -149,10 +162,12 @@ static dt_status create_worker(struct dt__run *run) {
                             &run->loader);
 }
 
-static dt_status create_exchange(struct dt__run *run) {
+static dt_status create_exchange(struct dt__run *run)
+{
     int layers = dt_model_layers(run->model);
     size_t ends[DT_MAX_LAYERS];
-    for (int i = 0; i < layers; i++) ends[i] = dt_model_layer(run->model, i)->end;
+    for (int i = 0; i < layers; i++)
+        ends[i] = dt_model_layer(run->model, i)->end;
     struct dt_exchange_spec spec = {.kind = run->config->train.exchange,
                                     .reproducible = run->config->run.reproducible,
                                     .params = dt_model_params(run->model),
@@ -181,7 +196,8 @@ const float *dt__weights_at_rest(struct dt__run *run)
 /* ---- all together --------------------------------------------------------------------------- */
 
 /* What each rank does for itself, agreed upon at the end. */
-static dt_status create_parts(struct dt__run *run) {
+static dt_status create_parts(struct dt__run *run)
+{
     dt_status status = create_model(run);
     if (!status) status = create_plan(run);
     DT_TRY(dt_world_agree(run->world, status));
@@ -192,15 +208,16 @@ static dt_status create_parts(struct dt__run *run) {
 }
 
 /* The bank's weights and the run's first records; then the weights to all. */
-static dt_status open_keeper(struct dt__run *run) {
+static dt_status open_keeper(struct dt__run *run)
+{
     bool bank = dt_world_is_bank(run->world);
     bool sync = run->mode == DT_SYNC;
     float *const *vectors = sync ? dt_exchange_vectors(run->exchange) : run->async.vectors;
     dt_status status = bank ? dt__keeper_open(run, vectors) : DT_OK;
     DT_TRY(dt_world_agree_crew(run->world, status));
     if (!sync) return DT_OK;
-    if (bank) memcpy(run->loss, run->keeper.state.loss_sums,
-                     (size_t)run->replicas * sizeof *run->loss);
+    if (bank)
+        memcpy(run->loss, run->keeper.state.loss_sums, (size_t)run->replicas * sizeof *run->loss);
     DT_TRY(dt_world_crew_bcast(run->world, run->loss, (size_t)run->replicas * sizeof *run->loss));
     for (int r = 0; r < run->replicas; r++)
         if (r < run->first || r >= run->first + run->count) run->loss[r] = 0;
@@ -208,13 +225,15 @@ static dt_status open_keeper(struct dt__run *run) {
 }
 
 /* Bank and workers; agreed among them. */
-static dt_status open_crew(struct dt__run *run) {
+static dt_status open_crew(struct dt__run *run)
+{
     DT_TRY(run->mode == DT_SYNC ? create_exchange(run) : dt__async_open(run));
     return open_keeper(run);
 }
 
 /* What the evaluator has no part in, and what it has to know of it. */
-static dt_status open_rest(struct dt__run *run) {
+static dt_status open_rest(struct dt__run *run)
+{
     dt_status status = dt_world_role(run->world) == DT_EVALUATOR ? DT_OK : open_crew(run);
     int told = (int)status;
     DT_TRY(dt_world_bcast(run->world, &told, sizeof told, 0));
@@ -223,7 +242,8 @@ static dt_status open_rest(struct dt__run *run) {
 }
 
 /* A run that has reached its end already, or was stopped early, and has told so. */
-static dt_status find_done(struct dt__run *run, bool *out_done) {
+static dt_status find_done(struct dt__run *run, bool *out_done)
+{
     const struct dt__keeper *keeper = &run->keeper;
     bool stopped = dt__stops_early(run, &keeper->loaded.best);
     bool at_end = run->step == run->last_step || stopped;
@@ -237,7 +257,8 @@ static dt_status find_done(struct dt__run *run, bool *out_done) {
 }
 
 dt_status dt__run_open(struct dt__run *run, struct dt_world *world, struct dt_config *config,
-                       bool *out_done) {
+                       bool *out_done)
+{
     *run = (struct dt__run){.config = config, .world = world, .keeper.lock = -1};
     *out_done = false;
     DT_TRY(share_config(world, config));
@@ -255,7 +276,8 @@ dt_status dt__run_open(struct dt__run *run, struct dt_world *world, struct dt_co
     return open_rest(run);
 }
 
-void dt__run_close(struct dt__run *run) {
+void dt__run_close(struct dt__run *run)
+{
     if (dt_world_is_bank(run->world)) dt__keeper_close(run);
     dt__eval_close(run);
     dt_exchange_destroy(run->exchange);

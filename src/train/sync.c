@@ -3,22 +3,26 @@
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-static void need_layer(void *exchange, int layer) {
+static void need_layer(void *exchange, int layer)
+{
     dt_exchange_need(exchange, layer);
 }
 
-static void layer_ready(void *exchange, int layer) {
+static void layer_ready(void *exchange, int layer)
+{
     dt_exchange_ready(exchange, layer);
 }
 
-static int worker_asks(struct dt__run *run) {
+static int worker_asks(struct dt__run *run)
+{
     if (run->failed) return DT_ASK_ERROR;
     int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
     return dt_world_is_bank(run->world) ? ask | dt__bank_asks(run) : ask;
 }
 
 /* One step: each replica's gradient into its slot, then the exchange. */
-static int worker_step(struct dt__run *run) {
+static int worker_step(struct dt__run *run)
+{
     struct dt_exchange *exchange = run->exchange;
     dt_exchange_begin(exchange, run->step);
     for (int i = 0; i < run->count; i++) {
@@ -32,7 +36,8 @@ static int worker_step(struct dt__run *run) {
     return dt_exchange_end(exchange, worker_asks(run));
 }
 
-static int worker_leg(struct dt__run *run, uint64_t until) {
+static int worker_leg(struct dt__run *run, uint64_t until)
+{
     int asked = DT_ASK_NONE;
     double start = dt_clock_secs();
     while (run->step < until && !asked) {
@@ -46,7 +51,8 @@ static int worker_leg(struct dt__run *run, uint64_t until) {
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-static int bank_leg(struct dt__run *run, uint64_t until) {
+static int bank_leg(struct dt__run *run, uint64_t until)
+{
     struct dt__keeper *keeper = &run->keeper;
     double start = dt_clock_secs(), cpu = dt_clock_cpu_secs();
     int asked;
@@ -61,7 +67,8 @@ static int bank_leg(struct dt__run *run, uint64_t until) {
 
 /* ---- both ----------------------------------------------------------------------------------- */
 
-dt_status dt__sync_train(struct dt__run *run) {
+dt_status dt__sync_train(struct dt__run *run)
+{
     for (bool end = false; !end;) {
         uint64_t until = dt__next_meeting(run);
         bool bank = dt_world_is_bank(run->world);

@@ -4,7 +4,8 @@
 #include "train/run.h"
 
 /* The bank says what the run is, and saves step 0 of a new one. */
-static dt_status begin(struct dt__run *run) {
+static dt_status begin(struct dt__run *run)
+{
     dt_status status = DT_OK;
     if (dt_world_is_bank(run->world)) {
         dt__print_start(run);
@@ -15,14 +16,16 @@ static dt_status begin(struct dt__run *run) {
 }
 
 /* Bank and workers train; the evaluator works beside them, and ends when they do. */
-static dt_status take_part(struct dt__run *run) {
+static dt_status take_part(struct dt__run *run)
+{
     if (dt_world_role(run->world) == DT_EVALUATOR) return dt__evaluator_run(run);
     dt_status status = run->mode == DT_SYNC ? dt__sync_train(run) : dt__async_train(run);
     dt__desk_dismiss(run, status);
     return status;
 }
 
-dt_status dt_train(struct dt_world *world, struct dt_config *config) {
+dt_status dt_train(struct dt_world *world, struct dt_config *config)
+{
     struct dt__run run;
     bool done;
     dt_status status = dt__run_open(&run, world, config, &done);

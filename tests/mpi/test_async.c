@@ -47,7 +47,8 @@ static uint64_t work(struct dt_async *async, int worker, uint64_t sent)
         const float *weights = dt_async_read(async);
         expect_weights(weights, "as read");
         float *grad = dt_async_grad(async);
-        for (size_t i = 0; i < params; i++) grad[i] = word_of(worker, sent, i);
+        for (size_t i = 0; i < params; i++)
+            grad[i] = word_of(worker, sent, i);
         if (sent % 8 == 0) expect_weights(weights, "later");
         struct dt_note note = {.replica = worker, .draw = sent++, .rows = (uint64_t)weights[0]};
         dt_async_send(async, &note);
@@ -68,7 +69,8 @@ static void update(void *arg, const struct dt_gradient *gradient, uint64_t befor
         wrong += weights[i] != (float)before;
         out[i] = weights[i] + 1;
     }
-    EXPECT(!torn, "worker %d's gradient %d: %d words at %zu", worker, (int)number, (int)torn, offset);
+    EXPECT(!torn, "worker %d's gradient %d: %d words at %zu", worker, (int)number, (int)torn,
+           offset);
     EXPECT(!wrong, "%d of the bank's weights are not %d", (int)wrong, (int)before);
 }
 
@@ -99,8 +101,10 @@ static void run(struct dt_world *world, struct dt_async *async, uint64_t gradien
     for (int leg = 0; leg < 3; leg++) {
         dt_async_open(async, step, end[leg], leg == 0);
         bool close = leg == 1;
-        if (bank) serve(async, close ? gradients / 4 : UINT64_MAX);
-        else sent = work(async, dt_world_worker_index(world), sent);
+        if (bank)
+            serve(async, close ? gradients / 4 : UINT64_MAX);
+        else
+            sent = work(async, dt_world_worker_index(world), sent);
         if (bank) EXPECT(dt_async_step(async) == end[leg] || close, "leg %d", leg);
         if (bank) step = dt_async_step(async);
         dt_world_crew_bcast(world, &step, sizeof step);
@@ -115,9 +119,9 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
     dt_async_count(async, &counts);
     if (!counts) return;
     uint64_t histogram = 0;
-    for (int i = 0; i < DT_STALENESS_BINS; i++) histogram += counts->staleness_histogram[i];
-    EXPECT(counts->sent == gradients && counts->applied == gradients &&
-               histogram == gradients,
+    for (int i = 0; i < DT_STALENESS_BINS; i++)
+        histogram += counts->staleness_histogram[i];
+    EXPECT(counts->sent == gradients && counts->applied == gradients && histogram == gradients,
            "%d sent, %d applied", (int)counts->sent, (int)counts->applied);
     EXPECT(counts->gap_max <= STALENESS, "gap %d", (int)counts->gap_max);
     printf("%s: %d gradients of %zu floats, clock gap %d\n", dt_async_memory_name(async),
@@ -127,7 +131,8 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
 int main(int argc, char **argv)
 {
     if (argc < 4) return 2;
-    for (int i = 4; i < argc; i++) putenv(argv[i]);
+    for (int i = 4; i < argc; i++)
+        putenv(argv[i]);
     uint64_t gradients = strtoull(argv[2], NULL, 10);
     params = strtoull(argv[3], NULL, 10);
     struct dt_world *world;

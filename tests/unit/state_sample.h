@@ -46,7 +46,8 @@ static inline int count_names(const char *dir, const char *part)
     int count = 0;
     DIR *stream = opendir(dir);
     struct dirent *entry;
-    while (stream && (entry = readdir(stream))) count += !!strstr(entry->d_name, part);
+    while (stream && (entry = readdir(stream)))
+        count += !!strstr(entry->d_name, part);
     if (stream) closedir(stream);
     return count;
 }
@@ -59,7 +60,8 @@ static inline float *sample_vector(size_t n, float first)
 {
     float *vector;
     assert_ok(dt_alloc(n, sizeof *vector, "a sample", &vector));
-    for (size_t i = 0; i < n; i++) vector[i] = first + (float)i / 7.0f;
+    for (size_t i = 0; i < n; i++)
+        vector[i] = first + (float)i / 7.0f;
     return vector;
 }
 
@@ -80,7 +82,8 @@ static inline struct dt_schema sample_schema(int features)
     assert_ok(dt_alloc(3, sizeof(char *), "names", &schema.label_names));
     schema.label_names[0] = sample_text("T-shirt");
     schema.label_names[1] = sample_text("");
-    schema.label_names[2] = sample_text("Stra\xc3\x9f""e");
+    schema.label_names[2] = sample_text("Stra\xc3\x9f"
+                                        "e");
     return schema;
 }
 
@@ -107,14 +110,24 @@ static inline void sample_replicas(struct dt_checkpoint *checkpoint)
 /* An MLP features-hidden-3 under adam; free with dt_checkpoint_free. */
 static inline struct dt_checkpoint sample_checkpoint(uint64_t step, int features, int hidden)
 {
-    struct dt_checkpoint c = {.step = step, .mode = DT_ASYNC, .seed = 77, .samples = step * 128,
-                              .wall_secs = 12.25, .train_secs = 11.5, .loss_rows = 384,
+    struct dt_checkpoint c = {.step = step,
+                              .mode = DT_ASYNC,
+                              .seed = 77,
+                              .samples = step * 128,
+                              .wall_secs = 12.25,
+                              .train_secs = 11.5,
+                              .loss_rows = 384,
                               .data_crc = 0xfeedbeef};
     c.best = (struct dt_best){true, 0.875, "accuracy", step / 2, 2, step + 1, true};
     c.config = sample_text("[run]\ndir = x\n");
     c.kernel = sample_text("Haswell");
-    c.spec = (struct dt_model_spec){.kind = DT_KIND_MLP, .activation = DT_GELU, .task = DT_CLASSIFY,
-                                    .dropout = 0.25, .nin = features, .nout = 3, .nhidden = 1,
+    c.spec = (struct dt_model_spec){.kind = DT_KIND_MLP,
+                                    .activation = DT_GELU,
+                                    .task = DT_CLASSIFY,
+                                    .dropout = 0.25,
+                                    .nin = features,
+                                    .nout = 3,
+                                    .nhidden = 1,
                                     .hidden = {hidden}};
     c.schema = sample_schema(features);
     sample_replicas(&c);
@@ -153,7 +166,8 @@ static inline void assert_same_spec(const struct dt_model_spec *a, const struct 
 static inline void assert_same_names(char **a, char **b, int count)
 {
     ck_assert_int_eq(!a, !b);
-    for (int i = 0; a && i < count; i++) ck_assert_str_eq(a[i], b[i]);
+    for (int i = 0; a && i < count; i++)
+        ck_assert_str_eq(a[i], b[i]);
 }
 
 static inline void assert_same_floats(const float *a, const float *b, size_t count)
@@ -228,7 +242,8 @@ static inline int run_tests(const char *name, int count, const TTest *const test
     TCase *all = tcase_create(name);
     tcase_add_checked_fixture(all, make_test_dir, remove_test_dir);
     tcase_set_timeout(all, 60);
-    for (int i = 0; i < count; i++) tcase_add_test(all, tests[i]);
+    for (int i = 0; i < count; i++)
+        tcase_add_test(all, tests[i]);
     suite_add_tcase(suite, all);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -53,8 +53,8 @@ START_TEST(a_linear_regression_without_state_survives)
     dt_schema_free(&checkpoint.schema);
     checkpoint.schema =
         (struct dt_schema){.task = DT_REGRESS, .features = 5, .targets = 2, .scale = 1};
-    checkpoint.spec = (struct dt_model_spec){.kind = DT_KIND_LINEAR, .task = DT_REGRESS, .nin = 5,
-                                             .nout = 2};
+    checkpoint.spec =
+        (struct dt_model_spec){.kind = DT_KIND_LINEAR, .task = DT_REGRESS, .nin = 5, .nout = 2};
     checkpoint.params_count = sample_params(&checkpoint.spec);
     for (int i = 0; i < 2; i++) {
         dt_free((void *)checkpoint.state_name[i]);
@@ -72,7 +72,8 @@ START_TEST(a_deep_network_with_names_survives)
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(7, 5, 4);
     checkpoint.spec.nhidden = DT_MAX_LAYERS - 1;
-    for (int i = 0; i < checkpoint.spec.nhidden; i++) checkpoint.spec.hidden[i] = 2 + i % 3;
+    for (int i = 0; i < checkpoint.spec.nhidden; i++)
+        checkpoint.spec.hidden[i] = 2 + i % 3;
     checkpoint.params_count = sample_params(&checkpoint.spec);
     dt_free(checkpoint.params);
     checkpoint.params = sample_vector(checkpoint.params_count, 3);
@@ -82,7 +83,8 @@ START_TEST(a_deep_network_with_names_survives)
     }
     assert_ok(dt_alloc(5, sizeof(char *), "names", &checkpoint.schema.feature_names));
     const char *names[] = {"a", "b c", "\"quoted\", with comma", "", "\xf0\x9f\x8c\x8a"};
-    for (int i = 0; i < 5; i++) checkpoint.schema.feature_names[i] = sample_text(names[i]);
+    for (int i = 0; i < 5; i++)
+        checkpoint.schema.feature_names[i] = sample_text(names[i]);
     assert_round_trip(&checkpoint);
 }
 END_TEST
@@ -92,7 +94,8 @@ static struct dt_checkpoint with_config(size_t length)
     struct dt_checkpoint checkpoint = sample_checkpoint(7, 5, 4);
     dt_free(checkpoint.config);
     assert_ok(dt_alloc(length + 1, 1, "a config", &checkpoint.config));
-    for (size_t i = 0; i < length; i++) checkpoint.config[i] = (char)('a' + i % 23);
+    for (size_t i = 0; i < length; i++)
+        checkpoint.config[i] = (char)('a' + i % 23);
     return checkpoint;
 }
 
@@ -122,7 +125,8 @@ START_TEST(the_same_state_gives_the_same_bytes)
     }
     ck_assert_uint_eq(length[0], length[1]);
     ck_assert_mem_eq(bytes[0], bytes[1], length[0]);
-    for (int i = 0; i < 2; i++) dt_free(bytes[i]);
+    for (int i = 0; i < 2; i++)
+        dt_free(bytes[i]);
     dt_checkpoint_free(&checkpoint);
 }
 END_TEST
@@ -339,8 +343,8 @@ static void put_weight(hid_t file, hid_t type, hsize_t rows, hsize_t columns, hi
     hsize_t dims[2] = {rows, columns};
     ck_assert(H5Ldelete(file, "/model/layers/0/weight", H5P_DEFAULT) >= 0);
     hid_t space = H5Screate_simple(2, dims, NULL);
-    hid_t dataset = H5Dcreate2(file, "/model/layers/0/weight", type, space, H5P_DEFAULT, plist,
-                               H5P_DEFAULT);
+    hid_t dataset =
+        H5Dcreate2(file, "/model/layers/0/weight", type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
     ck_assert(dataset >= 0);
     if (rows * columns == 60 * 40 && plist == H5P_DEFAULT)
         ck_assert(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
@@ -599,7 +603,8 @@ START_TEST(a_resealed_file_loads)
     H5Fclose(file);
     seal_file(in_dir("resealed.h5"));
     assert_ok(dt_checkpoint_load(in_dir("resealed.h5"), &out));
-    for (int i = 0; i < 60 * 40; i++) ck_assert(out.params[i] == 0);
+    for (int i = 0; i < 60 * 40; i++)
+        ck_assert(out.params[i] == 0);
     dt_checkpoint_free(&out);
     dt_free(bytes);
 }

@@ -146,7 +146,8 @@ END_TEST
 
 START_TEST(the_oldest_versions_go)
 {
-    for (uint64_t step = 8; step <= 12; step++) assert_ok(try_export(test_dir, step, 0, 3));
+    for (uint64_t step = 8; step <= 12; step++)
+        assert_ok(try_export(test_dir, step, 0, 3));
     for (uint64_t step = 8; step <= 12; step++)
         ck_assert_int_eq(has_version(test_dir, step), step >= 10);
     assert_ok(try_export(test_dir, 13, 0, 0));
@@ -175,7 +176,8 @@ END_TEST
 START_TEST(versions_of_an_abandoned_branch_go)
 {
     uint64_t step;
-    for (uint64_t i = 1; i <= 4; i++) assert_ok(try_export(test_dir, i * 10, (double)i, 0));
+    for (uint64_t i = 1; i <= 4; i++)
+        assert_ok(try_export(test_dir, i * 10, (double)i, 0));
     assert_ok(try_export(test_dir, 25, 9, 0));
     ck_assert(load_mark(test_dir, &step, "25/model.h5") == 9);
     ck_assert(has_version(test_dir, 20) && !has_version(test_dir, 30));
@@ -319,7 +321,8 @@ START_TEST(inspect_tells_what_a_file_holds)
                                  "3 replicas", "first second",    "T-shirt",  "accuracy 0.875",
                                  "Haswell",    "checksum"};
     const char *text = inspect(in_dir(file), DT_OK);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_tells(text, words[i]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        assert_tells(text, words[i]);
     assert_ok(try_export(test_dir, 5, 1, 0));
     assert_tells(inspect(in_dir("5/model.h5"), DT_OK), ": model of");
     inspect(in_dir("nowhere"), DT_EIO);
@@ -335,12 +338,20 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        every_path_leads_to_the_model, a_path_to_nothing_is_an_error, a_damaged_model_is_refused,
-        a_model_does_not_load_as_a_checkpoint, the_oldest_versions_go, the_same_step_is_replaced,
-        versions_of_an_abandoned_branch_go, other_names_are_left_alone,
-        leftovers_of_a_killed_export_do_not_block, the_best_metric_survives,
-        any_call_may_fail_in_a_new_version, any_call_may_fail_in_a_replaced_version,
-        a_kill_leaves_only_whole_versions, inspect_tells_what_a_file_holds,
+        every_path_leads_to_the_model,
+        a_path_to_nothing_is_an_error,
+        a_damaged_model_is_refused,
+        a_model_does_not_load_as_a_checkpoint,
+        the_oldest_versions_go,
+        the_same_step_is_replaced,
+        versions_of_an_abandoned_branch_go,
+        other_names_are_left_alone,
+        leftovers_of_a_killed_export_do_not_block,
+        the_best_metric_survives,
+        any_call_may_fail_in_a_new_version,
+        any_call_may_fail_in_a_replaced_version,
+        a_kill_leaves_only_whole_versions,
+        inspect_tells_what_a_file_holds,
     };
     return run_tests("export", (int)(sizeof tests / sizeof *tests), tests);
 }

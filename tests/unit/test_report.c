@@ -254,10 +254,15 @@ START_TEST(a_run_has_ended_with_its_final_record)
         {"{\"kind\":\"final\",\"status\":\"stopped\",\"step\":7}\n", false},
         {"{\"kind\":\"train\",\"step\":7}\n", false},
         {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n", true},
-        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}", false}, /* torn, as far as one can tell */
+        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}",
+         false}, /* torn, as far as one can tell */
         {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":6}\n", false},
-        {"{\"kind\":\"train\",\"step\":7}\n{\"kind\":\"final\",\"status\":\"completed\",\"step\":7,\"loss\":null}\n", true},
-        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n{\"kind\":\"start\",\"step\":7}\n", false},
+        {"{\"kind\":\"train\",\"step\":7}\n{\"kind\":\"final\",\"status\":\"completed\",\"step\":7,"
+         "\"loss\":null}\n",
+         true},
+        {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n{\"kind\":\"start\",\"step\":7}"
+         "\n",
+         false},
         {"{\"kind\":\"final\",\"status\":\"completed\",\"step\":7}\n{\"kind\":\"st", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

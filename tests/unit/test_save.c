@@ -98,7 +98,8 @@ static dt_status try_save(uint64_t step, int64_t keep, const char *spare)
 
 static void save_steps(uint64_t first, uint64_t last, int64_t keep)
 {
-    for (uint64_t step = first; step <= last; step++) assert_ok(try_save(step, keep, NULL));
+    for (uint64_t step = first; step <= last; step++)
+        assert_ok(try_save(step, keep, NULL));
 }
 
 /* The step of the newest good checkpoint, whose content is compared with what was saved. */
@@ -235,7 +236,8 @@ END_TEST
 START_TEST(the_oldest_go)
 {
     save_steps(1, 6, 3);
-    for (uint64_t step = 1; step <= 6; step++) ck_assert_int_eq(has_step(step), step > 3);
+    for (uint64_t step = 1; step <= 6; step++)
+        ck_assert_int_eq(has_step(step), step > 3);
     save_steps(7, 8, 0);
     ck_assert(has_step(4));
 }
@@ -244,14 +246,16 @@ END_TEST
 START_TEST(two_at_least_stay)
 {
     save_steps(1, 4, 1);
-    for (uint64_t step = 1; step <= 4; step++) ck_assert_int_eq(has_step(step), step > 2);
+    for (uint64_t step = 1; step <= 4; step++)
+        ck_assert_int_eq(has_step(step), step > 2);
 }
 END_TEST
 
 START_TEST(the_spared_one_stays)
 {
     save_steps(1, 2, 2);
-    for (uint64_t step = 3; step <= 5; step++) assert_ok(try_save(step, 2, "step-000000001.h5"));
+    for (uint64_t step = 3; step <= 5; step++)
+        assert_ok(try_save(step, 2, "step-000000001.h5"));
     for (uint64_t step = 1; step <= 5; step++)
         ck_assert_int_eq(has_step(step), step == 1 || step > 3);
 }
@@ -272,16 +276,19 @@ START_TEST(what_is_not_ours_stays)
 {
     const char *const names[] = {"notes.txt", "step-5.h5", "step-000000001.h5.bak",
                                  "best.h5.tmp-1"};
-    for (int i = 0; i < 4; i++) close(open(in_dir(names[i]), O_CREAT | O_WRONLY, 0600));
+    for (int i = 0; i < 4; i++)
+        close(open(in_dir(names[i]), O_CREAT | O_WRONLY, 0600));
     save_steps(1, 5, 2);
-    for (int i = 0; i < 4; i++) ck_assert(dt_path_exists(in_dir(names[i])));
+    for (int i = 0; i < 4; i++)
+        ck_assert(dt_path_exists(in_dir(names[i])));
 }
 END_TEST
 
 START_TEST(leftovers_of_a_killed_save_are_cleared)
 {
     const char *const names[] = {"step-000000001.h5.tmp-0123456789abcdef", "latest.h5.tmp-00"};
-    for (int i = 0; i < 2; i++) close(open(in_dir(names[i]), O_CREAT | O_WRONLY, 0600));
+    for (int i = 0; i < 2; i++)
+        close(open(in_dir(names[i]), O_CREAT | O_WRONLY, 0600));
     save_steps(1, 1, 2);
     ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
 }
@@ -408,7 +415,8 @@ START_TEST(a_full_disk_indeed)
     }
     dt_status status = DT_OK;
     uint64_t step = 0;
-    while (!status && step < 100) status = try_save(++step, 0, NULL);
+    while (!status && step < 100)
+        status = try_save(++step, 0, NULL);
     ck_assert_int_eq(status, DT_EIO);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "No space left"));
     ck_assert_uint_eq(load_step(), step - 1);
@@ -494,13 +502,26 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        latest_links_to_the_newest, no_checkpoint_is_no_error, load_falls_back_to_older_ones,
-        a_fallback_is_told, a_strange_latest_is_passed_over, a_long_step_keeps_its_place,
-        the_oldest_go, two_at_least_stay, the_spared_one_stays, an_abandoned_branch_goes_first,
-        what_is_not_ours_stays, leftovers_of_a_killed_save_are_cleared, any_one_call_may_fail,
-        any_write_may_be_cut_short, all_calls_from_any_one_on_may_fail, a_lying_disk_is_found_out,
-        any_allocation_may_fail, a_full_disk_by_limit,
-        a_full_disk_indeed, a_kill_at_each_call_leaves_the_older_one_good,
+        latest_links_to_the_newest,
+        no_checkpoint_is_no_error,
+        load_falls_back_to_older_ones,
+        a_fallback_is_told,
+        a_strange_latest_is_passed_over,
+        a_long_step_keeps_its_place,
+        the_oldest_go,
+        two_at_least_stay,
+        the_spared_one_stays,
+        an_abandoned_branch_goes_first,
+        what_is_not_ours_stays,
+        leftovers_of_a_killed_save_are_cleared,
+        any_one_call_may_fail,
+        any_write_may_be_cut_short,
+        all_calls_from_any_one_on_may_fail,
+        a_lying_disk_is_found_out,
+        any_allocation_may_fail,
+        a_full_disk_by_limit,
+        a_full_disk_indeed,
+        a_kill_at_each_call_leaves_the_older_one_good,
         a_kill_at_any_moment_leaves_the_newest_good,
     };
     return run_tests("save", (int)(sizeof tests / sizeof *tests), tests);

@@ -22,7 +22,8 @@ START_TEST(the_snapshot_is_of_the_call)
     assert_ok(dt_writer_create(test_dir, 0, NULL, NULL, &writer));
     ck_assert(!dt_writer_poll(writer, true, &saved));
     assert_ok(dt_writer_start(writer, &live));
-    for (size_t i = 0; i < live.params_count; i++) live.params[i] = live.state[0][i] = -1;
+    for (size_t i = 0; i < live.params_count; i++)
+        live.params[i] = live.state[0][i] = -1;
     live.config[0] = 'X';
     live.draws[0] = 0;
     live.schema.mean[0] = -7;
