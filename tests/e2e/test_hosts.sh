@@ -27,6 +27,10 @@ for exchange in node reduce; do
     train $exchange 5 train.exchange=$exchange
     check_le "final loss of $exchange" "$(record "$tmp/$exchange" final loss)" 0.8
 done
+train async 5 train.mode=async train.optimizer=adam train.lr=0.001
+check_eq 'exchange of async' "$(record "$tmp/async" start exchange)" window
+check_eq 'gradients applied' "$(record "$tmp/async" final gradients_applied)" "$(record "$tmp/async" final step)"
+check_le 'final loss of async' "$(record "$tmp/async" final loss)" 0.8
 
 mkdir "$tmp/data"
 cp "$(sed -n 's/^train *= *//p' "$recipe")" "$(sed -n 's/^train_labels *= *//p' "$recipe")" "$tmp/data"

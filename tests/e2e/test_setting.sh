@@ -1,0 +1,65 @@
+#!/bin/sh
+# What a run says of its setting, and what it refuses: settings of MPI, cores and kernels, the resolved
+# config, a twin on its directory, and a finished run that is left as it is. Would catch a config.ini
+# that does not repeat its run, two jobs that write into one directory, and a touched file.
+# seconds: 120
+. "$(dirname "$0")/lib.sh"
+"$recipes/exp-data.sh" "$tmp/data"
+set -- data.train="$tmp/data/train.csv" data.eval="$tmp/data/test.csv" train.epochs=3
+run() {
+    dir=$1
+    shift
+    job 3 "$recipes/exp-curve.ini" run.dir="$tmp/$dir" "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$dir"; }
+}
+says() { grep -q "^dtrain: .*$1" "$tmp/err" || { cat "$tmp/err"; fail "it does not say '$1'"; }; }
+
+# ---- what it chose -------------------------------------------------------------------------------
+run one "$@"
+says '3 ranks on 1 host (bank, 2 workers), 2 replicas'
+says 'mpi_yield_when_idle=1, osc=^ucx), OpenBLAS kernel [A-Z].*, 1 thread a rank, exchange node'
+OMPI_MCA_osc=sm run two "$@"
+says 'osc=sm)'
+[ "$(nproc)" -lt 2 ] || ! grep 'will be slow' "$tmp/err" || fail 'a warning for nothing'
+run many "$@" run.threads=1000
+says "warning: .*: 2 workers of 1000 threads on $(nproc) cores will be slow"
+
+# ---- config.ini ----------------------------------------------------------------------------------
+"$dtrain" options | sed -n 's/^\([a-z]*\.[a-z0-9_]*\) .*/\1/p' | sort >"$tmp/keys"
+check_ge 'keys' "$(wc -l <"$tmp/keys")" 50
+awk '/^\[/ {section = substr($1, 2, length($1) - 2)} / = / || / =$/ {print section "." $1}' \
+    "$tmp/one/config.ini" | sort >"$tmp/found"
+diff "$tmp/keys" "$tmp/found" || fail 'config.ini has not every key'
+grep -qx 'replicas *= *2' "$tmp/one/config.ini" || fail 'run.replicas is not resolved'
+job 2 "$tmp/one/config.ini" run.dir="$tmp/again" 2>"$tmp/err" || fail 'config.ini again'
+check_eq 'params_crc32c by config.ini' "$(crc "$tmp/again")" "$(crc "$tmp/one")"
+expect_error 1 'run.replicas=3: the run to resume has 2' 3 "$recipes/exp-curve.ini" run.dir="$tmp/one" "$@" \
+    train.epochs=4 run.replicas=3
+
+# ---- kernels that differ ---------------------------------------------------------------------------
+mixed() {
+    mpirun --timeout 60 --oversubscribe -np 2 "$dtrain" "$@" run.kernel=env : \
+        -np 1 env OPENBLAS_CORETYPE=Prescott "$dtrain" x run.kernel=env 2>"$tmp/err"
+}
+mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed" "$@" || { cat "$tmp/err"; fail 'mixed kernels'; }
+says 'warning: \[rank 2 on .*OpenBLAS kernel Prescott here, '
+mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed-same" "$@" run.reproducible=yes &&
+    fail 'run.reproducible with mixed kernels: exit 0'
+check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
+says 'error: \[rank 2 on .*Prescott here, .*run.reproducible=yes'
+
+# ---- a twin ----------------------------------------------------------------------------------------
+job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=0.05 2>"$tmp/first" &
+settle 20 grep -q 'starting at step' "$tmp/first" || fail 'the first does not start'
+job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" 2>"$tmp/err"
+check_eq 'exit code of the second' $? 1
+says "error: .*$tmp/twin: in use by another dtrain (pid $(pid "$tmp/twin" dtrain 0) on $(uname -n))"
+wait $! || fail 'the first is disturbed'
+check_eq 'bits of the first' "$(crc "$tmp/twin")" "$(crc "$tmp/one")"
+
+# ---- finished --------------------------------------------------------------------------------------
+state() { (cd "$tmp/one" && find . ! -name lock -printf '%p %y %T@ %C@ %s %l\n' | sort); }
+state | grep -v '^\. ' >"$tmp/before"
+sleep 0.1
+run one "$@"
+says 'one: the run is complete at step 48'
+state | grep -v '^\. ' | diff "$tmp/before" - || fail 'a finished run was touched'
