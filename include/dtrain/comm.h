@@ -148,7 +148,7 @@ void dt_exchange_need(struct dt_exchange *exchange, int bucket);
  * read in this step. From the last bucket to the first. */
 void dt_exchange_ready(struct dt_exchange *exchange, int bucket);
 /* Worker: ends the step with what it asks for. Returns what all ranks asked for: not NONE ends the
- * leg behind this step on every rank (ERROR: this step was not applied). */
+ * leg behind this step on every rank (ERROR: the weights are no longer those of any step). */
 int dt_exchange_end(struct dt_exchange *exchange, int ask);
 /* Bank: serves steps [from, until); `ask` is polled. Returns the asks that ended the leg (NONE: until
  * was reached) and in *out_step the updates done. All weights are at rest when it returns.

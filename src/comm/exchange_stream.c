@@ -340,11 +340,12 @@ static bool advance_verdict(struct dt_exchange *x, int bank_ask)
     return true;
 }
 
-/* The bank may send what is summed (with the norm: all or nothing); the others await all. */
+/* The bank may send what is summed (with the norm: all or nothing); the others await all. It does not
+ * wait for the verdict, whose message stands behind megabytes of gradients in the connection: a step
+ * that turns out to have failed ends the run, and its weights are never saved. */
 static int may_send(const struct dt_exchange *x)
 {
     const struct dt__stream *s = x->stream;
-    if (s->ask_stage != ASK_JUDGED || (s->ask & DT_ASK_ERROR)) return 0;
     if (!s->sum) return s->chunks;
     return x->spec.norm && s->up_done < s->chunks ? 0 : s->up_done;
 }
@@ -362,9 +363,7 @@ static bool advance_down(struct dt_exchange *x)
 
 static bool step_done(const struct dt__stream *s)
 {
-    bool error = s->ask_stage == ASK_JUDGED && (s->ask & DT_ASK_ERROR);
-    return s->ask_stage == ASK_JUDGED && s->up_done == s->chunks &&
-           (error || s->down_done == s->chunks);
+    return s->ask_stage == ASK_JUDGED && s->up_done == s->chunks && s->down_done == s->chunks;
 }
 
 static void reset_step(struct dt__stream *s)
