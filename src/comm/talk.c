@@ -2,7 +2,7 @@
  * are there, how long ago somebody of their host got on, and whether a stop was requested. */
 #include "comm/world.h"
 
-enum { TAG = 1, MAX_PERIOD_US = 1000000, MIN_PERIOD_US = 100000 };
+enum { TAG = 1, MAX_PERIOD_US = 500000, MIN_PERIOD_US = 100000 };
 
 int64_t dt__talk_period_us(const struct dt_world *world)
 {

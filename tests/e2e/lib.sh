@@ -63,8 +63,8 @@ pid() {
     echo "run.dir=$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
         while read -r id; do
             [ "$(cat "/proc/$id/comm" 2>/dev/null)" = "$2" ] || continue
-            [ $# -lt 3 ] || tr '\0' '\n' <"/proc/$id/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$3" ||
-                continue
+            [ $# -lt 3 ] || tr '\0' '\n' <"/proc/$id/environ" |
+                grep -qx -e "OMPI_COMM_WORLD_RANK=$3" -e "PMIX_RANK=$3" || continue
             echo "$id"
         done | tail -n 1
 }

@@ -1,11 +1,12 @@
 #!/bin/sh
 # A real Slurm cluster: a job gets its signal at a random step, queues itself again, resumes, and ends
 # with the undisturbed bits, under mpirun and under srun; TERM to an srun step leaves exit code 75
-# and a checkpoint; singletons are refused.
+# and a checkpoint; a stopped rank ends its step; singletons are refused.
 # seconds: 240
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 . "$root/tests/e2e/slurm.sh"
+. "$root/tests/e2e/watchdog.sh"
 slurm_up 1 4
 "$recipes/exp-data.sh" "$tmp/data"
 keys="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv train.epochs=20 eval.steps=-1"
@@ -39,6 +40,11 @@ slurm scancel --signal=TERM "$(slurm squeue -h -o %A)"
 wait $!
 check_eq 'exit code of the step' $? 75
 check_eq 'its checkpoint' "$(record "$tmp/step" checkpoint step)" "$(record "$tmp/step" final step)"
+
+slurm srun --mpi=pmix -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/stalls" $keys \
+    train.epochs=1000000 run.stall_secs=$stall 2>"$tmp/err" &
+settle 30 grep -q '"kind":"train"' "$tmp/stalls/metrics.jsonl" || fail 'the step does not start'
+stalls "$tmp/stalls" 2 "$(host_name 1)" ''
 
 slurm srun --mpi=none -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/single" $keys 2>"$tmp/err"
 check_eq 'exit code of singletons' $? 2

@@ -20,5 +20,6 @@ stalls() {
     [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || fail "exit $status"
     check_ge 'ms to the end' $millis $((stall * 1000 - 300))
     check_le 'ms to the end' $millis $((stall * 1000 + slack))
-    settle 3 gone || fail 'a process is left'
+    settle 3 no_rank "$1" || fail 'a rank is left'
 }
+no_rank() { [ -z "$(pid "$1" dtrain)" ]; }

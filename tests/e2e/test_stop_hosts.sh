@@ -1,0 +1,44 @@
+#!/bin/sh
+# A signal to one rank of the last host stops the job of three hosts: in training, sync and async, and
+# while the bank surveys data; it ends as if undisturbed when started again. Would catch a request that
+# does not leave its host.
+# seconds: 120
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/netns.sh"
+hosts_up 3
+"$recipes/exp-data.sh" "$tmp/data"
+run() {
+    dir=$tmp/$1
+    shift
+    hosts_job 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" train.epochs=20 eval.steps=-1 "$@" 2>"$tmp/err"
+}
+# stops NAME: rank 2 gets a TERM.
+stops() {
+    start=$(date +%s%N)
+    kill -TERM "$(pid "$tmp/$1" dtrain 2)"
+    wait $!
+    check_eq "exit code of $1" $? 75
+    # mpirun takes some four seconds of its own.
+    check_le "ms to the end of $1" $((($(date +%s%N) - start) / 1000000)) 8000
+    settle 3 gone || fail "a process of $1 is left"
+}
+run whole || { cat "$tmp/err"; fail whole; }
+for mode in sync async; do
+    run $mode train.mode=$mode test.slow_rank=1 test.slow_secs=0.02 &
+    settle 20 grep -q '"kind":"train"' "$tmp/$mode/metrics.jsonl" || { cat "$tmp/err"; fail $mode; }
+    stops $mode
+    check_eq "checkpoint of $mode" "$(record "$tmp/$mode" checkpoint step)" "$(record "$tmp/$mode" final step)"
+    run $mode train.mode=$mode || { cat "$tmp/err"; fail "$mode resumed"; }
+    check_eq "status of $mode" "$(record "$tmp/$mode" final status)" completed
+done
+check_eq 'bits of sync' "$(crc "$tmp/sync")" "$(crc "$tmp/whole")"
+check_eq 'gradients of async' "$(record "$tmp/async" final gradients_applied)" "$(record "$tmp/async" final step)"
+
+yes 0.25,0.5,0.125,0.75,1.5,2.5,0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 400000 >"$tmp/long-0.csv"
+for i in $(seq 400); do ln -s long-0.csv "$tmp/long-$i.csv"; done
+run survey data.train="$tmp/long-*.csv" data.label=-1 data.header=no data.eval= &
+settle 20 test -f "$tmp/survey/lock" || fail 'no lock'
+sleep 1
+stops survey
+grep '^dtrain: stopped' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say so'; }
