@@ -42,7 +42,7 @@ entered() {
 in_host() {
     pid=$(cat "$bed/$1")
     shift
-    nsenter -t "$pid" --net --uts --mount --wd="$PWD" "$@"
+    nsenter -t "$pid" --net --uts --mount --root --wd="$PWD" "$@"
 }
 
 # on_host I COMMAND...
@@ -71,7 +71,7 @@ add_host() {
 write_agent() {
     cat >"$bed/agent" <<AGENT
 #!/bin/sh
-pid=\$(cat "$bed/\$1") && shift && exec nsenter -t "\$pid" --net --uts --mount --wd="\$PWD" sh -c "\$*"
+pid=\$(cat "$bed/\$1") && shift && exec nsenter -t "\$pid" --net --uts --mount --root --wd="\$PWD" sh -c "\$*"
 AGENT
     chmod +x "$bed/agent"
 }
