@@ -12,7 +12,7 @@ kill_job() {
 
 random() { echo $(($(od -An -N4 -tu4 /dev/urandom) % $1)); }
 saving() { ls "$1"/ckpt/*.tmp-* >/dev/null 2>&1; }
-await_save() { for try in $(seq 5000); do saving "$1" && return; done; }
+await_save() { for try in $(seq 5000); do saving "$1" && return; done; false; }
 newest() { ls "$1/ckpt" | sed -n 's/^step-0*\([0-9][0-9]*\).h5$/\1/p' | sort -n | tail -n 1; }
 
 # kill_once MODE RANK AIM: starts or resumes $tmp/MODE and kills a rank: at a random moment of the
@@ -26,8 +26,7 @@ kill_once() {
     sleep "$(random 2).$(random 10)$(random 10)"
     victim=$(pid "$tmp/$1" dtrain "$2")
     start=$(date +%s%N)
-    [ "$3" != save ] || await_save "$tmp/$1"
-    saving "$tmp/$1" && in_save=$((in_save + 1))
+    case $3 in save) await_save "$tmp/$1" ;; *) saving "$tmp/$1" ;; esac && in_save=$((in_save + 1))
     kill -KILL "$victim" || fail "rank $2 has gone by itself: $(cat "$tmp/err")"
     wait $! && fail 'a killed job ends with 0'
     millis=$((($(date +%s%N) - start) / 1000000))

@@ -48,11 +48,12 @@ check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 says 'error: \[rank 2 on .*Prescott here, .*run.reproducible=yes'
 
 # ---- a twin ----------------------------------------------------------------------------------------
-job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=0.05 2>"$tmp/first" &
+job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=0.1 2>"$tmp/first" &
 settle 20 grep -q 'starting at step' "$tmp/first" || fail 'the first does not start'
+holder=$(pid "$tmp/twin" dtrain 0)
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" 2>"$tmp/err"
 check_eq 'exit code of the second' $? 1
-says "error: .*$tmp/twin: in use by another dtrain (pid $(pid "$tmp/twin" dtrain 0) on $(uname -n))"
+says "error: .*$tmp/twin: in use by another dtrain (pid $holder on $(uname -n))"
 wait $! || fail 'the first is disturbed'
 check_eq 'bits of the first' "$(crc "$tmp/twin")" "$(crc "$tmp/one")"
 

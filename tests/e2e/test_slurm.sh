@@ -44,7 +44,7 @@ check_eq 'its checkpoint' "$(record "$tmp/step" checkpoint step)" "$(record "$tm
 slurm srun --mpi=pmix -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/stalls" $keys \
     train.epochs=1000000 run.stall_secs=$stall 2>"$tmp/err" &
 settle 30 grep -q '"kind":"train"' "$tmp/stalls/metrics.jsonl" || fail 'the step does not start'
-stalls "$tmp/stalls" 2 "$(host_name 1)" ''
+stalls stalls 2 "$(host_name 1)" ''
 
 slurm srun --mpi=none -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/single" $keys 2>"$tmp/err"
 check_eq 'exit code of singletons' $? 2

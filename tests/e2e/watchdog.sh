@@ -1,12 +1,32 @@
-# Sourced behind lib.sh: ranks that are stopped, and what the watchdog makes of them.
+# Sourced behind lib.sh: jobs whose ranks are stopped, and what the watchdog makes of them. Behind
+# hosts_up the jobs are of its hosts.
 
-stall=2    # run.stall_secs of these runs
-slack=2500 # ms behind it, within which the job must be gone
+stall=2    # run.stall_secs of these jobs
+slack=2500 # ms behind it, within which a job must be gone; mpirun takes seconds to end other hosts
 
-# stalls RUN_DIR RANK HOST PHASE: stops a rank of the job that runs in the background ($!), whose
-# stderr is $tmp/err: the job ends in time, and one error line names the rank and what it did.
+watchdog_data() {
+    "$recipes/exp-data.sh" "$tmp/data"
+    awk 'NR == 1 {print; next} {for (i = 0; i < 10; i++) print}' "$tmp/data/test.csv" >"$tmp/eval.csv"
+}
+# watched NP NAME OPTION...: a job in $tmp/NAME, endless unless an option ends it.
+watched() {
+    np=$1 name=$2
+    shift 2
+    set -- "$recipes/exp-curve.ini" run.dir="$tmp/$name" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/eval.csv" eval.steps=-1 run.replicas=2 run.stall_secs=$stall \
+        train.epochs=1000000 "$@"
+    case ${bed:-} in '') job "$np" "$@" ;; *) hosts_job "$np" "$dtrain" "$@" ;; esac
+}
+# begin NP NAME OPTION...: in the background, until its first train record.
+begin() {
+    watched "$@" 2>"$tmp/err" >"$tmp/out" &
+    settle 30 grep -q '"kind":"train"' "$tmp/$2/metrics.jsonl" || { cat "$tmp/err"; fail "$2 does not start"; }
+}
+
+# stalls NAME RANK HOST PHASE: stops a rank of the job in the background ($!), whose stderr is
+# $tmp/err: the job ends in time, and one error line names the rank and what it did.
 stalls() {
-    victim=$(pid "$1" dtrain "$2")
+    victim=$(pid "$tmp/$1" dtrain "$2")
     [ -n "$victim" ] || { cat "$tmp/err"; fail "rank $2 is not there"; }
     start=$(date +%s%N)
     kill -STOP "$victim"
@@ -14,12 +34,25 @@ stalls() {
     status=$?
     millis=$((($(date +%s%N) - start) / 1000000))
     line=$(grep '^dtrain: error:' "$tmp/err")
-    echo "exit $status, $millis ms: $line"
-    check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
+    echo "$1: exit $status, $millis ms: $line"
+    [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; fail 'error lines'; }
     case $line in *"run.stall_secs"*"rank $2 on $3 ("$4*) ;; *) fail "expected rank $2 on $3 ($4)" ;; esac
     [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || fail "exit $status"
-    check_ge 'ms to the end' $millis $((stall * 1000 - 300))
-    check_le 'ms to the end' $millis $((stall * 1000 + slack))
-    settle 3 no_rank "$1" || fail 'a rank is left'
+    [ $millis -ge $((stall * 1000 - 300)) ] || fail 'too early'
+    [ $millis -le $((stall * 1000 + slack)) ] || fail 'too late'
+    settle 3 no_rank "$tmp/$1" || fail 'a rank is left'
 }
 no_rank() { [ -z "$(pid "$1" dtrain)" ]; }
+
+# survey NP: a survey of several seconds, of one file under many names, does not count as a stall.
+survey() {
+    yes 0.25,0.5,0.125,0.75,1.5,2.5,0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 400000 >"$tmp/long-0.csv"
+    for i in $(seq 200); do ln -s long-0.csv "$tmp/long-$i.csv"; done
+    watched "$1" survey data.train="$tmp/long-*.csv" data.label=-1 data.header=no data.eval= \
+        data.memory_mb=8 train.max_steps=2 2>"$tmp/err" || { cat "$tmp/err"; fail 'a long survey'; }
+}
+# slow NP: nor does an evaluation that takes half a second a chunk.
+slow() {
+    watched "$1" slow train.max_steps=4 test.slow_rank=1 test.slow_secs=0.5 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail 'a slow evaluation'; }
+}

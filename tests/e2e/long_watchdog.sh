@@ -1,0 +1,31 @@
+#!/bin/sh
+# More of test_watchdog.sh and test_watchdog_hosts.sh: ranks stopped at meetings, an evaluator, and every
+# rank of four on three hosts, in sync and async.
+# seconds: 300
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/netns.sh"
+. "$root/tests/e2e/watchdog.sh"
+watchdog_data
+host=$(uname -n)
+for rank in 0 2; do
+    begin 3 meeting-$rank run.log_steps=1
+    stalls meeting-$rank $rank "$host" ''
+done
+begin 4 evaluator eval.dedicated=yes run.checkpoint_steps=200
+stalls evaluator 3 "$host" ''
+begin 3 async train.mode=async
+stalls async 2 "$host" ''
+
+hosts_up 3
+slack=6500
+for mode in sync async; do
+    hosts_slots 1 2 1
+    for rank in 0 1 2 3; do
+        case $rank in 0) host=1 ;; 3) host=3 ;; *) host=2 ;; esac
+        begin 4 $mode-$rank train.mode=$mode run.replicas=3
+        stalls $mode-$rank $rank "$(host_name $host)" ''
+    done
+done
+hosts_slots 2 1 1
+begin 4 evaluator-apart eval.dedicated=yes run.checkpoint_steps=200
+stalls evaluator-apart 3 "$(host_name 3)" ''
