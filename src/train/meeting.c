@@ -126,6 +126,7 @@ dt_status dt__meet(struct dt__run *run, int asked, bool *out_end)
         DT_TRY(evaluated);
     bool bank = dt_world_is_bank(run->world);
     if (bank && !decision.status) decision.status = (int)decide(run, asked, &decision.course);
+    run->keeper.leg_start = dt_clock_secs();
     DT_TRY(dt_world_crew_bcast(run->world, &decision, sizeof decision));
     if (decision.status)
         return dt_world_agree_crew(run->world, bank ? (dt_status)decision.status : DT_OK);

@@ -68,6 +68,7 @@ struct dt__keeper {
     double saved_at;       /* clock of it */
     bool save_wanted;      /* a better model has been found */
     double run_start;      /* clock at the start of this process */
+    double leg_start;      /* clock when the workers were let go into the leg */
     double wall_before;    /* wall_secs of the runs before */
     double log_train_secs; /* train_secs at the last train record */
     double last_loss;

@@ -54,13 +54,13 @@ static int worker_leg(struct dt__run *run, uint64_t until)
 static int bank_leg(struct dt__run *run, uint64_t until)
 {
     struct dt__keeper *keeper = &run->keeper;
-    double start = dt_clock_secs(), cpu = dt_clock_cpu_secs();
+    double cpu = dt_clock_cpu_secs();
     int asked;
     if (dt_world_is_worker(run->world))
         asked = worker_leg(run, until);
     else
         asked = dt_exchange_serve(run->exchange, run->step, until, dt__bank_asks, run, &run->step);
-    keeper->state.train_secs += dt_clock_secs() - start;
+    keeper->state.train_secs += dt_clock_secs() - keeper->leg_start;
     keeper->bank_cpu_secs += dt_clock_cpu_secs() - cpu;
     return asked;
 }
@@ -69,6 +69,7 @@ static int bank_leg(struct dt__run *run, uint64_t until)
 
 dt_status dt__sync_train(struct dt__run *run)
 {
+    run->keeper.leg_start = dt_clock_secs();
     for (bool end = false; !end;) {
         uint64_t until = dt__next_meeting(run);
         bool bank = dt_world_is_bank(run->world);
