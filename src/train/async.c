@@ -70,14 +70,33 @@ void dt__async_close(struct dt__run *run)
 
 /* ---- legs ----------------------------------------------------------------------------------- */
 
+/* One leg. *out_asked: what ended it, at every rank. */
+static dt_status train_leg(struct dt__run *run, int *out_asked)
+{
+    struct {
+        uint64_t step;
+        int asked;
+    } end = {0};
+    if (dt_world_is_bank(run->world)) {
+        end.asked = dt__async_bank_leg(run);
+        end.step = run->step;
+    } else {
+        dt__async_worker_leg(run);
+    }
+    DT_TRY(dt_world_crew_bcast(run->world, &end, sizeof end));
+    run->step = end.step;
+    *out_asked = end.asked;
+    return DT_OK;
+}
+
 dt_status dt__async_train(struct dt__run *run)
 {
     const uint64_t warm = (uint64_t)run->config->train.warm_start_steps;
     for (bool end = false; !end;) {
-        bool bank = dt_world_is_bank(run->world), alone = run->step < warm;
+        bool alone = run->step < warm;
+        int asked;
         DT_TRY(dt_async_open(run->async.exchange, run->step, dt__next_meeting(run), alone));
-        int asked = bank ? dt__async_bank_leg(run) : dt__async_worker_leg(run);
-        DT_TRY(dt_world_crew_bcast(run->world, &run->step, sizeof run->step));
+        DT_TRY(train_leg(run, &asked));
         DT_TRY(dt_async_count(run->async.exchange, &run->async.counts));
         DT_TRY(dt__meet(run, asked, &end));
     }

@@ -1,6 +1,7 @@
 /* The bank of async training: applies gradients as they come, keeps records and checkpoints in
  * between, and never makes a worker wait for them. */
 #include <math.h>
+#include <string.h>
 
 #include "train/run.h"
 
@@ -37,6 +38,10 @@ static void update(void *arg, const struct dt_gradient *gradient, uint64_t befor
     struct dt__run *run = arg;
     const struct dt_note *note = gradient->note;
     float *grad = gradient->grad + offset, *state[DT_MAX_STATE];
+    if (note->ask & DT_ASK_ERROR) {
+        memmove(out, weights, n * sizeof *out);
+        return;
+    }
     for (int i = 0; i < run->optimizer.nstate; i++)
         state[i] = run->async.vectors[1 + i] + offset;
     if (gradient->seen)
@@ -53,6 +58,7 @@ static int account(struct dt__run *run, const struct dt_gradient *gradient)
     struct dt_checkpoint *state = &run->keeper.state;
     struct dt__async *async = &run->async;
     const struct dt_note *note = gradient->note;
+    if (note->ask & DT_ASK_ERROR) return note->ask;
     state->samples += note->rows;
     state->loss_rows += (double)note->rows;
     state->loss_sums[note->replica] += note->loss;
@@ -126,7 +132,7 @@ int dt__async_bank_leg(struct dt__run *run)
         int n = dt_async_take(async, room(run), gradients);
         if (n) {
             asked |= apply(run, n, gradients);
-            keep(run);
+            if (!(asked & DT_ASK_ERROR)) keep(run);
         }
         asked |= bank_asks(run);
         if (asked) dt_async_close(async);

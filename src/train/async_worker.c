@@ -26,31 +26,31 @@ static double norm2_of(const struct dt__run *run, const float *grad)
            ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-/* One replica's gradient over its share of a batch. */
+/* One replica's gradient over its share of a batch. One that failed goes to the bank as well, which ends
+ * the leg for all. */
 static struct dt_note compute(struct dt__run *run, const float *weights, float *grad)
 {
     int replica = next_replica(run);
     uint64_t draw = run->async.draws[replica]++;
     run->loss[replica] = 0;
     dt_world_beat(run->world, "gradient", draw);
-    if (!dt__replica_gradient(run, replica, draw, weights, grad, NULL))
-        dt_world_abort(run->world, run->failed);
+    int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
+    if (!dt__replica_gradient(run, replica, draw, weights, grad, NULL)) ask = DT_ASK_ERROR;
     dt__slow_down(run);
     return (struct dt_note){.replica = replica,
                             .draw = draw,
                             .rows = dt_plan_share(run->plan, draw, replica).count,
                             .loss = run->loss[replica],
                             .norm2 = norm2_of(run, grad),
-                            .ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE};
+                            .ask = ask};
 }
 
-int dt__async_worker_leg(struct dt__run *run)
+void dt__async_worker_leg(struct dt__run *run)
 {
     struct dt_async *async = run->async.exchange;
-    while (dt_async_begin(async)) {
+    while (!run->failed && dt_async_begin(async)) {
         const float *weights = dt_async_read(async);
         struct dt_note note = compute(run, weights, dt_async_grad(async));
         dt_async_send(async, &note);
     }
-    return DT_ASK_NONE;
 }

@@ -144,12 +144,13 @@ dt_status dt__machine_check(struct dt__run *run);
 /* sync.c: the sync loops of bank and worker. */
 dt_status dt__sync_train(struct dt__run *run);
 
-/* async.c: the async run; async_bank.c and async_worker.c: its loops. They return what was asked for. */
+/* async.c: the async run; async_bank.c and async_worker.c: its loops. The bank's returns what was asked
+ * for. */
 dt_status dt__async_open(struct dt__run *run); /* collective; fails on all ranks or on none */
 void dt__async_close(struct dt__run *run);
 dt_status dt__async_train(struct dt__run *run);
 int dt__async_bank_leg(struct dt__run *run);
-int dt__async_worker_leg(struct dt__run *run);
+void dt__async_worker_leg(struct dt__run *run);
 
 /* gradient.c. A worker's part of a step: adds the replica's loss to run->loss; false, with
  * run->failed set, if the loss is not finite or data could not be read. */

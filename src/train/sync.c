@@ -3,14 +3,23 @@
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-static void need_layer(void *exchange, int layer)
+/* What the hooks of a step know. */
+struct passage {
+    struct dt_exchange *exchange;
+    int unready; /* layers whose gradients are still to come, the first ones */
+};
+
+static void need_layer(void *arg, int layer)
 {
-    dt_exchange_need(exchange, layer);
+    const struct passage *passage = arg;
+    dt_exchange_need(passage->exchange, layer);
 }
 
-static void layer_ready(void *exchange, int layer)
+static void layer_ready(void *arg, int layer)
 {
-    dt_exchange_ready(exchange, layer);
+    struct passage *passage = arg;
+    dt_exchange_ready(passage->exchange, layer);
+    passage->unready = layer;
 }
 
 static int worker_asks(struct dt__run *run)
@@ -20,18 +29,22 @@ static int worker_asks(struct dt__run *run)
     return dt_world_is_bank(run->world) ? ask | dt__bank_asks(run) : ask;
 }
 
-/* One step: each replica's gradient into its slot, then the exchange. */
+/* One step: each replica's gradient into its slot, then the exchange. The others wait for each layer of
+ * a rank that has no replica, or failed, as well. */
 static int worker_step(struct dt__run *run)
 {
     struct dt_exchange *exchange = run->exchange;
+    struct passage passage = {exchange, dt_model_layers(run->model)};
     dt_exchange_begin(exchange, run->step);
     for (int i = 0; i < run->count; i++) {
         int replica = run->first + i;
         bool last = i == run->count - 1;
-        struct dt_net_hooks hooks = {need_layer, last ? layer_ready : NULL, exchange};
+        struct dt_net_hooks hooks = {need_layer, last ? layer_ready : NULL, &passage};
         dt__replica_gradient(run, replica, run->step, dt_exchange_weights(exchange),
                              dt_exchange_grad(exchange, replica), &hooks);
     }
+    while (passage.unready > 0)
+        layer_ready(&passage, passage.unready - 1);
     dt__slow_down(run);
     return dt_exchange_end(exchange, worker_asks(run));
 }
