@@ -129,8 +129,9 @@ asan ubsan:
 
 valgrind:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ ARCH=x86-64-v3 CFLAGS='-O1 -g' tests
-	@BUILD=build/$@ CK_FORK=no OPENBLAS_CORETYPE=Haswell RUNNER='valgrind -q --error-exitcode=9 \
-	  --leak-check=full --suppressions=/usr/share/openmpi/openmpi-valgrind.supp' tests/run.sh unit
+	@BUILD=build/$@ SECS=1800 CK_TIMEOUT_MULTIPLIER=50 OPENBLAS_CORETYPE=Haswell \
+	  RUNNER='valgrind -q --error-exitcode=9 --leak-check=full --suppressions=$(CURDIR)/tests/valgrind.supp' \
+	  tests/run.sh unit
 
 coverage:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ SANITIZE=--coverage CFLAGS='-O0 -g' tests
