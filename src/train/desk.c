@@ -24,9 +24,6 @@ static void take_message(struct dt__run *run)
     case DT__VERDICT:
         desk->waits = true;
         break;
-    case DT__STOP:
-        desk->stop = true;
-        break;
     }
 }
 
@@ -38,7 +35,7 @@ int dt__desk_asks(struct dt__run *run)
     while (!desk->waits && dt_world_try_recv(run->world, evaluator_of(run), DT__TAG_MESSAGE,
                                              &desk->message, sizeof desk->message))
         take_message(run);
-    return (desk->waits ? DT_ASK_MEET : 0) | (desk->stop ? DT_ASK_STOP : 0);
+    return desk->waits ? DT_ASK_MEET : DT_ASK_NONE;
 }
 
 dt_status dt__desk_collect(struct dt__run *run)

@@ -17,7 +17,6 @@ struct evaluator {
     uint64_t step;          /* of the checkpoint seen last */
     double look_at;         /* clock of the next look for a checkpoint */
     double said_at;         /* clock of the last message */
-    bool stop_said;
 };
 
 /* ---- talk with the bank --------------------------------------------------------------------- */
@@ -28,20 +27,10 @@ static dt_status say(struct evaluator *evaluator, const struct dt__message *mess
     return dt_world_send(evaluator->run->world, 0, DT__TAG_MESSAGE, message, sizeof *message);
 }
 
-/* A signal that reached this process alone is the whole job's. */
-static dt_status pass_on_stop(struct evaluator *evaluator)
-{
-    struct dt__message message = {.kind = DT__STOP};
-    if (evaluator->stop_said || !dt_stop_requested()) return DT_OK;
-    evaluator->stop_said = true;
-    return say(evaluator, &message);
-}
-
-static dt_status listen(struct evaluator *evaluator)
+static void listen(struct evaluator *evaluator)
 {
     dt_world_try_recv(evaluator->run->world, 0, DT__TAG_ORDER, &evaluator->order,
                       sizeof evaluator->order);
-    return pass_on_stop(evaluator);
 }
 
 /* For the watchdogs: the host's, and the bank's own while it waits for the last verdict. */
@@ -73,7 +62,7 @@ static dt_status measure(struct evaluator *evaluator, const struct dt_export *mo
         DT_TRY(show_progress(evaluator));
         DT_TRY(dt_measure_add(run->measure, model->params, c, evaluator->metrics));
         dt__slow_down(run);
-        DT_TRY(listen(evaluator));
+        listen(evaluator);
     }
     return DT_OK;
 }
@@ -187,7 +176,7 @@ static dt_status work(struct evaluator *evaluator)
 {
     while (evaluator->order.kind != DT__DISMISS) {
         DT_TRY(do_next(evaluator));
-        DT_TRY(listen(evaluator));
+        listen(evaluator);
     }
     return DT_OK;
 }

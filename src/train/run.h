@@ -29,14 +29,13 @@ struct dt__verdict {
 
 /* Evaluator to bank. */
 struct dt__message {
-    enum { DT__CLAIM, DT__BUSY, DT__VERDICT, DT__STOP } kind;
+    enum { DT__CLAIM, DT__BUSY, DT__VERDICT } kind;
     struct dt__verdict verdict; /* of claim: its step alone */
 };
 
 /* Bank only: what the evaluator has said. */
 struct dt__desk {
     bool waits;           /* `message` is a verdict that the next meeting takes */
-    bool stop;            /* the evaluator got a signal */
     bool judged;          /* there was a verdict ... */
     uint64_t judged_step; /* ... the last one on this step */
     double heard_at;      /* clock of the last message */
