@@ -217,9 +217,16 @@ dt_status dt__keeper_open(struct dt__run *run, float *const *vectors)
 
 static dt_status check_finite(const struct dt_checkpoint *state)
 {
-    float sum = 0; /* of zeros, unless some parameter is not finite */
-    for (uint64_t i = 0; i < state->params_count; i++)
+    enum { LANES = 64 }; /* sums of zeros, unless some parameter is not finite; vectors of them */
+    float lane[LANES] = {0}, sum = 0;
+    uint64_t i = 0;
+    for (; i + LANES <= state->params_count; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lane[l] += state->params[i + (uint64_t)l] * 0.0f;
+    for (; i < state->params_count; i++)
         sum += state->params[i] * 0.0f;
+    for (int l = 0; l < LANES; l++)
+        sum += lane[l];
     if (sum == 0) return DT_OK;
     return dt_fail(DT_ENUMERIC, "step %llu: a weight is not finite: the last good checkpoint stays",
                    (unsigned long long)state->step);

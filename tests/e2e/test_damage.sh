@@ -49,6 +49,13 @@ run "$tmp/run"
 one_error "$tmp/run/ckpt: none of its" $?
 check_eq 'checkpoints left' "$(ls "$tmp/run"/ckpt/step-*.h5 | wc -l)" 3
 
+# ---- weights that are not finite: never saved ------------------------------------------------------
+for kind in linear mlp; do
+    run "$tmp/$kind" model.kind=$kind model.activation=relu data.scale=1e15 train.optimizer=sgd train.lr=1e9 train.max_steps=1
+    one_error 'step 1: a weight is not finite' $?
+    check_eq 'what latest.h5 names' "$(readlink "$tmp/$kind/ckpt/latest.h5")" step-000000000.h5
+done
+
 # ---- a full disk ----------------------------------------------------------------------------------
 [ "$(id -u)" -eq 0 ] && mkdir "$tmp/disk" && mount -t tmpfs -o size=5m none "$tmp/disk" 2>/dev/null ||
     { echo 'no mounts here: a full disk was not tried'; exit 0; }
