@@ -215,6 +215,9 @@ dt_status dt__keeper_open(struct dt__run *run, float *const *vectors)
 
 /* ---- saves ---------------------------------------------------------------------------------- */
 
+/* A disk that is full stays so for a while. */
+static const double RETRY_SECS = 10;
+
 static dt_status check_finite(const struct dt_checkpoint *state)
 {
     enum { LANES = 64 }; /* sums of zeros, unless some parameter is not finite; vectors of them */
@@ -236,6 +239,7 @@ bool dt__keeper_save_due(const struct dt__run *run)
 {
     const struct dt__keeper *keeper = &run->keeper;
     const struct dt_config *config = run->config;
+    if (dt_clock_secs() < keeper->retry_at) return false;
     if (keeper->save_wanted) return true;
     if (dt_writer_busy(keeper->writer)) return false;
     int64_t steps = config->run.checkpoint_steps;
@@ -284,6 +288,7 @@ dt_status dt__keeper_collect(struct dt__run *run, bool wait)
         }
         if (saved.step == run->last_step || saved.step == 0 || dt_stop_requested())
             return saved.status;
+        keeper->retry_at = dt_clock_secs() + RETRY_SECS;
         dt_warn("checkpoint of step %llu: %s; going on with the older one",
                 (unsigned long long)saved.step, dt_error_text());
     }

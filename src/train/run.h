@@ -65,6 +65,7 @@ struct dt__keeper {
     struct dt_metrics *metrics;
     uint64_t saved_step;   /* of the newest save that was started */
     double saved_at;       /* clock of it */
+    double retry_at;       /* clock before which no save is tried again; 0: none failed */
     bool save_wanted;      /* a better model has been found */
     double run_start;      /* clock at the start of this process */
     double leg_start;      /* clock when the workers were let go into the leg */

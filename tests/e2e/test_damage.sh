@@ -71,6 +71,7 @@ settle 20 grep -q '^dtrain: warning: checkpoint of step .*No space' "$tmp/err" |
 rm "$tmp/disk/filler"
 wait $! || { cat "$tmp/err"; fail 'a disk that was full for a while'; }
 grep '^dtrain: warning: checkpoint' "$tmp/err" | head -n 1
+check_le 'warnings' "$(grep -c '^dtrain: warning: checkpoint' "$tmp/err")" 3
 check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 
 # Until the end: what was saved before still loads.
