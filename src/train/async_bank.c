@@ -117,7 +117,8 @@ static int bank_asks(struct dt__run *run)
 {
     dt_status status = dt__desk_collect(run);
     if (status) dt_world_abort(run->world, status);
-    return (dt_stop_requested() ? DT_ASK_STOP : 0) | (run->keeper.state.best.stop ? DT_ASK_MEET : 0);
+    return (dt_stop_requested() ? DT_ASK_STOP : 0) |
+           (run->keeper.state.best.stop ? DT_ASK_MEET : 0);
 }
 
 int dt__async_bank_leg(struct dt__run *run)
