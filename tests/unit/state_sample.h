@@ -197,6 +197,7 @@ static inline void assert_same_best(const struct dt_best *a, const struct dt_bes
     ck_assert_str_eq(a->metric, b->metric);
     ck_assert_uint_eq(a->step, b->step);
     ck_assert_int_eq(a->since, b->since);
+    ck_assert_uint_eq(a->seen, b->seen);
     ck_assert_int_eq(a->stop, b->stop);
 }
 

@@ -267,6 +267,45 @@ START_TEST(loader_ends_while_reading)
 }
 END_TEST
 
+static int pieces_left;
+
+static void stop_after_pieces(void *arg)
+{
+    (void)arg;
+    if (--pieces_left == 0) dt_stop_request();
+}
+
+/* Would catch a survey or a load that a batch system has to kill, or that the watchdog takes for a
+ * hang; training itself, which reads the same way, is not given up. */
+START_TEST(long_work_gets_on_and_can_be_stopped)
+{
+    static const struct {
+        bool load;
+        int pieces;
+    } cases[] = {{false, 1}, {false, 9}, {true, 1}, {true, 9}};
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    struct dt_loader *streamed, *held = NULL;
+    struct dt_source *again = NULL;
+    set("data.memory_mb=2");
+    streamed = open_loader(source, plan, 0, REPLICAS, 0);
+    set("data.memory_mb=1024");
+    pieces_left = cases[_i].pieces;
+    dt_work_watch(stop_after_pieces, NULL);
+    dt_status status = cases[_i].load
+                           ? dt_loader_create(&config, source, plan, 0, REPLICAS, 300, 0, &held)
+                           : dt_source_survey(&config, DT_PART_TRAIN, NULL, &again);
+    EXPECT_FAIL(status, DT_STOPPED, "stopped");
+    dt_work_watch(NULL, NULL);
+    read_share(streamed, plan, 60, 1);
+    ck_assert(dt_stop_requested());
+    dt_loader_destroy(streamed);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
 DATA_SUITE("loader", {order_is_the_same_everywhere, COUNT(SIZES)}, {order_is_shuffled, 2},
            {resume_reads_the_same, 2}, {jumps_read_the_same, 1}, {change_is_noticed, 1},
-           {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1})
+           {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1},
+           {long_work_gets_on_and_can_be_stopped, 4})

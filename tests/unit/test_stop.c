@@ -66,5 +66,45 @@ START_TEST(a_broken_pipe_is_no_signal)
 }
 END_TEST
 
+/* A request from within counts as a first signal, which alone does not end the process. */
+START_TEST(a_request_from_within_is_a_first_signal)
+{
+    EXPECT_OK(dt_stop_check());
+    dt_stop_install();
+    dt_stop_request();
+    ck_assert(dt_stop_requested());
+    EXPECT_FAIL(dt_stop_check(), DT_STOPPED, "stopped on request");
+    raise(SIGTERM);
+    pid_t child = fork();
+    if (child == 0) {
+        ahead = 7;
+        raise(SIGTERM);
+        _exit(7);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    ck_assert_int_eq(WEXITSTATUS(status), 75);
+}
+END_TEST
+
+static void count_up(void *count)
+{
+    ++*(int *)count;
+}
+
+START_TEST(who_watches_long_work_is_told)
+{
+    int count = 0;
+    dt_work_gets_on();
+    dt_work_watch(count_up, &count);
+    dt_work_gets_on();
+    dt_work_gets_on();
+    dt_work_watch(NULL, NULL);
+    dt_work_gets_on();
+    ck_assert_int_eq(count, 2);
+}
+END_TEST
+
 SUITE("stop", each_signal_asks_to_stop, a_second_signal_ends_the_process_after_five_seconds,
+      a_request_from_within_is_a_first_signal, who_watches_long_work_is_told,
       a_broken_pipe_is_no_signal)
