@@ -76,8 +76,8 @@ static void name_silent(struct dt_world *world, int64_t now, int64_t stall, stru
     if (atomic_load(&watch->listened_us) < now - QUIET_US - dt__talk_period_us(world)) return;
     for (int i = 0; i < watch->peers; i++) {
         int rank = watch->peer[i].rank;
-        int64_t limit = now - stall - patience_us(world, rank);
-        if (atomic_load(&watch->peer[i].heard_us) > limit) continue;
+        int64_t silence = now - atomic_load(&watch->peer[i].heard_us) - stall;
+        if (silence < 0 || silence < patience_us(world, rank)) continue;
         dt_text_add(names, "%srank %d on %s (not heard from)", names->length ? ", " : "", rank,
                     world->host_name[rank]);
     }
@@ -86,8 +86,8 @@ static void name_silent(struct dt_world *world, int64_t now, int64_t stall, stru
 /* A rank that waits inside MPI for the bank of another host's memory cannot listen. */
 static void name_bank(struct dt_world *world, int64_t now, int64_t stall, struct dt_text *names)
 {
-    int64_t asking = atomic_load(&world->pulse->asking_us);
-    if (asking && asking <= now - stall - patience_us(world, 0))
+    int64_t asking = atomic_load(&world->pulse->asking_us), silence = now - asking - stall;
+    if (asking && silence >= 0 && silence >= patience_us(world, 0))
         dt_text_add(names, "rank 0 on %s (does not answer)", world->host_name[0]);
 }
 

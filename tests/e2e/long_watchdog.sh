@@ -17,7 +17,7 @@ begin 3 async train.mode=async
 stalls async 2 "$host" ''
 
 hosts_up 3
-slack=6500
+slack=4000
 for mode in sync async; do
     hosts_slots 1 2 1
     for rank in 0 1 2 3; do

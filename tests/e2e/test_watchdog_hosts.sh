@@ -9,7 +9,7 @@
 . "$root/tests/e2e/watchdog.sh"
 hosts_up 3
 watchdog_data
-slack=6500
+slack=4000
 begin 3 sync
 stalls sync 2 "$(host_name 3)" ''
 begin 3 async train.mode=async

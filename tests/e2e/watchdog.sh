@@ -2,7 +2,7 @@
 # hosts_up the jobs are of its hosts.
 
 stall=2    # run.stall_secs of these jobs
-slack=2500 # ms behind it, within which a job must be gone; mpirun takes seconds to end other hosts
+slack=2500 # ms behind it, within which the watchdog must speak; mpirun takes seconds to end other hosts
 
 watchdog_data() {
     "$recipes/exp-data.sh" "$tmp/data"
@@ -30,11 +30,12 @@ stalls() {
     [ -n "$victim" ] || { cat "$tmp/err"; fail "rank $2 is not there"; }
     start=$(date +%s%N)
     kill -STOP "$victim"
+    settle $((stall + 20)) grep -q '^dtrain: error:' "$tmp/err"
+    millis=$((($(date +%s%N) - start) / 1000000))
     wait $!
     status=$?
-    millis=$((($(date +%s%N) - start) / 1000000))
     line=$(grep '^dtrain: error:' "$tmp/err")
-    echo "$1: exit $status, $millis ms: $line"
+    echo "$1: $millis ms; exit $status, $((($(date +%s%N) - start) / 1000000)) ms: $line"
     [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; fail 'error lines'; }
     case $line in *"run.stall_secs"*"rank $2 on $3 ("$4*) ;; *) fail "expected rank $2 on $3 ($4)" ;; esac
     [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || fail "exit $status"
@@ -48,7 +49,7 @@ no_rank() { [ -z "$(pid "$1" dtrain)" ]; }
 survey() {
     yes 0.25,0.5,0.125,0.75,1.5,2.5,0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 400000 >"$tmp/long-0.csv"
     for i in $(seq 200); do ln -s long-0.csv "$tmp/long-$i.csv"; done
-    watched "$1" survey data.train="$tmp/long-*.csv" data.label=-1 data.header=no data.eval= \
+    watched "$1" survey run.stall_secs=3 data.train="$tmp/long-*.csv" data.label=-1 data.header=no data.eval= \
         data.memory_mb=8 train.max_steps=2 2>"$tmp/err" || { cat "$tmp/err"; fail 'a long survey'; }
 }
 # slow NP: nor does an evaluation that takes half a second a chunk.
