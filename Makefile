@@ -16,7 +16,7 @@ config := option value quote ini print config check describe
 data   := schema names number layout labels lines csv_row csv text idx libsvm hdf5 h5 h5_names format paths \
           holdout source pack survey stats cursor plan order gather readahead loader table rows json_row fd scatter \
           shard_file shard
-model  := blas spec network net activation dropout softmax loss optimizer schedule metrics
+model  := blas kernel spec network net activation dropout softmax loss optimizer schedule metrics
 comm   := mpi world cores board watch talk agree gate tree exchange exchange_share exchange_stream slots slots_bank slots_worker window async
 state  := image tree field array contents export checkpoint dir folder snapshot writer lock version inspect
 report := json record progress
@@ -43,7 +43,7 @@ WARN    += -Werror
 endif
 FOUND    := $(shell pkg-config --exists $(PKGS) 2>/dev/null && echo yes)
 INCLUDES := -Iinclude -Isrc -Itests $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-LDLIBS   += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhdf5_hl -lm -pthread
+LDLIBS   += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhdf5_hl -ldnnl -lgomp -lm -pthread
 ALLFLAGS = $(if $(FOUND),,$(error libraries are missing: scripts/setup.sh installs them))$\
 	-std=c11 -D_GNU_SOURCE -DDT_VERSION='"$(VERSION)"' $(INCLUDES) $(CPPFLAGS) \
 	-march=$(ARCH) $(WARN) $(CFLAGS) $(SANITIZE) -pthread -MMD -MP

@@ -21,8 +21,7 @@ search() {
 search '#include <mpi.h>' src include | grep -v '^src/comm/' | rule 'mpi.h outside src/comm'
 search '#include <hdf5(_hl)?.h>' src include | grep -vE '^src/(data|state)/' |
     rule 'hdf5.h outside src/data and src/state'
-search '#include <cblas.h>' src include | grep -v '^src/model/' | rule 'cblas.h outside src/model'
-search '#include <cblas.h>' src/model | sed 1d | rule 'cblas.h in a second file'
+search '#include <(cblas|dnnl).h>' src include | grep -v '^src/model/blas.c' | rule 'cblas.h or dnnl.h outside src/model/blas.c'
 # dt_batch makes data stand on model, within the third floor.
 sources src | xargs -r awk '
     BEGIN {

@@ -23,6 +23,7 @@ need make has make
 need pkg-config has pkg-config
 need libopenmpi-dev has mpicc
 need libopenblas-dev library openblas
+need libdnnl-dev test -e /usr/include/dnnl.h
 need libhdf5-dev hdf5
 need libinih-dev library inih
 need libjansson-dev library jansson

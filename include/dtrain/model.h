@@ -12,13 +12,18 @@ enum { DT_MAX_LAYERS = 64, DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_C
 
 /* ---- BLAS ----------------------------------------------------------------------------------- */
 
-/* The OpenBLAS kernel for this CPU, from a table of CPU models ("Haswell", ...), or NULL to leave
- * OpenBLAS its own choice. OpenBLAS reads OPENBLAS_CORETYPE as it loads, so main sets the variable
- * and executes itself again before anything else (see src/cli/main.c). */
+/* The kernel for this CPU, from a table of CPU models: "oneDNN", or one of OpenBLAS's ("Haswell", ...);
+ * NULL leaves OpenBLAS its own choice. OpenBLAS reads OPENBLAS_CORETYPE as it loads, so main sets the
+ * variable and executes itself again before anything else (see src/cli/kernel.c). */
 const char *dt_blas_kernel_for_cpu(void);
-/* The kernel that OpenBLAS runs with, e.g. "Haswell", and its version text. */
+/* Multiplies with "oneDNN" from now on, if that is the kernel's name and the CPU has what it takes;
+ * else with OpenBLAS, as before. true: with oneDNN. */
+bool dt_blas_choose(const char *kernel);
+/* The kernel that runs: "oneDNN", or OpenBLAS's, e.g. "Haswell". */
 const char *dt_blas_kernel(void);
-const char *dt_blas_version(void);
+const char *dt_blas_version(void); /* OpenBLAS's text */
+enum { DT_ONEDNN_VERSION = 32 };
+const char *dt_onednn_version(char buffer[DT_ONEDNN_VERSION]); /* returns buffer */
 void dt_blas_set_threads(int threads);
 
 /* ---- network -------------------------------------------------------------------------------- */

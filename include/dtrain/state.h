@@ -36,7 +36,7 @@ struct dt_checkpoint {
     double loss_rows;
     struct dt_best best;
     char *config;      /* dt_config_print */
-    char *kernel;      /* OpenBLAS kernel */
+    char *kernel;      /* of matrix products */
     uint32_t data_crc; /* dt_source_crc of the training data */
     struct dt_model_spec spec;
     struct dt_schema schema;

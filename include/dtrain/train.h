@@ -18,7 +18,7 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config);
 
 /* A network and held-out rows, which are measured in chunks of DT_EVAL_CHUNK rows of file order. All
  * evaluation goes this way (in place, by the evaluator, by `dtrain eval`), and so has the same digits
- * under the same OpenBLAS kernel and run.threads. Not collective. */
+ * under the same kernel and run.threads. Not collective. */
 struct dt_measure;
 
 /* Chunks that an evaluation covers: the first eval.batches, or all. */

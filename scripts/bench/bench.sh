@@ -44,9 +44,9 @@ find_torch() {
     done
 }
 
-# The OpenBLAS kernel with the highest sgemm rate: what shares of peak refer to.
+# The kernel with the highest sgemm rate: what shares of peak refer to.
 fastest_kernel() {
-    for kernel in auto Haswell SkylakeX; do
+    for kernel in auto Haswell SkylakeX oneDNN; do
         [ $kernel = auto ] || export OPENBLAS_CORETYPE=$kernel
         echo "$("$PEAK" 1 2>/dev/null | sed -n 's/.*gflops //p') $kernel"
     done | sort -g | sed -n '$s/.* //p'

@@ -45,7 +45,7 @@ calc() { awk "BEGIN { print $* }" </dev/null; }
 
 # ---- the machine's sgemm rate -------------------------------------------------------------------
 
-# What `env` needs to choose an OpenBLAS kernel; auto: nothing.
+# What `env` needs to choose a kernel; auto: nothing.
 kernel_env() { [ "$1" = auto ] || echo "OPENBLAS_CORETYPE=$1"; }
 
 # Measures GFLOP/s of one core ($peak_one) and of all ($peak_all).

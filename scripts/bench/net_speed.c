@@ -4,7 +4,8 @@
  *
  *   net_speed [WIDTHS ROWS [ACTIVATION [DROPOUT]]]      e.g. net_speed 784-512-256-10 64 relu 0.2
  *
- * Without arguments: the networks of `make bench`. `make build/scripts/bench/net_speed` builds it. */
+ * Without arguments: the networks of `make bench`. OPENBLAS_CORETYPE chooses the kernel; "oneDNN", too.
+ * `make build/scripts/bench/net_speed` builds it. */
 #include "dtrain/model.h"
 #include "model/blas.h"
 
@@ -117,6 +118,8 @@ int main(int argc, char **argv)
                  {"784-1024-1024-10", 128},
                  {"784-1024-1024-10", 256}};
     struct dt_model_spec spec = {.task = DT_CLASSIFY};
+    const char *kernel = getenv("OPENBLAS_CORETYPE");
+    if (kernel) dt_blas_choose(kernel);
     dt_blas_set_threads(1);
     printf("kernel %s\n", dt_blas_kernel());
     if (argc > 2) {

@@ -1,8 +1,9 @@
 /* Prints a machine's sgemm rate in GFLOP/s: of one core, and of several at once, each by a process of
  * its own (fork). The figure that shares of peak refer to.
  *
- *   sgemm_peak [CORES]      CORES: all by default. OPENBLAS_CORETYPE chooses the kernel */
-#include <cblas.h>
+ *   sgemm_peak [CORES]      CORES: all by default. OPENBLAS_CORETYPE chooses the kernel; "oneDNN", too */
+#include "dtrain/model.h"
+#include "model/blas.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +38,7 @@ static double measure(void)
     for (int round = 0; round < ROUNDS; round++) {
         double start = seconds();
         for (int i = 0; i < CALLS; i++)
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, N, N, N, 1.0f, a, N, b, N, 0.0f,
-                        c, N);
+            dt__gemm(false, false, N, N, N, a, b, false, c);
         double rate = 2e-9 * N * N * N * CALLS / (seconds() - start);
         if (rate > best) best = rate;
     }
@@ -68,8 +68,10 @@ static double measure_all(int cores)
 int main(int argc, char **argv)
 {
     const long cores = argc > 1 ? strtol(argv[1], NULL, 10) : sysconf(_SC_NPROCESSORS_ONLN);
-    openblas_set_num_threads(1);
-    printf("kernel %s\n", openblas_get_corename());
+    const char *kernel = getenv("OPENBLAS_CORETYPE");
+    if (kernel) dt_blas_choose(kernel);
+    dt_blas_set_threads(1);
+    printf("kernel %s\n", dt_blas_kernel());
     fflush(stdout);
     printf("cores 1 gflops %.1f\n", measure_all(1));
     if (cores > 1) printf("cores %ld gflops %.1f\n", cores, measure_all((int)cores));

@@ -50,11 +50,12 @@ dt_status cli_configure(struct dt_config *config, int count, char **arguments);
 /* The same without files: DT_EUSAGE for an argument that is not section.key=value. */
 dt_status cli_set_options(struct dt_config *config, int count, char **arguments);
 
-/* Sees to OPENBLAS_CORETYPE and OPENBLAS_NUM_THREADS, which OpenBLAS reads as it loads: if one has to
- * be set, the program executes itself again with whole_argv and this does not return. */
+/* Sees to the kernel of matrix products, to OPENBLAS_CORETYPE and OPENBLAS_NUM_THREADS, which OpenBLAS
+ * reads as it loads: if one has to be set, the program executes itself again with whole_argv and this
+ * does not return. */
 dt_status cli_settle_blas(const struct command *command, int argc, char **argv, char **whole_argv);
 
-/* Whether OpenBLAS took run.kernel; it passes over names that it does not know. DT_EUSAGE. */
+/* Whether run.kernel was taken; OpenBLAS passes over names that it does not know. DT_EUSAGE. */
 dt_status cli_check_kernel(const struct dt_config *config);
 
 void cli_print_help(FILE *out);

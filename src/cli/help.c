@@ -26,10 +26,11 @@ void cli_print_command_help(FILE *out, const struct command *command)
 
 void cli_print_version(FILE *out)
 {
-    char hdf5[16];
+    char hdf5[16], onednn[DT_ONEDNN_VERSION];
     fprintf(out, "dtrain    %s\n", DT_VERSION);
     fprintf(out, "MPI       %s\n", dt_world_mpi_version());
     fprintf(out, "OpenBLAS  %s\n", dt_blas_version());
+    fprintf(out, "oneDNN    %s\n", dt_onednn_version(onednn));
     fprintf(out, "HDF5      %s\n", dt_hdf5_version(hdf5));
     fprintf(out, "jansson   %s\n", jansson_version_str());
     fprintf(out, "zlib      %s\n", zlibVersion());

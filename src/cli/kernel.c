@@ -49,7 +49,7 @@ static bool settle_kernel(const char *option)
 {
     if (!strcmp(option, "env")) return false;
     const char *kernel = strcmp(option, "auto") ? option : dt_blas_kernel_for_cpu();
-    return kernel && change("OPENBLAS_CORETYPE", kernel);
+    return kernel && !dt_blas_choose(kernel) && change("OPENBLAS_CORETYPE", kernel);
 }
 
 /* The second time nothing is left to change, so this ends. */
@@ -69,6 +69,6 @@ dt_status cli_check_kernel(const struct dt_config *config)
     const char *kernel = config->run.kernel;
     bool named = strcmp(kernel, "auto") && strcmp(kernel, "env");
     if (!named || !strcasecmp(kernel, dt_blas_kernel())) return DT_OK;
-    return dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel that this OpenBLAS has; it runs %s",
+    return dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel for this machine; it runs %s",
                    kernel, dt_blas_kernel());
 }

@@ -3,102 +3,43 @@
 #include "dtrain/model.h"
 
 #include <cblas.h>
-#include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+#include <dnnl.h>
+#include <stdio.h>
+#include <strings.h>
+
+/* The OpenMP runtime's that oneDNN runs on; its header comes with one compiler only. */
+void omp_set_num_threads(int threads);
+
+static bool use_onednn;
 
 void dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, bool add,
               float *c)
 {
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n,
-                k, 1.0f, a, ta ? m : k, b, tb ? k : n, add ? 1.0f : 0.0f, c, n);
+    const int lda = ta ? m : k, ldb = tb ? k : n;
+    const float beta = add ? 1.0f : 0.0f;
+    if (use_onednn)
+        dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1.0f, a, lda, b, ldb, beta, c, n);
+    else
+        cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+                    m, n, k, 1.0f, a, lda, b, ldb, beta, c, n);
 }
 
-struct cpu {
-    char vendor[13];
-    unsigned family, model;
-};
-
-enum vectors { AVX2, AVX512 };
-
-/* The fastest sgemm of OpenBLAS 0.3.21 by CPU; `scripts/bench/sgemm_peak.c` under each value of
- * OPENBLAS_CORETYPE measures it again.
- * Zen 4 splits 512-bit operations in two, and Haswell is 5 to 20 % faster there (measured). Zen 5
- * servers and desktops do not: SkylakeX is 1.95 times as fast as Haswell (measured: 269 against
- * 138 GFLOP/s a core), Cooperlake the same within 1 %. The others are not measured: each is a kernel
- * made for that CPU, and named so that hosts of one family agree on their bits. */
-static const struct kernel {
-    const char *vendor, *name;
-    unsigned family, first_model, last_model;
-    enum vectors needs; /* a virtual machine may hide them: OpenBLAS would not look */
-} KERNELS[] = {
-    {"AuthenticAMD", "Zen", 0x17, 0x00, 0xff, AVX2},        /* Zen, Zen 2 */
-    {"AuthenticAMD", "Zen", 0x19, 0x00, 0x0f, AVX2},        /* Zen 3 */
-    {"AuthenticAMD", "Haswell", 0x19, 0x10, 0x1f, AVX2},    /* Zen 4 */
-    {"AuthenticAMD", "Zen", 0x19, 0x20, 0x5f, AVX2},        /* Zen 3 */
-    {"AuthenticAMD", "Haswell", 0x19, 0x60, 0xaf, AVX2},    /* Zen 4 */
-    {"AuthenticAMD", "SkylakeX", 0x1a, 0x00, 0x1f, AVX512}, /* Zen 5, servers */
-    {"AuthenticAMD", "SkylakeX", 0x1a, 0x40, 0x4f, AVX512}, /* Zen 5, desktops */
-    {"GenuineIntel", "SkylakeX", 0x06, 0x55, 0x55, AVX512}, /* Skylake, Cascade Lake, Cooper Lake */
-    {"GenuineIntel", "SkylakeX", 0x06, 0x6a, 0x6c, AVX512}, /* Ice Lake servers */
-    {"GenuineIntel", "SkylakeX", 0x06, 0x8f, 0x8f, AVX512}, /* Sapphire Rapids */
-    {"GenuineIntel", "SkylakeX", 0x06, 0xcf, 0xcf, AVX512}, /* Emerald Rapids */
-};
-
-#if defined(__x86_64__)
-/* Source: Intel SDM, volume 2A, CPUID, leaves 0 and 1. */
-static bool identify(struct cpu *cpu)
+/* One instruction set, and so one name for its bits, on every CPU that has it. */
+static bool has_onednn(void)
 {
-    unsigned a, b, c, d;
-    if (!__get_cpuid(0, &a, &b, &c, &d)) return false;
-    memcpy(cpu->vendor, &b, 4);
-    memcpy(cpu->vendor + 4, &d, 4);
-    memcpy(cpu->vendor + 8, &c, 4);
-    cpu->vendor[12] = '\0';
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
-    unsigned family = a >> 8 & 0xf;
-    cpu->family = family == 0xf ? family + (a >> 20 & 0xff) : family;
-    cpu->model = (a >> 4 & 0xf) | (a >> 12 & 0xf0);
-    return true;
-}
-#else
-static bool identify(struct cpu *cpu)
-{
-    (void)cpu;
-    return false;
-}
-#endif
-
-static bool has(enum vectors needs)
-{
-#if defined(__x86_64__)
-    if (needs == AVX2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-#else
-    return needs != AVX2 && needs != AVX512;
-#endif
+    dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core);
+    return dnnl_get_effective_cpu_isa() == dnnl_cpu_isa_avx512_core;
 }
 
-static bool matches(const struct kernel *kernel, const struct cpu *cpu)
+bool dt_blas_choose(const char *kernel)
 {
-    return strcmp(kernel->vendor, cpu->vendor) == 0 && kernel->family == cpu->family &&
-           kernel->first_model <= cpu->model && cpu->model <= kernel->last_model;
-}
-
-const char *dt_blas_kernel_for_cpu(void)
-{
-    struct cpu cpu;
-    if (!identify(&cpu)) return NULL;
-    for (size_t i = 0; i < sizeof KERNELS / sizeof *KERNELS; i++)
-        if (matches(&KERNELS[i], &cpu)) return has(KERNELS[i].needs) ? KERNELS[i].name : NULL;
-    return NULL;
+    use_onednn = !strcasecmp(kernel, DT__ONEDNN) && has_onednn();
+    return use_onednn;
 }
 
 const char *dt_blas_kernel(void)
 {
-    return openblas_get_corename();
+    return use_onednn ? DT__ONEDNN : openblas_get_corename();
 }
 
 const char *dt_blas_version(void)
@@ -106,7 +47,15 @@ const char *dt_blas_version(void)
     return openblas_get_config();
 }
 
+const char *dt_onednn_version(char buffer[DT_ONEDNN_VERSION])
+{
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(buffer, DT_ONEDNN_VERSION, "%d.%d.%d", version->major, version->minor, version->patch);
+    return buffer;
+}
+
 void dt_blas_set_threads(int threads)
 {
     openblas_set_num_threads(threads);
+    omp_set_num_threads(threads);
 }

@@ -1,8 +1,10 @@
-/* blas: the one place that knows cblas. */
+/* blas: matrix products, the one place that knows OpenBLAS and oneDNN. */
 #ifndef MODEL_BLAS_H
 #define MODEL_BLAS_H
 
 #include <stdbool.h>
+
+#define DT__ONEDNN "oneDNN" /* as a kernel: the AVX-512 ones of oneDNN */
 
 /* C (m, n) = op(A) op(B), or += if `add`; op(A) is (m, k), op(B) is (k, n). All row-major without
  * padding: A is (m, k), or (k, m) if ta; B is (k, n), or (n, k) if tb. */

@@ -185,7 +185,7 @@ static dt_status check_data(const struct dt__run *run)
     const struct dt__keeper *keeper = &run->keeper;
     if (!keeper->resumed) return DT_OK;
     if (strcmp(keeper->loaded.kernel, keeper->state.kernel) != 0)
-        dt_warn("the checkpoint was made with OpenBLAS kernel %s, this run has %s: other bits "
+        dt_warn("the checkpoint was made with kernel %s, this run has %s: other bits "
                 "(run.kernel=%s keeps them)",
                 keeper->loaded.kernel, keeper->state.kernel, keeper->loaded.kernel);
     if (keeper->loaded.data_crc == keeper->state.data_crc) return DT_OK;

@@ -16,7 +16,7 @@ static dt_status compare_kernel(const struct dt__run *run, const char *bank_kern
 {
     if (!strcasecmp(bank_kernel, dt_blas_kernel())) return DT_OK;
     return dt_fail(DT_EMISMATCH,
-                   "OpenBLAS kernel %s here, %s on %s: %s (run.kernel=%s asks for one everywhere)",
+                   "kernel %s here, %s on %s: %s (run.kernel=%s asks for one everywhere)",
                    dt_blas_kernel(), bank_kernel, dt_world_host(run->world, 0),
                    run->config->run.reproducible ? "run.reproducible=yes cannot be kept"
                                                  : "bits depend on which ranks compute what",

@@ -50,7 +50,7 @@ void dt__print_start(struct dt__run *run)
                   dt_world_size(run->world) > 1 ? "" : " and worker in one", workers,
                   workers > 1 ? "s" : "", run->config->eval.dedicated ? ", evaluator" : "",
                   run->replicas, run->replicas > 1 ? "s" : "");
-    dt_report_say(report, "%s (%s), OpenBLAS kernel %s, %lld thread%s a rank, exchange %s",
+    dt_report_say(report, "%s (%s), kernel %s, %lld thread%s a rank, exchange %s",
                   dt_world_mpi_version(), dt_world_mpi_settings(settings), dt_blas_kernel(),
                   (long long)run->config->run.threads, run->config->run.threads > 1 ? "s" : "",
                   dt__exchange_name(run, word));

@@ -137,7 +137,7 @@ const char *dt__exchange_name(const struct dt__run *run, char word[16]);
 /* Worker: the weights, between legs. */
 const float *dt__weights_at_rest(struct dt__run *run);
 
-/* machine.c: warns of too few cores, and of hosts whose OpenBLAS kernels differ, which is an error for
+/* machine.c: warns of too few cores, and of hosts whose kernels differ, which is an error for
  * run.reproducible. Collective over all ranks. */
 dt_status dt__machine_check(struct dt__run *run);
 

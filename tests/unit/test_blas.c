@@ -65,12 +65,24 @@ static void check_products(int variant)
     }
 }
 
-START_TEST(products_are_right)
+/* The check under both libraries, oneDNN where the CPU has what it takes. */
+static void check_kernels(void check(int variant), int variants)
 {
     set_up();
-    for (int i = 0; i < 8; i++)
-        check_products(i);
+    ck_assert(!dt_blas_choose("Haswell"));
+    for (int i = 0; i < variants; i++)
+        check(i);
+    if (dt_blas_choose("oneDNN")) {
+        ck_assert_str_eq(dt_blas_kernel(), "oneDNN");
+        for (int i = 0; i < variants; i++)
+            check(i);
+    }
     tear_down();
+}
+
+START_TEST(products_are_right)
+{
+    check_kernels(check_products, 8);
 }
 END_TEST
 
@@ -98,17 +110,14 @@ static void check_alignment(int variant)
 
 START_TEST(bits_do_not_depend_on_alignment)
 {
-    set_up();
-    for (int i = 0; i < 4; i++)
-        check_alignment(i);
-    tear_down();
+    check_kernels(check_alignment, 4);
 }
 END_TEST
 
-/* A table that names a kernel which OpenBLAS does not know would be ignored in silence. */
+/* A table that names a kernel which neither library knows would be ignored in silence. */
 START_TEST(kernel_is_named)
 {
-    static const char *const known[] = {"Haswell", "Zen", "SkylakeX", "Cooperlake"};
+    static const char *const known[] = {"Haswell", "Zen", "SkylakeX", "oneDNN"};
     const char *name = dt_blas_kernel_for_cpu();
     ck_assert_uint_gt(strlen(dt_blas_kernel()), 0);
     ck_assert_ptr_nonnull(strstr(dt_blas_version(), "OpenBLAS"));
