@@ -30,10 +30,6 @@ static void *share_with_host(struct dt_world *world, size_t bytes)
 /* The host's board, or one of this rank's own, on which the others never show. */
 dt_status dt__board_create(struct dt_world *world)
 {
-    DT_MPI(MPI_Comm_split_type(world->all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
-                               &world->host));
-    DT_MPI(MPI_Comm_rank(world->host, &world->host_rank));
-    DT_MPI(MPI_Comm_size(world->host, &world->host_size));
     size_t bytes = sizeof *world->board + (size_t)world->host_size * sizeof world->board->pulse[0];
     if (world->host_size > 1) world->board = share_with_host(world, bytes);
     if (!world->board) DT_TRY(dt_alloc(1, bytes, "watchdog board", &world->board));

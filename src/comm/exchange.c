@@ -113,6 +113,23 @@ static dt_status check_shared_space(const struct dt_exchange *x, const struct la
                    have / 1e6, (double)layout->total / 1e6);
 }
 
+/* The group's communicator returns errors: a setting may leave MPI without such memory. */
+static dt_status share_memory(struct dt_exchange *x, size_t bytes, void **out)
+{
+    MPI_Aint size = x->group_rank ? 0 : (MPI_Aint)bytes;
+    int unit, code = MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, x->group, out, &x->window);
+    if (code == MPI_SUCCESS) {
+        DT_MPI(MPI_Win_shared_query(x->window, 0, &size, &unit, out));
+        return DT_OK;
+    }
+    char text[MPI_MAX_ERROR_STRING];
+    x->window = MPI_WIN_NULL;
+    return dt_fail(DT_ECOMM,
+                   "MPI gives no memory that the ranks of a host share (%s): let Open MPI choose "
+                   "its osc component: OMPI_MCA_osc=^ucx",
+                   dt__mpi_text(code, text));
+}
+
 static dt_status map_memory(struct dt_exchange *x, const struct layout *layout)
 {
     void *base;
@@ -120,10 +137,7 @@ static dt_status map_memory(struct dt_exchange *x, const struct layout *layout)
         DT_TRY(dt_alloc(layout->total, 1, "weights and gradients", &x->memory));
         base = x->memory;
     } else {
-        MPI_Aint size = x->group_rank ? 0 : (MPI_Aint)layout->total;
-        int unit;
-        DT_MPI(MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, x->group, &base, &x->window));
-        DT_MPI(MPI_Win_shared_query(x->window, 0, &size, &unit, &base));
+        DT_TRY(share_memory(x, layout->total, &base));
     }
     char *at = (char *)(((uintptr_t)base + 63) & ~(uintptr_t)63);
     x->control = (struct dt__control *)at;

@@ -2,17 +2,22 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 
 #include "comm/world.h"
+
+const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING])
+{
+    int length;
+    text[0] = '\0';
+    MPI_Error_string(code, text, &length);
+    return text;
+}
 
 void dt__mpi_check(int code, const char *call, const char *file, int line)
 {
     if (code == MPI_SUCCESS) return;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    fprintf(stderr, "dtrain: error: %s:%d: %s: %s\n", file, line, call, text);
+    char text[MPI_MAX_ERROR_STRING];
+    fprintf(stderr, "dtrain: error: %s:%d: %s: %s\n", file, line, call, dt__mpi_text(code, text));
     fflush(NULL);
     MPI_Abort(MPI_COMM_WORLD, 1);
     abort();

@@ -9,6 +9,8 @@
 /* Wraps every MPI call: on failure prints call, place and MPI's own text, and ends the job. */
 #define DT_MPI(call) dt__mpi_check((call), #call, __FILE__, __LINE__)
 void dt__mpi_check(int code, const char *call, const char *file, int line);
+/* MPI's own words for an error; into text, which is returned. */
+const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING]);
 
 /* Most bytes of one MPI call: counts are int, and some transports copy whole messages. */
 enum { DT__MPI_CHUNK = 64 << 20 };

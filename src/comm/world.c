@@ -41,24 +41,40 @@ static dt_status check_singletons(void)
                    tasks, key);
 }
 
-static dt_status gather_hosts(struct dt_world *world)
+static void gather_names(struct dt_world *world)
 {
-    DT_TRY(
-        dt_alloc((size_t)world->size, sizeof *world->host_name, "host names", &world->host_name));
-    DT_TRY(dt_alloc((size_t)world->size, sizeof *world->host_of, "host table", &world->host_of));
     char mine[MPI_MAX_PROCESSOR_NAME] = "";
     int length = 0;
     DT_MPI(MPI_Get_processor_name(mine, &length));
     mine[DT__HOST_NAME - 1] = '\0';
     DT_MPI(MPI_Allgather(mine, DT__HOST_NAME, MPI_CHAR, world->host_name, DT__HOST_NAME, MPI_CHAR,
                          world->all));
+}
+
+/* A host is what shares memory: two machines may bear one name. */
+static void number_hosts(struct dt_world *world)
+{
+    DT_MPI(MPI_Comm_split_type(world->all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
+                               &world->host));
+    DT_MPI(MPI_Comm_rank(world->host, &world->host_rank));
+    DT_MPI(MPI_Comm_size(world->host, &world->host_size));
+    int first = world->rank; /* of the host */
+    DT_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, world->host));
+    DT_MPI(MPI_Allgather(&first, 1, MPI_INT, world->host_of, 1, MPI_INT, world->all));
     world->hosts = 0;
     for (int r = 0; r < world->size; r++) {
-        int first = 0;
-        while (strcmp(world->host_name[first], world->host_name[r]) != 0)
-            first++;
+        first = world->host_of[r];
         world->host_of[r] = first < r ? world->host_of[first] : world->hosts++;
     }
+}
+
+static dt_status gather_hosts(struct dt_world *world)
+{
+    size_t size = (size_t)world->size;
+    DT_TRY(dt_alloc(size, sizeof *world->host_name, "host names", &world->host_name));
+    DT_TRY(dt_alloc(size, sizeof *world->host_of, "host table", &world->host_of));
+    gather_names(world);
+    number_hosts(world);
     return DT_OK;
 }
 

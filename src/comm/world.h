@@ -23,7 +23,6 @@ struct dt_world {
     struct dt__pulse *pulse; /* this rank's */
     struct dt__watch watch;
     bool spin; /* no more ranks than cores: a short spin pays */
-    char agreed[DT_ERROR_MAX];
 };
 
 /* cores.c: fills in world->cores. Collective over the host. */

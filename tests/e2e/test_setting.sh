@@ -16,9 +16,15 @@ says() { grep -q "^dtrain: .*$1" "$tmp/err" || { cat "$tmp/err"; fail "it does n
 # ---- what it chose -------------------------------------------------------------------------------
 run one "$@"
 says '3 ranks on 1 host (bank, 2 workers), 2 replicas'
-says 'mpi_yield_when_idle=1, osc=^ucx), OpenBLAS kernel [A-Z].*, 1 thread a rank, exchange node'
+says 'mpi_yield_when_idle=1, osc=^ucx), kernel [A-Za-z0-9]*, 1 thread a rank, exchange node'
 OMPI_MCA_osc=sm run two "$@"
 says 'osc=sm)'
+# MPI without memory that the ranks of a host share: another exchange, or one error.
+OMPI_MCA_osc=rdma run apart "$@"
+says 'warning: .*MPI gives no memory.*taking train.exchange=reduce'
+check_eq 'bits without shared memory' "$(crc "$tmp/apart")" "$(crc "$tmp/one")"
+OMPI_MCA_osc=rdma expect_error 1 'OMPI_MCA_osc=^ucx' 3 "$recipes/exp-curve.ini" run.dir="$tmp/refused" \
+    "$@" train.exchange=node
 [ "$(nproc)" -lt 2 ] || ! grep 'will be slow' "$tmp/err" || fail 'a warning for nothing'
 run many "$@" run.threads=1000
 says "warning: .*: 2 workers of 1000 threads on $(nproc) cores will be slow"
@@ -41,7 +47,7 @@ mixed() {
         -np 1 env OPENBLAS_CORETYPE=Prescott "$dtrain" x run.kernel=env 2>"$tmp/err"
 }
 mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed" "$@" || { cat "$tmp/err"; fail 'mixed kernels'; }
-says 'warning: \[rank 2 on .*OpenBLAS kernel Prescott here, '
+says 'warning: \[rank 2 on .*kernel Prescott here, '
 mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed-same" "$@" run.reproducible=yes &&
     fail 'run.reproducible with mixed kernels: exit 0'
 check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
