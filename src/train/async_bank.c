@@ -103,7 +103,7 @@ static int room(const struct dt__run *run)
 /* The workers are under way: what fails here ends the job. */
 static void keep(struct dt__run *run)
 {
-    dt_status status = dt__keeper_collect(run, false);
+    dt_status status = dt__keeper_collect(run);
     if (!status && dt__log_due(run))
         status = dt__record_train(run);
     else

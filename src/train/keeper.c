@@ -209,7 +209,8 @@ dt_status dt__keeper_open(struct dt__run *run, float *const *vectors)
     DT_TRY(catch_up(run));
     keeper->last_loss = NAN;
     keeper->saved_at = dt_clock_secs();
-    keeper->saved_step = run->step;
+    bool here = keeper->resumed && strcmp(run->config->run.resume, "auto") == 0;
+    keeper->saved_step = here ? run->step : DT__NOT_SAVED;
     return DT_OK;
 }
 
@@ -248,22 +249,6 @@ bool dt__keeper_save_due(const struct dt__run *run)
            (secs > 0 && dt_clock_secs() - keeper->saved_at >= secs);
 }
 
-dt_status dt__keeper_save(struct dt__run *run, bool wait)
-{
-    struct dt__keeper *keeper = &run->keeper;
-    struct dt_checkpoint *state = &keeper->state;
-    DT_TRY(check_finite(state));
-    if (keeper->saved_step != run->step || keeper->save_wanted || run->step == 0) {
-        DT_TRY(dt__keeper_collect(run, true));
-        state->wall_secs = keeper->wall_before + dt_clock_secs() - keeper->run_start;
-        DT_TRY(dt_writer_start(keeper->writer, state));
-        keeper->saved_at = dt_clock_secs();
-        keeper->saved_step = run->step;
-        keeper->save_wanted = false;
-    }
-    return wait ? dt__keeper_collect(run, true) : DT_OK;
-}
-
 /* The writer's thread gets on, or the watchdog sees that nobody does. */
 static void await_writer(struct dt__run *run)
 {
@@ -276,23 +261,51 @@ static void await_writer(struct dt__run *run)
 
 /* A save that failed is not the run's end: the older checkpoint stays good and the next save may
  * come through. Only the last one must. */
-dt_status dt__keeper_collect(struct dt__run *run, bool wait)
+static dt_status collect(struct dt__run *run, bool last)
 {
     struct dt__keeper *keeper = &run->keeper;
     struct dt_saved saved;
-    if (wait) await_writer(run);
     while (dt_writer_poll(keeper->writer, false, &saved)) {
         if (!saved.status) {
             DT_TRY(dt__record_saved(run, &saved));
             continue;
         }
-        if (saved.step == run->last_step || saved.step == 0 || dt_stop_requested())
-            return saved.status;
+        if (last) return saved.status;
+        keeper->saved_step = DT__NOT_SAVED;
         keeper->retry_at = dt_clock_secs() + RETRY_SECS;
         dt_warn("checkpoint of step %llu: %s; going on with the older one",
                 (unsigned long long)saved.step, dt_error_text());
     }
     return DT_OK;
+}
+
+dt_status dt__keeper_collect(struct dt__run *run)
+{
+    return collect(run, false);
+}
+
+static dt_status start_save(struct dt__run *run)
+{
+    struct dt__keeper *keeper = &run->keeper;
+    struct dt_checkpoint *state = &keeper->state;
+    state->wall_secs = keeper->wall_before + dt_clock_secs() - keeper->run_start;
+    DT_TRY(dt_writer_start(keeper->writer, state));
+    keeper->saved_at = dt_clock_secs();
+    keeper->saved_step = run->step;
+    keeper->save_wanted = false;
+    return DT_OK;
+}
+
+dt_status dt__keeper_save(struct dt__run *run, bool last)
+{
+    const struct dt__keeper *keeper = &run->keeper;
+    DT_TRY(check_finite(&keeper->state));
+    await_writer(run);
+    DT_TRY(collect(run, false));
+    if (keeper->saved_step != run->step || keeper->save_wanted) DT_TRY(start_save(run));
+    if (!last) return DT_OK;
+    await_writer(run);
+    return collect(run, true);
 }
 
 void dt__keeper_close(struct dt__run *run)

@@ -64,7 +64,7 @@ struct decision {
 /* The last save is waited for. */
 static dt_status decide(struct dt__run *run, int asked, enum course *out)
 {
-    DT_TRY(dt__keeper_collect(run, false));
+    DT_TRY(dt__keeper_collect(run));
     DT_TRY(dt__desk_collect(run));
     bool at_end = run->step == run->last_step || run->keeper.state.best.stop;
     if (at_end && !dt__eval_due(run))

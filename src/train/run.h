@@ -53,6 +53,8 @@ enum dt__budget {
     DT__BUDGET_PARTS
 };
 
+#define DT__NOT_SAVED UINT64_MAX /* no step */
+
 /* Bank only: the run directory and what it keeps. */
 struct dt__keeper {
     char *ckpt_dir, *latest_dir, *best_dir;
@@ -63,7 +65,7 @@ struct dt__keeper {
     struct dt_writer *writer;
     struct dt_report *report;
     struct dt_metrics *metrics;
-    uint64_t saved_step;   /* of the newest save that was started */
+    uint64_t saved_step;   /* of the newest save, under way or good */
     double saved_at;       /* clock of it */
     double retry_at;       /* clock before which no save is tried again; 0: none failed */
     bool save_wanted;      /* a better model has been found */
@@ -180,9 +182,10 @@ int dt__bank_asks(void *run); /* dt_ask_fn: signals and clocks */
 dt_status dt__keeper_prepare(struct dt__run *run); /* run directory, lock, state to resume from */
 /* Fills the exchange's vectors; opens writer and records. */
 dt_status dt__keeper_open(struct dt__run *run, float *const *vectors);
-dt_status dt__keeper_save(struct dt__run *run, bool wait);
+/* What fails is tried again later, but the last save must be good: it is waited for. */
+dt_status dt__keeper_save(struct dt__run *run, bool last);
 bool dt__keeper_save_due(const struct dt__run *run);
-dt_status dt__keeper_collect(struct dt__run *run, bool wait); /* records saves that have ended */
+dt_status dt__keeper_collect(struct dt__run *run); /* records saves that have ended */
 void dt__keeper_close(struct dt__run *run);
 
 /* records.c. Bank only. */

@@ -3,14 +3,15 @@
 
 #include "train/run.h"
 
-/* The bank says what the run is, and saves step 0 of a new one. */
+/* The bank says what the run is, and saves what its directory does not hold yet: step 0 of a new run, or
+ * a checkpoint that was made elsewhere. */
 static dt_status begin(struct dt__run *run)
 {
     dt_status status = DT_OK;
     if (dt_world_is_bank(run->world)) {
         dt__print_start(run);
         status = dt__record_start(run);
-        if (!status && !run->keeper.resumed) status = dt__keeper_save(run, true);
+        if (!status) status = dt__keeper_save(run, true);
     }
     return dt_world_agree(run->world, status);
 }

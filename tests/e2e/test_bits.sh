@@ -1,8 +1,9 @@
 #!/bin/sh
 # The same bits: with four replicas, dropout, momentum, a cosine schedule and a batch that divides
 # nothing, any number of ranks ends with one checksum, and so does a run that is stopped at half and
-# resumed, with the same number of ranks or another. The reduce exchange promises it for the same
-# number only. Would catch state that a checkpoint forgets, and sums or draws that depend on np.
+# resumed, with the same number of ranks or another, or in another directory. The reduce exchange
+# promises it for the same number only. Would catch state that a checkpoint forgets, and sums or draws
+# that depend on np.
 # seconds: 180
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
@@ -36,6 +37,10 @@ half 3 5 auto
 check_eq 'resumed at np=5' "$crc" "$(crc "$tmp/np1")"
 half 5 1 auto
 check_eq 'resumed at np=1' "$crc" "$(crc "$tmp/np1")"
+# From a checkpoint of another directory, which the new one holds before it goes on.
+run 3 elsewhere run.resume="$tmp/half-5-1-auto/ckpt/step-000000056.h5"
+check_eq 'first checkpoint elsewhere' "$(records "$tmp/elsewhere" checkpoint step | head -n 1)" 56
+check_eq 'resumed elsewhere' "$(crc "$tmp/elsewhere")" "$(crc "$tmp/np1")"
 run 3 reduce train.exchange=reduce
 half 3 3 reduce
 check_eq 'reduce, resumed at np=3' "$crc" "$(crc "$tmp/reduce")"

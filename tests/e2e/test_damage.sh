@@ -87,6 +87,16 @@ from=$(sed -n 's/.*resuming at step \([0-9]*\).*/\1/p' "$tmp/err")
 check_ge 'resumed from' "$from" 20
 check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 
+# At an early stop, behind nothing but step 0.
+rm -rf "$tmp/disk/run"
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 run.checkpoint_steps=0 eval.steps=20 eval.patience=2 \
+    train.lr=0 &
+settle 20 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'no start'; }
+fill
+wait $!
+one_error 'No space' $?
+rm "$tmp/disk/filler"
+
 # From the start.
 rm -rf "$tmp/disk/run"
 fill
