@@ -105,6 +105,26 @@ void dt__watch_answered(struct dt_world *world)
     store(&world->pulse->asking_us, 0);
 }
 
+/* ---- heartbeats ----------------------------------------------------------------------------- */
+
+struct dt__heartbeat dt__pulse_tell(const struct dt_world *world)
+{
+    const struct dt__pulse *pulse = world->pulse;
+    struct dt__heartbeat out = {.idle_us = dt__now_us() - dt__board_got_on_us(world),
+                                .stop = dt_stop_requested(),
+                                .step = atomic_load(&pulse->step)};
+    for (int i = 0; i < DT__PHASE_WORDS; i++)
+        out.phase[i] = atomic_load(&pulse->phase.word[i]);
+    return out;
+}
+
+void dt__pulse_hear(struct dt__pulse *pulse, const struct dt__heartbeat *heartbeat)
+{
+    atomic_store(&pulse->step, heartbeat->step);
+    for (int i = 0; i < DT__PHASE_WORDS; i++)
+        atomic_store(&pulse->phase.word[i], heartbeat->phase[i]);
+}
+
 /* ---- all of the host ------------------------------------------------------------------------ */
 
 int64_t dt__board_got_on_us(const struct dt_world *world)

@@ -1,5 +1,6 @@
 /* Heartbeats between hosts: the bank and the first rank of every other host tell each other that they
- * are there, how long ago somebody of their host got on, and whether a stop was requested. */
+ * are there and what they do, how long ago somebody of their host got on, and whether a stop was
+ * requested. */
 #include "comm/world.h"
 
 enum { TAG = 1, MAX_PERIOD_US = 500000, MIN_PERIOD_US = 100000 };
@@ -36,7 +37,8 @@ dt_status dt__talk_create(struct dt_world *world)
     DT_TRY(dt_alloc((size_t)world->hosts, sizeof *watch->peer, "heartbeats", &watch->peer));
     for (int r = 0; r < world->size; r++)
         if (is_peer(world, r))
-            watch->peer[watch->peers++] = (struct dt__peer){.rank = r, .request = MPI_REQUEST_NULL};
+            watch->peer[watch->peers++] =
+                (struct dt__peer){.pulse.rank = r, .request = MPI_REQUEST_NULL};
     return DT_OK;
 }
 
@@ -50,31 +52,32 @@ void dt__talk_destroy(struct dt_world *world)
     dt_free(watch->peer);
 }
 
-static void take_in(struct dt_world *world, int from, const int64_t message[2])
+static void take_in(struct dt__peer *peer, const struct dt__heartbeat *heartbeat)
 {
     int64_t now = dt__now_us();
-    for (int i = 0; i < world->watch.peers; i++) {
-        struct dt__peer *peer = &world->watch.peer[i];
-        if (peer->rank != from) continue;
-        atomic_store(&peer->heard_us, now);
-        atomic_store(&peer->got_on_us, now - message[0]);
-    }
-    if (message[1]) dt_stop_request();
+    atomic_store(&peer->heard_us, now);
+    atomic_store(&peer->got_on_us, now - heartbeat->idle_us);
+    dt__pulse_hear(&peer->pulse, heartbeat);
+    if (heartbeat->stop) dt_stop_request();
 }
 
-static void listen(struct dt_world *world)
+void dt__talk_begin(struct dt_world *world)
 {
-    int there = 1;
-    int64_t message[2];
-    MPI_Status status;
-    while (there) {
-        DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, TAG, world->watch.comm, &there, &status));
-        if (!there) continue;
-        DT_MPI(MPI_Recv(message, 2, MPI_INT64_T, status.MPI_SOURCE, TAG, world->watch.comm,
-                        MPI_STATUS_IGNORE));
-        take_in(world, status.MPI_SOURCE, message);
-    }
-    atomic_store(&world->watch.listened_us, dt__now_us());
+    struct dt__heartbeat mine = dt__pulse_tell(world);
+    for (int i = 0; i < world->watch.peers; i++)
+        take_in(&world->watch.peer[i], &mine);
+}
+
+static bool hear(struct dt__watch *watch, struct dt__peer *peer)
+{
+    int there, rank = peer->pulse.rank;
+    struct dt__heartbeat heartbeat;
+    DT_MPI(MPI_Iprobe(rank, TAG, watch->comm, &there, MPI_STATUS_IGNORE));
+    if (!there) return false;
+    DT_MPI(MPI_Recv(&heartbeat, (int)sizeof heartbeat, MPI_BYTE, rank, TAG, watch->comm,
+                    MPI_STATUS_IGNORE));
+    take_in(peer, &heartbeat);
+    return true;
 }
 
 /* One message at a time: to a peer that does not listen they must not pile up. */
@@ -83,10 +86,9 @@ static void tell(struct dt_world *world, struct dt__peer *peer)
     int done;
     DT_MPI(MPI_Test(&peer->request, &done, MPI_STATUS_IGNORE));
     if (!done) return;
-    peer->out[0] = dt__now_us() - dt__board_got_on_us(world);
-    peer->out[1] = dt_stop_requested();
-    DT_MPI(
-        MPI_Isend(peer->out, 2, MPI_INT64_T, peer->rank, TAG, world->watch.comm, &peer->request));
+    peer->out = dt__pulse_tell(world);
+    DT_MPI(MPI_Isend(&peer->out, (int)sizeof peer->out, MPI_BYTE, peer->pulse.rank, TAG,
+                     world->watch.comm, &peer->request));
 }
 
 void dt__watch_talk(struct dt_world *world)
@@ -96,7 +98,10 @@ void dt__watch_talk(struct dt_world *world)
     int64_t now = dt__now_us();
     if (now < watch->talk_us) return;
     watch->talk_us = now + dt__talk_period_us(world);
-    listen(world);
+    for (int i = 0; i < watch->peers; i++)
+        while (hear(watch, &watch->peer[i]))
+            continue;
+    atomic_store(&watch->listened_us, dt__now_us());
     for (int i = 0; i < watch->peers; i++)
         tell(world, &watch->peer[i]);
 }

@@ -10,18 +10,13 @@
 static const int64_t LOOK_US = 200000;   /* from look to look */
 static const int64_t LATE_US = 1000000;  /* a look so late says that this process was stopped */
 static const int64_t QUIET_US = 1000000; /* beyond the deadline: another host is silent */
-static const int64_t ABORT_US = 4000000; /* an abort has reached all hosts */
-static const int64_t ALL_WAIT_US =
-    8000000; /* beyond the deadline: whoever is stuck alone has been named */
+static const int64_t ABORT_US = 8000000; /* an abort has reached all hosts (measured: up to 3 s) */
+static const int64_t ALL_WAIT_US = 12000000; /* beyond it: who is stuck alone has been named */
 
 void dt_world_watch(struct dt_world *world, double stall_secs)
 {
-    int64_t now = dt__now_us();
-    for (int i = 0; i < world->watch.peers; i++) {
-        atomic_store(&world->watch.peer[i].heard_us, now);
-        atomic_store(&world->watch.peer[i].got_on_us, now);
-    }
     dt__watch_touch(world);
+    dt__talk_begin(world);
     atomic_store(&world->watch.stall_us, (int64_t)(stall_secs * 1e6));
 }
 
@@ -56,16 +51,29 @@ static void name_all(const struct dt_world *world, find_fn *find, int64_t limit,
     }
 }
 
+static bool is_alone(const struct dt_world *world, int rank)
+{
+    int ranks = 0;
+    for (int r = 0; r < world->size; r++)
+        ranks += world->host_of[r] == world->host_of[rank];
+    return ranks == 1;
+}
+
+/* A rank alone on its host cannot tell of its being stopped: the bank speaks of it, and it leaves the
+ * word to the bank when it is stuck as well. */
+static int64_t stuck_limit(const struct dt_world *world, int64_t limit)
+{
+    bool bank_speaks = world->host_of[world->rank] != 0 && is_alone(world, world->rank);
+    return bank_speaks ? limit - ABORT_US : limit;
+}
+
 /* ---- other hosts ---------------------------------------------------------------------------- */
 
-/* Who sees a rank's board speaks first, then the bank, then host by host, so that one line names the
- * culprit: an abort takes up to three seconds to reach all hosts. */
+/* Who sees a rank's board speaks first, then the bank, then host by host: each gives the abort of those
+ * before it time to come, so that one line names the culprit. */
 static int64_t patience_us(const struct dt_world *world, int silent)
 {
-    int host = world->host_of[world->rank], ranks = 0;
-    for (int r = 0; r < world->size; r++)
-        ranks += world->host_of[r] == world->host_of[silent];
-    int64_t turn = (host ? host - 1 : 0) + (ranks > 1 ? 1 : 0);
+    int64_t turn = world->host_of[world->rank] + (is_alone(world, silent) ? 0 : 1);
     return QUIET_US + dt__talk_period_us(world) + turn * ABORT_US;
 }
 
@@ -75,11 +83,11 @@ static void name_silent(struct dt_world *world, int64_t now, int64_t stall, stru
     struct dt__watch *watch = &world->watch;
     if (atomic_load(&watch->listened_us) < now - QUIET_US - dt__talk_period_us(world)) return;
     for (int i = 0; i < watch->peers; i++) {
-        int rank = watch->peer[i].rank;
+        const struct dt__pulse *pulse = &watch->peer[i].pulse;
         int64_t silence = now - atomic_load(&watch->peer[i].heard_us) - stall;
-        if (silence < 0 || silence < patience_us(world, rank)) continue;
-        dt_text_add(names, "%srank %d on %s (not heard from)", names->length ? ", " : "", rank,
-                    world->host_name[rank]);
+        if (silence < 0 || silence < patience_us(world, pulse->rank)) continue;
+        if (dt__pulse_name(world, pulse, names)) return;
+        dt_text_add(names, ", which is not heard from");
     }
 }
 
@@ -87,8 +95,12 @@ static void name_silent(struct dt_world *world, int64_t now, int64_t stall, stru
 static void name_bank(struct dt_world *world, int64_t now, int64_t stall, struct dt_text *names)
 {
     int64_t asking = atomic_load(&world->pulse->asking_us), silence = now - asking - stall;
-    if (asking && silence >= 0 && silence >= patience_us(world, 0))
-        dt_text_add(names, "rank 0 on %s (does not answer)", world->host_name[0]);
+    if (!asking || silence < 0 || silence < patience_us(world, 0)) return;
+    if (world->watch.peers)
+        dt__pulse_name(world, &world->watch.peer[0].pulse, names);
+    else
+        dt_text_add(names, "rank 0 on %s", world->host_name[0]);
+    dt_text_add(names, ", which does not answer");
 }
 
 /* Everybody waits: for each other, or for a file system. The bank tells. */
@@ -110,7 +122,7 @@ static void judge(struct dt_world *world, int64_t now)
     struct dt_text names = {0};
     if (stall <= 0 || world->watch.woke_us > limit) return;
     name_all(world, is_stopped, limit, &names);
-    if (!names.length) name_all(world, is_stuck, limit, &names);
+    if (!names.length) name_all(world, is_stuck, stuck_limit(world, limit), &names);
     if (!names.length) name_silent(world, now, stall, &names);
     if (!names.length) name_bank(world, now, stall, &names);
     if (!names.length && all_wait(world, limit)) name_all(world, is_any, limit, &names);

@@ -40,13 +40,20 @@ struct dt__board {
     struct dt__pulse pulse[];               /* one a rank of the host */
 };
 
+/* What a host's first rank says of itself, and of its host. */
+struct dt__heartbeat {
+    int64_t idle_us; /* since somebody of the host got on */
+    int64_t stop;    /* a stop was requested */
+    uint64_t step, phase[DT__PHASE_WORDS];
+};
+
 /* A rank of another host that is heard from. */
 struct dt__peer {
-    int rank;
+    struct dt__pulse pulse;    /* what it did as it was heard last */
     _Atomic int64_t heard_us;  /* its last heartbeat came */
     _Atomic int64_t got_on_us; /* somebody of its host got on */
     MPI_Request request;       /* of the last heartbeat to it */
-    int64_t out[2];
+    struct dt__heartbeat out;
 };
 
 struct dt__watch {
@@ -85,6 +92,8 @@ bool dt__error_claim(struct dt_world *world);
 /* talk.c. Collective over all ranks. */
 dt_status dt__talk_create(struct dt_world *world);
 void dt__talk_destroy(struct dt_world *world);
+/* As if every peer had just been heard, and did what this rank does. */
+void dt__talk_begin(struct dt_world *world);
 /* Heartbeats between hosts go this often. */
 int64_t dt__talk_period_us(const struct dt_world *world);
 
@@ -92,7 +101,10 @@ int64_t dt__talk_period_us(const struct dt_world *world);
 dt_status dt__board_create(struct dt_world *world);
 void dt__board_destroy(struct dt_world *world);
 int64_t dt__now_us(void);
-int64_t
-dt__board_got_on_us(const struct dt_world *world); /* when somebody of this host last got on */
+/* When somebody of this host last got on. */
+int64_t dt__board_got_on_us(const struct dt_world *world);
+/* What this rank says; and its taking over. */
+struct dt__heartbeat dt__pulse_tell(const struct dt_world *world);
+void dt__pulse_hear(struct dt__pulse *pulse, const struct dt__heartbeat *heartbeat);
 
 #endif

@@ -17,11 +17,10 @@ begin 3 async train.mode=async
 stalls async 2 "$host" ''
 
 hosts_up 3
-slack=4000
 for mode in sync async; do
     hosts_slots 1 2 1
     for rank in 0 1 2 3; do
-        case $rank in 0) host=1 ;; 3) host=3 ;; *) host=2 ;; esac
+        case $rank in 0) host=1 slack=$bank_slack ;; 3) host=3 slack=4000 ;; *) host=2 slack=4000 ;; esac
         begin 4 $mode-$rank train.mode=$mode run.replicas=3
         stalls $mode-$rank $rank "$(host_name $host)" ''
     done

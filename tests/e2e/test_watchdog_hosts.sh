@@ -10,8 +10,14 @@
 hosts_up 3
 watchdog_data
 slack=4000
-begin 3 sync
-stalls sync 2 "$(host_name 3)" ''
+begin 3 sync run.log_steps=500 run.checkpoint_secs=0
+sleep 1 # for a heartbeat
+stalls sync 2 "$(host_name 3)" 'gradient, step '
+# Stuck, but not stopped: its own watchdog could speak as well.
+watched 3 stuck test.slow_rank=2 test.slow_secs=1000 2>"$tmp/err" && fail 'a stuck rank: exit 0'
+check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
+grep "^dtrain: error:.*rank 2 on $(host_name 3) (" "$tmp/err" || { cat "$tmp/err"; fail 'it is not named'; }
+slack=$bank_slack
 begin 3 async train.mode=async
 stalls async 0 "$(host_name 1)" ''
 survey 3

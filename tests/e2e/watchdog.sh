@@ -1,8 +1,9 @@
 # Sourced behind lib.sh: jobs whose ranks are stopped, and what the watchdog makes of them. Behind
 # hosts_up the jobs are of its hosts.
 
-stall=2    # run.stall_secs of these jobs
-slack=2500 # ms behind it, within which the watchdog must speak; mpirun takes seconds to end other hosts
+stall=2          # run.stall_secs of these jobs
+slack=2500       # ms behind it, within which the watchdog must speak; mpirun takes seconds to end other hosts
+bank_slack=14000 # of a bank that is alone on its host: another host speaks, and gives it time to do so
 
 watchdog_data() {
     "$recipes/exp-data.sh" "$tmp/data"
@@ -40,7 +41,7 @@ stalls() {
     case $line in *"run.stall_secs"*"rank $2 on $3 ("$4*) ;; *) fail "expected rank $2 on $3 ($4)" ;; esac
     [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || fail "exit $status"
     [ $millis -ge $((stall * 1000 - 300)) ] || fail 'too early'
-    [ $millis -le $((stall * 1000 + slack)) ] || fail 'too late'
+    [ $millis -le $((stall * 1000 + $(patience $slack))) ] || fail 'too late'
     settle 3 no_rank "$tmp/$1" || fail 'a rank is left'
 }
 no_rank() { [ -z "$(pid "$1" dtrain)" ]; }
