@@ -21,7 +21,7 @@ comm   := mpi world cores board watch talk agree gate tree exchange exchange_sha
 state  := image tree field array contents export checkpoint dir folder snapshot writer lock version inspect
 report := json record progress
 train  := train setup machine keeper records meeting measure verdict evaluate evaluator desk gradient budget \
-          sync async async_bank async_worker
+          sync async async_update async_bank async_worker
 cli    := main commands configure kernel help model \
           cmd_train cmd_eval cmd_predict cmd_shard cmd_inspect cmd_options
 

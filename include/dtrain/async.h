@@ -1,10 +1,12 @@
 /* async: the exchange of Downpour SGD. Workers hand gradients to the bank one by one, each at its own
- * pace; the bank applies them as they arrive and keeps versions of the weights to read.
+ * pace; they are applied to the bank's weights as they arrive, one after the other, and versions of
+ * the weights are kept to read.
  *
  * Training goes in legs, runs of updates between two meetings of the crew. In a leg the ranks meet
  * nowhere: all that passes between them are one-sided operations on the bank's memory. On one host
- * that memory is shared: gradients are computed where the bank reads them, weights are read where the
- * bank wrote them. Elsewhere MPI puts and gets them. */
+ * that memory is shared: gradients are computed where they are read, and the worker that has computed
+ * one applies it, while its core has it at hand, unless another is at it; that one goes on with it
+ * then. The bank sleeps, and keeps the accounts. Elsewhere MPI puts and gets, and the bank applies. */
 #ifndef DTRAIN_ASYNC_H
 #define DTRAIN_ASYNC_H
 
@@ -12,6 +14,8 @@
 #include "dtrain/comm.h"
 
 struct dt_async;
+
+enum { DT_ASYNC_STATES = 4 };
 
 /* What travels with a gradient. */
 struct dt_note {
@@ -26,10 +30,10 @@ struct dt_note {
     int32_t ask; /* enum dt_ask: what the worker wants of the bank */
 };
 
-/* A gradient in its slot at the bank. */
+/* A gradient in its slot at the bank, to be applied. */
 struct dt_gradient {
     const struct dt_note *note;
-    float *grad;        /* (P) sum over the rows; the bank may write to it */
+    float *grad;        /* (P) sum over the rows; the update may write to it */
     const float *seen;  /* (P) the weights that it was computed from; NULL without spec.keep_seen */
     uint64_t staleness; /* updates between the read of those weights and this gradient's own */
     int worker;
@@ -42,8 +46,18 @@ enum dt_async_memory {
     DT_ASYNC_WINDOW, /* MPI puts and gets, whatever the hosts */
 };
 
+/* Updates floats [offset, offset + n) by one gradient: weights (n) to out (n), which may be the same,
+ * and the states, the whole vectors (P). before: updates done before this one. Runs on the bank or on
+ * workers of its host, one at a time. Must act element by element. */
+typedef void dt_async_update_fn(void *arg, const struct dt_gradient *gradient, uint64_t before,
+                                size_t offset, size_t n, const float *weights, float *out,
+                                float *const *states);
+
 struct dt_async_spec {
     size_t params; /* P */
+    int states;    /* vectors of optimizer state, at most DT_ASYNC_STATES */
+    dt_async_update_fn *update;
+    void *arg;
     int64_t
         staleness;  /* greatest clock gap; -1: no bound. 0 never lets two workers overlap a clock */
     bool keep_seen; /* gradients bring the weights that they were computed from */
@@ -71,37 +85,40 @@ dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, b
 /* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
  * false: no gradient is left to be started in this leg. */
 bool dt_async_begin(struct dt_async *async);
-/* The newest weights (P), which rest until the worker's next read. Also between legs. */
+/* The newest weights (P), which rest until the worker's next send or read. Also between legs. */
 const float *dt_async_read(struct dt_async *async);
 /* Where the gradient (P) is to be written that was begun. */
 float *dt_async_grad(struct dt_async *async);
-/* Hands it to the bank. */
+/* Hands it to the bank, or applies it in the bank's name, and others that wait. */
 void dt_async_send(struct dt_async *async, const struct dt_note *note);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* The newest weights (P): to read, and between legs to write. */
+/* The newest weights (P), and the optimizer's state (states) of (P): to read while they rest, and between
+ * legs to write. */
 float *dt_async_weights(struct dt_async *async);
+float *const *dt_async_states(struct dt_async *async);
 
-/* Gradients that wait to be applied, at most `limit`, in fair order, into out (limit). 0: none has
- * come; a little time was passed. Every taken gradient must be applied before the next take. */
-int dt_async_take(struct dt_async *async, int limit, struct dt_gradient *out);
+/* A gradient that has been applied. */
+struct dt_applied {
+    struct dt_note note;
+    uint64_t staleness; /* as in struct dt_gradient */
+    double clock;       /* dt_clock_secs behind it, on the bank's host */
+    int worker;
+};
 
-/* Updates floats [offset, offset + n) by one gradient: weights (n) to out (n), which may be the same.
- * before: updates done before this one. Must act element by element. */
-typedef void dt_async_update_fn(void *arg, const struct dt_gradient *gradient, uint64_t before,
-                                size_t offset, size_t n, const float *weights, float *out);
-/* Applies n gradients in order, in one pass over the vectors, publishes the weights and frees the
- * slots. */
-void dt_async_apply(struct dt_async *async, int n, const struct dt_gradient *gradients,
-                    dt_async_update_fn *update, void *arg);
+/* Lets gradients be applied up to update `until`. Of those applied, in order, the next are put into out
+ * (limit); returns how many. 0: there are none yet; a little time was passed.
+ * Where `until` is not beyond the updates done, none is being applied when this returns. */
+int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_applied *out);
+/* No gradient is being applied or may be, by the last call's `until`, and the calls have told of all that
+ * were: the weights are of the last one's step, and rest until the next call. */
+bool dt_async_rests(const struct dt_async *async);
 
 /* Starts no more gradients in this leg; those that were begun are still to come. */
 void dt_async_close(struct dt_async *async);
-/* Every gradient of the leg has been applied. */
+/* Every gradient of the leg has been applied, and told of. */
 bool dt_async_over(struct dt_async *async);
-/* Updates done, over all legs. */
-uint64_t dt_async_step(const struct dt_async *async);
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
@@ -111,7 +128,7 @@ struct dt_async_counts {
     uint64_t staleness_histogram[DT_STALENESS_BINS];
     uint64_t gap_max;
     uint64_t sent, applied;
-    double busy_secs; /* that the bank applied gradients */
+    double busy_secs; /* that gradients were being applied */
     /* (workers) each. wait: for a slot, the clock and the weights */
     uint64_t *worker_sent, *worker_applied, *worker_wait_ms;
 };

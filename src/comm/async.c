@@ -10,6 +10,9 @@
  * core's second-level cache. */
 enum { BLOCK = 8192, BLOCKS_A_PROGRESS = 32 };
 
+/* Gradients applied in one pass over the vectors, at most; entries of the journal. */
+enum { MOST_AT_ONCE = 64, JOURNAL = 1024 };
+
 struct dt_async {
     struct dt_world *world;
     struct dt_async_spec spec;
@@ -19,10 +22,53 @@ struct dt_async {
     bool *active; /* (workers) in this leg; behind it, spec.active */
     bool begins;  /* this worker takes part in the leg */
     struct dt__slots_worker worker;
-    struct dt__slots_bank bank;
+    struct dt__slots_bank bank; /* where its memory is in reach */
+    float *states[DT_ASYNC_STATES];
     struct dt_async_counts counts;
-    double wait_secs; /* this worker's */
+    double wait_secs, busy_secs; /* this rank's: waited, applied */
 };
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+/* All gradients on one block, while it is in the cache. */
+static void apply_block(const struct dt_async *async, int n, const struct dt_gradient *gradients,
+                        size_t offset, const float *weights, float *out)
+{
+    const struct dt_async_spec *spec = &async->spec;
+    size_t left = spec->params - offset, floats = left < BLOCK ? left : BLOCK;
+    for (int i = 0; i < n; i++) {
+        spec->update(spec->arg, &gradients[i], async->bank.state->step + (uint64_t)i, offset,
+                     floats, i ? out + offset : weights + offset, out + offset, async->states);
+    }
+}
+
+/* n gradients in order, in one pass over the vectors. */
+static void apply(struct dt_async *async, int n, const struct dt_gradient *gradients)
+{
+    double start = dt_clock_secs();
+    dt_world_beat(async->world, "update", async->bank.state->step);
+    const float *weights = dt__slots_weights(&async->bank);
+    float *out = dt__slots_target(&async->bank);
+    int block = 0;
+    for (size_t at = 0; at < async->spec.params; at += BLOCK) {
+        apply_block(async, n, gradients, at, weights, out);
+        if (++block % BLOCKS_A_PROGRESS == 0) dt__window_progress(&async->window);
+    }
+    dt__slots_publish(&async->bank, n, gradients);
+    async->busy_secs += dt_clock_secs() - start;
+}
+
+/* Applies what waits, unless another is at it. */
+static void take_turns(void *arg)
+{
+    struct dt_async *async = arg;
+    struct dt_gradient gradients[MOST_AT_ONCE];
+    while (dt__slots_enter(&async->bank)) {
+        int n = dt__slots_take(&async->bank, MOST_AT_ONCE, gradients);
+        if (n > 0) apply(async, n, gradients);
+        dt__slots_leave(&async->bank);
+    }
+}
 
 /* ---- create --------------------------------------------------------------------------------- */
 
@@ -33,15 +79,15 @@ static bool is_bank(const struct dt_async *async)
 
 /* Publications that a reader may miss between its two looks: in shared memory a second try is cheap,
  * over a network each look takes as long as the bank takes to apply a gradient. */
-static int slack_of(bool shared)
+static struct dt__slots_way way_of(bool shared)
 {
-    return shared ? 0 : 2;
+    return (struct dt__slots_way){.shared = shared, .slack = shared ? 0 : 2, .journal = JOURNAL};
 }
 
 static dt_status open_window(struct dt_async *async, bool shared)
 {
     dt_status status = dt__slots_shape_init(&async->shape, dt_world_workers(async->world),
-                                            slack_of(shared), &async->spec);
+                                            way_of(shared), &async->spec);
     DT_TRY(dt_world_agree_crew(async->world, status));
     async->shared = shared;
     return dt__window_open(&async->window, async->world, async->shape.bytes, shared);
@@ -58,18 +104,39 @@ static dt_status open_memory(struct dt_async *async)
     return open_window(async, memory == DT_ASYNC_SHARED);
 }
 
-static dt_status init_end(struct dt_async *async)
+static void reach_bank(struct dt_async *async)
 {
     struct dt__onesided *net = &async->window.net;
+    const struct dt__slots_shape *shape = &async->shape;
+    if (!net->memory) return;
+    dt__slots_bank_init(&async->bank, shape, net);
+    for (int i = 0; i < async->spec.states; i++)
+        async->states[i] =
+            (float *)(net->memory + shape->states_at + (size_t)i * shape->states_stride);
+}
+
+static dt_status init_worker(struct dt_async *async)
+{
+    struct dt__slots_worker *worker = &async->worker;
+    DT_TRY(dt__slots_worker_init(worker, &async->shape, &async->window.net,
+                                 dt_world_worker_index(async->world)));
+    if (!async->shared) return DT_OK;
+    worker->turn = take_turns;
+    worker->turn_arg = async;
+    return DT_OK;
+}
+
+static dt_status init_end(struct dt_async *async)
+{
     size_t workers = (size_t)async->shape.workers;
     DT_TRY(dt_alloc(2 * workers, sizeof *async->active, "workers", &async->active));
     async->spec.active = memcpy(async->active + workers, async->spec.active, workers);
-    int index = dt_world_worker_index(async->world);
-    if (!is_bank(async)) return dt__slots_worker_init(&async->worker, &async->shape, net, index);
+    reach_bank(async);
+    if (!is_bank(async)) return init_worker(async);
     DT_TRY(dt_alloc(3 * workers, sizeof(uint64_t), "counts", &async->counts.worker_sent));
     async->counts.worker_applied = async->counts.worker_sent + workers;
     async->counts.worker_wait_ms = async->counts.worker_applied + workers;
-    return dt__slots_bank_init(&async->bank, &async->shape, net);
+    return DT_OK;
 }
 
 dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
@@ -93,7 +160,6 @@ void dt_async_destroy(struct dt_async *async)
 {
     if (!async) return;
     dt__slots_worker_free(&async->worker);
-    dt__slots_bank_free(&async->bank);
     dt__window_close(&async->window);
     dt_free(async->counts.worker_sent);
     dt_free(async->active);
@@ -120,7 +186,7 @@ dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, b
     choose_active(async, alone);
     DT_TRY(dt_world_crew_barrier(async->world)); /* everybody has left the leg before */
     if (is_bank(async)) {
-        dt__slots_bank_open(&async->bank, from, until, async->active);
+        dt__slots_open(&async->bank, from, until, async->active);
     } else {
         async->begins = async->active[dt_world_worker_index(async->world)];
         dt__slots_worker_open(&async->worker, until);
@@ -155,6 +221,7 @@ float *dt_async_grad(struct dt_async *async)
 void dt_async_send(struct dt_async *async, const struct dt_note *note)
 {
     dt__slots_send(&async->worker, note);
+    if (async->shared) take_turns(async);
 }
 
 /* ---- bank ----------------------------------------------------------------------------------- */
@@ -164,9 +231,14 @@ float *dt_async_weights(struct dt_async *async)
     return dt__slots_weights(&async->bank);
 }
 
-uint64_t dt_async_step(const struct dt_async *async)
+float *const *dt_async_states(struct dt_async *async)
 {
-    return async->bank.step;
+    return async->states;
+}
+
+bool dt_async_rests(const struct dt_async *async)
+{
+    return dt__slots_rests(&async->bank);
 }
 
 void dt_async_close(struct dt_async *async)
@@ -180,88 +252,66 @@ bool dt_async_over(struct dt_async *async)
 }
 
 /* A gap in a worker's numbers would be a gradient lost. */
-static void check_number(struct dt_async *async, const struct dt_gradient *gradient,
+static void check_number(struct dt_async *async, const struct dt_applied *applied,
                          uint64_t expected)
 {
-    if (gradient->note->number == expected) return;
+    if (applied->note.number == expected) return;
     dt_fail(DT_EBUG, "gradient %llu of worker %d came in the place of %llu",
-            (unsigned long long)gradient->note->number, gradient->worker,
+            (unsigned long long)applied->note.number, applied->worker,
             (unsigned long long)expected);
     dt_world_abort(async->world, DT_EBUG);
 }
 
-static void count_gradient(struct dt_async *async, const struct dt_gradient *gradient)
+static void count(struct dt_async *async, const struct dt_applied *applied)
 {
     struct dt_async_counts *counts = &async->counts;
-    uint64_t bin = gradient->staleness, last = DT_STALENESS_BINS - 1;
-    check_number(async, gradient, counts->worker_applied[gradient->worker]++);
+    uint64_t bin = applied->staleness, last = DT_STALENESS_BINS - 1;
+    check_number(async, applied, counts->worker_applied[applied->worker]++);
     counts->staleness_histogram[bin < last ? bin : last]++;
-    if (gradient->note->gap > counts->gap_max) counts->gap_max = gradient->note->gap;
+    if (applied->note.gap > counts->gap_max) counts->gap_max = applied->note.gap;
 }
 
-int dt_async_take(struct dt_async *async, int limit, struct dt_gradient *out)
+int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_applied *out)
 {
     struct dt__onesided *net = &async->window.net;
     dt__window_progress(&async->window);
-    int n = dt__slots_take(&async->bank, limit, out);
+    dt__slots_allow(&async->bank, until);
+    if (!async->shared) take_turns(async);
+    int n = dt__slots_journal(&async->bank, limit, out);
     if (n == 0)
         net->ops->pause(net, "gradients");
     else
         net->ops->wake(net);
     for (int i = 0; i < n; i++)
-        count_gradient(async, &out[i]);
+        count(async, &out[i]);
     return n;
-}
-
-/* All gradients on one block, while it is in the cache. */
-static void apply_block(const struct dt_async *async, int n, const struct dt_gradient *gradients,
-                        size_t offset, const float *weights, float *out, dt_async_update_fn *update,
-                        void *arg)
-{
-    size_t left = async->spec.params - offset, floats = left < BLOCK ? left : BLOCK;
-    for (int i = 0; i < n; i++) {
-        update(arg, &gradients[i], async->bank.step + (uint64_t)i, offset, floats,
-               i ? out + offset : weights + offset, out + offset);
-    }
-}
-
-void dt_async_apply(struct dt_async *async, int n, const struct dt_gradient *gradients,
-                    dt_async_update_fn *update, void *arg)
-{
-    double start = dt_clock_secs();
-    dt_world_beat(async->world, "update", async->bank.step);
-    const float *weights = dt__slots_weights(&async->bank);
-    float *out = dt__slots_target(&async->bank);
-    int block = 0;
-    for (size_t at = 0; at < async->spec.params; at += BLOCK) {
-        apply_block(async, n, gradients, at, weights, out, update, arg);
-        if (++block % BLOCKS_A_PROGRESS == 0) dt__window_progress(&async->window);
-    }
-    dt__slots_publish(&async->bank, n, gradients);
-    async->counts.busy_secs += dt_clock_secs() - start;
 }
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
-struct share { /* a worker's own counts */
+struct share { /* a rank's own counts */
     uint64_t sent, wait_ms;
+    double busy_secs;
 };
 
 static void add_up(struct dt_async *async, const struct share *worker)
 {
     struct dt_async_counts *counts = &async->counts;
     counts->sent = counts->applied = 0;
+    counts->busy_secs = async->busy_secs;
     for (int w = 0; w < async->shape.workers; w++) {
         counts->worker_sent[w] = worker[w].sent;
         counts->worker_wait_ms[w] = worker[w].wait_ms;
         counts->sent += counts->worker_sent[w];
         counts->applied += counts->worker_applied[w];
+        counts->busy_secs += worker[w].busy_secs;
     }
 }
 
 dt_status dt_async_count(struct dt_async *async, const struct dt_async_counts **out)
 {
-    struct share mine = {async->worker.sent, (uint64_t)(async->wait_secs * 1e3)}, *all = NULL;
+    struct share *all = NULL;
+    struct share mine = {async->worker.sent, (uint64_t)(async->wait_secs * 1e3), async->busy_secs};
     size_t ranks = (size_t)async->shape.workers + 1;
     dt_status status = is_bank(async) ? dt_alloc(ranks, sizeof *all, "counts", &all) : DT_OK;
     DT_TRY(dt_world_agree_crew(async->world, status));

@@ -10,6 +10,8 @@
 
 struct dt__onesided;
 
+enum dt__end { DT__WORKERS, DT__BANK };
+
 struct dt__onesided_ops {
     /* Payload: offset and length in bytes of the bank's memory. What is put may land in any order,
      * and what is got may be read at any time, until the caller's next flush has returned. */
@@ -28,8 +30,8 @@ struct dt__onesided_ops {
     void (*pause)(struct dt__onesided *net, const char *what);
     /* What was waited for has come. */
     void (*wake)(struct dt__onesided *net);
-    /* There is news for those who pause: the bank's for the workers, a worker's for the bank. */
-    void (*tell)(struct dt__onesided *net);
+    /* There is news for those who pause. */
+    void (*tell)(struct dt__onesided *net, enum dt__end whom);
 };
 
 struct dt__onesided {

@@ -14,6 +14,9 @@ enum dt__plant {
     PLANT_DEAF_STOP,     /* the leg ends without those that were under way */
     PLANT_STALE_FLOOR,   /* the clock's floor is raised before the weights are out */
     PLANT_HELD,          /* a reader forgets to let go of the bank */
+    PLANT_NO_LOCK,       /* two act for the bank at once */
+    PLANT_HASTY_REST,    /* the bank does not wait for the one who is at it */
+    PLANT_EARLY_LEAVE,   /* a worker leaves while its gradients wait */
 };
 
 #ifndef DT_PLANT

@@ -1,29 +1,46 @@
 /* slots: the protocol by which workers hand gradients to the bank, and read its weights, without ever
  * waiting for each other.
  *
+ * Gradients are applied by whoever acts for the bank: the bank itself, or where its memory is shared a
+ * worker that has just handed in a gradient, under a lock.
+ *
  * The bank's memory, control words on cache lines of their own:
  *
  *   TICKET     gradients begun in the job; a worker adds 1 and owns the number it got
  *   PUBLISHED  (publication << 16) | buffer of the newest weights
  *   FLOOR      fewest gradients of this leg applied of any active worker; all ones: the leg is over
  *   HOLD       readers that ask the bank to publish no more until they have their weights
- *   BELL[w]    gradients that worker w has put, over all legs
+ *   LOCK       of shared memory: claims to act for the bank; the first is good, the others are taken back
+ *   STEP       updates done; the last has written entry (STEP - 1) mod journal of the journal
+ *   LIMIT      updates up to which gradients may be applied
+ *   SEEN       updates that the bank has read of in the journal
+ *   BELL[w]    2 * gradients that worker w has put, over all legs, + the slot of the last
  *   ACK[w]     of those, how many slots the bank has done with
  *   PIN[w]     1 + the buffer that worker w reads
- *   weights    K = workers + 2 + slack buffers: version, P floats
+ *   state      the bank's, and its view of each worker
+ *   journal    what has been applied
+ *   weights    K buffers: version, P floats; the optimizer's state
  *   slots      2 a worker: note, P floats, and P more where gradients bring the weights they saw
  *
- * Gradients: worker w's gradient n goes to slot n mod 2, once ACK[w] > n - 2. Put, flush, BELL = n + 1.
+ * Gradients: worker w's next goes to the slot of the one before if that has been applied, while its
+ * memory is warm, else to the other one, once ACK[w] shows that it is free. Put, flush, ring the bell.
  * The bank reads bells, then slots, and acknowledges when it has applied them: each word has one
  * writer, so nothing can be lost or come twice.
+ *
+ * Turns: who sees a bell ahead of its ACK, and nothing that forbids to apply (HOLD, LIMIT, a journal
+ * that is full), claims the lock, applies if it was free, takes the claim back, and looks again if it
+ * was the last one: so no gradient is left lying between two who thought that the other has it. Who
+ * waits takes turns as well, and a worker leaves a leg when all its gradients are applied; so there is
+ * always somebody.
  *
  * Weights: the bank writes the buffer that has been out of use the longest among those not pinned, and
  * publishes it. A reader fetches PUBLISHED, pins that buffer, and fetches PUBLISHED again. If the bank
  * looked for a buffer before the pin was there, it may be writing the pinned one; but it passes over at
  * most `workers` pinned buffers and has K - 1 - workers others to use up first, so not before
  * K - workers - 2 = slack further publications: a reader that sees at most `slack` of them has its
- * buffer for good, for as long as it likes, and the bank always finds another. A reader that was
- * overtaken again and again asks the bank to hold: it publishes once more at most.
+ * buffer for good, for as long as it likes, and the bank always finds another. A worker that acts for
+ * the bank has let go of its own pin, so that one buffer less will do. A reader that was overtaken again
+ * and again asks the bank to hold: it publishes once more at most.
  *
  * Clocks: a worker begins its gradient number c of the leg (from 0) when c <= FLOOR + staleness. The
  * floor is raised behind the publication, so that it has all updates up to clock c - staleness.
@@ -35,28 +52,55 @@
 #include "comm/onesided.h"
 #include "dtrain/async.h"
 
-enum { DT__SLOTS = 2 }; /* a worker */
+enum { DT__SLOTS = 2 }; /* a worker; a bell has one bit for them */
+
+/* What a transport settles. */
+struct dt__slots_way {
+    bool shared; /* workers reach the bank's memory, and act for it */
+    int slack;
+    int journal; /* entries */
+};
 
 /* Sizes and places; the same at every rank. */
 struct dt__slots_shape {
-    int workers, buffers, slack;
+    struct dt__slots_way way;
+    int workers, buffers;
     int64_t staleness; /* -1: no bound */
     bool keep_seen;
     size_t vector; /* bytes of P floats */
-    size_t weights_at, weights_stride, slots_at, slot_stride, bytes;
+    size_t bank_at, journal_at, states_at, states_stride, weights_at, weights_stride;
+    size_t slots_at, slot_stride, bytes;
 };
 
 /* DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for. */
-dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, int slack,
+dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struct dt__slots_way way,
                                const struct dt_async_spec *spec);
 /* Control words. */
-enum { WORD_TICKET, WORD_PUBLISHED, WORD_FLOOR, WORD_HOLD, WORD_WORKERS };
+enum {
+    WORD_TICKET,
+    WORD_PUBLISHED,
+    WORD_FLOOR,
+    WORD_HOLD,
+    WORD_LOCK,
+    WORD_STEP,
+    WORD_LIMIT,
+    WORD_SEEN,
+    WORD_WORKERS
+};
 enum { WORD_BELL, WORD_ACK, WORD_PIN, WORDS_A_WORKER };
 enum { DT__WORD_STRIDE = 64 };                            /* bytes */
 int dt__slots_words(const struct dt__slots_shape *shape); /* how many */
 int dt__slots_word(int word, int worker);                 /* WORD_BELL and so on */
 size_t dt__weights_at(const struct dt__slots_shape *shape, int buffer);
-size_t dt__slot_at(const struct dt__slots_shape *shape, int worker, uint64_t number);
+size_t dt__slot_at(const struct dt__slots_shape *shape, int worker, int slot);
+
+/* BELL as one word. */
+struct dt__bell {
+    uint64_t count;
+    int slot;
+};
+uint64_t dt__bell_pack(struct dt__bell bell);
+struct dt__bell dt__bell_unpack(uint64_t word);
 
 /* PUBLISHED as one word. */
 struct dt__published {
@@ -71,6 +115,7 @@ struct dt__published dt__published_unpack(uint64_t word);
 /* A buffer of weights. */
 struct dt__weights {
     _Alignas(64) uint64_t version; /* updates in them */
+    uint64_t retired;              /* publication that took their place */
     _Alignas(64) float params[];
 };
 /* A gradient, and behind it what it saw. */
@@ -87,10 +132,13 @@ struct dt__slots_worker {
     int index;
     uint64_t until;                 /* end of the leg */
     uint64_t sent;                  /* over all legs */
+    int slot;                       /* of the last, or of the one that was begun */
     uint64_t started;               /* in this leg */
     uint64_t gap;                   /* clock gap of the gradient that was begun */
     const struct dt__weights *read; /* what was read last */
-    unsigned char *copy; /* weights, then a gradient, where the bank's memory is out of reach */
+    unsigned char *copy;     /* weights, then a gradient, where the bank's memory is out of reach */
+    void (*turn)(void *arg); /* takes a turn for the bank; called in waits. NULL: the bank does */
+    void *turn_arg;
 };
 
 dt_status dt__slots_worker_init(struct dt__slots_worker *worker,
@@ -106,41 +154,56 @@ void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note)
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* The bank's view of one worker. */
+/* Of one worker. */
 struct dt__slots_peer {
     bool active;
-    int pinned;            /* 1 + the buffer that it reads; 0: none */
-    uint64_t rung, served; /* over all legs */
-    uint64_t applied;      /* in this leg */
+    int pinned;           /* 1 + the buffer that it reads; 0: none */
+    struct dt__bell bell; /* as of the last look */
+    uint64_t served;      /* over all legs */
+    uint64_t applied;     /* in this leg */
 };
 
+/* In the bank's memory, for whoever acts for it. */
+struct dt__slots_state {
+    uint64_t step; /* updates done */
+    uint64_t publication, floor;
+    int current, target; /* buffers of the newest weights and of the next */
+    int next;            /* worker whose turn it is */
+    struct dt__slots_peer peer[];
+};
+
+/* A rank's view of it; and at the bank itself, what it alone knows. */
 struct dt__slots_bank {
     const struct dt__slots_shape *shape;
     struct dt__onesided *net;
+    struct dt__slots_state *state;
+    struct dt_applied *journal;
     uint64_t last; /* updates at the end of the leg */
     bool closed;   /* before its time */
-    uint64_t step; /* updates done */
-    uint64_t publication, floor;
-    int current, target;         /* buffers of the newest weights and of the next */
-    int *retired;                /* (buffers - 1) the others, longest out of use first */
-    int next;                    /* worker whose turn it is */
-    struct dt__slots_peer *peer; /* (workers) */
 };
 
-dt_status dt__slots_bank_init(struct dt__slots_bank *bank, const struct dt__slots_shape *shape,
-                              struct dt__onesided *net);
-void dt__slots_bank_free(struct dt__slots_bank *bank);
-/* Nobody else may be in a leg. active: (workers). */
-void dt__slots_bank_open(struct dt__slots_bank *bank, uint64_t from, uint64_t until,
-                         const bool *active);
-/* As dt_async_take, but that it never waits. */
+void dt__slots_bank_init(struct dt__slots_bank *bank, const struct dt__slots_shape *shape,
+                         struct dt__onesided *net);
+
+/* Of the bank itself.
+ * open: nobody else may be in a leg. active: (workers). allow, journal: the two halves of
+ * dt_async_serve. */
+void dt__slots_open(struct dt__slots_bank *bank, uint64_t from, uint64_t until, const bool *active);
+void dt__slots_allow(struct dt__slots_bank *bank, uint64_t until);
+int dt__slots_journal(struct dt__slots_bank *bank, int limit, struct dt_applied *out);
+bool dt__slots_rests(const struct dt__slots_bank *bank);
+void dt__slots_close(struct dt__slots_bank *bank);
+bool dt__slots_over(struct dt__slots_bank *bank);
+
+/* For the bank. true: gradients wait, it is this rank's turn, and it must leave. */
+bool dt__slots_enter(struct dt__slots_bank *bank);
+void dt__slots_leave(struct dt__slots_bank *bank);
+/* In a turn. Gradients that wait to be applied, at most `limit`, in fair order, into out (limit). */
 int dt__slots_take(struct dt__slots_bank *bank, int limit, struct dt_gradient *out);
 /* The newest weights, and the buffer to write the next ones to. */
 float *dt__slots_weights(const struct dt__slots_bank *bank);
 float *dt__slots_target(struct dt__slots_bank *bank);
 /* The target has been written by applying these gradients. */
 void dt__slots_publish(struct dt__slots_bank *bank, int n, const struct dt_gradient *gradients);
-void dt__slots_close(struct dt__slots_bank *bank);
-bool dt__slots_over(struct dt__slots_bank *bank);
 
 #endif

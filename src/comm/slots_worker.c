@@ -39,12 +39,21 @@ static void replace_own(struct dt__slots_worker *worker, int word, uint64_t valu
     worker->net->ops->replace(worker->net, dt__slots_word(word, worker->index), value);
 }
 
-static void wait_slot(struct dt__slots_worker *worker)
+/* Who waits can as well act for the bank. */
+static void idle(struct dt__slots_worker *worker, const char *what)
 {
-    struct dt__onesided *net = worker->net;
-    while (worker->sent - fetch_own(worker, WORD_ACK) >= DT__SLOTS)
-        net->ops->pause(net, "free slot");
-    net->ops->wake(net);
+    if (worker->turn) worker->turn(worker->turn_arg);
+    worker->net->ops->pause(worker->net, what);
+}
+
+/* Until at most `most` of its gradients wait to be applied; returns how many do. */
+static uint64_t wait_applied(struct dt__slots_worker *worker, uint64_t most)
+{
+    uint64_t waiting;
+    while ((waiting = worker->sent - fetch_own(worker, WORD_ACK)) > most)
+        idle(worker, "free slot");
+    worker->net->ops->wake(worker->net);
+    return waiting;
 }
 
 static void wait_clock(struct dt__slots_worker *worker)
@@ -55,18 +64,28 @@ static void wait_clock(struct dt__slots_worker *worker)
         worker->gap = worker->started > floor ? worker->started - floor : 0;
         if (worker->shape->staleness < 0) break;
         if (worker->gap <= (uint64_t)worker->shape->staleness) break;
-        net->ops->pause(net, "slowest worker");
+        idle(worker, "slowest worker");
     }
     net->ops->wake(net);
 }
 
+/* Who may act for the bank keeps no buffer from it: a leg of workers alone has one less. */
+static void let_go(struct dt__slots_worker *worker)
+{
+    if (worker->turn) replace_own(worker, WORD_PIN, 0);
+}
+
 bool dt__slots_begin(struct dt__slots_worker *worker)
 {
-    wait_slot(worker);
+    let_go(worker);
+    if (wait_applied(worker, 1) > 0) worker->slot = !worker->slot;
     wait_clock(worker);
-    if (worker->net->ops->add(worker->net, WORD_TICKET, 1) >= worker->until) return false;
-    worker->started++;
-    return true;
+    if (worker->net->ops->add(worker->net, WORD_TICKET, 1) < worker->until) {
+        worker->started++;
+        return true;
+    }
+    if (worker->turn && !DT__PLANTED(EARLY_LEAVE)) wait_applied(worker, 0);
+    return false;
 }
 
 static struct dt__published fetch_published(struct dt__onesided *net)
@@ -83,7 +102,7 @@ static bool try_pin(struct dt__slots_worker *worker, int *out_buffer)
     if (DT__PLANTED(VERSION_WRAP)) passed %= 2;
     if (DT__PLANTED(LATE_PIN)) passed = 0;
     *out_buffer = before.buffer;
-    return passed <= (uint64_t)worker->shape->slack;
+    return passed <= (uint64_t)worker->shape->way.slack;
 }
 
 static int pin_newest(struct dt__slots_worker *worker)
@@ -96,7 +115,7 @@ static int pin_newest(struct dt__slots_worker *worker)
     while (!try_pin(worker, &buffer))
         continue; /* one more publication at most is on its way */
     if (!DT__PLANTED(HELD)) net->ops->add(net, WORD_HOLD, (uint64_t)-1);
-    net->ops->tell(net);
+    net->ops->tell(net, DT__WORKERS);
     return buffer;
 }
 
@@ -120,7 +139,7 @@ static struct dt__slot *own_slot(struct dt__slots_worker *worker)
 {
     const struct dt__slots_shape *shape = worker->shape;
     if (worker->copy) return (struct dt__slot *)(worker->copy + shape->weights_stride);
-    size_t at = dt__slot_at(shape, worker->index, worker->sent);
+    size_t at = dt__slot_at(shape, worker->index, worker->slot);
     return (struct dt__slot *)(worker->net->memory + at);
 }
 
@@ -133,7 +152,7 @@ static void put_slot(struct dt__slots_worker *worker, const struct dt__slot *slo
 {
     struct dt__onesided *net = worker->net;
     size_t vector = worker->shape->vector, head = sizeof *slot;
-    size_t at = dt__slot_at(worker->shape, worker->index, worker->sent);
+    size_t at = dt__slot_at(worker->shape, worker->index, worker->slot);
     net->ops->put(net, at, slot, head + vector);
     if (worker->shape->keep_seen)
         net->ops->put(net, at + head + vector, worker->read->params, vector);
@@ -159,6 +178,7 @@ void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note)
         put_slot(worker, slot);
     else
         fill_slot(worker, slot);
-    replace_own(worker, WORD_BELL, ++worker->sent);
-    worker->net->ops->tell(worker->net);
+    let_go(worker);
+    struct dt__bell bell = {.count = ++worker->sent, .slot = worker->slot};
+    replace_own(worker, WORD_BELL, dt__bell_pack(bell));
 }

@@ -76,6 +76,27 @@ static uint64_t add(struct dt__onesided *net, int word, uint64_t delta)
     return fetch_and(net, word, delta, MPI_SUM);
 }
 
+/* The same by the processor, where all ranks reach the word. */
+static _Atomic uint64_t *shared_word(struct dt__onesided *net, int word)
+{
+    return (_Atomic uint64_t *)(void *)(net->memory + (size_t)word * DT__WORD_STRIDE);
+}
+
+static uint64_t shared_fetch(struct dt__onesided *net, int word)
+{
+    return atomic_load(shared_word(net, word));
+}
+
+static void shared_replace(struct dt__onesided *net, int word, uint64_t value)
+{
+    atomic_store(shared_word(net, word), value);
+}
+
+static uint64_t shared_add(struct dt__onesided *net, int word, uint64_t delta)
+{
+    return atomic_fetch_add(shared_word(net, word), delta);
+}
+
 /* MPI_Win_sync is no barrier in osc/rdma of Open MPI 4.1. */
 static void sync_memory(struct dt__onesided *net)
 {
@@ -136,12 +157,36 @@ static void wake(struct dt__onesided *net)
         dt__wait_done(&window->wait);
 }
 
-static void tell(struct dt__onesided *net)
+static void tell(struct dt__onesided *net, enum dt__end whom)
 {
     struct dt__window *window = window_of(net);
-    bool bank = dt_world_is_bank(window->world);
-    if (window->bank_gate) dt__gate_post(bank ? window->worker_gate : window->bank_gate, 1);
+    if (window->bank_gate)
+        dt__gate_post(whom == DT__BANK ? window->bank_gate : window->worker_gate, 1);
 }
+
+static const struct dt__onesided_ops OPS = {
+    .put = put,
+    .get = get,
+    .flush = flush,
+    .fetch = fetch,
+    .replace = replace,
+    .add = add,
+    .sync = sync_memory,
+    .pause = pass_time,
+    .wake = wake,
+    .tell = tell,
+};
+
+/* Payload needs none: it is written and read in place. */
+static const struct dt__onesided_ops SHARED_OPS = {
+    .fetch = shared_fetch,
+    .replace = shared_replace,
+    .add = shared_add,
+    .sync = sync_memory,
+    .pause = pass_time,
+    .wake = wake,
+    .tell = tell,
+};
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
@@ -210,19 +255,8 @@ static dt_status map_memory(struct dt__window *window, unsigned char *base, size
 dt_status dt__window_open(struct dt__window *window, struct dt_world *world, size_t bytes,
                           bool shared)
 {
-    static const struct dt__onesided_ops ops = {
-        .put = put,
-        .get = get,
-        .flush = flush,
-        .fetch = fetch,
-        .replace = replace,
-        .add = add,
-        .sync = sync_memory,
-        .pause = pass_time,
-        .wake = wake,
-        .tell = tell,
-    };
-    *window = (struct dt__window){.net.ops = &ops, .world = world, .win = MPI_WIN_NULL};
+    *window = (struct dt__window){
+        .net.ops = shared ? &SHARED_OPS : &OPS, .world = world, .win = MPI_WIN_NULL};
     size_t all = dt_world_is_bank(world) ? bytes + 2 * sizeof(struct dt__gate) + CACHE_LINE : 0;
     void *base = NULL;
     if (shared || world->hosts == 1) DT_TRY(check_space(world, all));

@@ -23,23 +23,15 @@ static dt_status create_exchange(struct dt__run *run)
     for (int w = 0; w < workers; w++)
         active[w] = has_rows(run, w);
     struct dt_async_spec spec = {.params = dt_model_params(run->model),
+                                 .states = run->optimizer.nstate,
+                                 .update = dt__async_update,
+                                 .arg = run,
                                  .staleness = run->config->train.staleness,
                                  .keep_seen = run->config->train.delay_compensation > 0,
                                  .active = active};
     status = dt_async_create(run->world, &spec, &run->async.exchange);
     dt_free(active);
     return status;
-}
-
-/* The bank's optimizer state; the weights are the exchange's. */
-static dt_status create_vectors(struct dt__run *run)
-{
-    if (!dt_world_is_bank(run->world)) return DT_OK;
-    run->async.vectors[0] = dt_async_weights(run->async.exchange);
-    for (int i = 0; i < run->optimizer.nstate; i++)
-        DT_TRY(dt_alloc(dt_model_params(run->model), sizeof(float), "optimizer state",
-                        &run->async.vectors[1 + i]));
-    return DT_OK;
 }
 
 /* Replicas go on with the draw that the checkpoint has them at. */
@@ -56,15 +48,12 @@ static dt_status share_draws(struct dt__run *run)
 dt_status dt__async_open(struct dt__run *run)
 {
     DT_TRY(create_exchange(run));
-    DT_TRY(dt_world_agree_crew(run->world, create_vectors(run)));
     return share_draws(run);
 }
 
 void dt__async_close(struct dt__run *run)
 {
     dt_async_destroy(run->async.exchange);
-    for (int i = 0; i < run->optimizer.nstate; i++)
-        dt_free(run->async.vectors[1 + i]);
     dt_free(run->async.draws);
 }
 

@@ -16,11 +16,9 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint64_t dt__next_record(const struct dt__run *run)
+uint64_t dt__next_save(const struct dt__run *run)
 {
-    const struct dt_config *config = run->config;
-    uint64_t next = least(run->last_step, next_multiple(run->step, config->run.log_steps));
-    return least(next, next_multiple(run->step, config->run.checkpoint_steps));
+    return next_multiple(run->step, run->config->run.checkpoint_steps);
 }
 
 /* Async: records and checkpoints are made on the way, only evaluation needs the workers. */
@@ -29,7 +27,10 @@ uint64_t dt__next_meeting(const struct dt__run *run)
     uint64_t next = least(run->last_step, next_multiple(run->step, dt__eval_interval(run)));
     /* At a start: the end is due, or an evaluation that a stop forestalled. */
     if (run->keeper.state.best.stop || dt__eval_due(run)) return run->step;
-    if (run->mode == DT_SYNC) return least(next, dt__next_record(run));
+    if (run->mode == DT_SYNC) {
+        uint64_t record = next_multiple(run->step, run->config->run.log_steps);
+        return least(next, least(record, dt__next_save(run)));
+    }
     uint64_t warm = (uint64_t)run->config->train.warm_start_steps;
     return run->step < warm ? least(next, warm) : next;
 }

@@ -79,8 +79,6 @@ struct dt__keeper {
     struct dt__desk desk;
 };
 
-enum { DT__ASYNC_BATCH = 64 }; /* most gradients that are applied in one pass */
-
 /* Async training only. */
 struct dt__async {
     struct dt_async *exchange;
@@ -88,9 +86,8 @@ struct dt__async {
     int turn;        /* worker: of its replicas */
 
     /* Bank. */
-    float *vectors[1 + DT_MAX_STATE]; /* weights at the start, optimizer state */
-    double clocked;                   /* clock up to which training time is counted */
-    double staleness_sum;             /* these three: since the last train record */
+    double clocked;       /* clock up to which training time is counted */
+    double staleness_sum; /* these three: since the last train record */
     uint64_t staleness_max, staleness_count;
     const struct dt_async_counts *counts; /* as of the last meeting */
 };
@@ -153,6 +150,9 @@ void dt__async_close(struct dt__run *run);
 dt_status dt__async_train(struct dt__run *run);
 int dt__async_bank_leg(struct dt__run *run);
 void dt__async_worker_leg(struct dt__run *run);
+/* async_update.c. The exchange's dt_async_update_fn; arg is the run. */
+void dt__async_update(void *run, const struct dt_gradient *gradient, uint64_t before, size_t offset,
+                      size_t n, const float *weights, float *out, float *const *states);
 
 /* gradient.c. A worker's part of a step: adds the replica's loss to run->loss; false, with
  * run->failed set, if the loss is not finite or data could not be read. */
@@ -171,7 +171,7 @@ void dt__budget_record(struct dt__run *run); /* bank: fields of a record, means 
 
 /* meeting.c: what happens between two legs. */
 bool dt__log_due(const struct dt__run *run);
-uint64_t dt__next_record(const struct dt__run *run); /* the step of the next record or checkpoint */
+uint64_t dt__next_save(const struct dt__run *run); /* the step of the next run.checkpoint_steps */
 uint64_t dt__next_meeting(const struct dt__run *run); /* the step at which the next leg ends */
 /* Collective over the crew. asked: enum dt_ask that ended the leg. *out_end: no more legs.
  * DT_STOPPED: stopped on request, state saved. */

@@ -207,13 +207,22 @@ static dt_status create_parts(struct dt__run *run)
     return dt_world_agree(run->world, status);
 }
 
+/* Weights and optimizer state, where the exchange has them. */
+static dt_status open_bank(struct dt__run *run)
+{
+    if (run->mode == DT_SYNC) return dt__keeper_open(run, dt_exchange_vectors(run->exchange));
+    float *vectors[1 + DT_MAX_STATE] = {dt_async_weights(run->async.exchange)};
+    for (int i = 0; i < run->optimizer.nstate; i++)
+        vectors[1 + i] = dt_async_states(run->async.exchange)[i];
+    return dt__keeper_open(run, vectors);
+}
+
 /* The bank's weights and the run's first records; then the weights to all. */
 static dt_status open_keeper(struct dt__run *run)
 {
     bool bank = dt_world_is_bank(run->world);
     bool sync = run->mode == DT_SYNC;
-    float *const *vectors = sync ? dt_exchange_vectors(run->exchange) : run->async.vectors;
-    dt_status status = bank ? dt__keeper_open(run, vectors) : DT_OK;
+    dt_status status = bank ? open_bank(run) : DT_OK;
     DT_TRY(dt_world_agree_crew(run->world, status));
     if (!sync) return DT_OK;
     if (bank)

@@ -10,7 +10,7 @@
 
 #include "dtrain/async.h"
 
-enum { MOST_WORKERS = 64, STALENESS = 5 };
+enum { MOST_WORKERS = 64, STALENESS = 5, RESTS = 50 };
 
 static int failures;
 static size_t params;
@@ -58,37 +58,53 @@ static uint64_t work(struct dt_async *async, int worker, uint64_t sent)
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
+/* The state counts the updates of each parameter. */
 static void update(void *arg, const struct dt_gradient *gradient, uint64_t before, size_t offset,
-                   size_t n, const float *weights, float *out)
+                   size_t n, const float *weights, float *out, float *const *states)
 {
     (void)arg;
     int worker = gradient->worker;
     uint64_t number = gradient->note->number, torn = 0, wrong = 0;
     for (size_t i = 0; i < n; i++) {
         torn += gradient->grad[i + offset] != word_of(worker, number, i + offset);
-        wrong += weights[i] != (float)before;
+        wrong += weights[i] != (float)before || states[0][i + offset] != (float)before;
         out[i] = weights[i] + 1;
+        states[0][i + offset] += 1;
     }
     EXPECT(!torn, "worker %d's gradient %d: %d words at %zu", worker, (int)number, (int)torn,
            offset);
     EXPECT(!wrong, "%d of the bank's weights are not %d", (int)wrong, (int)before);
 }
 
-static void serve(struct dt_async *async, uint64_t close_at)
+/* Every so many updates the weights must rest. */
+static void expect_rest(struct dt_async *async, uint64_t step)
+{
+    expect_weights(dt_async_weights(async), "at rest");
+    EXPECT(dt_async_weights(async)[0] == (float)step, "at rest, step %d", (int)step);
+}
+
+/* Returns the updates done. */
+static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
 {
     static uint64_t next[MOST_WORKERS];
-    struct dt_gradient gradients[3];
+    struct dt_applied applied[3];
+    uint64_t rest = step + RESTS;
     while (!dt_async_over(async)) {
-        int n = dt_async_take(async, 3, gradients);
+        int n = dt_async_serve(async, rest, 3, applied);
         for (int i = 0; i < n; i++) {
-            const struct dt_note *note = gradients[i].note;
-            EXPECT(note->draw == next[gradients[i].worker]++, "draw %d", (int)note->draw);
+            const struct dt_note *note = &applied[i].note;
+            EXPECT(note->draw == next[applied[i].worker]++, "draw %d", (int)note->draw);
             EXPECT(note->rows == note->version, "version %d", (int)note->version);
             EXPECT(note->gap <= STALENESS, "gap %d", (int)note->gap);
         }
-        if (n) dt_async_apply(async, n, gradients, update, NULL);
-        if (dt_async_step(async) >= close_at) dt_async_close(async);
+        step += (uint64_t)n;
+        if (dt_async_rests(async)) {
+            expect_rest(async, step);
+            rest = step + RESTS;
+        }
+        if (step >= close_at) dt_async_close(async);
     }
+    return step;
 }
 
 /* ---- both ----------------------------------------------------------------------------------- */
@@ -102,11 +118,10 @@ static void run(struct dt_world *world, struct dt_async *async, uint64_t gradien
         dt_async_open(async, step, end[leg], leg == 0);
         bool close = leg == 1;
         if (bank)
-            serve(async, close ? gradients / 4 : UINT64_MAX);
+            step = serve(async, step, close ? gradients / 4 : UINT64_MAX);
         else
             sent = work(async, dt_world_worker_index(world), sent);
-        if (bank) EXPECT(dt_async_step(async) == end[leg] || close, "leg %d", leg);
-        if (bank) step = dt_async_step(async);
+        if (bank) EXPECT(step == end[leg] || close, "leg %d", leg);
         dt_world_crew_bcast(world, &step, sizeof step);
         if (!bank) expect_weights(dt_async_read(async), "at rest");
         if (!bank) EXPECT(dt_async_read(async)[0] == (float)step, "not the newest weights");
@@ -142,6 +157,8 @@ int main(int argc, char **argv)
     if (dt_world_workers(world) > 4) active[1] = false;
     bool shared = strcmp(argv[1], "shared") == 0;
     struct dt_async_spec spec = {.params = params,
+                                 .states = 1,
+                                 .update = update,
                                  .staleness = STALENESS,
                                  .active = active,
                                  .memory = shared ? DT_ASYNC_SHARED : DT_ASYNC_WINDOW};

@@ -1,6 +1,7 @@
 /* The slot protocol under the adversarial scheduler: gradients lost, applied twice or torn, weights
- * torn or overwritten while they are read, clocks that run ahead, legs that do not end. Bugs planted
- * into the protocol show that each of these would be found. */
+ * torn or overwritten while they are read or should rest, a journal that leaves something out, clocks
+ * that run ahead, legs that do not end. Bugs planted into the protocol show that each of these would
+ * be found. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +20,14 @@ enum { MOST_WORKERS = FAKE_ACTORS - 1, MOST_STEPS = 40, VALUES = 4 /* words of p
 static struct scene {
     struct fake fake;
     struct dt__slots_shape shape;
-    struct dt__slots_bank bank;
+    struct dt__slots_bank bank[FAKE_ACTORS]; /* each actor's view; the bank's own is the first */
     struct dt__slots_worker worker[MOST_WORKERS];
     bool active[MOST_WORKERS];
     uint64_t until;
     bool closes;                                  /* the bank closes the leg at some time */
     uint64_t clock[MOST_STEPS + 1][MOST_WORKERS]; /* gradients of the leg in weights of a version */
-    uint64_t applied[MOST_WORKERS];
+    uint64_t applied[MOST_WORKERS], told[MOST_WORKERS]; /* gradients; in the journal */
+    uint64_t step;                                      /* that the bank knows of */
 } scene;
 
 static uint64_t value_of(uint64_t kind, uint64_t a, uint64_t i)
@@ -58,6 +60,50 @@ static void expect_values(const float *floats, uint64_t kind, uint64_t a, const 
 
 enum { WEIGHTS = 1, GRADIENTS = 2 }; /* kinds; gradients of worker w: GRADIENTS + w */
 
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+static void expect_gradient(const struct dt_gradient *gradient)
+{
+    const struct dt_note *note = gradient->note;
+    int w = gradient->worker;
+    uint64_t number = scene.applied[w]++;
+    if (note->number != number || note->replica != w || note->rows != number + 1)
+        fake_fail(&scene.fake, "worker %d: gradient %d came as %d", w, (int)number,
+                  (int)note->number);
+    if (scene.shape.staleness >= 0 && note->gap > (uint64_t)scene.shape.staleness)
+        fake_fail(&scene.fake, "clock gap %d", (int)note->gap);
+    uint64_t version = note->version;
+    expect_values(gradient->grad, (uint64_t)(GRADIENTS + w), number, "gradient");
+    if (gradient->seen) expect_values(gradient->seen, WEIGHTS, version, "weights seen");
+}
+
+static void apply(struct dt__slots_bank *bank, int n, const struct dt_gradient *gradients)
+{
+    uint64_t after = bank->state->step + (uint64_t)n;
+    float *target = dt__slots_target(bank);
+    for (int i = 0; i < n; i++)
+        expect_gradient(&gradients[i]);
+    expect_values(dt__slots_weights(bank), WEIGHTS, bank->state->step, "the bank's own weights");
+    write_values(target, WEIGHTS, after);
+    if (after > scene.until) fake_fail(&scene.fake, "more gradients than tickets");
+    for (int w = 0; w < scene.shape.workers && after <= MOST_STEPS; w++)
+        scene.clock[after][w] = bank->state->peer[w].applied;
+    for (int i = 0; i < n && after <= MOST_STEPS; i++)
+        scene.clock[after][gradients[i].worker]++;
+    dt__slots_publish(bank, n, gradients);
+}
+
+static void take_turns(void *arg)
+{
+    struct dt__slots_bank *bank = arg;
+    struct dt_gradient gradients[4];
+    while (dt__slots_enter(bank)) {
+        int n = dt__slots_take(bank, 1 + (int)fake_random(&scene.fake, 4), gradients);
+        if (n > 0) apply(bank, n, gradients);
+        dt__slots_leave(bank);
+    }
+}
+
 /* ---- worker --------------------------------------------------------------------------------- */
 
 /* Weights must hold every update up to clock started - 1 - staleness. */
@@ -85,64 +131,58 @@ static void worker_body(void)
         write_values(dt__slots_grad(worker), (uint64_t)(GRADIENTS + w), worker->sent);
         expect_values(weights, WEIGHTS, version, "weights, later");
         dt__slots_send(worker, &(struct dt_note){.replica = w, .rows = worker->sent + 1});
+        if (worker->turn) worker->turn(worker->turn_arg);
     }
     fake_end(&scene.fake);
 }
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-static void expect_gradient(const struct dt_gradient *gradient)
+static void read_journal(struct dt__slots_bank *bank)
 {
-    const struct dt_note *note = gradient->note;
-    int w = gradient->worker;
-    uint64_t number = scene.applied[w]++;
-    if (note->number != number || note->replica != w || note->rows != number + 1)
-        fake_fail(&scene.fake, "worker %d: gradient %d came as %d", w, (int)number,
-                  (int)note->number);
-    if (scene.shape.staleness >= 0 && note->gap > (uint64_t)scene.shape.staleness)
-        fake_fail(&scene.fake, "clock gap %d", (int)note->gap);
-    uint64_t version = note->version;
-    expect_values(gradient->grad, (uint64_t)(GRADIENTS + w), number, "gradient");
-    if (gradient->seen) expect_values(gradient->seen, WEIGHTS, version, "weights seen");
+    struct dt_applied applied[3];
+    int n = dt__slots_journal(bank, 1 + (int)fake_random(&scene.fake, 3), applied);
+    for (int i = 0; i < n; i++) {
+        int w = applied[i].worker;
+        if (applied[i].note.replica != w || applied[i].note.number != scene.told[w]++)
+            fake_fail(&scene.fake, "the journal tells of %d of worker %d",
+                      (int)applied[i].note.number, w);
+    }
+    scene.step += (uint64_t)n;
 }
 
-static void bank_apply(struct dt__slots_bank *bank, int n, const struct dt_gradient *gradients)
+static void expect_rest(const struct dt__slots_bank *bank)
 {
-    uint64_t after = bank->step + (uint64_t)n;
-    float *target = dt__slots_target(bank);
-    for (int i = 0; i < n; i++)
-        expect_gradient(&gradients[i]);
-    expect_values(dt__slots_weights(bank), WEIGHTS, bank->step, "the bank's own weights");
-    write_values(target, WEIGHTS, after);
-    if (after > scene.until) fake_fail(&scene.fake, "more gradients than tickets");
-    for (int w = 0; w < scene.shape.workers && after <= MOST_STEPS; w++)
-        scene.clock[after][w] = bank->peer[w].applied;
-    for (int i = 0; i < n && after <= MOST_STEPS; i++)
-        scene.clock[after][gradients[i].worker]++;
-    dt__slots_publish(bank, n, gradients);
+    if (bank->state->step != scene.step) fake_fail(&scene.fake, "rest at a step not known of");
+    for (int i = 0; i < 3; i++)
+        expect_values(dt__slots_weights(bank), WEIGHTS, scene.step, "weights at rest");
 }
 
+/* Now and then the bank wants a rest, at once or at some step. */
 static void bank_body(void)
 {
-    struct dt__slots_bank *bank = &scene.bank;
-    struct dt_gradient gradients[4];
+    struct dt__slots_bank *bank = &scene.bank[0];
+    uint64_t until = UINT64_MAX;
     while (!dt__slots_over(bank)) {
         if (scene.closes && fake_random(&scene.fake, 32) == 0) dt__slots_close(bank);
-        int n = dt__slots_take(bank, 1 + (int)fake_random(&scene.fake, 4), gradients);
-        if (n > 0)
-            bank_apply(bank, n, gradients);
-        else
-            fake_yield(&scene.fake);
+        if (fake_random(&scene.fake, 4) == 0) until = scene.step + fake_random(&scene.fake, 8);
+        dt__slots_allow(bank, until);
+        if (!bank->shape->way.shared) take_turns(bank);
+        read_journal(bank);
+        if (dt__slots_rests(bank)) {
+            expect_rest(bank);
+            until = UINT64_MAX;
+        }
+        fake_yield(&scene.fake);
     }
     fake_end(&scene.fake);
 }
 
 static void open_body(void)
 {
-    struct dt__slots_bank *bank = &scene.bank;
-    uint64_t from = bank->step;
+    uint64_t from = scene.step;
     memset(scene.clock[from], 0, sizeof scene.clock[from]);
-    dt__slots_bank_open(bank, from, scene.until, scene.active);
+    dt__slots_open(&scene.bank[0], from, scene.until, scene.active);
     fake_end(&scene.fake);
 }
 
@@ -152,26 +192,33 @@ static void scene_init(uint64_t seed)
 {
     struct dt_rng rng = dt_rng_make(seed, DT_STREAM_TEST, 0, 0);
     int workers = 1 + (int)(dt_rng_u64(&rng, 0) % MOST_WORKERS);
-    int slack = (int)(dt_rng_u64(&rng, 1) % 5) / 2;
+    bool mapped = dt_rng_u64(&rng, 4) % 2 == 0, shared = mapped && dt_rng_u64(&rng, 5) % 4 != 0;
+    struct dt__slots_way way = {.shared = shared,
+                                .slack = shared ? 0 : (int)(dt_rng_u64(&rng, 1) % 5) / 2,
+                                .journal = 1 + (int)(dt_rng_u64(&rng, 6) % 6)};
     struct dt_async_spec spec = {.params = 2 * VALUES,
                                  .staleness = (int64_t)(dt_rng_u64(&rng, 2) % 8) - 4,
                                  .keep_seen = dt_rng_u64(&rng, 3) % 4 == 0};
     if (spec.staleness < 0) spec.staleness = -1;
-    ck_assert_int_eq(dt__slots_shape_init(&scene.shape, workers, slack, &spec), DT_OK);
+    ck_assert_int_eq(dt__slots_shape_init(&scene.shape, workers, way, &spec), DT_OK);
     ck_assert_uint_le(scene.shape.bytes, FAKE_BYTES);
-    bool mapped = dt_rng_u64(&rng, 4) % 2 == 0;
     fake_init(&scene.fake, seed, workers + 1, mapped, scene.shape.bytes);
-    scene.fake.written_begin = scene.shape.weights_at;
+    scene.fake.written_begin = scene.shape.bank_at;
     scene.fake.written_end = scene.shape.slots_at;
-    dt__slots_bank_init(&scene.bank, &scene.shape, &scene.fake.port[0].net);
+    for (int i = 0; i <= workers; i++)
+        if (mapped || i == 0)
+            dt__slots_bank_init(&scene.bank[i], &scene.shape, &scene.fake.port[i].net);
+    scene.step = 0;
     for (int w = 0; w < workers; w++) {
         dt__slots_worker_init(&scene.worker[w], &scene.shape, &scene.fake.port[w + 1].net, w);
-        scene.applied[w] = 0;
+        if (shared) scene.worker[w].turn = take_turns;
+        scene.worker[w].turn_arg = &scene.bank[w + 1];
+        scene.applied[w] = scene.told[w] = 0;
         scene.active[w] = w == 0 || dt_rng_u64(&rng, 8 + (uint64_t)w) % 8 != 0;
     }
     for (uint64_t i = 0; i < VALUES; i++) {
         uint64_t value = value_of(WEIGHTS, 0, i);
-        memcpy(dt__slots_weights(&scene.bank) + 2 * i, &value, 8);
+        memcpy(dt__slots_weights(&scene.bank[0]) + 2 * i, &value, 8);
     }
 }
 
@@ -179,22 +226,21 @@ static void scene_free(void)
 {
     for (int w = 0; w < scene.shape.workers; w++)
         dt__slots_worker_free(&scene.worker[w]);
-    dt__slots_bank_free(&scene.bank);
 }
 
 static void expect_accounts(void)
 {
     for (int w = 0; w < scene.shape.workers; w++)
-        if (scene.worker[w].sent != scene.applied[w])
-            fake_fail(&scene.fake, "worker %d sent %d gradients, %d were applied", w,
-                      (int)scene.worker[w].sent, (int)scene.applied[w]);
-    if (scene.bank.step != scene.until && !scene.closes) fake_fail(&scene.fake, "leg cut short");
+        if (scene.worker[w].sent != scene.applied[w] || scene.worker[w].sent != scene.told[w])
+            fake_fail(&scene.fake, "worker %d sent %d gradients, %d were applied, %d told of", w,
+                      (int)scene.worker[w].sent, (int)scene.applied[w], (int)scene.told[w]);
+    if (scene.step != scene.until && !scene.closes) fake_fail(&scene.fake, "leg cut short");
 }
 
 static void run_leg(uint64_t updates, bool closes)
 {
     struct fake *fake = &scene.fake;
-    scene.until = scene.bank.step + updates;
+    scene.until = scene.step + updates;
     scene.closes = closes;
     fake_start(fake, 0, open_body);
     fake_run(fake);
@@ -245,7 +291,8 @@ static const struct {
     {PLANT_VERSION_WRAP, "version wrap"},   {PLANT_LOST_DOORBELL, "lost doorbell"},
     {PLANT_EARLY_PUBLISH, "early publish"}, {PLANT_LATE_PIN, "late pin"},
     {PLANT_DEAF_STOP, "deaf stop"},         {PLANT_STALE_FLOOR, "stale floor"},
-    {PLANT_HELD, "hold without end"},
+    {PLANT_HELD, "hold without end"},       {PLANT_NO_LOCK, "two at once"},
+    {PLANT_HASTY_REST, "hasty rest"},       {PLANT_EARLY_LEAVE, "early leave"},
 };
 
 START_TEST(finds_what_is_planted)
