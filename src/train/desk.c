@@ -2,6 +2,8 @@
 #include "train/run.h"
 
 static const double ROUND_SECS = 1, PAUSE_SECS = 0.002;
+/* Beyond run.stall_secs: by then the watchdog has named an evaluator that does not get on. */
+static const double GRACE_SECS = 15;
 
 static int evaluator_of(const struct dt__run *run)
 {
@@ -75,7 +77,7 @@ static void check_stall(struct dt__run *run)
 {
     double stall = run->config->run.stall_secs;
     int rank = evaluator_of(run);
-    if (stall <= 0 || dt_clock_secs() - run->keeper.desk.heard_at < stall) return;
+    if (stall <= 0 || dt_clock_secs() - run->keeper.desk.heard_at < stall + GRACE_SECS) return;
     dt_world_abort(run->world,
                    dt_fail(DT_ECOMM,
                            "no progress for %g s (run.stall_secs) while waiting for the last "

@@ -28,8 +28,8 @@ fail() { echo "FAIL: $*"; exit 1; }
 need() { for tool; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done; }
 need_root() { [ "$(id -u)" -eq 0 ] || skip 'needs root'; }
 
-# job NP ARGS...: dtrain under mpirun, at most $limit seconds.
-limit=60
+# job NP ARGS...: dtrain under mpirun, at most $limit seconds: for what hangs.
+limit=200
 job() {
     np=$1
     shift
@@ -69,9 +69,10 @@ pid() {
         done | tail -n 1
 }
 
-# settle SECS COMMAND...: waits until the command succeeds; fails after SECS.
+# settle SECS COMMAND...: waits until the command succeeds; fails after three times SECS, which are ample
+# on a quiet machine.
 settle() {
-    deadline=$(($(date +%s) + $1))
+    deadline=$(($(date +%s) + 3 * $1))
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$(date +%s)" -le $deadline ] || return 1
@@ -80,24 +81,33 @@ settle() {
 }
 gone() { [ "$(processes)" -eq 0 ]; }
 
+now() { date +%s%N; }
+# millis_since NOW
+millis_since() { echo $((($(now) - $1) / 1000000)); }
 # patience MILLIS: as long on a machine that is not overloaded; longer in proportion to its load.
 patience() { awk -v ms="$1" -v cores="$(nproc)" '{print int(ms * ($1 > cores ? $1 / cores : 1))}' /proc/loadavg; }
 
 # expect_error CODE TEXT NP ARGS...: the job ends within 5 s with CODE and exactly one error line,
-# which holds TEXT, and no process stays.
+# which holds TEXT, and no process stays. What took longer may try twice more: something else ran.
 expect_error() {
+    for try in 1 2 3; do
+        try_error "$@"
+        [ $millis -gt "$(patience 5000)" ] || return 0
+    done
+    fail "took $millis ms: $*"
+}
+try_error() {
     code=$1 text=$2
     shift 2
-    start=$(date +%s%N)
+    start=$(now)
     job "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
     status=$?
-    millis=$((($(date +%s%N) - start) / 1000000))
+    millis=$(millis_since "$start")
     errors=$(grep -c '^dtrain: error:' "$tmp/err")
     line=$(grep '^dtrain: error:' "$tmp/err")
     echo "exit $status, $millis ms: $line"
     [ $status -eq "$code" ] || { cat "$tmp/err"; fail "exit $status, expected $code: $*"; }
     [ "$errors" -eq 1 ] || { cat "$tmp/err"; fail "$errors error lines: $*"; }
     case $line in *"$text"*) ;; *) fail "the error does not hold '$text': $*" ;; esac
-    [ $millis -le "$(patience 5000)" ] || fail "took $millis ms: $*"
     settle 2 gone || fail "a process is left: $*"
 }

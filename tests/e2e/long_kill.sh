@@ -1,10 +1,11 @@
 #!/bin/sh
-# As test_kill.sh, fifty times in sync and fifty in async.
+# As test_kill.sh, KILLS (30) times in sync and as often in async.
 # seconds: 1200
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/kill.sh"
+limit=600 kills_each=${KILLS:-30}
 "$recipes/exp-data.sh" "$tmp/data"
-kill_often sync 50
+kill_often sync "$kills_each"
 kill_compare_sync
-kill_often async 50
+kill_often async "$kills_each"
 kill_count_async

@@ -38,9 +38,9 @@ done
 
 # Killed at whatever moment, three times.
 for kill in 1 2 3; do
-    run 3 killed test.slow_rank=1 test.slow_secs=0.01 2>"$tmp/err" &
+    run 3 killed test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
     before=$(record "$tmp/killed" checkpoint step 2>/dev/null)
-    farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 120)) ]; }
+    farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 60)) ]; }
     settle 30 farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
     kill -KILL "$(pid "$tmp/killed" dtrain $((kill - 1)))" || fail 'the run ends before it is killed'
     wait $!

@@ -46,9 +46,9 @@ whole() {
     done
 }
 for kill in 1 2 3 4; do
-    run 3 killed test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
+    run 3 killed test.slow_rank=1 test.slow_secs=0.03 2>"$tmp/err" &
     before=$(record "$tmp/killed" checkpoint step 2>/dev/null)
-    farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 100)) ]; }
+    farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 60)) ]; }
     settle 30 farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
     whole
     kill -KILL "$(pid "$tmp/killed" dtrain 0)" || fail 'the run ends before it is killed'

@@ -14,13 +14,13 @@ stall=60
 
 # ends SECS TEXT: the job in the background does so, with TEXT in its one error line; '' for none.
 ends() {
-    start=$(date +%s%N)
+    start=$(now)
     wait $!
     status=$?
-    millis=$((($(date +%s%N) - start) / 1000000))
+    millis=$(millis_since "$start")
     echo "exit $status, $millis ms: $(grep '^dtrain: error:' "$tmp/err")"
     [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || { cat "$tmp/err"; fail "exit $status"; }
-    [ $millis -le $(($1 * 1000)) ] || fail 'too late'
+    [ $millis -le "$(patience $(($1 * 1000)))" ] || fail 'too late'
     [ -z "$2" ] || [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || fail 'error lines'
     grep -q "^dtrain: error:.*$2" "$tmp/err" || [ -z "$2" ] || fail "the error lacks '$2'"
     settle 3 gone_here || fail 'a rank is left'

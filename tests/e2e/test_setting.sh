@@ -43,7 +43,7 @@ expect_error 1 'run.replicas=3: the run to resume has 2' 3 "$recipes/exp-curve.i
 
 # ---- kernels that differ ---------------------------------------------------------------------------
 mixed() {
-    mpirun --timeout 60 --oversubscribe -np 2 "$dtrain" "$@" run.kernel=env : \
+    mpirun --timeout "$limit" --oversubscribe -np 2 "$dtrain" "$@" run.kernel=env : \
         -np 1 env OPENBLAS_CORETYPE=Prescott "$dtrain" x run.kernel=env 2>"$tmp/err"
 }
 mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed" "$@" || { cat "$tmp/err"; fail 'mixed kernels'; }
@@ -54,7 +54,7 @@ check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 says 'error: \[rank 2 on .*Prescott here, .*run.reproducible=yes'
 
 # ---- a twin ----------------------------------------------------------------------------------------
-job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=0.1 2>"$tmp/first" &
+job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=0.2 2>"$tmp/first" &
 settle 20 grep -q 'starting at step' "$tmp/first" || fail 'the first does not start'
 holder=$(pid "$tmp/twin" dtrain 0)
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" 2>"$tmp/err"

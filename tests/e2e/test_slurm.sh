@@ -12,7 +12,7 @@ slurm_up 1 4
 keys="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv train.epochs=20 eval.steps=-1"
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/whole" $keys 2>"$tmp/out" || { cat "$tmp/out"; fail whole; }
 
-slow="test.slow_rank=1 test.slow_secs=0.02"
+slow="test.slow_rank=1 test.slow_secs=0.04"
 random=$(od -An -N2 -tu2 /dev/urandom)
 # submit LAUNCHER NAME [OPTIONS]: a slow job; its number in $id.
 submit() {
@@ -33,6 +33,7 @@ for launcher in mpirun srun; do
     check_eq "params_crc32c under $launcher" "$(crc "$tmp/$launcher")" "$(crc "$tmp/whole")"
 done
 
+rm -f "$tmp/err"
 slurm srun --mpi=pmix -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow 2>"$tmp/err" &
 settle 30 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'the step does not start'; }
 sleep 0.5

@@ -15,6 +15,7 @@ run whole 2>"$tmp/out" || { cat "$tmp/out"; fail 'the undisturbed run'; }
 started() { grep -q 'starting at step' "$tmp/err"; }
 # stop NAME: starts a run whose steps are slow, calls `ask`, and resumes.
 stop() {
+    rm -f "$tmp/err"
     run "$1" test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
     settle 20 started || fail "$1 does not start"
     sleep 1

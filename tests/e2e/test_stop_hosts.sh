@@ -15,12 +15,12 @@ run() {
 }
 # stops NAME: rank 2 gets a TERM.
 stops() {
-    start=$(date +%s%N)
+    start=$(now)
     kill -TERM "$(pid "$tmp/$1" dtrain 2)"
     wait $!
     check_eq "exit code of $1" $? 75
     # mpirun takes some four seconds of its own.
-    check_le "ms to the end of $1" $((($(date +%s%N) - start) / 1000000)) 8000
+    check_le "ms to the end of $1" "$(millis_since "$start")" "$(patience 12000)"
     settle 3 gone || fail "a process of $1 is left"
 }
 run whole || { cat "$tmp/err"; fail whole; }

@@ -16,29 +16,34 @@ run() {
         run.log_steps=20 "$@" 2>"$tmp/err"
 }
 good() { run "$@" || { cat "$tmp/err"; fail "$1"; }; }
-# stops SECS RANK|mpirun SIGNAL NAME: the job in the background ends with 75 soon behind a signal.
+# aim NAME RANK|mpirun: at a process of the job in the background, as soon as it is there; its pid in $id.
+aim() {
+    settle 20 test -f "$tmp/$1/lock" || { cat "$tmp/err"; fail "$1 does not start"; }
+    case $2 in mpirun) id=$(pid "$tmp/$1" mpirun) ;; *) id=$(pid "$tmp/$1" dtrain "$2") ;; esac
+}
+# stops SIGNAL NAME: the job ends with 75 soon behind a signal to $id.
 stops() {
-    case $2 in mpirun) id=$(pid "$tmp/$4" mpirun) ;; *) id=$(pid "$tmp/$4" dtrain "$2") ;; esac
-    start=$(date +%s%N)
-    kill -"$3" "$id"
+    start=$(now)
+    kill -"$1" "$id"
     wait $!
-    check_eq "exit code of $4" $? 75
-    check_le "ms behind $3 to $2" $((($(date +%s%N) - start) / 1000000)) $(($1 * 1000))
-    settle 2 gone || fail "a process of $4 is left"
+    check_eq "exit code of $2" $? 75
+    check_le "ms behind $1" "$(millis_since "$start")" "$(patience 8000)"
+    settle 2 gone || fail "a process of $2 is left"
 }
 # evals DIR: step and metric of each evaluation; what was recorded twice counts once.
 evals() { sed -n 's/.*"eval","step":\([0-9]*\).*"rmse":\([^,]*\).*/\1 \2/p' "$tmp/$1/metrics.jsonl" | sort -n -u; }
 
-# ---- an evaluation: of some 30 chunks a worker, for which the slow one takes more than a second ----
-slow='test.slow_rank=1 test.slow_secs=0.05'
+# ---- an evaluation: of some 30 chunks a worker, for which the slow one takes seconds -----------------
+slow='test.slow_rank=1 test.slow_secs=0.1'
 # midway NAME STEP RANK|mpirun SIGNAL WHOLE OPTION...: stopped while STEP is evaluated, and resumed: it
 # ends as the run WHOLE did.
 midway() {
     name=$1 step=$2 whom=$3 signal=$4 whole=$5
     shift 5
     run "$name" $slow "$@" &
+    aim "$name" "$whom"
     settle 30 grep -q '"kind":"train","step":'"$step," "$tmp/$name/metrics.jsonl" || fail "$name does not start"
-    stops 4 "$whom" "$signal" "$name"
+    stops "$signal" "$name"
     check_eq 'its checkpoint' "$(record "$tmp/$name" checkpoint step)" "$step"
     check_eq 'status' "$(record "$tmp/$name" final status)" stopped
     records "$tmp/$name" eval step | grep -qx "$step" && fail 'the evaluation was not given up'
@@ -63,8 +68,9 @@ midway last 30 mpirun USR1 short train.max_steps=30
 
 # Async: stopped in an evaluation, the next start makes up for it.
 run async train.mode=async eval.patience=0 train.lr=0.01 test.slow_rank=1 test.slow_secs=0.02 &
+aim async mpirun
 settle 30 grep -q '"kind":"train","step":20,' "$tmp/async/metrics.jsonl" || fail 'async does not start'
-stops 4 mpirun USR1 async
+stops USR1 async
 good async train.mode=async eval.patience=0 train.lr=0.01
 check_eq 'evaluations of async' "$(evals async | wc -l)" "$(($(record "$tmp/async" final step) / 20))"
 
@@ -74,19 +80,21 @@ for i in $(seq 200); do ln -s long-0.csv "$tmp/long-$i.csv"; done
 for signal in USR1 TERM; do
     run "survey-$signal" data.train="$tmp/long-*.csv" data.label=-1 data.header=no data.eval= \
         eval.patience=0 &
-    settle 20 test -f "$tmp/survey-$signal/lock" || fail 'no lock'
-    sleep 1
     case $signal in USR1) whom=mpirun ;; *) whom=1 ;; esac
-    stops 3 $whom $signal "survey-$signal"
+    aim "survey-$signal" $whom
+    sleep 1
+    stops $signal "survey-$signal"
     grep '^dtrain: stopped' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say so'; }
     [ -z "$(ls "$tmp/survey-$signal/ckpt")" ] || fail 'a checkpoint of nothing'
 done
 
 # ---- twice: the second time, five seconds behind the first, is the end ------------------------------
-run twice test.slow_rank=1 test.slow_secs=30 eval.steps=-1 eval.patience=0 &
+rm -f "$tmp/err"
+run twice test.slow_rank=1 test.slow_secs=60 eval.steps=-1 eval.patience=0 &
+aim twice mpirun
 settle 20 grep -q 'starting at step' "$tmp/err" || fail 'twice does not start'
 sleep 0.5
-kill -USR1 "$(pid "$tmp/twice" mpirun)"
-sleep 5.5
+kill -USR1 "$id"
+sleep 7
 [ -n "$(pid "$tmp/twice" dtrain 0)" ] || fail 'the first signal did not wait for the step'
-stops 3 mpirun USR1 twice
+stops USR1 twice

@@ -15,7 +15,8 @@ sleep 0.5
 stalls worker 1 "$host" 'gradient, step '
 begin 3 bank
 stalls bank 0 "$host" ''
-watched 3 evaluation eval.steps=2 run.log_steps=1 test.slow_rank=2 test.slow_secs=0.5 2>"$tmp/err" >"$tmp/out" &
+for i in $(seq 10); do sed "$([ "$i" = 1 ] || echo 1d)" "$tmp/eval.csv"; done >"$tmp/long.csv"
+watched 3 evaluation data.eval="$tmp/long.csv" eval.steps=2 run.log_steps=1 test.slow_rank=2 test.slow_secs=0.5 2>"$tmp/err" >"$tmp/out" &
 settle 20 grep -q '"kind":"train","step":2' "$tmp/evaluation/metrics.jsonl" || fail 'no evaluation'
 sleep 0.5
 stalls evaluation 2 "$host" 'evaluation, step 2'
@@ -26,7 +27,8 @@ slow 2
 
 # All ranks are stopped for longer than run.stall_secs, and go on.
 begin 3 suspended train.epochs=400 test.slow_rank=1 test.slow_secs=0.001
-for rank in 0 1 2; do kill -STOP "$(pid "$tmp/suspended" dtrain $rank)"; done
+ranks=$(for rank in 2 1 0; do pid "$tmp/suspended" dtrain $rank; done)
+kill -STOP $ranks
 sleep $((stall + 2))
-for rank in 2 1 0; do kill -CONT "$(pid "$tmp/suspended" dtrain $rank)"; done
+kill -CONT $ranks
 wait $! || { cat "$tmp/err"; fail 'a job that was suspended'; }

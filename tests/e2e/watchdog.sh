@@ -29,14 +29,14 @@ begin() {
 stalls() {
     victim=$(pid "$tmp/$1" dtrain "$2")
     [ -n "$victim" ] || { cat "$tmp/err"; fail "rank $2 is not there"; }
-    start=$(date +%s%N)
+    start=$(now)
     kill -STOP "$victim"
     settle $((stall + 20)) grep -q '^dtrain: error:' "$tmp/err"
-    millis=$((($(date +%s%N) - start) / 1000000))
+    millis=$(millis_since "$start")
     wait $!
     status=$?
     line=$(grep '^dtrain: error:' "$tmp/err")
-    echo "$1: $millis ms; exit $status, $((($(date +%s%N) - start) / 1000000)) ms: $line"
+    echo "$1: $millis ms; exit $status, $(millis_since "$start") ms: $line"
     [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; fail 'error lines'; }
     case $line in *"run.stall_secs"*"rank $2 on $3 ("$4*) ;; *) fail "expected rank $2 on $3 ($4)" ;; esac
     [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || fail "exit $status"

@@ -63,11 +63,15 @@ END_TEST
 
 START_TEST(a_program_that_we_start_does_not_inherit_it)
 {
-    int fd, again;
+    int fd, again, ends[2];
+    char byte;
     assert_ok(dt_lock_take(test_dir, &fd));
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
     pid_t child = fork();
     if (child == 0) execl("/bin/sleep", "sleep", "30", (char *)NULL);
-    dt_sleep_secs(0.3); /* until it has become sleep */
+    close(ends[1]);
+    ck_assert_int_eq(read(ends[0], &byte, 1), 0); /* it has become sleep */
+    close(ends[0]);
     dt_lock_drop(fd);
     assert_ok(dt_lock_take(test_dir, &again));
     dt_lock_drop(again);
