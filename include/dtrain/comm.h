@@ -101,9 +101,10 @@ struct dt_update_info {
 
 /* Applies the summed gradient of floats [offset, offset + n) to the vectors. May run on any rank of
  * the bank's host, on several slices side by side; grad is (n). vectors[0] are the weights, the
- * others the optimizer's state; the whole vectors, not the slice. Must act element by element. */
+ * others the optimizer's state; the whole vectors, not the slice. The new weights go to out (n), which
+ * may be their own place. Must act element by element. */
 typedef void dt_update_fn(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
-                          const float *grad, float *const *vectors);
+                          const float *grad, float *const *vectors, float *out);
 
 struct dt_exchange_spec {
     int kind;          /* enum dt_exchange_kind; auto is resolved by create */

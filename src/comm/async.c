@@ -24,22 +24,24 @@ struct dt_async {
     struct dt__slots_worker worker;
     struct dt__slots_bank bank; /* where its memory is in reach */
     float *states[DT_ASYNC_STATES];
+    float *fresh; /* (BLOCK) new weights of a block, before the others see them */
     struct dt_async_counts counts;
     double wait_secs, busy_secs; /* this rank's: waited, applied */
 };
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
-/* All gradients on one block, while it is in the cache. */
-static void apply_block(const struct dt_async *async, int n, const struct dt_gradient *gradients,
+/* All gradients on one block of floats, in this core's cache; then the new weights go out in one run,
+ * for other cores hold copies of what was there. */
+static void apply_block(struct dt_async *async, int n, const struct dt_gradient *gradients,
                         size_t offset, const float *weights, float *out)
 {
     const struct dt_async_spec *spec = &async->spec;
     size_t left = spec->params - offset, floats = left < BLOCK ? left : BLOCK;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         spec->update(spec->arg, &gradients[i], async->bank.state->step + (uint64_t)i, offset,
-                     floats, i ? out + offset : weights + offset, out + offset, async->states);
-    }
+                     floats, i ? async->fresh : weights + offset, async->fresh, async->states);
+    memcpy(out + offset, async->fresh, floats * sizeof *out);
 }
 
 /* n gradients in order, in one pass over the vectors. */
@@ -131,6 +133,7 @@ static dt_status init_end(struct dt_async *async)
     size_t workers = (size_t)async->shape.workers;
     DT_TRY(dt_alloc(2 * workers, sizeof *async->active, "workers", &async->active));
     async->spec.active = memcpy(async->active + workers, async->spec.active, workers);
+    DT_TRY(dt_alloc(BLOCK, sizeof *async->fresh, "update scratch", &async->fresh));
     reach_bank(async);
     if (!is_bank(async)) return init_worker(async);
     DT_TRY(dt_alloc(3 * workers, sizeof(uint64_t), "counts", &async->counts.worker_sent));
@@ -163,6 +166,7 @@ void dt_async_destroy(struct dt_async *async)
     dt__window_close(&async->window);
     dt_free(async->counts.worker_sent);
     dt_free(async->active);
+    dt_free(async->fresh);
     dt_free(async);
 }
 

@@ -236,6 +236,7 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
     DT_GUARD(dt_alloc((size_t)spec->buckets, sizeof(size_t), "bucket table", &x->bucket_end));
     memcpy(x->bucket_end, spec->bucket_end, (size_t)spec->buckets * sizeof(size_t));
     DT_GUARD(dt_alloc(1, sizeof *x->scratch, "sum scratch", &x->scratch));
+    DT_GUARD(dt_alloc(DT__TREE_BLOCK, sizeof *x->fresh, "update scratch", &x->fresh));
     DT_GUARD(form_groups_or_fall_back(x));
     DT_GUARD(dt_world_agree_crew(world, count_pieces(x)));
     DT_GUARD(dt_world_crew_barrier(world));
@@ -252,6 +253,7 @@ void dt_exchange_destroy(struct dt_exchange *x)
     unmap_memory(x);
     dt_free(x->bucket_end);
     dt_free(x->scratch);
+    dt_free(x->fresh);
     dt_free(x->pieces);
     dt_free(x->pieces_done);
     dt_free(x);

@@ -81,6 +81,7 @@ struct dt_exchange {
     uint32_t *pieces;      /* (buckets) pieces a bucket is updated in */
     struct dt_update_info info;
     struct dt__tree_scratch *scratch;
+    float *fresh; /* (DT__TREE_BLOCK) new weights of a block, before the others see them */
     struct dt__stream *stream;
     struct dt_exchange_times times;
 };

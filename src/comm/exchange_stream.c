@@ -274,7 +274,8 @@ static void post_down(struct dt_exchange *x, int c)
     struct dt__chunk chunk = s->chunk[c];
     size_t n = chunk.end - chunk.begin;
     if (s->sum)
-        x->spec.update(x->spec.arg, &x->info, chunk.begin, n, s->sum + chunk.begin, x->vectors);
+        x->spec.update(x->spec.arg, &x->info, chunk.begin, n, s->sum + chunk.begin, x->vectors,
+                       x->vectors[0] + chunk.begin);
     DT_MPI(MPI_Ibcast(x->vectors[0] + chunk.begin, (int)n, MPI_FLOAT, 0, s->down,
                       &s->down_request[c % DT__DEPTH]));
 }

@@ -1,7 +1,6 @@
 #include "dtrain/model.h"
 
 #include <math.h>
-#include <string.h>
 
 /* What an update multiplies with, rounded to f32 where PyTorch rounds. */
 struct factors {
@@ -14,15 +13,12 @@ struct factors {
     float unbias;      /* adam: 1 / sqrt(1 - beta2^t) */
 };
 
-/* A rule updates n parameters w in place from gradient sums g and states a and b. No sum goes across
- * elements: any split of the vector gives the same bits. */
-typedef void rule_fn(const struct factors *f, size_t n, const float *restrict g, float *restrict w,
-                     float *restrict a, float *restrict b);
-
+/* A rule makes parameter i, which is w, anew from its gradient sum g, and updates its states a[i] and
+ * b[i]. No sum goes across elements: any split of the vector gives the same bits. */
 #define UNUSED __attribute__((unused))
 #define RULE(name)                                                                                 \
-    static void name(const struct factors *f, size_t n, const float *restrict g,                   \
-                     float *restrict w, UNUSED float *restrict a, UNUSED float *restrict b)
+    static inline float name(const struct factors *f, float g, float w, UNUSED float *a,           \
+                             UNUSED float *b, UNUSED size_t i)
 
 static inline float penalized(const struct factors *f, float g, float w)
 {
@@ -31,56 +27,45 @@ static inline float penalized(const struct factors *f, float g, float w)
 
 RULE(sgd)
 {
-    for (size_t i = 0; i < n; i++)
-        w[i] -= f->rate * penalized(f, g[i], w[i]);
+    return w - f->rate * penalized(f, g, w);
 }
 
 RULE(heavy_ball)
 {
-    for (size_t i = 0; i < n; i++) {
-        a[i] = f->keep1 * a[i] + penalized(f, g[i], w[i]);
-        w[i] -= f->rate * a[i];
-    }
+    a[i] = f->keep1 * a[i] + penalized(f, g, w);
+    return w - f->rate * a[i];
 }
 
 /* Source: Sutskever et al. 2013, as PyTorch rewrites it. */
 RULE(nesterov)
 {
-    for (size_t i = 0; i < n; i++) {
-        float gradient = penalized(f, g[i], w[i]);
-        a[i] = f->keep1 * a[i] + gradient;
-        w[i] -= f->rate * (gradient + f->keep1 * a[i]);
-    }
+    float gradient = penalized(f, g, w);
+    a[i] = f->keep1 * a[i] + gradient;
+    return w - f->rate * (gradient + f->keep1 * a[i]);
 }
 
 /* Source: Duchi et al. 2011. */
 RULE(adagrad)
 {
-    for (size_t i = 0; i < n; i++) {
-        float gradient = penalized(f, g[i], w[i]);
-        a[i] += gradient * gradient;
-        w[i] -= f->rate * gradient / (sqrtf(a[i]) + f->epsilon);
-    }
+    float gradient = penalized(f, g, w);
+    a[i] += gradient * gradient;
+    return w - f->rate * gradient / (sqrtf(a[i]) + f->epsilon);
 }
 
 /* Source: Hinton's lecture 6e, 2012. */
 RULE(rmsprop)
 {
-    for (size_t i = 0; i < n; i++) {
-        float gradient = penalized(f, g[i], w[i]);
-        a[i] = f->keep1 * a[i] + f->add1 * gradient * gradient;
-        w[i] -= f->rate * gradient / (sqrtf(a[i]) + f->epsilon);
-    }
+    float gradient = penalized(f, g, w);
+    a[i] = f->keep1 * a[i] + f->add1 * gradient * gradient;
+    return w - f->rate * gradient / (sqrtf(a[i]) + f->epsilon);
 }
 
 RULE(rmsprop_momentum)
 {
-    for (size_t i = 0; i < n; i++) {
-        float gradient = penalized(f, g[i], w[i]);
-        a[i] = f->keep1 * a[i] + f->add1 * gradient * gradient;
-        b[i] = f->keep2 * b[i] + gradient / (sqrtf(a[i]) + f->epsilon);
-        w[i] -= f->rate * b[i];
-    }
+    float gradient = penalized(f, g, w);
+    a[i] = f->keep1 * a[i] + f->add1 * gradient * gradient;
+    b[i] = f->keep2 * b[i] + gradient / (sqrtf(a[i]) + f->epsilon);
+    return w - f->rate * b[i];
 }
 
 /* Adam's step with a gradient. Source: Kingma and Ba 2015, algorithm 1. */
@@ -93,37 +78,68 @@ static inline float adam_step(const struct factors *f, float gradient, float *a,
 
 RULE(adam)
 {
-    for (size_t i = 0; i < n; i++)
-        w[i] -= adam_step(f, penalized(f, g[i], w[i]), &a[i], &b[i]);
+    return w - adam_step(f, penalized(f, g, w), &a[i], &b[i]);
 }
 
 /* Source: Loshchilov and Hutter 2019, algorithm 2. */
 RULE(adamw)
 {
-    for (size_t i = 0; i < n; i++)
-        w[i] = f->decay * w[i] - adam_step(f, g[i] * f->scale, &a[i], &b[i]);
+    return f->decay * w - adam_step(f, g * f->scale, &a[i], &b[i]);
 }
+
+/* A rule over n parameters, in place and from w to out: one pass over memory, with vectors. */
+struct loops {
+    void (*in_place)(const struct factors *f, size_t n, const float *restrict g, float *restrict w,
+                     float *restrict a, float *restrict b);
+    void (*across)(const struct factors *f, size_t n, const float *restrict g,
+                   const float *restrict w, float *restrict out, float *restrict a,
+                   float *restrict b);
+};
+
+#define LOOPS(rule)                                                                                \
+    static void rule##_in_place(const struct factors *f, size_t n, const float *restrict g,        \
+                                float *restrict w, float *restrict a, float *restrict b)           \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            w[i] = rule(f, g[i], w[i], a, b, i);                                                   \
+    }                                                                                              \
+    static void rule##_across(const struct factors *f, size_t n, const float *restrict g,          \
+                              const float *restrict w, float *restrict out, float *restrict a,     \
+                              float *restrict b)                                                   \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            out[i] = rule(f, g[i], w[i], a, b, i);                                                 \
+    }                                                                                              \
+    static const struct loops rule##_loops = {rule##_in_place, rule##_across};
+LOOPS(sgd)
+LOOPS(heavy_ball)
+LOOPS(nesterov)
+LOOPS(adagrad)
+LOOPS(rmsprop)
+LOOPS(rmsprop_momentum)
+LOOPS(adam)
+LOOPS(adamw)
 
 static bool has_momentum(const struct dt_optimizer *optimizer)
 {
     return optimizer->momentum > 0.0;
 }
 
-static rule_fn *rule_of(const struct dt_optimizer *optimizer)
+static const struct loops *loops_of(const struct dt_optimizer *optimizer)
 {
     switch (optimizer->kind) {
     case DT_NESTEROV:
-        return has_momentum(optimizer) ? nesterov : sgd;
+        return has_momentum(optimizer) ? &nesterov_loops : &sgd_loops;
     case DT_ADAGRAD:
-        return adagrad;
+        return &adagrad_loops;
     case DT_RMSPROP:
-        return has_momentum(optimizer) ? rmsprop_momentum : rmsprop;
+        return has_momentum(optimizer) ? &rmsprop_momentum_loops : &rmsprop_loops;
     case DT_ADAM:
-        return adam;
+        return &adam_loops;
     case DT_ADAMW:
-        return adamw;
+        return &adamw_loops;
     default:
-        return has_momentum(optimizer) ? heavy_ball : sgd;
+        return has_momentum(optimizer) ? &heavy_ball_loops : &sgd_loops;
     }
 }
 
@@ -181,20 +197,16 @@ static struct factors factors_of(const struct dt_optimizer *o, uint64_t step, do
     return f;
 }
 
-/* Updates go block by block, for the copy into `out` to stay in the first cache. */
-enum { BLOCK = 2048 };
-
 void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr,
                         double scale, size_t n, const float *grad, const float *params, float *out,
                         float *const *state)
 {
     const struct factors factors = factors_of(optimizer, step, lr, scale);
-    rule_fn *rule = rule_of(optimizer);
-    for (size_t at = 0; at < n; at += BLOCK) {
-        const size_t count = n - at < BLOCK ? n - at : BLOCK;
-        float *a = optimizer->nstate > 0 ? state[0] + at : NULL;
-        float *b = optimizer->nstate > 1 ? state[1] + at : NULL;
-        if (out != params) memcpy(out + at, params + at, count * sizeof *out);
-        rule(&factors, count, grad + at, out + at, a, b);
-    }
+    const struct loops *loops = loops_of(optimizer);
+    float *a = optimizer->nstate > 0 ? state[0] : NULL;
+    float *b = optimizer->nstate > 1 ? state[1] : NULL;
+    if (out == params)
+        loops->in_place(&factors, n, grad, out, a, b);
+    else
+        loops->across(&factors, n, grad, params, out, a, b);
 }

@@ -63,7 +63,7 @@ double dt__clip_factor(double clip_norm, double norm)
 }
 
 void dt__update(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
-                const float *grad, float *const *vectors)
+                const float *grad, float *const *vectors, float *out)
 {
     const struct dt__run *run = arg;
     double scale = 1 / (double)dt_plan_step_rows(run->plan, info->step);
@@ -73,5 +73,5 @@ void dt__update(void *arg, const struct dt_update_info *info, size_t offset, siz
     for (int i = 0; i < run->optimizer.nstate; i++)
         state[i] = vectors[1 + i] + offset;
     dt_optimizer_apply(&run->optimizer, info->step, dt_schedule_lr(&run->schedule, info->step),
-                       scale, n, grad, vectors[0] + offset, vectors[0] + offset, state);
+                       scale, n, grad, vectors[0] + offset, out, state);
 }

@@ -162,7 +162,7 @@ void dt__slow_down(const struct dt__run *run); /* test.slow_rank */
 double dt__clip_factor(double clip_norm, double norm);
 /* The exchange's dt_update_fn; arg is the run. */
 void dt__update(void *run, const struct dt_update_info *info, size_t offset, size_t n,
-                const float *grad, float *const *vectors);
+                const float *grad, float *const *vectors, float *out);
 
 /* budget.c: where the workers' time goes in sync training. */
 void dt__budget_leg(struct dt__run *run, double secs); /* worker: a leg took so long */

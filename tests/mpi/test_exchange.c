@@ -38,13 +38,13 @@ static void make_gradient(uint64_t step, int replica, const float *weights, floa
 }
 
 static void apply(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
-                  const float *grad, float *const *vectors)
+                  const float *grad, float *const *vectors, float *out)
 {
     float rate = *(const float *)arg;
     if (info->norm2 > 0) rate /= (float)sqrt(info->norm2);
     for (size_t i = offset; i < offset + n; i++) {
         vectors[1][i] = 0.9f * vectors[1][i] + grad[i - offset];
-        vectors[0][i] -= rate * vectors[1][i];
+        out[i - offset] = vectors[0][i] - rate * vectors[1][i];
     }
 }
 
@@ -80,7 +80,7 @@ static void serial(int replicas, int steps, bool norm, float rate, float *weight
                    n * sizeof *sum);
         }
         struct dt_update_info info = {(uint64_t)step, norm ? serial_norm(sum) : 0};
-        apply(&rate, &info, 0, PARAMS, sum, vectors);
+        apply(&rate, &info, 0, PARAMS, sum, vectors, vectors[0]);
     }
     for (int r = 0; r < replicas; r++)
         free(grad[r]);
