@@ -25,7 +25,6 @@ int dt_world_rank(const struct dt_world *world);
 int dt_world_size(const struct dt_world *world);
 int dt_world_hosts(const struct dt_world *world);
 const char *dt_world_host(const struct dt_world *world, int rank); /* host name of a rank */
-int dt_world_host_index(const struct dt_world *world, int rank);   /* 0-based, by lowest rank */
 
 int dt_world_host_workers(const struct dt_world *world); /* workers on this rank's host */
 int dt_world_cores(const struct dt_world *world); /* that the ranks of this host may use together */
@@ -67,7 +66,6 @@ dt_status dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int
 /* Bytes of any length from root; other ranks get dt_alloc'd memory. */
 dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t *inout_length,
                               int root);
-dt_status dt_world_barrier(struct dt_world *world);
 dt_status dt_world_crew_bcast(struct dt_world *world, void *bytes, size_t length);
 /* Gathers `length` bytes of every crew rank at the bank, in rank order; all NULL at workers. */
 dt_status dt_world_crew_gather(struct dt_world *world, const void *bytes, size_t length, void *all);

@@ -100,22 +100,11 @@ dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t 
     return DT_OK;
 }
 
-static void barrier(struct dt_world *world, MPI_Comm comm)
-{
-    MPI_Request request;
-    DT_MPI(MPI_Ibarrier(comm, &request));
-    dt__request_finish(world, &request, "barrier");
-}
-
-dt_status dt_world_barrier(struct dt_world *world)
-{
-    barrier(world, world->all);
-    return DT_OK;
-}
-
 dt_status dt_world_crew_barrier(struct dt_world *world)
 {
-    barrier(world, world->crew);
+    MPI_Request request;
+    DT_MPI(MPI_Ibarrier(world->crew, &request));
+    dt__request_finish(world, &request, "barrier");
     return DT_OK;
 }
 

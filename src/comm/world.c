@@ -41,6 +41,17 @@ static dt_status check_singletons(void)
                    tasks, key);
 }
 
+/* So does a launcher whose PMI this MPI does not speak. */
+static dt_status check_pmi(const struct dt_world *world)
+{
+    long tasks = env_number("PMI_SIZE");
+    if (world->size > 1 || tasks < 2) return DT_OK;
+    return dt_fail(DT_EUSAGE,
+                   "the launcher started %ld processes (PMI_SIZE), but each sees itself alone: "
+                   "start them with `srun --mpi=pmix` or `mpirun`",
+                   tasks);
+}
+
 static void gather_names(struct dt_world *world)
 {
     char mine[MPI_MAX_PROCESSOR_NAME] = "";
@@ -101,6 +112,7 @@ dt_status dt_world_create(struct dt_world **out)
     DT_MPI(MPI_Comm_rank(world->all, &world->rank));
     DT_MPI(MPI_Comm_size(world->all, &world->size));
     dt_status status = DT_OK;
+    DT_GUARD(check_pmi(world));
     DT_GUARD(gather_hosts(world));
     DT_GUARD(dt__watch_create(world));
     dt__cores_count(world);
@@ -154,11 +166,6 @@ int dt_world_workers(const struct dt_world *world)
 const char *dt_world_host(const struct dt_world *world, int rank)
 {
     return world->host_name[rank];
-}
-
-int dt_world_host_index(const struct dt_world *world, int rank)
-{
-    return world->host_of[rank];
 }
 
 enum dt_role dt_world_role(const struct dt_world *world)

@@ -34,6 +34,10 @@ errors 2 'inspect' inspect
 check_eq 'exit code with a full disk' $? 1
 grep -q '^dtrain: error: standard output' "$tmp/err" || fail 'a full disk goes unnoticed'
 
+# Processes that do not know of each other.
+SLURM_NTASKS=3 errors 2 'srun --mpi=pmix' train.batch=1
+PMI_RANK=0 PMI_SIZE=3 errors 2 'srun --mpi=pmix' train.batch=1
+
 # The whole job says it once.
 printf '[train]\nlrr = 1\n' >"$tmp/bad.ini"
 expect_error 2 "bad.ini:2: train.lrr: unknown key; did you mean train.lr?" 3 "$tmp/bad.ini"
