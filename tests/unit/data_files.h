@@ -97,18 +97,11 @@ struct loop {
 /* Runs the tests, each in a directory of its own with a fresh config; returns main's exit code. */
 static inline int data_run(const char *name, const struct loop *tests, size_t count)
 {
-    Suite *suite = suite_create(name);
     TCase *test_case = tcase_create(name);
-    tcase_set_timeout(test_case, 30);
     tcase_add_checked_fixture(test_case, data_enter, data_leave);
     for (size_t i = 0; i < count; i++)
         tcase_add_loop_test(test_case, tests[i].test, 0, (int)tests[i].count);
-    suite_add_tcase(suite, test_case);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run_case(name, test_case);
 }
 
 #define DATA_SUITE(name, ...)                                                                      \

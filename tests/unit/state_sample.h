@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dtrain/state.h"
+#include "suite.h"
 
 #define assert_ok(call) ck_assert_msg((call) == DT_OK, "%s: %s", #call, dt_error_text())
 
@@ -239,18 +240,11 @@ static inline void assert_same_checkpoint(const struct dt_checkpoint *a,
 /* Runs the tests of a program, each in a process and a directory of its own. */
 static inline int run_tests(const char *name, int count, const TTest *const tests[])
 {
-    Suite *suite = suite_create(name);
     TCase *all = tcase_create(name);
     tcase_add_checked_fixture(all, make_test_dir, remove_test_dir);
-    tcase_set_timeout(all, 60);
     for (int i = 0; i < count; i++)
         tcase_add_test(all, tests[i]);
-    suite_add_tcase(suite, all);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run_case(name, all);
 }
 
 #endif

@@ -11,20 +11,25 @@
 
 #include "dtrain/base.h"
 
-/* Runs the tests, each in a process of its own; returns main's exit code. */
-static inline int suite_run(const char *name, const TTest *const *tests, size_t count)
+/* Runs the tests of a case, each in a process of its own; returns main's exit code. */
+static inline int suite_run_case(const char *name, TCase *test_case)
 {
     Suite *suite = suite_create(name);
-    TCase *test_case = tcase_create(name);
-    tcase_set_timeout(test_case, 30);
-    for (size_t i = 0; i < count; i++)
-        tcase_add_test(test_case, tests[i]);
+    tcase_set_timeout(test_case, 60);
     suite_add_tcase(suite, test_case);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed != 0;
+}
+
+static inline int suite_run(const char *name, const TTest *const *tests, size_t count)
+{
+    TCase *test_case = tcase_create(name);
+    for (size_t i = 0; i < count; i++)
+        tcase_add_test(test_case, tests[i]);
+    return suite_run_case(name, test_case);
 }
 
 /* main(): SUITE("name", test, test, ...) */
