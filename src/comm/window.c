@@ -207,15 +207,13 @@ static dt_status check_space(struct dt_world *world, size_t bytes)
 /* The crew's communicator returns errors; an answer that differs by rank is made one. */
 static dt_status check_created(struct dt_world *world, int code)
 {
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length;
-    if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
+    char text[MPI_MAX_ERROR_STRING];
     dt_status status = DT_OK;
     if (code != MPI_SUCCESS)
         status = dt_fail(DT_ECOMM,
                          "MPI gives no one-sided memory between these ranks (%s): let Open MPI "
                          "choose its osc component: OMPI_MCA_osc=^ucx, or train.mode=sync",
-                         text);
+                         dt__mpi_text(code, text));
     return dt_world_agree_crew(world, status);
 }
 
