@@ -38,9 +38,11 @@
  * looked for a buffer before the pin was there, it may be writing the pinned one; but it passes over at
  * most `workers` pinned buffers and has K - 1 - workers others to use up first, so not before
  * K - workers - 2 = slack further publications: a reader that sees at most `slack` of them has its
- * buffer for good, for as long as it likes, and the bank always finds another. A worker that acts for
- * the bank has let go of its own pin, so that one buffer less will do. A reader that was overtaken again
- * and again asks the bank to hold: it publishes once more at most.
+ * buffer for good, for as long as it likes, and the bank always finds another. A reader that was
+ * overtaken again and again asks the bank to hold: it publishes once more at most.
+ * In shared memory slack is 0: a reader that sees no publication has pinned the current buffer, and any
+ * other one that is not pinned may be written; it is the one that was given up last, whose memory is
+ * warm. A worker that acts for the bank has let go of its own pin: one buffer less will do.
  *
  * Clocks: a worker begins its gradient number c of the leg (from 0) when c <= FLOOR + staleness. The
  * floor is raised behind the publication, so that it has all updates up to clock c - staleness.

@@ -106,12 +106,14 @@ void dt__slots_allow(struct dt__slots_bank *bank, uint64_t until)
 int dt__slots_journal(struct dt__slots_bank *bank, int limit, struct dt_applied *out)
 {
     uint64_t step = fetch(bank, WORD_STEP), seen = fetch(bank, WORD_SEEN);
+    uint64_t journal = (uint64_t)bank->shape->way.journal;
     int n = step - seen < (uint64_t)limit ? (int)(step - seen) : limit;
     if (n == 0) return 0;
     bank->net->ops->sync(bank->net);
     for (int i = 0; i < n; i++)
-        out[i] = bank->journal[(seen + (uint64_t)i) % (uint64_t)bank->shape->way.journal];
+        out[i] = bank->journal[(seen + (uint64_t)i) % journal];
     replace(bank, WORD_SEEN, seen + (uint64_t)n);
+    if (step - seen == journal) bank->net->ops->tell(bank->net, DT__WORKERS); /* it was full */
     return n;
 }
 

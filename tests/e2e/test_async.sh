@@ -42,6 +42,11 @@ set -- $(counts options worker_applied)
 check_ge 'warm start: gradients of the first worker' "$1" 200
 check_ge 'accuracy with every option' "$(record "$tmp/options" eval accuracy)" 0.85
 
+# Checkpoints by the clock, at whatever step it is: the weights rest for them, and nothing is lost.
+good 3 clock run.checkpoint_secs=0.02 train.epochs=100
+accounts clock 6000
+check_ge 'checkpoints by the clock' "$(records "$tmp/clock" checkpoint step | wc -l)" 4
+
 # Uneven: more replicas than workers, fewer, and a cap on steps.
 good 3 many run.replicas=5 train.max_steps=333
 accounts many 333

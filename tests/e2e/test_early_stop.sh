@@ -4,17 +4,9 @@
 # evaluations that a checkpoint forgets or that an evaluation done twice raises.
 # seconds: 180
 . "$(dirname "$0")/lib.sh"
-"$recipes/exp-data.sh" "$tmp/data"
-# The rate rises until the model gets worse; checkpoints come between evaluations. `run NP DIR OPTION...`
-run() {
-    np=$1 dir=$2
-    shift 2
-    job "$np" "$recipes/exp-curve.ini" run.dir="$tmp/$dir" data.train="$tmp/data/train.csv" \
-        data.eval="$tmp/data/test.csv" run.replicas=2 train.epochs=50 train.schedule=constant \
-        train.optimizer=sgd train.lr=1 train.warmup_steps=800 eval.steps=40 eval.patience=5 \
-        run.checkpoint_steps=30 "$@"
-}
-good() { run "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$2"; }; }
+# Checkpoints come between evaluations.
+always='eval.patience=5 run.checkpoint_steps=30'
+. "$root/tests/e2e/rising.sh"
 same() {
     check_eq "status of $1" "$(record "$tmp/$1" final status)" early_stopped
     check_eq 'step of the early stop' "$(record "$tmp/$1" final step)" "$stop"

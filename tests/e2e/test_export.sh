@@ -4,17 +4,8 @@
 # that a resume forgets, one whose export a kill came before, and torn versions.
 # seconds: 240
 . "$(dirname "$0")/lib.sh"
-"$recipes/exp-data.sh" "$tmp/data"
-# The rate rises until the model gets worse, behind step 400 or so. `run NP DIR OPTION...`
-run() {
-    np=$1 dir=$2
-    shift 2
-    job "$np" "$recipes/exp-curve.ini" run.dir="$tmp/$dir" data.train="$tmp/data/train.csv" \
-        data.eval="$tmp/data/test.csv" run.replicas=2 train.epochs=50 train.schedule=constant \
-        train.optimizer=sgd train.lr=1 train.warmup_steps=800 eval.steps=40 run.checkpoint_steps=20 \
-        export.keep=2 "$@"
-}
-good() { run "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$2"; }; }
+always='run.checkpoint_steps=20 export.keep=2'
+. "$root/tests/e2e/rising.sh"
 least() { records "$tmp/$1" eval rmse | sort -g | head -n 1; }
 # best DIR: the highest version of the best measures what the best record says.
 best() {
