@@ -99,7 +99,7 @@ static void name_bank(struct dt_world *world, int64_t now, int64_t stall, struct
     if (world->watch.peers)
         dt__pulse_name(world, &world->watch.peer[0].pulse, names);
     else
-        dt_text_add(names, "rank 0 on %s", world->host_name[0]);
+        dt_text_add(names, "rank 0 on %s (in a phase not known here)", world->host_name[0]);
     dt_text_add(names, ", which does not answer");
 }
 
