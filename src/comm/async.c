@@ -25,6 +25,7 @@ struct dt_async {
     struct dt__slots_bank bank; /* where its memory is in reach */
     float *states[DT_ASYNC_STATES];
     float *fresh; /* (BLOCK) new weights of a block, before the others see them */
+    uint64_t step; /* updates that the bank has told of */
     struct dt_async_counts counts;
     double wait_secs, busy_secs; /* this rank's: waited, applied */
 };
@@ -191,6 +192,8 @@ dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, b
     DT_TRY(dt_world_crew_barrier(async->world)); /* everybody has left the leg before */
     if (is_bank(async)) {
         dt__slots_open(&async->bank, from, until, async->active);
+        async->step = from;
+        dt_world_beat(async->world, "serving", from);
     } else {
         async->begins = async->active[dt_world_worker_index(async->world)];
         dt__slots_worker_open(&async->worker, until);
@@ -282,10 +285,13 @@ int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_
     dt__slots_allow(&async->bank, until);
     if (!async->shared) take_turns(async);
     int n = dt__slots_journal(&async->bank, limit, out);
-    if (n == 0)
+    if (n == 0) {
         net->ops->pause(net, "gradients");
-    else
-        net->ops->wake(net);
+        return 0;
+    }
+    net->ops->wake(net);
+    async->step += (uint64_t)n;
+    dt_world_beat(async->world, "serving", async->step);
     for (int i = 0; i < n; i++)
         count(async, &out[i]);
     return n;
