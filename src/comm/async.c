@@ -24,7 +24,7 @@ struct dt_async {
     struct dt__slots_worker worker;
     struct dt__slots_bank bank; /* where its memory is in reach */
     float *states[DT_ASYNC_STATES];
-    float *fresh; /* (BLOCK) new weights of a block, before the others see them */
+    float *fresh;  /* (BLOCK) new weights of a block, before the others see them */
     uint64_t step; /* updates that the bank has told of */
     struct dt_async_counts counts;
     double wait_secs, busy_secs; /* this rank's: waited, applied */

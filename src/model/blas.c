@@ -27,8 +27,7 @@ void dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float
 /* to (n, m) is a (m, n), turned. */
 static void turn(int m, int n, const float *a, float *to)
 {
-    cblas_somatcopy(CblasRowMajor, CblasTrans, (size_t)m, (size_t)n, 1.0f, a, (size_t)n, to,
-                    (size_t)m);
+    cblas_somatcopy(CblasRowMajor, CblasTrans, m, n, 1.0f, a, n, to, m);
 }
 
 /* 1.03 to 1.2 times as fast from here on (measured: n and k of 256 to 4096, m of 64 to 256). */
