@@ -44,8 +44,7 @@ enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_REDUCE, DT_NODE, DT_ORDERED };
       "insist on the same bits at any number of ranks and hosts")                                  \
     X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE,                                                 \
       "of matrix products: oneDNN, or OpenBLAS's as OPENBLAS_CORETYPE has it (Haswell, Zen, "      \
-      "...); "                                                                                     \
-      "auto: from a table of CPU models; env: what the environment says")                          \
+      "...); auto: from a table of CPU models; env: what the environment says")                    \
     X(run, resume, TEXT, "auto", 0, 0, NULL, FREE,                                                 \
       "auto: continue from the newest checkpoint; never: an error if there is one; or a "          \
       "checkpoint's path")                                                                         \
