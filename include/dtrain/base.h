@@ -4,36 +4,40 @@
 #ifndef DTRAIN_BASE_H
 #define DTRAIN_BASE_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- status and error text ------------------------------------------------------------------ */
 
-/* X(name, exit code of the program, text) */
+/* X(name, exit code of the program) */
 #define DT_STATUS_LIST(X)                                                                          \
-    X(DT_OK, 0, "success")                                                                         \
-    X(DT_EUSAGE, 2, "wrong configuration or arguments")                                            \
-    X(DT_EIO, 1, "input or output failed")                                                         \
-    X(DT_EFORMAT, 1, "malformed file")                                                             \
-    X(DT_EMISMATCH, 1, "things that do not fit together")                                          \
-    X(DT_EMEMORY, 1, "out of memory")                                                              \
-    X(DT_ENUMERIC, 1, "a number that is not finite")                                               \
-    X(DT_ECOMM, 1, "communication failed")                                                         \
-    X(DT_EBUG, 1, "internal error")                                                                \
-    X(DT_STOPPED, 75, "stopped on request")
+    X(DT_OK, 0)        /* success */                                                               \
+    X(DT_EUSAGE, 2)    /* wrong configuration or arguments */                                      \
+    X(DT_EIO, 1)       /* input or output failed */                                                \
+    X(DT_EFORMAT, 1)   /* malformed file */                                                        \
+    X(DT_EMISMATCH, 1) /* things that do not fit together */                                       \
+    X(DT_EMEMORY, 1)   /* out of memory */                                                         \
+    X(DT_ENUMERIC, 1)  /* a number that is not finite */                                           \
+    X(DT_ECOMM, 1)     /* communication failed */                                                  \
+    X(DT_EBUG, 1)      /* internal error */                                                        \
+    X(DT_STOPPED, 75)  /* stopped on request */
 
 typedef enum dt_status {
-#define DT_STATUS_ENUM(name, code, text) name,
+#define DT_STATUS_ENUM(name, code) name,
     DT_STATUS_LIST(DT_STATUS_ENUM)
 #undef DT_STATUS_ENUM
 } dt_status;
 
 /* Exit code of the program for a status; 1 for a value out of range. */
 int dt_status_exit_code(dt_status status);
-const char *dt_status_text(dt_status status);
 
 /* dt_fail(status, format, ...) sets the calling thread's error message (what, where, what was expected)
  * and gives `status`, so that a function can end with `return dt_fail(DT_EIO, "%s: ...", path)`. At
@@ -72,13 +76,17 @@ const char *dt_error_text(void);
 
 /* ---- log ------------------------------------------------------------------------------------ */
 
-enum dt_log_level { DT_LOG_QUIET, DT_LOG_WARN, DT_LOG_INFO, DT_LOG_DEBUG };
+enum dt_log_level { DT_LOG_ERROR, DT_LOG_WARN, DT_LOG_INFO, DT_LOG_DEBUG };
 
 /* Lines go to stderr as "dtrain: ...", with "error: ", "warning: " or "debug: " before what is not
- * mere information, each in one write(). The log is one of the library's two globals. The default
+ * mere information, each in one write(). The log is one of the library's globals. The default
  * level is DT_LOG_INFO; errors are always shown, and only main and src/comm write them. */
 void dt_log_set_level(enum dt_log_level level);
 enum dt_log_level dt_log_get_level(void);
+/* Lines up to the level go to `sink` instead, without what stands before them and in one piece, from whatever
+ * thread; NULL: to stderr again. There is no progress line then. */
+typedef void dt_log_fn(void *arg, enum dt_log_level level, const char *line);
+void dt_log_set_sink(dt_log_fn *sink, void *arg);
 void dt_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void dt_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void dt_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -142,6 +150,7 @@ enum dt_stream {
     DT_STREAM_FILES = 4,   /* dealing of files to replicas */
     DT_STREAM_HOLDOUT = 5, /* held-out rows */
     DT_STREAM_SHARD = 6,   /* the shard command's shuffle */
+    DT_STREAM_AUGMENT = 7, /* of pictures: a = replica, b = epoch */
     DT_STREAM_TEST = 99
 };
 
@@ -198,11 +207,28 @@ typedef dt_status dt_file_verify_fn(const char *path, void *arg);
 dt_status dt_file_write(const char *path, const void *bytes, size_t length,
                         dt_file_verify_fn *verify, void *arg);
 
+/* The same of what `fill` writes to the new file, from its begin. */
+typedef dt_status dt_file_fill_fn(int fd, const char *path, void *arg);
+dt_status dt_file_write_by(const char *path, dt_file_fill_fn *fill, void *fill_arg,
+                           dt_file_verify_fn *verify, void *arg);
+/* Writes all bytes where fd stands; `path` is for the message. DT_EIO: disk full and the like. */
+dt_status dt_fd_write(int fd, const char *path, const void *bytes, size_t length);
+/* The same at a place; `what` is for the message. DT_EIO. */
+dt_status dt_fd_write_at(int fd, const char *what, const void *bytes, size_t length,
+                         uint64_t offset);
+/* A new file in `dir` without a name: it goes when it is closed. DT_EIO. */
+dt_status dt_fd_temporary(const char *dir, int *out_fd);
+
 /* Makes `link` a symbolic link to `target`, atomically replacing what was there; directory synced. */
 dt_status dt_file_link(const char *target, const char *link);
 
 /* Reads a whole file of at most `limit` bytes; a NUL is put behind the data (not counted). */
 dt_status dt_file_read(const char *path, size_t limit, void *out_bytes, size_t *out_length);
+
+/* Opens a plain file for reading: a pipe or a device would hang us. DT_EIO: missing; DT_EFORMAT: no file. */
+dt_status dt_file_open(const char *path, int *out_fd, uint64_t *out_size);
+/* Reads just so many bytes at a place. DT_EIO; DT_EFORMAT: the file ends before. */
+dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t offset);
 
 /* fsync of a directory. */
 dt_status dt_dir_sync(const char *path);
@@ -210,12 +236,31 @@ dt_status dt_dir_sync(const char *path);
 bool dt_path_exists(const char *path);
 bool dt_path_is_dir(const char *path);
 
-/* ---- stop flag ------------------------------------------------------------------------------ */
+/* ---- threads, signals, the stop request ------------------------------------------------------ */
 
-/* The other global: set by a signal handler, read at step boundaries.
- * Catches SIGUSR1, SIGTERM and SIGINT; a second signal 5 s or more after the first ends the process
- * at once with `_exit(75)`; SIGPIPE is ignored. Call before MPI starts. */
-void dt_stop_install(void);
+/* Starts a thread that takes no signals but its own faults, has an alternate stack for them, and flushes
+ * denormals. `name` (at most 12 bytes) is what debuggers show, and must stay. The caller joins it.
+ * DT_EMEMORY: it cannot be started. */
+typedef void *dt_thread_fn(void *arg);
+dt_status dt_thread_start(pthread_t *out, const char *name, dt_thread_fn *body, void *arg);
+
+/* Flushes denormals to zero on the calling thread, and on those that it starts: an operation on one costs
+ * some 150 cycles on some CPUs, and optimizer state that decays would stay there. */
+void dt_denormals_flush(void);
+
+/* Blocks SIGUSR1, SIGTERM and SIGINT on the calling thread and those that it starts: one that comes waits.
+ * main's first act, while no other thread is there. `block` false gives them their usual effect back. */
+void dt_stop_block(bool block);
+/* From here on these three ask for a stop; a second one 5 s or more after the first ends the process at once
+ * with `_exit(75)`. The calling thread, and those that it starts, take no signals but their own faults:
+ * a thread takes them. SIGPIPE is ignored. Call before MPI or any other thread starts. A program with signals
+ * of its own calls dt_stop_request instead, and keeps its handlers off the threads that compute, or on alternate
+ * stacks (SA_ONSTACK): kernels of matrix libraries move the stack pointer into the heap. DT_EMEMORY. */
+dt_status dt_stop_install(void);
+/* Puts the handlers that exist, such as MPI's of faults, on alternate stacks. */
+void dt_signals_move_handlers(void);
+
+/* The other global: read at step boundaries. */
 bool dt_stop_requested(void);
 /* Asks the process to stop, as a first signal does. Any thread. */
 void dt_stop_request(void);
@@ -229,5 +274,9 @@ dt_status dt_stop_check(void);
 typedef void dt_work_fn(void *arg);
 void dt_work_watch(dt_work_fn *told, void *arg); /* told NULL: nobody watches */
 void dt_work_gets_on(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,3 +1,4 @@
+/* Clocks, sleep, and the word of long work that it gets on. */
 #include "dtrain/base.h"
 
 #include <errno.h>
@@ -31,4 +32,20 @@ void dt_sleep_secs(double secs)
     struct timespec left = {(time_t)secs, (long)((secs - (double)(time_t)secs) * 1e9)};
     while (nanosleep(&left, &left) && errno == EINTR)
         continue;
+}
+
+static struct {
+    dt_work_fn *told;
+    void *arg;
+} watcher;
+
+void dt_work_watch(dt_work_fn *told, void *arg)
+{
+    watcher.arg = arg;
+    watcher.told = told;
+}
+
+void dt_work_gets_on(void)
+{
+    if (watcher.told) watcher.told(watcher.arg);
 }

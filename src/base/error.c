@@ -1,34 +1,54 @@
+/* Statuses and the error message.
+ *
+ * A function that fails sets one message of its thread and returns a status; who called it may put before
+ * it what only he knows. The message is one line of clean text, whatever a file or a user brought. */
 #include "dtrain/base.h"
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/internal.h"
 
-static _Thread_local char error_text[DT_ERROR_MAX];
+/* ---- status -------------------------------------------------------------------------------------- */
 
 int dt_status_exit_code(dt_status status)
 {
-    switch (status) {
-#define EXIT_CODE(name, code, text)                                                                \
-    case name:                                                                                     \
-        return code;
-        DT_STATUS_LIST(EXIT_CODE)
-#undef EXIT_CODE
-    }
-    return 1;
+    static const int CODES[] = {
+#define STATUS_ROW(name, code) [name] = code,
+        DT_STATUS_LIST(STATUS_ROW)
+#undef STATUS_ROW
+    };
+    return (unsigned)status < sizeof CODES / sizeof *CODES ? CODES[status] : 1;
 }
 
-const char *dt_status_text(dt_status status)
+/* ---- clean text ---------------------------------------------------------------------------------- */
+
+/* Length of the text without a character that the cut went through. */
+static size_t whole_characters(const char *text, size_t length)
 {
-    switch (status) {
-#define STATUS_TEXT(name, code, text)                                                              \
-    case name:                                                                                     \
-        return text;
-        DT_STATUS_LIST(STATUS_TEXT)
-#undef STATUS_TEXT
-    }
-    return "unknown status";
+    size_t start = length;
+    while (start > 0 && length - start < 3 && (text[start - 1] & 0xc0) == 0x80)
+        start--;
+    if (start == 0) return length;
+    unsigned char lead = (unsigned char)text[start - 1];
+    size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    return length - (start - 1) < size ? start - 1 : length;
 }
+
+size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
+{
+    int wanted = vsnprintf(buffer, size, format, args);
+    if (wanted < 0) buffer[0] = '\0';
+    size_t length = strlen(buffer);
+    if (wanted >= (int)size) length = whole_characters(buffer, length);
+    buffer[length] = '\0';
+    for (char *at = buffer; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f) *at = '?';
+    return length;
+}
+
+/* ---- the message --------------------------------------------------------------------------------- */
+
+static _Thread_local char error_text[DT_ERROR_MAX];
 
 /* The arguments may point into error_text, so the message grows in a buffer of its own. */
 void dt__error_set(const char *format, ...)

@@ -1,8 +1,11 @@
+/* Paths, directories, and files written durably: a temporary file beside the place, written, synced, verified,
+ * renamed, and the directory synced. */
 #include "dtrain/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -36,37 +39,22 @@ static dt_status temporary_name(const char *path, char **out)
     return dt_format(out, "%s.tmp-%016llx", path, (unsigned long long)random);
 }
 
-static dt_status parent_of(const char *path, char **out)
-{
-    char *copy;
-    DT_TRY(dt_strdup(path, &copy));
-    dt_status status = dt_strdup(dirname(copy), out);
-    dt_free(copy);
-    return status;
-}
-
 /* ---- directories ---------------------------------------------------------------------------- */
-
-static dt_status make_one(const char *path)
-{
-    if (mkdir(path, 0777) == 0) return DT_OK;
-    int error = errno;
-    if (dt_path_is_dir(path)) return DT_OK;
-    return dt_fail(DT_EIO, "%s: cannot make the directory: %s", path,
-                   strerror(error == EEXIST ? ENOTDIR : error));
-}
 
 dt_status dt_dir_make(const char *path)
 {
     char *copy;
     dt_status status = DT_OK;
     DT_TRY(dt_strdup(path, &copy));
-    for (char *slash = copy; !status && (slash = strchr(slash + 1, '/'));) {
-        *slash = '\0';
-        status = make_one(copy);
-        *slash = '/';
+    for (char *end = copy; end && !status;) {
+        end = strchr(end + 1, '/');
+        if (end) *end = '\0';
+        int error = mkdir(copy, 0777) ? errno : 0;
+        if (error && !dt_path_is_dir(copy))
+            status = dt_fail(DT_EIO, "%s: cannot make the directory: %s", copy,
+                             strerror(error == EEXIST ? ENOTDIR : error));
+        if (end) *end = '/';
     }
-    if (!status) status = make_one(copy);
     dt_free(copy);
     return status;
 }
@@ -79,15 +67,6 @@ dt_status dt_dir_sync(const char *path)
     /* EINVAL: a file system whose directories know no fsync. */
     if (fsync(fd) && errno != EINVAL) status = fail_errno(path, "cannot sync the directory");
     if (close(fd) && !status) status = fail_errno(path, "cannot close the directory");
-    return status;
-}
-
-static dt_status sync_parent(const char *path)
-{
-    char *parent;
-    DT_TRY(parent_of(path, &parent));
-    dt_status status = dt_dir_sync(parent);
-    dt_free(parent);
     return status;
 }
 
@@ -108,10 +87,11 @@ static mode_t umask_of_process(void)
 }
 
 /* The disk works on each part while the next one is copied, so that fsync has little left to do. */
-static dt_status write_all(int fd, const char *path, const char *bytes, size_t length)
+dt_status dt_fd_write(int fd, const char *path, const void *from, size_t length)
 {
     const size_t part = 8 << 20;
-    for (off_t offset = 0; length > 0;) {
+    const char *bytes = from;
+    for (off_t offset = lseek(fd, 0, SEEK_CUR); length > 0;) {
         ssize_t written = write(fd, bytes, length < part ? length : part);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) return fail_errno(path, "cannot write");
@@ -124,40 +104,89 @@ static dt_status write_all(int fd, const char *path, const char *bytes, size_t l
     return DT_OK;
 }
 
-static dt_status fill(int fd, const char *path, const void *bytes, size_t length)
+dt_status dt_fd_temporary(const char *dir, int *out_fd)
 {
-    DT_TRY(write_all(fd, path, bytes, length));
-    if (fchmod(fd, 0666 & ~umask_of_process())) return fail_errno(path, "cannot set the mode");
-    if (fsync(fd)) return fail_errno(path, "cannot sync");
+    char *path;
+    DT_TRY(dt_format(&path, "%s/dtrain-XXXXXX", dir));
+    int fd = mkostemp(path, 02000000 /* O_CLOEXEC */);
+    dt_status status = DT_OK;
+    if (fd < 0)
+        status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    else
+        unlink(path);
+    dt_free(path);
+    if (!status) *out_fd = fd;
+    return status;
+}
+
+dt_status dt_fd_write_at(int fd, const char *what, const void *bytes, size_t length,
+                         uint64_t offset)
+{
+    const unsigned char *from = bytes;
+    while (length) {
+        ssize_t put = pwrite(fd, from, length, (off_t)offset);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return dt_fail(DT_EIO, "%s: %s", what, strerror(errno));
+        from += put;
+        offset += (uint64_t)put;
+        length -= (size_t)put;
+    }
     return DT_OK;
 }
 
-static dt_status write_synced(const char *path, const void *bytes, size_t length)
+/* Errors name the file that is wanted. */
+static dt_status write_synced(const char *temporary, const char *path, dt_file_fill_fn *fill,
+                              void *arg)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return fail_errno(path, "cannot create");
-    dt_status status = fill(fd, path, bytes, length);
+    dt_status status = fill(fd, path, arg);
+    if (!status && fchmod(fd, 0666 & ~umask_of_process()))
+        status = fail_errno(path, "cannot set the mode");
+    if (!status && fsync(fd)) status = fail_errno(path, "cannot sync");
     if (close(fd) && !status) status = fail_errno(path, "cannot close");
     return status;
 }
 
 static dt_status move_into_place(const char *temporary, const char *path)
 {
+    char *copy;
     if (rename(temporary, path)) return fail_errno(path, "cannot rename into place");
-    return sync_parent(path);
+    DT_TRY(dt_strdup(path, &copy));
+    dt_status status = dt_dir_sync(dirname(copy));
+    dt_free(copy);
+    return status;
 }
 
-dt_status dt_file_write(const char *path, const void *bytes, size_t length,
-                        dt_file_verify_fn *verify, void *arg)
+dt_status dt_file_write_by(const char *path, dt_file_fill_fn *fill, void *fill_arg,
+                           dt_file_verify_fn *verify, void *arg)
 {
     char *temporary = NULL;
     dt_status status = temporary_name(path, &temporary);
-    if (!status) status = write_synced(temporary, bytes, length);
+    if (!status) status = write_synced(temporary, path, fill, fill_arg);
     if (!status && verify) status = verify(temporary, arg);
     if (!status) status = move_into_place(temporary, path);
     if (status && temporary) unlink(temporary);
     dt_free(temporary);
     return status;
+}
+
+struct content {
+    const void *bytes;
+    size_t length;
+};
+
+static dt_status fill_content(int fd, const char *path, void *arg)
+{
+    const struct content *content = arg;
+    return dt_fd_write(fd, path, content->bytes, content->length);
+}
+
+dt_status dt_file_write(const char *path, const void *bytes, size_t length,
+                        dt_file_verify_fn *verify, void *arg)
+{
+    struct content content = {bytes, length};
+    return dt_file_write_by(path, fill_content, &content, verify, arg);
 }
 
 dt_status dt_file_link(const char *target, const char *link)
@@ -173,6 +202,39 @@ dt_status dt_file_link(const char *target, const char *link)
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
+
+dt_status dt_file_open(const char *path, int *out_fd, uint64_t *out_size)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return fail_errno(path, "cannot open");
+    dt_status status = DT_OK;
+    if (fstat(fd, &info)) status = fail_errno(path, "cannot be examined");
+    if (!status && !S_ISREG(info.st_mode)) status = dt_fail(DT_EFORMAT, "%s: not a file", path);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    *out_fd = fd;
+    *out_size = (uint64_t)info.st_size;
+    return DT_OK;
+}
+
+dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t offset)
+{
+    const size_t part = 64 << 20;
+    for (char *at = to; length > 0;) {
+        ssize_t got = pread(fd, at, length < part ? length : part, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno(path, "cannot read");
+        if (got == 0) return dt_fail(DT_EFORMAT, "%s: damaged: it ends too soon", path);
+        at += got;
+        offset += (uint64_t)got;
+        length -= (size_t)got;
+        dt_work_gets_on();
+    }
+    return DT_OK;
+}
 
 /* Reads to the end, which a pipe only shows by ending. */
 static dt_status read_all(int fd, const char *path, size_t limit, struct dt_text *text)

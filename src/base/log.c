@@ -1,3 +1,6 @@
+/* The log: lines to stderr, or to the program's own sink, and a progress line on a terminal.
+ *
+ * A line is one write(), so that lines of ranks that share a terminal do not mix. */
 #include "dtrain/base.h"
 
 #include <errno.h>
@@ -6,12 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/internal.h"
 
-/* One of the library's two globals. */
+/* One of the library's globals. */
 static struct {
     enum dt_log_level level;
     volatile bool progress; /* a line stands on the terminal that the next one replaces */
+    dt_log_fn *sink;
+    void *arg;
 } logger = {.level = DT_LOG_INFO};
 
 static const char CLEAR_LINE[] = "\r\033[K";
@@ -26,6 +31,12 @@ enum dt_log_level dt_log_get_level(void)
     return logger.level;
 }
 
+void dt_log_set_sink(dt_log_fn *sink, void *arg)
+{
+    logger.arg = arg;
+    logger.sink = sink;
+}
+
 static void put(const char *text, size_t length)
 {
     ssize_t written;
@@ -34,51 +45,44 @@ static void put(const char *text, size_t length)
     while (written < 0 && errno == EINTR);
 }
 
-static void put_line(const char *prefix, const char *format, va_list args)
+static void put_line(enum dt_log_level level, const char *format, va_list args)
 {
+    static const char *const prefix[] = {"error: ", "warning: ", "", "debug: "};
     char line[DT_ERROR_MAX + 64];
     const char *clear = logger.progress ? CLEAR_LINE : "";
+    if (level > logger.level) return;
+    if (logger.sink) {
+        dt__text_format(line, DT_ERROR_MAX, format, args);
+        logger.sink(logger.arg, level, line);
+        return;
+    }
     logger.progress = false;
-    size_t length = (size_t)snprintf(line, sizeof line, "%sdtrain: %s", clear, prefix);
+    size_t length = (size_t)snprintf(line, sizeof line, "%sdtrain: %s", clear, prefix[level]);
     length += dt__text_format(line + length, sizeof line - length - 1, format, args);
     line[length++] = '\n';
     put(line, length);
 }
 
-#define LOG(least_level, prefix)                                                                   \
-    do {                                                                                           \
+#define LOG(name, level)                                                                           \
+    void name(const char *format, ...)                                                             \
+    {                                                                                              \
         va_list args;                                                                              \
         va_start(args, format);                                                                    \
-        if (logger.level >= (least_level)) put_line(prefix, format, args);                         \
+        put_line(level, format, args);                                                             \
         va_end(args);                                                                              \
-    } while (0)
+    }
 
-void dt_error(const char *format, ...)
-{
-    LOG(DT_LOG_QUIET, "error: ");
-}
-
-void dt_warn(const char *format, ...)
-{
-    LOG(DT_LOG_WARN, "warning: ");
-}
-
-void dt_info(const char *format, ...)
-{
-    LOG(DT_LOG_INFO, "");
-}
-
-void dt_debug(const char *format, ...)
-{
-    LOG(DT_LOG_DEBUG, "debug: ");
-}
+LOG(dt_error, DT_LOG_ERROR)
+LOG(dt_warn, DT_LOG_WARN)
+LOG(dt_info, DT_LOG_INFO)
+LOG(dt_debug, DT_LOG_DEBUG)
 
 /* ---- progress line -------------------------------------------------------------------------- */
 
 void dt_log_progress(const char *text)
 {
     char line[256];
-    if (!text && !logger.progress) return;
+    if (logger.sink || (!text && !logger.progress)) return;
     int length = snprintf(line, sizeof line, "%s%.200s", CLEAR_LINE, text ? text : "");
     logger.progress = text != NULL;
     put(line, (size_t)length);

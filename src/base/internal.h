@@ -1,0 +1,20 @@
+/* What base does not show: seams for its own files and for tests. */
+#ifndef BASE_INTERNAL_H
+#define BASE_INTERNAL_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Text for a person's eyes: formats into buffer (size >= 1), cut at a whole UTF-8 character; control
+ * characters, which could drive a terminal, become '?'. Returns the length. */
+size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+/* The portable way, beside the one that dt_crc32c takes. */
+uint32_t dt__crc32c_portable(uint32_t crc, const void *bytes, size_t length);
+
+/* Philox4x32-10 with the whole counter, as its published test vectors have it. */
+void dt__philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
+
+#endif

@@ -1,0 +1,199 @@
+/* Signals and threads of a process that computes.
+ *
+ * While a kernel of a matrix library runs, the stack pointer may point into a block of the heap: the frame
+ * that the system writes for a signal's handler would then land in malloc's memory. So no handler may run
+ * on a thread that computes. All signals but faults are blocked there, from before the first thread is
+ * started, and one thread of its own takes them: SIGUSR1, SIGTERM and SIGINT with sigwaitinfo, as a request
+ * to stop; what else may come (a profiler's SIGPROF, SIGCHLD, SIGTSTP, ...) has its usual effect or its
+ * handler there, on a stack that no kernel moves. Handlers of faults get a stack of their own.
+ *
+ * Threads inherit the mask and the floating-point control register of who starts them, those of MPI,
+ * OpenMP and OpenBLAS too. */
+#include "dtrain/base.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
+/* ---- the stop request ----------------------------------------------------------------------- */
+
+static const int64_t PATIENCE_NS = 5000000000; /* mpirun and Slurm may deliver one request twice */
+
+/* When the first request came, in nanoseconds of the monotonic clock; 0: none did. */
+static _Atomic int64_t stop_since;
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + 1;
+}
+
+void dt_stop_request(void)
+{
+    int64_t none = 0;
+    atomic_compare_exchange_strong(&stop_since, &none, now_ns());
+}
+
+bool dt_stop_requested(void)
+{
+    return atomic_load_explicit(&stop_since, memory_order_relaxed) != 0;
+}
+
+dt_status dt_stop_check(void)
+{
+    return dt_stop_requested() ? dt_fail(DT_STOPPED, "stopped on request") : DT_OK;
+}
+
+/* ---- who takes signals ---------------------------------------------------------------------- */
+
+static void stop_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGUSR1);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+}
+
+/* All that can be blocked; faults are the thread's own that makes them. */
+static void all_but_faults(sigset_t *set)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    sigfillset(set);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(set, faults[i]);
+}
+
+void dt_stop_block(bool block)
+{
+    sigset_t set;
+    stop_signals(&set);
+    pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+static void *take_signals(void *arg)
+{
+    (void)arg;
+    sigset_t set;
+    stop_signals(&set);
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
+    for (;;) {
+        if (sigwaitinfo(&set, NULL) < 0) continue; /* another's handler ran */
+        int64_t since = atomic_load(&stop_since);
+        if (since && now_ns() - since >= PATIENCE_NS) _exit(dt_status_exit_code(DT_STOPPED));
+        dt_stop_request();
+    }
+    return NULL;
+}
+
+dt_status dt_stop_install(void)
+{
+    pthread_t thread;
+    sigset_t set;
+    signal(SIGPIPE, SIG_IGN);
+    all_but_faults(&set);
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
+    DT_TRY(dt_thread_start(&thread, "signals", take_signals, NULL));
+    pthread_detach(thread);
+    return DT_OK;
+}
+
+/* ---- alternate stacks ----------------------------------------------------------------------- */
+
+/* What a frame takes on this CPU (11 KiB with AVX-512 and AMX), and room for a backtrace. */
+static size_t alternate_size(void)
+{
+    const size_t least = getauxval(AT_MINSIGSTKSZ), page = 4096;
+    return (least + page - 1) / page * page + (64 << 10);
+}
+
+/* Of the calling thread; without memory the handlers go without. NULL then. */
+static void *alternate_stack_make(void)
+{
+    stack_t stack = {.ss_size = alternate_size()};
+    stack.ss_sp =
+        mmap(NULL, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack.ss_sp == MAP_FAILED) return NULL;
+    sigaltstack(&stack, NULL);
+    return stack.ss_sp;
+}
+
+static void alternate_stack_drop(void *memory)
+{
+    stack_t none = {.ss_flags = SS_DISABLE};
+    sigaltstack(&none, NULL);
+    if (memory) munmap(memory, alternate_size());
+}
+
+void dt_signals_move_handlers(void)
+{
+    struct sigaction action;
+    stack_t stack;
+    if (sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_DISABLE) alternate_stack_make();
+    for (int number = 1; number <= SIGRTMAX; number++) {
+        if (sigaction(number, NULL, &action)) continue; /* the C library's own */
+        bool handler = action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
+        if (!handler || action.sa_flags & SA_ONSTACK) continue;
+        action.sa_flags |= SA_ONSTACK;
+        sigaction(number, &action, NULL);
+    }
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+void dt_denormals_flush(void)
+{
+#if defined(__x86_64__)
+    enum { FLUSH_TO_ZERO = 1 << 15, DENORMALS_ARE_ZERO = 1 << 6 };
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
+#elif defined(__aarch64__)
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("msr fpcr, %0" ::"r"(control | UINT64_C(1) << 24));
+#endif
+}
+
+struct thread_start {
+    const char *name;
+    dt_thread_fn *body;
+    void *arg;
+};
+
+static void *thread_body(void *arg)
+{
+    struct thread_start start = *(struct thread_start *)arg;
+    char name[16];
+    dt_free(arg);
+    snprintf(name, sizeof name, "dt %s", start.name);
+    pthread_setname_np(pthread_self(), name);
+    dt_denormals_flush();
+    void *stack = alternate_stack_make();
+    void *result = start.body(start.arg);
+    alternate_stack_drop(stack);
+    return result;
+}
+
+dt_status dt_thread_start(pthread_t *out, const char *name, dt_thread_fn *body, void *arg)
+{
+    struct thread_start *start;
+    sigset_t set, before;
+    DT_TRY(dt_alloc(1, sizeof *start, "a thread", &start));
+    *start = (struct thread_start){name, body, arg};
+    all_but_faults(&set);
+    pthread_sigmask(SIG_SETMASK, &set, &before);
+    int error = pthread_create(out, NULL, thread_body, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error) return DT_OK;
+    dt_free(start);
+    return dt_fail(DT_EMEMORY, "cannot start the thread '%s': %s", name, strerror(error));
+}
