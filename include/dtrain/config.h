@@ -5,6 +5,10 @@
 
 #include "dtrain/base.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Choices: the words of an enumerated option, in the order of the C enumerators. */
 #define DT_FORMAT_WORDS "auto|idx|csv|libsvm|hdf5"
 enum dt_format { DT_FORMAT_AUTO, DT_FORMAT_IDX, DT_FORMAT_CSV, DT_FORMAT_LIBSVM, DT_FORMAT_HDF5 };
@@ -12,155 +16,302 @@ enum dt_format { DT_FORMAT_AUTO, DT_FORMAT_IDX, DT_FORMAT_CSV, DT_FORMAT_LIBSVM,
 enum dt_header { DT_HEADER_AUTO, DT_HEADER_YES, DT_HEADER_NO };
 #define DT_NORMALIZE_WORDS "none|standard"
 enum dt_normalize { DT_NORMALIZE_NONE, DT_NORMALIZE_STANDARD };
+#define DT_NORMALIZE_TARGET_WORDS "auto|no|yes"
+enum dt_normalize_target { DT_NORMALIZE_TARGET_AUTO, DT_NORMALIZE_TARGET_NO, DT_NORMALIZE_TARGET_YES };
+#define DT_PRECISION_WORDS "f32|bf16"
+enum dt_precision { DT_PRECISION_F32, DT_PRECISION_BF16 };
 #define DT_KIND_WORDS "linear|mlp"
 enum dt_kind { DT_KIND_LINEAR, DT_KIND_MLP };
-#define DT_ACTIVATION_WORDS "relu|tanh|sigmoid|gelu"
-enum dt_activation { DT_RELU, DT_TANH, DT_SIGMOID, DT_GELU };
+#define DT_ACTIVATION_WORDS "relu|tanh|sigmoid|gelu|silu|leaky_relu|softplus"
+enum dt_activation {
+    DT_ACT_RELU,
+    DT_ACT_TANH,
+    DT_ACT_SIGMOID,
+    DT_ACT_GELU,
+    DT_ACT_SILU,
+    DT_ACT_LEAKY_RELU,
+    DT_ACT_SOFTPLUS
+};
 #define DT_TASK_WORDS "classify|regress"
-enum dt_task { DT_CLASSIFY, DT_REGRESS };
+#define DT_CLASS_WEIGHT_WORDS "none|balanced"
+enum dt_class_weight { DT_CLASS_WEIGHT_NONE, DT_CLASS_WEIGHT_BALANCED };
+#define DT_MISSING_WORDS "error|mean|flag"
+enum dt_missing { DT_MISSING_ERROR, DT_MISSING_MEAN, DT_MISSING_FLAG };
+enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS };
 #define DT_MODE_WORDS "sync|async"
-enum dt_mode { DT_SYNC, DT_ASYNC };
-#define DT_OPTIMIZER_WORDS "sgd|nesterov|adagrad|rmsprop|adam|adamw"
-enum dt_optimizer_kind { DT_SGD, DT_NESTEROV, DT_ADAGRAD, DT_RMSPROP, DT_ADAM, DT_ADAMW };
-#define DT_SCHEDULE_WORDS "constant|linear|cosine|exponential|step"
-enum dt_schedule_kind { DT_CONSTANT, DT_LINEAR, DT_COSINE, DT_EXPONENTIAL, DT_STEP };
+enum dt_mode { DT_MODE_SYNC, DT_MODE_ASYNC };
+#define DT_OPTIMIZER_WORDS "sgd|nesterov|adagrad|rmsprop|adam|adamw|ftrl"
+enum dt_optimizer_kind {
+    DT_OPT_SGD,
+    DT_OPT_NESTEROV,
+    DT_OPT_ADAGRAD,
+    DT_OPT_RMSPROP,
+    DT_OPT_ADAM,
+    DT_OPT_ADAMW,
+    DT_OPT_FTRL
+};
+#define DT_WIDE_OPTIMIZER_WORDS "same|" DT_OPTIMIZER_WORDS /* enum dt_optimizer_kind + 1 */
+#define DT_SCHEDULE_WORDS "constant|linear|cosine|exponential|step|plateau"
+enum dt_schedule_kind {
+    DT_SCHED_CONSTANT,
+    DT_SCHED_LINEAR,
+    DT_SCHED_COSINE,
+    DT_SCHED_EXPONENTIAL,
+    DT_SCHED_STEP,
+    DT_SCHED_PLATEAU
+};
 #define DT_EXCHANGE_WORDS "auto|reduce|node|ordered"
-enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_REDUCE, DT_NODE, DT_ORDERED };
+enum dt_exchange_kind { DT_REDUCER_AUTO, DT_REDUCER_REDUCE, DT_REDUCER_NODE, DT_REDUCER_ORDERED };
+#define DT_WIRE_WORDS "f32|bf16|q8"
+enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of the
  * words). Range: least and greatest value; for WORD the words.
  *
- * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED or FREE, help)
- * FIXED keys define the run: a resume that changes one is refused. FREE keys may change. */
+ * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED, TOLD or FREE, "train", help)
+ * FIXED keys define the run: a resume that changes one is refused. FREE keys may change. So may TOLD ones,
+ * but they change the bits: the run's history tells of it. */
 #define DT_OPTIONS_run(X)                                                                          \
-    X(run, dir, TEXT, "run", 0, 0, NULL, FREE,                                                     \
+    X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
       "run directory: config, metrics, checkpoints, exports")                                      \
-    X(run, seed, INT, "1", 0, 9e15, NULL, FIXED,                                                   \
+    X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
       "seed of initial weights, data order and dropout")                                           \
-    X(run, replicas, INT, "0", 0, 65536, NULL, FIXED,                                              \
+    X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
       "logical workers R; 0: as many as workers at the first start")                               \
-    X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "BLAS threads of a rank")                      \
-    X(run, reproducible, BOOL, "no", 0, 0, NULL, FREE,                                             \
+    X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "train eval predict serve",                    \
+      "BLAS threads of a rank")                                                                    \
+    X(run, precision, WORD, "f32", 0, 0, DT_PRECISION_WORDS, FIXED, "train",                       \
+      "of the products of all layers but the last: bf16: operands in bf16, sums in f32; weights, " \
+      "optimizer, loss and every evaluation stay f32")                                             \
+    X(run, reproducible, BOOL, "no", 0, 0, NULL, FREE, "train",                                    \
       "insist on the same bits at any number of ranks and hosts")                                  \
-    X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE,                                                 \
+    X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "train eval predict serve",                     \
       "of matrix products: oneDNN, or OpenBLAS's as OPENBLAS_CORETYPE has it (Haswell, Zen, "      \
       "...); auto: from a table of CPU models; env: what the environment says")                    \
-    X(run, resume, TEXT, "auto", 0, 0, NULL, FREE,                                                 \
+    X(run, resume, TEXT, "auto", 0, 0, NULL, FREE, "train",                                        \
       "auto: continue from the newest checkpoint; never: an error if there is one; or a "          \
       "checkpoint's path")                                                                         \
-    X(run, checkpoint_steps, INT, "0", 0, 9e15, NULL, FREE,                                        \
+    X(run, init, TEXT, "", 0, 0, NULL, FREE, "train",                                              \
+      "a new run's weights: a model, checkpoint or run directory, layer by layer where it fits")   \
+    X(run, checkpoint_steps, INT, "0", 0, 9e15, NULL, FREE, "train",                               \
       "checkpoint every so many steps; 0: off")                                                    \
-    X(run, checkpoint_secs, REAL, "600", 0, 1e9, NULL, FREE,                                       \
+    X(run, checkpoint_secs, REAL, "600", 0, 1e9, NULL, FREE, "train",                              \
       "checkpoint every so many seconds; 0: off")                                                  \
-    X(run, keep, INT, "5", 0, 1e9, NULL, FREE, "checkpoints to keep; 0: all")                      \
-    X(run, log_steps, INT, "100", 1, 9e15, NULL, FREE, "steps between train records")              \
-    X(run, stall_secs, REAL, "600", 0, 1e9, NULL, FREE,                                            \
+    X(run, keep, INT, "5", 0, 1e9, NULL, FREE, "train", "checkpoints to keep; 0: all")             \
+    X(run, log_steps, INT, "100", 1, 9e15, NULL, FREE, "train", "steps between train records")     \
+    X(run, stall_secs, REAL, "600", 0, 1e9, NULL, FREE, "train",                                   \
       "the watchdog ends the job after so long without progress; 0: off")
 
 #define DT_OPTIONS_data(X)                                                                         \
-    X(data, train, TEXT, "", 0, 0, NULL, FIXED, "training files or globs, comma-separated")        \
-    X(data, train_labels, TEXT, "", 0, 0, NULL, FIXED, "label files of the training data (IDX)")   \
-    X(data, eval, TEXT, "", 0, 0, NULL, FREE, "held-out files or globs, comma-separated")          \
-    X(data, eval_labels, TEXT, "", 0, 0, NULL, FREE, "label files of the held-out data (IDX)")     \
-    X(data, eval_fraction, REAL, "0", 0, 0.9, NULL, FIXED,                                         \
+    X(data, train, TEXT, "", 0, 0, NULL, FIXED, "train shard",                                     \
+      "training files or globs, comma-separated")                                                  \
+    X(data, train_labels, TEXT, "", 0, 0, NULL, FIXED, "train shard",                              \
+      "label files of the training data (IDX)")                                                    \
+    X(data, eval, TEXT, "", 0, 0, NULL, FREE, "train eval predict",                                \
+      "held-out files or globs, comma-separated")                                                  \
+    X(data, eval_labels, TEXT, "", 0, 0, NULL, FREE, "train eval predict",                         \
+      "label files of the held-out data (IDX)")                                                    \
+    X(data, eval_fraction, REAL, "0", 0, 0.9, NULL, FIXED, "train",                                \
       "hold out this fraction of the training rows")                                               \
-    X(data, format, WORD, "auto", 0, 0, DT_FORMAT_WORDS, FIXED,                                    \
+    X(data, format, WORD, "auto", 0, 0, DT_FORMAT_WORDS, FIXED, "train eval predict shard",        \
       "file format; auto: by content and name")                                                    \
-    X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED,                                    \
+    X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED, "train eval predict shard",        \
       "CSV: whether the first row names the columns")                                              \
-    X(data, label, TEXT, "-1", 0, 0, NULL, FIXED,                                                  \
+    X(data, label, TEXT, "-1", 0, 0, NULL, FIXED, "train eval predict shard inspect",                      \
       "CSV: label column by name or number from 0, negative from the end")                         \
-    X(data, ignore, TEXT, "", 0, 0, NULL, FIXED,                                                   \
+    X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard",                       \
       "CSV: columns to leave out, names or numbers, comma-separated")                              \
-    X(data, scale, REAL, "1", -1e30, 1e30, NULL, FIXED, "factor on every feature")                 \
-    X(data, normalize, WORD, "none", 0, 0, DT_NORMALIZE_WORDS, FIXED,                              \
+    X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train",                                          \
+      "CSV: column of the training rows' weights, taken relative to their mean; empty: none")      \
+    X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",                \
+      "CSV: auto (comma, semicolon, tab or bar), or a character, or tab")                          \
+    X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard",                  \
+      "CSV: empty, NA, NaN, null, ?: an error; the training data's mean; or that and a 0/1 "       \
+      "column")                                                                                    \
+    X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard",                            \
+      "CSV columns of texts that are features: auto (all such), none, or names or numbers")        \
+    X(data, min_count, INT, "1", 1, 9e15, NULL, FIXED, "train shard",                              \
+      "texts of categories that come less often share one entry, as those never seen do")          \
+    X(data, hash_bits, INT, "0", 0, 26, NULL, FIXED, "train shard",                                \
+      "B: no dictionaries, texts of all columns hashed to 2^B features; 0: a dictionary a column") \
+    X(data, features, INT, "0", 0, 16777216, NULL, FIXED, "train shard",                           \
+      "LIBSVM: features, greater indices are ignored; 0: the greatest index of the training data") \
+    X(data, augment, TEXT, "", 0, 0, NULL, FIXED, "train",                                         \
+      "changes to training pictures: any of shift N, flip, cutout N, noise DEVIATION")             \
+    X(data, x, TEXT, "/x", 0, 0, NULL, FIXED, "train eval predict shard",                          \
+      "HDF5: data set of the rows")                                                                \
+    X(data, y, TEXT, "/y", 0, 0, NULL, FIXED, "train eval predict shard",                          \
+      "HDF5: data set of labels (whole numbers, texts or one-hot rows) or targets")                \
+    X(data, shape, TEXT, "", 0, 0, NULL, FIXED, "train shard",                                     \
+      "shape of a row, HEIGHTxWIDTHxCHANNELS, for layers that need one; empty: the file's")        \
+    X(data, scale, REAL, "1", -1e30, 1e30, NULL, FIXED, "train", "factor on every feature")        \
+    X(data, normalize, WORD, "none", 0, 0, DT_NORMALIZE_WORDS, FIXED, "train",                     \
       "standard: zero mean and unit variance, statistics kept in the model")                       \
-    X(data, memory_mb, INT, "1024", 1, 1e8, NULL, FIXED,                                           \
+    X(data, normalize_target, WORD, "auto", 0, 0, DT_NORMALIZE_TARGET_WORDS, FIXED, "train",       \
+      "regress: yes: learn targets of mean 0 and deviation 1; losses and predictions stay in the " \
+      "targets' units; auto: if their mean is beyond 10 or their deviation outside 0.1 to 10")     \
+    X(data, memory_mb, INT, "1024", 1, 1e8, NULL, FIXED, "train eval predict shard",               \
       "MiB a rank for data; what is larger is streamed")                                           \
-    X(data, shuffle_window, INT, "0", 0, 9e15, NULL, FIXED,                                        \
+    X(data, shuffle_window, INT, "0", 0, 9e15, NULL, FIXED, "train",                               \
       "rows in the window of a streamed shuffle; 0: as memory_mb allows")
 
 #define DT_OPTIONS_model(X)                                                                        \
-    X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FIXED,                                        \
-      "linear: no hidden layer; mlp: a multilayer perceptron")                                     \
-    X(model, hidden, TEXT, "512,256", 0, 0, NULL, FIXED,                                           \
+    X(model, layers, TEXT, "", 0, 0, NULL, FIXED, "train",                                         \
+      "the network: layers, comma-separated, e.g. dense 512 relu, dropout 0.2, dense 256 relu; "   \
+      "linear: none; empty: from the four keys below")                                             \
+    X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FREE, "train",                                \
+      "short form of model.layers: linear: no hidden layer; mlp: a multilayer perceptron")         \
+    X(model, hidden, TEXT, "512,256", 0, 0, NULL, FREE, "train",                                   \
       "mlp: widths of the hidden layers, comma-separated")                                         \
-    X(model, activation, WORD, "relu", 0, 0, DT_ACTIVATION_WORDS, FIXED,                           \
+    X(model, activation, WORD, "relu", 0, 0, DT_ACTIVATION_WORDS, FREE, "train",                   \
       "mlp: activation of the hidden layers (gelu: by erf)")                                       \
-    X(model, dropout, REAL, "0", 0, 0.95, NULL, FIXED,                                             \
+    X(model, dropout, REAL, "0", 0, 0.95, NULL, FREE, "train",                                     \
       "mlp: probability to drop a hidden unit in training")                                        \
-    X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED,                                   \
+    X(model, embedding, INT, "0", 0, 65536, NULL, FREE, "train",                                   \
+      "categories of a table go through an embedding of this width, one vector a column, into the "\
+      "first layer; 0: straight")                                                                  \
+    X(model, wide, BOOL, "no", 0, 0, NULL, FREE, "train",                                          \
+      "wide and deep: a linear path from all inputs to the outputs beside the layers")             \
+    X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED, "train shard",                    \
       "classify: cross-entropy; regress: squared error")
 
 #define DT_OPTIONS_train(X)                                                                        \
-    X(train, mode, WORD, "sync", 0, 0, DT_MODE_WORDS, FIXED,                                       \
+    X(train, mode, WORD, "sync", 0, 0, DT_MODE_WORDS, FIXED, "train",                              \
       "sync: averaged gradients; async: Downpour SGD")                                             \
-    X(train, batch, INT, "128", 0, 1e9, NULL, FIXED,                                               \
+    X(train, batch, INT, "128", 0, 1e9, NULL, FIXED, "train",                                      \
       "global batch: samples a step over all replicas; 0: the whole data set")                     \
-    X(train, epochs, REAL, "10", 0, 1e9, NULL, FREE, "passes over the training data")              \
-    X(train, max_steps, INT, "-1", -1, 9e15, NULL, FREE,                                           \
+    X(train, epochs, REAL, "10", 0, 1e9, NULL, FREE, "train", "passes over the training data")     \
+    X(train, max_steps, INT, "-1", -1, 9e15, NULL, FREE, "train",                                  \
       "last step, absolute; -1: none; 0: write step 0 and end")                                    \
-    X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED,                              \
-      "update rule, with the numbers of PyTorch's optimizer of this name (nesterov: sgd's)")       \
-    X(train, lr, REAL, "0.01", 0, 1e9, NULL, FIXED, "learning rate")                               \
-    X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, FIXED, "sgd, nesterov, rmsprop: momentum")  \
-    X(train, beta1, REAL, "0.9", 0, 0.999999, NULL, FIXED,                                         \
+    X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "train",                     \
+      "update rule, with the numbers of PyTorch's optimizer of this name (nesterov: sgd's); ftrl: " \
+      "FTRL-Proximal, with lr, epsilon, l1 and weight_decay for its alpha, beta, L1 and L2")        \
+    X(train, wide_optimizer, WORD, "same", 0, 0, DT_WIDE_OPTIMIZER_WORDS, FIXED, "train",          \
+      "update rule of the linear path of model.wide; same: train.optimizer")                       \
+    X(train, wide_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                      \
+      "its learning rate, which follows the schedule as train.lr does, but for ftrl's; 0: train.lr") \
+    X(train, lr, REAL, "0.01", 0, 1e9, NULL, TOLD, "train", "learning rate")                       \
+    X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                              \
+      "sgd, nesterov, rmsprop: momentum")                                                          \
+    X(train, beta1, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                                 \
       "adam, adamw: decay of the first moment")                                                    \
-    X(train, beta2, REAL, "0.999", 0, 0.99999999, NULL, FIXED,                                     \
+    X(train, beta2, REAL, "0.999", 0, 0.99999999, NULL, TOLD, "train",                             \
       "adam, adamw: decay of the second moment")                                                   \
-    X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, FIXED,                                      \
+    X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, TOLD, "train",                              \
       "rmsprop: decay of the mean square of the gradient")                                         \
-    X(train, epsilon, REAL, "-1", -1, 1, NULL, FIXED,                                              \
-      "added to the denominator; -1: 1e-10 for adagrad, 1e-8 for the others")                      \
-    X(train, weight_decay, REAL, "0", 0, 1e9, NULL, FIXED,                                         \
+    X(train, epsilon, REAL, "-1", -1, 1e6, NULL, TOLD, "train",                                    \
+      "added to the denominator; -1: 1e-10 for adagrad, 1 for ftrl, 1e-8 for the others")          \
+    X(train, l1, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                           \
+      "ftrl: L1 strength: weights whose gradients do not add up to more are 0")                    \
+    X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \
       "L2 penalty on all parameters; decoupled in adamw")                                          \
-    X(train, clip_norm, REAL, "0", 0, 1e30, NULL, FIXED,                                           \
+    X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
+      "sparse rows: a step updates the weights and optimizer state of the features that its batch " \
+      "has, no others; sgd without momentum, adagrad and ftrl, without weight decay, do so anyway") \
+    X(train, clip_norm, REAL, "0", 0, 1e30, NULL, TOLD, "train",                                   \
       "greatest global norm of a step's gradient; 0: off")                                         \
-    X(train, schedule, WORD, "constant", 0, 0, DT_SCHEDULE_WORDS, FIXED,                           \
-      "learning rate over the steps")                                                              \
-    X(train, warmup_steps, INT, "0", 0, 9e15, NULL, FIXED,                                         \
+    X(train, class_weight, WORD, "none", 0, 0, DT_CLASS_WEIGHT_WORDS, FIXED, "train",              \
+      "balanced: rows of rare classes weigh more, rows / (classes * rows of the class)")           \
+    X(train, schedule, WORD, "constant", 0, 0, DT_SCHEDULE_WORDS, TOLD, "train",                   \
+      "learning rate over the steps; plateau: by decay_rate whenever evaluations get no better")   \
+    X(train, plateau_evals, INT, "3", 1, 1e9, NULL, TOLD, "train",                                 \
+      "plateau: evaluations in place without a better metric before the rate falls")               \
+    X(train, warmup_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                 \
       "steps in which the rate rises linearly from 0")                                             \
-    X(train, decay_steps, INT, "0", 0, 9e15, NULL, FIXED,                                          \
+    X(train, decay_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
       "length of the schedule, or its interval (exponential, step); 0: the whole run")             \
-    X(train, decay_rate, REAL, "0.1", 0, 1, NULL, FIXED, "exponential, step: factor an interval")  \
-    X(train, min_lr, REAL, "0", 0, 1e9, NULL, FIXED,                                               \
+    X(train, decay_rate, REAL, "0.1", 0, 1e12, NULL, TOLD, "train",                                   \
+      "exponential, step: factor an interval; plateau: factor")                                                     \
+    X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
       "linear, cosine: the rate at the end; else its floor")                                       \
-    X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE,                                \
+    X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
       "sync: how gradients reach the bank")                                                        \
-    X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED,                                           \
+    X(train, local_steps, INT, "1", 1, 1e9, NULL, TOLD, "train",                                   \
+      "steps of a round, in which each group of replicas steps on weights and optimizer of its "   \
+      "own; groups exchange at its end: for slow links. 1: every step is exchanged")               \
+    X(train, groups, INT, "0", 0, 65536, NULL, TOLD, "train",                                      \
+      "local_steps > 1, or wire: groups that the replicas fall into, in a row; bits depend on it; " \
+      "0: as many as hosts at the run's start")                                                    \
+    X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, TOLD, "train",                                   \
+      "local_steps > 1: rate of the update with the mean of the groups' differences")              \
+    X(train, outer_momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                        \
+      "local_steps > 1: Nesterov momentum of that update")                                         \
+    X(train, local_after, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
+      "local_steps > 1: every step is exchanged up to this one")                                   \
+    X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, TOLD, "train",                                \
+      "what groups exchange, rounded to 16 bits, or to 8 with a scale a block of 256; each keeps " \
+      "its rounding error and adds it to the next: half or a quarter of the bytes on links")       \
+    X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
       "async: greatest clock gap; -1: no bound; 0: runs sync")                                     \
-    X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED,                                          \
+    X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
       "async: divide the rate by 1 + staleness")                                                   \
-    X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED,                                   \
+    X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, "train",                          \
       "async: lambda of DC-ASGD; 0: off")                                                          \
-    X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED,                                     \
+    X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \
       "async: steps that one worker does alone first")
 
 #define DT_OPTIONS_eval(X)                                                                         \
-    X(eval, steps, INT, "0", -1, 9e15, NULL, FREE,                                                 \
+    X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
       "evaluate in place every so many steps; 0: each epoch; -1: only at the end")                 \
-    X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "first N chunks of 256 rows; 0: all")          \
-    X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE,                                     \
+    X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
+      "first N chunks of 256 rows; 0: all")                                                        \
+    X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
       "what makes a model the best; auto: accuracy or rmse")                                       \
-    X(eval, patience, INT, "0", 0, 1e9, NULL, FREE,                                                \
+    X(eval, json, BOOL, "no", 0, 0, NULL, FREE, "eval",                                            \
+      "dtrain eval: JSON on a terminal too; elsewhere it is JSON anyway")                          \
+    X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \
       "early stop after so many evaluations without a better metric; 0: off")                      \
-    X(eval, dedicated, BOOL, "no", 0, 0, NULL, FREE,                                               \
+    X(eval, dedicated, BOOL, "no", 0, 0, NULL, FREE, "train",                                      \
       "the last rank evaluates checkpoints, training does not wait")                               \
-    X(eval, throttle_secs, REAL, "0", 0, 1e9, NULL, FREE,                                          \
+    X(eval, throttle_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                                 \
       "dedicated: least time between evaluations")                                                 \
-    X(eval, start_delay_secs, REAL, "0", 0, 1e9, NULL, FREE,                                       \
+    X(eval, start_delay_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                              \
       "dedicated: time before the first evaluation")
 
 #define DT_OPTIONS_export(X)                                                                       \
-    X(export, latest, BOOL, "yes", 0, 0, NULL, FREE, "export a model with each checkpoint")        \
-    X(export, best, BOOL, "yes", 0, 0, NULL, FREE, "export the best model by eval.metric")         \
-    X(export, keep, INT, "5", 0, 1e9, NULL, FREE, "exported versions to keep; 0: all")
+    X(export, latest, BOOL, "yes", 0, 0, NULL, FREE, "train",                                      \
+      "export a model with each checkpoint")                                                       \
+    X(export, best, BOOL, "yes", 0, 0, NULL, FREE, "train",                                        \
+      "export the best model by eval.metric")                                                      \
+    X(export, keep, INT, "5", 0, 1e9, NULL, FREE, "train", "exported versions to keep; 0: all")
+
+#define DT_OPTIONS_predict(X)                                                                      \
+    X(predict, held_out, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
+      "predict the rows that dtrain eval measures, of data.eval or data.eval_fraction, instead of "\
+      "standard input")                                                                            \
+    X(predict, target, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
+      "of rows of files: each record has the true class or value as well, as target")              \
+    X(predict, features, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
+      "of rows of files: each record has what the network reads of the row as well, scaled and "   \
+      "normalised")
+
+#define DT_OPTIONS_serve(X)                                                                        \
+    X(serve, host, TEXT, "127.0.0.1", 0, 0, NULL, FREE, "serve",                                   \
+      "address to listen on; 0.0.0.0: open to the network")                                        \
+    X(serve, port, INT, "8501", 0, 65535, NULL, FREE, "serve", "port; 0: one that is free")        \
+    X(serve, name, TEXT, "default", 0, 0, NULL, FREE, "serve", "the model's name in paths")        \
+    X(serve, connections, INT, "256", 1, 65536, NULL, FREE, "serve", "connections at once")        \
+    X(serve, max_rows, INT, "10000", 1, 1e8, NULL, FREE, "serve", "rows of a request")             \
+    X(serve, max_body_mb, INT, "16", 1, 1024, NULL, FREE, "serve", "MiB of a request")             \
+    X(serve, timeout_secs, REAL, "30", 0.1, 86400, NULL, FREE, "serve",                            \
+      "for a request to arrive, a connection to be idle, a stop to answer what was taken")
+
+/* What is written beside metrics.jsonl. */
+#define DT_OPTIONS_report(X)                                                                       \
+    X(report, tensorboard, BOOL, "no", 0, 0, NULL, FREE, "train",                                  \
+      "TensorBoard event files in RUN_DIR/tensorboard")                                            \
+    X(report, trace, BOOL, "no", 0, 0, NULL, FREE, "train",                                        \
+      "RUN_DIR/trace.json: each rank's phases, for chrome://tracing")                              \
+    X(report, prometheus, TEXT, "", 0, 0, NULL, FREE, "train",                                     \
+      "a file NAME.prom for Prometheus' node_exporter, rewritten with each record")
 
 /* Hooks for tests; not in `dtrain options`. */
 #define DT_OPTIONS_test(X)                                                                         \
-    X(test, slow_rank, INT, "-1", -1, 1e9, NULL, FREE,                                             \
-      "this rank sleeps test.slow_secs a step, and a chunk of an evaluation")                      \
-    X(test, slow_secs, REAL, "0", 0, 1e6, NULL, FREE, "see test.slow_rank")
+    X(test, slow_rank, INT, "-1", -1, 1e9, NULL, FREE, "train",                                    \
+      "this rank sleeps test.slow_secs a step and a chunk of an evaluation; 0: a surveyed file")   \
+    X(test, slow_secs, REAL, "0", 0, 1e6, NULL, FREE, "train", "see test.slow_rank")               \
+    X(test, round_secs, REAL, "20", 0, 1e6, NULL, FREE, "train",                                   \
+      "how long a stop waits for the end of a round of local steps")
 
 #define DT_METRIC_WORDS "auto|loss|accuracy|top5|auc|rmse|mae|r2"
 enum dt_metric {
@@ -174,7 +325,7 @@ enum dt_metric {
     DT_METRIC_R2
 };
 
-#define DT_SECTIONS(S) S(run) S(data) S(model) S(train) S(eval) S(export) S(test)
+#define DT_SECTIONS(S) S(run) S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(test)
 
 #define DT_FIELD_INT int64_t
 #define DT_FIELD_REAL double
@@ -182,14 +333,32 @@ enum dt_metric {
 #define DT_FIELD_TEXT char *
 #define DT_FIELD_WORD int
 #define DT_FIELD(section, key, type, ...) DT_FIELD_##type key;
+/* The member of a section: its name, but for export_ in C++, where export is a keyword. */
+#define DT_MEMBER_run run
+#define DT_MEMBER_data data
+#define DT_MEMBER_model model
+#define DT_MEMBER_train train
+#define DT_MEMBER_report report
+#define DT_MEMBER_eval eval
+#ifdef __cplusplus
+#define DT_MEMBER_export export_
+#else
+#define DT_MEMBER_export export
+#endif
+#define DT_MEMBER_predict predict
+#define DT_MEMBER_serve serve
+#define DT_MEMBER_test test
 #define DT_SECTION_STRUCT(section)                                                                 \
     struct {                                                                                       \
         DT_OPTIONS_##section(DT_FIELD)                                                             \
-    } section;
+    } DT_MEMBER_##section;
+
+enum { DT_MAX_OPTIONS = 160 };
 
 /* All options, resolved: cfg->train.lr and so on. */
 struct dt_config {
     DT_SECTIONS(DT_SECTION_STRUCT)
+    bool given[DT_MAX_OPTIONS]; /* for dt_config_is_given */
 };
 
 /* Sets every option to its default. Free with dt_config_free. */
@@ -207,13 +376,19 @@ dt_status dt_config_read_text(struct dt_config *config, const char *name, const 
 
 /* Sets one option from "section.key=value". DT_EUSAGE as above, the message begins with the key. */
 dt_status dt_config_set(struct dt_config *config, const char *assignment);
+/* The same for a key that `command` ("train", "eval", ...) takes. DT_EUSAGE also for one that it does
+ * not: the message lists those that it does. */
+dt_status dt_config_set_for(struct dt_config *config, const char *command, const char *assignment);
+
+/* Whether a key, "section.key", was set by a file, a text or an assignment; else it has its default. */
+bool dt_config_is_given(const struct dt_config *config, const char *name);
 
 /* Checks that hold between keys and with `size` ranks (async needs 2, a dedicated evaluator 3, ...);
  * size 0: no check of ranks. DT_EUSAGE names the keys. */
 dt_status dt_config_check(const struct dt_config *config, int size);
 
 /* The whole config as an INI text that reads back to the same values (numbers in shortest form that
- * round-trips). Test hooks are left out unless set. Caller frees with dt_free. */
+ * round-trips). Test hooks, and keys that train does not take, are left out unless set. Caller frees with dt_free. */
 dt_status dt_config_print(const struct dt_config *config, char **out_text);
 
 /* CRC-32C of dt_config_print without run.dir and run.resume. */
@@ -222,13 +397,25 @@ dt_status dt_config_crc(const struct dt_config *config, uint32_t *out);
 /* A resume with `now` of a run that was made with `before`: DT_EMISMATCH names the first FIXED key
  * that differs, with both values. now->run.replicas 0 matches any. */
 dt_status dt_config_match(const struct dt_config *before, const struct dt_config *now);
+/* Tells of each TOLD key that differs, with both values as text. DT_EMEMORY; what tell returns. */
+typedef dt_status dt_change_fn(void *arg, const char *key, const char *before, const char *now);
+dt_status dt_config_changes(const struct dt_config *before, const struct dt_config *now,
+                            dt_change_fn *tell, void *arg);
 
-/* `dtrain options`: every key with type, range, default and meaning, to `out`; as a Markdown table
- * if `markdown`. */
-void dt_config_describe(FILE *out, bool markdown);
+/* `dtrain options`: the keys with type, range, default and meaning, to `out`: for a terminal, as a Markdown
+ * table, as the manual page dtrain-config(5) or as a JSON Schema. `what`: all (NULL), a section or a key.
+ * DT_EUSAGE: there is no such section or key. */
+enum dt_describe { DT_DESCRIBE_TEXT, DT_DESCRIBE_MARKDOWN, DT_DESCRIBE_MANUAL, DT_DESCRIBE_SCHEMA };
+dt_status dt_config_describe(FILE *out, enum dt_describe form, const char *what);
 
-/* The word of an enumerated value, e.g. dt_config_word(DT_MODE_WORDS, DT_SYNC) -> "sync"; copied
+/* The word of an enumerated value, e.g. dt_config_word(DT_MODE_WORDS, DT_MODE_SYNC) -> "sync"; copied
  * into a buffer of at least 16 bytes, which is returned. */
 const char *dt_config_word(const char *words, int value, char buffer[16]);
+/* Its inverse: the place of a word in "a|b|c"; -1: it is none of them. Not collective. */
+int dt_config_word_index(const char *words, const char *word);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

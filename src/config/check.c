@@ -1,65 +1,123 @@
+/* Checks between keys: what contradicts itself, and what a resume may not change. */
+#include <string.h>
+
 #include "config/option.h"
 
-struct rule {
-    bool broken;
-    const char *message;
-};
+/* X(broken, message) */
+#define RULES(X)                                                                                   \
+    X(!*c->run.dir, "run.dir: expected a directory's name")                                        \
+    X(!*c->data.train, "data.train: missing; expected files or globs to train on")                 \
+    X(*c->data.eval && c->data.eval_fraction > 0,                                                  \
+      "data.eval and data.eval_fraction: expected one of them, not both")                          \
+    X(*c->data.eval_labels && !*c->data.eval, "data.eval_labels: expected data.eval as well")      \
+    X(c->train.schedule != DT_SCHED_CONSTANT && c->train.min_lr > c->train.lr,                     \
+      "train.min_lr: expected at most train.lr")                                                   \
+    X(c->train.l1 > 0 && !ftrl && !wide_ftrl,                                                      \
+      "train.l1: expected train.optimizer=ftrl or train.wide_optimizer=ftrl")                      \
+    X(wide_ftrl && !(c->train.lr > 0 || c->train.wide_lr > 0),                                     \
+      "train.wide_optimizer=ftrl: expected train.wide_lr or train.lr above 0")                     \
+    X(ftrl && !(c->train.lr > 0 && c->train.schedule == DT_SCHED_CONSTANT),                        \
+      "train.optimizer=ftrl: expected train.lr above 0, and train.schedule=constant: its rates "   \
+      "fall by themselves")                                                                        \
+    X(c->train.lazy && (bound || c->train.exchange == DT_REDUCER_REDUCE),                          \
+      "train.lazy=yes: expected train.mode=sync, and train.exchange=auto or node")                 \
+    X(c->run.reproducible && c->train.exchange == DT_REDUCER_REDUCE,                               \
+      "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, node " \
+      "or ordered")                                                                                \
+    X(bound && c->train.local_steps > 1,                                                           \
+      "train.local_steps: train.mode=async exchanges every gradient; expected sync, or "           \
+      "train.local_steps=1")                                                                       \
+    X(c->train.local_steps > 1 && (ftrl || wide_ftrl),                                             \
+      "train.local_steps: weights of train.optimizer=ftrl follow from its state alone and do not " \
+      "average; expected another optimizer, or train.local_steps=1")                               \
+    X(c->train.local_steps > 1 && c->train.lazy,                                                   \
+      "train.lazy=yes: gradients are whole with train.local_steps; expected train.local_steps=1")  \
+    X(bound && wire,                                                                               \
+      "train.wire: train.mode=async exchanges whole floats; expected sync, or train.wire=f32")     \
+    X(wire && c->train.exchange == DT_REDUCER_REDUCE,                                              \
+      "train.wire: train.exchange=reduce leaves the sum to MPI, which knows floats; expected "     \
+      "auto, node or ordered, or train.wire=f32")                                                  \
+    X(wire && (ftrl || wide_ftrl),                                                                 \
+      "train.wire: weights of train.optimizer=ftrl follow from its state alone, and have no "      \
+      "updates to round; expected another optimizer, or train.wire=f32")                           \
+    X(wire && c->train.lazy, "train.lazy=yes: gradients are whole with train.wire; expected f32")  \
+    X((wire || c->train.local_steps > 1) && c->run.replicas > 0 &&                                 \
+          c->train.groups > c->run.replicas,                                                       \
+      "train.groups: expected at most run.replicas")                                               \
+    X(bound && c->run.reproducible,                                                                \
+      "run.reproducible=yes: train.mode=async cannot keep this promise; expected sync")            \
+    X(c->eval.metric > DT_METRIC_LOSS && regresses != (c->eval.metric >= DT_METRIC_RMSE),          \
+      "eval.metric: expected loss, accuracy, top5 or auc for model.task=classify, and loss, "      \
+      "rmse, mae or r2 for regress")                                                               \
+    X(c->eval.patience > 0 && !evaluates,                                                          \
+      "eval.patience: expected data.eval or data.eval_fraction to measure on")                     \
+    X(c->train.schedule == DT_SCHED_PLATEAU && (!evaluates || c->eval.dedicated),                  \
+      "train.schedule=plateau: expected an evaluation in place (data.eval or data.eval_fraction, " \
+      "and eval.dedicated=no): the moment at which an evaluator's result comes depends on timing") \
+    X(c->eval.dedicated && !evaluates,                                                             \
+      "eval.dedicated=yes: expected data.eval or data.eval_fraction to measure on")                \
+    X(size > 0 && size < 2 && c->train.mode == DT_MODE_ASYNC,                                      \
+      "train.mode=async: expected at least 2 processes (mpirun -np 2)")                            \
+    X(size > 0 && size < 3 && c->eval.dedicated,                                                   \
+      "eval.dedicated=yes: expected at least 3 processes (mpirun -np 3)")
 
-static dt_status first_broken(const struct rule *rules, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (rules[i].broken) return dt_fail(DT_EUSAGE, "%s", rules[i].message);
-    }
-    return DT_OK;
-}
-
-static bool needs_task(int metric, int task)
-{
-    switch ((enum dt_metric)metric) {
-    case DT_METRIC_AUTO:
-    case DT_METRIC_LOSS:
-        return false;
-    case DT_METRIC_ACCURACY:
-    case DT_METRIC_TOP5:
-    case DT_METRIC_AUC:
-        return task != DT_CLASSIFY;
-    case DT_METRIC_RMSE:
-    case DT_METRIC_MAE:
-    case DT_METRIC_R2:
-        return task != DT_REGRESS;
-    }
-    return true;
-}
+#define MESSAGE(broken, message) message,
+const char *const dt__rule_messages[] = {RULES(MESSAGE) NULL};
 
 dt_status dt_config_check(const struct dt_config *config, int size)
 {
     const struct dt_config *c = config;
     bool evaluates = *c->data.eval || c->data.eval_fraction > 0;
-    bool bound = c->train.mode == DT_ASYNC && c->train.staleness != 0;
-    const struct rule rules[] = {
-        {!*c->run.dir, "run.dir: expected a directory's name"},
-        {!*c->data.train, "data.train: missing; expected files or globs to train on"},
-        {*c->data.eval && c->data.eval_fraction > 0,
-         "data.eval and data.eval_fraction: expected one of them, not both"},
-        {*c->data.eval_labels && !*c->data.eval, "data.eval_labels: expected data.eval as well"},
-        {c->train.schedule != DT_CONSTANT && c->train.min_lr > c->train.lr,
-         "train.min_lr: expected at most train.lr"},
-        {c->run.reproducible && c->train.exchange == DT_REDUCE,
-         "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, "
-         "node or ordered"},
-        {c->run.reproducible && bound,
-         "run.reproducible=yes: train.mode=async cannot keep this promise; expected sync"},
-        {needs_task(c->eval.metric, c->model.task),
-         "eval.metric: expected loss, accuracy, top5 or auc for model.task=classify, and loss, "
-         "rmse, mae or r2 for regress"},
-        {c->eval.patience > 0 && !evaluates,
-         "eval.patience: expected data.eval or data.eval_fraction to measure on"},
-        {c->eval.dedicated && !evaluates,
-         "eval.dedicated=yes: expected data.eval or data.eval_fraction to measure on"},
-        {size > 0 && size < 2 && c->train.mode == DT_ASYNC,
-         "train.mode=async: expected at least 2 processes (mpirun -np 2)"},
-        {size > 0 && size < 3 && c->eval.dedicated,
-         "eval.dedicated=yes: expected at least 3 processes (mpirun -np 3)"},
-    };
-    return first_broken(rules, sizeof rules / sizeof *rules);
+    bool regresses = c->model.task == DT_TASK_REGRESS;
+    bool ftrl = c->train.optimizer == DT_OPT_FTRL;
+    bool wide_ftrl = c->train.wide_optimizer == DT_OPT_FTRL + 1;
+    bool wire = c->train.wire != DT_WIRE_F32;
+    bool bound = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0;
+#define BROKEN(broken, message) broken,
+    const bool is_broken[] = {RULES(BROKEN)};
+    for (int i = 0; dt__rule_messages[i]; i++)
+        if (is_broken[i]) return dt_fail(DT_EUSAGE, "%s", dt__rule_messages[i]);
+    return DT_OK;
+}
+
+/* ---- a resume ------------------------------------------------------------------------------------ */
+
+/* Tells of each key of a class that differs. */
+static dt_status tell_changes(enum dt__resume resume, const struct dt_config *before,
+                              const struct dt_config *now, dt_change_fn *tell, void *arg)
+{
+    dt_status status = DT_OK;
+    for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
+        const struct dt__option *option = &dt__options[i];
+        char *was = NULL, *is = NULL;
+        if (option->resume != resume) continue;
+        status = dt__option_text(before, option, &was);
+        if (!status) status = dt__option_text(now, option, &is);
+        bool any = !status && !strcmp(is, "0") &&
+                   (!strcmp(option->name, "run.replicas") || !strcmp(option->name, "train.groups"));
+        if (!status && !any && strcmp(was, is)) status = tell(arg, option->name, was, is);
+        dt_free(was);
+        dt_free(is);
+    }
+    return status;
+}
+
+static dt_status refuse_change(void *arg, const char *key, const char *before, const char *now)
+{
+    (void)arg;
+    return dt_fail(DT_EMISMATCH,
+                   "%s=%.200s: the run to resume has %.200s, and must keep it "
+                   "(another run needs another run.dir)",
+                   key, now, before);
+}
+
+dt_status dt_config_match(const struct dt_config *before, const struct dt_config *now)
+{
+    return tell_changes(DT__FIXED, before, now, refuse_change, NULL);
+}
+
+dt_status dt_config_changes(const struct dt_config *before, const struct dt_config *now,
+                            dt_change_fn *tell, void *arg)
+{
+    return tell_changes(DT__TOLD, before, now, tell, arg);
 }

@@ -1,64 +1,118 @@
+/* The options described: for a terminal, as a Markdown table, as the manual page dtrain-config(5), as a JSON
+ * Schema, and as words for completions. All from the table. */
 #include <string.h>
 
 #include "config/option.h"
 
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+/* What a section is about; test hooks have none. */
+static const struct {
+    const char *name, *about;
+} SECTIONS[] = {
+    {"run", "The run: its directory, seed, replicas and machine, and when it saves and logs."},
+    {"data", "Files to train on and to measure on, and how their rows become numbers."},
+    {"model", "The network."},
+    {"train", "Batches, update rule, schedule, and how gradients and weights travel."},
+    {"eval", "When the model is measured, and what makes it the best."},
+    {"export", "Models for prediction."},
+    {"report", "Further records of a run."},
+    {"serve", "The HTTP server."},
+};
+
+static const char *section_about(const char *name)
+{
+    for (size_t i = 0; i < sizeof SECTIONS / sizeof *SECTIONS; i++)
+        if (!strcmp(SECTIONS[i].name, name)) return SECTIONS[i].about;
+    return "";
+}
+
 /* Bounds from 1e6 on only keep nonsense out: no reader needs them. */
-static void range_of(const struct dt__option *option, char *buffer, size_t size)
+static void option_range(const struct dt__option *option, char *buffer, size_t size)
 {
     const char *type = option->type == DT__INT ? "integer" : "number";
-    switch (option->type) {
-    case DT__INT:
-    case DT__REAL:
-        if (option->min <= -1e6)
-            snprintf(buffer, size, "%s", type);
-        else if (option->max >= 1e6)
-            snprintf(buffer, size, "%s >= %g", type, option->min);
-        else
-            snprintf(buffer, size, "%s %g to %.10g", type, option->min, option->max);
-        return;
-    case DT__BOOL:
-        snprintf(buffer, size, "yes|no");
-        return;
-    case DT__TEXT:
-        snprintf(buffer, size, "text");
-        return;
-    case DT__WORD:
+    if (option->type == DT__WORD)
         snprintf(buffer, size, "%s", option->words);
-        return;
-    }
+    else if (option->type == DT__BOOL)
+        snprintf(buffer, size, "yes|no");
+    else if (option->type == DT__TEXT)
+        snprintf(buffer, size, "text");
+    else if (option->min <= -1e6)
+        snprintf(buffer, size, "%s", type);
+    else if (option->max >= 1e6)
+        snprintf(buffer, size, "%s >= %g", type, option->min);
+    else
+        snprintf(buffer, size, "%s %g to %.10g", type, option->min, option->max);
 }
 
-static int width_of(int least, const char *text)
+/* What a change means when the run is resumed. */
+static const char *resume_text(const struct dt__option *option)
+{
+    static const char *const texts[] = {
+        [DT__FREE] = "may change", [DT__FIXED] = "stays", [DT__TOLD] = "may change, told"};
+    return texts[option->resume];
+}
+
+/* Whether `what` asks for the option: NULL for all, a section, or a key. */
+static bool option_is_asked(const struct dt__option *option, const char *what)
+{
+    if (what && !strcmp(what, option->name)) return true;
+    return !dt__option_is_hidden(option) && (!what || !strcmp(what, option->section));
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static int wider(int width, const char *text)
 {
     int length = (int)strlen(text);
-    return length > least ? length : least;
+    return length > width ? length : width;
 }
 
-static void describe_plain(FILE *out)
+static void describe_table(FILE *out, const char *what)
 {
+    static const char marks[] = {[DT__FREE] = '*', [DT__FIXED] = ' ', [DT__TOLD] = '+'};
     char range[128];
     int name = 0, initial = 0, type = 0;
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        const struct dt__option *option = &dt__options[i];
-        range_of(option, range, sizeof range);
-        name = width_of(name, option->name);
-        initial = width_of(initial, option->initial);
-        type = width_of(type, range);
+        if (!option_is_asked(&dt__options[i], what)) continue;
+        option_range(&dt__options[i], range, sizeof range);
+        name = wider(name, dt__options[i].name);
+        initial = wider(initial, dt__options[i].initial);
+        type = wider(type, range);
     }
     fprintf(out, "%-*s   %-*s  %-*s  %s\n", name, "key", initial, "default", type, "type and range",
             "meaning");
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
-        if (dt__option_is_hidden(option)) continue;
-        range_of(option, range, sizeof range);
-        fprintf(out, "%-*s %c %-*s  %-*s  %s\n", name, option->name, option->fixed ? ' ' : '*',
-                initial, option->initial, type, range, option->help);
+        if (!option_is_asked(option, what)) continue;
+        option_range(option, range, sizeof range);
+        fprintf(out, "%-*s %c %-*s  %-*s  %s\n", name, option->name, marks[option->resume], initial,
+                option->initial, type, range, option->help);
     }
-    fprintf(out, "\n* may change when a run is resumed\n");
+    fprintf(out,
+            "\n* may change when a run is resumed; + too, and the run's history tells of it\n");
 }
 
+static void describe_text(FILE *out, const char *what)
+{
+    char range[128];
+    int i = 0;
+    while (what && i < DT__OPTION_COUNT && strcmp(what, dt__options[i].name))
+        i++;
+    if (!what || i == DT__OPTION_COUNT) {
+        describe_table(out, what);
+        return;
+    }
+    const struct dt__option *option = &dt__options[i];
+    option_range(option, range, sizeof range);
+    fprintf(out, "%s = %s\n  %s\n\n  type      %s\n  resume    %s\n  commands  %s\n", option->name,
+            option->initial, option->help, range, resume_text(option), option->commands);
+}
+
+/* ---- Markdown ------------------------------------------------------------------------------- */
+
 /* A table cell; '|' would end it. */
-static void put_cell(FILE *out, const char *text, bool code)
+static void markdown_cell(FILE *out, const char *text, bool code)
 {
     const char *tick = code && *text ? "`" : "";
     fprintf(out, " %s", tick);
@@ -67,29 +121,196 @@ static void put_cell(FILE *out, const char *text, bool code)
     fprintf(out, "%s |", tick);
 }
 
-static void describe_markdown(FILE *out)
+static void describe_markdown(FILE *out, const char *what)
 {
     char range[128];
     fprintf(out, "| key | default | type and range | on a resume | meaning |\n"
                  "| --- | --- | --- | --- | --- |\n");
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
-        if (dt__option_is_hidden(option)) continue;
-        range_of(option, range, sizeof range);
+        if (!option_is_asked(option, what)) continue;
+        option_range(option, range, sizeof range);
         fprintf(out, "|");
-        put_cell(out, option->name, true);
-        put_cell(out, option->initial, true);
-        put_cell(out, range, false);
-        put_cell(out, option->fixed ? "stays" : "may change", false);
-        put_cell(out, option->help, false);
+        markdown_cell(out, option->name, true);
+        markdown_cell(out, option->initial, true);
+        markdown_cell(out, range, false);
+        markdown_cell(out, resume_text(option), false);
+        markdown_cell(out, option->help, false);
         fprintf(out, "\n");
     }
 }
 
-void dt_config_describe(FILE *out, bool markdown)
+/* ---- the manual page ------------------------------------------------------------------------ */
+
+/* Text as roff has it: no line begins with a request, '-' stays one; "\n\n" begins a paragraph. */
+void dt__roff_text(FILE *out, const char *text)
 {
-    if (markdown)
-        describe_markdown(out);
+    if (!*text) return;
+    if (strchr(".'", *text)) fprintf(out, "\\&");
+    for (; *text; text++) {
+        if (!strncmp(text, "\n\n", 2)) {
+            fprintf(out, "\n.IP\n");
+            text++;
+        } else if (*text == '\n') {
+            fprintf(out, " ");
+        } else {
+            fprintf(out, "%s%c", strchr("\\-", *text) ? "\\" : "", *text == '\\' ? 'e' : *text);
+        }
+    }
+    fprintf(out, "\n");
+}
+
+static const char PAGE_HEAD[] =
+    ".SH NAME\ndtrain\\-config \\- what a configuration of dtrain may hold\n"
+    ".SH DESCRIPTION\n"
+    "A configuration is an INI file: sections in brackets, a line\n.I key = value\n"
+    "for each option, comments from \\(aq;\\(aq or \\(aq#\\(aq at the start of a line or from \" "
+    ";\" on. "
+    "A value may stand in double quotes, with \\e\\e, \\e\" and \\exHH inside. Integers may be "
+    "written 1e6.\n"
+    ".PP\nOn the command line an option is\n.IR section.key=value ;\n"
+    "it wins over the file, and the file over the default. An unknown key, a wrong type and a "
+    "value out of "
+    "range are errors that name file, line and key. Paths are relative to the directory of the "
+    "launch; files "
+    "to train on and to measure on may be globs, comma-separated.\n"
+    ".PP\nBehind each key stand its type and range and its default, and whether it may change when "
+    "a run is "
+    "resumed; what else differs is refused, by name.\n"
+    ".PP\n.B dtrain options\n.RI [ SECTION | KEY ]\nprints the same for a terminal,\n"
+    ".B dtrain options \\-\\-json\\-schema\na schema of it.\n";
+
+static const char PAGE_EXAMPLE[] =
+    ".SH EXAMPLE\n.nf\n[run]\ndir = runs/iris\n\n[data]\ntrain = iris.csv\nlabel = species\n"
+    "eval_fraction = 0.2\nnormalize = standard\n\n[model]\nhidden = 32\n\n[train]\noptimizer = "
+    "adam\nlr = 0.01\n"
+    "epochs = 50\n.fi\n.SH SEE ALSO\n.BR dtrain (1)\n";
+
+static void describe_manual(FILE *out, const char *what)
+{
+    fprintf(out, ".TH DTRAIN\\-CONFIG 5 \"\" \"dtrain %s\" \"File formats\"\n%s", DT_VERSION,
+            PAGE_HEAD);
+    const char *section = "";
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        const struct dt__option *option = &dt__options[i];
+        if (!option_is_asked(option, what)) continue;
+        if (strcmp(section, option->section))
+            fprintf(out, ".SH SECTION [%s]\n%s\n", option->section, section_about(option->section));
+        section = option->section;
+        char range[128];
+        option_range(option, range, sizeof range);
+        fprintf(out, ".TP\n.B %s\n(", option->name);
+        for (const char *at = range; *at; at++)
+            fprintf(out, "%s%c", *at == '|' ? "\\:" : *at == '-' ? "\\" : "", *at);
+        fprintf(out, "%s%s; %s)\n.br\n", *option->initial ? "; default " : "", option->initial,
+                resume_text(option));
+        dt__roff_text(out, option->help);
+    }
+    fprintf(out, ".SH COMBINATIONS\nWhat does not go together ends with exit code 2 and one of "
+                 "these lines:\n");
+    for (int i = 0; dt__rule_messages[i]; i++) {
+        fprintf(out, ".IP \\(bu 2\n");
+        dt__roff_text(out, dt__rule_messages[i]);
+    }
+    fprintf(out, "%s", PAGE_EXAMPLE);
+}
+
+/* ---- JSON Schema ---------------------------------------------------------------------------- */
+
+static void schema_text(FILE *out, const char *text)
+{
+    fprintf(out, "\"");
+    for (; *text; text++)
+        fprintf(out, "%s%c", strchr("\"\\", *text) ? "\\" : "", *text);
+    fprintf(out, "\"");
+}
+
+static void schema_option(FILE *out, const struct dt__option *option)
+{
+    fprintf(out, "        \"%s\": {", option->key);
+    switch (option->type) {
+    case DT__INT:
+    case DT__REAL:
+        fprintf(out, "\"type\": \"%s\", \"minimum\": %.17g, \"maximum\": %.17g",
+                option->type == DT__INT ? "integer" : "number", option->min, option->max);
+        break;
+    case DT__BOOL:
+        fprintf(out, "\"enum\": [true, false, \"yes\", \"no\"]");
+        break;
+    case DT__TEXT:
+        fprintf(out, "\"type\": [\"string\", \"number\"]");
+        break;
+    case DT__WORD:
+        fprintf(out, "\"enum\": [");
+        for (const char *word = option->words; *word; word += strcspn(word, "|")) {
+            word += *word == '|';
+            fprintf(out, "\"%.*s\"%s", (int)strcspn(word, "|"), word,
+                    strchr(word, '|') ? ", " : "]");
+        }
+        break;
+    }
+    fprintf(out, ", \"default\": ");
+    if (option->type == DT__INT || option->type == DT__REAL)
+        fprintf(out, "%s", option->initial);
     else
-        describe_plain(out);
+        schema_text(out, option->initial);
+    fprintf(out, ", \"description\": ");
+    schema_text(out, option->help);
+    fprintf(out, "}");
+}
+
+static void describe_schema(FILE *out, const char *what)
+{
+    fprintf(out,
+            "{\n  \"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"
+            "  \"title\": \"configuration of dtrain %s\",\n"
+            "  \"type\": \"object\",\n  \"additionalProperties\": false,\n  \"properties\": {",
+            DT_VERSION);
+    const char *section = "";
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        const struct dt__option *option = &dt__options[i];
+        if (!option_is_asked(option, what)) continue;
+        if (strcmp(section, option->section))
+            fprintf(out,
+                    "%s\n    \"%s\": {\n      \"type\": \"object\",\n      "
+                    "\"additionalProperties\": false,\n"
+                    "      \"properties\": {\n",
+                    *section ? "\n      }\n    }," : "", option->section);
+        else
+            fprintf(out, ",\n");
+        section = option->section;
+        schema_option(out, option);
+    }
+    fprintf(out, "\n      }\n    }\n  }\n}\n");
+}
+
+/* ---- all together --------------------------------------------------------------------------- */
+
+dt_status dt_config_describe(FILE *out, enum dt_describe form, const char *what)
+{
+    static void (*const forms[])(FILE *, const char *) = {
+        [DT_DESCRIBE_TEXT] = describe_text,
+        [DT_DESCRIBE_MARKDOWN] = describe_markdown,
+        [DT_DESCRIBE_MANUAL] = describe_manual,
+        [DT_DESCRIBE_SCHEMA] = describe_schema,
+    };
+    int asked = 0;
+    const struct dt__option *option;
+    for (int i = 0; i < DT__OPTION_COUNT; i++)
+        asked += option_is_asked(&dt__options[i], what);
+    if (!asked) return dt__option_find(what, &option);
+    forms[form](out, what);
+    return DT_OK;
+}
+
+void dt__option_words(FILE *out, const char *command)
+{
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        const struct dt__option *option = &dt__options[i];
+        if (dt__option_is_hidden(option) || !dt__option_is_for(option, command)) continue;
+        const char *words = option->type == DT__BOOL ? "yes|no" : option->words;
+        for (; words && *words; words += strcspn(words, "|") + (strchr(words, '|') != NULL))
+            fprintf(out, " %s=%.*s", option->name, (int)strcspn(words, "|"), words);
+        if (!words) fprintf(out, " %s=", option->name);
+    }
 }

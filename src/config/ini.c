@@ -1,3 +1,6 @@
+/* INI files: read through inih, a key given twice or unknown refused with its line; and the whole
+ * configuration printed so that it reads back. */
+#include <ctype.h>
 #include <ini.h>
 #include <string.h>
 
@@ -9,21 +12,41 @@ extern bool ini_allow_multiline __attribute__((weak));
 extern bool ini_stop_on_first_error __attribute__((weak));
 extern int ini_initial_alloc __attribute__((weak));
 
+/* ---- reading ------------------------------------------------------------------------------------- */
+
 enum { MOST_BYTES = 1 << 20 };
 
 struct ini {
     struct dt_config *config;
-    const char *name;            /* of the file */
     const char *rest;            /* of the text */
     int line;                    /* number of the line read last */
     int given[DT__OPTION_COUNT]; /* line that gave an option, 0: none did */
     dt_status status;
 };
 
+/* Whether the text's bytes from `start` to `end`, a line of it, are or end in a comment, as inih has them:
+ * from '#' at the text's first letter, and from ';' there or behind a blank. */
+static bool has_comment(const char *text, size_t start, size_t end)
+{
+    for (size_t i = start; i < end; i++)
+        if (text[i] == ';' && (i == 0 || isspace((unsigned char)text[i - 1]))) return true;
+    return text[strspn(text, " \t")] == '#';
+}
+
+/* Of a line and those that it goes on in: behind a comma that is no comment's, where the next
+ * one begins with a blank. */
 static size_t line_size(const char *text)
 {
-    size_t size = strcspn(text, "\n");
-    return size + (text[size] == '\n');
+    for (size_t size = 0;;) {
+        size_t end = size + strcspn(text + size, "\n"), last = end;
+        if (!text[end]) return end;
+        while (last > size && isspace((unsigned char)text[last - 1]))
+            last--;
+        bool comma = last > size && text[last - 1] == ',';
+        if (!comma || !isblank((unsigned char)text[end + 1]) || has_comment(text, size, end))
+            return end + 1;
+        size = end + 1;
+    }
 }
 
 /* What fgets is to a file. Nothing more is read once the handler has failed. */
@@ -39,66 +62,49 @@ static char *read_line(char *buffer, int room, void *arg)
     }
     memcpy(buffer, ini->rest, size);
     buffer[size] = '\0';
+    for (char *end = buffer; (end = strchr(end, '\n')) && end[1]; ini->line++)
+        *end = ' ';
     ini->rest += size;
     return buffer;
 }
 
-static dt_status set_once(struct ini *ini, const struct dt__option *option, const char *value)
+static dt_status set_value(struct ini *ini, const char *name, const char *value, char *plain)
 {
+    const struct dt__option *option = NULL;
+    DT_TRY(dt__option_find(name, &option));
+    if (!dt__value_unquote(plain))
+        return dt_fail(DT_EUSAGE, "%s=%.200s: expected a closing quote at the end", name, value);
     int *given = &ini->given[option - dt__options];
-    if (*given)
-        return dt_fail(DT_EUSAGE, "%s: given twice, first in line %d", option->name, *given);
+    if (*given) return dt_fail(DT_EUSAGE, "%s: given twice, first in line %d", name, *given);
     *given = ini->line;
-    return dt__option_set(ini->config, option, value);
-}
-
-static dt_status set_unquoted(struct ini *ini, const struct dt__option *option, const char *value)
-{
-    char *plain;
-    DT_TRY(dt_strdup(value, &plain));
-    dt_status status;
-    if (dt__value_unquote(plain))
-        status = set_once(ini, option, plain);
-    else
-        status = dt_fail(DT_EUSAGE, "%s=%.200s: expected a closing quote at the end", option->name,
-                         value);
-    dt_free(plain);
-    return status;
+    return dt__option_set(ini->config, option, plain);
 }
 
 static int on_value(void *arg, const char *section, const char *key, const char *value)
 {
     struct ini *ini = arg;
+    char *name = NULL, *plain = NULL;
     if (ini->status) return 0;
-    const struct dt__option *option;
-    char *name = NULL;
     ini->status = dt_format(&name, "%s%s%s", section, *section ? "." : "", key);
-    if (!ini->status) ini->status = dt__option_find(name, &option);
-    if (!ini->status) ini->status = set_unquoted(ini, option, value);
+    if (!ini->status) ini->status = dt_strdup(value, &plain);
+    if (!ini->status) ini->status = set_value(ini, name, value, plain);
+    dt_free(plain);
     dt_free(name);
     return !ini->status;
-}
-
-/* One read a line, into a heap buffer that has room for the longest. */
-static void prepare_inih(const char *text)
-{
-    int longest = 0;
-    for (; *text; text += line_size(text)) {
-        int size = (int)line_size(text);
-        if (size > longest) longest = size;
-    }
-    if (&ini_allow_multiline) ini_allow_multiline = false;
-    if (&ini_stop_on_first_error) ini_stop_on_first_error = true;
-    if (&ini_use_stack) ini_use_stack = false;
-    if (&ini_initial_alloc) ini_initial_alloc = longest + 3;
 }
 
 dt_status dt_config_read_text(struct dt_config *config, const char *name, const char *text)
 {
     if (strlen(text) > MOST_BYTES)
         return dt_fail(DT_EUSAGE, "%s: larger than %d bytes", name, MOST_BYTES);
-    struct ini ini = {.config = config, .name = name, .rest = text};
-    prepare_inih(text);
+    struct ini ini = {.config = config, .rest = text};
+    size_t longest = 0; /* one read a line, into a heap buffer that has room for the longest */
+    for (const char *line = text; *line; line += line_size(line))
+        longest = line_size(line) > longest ? line_size(line) : longest;
+    if (&ini_allow_multiline) ini_allow_multiline = false;
+    if (&ini_stop_on_first_error) ini_stop_on_first_error = true;
+    if (&ini_use_stack) ini_use_stack = false;
+    if (&ini_initial_alloc) ini_initial_alloc = (int)longest + 3;
     int wrong = ini_parse_stream(read_line, &ini, on_value, &ini);
     if (ini.status) return dt_fail_prefix(ini.status, "%s:%d: ", name, ini.line);
     if (wrong > 0)
@@ -118,4 +124,64 @@ dt_status dt_config_read_file(struct dt_config *config, const char *path)
         status = dt_fail(DT_EUSAGE, "%s: not a text file", path);
     dt_free(text);
     return status;
+}
+
+/* ---- printing ------------------------------------------------------------------------------------ */
+
+/* "key = value", below a heading if the section is another than before. Keys that only say in short what
+ * model.layers says, once that is there, and hooks and keys of other commands that stand at their defaults,
+ * are left out. */
+static dt_status print_option(struct dt_text *text, const struct dt__option *option,
+                              const struct dt_config *config, const char *value,
+                              const char **section)
+{
+    bool short_form = *config->model.layers && !strcmp(option->section, "model") &&
+                      strcmp(option->key, "layers") && strcmp(option->key, "task");
+    bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
+    if (short_form || (!usual && !strcmp(value, option->initial))) return DT_OK;
+    if (*section != option->section)
+        DT_TRY(dt_text_add(text, "%s[%s]\n", text->length ? "\n" : "", option->section));
+    *section = option->section;
+    DT_TRY(dt_text_add(text, "%s =%s", option->key, *value ? " " : ""));
+    DT_TRY(dt__value_quote(text, value));
+    return dt_text_add(text, "\n");
+}
+
+/* `where` false: without what only says where the run is. */
+static dt_status print_options(const struct dt_config *config, bool where, struct dt_text *out)
+{
+    struct dt_text text = {0};
+    const char *section = NULL;
+    dt_status status = DT_OK;
+    for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
+        const struct dt__option *option = &dt__options[i];
+        char *value = NULL;
+        if (!where && (!strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume")))
+            continue;
+        status = dt__option_text(config, option, &value);
+        if (!status) status = print_option(&text, option, config, value, &section);
+        dt_free(value);
+    }
+    if (status)
+        dt_text_free(&text);
+    else
+        *out = text;
+    return status;
+}
+
+dt_status dt_config_print(const struct dt_config *config, char **out_text)
+{
+    struct dt_text text;
+    DT_TRY(print_options(config, true, &text));
+    *out_text = text.data;
+    return DT_OK;
+}
+
+dt_status dt_config_crc(const struct dt_config *config, uint32_t *out)
+{
+    struct dt_text text;
+    DT_TRY(print_options(config, false, &text));
+    *out = dt_crc32c(0, text.data, text.length);
+    dt_text_free(&text);
+    return DT_OK;
 }

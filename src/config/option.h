@@ -6,14 +6,17 @@
 
 enum dt__option_type { DT__INT, DT__REAL, DT__BOOL, DT__TEXT, DT__WORD };
 
+enum dt__resume { DT__FREE, DT__FIXED, DT__TOLD };
+
 struct dt__option {
     const char *name; /* "section.key" */
     const char *section, *key;
     enum dt__option_type type;
-    bool fixed;          /* a resume may not change it */
-    const char *initial; /* default, as text */
-    double min, max;     /* INT, REAL */
-    const char *words;   /* WORD: "a|b|c" */
+    enum dt__resume resume; /* what a change of it means for a resume */
+    const char *initial;    /* default, as text */
+    double min, max;        /* INT, REAL */
+    const char *words;      /* WORD: "a|b|c" */
+    const char *commands;   /* those that take it: "train eval" */
     const char *help;
     size_t offset; /* of the field in struct dt_config */
 };
@@ -22,10 +25,18 @@ struct dt__option {
 #define DT__COUNT_SECTION(section) DT_OPTIONS_##section(DT__PLUS_ONE)
 enum { DT__OPTION_COUNT = 0 DT_SECTIONS(DT__COUNT_SECTION) };
 
+_Static_assert((int)DT__OPTION_COUNT <= (int)DT_MAX_OPTIONS, "room for what was given");
+
 extern const struct dt__option dt__options[DT__OPTION_COUNT];
 
-/* DT_EUSAGE: there is none; the message tells the nearest name. */
+/* Letters to insert, delete or replace to get from one to the other (Levenshtein); of long texts
+ * only the first bytes are looked at. */
+size_t dt__edit_distance(const char *a, const char *b);
+
+/* DT_EUSAGE: there is none; the message tells the nearest name, if one is near. */
 dt_status dt__option_find(const char *name, const struct dt__option **out);
+/* Whether a command, one word, takes it. */
+bool dt__option_is_for(const struct dt__option *option, const char *command);
 /* Hooks for tests stay out of sight. */
 bool dt__option_is_hidden(const struct dt__option *option);
 
@@ -35,8 +46,14 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
 /* The field as text, which dt__option_set turns into the same value. Caller frees. */
 dt_status dt__option_text(const struct dt_config *config, const struct dt__option *option,
                           char **out);
-/* "an integer from 0 to 9" and the like. Caller frees. */
-dt_status dt__option_expectation(const struct dt__option *option, char **out);
+
+/* What dt_config_check says, in its order; NULL behind the last. */
+extern const char *const dt__rule_messages[];
+
+/* Text on a manual page: escaped, "\n\n" begins a paragraph. */
+void dt__roff_text(FILE *out, const char *text);
+/* " run.dir= train.mode=sync ...": what may stand behind a command, for completions. */
+void dt__option_words(FILE *out, const char *command);
 
 /* Values in an INI text. What a plain value cannot hold (space at its ends, ';', a leading '"',
  * control characters) is put in double quotes, with \xHH for what is special there. */

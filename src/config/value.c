@@ -1,3 +1,4 @@
+/* Values: from text, to text, and quoted as an INI file needs it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,103 +10,99 @@
 
 /* A decimal number and nothing else: no hexadecimal, no nan, no space around it. Too great a one is
  * infinite, and so out of any range. */
-static bool parse_real(const char *text, double *out)
+static bool parse_number(const char *text, double *out)
 {
     if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
     char *end;
-    double value = strtod(text, &end);
-    if (*end) return false;
-    *out = value;
-    return true;
+    *out = strtod(text, &end);
+    return !*end;
 }
 
-/* Integers may be written 1e6 too; a double holds every integer of the table's ranges exactly. */
-static bool parse_int(const char *text, double *out)
-{
-    double value;
-    if (!parse_real(text, &value) || value != floor(value)) return false;
-    *out = value;
-    return true;
-}
-
-static bool parse_bool(const char *text, bool *out)
-{
-    static const char *const words[] = {"no", "yes", "false", "true", "off", "on", "0", "1"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcasecmp(text, words[i]) != 0) continue;
-        *out = i % 2;
-        return true;
-    }
-    return false;
-}
-
-static bool parse_word(const char *words, const char *text, int *out)
+/* The place of a word in "a|b|c"; -1: it is none of them. */
+static int word_index(const char *words, const char *text,
+                      int compare(const char *, const char *, size_t))
 {
     size_t length = strlen(text);
-    int index = 0;
-    for (const char *word = words; *word; index++) {
-        size_t size = strcspn(word, "|");
-        if (size == length && !memcmp(word, text, length)) {
-            *out = index;
-            return true;
-        }
-        word += size + (word[size] == '|');
+    for (int index = 0; *words; index++) {
+        size_t size = strcspn(words, "|");
+        if (size == length && !compare(words, text, length)) return index;
+        words += size + (words[size] == '|');
     }
-    return false;
+    return -1;
 }
 
-static bool in_range(const struct dt__option *option, double value)
+int dt_config_word_index(const char *words, const char *word)
 {
-    return value >= option->min && value <= option->max;
+    return word_index(words, word, strncmp);
 }
 
-/* Fields are written only with a value that is right. */
+/* Fields are written only with a value that is right. Integers may be written 1e6 too; a double holds every
+ * integer of the table's ranges exactly. */
 static bool assign(const struct dt__option *option, void *field, const char *text)
 {
     double number;
+    int index;
     switch (option->type) {
     case DT__INT:
-        if (!parse_int(text, &number) || !in_range(option, number)) return false;
-        *(int64_t *)field = (int64_t)number;
-        return true;
     case DT__REAL:
-        if (!parse_real(text, &number) || !in_range(option, number)) return false;
-        *(double *)field = number == 0 ? 0 : number; /* no negative zero */
+        if (!parse_number(text, &number) || number < option->min || number > option->max)
+            return false;
+        if (option->type == DT__REAL)
+            *(double *)field = number == 0 ? 0 : number; /* no negative zero */
+        else if (number == floor(number))
+            *(int64_t *)field = (int64_t)number;
+        else
+            return false;
         return true;
     case DT__BOOL:
-        return parse_bool(text, field);
+        index = word_index("no|yes|false|true|off|on|0|1", text, strncasecmp);
+        if (index >= 0) *(bool *)field = index % 2;
+        return index >= 0;
     case DT__WORD:
-        return parse_word(option->words, text, field);
+        index = dt_config_word_index(option->words, text);
+        if (index >= 0) *(int *)field = index;
+        return index >= 0;
     case DT__TEXT:
         break;
     }
     return false;
 }
 
-static dt_status assign_text(char **field, const char *text)
-{
-    char *copy;
-    DT_TRY(dt_strdup(text, &copy));
-    dt_free(*field);
-    *field = copy;
-    return DT_OK;
-}
-
 static dt_status fail_expected(const struct dt__option *option, const char *value)
 {
-    char *expectation;
-    DT_TRY(dt__option_expectation(option, &expectation));
-    dt_fail(DT_EUSAGE, "%s=%.200s: expected %s", option->name, value, expectation);
-    dt_free(expectation);
-    return DT_EUSAGE;
+    char words[512] = "";
+    switch (option->type) {
+    case DT__INT:
+        return dt_fail(DT_EUSAGE, "%s=%.200s: expected an integer from %.0f to %.0f", option->name,
+                       value, option->min, option->max);
+    case DT__REAL:
+        return dt_fail(DT_EUSAGE, "%s=%.200s: expected a number from %.10g to %.10g", option->name,
+                       value, option->min, option->max);
+    case DT__WORD:
+        for (const char *at = option->words; *at && strlen(words) + 3 < sizeof words; at++)
+            snprintf(words + strlen(words), 3, *at == '|' ? ", " : "%c", *at);
+        return dt_fail(DT_EUSAGE, "%s=%.200s: expected one of %s", option->name, value, words);
+    case DT__BOOL:
+    case DT__TEXT:
+        break;
+    }
+    return dt_fail(DT_EUSAGE, "%s=%.200s: expected yes or no", option->name, value);
 }
 
 dt_status dt__option_set(struct dt_config *config, const struct dt__option *option,
                          const char *value)
 {
     void *field = (char *)config + option->offset;
-    if (option->type == DT__TEXT) return assign_text(field, value);
-    return assign(option, field, value) ? DT_OK : fail_expected(option, value);
+    if (option->type == DT__TEXT) {
+        char *copy;
+        DT_TRY(dt_strdup(value, &copy));
+        dt_free(*(char **)field);
+        *(char **)field = copy;
+    } else if (!assign(option, field, value)) {
+        return fail_expected(option, value);
+    }
+    config->given[option - dt__options] = true;
+    return DT_OK;
 }
 
 /* ---- value to text -------------------------------------------------------------------------- */
@@ -140,36 +137,61 @@ const char *dt_config_word(const char *words, int value, char buffer[16])
     return buffer;
 }
 
-static dt_status expect_word(const char *words, char **out)
+/* ---- quotes -------------------------------------------------------------------------------------- */
+
+static bool is_control(char c)
 {
-    struct dt_text text = {0};
-    dt_status status = dt_text_add(&text, "one of ");
-    for (; !status && *words; words++) {
-        if (*words == '|')
-            status = dt_text_add(&text, ", ");
-        else
-            status = dt_text_append(&text, words, 1);
-    }
-    if (status)
-        dt_text_free(&text);
-    else
-        *out = text.data;
-    return status;
+    return (unsigned char)c < ' ' || c == 0x7f;
 }
 
-dt_status dt__option_expectation(const struct dt__option *option, char **out)
+static bool needs_quotes(const char *value)
 {
-    switch (option->type) {
-    case DT__INT:
-        return dt_format(out, "an integer from %.0f to %.0f", option->min, option->max);
-    case DT__REAL:
-        return dt_format(out, "a number from %.10g to %.10g", option->min, option->max);
-    case DT__BOOL:
-        return dt_strdup("yes or no", out);
-    case DT__TEXT:
-        return dt_strdup("text", out);
-    case DT__WORD:
-        return expect_word(option->words, out);
+    size_t length = strlen(value);
+    if (length == 0) return false;
+    if (strchr(" \"", value[0]) || value[length - 1] == ' ' || strchr(value, ';')) return true;
+    while (*value && !is_control(*value))
+        value++;
+    return *value;
+}
+
+dt_status dt__value_quote(struct dt_text *text, const char *value)
+{
+    if (!needs_quotes(value)) return dt_text_add(text, "%s", value);
+    DT_TRY(dt_text_add(text, "\""));
+    for (; *value; value++) {
+        if (is_control(*value) || strchr("\"\\;", *value))
+            DT_TRY(dt_text_add(text, "\\x%02x", (unsigned)*value));
+        else
+            DT_TRY(dt_text_append(text, value, 1));
     }
-    return dt_fail(DT_EBUG, "%s: unknown type", option->name);
+    return dt_text_add(text, "\"");
+}
+
+/* One character of a quoted value; *at moves behind it. -1: not well-formed. */
+static int unescape(const char **at)
+{
+    const char *text = *at;
+    *at += text[0] == '\\' ? 2 : 1;
+    if (text[0] != '\\') return (unsigned char)text[0];
+    if (text[1] == '"' || text[1] == '\\') return text[1];
+    if (text[1] != 'x' || strspn(text + 2, "0123456789abcdef") < 2) return -1;
+    *at += 2;
+    const char hex[] = {text[2], text[3], '\0'};
+    int value = (int)strtol(hex, NULL, 16);
+    return value ? value : -1;
+}
+
+bool dt__value_unquote(char *value)
+{
+    if (value[0] != '"') return true;
+    char *out = value;
+    const char *at = value + 1;
+    while (*at && *at != '"') {
+        int c = unescape(&at);
+        if (c < 0) return false;
+        *out++ = (char)c;
+    }
+    if (at[0] != '"' || at[1]) return false;
+    *out = '\0';
+    return true;
 }

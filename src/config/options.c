@@ -1,0 +1,155 @@
+/* The options: the table as data, the struct's fields by it, and how a key is found.
+ *
+ * DT_OPTIONS_* in the public header is the one source: the struct, this table, parsing, printing, help, the
+ * manual, the schema and the completions follow from it. */
+#include "config/option.h"
+
+#include <string.h>
+
+/* clang-format off */
+#define OPTION(section, key, type, initial, min, max, words, resume, commands, help)               \
+    {#section "." #key, #section, #key, DT__##type, DT__##resume, initial, min, max, words, commands, help, \
+     offsetof(struct dt_config, section.key)},
+/* clang-format on */
+#define OPTIONS_OF_SECTION(section) DT_OPTIONS_##section(OPTION)
+
+const struct dt__option dt__options[DT__OPTION_COUNT] = {DT_SECTIONS(OPTIONS_OF_SECTION)};
+
+/* ---- finding a key ------------------------------------------------------------------------------- */
+
+size_t dt__edit_distance(const char *a, const char *b)
+{
+    enum { MOST = 63 };
+    size_t row[MOST + 1]; /* distances from a[0..i) to every beginning of b */
+    size_t length_a = strnlen(a, MOST), length_b = strnlen(b, MOST);
+    for (size_t j = 0; j <= length_b; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= length_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length_b; j++) {
+            size_t above = row[j];
+            size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+            size_t longer = (above < row[j - 1] ? above : row[j - 1]) + 1;
+            row[j] = changed < longer ? changed : longer;
+            diagonal = above;
+        }
+    }
+    return row[length_b];
+}
+
+/* The option whose name looks most like `name`, which may lack the section or be a longer word for it; NULL:
+ * none looks like it. */
+static const struct dt__option *nearest_option(const char *name)
+{
+    const struct dt__option *nearest = NULL;
+    const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
+    size_t least = strlen(name) / 4 + 2;
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        const struct dt__option *option = &dt__options[i];
+        size_t length = strlen(option->key), distance = dt__edit_distance(name, option->name);
+        size_t alone = dt__edit_distance(key, option->key);
+        if (alone <= strlen(key) / 3 && alone + 1 < distance) distance = alone + 1;
+        if (length > 2 && !strncmp(key, option->key, length) && distance > 2) distance = 2;
+        if (distance >= least || dt__option_is_hidden(option)) continue;
+        least = distance;
+        nearest = option;
+    }
+    return nearest;
+}
+
+dt_status dt__option_find(const char *name, const struct dt__option **out)
+{
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        if (strcmp(dt__options[i].name, name) != 0) continue;
+        *out = &dt__options[i];
+        return DT_OK;
+    }
+    const struct dt__option *nearest = nearest_option(name);
+    if (!nearest)
+        return dt_fail(DT_EUSAGE, "%.100s: unknown key; `dtrain options` lists them", name);
+    return dt_fail(DT_EUSAGE, "%.100s: unknown key; did you mean %s?", name, nearest->name);
+}
+
+bool dt__option_is_for(const struct dt__option *option, const char *command)
+{
+    size_t length = strlen(command);
+    for (const char *word = option->commands; *word; word += *word == ' ') {
+        size_t size = strcspn(word, " ");
+        if (size == length && !memcmp(word, command, length)) return true;
+        word += size;
+    }
+    return false;
+}
+
+bool dt__option_is_hidden(const struct dt__option *option)
+{
+    return !strcmp(option->section, "test");
+}
+
+/* ---- a configuration ----------------------------------------------------------------------------- */
+
+dt_status dt_config_init(struct dt_config *config)
+{
+    *config = (struct dt_config){0};
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        dt_status status = dt__option_set(config, &dt__options[i], dt__options[i].initial);
+        if (status) {
+            dt_config_free(config);
+            return status;
+        }
+    }
+    memset(config->given, 0, sizeof config->given);
+    return DT_OK;
+}
+
+bool dt_config_is_given(const struct dt_config *config, const char *name)
+{
+    const struct dt__option *option = NULL;
+    return !dt__option_find(name, &option) && config->given[option - dt__options];
+}
+
+void dt_config_free(struct dt_config *config)
+{
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        if (dt__options[i].type == DT__TEXT)
+            dt_free(*(char **)((char *)config + dt__options[i].offset));
+    }
+    *config = (struct dt_config){0};
+}
+
+/* "a.b=c: eval does not take a.b; it takes x.y, ..." */
+static dt_status refuse_option(const char *command, const struct dt__option *option)
+{
+    struct dt_text taken = {0};
+    dt_status status = DT_OK;
+    for (int i = 0; i < DT__OPTION_COUNT && !status; i++)
+        if (dt__option_is_for(&dt__options[i], command) && !dt__option_is_hidden(&dt__options[i]))
+            status = dt_text_add(&taken, "%s%s", taken.length ? ", " : "", dt__options[i].name);
+    if (!status)
+        status = dt_fail(DT_EUSAGE, "%s: not a key of dtrain %s, which takes %s", option->name,
+                         command, taken.length ? taken.data : "none");
+    dt_text_free(&taken);
+    return status;
+}
+
+dt_status dt_config_set_for(struct dt_config *config, const char *command, const char *assignment)
+{
+    const char *equals = strchr(assignment, '=');
+    if (!equals || equals == assignment)
+        return dt_fail(DT_EUSAGE, "%s: expected section.key=value", assignment);
+    char *name;
+    DT_TRY(dt_format(&name, "%.*s", (int)(equals - assignment), assignment));
+    const struct dt__option *option = NULL;
+    dt_status status = dt__option_find(name, &option);
+    if (!status && command && !dt__option_is_for(option, command))
+        status = refuse_option(command, option);
+    if (!status) status = dt__option_set(config, option, equals + 1);
+    dt_free(name);
+    return status;
+}
+
+dt_status dt_config_set(struct dt_config *config, const char *assignment)
+{
+    return dt_config_set_for(config, NULL, assignment);
+}
