@@ -9,24 +9,52 @@
 #include "dtrain/config.h"
 #include "dtrain/model.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- schema --------------------------------------------------------------------------------- */
+
+enum dt_column_kind { DT_COLUMN_NUMBER, DT_COLUMN_CATEGORY };
+
+/* A column of a table whose columns are not all plain numbers. */
+struct dt_column {
+    char *name; /* NULL without a header */
+    int kind;   /* enum dt_column_kind */
+    int first;  /* its feature, or the first of a category's: one a text, one for all others */
+    int flag;   /* number: the feature that is 1 where the value is missing; 0: none */
+    float fill; /* what stands for a missing number, before scaling; NaN: none may be missing */
+    char **categories; /* (ncategories) texts, by count, then bytewise; NULL: hashed */
+    int ncategories;
+};
 
 /* What is learned from the training data and kept with the model: enough to read other data the
  * same way, and to name the results. */
 struct dt_schema {
     int task;             /* enum dt_task */
-    int features;         /* columns of x */
+    int features;         /* inputs of the network: dense ones, and behind them sparse ones */
+    int dense;            /* how many are dense; features, unless that is too many to store */
+    int shape[3];         /* of a row: height, width, channels (last); 0, 0, 0: none is known */
     int classes;          /* classify: at least 2; else 0 */
     int targets;          /* regress: columns of y; else 0 */
     double scale;         /* x = (raw * scale - mean) * inv_std */
     float *mean;          /* (features), NULL without normalisation */
     float *inv_std;       /* (features), 1 where a feature is constant */
+    float *target_mean;   /* (targets) learned is (y - mean) / std; NULL: y as it stands */
+    float *target_std;    /* (targets), 1 where a target is constant */
     char **feature_names; /* (features), NULL if the data has none */
     char **label_names;   /* (classes), NULL if labels are plain numbers */
     char *label_column;   /* name of the CSV label column, NULL if it has none */
+    struct dt_column *columns; /* (ncolumns); NULL: a column a feature, all numbers */
+    int ncolumns;
+    int hash_bits; /* texts of categories are hashed to 2^hash_bits features; 0: dictionaries */
 };
 void dt_schema_free(struct dt_schema *schema); /* frees the members, zeroes the struct */
 dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out);
+/* Raw features (rows, features) as they stand in files, scaled and normalised into x (other memory). */
+void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x);
+/* Columns of categories: a row has an entry of each, in their order. */
+int dt_schema_categories(const struct dt_schema *schema);
 /* nout of a network for this schema: 1 for two classes or classes, or targets. */
 int dt_schema_nout(const struct dt_schema *schema);
 
@@ -39,13 +67,33 @@ struct dt_source; /* surveyed files: formats, row counts, chunk index, schema, h
 /* Surveys data.train or data.eval (or the held-out fraction of data.train): expands globs (sorted
  * bytewise), opens every file, counts rows, checks shapes, for text formats parses every row once.
  * Without `known` the schema is learned; with it (evaluation data, resume) the data must fit it: an
- * evaluation label never seen in training is an error.
+ * evaluation label never seen in training is an error. Rows of data.train have weights either way, those of
+ * evaluation data none.
  * Not collective: the bank calls it. *out is NULL, with DT_OK, if there is no evaluation data.
  * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." (columns count from 0,
  * as in data.label) or "FILE: ...";
  * DT_EMISMATCH: files, or file and `known`, differ in shape. */
 dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
                            const struct dt_schema *known, struct dt_source **out);
+/* Rows in the caller's memory, row-major, which the source borrows and reads as it would read a file of
+ * the same numbers. */
+struct dt_arrays {
+    uint64_t rows;
+    int features, targets; /* targets: columns of `target` */
+    const float *x;        /* (rows, features) finite */
+    const int32_t *label;  /* classify: (rows), each in [0, classes) */
+    const float *target;   /* regress: (rows, targets) finite */
+    const float *weight;   /* (rows) of the samples; NULL: all 1 */
+};
+
+/* A source of arrays, which must outlive it. Without `known` it is training data, of which
+ * data.eval_fraction may hold out some; with it, evaluation data. Scaling and normalisation are as
+ * `config` has them. Not collective: where several ranks read, each makes its own, of the same rows.
+ * DT_EUSAGE: no rows; DT_EMISMATCH: labels or targets are missing, or do not fit `known`;
+ * DT_EFORMAT: a label out of range. */
+dt_status dt_source_from_arrays(const struct dt_config *config, const struct dt_arrays *arrays,
+                                const struct dt_schema *known, struct dt_source **out);
+
 /* The held-out rows of a surveyed training source, without a second survey; *out is NULL if none
  * are held out. */
 dt_status dt_source_held_out(const struct dt_source *train, struct dt_source **out);
@@ -57,13 +105,17 @@ dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **
 
 uint64_t dt_source_rows(const struct dt_source *source); /* without held-out rows (train) */
 const struct dt_schema *dt_source_schema(const struct dt_source *source);
+/* Sparse entries of so many rows, at most. */
+uint64_t dt_source_most_entries(const struct dt_source *source, uint64_t rows);
 /* CRC-32C over file base names, row counts and schema: does a resume see the same data? */
 uint32_t dt_source_crc(const struct dt_source *source);
 
 /* ---- plan ----------------------------------------------------------------------------------- */
 
-/* Who draws what when: a pure function of the source's row counts, seed, R and batch (DESIGN "Draws
- * without state"). */
+/* Who draws what when: a pure function of the source's row counts, seed, number R of replicas and
+ * batch B. Step t is number t mod T of epoch t div T and takes positions [iB, (i+1)B) of the epoch,
+ * which belong to replicas in Webster's order: sample j of replica r has key (2j+1)/(2 s_r), ties by
+ * r. Every step has B samples but the last of an epoch, and every sample comes once an epoch. */
 struct dt_plan;
 dt_status dt_plan_create(const struct dt_source *source, uint64_t seed, int replicas, int64_t batch,
                          struct dt_plan **out);
@@ -108,9 +160,6 @@ void dt_loader_destroy(struct dt_loader *loader);
  * DT_EIO, DT_EFORMAT: streamed data could not be read. */
 dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, uint64_t begin,
                          int count, struct dt_batch *out);
-bool dt_loader_streams(const struct dt_loader *loader);
-/* Index in the source (file order) of a replica's sample; for tests and counts. */
-uint64_t dt_loader_row(const struct dt_loader *loader, int replica, uint64_t epoch, uint64_t index);
 
 /* ---- table ---------------------------------------------------------------------------------- */
 
@@ -129,8 +178,8 @@ dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struc
 
 /* Rows to predict, from a stream: CSV (with or without header and label column), JSON lines (one
  * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by the first line. CSV
- * columns are found by the names of the header, if the schema has names and it names them all;
- * else they are the features alone, or stand as data.label and data.ignore of `config` (the
+ * columns are found by the names of the header, if the schema has names and the first line is one;
+ * without a header they are the features alone, or stand as data.label and data.ignore of `config` (the
  * training's; may be NULL) say. Schema and config outlive the rows; `in` stays the caller's, who
  * must not have read from it. */
 struct dt_rows;
@@ -138,11 +187,26 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
                        const struct dt_config *config, struct dt_rows **out);
 void dt_rows_close(struct dt_rows *rows);
 /* Next row, scaled and normalised, into x (features). *out_line: line of the input (from 1).
- * *out_end: no more rows. A malformed row gives DT_EFORMAT or DT_EMISMATCH with the message
- * (without the line); reading goes on with the next row. DT_EIO: reading is over. */
+ * *out_end: no more rows. A malformed row gives DT_EFORMAT with the message (without the line); reading
+ * goes on with the next row. Reading is over with DT_EMISMATCH: the header lacks columns of the model, or
+ * the label cannot be told from the features; with DT_EIO. */
 dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end);
+/* The same for a schema whose categories are sparse: x (dense), and the row's entries, one a column of
+ * categories in their order, into index and value (dt_schema_categories). */
+dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
+                              uint64_t *out_line, bool *out_end);
 /* Whether input is there to read on; else the next row has to be waited for. */
 bool dt_rows_ready(const struct dt_rows *rows);
+
+/* ---- what a table holds --------------------------------------------------------------------- */
+
+/* Prints a CSV's columns (type, missing, distinct, range, first values) and configuration lines that suit
+ * them; of the first 100 MB or so. config: data.separator and data.label count. DT_EIO, DT_EFORMAT,
+ * DT_EMISMATCH: no such label. */
+dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out);
+/* Whether a file is to be looked at as CSV: by its name, and of no other format; or of none that is read,
+ * which dt_data_inspect says. */
+bool dt_data_is_table(const char *path);
 
 /* ---- shard ---------------------------------------------------------------------------------- */
 
@@ -153,9 +217,8 @@ bool dt_rows_ready(const struct dt_rows *rows);
  * empty of shards, disk full; no partial shard is left. */
 dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards);
 
-/* ---- version -------------------------------------------------------------------------------- */
-
-/* The HDF5 library that runs, "1.10.8"; into buffer, which is returned. */
-const char *dt_hdf5_version(char buffer[16]);
+#ifdef __cplusplus
+}
+#endif
 
 #endif

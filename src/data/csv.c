@@ -1,4 +1,5 @@
-/* CSV files: which column is what, and the rows. */
+/* CSV: cells and rows, which column is what, and files.
+ * Source: RFC 4180, section 2; other separators, byte order marks and blank lines are taken as well. */
 #include "data/csv.h"
 
 #include <inttypes.h>
@@ -8,20 +9,131 @@
 
 #include "data/number.h"
 #include "data/reader.h"
-#include "data/text.h"
 
-static dt_status parse(const struct dt_source *source, char *record, size_t length,
-                       struct dt__text_row *row)
+/* ---- cells and rows ------------------------------------------------------------------------- */
+
+/* Undoes the quotes of the cell that begins at `text` with one; returns the place behind the
+ * closing quote. The record is known to have an even number of quotes. */
+static char *cell_unquote(char *text, char *end, struct dt__cell *out)
 {
-    struct dt__columns columns = {source->roles, source->columns, source->schema.feature_names};
-    return dt__csv_row(&columns, record, length, row->x, &row->label);
+    char *to = text + 1, *from = text + 1;
+    out->text = to;
+    while (from < end && (*from != '"' || (from + 1 < end && from[1] == '"'))) {
+        from += *from == '"';
+        *to++ = *from++;
+    }
+    out->length = (size_t)(to - out->text);
+    return from < end ? from + 1 : end;
 }
 
-static const struct dt__grammar grammar = {true, parse};
+dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *out)
+{
+    char *cell = *text, *stop = cell;
+    if (cell < end && *cell == '"') {
+        stop = cell_unquote(cell, end, out);
+        if (stop < end && *stop != separator)
+            return dt_fail(DT_EFORMAT, "text behind a closing quote");
+    } else {
+        char *next = cell < end ? memchr(cell, separator, (size_t)(end - cell)) : NULL;
+        stop = next ? next : end;
+        *out = (struct dt__cell){cell, (size_t)(stop - cell)};
+    }
+    *text = stop < end ? stop + 1 : NULL;
+    return DT_OK;
+}
+
+/* A plain number that ends its cell: the common case. */
+static bool cell_take_number(char **text, char *end, char separator, float *out)
+{
+    double value;
+    const char *p = *text;
+    if (!dt__number_scan(&p, end, &value) || (p < end && *p != separator)) return false;
+    *out = (float)value;
+    *text = p < end ? *text + (p - *text) + 1 : NULL;
+    return true;
+}
+
+static dt_status cell_take(struct dt__parser *parser, char **text, char *end, int32_t role)
+{
+    struct dt__columns *columns = parser->columns;
+    char separator = parser->file->separator;
+    struct dt__cell cell;
+    if (role >= 0 && dt__column_is_plain(columns, (size_t)role)) {
+        int at = columns->learning ? role : columns->items[role].first;
+        if (cell_take_number(text, end, separator, &parser->row.x[at])) return DT_OK;
+    }
+    DT_TRY(dt__csv_cell(text, end, separator, &cell));
+    if (role >= 0)
+        return dt__columns_cell(columns, (size_t)role, cell.text, cell.length, &parser->row);
+    if (role == DT__ROLE_LABEL) parser->label = cell;
+    if (role == DT__ROLE_WEIGHT) parser->weight = cell;
+    return DT_OK;
+}
+
+/* A row that lacks a cell often fails first at a cell that has slid to another column. */
+static dt_status row_fail(const struct dt__parser *parser, size_t column, char *text, char *end)
+{
+    const struct dt__file *file = parser->file;
+    int32_t role = file->roles[column];
+    const char *name = role >= 0 ? parser->columns->items[role].name : NULL;
+    char message[DT_ERROR_MAX];
+    size_t cells = column + 1;
+    struct dt__cell cell;
+    snprintf(message, sizeof message, "%s", dt_error_text());
+    while (text && !dt__csv_cell(&text, end, file->separator, &cell))
+        cells++;
+    if (!text && cells != file->ncolumns)
+        return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", cells, file->ncolumns);
+    if (name) return dt_fail(DT_EFORMAT, "column %zu (%s): %s", column, name, message);
+    return dt_fail(DT_EFORMAT, "column %zu: %s", column, message);
+}
+
+dt_status dt__csv_parse(struct dt__parser *parser, char *record, size_t length)
+{
+    const struct dt__file *file = parser->file;
+    char *text = record, *end = record + length;
+    DT_TRY(dt__columns_begin(parser->columns, &parser->row));
+    for (size_t column = 0; column < file->ncolumns; column++) {
+        if (!text) return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", column, file->ncolumns);
+        if (cell_take(parser, &text, end, file->roles[column]))
+            return row_fail(parser, column, text, end);
+    }
+    if (text) return dt_fail(DT_EFORMAT, "more than %zu columns", file->ncolumns);
+    if (parser->columns->learning) parser->columns->rows++;
+    return DT_OK;
+}
+
+const struct dt__grammar dt__csv_grammar = {true, dt__csv_parse};
 
 /* ---- the first record ----------------------------------------------------------------------- */
 
-dt_status dt__csv_split(const char *record, size_t length, struct dt__names *out)
+dt_status dt__csv_separator(const struct dt_config *config, const char *record, size_t length,
+                            char *out)
+{
+    static const char candidates[] = ",;\t|";
+    const char *key = config ? config->data.separator : "auto";
+    size_t counts[sizeof candidates] = {0};
+    bool open = false;
+    if (!strcmp(key, "tab") || !strcmp(key, "\\t")) key = "\t";
+    if (strlen(key) == 1 && !strchr("\"\r\n.", *key)) {
+        *out = *key;
+        return DT_OK;
+    }
+    if (strcmp(key, "auto"))
+        return dt_fail(DT_EUSAGE, "data.separator=%s: expected auto, tab or one character", key);
+    for (size_t i = 0; i < length; i++) {
+        const char *found = strchr(candidates, record[i]);
+        open ^= record[i] == '"';
+        if (!open && record[i] && found) counts[found - candidates]++;
+    }
+    size_t best = 0;
+    for (size_t i = 1; candidates[i]; i++)
+        if (counts[i] > counts[best]) best = i;
+    *out = candidates[best];
+    return DT_OK;
+}
+
+dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out)
 {
     char *copy, *text;
     struct dt__cell cell;
@@ -29,7 +141,7 @@ dt_status dt__csv_split(const char *record, size_t length, struct dt__names *out
     DT_TRY(dt_alloc(length + 1, 1, "first row", &copy));
     memcpy(copy, record, length);
     for (text = copy; text;) {
-        DT_GUARD(dt__csv_cell(&text, copy + length, &cell));
+        DT_GUARD(dt__csv_cell(&text, copy + length, separator, &cell));
         DT_GUARD(dt__names_add(out, cell.text, cell.length));
     }
 done:
@@ -37,7 +149,7 @@ done:
     return status;
 }
 
-static bool is_integer(const char *text, long long *out)
+static bool text_is_integer(const char *text, long long *out)
 {
     char *end;
     *out = strtoll(text, &end, 10);
@@ -45,11 +157,11 @@ static bool is_integer(const char *text, long long *out)
 }
 
 /* Index of a column by name, or by number from 0 or, negative, from the end. */
-static dt_status find_column(const char *key, const char *text, const struct dt__names *cells,
+static dt_status column_find(const char *key, const char *text, const struct dt__names *cells,
                              bool header, size_t *out)
 {
     long long number, count = (long long)cells->count;
-    if (is_integer(text, &number)) {
+    if (text_is_integer(text, &number)) {
         if (number < -count || number >= count)
             return dt_fail(DT_EMISMATCH, "%s=%s: there are %lld columns", key, text, count);
         *out = (size_t)(number < 0 ? number + count : number);
@@ -65,27 +177,42 @@ static dt_status find_column(const char *key, const char *text, const struct dt_
     return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'", key, text);
 }
 
-dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *cells, bool header,
-                        int32_t *roles, int32_t *features)
+/* Gives each column of a list a role; only data.ignore may have several. */
+static dt_status roles_of_list(const char *key, const char *text, const struct dt__names *cells,
+                               bool header, int32_t role, int32_t *roles)
 {
-    struct dt__names ignored = {0};
-    dt_status status = DT_OK;
+    struct dt__names list = {0};
     size_t column;
-    memset(roles, 0, cells->count * sizeof *roles);
-    DT_GUARD(dt__names_split(config->data.ignore, &ignored));
-    for (size_t i = 0; i < ignored.count; i++) {
-        DT_GUARD(find_column("data.ignore", ignored.items[i], cells, header, &column));
-        roles[column] = DT__ROLE_IGNORE;
+    dt_status status = dt__names_split(text, &list);
+    if (!status && list.count > 1 && role != DT__ROLE_IGNORE)
+        status = dt_fail(DT_EMISMATCH, "%s=%s: expected one column", key, text);
+    for (size_t i = 0; i < list.count && !status; i++) {
+        status = column_find(key, list.items[i], cells, header, &column);
+        if (!status && roles[column] && roles[column] != role)
+            status = dt_fail(DT_EMISMATCH, "%s=%s: the column is in %s too", key, text,
+                             roles[column] == DT__ROLE_IGNORE ? "data.ignore" : "data.weight");
+        if (!status) roles[column] = role;
     }
-    DT_GUARD(find_column("data.label", config->data.label, cells, header, &column));
-    roles[column] = DT__ROLE_LABEL;
+    dt__names_free(list.items, list.count);
+    return status;
+}
+
+dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *cells, bool header,
+                        int32_t *roles, size_t *features)
+{
+    memset(roles, 0, cells->count * sizeof *roles);
+    DT_TRY(
+        roles_of_list("data.ignore", config->data.ignore, cells, header, DT__ROLE_IGNORE, roles));
+    if (*config->data.weight)
+        DT_TRY(roles_of_list("data.weight", config->data.weight, cells, header, DT__ROLE_WEIGHT,
+                             roles));
+    DT_TRY(roles_of_list("data.label", config->data.label, cells, header, DT__ROLE_LABEL, roles));
     *features = 0;
     for (size_t i = 0; i < cells->count; i++)
-        if (!roles[i]) roles[i] = (*features)++;
-    if (!*features) status = dt_fail(DT_EFORMAT, "no column is left for the features");
-done:
-    dt__names_free(ignored.items, ignored.count);
-    return status;
+        if (!roles[i]) roles[i] = (int32_t)(*features)++;
+    if (*features) return DT_OK;
+    return dt_fail(DT_EFORMAT, "no column is left for the features%s",
+                   cells->count == 1 ? ": there is only one (is data.separator another?)" : "");
 }
 
 /* A first row without a single number among its features names the columns. */
@@ -100,73 +227,232 @@ bool dt__csv_is_header(const struct dt__names *cells, const int32_t *roles)
     return true;
 }
 
-/* Whether a key can only be met by a header. */
-static dt_status names_a_column(const struct dt_config *config, bool *out)
+/* Whether a list of columns has a name, which only a header can meet. */
+static dt_status list_has_name(const char *text, bool *out)
 {
     struct dt__names list = {0};
     long long number;
-    dt_status status = dt__names_split(config->data.ignore, &list);
-    *out = !is_integer(config->data.label, &number);
+    dt_status status = dt__names_split(text, &list);
     for (size_t i = 0; i < list.count; i++)
-        *out |= !is_integer(list.items[i], &number);
+        *out |= !text_is_integer(list.items[i], &number);
     dt__names_free(list.items, list.count);
     return status;
 }
 
-static dt_status find_roles(const struct dt_config *config, const struct dt__names *cells,
-                            int32_t *roles, int32_t *features, bool *header)
+/* Two columns of one name could not be told apart, and one of them may be the label. */
+static dt_status cells_index(const struct dt__names *cells, struct dt__dict *index)
 {
-    *header = config->data.header == DT_HEADER_YES;
-    if (config->data.header == DT_HEADER_AUTO) DT_TRY(names_a_column(config, header));
-    DT_TRY(dt__csv_roles(config, cells, *header, roles, features));
-    if (config->data.header == DT_HEADER_AUTO) *header = dt__csv_is_header(cells, roles);
+    for (size_t i = 0; i < cells->count; i++) {
+        uint32_t number;
+        DT_TRY(dt__dict_add(index, cells->items[i], strlen(cells->items[i]), &number));
+        if (number != i)
+            return dt_fail(DT_EFORMAT, "columns %u and %zu are both named '%s'", number, i,
+                           cells->items[i]);
+    }
     return DT_OK;
+}
+
+/* ---- columns by the names of a header ------------------------------------------------------- */
+
+/* A header of which some names are not known: it has others of them, or not a number at all. */
+static bool cells_look_like_header(const struct dt__columns *columns, const struct dt__names *cells,
+                                   const struct dt__dict *index)
+{
+    double value;
+    uint32_t cell;
+    bool numbers = false;
+    for (size_t c = 0; c < columns->count; c++) {
+        const char *name = columns->items[c].name;
+        if (dt__number_parse(name, strlen(name), &value) == DT__NUMBER_BAD &&
+            dt__dict_find(index, name, strlen(name), &cell))
+            return true;
+    }
+    for (size_t i = 0; i < cells->count; i++)
+        numbers |=
+            dt__number_parse(cells->items[i], strlen(cells->items[i]), &value) != DT__NUMBER_BAD;
+    return !numbers;
+}
+
+/* Gives the column of that name its role, or puts the name on the list of what is missing. */
+static dt_status role_by_name(const struct dt__dict *index, const char *name, int32_t role,
+                              int32_t *roles, struct dt_text *missing, size_t *lacking)
+{
+    enum { MOST_NAMED = 8 };
+    uint32_t cell;
+    if (!name) return DT_OK;
+    if (dt__dict_find(index, name, strlen(name), &cell)) {
+        if (roles[cell] != DT__ROLE_IGNORE)
+            return dt_fail(DT_EMISMATCH, "data.%s=%s: the column is %s too",
+                           roles[cell] == DT__ROLE_LABEL ? "label" : "weight", name,
+                           role >= 0 ? "a feature" : "in data.weight");
+        roles[cell] = role;
+        return DT_OK;
+    }
+    if ((*lacking)++ == MOST_NAMED) return dt_text_add(missing, " and more");
+    if (*lacking > MOST_NAMED) return DT_OK;
+    return dt_text_add(missing, "%s'%s'", *lacking > 1 ? ", " : "", name);
+}
+
+dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const char *label,
+                                const char *weight, const struct dt__names *cells, int32_t *roles,
+                                bool *out_header, size_t *out_extra)
+{
+    struct dt_text missing = {0};
+    struct dt__dict index = {0};
+    size_t lacking = 0;
+    dt_status status = DT_OK, distinct = cells_index(cells, &index);
+    for (size_t i = 0; i < cells->count; i++)
+        roles[i] = DT__ROLE_IGNORE;
+    DT_GUARD(role_by_name(&index, label, DT__ROLE_LABEL, roles, &missing, &lacking));
+    DT_GUARD(role_by_name(&index, weight, DT__ROLE_WEIGHT, roles, &missing, &lacking));
+    for (size_t c = 0; c < columns->count; c++)
+        DT_GUARD(
+            role_by_name(&index, columns->items[c].name, (int32_t)c, roles, &missing, &lacking));
+    *out_header = !lacking || cells_look_like_header(columns, cells, &index);
+    *out_extra = 0;
+    for (size_t i = 0; i < cells->count; i++)
+        *out_extra += roles[i] == DT__ROLE_IGNORE;
+    if (*out_header && distinct)
+        status = distinct;
+    else if (*out_header && lacking)
+        status = dt_fail(DT_EMISMATCH,
+                         "the header lacks %s; columns go by the names in the training data",
+                         missing.data);
+done:
+    dt__dict_free(&index);
+    dt_text_free(&missing);
+    return status;
 }
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
-static dt_status take_names(struct dt__survey *survey, const struct dt__names *cells,
-                            const int32_t *roles)
+/* The first file of the training data says what columns there are. */
+static dt_status columns_make(struct dt__survey *survey, const struct dt__names *cells,
+                              const int32_t *roles, size_t features, bool header)
 {
-    struct dt__names features = {0};
+    const struct dt_config *config = survey->config;
+    struct dt__columns *columns = &survey->source->columns;
+    struct dt__dict index = {0};
+    int32_t *insisted;
     dt_status status = DT_OK;
+    DT_TRY(dt__columns_init(columns, config, features));
+    DT_TRY(dt_alloc(cells->count, sizeof *insisted, "columns", &insisted));
+    if (strcmp(config->data.categories, "auto") && strcmp(config->data.categories, "none"))
+        DT_GUARD(
+            roles_of_list("data.categories", config->data.categories, cells, header, 1, insisted));
+    if (header) DT_GUARD(cells_index(cells, &index));
     for (size_t i = 0; i < cells->count; i++) {
-        const char *cell = cells->items[i];
-        if (roles[i] >= 0) DT_GUARD(dt__names_add(&features, cell, strlen(cell)));
-        if (roles[i] == DT__ROLE_LABEL && !survey->label_column)
-            DT_GUARD(dt_strdup(cell, &survey->label_column));
+        struct dt__column *column = roles[i] >= 0 ? &columns->items[roles[i]] : NULL;
+        if (column && header) DT_GUARD(dt_strdup(cells->items[i], &column->name));
+        if (column && insisted[i]) {
+            column->kind = DT_COLUMN_CATEGORY;
+            column->insisted = true;
+        }
+        if (header && roles[i] == DT__ROLE_LABEL && !survey->label_column)
+            DT_GUARD(dt_strdup(cells->items[i], &survey->label_column));
+        if (header && roles[i] == DT__ROLE_WEIGHT && !survey->weight_column)
+            DT_GUARD(dt_strdup(cells->items[i], &survey->weight_column));
     }
-    DT_GUARD(dt__survey_names(survey, &features));
 done:
-    dt__names_free(features.items, features.count);
+    dt_free(insisted);
+    dt__dict_free(&index);
     return status;
 }
 
-/* All CSV files of a source have the same columns in the same roles. Takes the roles over. */
-static dt_status take_roles(struct dt__survey *survey, int32_t **roles, size_t columns,
-                            int32_t features)
+/* The name of a key's column, NULL if only its place is known. */
+static const char *key_column_name(const char *key, const char *learned)
 {
-    struct dt_source *source = survey->source;
-    DT_TRY(dt__survey_features(survey, (uint64_t)features));
-    if (!source->roles) {
-        source->roles = *roles;
-        source->columns = columns;
-        *roles = NULL;
-        return DT_OK;
-    }
-    if (columns != source->columns)
-        return dt_fail(DT_EMISMATCH, "%zu columns, the files before have %zu", columns,
-                       source->columns);
-    if (memcmp(*roles, source->roles, columns * sizeof **roles))
-        return dt_fail(DT_EMISMATCH,
-                       "label or ignored columns stand elsewhere than in the files before");
+    long long number;
+    return !*key || text_is_integer(key, &number) ? learned : key;
+}
+
+/* The column of a key that has a place but no name yet. A resume does not know that of the weights. */
+static dt_status role_by_place(const char *key, const char *text, const struct dt__names *cells,
+                               int32_t role, int32_t *roles, size_t *out)
+{
+    DT_TRY(column_find(key, text, cells, true, out));
+    if (roles[*out] >= 0)
+        return dt_fail(DT_EMISMATCH, "%s=%s is '%s', a feature of the model", key, text,
+                       cells->items[*out]);
+    if (roles[*out] != DT__ROLE_IGNORE)
+        return dt_fail(DT_EMISMATCH, "data.label and data.weight are one column, '%s'",
+                       cells->items[*out]);
+    roles[*out] = role;
     return DT_OK;
 }
 
-static dt_status survey_first(struct dt__survey *survey, struct dt__lines *lines, bool *header)
+/* Roles by the names of the files before, or of the model. *header false: they are not named here. */
+static dt_status roles_by_known_names(struct dt__survey *survey, const struct dt__file *file,
+                                      const struct dt__names *cells, int32_t *roles, bool *header)
+{
+    const struct dt_config *config = survey->config;
+    const struct dt__columns *columns = &survey->source->columns;
+    const char *learned = survey->known ? survey->known->label_column : survey->label_column;
+    const char *label = key_column_name(config->data.label, learned);
+    bool weighs = survey->training && *config->data.weight;
+    const char *weight =
+        weighs ? key_column_name(config->data.weight, survey->weight_column) : NULL;
+    size_t extra, column;
+    DT_TRY(dt__csv_roles_by_name(columns, label, weight, cells, roles, header, &extra));
+    if (!*header) return DT_OK;
+    if (!label) {
+        DT_TRY(
+            role_by_place("data.label", config->data.label, cells, DT__ROLE_LABEL, roles, &column));
+        extra -= extra > 0;
+    }
+    if (weighs && !weight) {
+        DT_TRY(role_by_place("data.weight", config->data.weight, cells, DT__ROLE_WEIGHT, roles,
+                             &column));
+        DT_TRY(dt_strdup(cells->items[column], &survey->weight_column));
+        extra -= extra > 0;
+    }
+    if (extra && !*config->data.ignore && !survey->said_extra) {
+        dt_info("%s: %zu other columns are left out", file->path, extra);
+        survey->said_extra = true;
+    }
+    return DT_OK;
+}
+
+static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
+                            const struct dt__names *cells, bool *header)
+{
+    struct dt_source *source = survey->source;
+    struct dt__columns *columns = &source->columns;
+    size_t features;
+    bool by_name = false;
+    if (!columns->count && source->schema.feature_names) { /* by a file of another format */
+        DT_TRY(dt__columns_init(columns, survey->config, (size_t)survey->features));
+        for (size_t c = 0; c < columns->count; c++)
+            DT_TRY(dt_strdup(source->schema.feature_names[c], &columns->items[c].name));
+    }
+    DT_TRY(dt_alloc(cells->count, sizeof *file->roles, "columns", &file->roles));
+    file->ncolumns = cells->count;
+    if (columns->count && columns->items[0].name && survey->config->data.header != DT_HEADER_NO) {
+        DT_TRY(roles_by_known_names(survey, file, cells, file->roles, &by_name));
+        *header = by_name;
+        if (by_name) return DT_OK;
+    }
+    /* Roles as the configuration has them. auto: a key that names a column needs a header; else the cells tell. */
+    *header = survey->config->data.header == DT_HEADER_YES;
+    if (survey->config->data.header == DT_HEADER_AUTO) {
+        DT_TRY(list_has_name(survey->config->data.label, header));
+        DT_TRY(list_has_name(survey->config->data.weight, header));
+        DT_TRY(list_has_name(survey->config->data.ignore, header));
+    }
+    DT_TRY(dt__csv_roles(survey->config, cells, *header, file->roles, &features));
+    if (survey->config->data.header == DT_HEADER_AUTO)
+        *header = dt__csv_is_header(cells, file->roles);
+    if (!columns->count) DT_TRY(dt__survey_features(survey, features));
+    if (!columns->count) return columns_make(survey, cells, file->roles, features, *header);
+    if (features == columns->count) return DT_OK;
+    return dt_fail(DT_EMISMATCH, "%zu features, %s %zu", features,
+                   survey->known ? "the model has" : "the files before have", columns->count);
+}
+
+static dt_status header_survey(struct dt__survey *survey, struct dt__file *file,
+                               struct dt__lines *lines, bool *header)
 {
     struct dt__names cells = {0};
-    int32_t *roles = NULL, features;
     char *record;
     size_t length;
     dt_status status = DT_OK;
@@ -174,39 +460,35 @@ static dt_status survey_first(struct dt__survey *survey, struct dt__lines *lines
         DT_GUARD(dt__lines_next(lines, true, &record, &length));
     while (record && !length);
     if (!record) return dt_fail(DT_EFORMAT, "the file has no rows");
-    DT_GUARD(dt__csv_split(record, length, &cells));
-    DT_GUARD(dt_alloc(cells.count, sizeof *roles, "columns", &roles));
-    DT_GUARD(find_roles(survey->config, &cells, roles, &features, header));
-    DT_GUARD(take_roles(survey, &roles, cells.count, features));
-    if (*header) DT_GUARD(take_names(survey, &cells, survey->source->roles));
+    DT_GUARD(dt__csv_separator(survey->config, record, length, &file->separator));
+    DT_GUARD(dt__csv_split(record, length, file->separator, &cells));
+    DT_GUARD(roles_make(survey, file, &cells, header));
 done:
     dt__names_free(cells.items, cells.count);
-    dt_free(roles);
     return status;
 }
 
-static dt_status survey_lines(struct dt__survey *survey, struct dt__file *file,
-                              struct dt__lines *lines)
-{
-    bool header = false;
-    size_t widest;
-    uint64_t start = dt__lines_offset(lines);
-    dt_status status = survey_first(survey, lines, &header);
-    if (status) return dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines->line);
-    if (!header) DT_TRY(dt__lines_seek(lines, start, 1));
-    return dt__text_survey(survey, file, lines, &grammar, (size_t)survey->features, &widest);
-}
-
-static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
+static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
 {
     struct dt__lines lines;
+    struct dt__parser parser = {.file = file, .columns = &survey->source->columns};
+    bool header = false;
     DT_TRY(dt__lines_open(&lines, file->path));
-    dt_status status = survey_lines(survey, file, &lines);
+    uint64_t start = dt__lines_offset(&lines);
+    dt_status status = header_survey(survey, file, &lines, &header);
+    if (status) dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line);
+    if (!status && !header) status = dt__lines_seek(&lines, start, 1);
+    if (!status) status = dt__text_survey(survey, file, &lines, &dt__csv_grammar, &parser);
+    if (!status && !file->rows && !header)
+        status = dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
     dt__lines_close(&lines);
+    dt__row_free(&parser.row);
     return status;
 }
 
-static bool claims(const char *path, unsigned char *head, size_t length)
+/* ---- the format ----------------------------------------------------------------------------- */
+
+static bool csv_claims(const char *path, unsigned char *head, size_t length)
 {
     (void)head;
     (void)length;
@@ -214,12 +496,12 @@ static bool claims(const char *path, unsigned char *head, size_t length)
     return dot && !strcasecmp(dot, ".csv");
 }
 
-static dt_status open_file(const struct dt_source *source, const struct dt__file *file, bool random,
-                           void **out)
+static dt_status csv_open(const struct dt_source *source, const struct dt__file *file, bool random,
+                          void **out)
 {
     (void)random;
-    return dt__text_open(source, file, &grammar, out);
+    return dt__text_open(source, file, &dt__csv_grammar, out);
 }
 
-const struct dt__format dt__format_csv = {"CSV",     claims,        survey_file,
-                                          open_file, dt__text_read, dt__text_close};
+const struct dt__format dt__format_csv = {"CSV",    csv_claims,    csv_survey,
+                                          csv_open, dt__text_read, dt__text_close};

@@ -1,105 +1,179 @@
-/* HDF5 files: /x (S, ...) and /y (S) or (S, k). */
-#include <hdf5.h>
+/* HDF5 files: data sets x (S, ...) and y, by data.x and data.y: numbers of any kind; /feature_names and
+ * /label_names. Labels are whole numbers of any type (also bool and float), texts, or one-hot rows. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
-#include "data/h5.h"
 #include "data/reader.h"
+#include "hdf5/read.h"
 
-enum { BLOCK = 1024 };
+enum { BLOCK = 1024, MOST_ONE_HOT = 1 << 16 };
 
 /* One of the two data sets. */
 struct array {
-    struct dt__h5_dataset set;
-    hid_t space;
-    uint64_t rows, items;
+    const struct dt__h5_item *item;
+    uint64_t rows, items; /* items: of a row */
 };
 
 struct reader {
     const struct dt_source *source;
-    const char *path;
-    hid_t file;
+    struct dt__h5_file *file;
     struct array x, y;
+    int32_t *classes; /* of texts: (rows); else NULL */
+    float *one_hot;   /* (BLOCK, items), if y is one-hot */
 };
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-static void close_array(struct array *array)
+/* The data sets that are there, for somebody who named another. */
+static dt_status fail_missing(const struct dt__h5_file *file, const char *key, const char *path)
 {
-    if (array->space >= 0) H5Sclose(array->space);
-    dt__h5_dataset_close(&array->set);
-    array->space = -1;
+    char list[512] = "";
+    size_t length = 0;
+    const struct dt__h5_item *item;
+    for (size_t i = 0; (item = dt__h5_item_at(file, i)) && length + 64 < sizeof list; i++) {
+        if (item->kind != DT__H5_ARRAY) continue;
+        length += (size_t)snprintf(list + length, 48, "%s%.40s", length ? ", " : "", item->path);
+        for (int d = 0; d < item->rank && length + 24 < sizeof list; d++)
+            length +=
+                (size_t)snprintf(list + length, 24, "%s%" PRIu64, d ? "x" : " ", item->dims[d]);
+    }
+    return dt_fail(DT_EFORMAT, "%s is missing; there is %s (see %s)", path,
+                   *list ? list : "nothing", key);
 }
 
-static dt_status check_array(const struct array *array, const char *name)
+static dt_status array_find(const struct dt__h5_file *file, const char *key, const char *name,
+                            struct array *out)
 {
-    if (H5Tget_class(array->set.type) == H5T_STRING)
-        return dt_fail(DT_EFORMAT, "%s holds texts, not numbers", name);
-    if (!array->rows || !array->items) return dt_fail(DT_EFORMAT, "%s is empty", name);
-    if (!dt__h5_is_stored(&array->set))
-        return dt_fail(DT_EFORMAT, "%s is not all in the file", name);
+    char path[256];
+    const struct dt__h5_item *item;
+    snprintf(path, sizeof path, "%s%s", *name == '/' ? "" : "/", name);
+    if (!dt__h5_find(file, DT__H5_ARRAY, path) && !dt__h5_find(file, DT__H5_REFUSED, path) &&
+        !dt__h5_find(file, DT__H5_GROUP, path))
+        return fail_missing(file, key, path);
+    DT_TRY(dt__h5_array(file, path, &item));
+    *out = (struct array){item, item->dims[0], item->count / item->dims[0]};
     return DT_OK;
 }
 
-static dt_status open_array(hid_t file, const char *name, struct array *out)
+static dt_status arrays_find(const struct dt__h5_file *file, const char *x_name, const char *y_name,
+                             struct array *x, struct array *y)
 {
-    struct array array = {.space = -1};
-    DT_TRY(dt__h5_dataset_open(file, name, &array.set));
-    array.rows = array.set.dims[0];
-    array.items = 1;
-    for (int i = 1; i < array.set.rank; i++)
-        array.items *= array.set.dims[i]; /* the data set's bytes have been counted */
-    dt_status status = check_array(&array, name);
-    if (!status) array.space = H5Dget_space(array.set.id);
-    if (!status && array.space < 0) status = dt__h5_fail(DT_EFORMAT, "%s has no space", name);
-    if (status)
-        close_array(&array);
-    else
-        *out = array;
+    DT_TRY(array_find(file, "data.x", x_name, x));
+    if (x->item->type == DT__H5_TEXT)
+        return dt_fail(DT_EFORMAT, "%s holds texts, not numbers", x->item->path);
+    return array_find(file, "data.y", y_name, y);
+}
+
+/* ---- labels --------------------------------------------------------------------------------- */
+
+/* The only 1 of a row of zeros; -1: it is no such row. */
+static int32_t one_hot_class(const float *row, size_t n)
+{
+    int32_t class = -1;
+    for (size_t i = 0; i < n; i++) {
+        if (row[i] == 0) continue;
+        if (row[i] != 1 || class >= 0) return -1;
+        class = (int32_t)i;
+    }
+    return class;
+}
+
+static dt_status labels_learn_one_hot(struct dt__survey *survey, struct dt__h5_file *file,
+                                      const struct array *y)
+{
+    float *rows;
+    if (y->items > MOST_ONE_HOT)
+        return dt_fail(DT_EFORMAT, "%s has %" PRIu64 " columns, too many classes", y->item->path,
+                       y->items);
+    DT_TRY(dt_alloc(BLOCK, (size_t)y->items * sizeof *rows, "labels", &rows));
+    dt_status status = dt__labels_add_number(&survey->labels, (int64_t)y->items - 1);
+    for (uint64_t row = 0, count; row < y->rows && !status; row += count) {
+        count = y->rows - row < BLOCK ? y->rows - row : BLOCK;
+        status = dt__h5_read(file, y->item, row, count, DT__H5_F32, rows);
+        for (uint64_t i = 0; i < count && !status; i++) {
+            int32_t class = one_hot_class(rows + i * y->items, (size_t)y->items);
+            status = class >= 0
+                         ? dt__labels_add_number(&survey->labels, class)
+                         : dt_fail(DT_EFORMAT,
+                                   "%s: row %" PRIu64 ": class labels are one whole number a row, "
+                                   "or a row with a single 1",
+                                   y->item->path, row + i);
+        }
+    }
+    dt_free(rows);
     return status;
 }
 
-/* Rows [row, row + count), converted to `type`. */
-static dt_status read_array(struct array *array, uint64_t row, size_t count, hid_t type, void *out)
+static dt_status labels_learn_numbers(struct dt__survey *survey, struct dt__h5_file *file,
+                                      const struct array *y)
 {
-    hsize_t start[DT__H5_MAX_RANK] = {row}, extent[DT__H5_MAX_RANK];
-    memcpy(extent, array->set.dims, sizeof extent);
-    extent[0] = count;
-    hid_t memory = H5Screate_simple(array->set.rank, extent, NULL);
-    bool good = memory >= 0 &&
-                H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
-                H5Dread(array->set.id, type, memory, array->space, H5P_DEFAULT, out) >= 0;
-    if (memory >= 0) H5Sclose(memory);
-    return good ? DT_OK : dt__h5_fail(DT_EIO, "rows from %" PRIu64 " cannot be read", row);
+    double labels[BLOCK];
+    for (uint64_t row = 0, count; row < y->rows; row += count) {
+        count = y->rows - row < BLOCK ? y->rows - row : BLOCK;
+        DT_TRY(dt__h5_read(file, y->item, row, count, DT__H5_F64, labels));
+        for (uint64_t i = 0; i < count; i++) {
+            dt_status status;
+            if (labels[i] != rint(labels[i]) || fabs(labels[i]) > 1e15)
+                status = dt_fail(DT_EFORMAT,
+                                 "label %g is not a class number; model.task=regress learns such "
+                                 "values",
+                                 labels[i]);
+            else
+                status = dt__labels_add_number(&survey->labels, (int64_t)labels[i]);
+            if (status)
+                return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", y->item->path, row + i);
+        }
+    }
+    return DT_OK;
 }
 
-static bool is_integer(const struct array *array)
+static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *file,
+                              const struct array *x, const struct array *y)
 {
-    return H5Tget_class(array->set.type) == H5T_INTEGER;
-}
-
-static bool is_byte(const struct array *array)
-{
-    return is_integer(array) && H5Tget_size(array->set.type) == 1 &&
-           H5Tget_sign(array->set.type) == H5T_SGN_NONE;
+    bool texts = y->item->type == DT__H5_TEXT;
+    if (y->rows != x->rows)
+        return dt_fail(DT_EMISMATCH, "%s has %" PRIu64 " rows, %s has %" PRIu64, x->item->path,
+                       x->rows, y->item->path, y->rows);
+    if (survey->task == DT_TASK_REGRESS && texts)
+        return dt_fail(DT_EFORMAT, "%s holds texts, not numbers", y->item->path);
+    if (survey->task == DT_TASK_REGRESS) return dt__survey_targets(survey, y->items);
+    if (texts) {
+        struct dt__names names = {0};
+        DT_TRY(dt__h5_names(file, y->item->path, &names.items, &names.count));
+        dt_status status = DT_OK;
+        for (size_t i = 0; i < names.count && !status; i++) {
+            status = dt__labels_add_text(&survey->labels, names.items[i], strlen(names.items[i]));
+            if (status) dt_fail_prefix(status, "%s: row %zu: ", y->item->path, i);
+        }
+        dt__names_free(names.items, names.count);
+        return status;
+    }
+    return y->items > 1 ? labels_learn_one_hot(survey, file, y)
+                        : labels_learn_numbers(survey, file, y);
 }
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
-static dt_status learn_names(struct dt__survey *survey, hid_t file)
+static bool file_has_array(const struct dt__h5_file *file, const char *path)
+{
+    return dt__h5_find(file, DT__H5_ARRAY, path) || dt__h5_find(file, DT__H5_REFUSED, path);
+}
+
+static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file *file)
 {
     struct dt__names features = {0}, labels = {0};
     dt_status status = DT_OK;
-    if (dt__h5_exists(file, "/feature_names")) {
-        DT_GUARD(dt__h5_names_get(file, "/feature_names", &features));
+    if (file_has_array(file, "/feature_names")) {
+        DT_GUARD(dt__h5_names(file, "/feature_names", &features.items, &features.count));
         if (features.count != (size_t)survey->features)
             status = dt_fail(DT_EFORMAT, "/feature_names has %zu names for %d features",
                              features.count, survey->features);
         if (!status) status = dt__survey_names(survey, &features);
     }
-    if (!status && survey->task == DT_CLASSIFY && dt__h5_exists(file, "/label_names")) {
-        DT_GUARD(dt__h5_names_get(file, "/label_names", &labels));
+    if (!status && survey->task == DT_TASK_CLASSIFY && file_has_array(file, "/label_names")) {
+        DT_GUARD(dt__h5_names(file, "/label_names", &labels.items, &labels.count));
         status = dt__labels_add_names(&survey->labels, labels.items, labels.count);
     }
 done:
@@ -108,58 +182,42 @@ done:
     return status;
 }
 
-static dt_status learn_labels(struct dt__survey *survey, struct array *y)
+static dt_status arrays_learn(struct dt__survey *survey, struct dt__h5_file *file,
+                              struct dt__file *out)
 {
-    int64_t labels[BLOCK];
-    for (uint64_t row = 0, count; row < y->rows; row += count) {
-        count = y->rows - row < BLOCK ? y->rows - row : BLOCK;
-        DT_TRY(read_array(y, row, (size_t)count, H5T_NATIVE_INT64, labels));
-        for (uint64_t i = 0; i < count; i++) {
-            dt_status status = dt__labels_add_number(&survey->labels, labels[i]);
-            if (status) return dt_fail_prefix(status, "/y: row %" PRIu64 ": ", row + i);
-        }
-    }
-    return DT_OK;
-}
-
-static dt_status learn_y(struct dt__survey *survey, struct array *x, struct array *y)
-{
-    if (y->rows != x->rows)
-        return dt_fail(DT_EMISMATCH, "/x has %" PRIu64 " rows, /y has %" PRIu64, x->rows, y->rows);
-    if (survey->task == DT_REGRESS) return dt__survey_targets(survey, y->items);
-    if (y->items != 1 || !is_integer(y))
-        return dt_fail(DT_EFORMAT, "/y: class labels are one integer a row");
-    return learn_labels(survey, y);
-}
-
-static dt_status learn_arrays(struct dt__survey *survey, hid_t file, struct dt__file *out)
-{
-    struct array x = {.space = -1}, y = {.space = -1};
-    DT_TRY(open_array(file, "/x", &x));
-    dt_status status = open_array(file, "/y", &y);
-    if (!status) status = dt__survey_features(survey, x.items);
-    if (status) goto done;
-    survey->floats |= !is_byte(&x);
+    const struct dt_config *config = survey->config;
+    struct array x, y;
+    DT_TRY(arrays_find(file, config->data.x, config->data.y, &x, &y));
+    DT_TRY(dt__survey_features(survey, x.items));
+    survey->floats |= x.item->type != DT__H5_U8;
+    DT_TRY(dt__survey_shape(survey, x.item->rank, x.item->dims));
     out->rows = x.rows;
-    DT_GUARD(learn_names(survey, file));
-    DT_GUARD(learn_y(survey, &x, &y));
-done:
-    close_array(&x);
-    if (y.space >= 0) close_array(&y);
-    return status;
+    survey->labels.path = out->path;
+    survey->labels.line = 0;
+    DT_TRY(dt_strdup(config->data.x, &out->x_name));
+    DT_TRY(dt_strdup(config->data.y, &out->y_name));
+    DT_TRY(names_learn(survey, file));
+    return labels_learn(survey, file, &x, &y);
 }
 
-static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
+/* What the reader of HDF5 says begins with the path already. */
+static dt_status fail_with_path(dt_status status, const char *path)
 {
-    hid_t id;
-    DT_TRY(dt__h5_file_open(file->path, &id));
-    dt_status status = learn_arrays(survey, id, file);
-    if (status) dt_fail_prefix(status, "%s: ", file->path);
-    H5Fclose(id);
+    size_t length = strlen(path);
+    if (!status || !strncmp(dt_error_text(), path, length)) return status;
+    return dt_fail_prefix(status, "%s: ", path);
+}
+
+static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
+{
+    struct dt__h5_file *file;
+    DT_TRY(dt__h5_open(out->path, &file));
+    dt_status status = fail_with_path(arrays_learn(survey, file, out), out->path);
+    dt__h5_close(file);
     return status;
 }
 
-static bool claims(const char *path, unsigned char *head, size_t length)
+static bool hdf5_claims(const char *path, unsigned char *head, size_t length)
 {
     static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     const char *dot = strrchr(path, '.');
@@ -170,54 +228,96 @@ static bool claims(const char *path, unsigned char *head, size_t length)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static void close_file(void *arg)
+static void hdf5_close(void *arg)
 {
     struct reader *reader = arg;
-    if (reader->x.space >= 0) close_array(&reader->x);
-    if (reader->y.space >= 0) close_array(&reader->y);
-    if (reader->file >= 0) H5Fclose(reader->file);
+    dt__h5_close(reader->file);
+    dt_free(reader->classes);
+    dt_free(reader->one_hot);
     dt_free(reader);
 }
 
-static dt_status open_arrays(struct reader *reader, const struct dt__file *file)
+/* Classes of texts are looked up once. */
+static dt_status classes_look_up(struct reader *reader)
 {
-    const struct dt__layout *layout = &reader->source->layout;
-    uint64_t items = (uint64_t)(layout->targets ? layout->targets : 1);
-    DT_TRY(open_array(reader->file, "/x", &reader->x));
-    DT_TRY(open_array(reader->file, "/y", &reader->y));
-    if (reader->x.rows != file->rows || reader->x.items != (uint64_t)layout->features ||
-        reader->y.rows != file->rows || reader->y.items != items)
-        return dt_fail(DT_EMISMATCH, "the file has changed since the survey");
-    return DT_OK;
+    const struct dt_source *source = reader->source;
+    struct dt__names texts = {0};
+    DT_TRY(dt__h5_names(reader->file, reader->y.item->path, &texts.items, &texts.count));
+    dt_status status = dt_alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes);
+    for (size_t i = 0; i < texts.count && !status; i++)
+        status = dt__label_of_text(&source->schema, &source->label_names, texts.items[i],
+                                   strlen(texts.items[i]), &reader->classes[i]);
+    dt__names_free(texts.items, texts.count);
+    return status;
 }
 
-static dt_status open_file(const struct dt_source *source, const struct dt__file *file, bool random,
+static dt_status reader_find(struct reader *reader, const struct dt__file *file)
+{
+    const struct dt__layout *layout = &reader->source->layout;
+    struct array *y = &reader->y;
+    DT_TRY(arrays_find(reader->file, file->x_name, file->y_name, &reader->x, y));
+    if (reader->x.rows != file->rows || reader->x.items != (uint64_t)layout->features ||
+        y->rows != file->rows || (layout->targets && y->items != (uint64_t)layout->targets))
+        return dt_fail(DT_EMISMATCH, "the file has changed since the survey");
+    if (layout->targets) return DT_OK;
+    if (y->item->type == DT__H5_TEXT) return classes_look_up(reader);
+    if (y->items == 1) return DT_OK;
+    return dt_alloc(BLOCK, (size_t)y->items * sizeof *reader->one_hot, "labels", &reader->one_hot);
+}
+
+static dt_status hdf5_open(const struct dt_source *source, const struct dt__file *file, bool random,
                            void **out)
 {
     (void)random;
     struct reader *reader;
     DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
-    *reader = (struct reader){source, file->path, -1, {.space = -1}, {.space = -1}};
-    dt_status status = dt__h5_file_open(file->path, &reader->file);
-    if (!status && (status = open_arrays(reader, file)) != DT_OK)
-        dt_fail_prefix(status, "%s: ", file->path);
+    reader->source = source;
+    dt_status status = dt__h5_open(file->path, &reader->file);
+    if (!status) status = fail_with_path(reader_find(reader, file), file->path);
     if (status)
-        close_file(reader);
+        hdf5_close(reader);
     else
         *out = reader;
     return status;
 }
 
-static dt_status read_file(void *arg, uint64_t row, size_t count, struct dt__block out)
+static dt_status reader_read_one_hot(struct reader *reader, uint64_t row, size_t count,
+                                     int32_t *out)
+{
+    const size_t n = (size_t)reader->y.items;
+    for (size_t done = 0, step; done < count; done += step) {
+        step = count - done < BLOCK ? count - done : BLOCK;
+        DT_TRY(dt__h5_read(reader->file, reader->y.item, row + done, step, DT__H5_F32,
+                           reader->one_hot));
+        for (size_t i = 0; i < step; i++)
+            out[done + i] = one_hot_class(reader->one_hot + i * n, n);
+    }
+    return DT_OK;
+}
+
+static dt_status reader_read_y(struct reader *reader, uint64_t row, size_t count,
+                               unsigned char *out)
+{
+    enum dt__h5_type type = reader->source->layout.targets ? DT__H5_F32 : DT__H5_I32;
+    if (reader->one_hot) return reader_read_one_hot(reader, row, count, (int32_t *)(void *)out);
+    if (!reader->classes) return dt__h5_read(reader->file, reader->y.item, row, count, type, out);
+    memcpy(out, reader->classes + row, count * sizeof *reader->classes);
+    return DT_OK;
+}
+
+static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct reader *reader = arg;
     const struct dt__layout *layout = &reader->source->layout;
-    hid_t x_type = layout->bytes ? H5T_NATIVE_UINT8 : H5T_NATIVE_FLOAT;
-    hid_t y_type = layout->targets ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT32;
-    dt_status status = read_array(&reader->x, row, count, x_type, out.x);
-    if (!status) status = read_array(&reader->y, row, count, y_type, out.y);
-    return status ? dt_fail_prefix(status, "%s: ", reader->path) : DT_OK;
+    enum dt__h5_type x = layout->bytes ? DT__H5_U8 : DT__H5_F32;
+    unsigned char *y = dt__block_y(layout, out, out->rows);
+    DT_TRY(dt__h5_read(reader->file, reader->x.item, row, count, x,
+                       dt__block_x(layout, out, out->rows)));
+    DT_TRY(reader_read_y(reader, row, count, y));
+    if (!reader->classes) dt__labels_to_classes(&reader->source->schema, y, count);
+    dt__block_add(layout, out, count);
+    return DT_OK;
 }
 
-const struct dt__format dt__format_hdf5 = {"HDF5",    claims,    survey_file,
-                                           open_file, read_file, close_file};
+const struct dt__format dt__format_hdf5 = {"HDF5",    hdf5_claims, hdf5_survey,
+                                           hdf5_open, hdf5_read,   hdf5_close};

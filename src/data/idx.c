@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "data/fd.h"
+#include "data/packed.h"
 #include "data/reader.h"
 
 enum { U8 = 0x08, S8 = 0x09, S16 = 0x0B, S32 = 0x0C, F32 = 0x0D, F64 = 0x0E };
@@ -36,6 +36,7 @@ struct array {
     const char *path;
     gzFile file; /* zlib reads plain files as they are */
     int type, ndims;
+    uint64_t dims[MAX_DIMS];
     uint64_t rows, start; /* start: bytes of the header */
     size_t items, row_bytes;
     uint64_t at; /* row at which the file stands */
@@ -43,7 +44,7 @@ struct array {
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-static dt_status read_bytes(struct array *array, void *out, size_t length)
+static dt_status array_read_bytes(struct array *array, void *out, size_t length)
 {
     unsigned char *to = out;
     while (length) {
@@ -63,7 +64,7 @@ static dt_status read_bytes(struct array *array, void *out, size_t length)
 }
 
 /* Behind the last row: nothing more may come, and gzip's own checksum must fit. */
-static dt_status check_end(struct array *array)
+static dt_status array_check_end(struct array *array)
 {
     unsigned char extra;
     int code, got = gzread(array->file, &extra, 1);
@@ -82,21 +83,23 @@ static uint32_t big_endian(const unsigned char *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-static dt_status read_head(struct array *array)
+static dt_status array_read_head(struct array *array)
 {
     unsigned char head[4 + 4 * MAX_DIMS];
-    DT_TRY(read_bytes(array, head, 4));
+    DT_TRY(array_read_bytes(array, head, 4));
     array->type = head[2];
     array->ndims = head[3];
     if (head[0] || head[1] || !item_size(array->type) || !array->ndims || array->ndims > MAX_DIMS)
         return dt_fail(DT_EFORMAT, "%s: not an IDX file: it begins %02x %02x %02x %02x",
                        array->path, head[0], head[1], head[2], head[3]);
-    DT_TRY(read_bytes(array, head + 4, 4 * (size_t)array->ndims));
+    DT_TRY(array_read_bytes(array, head + 4, 4 * (size_t)array->ndims));
     array->start = 4 + 4 * (uint64_t)array->ndims;
     array->rows = big_endian(head + 4);
     array->items = 1;
+    for (int i = 0; i < array->ndims; i++)
+        array->dims[i] = big_endian(head + 4 + 4 * i);
     for (int i = 1; i < array->ndims; i++)
-        if (!dt_size_mul(array->items, big_endian(head + 4 + 4 * i), &array->items))
+        if (!dt_size_mul(array->items, array->dims[i], &array->items))
             return dt_fail(DT_EFORMAT, "%s: its dimensions overflow", array->path);
     size_t total;
     if (!dt_size_mul(array->items, item_size(array->type), &array->row_bytes) ||
@@ -106,40 +109,28 @@ static dt_status read_head(struct array *array)
     return DT_OK;
 }
 
-static void close_array(struct array *array)
+static void array_close(struct array *array)
 {
     if (array->file) gzclose_r(array->file);
     array->file = NULL;
 }
 
-static dt_status open_array(const char *path, struct array *array)
+static dt_status array_open(const char *path, struct array *array)
 {
     *array = (struct array){.path = path};
     errno = 0;
     array->file = gzopen(path, "rbe");
     if (!array->file) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno ? errno : ENOMEM));
     gzbuffer(array->file, BUFFER);
-    dt_status status = read_head(array);
-    if (status) close_array(array);
+    dt_status status = array_read_head(array);
+    if (status) array_close(array);
     return status;
 }
 
 /* ---- does the header tell the truth? -------------------------------------------------------- */
 
-/* The last four bytes of a gzip file: its length before packing, modulo 2^32. */
-static dt_status gzip_length(const char *path, uint32_t *out)
-{
-    unsigned char tail[4] = {0};
-    FILE *in = fopen(path, "re");
-    bool good = in && !fseeko(in, -4, SEEK_END) && fread(tail, 1, 4, in) == 4;
-    if (in) fclose(in);
-    if (!good) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    *out = (uint32_t)tail[3] << 24 | (uint32_t)tail[2] << 16 | (uint32_t)tail[1] << 8 | tail[0];
-    return DT_OK;
-}
-
 /* Unpacks everything: several gzip members in one file, or a file that is not whole. */
-static dt_status read_through(struct array *array)
+static dt_status array_read_through(struct array *array)
 {
     static const size_t step = SLICE;
     unsigned char *scratch;
@@ -148,15 +139,15 @@ static dt_status read_through(struct array *array)
     uint64_t left = array->rows * array->row_bytes;
     for (size_t length = 0; left && !status; left -= length) {
         length = left < step ? (size_t)left : step;
-        status = read_bytes(array, scratch, length);
+        status = array_read_bytes(array, scratch, length);
         dt_work_gets_on();
         if (!status) status = dt_stop_check();
     }
     dt_free(scratch);
-    return status ? status : check_end(array);
+    return status ? status : array_check_end(array);
 }
 
-static dt_status check_size(struct array *array)
+static dt_status array_check_size(struct array *array)
 {
     struct stat info;
     uint32_t length = 0;
@@ -174,8 +165,14 @@ static dt_status check_size(struct array *array)
         return dt_fail(DT_EFORMAT,
                        "%s: its header promises %" PRIu64 " bytes, more than gzip can hold",
                        array->path, promised);
-    DT_TRY(gzip_length(array->path, &length));
-    return length == (uint32_t)promised ? DT_OK : read_through(array);
+    /* The last four bytes of a gzip file: its length before packing, modulo 2^32. */
+    unsigned char tail[4] = {0};
+    FILE *in = fopen(array->path, "re");
+    bool good = in && !fseeko(in, -4, SEEK_END) && fread(tail, 1, 4, in) == 4;
+    if (in) fclose(in);
+    if (!good) return dt_fail(DT_EIO, "%s: %s", array->path, strerror(errno));
+    length = (uint32_t)tail[3] << 24 | (uint32_t)tail[2] << 16 | (uint32_t)tail[1] << 8 | tail[0];
+    return length == (uint32_t)promised ? DT_OK : array_read_through(array);
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */
@@ -206,8 +203,8 @@ static double item_value(int type, const unsigned char *bytes)
     }
 }
 
-/* n items as 8-bit values, labels or floats. */
-static void to_floats(int type, const unsigned char *from, size_t n, unsigned char *out)
+/* n items as floats, or as labels. */
+static void items_to_floats(int type, const unsigned char *from, size_t n, unsigned char *out)
 {
     for (size_t i = 0; i < n; i++) {
         float value = (float)item_value(type, from + i * item_size(type));
@@ -215,7 +212,7 @@ static void to_floats(int type, const unsigned char *from, size_t n, unsigned ch
     }
 }
 
-static void to_labels(int type, const unsigned char *from, size_t n, unsigned char *out)
+static void items_to_labels(int type, const unsigned char *from, size_t n, unsigned char *out)
 {
     for (size_t i = 0; i < n; i++) {
         int32_t value = (int32_t)item_value(type, from + i * item_size(type));
@@ -226,8 +223,8 @@ static void to_labels(int type, const unsigned char *from, size_t n, unsigned ch
 typedef void convert_fn(int type, const unsigned char *from, size_t n, unsigned char *out);
 
 /* Rows [row, row + count), each item as 4 bytes by `convert`, or as it is if that is NULL. */
-static dt_status read_rows(struct array *array, uint64_t row, size_t count, convert_fn *convert,
-                           unsigned char *out)
+static dt_status array_read_rows(struct array *array, uint64_t row, size_t count,
+                                 convert_fn *convert, unsigned char *out)
 {
     unsigned char scratch[SLICE];
     size_t width = item_size(array->type), bytes = count * array->row_bytes;
@@ -235,39 +232,50 @@ static dt_status read_rows(struct array *array, uint64_t row, size_t count, conv
         gzseek(array->file, (z_off_t)(array->start + row * array->row_bytes), SEEK_SET) < 0)
         return dt_fail(DT_EIO, "%s: seek failed", array->path);
     array->at = UINT64_MAX;
-    if (!convert) DT_TRY(read_bytes(array, out, bytes));
+    if (!convert) DT_TRY(array_read_bytes(array, out, bytes));
     for (size_t done = 0, length; convert && done < bytes; done += length) {
         length = bytes - done < SLICE ? bytes - done : SLICE;
-        DT_TRY(read_bytes(array, scratch, length));
+        DT_TRY(array_read_bytes(array, scratch, length));
         convert(array->type, scratch, length / width, out + done / width * 4);
     }
     array->at = row + count;
-    return array->at == array->rows ? check_end(array) : DT_OK;
+    return array->at == array->rows ? array_check_end(array) : DT_OK;
 }
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
-static dt_status survey_x(struct dt__survey *survey, const char *path, uint64_t *rows)
+static dt_status idx_survey_x(struct dt__survey *survey, const char *path, uint64_t *rows)
 {
     struct array array;
-    DT_TRY(open_array(path, &array));
-    dt_status status = check_size(&array);
+    DT_TRY(array_open(path, &array));
+    dt_status status = array_check_size(&array);
     if (!status) {
         status = dt__survey_features(survey, array.items);
+        if (!status) status = dt__survey_shape(survey, array.ndims, array.dims);
         if (status) dt_fail_prefix(status, "%s: ", path);
     }
     survey->floats |= array.type != U8;
     *rows = array.rows;
-    close_array(&array);
+    array_close(&array);
     return status;
 }
 
-static dt_status learn_labels(struct dt__survey *survey, struct array *array)
+static dt_status idx_learn_y(struct dt__survey *survey, struct array *array, uint64_t rows)
 {
+    if (array->rows != rows)
+        return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " labels for %" PRIu64 " rows of data",
+                       array->path, array->rows, rows);
+    if (survey->task == DT_TASK_REGRESS) {
+        dt_status status = dt__survey_targets(survey, array->items);
+        return status ? dt_fail_prefix(status, "%s: ", array->path) : DT_OK;
+    }
+    if (array->items != 1 || array->type == F32 || array->type == F64)
+        return dt_fail(DT_EFORMAT, "%s: class labels are one whole number a row", array->path);
     int32_t labels[1024];
     for (uint64_t row = 0, count; row < array->rows; row += count) {
         count = array->rows - row < 1024 ? array->rows - row : 1024;
-        DT_TRY(read_rows(array, row, (size_t)count, to_labels, (unsigned char *)labels));
+        DT_TRY(
+            array_read_rows(array, row, (size_t)count, items_to_labels, (unsigned char *)labels));
         for (uint64_t i = 0; i < count; i++) {
             dt_status status = dt__labels_add_number(&survey->labels, labels[i]);
             if (status)
@@ -277,21 +285,7 @@ static dt_status learn_labels(struct dt__survey *survey, struct array *array)
     return DT_OK;
 }
 
-static dt_status learn_y(struct dt__survey *survey, struct array *array, uint64_t rows)
-{
-    if (array->rows != rows)
-        return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " labels for %" PRIu64 " rows of data",
-                       array->path, array->rows, rows);
-    if (survey->task == DT_REGRESS) {
-        dt_status status = dt__survey_targets(survey, array->items);
-        return status ? dt_fail_prefix(status, "%s: ", array->path) : DT_OK;
-    }
-    if (array->items != 1 || array->type == F32 || array->type == F64)
-        return dt_fail(DT_EFORMAT, "%s: class labels are one whole number a row", array->path);
-    return learn_labels(survey, array);
-}
-
-static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
+static dt_status idx_survey(struct dt__survey *survey, struct dt__file *file)
 {
     struct array array;
     if (!file->labels)
@@ -299,104 +293,92 @@ static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
                        "%s: IDX data has its labels apart: set data.train_labels"
                        " (data.eval_labels)",
                        file->path);
-    DT_TRY(survey_x(survey, file->path, &file->rows));
-    DT_TRY(open_array(file->labels, &array));
-    dt_status status = check_size(&array);
+    DT_TRY(idx_survey_x(survey, file->path, &file->rows));
+    survey->labels.path = file->labels;
+    survey->labels.line = 0;
+    DT_TRY(array_open(file->labels, &array));
+    dt_status status = array_check_size(&array);
     gzrewind(array.file);
     array.at = UINT64_MAX;
-    if (!status) status = learn_y(survey, &array, file->rows);
-    close_array(&array);
+    if (!status) status = idx_learn_y(survey, &array, file->rows);
+    array_close(&array);
     return status;
 }
 
-static bool claims(const char *path, unsigned char *head, size_t length)
+static bool idx_claims(const char *path, unsigned char *head, size_t length)
 {
     (void)path;
-    bool gzip = length > 2 && head[0] == 0x1f && head[1] == 0x8b;
-    return gzip || (length > 4 && !head[0] && !head[1] && item_size(head[2]) && head[3] &&
-                    head[3] <= MAX_DIMS);
+    return length > 4 && !head[0] && !head[1] && item_size(head[2]) && head[3] &&
+           head[3] <= MAX_DIMS;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
 struct reader {
     struct dt__layout layout;
+    const struct dt_schema *schema;
     struct array x, y;
 };
 
-static dt_status copy_all(struct array *from, int fd)
+/* A gzip file cannot be entered in the middle: one that is read in jumps is unpacked first. Read in order it
+ * needs no room on a disk. */
+static dt_status array_unpack(struct array *array)
 {
-    unsigned char scratch[SLICE];
-    uint64_t offset = 0;
-    int got;
-    while ((got = gzread(from->file, scratch, sizeof scratch)) > 0) {
-        DT_TRY(dt__fd_write(fd, "a temporary file for gzip data", scratch, (size_t)got, offset));
-        offset += (uint64_t)got;
-        dt_work_gets_on();
-    }
-    return got == 0 ? DT_OK : dt_fail(DT_EFORMAT, "%s: damaged gzip data", from->path);
-}
-
-/* A gzip file cannot be entered in the middle: one that is read in jumps is unpacked once, into a
- * file without a name. */
-static dt_status unpack(struct array *array)
-{
-    const char *dir = getenv("TMPDIR");
-    int fd;
-    DT_TRY(dt__fd_temporary(dir && *dir ? dir : "/tmp", &fd));
-    gzrewind(array->file);
-    dt_status status = copy_all(array, fd);
-    gzFile unpacked = status ? NULL : gzdopen(fd, "rb");
-    if (!unpacked) {
-        close(fd);
-        return status ? status : dt_fail(DT_EIO, "%s: cannot be unpacked", array->path);
-    }
+    FILE *unpacked;
+    DT_TRY(dt__packed_open(array->path, &unpacked));
+    int fd = dup(fileno(unpacked));
+    fclose(unpacked);
     gzclose_r(array->file);
-    array->file = unpacked;
+    array->file = fd < 0 ? NULL : gzdopen(fd, "rb");
     array->at = UINT64_MAX;
-    return DT_OK;
+    if (array->file) return DT_OK;
+    if (fd >= 0) close(fd);
+    return dt_fail(DT_EIO, "%s: cannot be unpacked", array->path);
 }
 
-static void close_file(void *arg)
+static void idx_close(void *arg)
 {
     struct reader *reader = arg;
-    close_array(&reader->x);
-    close_array(&reader->y);
+    array_close(&reader->x);
+    array_close(&reader->y);
     dt_free(reader);
 }
 
-static dt_status open_arrays(struct reader *reader, const struct dt__file *file, bool random)
-{
-    DT_TRY(open_array(file->path, &reader->x));
-    DT_TRY(open_array(file->labels, &reader->y));
-    if (random && !gzdirect(reader->x.file)) DT_TRY(unpack(&reader->x));
-    if (random && !gzdirect(reader->y.file)) DT_TRY(unpack(&reader->y));
-    if (reader->x.rows != file->rows || reader->y.rows != file->rows ||
-        reader->x.items != (size_t)reader->layout.features)
-        return dt_fail(DT_EMISMATCH, "%s: the file has changed since the survey", file->path);
-    return DT_OK;
-}
-
-static dt_status open_file(const struct dt_source *source, const struct dt__file *file, bool random,
-                           void **out)
+static dt_status idx_open(const struct dt_source *source, const struct dt__file *file, bool random,
+                          void **out)
 {
     struct reader *reader;
+    dt_status status;
     DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
     reader->layout = source->layout;
-    dt_status status = open_arrays(reader, file, random);
-    if (status)
-        close_file(reader);
-    else
-        *out = reader;
+    reader->schema = &source->schema;
+    DT_GUARD(array_open(file->path, &reader->x));
+    DT_GUARD(array_open(file->labels, &reader->y));
+    if (random && !gzdirect(reader->x.file)) DT_GUARD(array_unpack(&reader->x));
+    if (random && !gzdirect(reader->y.file)) DT_GUARD(array_unpack(&reader->y));
+    if (reader->x.rows != file->rows || reader->y.rows != file->rows ||
+        reader->x.items != (size_t)reader->layout.features)
+        DT_GUARD(dt_fail(DT_EMISMATCH, "%s: the file has changed since the survey", file->path));
+    *out = reader;
+    return DT_OK;
+done:
+    idx_close(reader);
     return status;
 }
 
-static dt_status read_file(void *arg, uint64_t row, size_t count, struct dt__block out)
+static dt_status idx_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct reader *reader = arg;
-    DT_TRY(read_rows(&reader->x, row, count, reader->layout.bytes ? NULL : to_floats, out.x));
-    return read_rows(&reader->y, row, count, reader->layout.targets ? to_floats : to_labels, out.y);
+    const struct dt__layout *layout = &reader->layout;
+    unsigned char *x = dt__block_x(layout, out, out->rows);
+    unsigned char *y = dt__block_y(layout, out, out->rows);
+    DT_TRY(array_read_rows(&reader->x, row, count, layout->bytes ? NULL : items_to_floats, x));
+    DT_TRY(array_read_rows(&reader->y, row, count,
+                           layout->targets ? items_to_floats : items_to_labels, y));
+    dt__labels_to_classes(reader->schema, y, count);
+    dt__block_add(layout, out, count);
+    return DT_OK;
 }
 
-const struct dt__format dt__format_idx = {"IDX",     claims,    survey_file,
-                                          open_file, read_file, close_file};
+const struct dt__format dt__format_idx = {"IDX",    idx_claims, idx_survey,
+                                          idx_open, idx_read,   idx_close};

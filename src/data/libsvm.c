@@ -3,6 +3,7 @@
 #include "data/libsvm.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
@@ -10,10 +11,12 @@
 #include "data/reader.h"
 #include "data/text.h"
 
+enum { PLAUSIBLE = 1 << 16 };
+
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 /* The next word of a line; false at its end or before a comment. */
-static bool next_word(char **text, char *end, struct dt__cell *out)
+static bool word_next(char **text, char *end, struct dt__cell *out)
 {
     char *p = *text;
     while (p < end && (*p == ' ' || *p == '\t'))
@@ -27,7 +30,7 @@ static bool next_word(char **text, char *end, struct dt__cell *out)
     return true;
 }
 
-static dt_status read_index(const struct dt__cell *word, const char *colon, size_t *out)
+static dt_status index_read(const struct dt__cell *word, const char *colon, size_t *out)
 {
     size_t index = 0;
     for (const char *p = word->text; p < colon; p++) {
@@ -39,88 +42,85 @@ static dt_status read_index(const struct dt__cell *word, const char *colon, size
     return DT_OK;
 }
 
-static dt_status put_value(struct dt__text_row *row, size_t index, float value)
+/* A few bytes must not make a model of gigabytes. */
+static dt_status index_widen(struct dt__parser *parser, size_t index)
 {
-    if (index > row->capacity && !row->grow)
-        return dt_fail(DT_EFORMAT, "the data has %zu features", row->capacity);
-    DT_TRY(dt_grow(&row->x, &row->capacity, index, sizeof *row->x, "row"));
-    row->x[index - 1] = value;
+    if (index > PLAUSIBLE && index > parser->bytes && !parser->features)
+        return dt_fail(DT_EFORMAT,
+                       "data of %" PRIu64 " bytes does not have so many features; data.features "
+                       "says how many are meant",
+                       parser->bytes);
+    if (index > parser->widest) parser->widest = (uint32_t)index;
     return DT_OK;
 }
 
-static dt_status read_pair(const struct dt__cell *word, struct dt__text_row *row, size_t *last)
+static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *word, size_t *last)
 {
     const char *colon = memchr(word->text, ':', word->length);
     int shown = word->length < 40 ? (int)word->length : 40;
     size_t index;
     float value;
-    if (!colon || read_index(word, colon, &index))
-        return dt_fail(DT_EFORMAT, "'%.*s' is not index:value with an index from 1", shown,
+    if (!colon || index_read(word, colon, &index))
+        return dt_fail(DT_EFORMAT,
+                       "'%.*s' is not index:value with an index from 1 to 2147483647", shown,
                        word->text);
     if (index <= *last) return dt_fail(DT_EFORMAT, "index %zu does not rise", index);
     *last = index;
-    if (index > row->widest) row->widest = index;
     size_t length = word->length - (size_t)(colon + 1 - word->text);
     dt_status status = dt__number_read(colon + 1, length, &value);
-    if (!status) status = put_value(row, index, value);
-    return status ? dt_fail_prefix(status, "index %zu: ", index) : DT_OK;
+    if (!status) status = index_widen(parser, index);
+    if (status) return dt_fail_prefix(status, "index %zu: ", index);
+    if (value == 0 || (parser->features && index > parser->features)) return DT_OK;
+    return dt__row_add_entry(&parser->row, (uint32_t)index - 1, value);
 }
 
-static dt_status read_pairs(char **text, char *end, struct dt__text_row *row)
+dt_status dt__libsvm_parse(struct dt__parser *parser, char *record, size_t length)
 {
+    char *text = record, *after = record, *end = record + length;
     struct dt__cell word;
     size_t last = 0;
-    if (row->capacity) memset(row->x, 0, row->capacity * sizeof *row->x);
-    while (next_word(text, end, &word))
-        DT_TRY(read_pair(&word, row, &last));
+    parser->label = (struct dt__cell){record, 0};
+    parser->row.entries = 0;
+    parser->row.weight = 1;
+    if (word_next(&after, end, &word) && !memchr(word.text, ':', word.length)) {
+        parser->label = word;
+        text = after;
+    }
+    while (word_next(&text, end, &word))
+        DT_TRY(pair_read(parser, &word, &last));
     return DT_OK;
 }
 
-dt_status dt__libsvm_row(char *text, size_t length, struct dt__text_row *row)
-{
-    char *end = text + length, *after = text;
-    struct dt__cell word;
-    row->label = (struct dt__cell){text, 0};
-    if (next_word(&after, end, &word) && !memchr(word.text, ':', word.length)) {
-        row->label = word;
-        text = after;
-    }
-    return read_pairs(&text, end, row);
-}
-
-static dt_status parse(const struct dt_source *source, char *record, size_t length,
-                       struct dt__text_row *row)
-{
-    (void)source;
-    return dt__libsvm_row(record, length, row);
-}
-
-static const struct dt__grammar grammar = {false, parse};
+const struct dt__grammar dt__libsvm_grammar = {false, dt__libsvm_parse};
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* The widest row so far says how many features there are, unless the model knows. */
-static dt_status survey_lines(struct dt__survey *survey, struct dt__file *file,
-                              struct dt__lines *lines)
+/* The widest row says how many features there are, unless the model or data.features does. */
+static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
 {
-    size_t known = survey->known ? (size_t)survey->features : 0, widest = 0;
-    DT_TRY(dt__text_survey(survey, file, lines, &grammar, known, &widest));
-    if (known) return DT_OK;
-    if (!widest) return dt_fail(DT_EFORMAT, "%s: no row has a feature", file->path);
-    if ((int)widest > survey->features) survey->features = (int)widest;
+    struct dt__lines lines;
+    int64_t features = survey->config->data.features;
+    struct dt__parser parser = {.bytes = survey->bytes, .features = (uint32_t)features};
+    if (survey->known) parser.features = (uint32_t)survey->known->features;
+    DT_TRY(dt__lines_open(&lines, file->path));
+    dt_status status = dt__text_survey(survey, file, &lines, &dt__libsvm_grammar, &parser);
+    dt__lines_close(&lines);
+    dt__row_free(&parser.row);
+    if (status) return status;
+    if (!file->rows) return dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
+    if (parser.features && parser.widest > parser.features && !survey->said_beyond) {
+        dt_warn("%s: features beyond %u, up to %u, are ignored", file->path, parser.features,
+                parser.widest);
+        survey->said_beyond = true;
+    }
+    if (survey->known) return DT_OK;
+    if (features) parser.widest = (uint32_t)features;
+    if (!parser.widest) return dt_fail(DT_EFORMAT, "%s: no row has a feature", file->path);
+    if ((int)parser.widest > survey->features) survey->features = (int)parser.widest;
     return DT_OK;
 }
 
-static dt_status survey_file(struct dt__survey *survey, struct dt__file *file)
-{
-    struct dt__lines lines;
-    DT_TRY(dt__lines_open(&lines, file->path));
-    dt_status status = survey_lines(survey, file, &lines);
-    dt__lines_close(&lines);
-    return status;
-}
-
-static bool is_pair(const struct dt__cell *word)
+static bool word_is_pair(const struct dt__cell *word)
 {
     size_t digits = 0;
     while (digits < word->length && isdigit((unsigned char)word->text[digits]))
@@ -133,13 +133,13 @@ bool dt__libsvm_is_row(char *text, size_t length)
     char *newline = memchr(text, '\n', length), *end = newline ? newline : text + length;
     struct dt__cell word;
     double value;
-    if (!next_word(&text, end, &word)) return false;
-    if (is_pair(&word)) return true;
-    return !dt__number_parse(word.text, word.length, &value) && next_word(&text, end, &word) &&
-           is_pair(&word);
+    if (!word_next(&text, end, &word)) return false;
+    if (word_is_pair(&word)) return true;
+    return !dt__number_parse(word.text, word.length, &value) && word_next(&text, end, &word) &&
+           word_is_pair(&word);
 }
 
-static bool claims(const char *path, unsigned char *head, size_t length)
+static bool libsvm_claims(const char *path, unsigned char *head, size_t length)
 {
     const char *dot = strrchr(path, '.');
     bool named = dot && (!strcasecmp(dot, ".libsvm") || !strcasecmp(dot, ".svm") ||
@@ -148,12 +148,12 @@ static bool claims(const char *path, unsigned char *head, size_t length)
     return named || (!other && dt__libsvm_is_row((char *)head, length));
 }
 
-static dt_status open_file(const struct dt_source *source, const struct dt__file *file, bool random,
-                           void **out)
+static dt_status libsvm_open(const struct dt_source *source, const struct dt__file *file,
+                             bool random, void **out)
 {
     (void)random;
-    return dt__text_open(source, file, &grammar, out);
+    return dt__text_open(source, file, &dt__libsvm_grammar, out);
 }
 
-const struct dt__format dt__format_libsvm = {"LIBSVM",  claims,        survey_file,
-                                             open_file, dt__text_read, dt__text_close};
+const struct dt__format dt__format_libsvm = {"LIBSVM",    libsvm_claims, libsvm_survey,
+                                             libsvm_open, dt__text_read, dt__text_close};

@@ -4,10 +4,11 @@
 
 #include "data/text.h"
 
-/* Parses "label index:value ..." into row->x (all of row->capacity is set) and row->label, which
+/* Parses "label index:value ..." into the entries of parser->row (from index 0) and parser->label, which
  * is empty if the row has none. DT_EFORMAT: a word that is not index:value, an index that does
  * not rise or is too large, a value that is not a finite number. */
-dt_status dt__libsvm_row(char *text, size_t length, struct dt__text_row *row);
+dt_status dt__libsvm_parse(struct dt__parser *parser, char *record, size_t length);
+extern const struct dt__grammar dt__libsvm_grammar;
 
 /* Whether the first line of text[0..length) begins "number index:" or "index:". */
 bool dt__libsvm_is_row(char *text, size_t length);

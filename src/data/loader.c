@@ -1,30 +1,32 @@
-/* The training rows of one rank's replicas. */
+/* The training rows of one rank's replicas, in memory or streamed; and the rows of a source in file
+ * order, for evaluation. */
 #include <string.h>
 
-#include "data/gather.h"
+#include "data/augment.h"
+#include "data/batch.h"
 #include "data/order.h"
-#include "data/plan.h"
-#include "data/reader.h"
 #include "data/readahead.h"
+#include "data/reader.h"
 
 enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8 };
 
 struct dt_loader {
     const struct dt_plan *plan;
-    struct dt__gather gather;
+    struct dt__assembly assembly;
     int first, count, max_rows;
     struct dt__order *orders;    /* (count) */
     uint64_t *bases;             /* (count) row of the block at which each shard begins */
     struct dt__block rows;       /* in memory: all shards, one behind the other */
     struct dt__readahead *ahead; /* NULL: in memory */
     uint64_t *slots;             /* (max_rows) */
-    float *x;                    /* (max_rows, features) */
-    unsigned char *y;            /* (max_rows, targets or 1), four bytes each */
+    struct dt__augment augment;
+    int shape[3];   /* of a row, for the above */
+    float *picture; /* (features) scratch of the above */
 };
 
 /* ---- order ---------------------------------------------------------------------------------- */
 
-static uint64_t budget(const struct dt_config *config)
+static uint64_t memory_budget(const struct dt_config *config)
 {
     return (uint64_t)config->data.memory_mb << 20;
 }
@@ -34,27 +36,23 @@ static uint64_t at_least_1(uint64_t n)
     return n ? n : 1;
 }
 
-/* Rows of a window: all if the whole source fits in memory; else so many that two windows of each
- * of the R replicas fit, wherever the replicas are. */
-static void choose_window(const struct dt_config *config, const struct dt_source *source,
-                          int replicas, uint64_t *window, uint64_t *chunk)
-{
-    uint64_t row = dt__layout_row(&source->layout), asked = (uint64_t)config->data.shuffle_window;
-    *window = *chunk = source->rows;
-    if (source->rows <= budget(config) / row) return;
-    *window = at_least_1(budget(config) / (2 * (uint64_t)replicas) / row);
-    if (asked && asked < *window) *window = asked;
-    *chunk = at_least_1(*window / CHUNKS_IN_WINDOW);
-    if (*chunk > CHUNK_BYTES / row) *chunk = at_least_1(CHUNK_BYTES / row);
-    *window -= *window % *chunk;
-}
-
 /* *rows: of all the rank's replicas. */
-static dt_status make_orders(struct dt_loader *loader, const struct dt_config *config,
-                             const struct dt_source *source, uint64_t *rows)
+static dt_status loader_make_orders(struct dt_loader *loader, const struct dt_config *config,
+                                    const struct dt_source *source, uint64_t *rows)
 {
     uint64_t window, chunk, seed = dt__plan_seed(loader->plan);
-    choose_window(config, source, dt__plan_replicas(loader->plan), &window, &chunk);
+    /* Rows of a window: all if the whole source fits in memory; else so many that two windows of each
+     * of the R replicas fit, wherever the replicas are. */
+    uint64_t row = dt__source_row_bytes(source), asked = (uint64_t)config->data.shuffle_window;
+    window = chunk = source->rows;
+    if (source->rows > memory_budget(config) / row) {
+        window = at_least_1(memory_budget(config) /
+                            (2 * (uint64_t)dt__plan_replicas(loader->plan)) / row);
+        if (asked && asked < window) window = asked;
+        chunk = at_least_1(window / CHUNKS_IN_WINDOW);
+        if (chunk > CHUNK_BYTES / row) chunk = at_least_1(CHUNK_BYTES / row);
+        window -= window % chunk;
+    }
     DT_TRY(dt_alloc((size_t)loader->count, sizeof *loader->orders, "replicas", &loader->orders));
     DT_TRY(dt_alloc((size_t)loader->count, sizeof *loader->bases, "replicas", &loader->bases));
     *rows = 0;
@@ -70,52 +68,39 @@ static dt_status make_orders(struct dt_loader *loader, const struct dt_config *c
 
 /* ---- in memory ------------------------------------------------------------------------------ */
 
-static dt_status read_shard(struct dt_loader *loader, struct dt__cursor *cursor, int index)
-{
-    const struct dt__shard *shard = dt__plan_shard(loader->plan, loader->first + index);
-    uint64_t at = loader->bases[index];
-    for (size_t s = 0; s < shard->nsegments; s++) {
-        struct dt__segment segment = shard->segments[s];
-        struct dt__block to = dt__block_at(&loader->gather.layout, loader->rows, at);
-        DT_TRY(dt__cursor_load(cursor, segment.row, segment.count, to));
-        at += segment.count;
-    }
-    return DT_OK;
-}
-
-static dt_status read_all(struct dt_loader *loader, const struct dt_source *source, uint64_t rows)
+/* All shards, one behind the other. */
+static dt_status loader_read_all(struct dt_loader *loader, const struct dt_source *source,
+                                 uint64_t rows)
 {
     struct dt__cursor *cursor;
-    DT_TRY(dt__block_alloc(&source->layout, rows, &loader->rows));
+    DT_TRY(dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &loader->rows));
     DT_TRY(dt__cursor_open(source, false, &cursor));
     dt_status status = DT_OK;
-    for (int i = 0; i < loader->count && !status; i++)
-        status = read_shard(loader, cursor, i);
+    for (int i = 0; i < loader->count; i++) {
+        const struct dt__shard *shard = dt__plan_shard(loader->plan, loader->first + i);
+        for (size_t s = 0; s < shard->nsegments && !status; s++)
+            status = dt__cursor_load(cursor, shard->segments[s].row, shard->segments[s].count,
+                                     &loader->rows);
+    }
     dt__cursor_close(cursor);
     return status;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static dt_status make_batch(struct dt_loader *loader, const struct dt__layout *layout)
+static dt_status loader_make_augment(struct dt_loader *loader, const struct dt_config *config,
+                                     const struct dt_schema *schema)
 {
-    size_t rows = (size_t)loader->max_rows;
-    DT_TRY(dt_alloc(rows, sizeof *loader->slots, "batch", &loader->slots));
-    DT_TRY(dt_alloc(rows, (size_t)layout->features * sizeof(float), "batch", &loader->x));
-    return dt_alloc(rows, dt__layout_y(layout), "batch", &loader->y);
-}
-
-static dt_status fill_loader(struct dt_loader *loader, const struct dt_config *config,
-                             const struct dt_source *source, uint64_t step)
-{
-    uint64_t rows;
-    dt__gather_init(&loader->gather, &source->layout, &source->schema);
-    DT_TRY(make_orders(loader, config, source, &rows));
-    DT_TRY(make_batch(loader, &source->layout));
-    if (rows <= budget(config) / dt__layout_row(&source->layout))
-        return read_all(loader, source, rows);
-    return dt__readahead_create(source, loader->plan, loader->first, loader->orders, loader->count,
-                                step, &loader->ahead);
+    DT_TRY(dt__augment_parse(config->data.augment, &loader->augment));
+    if (!dt__augment_any(&loader->augment)) return DT_OK;
+    if (!schema->shape[0])
+        return dt_fail(DT_EMISMATCH,
+                       "data.augment = %s: the rows are no pictures (data.shape says what "
+                       "they are, e.g. 28x28x1)",
+                       config->data.augment);
+    memcpy(loader->shape, schema->shape, sizeof loader->shape);
+    return dt_alloc((size_t)schema->features, sizeof *loader->picture, "pictures",
+                    &loader->picture);
 }
 
 dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
@@ -123,14 +108,25 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
                            uint64_t step, struct dt_loader **out)
 {
     struct dt_loader *loader;
+    const uint64_t most = (uint64_t)max_rows;
+    uint64_t rows;
+    dt_status status;
     DT_TRY(dt_alloc(1, sizeof *loader, "loader", &loader));
     *loader =
         (struct dt_loader){.plan = plan, .first = first, .count = count, .max_rows = max_rows};
-    dt_status status = fill_loader(loader, config, source, step);
-    if (status)
-        dt_loader_destroy(loader);
+    DT_GUARD(loader_make_orders(loader, config, source, &rows));
+    DT_GUARD(dt_alloc(most, sizeof *loader->slots, "batch", &loader->slots));
+    DT_GUARD(dt__assembly_init(&loader->assembly, source, most, memory_budget(config)));
+    DT_GUARD(loader_make_augment(loader, config, &source->schema));
+    if (rows <= memory_budget(config) / dt__source_row_bytes(source))
+        DT_GUARD(loader_read_all(loader, source, rows));
     else
-        *out = loader;
+        DT_GUARD(
+            dt__readahead_create(source, plan, first, loader->orders, count, step, &loader->ahead));
+    *out = loader;
+    return DT_OK;
+done:
+    dt_loader_destroy(loader);
     return status;
 }
 
@@ -142,21 +138,16 @@ void dt_loader_destroy(struct dt_loader *loader)
     dt_free(loader->orders);
     dt_free(loader->bases);
     dt_free(loader->slots);
-    dt_free(loader->x);
-    dt_free(loader->y);
+    dt__assembly_free(&loader->assembly);
+    dt_free(loader->picture);
     dt_free(loader);
-}
-
-bool dt_loader_streams(const struct dt_loader *loader)
-{
-    return loader->ahead != NULL;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
 /* Rows of the block in memory that hold samples [begin, begin + count). */
-static void find_rows(struct dt_loader *loader, int index, uint64_t epoch, uint64_t begin,
-                      size_t count)
+static void loader_find_rows(struct dt_loader *loader, int index, uint64_t epoch, uint64_t begin,
+                             size_t count)
 {
     struct dt__order *order = &loader->orders[index];
     uint64_t run;
@@ -168,27 +159,20 @@ static void find_rows(struct dt_loader *loader, int index, uint64_t epoch, uint6
     }
 }
 
-static void gather(struct dt_loader *loader, struct dt__block from, size_t at, size_t count)
-{
-    float *x = loader->x + at * (size_t)loader->gather.layout.features;
-    unsigned char *y = loader->y + at * dt__layout_y(&loader->gather.layout);
-    dt__gather_rows(&loader->gather, from, loader->slots, count, x, y);
-}
-
 /* A share may reach over several windows. */
-static dt_status read_stream(struct dt_loader *loader, int index, uint64_t epoch, uint64_t begin,
-                             size_t count)
+static dt_status loader_read_stream(struct dt_loader *loader, int index, uint64_t epoch,
+                                    uint64_t begin, size_t count)
 {
     struct dt__order *order = &loader->orders[index];
     for (size_t done = 0, take; done < count; done += take) {
-        struct dt__block block;
+        const struct dt__block *block;
         uint64_t at = (begin + done) / order->window;
         uint64_t left = (at + 1) * order->window - (begin + done);
         take = left < count - done ? (size_t)left : count - done;
         for (size_t i = 0; i < take; i++)
             loader->slots[i] = dt__order_slot(order, epoch, begin + done + i);
         DT_TRY(dt__readahead_window(loader->ahead, index, epoch, at, &block));
-        gather(loader, block, done, take);
+        DT_TRY(dt__assembly_rows(&loader->assembly, block, loader->slots, done, take));
     }
     return DT_OK;
 }
@@ -201,23 +185,82 @@ dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, 
         begin + (uint64_t)count > loader->orders[index].rows)
         return dt_fail(DT_EBUG, "replica %d has no such %d samples", replica, count);
     if (loader->ahead) {
-        DT_TRY(read_stream(loader, index, epoch, begin, (size_t)count));
+        DT_TRY(loader_read_stream(loader, index, epoch, begin, (size_t)count));
     } else {
-        find_rows(loader, index, epoch, begin, (size_t)count);
-        gather(loader, loader->rows, 0, (size_t)count);
+        loader_find_rows(loader, index, epoch, begin, (size_t)count);
+        DT_TRY(
+            dt__assembly_rows(&loader->assembly, &loader->rows, loader->slots, 0, (size_t)count));
     }
-    *out = (struct dt_batch){.rows = count, .x = loader->x};
-    if (loader->gather.layout.targets)
-        out->target = (const float *)(const void *)loader->y;
-    else
-        out->label = (const int32_t *)(const void *)loader->y;
+    if (dt__augment_any(&loader->augment))
+        dt__augment_rows(&loader->augment, loader->shape, dt__plan_seed(loader->plan), replica,
+                         epoch, begin, count, loader->assembly.x, loader->picture);
+    dt__assembly_batch(&loader->assembly, count, out);
     return DT_OK;
 }
 
-uint64_t dt_loader_row(const struct dt_loader *loader, int replica, uint64_t epoch, uint64_t index)
+/* ==== rows in file order ====================================================================== */
+
+enum { MEMORY_SHARE = 4 }; /* of data.memory_mb: the loader may hold all of it beside this */
+
+struct dt_table {
+    struct dt__assembly assembly;
+    uint64_t begin, end;
+    struct dt__cursor *cursor; /* NULL: all rows are in memory */
+    struct dt__block rows;     /* all of them, or those of one call */
+    uint64_t slots[DT_EVAL_CHUNK];
+};
+
+dt_status dt_table_create(const struct dt_config *config, const struct dt_source *source,
+                          uint64_t begin, uint64_t end, struct dt_table **out)
 {
-    struct dt__order order = loader->orders[replica - loader->first];
-    uint64_t run, slot = dt__order_slot(&order, epoch, index);
-    uint64_t local = dt__order_row(&order, epoch, index / order.window, slot, &run);
-    return dt__shard_run(dt__plan_shard(loader->plan, replica), local).row;
+    const uint64_t budget = memory_budget(config) / MEMORY_SHARE;
+    struct dt_table *table;
+    dt_status status;
+    if (begin > end || end > source->rows) return dt_fail(DT_EBUG, "no such rows in the source");
+    DT_TRY(dt_alloc(1, sizeof *table, "table", &table));
+    table->begin = begin;
+    table->end = end;
+    const bool held = end - begin <= budget / dt__source_row_bytes(source);
+    const uint64_t rows = held ? end - begin : DT_EVAL_CHUNK;
+    DT_GUARD(dt__assembly_init(&table->assembly, source, DT_EVAL_CHUNK, budget * MEMORY_SHARE));
+    DT_GUARD(
+        dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &table->rows));
+    DT_GUARD(dt__cursor_open(source, false, &table->cursor));
+    if (held) {
+        DT_GUARD(dt__cursor_load(table->cursor, begin, rows, &table->rows));
+        dt__cursor_close(table->cursor);
+        table->cursor = NULL;
+    }
+    *out = table;
+    return DT_OK;
+done:
+    dt_table_destroy(table);
+    return status;
+}
+
+void dt_table_destroy(struct dt_table *table)
+{
+    if (!table) return;
+    dt__cursor_close(table->cursor);
+    dt__block_free(&table->rows);
+    dt__assembly_free(&table->assembly);
+    dt_free(table);
+}
+
+dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struct dt_batch *out)
+{
+    if (count < 0 || count > DT_EVAL_CHUNK || begin < table->begin ||
+        begin + (uint64_t)count > table->end)
+        return dt_fail(DT_EBUG, "no such rows in the table");
+    if (table->cursor) {
+        table->rows.rows = 0;
+        DT_TRY(dt__cursor_read(table->cursor, begin, (size_t)count, &table->rows));
+    }
+    uint64_t first = table->cursor ? 0 : begin - table->begin;
+    for (int i = 0; i < count; i++)
+        table->slots[i] = first + (uint64_t)i;
+    DT_TRY(dt__assembly_rows(&table->assembly, &table->rows, table->slots, 0, (size_t)count));
+    dt__assembly_batch(&table->assembly, count, out);
+    out->weight = NULL; /* evaluation counts every row once */
+    return DT_OK;
 }

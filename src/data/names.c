@@ -1,7 +1,8 @@
-/* Lists of names. */
+/* Lists of names, an index to search them by, and lists of files. */
 #include "data/names.h"
 
 #include <ctype.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,62 +28,24 @@ dt_status dt__names_copy(char *const *names, size_t count, char ***out)
     return DT_OK;
 }
 
-bool dt__names_equal(char *const *a, char *const *b, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(a[i], b[i])) return false;
-    return true;
-}
-
-dt_status dt__names_insert(struct dt__names *list, size_t at, const char *text, size_t length)
+dt_status dt__names_add(struct dt__names *list, const char *text, size_t length)
 {
     char *copy;
     DT_TRY(dt_grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items, "names"));
     DT_TRY(dt_alloc(length + 1, 1, "name", &copy));
     memcpy(copy, text, length);
-    memmove(list->items + at + 1, list->items + at, (list->count - at) * sizeof *list->items);
-    list->items[at] = copy;
-    list->count++;
+    list->items[list->count++] = copy;
     return DT_OK;
 }
 
-dt_status dt__names_add(struct dt__names *list, const char *text, size_t length)
-{
-    return dt__names_insert(list, list->count, text, length);
-}
-
-static int compare(const char *name, const char *text, size_t length)
-{
-    size_t n = strlen(name);
-    int order = memcmp(name, text, n < length ? n : length);
-    return order ? order : (n > length) - (n < length);
-}
-
-size_t dt__names_search(char *const *names, size_t count, const char *text, size_t length,
-                        bool *found)
-{
-    size_t low = 0, high = count;
-    *found = false;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = compare(names[middle], text, length);
-        *found |= order == 0;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static int by_bytes(const void *a, const void *b)
+static int order_by_bytes(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 void dt__names_sort(char **names, size_t count)
 {
-    if (count) qsort(names, count, sizeof *names, by_bytes);
+    if (count) qsort(names, count, sizeof *names, order_by_bytes);
 }
 
 dt_status dt__names_split(const char *text, struct dt__names *out)
@@ -98,4 +61,126 @@ dt_status dt__names_split(const char *text, struct dt__names *out)
         text += next;
     }
     return DT_OK;
+}
+
+/* ---- dictionaries ---------------------------------------------------------------------------- */
+
+void dt__dict_free(struct dt__dict *dict)
+{
+    dt_free(dict->bytes);
+    dt_free(dict->entries);
+    dt_free(dict->slots);
+    *dict = (struct dt__dict){0};
+}
+
+/* FNV-1a, and its bits mixed. */
+uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed * UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    hash ^= hash >> 32;
+    hash *= UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+/* The slot of a text, or the empty one where it belongs. */
+static size_t dict_slot(const struct dt__dict *dict, const char *text, size_t length)
+{
+    size_t slot = dt__text_hash(text, length, 0) & (dict->nslots - 1);
+    for (uint32_t number; (number = dict->slots[slot]); slot = (slot + 1) & (dict->nslots - 1)) {
+        const struct dt__dict_entry *entry = &dict->entries[number - 1];
+        if (entry->length == length && !memcmp(dict->bytes + entry->at, text, length)) break;
+    }
+    return slot;
+}
+
+/* At most half of the slots are used. */
+static dt_status dict_make_room(struct dt__dict *dict)
+{
+    size_t nslots = dict->nslots ? 2 * dict->nslots : 64;
+    uint32_t *slots;
+    if (2 * (dict->count + 1) <= dict->nslots) return DT_OK;
+    DT_TRY(dt_alloc(nslots, sizeof *slots, "dictionary", &slots));
+    dt_free(dict->slots);
+    dict->slots = slots;
+    dict->nslots = nslots;
+    for (size_t i = 0; i < dict->count; i++) {
+        const struct dt__dict_entry *entry = &dict->entries[i];
+        slots[dict_slot(dict, dict->bytes + entry->at, entry->length)] = (uint32_t)i + 1;
+    }
+    return DT_OK;
+}
+
+dt_status dt__dict_add(struct dt__dict *dict, const char *text, size_t length, uint32_t *out)
+{
+    DT_TRY(dict_make_room(dict));
+    size_t slot = dict_slot(dict, text, length);
+    if (!dict->slots[slot]) {
+        if (dict->count == UINT32_MAX - 1) return dt_fail(DT_EFORMAT, "too many distinct texts");
+        DT_TRY(dt_grow(&dict->entries, &dict->entries_room, dict->count + 1, sizeof *dict->entries,
+                       "dictionary"));
+        DT_TRY(
+            dt_grow(&dict->bytes, &dict->bytes_room, dict->length + length + 1, 1, "dictionary"));
+        memcpy(dict->bytes + dict->length, text, length);
+        dict->bytes[dict->length + length] = 0;
+        dict->entries[dict->count] = (struct dt__dict_entry){dict->length, length, 0};
+        dict->length += length + 1;
+        dict->slots[slot] = (uint32_t)++dict->count;
+    }
+    *out = dict->slots[slot] - 1;
+    dict->entries[*out].count++;
+    return DT_OK;
+}
+
+dt_status dt__dict_add_names(struct dt__dict *dict, char *const *names, size_t count)
+{
+    uint32_t number;
+    for (size_t i = 0; names && i < count; i++)
+        DT_TRY(dt__dict_add(dict, names[i], strlen(names[i]), &number));
+    return DT_OK;
+}
+
+bool dt__dict_find(const struct dt__dict *dict, const char *text, size_t length, uint32_t *out)
+{
+    uint32_t number = dict->count ? dict->slots[dict_slot(dict, text, length)] : 0;
+    if (number) *out = number - 1;
+    return number != 0;
+}
+
+const char *dt__dict_text(const struct dt__dict *dict, size_t number)
+{
+    return dict->bytes + dict->entries[number].at;
+}
+
+/* ---- lists of files -------------------------------------------------------------------------- */
+
+static dt_status glob_expand(const char *key, const char *pattern, struct dt__names *out)
+{
+    glob_t matches;
+    int code = glob(pattern, GLOB_NOSORT, NULL, &matches);
+    if (code == GLOB_NOMATCH) return dt_fail(DT_EIO, "%s: no file matches '%s'", key, pattern);
+    if (code) return dt_fail(DT_EIO, "%s: cannot expand '%s'", key, pattern);
+    dt_status status = DT_OK;
+    dt__names_sort(matches.gl_pathv, matches.gl_pathc);
+    for (size_t i = 0; i < matches.gl_pathc && !status; i++)
+        status = dt__names_add(out, matches.gl_pathv[i], strlen(matches.gl_pathv[i]));
+    globfree(&matches);
+    return status;
+}
+
+/* A file that is there is meant, whatever characters its name has. */
+dt_status dt__paths_expand(const char *key, const char *list, struct dt__names *out)
+{
+    struct dt__names parts = {0};
+    dt_status status = dt__names_split(list, &parts);
+    for (size_t i = 0; i < parts.count && !status; i++) {
+        const char *part = parts.items[i];
+        if (strpbrk(part, "*?[") && !dt_path_exists(part))
+            status = glob_expand(key, part, out);
+        else
+            status = dt__names_add(out, part, strlen(part));
+    }
+    dt__names_free(parts.items, parts.count);
+    return status;
 }

@@ -14,7 +14,7 @@ enum { LONGEST = 400, SHORT_DIGITS = 19 };
  * so are powers up to 1e22. More digits are divided with the 64 bits of a long double, and what
  * ends half-way between two doubles there is left to others.
  * Source: Clinger 1990, "How to read floating point numbers accurately", section 5. */
-static bool divide(uint64_t digits, size_t places, double *out)
+static bool digits_divide(uint64_t digits, size_t places, double *out)
 {
     static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -35,7 +35,7 @@ static bool divide(uint64_t digits, size_t places, double *out)
 #endif
 }
 
-static const char *scan_digits(const char *p, const char *end, uint64_t *digits)
+static const char *digits_scan(const char *p, const char *end, uint64_t *digits)
 {
     for (; p < end && (unsigned char)(*p - '0') < 10; p++)
         *digits = *digits * 10 + (uint64_t)(*p - '0');
@@ -48,45 +48,48 @@ bool dt__number_scan(const char **text, const char *end, double *out)
     const char *first = *text + negative, *point = NULL;
     uint64_t digits = 0;
     double value;
-    const char *p = scan_digits(first, end, &digits);
+    const char *p = digits_scan(first, end, &digits);
     if (p < end && *p == '.') {
         point = p + 1;
-        p = scan_digits(point, end, &digits);
+        p = digits_scan(point, end, &digits);
     }
     ptrdiff_t count = p - first - (point != NULL);
     for (; count > SHORT_DIGITS && (*first == '0' || *first == '.'); first++)
         count -= *first == '0';
     if (count < 1 || count > SHORT_DIGITS) return false;
-    if (!divide(digits, point ? (size_t)(p - point) : 0, &value)) return false;
+    if (!digits_divide(digits, point ? (size_t)(p - point) : 0, &value)) return false;
     *out = negative ? -value : value;
     *text = p;
     return true;
 }
 
-static bool is_decimal(const char *text, size_t length)
+static bool text_is_word(const char *const *words, const char *text, size_t length)
 {
-    bool digit = false;
-    for (size_t i = 0; i < length; i++) {
-        digit |= isdigit((unsigned char)text[i]) != 0;
-        if (!isdigit((unsigned char)text[i]) && !strchr("+-.eE", text[i])) return false;
-    }
-    return digit && length < LONGEST;
-}
-
-static bool is_word(const char *text, size_t length)
-{
-    static const char *const words[] = {"nan", "inf", "infinity"};
-    if (length && (*text == '-' || *text == '+')) text++, length--;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i]) == length && !strncasecmp(text, words[i], length)) return true;
+    for (; *words; words++)
+        if (strlen(*words) == length && !strncasecmp(text, *words, length)) return true;
     return false;
 }
 
-static enum dt__number parse_slowly(const char *text, size_t length, double *out)
+bool dt__text_is_missing(const char *text, size_t length)
 {
+    static const char *const words[] = {"", "NA", "N/A", "NaN", "null", "?", NULL};
+    return length <= 4 && text_is_word(words, text, length);
+}
+
+/* Decimal alone: strtod takes more than that. */
+static enum dt__number number_parse_slowly(const char *text, size_t length, double *out)
+{
+    static const char *const words[] = {"nan", "inf", "infinity", NULL};
     char copy[LONGEST + 1], *stop;
-    if (is_word(text, length)) return DT__NUMBER_NOT_FINITE;
-    if (!is_decimal(text, length)) return DT__NUMBER_BAD;
+    size_t sign = length && strchr("+-", *text), digits = 0;
+    if (text_is_word(words, text + sign, length - sign)) return DT__NUMBER_NOT_FINITE;
+    for (size_t i = 0; i < length; i++) {
+        if (isdigit((unsigned char)text[i]))
+            digits++;
+        else if (!text[i] || !strchr("+-.eE", text[i]))
+            return DT__NUMBER_BAD;
+    }
+    if (!digits || length >= LONGEST) return DT__NUMBER_BAD;
     memcpy(copy, text, length);
     copy[length] = 0;
     double value = strtod(copy, &stop);
@@ -109,7 +112,7 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out)
         *out = value;
         return DT__NUMBER_GOOD;
     }
-    return parse_slowly(text, (size_t)(end - text), out);
+    return number_parse_slowly(text, (size_t)(end - text), out);
 }
 
 dt_status dt__number_read(const char *text, size_t length, float *out)

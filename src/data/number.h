@@ -10,6 +10,9 @@ enum dt__number { DT__NUMBER_GOOD, DT__NUMBER_BAD, DT__NUMBER_NOT_FINITE };
  * beyond what a float holds. */
 enum dt__number dt__number_parse(const char *text, size_t length, double *out);
 
+/* Whether text is empty or one of the words for a value that is not there: NA, NaN, null, ?. */
+bool dt__text_is_missing(const char *text, size_t length);
+
 /* Reads the common short form at *text as the nearest double: sign, digits, '.', digits, at most
  * 19 digits without leading zeros and 22 behind the point. Moves *text behind it and returns
  * true, else leaves all as it is; a few such numbers are refused too. */

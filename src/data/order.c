@@ -1,37 +1,32 @@
-/* The order of a replica's samples. */
+/* Who draws which sample when. */
 #include "data/order.h"
+
+#include "data/source.h"
+
+/* ==== the order of a replica ================================================================== */
 
 enum { CHUNKS = 0, ROTATION = 1, WINDOWS = 2, REPLICA_BITS = 16 };
 
 /* A key of its own for each permutation of a replica and epoch. */
-static struct dt_rng make_key(const struct dt__order *order, uint64_t epoch, uint64_t what)
+static struct dt_rng order_key(const struct dt__order *order, uint64_t epoch, uint64_t what)
 {
     return dt_rng_make(order->seed, DT_STREAM_SHUFFLE, order->replica | what << REPLICA_BITS,
                        epoch);
 }
 
-static uint64_t whole_chunks(const struct dt__order *order)
+static uint64_t order_chunks(const struct dt__order *order)
 {
     return order->rows / order->chunk;
 }
 
-static void set_epoch(struct dt__order *order, uint64_t epoch)
+static void order_set_epoch(struct dt__order *order, uint64_t epoch)
 {
-    struct dt_rng rotation = make_key(order, epoch, ROTATION);
+    struct dt_rng rotation = order_key(order, epoch, ROTATION);
     order->epoch = epoch;
     order->at = UINT64_MAX;
-    if (whole_chunks(order) < 2) return;
-    dt_perm_init(&order->chunks, whole_chunks(order), make_key(order, epoch, CHUNKS));
+    if (order_chunks(order) < 2) return;
+    dt_perm_init(&order->chunks, order_chunks(order), order_key(order, epoch, CHUNKS));
     order->rotation = dt_rng_u64(&rotation, 0) % order->rows;
-}
-
-static void set_window(struct dt__order *order, uint64_t epoch, uint64_t at)
-{
-    if (epoch != order->epoch) set_epoch(order, epoch);
-    if (at == order->at) return;
-    order->at = at;
-    dt_perm_init(&order->within, dt__order_window_rows(order, at),
-                 make_key(order, epoch, WINDOWS + at));
 }
 
 void dt__order_init(struct dt__order *order, uint64_t seed, int replica, uint64_t rows,
@@ -40,7 +35,7 @@ void dt__order_init(struct dt__order *order, uint64_t seed, int replica, uint64_
     *order = (struct dt__order){.seed = seed, .replica = (uint64_t)replica, .rows = rows};
     order->window = window < rows ? window : rows;
     order->chunk = window < rows ? chunk : rows;
-    if (rows) set_epoch(order, 0);
+    if (rows) order_set_epoch(order, 0);
 }
 
 uint64_t dt__order_windows(const struct dt__order *order)
@@ -56,19 +51,242 @@ uint64_t dt__order_window_rows(const struct dt__order *order, uint64_t at)
 
 uint64_t dt__order_slot(struct dt__order *order, uint64_t epoch, uint64_t index)
 {
-    set_window(order, epoch, index / order->window);
+    const uint64_t at = index / order->window;
+    if (epoch != order->epoch) order_set_epoch(order, epoch);
+    if (at != order->at) {
+        order->at = at;
+        dt_perm_init(&order->within, dt__order_window_rows(order, at),
+                     order_key(order, epoch, WINDOWS + at));
+    }
     return dt_perm_at(&order->within, index % order->window);
 }
 
 uint64_t dt__order_row(struct dt__order *order, uint64_t epoch, uint64_t at, uint64_t slot,
                        uint64_t *run)
 {
-    uint64_t position = at * order->window + slot, chunks = whole_chunks(order);
+    uint64_t position = at * order->window + slot, chunks = order_chunks(order);
     uint64_t chunk = position / order->chunk, inside = position % order->chunk;
-    if (epoch != order->epoch) set_epoch(order, epoch);
+    if (epoch != order->epoch) order_set_epoch(order, epoch);
     uint64_t size = chunk < chunks ? order->chunk : order->rows % order->chunk;
     if (chunks > 1 && chunk < chunks) chunk = dt_perm_at(&order->chunks, chunk);
     uint64_t row = (chunk * order->chunk + inside + order->rotation) % order->rows;
     *run = size - inside < order->rows - row ? size - inside : order->rows - row;
     return row;
+}
+
+/* ==== the plan ================================================================================ */
+
+typedef unsigned __int128 wide;
+
+struct dt_plan {
+    uint64_t samples, batch, steps, seed;
+    int replicas;
+    struct dt__shard *shards; /* (replicas) */
+};
+
+/* ---- shards --------------------------------------------------------------------------------- */
+
+static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count)
+{
+    if (!count) return DT_OK;
+    DT_TRY(dt_grow(&shard->segments, &shard->capacity, shard->nsegments + 1,
+                   sizeof *shard->segments, "shards"));
+    shard->segments[shard->nsegments++] = (struct dt__segment){row, count};
+    shard->rows += count;
+    return DT_OK;
+}
+
+/* Each file in turn to the replica with the fewest rows. *even: the largest share is at most 1.1 of the
+ * mean. */
+static dt_status plan_deal_files(struct dt_plan *plan, const struct dt__segment *files,
+                                 size_t nfiles, bool *even)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < nfiles; i++) {
+        struct dt__shard *least = &plan->shards[0];
+        for (int r = 1; r < plan->replicas; r++)
+            if (plan->shards[r].rows < least->rows) least = &plan->shards[r];
+        DT_TRY(shard_add(least, files[i].row, files[i].count));
+        if (least->rows > most) most = least->rows;
+    }
+    *even = (wide)most * (unsigned)plan->replicas * 10 <= (wide)plan->samples * 11;
+    return DT_OK;
+}
+
+/* Equal ranges of the files' concatenation. */
+static dt_status plan_deal_ranges(struct dt_plan *plan, const struct dt__segment *files,
+                                  size_t nfiles)
+{
+    uint64_t at = 0, used = 0; /* rows dealt; rows dealt of file i */
+    size_t i = 0;
+    for (unsigned r = 0; r < (unsigned)plan->replicas; r++) {
+        struct dt__shard *shard = &plan->shards[r];
+        uint64_t take, end = (uint64_t)((wide)plan->samples * (r + 1) / (unsigned)plan->replicas);
+        shard->nsegments = 0;
+        shard->rows = 0;
+        for (; at < end && i < nfiles; at += take) {
+            take = files[i].count - used < end - at ? files[i].count - used : end - at;
+            DT_TRY(shard_add(shard, files[i].row + used, take));
+            used += take;
+            if (used == files[i].count) i++, used = 0;
+        }
+    }
+    return DT_OK;
+}
+
+static dt_status plan_deal(struct dt_plan *plan, const struct dt_source *source)
+{
+    struct dt__segment *files;
+    struct dt_perm perm;
+    DT_TRY(dt_alloc(source->nfiles, sizeof *files, "files", &files));
+    dt_perm_init(&perm, source->nfiles, dt_rng_make(plan->seed, DT_STREAM_FILES, 0, 0));
+    for (size_t i = 0; i < source->nfiles; i++)
+        dt__source_file_rows(source, (size_t)dt_perm_at(&perm, i), &files[i].row, &files[i].count);
+    bool even = true;
+    dt_status status = plan_deal_files(plan, files, source->nfiles, &even);
+    if (!status && !even) status = plan_deal_ranges(plan, files, source->nfiles);
+    dt_free(files);
+    return status;
+}
+
+struct dt__segment dt__shard_run(const struct dt__shard *shard, uint64_t local)
+{
+    size_t i = 0;
+    while (local >= shard->segments[i].count)
+        local -= shard->segments[i++].count;
+    return (struct dt__segment){shard->segments[i].row + local, shard->segments[i].count - local};
+}
+
+/* ---- the plan ------------------------------------------------------------------------------- */
+
+dt_status dt_plan_create(const struct dt_source *source, uint64_t seed, int replicas, int64_t batch,
+                         struct dt_plan **out)
+{
+    struct dt_plan *plan;
+    uint64_t samples = source->rows, rows = (uint64_t)batch;
+    if (!samples || replicas < 1 || batch < 0)
+        return dt_fail(DT_EMISMATCH, "no training rows to share out");
+    DT_TRY(dt_alloc(1, sizeof *plan, "plan", &plan));
+    *plan = (struct dt_plan){.samples = samples, .seed = seed, .replicas = replicas};
+    plan->batch = !rows || rows > samples ? samples : rows;
+    plan->steps = (samples - 1) / plan->batch + 1;
+    dt_status status = dt_alloc((size_t)replicas, sizeof *plan->shards, "shards", &plan->shards);
+    if (!status) status = plan_deal(plan, source);
+    if (status)
+        dt_plan_destroy(plan);
+    else
+        *out = plan;
+    return status;
+}
+
+void dt_plan_destroy(struct dt_plan *plan)
+{
+    if (!plan) return;
+    for (int r = 0; plan->shards && r < plan->replicas; r++)
+        dt_free(plan->shards[r].segments);
+    dt_free(plan->shards);
+    dt_free(plan);
+}
+
+uint64_t dt_plan_samples(const struct dt_plan *plan)
+{
+    return plan->samples;
+}
+
+uint64_t dt_plan_steps_per_epoch(const struct dt_plan *plan)
+{
+    return plan->steps;
+}
+
+uint64_t dt_plan_batch(const struct dt_plan *plan)
+{
+    return plan->batch;
+}
+
+uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica)
+{
+    return plan->shards[replica].rows;
+}
+
+const struct dt__shard *dt__plan_shard(const struct dt_plan *plan, int replica)
+{
+    return &plan->shards[replica];
+}
+
+uint64_t dt__plan_seed(const struct dt_plan *plan)
+{
+    return plan->seed;
+}
+
+int dt__plan_replicas(const struct dt_plan *plan)
+{
+    return plan->replicas;
+}
+
+/* ---- Webster's order ------------------------------------------------------------------------ */
+
+/* Samples of a shard of `rows` rows whose key (2k+1)/(2*rows) comes before (odd)/(2*own): that is
+ * (2k+1) * own < odd * rows, or equal where ties go to this shard. */
+static uint64_t webster_before(uint64_t rows, uint64_t own, uint64_t odd, bool wins_ties)
+{
+    wide product = (wide)odd * rows;
+    uint64_t quotient = (uint64_t)(product / own);
+    bool tie = product % own == 0;
+    uint64_t last = tie && !wins_ties ? quotient - 1 : quotient; /* greatest 2k+1 may be this */
+    return (last + 1) / 2;
+}
+
+/* Position in the epoch of sample j of replica r. */
+static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
+{
+    uint64_t before = j, own = plan->shards[r].rows;
+    for (int q = 0; q < plan->replicas; q++)
+        if (q != r) before += webster_before(plan->shards[q].rows, own, 2 * j + 1, q < r);
+    return before;
+}
+
+/* Samples of replica r among the first n positions of an epoch. Among the first n, every replica
+ * has its quota n * s_r / S to within 1 + R * s_r / S: the search is short. */
+static uint64_t webster_count(const struct dt_plan *plan, int r, uint64_t n)
+{
+    uint64_t rows = plan->shards[r].rows;
+    uint64_t quota = (uint64_t)((wide)n * rows / plan->samples);
+    uint64_t slack = (uint64_t)((wide)rows * (unsigned)plan->replicas / plan->samples) + 2;
+    uint64_t low = quota > slack ? quota - slack : 0;
+    uint64_t high = rows - quota > slack ? quota + slack : rows;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (webster_position(plan, r, middle) < n)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint64_t dt_plan_step_rows(const struct dt_plan *plan, uint64_t step)
+{
+    uint64_t begin = step % plan->steps * plan->batch;
+    return plan->samples - begin < plan->batch ? plan->samples - begin : plan->batch;
+}
+
+struct dt_share dt_plan_share(const struct dt_plan *plan, uint64_t step, int replica)
+{
+    uint64_t begin = step % plan->steps * plan->batch;
+    uint64_t first = webster_count(plan, replica, begin);
+    uint64_t last = webster_count(plan, replica, begin + dt_plan_step_rows(plan, step));
+    return (struct dt_share){step / plan->steps, first, last - first};
+}
+
+/* B consecutive positions lie between keys less than (B + R) / S apart. */
+uint64_t dt_plan_max_share(const struct dt_plan *plan)
+{
+    uint64_t most = 0;
+    for (int r = 0; r < plan->replicas; r++) {
+        uint64_t rows = plan->shards[r].rows;
+        wide bound = (wide)(plan->batch + (unsigned)plan->replicas) * rows / plan->samples + 1;
+        uint64_t count = bound < rows ? (uint64_t)bound : rows;
+        if (count > most) most = count;
+    }
+    return most < plan->batch ? most : plan->batch;
 }

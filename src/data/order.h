@@ -1,4 +1,5 @@
-/* The order of a replica's samples in an epoch, computed and not stored.
+/* Who draws which sample when: the shards of a plan, and the order of a replica's samples in an epoch,
+ * which is computed and not stored.
  *
  * The shard, rotated by a number of the epoch's own, is cut into chunks; the chunks come in
  * permuted order (the short one at the end of the rotated shard comes last); each window of rows
@@ -7,6 +8,7 @@
 #define DATA_ORDER_H
 
 #include "dtrain/base.h"
+#include "dtrain/data.h"
 
 struct dt__order {
     uint64_t seed, replica;
@@ -30,5 +32,23 @@ uint64_t dt__order_slot(struct dt__order *order, uint64_t epoch, uint64_t index)
  * consecutive rows of the shard from there on. */
 uint64_t dt__order_row(struct dt__order *order, uint64_t epoch, uint64_t at, uint64_t slot,
                        uint64_t *run);
+
+/* Consecutive rows of the source. A replica's shard is a list of them, one behind the other. */
+struct dt__segment {
+    uint64_t row, count;
+};
+
+struct dt__shard {
+    struct dt__segment *segments;
+    size_t nsegments, capacity;
+    uint64_t rows;
+};
+
+const struct dt__shard *dt__plan_shard(const struct dt_plan *plan, int replica);
+uint64_t dt__plan_seed(const struct dt_plan *plan);
+int dt__plan_replicas(const struct dt_plan *plan);
+
+/* The run of source rows that begins at row `local` of the shard: its first row, and its length. */
+struct dt__segment dt__shard_run(const struct dt__shard *shard, uint64_t local);
 
 #endif

@@ -2,9 +2,8 @@
 #ifndef DATA_READAHEAD_H
 #define DATA_READAHEAD_H
 
-#include "data/layout.h"
+#include "data/batch.h"
 #include "data/order.h"
-#include "data/plan.h"
 
 struct dt__readahead;
 
@@ -18,6 +17,6 @@ void dt__readahead_destroy(struct dt__readahead *ahead);
 /* Rows of window `at` of `epoch` of replica first + index, slot after slot; waits until they are
  * read. Valid until the next call for the replica. What the thread could not read fails here. */
 dt_status dt__readahead_window(struct dt__readahead *ahead, int index, uint64_t epoch, uint64_t at,
-                               struct dt__block *out);
+                               const struct dt__block **out);
 
 #endif

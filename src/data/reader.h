@@ -14,29 +14,30 @@ struct dt__format {
     /* Opens a file to read rows. random: reads will jump about. */
     dt_status (*open)(const struct dt_source *source, const struct dt__file *file, bool random,
                       void **out_reader);
-    /* Rows [row, row + count) of the file into a block of the source's layout. Messages name the
+    /* Adds rows [row, row + count) of the file to a block of the source's layout. Messages name the
      * file. Going forward is cheap. */
-    dt_status (*read)(void *reader, uint64_t row, size_t count, struct dt__block out);
+    dt_status (*read)(void *reader, uint64_t row, size_t count, struct dt__block *out);
     void (*close)(void *reader);
 };
 
-extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_hdf5;
+extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_hdf5,
+    dt__format_memory;
 
 /* The format of an enum dt_format that is not AUTO. */
 const struct dt__format *dt__format_of(int format);
-/* Tells the format of a file by its first bytes and its name. DT_EIO: cannot be read; DT_EFORMAT:
- * empty. */
+/* Tells the format of a file by its first bytes, unpacked, and its name. DT_EIO: cannot be read;
+ * DT_EFORMAT: empty, or known to be something else. */
 dt_status dt__format_detect(const char *path, int *out);
 
 /* Reads rows of a source wherever they lie; keeps the files open that it used last. */
 struct dt__cursor;
 dt_status dt__cursor_open(const struct dt_source *source, bool random, struct dt__cursor **out);
 void dt__cursor_close(struct dt__cursor *cursor);
-/* Rows [row, row + count) of the part. DT_EMISMATCH: a file changed since the survey. */
+/* Adds rows [row, row + count) of the part to a block. DT_EMISMATCH: a file changed since the survey. */
 dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
-                          struct dt__block out);
+                          struct dt__block *out);
 /* The same of many rows, piece by piece. DT_STOPPED: a stop was requested meanwhile. */
 dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t count,
-                          struct dt__block out);
+                          struct dt__block *out);
 
 #endif

@@ -1,114 +1,142 @@
 /* Rows to predict, from a stream: CSV, JSON lines or LIBSVM. */
 #include <ctype.h>
+#include <float.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "data/csv.h"
-#include "data/gather.h"
-#include "data/json_row.h"
 #include "data/libsvm.h"
 #include "data/number.h"
 #include "data/source.h"
 
-/* Parses one record into rows->raw. DT_EFORMAT: the record is no row. */
-typedef dt_status parse_fn(struct dt_rows *rows, char *record, size_t length);
+/* ==== JSON ==================================================================================== */
+
+static const char *json_skip_blanks(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    return p;
+}
+
+/* A number as JSON has them: digits in front, none of them a needless 0, and behind a point. */
+static bool json_scan_number(const char **text, const char *end, float *out)
+{
+    const char *p = *text, *digits = p + (p < end && *p == '-');
+    double value;
+    if (digits == end || *digits == '.' || !dt__number_scan(&p, end, &value)) return false;
+    if (p[-1] == '.' || (*digits == '0' && p > digits + 1 && digits[1] != '.')) return false;
+    *out = (float)value;
+    *text = p;
+    return true;
+}
+
+/* Reads a plain array of n short numbers, "[1, 2.5, -3]", without building it. False: it is
+ * something else, which jansson must judge; x may be half written. */
+static bool json_scan(const char *text, size_t length, size_t n, float *x)
+{
+    const char *end = text + length, *p = json_skip_blanks(text, end);
+    if (p == end || *p++ != '[') return false;
+    for (size_t i = 0; i < n; i++) {
+        p = json_skip_blanks(p, end);
+        if (!json_scan_number(&p, end, &x[i])) return false;
+        p = json_skip_blanks(p, end);
+        if (p == end || *p++ != (i + 1 < n ? ',' : ']')) return false;
+    }
+    return n && json_skip_blanks(p, end) == end;
+}
+
+/* ---- the stream ----------------------------------------------------------------------------- */
 
 struct dt_rows {
     const struct dt_config *config; /* or NULL */
+    const struct dt_schema *schema;
     struct dt__lines lines;
-    parse_fn *parse;
-    struct dt__gather gather;
-    size_t features;
-    float *raw;     /* (features) */
-    int32_t *roles; /* CSV: (columns); NULL: the first row has not been seen yet */
-    size_t columns;
-    char *const *names; /* of the features, or NULL; the schema's */
-    json_t *instances;  /* JSON: what is left of the last line, from `instance` on */
+    const struct dt__grammar *grammar; /* NULL: JSON */
+    struct dt__columns columns;        /* of the schema */
+    struct dt__file file; /* CSV: roles; no roles: the first row has not been seen yet */
+    struct dt__parser parser;
+    float *raw;        /* (features) */
+    json_t *instances; /* JSON: what is left of the last line, from `instance` on */
     size_t instance;
     bool ended;
 };
 
-/* ---- CSV ------------------------------------------------------------------------------------ */
+/* ---- JSON rows ------------------------------------------------------------------------------ */
 
-/* Columns by the names of the header. False unless every feature has one. */
-static bool roles_by_name(const struct dt_rows *rows, const struct dt__names *cells, int32_t *roles)
+/* A value of a column; NULL: the row has none. */
+static dt_status json_read_value(struct dt_rows *rows, size_t column, const json_t *value)
 {
-    size_t found = 0;
-    for (size_t i = 0; i < cells->count; i++)
-        roles[i] = DT__ROLE_IGNORE;
-    for (size_t f = 0; rows->names && f < rows->features; f++) {
-        size_t i = 0;
-        while (i < cells->count && (roles[i] >= 0 || strcmp(rows->names[f], cells->items[i])))
-            i++;
-        if (i == cells->count) return false;
-        roles[i] = (int32_t)f;
-        found++;
+    const struct dt__column *item = &rows->columns.items[column];
+    char text[32];
+    if (json_is_string(value) && item->kind == DT_COLUMN_NUMBER &&
+        !dt__text_is_missing(json_string_value(value), json_string_length(value)))
+        return dt_fail(DT_EFORMAT, "'%.40s' is not a number", json_string_value(value));
+    if (json_is_string(value))
+        return dt__columns_cell(&rows->columns, column, json_string_value(value),
+                                json_string_length(value), &rows->parser.row);
+    if (json_is_null(value))
+        return dt__columns_cell(&rows->columns, column, "", 0, &rows->parser.row);
+    if (!json_is_number(value)) return dt_fail(DT_EFORMAT, "not a number");
+    double number = json_number_value(value);
+    if (item->kind == DT_COLUMN_CATEGORY) {
+        if (json_is_integer(value))
+            (void)snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+        else
+            dt_real_text(number, text); /* 0.1 is the text 0.1 */
+        return dt__columns_cell(&rows->columns, column, text, strlen(text), &rows->parser.row);
     }
-    return found == rows->features;
-}
-
-/* Columns by their places: the features alone, or as the training data had them. */
-static dt_status roles_by_place(const struct dt_rows *rows, const struct dt__names *cells,
-                                int32_t *roles)
-{
-    int32_t features = (int32_t)cells->count;
-    dt_status status = DT_OK;
-    bool alone = cells->count == rows->features;
-    for (int32_t i = 0; alone && i < features; i++)
-        roles[i] = i;
-    if (!alone && rows->config) status = dt__csv_roles(rows->config, cells, true, roles, &features);
-    if (!status && (size_t)features == rows->features) return DT_OK;
-    return dt_fail(DT_EFORMAT, "%zu columns, the model has %zu features", cells->count,
-                   rows->features);
-}
-
-static dt_status choose_roles(const struct dt_rows *rows, const struct dt__names *cells,
-                              int32_t *roles, bool *header)
-{
-    *header = roles_by_name(rows, cells, roles);
-    if (*header) return DT_OK;
-    DT_TRY(roles_by_place(rows, cells, roles));
-    *header = dt__csv_is_header(cells, roles);
+    if (!(fabs(number) <= (double)FLT_MAX)) return dt_fail(DT_EFORMAT, "out of range");
+    rows->parser.row.x[item->first] = (float)number;
     return DT_OK;
 }
 
-/* The first good row says what the columns are. */
-static dt_status begin_csv(struct dt_rows *rows, const char *record, size_t length, bool *header)
+static dt_status json_read_array(struct dt_rows *rows, const json_t *value)
 {
-    struct dt__names cells = {0};
-    int32_t *roles = NULL;
-    dt_status status = DT_OK;
-    DT_GUARD(dt__csv_split(record, length, &cells));
-    DT_GUARD(dt_alloc(cells.count, sizeof *roles, "columns", &roles));
-    DT_GUARD(choose_roles(rows, &cells, roles, header));
-    rows->roles = roles;
-    rows->columns = cells.count;
-done:
-    if (status) dt_free(roles);
-    dt__names_free(cells.items, cells.count);
-    return status;
+    size_t count = json_array_size(value);
+    if (count != rows->columns.count)
+        return dt_fail(DT_EFORMAT, "%zu %s, the model has %zu features", count,
+                       rows->schema->columns ? "values" : "numbers", rows->columns.count);
+    for (size_t c = 0; c < count; c++) {
+        dt_status status = json_read_value(rows, c, json_array_get(value, c));
+        if (!status) continue;
+        const char *name = rows->columns.items[c].name;
+        return dt_fail_prefix(status, "item %zu%s%s%s: ", c, name ? " (" : "", name ? name : "",
+                              name ? ")" : "");
+    }
+    return DT_OK;
 }
 
-static dt_status parse_csv(struct dt_rows *rows, char *record, size_t length)
+/* {"carat": 0.5, "cut": "Ideal"}: values by the names of the columns; other names are left out. */
+static dt_status json_read_object(struct dt_rows *rows, const json_t *value)
 {
-    struct dt__columns columns = {rows->roles, rows->columns, rows->names};
-    return dt__csv_row(&columns, record, length, rows->raw, NULL);
+    for (size_t c = 0; c < rows->columns.count; c++) {
+        const char *name = rows->columns.items[c].name;
+        const json_t *item = name ? json_object_get(value, name) : NULL;
+        if (!name)
+            return dt_fail(DT_EFORMAT, "a row is an array: the model's columns have no names");
+        if (!item) return dt_fail(DT_EFORMAT, "column '%s' is missing", name);
+        dt_status status = json_read_value(rows, c, item);
+        if (status) return dt_fail_prefix(status, "column '%s': ", name);
+    }
+    return DT_OK;
 }
 
-/* ---- LIBSVM --------------------------------------------------------------------------------- */
-
-static dt_status parse_libsvm(struct dt_rows *rows, char *record, size_t length)
+static dt_status json_read_row(struct dt_rows *rows, const json_t *value)
 {
-    struct dt__text_row row = {.x = rows->raw, .capacity = rows->features};
-    return dt__libsvm_row(record, length, &row);
+    DT_TRY(dt__columns_begin(&rows->columns, &rows->parser.row));
+    if (json_is_array(value)) return json_read_array(rows, value);
+    if (json_is_object(value)) return json_read_object(rows, value);
+    return dt_fail(DT_EFORMAT,
+                   "a row is an array of %zu values, an object with the columns' names, or "
+                   "{\"instances\": [rows]}",
+                   rows->columns.count);
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
-
-static dt_status next_instance(struct dt_rows *rows)
+static dt_status json_next_instance(struct dt_rows *rows)
 {
     json_t *row = json_array_get(rows->instances, rows->instance);
-    dt_status status = dt__json_array(row, rows->features, rows->raw);
+    dt_status status = json_read_row(rows, row);
     if (status) dt_fail_prefix(status, "instance %zu: ", rows->instance);
     if (++rows->instance == json_array_size(rows->instances)) {
         json_decref(rows->instances);
@@ -117,26 +145,69 @@ static dt_status next_instance(struct dt_rows *rows)
     return status;
 }
 
-static dt_status parse_json(struct dt_rows *rows, char *record, size_t length)
+static dt_status json_parse(struct dt_rows *rows, char *record, size_t length)
 {
-    json_t *value;
-    if (dt__json_scan(record, length, rows->features, rows->raw)) return DT_OK;
-    DT_TRY(dt__json_load(record, length, &value));
-    json_t *instances = json_object_get(value, "instances");
+    json_error_t error;
+    if (!rows->schema->columns) {
+        DT_TRY(dt__columns_begin(&rows->columns, &rows->parser.row));
+        if (json_scan(record, length, rows->columns.count, rows->parser.row.x)) return DT_OK;
+    }
+    json_t *value = json_loadb(record, length, JSON_REJECT_DUPLICATES, &error);
+    if (!value) return dt_fail(DT_EFORMAT, "not JSON: column %d: %s", error.column, error.text);
+    const json_t *first = json_array_get(value, 0);
+    const bool of_rows = json_is_array(first) || json_is_object(first);
+    json_t *instances = of_rows ? value : json_object_get(value, "instances");
     if (json_array_size(instances)) {
         rows->instances = json_incref(instances);
         rows->instance = 0;
         json_decref(value);
-        return next_instance(rows);
+        return json_next_instance(rows);
     }
-    dt_status status = dt__json_array(value, rows->features, rows->raw);
+    dt_status status = json_read_row(rows, value);
     json_decref(value);
     return status;
 }
 
-/* ---- the stream ----------------------------------------------------------------------------- */
+/* ---- CSV rows ------------------------------------------------------------------------------- */
 
-static bool is_blank(const char *text, size_t length)
+/* The first good row says what the columns are. */
+static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t length, bool *header)
+{
+    struct dt__names cells = {0};
+    struct dt__file *file = &rows->file;
+    int32_t *roles = NULL;
+    size_t extra;
+    dt_status status = DT_OK;
+    *header = false;
+    DT_GUARD(dt__csv_separator(rows->config, record, length, &file->separator));
+    DT_GUARD(dt__csv_split(record, length, file->separator, &cells));
+    DT_GUARD(dt_alloc(cells.count, sizeof *roles, "columns", &roles));
+    if (rows->columns.count && rows->columns.items[0].name)
+        DT_GUARD(dt__csv_roles_by_name(&rows->columns, NULL, NULL, &cells, roles, header, &extra));
+    if (!*header) {
+        /* Columns by their places: the features alone, or as the training data had them. */
+        size_t features = cells.count, expected = rows->columns.count;
+        status = DT_OK;
+        for (size_t i = 0; i < cells.count; i++)
+            roles[i] = (int32_t)i;
+        if (features != expected && rows->config)
+            status = dt__csv_roles(rows->config, &cells, true, roles, &features);
+        if (status || features != expected)
+            DT_GUARD(dt_fail(DT_EFORMAT, "%zu columns, the model has %zu features", cells.count,
+                             expected));
+        *header = dt__csv_is_header(&cells, roles) && !rows->schema->columns;
+    }
+    file->roles = roles;
+    file->ncolumns = cells.count;
+done:
+    if (status) dt_free(roles);
+    dt__names_free(cells.items, cells.count);
+    return status;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static bool text_is_blank(const char *text, size_t length)
 {
     size_t i = 0;
     while (i < length && isspace((unsigned char)text[i]))
@@ -144,16 +215,8 @@ static bool is_blank(const char *text, size_t length)
     return i == length;
 }
 
-static parse_fn *choose_parse(char *text, size_t length)
-{
-    while (length && isspace((unsigned char)*text))
-        text++, length--;
-    if (*text == '[' || *text == '{') return parse_json;
-    return dt__libsvm_is_row(text, length) ? parse_libsvm : parse_csv;
-}
-
 /* Looks at the first line that is not blank, and goes back to it. */
-static dt_status detect(struct dt_rows *rows)
+static dt_status rows_detect(struct dt_rows *rows)
 {
     uint64_t offset;
     char *record;
@@ -161,24 +224,27 @@ static dt_status detect(struct dt_rows *rows)
     do {
         offset = dt__lines_offset(&rows->lines);
         DT_TRY(dt__lines_next(&rows->lines, false, &record, &length));
-    } while (record && is_blank(record, length));
-    rows->parse = record ? choose_parse(record, length) : parse_json;
-    return record ? dt__lines_seek(&rows->lines, offset, rows->lines.line) : DT_OK;
+    } while (record && text_is_blank(record, length));
+    if (!record) return DT_OK;
+    while (length && isspace((unsigned char)*record))
+        record++, length--;
+    if (*record != '[' && *record != '{')
+        rows->grammar = dt__libsvm_is_row(record, length) ? &dt__libsvm_grammar : &dt__csv_grammar;
+    return dt__lines_seek(&rows->lines, offset, rows->lines.line);
 }
 
 dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
                        const struct dt_config *config, struct dt_rows **out)
 {
     struct dt_rows *rows;
-    struct dt__layout layout = {.features = schema->features};
-    size_t features = (size_t)schema->features;
     DT_TRY(dt_alloc(1, sizeof *rows, "rows", &rows));
-    *rows =
-        (struct dt_rows){.config = config, .features = features, .names = schema->feature_names};
-    dt__gather_init(&rows->gather, &layout, schema);
-    dt_status status = dt_alloc(features, sizeof *rows->raw, "row", &rows->raw);
+    *rows = (struct dt_rows){.config = config, .schema = schema};
+    rows->parser = (struct dt__parser){
+        .file = &rows->file, .columns = &rows->columns, .features = (uint32_t)schema->features};
+    dt_status status = dt_alloc((size_t)schema->features, sizeof *rows->raw, "row", &rows->raw);
+    if (!status) status = dt__columns_of_schema(&rows->columns, schema);
     if (!status) status = dt__lines_attach(&rows->lines, in, name);
-    if (!status) status = detect(rows);
+    if (!status) status = rows_detect(rows);
     if (status)
         dt_rows_close(rows);
     else
@@ -191,49 +257,84 @@ void dt_rows_close(struct dt_rows *rows)
     if (!rows) return;
     dt__lines_close(&rows->lines);
     json_decref(rows->instances);
+    dt__columns_free(&rows->columns);
+    dt__row_free(&rows->parser.row);
     dt_free(rows->raw);
-    dt_free(rows->roles);
+    dt_free(rows->file.roles);
     dt_free(rows);
 }
 
+/* ---- reading -------------------------------------------------------------------------------- */
+
 /* Next record that is not blank. What cannot be cut into records ends the stream. */
-static dt_status next_record(struct dt_rows *rows, char **out, size_t *length)
+static dt_status rows_next_record(struct dt_rows *rows, char **out, size_t *length)
 {
-    bool quotes = rows->parse == parse_csv;
+    bool quotes = rows->grammar && rows->grammar->quotes;
     *out = NULL;
     if (rows->ended) return DT_OK;
     dt_status status;
     do
         status = dt__lines_next(&rows->lines, quotes, out, length);
-    while (!status && *out && is_blank(*out, *length));
+    while (!status && *out && text_is_blank(*out, *length));
     rows->ended = status || !*out;
     return status;
 }
 
-static dt_status next_row(struct dt_rows *rows, uint64_t *out_line, bool *out_end)
+static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *out_end)
 {
     char *record = NULL;
     size_t length = 0;
     bool header = false;
-    if (rows->instances) return next_instance(rows);
+    if (rows->instances) return json_next_instance(rows);
     do {
-        dt_status status = next_record(rows, &record, &length);
+        dt_status status = rows_next_record(rows, &record, &length);
         *out_line = status ? rows->lines.next_line : rows->lines.line;
         if (status) return status;
         *out_end = !record;
         header = false;
-        if (record && rows->parse == parse_csv && !rows->roles)
-            DT_TRY(begin_csv(rows, record, length, &header));
+        if (record && rows->grammar == &dt__csv_grammar && !rows->file.roles)
+            status = csv_begin(rows, record, length, &header);
+        rows->ended |= status == DT_EMISMATCH;
+        if (status) return status;
     } while (header);
-    return record ? rows->parse(rows, record, length) : DT_OK;
+    if (!record) return DT_OK;
+    if (!rows->grammar) return json_parse(rows, record, length);
+    return rows->grammar->parse(&rows->parser, record, length);
 }
 
 dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end)
 {
+    const struct dt__row *row = &rows->parser.row;
+    size_t features = (size_t)rows->schema->features, known;
     *out_end = false;
     *out_line = rows->lines.line;
-    DT_TRY(next_row(rows, out_line, out_end));
-    if (!*out_end) dt__gather_floats(&rows->gather, rows->raw, x);
+    DT_TRY(rows_next_row(rows, out_line, out_end));
+    if (*out_end) return DT_OK;
+    known = row->capacity < features ? row->capacity : features;
+    memset(rows->raw + known, 0, (features - known) * sizeof *rows->raw);
+    if (known) memcpy(rows->raw, row->x, known * sizeof *rows->raw);
+    for (size_t i = 0; i < row->entries; i++)
+        rows->raw[row->index[i]] = row->value[i];
+    dt__schema_normalize_row(rows->schema, features, rows->raw, x);
+    return DT_OK;
+}
+
+/* Entries are scaled and never moved, as in training. */
+dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
+                              uint64_t *out_line, bool *out_end)
+{
+    const struct dt_schema *schema = rows->schema;
+    const struct dt__row *row = &rows->parser.row;
+    *out_end = false;
+    *out_line = rows->lines.line;
+    DT_TRY(rows_next_row(rows, out_line, out_end));
+    if (*out_end) return DT_OK;
+    dt__schema_normalize_row(schema, (size_t)schema->dense, row->x, x);
+    for (size_t i = 0; i < row->entries; i++) {
+        const float inv_std = schema->inv_std ? schema->inv_std[row->index[i]] : 1;
+        index[i] = row->index[i];
+        value[i] = row->value[i] * (float)schema->scale * inv_std;
+    }
     return DT_OK;
 }
 

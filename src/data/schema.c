@@ -1,21 +1,49 @@
-/* What is learned from the training data and kept with the model. */
-#include "dtrain/data.h"
+/* The schema, and class labels: learned from the training data, looked up in what was learned. */
+#include "data/schema.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "data/names.h"
+#include "data/number.h"
+#include "dtrain/data.h"
 
 void dt_schema_free(struct dt_schema *schema)
 {
     dt_free(schema->mean);
     dt_free(schema->inv_std);
+    dt_free(schema->target_mean);
+    dt_free(schema->target_std);
     dt__names_free(schema->feature_names, (size_t)schema->features);
     dt__names_free(schema->label_names, (size_t)schema->classes);
+    for (int c = 0; schema->columns && c < schema->ncolumns; c++) {
+        dt_free(schema->columns[c].name);
+        dt__names_free(schema->columns[c].categories, (size_t)schema->columns[c].ncategories);
+    }
+    dt_free(schema->columns);
     dt_free(schema->label_column);
     *schema = (struct dt_schema){0};
 }
 
-static dt_status copy_floats(const float *from, size_t n, float **out)
+static dt_status columns_copy(const struct dt_schema *from, struct dt_schema *to)
+{
+    if (!from->columns) return DT_OK;
+    DT_TRY(dt_alloc((size_t)from->ncolumns, sizeof *to->columns, "columns", &to->columns));
+    for (int c = 0; c < from->ncolumns; c++) {
+        const struct dt_column *column = &from->columns[c];
+        struct dt_column *out = &to->columns[c];
+        *out = *column;
+        out->name = NULL;
+        out->categories = NULL;
+        if (column->name) DT_TRY(dt_strdup(column->name, &out->name));
+        DT_TRY(dt__names_copy(column->categories, (size_t)column->ncategories, &out->categories));
+    }
+    return DT_OK;
+}
+
+static dt_status floats_copy(const float *from, size_t n, float **out)
 {
     if (!from) return DT_OK;
     DT_TRY(dt_alloc(n, sizeof *from, "normalisation", out));
@@ -27,14 +55,19 @@ dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out)
 {
     struct dt_schema copy = *schema;
     size_t features = (size_t)schema->features, classes = (size_t)schema->classes;
+    size_t targets = (size_t)schema->targets;
     dt_status status = DT_OK;
-    copy.mean = copy.inv_std = NULL;
+    copy.mean = copy.inv_std = copy.target_mean = copy.target_std = NULL;
     copy.feature_names = copy.label_names = NULL;
     copy.label_column = NULL;
-    DT_GUARD(copy_floats(schema->mean, features, &copy.mean));
-    DT_GUARD(copy_floats(schema->inv_std, features, &copy.inv_std));
+    copy.columns = NULL;
+    DT_GUARD(floats_copy(schema->mean, features, &copy.mean));
+    DT_GUARD(floats_copy(schema->inv_std, features, &copy.inv_std));
+    DT_GUARD(floats_copy(schema->target_mean, targets, &copy.target_mean));
+    DT_GUARD(floats_copy(schema->target_std, targets, &copy.target_std));
     DT_GUARD(dt__names_copy(schema->feature_names, features, &copy.feature_names));
     DT_GUARD(dt__names_copy(schema->label_names, classes, &copy.label_names));
+    DT_GUARD(columns_copy(schema, &copy));
     if (schema->label_column) DT_GUARD(dt_strdup(schema->label_column, &copy.label_column));
     *out = copy;
     return DT_OK;
@@ -43,8 +76,252 @@ done:
     return status;
 }
 
+int dt_schema_categories(const struct dt_schema *schema)
+{
+    int count = 0;
+    for (int c = 0; schema->columns && c < schema->ncolumns; c++)
+        count += schema->columns[c].kind == DT_COLUMN_CATEGORY;
+    return count;
+}
+
 int dt_schema_nout(const struct dt_schema *schema)
 {
-    if (schema->task == DT_REGRESS) return schema->targets;
+    if (schema->task == DT_TASK_REGRESS) return schema->targets;
     return schema->classes == 2 ? 1 : schema->classes;
+}
+
+/* ==== labels ================================================================================== */
+
+enum { SHOWN = 40, MOST_UNDECLARED = 1000 };
+
+static int text_shown(size_t length)
+{
+    return length < SHOWN ? (int)length : SHOWN;
+}
+
+/* Whole number of a label text. *is_number: it is a number at all. */
+static bool text_whole_number(const char *text, size_t length, int64_t *out, bool *is_number)
+{
+    double value;
+    *is_number = dt__number_parse(text, length, &value) != DT__NUMBER_BAD;
+    if (dt__number_parse(text, length, &value) || value != rint(value) || fabs(value) > 9e15)
+        return false;
+    *out = (int64_t)value;
+    return true;
+}
+
+/* ---- look-up -------------------------------------------------------------------------------- */
+
+static bool schema_has_signs(const struct dt_schema *schema)
+{
+    return schema->classes == 2 && schema->label_names && !strcmp(schema->label_names[0], "-1") &&
+           !strcmp(schema->label_names[1], "1");
+}
+
+void dt__labels_to_classes(const struct dt_schema *schema, unsigned char *labels, size_t count)
+{
+    if (schema->targets || !schema_has_signs(schema)) return;
+    for (size_t i = 0; i < count; i++) {
+        int32_t label;
+        memcpy(&label, labels + i * sizeof label, sizeof label);
+        if (label == 0) label = -2; /* neither */
+        label = label == -1 ? 0 : label;
+        memcpy(labels + i * sizeof label, &label, sizeof label);
+    }
+}
+
+dt_status dt__label_of_number(const struct dt_schema *schema, int64_t value, int32_t *out)
+{
+    if (value < 0 || value >= schema->classes)
+        return dt_fail(DT_EFORMAT, "label %" PRId64 " is out of range: classes are 0..%d", value,
+                       schema->classes - 1);
+    *out = (int32_t)value;
+    return DT_OK;
+}
+
+/* "+1" and "1.0" are the class that is named "1". */
+static bool label_find_number(const struct dt__dict *names, int64_t value, uint32_t *out)
+{
+    char name[24];
+    int length = snprintf(name, sizeof name, "%" PRId64, value);
+    return dt__dict_find(names, name, (size_t)length, out);
+}
+
+dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
+                            const char *text, size_t length, int32_t *out)
+{
+    int64_t value;
+    bool is_number;
+    uint32_t class;
+    bool whole = text_whole_number(text, length, &value, &is_number);
+    if (dt__dict_find(names, text, length, &class) ||
+        (whole && schema->label_names && label_find_number(names, value, &class))) {
+        *out = (int32_t) class;
+        return DT_OK;
+    }
+    if (schema->label_names)
+        return dt_fail(DT_EFORMAT, "label '%.*s' was never seen in training", text_shown(length),
+                       text);
+    if (whole) return dt__label_of_number(schema, value, out);
+    return dt_fail(DT_EFORMAT, "label '%.*s' is not a class number", text_shown(length), text);
+}
+
+/* ---- learning ------------------------------------------------------------------------------- */
+
+dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *known, bool declared)
+{
+    *labels = (struct dt__labels){.known = known, .declared = declared};
+    if (!known) return DT_OK;
+    return dt__dict_add_names(&labels->texts, known->label_names, (size_t)known->classes);
+}
+
+void dt__labels_free(struct dt__labels *labels)
+{
+    dt_free(labels->negative);
+    dt__dict_free(&labels->texts);
+    *labels = (struct dt__labels){0};
+}
+
+static dt_status labels_learn_number(struct dt__labels *labels, int64_t value)
+{
+    if (value >= DT__MAX_CLASSES)
+        return dt_fail(DT_EFORMAT, "label %" PRId64 " is out of range: at most %d classes", value,
+                       DT__MAX_CLASSES);
+    if (value < 0 && !labels->negative)
+        DT_TRY(labels->line ? dt_format(&labels->negative, "%s:%" PRIu64 ": label %" PRId64,
+                                        labels->path, labels->line, value)
+                            : dt_format(&labels->negative, "%s: label %" PRId64,
+                                        labels->path ? labels->path : "data", value));
+    if (value >= -1 && value <= 1)
+        labels->seen[value + 1] = true;
+    else
+        labels->beyond = true;
+    if (value > labels->max) labels->max = value;
+    if (value < labels->min) labels->min = value;
+    return DT_OK;
+}
+
+static void labels_begin(struct dt__labels *labels, enum dt__labels_kind kind)
+{
+    labels->kind = kind;
+    labels->min = INT64_MAX;
+    labels->max = -1;
+}
+
+dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length)
+{
+    int32_t class;
+    uint32_t number;
+    int64_t value = 0;
+    bool is_number, whole = text_whole_number(text, length, &value, &is_number);
+    if (!length || memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "the label is empty");
+    if (labels->known)
+        return dt__label_of_text(labels->known, &labels->texts, text, length, &class);
+    if (dt__text_is_missing(text, length))
+        return dt_fail(DT_EFORMAT, "label '%.*s' is a missing value, not a class",
+                       text_shown(length), text);
+    if (is_number && !whole)
+        return dt_fail(DT_EFORMAT,
+                       "label '%.*s' is not a class number; model.task=regress learns such values",
+                       text_shown(length), text);
+    if (labels->kind == DT__LABELS_NAMED && dt__dict_find(&labels->texts, text, length, &number))
+        return DT_OK;
+    if (labels->kind == DT__LABELS_NAMED)
+        return dt_fail(DT_EFORMAT,
+                       "label '%.*s' is none of the %zu classes that a file before names",
+                       text_shown(length), text, labels->texts.count);
+    if (!labels->kind) labels_begin(labels, is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS);
+    if (is_number != (labels->kind == DT__LABELS_NUMBERS))
+        return dt_fail(DT_EFORMAT, "label '%.*s' is %s, unlike the labels before it",
+                       text_shown(length), text, is_number ? "a number" : "not a number");
+    if (is_number) return labels_learn_number(labels, value);
+    DT_TRY(dt__dict_add(&labels->texts, text, length, &number));
+    if (labels->texts.count <= DT__MAX_TEXT_CLASSES) return DT_OK;
+    return dt_fail(DT_EFORMAT, "label '%.*s': more than %d distinct labels", text_shown(length),
+                   text, DT__MAX_TEXT_CLASSES);
+}
+
+dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
+{
+    int32_t class;
+    if (labels->known && schema_has_signs(labels->known) && (value == -1 || value == 1))
+        return DT_OK;
+    if (labels->known) return dt__label_of_number(labels->known, value, &class);
+    if (labels->kind == DT__LABELS_NAMED && (uint64_t)value >= labels->texts.count)
+        return dt_fail(DT_EFORMAT, "label %" PRId64 " is out of range: %zu classes have names",
+                       value, labels->texts.count);
+    if (labels->kind == DT__LABELS_TEXTS)
+        return dt_fail(DT_EFORMAT, "labels are numbers, those of the files before are texts");
+    if (!labels->kind) labels_begin(labels, DT__LABELS_NUMBERS);
+    return labels_learn_number(labels, value);
+}
+
+static bool labels_are_named(const struct dt__dict *texts, char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (i >= texts->count || strcmp(dt__dict_text(texts, i), names[i])) return false;
+    return texts->count == count;
+}
+
+dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, size_t count)
+{
+    const struct dt_schema *known = labels->known;
+    bool same = labels_are_named(&labels->texts, names, count);
+    if (known && known->label_names && !same)
+        return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the training data");
+    if (labels->kind == DT__LABELS_NAMED && !same)
+        return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the files before");
+    if (known || labels->kind == DT__LABELS_NAMED) return DT_OK;
+    if (labels->kind) return dt_fail(DT_EMISMATCH, "it names its classes, the files before do not");
+    for (size_t i = 0; i < count; i++) {
+        uint32_t number;
+        DT_TRY(dt__dict_add(&labels->texts, names[i], strlen(names[i]), &number));
+        if (number != i) return dt_fail(DT_EFORMAT, "two classes are named '%s'", names[i]);
+    }
+    labels_begin(labels, DT__LABELS_NAMED);
+    return DT_OK;
+}
+
+static dt_status labels_check_numbers(const struct dt__labels *labels)
+{
+    bool signs = labels->seen[0] && labels->seen[2] && !labels->seen[1] && !labels->beyond;
+    if (labels->min == labels->max)
+        return dt_fail(DT_EMISMATCH, "every label is %" PRId64 ": a classifier needs two classes",
+                       labels->max);
+    if (labels->max >= MOST_UNDECLARED && !labels->declared)
+        return dt_fail(DT_EFORMAT,
+                       "%s: labels are numbers up to %" PRId64 ": set model.task=regress to learn "
+                       "them as values, or model.task=classify if they are classes",
+                       labels->path ? labels->path : "data", labels->max);
+    if (labels->negative && !signs)
+        return dt_fail(DT_EFORMAT, "%s is out of range: classes are 0..max, or -1 and 1",
+                       labels->negative);
+    if (labels->min > 0)
+        dt_warn("the labels are %" PRId64 " to %" PRId64 ": classes are counted from 0, and none "
+                "is class 0",
+                labels->min, labels->max);
+    return DT_OK;
+}
+
+dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
+{
+    struct dt__names names = {0};
+    dt_status status = DT_OK;
+    if (labels->kind == DT__LABELS_NUMBERS) {
+        DT_TRY(labels_check_numbers(labels));
+        schema->classes = (int)labels->max + 1;
+        if (!labels->negative) return DT_OK;
+        status = dt__names_add(&names, "-1", 2);
+        if (!status) status = dt__names_add(&names, "1", 1);
+    }
+    for (size_t i = 0; i < labels->texts.count && !status; i++)
+        status = dt__names_add(&names, dt__dict_text(&labels->texts, i),
+                               labels->texts.entries[i].length);
+    if (labels->kind == DT__LABELS_TEXTS) dt__names_sort(names.items, names.count);
+    schema->label_names = names.items;
+    schema->classes = (int)names.count;
+    if (!status && names.count == 1)
+        status = dt_fail(DT_EMISMATCH, "every label is '%s': a classifier needs two classes",
+                         names.items[0]);
+    return status;
 }

@@ -1,26 +1,138 @@
-/* Shuffling the training data into shards. */
+/* Shuffling the training data into shards, HDF5 files whose rows are written by us.
+ *
+ * The HDF5 writer lays a file out, with room for /x and /y; the rows then go to their place by plain writes, so
+ * that errors of the disk are ours and no byte is copied twice. Sparse rows are written out in full. */
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "data/reader.h"
-#include "data/scatter.h"
-#include "data/shard_file.h"
+#include "data/shuffle.h"
+#include "hdf5/write.h"
 
-enum { READ_BYTES = 1 << 20 };
+enum { READ_BYTES = 1 << 20, PENDING_BYTES = 1 << 20 };
+
+/* ---- one shard ------------------------------------------------------------------------------ */
+
+struct shard {
+    char *path, *temporary;
+    const struct dt__layout *layout;
+    int fd;
+    uint64_t written;         /* bytes of the file, while it is laid out */
+    uint64_t x_at, y_at;      /* bytes: where the next rows go */
+    struct dt__block pending; /* rows not yet written */
+};
+
+/* All but the rows, which come later. */
+static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
+{
+    struct shard *shard = arg;
+    uint64_t at = shard->written;
+    shard->written += length;
+    return bytes ? dt_fd_write_at(shard->fd, shard->path, bytes, length, at) : DT_OK;
+}
+
+static dt_status shard_open(struct shard *shard, const struct dt_source *source, const char *dir,
+                            int number, int count, uint64_t rows)
+{
+    size_t pending = PENDING_BYTES / dt__layout_row(&source->layout) + 1;
+    *shard = (struct shard){.layout = &source->layout, .fd = -1};
+    DT_TRY(dt_format(&shard->path, "%s/shard-%05d-of-%05d.h5", dir, number, count));
+    DT_TRY(dt_format(&shard->temporary, "%s.partial", shard->path));
+    shard->fd = open(shard->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (shard->fd < 0) return dt_fail(DT_EIO, "%s: %s", shard->temporary, strerror(errno));
+    /* Room for the rows, and the names. */
+    const struct dt__layout *layout = shard->layout;
+    const uint64_t x[2] = {rows, (uint64_t)layout->features},
+                   y[2] = {rows, (uint64_t)layout->targets};
+    uint64_t length;
+    struct dt__h5_layout *file;
+    DT_TRY(dt__h5_layout_create(0, &file));
+    dt__h5_put_array(file, "/x", layout->bytes ? DT__H5_U8 : DT__H5_F32, 2, x, NULL, &shard->x_at);
+    dt__h5_put_array(file, "/y", layout->targets ? DT__H5_F32 : DT__H5_I32,
+                     layout->targets > 1 ? 2 : 1, y, NULL, &shard->y_at);
+    if (source->schema.feature_names)
+        dt__h5_put_names(file, "/feature_names", source->schema.feature_names,
+                         (size_t)source->schema.features);
+    if (source->schema.label_names)
+        dt__h5_put_names(file, "/label_names", source->schema.label_names,
+                         (size_t)source->schema.classes);
+    dt_status status = dt__h5_layout_end(file, &length);
+    if (status) dt_fail_prefix(status, "%s: ", shard->temporary);
+    if (!status) status = dt__h5_stream(file, shard_write_part, shard);
+    dt__h5_layout_free(file);
+    if (!status && ftruncate(shard->fd, (off_t)length))
+        status = dt_fail(DT_EIO, "%s: %s", shard->temporary, strerror(errno));
+    DT_TRY(status);
+    return dt__block_alloc(shard->layout, pending, 0, &shard->pending);
+}
+
+static dt_status shard_flush(struct shard *shard)
+{
+    size_t x = shard->pending.rows * dt__layout_x(shard->layout);
+    size_t y = shard->pending.rows * dt__layout_y(shard->layout);
+    DT_TRY(dt_fd_write_at(shard->fd, shard->path, shard->pending.x, x, shard->x_at));
+    DT_TRY(dt_fd_write_at(shard->fd, shard->path, shard->pending.y, y, shard->y_at));
+    shard->x_at += x;
+    shard->y_at += y;
+    shard->pending.rows = 0;
+    return DT_OK;
+}
+
+/* Syncs the file and gives it its name; or, after a failure, removes what there is of it. Frees in any
+ * case. */
+static dt_status shard_close(struct shard *shard, dt_status status)
+{
+    if (!status) status = shard_flush(shard);
+    bool good = !status && !fsync(shard->fd);
+    if (shard->fd >= 0 && close(shard->fd)) good = false;
+    if (good) good = !rename(shard->temporary, shard->path);
+    if (!good && !status) status = dt_fail(DT_EIO, "%s: %s", shard->path, strerror(errno));
+    if (status && shard->temporary) unlink(shard->temporary);
+    dt__block_free(&shard->pending);
+    dt_free(shard->path);
+    dt_free(shard->temporary);
+    return status;
+}
+
+/* ---- all shards ----------------------------------------------------------------------------- */
 
 struct job {
     const struct dt_source *source;
     const char *dir;
     int shards;
     uint64_t memory, seed;
-    struct dt__scatter *scatter;
+    struct dt__shuffle *shuffle;
 };
+
+static dt_status job_write_shard(struct job *job, int number)
+{
+    const struct dt__layout *layout = &job->source->layout;
+    const unsigned __int128 all = job->source->rows;
+    const uint64_t begin = (uint64_t)(all * (unsigned)number / (unsigned)job->shards);
+    const uint64_t end = (uint64_t)(all * ((unsigned)number + 1) / (unsigned)job->shards);
+    struct shard shard;
+    dt_status status = shard_open(&shard, job->source, job->dir, number, job->shards, end - begin);
+    for (uint64_t i = begin; i < end && !status; i++) {
+        const unsigned char *row;
+        status = dt__shuffle_take(job->shuffle, &row);
+        if (status) break;
+        struct dt__block *pending = &shard.pending;
+        memcpy(dt__block_x(layout, pending, pending->rows), row, dt__layout_x(layout));
+        memcpy(dt__block_y(layout, pending, pending->rows++), row + dt__layout_x(layout),
+               dt__layout_y(layout));
+        if (pending->rows == pending->capacity) status = shard_flush(&shard);
+    }
+    return shard_close(&shard, status);
+}
 
 /* ---- the directory -------------------------------------------------------------------------- */
 
-static dt_status check_empty(const char *dir)
+static dt_status dir_check_empty(const char *dir)
 {
     char *pattern;
     glob_t found;
@@ -33,99 +145,36 @@ static dt_status check_empty(const char *dir)
     return dt_fail(DT_EIO, "%s: there are shards in it already", dir);
 }
 
-/* The shards and the temporary file together. */
-static dt_status check_space(const struct job *job)
-{
-    struct statvfs disk;
-    uint64_t bytes = job->source->rows * dt__layout_row(&job->source->layout);
-    if (statvfs(job->dir, &disk)) return dt_fail(DT_EIO, "%s: %s", job->dir, strerror(errno));
-    uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
-    if (left / 2 >= bytes) return DT_OK;
-    return dt_fail(DT_EIO, "%s: the disk has %llu MiB left, shuffling takes %llu", job->dir,
-                   (unsigned long long)(left >> 20), (unsigned long long)(bytes >> 19) + 1);
-}
-
 /* ---- in ------------------------------------------------------------------------------------- */
 
-static dt_status put_rows(struct job *job, const struct dt__block *block, size_t rows,
-                          unsigned char *row)
-{
-    const struct dt__layout *layout = &job->source->layout;
-    for (size_t i = 0; i < rows; i++) {
-        struct dt__block from = dt__block_at(layout, *block, i);
-        memcpy(row, from.x, dt__layout_x(layout));
-        memcpy(row + dt__layout_x(layout), from.y, dt__layout_y(layout));
-        DT_TRY(dt__scatter_put(job->scatter, row));
-    }
-    return DT_OK;
-}
-
-static dt_status scatter(struct job *job)
+static dt_status job_shuffle(struct job *job)
 {
     const struct dt_source *source = job->source;
+    const struct dt__layout *layout = &source->layout;
     size_t width = dt__layout_row(&source->layout), step = READ_BYTES / width + 1;
     struct dt__block block = {0};
     struct dt__cursor *cursor = NULL;
     unsigned char *row = NULL;
     dt_status status = DT_OK;
-    DT_GUARD(dt__block_alloc(&source->layout, step, &block));
+    DT_GUARD(dt__block_alloc(&source->layout, step, 0, &block));
     DT_GUARD(dt_alloc(1, width, "row", &row));
     DT_GUARD(dt__cursor_open(source, false, &cursor));
     for (uint64_t at = 0; at < source->rows; at += step) {
         size_t rows = source->rows - at < step ? (size_t)(source->rows - at) : step;
-        DT_GUARD(dt__cursor_read(cursor, at, rows, block));
-        DT_GUARD(put_rows(job, &block, rows, row));
+        block.rows = 0;
+        DT_GUARD(dt__cursor_read(cursor, at, rows, &block));
+        for (size_t i = 0; i < rows; i++) {
+            memcpy(row, dt__block_x(layout, &block, i), dt__layout_x(layout));
+            memcpy(row + dt__layout_x(layout), dt__block_y(layout, &block, i),
+                   dt__layout_y(layout));
+            DT_GUARD(dt__shuffle_put(job->shuffle, row));
+        }
     }
 done:
     dt__cursor_close(cursor);
     dt__block_free(&block);
     dt_free(row);
     return status;
-}
-
-/* ---- out ------------------------------------------------------------------------------------ */
-
-static uint64_t shard_begin(const struct job *job, int shard)
-{
-    return (uint64_t)((unsigned __int128)job->source->rows * (unsigned)shard /
-                      (unsigned)job->shards);
-}
-
-static dt_status copy_rows(struct job *job, struct dt__shard_file *file, uint64_t rows)
-{
-    const unsigned char *row;
-    for (uint64_t i = 0; i < rows; i++) {
-        DT_TRY(dt__scatter_take(job->scatter, &row));
-        DT_TRY(dt__shard_file_put(file, row));
-    }
-    return DT_OK;
-}
-
-static dt_status write_shard(struct job *job, int shard)
-{
-    struct dt__shard_file file;
-    uint64_t rows = shard_begin(job, shard + 1) - shard_begin(job, shard);
-    char *path;
-    DT_TRY(dt_format(&path, "%s/shard-%05d-of-%05d.h5", job->dir, shard, job->shards));
-    dt_status status = dt__shard_file_create(&file, path, job->source, rows);
-    dt_free(path);
-    if (status) return status;
-    status = copy_rows(job, &file, rows);
-    if (!status) return dt__shard_file_finish(&file);
-    dt__shard_file_drop(&file);
-    return status;
-}
-
-static dt_status write_all(struct job *job)
-{
-    const struct dt_source *source = job->source;
-    DT_TRY(check_space(job));
-    DT_TRY(dt__scatter_create(job->dir, job->seed, source->rows, dt__layout_row(&source->layout),
-                              job->memory, &job->scatter));
-    DT_TRY(scatter(job));
-    for (int shard = 0; shard < job->shards; shard++)
-        DT_TRY(write_shard(job, shard));
-    return dt_dir_sync(job->dir);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -135,20 +184,38 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     struct dt_config plain = *config; /* texts are shared */
     struct job job = {.dir = out_dir, .shards = shards};
     struct dt_source *source;
+    if (*config->data.weight)
+        return dt_fail(DT_EUSAGE, "data.weight=%s: shards have no weights", config->data.weight);
     plain.data.eval_fraction = 0;
     plain.data.normalize = DT_NORMALIZE_NONE;
+    plain.data.normalize_target = DT_NORMALIZE_TARGET_NO;
     DT_TRY(dt_dir_make(out_dir));
-    DT_TRY(check_empty(out_dir));
+    DT_TRY(dir_check_empty(out_dir));
     DT_TRY(dt_source_survey(&plain, DT_PART_TRAIN, NULL, &source));
+    source->layout.dense = source->layout.features;
     job.source = source;
     job.memory = (uint64_t)config->data.memory_mb << 20;
     job.seed = (uint64_t)config->run.seed;
-    dt_status status = DT_OK;
+    dt_status status;
     if (shards < 1 || (uint64_t)shards > source->rows)
-        status =
-            dt_fail(DT_EUSAGE, "%d shards of %llu rows", shards, (unsigned long long)source->rows);
-    if (!status) status = write_all(&job);
-    dt__scatter_destroy(job.scatter);
+        DT_GUARD(
+            dt_fail(DT_EUSAGE, "%d shards of %llu rows", shards, (unsigned long long)source->rows));
+    /* The shards and the temporary file together. */
+    struct statvfs disk;
+    uint64_t bytes = job.source->rows * dt__layout_row(&job.source->layout);
+    if (statvfs(job.dir, &disk)) DT_GUARD(dt_fail(DT_EIO, "%s: %s", job.dir, strerror(errno)));
+    uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (left / 2 < bytes)
+        DT_GUARD(dt_fail(DT_EIO, "%s: the disk has %llu MiB left, shuffling takes %llu", job.dir,
+                         (unsigned long long)(left >> 20), (unsigned long long)(bytes >> 19) + 1));
+    DT_GUARD(dt__shuffle_create(out_dir, job.seed, source->rows, dt__layout_row(&source->layout),
+                                job.memory, &job.shuffle));
+    DT_GUARD(job_shuffle(&job));
+    for (int shard = 0; shard < shards; shard++)
+        DT_GUARD(job_write_shard(&job, shard));
+    status = dt_dir_sync(out_dir);
+done:
+    dt__shuffle_destroy(job.shuffle);
     dt_source_destroy(source);
     return status;
 }

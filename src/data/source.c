@@ -1,4 +1,6 @@
-/* A surveyed source. */
+/* A surveyed source: its rows, the held-out ones among them as a bit set with rank and select, and the
+ * source as bytes. Only ranks of the same job exchange those, so that numbers travel as they lie in
+ * memory; lengths are checked all the same. */
 #include "data/source.h"
 
 #include <string.h>
@@ -10,10 +12,15 @@ void dt_source_destroy(struct dt_source *source)
         dt_free(source->files[i].path);
         dt_free(source->files[i].labels);
         dt_free(source->files[i].marks);
+        dt_free(source->files[i].roles);
+        dt_free(source->files[i].x_name);
+        dt_free(source->files[i].y_name);
     }
     dt_free(source->files);
-    dt_free(source->roles);
     dt__holdout_free(&source->holdout);
+    dt_free(source->class_weight);
+    dt__dict_free(&source->label_names);
+    dt__columns_free(&source->columns);
     dt_schema_free(&source->schema);
     dt_free(source);
 }
@@ -23,9 +30,29 @@ uint64_t dt_source_rows(const struct dt_source *source)
     return source->rows;
 }
 
+uint64_t dt_source_most_entries(const struct dt_source *source, uint64_t rows)
+{
+    const uint64_t most = source->most_entries * rows;
+    return most < source->entries ? most : source->entries;
+}
+
 const struct dt_schema *dt_source_schema(const struct dt_source *source)
 {
     return &source->schema;
+}
+
+uint64_t dt__source_entries(const struct dt_source *source, uint64_t rows)
+{
+    if (rows >= source->raw_rows) return source->entries;
+    return (uint64_t)((double)source->entries / (double)source->raw_rows * (double)rows * 1.05);
+}
+
+uint64_t dt__source_row_bytes(const struct dt_source *source)
+{
+    const struct dt__layout *layout = &source->layout;
+    uint64_t entries = source->raw_rows ? source->entries / source->raw_rows + 1 : 0;
+    if (!dt__layout_is_sparse(layout)) entries = 0;
+    return dt__layout_row(layout) + entries * dt__layout_entry(layout);
 }
 
 uint64_t dt__source_raw(const struct dt_source *source, uint64_t row)
@@ -47,12 +74,12 @@ void dt__source_file_rows(const struct dt_source *source, size_t file, uint64_t 
     *count = dt__source_before(source, f->raw + f->rows) - *begin;
 }
 
-static uint32_t crc_text(uint32_t crc, const char *text)
+static uint32_t text_crc(uint32_t crc, const char *text)
 {
     return text ? dt_crc32c(crc, text, strlen(text) + 1) : crc;
 }
 
-static uint32_t crc_schema(const struct dt_schema *schema)
+static uint32_t schema_crc(const struct dt_schema *schema)
 {
     int sizes[] = {schema->task, schema->features, schema->classes, schema->targets};
     uint32_t crc = dt_crc32c(0, sizes, sizeof sizes);
@@ -60,22 +87,279 @@ static uint32_t crc_schema(const struct dt_schema *schema)
     crc = dt_crc32c(crc, &schema->scale, sizeof schema->scale);
     if (schema->mean) crc = dt_crc32c(crc, schema->mean, floats);
     if (schema->inv_std) crc = dt_crc32c(crc, schema->inv_std, floats);
+    floats = (size_t)schema->targets * sizeof(float);
+    if (schema->target_mean) crc = dt_crc32c(crc, schema->target_mean, floats);
+    if (schema->target_std) crc = dt_crc32c(crc, schema->target_std, floats);
     for (int i = 0; schema->feature_names && i < schema->features; i++)
-        crc = crc_text(crc, schema->feature_names[i]);
+        crc = text_crc(crc, schema->feature_names[i]);
     for (int i = 0; schema->label_names && i < schema->classes; i++)
-        crc = crc_text(crc, schema->label_names[i]);
+        crc = text_crc(crc, schema->label_names[i]);
+    for (int c = 0; schema->columns && c < schema->ncolumns; c++) {
+        const struct dt_column *column = &schema->columns[c];
+        crc = text_crc(crc, column->name);
+        crc = dt_crc32c(crc, &column->fill, sizeof column->fill);
+        for (int i = 0; i < column->ncategories; i++)
+            crc = text_crc(crc, column->categories[i]);
+    }
     return crc;
 }
 
 uint32_t dt_source_crc(const struct dt_source *source)
 {
-    uint32_t crc = crc_schema(&source->schema);
+    uint32_t crc = schema_crc(&source->schema);
     crc = dt_crc32c(crc, &source->holdout.count, sizeof source->holdout.count);
     for (size_t i = 0; i < source->nfiles; i++) {
         const struct dt__file *file = &source->files[i];
         const char *slash = strrchr(file->path, '/');
-        crc = crc_text(crc, slash ? slash + 1 : file->path);
+        crc = text_crc(crc, slash ? slash + 1 : file->path);
         crc = dt_crc32c(crc, &file->rows, sizeof file->rows);
     }
     return crc;
+}
+
+/* ==== held-out rows =========================================================================== */
+
+enum { WORD_BITS = 64, BLOCK_BITS = 4096, BLOCK_WORDS = BLOCK_BITS / WORD_BITS };
+
+dt_status dt__holdout_init(struct dt__holdout *holdout, uint64_t seed, uint64_t rows,
+                           uint64_t count)
+{
+    struct dt__holdout made = {.seed = seed, .rows = rows, .count = count};
+    struct dt_perm perm;
+    size_t blocks = (size_t)(rows / BLOCK_BITS + 1);
+    *holdout = made;
+    if (!count) return DT_OK;
+    DT_TRY(dt_alloc(blocks, BLOCK_BITS / 8, "held-out rows", &made.bits));
+    dt_status status = dt_alloc(blocks + 1, sizeof *made.before, "held-out rows", &made.before);
+    if (status) {
+        dt_free(made.bits);
+        return status;
+    }
+    dt_perm_init(&perm, rows, dt_rng_make(seed, DT_STREAM_HOLDOUT, 0, 0));
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t raw = dt_perm_at(&perm, i);
+        made.bits[raw / WORD_BITS] |= (uint64_t)1 << raw % WORD_BITS;
+        made.before[raw / BLOCK_BITS + 1]++;
+    }
+    for (size_t b = 0; b < blocks; b++)
+        made.before[b + 1] += made.before[b];
+    *holdout = made;
+    return DT_OK;
+}
+
+void dt__holdout_free(struct dt__holdout *holdout)
+{
+    dt_free(holdout->bits);
+    dt_free(holdout->before);
+    *holdout = (struct dt__holdout){0};
+}
+
+bool dt__holdout_has(const struct dt__holdout *holdout, uint64_t raw)
+{
+    return holdout->count && holdout->bits[raw / WORD_BITS] >> raw % WORD_BITS & 1;
+}
+
+uint64_t dt__holdout_before(const struct dt__holdout *holdout, uint64_t raw)
+{
+    if (!holdout->count) return 0;
+    uint64_t count = holdout->before[raw / BLOCK_BITS];
+    for (uint64_t w = raw / BLOCK_BITS * BLOCK_WORDS; w < raw / WORD_BITS; w++)
+        count += (uint64_t)__builtin_popcountll(holdout->bits[w]);
+    uint64_t last =
+        raw % WORD_BITS ? holdout->bits[raw / WORD_BITS] << (WORD_BITS - raw % WORD_BITS) : 0;
+    return count + (uint64_t)__builtin_popcountll(last);
+}
+
+/* The least raw row with `index` rows of the part in front of it that is of the part itself. */
+uint64_t dt__holdout_select(const struct dt__holdout *holdout, bool held_out, uint64_t index)
+{
+    uint64_t low = index, high = holdout->rows - 1;
+    if (!holdout->count) return index;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        uint64_t before = dt__holdout_before(holdout, middle + 1);
+        if ((held_out ? before : middle + 1 - before) > index)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* ==== the source as bytes ===================================================================== */
+
+/* One list of members serves both ways: a stream writes what is there, or reads it back. */
+struct stream {
+    bool reading;
+    struct dt_text out;
+    const unsigned char *in;
+    size_t left;
+};
+
+static dt_status stream_bytes(struct stream *stream, void *bytes, size_t length)
+{
+    if (!stream->reading) return dt_text_append(&stream->out, bytes, length);
+    if (length > stream->left) return dt_fail(DT_EBUG, "a packed survey is too short");
+    memcpy(bytes, stream->in, length);
+    stream->in += length;
+    stream->left -= length;
+    return DT_OK;
+}
+
+/* An array of `count` items, or NULL. */
+static dt_status stream_array(struct stream *stream, void *pointer, size_t count, size_t size)
+{
+    void *array;
+    memcpy(&array, pointer, sizeof array);
+    bool there = array != NULL;
+    DT_TRY(stream_bytes(stream, &there, sizeof there));
+    if (!there) return DT_OK;
+    if (stream->reading) {
+        if (count > stream->left) return dt_fail(DT_EBUG, "a packed survey is too short");
+        DT_TRY(dt_alloc(count, size, "survey", &array));
+        memcpy(pointer, &array, sizeof array);
+    }
+    return stream_bytes(stream, array, count * size);
+}
+
+static dt_status stream_text(struct stream *stream, char **text)
+{
+    size_t length = *text ? strlen(*text) + 1 : 0;
+    DT_TRY(stream_bytes(stream, &length, sizeof length));
+    return length ? stream_array(stream, text, length, 1) : DT_OK;
+}
+
+static dt_status stream_names(struct stream *stream, char ***names, size_t count)
+{
+    bool there = *names != NULL;
+    DT_TRY(stream_bytes(stream, &there, sizeof there));
+    if (!there) return DT_OK;
+    if (stream->reading) DT_TRY(dt_alloc(count, sizeof **names, "names", names));
+    for (size_t i = 0; i < count; i++)
+        DT_TRY(stream_text(stream, &(*names)[i]));
+    return DT_OK;
+}
+
+static dt_status stream_schema(struct stream *stream, struct dt_schema *schema)
+{
+    DT_TRY(stream_bytes(stream, &schema->task, sizeof schema->task));
+    DT_TRY(stream_bytes(stream, &schema->features, sizeof schema->features));
+    DT_TRY(stream_bytes(stream, &schema->dense, sizeof schema->dense));
+    DT_TRY(stream_bytes(stream, &schema->hash_bits, sizeof schema->hash_bits));
+    DT_TRY(stream_bytes(stream, schema->shape, sizeof schema->shape));
+    DT_TRY(stream_bytes(stream, &schema->classes, sizeof schema->classes));
+    DT_TRY(stream_bytes(stream, &schema->targets, sizeof schema->targets));
+    DT_TRY(stream_bytes(stream, &schema->scale, sizeof schema->scale));
+    DT_TRY(stream_array(stream, &schema->mean, (size_t)schema->features, sizeof(float)));
+    DT_TRY(stream_array(stream, &schema->inv_std, (size_t)schema->features, sizeof(float)));
+    DT_TRY(stream_array(stream, &schema->target_mean, (size_t)schema->targets, sizeof(float)));
+    DT_TRY(stream_array(stream, &schema->target_std, (size_t)schema->targets, sizeof(float)));
+    DT_TRY(stream_names(stream, &schema->feature_names, (size_t)schema->features));
+    DT_TRY(stream_names(stream, &schema->label_names, (size_t)schema->classes));
+    DT_TRY(stream_text(stream, &schema->label_column));
+    int count = schema->ncolumns;
+    DT_TRY(stream_bytes(stream, &count, sizeof count));
+    DT_TRY(stream_array(stream, &schema->columns, (size_t)count, sizeof *schema->columns));
+    if (!schema->columns) return DT_OK;
+    for (int c = 0; c < count && stream->reading; c++) {
+        schema->columns[c].name = NULL; /* the sender's pointers */
+        schema->columns[c].categories = NULL;
+    }
+    schema->ncolumns = count;
+    for (int c = 0; c < count; c++) {
+        struct dt_column *column = &schema->columns[c];
+        DT_TRY(stream_text(stream, &column->name));
+        DT_TRY(stream_names(stream, &column->categories, (size_t)column->ncategories));
+    }
+    return DT_OK;
+}
+
+static dt_status stream_file(struct stream *stream, struct dt__file *file)
+{
+    DT_TRY(stream_text(stream, &file->path));
+    DT_TRY(stream_text(stream, &file->labels));
+    DT_TRY(stream_text(stream, &file->x_name));
+    DT_TRY(stream_text(stream, &file->y_name));
+    DT_TRY(stream_bytes(stream, &file->format, sizeof file->format));
+    DT_TRY(stream_bytes(stream, &file->rows, sizeof file->rows));
+    DT_TRY(stream_bytes(stream, &file->raw, sizeof file->raw));
+    DT_TRY(stream_bytes(stream, &file->bytes, sizeof file->bytes));
+    DT_TRY(stream_bytes(stream, &file->nmarks, sizeof file->nmarks));
+    DT_TRY(stream_array(stream, &file->marks, file->nmarks, sizeof *file->marks));
+    DT_TRY(stream_bytes(stream, &file->separator, sizeof file->separator));
+    DT_TRY(stream_bytes(stream, &file->arrays, sizeof file->arrays)); /* for this process alone */
+    DT_TRY(stream_bytes(stream, &file->ncolumns, sizeof file->ncolumns));
+    return stream_array(stream, &file->roles, file->ncolumns, sizeof *file->roles);
+}
+
+static dt_status stream_source(struct stream *stream, struct dt_source *source)
+{
+    struct dt__holdout *holdout = &source->holdout;
+    DT_TRY(stream_schema(stream, &source->schema));
+    DT_TRY(stream_bytes(stream, &source->layout, sizeof source->layout));
+    DT_TRY(stream_bytes(stream, &source->raw_rows, sizeof source->raw_rows));
+    DT_TRY(stream_bytes(stream, &source->rows, sizeof source->rows));
+    DT_TRY(stream_bytes(stream, &source->held_out, sizeof source->held_out));
+    DT_TRY(stream_bytes(stream, &source->weight_scale, sizeof source->weight_scale));
+    DT_TRY(stream_array(stream, &source->class_weight, (size_t)source->schema.classes,
+                        sizeof *source->class_weight));
+    DT_TRY(stream_bytes(stream, &source->entries, sizeof source->entries));
+    DT_TRY(stream_bytes(stream, &source->most_entries, sizeof source->most_entries));
+    DT_TRY(stream_bytes(stream, &holdout->seed, sizeof holdout->seed));
+    DT_TRY(stream_bytes(stream, &holdout->count, sizeof holdout->count));
+    size_t nfiles = source->nfiles;
+    DT_TRY(stream_bytes(stream, &nfiles, sizeof nfiles));
+    if (stream->reading) {
+        DT_TRY(dt_alloc(nfiles, sizeof *source->files, "files", &source->files));
+        source->nfiles = nfiles; /* not before there are as many */
+        DT_TRY(dt__holdout_init(holdout, holdout->seed, source->raw_rows, holdout->count));
+        DT_TRY(dt__dict_add_names(&source->label_names, source->schema.label_names,
+                                  (size_t)source->schema.classes));
+        DT_TRY(dt__columns_of_schema(&source->columns, &source->schema));
+    }
+    for (size_t i = 0; i < source->nfiles; i++)
+        DT_TRY(stream_file(stream, &source->files[i]));
+    return DT_OK;
+}
+
+dt_status dt_source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length)
+{
+    struct stream stream = {0};
+    struct dt_source copy = *source; /* members are only read */
+    dt_status status = stream_source(&stream, &copy);
+    if (status) {
+        dt_text_free(&stream.out);
+        return status;
+    }
+    memcpy(out_bytes, &stream.out.data, sizeof stream.out.data);
+    *out_length = stream.out.length;
+    return DT_OK;
+}
+
+dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **out)
+{
+    struct stream stream = {.reading = true, .in = bytes, .left = length};
+    struct dt_source *source;
+    DT_TRY(dt_alloc(1, sizeof *source, "survey", &source));
+    dt_status status = stream_source(&stream, source);
+    if (status)
+        dt_source_destroy(source);
+    else
+        *out = source;
+    return status;
+}
+
+dt_status dt_source_held_out(const struct dt_source *train, struct dt_source **out)
+{
+    void *bytes;
+    size_t length;
+    *out = NULL;
+    if (!train->holdout.count) return DT_OK;
+    DT_TRY(dt_source_pack(train, &bytes, &length));
+    dt_status status = dt_source_unpack(bytes, length, out);
+    dt_free(bytes);
+    if (status) return status;
+    (*out)->held_out = true;
+    (*out)->rows = train->holdout.count;
+    return DT_OK;
 }

@@ -5,10 +5,30 @@
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 
-#include "data/holdout.h"
-#include "data/layout.h"
+#include "data/batch.h"
+#include "data/columns.h"
+#include "data/names.h"
+#include "dtrain/base.h"
 #include "dtrain/data.h"
 
+/* A bit a row, and the count of set bits in front of each block. Nothing held out: all 0. */
+struct dt__holdout {
+    uint64_t seed, rows, count;
+    uint64_t *bits, *before;
+};
+
+/* Holds out `count` of `rows` rows. */
+dt_status dt__holdout_init(struct dt__holdout *holdout, uint64_t seed, uint64_t rows,
+                           uint64_t count);
+void dt__holdout_free(struct dt__holdout *holdout);
+
+bool dt__holdout_has(const struct dt__holdout *holdout, uint64_t raw);
+/* Held-out rows among the first `raw`. */
+uint64_t dt__holdout_before(const struct dt__holdout *holdout, uint64_t raw);
+/* Raw row of the index-th held-out row (or of the index-th other row). */
+uint64_t dt__holdout_select(const struct dt__holdout *holdout, bool held_out, uint64_t index);
+
+enum { DT__FORMAT_MEMORY = DT_FORMAT_HDF5 + 1 }; /* beside enum dt_format */
 enum { DT__MAX_FEATURES = 1 << 24, DT__MAX_TARGETS = 1 << 20 };
 
 /* Where a text file can be entered: the byte offset and line of a row. */
@@ -24,22 +44,34 @@ struct dt__file {
     uint64_t bytes;         /* size of both files: has one changed since? */
     struct dt__mark *marks; /* text: row 0 and then one every so many bytes */
     size_t nmarks, marks_capacity;
+    int32_t *roles; /* CSV: (ncolumns) of each of its columns */
+    size_t ncolumns;
+    char separator;
+    char *x_name, *y_name;   /* HDF5: of its data sets */
+    struct dt_arrays arrays; /* DT__FORMAT_MEMORY: lent */
 };
 
 struct dt_source {
     struct dt_schema schema;
+    struct dt__dict label_names; /* the schema's */
+    struct dt__columns columns;  /* CSV */
     struct dt__layout layout;
     struct dt__file *files;
     size_t nfiles;
     uint64_t raw_rows, rows;
     struct dt__holdout holdout;
-    bool held_out;  /* this part is the held-out one */
-    int32_t *roles; /* CSV: of each column, a feature's index or a DT__ROLE */
-    size_t columns;
+    bool held_out;         /* this part is the held-out one */
+    bool gaps;             /* missing values are NaN: what stands for them is being learned */
+    float weight_scale;    /* of the rows' weights, so that their mean over training rows is 1 */
+    float *class_weight;   /* (classes) factor by the row's class; NULL: none */
+    uint64_t entries;      /* sparse: of all raw rows */
+    uint64_t most_entries; /* of one row */
 };
 
-enum { DT__ROLE_IGNORE = -1, DT__ROLE_LABEL = -2 };
-
+/* Bytes of a row in memory, on the average. */
+uint64_t dt__source_row_bytes(const struct dt_source *source);
+/* Entries of so many rows, on the average and a little more. */
+uint64_t dt__source_entries(const struct dt_source *source, uint64_t rows);
 /* Raw row of a row of the part. */
 uint64_t dt__source_raw(const struct dt_source *source, uint64_t row);
 /* Rows of the part among the first `raw` raw rows. */

@@ -1,21 +1,26 @@
-/* A survey under way: what the files seen so far have in common. */
+/* A survey under way: what the files seen so far have in common; and the statistics of normalisation. */
 #ifndef DATA_SURVEY_H
 #define DATA_SURVEY_H
 
-#include "data/labels.h"
+#include "data/schema.h"
 #include "data/source.h"
 
 struct dt__survey {
     const struct dt_config *config;
     const struct dt_schema *known; /* NULL: the schema is learned */
+    bool training;                 /* also if `known`, on a resume: rows are weighted */
     struct dt_source *source;      /* in the making */
     struct dt__labels labels;
     int task;
-    int features, targets; /* 0: not known yet */
-    bool floats;           /* a value was seen that is not an integer in 0..255 */
-    char *label_column;
-    float *x; /* scratch for a row of text */
-    size_t x_capacity;
+    int features, targets;              /* 0: not known yet */
+    uint64_t bytes;                     /* of all files */
+    bool floats;                        /* a value was seen that is not an integer in 0..255 */
+    bool weights;                       /* rows have weights */
+    bool values;                        /* an entry was seen that is not 1 */
+    uint64_t entries;                   /* of all rows of text */
+    uint64_t most_entries;              /* of one row */
+    char *label_column, *weight_column; /* NULL: no name has been seen */
+    bool said_beyond, said_extra;       /* what is said once */
 };
 
 /* A file with rows of `features` values; all files (and `known`) must have the same.
@@ -23,9 +28,21 @@ struct dt__survey {
 dt_status dt__survey_features(struct dt__survey *survey, uint64_t features);
 /* The same for the columns of y (regress). */
 dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets);
+/* A file whose rows have rank - 1 dimensions, dims[1..rank): 2 of them are height and width, 3 those
+ * and channels; other ranks have no shape. DT_EMISMATCH: unlike the files before. */
+dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *dims);
 /* Takes over the names of the features (count of them), or compares with those that are there. */
 dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names);
 /* Marks row `row` of a text file as a place to enter, if the last mark is far enough behind. */
 dt_status dt__survey_mark(struct dt__file *file, uint64_t row, uint64_t offset, uint64_t line);
+
+/* statistics.c: reads the rows of the part, if `config` asks for what follows from them: what stands for
+ * missing values, schema.mean and inv_std (of raw * scale, population variance), the targets' units, all
+ * unless `known` has them; the scale of weights and weights of classes, which no schema has: a resume learns
+ * them anew.
+ * Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+ * variances", 1979, eq. 2.1. */
+dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config *config,
+                               const struct dt_schema *known);
 
 #endif

@@ -1,18 +1,170 @@
-/* Text formats. */
+/* Text formats: lines of a stream, the survey of a file of rows, and reading rows anywhere in it. */
 #include "data/text.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/number.h"
+#include "data/packed.h"
 
-static dt_status fail_at(dt_status status, const struct dt__lines *lines)
+enum { BLOCK = 1 << 18, LONGEST_RECORD = 1 << 26 };
+
+/* A pipe gives what it has; a stream in memory has no descriptor. */
+static ssize_t stream_read(FILE *in, void *bytes, size_t size)
+{
+    int fd = fileno(in);
+    ssize_t got;
+    if (fd < 0) {
+        got = (ssize_t)fread(bytes, 1, size, in);
+        return got == 0 && ferror(in) ? -1 : got;
+    }
+    do
+        got = read(fd, bytes, size);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+/* Moves what is left to the front and reads more behind it. */
+static dt_status lines_fill(struct dt__lines *lines)
+{
+    size_t left = lines->end - lines->begin;
+    if (left >= LONGEST_RECORD)
+        return dt_fail(DT_EFORMAT, "%s:%" PRIu64 ": a row of more than %d MiB, or an open quote",
+                       lines->name, lines->next_line, LONGEST_RECORD >> 20);
+    if (left) memmove(lines->data, lines->data + lines->begin, left);
+    lines->base += lines->begin;
+    lines->begin = 0;
+    lines->end = left;
+    DT_TRY(dt_grow(&lines->data, &lines->capacity, left + BLOCK, 1, "lines of text"));
+    ssize_t got = stream_read(lines->in, lines->data + left, lines->capacity - left);
+    if (got < 0) return dt_fail(DT_EIO, "%s: %s", lines->name, strerror(errno));
+    lines->eof = got == 0;
+    lines->end += (size_t)got;
+    dt_work_gets_on();
+    return DT_OK;
+}
+
+static dt_status lines_begin(struct dt__lines *lines)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    lines->next_line = 1;
+    while (!lines->eof && lines->end < 3)
+        DT_TRY(lines_fill(lines));
+    if (lines->end >= 3 && !memcmp(lines->data, mark, 3)) lines->begin = 3;
+    return DT_OK;
+}
+
+dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name)
+{
+    *lines = (struct dt__lines){.in = in, .name = name};
+    dt_status status = lines_begin(lines);
+    if (status) dt__lines_close(lines);
+    return status;
+}
+
+dt_status dt__lines_open(struct dt__lines *lines, const char *path)
+{
+    FILE *in;
+    *lines = (struct dt__lines){0};
+    DT_TRY(dt__packed_open(path, &in));
+    *lines = (struct dt__lines){.in = in, .name = path, .owned = true};
+    dt_status status = lines_begin(lines);
+    if (status) dt__lines_close(lines);
+    return status;
+}
+
+void dt__lines_close(struct dt__lines *lines)
+{
+    if (lines->owned) fclose(lines->in);
+    dt_free(lines->data);
+    *lines = (struct dt__lines){0};
+}
+
+dt_status dt__lines_seek(struct dt__lines *lines, uint64_t offset, uint64_t line)
+{
+    lines->next_line = line;
+    if (offset >= lines->base && offset <= lines->base + lines->end) {
+        lines->begin = (size_t)(offset - lines->base);
+        return DT_OK;
+    }
+    if (lseek(fileno(lines->in), (off_t)offset, SEEK_SET) < 0)
+        return dt_fail(DT_EIO, "%s: %s", lines->name, strerror(errno));
+    lines->begin = lines->end = 0;
+    lines->base = offset;
+    lines->eof = false;
+    return DT_OK;
+}
+
+uint64_t dt__lines_offset(const struct dt__lines *lines)
+{
+    return lines->base + lines->begin;
+}
+
+/* Finds the end of the record that begins at data[begin]: the offset of its line end from there, or
+ * of the end of the file. *newlines: line ends within and behind it. */
+static dt_status record_find_end(struct dt__lines *lines, bool quotes, size_t *out,
+                                 size_t *newlines)
+{
+    size_t from = 0;
+    bool open = false;
+    *newlines = 0;
+    for (;;) {
+        const char *text = lines->data + lines->begin + from;
+        size_t left = lines->end - lines->begin - from;
+        const char *newline = left ? memchr(text, '\n', left) : NULL;
+        size_t length = newline ? (size_t)(newline - text) : left;
+        for (const char *p = text, *end = text + length;
+             quotes && (p = memchr(p, '"', (size_t)(end - p))); p++)
+            open = !open;
+        from += length;
+        *newlines += newline != NULL;
+        if ((newline && !open) || (!newline && lines->eof)) break;
+        if (newline)
+            from++;
+        else
+            DT_TRY(lines_fill(lines));
+    }
+    if (open)
+        return dt_fail(DT_EFORMAT, "%s:%" PRIu64 ": a quote that does not close", lines->name,
+                       lines->next_line);
+    *out = from;
+    return DT_OK;
+}
+
+bool dt__lines_ready(const struct dt__lines *lines)
+{
+    struct pollfd input = {.fd = fileno(lines->in), .events = POLLIN};
+    size_t left = lines->end - lines->begin;
+    if (lines->eof || (left && memchr(lines->data + lines->begin, '\n', left))) return true;
+    return poll(&input, 1, 0) != 0;
+}
+
+dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *length)
+{
+    size_t bytes = 0, newlines = 0;
+    *out = NULL;
+    DT_TRY(record_find_end(lines, quotes, &bytes, &newlines));
+    if (lines->eof && lines->begin == lines->end) return DT_OK;
+    char *text = lines->data + lines->begin;
+    bool ended = lines->begin + bytes < lines->end;
+    lines->begin += bytes + ended;
+    lines->line = lines->next_line;
+    lines->next_line += newlines;
+    *out = text;
+    *length = bytes && text[bytes - 1] == '\r' ? bytes - 1 : bytes;
+    return DT_OK;
+}
+
+static dt_status record_fail(dt_status status, const struct dt__lines *lines)
 {
     return dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, lines->line);
 }
 
 /* The next record that is not blank; *offset is where it begins. */
-static dt_status next_record(struct dt__lines *lines, bool quotes, char **out, size_t *length,
+static dt_status record_next(struct dt__lines *lines, bool quotes, char **out, size_t *length,
                              uint64_t *offset)
 {
     do {
@@ -24,73 +176,74 @@ static dt_status next_record(struct dt__lines *lines, bool quotes, char **out, s
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
-static dt_status learn_row(struct dt__survey *survey, const struct dt__text_row *row)
+/* A weight is a number from 0 on. */
+static dt_status row_weigh(struct dt__parser *parser)
 {
-    float target;
-    if (!survey->floats) survey->floats = !dt__floats_are_bytes(row->x, row->capacity);
-    if (survey->task == DT_REGRESS) {
-        dt_status status = dt__number_read(row->label.text, row->label.length, &target);
-        return status ? dt_fail_prefix(status, "label: ") : DT_OK;
-    }
-    return dt__labels_add_text(&survey->labels, row->label.text, row->label.length);
+    const struct dt__cell *cell = &parser->weight;
+    if (!cell->text) return DT_OK;
+    dt_status status = dt__number_read(cell->text, cell->length, &parser->row.weight);
+    if (!status && parser->row.weight < 0)
+        status = dt_fail(DT_EFORMAT, "a weight below 0: '%.*s'", (int)cell->length, cell->text);
+    return status ? dt_fail_prefix(status, "data.weight: ") : DT_OK;
 }
 
-static dt_status survey_rows(struct dt__survey *survey, struct dt__file *file,
-                             struct dt__lines *lines, const struct dt__grammar *grammar,
-                             struct dt__text_row *row)
+static dt_status row_learn(struct dt__survey *survey, struct dt__parser *parser)
+{
+    const struct dt__row *row = &parser->row;
+    const struct dt__cell *label = &parser->label;
+    float target;
+    if (!survey->floats) survey->floats = !dt__floats_are_bytes(row->x, row->capacity);
+    if (!survey->floats) survey->floats = !dt__floats_are_bytes(row->value, row->entries);
+    survey->entries += row->entries;
+    if (row->entries > survey->most_entries) survey->most_entries = row->entries;
+    for (size_t i = 0; i < row->entries && !survey->values; i++)
+        survey->values = row->value[i] != 1;
+    DT_TRY(row_weigh(parser));
+    if (survey->task == DT_TASK_CLASSIFY)
+        return dt__labels_add_text(&survey->labels, label->text, label->length);
+    dt_status status = dt__number_read(label->text, label->length, &target);
+    return status ? dt_fail_prefix(status, "label: ") : DT_OK;
+}
+
+dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
+                          const struct dt__grammar *grammar, struct dt__parser *parser)
 {
     char *record;
     size_t length;
     uint64_t offset;
+    survey->labels.path = file->path;
     for (;; file->rows++) {
         DT_TRY(dt_stop_check());
-        DT_TRY(next_record(lines, grammar->quotes, &record, &length, &offset));
-        if (!record) break;
+        DT_TRY(record_next(lines, grammar->quotes, &record, &length, &offset));
+        if (!record) return DT_OK;
         DT_TRY(dt__survey_mark(file, file->rows, offset, lines->line));
         survey->labels.line = lines->line;
-        dt_status status = grammar->parse(survey->source, record, length, row);
-        if (!status) status = learn_row(survey, row);
-        if (status) return fail_at(status, lines);
+        dt_status status = grammar->parse(parser, record, length);
+        if (!status) status = row_learn(survey, parser);
+        if (status) return record_fail(status, lines);
     }
-    return file->rows ? DT_OK : dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
-}
-
-dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
-                          const struct dt__grammar *grammar, size_t features, size_t *widest)
-{
-    struct dt__text_row row = {.capacity = features, .grow = !features};
-    DT_TRY(dt_alloc(features, sizeof *row.x, "row of text", &row.x));
-    survey->labels.path = file->path;
-    dt_status status = survey_rows(survey, file, lines, grammar, &row);
-    dt_free(row.x);
-    *widest = row.widest;
-    return status;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-struct reader {
+struct text_reader {
     const struct dt_source *source;
-    const struct dt__file *file;
     const struct dt__grammar *grammar;
     struct dt__lines lines;
-    struct dt__text_row row;
-    uint64_t next; /* row at which `lines` stands */
+    struct dt__parser parser;
+    uint64_t next; /* row at which the lines stand; UINT64_MAX: nowhere */
 };
 
 dt_status dt__text_open(const struct dt_source *source, const struct dt__file *file,
                         const struct dt__grammar *grammar, void **out_reader)
 {
-    struct reader *reader;
-    size_t features = (size_t)source->layout.features;
+    struct text_reader *reader;
     DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
-    *reader = (struct reader){.source = source,
-                              .file = file,
-                              .grammar = grammar,
-                              .row.capacity = features,
-                              .next = UINT64_MAX};
+    *reader = (struct text_reader){.source = source, .grammar = grammar, .next = UINT64_MAX};
+    reader->parser = (struct dt__parser){.file = file,
+                                         .columns = (struct dt__columns *)&source->columns,
+                                         .features = (uint32_t)source->schema.features};
     dt_status status = dt__lines_open(&reader->lines, file->path);
-    if (!status) status = dt_alloc(features, sizeof(float), "row of text", &reader->row.x);
     if (status)
         dt__text_close(reader);
     else
@@ -100,13 +253,13 @@ dt_status dt__text_open(const struct dt_source *source, const struct dt__file *f
 
 void dt__text_close(void *arg)
 {
-    struct reader *reader = arg;
+    struct text_reader *reader = arg;
     dt__lines_close(&reader->lines);
-    dt_free(reader->row.x);
+    dt__row_free(&reader->parser.row);
     dt_free(reader);
 }
 
-static const struct dt__mark *find_mark(const struct dt__file *file, uint64_t row)
+static const struct dt__mark *mark_find(const struct dt__file *file, uint64_t row)
 {
     size_t low = 0, high = file->nmarks;
     while (high - low > 1) {
@@ -120,9 +273,9 @@ static const struct dt__mark *find_mark(const struct dt__file *file, uint64_t ro
 }
 
 /* Stands the lines in front of `row`. */
-static dt_status go_to(struct reader *reader, uint64_t row)
+static dt_status reader_go_to(struct text_reader *reader, uint64_t row)
 {
-    const struct dt__mark *mark = find_mark(reader->file, row);
+    const struct dt__mark *mark = mark_find(reader->parser.file, row);
     char *record;
     size_t length;
     uint64_t offset;
@@ -131,51 +284,43 @@ static dt_status go_to(struct reader *reader, uint64_t row)
         reader->next = mark->row;
     }
     for (; reader->next < row; reader->next++)
-        DT_TRY(next_record(&reader->lines, reader->grammar->quotes, &record, &length, &offset));
-    return DT_OK;
-}
-
-static dt_status put_y(const struct dt_source *source, const struct dt__cell *label,
-                       unsigned char *out)
-{
-    float target;
-    int32_t class;
-    if (source->layout.targets) {
-        DT_TRY(dt__number_read(label->text, label->length, &target));
-        memcpy(out, &target, sizeof target);
-    } else {
-        DT_TRY(dt__label_of_text(&source->schema, label->text, label->length, &class));
-        memcpy(out, &class, sizeof class);
-    }
+        DT_TRY(record_next(&reader->lines, reader->grammar->quotes, &record, &length, &offset));
     return DT_OK;
 }
 
 /* Only a file that has changed can fail here: the survey parsed every row. */
-static dt_status read_row(struct reader *reader, struct dt__block out)
+static dt_status row_read(struct text_reader *reader, struct dt__block *out)
 {
     const struct dt_source *source = reader->source;
-    struct dt__text_row *row = &reader->row;
+    struct dt__parser *parser = &reader->parser;
+    struct dt__row *row = &parser->row;
     char *record;
     size_t length;
     uint64_t offset;
-    DT_TRY(next_record(&reader->lines, reader->grammar->quotes, &record, &length, &offset));
+    DT_TRY(record_next(&reader->lines, reader->grammar->quotes, &record, &length, &offset));
     if (!record)
-        return dt_fail(DT_EMISMATCH, "%s: fewer rows than the survey found", reader->file->path);
-    dt_status status = reader->grammar->parse(source, record, length, row);
-    if (!status) status = put_y(source, &row->label, out.y);
-    if (!status && source->layout.bytes && !dt__floats_are_bytes(row->x, row->capacity))
+        return dt_fail(DT_EMISMATCH, "%s: fewer rows than the survey found", parser->file->path);
+    dt_status status = reader->grammar->parse(parser, record, length);
+    if (!status) status = row_weigh(parser);
+    if (!status && source->layout.targets)
+        status = dt__number_read(parser->label.text, parser->label.length, &row->y.target);
+    else if (!status)
+        status = dt__label_of_text(&source->schema, &source->label_names, parser->label.text,
+                                   parser->label.length, &row->y.label);
+    if (!status && source->layout.bytes &&
+        !(dt__floats_are_bytes(row->x, row->capacity) &&
+          dt__floats_are_bytes(row->value, row->entries)))
         status = dt_fail(DT_EMISMATCH, "the row has changed since the survey");
-    if (status) return fail_at(status, &reader->lines);
-    dt__layout_put_x(&source->layout, row->x, out.x);
-    return DT_OK;
+    if (status) return record_fail(status, &reader->lines);
+    return dt__block_add_row(&source->layout, out, row);
 }
 
-dt_status dt__text_read(void *arg, uint64_t row, size_t count, struct dt__block out)
+dt_status dt__text_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
-    struct reader *reader = arg;
-    dt_status status = go_to(reader, row);
+    struct text_reader *reader = arg;
+    dt_status status = reader_go_to(reader, row);
     for (size_t i = 0; i < count && !status; i++) {
-        status = read_row(reader, dt__block_at(&reader->source->layout, out, i));
+        status = row_read(reader, out);
         reader->next++;
     }
     if (status) reader->next = UINT64_MAX;

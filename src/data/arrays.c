@@ -1,0 +1,78 @@
+/* Rows in a program's own memory, as a format: surveyed and read like a file, from arrays. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "data/reader.h"
+
+static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
+{
+    const struct dt_arrays *arrays = &file->arrays;
+    size_t features = (size_t)arrays->features;
+    file->rows = arrays->rows;
+    survey->labels.path = file->path;
+    DT_TRY(dt__survey_features(survey, features));
+    for (uint64_t row = 0; row < arrays->rows && !survey->floats; row++)
+        survey->floats = !dt__floats_are_bytes(arrays->x + row * features, features);
+    if (survey->task == DT_TASK_REGRESS) {
+        if (!arrays->target) return dt_fail(DT_EMISMATCH, "regression needs targets");
+        return dt__survey_targets(survey, (uint64_t)arrays->targets);
+    }
+    if (!arrays->label) return dt_fail(DT_EMISMATCH, "classification needs labels");
+    for (uint64_t row = 0; row < arrays->rows; row++) {
+        dt_status status = dt__labels_add_number(&survey->labels, arrays->label[row]);
+        if (status) return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", file->path, row);
+    }
+    return DT_OK;
+}
+
+struct memory_reader {
+    const struct dt__file *file;
+    const struct dt_source *source;
+};
+
+static dt_status memory_open(const struct dt_source *source, const struct dt__file *file,
+                             bool random, void **out)
+{
+    struct memory_reader *reader;
+    (void)random;
+    DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
+    *reader = (struct memory_reader){file, source};
+    *out = reader;
+    return DT_OK;
+}
+
+static dt_status memory_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
+{
+    const struct memory_reader *reader = arg;
+    const struct dt__layout *layout = &reader->source->layout;
+    const struct dt_arrays *arrays = &reader->file->arrays;
+    size_t features = (size_t)layout->features, targets = (size_t)layout->targets;
+    for (uint64_t r = row; r < row + count; r++) {
+        const float *x = arrays->x + r * features;
+        unsigned char *to = dt__block_x(layout, out, out->rows);
+        if (layout->bytes && !dt__floats_are_bytes(x, features))
+            return dt_fail(DT_EMISMATCH, "%s: row %" PRIu64 " has changed since the survey",
+                           reader->file->path, r);
+        for (size_t f = 0; f < features && layout->bytes; f++)
+            to[f] = (unsigned char)x[f];
+        if (!layout->bytes) memcpy(to, x, features * sizeof *x);
+        to = dt__block_y(layout, out, out->rows);
+        if (targets)
+            memcpy(to, arrays->target + r * targets, targets * sizeof *arrays->target);
+        else
+            memcpy(to, arrays->label + r, sizeof *arrays->label);
+        dt__labels_to_classes(&reader->source->schema, to, 1);
+        dt__block_add(layout, out, 1);
+        if (layout->weights) out->weight[out->rows - 1] = arrays->weight[r];
+    }
+    return DT_OK;
+}
+
+static bool memory_claims(const char *path, unsigned char *head, size_t length)
+{
+    (void)path, (void)head, (void)length;
+    return false; /* no file is */
+}
+
+const struct dt__format dt__format_memory = {"rows in memory", memory_claims, memory_survey,
+                                             memory_open,      memory_read,   dt_free};

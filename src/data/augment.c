@@ -1,0 +1,111 @@
+#include "data/augment.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* One item, "shift 2"; false: not one. */
+static bool augment_item(struct dt__augment *augment, const char *item)
+{
+    char name[16] = "", end = '\0';
+    double number = 0;
+    int words = sscanf(item, " %15s %lf %c", name, &number, &end);
+    if (!strcmp(name, "flip") && words == 1) {
+        augment->flip = true;
+        return true;
+    }
+    const bool whole = number >= 1 && number <= 4096 && number == (int)number;
+    if (words != 2) return false;
+    if (!strcmp(name, "shift") && whole) {
+        augment->shift = (int)number;
+        return true;
+    }
+    if (!strcmp(name, "cutout") && whole) {
+        augment->cutout = (int)number;
+        return true;
+    }
+    if (strcmp(name, "noise") != 0 || !(number > 0 && number < 1e6)) return false;
+    augment->noise = number;
+    return true;
+}
+
+dt_status dt__augment_parse(const char *text, struct dt__augment *out)
+{
+    struct dt__augment augment = {0};
+    char item[64];
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, ",");
+        bool fits = length < sizeof item;
+        (void)snprintf(item, sizeof item, "%.*s", (int)(fits ? length : 0), at);
+        if (!fits || !augment_item(&augment, item))
+            return dt_fail(DT_EUSAGE,
+                           "data.augment = %.200s: '%.*s' is none of shift N, flip, cutout N, "
+                           "noise DEVIATION",
+                           text, (int)(length < 60 ? length : 60), at);
+        at += length + (at[length] == ',');
+    }
+    *out = augment;
+    return DT_OK;
+}
+
+/* ---- one picture ---------------------------------------------------------------------------- */
+
+/* Moved down by dy and to the right by dx, and mirrored or not. */
+static void picture_move(const int shape[3], int dy, int dx, bool flip, float *x, float *scratch)
+{
+    const int h = shape[0], w = shape[1];
+    const size_t c = (size_t)shape[2], floats = (size_t)h * (size_t)w * c;
+    memcpy(scratch, x, floats * sizeof *x);
+    for (int row = 0; row < h; row++)
+        for (int column = 0; column < w; column++, x += c) {
+            const int from_row = row - dy, across = column - dx;
+            const int from_column = flip ? w - 1 - across : across;
+            if (from_row < 0 || from_row >= h || across < 0 || across >= w)
+                memset(x, 0, c * sizeof *x);
+            else
+                memcpy(x, scratch + ((size_t)from_row * (size_t)w + (size_t)from_column) * c,
+                       c * sizeof *x);
+        }
+}
+
+/* The square's middle is anywhere in the picture. Source: DeVries and Taylor 2017. */
+static void picture_cut(const int shape[3], int side, int middle_y, int middle_x, float *x)
+{
+    const size_t c = (size_t)shape[2];
+    const int top = middle_y - side / 2, left = middle_x - side / 2;
+    for (int row = top < 0 ? 0 : top; row < top + side && row < shape[0]; row++)
+        for (int column = left < 0 ? 0 : left; column < left + side && column < shape[1]; column++)
+            memset(x + ((size_t)row * (size_t)shape[1] + (size_t)column) * c, 0, c * sizeof *x);
+}
+
+/* Numbers of the key that a sample may use: the moves, and two for each value's noise. */
+enum { MOVE_Y, MOVE_X, MIRROR, CUT_Y, CUT_X, MOVES = 8 };
+
+static int choose(const struct dt_rng *rng, uint64_t number, int choices)
+{
+    return (int)(dt_rng_uniform(rng, number) * choices);
+}
+
+void dt__augment_rows(const struct dt__augment *augment, const int shape[3], uint64_t seed,
+                      int replica, uint64_t epoch, uint64_t first, int rows, float *x,
+                      float *scratch)
+{
+    const struct dt_rng rng = dt_rng_make(seed, DT_STREAM_AUGMENT, (uint64_t)replica, epoch);
+    const uint64_t values = (uint64_t)shape[0] * (uint64_t)shape[1] * (uint64_t)shape[2];
+    const int range = 2 * augment->shift + 1;
+    for (int row = 0; row < rows; row++, x += values) {
+        const uint64_t number = (first + (uint64_t)row) * (MOVES + 2 * values);
+        const int dy = choose(&rng, number + MOVE_Y, range) - augment->shift;
+        const int dx = choose(&rng, number + MOVE_X, range) - augment->shift;
+        const bool flip = augment->flip && choose(&rng, number + MIRROR, 2);
+        if (dy || dx || flip) picture_move(shape, dy, dx, flip, x, scratch);
+        if (augment->noise > 0)
+            for (uint64_t i = 0; i < values; i++)
+                x[i] += (float)(augment->noise * dt_rng_normal(&rng, number / 2 + MOVES / 2 + i));
+        if (augment->cutout)
+            picture_cut(shape, augment->cutout, choose(&rng, number + CUT_Y, shape[0]),
+                        choose(&rng, number + CUT_X, shape[1]), x);
+    }
+}

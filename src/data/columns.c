@@ -1,0 +1,464 @@
+/* The columns of a table: learned, settled, and cells read by them. */
+#include "data/columns.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/number.h"
+#include "data/source.h"
+
+enum { SHOWN = 40, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100 };
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *config,
+                           size_t count)
+{
+    struct dt__column *items;
+    DT_TRY(dt_alloc(count, sizeof *items, "columns", &items));
+    for (size_t c = 0; c < count; c++)
+        items[c].kind = DT__COLUMN_OPEN;
+    *columns = (struct dt__columns){.items = items,
+                                    .count = count,
+                                    .missing = config->data.missing,
+                                    .texts = strcmp(config->data.categories, "none") != 0,
+                                    .learning = true,
+                                    .hash_bits = (int)config->data.hash_bits};
+    return DT_OK;
+}
+
+static dt_status column_of_schema(const struct dt_column *from, struct dt__column *to)
+{
+    to->kind = from->kind;
+    to->first = from->first;
+    to->flag = from->flag;
+    to->fill = from->fill;
+    if (from->name) DT_TRY(dt_strdup(from->name, &to->name));
+    return dt__dict_add_names(&to->dict, from->categories, (size_t)from->ncategories);
+}
+
+/* Numbers and flags stand before the first category. */
+static int schema_numbers(const struct dt_schema *schema)
+{
+    int numbers = schema->features;
+    for (int c = 0; c < schema->ncolumns; c++)
+        if (schema->columns[c].kind == DT_COLUMN_CATEGORY && schema->columns[c].first < numbers)
+            numbers = schema->columns[c].first;
+    return numbers;
+}
+
+dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema)
+{
+    struct dt__columns made;
+    dt_status status = DT_OK;
+    int count = schema->columns ? schema->ncolumns : schema->features;
+    DT_TRY(dt_alloc((size_t)count, sizeof *made.items, "columns", &made.items));
+    made = (struct dt__columns){
+        .items = made.items, .count = (size_t)count, .hash_bits = schema->hash_bits};
+    made.numbers = schema_numbers(schema);
+    for (int c = 0; c < count; c++) {
+        struct dt__column *column = &made.items[c];
+        if (schema->columns) {
+            DT_GUARD(column_of_schema(&schema->columns[c], column));
+            if (column->kind == DT_COLUMN_CATEGORY) column->entry = made.entries++;
+            if (column->flag)
+                made.missing = DT_MISSING_FLAG;
+            else if (!isnan(column->fill) && !made.missing)
+                made.missing = DT_MISSING_MEAN;
+            continue;
+        }
+        *column = (struct dt__column){.kind = DT_COLUMN_NUMBER, .first = c, .fill = NAN};
+        if (schema->feature_names) DT_GUARD(dt_strdup(schema->feature_names[c], &column->name));
+    }
+    *columns = made;
+    return DT_OK;
+done:
+    dt__columns_free(&made);
+    return status;
+}
+
+void dt__columns_free(struct dt__columns *columns)
+{
+    for (size_t c = 0; c < columns->count; c++) {
+        dt_free(columns->items[c].name);
+        dt__dict_free(&columns->items[c].dict);
+    }
+    dt_free(columns->items);
+    *columns = (struct dt__columns){0};
+}
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+static int text_shown(size_t length)
+{
+    return length < SHOWN ? (int)length : SHOWN;
+}
+
+/* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front. */
+bool dt__text_is_date(const char *text, size_t length)
+{
+    size_t i = 0, groups = 0;
+    char between = 0;
+    while (groups < 3) {
+        size_t begin = i;
+        while (i < length && isdigit((unsigned char)text[i]))
+            i++;
+        if (i == begin || i - begin > 4) return false;
+        if (++groups == 3) break;
+        if (i == length || !strchr("-/.", text[i]) || (between && text[i] != between)) return false;
+        between = text[i++];
+    }
+    return i == length || text[i] == ' ' || text[i] == 'T';
+}
+
+bool dt__text_is_decimal_comma(const char *text, size_t length)
+{
+    char copy[SHOWN];
+    double value;
+    const char *comma = memchr(text, ',', length);
+    if (!comma || length >= SHOWN) return false;
+    memcpy(copy, text, length);
+    copy[comma - text] = '.';
+    return dt__number_parse(copy, length, &value) == DT__NUMBER_GOOD;
+}
+
+/* The column's first value says what it is. */
+static dt_status column_open(struct dt__columns *columns, struct dt__column *column,
+                             const char *text, size_t length)
+{
+    double value;
+    uint32_t number;
+    int shown = text_shown(length);
+    if (dt__number_parse(text, length, &value) != DT__NUMBER_BAD || !columns->texts) {
+        column->kind = DT_COLUMN_NUMBER;
+        return DT_OK;
+    }
+    if (dt__text_is_date(text, length))
+        return dt_fail(DT_EFORMAT,
+                       "'%.*s' is a date: leave the column out with data.ignore, or put numbers in "
+                       "its place (year, weekday, days since)",
+                       shown, text);
+    if (dt__text_is_decimal_comma(text, length))
+        return dt_fail(DT_EFORMAT, "'%.*s' is a number with a decimal comma: write a point", shown,
+                       text);
+    column->kind = DT_COLUMN_CATEGORY;
+    for (uint64_t i = 0; i < column->missing && !columns->hash_bits; i++)
+        DT_TRY(dt__dict_add(&column->dict, "", 0, &number));
+    return DT_OK;
+}
+
+static dt_status cell_missing(const struct dt__columns *columns, const char *text, size_t length)
+{
+    if (columns->missing != DT_MISSING_ERROR) return DT_OK;
+    if (!columns->learning)
+        return dt_fail(DT_EFORMAT,
+                       length ? "'%.*s' is a missing value, and the model was trained with "
+                                "data.missing=error: data.missing=mean or flag in training takes it"
+                              : "a value is missing%.*s, and the model was trained with "
+                                "data.missing=error: data.missing=mean or flag in training takes it",
+                       text_shown(length), text);
+    return dt_fail(DT_EFORMAT,
+                   length ? "'%.*s' is a missing value; data.missing=mean takes the column's mean"
+                          : "a value is missing%.*s; data.missing=mean takes the column's mean",
+                   text_shown(length), text);
+}
+
+static dt_status cell_number(struct dt__columns *columns, struct dt__column *column, size_t at,
+                             const char *text, size_t length, struct dt__row *row)
+{
+    float value;
+    if (dt__text_is_missing(text, length)) {
+        DT_TRY(cell_missing(columns, text, length));
+        if (columns->learning) column->missing++;
+        row->x[at] = columns->learning ? NAN : column->fill;
+        if (!columns->learning && column->flag) row->x[column->flag] = 1;
+        return DT_OK;
+    }
+    dt_status status = dt__number_read(text, length, &value);
+    if (!status) row->x[at] = value;
+    double number;
+    if (!status || !columns->learning || !columns->texts || !column->name ||
+        dt__number_parse(text, length, &number) == DT__NUMBER_NOT_FINITE)
+        return status;
+    return dt_fail(status, "%s; data.categories=%s would take the column's texts as categories",
+                   dt_error_text(), column->name);
+}
+
+static dt_status cell_category(struct dt__columns *columns, struct dt__column *column, size_t at,
+                               const char *text, size_t length, struct dt__row *row)
+{
+    uint32_t number;
+    if (length && memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in a text");
+    if (dt__text_is_missing(text, length)) {
+        DT_TRY(cell_missing(columns, text, length));
+        length = 0;
+    }
+    if (columns->hash_bits) {
+        uint64_t hash = dt__text_hash(text, length, at + 1);
+        number = (uint32_t)(hash & ((UINT64_C(1) << columns->hash_bits) - 1));
+        if (columns->learning) return DT_OK;
+    } else if (columns->learning) {
+        return dt__dict_add(&column->dict, text, length, &number);
+    } else if (!dt__dict_find(&column->dict, text, length, &number)) {
+        number = (uint32_t)column->dict.count; /* all others */
+    }
+    row->index[column->entry] = (uint32_t)column->first + number;
+    return DT_OK;
+}
+
+dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *row)
+{
+    size_t n = columns->learning ? columns->count : (size_t)columns->numbers;
+    row->entries = 0;
+    row->weight = 1;
+    if (row->capacity < n) {
+        DT_TRY(dt_alloc(n, sizeof *row->x, "row of text", &row->x));
+        row->capacity = n;
+    }
+    if (n && columns->missing == DT_MISSING_FLAG) memset(row->x, 0, n * sizeof *row->x);
+    for (size_t i = 0; i < columns->entries; i++) /* the cells, in whatever order, say which */
+        DT_TRY(dt__row_add_entry(row, 0, 1));
+    return DT_OK;
+}
+
+dt_status dt__columns_cell(struct dt__columns *columns, size_t column, const char *text,
+                           size_t length, struct dt__row *row)
+{
+    struct dt__column *item = &columns->items[column];
+    if (item->kind == DT__COLUMN_OPEN && !dt__text_is_missing(text, length))
+        DT_TRY(column_open(columns, item, text, length));
+    if (item->kind == DT_COLUMN_CATEGORY) {
+        if (columns->learning) row->x[column] = 0;
+        return cell_category(columns, item, column, text, length, row);
+    }
+    size_t at = columns->learning ? column : (size_t)item->first;
+    return cell_number(columns, item, at, text, length, row);
+}
+
+/* ---- settling ------------------------------------------------------------------------------- */
+
+struct ranked {
+    const char *text;
+    uint64_t count;
+};
+
+static int by_count(const void *a, const void *b)
+{
+    const struct ranked *one = a, *other = b;
+    if (one->count != other->count) return one->count > other->count ? -1 : 1;
+    return strcmp(one->text, other->text);
+}
+
+/* The dictionary of a column: what comes often enough, by count. */
+static dt_status column_rank(const struct dt__column *column, uint64_t least, struct dt_column *out)
+{
+    struct ranked *ranked;
+    struct dt__names kept = {0};
+    DT_TRY(dt_alloc(column->dict.count, sizeof *ranked, "categories", &ranked));
+    for (size_t i = 0; i < column->dict.count; i++)
+        ranked[i] = (struct ranked){dt__dict_text(&column->dict, i), column->dict.entries[i].count};
+    qsort(ranked, column->dict.count, sizeof *ranked, by_count);
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < column->dict.count && ranked[i].count >= least && !status; i++)
+        status = dt__names_add(&kept, ranked[i].text, strlen(ranked[i].text));
+    dt_free(ranked);
+    out->categories = kept.items;
+    out->ncategories = (int)kept.count;
+    return status;
+}
+
+static dt_status column_check(const struct dt__columns *columns, const struct dt__column *column,
+                              size_t index)
+{
+    char place[64];
+    uint64_t distinct = column->dict.count;
+    if (column->kind != DT_COLUMN_CATEGORY || column->insisted) return DT_OK;
+    if (distinct <= FEW_TEXTS || distinct <= columns->rows / 2) return DT_OK;
+    snprintf(place, sizeof place, "%.60s", column->name ? column->name : "");
+    if (!column->name) snprintf(place, sizeof place, "%zu", index);
+    return dt_fail(DT_EFORMAT,
+                   "column %s: %llu different texts in %llu rows are hardly categories; "
+                   "data.ignore=%s leaves it out, data.categories=%s insists",
+                   place, (unsigned long long)distinct, (unsigned long long)columns->rows, place,
+                   place);
+}
+
+/* Kinds and dictionaries, then where each column's features begin. */
+static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
+                                struct dt_schema *schema)
+{
+    uint64_t next = 0;
+    bool categories = false;
+    schema->ncolumns = (int)columns->count;
+    DT_TRY(dt_alloc(columns->count, sizeof *schema->columns, "columns", &schema->columns));
+    for (size_t c = 0; c < columns->count; c++) {
+        struct dt__column *from = &columns->items[c];
+        struct dt_column *to = &schema->columns[c];
+        DT_TRY(column_check(columns, from, c));
+        to->kind = from->kind == DT_COLUMN_CATEGORY ? DT_COLUMN_CATEGORY : DT_COLUMN_NUMBER;
+        bool number = from->kind == DT_COLUMN_NUMBER;
+        to->fill = columns->missing == DT_MISSING_ERROR || number ? NAN : 0;
+        if (from->name) DT_TRY(dt_strdup(from->name, &to->name));
+        if (to->kind == DT_COLUMN_NUMBER)
+            to->first = (int)next++;
+        else
+            DT_TRY(column_rank(from, least, to));
+    }
+    for (size_t c = 0; c < columns->count && columns->missing == DT_MISSING_FLAG; c++)
+        if (schema->columns[c].kind == DT_COLUMN_NUMBER && columns->items[c].missing)
+            schema->columns[c].flag = (int)next++;
+    schema->dense = (int)next;
+    for (size_t c = 0; c < columns->count; c++) {
+        struct dt_column *column = &schema->columns[c];
+        if (column->kind != DT_COLUMN_CATEGORY) continue;
+        column->first = (int)next;
+        categories = true;
+        if (!columns->hash_bits) next += (uint64_t)column->ncategories + 1;
+        if (next > DT__MAX_FEATURES)
+            return dt_fail(DT_EFORMAT,
+                           "the categories make more than %d features; see "
+                           "data.min_count and data.hash_bits",
+                           DT__MAX_FEATURES);
+    }
+    if (columns->hash_bits && categories) next += UINT64_C(1) << columns->hash_bits;
+    schema->features = (int)next;
+    return DT_OK;
+}
+
+static dt_status feature_name(const struct dt_column *column, int at, char **out)
+{
+    if (column->kind == DT_COLUMN_NUMBER)
+        return dt_format(out, at == column->first ? "%s" : "%s (missing)", column->name);
+    int number = at - column->first;
+    if (number == column->ncategories) return dt_format(out, "%s (other)", column->name);
+    return dt_format(out, "%s=%s", column->name, column->categories[number]);
+}
+
+/* Names of all features, from those of the columns. */
+static dt_status settle_names(struct dt_schema *schema)
+{
+    if (!schema->columns[0].name || schema->features > NAMED_FEATURES || schema->hash_bits)
+        return DT_OK;
+    DT_TRY(dt_alloc((size_t)schema->features, sizeof *schema->feature_names, "names",
+                    &schema->feature_names));
+    for (int c = 0; c < schema->ncolumns; c++) {
+        const struct dt_column *column = &schema->columns[c];
+        int count = column->kind == DT_COLUMN_NUMBER ? 1 : column->ncategories + 1;
+        for (int i = 0; i < count; i++)
+            DT_TRY(
+                feature_name(column, column->first + i, &schema->feature_names[column->first + i]));
+        if (column->flag)
+            DT_TRY(feature_name(column, column->flag, &schema->feature_names[column->flag]));
+    }
+    return DT_OK;
+}
+
+static dt_status settle_plain(const struct dt__columns *columns, struct dt_schema *schema)
+{
+    struct dt__names names = {0};
+    dt_status status = DT_OK;
+    schema->features = schema->dense = (int)columns->count;
+    if (schema->feature_names) return DT_OK; /* another file has named them */
+    for (size_t c = 0; c < columns->count && columns->items[c].name && !status; c++)
+        status = dt__names_add(&names, columns->items[c].name, strlen(columns->items[c].name));
+    schema->feature_names = names.items;
+    return status;
+}
+
+dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
+                             struct dt_schema *schema)
+{
+    struct dt__columns settled;
+    bool plain = columns->missing == DT_MISSING_ERROR;
+    for (size_t c = 0; c < columns->count; c++)
+        plain &= columns->items[c].kind == DT_COLUMN_NUMBER;
+    if (plain) {
+        DT_TRY(settle_plain(columns, schema));
+    } else {
+        dt__names_free(schema->feature_names, (size_t)schema->features);
+        schema->feature_names = NULL;
+        schema->hash_bits = columns->hash_bits;
+        DT_TRY(settle_columns(columns, (uint64_t)config->data.min_count, schema));
+        DT_TRY(settle_names(schema));
+    }
+    DT_TRY(dt__columns_of_schema(&settled, schema));
+    settled.missing = columns->missing;
+    dt__columns_free(columns);
+    *columns = settled;
+    return DT_OK;
+}
+
+/* ---- in a model's file ---------------------------------------------------------------------- */
+
+/* "DENSE HASH_BITS", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME". */
+dt_status dt__columns_to_names(const struct dt_schema *schema, struct dt__names *columns,
+                               struct dt__names *categories)
+{
+    char head[32];
+    snprintf(head, sizeof head, "%d %d", schema->dense, schema->hash_bits);
+    DT_TRY(dt__names_add(columns, head, strlen(head)));
+    for (int c = 0; c < schema->ncolumns; c++) {
+        const struct dt_column *column = &schema->columns[c];
+        char *line;
+        DT_TRY(dt_format(&line, "%d %d %d %.9g %d %s", column->kind, column->first, column->flag,
+                         (double)column->fill, column->ncategories,
+                         column->name ? column->name : ""));
+        dt_status status = dt__names_add(columns, line, strlen(line));
+        dt_free(line);
+        for (int i = 0; i < column->ncategories && !status; i++)
+            status =
+                dt__names_add(categories, column->categories[i], strlen(column->categories[i]));
+        DT_TRY(status);
+    }
+    return DT_OK;
+}
+
+static dt_status column_from_text(const char *line, const struct dt_schema *schema, size_t left,
+                                  struct dt_column *out)
+{
+    int name = -1;
+    if (sscanf(line, "%d %d %d %g %d %n", &out->kind, &out->first, &out->flag, &out->fill,
+               &out->ncategories, &name) < 5 ||
+        name < 0)
+        return DT_EFORMAT;
+    int64_t last = out->first;
+    if (out->kind == DT_COLUMN_CATEGORY)
+        last += schema->hash_bits ? (INT64_C(1) << schema->hash_bits) - 1 : out->ncategories;
+    if (out->kind < 0 || out->kind > DT_COLUMN_CATEGORY || out->first < 0 || out->flag < 0 ||
+        out->ncategories < 0 || (size_t)out->ncategories > left || last >= schema->features ||
+        out->flag >= schema->features)
+        return DT_EFORMAT;
+    return line[name] ? dt_strdup(line + name, &out->name) : DT_OK;
+}
+
+dt_status dt__columns_from_names(const struct dt__names *columns,
+                                 const struct dt__names *categories, struct dt_schema *schema)
+{
+    size_t at = 0;
+    if (!columns->count ||
+        sscanf(columns->items[0], "%d %d", &schema->dense, &schema->hash_bits) < 2 ||
+        schema->dense < 0 || schema->dense > schema->features || schema->hash_bits < 0 ||
+        schema->hash_bits > 30)
+        return dt_fail(DT_EFORMAT, "the columns of the model are malformed");
+    if (columns->count == 1) return DT_OK;
+    DT_TRY(dt_alloc(columns->count - 1, sizeof *schema->columns, "columns", &schema->columns));
+    schema->ncolumns = (int)columns->count - 1;
+    for (size_t c = 1; c < columns->count; c++) {
+        struct dt_column column = {0};
+        dt_status status =
+            column_from_text(columns->items[c], schema, categories->count - at, &column);
+        if (status == DT_EFORMAT)
+            return dt_fail(DT_EFORMAT, "column %zu of the model is malformed", c - 1);
+        size_t count = (size_t)column.ncategories;
+        if (!status && count)
+            status = dt__names_copy(categories->items + at, count, &column.categories);
+        if (!column.categories) column.ncategories = 0;
+        at += count;
+        schema->columns[c - 1] = column;
+        DT_TRY(status);
+    }
+    return DT_OK;
+}

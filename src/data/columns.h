@@ -1,0 +1,72 @@
+/* The columns of a table that are features: numbers, or categories with a dictionary.
+ *
+ * While a survey learns, a column's first value says what it is, a number or a text, and texts are
+ * counted. Settled, numbers come first among the features, then a flag for each column of numbers that
+ * had gaps (data.missing=flag), then the categories, one feature for each text that is frequent enough
+ * (by count, then bytewise) and one for all others; or one hashed range for all columns of texts. */
+#ifndef DATA_COLUMNS_H
+#define DATA_COLUMNS_H
+
+#include "data/batch.h"
+#include "data/names.h"
+
+enum { DT__COLUMN_OPEN = -1 }; /* beside enum dt_column_kind: no value was seen yet */
+
+struct dt__column {
+    char *name; /* NULL without header */
+    int kind;
+    bool insisted;        /* data.categories names it */
+    uint64_t missing;     /* cells without a value */
+    struct dt__dict dict; /* of a category: texts seen (learning), or the dictionary */
+    int first, flag;      /* features; flag 0: none */
+    size_t entry;         /* settled category: its place among a row's entries */
+    float fill;           /* what a missing number is read as; NaN: not known yet */
+};
+
+struct dt__columns {
+    struct dt__column *items; /* (count) */
+    size_t count;
+    uint64_t rows; /* seen while learning */
+    int missing;   /* enum dt_missing */
+    bool texts;    /* columns of texts may be categories */
+    bool learning;
+    int hash_bits; /* 0: a dictionary a column */
+    int numbers;   /* features that are numbers or flags; settled */
+    size_t entries; /* of a row, one a category, in the order of the columns; settled */
+};
+
+/* `count` open columns, to be learned as `config` has it. */
+dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *config,
+                           size_t count);
+/* The columns that a schema has, settled; one of numbers a feature, if it has none. */
+dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema);
+void dt__columns_free(struct dt__columns *columns);
+
+/* Whether a cell of the column that is a number needs no more than to be put in x. */
+static inline bool dt__column_is_plain(const struct dt__columns *columns, size_t column)
+{
+    return columns->items[column].kind == DT_COLUMN_NUMBER;
+}
+/* Makes a row empty, for its cells to come. */
+dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *row);
+/* Reads a cell into a row; learning, a number goes to x[column] and a text is counted.
+ * DT_EFORMAT: not a number, missing where data.missing=error, a date. */
+dt_status dt__columns_cell(struct dt__columns *columns, size_t column, const char *text,
+                           size_t length, struct dt__row *row);
+
+/* The columns of a schema, dense and hash_bits as two lists of texts for a model's file, of the columns
+ * and of the categories; and back, for schema->features. DT_EFORMAT. */
+dt_status dt__columns_to_names(const struct dt_schema *schema, struct dt__names *columns,
+                               struct dt__names *categories);
+dt_status dt__columns_from_names(const struct dt__names *columns,
+                                 const struct dt__names *categories, struct dt_schema *schema);
+
+bool dt__text_is_date(const char *text, size_t length);
+bool dt__text_is_decimal_comma(const char *text, size_t length);
+
+/* What was learned goes to the schema (columns, features, dense, feature_names), and the columns are
+ * settled. DT_EFORMAT: too many features, a column of texts that are all different. */
+dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
+                             struct dt_schema *schema);
+
+#endif

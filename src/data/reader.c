@@ -1,0 +1,233 @@
+/* Reading rows: the table of formats, and a cursor over the files of a source. */
+#include "data/reader.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "data/packed.h"
+
+/* ==== formats ================================================================================= */
+
+static const struct dt__format *const formats[] = {
+    [DT_FORMAT_IDX] = &dt__format_idx,        [DT_FORMAT_CSV] = &dt__format_csv,
+    [DT_FORMAT_LIBSVM] = &dt__format_libsvm,  [DT_FORMAT_HDF5] = &dt__format_hdf5,
+    [DT__FORMAT_MEMORY] = &dt__format_memory,
+};
+
+enum { HEAD_BYTES = 4096 };
+/* In this order: binary signatures, the telling line of LIBSVM, and CSV for all else. */
+static const int detect_order[] = {DT_FORMAT_HDF5, DT_FORMAT_IDX, DT_FORMAT_LIBSVM};
+
+const struct dt__format *dt__format_of(int format)
+{
+    return formats[format];
+}
+
+dt_status dt__format_detect(const char *path, int *out)
+{
+    unsigned char head[HEAD_BYTES];
+    size_t length;
+    DT_TRY(dt__packed_head(path, head, sizeof head, &length));
+    if (!length) return dt_fail(DT_EFORMAT, "%s: the file is empty", path);
+    *out = DT_FORMAT_CSV;
+    for (size_t i = sizeof detect_order / sizeof *detect_order; i-- > 0;) {
+        const struct dt__format *format = formats[detect_order[i]];
+        if (format->claims(path, head, length)) *out = detect_order[i];
+    }
+    return DT_OK;
+}
+
+/* ==== the cursor ============================================================================== */
+
+enum { OPEN_FILES = 8, SCRATCH_ROWS = 256, PIECE_BYTES = 16 << 20 };
+
+struct open_file {
+    const struct dt__file *file; /* NULL: the place is free */
+    void *reader;
+    uint64_t used; /* when it was last used */
+};
+
+struct dt__cursor {
+    const struct dt_source *source;
+    bool random;
+    uint64_t now;
+    struct open_file open[OPEN_FILES];
+    struct dt__block scratch; /* raw rows, where some rows are not of the part */
+};
+
+dt_status dt__cursor_open(const struct dt_source *source, bool random, struct dt__cursor **out)
+{
+    struct dt__cursor *cursor;
+    DT_TRY(dt_alloc(1, sizeof *cursor, "cursor", &cursor));
+    cursor->source = source;
+    cursor->random = random;
+    dt_status status = DT_OK;
+    if (source->holdout.count)
+        status = dt__block_alloc(&source->layout, SCRATCH_ROWS, 0, &cursor->scratch);
+    if (status)
+        dt__cursor_close(cursor);
+    else
+        *out = cursor;
+    return status;
+}
+
+static void place_close(struct open_file *place)
+{
+    if (place->file) dt__format_of(place->file->format)->close(place->reader);
+    *place = (struct open_file){0};
+}
+
+void dt__cursor_close(struct dt__cursor *cursor)
+{
+    if (!cursor) return;
+    for (int i = 0; i < OPEN_FILES; i++)
+        place_close(&cursor->open[i]);
+    dt__block_free(&cursor->scratch);
+    dt_free(cursor);
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* The open reader of a file; the one used longest ago makes place. */
+static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__file *file,
+                                    void **out)
+{
+    struct open_file *place = &cursor->open[0];
+    for (int i = 0; i < OPEN_FILES && place->file != file; i++)
+        if (cursor->open[i].file == file || cursor->open[i].used < place->used)
+            place = &cursor->open[i];
+    if (place->file != file) {
+        uint64_t bytes;
+        place_close(place);
+        DT_TRY(dt__file_measure(file, &bytes));
+        if (bytes != file->bytes)
+            return dt_fail(DT_EMISMATCH, "%s: the file has changed since the survey", file->path);
+        DT_TRY(dt__format_of(file->format)
+                   ->open(cursor->source, file, cursor->random, &place->reader));
+        place->file = file;
+    }
+    place->used = ++cursor->now;
+    *out = place->reader;
+    return DT_OK;
+}
+
+static const struct dt__file *source_find_file(const struct dt_source *source, uint64_t raw)
+{
+    size_t low = 0, high = source->nfiles;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (source->files[middle].raw <= raw)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &source->files[low];
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static bool floats_are_finite(const unsigned char *bytes, size_t n)
+{
+    float sum = 0, value;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&value, bytes + i * sizeof value, sizeof value);
+        sum += value * 0;
+    }
+    return sum == 0;
+}
+
+static dt_status row_fail_not_finite(const struct dt__file *file, uint64_t row,
+                                     const unsigned char *bytes, const char *what)
+{
+    float value;
+    size_t column = 0;
+    do
+        memcpy(&value, bytes + column++ * sizeof value, sizeof value);
+    while (isfinite(value));
+    return dt_fail(DT_EFORMAT, "%s: row %" PRIu64 ": %s %zu is not a finite number", file->path,
+                   row, what, column - 1);
+}
+
+/* What a reader has just added: rows [row, row + count) of a file at the end of a block. Class labels of
+ * binary files may have changed, or lie; text was looked up. */
+static dt_status rows_check(const struct dt_source *source, const struct dt__file *file,
+                            uint64_t row, size_t count, const struct dt__block *block)
+{
+    const struct dt__layout *layout = &source->layout;
+    for (size_t i = 0; i < count; i++) {
+        const unsigned char *x = dt__block_x(layout, block, block->rows - count + i);
+        const unsigned char *y = dt__block_y(layout, block, block->rows - count + i);
+        int32_t label, class;
+        if (!layout->bytes && !source->gaps && !floats_are_finite(x, (size_t)layout->dense))
+            return row_fail_not_finite(file, row + i, x, "column");
+        if (layout->targets && !floats_are_finite(y, (size_t)layout->targets))
+            return row_fail_not_finite(file, row + i, y, "target");
+        if (layout->targets) continue;
+        memcpy(&label, y, sizeof label);
+        dt_status status = dt__label_of_number(&source->schema, label, &class);
+        if (status) return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", file->path, row + i);
+    }
+    return DT_OK;
+}
+
+/* Raw rows [raw, raw + count), which lie in one file. */
+static dt_status cursor_read_raw(struct dt__cursor *cursor, const struct dt__file *file,
+                                 uint64_t raw, size_t count, struct dt__block *out)
+{
+    void *reader;
+    uint64_t row = raw - file->raw;
+    DT_TRY(cursor_find_reader(cursor, file, &reader));
+    DT_TRY(dt__format_of(file->format)->read(reader, row, count, out));
+    return rows_check(cursor->source, file, row, count, out);
+}
+
+/* The same, of which those of the part go to a block. */
+static dt_status cursor_sift(struct dt__cursor *cursor, const struct dt__file *file, uint64_t raw,
+                             size_t count, struct dt__block *out)
+{
+    const struct dt_source *source = cursor->source;
+    cursor->scratch.rows = 0;
+    DT_TRY(cursor_read_raw(cursor, file, raw, count, &cursor->scratch));
+    for (size_t i = 0; i < count; i++)
+        if (dt__holdout_has(&source->holdout, raw + i) == source->held_out)
+            DT_TRY(dt__block_add_copy(&source->layout, out, &cursor->scratch, i));
+    return DT_OK;
+}
+
+static size_t smaller(uint64_t a, uint64_t b)
+{
+    return (size_t)(a < b ? a : b);
+}
+
+dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
+                          struct dt__block *out)
+{
+    const struct dt_source *source = cursor->source;
+    bool sifting = source->holdout.count != 0;
+    if (!count) return DT_OK;
+    if (out->rows + count > out->capacity) return dt_fail(DT_EBUG, "no room for rows of data");
+    uint64_t raw = dt__source_raw(source, row);
+    uint64_t end = dt__source_raw(source, row + count - 1) + 1;
+    for (size_t step; raw < end; raw += step) {
+        const struct dt__file *file = source_find_file(source, raw);
+        step = smaller(end - raw, file->raw + file->rows - raw);
+        if (sifting) step = smaller(step, SCRATCH_ROWS);
+        DT_TRY(sifting ? cursor_sift(cursor, file, raw, step, out)
+                       : cursor_read_raw(cursor, file, raw, step, out));
+    }
+    dt_work_gets_on();
+    return DT_OK;
+}
+
+dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t count,
+                          struct dt__block *out)
+{
+    uint64_t piece = PIECE_BYTES / dt__source_row_bytes(cursor->source) + 1;
+    for (uint64_t done = 0, rows; done < count; done += rows) {
+        rows = smaller(count - done, piece);
+        DT_TRY(dt_stop_check());
+        DT_TRY(dt__cursor_read(cursor, row + done, (size_t)rows, out));
+    }
+    return DT_OK;
+}

@@ -1,0 +1,135 @@
+/* A shuffle of more rows than memory holds. */
+#include "data/shuffle.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Half of the memory holds a bucket that is taken out, or the buckets' buffers while rows come
+ * in. */
+enum { LARGEST_BUFFER = 1 << 18 };
+
+struct bucket {
+    uint64_t begin, rows; /* place in the file, in rows */
+    uint64_t written;     /* rows in the file */
+    size_t waiting;       /* rows in its buffer */
+};
+
+struct dt__shuffle {
+    int fd;
+    uint64_t seed, rows, put, taken;
+    size_t row_bytes;
+    struct dt_perm spread; /* of all rows: which bucket */
+    struct dt_perm within; /* of the rows of the bucket that is in memory */
+    struct bucket *buckets;
+    size_t nbuckets, buffer_rows, current; /* current: bucket in memory, + 1; 0: none */
+    unsigned char *buffers, *memory;
+};
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+static uint64_t bucket_begin(const struct dt__shuffle *shuffle, size_t bucket)
+{
+    return (uint64_t)((unsigned __int128)shuffle->rows * bucket / shuffle->nbuckets);
+}
+
+static dt_status buckets_make(struct dt__shuffle *shuffle, uint64_t memory)
+{
+    uint64_t row = shuffle->row_bytes, fit = memory / 2 / row ? memory / 2 / row : 1;
+    shuffle->nbuckets = (size_t)((shuffle->rows - 1) / fit + 1);
+    uint64_t buffer = memory / 2 / shuffle->nbuckets;
+    shuffle->buffer_rows = (size_t)((buffer < LARGEST_BUFFER ? buffer : LARGEST_BUFFER) / row);
+    if (!shuffle->buffer_rows) shuffle->buffer_rows = 1;
+    DT_TRY(dt_alloc(shuffle->nbuckets, sizeof *shuffle->buckets, "buckets", &shuffle->buckets));
+    for (size_t b = 0; b < shuffle->nbuckets; b++) {
+        shuffle->buckets[b].begin = bucket_begin(shuffle, b);
+        shuffle->buckets[b].rows = bucket_begin(shuffle, b + 1) - bucket_begin(shuffle, b);
+    }
+    return dt_alloc(shuffle->nbuckets * shuffle->buffer_rows, shuffle->row_bytes, "buckets",
+                    &shuffle->buffers);
+}
+
+dt_status dt__shuffle_create(const char *dir, uint64_t seed, uint64_t rows, size_t row_bytes,
+                             uint64_t memory, struct dt__shuffle **out)
+{
+    struct dt__shuffle *shuffle;
+    DT_TRY(dt_alloc(1, sizeof *shuffle, "shuffle", &shuffle));
+    *shuffle = (struct dt__shuffle){.fd = -1, .seed = seed, .rows = rows, .row_bytes = row_bytes};
+    dt_perm_init(&shuffle->spread, rows, dt_rng_make(seed, DT_STREAM_SHARD, 0, 0));
+    dt_status status = dt_fd_temporary(dir, &shuffle->fd);
+    if (!status) status = buckets_make(shuffle, memory);
+    if (status)
+        dt__shuffle_destroy(shuffle);
+    else
+        *out = shuffle;
+    return status;
+}
+
+void dt__shuffle_destroy(struct dt__shuffle *shuffle)
+{
+    if (!shuffle) return;
+    if (shuffle->fd >= 0) close(shuffle->fd);
+    dt_free(shuffle->buckets);
+    dt_free(shuffle->buffers);
+    dt_free(shuffle->memory);
+    dt_free(shuffle);
+}
+
+/* ---- in ------------------------------------------------------------------------------------- */
+
+static size_t bucket_find(const struct dt__shuffle *shuffle, uint64_t position)
+{
+    size_t b = (size_t)((unsigned __int128)position * shuffle->nbuckets / shuffle->rows);
+    while (position < shuffle->buckets[b].begin)
+        b--;
+    while (position >= shuffle->buckets[b].begin + shuffle->buckets[b].rows)
+        b++;
+    return b;
+}
+
+static dt_status bucket_flush(struct dt__shuffle *shuffle, size_t b)
+{
+    struct bucket *bucket = &shuffle->buckets[b];
+    size_t bytes = bucket->waiting * shuffle->row_bytes;
+    const unsigned char *from = shuffle->buffers + b * shuffle->buffer_rows * shuffle->row_bytes;
+    uint64_t offset = (bucket->begin + bucket->written) * shuffle->row_bytes;
+    DT_TRY(dt_fd_write_at(shuffle->fd, "the temporary file of the shuffle", from, bytes, offset));
+    bucket->written += bucket->waiting;
+    bucket->waiting = 0;
+    return DT_OK;
+}
+
+dt_status dt__shuffle_put(struct dt__shuffle *shuffle, const void *row)
+{
+    size_t b = bucket_find(shuffle, dt_perm_at(&shuffle->spread, shuffle->put++));
+    struct bucket *bucket = &shuffle->buckets[b];
+    size_t slot = b * shuffle->buffer_rows + bucket->waiting++;
+    memcpy(shuffle->buffers + slot * shuffle->row_bytes, row, shuffle->row_bytes);
+    return bucket->waiting == shuffle->buffer_rows ? bucket_flush(shuffle, b) : DT_OK;
+}
+
+/* ---- out ------------------------------------------------------------------------------------ */
+
+dt_status dt__shuffle_take(struct dt__shuffle *shuffle, const unsigned char **out_row)
+{
+    if (!shuffle->memory) { /* all rows are in: the buffers make room for the largest bucket */
+        for (size_t i = 0; i < shuffle->nbuckets; i++)
+            DT_TRY(bucket_flush(shuffle, i));
+        dt_free(shuffle->buffers);
+        shuffle->buffers = NULL;
+        DT_TRY(dt_alloc((size_t)(shuffle->rows / shuffle->nbuckets + 1), shuffle->row_bytes,
+                        "a bucket", &shuffle->memory));
+    }
+    size_t b = bucket_find(shuffle, shuffle->taken);
+    if (b + 1 != shuffle->current) {
+        const struct bucket *bucket = &shuffle->buckets[b];
+        DT_TRY(dt_fd_read(shuffle->fd, "the temporary file of the shuffle", shuffle->memory,
+                          (size_t)bucket->rows * shuffle->row_bytes,
+                          bucket->begin * shuffle->row_bytes));
+        dt_perm_init(&shuffle->within, bucket->rows,
+                     dt_rng_make(shuffle->seed, DT_STREAM_SHARD, 1, b));
+        shuffle->current = b + 1;
+    }
+    uint64_t inside = shuffle->taken++ - shuffle->buckets[b].begin;
+    *out_row = shuffle->memory + dt_perm_at(&shuffle->within, inside) * shuffle->row_bytes;
+    return DT_OK;
+}

@@ -1,0 +1,251 @@
+/* Statistics of the training data: mean and deviation of each feature and target, what stands for missing
+ * values, the scale of weights and the weights of classes. One pass over the rows in order, in double, so that
+ * they never depend on anything else. */
+#include <math.h>
+#include <string.h>
+
+#include "data/reader.h"
+
+enum { BLOCK_ROWS = 256 };
+
+/* Of each feature: values there, their mean and sum of squared deviations so far, least and greatest; NULL:
+ * nobody asks. */
+struct moments {
+    uint64_t rows;
+    uint64_t stride; /* of so many blocks of rows one is read */
+    double *count, *mean, *squares, *least, *greatest;
+    double weight;                        /* sum over the rows */
+    uint64_t *class_count;                /* (classes), or NULL */
+    double *target_mean, *target_squares; /* (targets), weighted, or NULL */
+};
+
+static double row_value(const struct dt__layout *layout, const unsigned char *x, size_t feature)
+{
+    float value;
+    if (layout->bytes) return x[feature];
+    memcpy(&value, x + feature * sizeof value, sizeof value);
+    return (double)value;
+}
+
+/* Merges the dense part of a block of rows into the moments of one feature. Missing values are NaN. */
+static void moments_merge(const struct dt__layout *layout, double scale, const unsigned char *x,
+                          size_t rows, size_t feature, struct moments *moments)
+{
+    size_t stride = dt__layout_x(layout);
+    double sum = 0, squares = 0, before = moments->count[feature], here = 0;
+    for (size_t r = 0; r < rows; r++) {
+        double value = row_value(layout, x + r * stride, feature) * scale;
+        if (isnan(value)) continue;
+        sum += value;
+        if (before + here++ == 0) moments->least[feature] = moments->greatest[feature] = value;
+        moments->least[feature] = fmin(moments->least[feature], value);
+        moments->greatest[feature] = fmax(moments->greatest[feature], value);
+    }
+    if (here == 0) return;
+    double mean = sum / here, apart = mean - moments->mean[feature];
+    for (size_t r = 0; r < rows; r++) {
+        double off = row_value(layout, x + r * stride, feature) * scale - mean;
+        if (!isnan(off)) squares += off * off;
+    }
+    moments->squares[feature] += squares + apart * apart * before * here / (before + here);
+    moments->mean[feature] += apart * here / (before + here);
+    moments->count[feature] += here;
+}
+
+static void moments_merge_y(const struct dt__layout *layout, const struct dt__block *block,
+                            struct moments *moments)
+{
+    for (size_t r = 0; r < block->rows; r++) {
+        const double weight = block->weight ? (double)block->weight[r] : 1;
+        int32_t label;
+        moments->weight += weight;
+        /* Source: West 1979, updating mean and variance estimates, of weighted values. */
+        const size_t targets = moments->target_mean && weight > 0 ? (size_t)layout->targets : 0;
+        for (size_t i = 0; i < targets; i++) {
+            float value;
+            memcpy(&value, dt__block_y(layout, block, r) + i * sizeof value, sizeof value);
+            const double off = (double)value - moments->target_mean[i];
+            moments->target_mean[i] += off * (weight / moments->weight);
+            moments->target_squares[i] += weight * off * ((double)value - moments->target_mean[i]);
+        }
+        if (!moments->class_count) continue;
+        memcpy(&label, block->y + r * sizeof label, sizeof label);
+        moments->class_count[label]++;
+    }
+}
+
+static dt_status moments_read(struct dt_source *source, struct moments *moments)
+{
+    const struct dt__layout *layout = &source->layout;
+    struct dt__block block = {0};
+    struct dt__cursor *cursor;
+    DT_TRY(dt__cursor_open(source, false, &cursor));
+    dt_status status = dt__block_alloc(layout, BLOCK_ROWS, 0, &block);
+    for (uint64_t at = 0; !status && at < source->rows; at += BLOCK_ROWS * moments->stride) {
+        const uint64_t left = source->rows - at;
+        const size_t rows = left < BLOCK_ROWS ? (size_t)left : BLOCK_ROWS;
+        block.rows = 0;
+        status = dt__cursor_load(cursor, at, rows, &block);
+        if (status) break;
+        moments->rows += rows;
+        moments_merge_y(layout, &block, moments);
+        if (!moments->count) continue;
+        for (size_t f = 0; f < (size_t)layout->dense; f++)
+            moments_merge(layout, source->schema.scale, block.x, rows, f, moments);
+        /* The sparse part: sums of the values and of their squares, what is not there being 0. */
+        for (size_t e = 0; block.offsets && e < block.offsets[block.rows]; e++) {
+            double value = (block.value ? (double)block.value[e] : 1) * source->schema.scale;
+            moments->mean[block.index[e]] += value;
+            moments->squares[block.index[e]] += value * value;
+        }
+    }
+    dt__block_free(&block);
+    dt__cursor_close(cursor);
+    return status;
+}
+
+/* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags and
+ * categories stay as they are. */
+static dt_status moments_to_schema(const struct moments *moments, struct dt_schema *schema)
+{
+    const size_t features = (size_t)schema->features;
+    int numbers = schema->columns ? 0 : schema->features;
+    for (int c = 0; schema->columns && c < schema->ncolumns; c++)
+        numbers += schema->columns[c].kind == DT_COLUMN_NUMBER;
+    DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->mean));
+    DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->inv_std));
+    for (int f = 0; f < schema->features; f++) {
+        bool sparse = f >= schema->dense, number = f < numbers;
+        double rows = (double)moments->rows, mean = moments->mean[f] / (sparse ? rows : 1);
+        double variance = sparse ? moments->squares[f] / rows - mean * mean
+                                 : moments->squares[f] / moments->count[f];
+        bool constant = !sparse && moments->least[f] == moments->greatest[f];
+        schema->mean[f] = sparse || !number ? 0 : (float)mean;
+        schema->inv_std[f] =
+            constant || !number || !(variance > 0) ? 1 : (float)(1 / sqrt(variance));
+    }
+    return DT_OK;
+}
+
+static void moments_fill_gaps(const struct moments *moments, struct dt_source *source)
+{
+    for (int c = 0; c < source->schema.ncolumns; c++) {
+        struct dt_column *column = &source->schema.columns[c];
+        if (column->kind != DT_COLUMN_NUMBER) continue;
+        double scale = source->schema.scale != 0 ? source->schema.scale : 1;
+        column->fill = (float)(moments->mean[column->first] / scale);
+        source->columns.items[c].fill = column->fill;
+    }
+}
+
+static dt_status weights_settle(const struct moments *moments, struct dt_source *source)
+{
+    const double rows = (double)moments->rows;
+    const size_t classes = (size_t)source->schema.classes;
+    if (source->layout.weights) {
+        if (!(moments->weight > 0)) return dt_fail(DT_EMISMATCH, "data.weight: all weights are 0");
+        source->weight_scale = (float)(rows / moments->weight);
+    }
+    if (!moments->class_count) return DT_OK;
+    DT_TRY(dt_alloc(classes, sizeof *source->class_weight, "weights", &source->class_weight));
+    for (size_t c = 0; c < classes; c++)
+        if (moments->class_count[c])
+            source->class_weight[c] =
+                (float)(rows / ((double)classes * (double)moments->class_count[c]));
+    return DT_OK;
+}
+
+/* One mean and deviation for all targets. */
+static void units_pool(struct moments *moments, size_t targets)
+{
+    const double n = (double)targets;
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < targets; i++)
+        mean += moments->target_mean[i] / n;
+    for (size_t i = 0; i < targets; i++) {
+        const double apart = moments->target_mean[i] - mean;
+        squares += (moments->target_squares[i] + moments->weight * apart * apart) / n;
+    }
+    for (size_t i = 0; i < targets; i++) {
+        moments->target_mean[i] = mean;
+        moments->target_squares[i] = squares;
+    }
+}
+
+/* The targets' units, if they are asked for, or far from what a new network gives: data.normalize_target. An
+ * output layer that the configuration names is one for fields, whose points are alike. */
+static dt_status units_settle(struct moments *moments, const struct dt_config *config,
+                              struct dt_schema *schema)
+{
+    const size_t targets = (size_t)schema->targets;
+    bool wanted = config->data.normalize_target == DT_NORMALIZE_TARGET_YES;
+    if (!(moments->weight > 0)) return DT_OK;
+    if (strstr(config->model.layers, "output ")) units_pool(moments, targets);
+    for (size_t i = 0; i < targets && !wanted; i++) {
+        const double deviation = sqrt(moments->target_squares[i] / moments->weight);
+        wanted = fabs(moments->target_mean[i]) > 10 || deviation > 10 ||
+                 (deviation > 0 && deviation < 0.1);
+    }
+    if (!wanted) return DT_OK;
+    DT_TRY(dt_alloc(targets, sizeof(float), "normalisation", &schema->target_mean));
+    DT_TRY(dt_alloc(targets, sizeof(float), "normalisation", &schema->target_std));
+    for (size_t i = 0; i < targets; i++) {
+        const float deviation = (float)sqrt(moments->target_squares[i] / moments->weight);
+        schema->target_mean[i] = (float)moments->target_mean[i];
+        schema->target_std[i] = isnormal(deviation) ? deviation : 1;
+    }
+    return DT_OK;
+}
+
+static dt_status moments_alloc(struct moments *moments, size_t features, size_t classes,
+                               size_t targets)
+{
+    double *all;
+    if (features) {
+        DT_TRY(dt_alloc(features, 5 * sizeof *all, "normalisation", &all));
+        moments->count = all, moments->mean = all + features;
+        moments->squares = all + 2 * features;
+        moments->least = all + 3 * features, moments->greatest = all + 4 * features;
+    }
+    if (classes)
+        DT_TRY(dt_alloc(classes, sizeof *moments->class_count, "classes", &moments->class_count));
+    if (!targets) return DT_OK;
+    DT_TRY(dt_alloc(targets, 2 * sizeof *all, "normalisation", &moments->target_mean));
+    moments->target_squares = moments->target_mean + targets;
+    return DT_OK;
+}
+
+/* Units alone are learned from some million rows, here and there in the data: enough for 3 digits. */
+enum { UNITS_BLOCKS = 1 << 12 };
+
+dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config *config,
+                               const struct dt_schema *known)
+{
+    struct dt_schema *schema = &source->schema;
+    bool gaps = !known && schema->columns && source->columns.missing != DT_MISSING_ERROR;
+    bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
+    bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED && schema->classes;
+    bool units =
+        !known && schema->targets && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
+    bool all = gaps || normalize || balanced || source->layout.weights;
+    struct moments moments = {.stride = 1};
+    if (!all && !units) return DT_OK;
+    if (!all) moments.stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS;
+    dt_status status;
+    DT_GUARD(moments_alloc(&moments, gaps || normalize ? (size_t)schema->features : 0,
+                           balanced ? (size_t)schema->classes : 0,
+                           units ? (size_t)schema->targets : 0));
+    source->gaps = gaps;
+    status = moments_read(source, &moments);
+    source->gaps = false;
+    if (status) goto done;
+    if (gaps) moments_fill_gaps(&moments, source);
+    DT_GUARD(weights_settle(&moments, source));
+    if (units) DT_GUARD(units_settle(&moments, config, schema));
+    if (normalize) DT_GUARD(moments_to_schema(&moments, schema));
+done:
+    dt_free(moments.target_mean);
+    dt_free(moments.class_count);
+    dt_free(moments.count);
+    return status;
+}

@@ -1,0 +1,288 @@
+/* What a table holds, column by column: what a user looks at before the first run. Exact up to some 100 MB,
+ * beyond that of the first rows, and it says of how many. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/csv.h"
+#include "data/number.h"
+#include "data/packed.h"
+#include "data/reader.h"
+
+enum { MOST_DISTINCT = 100000, SHOWN_VALUES = 3, VALUE_WIDTH = 12, NAME_WIDTH = 24 };
+static const uint64_t MOST_BYTES = UINT64_C(100) << 20;
+
+struct summary {
+    char name[NAME_WIDTH + 1];
+    uint64_t missing, numbers, texts, fractions, dates;
+    uint64_t commas, infinite; /* of the texts: with a decimal comma, not finite */
+    double least, greatest, sum;
+    struct dt__dict distinct; /* up to MOST_DISTINCT */
+    char first[SHOWN_VALUES][VALUE_WIDTH + 1];
+    int shown;
+};
+
+struct table {
+    struct dt__lines lines;
+    char separator;
+    bool header, whole;
+    size_t ncolumns;
+    struct summary *columns;
+    uint64_t rows, uneven; /* uneven: rows with another number of cells */
+};
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* At most `width` bytes, not cut within a character of UTF-8, nothing that a terminal would act on. */
+static void text_copy(const char *from, size_t length, size_t width, char *out)
+{
+    size_t n = length < width ? length : width;
+    while (n && n < length && ((unsigned char)from[n] & 0xC0) == 0x80)
+        n--;
+    for (size_t i = 0; i < n; i++)
+        out[i] = iscntrl((unsigned char)from[i]) ? ' ' : from[i];
+    out[n] = 0;
+}
+
+static dt_status summary_add(struct summary *summary, const struct dt__cell *cell)
+{
+    double value;
+    uint32_t number;
+    if (dt__text_is_missing(cell->text, cell->length)) {
+        summary->missing++;
+        return DT_OK;
+    }
+    if (summary->distinct.count < MOST_DISTINCT)
+        DT_TRY(dt__dict_add(&summary->distinct, cell->text, cell->length, &number));
+    if (summary->shown < SHOWN_VALUES)
+        text_copy(cell->text, cell->length, VALUE_WIDTH, summary->first[summary->shown++]);
+    const enum dt__number kind = dt__number_parse(cell->text, cell->length, &value);
+    if (kind != DT__NUMBER_GOOD) {
+        summary->texts++;
+        summary->infinite += kind == DT__NUMBER_NOT_FINITE;
+        summary->commas += dt__text_is_decimal_comma(cell->text, cell->length);
+        summary->dates += dt__text_is_date(cell->text, cell->length);
+        return DT_OK;
+    }
+    if (!summary->numbers++) summary->least = summary->greatest = value;
+    summary->least = fmin(summary->least, value);
+    summary->greatest = fmax(summary->greatest, value);
+    summary->sum += value;
+    summary->fractions += value != rint(value);
+    return DT_OK;
+}
+
+static dt_status table_add_row(struct table *table, char *record, size_t length)
+{
+    char *text = record, *end = record + length;
+    struct dt__cell cell;
+    size_t column = 0;
+    for (; text; column++) {
+        DT_TRY(dt__csv_cell(&text, end, table->separator, &cell));
+        if (column < table->ncolumns) DT_TRY(summary_add(&table->columns[column], &cell));
+    }
+    table->uneven += column != table->ncolumns;
+    table->rows++;
+    return DT_OK;
+}
+
+/* The first row: the separator, and names if no cell of it but the last is a number. */
+static dt_status table_begin(struct table *table, const struct dt_config *config,
+                             const char *record, size_t length)
+{
+    struct dt__names cells = {0};
+    dt_status status = DT_OK;
+    double value;
+    DT_GUARD(dt__csv_separator(config, record, length, &table->separator));
+    DT_GUARD(dt__csv_split(record, length, table->separator, &cells));
+    DT_GUARD(dt_alloc(cells.count, sizeof *table->columns, "columns", &table->columns));
+    table->ncolumns = cells.count;
+    table->header = true;
+    for (size_t i = 0; i < cells.count; i++)
+        table->header &=
+            dt__number_parse(cells.items[i], strlen(cells.items[i]), &value) == DT__NUMBER_BAD;
+    for (size_t i = 0; i < cells.count; i++) {
+        struct summary *column = &table->columns[i];
+        if (table->header)
+            text_copy(cells.items[i], strlen(cells.items[i]), NAME_WIDTH, column->name);
+        else
+            snprintf(column->name, sizeof column->name, "%zu", i);
+    }
+done:
+    dt__names_free(cells.items, cells.count);
+    return status;
+}
+
+static dt_status table_read(struct table *table, const struct dt_config *config)
+{
+    char *record;
+    size_t length;
+    uint64_t start = dt__lines_offset(&table->lines);
+    for (;;) {
+        if (table->rows && dt__lines_offset(&table->lines) > MOST_BYTES) return DT_OK;
+        DT_TRY(dt__lines_next(&table->lines, true, &record, &length));
+        if (!record) break;
+        if (!length) continue;
+        if (!table->ncolumns) {
+            DT_TRY(table_begin(table, config, record, length));
+            if (!table->header) DT_TRY(dt__lines_seek(&table->lines, start, 1));
+            continue;
+        }
+        dt_status status = table_add_row(table, record, length);
+        if (status)
+            return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name, table->lines.line);
+    }
+    table->whole = true;
+    return DT_OK;
+}
+
+/* ---- telling -------------------------------------------------------------------------------- */
+
+/* Texts that are nearly all different, or numbers that count the rows. */
+static bool summary_is_identifier(const struct summary *column, uint64_t rows)
+{
+    if (!column->texts && !column->fractions && column->distinct.count == rows &&
+        column->greatest - column->least + 1 == (double)rows)
+        return rows > 100;
+    return column->texts && rows > 100 && column->distinct.count > rows / 2;
+}
+
+static const char *summary_type(const struct summary *column, uint64_t rows)
+{
+    if (!column->numbers && !column->texts) return "empty";
+    if (column->dates && column->dates == column->texts) return "date";
+    if (column->commas && column->commas == column->texts) return "comma";
+    if (column->infinite && column->infinite == column->texts) return "not finite";
+    if (column->texts && column->numbers) return "mixed";
+    if (summary_is_identifier(column, rows)) return "identifier";
+    if (column->texts) return "category";
+    return column->fractions ? "number" : "integer";
+}
+
+static void summary_print(const struct summary *column, bool label, uint64_t rows, FILE *out)
+{
+    char distinct[24];
+    snprintf(distinct, sizeof distinct, "%zu%s", column->distinct.count,
+             column->distinct.count == MOST_DISTINCT ? "+" : "");
+    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", NAME_WIDTH, column->name,
+            label ? "label" : "feature", summary_type(column, rows), column->missing, distinct);
+    if (column->numbers)
+        fprintf(out, "%11.5g %11.5g %11.5g  ", column->least, column->sum / (double)column->numbers,
+                column->greatest);
+    else
+        fprintf(out, "%11s %11s %11s  ", "", "", "");
+    for (int i = 0; i < column->shown; i++)
+        fprintf(out, "%s%s", i ? ", " : "", column->first[i]);
+    fprintf(out, "\n");
+}
+
+/* Types of columns that are no features. */
+static const char TO_IGNORE[] = "date|identifier|empty";
+
+static bool summary_is(const struct summary *column, const char *types, uint64_t rows)
+{
+    return dt_config_word_index(types, summary_type(column, rows)) >= 0;
+}
+
+/* Names of the columns of these types, as a list behind a key. */
+static void print_list(const struct table *table, const char *key, const char *why,
+                       const char *types, FILE *out)
+{
+    bool any = false;
+    for (size_t i = 0; i + 1 < table->ncolumns; i++) {
+        if (!summary_is(&table->columns[i], types, table->rows)) continue;
+        fprintf(out, "%s%s", any ? "," : key, table->columns[i].name);
+        any = true;
+    }
+    if (any) fprintf(out, "   ; %s\n", why);
+}
+
+/* data.label as a number from 0. DT_EMISMATCH: there is no such column. */
+static dt_status table_find_label(const struct table *table, const char *label, size_t *out)
+{
+    char *end;
+    for (size_t i = 0; table->header && i < table->ncolumns; i++)
+        if (!strcmp(table->columns[i].name, label)) {
+            *out = i;
+            return DT_OK;
+        }
+    const long count = (long)table->ncolumns, number = strtol(label, &end, 10);
+    if (!*label || *end || number < -count || number >= count)
+        return dt_fail(DT_EMISMATCH, "%s: there is no column '%s' (data.label)", table->lines.name,
+                       label);
+    *out = (size_t)(number < 0 ? number + count : number);
+    return DT_OK;
+}
+
+static void print_advice(const struct table *table, size_t label_at, FILE *out)
+{
+    const struct summary *label = &table->columns[label_at];
+    uint64_t missing = 0;
+    double widest = 0;
+    for (size_t i = 0; i < table->ncolumns; i++) {
+        const struct summary *column = &table->columns[i];
+        if (i == label_at || summary_is(column, TO_IGNORE, table->rows)) continue;
+        missing += column->missing;
+        if (column->numbers)
+            widest = fmax(widest, fmax(fabs(column->least), fabs(column->greatest)));
+    }
+    bool values = label->numbers && !label->texts &&
+                  (label->fractions || label->greatest >= 1000 || label->least < -1);
+    fprintf(out,
+            "\n[data]\ntrain = %s\nlabel = %s   ; what is predicted: another column's name, or -1\n",
+            table->lines.name, table->header ? label->name : "-1");
+    print_list(table, "ignore = ", "no features", TO_IGNORE, out);
+    print_list(table, "; decimal commas in ", "put points in their place", "comma", out);
+    print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there", "not finite",
+               out);
+    print_list(table, "categories = ", "numbers and texts: all as texts", "mixed", out);
+    if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
+    if (widest > 10) fprintf(out, "normalize = standard   ; values reach %g\n", widest);
+    fprintf(out, "eval_fraction = 0.2\n");
+    if (values) fprintf(out, "\n[model]\ntask = regress\n");
+}
+
+dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out)
+{
+    struct table table = {0};
+    size_t label = 0;
+    int format;
+    DT_TRY(dt__format_detect(path, &format)); /* says what a file is that is no table */
+    DT_TRY(dt__lines_open(&table.lines, path));
+    dt_status status = table_read(&table, config);
+    if (!status && !table.ncolumns) status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
+    if (!status) status = table_find_label(&table, config->data.label, &label);
+    if (!status) {
+        fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
+                table.whole ? "" : "of the first ", table.rows, table.ncolumns,
+                table.header ? "" : ", no header");
+        if (!table.rows) fprintf(out, "no rows behind the header\n");
+        if (table.uneven)
+            fprintf(out, "%" PRIu64 " rows have another number of columns\n", table.uneven);
+        fprintf(out, "\n%-*s %-7s %-10s %8s %8s %11s %11s %11s  %s\n", NAME_WIDTH, "column", "role",
+                "type", "missing", "distinct", "minimum", "mean", "maximum", "first values");
+        for (size_t i = 0; i < table.ncolumns; i++)
+            summary_print(&table.columns[i], i == label, table.rows, out);
+        print_advice(&table, label, out);
+    }
+    for (size_t i = 0; i < table.ncolumns; i++)
+        dt__dict_free(&table.columns[i].distinct);
+    dt_free(table.columns);
+    dt__lines_close(&table.lines);
+    return status;
+}
+
+bool dt_data_is_table(const char *path)
+{
+    static const char *const parts[] = {".csv", ".tsv", ".txt", ".dat"};
+    int format;
+    if (dt_path_is_dir(path) || !dt_path_exists(path)) return false;
+    const dt_status status = dt__format_detect(path, &format);
+    if (status) return status == DT_EFORMAT;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcasestr(path, parts[i]))
+            return format == DT_FORMAT_CSV;
+    return false;
+}

@@ -1,0 +1,477 @@
+/* What the child does with HDF5's library: opens a file, walks all of it into a table, reads rows.
+ *
+ * Everything here runs in a process that may die of it. What is refused is refused for the reader's sake:
+ * links and storage that lead to other files, types that this program has no use for, arrays that claim
+ * more than the file can hold. */
+#include "hdf5/library.h"
+
+#include <string.h>
+
+#include "hdf5/guard.h"
+
+enum {
+    MOST_ITEMS = 200000,
+    MOST_DEPTH = 32,
+    MOST_NAME = 1 << 16,  /* bytes of a text in a list */
+    MOST_TEXTS = 1 << 28, /* bytes of a list */
+    MOST_VALUE = 1 << 21, /* bytes of an attribute */
+    MOST_CHUNK = 1 << 28, /* bytes, unpacked */
+    DEFLATE_BEST = 1100   /* what deflate can shrink by */
+};
+
+struct dt__h5_inside {
+    hid_t file;
+    struct dt_text *table;
+    size_t items;
+    bool stays;
+    hid_t *arrays; /* (items) the data sets to be read from; -1 */
+    size_t arrays_capacity;
+};
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+static herr_t error_keep_description(unsigned depth, const H5E_error2_t *error, void *arg)
+{
+    (void)depth;
+    const char **innermost = arg;
+    if (error->desc && *error->desc) *innermost = error->desc;
+    return 0;
+}
+
+/* With the innermost text of the library's error stack, if there is one. */
+dt_status dt__h5_library_fail(dt_status status, const char *what)
+{
+    const char *innermost = NULL;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, error_keep_description, &innermost);
+    if (innermost)
+        dt_fail(status, "%s: HDF5: %s", what, innermost);
+    else
+        dt_fail(status, "%s", what);
+    H5Eclear2(H5E_DEFAULT);
+    return status;
+}
+
+/* ---- types ---------------------------------------------------------------------------------- */
+
+/* A number's type in the machine, and in files of both byte orders. */
+struct number_type {
+    hid_t native, little, big;
+};
+
+static struct number_type number_type(enum dt__h5_type type)
+{
+    const struct number_type known[] = {
+        [DT__H5_U8] = {H5T_NATIVE_UINT8, H5T_STD_U8LE, H5T_STD_U8BE},
+        [DT__H5_I8] = {H5T_NATIVE_INT8, H5T_STD_I8LE, H5T_STD_I8BE},
+        [DT__H5_U16] = {H5T_NATIVE_UINT16, H5T_STD_U16LE, H5T_STD_U16BE},
+        [DT__H5_I16] = {H5T_NATIVE_INT16, H5T_STD_I16LE, H5T_STD_I16BE},
+        [DT__H5_U32] = {H5T_NATIVE_UINT32, H5T_STD_U32LE, H5T_STD_U32BE},
+        [DT__H5_I32] = {H5T_NATIVE_INT32, H5T_STD_I32LE, H5T_STD_I32BE},
+        [DT__H5_U64] = {H5T_NATIVE_UINT64, H5T_STD_U64LE, H5T_STD_U64BE},
+        [DT__H5_I64] = {H5T_NATIVE_INT64, H5T_STD_I64LE, H5T_STD_I64BE},
+        [DT__H5_F16] = {-1, -1, -1}, /* HDF5 has no name for it */
+        [DT__H5_F32] = {H5T_NATIVE_FLOAT, H5T_IEEE_F32LE, H5T_IEEE_F32BE},
+        [DT__H5_F64] = {H5T_NATIVE_DOUBLE, H5T_IEEE_F64LE, H5T_IEEE_F64BE}};
+    return (unsigned)type < DT__H5_TEXT ? known[type] : known[DT__H5_F16];
+}
+
+hid_t dt__h5_stored_type(enum dt__h5_type type)
+{
+    return number_type(type).little;
+}
+
+/* Half precision, as h5py writes it. */
+static bool type_is_half(hid_t type)
+{
+    size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
+    return H5Tget_class(type) == H5T_FLOAT && H5Tget_size(type) == 2 &&
+           H5Tget_precision(type) == 16 && H5Tget_offset(type) == 0 &&
+           H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
+           sign == 15 && exponent == 10 && exponent_bits == 5 && mantissa == 0 &&
+           mantissa_bits == 10;
+}
+
+static bool item_type(hid_t type, struct dt__h5_record *item)
+{
+    if (H5Tget_class(type) == H5T_ENUM) { /* numpy's bool, over a small integer */
+        hid_t base = H5Tget_super(type);
+        bool good = base >= 0 && H5Tget_class(base) == H5T_INTEGER && item_type(base, item);
+        if (base >= 0) H5Tclose(base);
+        return good;
+    }
+    item->type = DT__H5_TEXT;
+    for (int i = DT__H5_U8; i < DT__H5_TEXT; i++) {
+        struct number_type number = number_type((enum dt__h5_type)i);
+        if (i == DT__H5_F16 ? type_is_half(type)
+                            : H5Tequal(type, number.little) > 0 || H5Tequal(type, number.big) > 0)
+            item->type = i;
+    }
+    item->size = item->type == DT__H5_TEXT ? 1 : H5Tget_size(type);
+    return item->type != DT__H5_TEXT || H5Tget_class(type) == H5T_STRING;
+}
+
+/* Rank and dimensions; false unless the elements can be counted and there are some. */
+static bool item_space(hid_t space, struct dt__h5_record *item)
+{
+    hsize_t dims[DT__H5_MAX_RANK];
+    size_t bytes;
+    item->count = 1;
+    item->rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    if (item->rank < 0 || item->rank > DT__H5_MAX_RANK ||
+        H5Sget_simple_extent_type(space) != (item->rank ? H5S_SIMPLE : H5S_SCALAR))
+        return false;
+    if (item->rank && H5Sget_simple_extent_dims(space, dims, NULL) != item->rank) return false;
+    for (int i = 0; i < item->rank; i++) {
+        item->dims[i] = dims[i];
+        if (!dt_size_mul(item->count, dims[i], &item->count)) return false;
+    }
+    return dt_size_mul(item->count, item->size, &bytes);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static dt_status table_add(struct dt__h5_inside *inside, struct dt__h5_record item,
+                           const char *path, const char *name, const void *data, size_t length,
+                           hid_t array)
+{
+    static const char zeros[8];
+    size_t names = strlen(path) + (name ? strlen(name) + 1 : 0) + 1;
+    size_t bytes = sizeof item + names + length;
+    if (++inside->items > MOST_ITEMS) return dt_fail(DT_EFORMAT, "holds too many things");
+    DT_TRY(dt_grow(&inside->arrays, &inside->arrays_capacity, inside->items, sizeof(hid_t),
+                   "a table of contents"));
+    inside->arrays[inside->items - 1] = array;
+    item.path = (uint32_t)names;
+    item.data = length;
+    item.length = (uint32_t)((bytes + 7) / 8 * 8);
+    DT_TRY(dt_text_append(inside->table, &item, sizeof item));
+    DT_TRY(dt_text_append(inside->table, path, strlen(path)));
+    if (name) {
+        DT_TRY(dt_text_append(inside->table, "@", 1));
+        DT_TRY(dt_text_append(inside->table, name, strlen(name)));
+    }
+    DT_TRY(dt_text_append(inside->table, zeros, 1));
+    if (length) DT_TRY(dt_text_append(inside->table, data, length));
+    return dt_text_append(inside->table, zeros, item.length - bytes);
+}
+
+static dt_status table_refuse(struct dt__h5_inside *inside, const char *path, const char *why)
+{
+    struct dt__h5_record item = {.kind = DT__H5_REFUSED, .offset = UINT64_MAX};
+    return table_add(inside, item, path, NULL, why, strlen(why) + 1, -1);
+}
+
+/* ---- attributes ----------------------------------------------------------------------------- */
+
+struct place {
+    struct dt__h5_inside *inside;
+    const char *path; /* of the object */
+    int depth;
+    dt_status status;
+};
+
+/* A text of an attribute, fixed or of any length; new memory. NULL: none that is of use. */
+static dt_status attribute_text(hid_t attribute, hid_t type, char **out)
+{
+    size_t size = H5Tget_size(type);
+    *out = NULL;
+    if (H5Tis_variable_str(type) > 0) {
+        char *text = NULL;
+        if (H5Aread(attribute, type, &text) < 0 || !text) return DT_OK;
+        return strnlen(text, MOST_VALUE) < MOST_VALUE ? dt_strdup(text, out) : DT_OK;
+    }
+    if (size > MOST_VALUE) return DT_OK;
+    DT_TRY(dt_alloc(size + 1, 1, "an attribute", out));
+    if (H5Aread(attribute, type, *out) >= 0) return DT_OK;
+    dt_free(*out);
+    *out = NULL;
+    return DT_OK;
+}
+
+static dt_status attribute_add(struct place *place, const char *name, hid_t attribute, hid_t type)
+{
+    union {
+        uint64_t bits;
+        double real;
+    } number;
+    char *text;
+    struct dt__h5_record item = {.kind = DT__H5_ATTRIBUTE, .offset = UINT64_MAX};
+    hid_t space = H5Aget_space(attribute);
+    bool single = item_type(type, &item) && item_space(space, &item) && item.count == 1;
+    if (space >= 0) H5Sclose(space);
+    if (!single || item.type == DT__H5_F16) return DT_OK;
+    item.rank = 0;
+    if (item.type != DT__H5_TEXT) {
+        if (H5Aread(attribute, number_type((enum dt__h5_type)item.type).native, &number) < 0)
+            return DT_OK;
+        return table_add(place->inside, item, place->path, name, &number, item.size, -1);
+    }
+    DT_TRY(attribute_text(attribute, type, &text));
+    if (!text) return DT_OK;
+    dt_status status =
+        table_add(place->inside, item, place->path, name, text, strlen(text) + 1, -1);
+    dt_free(text);
+    return status;
+}
+
+static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *info, void *arg)
+{
+    (void)info;
+    struct place *place = arg;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+    hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
+    if (type >= 0) place->status = attribute_add(place, name, attribute, type);
+    if (type >= 0) H5Tclose(type);
+    if (attribute >= 0) H5Aclose(attribute);
+    return place->status ? -1 : 0;
+}
+
+static dt_status attributes_walk(struct dt__h5_inside *inside, hid_t object, const char *path)
+{
+    struct place place = {inside, path, 0, DT_OK};
+    if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, attribute_visit, &place) >= 0)
+        return DT_OK;
+    return place.status ? place.status
+                        : dt__h5_library_fail(DT_EFORMAT, "attributes that cannot be read");
+}
+
+/* ---- arrays --------------------------------------------------------------------------------- */
+
+static bool filters_are_known(hid_t plist)
+{
+    int count = H5Pget_nfilters(plist);
+    for (int i = 0; i < count; i++) {
+        unsigned flags, config;
+        size_t values = 0;
+        H5Z_filter_t filter =
+            H5Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
+        if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE &&
+            filter != H5Z_FILTER_FLETCHER32)
+            return false;
+    }
+    return count >= 0;
+}
+
+/* Whether the file really holds as much as the dimensions say, as far as sizes tell. A contiguous
+ * array's place goes into the item. */
+static bool array_is_stored(struct dt__h5_inside *inside, hid_t set, hid_t plist, bool contiguous,
+                            struct dt__h5_record *item)
+{
+    hsize_t size = 0, stored = H5Dget_storage_size(set);
+    uint64_t bytes = item->count * item->size;
+    if (H5Fget_filesize(inside->file, &size) < 0) return false;
+    if (contiguous) {
+        haddr_t offset = H5Dget_offset(set); /* none: a place that no file reaches */
+        item->offset = offset;
+        return stored == bytes && offset <= size && stored <= size - offset;
+    }
+    hsize_t dims[DT__H5_MAX_RANK];
+    size_t chunk = item->size; /* bytes of one when unpacked */
+    if (H5Pget_chunk(plist, DT__H5_MAX_RANK, dims) != item->rank) return false;
+    for (int i = 0; i < item->rank; i++)
+        if (!dt_size_mul(chunk, dims[i], &chunk)) return false;
+    return chunk && chunk <= MOST_CHUNK && stored <= size && bytes / DEFLATE_BEST <= stored;
+}
+
+/* Reads an array of texts of rank 1, each with a NUL behind it, into `out`. */
+static dt_status texts_read(hid_t set, hid_t type, uint64_t count, struct dt_text *out)
+{
+    bool any_length = H5Tis_variable_str(type) > 0;
+    size_t size = any_length ? sizeof(char *) : H5Tget_size(type), bytes;
+    char *table;
+    if (size > MOST_NAME || !dt_size_mul(count, size, &bytes) || bytes > MOST_TEXTS)
+        return dt_fail(DT_EFORMAT, "too much text");
+    DT_TRY(dt_alloc(count, size, "names", &table));
+    dt_status status = H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table) < 0
+                           ? dt__h5_library_fail(DT_EFORMAT, "texts that cannot be read")
+                           : DT_OK;
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const char *text = table + i * size;
+        if (any_length) memcpy(&text, table + i * size, sizeof text);
+        size_t length = text ? strnlen(text, any_length ? MOST_NAME : size) : 0;
+        if (out->length + length > MOST_TEXTS) status = dt_fail(DT_EFORMAT, "too much text");
+        if (!status && length) status = dt_text_append(out, text, length);
+        if (!status) status = dt_text_append(out, "", 1);
+    }
+    dt_free(table);
+    return status;
+}
+
+static dt_status array_texts(struct dt__h5_inside *inside, hid_t set, hid_t type, const char *path,
+                             struct dt__h5_record item)
+{
+    struct dt_text texts = {0};
+    dt_status status = item.rank == 1 ? texts_read(set, type, item.count, &texts) : DT_EFORMAT;
+    item.offset = UINT64_MAX;
+    if (status == DT_EFORMAT)
+        status = table_refuse(inside, path, "is not a list of names");
+    else if (!status)
+        status = table_add(inside, item, path, NULL, texts.data, texts.length, -1);
+    dt_text_free(&texts);
+    return status;
+}
+
+/* Numbers that the program can read by itself lie in the file as the machine has them. */
+static dt_status array_numbers(struct dt__h5_inside *inside, hid_t type, const char *path,
+                               struct dt__h5_record item)
+{
+    bool plain = item.type != DT__H5_F16 && item.offset != UINT64_MAX &&
+                 H5Tequal(type, number_type((enum dt__h5_type)item.type).native) > 0;
+    if (!plain) item.offset = UINT64_MAX;
+    hid_t kept = H5Dopen2(inside->file, path, H5P_DEFAULT); /* for reads */
+    if (kept < 0) return table_refuse(inside, path, "cannot be opened");
+    inside->stays |= !plain;
+    return table_add(inside, item, path, NULL, NULL, 0, kept);
+}
+
+static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char *path)
+{
+    struct dt__h5_record item = {.kind = DT__H5_ARRAY, .offset = UINT64_MAX};
+    hid_t plist = H5Dget_create_plist(set), type = H5Dget_type(set), space = H5Dget_space(set);
+    H5D_layout_t layout = plist < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(plist);
+    const char *why = NULL;
+    if ((layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED) || H5Pget_external_count(plist) != 0 ||
+        !filters_are_known(plist))
+        why = "is not stored plainly in the file itself";
+    else if (type < 0 || !item_type(type, &item))
+        why = "holds neither plain numbers nor texts";
+    else if (!item_space(space, &item) || !item.rank)
+        why = "has no proper dimensions";
+    else if (!item.count)
+        why = "is empty";
+    else if (item.type != DT__H5_TEXT &&
+             !array_is_stored(inside, set, plist, layout == H5D_CONTIGUOUS, &item))
+        why = "is not all in the file";
+    dt_status status = why                        ? table_refuse(inside, path, why)
+                       : item.type == DT__H5_TEXT ? array_texts(inside, set, type, path, item)
+                                                  : array_numbers(inside, type, path, item);
+    if (space >= 0) H5Sclose(space);
+    if (type >= 0) H5Tclose(type);
+    if (plist >= 0) H5Pclose(plist);
+    return status;
+}
+
+/* ---- groups --------------------------------------------------------------------------------- */
+
+static dt_status group_walk(struct dt__h5_inside *inside, hid_t group, const char *path, int depth);
+
+/* Soft and external links lead elsewhere: they are passed over. */
+static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, void *arg)
+{
+    struct place *place = arg;
+    struct dt__h5_inside *inside = place->inside;
+    char *path;
+    if (info->type != H5L_TYPE_HARD) return 0;
+    place->status = dt_format(&path, "%s/%s", strcmp(place->path, "/") ? place->path : "", name);
+    if (place->status) return -1;
+    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
+    if (object < 0) {
+        place->status = table_refuse(inside, path, "cannot be opened");
+    } else if (type == H5I_GROUP) {
+        place->status = place->depth < MOST_DEPTH
+                            ? group_walk(inside, object, path, place->depth + 1)
+                            : table_refuse(inside, path, "lies too deep");
+    } else if (type == H5I_DATASET) {
+        place->status = array_walk(inside, object, path);
+        if (!place->status) place->status = attributes_walk(inside, object, path);
+    } else {
+        place->status = table_refuse(inside, path, "is neither a group nor a data set");
+    }
+    if (object >= 0) H5Oclose(object);
+    H5Eclear2(H5E_DEFAULT);
+    dt_free(path);
+    return place->status ? -1 : 0;
+}
+
+static dt_status group_walk(struct dt__h5_inside *inside, hid_t group, const char *path, int depth)
+{
+    struct dt__h5_record item = {.kind = DT__H5_GROUP, .offset = UINT64_MAX};
+    struct place place = {inside, path, depth, DT_OK};
+    DT_TRY(table_add(inside, item, path, NULL, NULL, 0, -1));
+    DT_TRY(attributes_walk(inside, group, path));
+    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, link_visit, &place) >= 0)
+        return DT_OK;
+    return place.status ? place.status
+                        : dt__h5_library_fail(DT_EFORMAT, "a group that cannot be read");
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+/* Room for a chunk or two of packed data sets, so that neighbouring reads unpack it once. */
+enum { CHUNK_CACHE = 1 << 22, CACHE_SLOTS = 521 };
+
+/* The file is only read, and some file systems know no locks. */
+static herr_t plist_leave_unlocked(hid_t plist)
+{
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+    return H5Pset_file_locking(plist, false, true);
+#else
+    (void)plist; /* HDF5_USE_FILE_LOCKING, which the helper sets */
+    return 0;
+#endif
+}
+
+dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt__h5_inside **out,
+                             bool *out_stays)
+{
+    static struct dt__h5_inside inside; /* one a process */
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    H5PLset_loading_state(0);
+    inside = (struct dt__h5_inside){.file = -1, .table = table};
+    hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
+    if (plist >= 0 && H5Pset_fclose_degree(plist, H5F_CLOSE_STRONG) >= 0 &&
+        H5Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, 1.0) >= 0 &&
+        plist_leave_unlocked(plist) >= 0)
+        inside.file = H5Fopen(path, H5F_ACC_RDONLY, plist);
+    if (inside.file < 0) return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
+    hid_t root = H5Gopen2(inside.file, "/", H5P_DEFAULT);
+    if (root < 0) return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
+    DT_TRY(group_walk(&inside, root, "/", 0));
+    H5Gclose(root);
+    *out = &inside;
+    *out_stays = inside.stays;
+    return DT_OK;
+}
+
+static bool request_shape(hid_t set, const struct dt__h5_request *request, int *out_rank,
+                          hsize_t dims[DT__H5_MAX_RANK])
+{
+    hid_t space = H5Dget_space(set);
+    if (space < 0) return false;
+    *out_rank = H5Sget_simple_extent_dims(space, dims, NULL);
+    H5Sclose(space);
+    if (*out_rank < 1 || request->first > dims[0] || request->rows > dims[0] - request->first)
+        return false;
+    dims[0] = request->rows;
+    return true;
+}
+
+size_t dt__h5_inside_bytes(struct dt__h5_inside *inside, const struct dt__h5_request *request)
+{
+    int rank;
+    hsize_t dims[DT__H5_MAX_RANK];
+    size_t bytes = dt__h5_type_size((enum dt__h5_type)request->type);
+    if (request->item >= inside->items || inside->arrays[request->item] < 0 ||
+        !request_shape(inside->arrays[request->item], request, &rank, dims))
+        return 0;
+    for (int i = 0; i < rank; i++)
+        if (!dt_size_mul(bytes, dims[i], &bytes)) return 0;
+    return bytes;
+}
+
+dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request,
+                             void *out)
+{
+    int rank;
+    hsize_t start[DT__H5_MAX_RANK] = {request->first}, extent[DT__H5_MAX_RANK];
+    hid_t set = inside->arrays[request->item], space = H5Dget_space(set), memory = -1;
+    if (request_shape(set, request, &rank, extent)) memory = H5Screate_simple(rank, extent, NULL);
+    bool good = memory >= 0 &&
+                H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
+                H5Dread(set, number_type((enum dt__h5_type)request->type).native, memory, space,
+                        H5P_DEFAULT, out) >= 0;
+    if (memory >= 0) H5Sclose(memory);
+    if (space >= 0) H5Sclose(space);
+    return good ? DT_OK : dt__h5_library_fail(DT_EIO, "rows cannot be read");
+}
