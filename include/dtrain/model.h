@@ -1,128 +1,198 @@
-/* model: networks over one flat parameter vector, losses, optimizers, schedules, metrics. No MPI.
+/* model: networks over one flat parameter vector, tasks, optimizers, schedules, metrics. No MPI.
  *
- * Matrices are row-major f32. `batch` is the number of rows in a call, `nin` and `nout` are widths.
- * Kernels do not allocate; what a call needs is in a struct dt_net made once for a largest batch. */
+ * A model is a list of layers and a list of named tensors, both made from a text (struct
+ * dt_model_desc). Matrices are row-major f32. Kernels do not allocate; what a call needs is in a struct
+ * dt_network made once for a largest batch. */
 #ifndef DTRAIN_MODEL_H
 #define DTRAIN_MODEL_H
 
 #include "dtrain/base.h"
+#include "dtrain/batch.h"
 #include "dtrain/config.h"
 
-enum { DT_MAX_LAYERS = 64, DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
 
 /* ---- BLAS ----------------------------------------------------------------------------------- */
 
-/* The kernel for this CPU, from a table of CPU models: "oneDNN", or one of OpenBLAS's ("Haswell", ...);
- * NULL leaves OpenBLAS its own choice. OpenBLAS reads OPENBLAS_CORETYPE as it loads, so main sets the
- * variable and executes itself again before anything else (see src/cli/kernel.c). */
+/* Settles the kernel of matrix products: `kernel` is what run.kernel may be. Not collective; before the
+ * process's first product, for OpenBLAS, which is loaded now, reads its kernel once. Who does not call it has
+ * "auto". DT_EUSAGE: this machine does not run it. DT_EIO: there is no OpenBLAS. */
+dt_status dt_blas_settle(const char *kernel);
+/* The same for run.precision=bf16, and before it: products with bf16 operands and f32 sums, by the fastest
+ * way that this CPU has, or what `kernel` says behind "-bf16-": amx, avx512 or reference. *out_native
+ * false: it has none, and operands are rounded and multiplied in f32. DT_EUSAGE: it has not the one asked
+ * for. */
+dt_status dt_bf16_settle(const char *kernel, bool *out_native);
+/* n values to bf16: to the nearest, ties to even. */
+void dt_bf16_round(size_t n, const float *values, uint16_t *out);
+/* The kernel for this CPU, from a table by its vectors and its model: "oneDNN", or one of OpenBLAS's
+ * ("Haswell", ...); NULL: the table has none, and OpenBLAS chooses. */
 const char *dt_blas_kernel_for_cpu(void);
 /* Multiplies with "oneDNN" from now on, if that is the kernel's name and the CPU has what it takes;
  * else with OpenBLAS, as before. true: with oneDNN. */
 bool dt_blas_choose(const char *kernel);
-/* The kernel that runs: "oneDNN", or OpenBLAS's, e.g. "Haswell". */
+/* The kernel that runs: "oneDNN", or OpenBLAS's, e.g. "Haswell"; "oneDNN-bf16-amx" and the like. */
 const char *dt_blas_kernel(void);
 const char *dt_blas_version(void); /* OpenBLAS's text */
 enum { DT_ONEDNN_VERSION = 32 };
 const char *dt_onednn_version(char buffer[DT_ONEDNN_VERSION]); /* returns buffer */
 void dt_blas_set_threads(int threads);
 
-/* ---- network -------------------------------------------------------------------------------- */
+/* ---- model ---------------------------------------------------------------------------------- */
 
 /* All that defines a network; kept in checkpoints and exports. */
-struct dt_model_spec {
-    int kind;       /* enum dt_kind */
-    int activation; /* enum dt_activation */
-    int task;       /* enum dt_task */
-    double dropout; /* in [0, 1) */
-    int nin;        /* features */
-    int nout;       /* logits: 1 for two classes, C for more; targets for regression */
-    int nhidden;    /* hidden layers, at most DT_MAX_LAYERS - 1 */
-    int hidden[DT_MAX_LAYERS];
+struct dt_model_desc {
+    char *layers; /* "dense 512 relu, dropout 0.2, dense 256 relu"; "linear": none but the output */
+    int shape[3]; /* of a row: height, width, channels; n plain features are 1, 1, n */
+    int nout;     /* logits: 1 for two classes, C for more; targets for regression */
+    int task;     /* enum dt_task */
+    int dense;      /* of an embedding: inputs that are numbers, the first ones; else 0 */
+    int categories; /* likewise: entries of each row among the others, one a column; else 0 */
+};
+dt_status dt_model_desc_copy(const struct dt_model_desc *desc, struct dt_model_desc *out);
+void dt_model_desc_free(struct dt_model_desc *desc);
+
+/* Puts the network's text into model.layers: what is there, checked and in canonical form, or what
+ * model.kind, hidden, activation and dropout come to.
+ * DT_EUSAGE: the text or a short form is wrong, or both are given. */
+dt_status dt_model_settle(struct dt_config *config);
+
+/* A named array of parameters, row-major in the flat vector. All that is saved, shown, initialised and
+ * updated goes over the tensors. */
+struct dt_tensor {
+    char name[48]; /* "layers/0/weight" */
+    int rank;
+    size_t shape[4];
+    size_t offset, count; /* place in the flat vector, in floats */
+    int layer;            /* that owns it, of the layers with parameters; a trained one's bucket */
+    enum { DT_TENSOR_WEIGHT, DT_TENSOR_BIAS, DT_TENSOR_STATE } role;
+    enum { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_HE, DT_INIT_GLOROT, DT_INIT_UNIT } init;
+    double fan_in, fan_out; /* of the rules for initial values */
+    bool wide; /* of the linear path: train.wide_optimizer updates it */
+    bool row_sparse; /* read by sparse inputs: a batch that has some touches few of its rows, shape[0] */
 };
 
-/* Fills kind, activation, task, dropout and hidden from model.* ("512,256"; nothing hidden and no
- * dropout if linear); nin and nout are the caller's, before or after. DT_EUSAGE: model.hidden is not a list of widths from 1 to 1048576. */
-dt_status dt_model_spec_init(struct dt_model_spec *spec, const struct dt_config *config);
-
-/* One dense layer: weight (nin, nout) at params + weight, bias (nout) at params + bias. The layer's
- * parameters are contiguous, weight before bias, and the layers stand one behind the other without
- * gaps: the flat vector is what params_crc32c covers. */
-struct dt_layer {
-    int nin, nout;
-    size_t weight, bias; /* offsets into the flat vector, in floats */
-    size_t begin, end;   /* the layer's range of the flat vector: its bucket */
-};
-
-struct dt_model; /* immutable once made; shared by any number of nets */
-/* DT_EUSAGE: a field out of range. DT_EMEMORY. */
-dt_status dt_model_create(const struct dt_model_spec *spec, struct dt_model **out);
+struct dt_model; /* immutable once made; shared by any number of networks */
+/* DT_EUSAGE: the text is wrong, or shapes do not fit: names the layer. DT_EMEMORY. */
+dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **out);
 void dt_model_destroy(struct dt_model *model);
-const struct dt_model_spec *dt_model_get_spec(const struct dt_model *model);
-size_t dt_model_params(const struct dt_model *model); /* floats in the flat vector */
-int dt_model_layers(const struct dt_model *model);
-const struct dt_layer *dt_model_layer(const struct dt_model *model, int index);
-/* "784-512-256-10 relu" into buffer; returns it. */
-const char *dt_model_describe(const struct dt_model *model, char *buffer, size_t size);
+/* Regression: gives the outputs the targets' units, value = output * std + mean (nout each; copied). Gradients
+ * are those of standardised targets; losses, metrics and predictions are in the targets' own units. NULL:
+ * the outputs are the values. Right after the model was made. DT_EMEMORY. */
+dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std);
+const struct dt_model_desc *dt_model_get_desc(const struct dt_model *model);
+size_t dt_model_features(const struct dt_model *model); /* floats of a row */
+int dt_model_classes(const struct dt_model *model);     /* 2 for one logit; 0 for regression */
+size_t dt_model_params(const struct dt_model *model);   /* floats in the flat vector, P */
+/* The first so many are trained; behind them are the state tensors, which no optimizer touches: what a
+ * gradient has there is rows * (new value - value seen), and an update adds its mean over rows. */
+size_t dt_model_trained(const struct dt_model *model);
+/* The tensors, in the order of the flat vector, which they fill without gaps: params_crc32c covers
+ * it. */
+size_t dt_model_tensors(const struct dt_model *model);
+const struct dt_tensor *dt_model_tensor(const struct dt_model *model, size_t index);
+/* The row-sparse tensors: number `index` of so many, in the order of the flat vector. */
+size_t dt_model_row_sparse(const struct dt_model *model);
+const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model, size_t index);
+/* A bucket is the range of the flat vector that one layer with parameters trains, in order; the state
+ * tensors of all are one more bucket, the last. */
+int dt_model_buckets(const struct dt_model *model);
+const size_t *dt_model_bucket_ends(const struct dt_model *model); /* (buckets) */
+/* A table of layers: output shape, parameters and multiply-adds a sample. Caller frees. */
+dt_status dt_model_table(const struct dt_model *model, char **out);
 
-/* Initial weights: He normal (relu, gelu) or Glorot uniform (tanh, sigmoid, output layers, linear),
- * bias 0; a pure function of seed and layer.
+/* Initial weights: He normal (before relu, gelu) or Glorot uniform (other layers), embeddings normal with
+ * variance 1 / width, the linear path and bias 0; a pure function of seed and layer.
  * Source: He et al. 2015, eq. 10; Glorot and Bengio 2010, eq. 16. */
 void dt_model_init(const struct dt_model *model, uint64_t seed, float *params);
 
-/* Rows with what is to be predicted. */
-struct dt_batch {
-    int rows;           /* 0 is fine */
-    uint64_t first_row; /* the first row's number in its draw: dropout of a batch done in slices */
-    const float *x;     /* (rows, nin) */
-    const int32_t *label; /* classify: (rows), each in [0, classes) */
-    const float *target;  /* regress: (rows, nout) */
-};
+/* Predictions from a network's outputs (rows, nout): probabilities (rows, classes), or
+ * values in the targets' units (rows, nout) for regression. out may be logits, if it has the room. */
+void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out);
+/* The class as accuracy counts it: the first of the largest logits, or the sign of the only one. */
+int dt_model_choose(const struct dt_model *model, const float *logits);
 
-struct dt_net; /* activations and scratch of one thread of execution */
-/* max_rows >= 1. DT_EMEMORY. The model must outlive the net. */
-dt_status dt_net_create(const struct dt_model *model, int max_rows, struct dt_net **out);
-void dt_net_destroy(struct dt_net *net);
+/* ---- network -------------------------------------------------------------------------------- */
 
-/* Called by dt_net_gradient before layer `layer` of the forward pass reads its weights, and in the
- * backward pass when the layer's gradient is written and its weights are no longer needed (from the
- * last layer to the first). Either may be NULL. */
-struct dt_net_hooks {
-    void (*before_forward)(void *arg, int layer);
-    void (*after_backward)(void *arg, int layer);
+struct dt_network; /* activations and scratch of one thread of execution */
+/* max_rows >= 1. `precision` (enum dt_precision) is that of the operands of a gradient's products, but for the
+ * last layer's. DT_EMEMORY. The model must outlive the network. */
+dt_status dt_network_create(const struct dt_model *model, int max_rows, int precision,
+                            struct dt_network **out);
+/* Weights (P) rounded to bf16, which the caller keeps equal to those of each gradient; NULL, as at first:
+ * the network rounds them itself. For a network of DT_PRECISION_BF16. */
+void dt_network_set_rounded(struct dt_network *network, const uint16_t *rounded);
+/* Makes room for gradients of batches with so many sparse entries; else it is made as they come. */
+dt_status dt_network_reserve(struct dt_network *network, size_t entries);
+/* Gradients of touched rows: touched is one for each row-sparse tensor, in their order, and each gradient
+ * lists the rows there; all batches have a sparse part then. Of such a tensor's place in grad only the first
+ * *count rows are written then: row i is the gradient of row touched->row[i]. Rows of dense inputs always
+ * count as touched. NULL, as at first: gradients are whole. */
+void dt_network_set_touched(struct dt_network *network, const struct dt_touched *touched);
+/* The matrices whose gradients can be given away as factors by networks of `precision` for max_rows rows: returns
+ * how many, and writes them to out unless that is NULL. */
+int dt_model_factored(const struct dt_model *model, int precision, int max_rows,
+                      struct dt_factored *out);
+/* Gradients leave factors in `factors`, at each matrix's place, and nothing of those matrices in grad. They are of
+ * batches without a sparse part, and not accumulated. NULL, as at first: gradients are whole. */
+void dt_network_set_factors(struct dt_network *network, void *factors);
+/* The gradient of a tile of matrix number `matrix`, from factors that any network of the model, precision and
+ * max_rows left: with the bits that the whole gradient has there. out (rows, columns) of the tile. DT_EMEMORY. */
+dt_status dt_network_tile(struct dt_network *network, int matrix, const void *factors,
+                          struct dt_tile tile, float *out);
+void dt_network_destroy(struct dt_network *network);
+
+/* Called by dt_network_gradient before the forward pass reads the weights of a bucket, and in the
+ * backward pass when the bucket's gradient is written and its weights are no longer needed (from the
+ * last bucket to the first). Either may be NULL. */
+struct dt_network_hooks {
+    void (*before_forward)(void *arg, int bucket);
+    void (*after_backward)(void *arg, int bucket);
     void *arg;
 };
 
 /* Forward and backward over a batch (rows <= max_rows; 0 rows zeroes the gradient and calls hooks).
  *   params   (P) weights, read in place
- *   dropout  key of this draw's masks; the element of row r (in the draw) and column c of
- *            layer l is drop number (l << 40) + r * nout + c; may be NULL if spec.dropout is 0.
- *            Kept units are scaled by 1 / (1 - dropout)
+ *   dropout  key of this draw's masks; the element of row r (in the draw) and column c of the dropout
+ *            behind layer l is drop number (l << 40) + r * nout + c; may be NULL if nothing drops.
+ *            Kept units are scaled by 1 / (1 - rate)
  *   grad     (P) written: the SUM over the rows of the gradient of the sample's loss
  *            (cross-entropy; squared error averaged over nout)
- *   out_loss sum of the samples' losses, in double; may be NaN: the caller checks
+ *            (squared errors of standardised targets, where the model has units)
+ *   out_loss sum of the samples' losses, in double, in the targets' units; may be NaN: the caller checks
  *   accumulate  false: grad = gradient; true: grad += gradient, so that a batch larger than
- *            max_rows is done in slices */
-void dt_net_gradient(struct dt_net *net, const float *params, const struct dt_batch *batch,
-                     const struct dt_rng *dropout, bool accumulate, float *grad, double *out_loss,
-                     const struct dt_net_hooks *hooks);
+ *            max_rows is done in slices
+ * DT_EMEMORY: a product failed; hooks of the buckets that were not reached have not been called. */
+dt_status dt_network_gradient(struct dt_network *network, const float *params,
+                              const struct dt_batch *batch, const struct dt_rng *dropout,
+                              bool accumulate, float *grad, double *out_loss,
+                              const struct dt_network_hooks *hooks);
 
-/* Forward without dropout: logits or values (rows, nout) into out. rows <= max_rows. */
-void dt_net_forward(struct dt_net *net, const float *params, const float *x, int rows, float *out);
-
-/* Probabilities from logits (rows, nout), in place for nout > 1 (softmax); for one logit, `out` is
- * (rows, 2). out: (rows, classes). */
-void dt_softmax(const float *logits, int rows, int nout, float *out);
+/* Forward without dropout: logits, or values without units, (rows, nout) into out. rows <= max_rows. DT_EMEMORY: a
+ * product failed. */
+dt_status dt_network_forward(struct dt_network *network, const float *params,
+                             const struct dt_batch *batch, float *out);
 
 /* ---- optimizers ----------------------------------------------------------------------------- */
 
 struct dt_optimizer {
     int kind; /* enum dt_optimizer_kind */
-    double momentum, beta1, beta2, alpha, epsilon, weight_decay;
-    int nstate;                /* vectors of P floats that the optimizer keeps, 0 to 2 */
+    double momentum, beta1, beta2, alpha, epsilon, weight_decay, l1;
+    int nstate;                /* vectors of P floats that are kept, 0 to 2 */
     const char *state_name[2]; /* as in the checkpoint: "momentum", "square", ... */
+    int states, vector[2];     /* this rule's own states, and which of the vectors each is */
 };
 enum { DT_MAX_STATE = 2 };
 void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config);
+/* The rule of the linear path; epsilon is its kind's own if train.optimizer is of another kind. */
+void dt_optimizer_init_wide(struct dt_optimizer *optimizer, const struct dt_config *config);
+/* Two rules, each of tensors of its own, share vectors: states of one name have one, others what is free, or
+ * one that goes by no name but its number. */
+void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide);
 
 /* One update of n parameters, element by element (any split of the vector gives the same bits).
  *   step     updates done before this one; 0 for the first (bias correction, first momentum)
@@ -130,10 +200,18 @@ void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *c
  *   grad     (n) gradient sum
  *   params   (n) read; out (n) written; may be the same pointer, else disjoint
  *   state    nstate pointers to (n), read and written; zeros before the first update
- * Numbers are PyTorch 1.13's torch.optim. */
+ * Numbers are PyTorch 1.13's torch.optim; ftrl's those of McMahan et al. 2013, algorithm 1. */
 void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr,
                         double scale, size_t n, const float *grad, const float *params, float *out,
                         float *const *state);
+
+/* The same for `count` rows of params and state, which are (any, width): row row[i], in place, with the
+ * gradient sum grad + i * width. */
+void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, uint64_t step, double lr,
+                             double scale, size_t width, size_t count, const uint32_t *row,
+                             const float *grad, float *params, float *const *state);
+/* Whether an update with a gradient of 0 changes nothing, so that rows without one can be left out. */
+bool dt_optimizer_is_sparse(const struct dt_optimizer *optimizer);
 
 /* ---- schedules ------------------------------------------------------------------------------ */
 
@@ -141,6 +219,7 @@ struct dt_schedule {
     int kind; /* enum dt_schedule_kind */
     double lr, min_lr, decay_rate;
     uint64_t warmup_steps, decay_steps;
+    int64_t drops; /* plateau: how often the rate has fallen; the caller's to count */
 };
 /* total_steps: the run's last step, for decay_steps = 0. */
 void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *config,
@@ -148,34 +227,28 @@ void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *conf
 /* The rate of the update after `step` updates. Warm-up: lr * (step + 1) / warmup_steps. Behind it, with
  * t = step - warmup_steps and D = decay_steps (total_steps - warmup_steps if 0): linear and cosine fall
  * from lr at t = 0 to min_lr at t >= D; exponential is lr * decay_rate^(t / D), step takes t / D rounded
- * down, neither falls below min_lr. */
+ * down, neither falls below min_lr; plateau is
+ * lr * decay_rate^drops, and no less than min_lr. */
 double dt_schedule_lr(const struct dt_schedule *schedule, uint64_t step);
 
 /* ---- metrics -------------------------------------------------------------------------------- */
 
 /* Sums over one chunk of at most DT_EVAL_CHUNK rows, always computed from one chunk, and merged in
- * chunk order in double: every way of evaluating gives the same digits. Plain doubles, so that they
- * travel as bytes. */
-struct dt_chunk_sums {
-    double rows, loss;
-    double correct, top5;                   /* classify */
-    double error2, error1, target, target2; /* regress: sums over elements */
-    double score[DT_EVAL_CHUNK];            /* two classes: the logit of each row ... */
-    double positive[DT_EVAL_CHUNK];         /* ... and its label, for the AUC */
-};
+ * chunk order in double: every way of evaluating gives the same digits. A chunk's sums are so many
+ * plain doubles, so that they travel as bytes. */
+size_t dt_metrics_sums(const struct dt_model *model);
 
-struct dt_metrics; /* merged sums, confusion matrix, scores */
-dt_status dt_metrics_create(const struct dt_model_spec *spec, struct dt_metrics **out);
+struct dt_metrics; /* merged sums, confusion matrix, scores; the model must outlive it */
+dt_status dt_metrics_create(const struct dt_model *model, struct dt_metrics **out);
 void dt_metrics_destroy(struct dt_metrics *metrics);
 void dt_metrics_reset(struct dt_metrics *metrics);
 
-/* Sums of one chunk from its logits (rows, nout); confusion: (classes, classes) counts that are added
- * to, true class major, or NULL. */
-void dt_metrics_chunk(const struct dt_model_spec *spec, const float *logits,
-                      const struct dt_batch *batch, struct dt_chunk_sums *out, uint64_t *confusion);
-int dt_metrics_classes(const struct dt_model_spec *spec); /* 2 for one logit; 0 for regression */
+/* Sums of one chunk from its logits (rows, nout) into `sums`; confusion: (classes, classes) counts
+ * that are added to, true class major, or NULL. */
+void dt_metrics_chunk(const struct dt_model *model, const float *logits,
+                      const struct dt_batch *batch, double *sums, uint64_t *confusion);
 /* Adds a chunk's sums; call in chunk order. */
-dt_status dt_metrics_add(struct dt_metrics *metrics, const struct dt_chunk_sums *sums);
+dt_status dt_metrics_add(struct dt_metrics *metrics, const double *sums);
 void dt_metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confusion);
 
 /* What the sums come to. Fields that do not apply are NaN. */
@@ -183,16 +256,33 @@ struct dt_metric_values {
     double rows, loss;
     double accuracy, top5, auc, precision,
         recall; /* precision, recall, auc: two classes, of class 1 */
-    double rmse, mae, r2;
+    double rmse, mae,
+        r2; /* over all elements; r2: the mean of the targets', as scikit-learn has it */
 };
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);
 /* The counts (classes, classes), true class major, to read or to add to; NULL for regression and for
  * more than DT_MAX_CONFUSION classes. */
 uint64_t *dt_metrics_confusion(struct dt_metrics *metrics);
+/* Precision, recall and F1 of each class, and its rows, from such counts. NaN: the class was never
+ * predicted, or is not in the data. Free `precision` with dt_free: all are in its memory. DT_EMEMORY. */
+struct dt_class_scores {
+    size_t classes;
+    double *precision, *recall, *f1, *rows; /* (classes) each */
+};
+dt_status dt_class_scores_make(const uint64_t *confusion, size_t classes,
+                               struct dt_class_scores *out);
+/* Metric number `index`, from 0, of those that are recorded, in order; false: there are no more. NaN
+ * does not apply. */
+bool dt_metric_at(int index, const struct dt_metric_values *values, const char **out_name,
+                  double *out_value);
 /* The value of eval.metric (auto resolved by the task) and whether more is better.
  * DT_EUSAGE: the metric does not exist for this model. */
-dt_status dt_metric_pick(const struct dt_model_spec *spec, int metric,
+dt_status dt_metric_pick(const struct dt_model *model, int metric,
                          const struct dt_metric_values *values, double *out_value,
                          bool *out_more_is_better, const char **out_name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

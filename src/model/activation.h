@@ -1,23 +1,34 @@
-/* activation: what happens to a hidden layer's values between two matrix products. */
+/* activation: what happens to a layer's values between two matrix products. */
 #ifndef MODEL_ACTIVATION_H
 #define MODEL_ACTIVATION_H
 
-#include "model/dropout.h"
+#include "model/layer.h"
 
-/* y (rows, n), in: X W; out: f(X W + bias), dropped out if `dropout` is not NULL.
- * slope (rows, n), out: the derivative of y by X W, dropout included. With slope NULL (and dropout
- * NULL) y alone: inference.
- * kind: enum dt_activation. bias: (n). */
-void dt__activation_forward(int kind, int rows, int n, const float *bias,
-                            const struct dt__dropout *dropout, float *y, float *slope);
+/* By name; NULL: there is none of it. */
+const struct dt__activation *dt__activation_find(const char *name);
+/* Of activation number `index`, from 0; NULL: there are no more. */
+const char *dt__activation_name(int index);
+/* Whether He's rule suits the weights before it. */
+bool dt__activation_is_he(const struct dt__activation *activation);
 
-/* delta (rows, n), in: gradient by y; out: gradient by X W, which is delta * slope.
- * bias_grad (n): the sums of delta's columns, or += if `add`. */
-void dt__activation_backward(int rows, int n, const float *slope, float *delta, bool add,
-                             float *bias_grad);
+/* Whether the layer has an activation or dropout: then it keeps slopes, (rows, out). */
+static inline bool dt__has_epilogue(const struct dt__layer *layer)
+{
+    return layer->activation || layer->dropout > 0.0;
+}
 
-/* The same for an output layer: no activation. */
-void dt__bias_forward(int rows, int n, const float *bias, float *y);
-void dt__bias_backward(int rows, int n, const float *delta, bool add, float *bias_grad);
+/* y (rows, n), in: X W; out: f(X W + bias), dropped out; `rows` may be a multiple of the call's, if a
+ * row's outputs are several vectors of n. slope (rows, n), out: the derivative of y by X W, dropout
+ * included. With slope NULL y alone, without dropout: inference. bias: (n). */
+void dt__epilogue_forward(const struct dt__layer_call *call, size_t rows, int n, const float *bias,
+                          float *y, float *slope);
+/* delta (rows, n), in: gradient by y; out: gradient by X W, which is delta * slope (delta as it is for
+ * slope NULL). bias_grad (n): the sums of delta's columns, or += if `add`. */
+void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta, bool add,
+                           float *bias_grad);
+
+/* infer and backward of layers that keep their slope and are nothing else. */
+dt_status dt__slope_infer(struct dt_model *model, struct dt__layer *layer);
+dt_status dt__slope_backward(const struct dt__layer_call *call);
 
 #endif

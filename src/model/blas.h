@@ -2,16 +2,27 @@
 #ifndef MODEL_BLAS_H
 #define MODEL_BLAS_H
 
-#include <stdbool.h>
+#include "dtrain/base.h"
 
 #define DT__ONEDNN "oneDNN" /* as a kernel: the AVX-512 ones of oneDNN */
 
+/* Settles the kernel as run.kernel=auto does, if nobody has yet: whoever makes something that multiplies
+ * calls it. DT_EIO: no OpenBLAS. */
+dt_status dt__blas_need(void);
+/* The kernel of OpenBLAS for what this CPU can do, whatever its model; NULL: its own choice. */
+const char *dt__blas_kernel_by_features(void);
+/* The kernel that the table has for a CPU with such vectors; NULL: it has none. */
+const char *dt__blas_kernel_of(const char *vendor, unsigned family, unsigned model, bool avx2,
+                               bool avx512);
+
 /* C (m, n) = op(A) op(B), or += if `add`; op(A) is (m, k), op(B) is (k, n). All row-major without
- * padding: A is (m, k), or (k, m) if ta; B is (k, n), or (n, k) if tb. */
-void dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, bool add,
-              float *c);
-/* C (m, n) = A B^T, with scratch for m * (n + k) floats. oneDNN is the faster the less it has to turn: of
- * a small A and a large B, A is turned, and then C. */
-void dt__gemm_turned(int m, int n, int k, const float *a, const float *b, float *scratch, float *c);
+ * padding: A is (m, k), or (k, m) if ta; B is (k, n), or (n, k) if tb. DT_EMEMORY, DT_EBUG: the
+ * library failed. */
+dt_status dt__gemm(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, bool add,
+                   float *c);
+/* C (m, n) = A B^T, with scratch for m * (n + k) floats. oneDNN is the faster the less it has to
+ * transpose: of a small A and a large B, A is transposed, and then C. */
+dt_status dt__gemm_transposed(int m, int n, int k, const float *a, const float *b, float *scratch,
+                              float *c);
 
 #endif

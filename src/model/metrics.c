@@ -1,50 +1,46 @@
-#include "dtrain/model.h"
-#include "model/loss.h"
-
+/* Metrics: the sums of chunks, merged in chunk order, and what they come to. What is summed is the
+ * task's. */
 #include <math.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
-struct scored {
-    float score;
-    bool positive;
-};
+#include "model/task.h"
+
+enum { ROWS, WEIGHT, LOSS, SUMS }; /* of a chunk: rows, their weight, loss, then the task's */
 
 struct dt_metrics {
-    struct dt_model_spec spec;
-    int classes;
-    struct dt_chunk_sums sums; /* its scores and labels are not used */
+    const struct dt__task *task;
+    int nout, classes;
+    double *sums; /* (SUMS + added) over all chunks */
+    size_t added;
     uint64_t *confusion;       /* (classes, classes), true class major; NULL: none is kept */
-    struct scored *scored;     /* (rows) two classes */
+    struct dt__scored *scored; /* (rows), if the task needs them */
     size_t nscored, capacity;
 };
 
-enum { TOP = 5 };
-
-int dt_metrics_classes(const struct dt_model_spec *spec)
+static size_t added_of(const struct dt__task *task, int nout)
 {
-    if (spec->task == DT_REGRESS) return 0;
-    return spec->nout == 1 ? 2 : spec->nout;
+    return task->added.fixed + task->added.each * (size_t)nout;
 }
 
-static bool has_top5(const struct dt_model_spec *spec)
+size_t dt_metrics_sums(const struct dt_model *model)
 {
-    return spec->task == DT_CLASSIFY && spec->nout > TOP;
+    const struct dt__task *task = model->task;
+    return SUMS + added_of(task, model->desc.nout) +
+           (task->scores ? 3 * DT_EVAL_CHUNK : 0);
 }
 
-static bool is_binary(const struct dt_model_spec *spec)
-{
-    return spec->task == DT_CLASSIFY && spec->nout == 1;
-}
-
-dt_status dt_metrics_create(const struct dt_model_spec *spec, struct dt_metrics **out)
+dt_status dt_metrics_create(const struct dt_model *model, struct dt_metrics **out)
 {
     dt_status status;
     struct dt_metrics *metrics = NULL;
+    const size_t classes = (size_t)dt_model_classes(model);
     DT_GUARD(dt_alloc(1, sizeof *metrics, "metrics", &metrics));
-    metrics->spec = *spec;
-    metrics->classes = dt_metrics_classes(spec);
-    size_t classes = (size_t)metrics->classes;
+    metrics->task = model->task;
+    metrics->nout = model->desc.nout;
+    metrics->classes = (int)classes;
+    metrics->added = added_of(metrics->task, metrics->nout);
+    DT_GUARD(dt_alloc(SUMS + metrics->added, sizeof *metrics->sums, "metrics", &metrics->sums));
     if (classes && classes <= DT_MAX_CONFUSION)
         DT_GUARD(dt_alloc(classes * classes, sizeof *metrics->confusion, "confusion matrix",
                           &metrics->confusion));
@@ -58,6 +54,7 @@ done:
 void dt_metrics_destroy(struct dt_metrics *metrics)
 {
     if (!metrics) return;
+    dt_free(metrics->sums);
     dt_free(metrics->confusion);
     dt_free(metrics->scored);
     dt_free(metrics);
@@ -66,100 +63,38 @@ void dt_metrics_destroy(struct dt_metrics *metrics)
 void dt_metrics_reset(struct dt_metrics *metrics)
 {
     const size_t classes = (size_t)metrics->classes;
-    memset(&metrics->sums, 0, sizeof metrics->sums);
+    memset(metrics->sums, 0, (SUMS + metrics->added) * sizeof *metrics->sums);
     if (metrics->confusion)
         memset(metrics->confusion, 0, classes * classes * sizeof *metrics->confusion);
     metrics->nscored = 0;
 }
 
-/* Classes that come before `label` when sorted by falling logit, ties by class number; NaN counts as
- * before. Top k if below k. */
-static int rank_of(int n, const float *logits, int label)
+void dt_metrics_chunk(const struct dt_model *model, const float *logits,
+                      const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
-    const float own = logits[label];
-    int before = 0;
-    for (int i = 0; i < n; i++)
-        before += !(logits[i] < own || (logits[i] == own && i >= label));
-    return before;
+    const struct dt__task *task = model->task;
+    memset(sums, 0, dt_metrics_sums(model) * sizeof *sums);
+    sums[ROWS] = batch->rows;
+    for (int r = 0; r < batch->rows; r++)
+        sums[WEIGHT] += batch->weight ? (double)batch->weight[r] : 1.0;
+    sums[LOSS] = task->loss(&model->outputs, batch, logits);
+    task->measure(&model->outputs, logits, batch, sums + SUMS, confusion);
 }
 
-static int argmax(int n, const float *logits)
+dt_status dt_metrics_add(struct dt_metrics *metrics, const double *sums)
 {
-    int best = 0;
-    for (int i = 1; i < n; i++)
-        if (logits[i] > logits[best]) best = i;
-    return best;
-}
-
-static void classify_chunk(int n, const float *logits, const struct dt_batch *batch,
-                           struct dt_chunk_sums *out, uint64_t *confusion)
-{
-    for (int r = 0; r < batch->rows; r++, logits += n) {
-        int label = batch->label[r], rank = rank_of(n, logits, label);
-        out->correct += rank == 0;
-        out->top5 += rank < TOP;
-        if (confusion) confusion[(size_t)label * (size_t)n + (size_t)argmax(n, logits)]++;
-    }
-}
-
-static void binary_chunk(const float *logits, const struct dt_batch *batch,
-                         struct dt_chunk_sums *out, uint64_t *confusion)
-{
-    for (int r = 0; r < batch->rows; r++) {
-        int label = batch->label[r], predicted = logits[r] > 0.0f;
-        out->correct += predicted == label && !isnan(logits[r]);
-        out->score[r] = (double)logits[r];
-        out->positive[r] = label;
-        if (confusion) confusion[2 * label + predicted]++;
-    }
-}
-
-static void regress_chunk(int n, const float *values, const struct dt_batch *batch,
-                          struct dt_chunk_sums *out)
-{
-    const size_t count = (size_t)batch->rows * (size_t)n;
-    for (size_t i = 0; i < count; i++) {
-        double target = (double)batch->target[i], error = (double)values[i] - target;
-        out->error2 += error * error;
-        out->error1 += fabs(error);
-        out->target += target;
-        out->target2 += target * target;
-    }
-}
-
-void dt_metrics_chunk(const struct dt_model_spec *spec, const float *logits,
-                      const struct dt_batch *batch, struct dt_chunk_sums *out, uint64_t *confusion)
-{
-    memset(out, 0, sizeof *out);
-    out->rows = batch->rows;
-    out->loss = dt__loss(spec, batch, logits);
-    if (spec->task == DT_REGRESS)
-        regress_chunk(spec->nout, logits, batch, out);
-    else if (spec->nout == 1)
-        binary_chunk(logits, batch, out, confusion);
-    else
-        classify_chunk(spec->nout, logits, batch, out, confusion);
-}
-
-dt_status dt_metrics_add(struct dt_metrics *metrics, const struct dt_chunk_sums *sums)
-{
-    const size_t rows = (size_t)sums->rows;
-    struct dt_chunk_sums *total = &metrics->sums;
-    if (is_binary(&metrics->spec)) {
+    const size_t rows = (size_t)sums[ROWS], all = SUMS + metrics->added;
+    const double *score = sums + all, *positive = score + DT_EVAL_CHUNK,
+                 *weight = positive + DT_EVAL_CHUNK;
+    if (metrics->task->scores) {
         DT_TRY(dt_grow(&metrics->scored, &metrics->capacity, metrics->nscored + rows,
                        sizeof *metrics->scored, "scores"));
         for (size_t i = 0; i < rows; i++)
             metrics->scored[metrics->nscored++] =
-                (struct scored){(float)sums->score[i], sums->positive[i] > 0.0};
+                (struct dt__scored){(float)score[i], (float)weight[i], positive[i] > 0.0};
     }
-    total->rows += sums->rows;
-    total->loss += sums->loss;
-    total->correct += sums->correct;
-    total->top5 += sums->top5;
-    total->error2 += sums->error2;
-    total->error1 += sums->error1;
-    total->target += sums->target;
-    total->target2 += sums->target2;
+    for (size_t i = 0; i < all; i++)
+        metrics->sums[i] += sums[i];
     return DT_OK;
 }
 
@@ -175,115 +110,91 @@ uint64_t *dt_metrics_confusion(struct dt_metrics *metrics)
     return metrics->confusion;
 }
 
-static int by_score(const void *a, const void *b)
-{
-    const struct scored *left = a, *right = b;
-    return (left->score > right->score) - (left->score < right->score);
-}
-
-/* Pairs (positive, negative) that the scores put in order, ties a half, over all pairs.
- * Source: Hanley and McNeil 1982 (the Mann-Whitney statistic). */
-static double area_under_curve(struct scored *scored, size_t n)
-{
-    double positives = 0.0, negatives = 0.0, ordered = 0.0;
-    for (size_t i = 0; i < n; i++)
-        if (isnan(scored[i].score)) return NAN;
-    if (n) qsort(scored, n, sizeof *scored, by_score);
-    for (size_t i = 0; i < n;) {
-        double tied[2] = {0.0, 0.0};
-        const float score = scored[i].score;
-        for (; i < n && scored[i].score == score; i++)
-            tied[scored[i].positive] += 1.0;
-        ordered += tied[1] * (negatives + 0.5 * tied[0]);
-        negatives += tied[0];
-        positives += tied[1];
-    }
-    return ordered / (positives * negatives);
-}
-
-/* Precision and recall of class 1, predicted where the score is above 0. */
-static void precision_recall(const struct dt_metrics *metrics, struct dt_metric_values *out)
-{
-    double predicted = 0.0, positive = 0.0, both = 0.0;
-    for (size_t i = 0; i < metrics->nscored; i++) {
-        const struct scored *row = &metrics->scored[i];
-        predicted += row->score > 0.0f;
-        positive += row->positive;
-        both += row->score > 0.0f && row->positive;
-    }
-    out->precision = both / predicted;
-    out->recall = both / positive;
-}
-
-static void regress_values(const struct dt_metrics *metrics, struct dt_metric_values *out)
-{
-    const struct dt_chunk_sums *sums = &metrics->sums;
-    const double count = sums->rows * metrics->spec.nout;
-    const double variation = sums->target2 - sums->target * sums->target / count;
-    out->rmse = sqrt(sums->error2 / count);
-    out->mae = sums->error1 / count;
-    out->r2 = 1.0 - sums->error2 / variation;
-}
-
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out)
 {
-    const struct dt_chunk_sums *sums = &metrics->sums;
+    const double weight = metrics->sums[WEIGHT];
     *out = (struct dt_metric_values){
-        sums->rows, sums->loss / sums->rows, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-    if (metrics->spec.task == DT_REGRESS) {
-        regress_values(metrics, out);
-        return;
+        metrics->sums[ROWS], metrics->sums[LOSS] / weight, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    metrics->task->values(metrics->nout, weight, metrics->sums + SUMS, metrics->scored,
+                          metrics->nscored, out);
+}
+
+/* ---- classes -------------------------------------------------------------------------------- */
+
+dt_status dt_class_scores_make(const uint64_t *confusion, size_t classes,
+                               struct dt_class_scores *out)
+{
+    double *memory;
+    DT_TRY(dt_alloc(classes, 4 * sizeof *memory, "scores of classes", &memory));
+    *out = (struct dt_class_scores){classes, memory, memory + classes, memory + 2 * classes,
+                                    memory + 3 * classes};
+    for (size_t c = 0; c < classes; c++) {
+        double right = (double)confusion[c * classes + c], predicted = 0;
+        for (size_t i = 0; i < classes; i++) {
+            out->rows[c] += (double)confusion[c * classes + i];
+            predicted += (double)confusion[i * classes + c];
+        }
+        out->precision[c] = right / predicted;
+        out->recall[c] = right / out->rows[c];
+        out->f1[c] = 2 * right / (predicted + out->rows[c]);
     }
-    out->accuracy = sums->correct / sums->rows;
-    if (has_top5(&metrics->spec)) out->top5 = sums->top5 / sums->rows;
-    if (!is_binary(&metrics->spec)) return;
-    out->auc = area_under_curve(metrics->scored, metrics->nscored);
-    precision_recall(metrics, out);
+    return DT_OK;
 }
 
-static bool is_classify(const struct dt_model_spec *spec)
-{
-    return spec->task == DT_CLASSIFY;
-}
+/* ---- names ---------------------------------------------------------------------------------- */
 
-static bool is_regress(const struct dt_model_spec *spec)
-{
-    return spec->task == DT_REGRESS;
-}
-
-static bool is_any(const struct dt_model_spec *spec)
-{
-    (void)spec;
-    return true;
-}
-
-#define VALUE(field) #field, offsetof(struct dt_metric_values, field)
+#define METRIC(key, field, more)                                                                   \
+    {                                                                                              \
+        key, #field, offsetof(struct dt_metric_values, field), more                                \
+    }
+enum { NO_KEY = -1 }; /* recorded, but not to be picked */
 static const struct {
+    int key; /* of eval.metric */
     const char *name;
     size_t offset;
     bool more_is_better;
-    bool (*exists)(const struct dt_model_spec *spec);
 } METRICS[] = {
-    [DT_METRIC_LOSS] = {VALUE(loss), false, is_any},
-    [DT_METRIC_ACCURACY] = {VALUE(accuracy), true, is_classify},
-    [DT_METRIC_TOP5] = {VALUE(top5), true, has_top5},
-    [DT_METRIC_AUC] = {VALUE(auc), true, is_binary},
-    [DT_METRIC_RMSE] = {VALUE(rmse), false, is_regress},
-    [DT_METRIC_MAE] = {VALUE(mae), false, is_regress},
-    [DT_METRIC_R2] = {VALUE(r2), true, is_regress},
+    METRIC(DT_METRIC_LOSS, loss, false), METRIC(DT_METRIC_ACCURACY, accuracy, true),
+    METRIC(DT_METRIC_TOP5, top5, true),  METRIC(DT_METRIC_AUC, auc, true),
+    METRIC(NO_KEY, precision, true),     METRIC(NO_KEY, recall, true),
+    METRIC(DT_METRIC_RMSE, rmse, false), METRIC(DT_METRIC_MAE, mae, false),
+    METRIC(DT_METRIC_R2, r2, true),
 };
+enum { METRIC_COUNT = sizeof METRICS / sizeof *METRICS };
 
-dt_status dt_metric_pick(const struct dt_model_spec *spec, int metric,
+static double value_of(int index, const struct dt_metric_values *values)
+{
+    double value;
+    memcpy(&value, (const char *)values + METRICS[index].offset, sizeof value);
+    return value;
+}
+
+bool dt_metric_at(int index, const struct dt_metric_values *values, const char **out_name,
+                  double *out_value)
+{
+    if (index >= METRIC_COUNT) return false;
+    *out_name = METRICS[index].name;
+    *out_value = value_of(index, values);
+    return true;
+}
+
+dt_status dt_metric_pick(const struct dt_model *model, int metric,
                          const struct dt_metric_values *values, double *out_value,
                          bool *out_more_is_better, const char **out_name)
 {
-    if (metric == DT_METRIC_AUTO) metric = is_regress(spec) ? DT_METRIC_RMSE : DT_METRIC_ACCURACY;
-    if (!METRICS[metric].exists(spec))
-        return dt_fail(
-            DT_EUSAGE, "eval.metric = %s: there is none of a model with %d outputs for %s",
-            METRICS[metric].name, spec->nout, is_regress(spec) ? "regression" : "classification");
-    memcpy(out_value, (const char *)values + METRICS[metric].offset, sizeof *out_value);
-    *out_more_is_better = METRICS[metric].more_is_better;
-    *out_name = METRICS[metric].name;
+    const struct dt__task *task = model->task;
+    const int nout = model->desc.nout;
+    int index = 0;
+    if (metric == DT_METRIC_AUTO) metric = task->usual;
+    while (METRICS[index].key != metric)
+        index++;
+    const bool has = task->metrics >> metric & 1 && (metric != DT_METRIC_TOP5 || nout > DT__TOP);
+    if (metric != DT_METRIC_LOSS && !has)
+        return dt_fail(DT_EUSAGE,
+                       "eval.metric = %s: there is none of a model with %d outputs for %s",
+                       METRICS[index].name, nout, task->name);
+    *out_value = value_of(index, values);
+    *out_more_is_better = METRICS[index].more_is_better;
+    *out_name = METRICS[index].name;
     return DT_OK;
 }

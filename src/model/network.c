@@ -1,154 +1,344 @@
-#include "dtrain/model.h"
-
-#include <limits.h>
-#include <math.h>
+/* A network: the activations of one thread of execution, and the passes over a model's layers.
+ *
+ * One slab of memory holds it all: the output of each layer and what it keeps for its way back, two
+ * gradients that take turns, and room that layers use meanwhile. */
 #include <string.h>
 
-struct dt_model {
-    struct dt_model_spec spec;
-    int layers;
-    size_t params;
-    struct dt_layer layer[DT_MAX_LAYERS];
+#include "model/blas.h"
+#include "model/entries.h"
+#include "model/layer.h"
+#include "model/task.h"
+
+struct node {
+    const struct dt__layer *layer;
+    void *state;    /* that its kind's open made */
+    const float *x; /* (rows, in) of the last forward pass */
+    float *y;       /* (max_rows, out) */
+    float *keep;    /* (max_rows, keep) */
 };
 
-static dt_status check_number(const char *name, int value, int least, int most)
+struct dt_network {
+    const struct dt_model *model;
+    const uint16_t *rounded; /* (P) the weights in bf16; NULL: nobody keeps them */
+    size_t count, first;     /* layers; the first one with parameters */
+    struct node *node;       /* (count) */
+    float *memory;
+    float *delta[2];                  /* (max_rows, widest output but the last) */
+    float *work;                      /* (max_rows, most work) */
+    struct dt__entries entries;       /* of the batch of a gradient */
+    const struct dt_touched *touched; /* (row-sparse tensors); NULL: gradients are whole */
+    struct dt_factored *factored;     /* (matrices) whose gradients may be factors */
+    struct node **factored_node;      /* (matrices) whose they are */
+    int matrices;
+    unsigned char *factors; /* of all of them; NULL: gradients are whole */
+};
+
+enum { LINE = 16 }; /* floats in a cache line */
+
+/* Room for rows * width floats in the slab, whose size so far is *total: *out is its place once there is
+ * memory. */
+static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *total, float **out)
 {
-    if (value < least || value > most)
-        return dt_fail(DT_EUSAGE, "model: %s is %d, expected %d to %d", name, value, least, most);
+    size_t floats;
+    if (!dt_size_mul(rows, width, &floats) || !dt_size_add(floats, LINE - 1, &floats) ||
+        !dt_size_add(*total, floats / LINE * LINE, total))
+        return dt_fail(DT_EMEMORY, "out of memory for activations: %zu rows of %zu", rows, width);
+    *out = memory ? memory + (*total - floats / LINE * LINE) : NULL;
     return DT_OK;
 }
 
-static dt_status check_spec(const struct dt_model_spec *spec)
+/* Called twice: for the size of the slab, and with it for the places. */
+static dt_status network_place(struct dt_network *network, size_t rows, size_t *total)
 {
-    DT_TRY(check_number("kind", spec->kind, DT_KIND_LINEAR, DT_KIND_MLP));
-    DT_TRY(check_number("activation", spec->activation, DT_RELU, DT_GELU));
-    DT_TRY(check_number("task", spec->task, DT_CLASSIFY, DT_REGRESS));
-    DT_TRY(check_number("features", spec->nin, 1, INT_MAX));
-    DT_TRY(check_number("outputs", spec->nout, 1, DT_MAX_WIDTH));
-    DT_TRY(check_number("hidden layers", spec->nhidden, 0, DT_MAX_LAYERS - 1));
-    for (int i = 0; i < spec->nhidden; i++)
-        DT_TRY(check_number("width of a hidden layer", spec->hidden[i], 1, DT_MAX_WIDTH));
-    if (!(spec->dropout >= 0.0 && spec->dropout < 1.0))
-        return dt_fail(DT_EUSAGE, "model: dropout is %g, expected 0 to below 1", spec->dropout);
+    size_t widest = 0, work = 0;
+    *total = 0;
+    for (size_t i = 0; i < network->count; i++) {
+        struct node *node = &network->node[i];
+        const size_t width = dt__shape_size(node->layer->out);
+        if (node->layer->kind->forward)
+            DT_TRY(slab_reserve(network->memory, rows, width, total, &node->y));
+        DT_TRY(slab_reserve(network->memory, rows, node->layer->keep, total, &node->keep));
+        if (i + 1 < network->count && width > widest) widest = width;
+        if (node->layer->work > work) work = node->layer->work;
+    }
+    for (int i = 0; i < 2; i++)
+        DT_TRY(slab_reserve(network->memory, rows, widest, total, &network->delta[i]));
+    return slab_reserve(network->memory, rows, work, total, &network->work);
+}
+
+int dt_model_factored(const struct dt_model *model, int precision, int max_rows,
+                      struct dt_factored *out)
+{
+    struct dt_factored matrix;
+    size_t place = 0;
+    int count = 0;
+    for (size_t i = 0; i < model->layers && precision == DT_PRECISION_BF16; i++) {
+        const struct dt__layer *layer = &model->layer[i];
+        if (!layer->kind->factored || !layer->kind->factored(layer, max_rows, &matrix)) continue;
+        matrix.place = place;
+        place += matrix.bytes;
+        if (out) out[count] = matrix;
+        count++;
+    }
+    return count;
+}
+
+/* Finds the nodes that the matrices belong to: both are in the order of the flat vector. */
+static dt_status network_find_factored(struct dt_network *network, int max_rows, int precision)
+{
+    const int count = dt_model_factored(network->model, precision, max_rows, NULL);
+    const size_t matrices = (size_t)count;
+    if (!count) return DT_OK;
+    DT_TRY(dt_alloc(matrices, sizeof *network->factored, "network", &network->factored));
+    DT_TRY(dt_alloc(matrices, sizeof(struct node *), "network", &network->factored_node));
+    network->matrices = dt_model_factored(network->model, precision, max_rows, network->factored);
+    struct node *node = network->node;
+    for (int i = 0; i < count; i++) {
+        while (node->layer->index < 0 || node->layer->begin != network->factored[i].offset)
+            node++;
+        network->factored_node[i] = node;
+    }
     return DT_OK;
 }
 
-/* Appends a layer. At most 64 layers of at most 2^51 + 2^31 floats: no overflow. */
-static void add_layer(struct dt_model *model, int nin, int nout)
+dt_status dt_network_create(const struct dt_model *model, int max_rows, int precision,
+                            struct dt_network **out)
 {
-    struct dt_layer *layer = &model->layer[model->layers++];
-    size_t begin = model->params, bias = begin + (size_t)nin * (size_t)nout;
-    *layer = (struct dt_layer){.nin = nin,
-                               .nout = nout,
-                               .weight = begin,
-                               .bias = bias,
-                               .begin = begin,
-                               .end = bias + (size_t)nout};
-    model->params = layer->end;
+    dt_status status;
+    size_t floats;
+    struct dt_network *network = NULL;
+    DT_TRY(dt__blas_need());
+    DT_GUARD(dt_alloc(1, sizeof *network, "network", &network));
+    network->model = model;
+    const size_t count = model->layers;
+    DT_GUARD(dt_alloc(count, sizeof *network->node, "network", &network->node));
+    network->count = count;
+    for (size_t i = 0; i < count; i++)
+        network->node[i].layer = &model->layer[i];
+    while (network->node[network->first].layer->index < 0)
+        network->first++;
+    DT_GUARD(network_place(network, (size_t)max_rows, &floats));
+    DT_GUARD(dt_alloc(floats, sizeof *network->memory, "activations", &network->memory));
+    DT_GUARD(network_place(network, (size_t)max_rows, &floats));
+    for (size_t i = 0; i < count; i++) {
+        struct node *node = &network->node[i];
+        const struct dt__layer_kind *kind = node->layer->kind;
+        dt_status (*open)(const struct dt__layer *, int, void **) =
+            precision == DT_PRECISION_BF16 && kind->open_bf16 ? kind->open_bf16 : kind->open;
+        if (open) DT_GUARD(open(node->layer, max_rows, &node->state));
+    }
+    DT_GUARD(network_find_factored(network, max_rows, precision));
+    *out = network;
+    return DT_OK;
+done:
+    dt_network_destroy(network);
+    return status;
 }
 
-dt_status dt_model_create(const struct dt_model_spec *spec, struct dt_model **out)
+void dt_network_set_rounded(struct dt_network *network, const uint16_t *rounded)
 {
-    DT_TRY(check_spec(spec));
-    struct dt_model *model;
-    DT_TRY(dt_alloc(1, sizeof *model, "model", &model));
-    model->spec = *spec;
-    int nin = spec->nin;
-    for (int i = 0; i < spec->nhidden; i++) {
-        add_layer(model, nin, spec->hidden[i]);
-        nin = spec->hidden[i];
+    network->rounded = rounded;
+}
+
+dt_status dt_network_reserve(struct dt_network *network, size_t entries)
+{
+    return dt__entries_reserve(&network->entries, entries);
+}
+
+void dt_network_set_touched(struct dt_network *network, const struct dt_touched *touched)
+{
+    network->touched = touched;
+}
+
+void dt_network_set_factors(struct dt_network *network, void *factors)
+{
+    network->factors = factors;
+}
+
+dt_status dt_network_tile(struct dt_network *network, int matrix, const void *factors,
+                          struct dt_tile tile, float *out)
+{
+    const struct node *node = network->factored_node[matrix];
+    const unsigned char *own = (const unsigned char *)factors + network->factored[matrix].place;
+    return node->layer->kind->tile(node->state, own, tile, out);
+}
+
+void dt_network_destroy(struct dt_network *network)
+{
+    if (!network) return;
+    dt__entries_free(&network->entries);
+    for (size_t i = 0; i < network->count; i++)
+        if (network->node[i].state) network->node[i].layer->kind->close(network->node[i].state);
+    dt_free(network->node);
+    dt_free(network->factored);
+    dt_free(network->factored_node);
+    dt_free(network->memory);
+    dt_free(network);
+}
+
+/* ---- a pass --------------------------------------------------------------------------------- */
+
+struct pass {
+    const float *params;
+    const struct dt_batch *batch;
+    const struct dt_rng *dropout;
+    bool accumulate;
+    float *grad;
+    const struct dt_network_hooks *hooks;
+};
+
+/* A layer at its input x; its output goes to y. */
+static struct dt__layer_call layer_call(const struct dt_network *network, const struct pass *pass,
+                                        const struct node *node, float *y)
+{
+    const struct dt__layer *layer = node->layer;
+    const struct node *linked = layer->link >= 0 ? &network->node[layer->link] : NULL;
+    return (struct dt__layer_call){.layer = layer,
+                                   .state = node->state,
+                                   .batch = pass->batch,
+                                   .rows = pass->batch->rows,
+                                   .params = pass->params + layer->begin,
+                                   .rounded =
+                                       network->rounded ? network->rounded + layer->begin : NULL,
+                                   .x = node->x,
+                                   .y = y,
+                                   .keep = pass->grad ? node->keep : NULL,
+                                   .work = network->work,
+                                   .dropout = pass->dropout,
+                                   .states = pass->params + layer->states,
+                                   .state_grad = pass->grad ? pass->grad + layer->states : NULL,
+                                   .link_x = linked ? linked->x : NULL,
+                                   .link_keep = linked ? linked->keep : NULL,
+                                   .accumulate = pass->accumulate};
+}
+
+static void pass_before_forward(const struct pass *pass, int bucket)
+{
+    const struct dt_network_hooks *hooks = pass->hooks;
+    if (bucket >= 0 && hooks && hooks->before_forward) hooks->before_forward(hooks->arg, bucket);
+}
+
+static void pass_after_backward(const struct pass *pass, int bucket)
+{
+    const struct dt_network_hooks *hooks = pass->hooks;
+    if (bucket >= 0 && hooks && hooks->after_backward) hooks->after_backward(hooks->arg, bucket);
+}
+
+/* The bucket of the state tensors, the last; -1: there are none. */
+static int state_bucket(const struct dt_network *network)
+{
+    const struct dt_model *model = network->model;
+    return model->params > model->trained ? model->buckets - 1 : -1;
+}
+
+/* The last layer's output goes to out. */
+static dt_status network_forward(struct dt_network *network, const struct pass *pass, float *out)
+{
+    const float *x = pass->batch->x;
+    const struct dt__layer_kind *first = network->node[0].layer->kind;
+    if (pass->batch->offsets && !first->sparse)
+        return dt_fail(DT_EMISMATCH,
+                       "model.layers: %s as the first layer does not take sparse rows",
+                       first->name);
+    pass_before_forward(pass, state_bucket(network));
+    for (size_t i = 0; i < network->count; i++) {
+        struct node *node = &network->node[i];
+        node->x = x;
+        if (!node->layer->kind->forward) continue;
+        float *y = i + 1 < network->count ? node->y : out;
+        const struct dt__layer_call call = layer_call(network, pass, node, y);
+        pass_before_forward(pass, node->layer->index);
+        DT_TRY(node->layer->kind->forward(&call));
+        x = y;
     }
-    add_layer(model, nin, spec->nout);
-    *out = model;
     return DT_OK;
 }
 
-void dt_model_destroy(struct dt_model *model)
+/* Where the factors of a node's gradient go; NULL: it is whole. */
+static void *factors_of(const struct dt_network *network, const struct node *node)
 {
-    dt_free(model);
+    for (int i = 0; network->factors && i < network->matrices; i++)
+        if (network->factored_node[i] == node) return network->factors + network->factored[i].place;
+    return NULL;
 }
 
-const struct dt_model_spec *dt_model_get_spec(const struct dt_model *model)
+/* dy: gradient by the last layer's output. */
+static dt_status network_backward(struct dt_network *network, const struct pass *pass, float *dy)
 {
-    return &model->spec;
-}
-
-size_t dt_model_params(const struct dt_model *model)
-{
-    return model->params;
-}
-
-int dt_model_layers(const struct dt_model *model)
-{
-    return model->layers;
-}
-
-const struct dt_layer *dt_model_layer(const struct dt_model *model, int index)
-{
-    return &model->layer[index];
-}
-
-/* Cut where the buffer ends. */
-static void append(char *buffer, size_t size, const char *text)
-{
-    size_t length = strlen(buffer);
-    (void)snprintf(buffer + length, size - length, "%s", text);
-}
-
-static void append_widths(const struct dt_model *model, char *buffer, size_t size)
-{
-    char part[16];
-    for (int i = 0; i < model->layers; i++) {
-        (void)snprintf(part, sizeof part, "%d-", model->layer[i].nin);
-        append(buffer, size, part);
-    }
-    (void)snprintf(part, sizeof part, "%d ", model->spec.nout);
-    append(buffer, size, part);
-}
-
-const char *dt_model_describe(const struct dt_model *model, char *buffer, size_t size)
-{
-    const struct dt_model_spec *spec = &model->spec;
-    char word[16], part[32];
-    if (!size) return buffer;
-    buffer[0] = '\0';
-    append_widths(model, buffer, size);
-    append(buffer, size,
-           spec->nhidden ? dt_config_word(DT_ACTIVATION_WORDS, spec->activation, word) : "linear");
-    if (spec->dropout > 0.0) {
-        (void)snprintf(part, sizeof part, " dropout %g", spec->dropout);
-        append(buffer, size, part);
-    }
-    return buffer;
-}
-
-/* He et al. 2015, eq. 10: variance 2 / nin. */
-static void init_he(const struct dt_layer *layer, const struct dt_rng *rng, float *params)
-{
-    const double deviation = sqrt(2.0 / layer->nin);
-    for (size_t i = layer->weight; i < layer->bias; i++)
-        params[i] = (float)(deviation * dt_rng_normal(rng, i - layer->weight));
-}
-
-/* Glorot and Bengio 2010, eq. 16: uniform on +-sqrt(6 / (nin + nout)). */
-static void init_glorot(const struct dt_layer *layer, const struct dt_rng *rng, float *params)
-{
-    const double bound = sqrt(6.0 / ((double)layer->nin + layer->nout));
-    for (size_t i = layer->weight; i < layer->bias; i++)
-        params[i] = (float)(bound * (2.0 * dt_rng_uniform(rng, i - layer->weight) - 1.0));
-}
-
-void dt_model_init(const struct dt_model *model, uint64_t seed, float *params)
-{
-    const int activation = model->spec.activation;
-    for (int i = 0; i < model->layers; i++) {
-        const struct dt_layer *layer = &model->layer[i];
-        struct dt_rng rng = dt_rng_make(seed, DT_STREAM_INIT, (uint64_t)i, 0);
-        bool he = i < model->layers - 1 && (activation == DT_RELU || activation == DT_GELU);
-        if (he)
-            init_he(layer, &rng, params);
+    int turn = 0;
+    pass_after_backward(pass, state_bucket(network));
+    for (size_t i = network->count; i-- > network->first;) {
+        const struct node *node = &network->node[i];
+        const struct dt__layer_kind *kind = node->layer->kind;
+        struct dt__layer_call call = layer_call(network, pass, node, node->y);
+        call.dy = dy;
+        if (kind->same_gradient)
+            call.dx = dy;
         else
-            init_glorot(layer, &rng, params);
-        memset(params + layer->bias, 0, (size_t)layer->nout * sizeof *params);
+            call.dx = i > network->first ? network->delta[turn ^= 1] : NULL;
+        call.grad = pass->grad + node->layer->begin;
+        call.factors = factors_of(network, node);
+        if (pass->batch->offsets) call.entries = &network->entries;
+        if (network->touched && node->layer->row_sparse >= 0)
+            call.touched = &network->touched[node->layer->row_sparse];
+        if (kind->backward) DT_TRY(kind->backward(&call));
+        pass_after_backward(pass, node->layer->index);
+        dy = call.dx;
     }
+    return DT_OK;
+}
+
+/* The gradient of no rows. */
+static void gradient_clear(const struct dt_network *network, float *grad)
+{
+    const struct dt_model *model = network->model;
+    for (size_t i = 0, sparse = 0; i < model->tensors; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
+        if (network->touched && tensor->row_sparse)
+            *network->touched[sparse++].count = 0;
+        else
+            memset(grad + tensor->offset, 0, tensor->count * sizeof *grad);
+    }
+    for (int i = 0; network->factors && i < network->matrices; i++)
+        memset(network->factors + network->factored[i].place, 0, sizeof(int)); /* of no rows */
+}
+
+dt_status dt_network_gradient(struct dt_network *network, const float *params,
+                              const struct dt_batch *batch, const struct dt_rng *dropout,
+                              bool accumulate, float *grad, double *out_loss,
+                              const struct dt_network_hooks *hooks)
+{
+    const struct pass pass = {.params = params,
+                              .batch = batch,
+                              .dropout = dropout,
+                              .accumulate = accumulate,
+                              .grad = grad,
+                              .hooks = hooks};
+    float *logits = network->node[network->count - 1].y;
+    *out_loss = 0.0;
+    if (!batch->rows) {
+        const int buckets = network->model->buckets;
+        for (int i = 0; i < buckets; i++)
+            pass_before_forward(&pass, i);
+        if (!accumulate) gradient_clear(network, grad);
+        for (int i = buckets - 1; i >= 0; i--)
+            pass_after_backward(&pass, i);
+        return DT_OK;
+    }
+    if (network->factors && (accumulate || batch->offsets))
+        return dt_fail(DT_EBUG, "factors of a gradient that is added up, or of sparse inputs");
+    if (network->touched && !batch->offsets)
+        return dt_fail(DT_EBUG, "gradients of touched rows, of a batch without a sparse part");
+    if (batch->offsets)
+        DT_TRY(dt__entries_sort(&network->entries, batch, dt_model_features(network->model)));
+    DT_TRY(network_forward(network, &pass, logits));
+    *out_loss = network->model->task->gradient(&network->model->outputs, batch, logits);
+    return network_backward(network, &pass, logits);
+}
+
+dt_status dt_network_forward(struct dt_network *network, const float *params,
+                             const struct dt_batch *batch, float *out)
+{
+    const struct pass pass = {.params = params, .batch = batch};
+    return network_forward(network, &pass, out);
 }

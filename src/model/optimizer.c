@@ -1,6 +1,10 @@
+/* Optimizers: a row each of the table at the end. A rule makes one parameter anew from its gradient; no sum
+ * goes across elements, so any split of the vector gives the same bits. Numbers are PyTorch's. */
+#include "base/clones.h"
 #include "dtrain/model.h"
 
 #include <math.h>
+#include <string.h>
 
 /* What an update multiplies with, rounded to f32 where PyTorch rounds. */
 struct factors {
@@ -11,10 +15,11 @@ struct factors {
     float keep1, add1; /* first state: momentum, beta1 or alpha, and 1 - that */
     float keep2, add2; /* second state: beta2, or rmsprop's momentum */
     float unbias;      /* adam: 1 / sqrt(1 - beta2^t) */
+    float l1;          /* ftrl */
 };
 
 /* A rule makes parameter i, which is w, anew from its gradient sum g, and updates its states a[i] and
- * b[i]. No sum goes across elements: any split of the vector gives the same bits. */
+ * b[i]. */
 #define UNUSED __attribute__((unused))
 #define RULE(name)                                                                                 \
     static inline float name(const struct factors *f, float g, float w, UNUSED float *a,           \
@@ -87,6 +92,23 @@ RULE(adamw)
     return f->decay * w - adam_step(f, g * f->scale, &a[i], &b[i]);
 }
 
+/* FTRL-Proximal, in the paper's names: alpha is the rate, beta epsilon, a[i] is z, b[i] is n. A weight that
+ * no gradient has reached stays as it is, as the paper's does; if it did not begin at 0, z begins where the
+ * weight comes out of it.
+ * Source: McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1. */
+RULE(ftrl)
+{
+    const float gradient = g * f->scale, before = b[i], n = before + gradient * gradient;
+    const float start = -w * (f->epsilon / f->rate + f->decay);
+    const float sigma = (sqrtf(n) - sqrtf(before)) / f->rate;
+    const float z = (before == 0.0f && a[i] == 0.0f ? start : a[i]) + (gradient - sigma * w);
+    const float excess = z - copysignf(f->l1, z);
+    const float fresh = -excess / ((f->epsilon + sqrtf(n)) / f->rate + f->decay);
+    a[i] = gradient == 0.0f ? a[i] : z;
+    b[i] = n;
+    return gradient == 0.0f ? w : fabsf(z) <= f->l1 ? 0.0f : fresh;
+}
+
 /* A rule over n parameters, in place and from w to out: one pass over memory, with vectors. */
 struct loops {
     void (*in_place)(const struct factors *f, size_t n, const float *restrict g, float *restrict w,
@@ -97,15 +119,16 @@ struct loops {
 };
 
 #define LOOPS(rule)                                                                                \
-    static void rule##_in_place(const struct factors *f, size_t n, const float *restrict g,        \
-                                float *restrict w, float *restrict a, float *restrict b)           \
+    DT__CLONES static void rule##_in_place(const struct factors *f, size_t n,                      \
+                                           const float *restrict g, float *restrict w,             \
+                                           float *restrict a, float *restrict b)                   \
     {                                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
             w[i] = rule(f, g[i], w[i], a, b, i);                                                   \
     }                                                                                              \
-    static void rule##_across(const struct factors *f, size_t n, const float *restrict g,          \
-                              const float *restrict w, float *restrict out, float *restrict a,     \
-                              float *restrict b)                                                   \
+    DT__CLONES static void rule##_across(                                                          \
+        const struct factors *f, size_t n, const float *restrict g, const float *restrict w,       \
+        float *restrict out, float *restrict a, float *restrict b)                                 \
     {                                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
             out[i] = rule(f, g[i], w[i], a, b, i);                                                 \
@@ -119,82 +142,160 @@ LOOPS(rmsprop)
 LOOPS(rmsprop_momentum)
 LOOPS(adam)
 LOOPS(adamw)
+LOOPS(ftrl)
 
-static bool has_momentum(const struct dt_optimizer *optimizer)
+/* ---- factors -------------------------------------------------------------------------------- */
+
+static void rmsprop_factors(const struct dt_optimizer *o, uint64_t step, double lr,
+                            struct factors *f)
 {
-    return optimizer->momentum > 0.0;
+    (void)step, (void)lr;
+    f->keep1 = (float)o->alpha, f->add1 = (float)(1.0 - o->alpha);
+    f->keep2 = (float)o->momentum;
 }
 
-static const struct loops *loops_of(const struct dt_optimizer *optimizer)
+static void adam_factors(const struct dt_optimizer *o, uint64_t step, double lr, struct factors *f)
 {
-    switch (optimizer->kind) {
-    case DT_NESTEROV:
-        return has_momentum(optimizer) ? &nesterov_loops : &sgd_loops;
-    case DT_ADAGRAD:
-        return &adagrad_loops;
-    case DT_RMSPROP:
-        return has_momentum(optimizer) ? &rmsprop_momentum_loops : &rmsprop_loops;
-    case DT_ADAM:
-        return &adam_loops;
-    case DT_ADAMW:
-        return &adamw_loops;
-    default:
-        return has_momentum(optimizer) ? &heavy_ball_loops : &sgd_loops;
+    const double t = (double)step + 1.0;
+    f->keep1 = (float)o->beta1, f->add1 = (float)(1.0 - o->beta1);
+    f->keep2 = (float)o->beta2, f->add2 = (float)(1.0 - o->beta2);
+    f->rate = (float)(lr / (1.0 - pow(o->beta1, t)));
+    f->unbias = (float)(1.0 / sqrt(1.0 - pow(o->beta2, t)));
+}
+
+static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr, struct factors *f)
+{
+    adam_factors(o, step, lr, f);
+    f->decay = (float)(1.0 - lr * o->weight_decay);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+/* Loops and states without momentum, and with it. */
+struct variant {
+    const struct loops *loops;
+    const char *state[DT_MAX_STATE]; /* names, NULL behind the last */
+    bool sparse; /* without weight decay, a gradient of 0 changes neither weight nor state */
+};
+
+static const struct row {
+    double epsilon; /* unless train.epsilon says it */
+    /* Beside scale, decay, rate, epsilon and keep1 = momentum; NULL: nothing. */
+    void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct factors *f);
+    struct variant plain, momentum;
+} ROWS[] = {
+    [DT_OPT_SGD] = {1e-8,
+                    NULL,
+                    {&sgd_loops, {0}, true},
+                    {&heavy_ball_loops, {"momentum"}, false}},
+    [DT_OPT_NESTEROV] = {1e-8,
+                         NULL,
+                         {&sgd_loops, {0}, true},
+                         {&nesterov_loops, {"momentum"}, false}},
+    [DT_OPT_ADAGRAD] = {1e-10,
+                        NULL,
+                        {&adagrad_loops, {"square"}, true},
+                        {&adagrad_loops, {"square"}, true}},
+    [DT_OPT_RMSPROP] = {1e-8,
+                        rmsprop_factors,
+                        {&rmsprop_loops, {"square"}, false},
+                        {&rmsprop_momentum_loops, {"square", "momentum"}, false}},
+    [DT_OPT_ADAM] = {1e-8,
+                     adam_factors,
+                     {&adam_loops, {"mean", "square"}, false},
+                     {&adam_loops, {"mean", "square"}, false}},
+    [DT_OPT_ADAMW] = {1e-8,
+                      adamw_factors,
+                      {&adamw_loops, {"mean", "square"}, false},
+                      {&adamw_loops, {"mean", "square"}, false}},
+    [DT_OPT_FTRL] = {1,
+                     NULL,
+                     {&ftrl_loops, {"z", "square"}, true},
+                     {&ftrl_loops, {"z", "square"}, true}},
+};
+
+static const struct variant *variant_of(const struct dt_optimizer *optimizer)
+{
+    const struct row *row = &ROWS[optimizer->kind];
+    return optimizer->momentum > 0.0 ? &row->momentum : &row->plain;
+}
+
+static void optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, int kind)
+{
+    const double chosen = kind == config->train.optimizer ? config->train.epsilon : -1;
+    *optimizer = (struct dt_optimizer){
+        .kind = kind,
+        .momentum = config->train.momentum,
+        .beta1 = config->train.beta1,
+        .beta2 = config->train.beta2,
+        .alpha = config->train.alpha,
+        .epsilon = chosen < 0.0 ? ROWS[kind].epsilon : chosen,
+        .weight_decay = config->train.weight_decay,
+        .l1 = config->train.l1};
+    const struct variant *variant = variant_of(optimizer);
+    for (int i = 0; i < DT_MAX_STATE && variant->state[i]; i++) {
+        optimizer->state_name[optimizer->nstate++] = variant->state[i];
+        optimizer->vector[i] = i;
     }
-}
-
-static void add_state(struct dt_optimizer *optimizer, const char *name)
-{
-    optimizer->state_name[optimizer->nstate++] = name;
-}
-
-static void name_states(struct dt_optimizer *optimizer)
-{
-    const int kind = optimizer->kind;
-    if (kind == DT_ADAM || kind == DT_ADAMW) {
-        add_state(optimizer, "mean");
-        add_state(optimizer, "square");
-        return;
-    }
-    if (kind == DT_ADAGRAD || kind == DT_RMSPROP) add_state(optimizer, "square");
-    if (kind != DT_ADAGRAD && has_momentum(optimizer)) add_state(optimizer, "momentum");
+    optimizer->states = optimizer->nstate;
 }
 
 void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config)
 {
-    const double chosen = config->train.epsilon;
-    const double usual = config->train.optimizer == DT_ADAGRAD ? 1e-10 : 1e-8;
-    *optimizer = (struct dt_optimizer){.kind = config->train.optimizer,
-                                       .momentum = config->train.momentum,
-                                       .beta1 = config->train.beta1,
-                                       .beta2 = config->train.beta2,
-                                       .alpha = config->train.alpha,
-                                       .epsilon = chosen < 0.0 ? usual : chosen,
-                                       .weight_decay = config->train.weight_decay};
-    name_states(optimizer);
+    optimizer_init(optimizer, config, config->train.optimizer);
 }
 
-static struct factors factors_of(const struct dt_optimizer *o, uint64_t step, double lr,
+void dt_optimizer_init_wide(struct dt_optimizer *optimizer, const struct dt_config *config)
+{
+    const int chosen = config->train.wide_optimizer; /* 0: the same */
+    optimizer_init(optimizer, config, chosen ? chosen - 1 : config->train.optimizer);
+}
+
+/* The vector for a state of this name: the one that has it, one that is free, or any that is left. */
+static int vector_find(const char *const name[DT_MAX_STATE], const bool taken[DT_MAX_STATE],
+                       const char *wanted)
+{
+    int found = -1, open = -1, left = -1;
+    for (int v = DT_MAX_STATE - 1; v >= 0; v--) {
+        if (taken[v]) continue;
+        left = v;
+        if (!name[v]) open = v;
+        if (name[v] && !strcmp(name[v], wanted)) found = v;
+    }
+    return found >= 0 ? found : open >= 0 ? open : left;
+}
+
+void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide)
+{
+    static const char *const numbers[DT_MAX_STATE] = {"state0", "state1"};
+    const char *name[DT_MAX_STATE] = {NULL}; /* of the vectors */
+    bool taken[DT_MAX_STATE] = {false};      /* by a state of wide */
+    for (int i = 0; i < optimizer->states; i++)
+        name[i] = optimizer->state_name[i];
+    for (int s = 0; s < wide->states; s++) {
+        const char *own = wide->state_name[s];
+        const int v = wide->vector[s] = vector_find(name, taken, own);
+        taken[v] = true;
+        name[v] = name[v] && strcmp(name[v], own) ? numbers[v] : own;
+    }
+    optimizer->nstate = 0;
+    while (optimizer->nstate < DT_MAX_STATE && name[optimizer->nstate])
+        optimizer->nstate++;
+    memcpy(optimizer->state_name, name, sizeof name);
+}
+
+static struct factors factors_of(const struct dt_optimizer *optimizer, uint64_t step, double lr,
                                  double scale)
 {
-    struct factors f = {.scale = (float)scale,
-                        .decay = (float)o->weight_decay,
-                        .rate = (float)lr,
-                        .epsilon = (float)o->epsilon,
-                        .keep1 = (float)o->momentum};
-    if (o->kind == DT_RMSPROP) {
-        f.keep1 = (float)o->alpha, f.add1 = (float)(1.0 - o->alpha);
-        f.keep2 = (float)o->momentum;
-    }
-    if (o->kind == DT_ADAM || o->kind == DT_ADAMW) {
-        const double t = (double)step + 1.0;
-        f.keep1 = (float)o->beta1, f.add1 = (float)(1.0 - o->beta1);
-        f.keep2 = (float)o->beta2, f.add2 = (float)(1.0 - o->beta2);
-        f.rate = (float)(lr / (1.0 - pow(o->beta1, t)));
-        f.unbias = (float)(1.0 / sqrt(1.0 - pow(o->beta2, t)));
-    }
-    if (o->kind == DT_ADAMW) f.decay = (float)(1.0 - lr * o->weight_decay);
-    return f;
+    struct factors factors = {.scale = (float)scale,
+                              .decay = (float)optimizer->weight_decay,
+                              .rate = (float)lr,
+                              .epsilon = (float)optimizer->epsilon,
+                              .keep1 = (float)optimizer->momentum,
+                              .l1 = (float)optimizer->l1};
+    const struct row *row = &ROWS[optimizer->kind];
+    if (row->factors) row->factors(optimizer, step, lr, &factors);
+    return factors;
 }
 
 void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr,
@@ -202,11 +303,44 @@ void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, dou
                         float *const *state)
 {
     const struct factors factors = factors_of(optimizer, step, lr, scale);
-    const struct loops *loops = loops_of(optimizer);
-    float *a = optimizer->nstate > 0 ? state[0] : NULL;
-    float *b = optimizer->nstate > 1 ? state[1] : NULL;
+    const struct loops *loops = variant_of(optimizer)->loops;
+    float *a = optimizer->states > 0 ? state[optimizer->vector[0]] : NULL;
+    float *b = optimizer->states > 1 ? state[optimizer->vector[1]] : NULL;
     if (out == params)
         loops->in_place(&factors, n, grad, out, a, b);
     else
         loops->across(&factors, n, grad, params, out, a, b);
+}
+
+/* Asks for the first lines of a row of weights and state, which lie anywhere in memory. */
+static inline void row_prefetch(const float *values, size_t width)
+{
+    enum { LINE = 16, MOST = 64 };
+    for (size_t i = 0; i < width && i < MOST; i += LINE)
+        __builtin_prefetch(values + i, 1);
+}
+
+void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, uint64_t step, double lr,
+                             double scale, size_t width, size_t count, const uint32_t *row,
+                             const float *grad, float *params, float *const *state)
+{
+    enum { AHEAD = 4 };
+    const struct factors factors = factors_of(optimizer, step, lr, scale);
+    const struct loops *loops = variant_of(optimizer)->loops;
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = row[i] * width, next = row[i + AHEAD < count ? i + AHEAD : i] * width;
+        float *own[DT_MAX_STATE] = {NULL};
+        row_prefetch(params + next, width);
+        for (int s = 0; s < optimizer->states; s++) {
+            row_prefetch(state[optimizer->vector[s]] + next, width);
+            own[s] = state[optimizer->vector[s]] + at;
+        }
+        loops->in_place(&factors, width, grad + i * width, params + at, own[0], own[1]);
+    }
+}
+
+bool dt_optimizer_is_sparse(const struct dt_optimizer *optimizer)
+{
+    return variant_of(optimizer)->sparse &&
+           (optimizer->weight_decay == 0.0 || optimizer->kind == DT_OPT_FTRL);
 }

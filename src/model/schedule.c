@@ -1,6 +1,47 @@
+/* Schedules: the learning rate over the steps. A row each: the rate as a function of t, the intervals
+ * (whole schedules for linear and cosine) behind the warm-up. */
 #include "dtrain/model.h"
 
 #include <math.h>
+
+static double constant(const struct dt_schedule *schedule, double t)
+{
+    (void)t;
+    return schedule->lr;
+}
+
+static double linear(const struct dt_schedule *schedule, double t)
+{
+    return schedule->lr + (schedule->min_lr - schedule->lr) * fmin(t, 1.0);
+}
+
+/* Source: Loshchilov and Hutter 2017, eq. 5. */
+static double cosine(const struct dt_schedule *schedule, double t)
+{
+    const double pi = 3.14159265358979323846, low = schedule->min_lr;
+    return low + 0.5 * (schedule->lr - low) * (1.0 + cos(pi * fmin(t, 1.0)));
+}
+
+static double exponential(const struct dt_schedule *schedule, double t)
+{
+    return fmax(schedule->min_lr, schedule->lr * pow(schedule->decay_rate, t));
+}
+
+static double step(const struct dt_schedule *schedule, double t)
+{
+    return exponential(schedule, floor(t));
+}
+
+static double plateau(const struct dt_schedule *schedule, double t)
+{
+    (void)t;
+    return exponential(schedule, (double)schedule->drops);
+}
+
+static double (*const RATES[])(const struct dt_schedule *schedule, double t) = {
+    [DT_SCHED_CONSTANT] = constant,       [DT_SCHED_LINEAR] = linear, [DT_SCHED_COSINE] = cosine,
+    [DT_SCHED_EXPONENTIAL] = exponential, [DT_SCHED_STEP] = step,     [DT_SCHED_PLATEAU] = plateau,
+};
 
 void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *config,
                       uint64_t total_steps)
@@ -16,28 +57,9 @@ void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *conf
                                      .decay_steps = decay};
 }
 
-/* The rate `t` intervals (whole schedules for linear and cosine) behind the warm-up. */
-static double decayed(const struct dt_schedule *schedule, double t)
-{
-    const double pi = 3.14159265358979323846, lr = schedule->lr, low = schedule->min_lr;
-    const double done = fmin(t, 1.0);
-    switch (schedule->kind) {
-    case DT_LINEAR:
-        return lr + (low - lr) * done;
-    case DT_COSINE: /* Loshchilov and Hutter 2017, eq. 5 */
-        return low + 0.5 * (lr - low) * (1.0 + cos(pi * done));
-    case DT_EXPONENTIAL:
-        return fmax(low, lr * pow(schedule->decay_rate, t));
-    case DT_STEP:
-        return fmax(low, lr * pow(schedule->decay_rate, floor(t)));
-    default:
-        return lr;
-    }
-}
-
-double dt_schedule_lr(const struct dt_schedule *schedule, uint64_t step)
+double dt_schedule_lr(const struct dt_schedule *schedule, uint64_t done)
 {
     const uint64_t warmup = schedule->warmup_steps;
-    if (step < warmup) return schedule->lr * (double)(step + 1) / (double)warmup;
-    return decayed(schedule, (double)(step - warmup) / (double)schedule->decay_steps);
+    if (done < warmup) return schedule->lr * (double)(done + 1) / (double)warmup;
+    return RATES[schedule->kind](schedule, (double)(done - warmup) / (double)schedule->decay_steps);
 }

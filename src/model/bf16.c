@@ -1,0 +1,533 @@
+/* Products with bf16 operands and f32 sums, by oneDNN, or where the CPU has none by rounding the operands
+ * and multiplying in f32.
+ *
+ * Weights stand in bf16 row by row as in f32, not in the library's own layout: they come at the cost of
+ * one more store from the update that makes them, at the same offsets, whatever range that works on. The
+ * library's layout would make the forward product up to 1.6 times as fast, and cost more than it gives:
+ * 0.24 ms a direction for 784-512-256, whose products take 0.3 (measured, 64 rows, Emerald Rapids). With
+ * AVX512-BF16 alone it would make them 1.06 to 1.1 times as fast (measured, Zen 4, 64 rows of 784-512 to 128 of
+ * 4096-4096, where it is 1.2 forward).
+ * The weight gradient is made tile by tile, here or, from its factors, by who updates the weights.
+ * The primitives of a number of rows are made when it first comes. */
+#include "model/bf16.h"
+
+#include <dnnl.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/bf16.h"
+#include "model/blas.h"
+
+/* ---- the kernel ----------------------------------------------------------------------------- */
+
+/* The instruction set of the library is settled once in a process, before its first kernel. */
+static const struct kernel {
+    const char *name; /* behind the f32 kernel's and "-bf16-" */
+    dnnl_cpu_isa_t isa;
+    bool (*pays)(void); /* whether the CPU has it, and is faster with it than in f32 */
+} KERNELS[] = {
+    {"amx", dnnl_cpu_isa_avx512_core_amx, dt__cpu_has_amx},
+    /* 221 to 233 GFLOP/s a core against 112 in f32 on Zen 4; but 86 against 137 to 176 on Emerald Rapids
+     * (measured): not on Intel's. */
+    {"avx512", dnnl_cpu_isa_avx512_core_bf16, dt__cpu_has_fast_avx512_bf16},
+    {"reference", dnnl_cpu_isa_all, NULL},
+};
+enum { REFERENCE = 2, KERNEL_COUNT };
+
+static const struct kernel *settled; /* NULL: this process computes in f32 alone */
+
+static bool kernel_has_library(const struct kernel *kernel)
+{
+    if (kernel == &KERNELS[REFERENCE]) return true;
+    return dnnl_set_max_cpu_isa(kernel->isa) == dnnl_success &&
+           dnnl_get_effective_cpu_isa() == kernel->isa;
+}
+
+static dt_status kernel_settle_named(const char *option, const char *name)
+{
+    for (int i = 0; i < KERNEL_COUNT && !settled; i++) {
+        const struct kernel *kernel = &KERNELS[i];
+        if (!strcasecmp(kernel->name, name) && kernel_has_library(kernel)) settled = kernel;
+    }
+    if (settled && !strcasecmp(settled->name, name)) return DT_OK;
+    return dt_fail(DT_EUSAGE,
+                   "run.kernel=%s: expected products in bf16 that this machine has: ...-bf16-amx, "
+                   "-avx512 or -reference",
+                   option);
+}
+
+dt_status dt_bf16_settle(const char *option, bool *out_native)
+{
+    const char *suffix = strstr(option, DT__BF16_SUFFIX);
+    if (suffix) DT_TRY(kernel_settle_named(option, suffix + strlen(DT__BF16_SUFFIX)));
+    for (int i = 0; i < KERNEL_COUNT && !settled; i++)
+        if ((!KERNELS[i].pays || KERNELS[i].pays()) && kernel_has_library(&KERNELS[i]))
+            settled = &KERNELS[i];
+    *out_native = suffix || settled != &KERNELS[REFERENCE];
+    return DT_OK;
+}
+
+const char *dt__bf16_kernel(void)
+{
+    return settled ? settled->name : NULL;
+}
+
+bool dt__bf16_is_native(void)
+{
+    return settled && settled != &KERNELS[REFERENCE];
+}
+
+/* ---- rounding ------------------------------------------------------------------------------- */
+
+void dt_bf16_round(size_t n, const float *restrict values, uint16_t *restrict out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = dt__bf16_of(values[i]);
+}
+
+static void widen(size_t n, const uint16_t *restrict values, float *restrict out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = dt__bf16_value(values[i]);
+}
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+/* The weight gradient is made in tiles, each in one run of memory: as a whole the library would write it in
+ * columns of blocks, whose rows are far apart. Its factors are laid out for that once: the inputs transposed, the
+ * deltas as the library itself would pack them for every tile. In strips of
+ * whole rows that took 5.8 against 9.2 ms for 4096-4096, 0.32 against 0.43 for 1024-1024 with 128 rows, 0.10
+ * against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with AVX512-BF16 alone 1.0 to 1.1 times
+ * as fast). And a tile can be made by whoever has the factors, just when it is
+ * needed: then it, the weights there and the deltas of its columns stay in the second-level cache. */
+enum { TILE_VALUES = 1 << 15, TILE_COLUMNS = 1 << 10, TILE_GRAIN = 16 };
+
+/* Of so many rows, in bf16, or for the reference in f32 that was rounded to it. */
+struct factors {
+    int *rows;            /* 0: the gradient is 0 */
+    void *x;              /* (nin, rows) */
+    unsigned char *delta; /* of each column of tiles (rows, its columns), packed */
+    size_t delta_bytes;   /* of each */
+};
+
+static size_t whole_lines(size_t bytes)
+{
+    enum { LINE = 64 };
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* The library pads what it packs to multiples of this. */
+static size_t packed_values(int rows, int nout)
+{
+    enum { PAD = 64 };
+    return ((size_t)rows + PAD) * ((size_t)nout + PAD);
+}
+
+static size_t delta_bytes(const struct dt_factored *shape, int max_rows)
+{
+    return whole_lines(packed_values(max_rows, (int)shape->tile_columns) * sizeof(float));
+}
+
+struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows)
+{
+    struct dt_factored shape = {.rows = (size_t)nin, .columns = (size_t)nout};
+    shape.tile_columns = nout < TILE_COLUMNS ? shape.columns : TILE_COLUMNS;
+    shape.tile_rows = TILE_VALUES / shape.tile_columns / TILE_GRAIN * TILE_GRAIN;
+    if (shape.tile_rows > shape.rows) shape.tile_rows = shape.rows;
+    const size_t across = (shape.columns + shape.tile_columns - 1) / shape.tile_columns;
+    shape.bytes = whole_lines(sizeof(int)) +
+                  whole_lines(shape.rows * (size_t)max_rows * sizeof(float)) +
+                  across * delta_bytes(&shape, max_rows);
+    return shape;
+}
+
+/* TILE + 1: of the last rows; TILE + 2: of the last columns; TILE + 3: of both. */
+enum which { FORWARD, INPUT_GRAD, TILE, PRODUCTS = TILE + 4 };
+
+struct product {
+    dnnl_primitive_t primitive;
+    dnnl_memory_t a, b, c;
+};
+
+struct reorder {
+    dnnl_primitive_t primitive;
+    dnnl_memory_t from, to;
+};
+
+/* Those of a number of rows. */
+struct plan {
+    int rows;
+    struct product product[PRODUCTS];
+    struct reorder transpose; /* of the inputs */
+    struct reorder pack[2];   /* of the deltas of a column of tiles, and of the last one */
+    struct plan *next;
+};
+
+struct dt__bf16 {
+    int nin, nout, max_rows;
+    struct dt_factored shape; /* of the weight gradient */
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    struct plan *plans;
+    uint16_t *x, *delta;    /* (max_rows, nin), (max_rows, nout) rounded */
+    void *factors;          /* of a gradient that is whole ... */
+    float *tile;            /* ... and a tile of it; NULL before the first one */
+    uint16_t *own;          /* (nin, nout) the weights, where nobody keeps a copy; NULL before */
+    const uint16_t *weight; /* of this step */
+    float *wide[3];         /* reference: x, delta and weights as f32 again */
+};
+
+static dt_status check(dnnl_status_t status, const char *what)
+{
+    if (!status) return DT_OK;
+    return dt_fail(status == dnnl_out_of_memory ? DT_EMEMORY : DT_EBUG,
+                   "oneDNN: %s in bf16 failed with status %d", what, (int)status);
+}
+
+/* (rows, columns), row-major, or column-major if `transposed`. */
+static dt_status matrix_init(int rows, int columns, dnnl_data_type_t type, bool transposed,
+                             dnnl_memory_desc_t *out)
+{
+    const dnnl_dims_t dims = {rows, columns};
+    const dnnl_dims_t strides = {transposed ? 1 : columns, transposed ? rows : 1};
+    return check(dnnl_memory_desc_init_by_strides(out, 2, dims, type, strides), "a shape");
+}
+
+/* C (m, n) in f32 = A (m, k) B (k, n). *b may leave its layout to the library: then it is
+ * what that chose. */
+static dt_status product_init(const struct dt__bf16 *bf16, struct product *product,
+                              const dnnl_memory_desc_t *a, dnnl_memory_desc_t *b)
+{
+    dnnl_memory_desc_t c;
+    dnnl_matmul_desc_t matmul;
+    dnnl_primitive_desc_t desc = NULL;
+    dt_status status;
+    DT_GUARD(matrix_init((int)a->dims[0], (int)b->dims[1], dnnl_f32, false, &c));
+    DT_GUARD(check(dnnl_matmul_desc_init(&matmul, a, b, NULL, &c), "a product"));
+    DT_GUARD(
+        check(dnnl_primitive_desc_create(&desc, &matmul, NULL, bf16->engine, NULL), "a product"));
+    DT_GUARD(check(dnnl_primitive_create(&product->primitive, desc), "a product"));
+    *b = *dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
+    DT_GUARD(check(dnnl_memory_create(&product->a, a, bf16->engine, NULL), "a matrix"));
+    DT_GUARD(check(dnnl_memory_create(&product->b, b, bf16->engine, NULL), "a matrix"));
+    status = check(dnnl_memory_create(&product->c, &c, bf16->engine, NULL), "a matrix");
+done:
+    dnnl_primitive_desc_destroy(desc);
+    return status;
+}
+
+static dt_status reorder_init(const struct dt__bf16 *bf16, struct reorder *reorder,
+                              const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to)
+{
+    dnnl_primitive_desc_t desc = NULL;
+    dt_status status;
+    DT_GUARD(
+        check(dnnl_reorder_primitive_desc_create(&desc, from, bf16->engine, to, bf16->engine, NULL),
+              "a layout"));
+    DT_GUARD(check(dnnl_primitive_create(&reorder->primitive, desc), "a layout"));
+    DT_GUARD(check(dnnl_memory_create(&reorder->from, from, bf16->engine, NULL), "a matrix"));
+    status = check(dnnl_memory_create(&reorder->to, to, bf16->engine, NULL), "a matrix");
+done:
+    dnnl_primitive_desc_destroy(desc);
+    return status;
+}
+
+static void plan_destroy(struct plan *plan)
+{
+    struct reorder *reorders[] = {&plan->transpose, &plan->pack[0], &plan->pack[1]};
+    for (int i = 0; i < PRODUCTS; i++) {
+        struct product *product = &plan->product[i];
+        dnnl_memory_destroy(product->a);
+        dnnl_memory_destroy(product->b);
+        dnnl_memory_destroy(product->c);
+        dnnl_primitive_destroy(product->primitive);
+    }
+    for (int i = 0; i < 3; i++) {
+        dnnl_memory_destroy(reorders[i]->from);
+        dnnl_memory_destroy(reorders[i]->to);
+        dnnl_primitive_destroy(reorders[i]->primitive);
+    }
+    dt_free(plan);
+}
+
+/* The tiles of one column of them, the last one or not. */
+static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int columns, bool last)
+{
+    const int rows = plan->rows, nin = bf16->nin, height = (int)bf16->shape.tile_rows;
+    const int last_height = nin % height;
+    const dnnl_dims_t dims = {rows, columns}, strides = {bf16->nout, 1};
+    struct product *p = &plan->product[TILE + 2 * last];
+    dnnl_memory_desc_t delta, packed, x;
+    DT_TRY(check(dnnl_memory_desc_init_by_tag(&packed, 2, dims, dnnl_bf16, dnnl_format_tag_any),
+                 "a shape"));
+    DT_TRY(matrix_init(height, rows, dnnl_bf16, false, &x));
+    DT_TRY(product_init(bf16, &p[0], &x, &packed));
+    if (last_height) {
+        DT_TRY(matrix_init(last_height, rows, dnnl_bf16, false, &x));
+        DT_TRY(product_init(bf16, &p[1], &x, &packed));
+    }
+    DT_TRY(check(dnnl_memory_desc_init_by_strides(&delta, 2, dims, dnnl_bf16, strides), "a shape"));
+    DT_TRY(reorder_init(bf16, &plan->pack[last], &delta, &packed));
+    if (dnnl_memory_desc_get_size(&packed) <= delta_bytes(&bf16->shape, bf16->max_rows))
+        return DT_OK;
+    return dt_fail(DT_EBUG, "oneDNN: %d x %d packed takes %zu bytes", rows, columns,
+                   dnnl_memory_desc_get_size(&packed));
+}
+
+static dt_status plan_create(const struct dt__bf16 *bf16, int rows, struct plan **out)
+{
+    const int nin = bf16->nin, nout = bf16->nout;
+    const int width = (int)bf16->shape.tile_columns;
+    dnnl_memory_desc_t x, weight, delta, transposed;
+    struct plan *plan;
+    dt_status status;
+    DT_TRY(dt_alloc(1, sizeof *plan, "products in bf16", &plan));
+    plan->rows = rows;
+    DT_GUARD(matrix_init(rows, nin, dnnl_bf16, false, &x));
+    DT_GUARD(matrix_init(nin, nout, dnnl_bf16, false, &weight));
+    DT_GUARD(product_init(bf16, &plan->product[FORWARD], &x, &weight));
+    DT_GUARD(matrix_init(rows, nout, dnnl_bf16, false, &delta));
+    DT_GUARD(matrix_init(nout, nin, dnnl_bf16, true, &transposed));
+    DT_GUARD(product_init(bf16, &plan->product[INPUT_GRAD], &delta, &transposed));
+    DT_GUARD(matrix_init(nin, rows, dnnl_bf16, true, &x));
+    DT_GUARD(matrix_init(nin, rows, dnnl_bf16, false, &transposed));
+    DT_GUARD(reorder_init(bf16, &plan->transpose, &x, &transposed));
+    DT_GUARD(plan_tiles(bf16, plan, width, false));
+    if (nout % width) DT_GUARD(plan_tiles(bf16, plan, nout % width, true));
+    *out = plan;
+    return DT_OK;
+done:
+    plan_destroy(plan);
+    return status;
+}
+
+static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
+{
+    for (*out = bf16->plans; *out; *out = (*out)->next)
+        if ((*out)->rows == rows) return DT_OK;
+    DT_TRY(plan_create(bf16, rows, out));
+    (*out)->next = bf16->plans;
+    bf16->plans = *out;
+    return DT_OK;
+}
+
+/* The library promises not to write to operands. */
+static dt_status product_run(const struct dt__bf16 *bf16, const struct product *p,
+                             const uint16_t *a, const void *b, float *c)
+{
+    const dnnl_exec_arg_t args[] = {
+        {DNNL_ARG_SRC, p->a}, {DNNL_ARG_WEIGHTS, p->b}, {DNNL_ARG_DST, p->c}};
+    DT_TRY(check(dnnl_memory_set_data_handle(p->a, (void *)(uintptr_t)a), "an operand"));
+    DT_TRY(check(dnnl_memory_set_data_handle(p->b, (void *)(uintptr_t)b), "an operand"));
+    DT_TRY(check(dnnl_memory_set_data_handle(p->c, c), "a result"));
+    DT_TRY(check(dnnl_primitive_execute(p->primitive, bf16->stream, 3, args), "a product"));
+    return check(dnnl_stream_wait(bf16->stream), "a product");
+}
+
+static dt_status reorder_run(const struct dt__bf16 *bf16, const struct reorder *reorder,
+                             const uint16_t *from, void *to)
+{
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, reorder->from}, {DNNL_ARG_TO, reorder->to}};
+    DT_TRY(
+        check(dnnl_memory_set_data_handle(reorder->from, (void *)(uintptr_t)from), "an operand"));
+    DT_TRY(check(dnnl_memory_set_data_handle(reorder->to, to), "an operand"));
+    DT_TRY(check(dnnl_primitive_execute(reorder->primitive, bf16->stream, 2, args), "a layout"));
+    return check(dnnl_stream_wait(bf16->stream), "a layout");
+}
+
+enum { WIDE_X, WIDE_DELTA, WIDE_WEIGHT };
+
+/* ---- the weight gradient -------------------------------------------------------------------- */
+
+static struct factors factors_at(const struct dt__bf16 *bf16, const void *memory)
+{
+    unsigned char *at = (unsigned char *)(uintptr_t)memory;
+    struct factors factors = {.rows = (int *)(void *)at,
+                              .delta_bytes = delta_bytes(&bf16->shape, bf16->max_rows)};
+    factors.x = at += whole_lines(sizeof(int));
+    factors.delta = at + whole_lines(bf16->shape.rows * (size_t)bf16->max_rows * sizeof(float));
+    return factors;
+}
+
+/* The reference's, from x and deltas that are f32 again. */
+static void factors_write_wide(const struct dt__bf16 *bf16, size_t rows, struct factors factors)
+{
+    const size_t nin = bf16->shape.rows, nout = bf16->shape.columns;
+    const size_t width = bf16->shape.tile_columns;
+    float *x = factors.x;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < nin; i++)
+            x[i * rows + r] = bf16->wide[WIDE_X][r * nin + i];
+    for (size_t c = 0; c < nout; c += width, factors.delta += factors.delta_bytes) {
+        const size_t columns = nout - c < width ? nout - c : width;
+        for (size_t r = 0; r < rows; r++)
+            memcpy(factors.delta + r * columns * sizeof(float),
+                   bf16->wide[WIDE_DELTA] + r * nout + c, columns * sizeof(float));
+    }
+}
+
+static dt_status factors_write(struct dt__bf16 *bf16, int rows, void *memory)
+{
+    struct factors factors = factors_at(bf16, memory);
+    const size_t nout = bf16->shape.columns, width = bf16->shape.tile_columns;
+    struct plan *plan;
+    *factors.rows = rows;
+    if (bf16->wide[0]) {
+        factors_write_wide(bf16, (size_t)rows, factors);
+        return DT_OK;
+    }
+    DT_TRY(plan_of(bf16, rows, &plan));
+    DT_TRY(reorder_run(bf16, &plan->transpose, bf16->x, factors.x));
+    for (size_t c = 0; c < nout; c += width, factors.delta += factors.delta_bytes)
+        DT_TRY(reorder_run(bf16, &plan->pack[nout - c < width], bf16->delta + c, factors.delta));
+    return DT_OK;
+}
+
+static dt_status tile_product(struct dt__bf16 *bf16, const struct factors *factors,
+                              struct dt_tile tile, float *out)
+{
+    const struct dt_factored *shape = &bf16->shape;
+    const int rows = *factors->rows;
+    const size_t at = tile.row * (size_t)rows;
+    const void *delta = factors->delta + tile.column / shape->tile_columns * factors->delta_bytes;
+    struct plan *plan;
+    if (bf16->wide[0])
+        return dt__gemm(false, false, (int)tile.rows, (int)tile.columns, rows,
+                        (const float *)factors->x + at, delta, false, out);
+    DT_TRY(plan_of(bf16, rows, &plan));
+    const int which =
+        TILE + (tile.rows < shape->tile_rows) + 2 * (tile.columns < shape->tile_columns);
+    return product_run(bf16, &plan->product[which], (const uint16_t *)factors->x + at, delta, out);
+}
+
+static void row_store(size_t n, const float *restrict from, bool add, float *restrict to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = add ? to[i] + from[i] : from[i];
+}
+
+/* The whole of it, by the tiles that anybody would make, so that the bits are the same. */
+static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, float *weight_grad)
+{
+    const struct dt_factored *shape = &bf16->shape;
+    const size_t most = shape->tile_rows * shape->tile_columns;
+    if (!bf16->factors) DT_TRY(dt_alloc(shape->bytes, 1, "rows in bf16", &bf16->factors));
+    if (!bf16->tile) DT_TRY(dt_alloc(most, sizeof(float), "gradients in bf16", &bf16->tile));
+    DT_TRY(factors_write(bf16, rows, bf16->factors));
+    const struct factors factors = factors_at(bf16, bf16->factors);
+    for (size_t t = 0; t < dt_tiles(shape); t++) {
+        const struct dt_tile tile = dt_tile_at(shape, t);
+        float *out = weight_grad + tile.row * shape->columns + tile.column;
+        DT_TRY(tile_product(bf16, &factors, tile, bf16->tile));
+        for (size_t r = 0; r < tile.rows; r++)
+            row_store(tile.columns, bf16->tile + r * tile.columns, add, out + r * shape->columns);
+    }
+    return DT_OK;
+}
+
+/* ---- a layer -------------------------------------------------------------------------------- */
+
+/* Room is made at the first product: a layer whose inputs are sparse has none. */
+static dt_status bf16_make_room(struct dt__bf16 *bf16)
+{
+    const size_t nin = (size_t)bf16->nin, nout = (size_t)bf16->nout, rows = (size_t)bf16->max_rows;
+    const size_t sizes[] = {rows * nin, rows * nout, nin * nout};
+    if (bf16->delta) return DT_OK;
+    for (int i = 0; i < 3 && settled == &KERNELS[REFERENCE]; i++)
+        DT_TRY(dt_alloc(sizes[i], sizeof(float), "rounded operands", &bf16->wide[i]));
+    DT_TRY(dt_alloc(sizes[0], sizeof *bf16->x, "rows in bf16", &bf16->x));
+    return dt_alloc(sizes[1], sizeof *bf16->delta, "gradients in bf16", &bf16->delta);
+}
+
+dt_status dt__bf16_create(int nin, int nout, int max_rows, struct dt__bf16 **out)
+{
+    struct dt__bf16 *bf16 = NULL;
+    bool native;
+    dt_status status;
+    DT_GUARD(dt_bf16_settle("auto", &native));
+    DT_GUARD(dt_alloc(1, sizeof *bf16, "products in bf16", &bf16));
+    bf16->nin = nin;
+    bf16->nout = nout;
+    bf16->max_rows = max_rows;
+    bf16->shape = dt__bf16_factored(nin, nout, max_rows);
+    DT_GUARD(check(dnnl_engine_create(&bf16->engine, dnnl_cpu, 0), "an engine"));
+    DT_GUARD(check(dnnl_stream_create(&bf16->stream, bf16->engine, dnnl_stream_default_flags),
+                   "a stream"));
+    *out = bf16;
+    return DT_OK;
+done:
+    dt__bf16_destroy(bf16);
+    return status;
+}
+
+void dt__bf16_destroy(struct dt__bf16 *bf16)
+{
+    if (!bf16) return;
+    for (struct plan *plan = bf16->plans, *next; plan; plan = next) {
+        next = plan->next;
+        plan_destroy(plan);
+    }
+    dnnl_stream_destroy(bf16->stream);
+    dnnl_engine_destroy(bf16->engine);
+    dt_free(bf16->x);
+    dt_free(bf16->delta);
+    dt_free(bf16->factors);
+    dt_free(bf16->tile);
+    dt_free(bf16->own);
+    for (int i = 0; i < 3; i++)
+        dt_free(bf16->wide[i]);
+    dt_free(bf16);
+}
+
+dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, const float *weight,
+                           const uint16_t *copy, float *y)
+{
+    const int nin = bf16->nin, nout = bf16->nout;
+    const size_t inputs = (size_t)rows * (size_t)nin, weights = (size_t)nin * (size_t)nout;
+    DT_TRY(bf16_make_room(bf16));
+    dt_bf16_round(inputs, x, bf16->x);
+    if (!copy) {
+        if (!bf16->own) DT_TRY(dt_alloc(weights, sizeof *bf16->own, "weights in bf16", &bf16->own));
+        dt_bf16_round(weights, weight, bf16->own);
+    }
+    bf16->weight = copy ? copy : bf16->own;
+    if (!bf16->wide[0]) {
+        struct plan *plan;
+        DT_TRY(plan_of(bf16, rows, &plan));
+        return product_run(bf16, &plan->product[FORWARD], bf16->x, bf16->weight, y);
+    }
+    widen(inputs, bf16->x, bf16->wide[WIDE_X]);
+    widen(weights, bf16->weight, bf16->wide[WIDE_WEIGHT]);
+    return dt__gemm(false, false, rows, nout, nin, bf16->wide[WIDE_X], bf16->wide[WIDE_WEIGHT],
+                    false, y);
+}
+
+dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta, bool add,
+                            float *weight_grad, void *factors, float *dx)
+{
+    const int nin = bf16->nin, nout = bf16->nout;
+    const size_t outputs = (size_t)rows * (size_t)nout;
+    struct plan *plan;
+    dt_bf16_round(outputs, delta, bf16->delta);
+    if (bf16->wide[0]) widen(outputs, bf16->delta, bf16->wide[WIDE_DELTA]);
+    if (factors)
+        DT_TRY(factors_write(bf16, rows, factors));
+    else
+        DT_TRY(weight_gradient(bf16, rows, add, weight_grad));
+    if (!dx) return DT_OK;
+    if (bf16->wide[0])
+        return dt__gemm(false, true, rows, nin, nout, bf16->wide[WIDE_DELTA],
+                        bf16->wide[WIDE_WEIGHT], false, dx);
+    DT_TRY(plan_of(bf16, rows, &plan));
+    return product_run(bf16, &plan->product[INPUT_GRAD], bf16->delta, bf16->weight, dx);
+}
+
+dt_status dt__bf16_tile(void *state, const void *memory, struct dt_tile tile, float *out)
+{
+    struct dt__bf16 *bf16 = state;
+    const struct factors factors = factors_at(bf16, memory);
+    DT_TRY(bf16_make_room(bf16));
+    if (*factors.rows) return tile_product(bf16, &factors, tile, out);
+    memset(out, 0, tile.rows * tile.columns * sizeof *out);
+    return DT_OK;
+}

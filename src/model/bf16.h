@@ -1,0 +1,39 @@
+/* bf16: the products of a dense layer with bf16 operands and f32 sums. */
+#ifndef MODEL_BF16_H
+#define MODEL_BF16_H
+
+#include "dtrain/model.h"
+
+#define DT__BF16_SUFFIX "-bf16-" /* between the f32 kernel's name and the bf16 one's */
+/* "amx", "avx512", "reference"; NULL: this process computes in f32 alone. */
+const char *dt__bf16_kernel(void);
+
+/* Whether dt_bf16_settle found products that the CPU has. */
+bool dt__bf16_is_native(void);
+
+/* What kernel.c knows of the CPU. */
+bool dt__cpu_has_amx(void);
+bool dt__cpu_has_fast_avx512_bf16(void);
+
+struct dt__bf16; /* of one layer of one network */
+
+/* weight (nin, nout). Nothing is multiplied here. DT_EMEMORY. */
+dt_status dt__bf16_create(int nin, int nout, int max_rows, struct dt__bf16 **out);
+void dt__bf16_destroy(struct dt__bf16 *bf16);
+
+/* y (rows, nout) = x (rows, nin) W. The rounded weights are `copy`, or those of `weight` if that is NULL;
+ * they and x are kept for the backward products. DT_EMEMORY, DT_EBUG: the library failed. */
+dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, const float *weight,
+                           const uint16_t *copy, float *y);
+/* weight_grad (nin, nout) = x^T delta, or += if `add`; or, unless that is NULL, its factors go to `factors`, as
+ * many bytes as dt__bf16_factored says. dx (rows, nin) = delta W^T, unless NULL. */
+dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta, bool add,
+                            float *weight_grad, void *factors, float *dx);
+
+/* The weight gradient's shape and tiles, and how many bytes its factors take. */
+struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows);
+/* A tile of the weight gradient, from factors that a layer of the same shape left; of zeroed ones it is 0. `state`
+ * is a struct dt__bf16. DT_EMEMORY, DT_EBUG. */
+dt_status dt__bf16_tile(void *state, const void *factors, struct dt_tile tile, float *out);
+
+#endif

@@ -1,0 +1,48 @@
+/* The three products of a convolution: forward, gradient by the input, gradient by the weights.
+ *
+ * Pictures stand channels last, (rows, H, W, C); weights are (KH, KW, C / groups, F). A one-dimensional
+ * convolution is one with H = KH = 1. oneDNN computes; its primitives are made once, for a fixed
+ * number of rows and for one row, so that any number of rows is done in the same pieces whatever the
+ * batch, and the pieces stay in the cache. Weights are brought into the library's own layout by
+ * dt__convolution_pack, once for all products of a pass. */
+#ifndef MODEL_CONVOLUTION_H
+#define MODEL_CONVOLUTION_H
+
+#include "dtrain/base.h"
+
+struct dt__convolution_shape {
+    int height, width, channels; /* of the input */
+    int out_height, out_width, filters;
+    int kernel_height, kernel_width;
+    int stride_height, stride_width;
+    int pad_top, pad_left, pad_bottom, pad_right;
+    int groups; /* divides channels and filters */
+};
+
+struct dt__convolution; /* one thread's */
+
+/* input_gradient: whether dt__convolution_input_gradient will be called. precision: of the operands,
+ * f32 or (bf16) f32 rounded to bf16; sums are f32. DT_EMEMORY. DT_EBUG: oneDNN has no such primitive. */
+dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool input_gradient,
+                                 bool bf16, struct dt__convolution **out);
+void dt__convolution_destroy(struct dt__convolution *convolution);
+
+/* For the calls that follow: weight (KH, KW, C / groups, F). */
+dt_status dt__convolution_pack(struct dt__convolution *convolution, const float *weight);
+/* x (rows, H, W, C) -> y (rows, OH, OW, F), written. */
+dt_status dt__convolution_forward(struct dt__convolution *convolution, int rows, const float *x,
+                                  float *y);
+/* dy (rows, OH, OW, F) -> dx (rows, H, W, C), written. */
+dt_status dt__convolution_input_gradient(struct dt__convolution *convolution, int rows,
+                                         const float *dy, float *dx);
+/* x and dy -> dweight (KH, KW, C / groups, F), written, or added to. rows >= 1. */
+dt_status dt__convolution_weight_gradient(struct dt__convolution *convolution, int rows,
+                                          const float *x, const float *dy, bool add,
+                                          float *dweight);
+
+/* What a layer computes: a convolution's; that of the short way of a residual's end, if it has a weight. */
+struct dt__layer;
+bool dt__conv_shape(const struct dt__layer *layer, struct dt__convolution_shape *out);
+struct dt__convolution_shape dt__residual_shape(const struct dt__layer *layer);
+
+#endif

@@ -1,0 +1,418 @@
+/* The text of a network, model.layers: cut at commas into items and items into words, each item parsed by its
+ * kind; a word at an item's end may be an activation. Activations and dropout move into the layer before, if
+ * that takes them. The output layer is not in the text, unless it says "output KIND ...": the task implies it.
+ * "wide" at the end stands for a layer behind the output layer. The keys model.kind, hidden, activation and
+ * dropout come to such a text, to which model.embedding and model.wide add its first and its last item. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/activation.h"
+
+static const struct dt__layer_kind *const KINDS[] = {
+    &dt__dense_layer,     &dt__conv_layer,       &dt__conv1d_layer,   &dt__maxpool_layer,
+    &dt__avgpool_layer,   &dt__globalpool_layer, &dt__flatten_layer,  &dt__batchnorm_layer,
+    &dt__layernorm_layer, &dt__residual_layer,   &dt__upsample_layer, &dt__dropout_layer,
+    &dt__scale_layer,     &dt__embedding_layer,  &dt__wide_layer,
+};
+enum {
+    KIND_COUNT = sizeof KINDS / sizeof *KINDS,
+    MAX_WORDS = 16,
+    MAX_ITEMS = 4096,
+    MAX_DEPTH = 16
+};
+#define LINEAR "linear" /* the text of a model that has only its output layer */
+#define OUTPUT "output"
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+bool dt__word_int(const char *word, int least, int *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)*word)) return false;
+    long value = strtol(word, &end, 10);
+    if (*end || value < least || value > DT_MAX_WIDTH) return false;
+    *out = (int)value;
+    return true;
+}
+
+bool dt__word_pair(const char *word, int least, int *out_first, int *out_second)
+{
+    char first[16];
+    const char *times = strchr(word, 'x');
+    if (!times) {
+        if (!dt__word_int(word, least, out_first)) return false;
+        *out_second = *out_first;
+        return true;
+    }
+    if (times - word >= (ptrdiff_t)sizeof first) return false;
+    (void)snprintf(first, sizeof first, "%.*s", (int)(times - word), word);
+    return dt__word_int(first, least, out_first) && dt__word_int(times + 1, least, out_second);
+}
+
+bool dt__word_real(const char *word, double *out)
+{
+    char *end;
+    if (!*word || strspn(word, "+-.0123456789eE") != strlen(word)) return false;
+    *out = strtod(word, &end);
+    return !*end && isfinite(*out);
+}
+
+/* Cuts `item` at its blanks, in place. -1: too many words. */
+static int cut_words(char *item, char *word[MAX_WORDS])
+{
+    int count = 0;
+    for (char *at = item; *at;) {
+        while (isspace((unsigned char)*at))
+            *at++ = '\0';
+        if (!*at) break;
+        if (count == MAX_WORDS) return -1;
+        word[count++] = at;
+        while (*at && !isspace((unsigned char)*at))
+            at++;
+    }
+    return count;
+}
+
+/* ---- layers --------------------------------------------------------------------------------- */
+
+static const struct dt__layer_kind *find_kind(const char *name)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (!strcmp(KINDS[i]->name, name)) return KINDS[i];
+    return dt__activation_find(name) ? &dt__activation_layer : NULL;
+}
+
+static dt_status fail_unknown(const char *item)
+{
+    struct dt_text text = {0};
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < KIND_COUNT && !status; i++)
+        status = dt_text_add(&text, "%s, ", KINDS[i]->name);
+    for (int i = 0; !status && dt__activation_name(i); i++)
+        status = dt_text_add(&text, "%s%s", i ? ", " : "", dt__activation_name(i));
+    if (!status)
+        status = dt_fail(DT_EUSAGE, "'%.100s' is no layer: expected one of %s", item, text.data);
+    dt_text_free(&text);
+    return status;
+}
+
+/* Takes over layer->text. */
+static dt_status push_layer(struct dt_model *model, struct dt__layer layer)
+{
+    dt_status status = dt_grow(&model->layer, &model->layer_room, model->layers + 1,
+                               sizeof *model->layer, "layers");
+    layer.index = -1;
+    if (layer.kind != &dt__residual_end_layer) layer.link = -1;
+    if (status)
+        dt_free(layer.text);
+    else
+        model->layer[model->layers++] = layer;
+    return status;
+}
+
+/* An activation, or dropout: as part of the layer before, or as a layer. text: of an item of its own, or
+ * NULL; taken over. */
+static dt_status push_epilogue(struct dt_model *model, struct dt__layer layer)
+{
+    struct dt__layer *taker = model->layers ? &model->layer[model->layers - 1] : NULL;
+    if (!taker || !taker->kind->epilogue || taker->dropout > 0.0 ||
+        (layer.activation && taker->activation))
+        return push_layer(model, layer);
+    if (layer.activation)
+        taker->activation = layer.activation;
+    else
+        taker->dropout = layer.dropout;
+    if (!layer.text) return DT_OK;
+    char *text;
+    dt_status status = dt_format(&text, "%s, %s", taker->text, layer.text);
+    dt_free(layer.text);
+    if (status) return status;
+    dt_free(taker->text);
+    taker->text = text;
+    return DT_OK;
+}
+
+static bool has_output(const struct dt_model *model)
+{
+    return model->layers && model->layer[model->layers - 1].last;
+}
+
+static bool has_wide(const struct dt_model *model)
+{
+    return model->layers && model->layer[model->layers - 1].kind == &dt__wide_layer;
+}
+
+/* A layer of its kind's words, with an activation at their end or not. text: the item, taken over. */
+static dt_status push_item(struct dt_model *model, char *const *word, int count, bool output,
+                           char *text)
+{
+    struct dt__layer layer = {.kind = find_kind(word[0]), .text = text, .last = output};
+    const bool plain = layer.kind == &dt__activation_layer;
+    const struct dt__activation *activation =
+        count > 1 || plain ? dt__activation_find(word[count - 1]) : NULL;
+    if (plain) layer.activation = activation;
+    const struct dt__words words = {word + 1, count - 1 - (activation && !plain)};
+    bool good = layer.kind->parse ? layer.kind->parse(&layer, words) : words.count == 0;
+    if (!good || (output && (activation || plain || layer.kind == &dt__wide_layer))) {
+        dt_status status = dt_fail(DT_EUSAGE, "'%.100s': expected %s%s", text, layer.kind->usage,
+                                   output ? ", without activation in the output layer" : "");
+        dt_free(text);
+        return status;
+    }
+    if (plain || layer.kind == &dt__dropout_layer) return push_epilogue(model, layer);
+    DT_TRY(push_layer(model, layer));
+    if (!activation) return DT_OK;
+    return push_epilogue(
+        model, (struct dt__layer){.kind = &dt__activation_layer, .activation = activation});
+}
+
+/* "dense 64 relu"; "output conv 1 3x3 pad same" in the stead of the task's own output layer. */
+static dt_status parse_item(struct dt_model *model, char *item)
+{
+    char *word[MAX_WORDS];
+    struct dt_text text = {0};
+    dt_status status = DT_OK;
+    int count = cut_words(item, word);
+    if (count < 1) return dt_fail(DT_EUSAGE, count ? "an item of too many words" : "an empty item");
+    if (has_wide(model) || (has_output(model) && strcmp(word[0], dt__wide_layer.name)))
+        return dt_fail(DT_EUSAGE, "there is an item behind %s",
+                       has_wide(model) ? "'wide'" : "the output layer");
+    const bool output = !strcmp(word[0], OUTPUT);
+    if (output && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer behind it");
+    if (!find_kind(word[output])) return fail_unknown(word[output]);
+    for (int i = 0; i < count && !status; i++)
+        status = dt_text_add(&text, "%s%s", i ? " " : "", word[i]);
+    if (!status) return push_item(model, word + output, count - output, output, text.data);
+    dt_text_free(&text);
+    return status;
+}
+
+/* The bracket that closes the one at `open`; NULL: none does. */
+static char *closing_bracket(char *open)
+{
+    int depth = 0;
+    for (char *at = open; *at; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (depth == 0) return at;
+    }
+    return NULL;
+}
+
+static dt_status parse_items(struct dt_model *model, char *text, int depth);
+
+/* "residual(ITEM, ...)" with its brackets at `open`; *out_end: behind them. */
+static dt_status parse_residual(struct dt_model *model, char *item, char *open, int depth,
+                                char **out_end)
+{
+    char *word[MAX_WORDS], *close = closing_bracket(open), *begin_text, *end_text;
+    if (!close) return dt_fail(DT_EUSAGE, "a bracket that is not closed");
+    if (depth == MAX_DEPTH)
+        return dt_fail(DT_EUSAGE, "residuals in each other beyond %d", MAX_DEPTH);
+    *open = *close = '\0';
+    if (cut_words(item, word) != 1 || strcmp(word[0], dt__residual_layer.name) != 0)
+        return dt_fail(DT_EUSAGE, "'%.100s(': expected residual(ITEM, ...)", item);
+    const int begin = (int)model->layers;
+    DT_TRY(dt_strdup("residual(", &begin_text));
+    DT_TRY(push_layer(model, (struct dt__layer){.kind = &dt__residual_layer, .text = begin_text}));
+    DT_TRY(parse_items(model, open + 1, depth + 1));
+    if (has_output(model) || has_wide(model))
+        return dt_fail(DT_EUSAGE, "an output layer inside of a residual");
+    DT_TRY(dt_strdup(")", &end_text));
+    DT_TRY(push_layer(
+        model,
+        (struct dt__layer){.kind = &dt__residual_end_layer, .text = end_text, .link = begin}));
+    model->layer[begin].link = (int)model->layers - 1;
+    *out_end = close + 1;
+    return DT_OK;
+}
+
+/* One item at *at, which moves behind it and its comma; NULL: it was the last. */
+static dt_status parse_next(struct dt_model *model, char **at, int depth)
+{
+    char *item = *at, *stop = item + strcspn(item, ",(");
+    if (*stop == '(') {
+        DT_TRY(parse_residual(model, item, stop, depth, &item));
+        stop = item + strcspn(item, ",");
+        const bool more = item + strspn(item, " \t\n") < stop; /* an activation behind it */
+        *at = *stop ? stop + 1 : NULL;
+        *stop = '\0';
+        return more ? parse_item(model, item) : DT_OK;
+    }
+    *at = *stop ? stop + 1 : NULL;
+    *stop = '\0';
+    return parse_item(model, item);
+}
+
+/* All items of `text`, which is spoiled. */
+static dt_status parse_items(struct dt_model *model, char *text, int depth)
+{
+    int items = 0;
+    for (char *at = text; at;) {
+        if (++items > MAX_ITEMS) return dt_fail(DT_EUSAGE, "more than %d items", MAX_ITEMS);
+        dt_status status = parse_next(model, &at, depth);
+        if (status) return dt_fail_prefix(status, "item %d: ", items);
+    }
+    return DT_OK;
+}
+
+/* The layers of `layers`, without the implied one. */
+static dt_status parse_layers(struct dt_model *model, const char *layers)
+{
+    char *text;
+    if (!strcmp(layers, LINEAR)) return DT_OK;
+    DT_TRY(dt_strdup(layers, &text));
+    dt_status status = parse_items(model, text, 0);
+    dt_free(text);
+    return status;
+}
+
+dt_status dt__layers_parse(struct dt_model *model)
+{
+    struct dt__layer layer = {.kind = &dt__dense_layer, .last = true, .size = {model->desc.nout}};
+    struct dt__layer wide = {.kind = NULL};
+    DT_TRY(parse_layers(model, model->desc.layers));
+    if (has_wide(model)) wide = model->layer[--model->layers];
+    dt_status status = DT_OK;
+    if (wide.kind && !model->layers)
+        status = dt_fail(DT_EUSAGE, "'wide': expected layers beside the linear path");
+    if (!status && !has_output(model)) {
+        status = dt_strdup(OUTPUT, &layer.text);
+        if (!status) status = push_layer(model, layer);
+    }
+    if (!status && wide.kind) return push_layer(model, wide);
+    dt_free(wide.text);
+    return status;
+}
+
+/* ---- the text again, and its short forms ---------------------------------------------------- */
+
+/* The first and the last item, which have keys of their own. */
+struct ends {
+    int embedding; /* width; 0: none */
+    bool wide;
+};
+
+/* The items between the ends again, as they were understood. */
+static dt_status canonical_text(const char *layers, struct ends *ends, char **out)
+{
+    struct dt_model model = {0};
+    struct dt_text text = {0};
+    dt_status status = parse_layers(&model, layers);
+    for (size_t i = 0; i < model.layers && !status; i++) {
+        const struct dt__layer *layer = &model.layer[i];
+        const bool joined = !text.length || text.data[text.length - 1] == '(' ||
+                            layer->kind == &dt__residual_end_layer;
+        if (i == 0 && layer->kind == &dt__embedding_layer)
+            ends->embedding = layer->size[0];
+        else if (layer->kind == &dt__wide_layer)
+            ends->wide = true;
+        else if (layer->text)
+            status = dt_text_add(&text, "%s%s", joined ? "" : ", ", layer->text);
+    }
+    if (!status && !text.length) status = dt_text_add(&text, LINEAR);
+    dt__layers_free(&model);
+    if (status)
+        dt_text_free(&text);
+    else
+        *out = text.data;
+    return status ? dt_fail_prefix(status, "model.layers = %.200s: ", layers) : DT_OK;
+}
+
+/* One width of model.hidden, which is `length` bytes long, as an item. */
+static dt_status expand_width(const struct dt_config *config, const char *at, size_t length,
+                              struct dt_text *text)
+{
+    char activation[16], rate[DT_REAL_TEXT], width[16], *word[MAX_WORDS];
+    int value;
+    (void)snprintf(width, sizeof width, "%.*s", (int)(length < 15 ? length : 15), at);
+    if (cut_words(width, word) != 1 || !dt__word_int(word[0], 1, &value))
+        return dt_fail(DT_EUSAGE,
+                       "model.hidden = %s: expected widths from 1 to %d, separated by commas",
+                       config->model.hidden, DT_MAX_WIDTH);
+    DT_TRY(dt_text_add(text, "%sdense %d %s", text->length ? ", " : "", value,
+                       dt_config_word(DT_ACTIVATION_WORDS, config->model.activation, activation)));
+    if (config->model.dropout <= 0.0) return DT_OK;
+    return dt_text_add(text, ", dropout %s", dt_real_text(config->model.dropout, rate));
+}
+
+/* What the short forms come to. */
+static dt_status expand_short_forms(const struct dt_config *config, char **out)
+{
+    struct dt_text text = {0};
+    if (config->model.kind == DT_KIND_LINEAR) return dt_strdup(LINEAR, out);
+    dt_status status = DT_OK;
+    for (const char *at = config->model.hidden; at && !status;) {
+        size_t length = strcspn(at, ",");
+        status = expand_width(config, at, length, &text);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    if (status)
+        dt_text_free(&text);
+    else
+        *out = text.data;
+    return status;
+}
+
+/* The ends of the text, or as the keys have them, which then say the same. */
+static dt_status settle_ends(struct dt_config *config, const struct ends *ends)
+{
+    const bool embeds = ends->embedding && config->model.embedding != ends->embedding;
+    if (embeds && dt_config_is_given(config, "model.embedding"))
+        return dt_fail(DT_EUSAGE, "model.embedding=%lld and model.layers, which begins with embedding %d: "
+                                  "expected one of them", (long long)config->model.embedding,
+                       ends->embedding);
+    if (ends->wide && !config->model.wide && dt_config_is_given(config, "model.wide"))
+        return dt_fail(DT_EUSAGE, "model.wide=no and model.layers, which ends with wide: expected one of them");
+    if (embeds) config->model.embedding = ends->embedding;
+    config->model.wide |= ends->wide;
+    return DT_OK;
+}
+
+/* The text with its ends, in the place of `middle`, which is freed. */
+static dt_status join_ends(const struct dt_config *config, char *middle, char **out)
+{
+    const bool linear = !strcmp(middle, LINEAR);
+    char embedding[32] = "";
+    dt_status status = DT_OK;
+    *out = middle;
+    if (config->model.embedding)
+        (void)snprintf(embedding, sizeof embedding, "embedding %d", (int)config->model.embedding);
+    else if (config->model.wide && linear)
+        status = dt_fail(DT_EUSAGE, "model.wide=yes: expected layers beside the linear path (model.hidden)");
+    if (!status && (*embedding || config->model.wide))
+        status = dt_format(out, "%s%s%s%s", embedding, *embedding && !linear ? ", " : "",
+                           linear ? "" : middle, config->model.wide ? ", wide" : "");
+    if (status || *out != middle) dt_free(middle);
+    return status;
+}
+
+dt_status dt_model_settle(struct dt_config *config)
+{
+    struct ends ends = {0};
+    static const char *const forms[] = {"model.kind", "model.hidden", "model.activation",
+                                        "model.dropout"};
+    char *text = NULL, *expanded = NULL;
+    const char *form = NULL; /* a short form that is given */
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms && !form; i++)
+        if (dt_config_is_given(config, forms[i])) form = forms[i];
+    if (*config->model.layers) DT_TRY(canonical_text(config->model.layers, &ends, &text));
+    status = settle_ends(config, &ends);
+    if (!status && (!text || form)) status = expand_short_forms(config, &expanded);
+    if (!status && text && form && strcmp(text, expanded))
+        status = dt_fail(DT_EUSAGE,
+                         "%s and model.layers: expected one of them (model.layers is '%.200s')",
+                         form, text);
+    if (status) {
+        dt_free(text);
+        dt_free(expanded);
+        return status;
+    }
+    if (text) dt_free(expanded);
+    DT_TRY(join_ends(config, text ? text : expanded, &text));
+    dt_free(config->model.layers);
+    config->model.layers = text;
+    return DT_OK;
+}

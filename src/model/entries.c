@@ -1,0 +1,170 @@
+/* The sparse part of a batch, sorted by input. Each row of the gradient is then made at once, while it is in
+ * the cache, and the list of touched rows comes out in order. The sort is stable, so that a row's sum goes
+ * over the batch's rows as they come: its bits are those of a sum into a gradient that is whole. */
+#include "model/entries.h"
+
+#include <string.h>
+
+#include "base/clones.h"
+
+enum { DIGIT_BITS = 11 }; /* of a pass at most: its counts stay in the first cache */
+
+dt_status dt__entries_reserve(struct dt__entries *entries, size_t count)
+{
+    DT_TRY(dt_grow(&entries->entry, &entries->room, count, sizeof *entries->entry, "entries"));
+    return dt_grow(&entries->other, &entries->other_room, count, sizeof *entries->other, "entries");
+}
+
+void dt__entries_free(struct dt__entries *entries)
+{
+    dt_free(entries->entry);
+    dt_free(entries->other);
+    *entries = (struct dt__entries){0};
+}
+
+/* One pass of the sort, by `bits` bits of the inputs from `shift` on. */
+static void entries_pass(struct dt__entries *entries, int shift, int bits)
+{
+    uint32_t place[1 << DIGIT_BITS] = {0}, at = 0;
+    const uint32_t mask = (UINT32_C(1) << bits) - 1;
+    for (size_t i = 0; i < entries->count; i++)
+        place[entries->entry[i].input >> shift & mask]++;
+    for (uint32_t digit = 0; digit <= mask; digit++) {
+        uint32_t count = place[digit];
+        place[digit] = at;
+        at += count;
+    }
+    for (size_t i = 0; i < entries->count; i++)
+        entries->other[place[entries->entry[i].input >> shift & mask]++] = entries->entry[i];
+    struct dt__entry *sorted = entries->other;
+    size_t room = entries->other_room;
+    entries->other = entries->entry, entries->other_room = entries->room;
+    entries->entry = sorted, entries->room = room;
+}
+
+dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *batch, size_t inputs)
+{
+    const uint64_t first = batch->offsets[0];
+    int width = 1, bits;
+    entries->count = (size_t)(batch->offsets[batch->rows] - first);
+    DT_TRY(dt__entries_reserve(entries, entries->count));
+    struct dt__entry *entry = entries->entry;
+    entries->value = batch->value ? batch->value + first : NULL;
+    for (int r = 0; r < batch->rows; r++)
+        for (uint64_t e = batch->offsets[r]; e < batch->offsets[r + 1]; e++)
+            *entry++ = (struct dt__entry){batch->index[e], (uint32_t)r, (uint32_t)(e - first)};
+    while (width < 32 && inputs > (size_t)1 << width)
+        width++;
+    const int passes = (width + DIGIT_BITS - 1) / DIGIT_BITS;
+    bits = (width + passes - 1) / passes;
+    for (int pass = 0; pass < passes; pass++)
+        entries_pass(entries, pass * bits, bits);
+    return DT_OK;
+}
+
+/* ---- rows forward --------------------------------------------------------------------------- */
+
+DT__CLONES
+void dt__rows_forward(const struct dt_batch *batch, const float *weight, size_t width,
+                      float *restrict y)
+{
+    for (int r = 0; r < batch->rows; r++, y += width)
+        for (uint64_t e = batch->offsets[r]; e < batch->offsets[r + 1]; e++) {
+            const float value = batch->value ? batch->value[e] : 1;
+            const float *from = weight + batch->index[e] * width;
+            for (size_t i = 0; i < width; i++)
+                y[i] += value * from[i];
+        }
+}
+
+/* ---- gradients of rows ---------------------------------------------------------------------- */
+
+/* to += the entries [begin, end), times their deltas. */
+static inline void row_add(const struct dt__entries *entries, size_t begin, size_t end,
+                           const struct dt__rows *rows, float *restrict to)
+{
+    for (size_t e = begin; e < end; e++) {
+        const struct dt__entry *entry = &entries->entry[e];
+        const float *from = rows->delta + entry->row * rows->by_row + entry->place * rows->by_place;
+        const float value = entries->value ? entries->value[entry->place] : 1;
+        for (size_t i = 0; i < rows->width; i++)
+            to[i] += value * from[i];
+    }
+}
+
+/* Where the entries of the input of entry e - 1 begin. */
+static inline size_t group_begin(const struct dt__entries *entries, size_t e)
+{
+    const uint32_t input = entries->entry[e - 1].input;
+    while (e > 0 && entries->entry[e - 1].input == input)
+        e--;
+    return e;
+}
+
+/* Rows of inputs that are not yet among the `listed` ones. */
+static size_t rows_count_new(const struct dt__entries *entries, uint32_t first,
+                             const uint32_t *listed, size_t count_listed)
+{
+    size_t count = 0, at = 0;
+    for (size_t e = 0; e < entries->count; e++) {
+        const uint32_t row = entries->entry[e].input - first;
+        if (e && entries->entry[e].input == entries->entry[e - 1].input) continue;
+        while (at < count_listed && listed[at] < row)
+            at++;
+        count += at == count_listed || listed[at] != row;
+    }
+    return count;
+}
+
+DT__CLONES
+static void rows_whole(const struct dt__entries *entries, const struct dt__rows *rows, float *grad)
+{
+    for (size_t e = entries->count, begin; e > 0; e = begin) {
+        begin = group_begin(entries, e);
+        row_add(entries, begin, e, rows,
+                grad + (entries->entry[begin].input - rows->first) * rows->width);
+    }
+}
+
+/* New rows come between those that are listed, from the last to the first, so that what moves goes to
+ * where nothing is needed any more. */
+DT__CLONES
+static void rows_touched(const struct dt__entries *entries, const struct dt__rows *rows,
+                         const struct dt_touched *touched, float *grad)
+{
+    const uint32_t first = (uint32_t)rows->first;
+    const size_t width = rows->width;
+    size_t old = *touched->count;
+    size_t to = old + rows_count_new(entries, first, touched->row, old);
+    *touched->count = (uint32_t)to;
+    for (size_t e = entries->count; e > 0;) {
+        const uint32_t number = entries->entry[e - 1].input - first;
+        const bool moves = old > 0 && touched->row[old - 1] >= number;
+        float *row = grad + --to * width;
+        touched->row[to] = moves ? touched->row[--old] : number;
+        if (moves && old != to) memcpy(row, grad + old * width, width * sizeof *row);
+        if (!moves) memset(row, 0, width * sizeof *row);
+        if (touched->row[to] != number) continue;
+        const size_t begin = group_begin(entries, e);
+        row_add(entries, begin, e, rows, row);
+        e = begin;
+    }
+}
+
+void dt__rows_gradient(const struct dt__entries *entries, const struct dt__rows *rows,
+                       bool accumulate, const struct dt_touched *touched, float *grad)
+{
+    const size_t dense = rows->dense, width = rows->width;
+    if (!touched) {
+        if (!accumulate)
+            memset(grad + dense * width, 0, (rows->rows - dense) * width * sizeof *grad);
+        rows_whole(entries, rows, grad);
+        return;
+    }
+    if (!accumulate) {
+        for (size_t i = 0; i < dense; i++)
+            touched->row[i] = (uint32_t)i;
+        *touched->count = (uint32_t)dense;
+    }
+    rows_touched(entries, rows, touched, grad);
+}

@@ -1,0 +1,50 @@
+/* entries: the sparse part of a batch in the order of its inputs, and what follows from that: which rows of
+ * a row-sparse tensor the batch touches, and their gradients. */
+#ifndef MODEL_ENTRIES_H
+#define MODEL_ENTRIES_H
+
+#include "dtrain/base.h"
+#include "dtrain/batch.h"
+
+struct dt__entry {
+    uint32_t input, row; /* row of the batch */
+    uint32_t place;      /* among the batch's entries as they come */
+};
+
+struct dt__entries {
+    struct dt__entry *entry; /* (count) by input; of one input, by place */
+    const float *value;      /* by place; NULL: all 1 */
+    size_t count, room;
+    struct dt__entry *other; /* where a pass of the sort goes */
+    size_t other_room;
+};
+
+/* Room for so many; free with dt__entries_free. DT_EMEMORY. */
+dt_status dt__entries_reserve(struct dt__entries *entries, size_t count);
+void dt__entries_free(struct dt__entries *entries);
+/* The entries of a batch, whose inputs are below `inputs`. DT_EMEMORY: there was no room for them. */
+dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *batch,
+                           size_t inputs);
+
+/* y (rows of the batch, width) += the batch's entries, each its value times its input's row of weight (inputs,
+ * width). */
+void dt__rows_forward(const struct dt_batch *batch, const float *weight, size_t width, float *y);
+
+/* A tensor (rows, width) of which row i belongs to input first + i, and where the gradient by what an entry
+ * adds to the layer's output stands: at delta + row * by_row + place * by_place. */
+struct dt__rows {
+    const float *delta;
+    size_t by_row, by_place;
+    size_t width, rows, first;
+    size_t dense; /* rows [0, dense) are of dense inputs: the caller writes them */
+};
+
+/* The tensor's gradient: each entry adds its value times its delta to its input's row, which begins at 0
+ * unless `accumulate`.
+ *   touched  NULL: grad is (rows, width), whole
+ *            else grad has the touched rows alone, which are listed there; with `accumulate` those that
+ *            it lists already are among them */
+void dt__rows_gradient(const struct dt__entries *entries, const struct dt__rows *rows,
+                       bool accumulate, const struct dt_touched *touched, float *grad);
+
+#endif

@@ -1,0 +1,150 @@
+/* layer: what a kind of layer is. Adding one is a file below layers/ with its row, and the row's name in
+ * the table of description.c.
+ *
+ * A model is made in three passes over its text: each item is parsed by its kind, activations and
+ * dropout move into the layer before them if that takes them (its `epilogue`), and shapes are
+ * inferred from the first layer to the last. A layer's parameters are contiguous, its tensors in the
+ * order in which `infer` declares them. */
+#ifndef MODEL_LAYER_H
+#define MODEL_LAYER_H
+
+#include "dtrain/model.h"
+
+/* Of a row: height, width, channels, channels last. Plain features are 1 x 1 x n. */
+struct dt__shape {
+    int h, w, c;
+};
+static inline size_t dt__shape_size(struct dt__shape shape)
+{
+    return (size_t)shape.h * (size_t)shape.w * (size_t)shape.c;
+}
+
+/* The words of an item behind the kind's name. */
+struct dt__words {
+    char *const *word;
+    int count;
+};
+
+struct dt__activation; /* activation.h */
+
+struct dt__layer {
+    const struct dt__layer_kind *kind;
+    char *text; /* its item, and those that moved into it */
+    struct dt__shape in, out;
+    int index;         /* among the layers with parameters; -1: has none */
+    size_t begin, end; /* its trained tensors' range of the flat vector */
+    size_t macs;       /* multiply-adds of a row, forward */
+    size_t keep;       /* floats a row from forward to backward, beside its output */
+    size_t work;       /* floats a row that forward and backward need meanwhile */
+    size_t states;     /* where its state tensors begin in the flat vector */
+    int row_sparse;    /* the number of its row-sparse tensor among the model's; -1: has none */
+    bool last;         /* the output layer */
+    int link;          /* of a residual's two ends: the number of the other one; else -1 */
+
+    /* Of the epilogue, or of a layer that is nothing else. */
+    const struct dt__activation *activation; /* NULL: none */
+    double dropout;                          /* probability to drop a unit */
+    uint64_t drop_number;                    /* of the first unit of a draw */
+
+    int size[8]; /* the kind's own numbers, from its words: widths, strides */
+    double rate; /* likewise */
+};
+
+/* One call of forward or backward. Matrices are row-major, without padding; `params` and `grad` are at
+ * the layer's own range of the flat vector. */
+struct dt__layer_call {
+    const struct dt__layer *layer;
+    void *state; /* that the kind's open made; NULL without one */
+    const struct dt_batch *batch;
+    int rows;
+    const float *params;
+    const uint16_t *rounded; /* params in bf16, for a state of open_bf16; NULL: not kept */
+    const float *x;          /* (rows, in) */
+    float *y;                /* (rows, out) */
+    float *keep; /* (rows, keep); NULL: no backward pass will come, nothing is dropped */
+    float *work; /* (rows, work) */
+    const struct dt_rng *dropout; /* key of the draw's masks; NULL: nothing is dropped */
+    const float *states;          /* the layer's state tensors, as they are */
+    float *state_grad; /* out, of the forward pass: rows * (new - seen) of them; NULL: inference */
+    const float *link_x; /* of the linked layer: its input */
+    float *link_keep;    /* and what it keeps */
+
+    /* Backward. */
+    float *dy;       /* (rows, out) gradient by y; may be spoiled */
+    float *dx;       /* (rows, in), out: gradient by x; NULL: not wanted. Never dy */
+    float *grad;     /* out: gradient by params */
+    bool accumulate; /* grad += gradient */
+    const struct dt__entries *entries; /* of a batch with a sparse part, by their inputs; else NULL */
+    void *factors; /* where the factors of its gradient go instead of that; NULL: it is whole */
+    const struct dt_touched *touched;  /* where the touched rows of the layer's row-sparse tensor are
+                                        * listed (entries.h); NULL: its gradient is whole */
+};
+
+struct dt__layer_kind {
+    const char *name;
+    const char *usage;  /* "dense N [activation]" */
+    bool epilogue;      /* takes an activation and dropout that follow into itself */
+    bool same_gradient; /* dx is dy: backward, if there is one, changes it in place */
+    bool sparse;        /* as the first layer, takes batches with a sparse part */
+    /* The words into size and rate. false: not as `usage` has it. */
+    bool (*parse)(struct dt__layer *layer, struct dt__words words);
+    /* From `in`: out, macs, keep, work, and the tensors. DT_EUSAGE: the shape does not suit. */
+    dt_status (*infer)(struct dt_model *model, struct dt__layer *layer);
+    /* What a network needs beside floats, e.g. primitives for up to max_rows rows; both NULL: nothing. */
+    dt_status (*open)(const struct dt__layer *layer, int max_rows, void **out_state);
+    /* Instead of open, where gradients are to be computed in bf16; NULL: this kind does not. */
+    dt_status (*open_bf16)(const struct dt__layer *layer, int max_rows, void **out_state);
+    void (*close)(void *state);
+    /* Of layers whose states open_bf16 makes: the matrix whose gradient may be factors; false: this layer has
+     * none. NULL: the kind has none. */
+    bool (*factored)(const struct dt__layer *layer, int max_rows, struct dt_factored *out);
+    /* A tile of that gradient, from the factors that a backward call left. */
+    dt_status (*tile)(void *state, const void *factors, struct dt_tile tile, float *out);
+    dt_status (*forward)(const struct dt__layer_call *call); /* NULL: the output is the input */
+    dt_status (*backward)(const struct dt__layer_call *call);
+};
+
+/* The outputs of a network: how many, and the units of their values (dt_model_set_units). */
+struct dt__outputs {
+    int count;
+    float *mean, *std; /* (count), or NULL: a value is the output as it stands */
+};
+
+/* The layers and tensors that a description comes to. */
+struct dt_model {
+    struct dt_model_desc desc;
+    const struct dt__task *task;
+    struct dt__outputs outputs;
+    struct dt__layer *layer;
+    size_t layers, layer_room;
+    struct dt_tensor *tensor;
+    size_t tensors, tensor_room;
+    size_t row_sparse; /* tensors that are */
+    size_t *bucket_end;
+    size_t bucket_room;
+    int buckets;
+    size_t trained, params; /* floats */
+};
+
+/* description.c: the layers of model->desc, the output layer with them. DT_EUSAGE: the item that is wrong. */
+dt_status dt__layers_parse(struct dt_model *model);
+void dt__layers_free(struct dt_model *model);
+
+/* For infer: declares the layer's next tensor. The k-th tensor's initial values have the key (seed,
+ * layer, k). */
+dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, const char *name,
+                           const struct dt_tensor *tensor);
+/* A word as a whole number of at least `least`, at most DT_MAX_WIDTH. */
+bool dt__word_int(const char *word, int least, int *out);
+bool dt__word_real(const char *word, double *out);
+/* "3" (both) or "3x5". */
+bool dt__word_pair(const char *word, int least, int *out_first, int *out_second);
+
+/* The rows of the table. */
+extern const struct dt__layer_kind dt__dense_layer, dt__dropout_layer, dt__activation_layer,
+    dt__conv_layer, dt__conv1d_layer, dt__maxpool_layer, dt__avgpool_layer, dt__globalpool_layer,
+    dt__flatten_layer, dt__upsample_layer, dt__batchnorm_layer, dt__layernorm_layer,
+    dt__residual_layer, dt__residual_end_layer, dt__scale_layer, dt__embedding_layer,
+    dt__wide_layer;
+
+#endif

@@ -1,0 +1,256 @@
+/* Activations, and what ends a layer: bias, activation and dropout in one pass over a product, which
+ * leaves the slope for the way back. An activation is a row here; where the layer before it takes none,
+ * it is a layer of its own. */
+#include "base/clones.h"
+#include "model/activation.h"
+
+#include "model/dropout.h"
+#include "model/vmath.h"
+
+#include <string.h>
+
+/* f(z) into *y and f'(z) into *slope. The comparisons are written so that NaN stays NaN. */
+static inline void identity(float z, float *y, float *slope)
+{
+    *y = z;
+    *slope = 1.0f;
+}
+
+static inline void relu(float z, float *y, float *slope)
+{
+    *y = z < 0.0f ? 0.0f : z;
+    *slope = z > 0.0f ? 1.0f : 0.0f;
+}
+
+static inline void tanh_(float z, float *y, float *slope)
+{
+    float t = dt__tanhf(z);
+    *y = t;
+    *slope = 1.0f - t * t;
+}
+
+static inline void sigmoid(float z, float *y, float *slope)
+{
+    float s = dt__sigmoidf(z);
+    *y = s;
+    *slope = s * (1.0f - s);
+}
+
+/* z Phi(z), Phi the normal distribution. Source: Hendrycks and Gimpel 2016, section 2. */
+static inline void gelu(float z, float *y, float *slope)
+{
+    float distribution = 0.5f + 0.5f * dt__erff(z * 0.707106781f);
+    float density = 0.398942280f * dt__expf(-0.5f * z * z);
+    *y = z * distribution;
+    *slope = distribution + z * density;
+}
+
+/* z sigmoid(z). Source: Elfwing et al. 2018, eq. 5. */
+static inline void silu(float z, float *y, float *slope)
+{
+    float s = dt__sigmoidf(z);
+    *y = z * s;
+    *slope = s * (1.0f + z * (1.0f - s));
+}
+
+static inline void leaky_relu(float z, float *y, float *slope)
+{
+    *y = z < 0.0f ? 0.01f * z : z;
+    *slope = z > 0.0f ? 1.0f : 0.01f;
+}
+
+/* log(1 + e^z), without overflow. */
+static inline void softplus(float z, float *y, float *slope)
+{
+    float positive = z < 0.0f ? 0.0f : z;
+    *y = positive + dt__log1pf(dt__expf(z - 2.0f * positive)); /* z - 2 max(z, 0) = -|z| */
+    *slope = dt__sigmoidf(z);
+}
+
+/* A row's pass, with and without slope. */
+typedef void row_fn(int n, const float *restrict bias, float *restrict y, float *restrict slope);
+
+#define ROW(f)                                                                                     \
+    DT__CLONES static void f##_row(int n, const float *restrict bias, float *restrict y,           \
+                                   float *restrict slope)                                          \
+    {                                                                                              \
+        for (int i = 0; i < n; i++)                                                                \
+            f(y[i] + bias[i], &y[i], &slope[i]);                                                   \
+    }                                                                                              \
+    DT__CLONES static void f##_row_infer(int n, const float *restrict bias, float *restrict y,     \
+                                         float *restrict slope)                                    \
+    {                                                                                              \
+        (void)slope;                                                                               \
+        for (int i = 0; i < n; i++) {                                                              \
+            float unused;                                                                          \
+            f(y[i] + bias[i], &y[i], &unused);                                                     \
+        }                                                                                          \
+    }
+ROW(identity)
+ROW(relu)
+ROW(tanh_)
+ROW(sigmoid)
+ROW(gelu)
+ROW(silu)
+ROW(leaky_relu)
+ROW(softplus)
+
+struct dt__activation {
+    const char *name;
+    bool he; /* He's rule suits the weights before it: half of the values vanish */
+    row_fn *train, *infer;
+};
+
+static const struct dt__activation IDENTITY = {"", false, identity_row, identity_row_infer};
+static const struct dt__activation ACTIVATIONS[] = {
+    {"relu", true, relu_row, relu_row_infer},
+    {"tanh", false, tanh__row, tanh__row_infer},
+    {"sigmoid", false, sigmoid_row, sigmoid_row_infer},
+    {"gelu", true, gelu_row, gelu_row_infer},
+    {"silu", true, silu_row, silu_row_infer},
+    {"leaky_relu", true, leaky_relu_row, leaky_relu_row_infer},
+    {"softplus", true, softplus_row, softplus_row_infer},
+};
+
+enum { ACTIVATION_COUNT = sizeof ACTIVATIONS / sizeof *ACTIVATIONS };
+
+const struct dt__activation *dt__activation_find(const char *name)
+{
+    for (size_t i = 0; i < ACTIVATION_COUNT; i++)
+        if (!strcmp(ACTIVATIONS[i].name, name)) return &ACTIVATIONS[i];
+    return NULL;
+}
+
+const char *dt__activation_name(int index)
+{
+    return index < ACTIVATION_COUNT ? ACTIVATIONS[index].name : NULL;
+}
+
+bool dt__activation_is_he(const struct dt__activation *activation)
+{
+    return activation && activation->he;
+}
+
+/* ---- the epilogue --------------------------------------------------------------------------- */
+
+DT__CLONES
+static void bias_forward(size_t rows, int n, const float *bias, float *y)
+{
+    for (size_t r = 0; r < rows; r++, y += n)
+        for (int i = 0; i < n; i++)
+            y[i] += bias[i];
+}
+
+void dt__epilogue_forward(const struct dt__layer_call *call, size_t rows, int n, const float *bias,
+                          float *y, float *slope)
+{
+    const struct dt__layer *layer = call->layer;
+    const struct dt__activation *f = layer->activation ? layer->activation : &IDENTITY;
+    const size_t width = (size_t)n;
+    if (!dt__has_epilogue(layer) || (!slope && f == &IDENTITY)) {
+        bias_forward(rows, n, bias, y);
+        return;
+    }
+    if (!slope) {
+        for (size_t r = 0; r < rows; r++)
+            f->infer(n, bias, y + r * width, NULL);
+        return;
+    }
+    struct dt__dropout dropout;
+    const bool drop = dt__dropout_of(call, &dropout);
+    for (size_t r = 0; r < rows; r++) {
+        float *row = y + r * width, *row_slope = slope + r * width;
+        f->train(n, bias, row, row_slope);
+        if (drop) dt__dropout_apply(&dropout, dropout.first + r * width, n, row, row_slope);
+    }
+}
+
+/* Columns are summed in strips that stay in registers; each column adds its rows in order. */
+enum { STRIP = 64 };
+
+static inline void strip_backward(size_t rows, size_t stride, int columns,
+                                  const float *restrict slope, float *restrict delta,
+                                  float *restrict sum)
+{
+    for (size_t at = 0; at < rows * stride; at += stride) {
+        for (int i = 0; i < columns; i++) {
+            float d = delta[at + (size_t)i] * slope[at + (size_t)i];
+            delta[at + (size_t)i] = d;
+            sum[i] += d;
+        }
+    }
+}
+
+static inline void strip_sum(size_t rows, size_t stride, int columns, const float *restrict delta,
+                             float *restrict sum)
+{
+    for (size_t at = 0; at < rows * stride; at += stride)
+        for (int i = 0; i < columns; i++)
+            sum[i] += delta[at + (size_t)i];
+}
+
+static void store_sums(int columns, const float *sum, bool add, float *bias_grad)
+{
+    for (int i = 0; i < columns; i++)
+        bias_grad[i] = add ? bias_grad[i] + sum[i] : sum[i];
+}
+
+DT__CLONES
+void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta, bool add,
+                           float *bias_grad)
+{
+    const size_t width = (size_t)n;
+    for (int c = 0; c < n; c += STRIP) {
+        float sum[STRIP] = {0};
+        int columns = n - c < STRIP ? n - c : STRIP;
+        if (!slope)
+            strip_sum(rows, width, columns, delta + c, sum);
+        else if (columns == STRIP)
+            strip_backward(rows, width, STRIP, slope + c, delta + c, sum);
+        else
+            strip_backward(rows, width, columns, slope + c, delta + c, sum);
+        store_sums(columns, sum, add, bias_grad + c);
+    }
+}
+
+/* ---- as a layer of its own ------------------------------------------------------------------ */
+
+dt_status dt__slope_infer(struct dt_model *model, struct dt__layer *layer)
+{
+    (void)model;
+    layer->out = layer->in;
+    layer->keep = dt__shape_size(layer->in);
+    return DT_OK;
+}
+
+static dt_status activation_forward(const struct dt__layer_call *call)
+{
+    enum { PIECE = 256 };
+    static const float no_bias[PIECE];
+    const struct dt__activation *f = call->layer->activation;
+    const size_t count = (size_t)call->rows * dt__shape_size(call->layer->out);
+    memcpy(call->y, call->x, count * sizeof *call->y);
+    for (size_t at = 0; at < count; at += PIECE) {
+        const int part = count - at < PIECE ? (int)(count - at) : PIECE;
+        if (call->keep)
+            f->train(part, no_bias, call->y + at, call->keep + at);
+        else
+            f->infer(part, no_bias, call->y + at, NULL);
+    }
+    return DT_OK;
+}
+
+dt_status dt__slope_backward(const struct dt__layer_call *call)
+{
+    const size_t count = (size_t)call->rows * dt__shape_size(call->layer->out);
+    if (!call->dx) return DT_OK;
+    for (size_t i = 0; i < count; i++)
+        call->dx[i] = call->dy[i] * call->keep[i];
+    return DT_OK;
+}
+
+const struct dt__layer_kind dt__activation_layer = {.name = "activation",
+                                                    .usage = "an activation",
+                                                    .infer = dt__slope_infer,
+                                                    .forward = activation_forward,
+                                                    .backward = dt__slope_backward};

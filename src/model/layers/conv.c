@@ -1,0 +1,229 @@
+/* Convolution: y = f(x * W + b), channels last: `conv C KHxKW [stride S] [pad P|same] [groups G]`, and
+ * `conv1d C K ...` along rows of length x channels. Weight (KH, KW, channels / groups, C), bias (C).
+ *
+ * The rows go through in small pieces, product and epilogue one after the other, so that a piece's
+ * pictures are still in the cache when bias and activation come to them. */
+#include <string.h>
+
+#include "model/activation.h"
+#include "model/bf16.h"
+#include "model/convolution.h"
+
+/* layer->size */
+enum { FILTERS, KERNEL_H, KERNEL_W, STRIDE_H, STRIDE_W, PAD_H, PAD_W, GROUPS };
+enum { SAME = -1, PIECE_ROWS = 8 };
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* "stride 2", "pad same", ... behind the sizes. */
+static bool conv_parse_options(struct dt__layer *layer, struct dt__words words, int first)
+{
+    int *size = layer->size;
+    size[STRIDE_H] = size[STRIDE_W] = size[GROUPS] = 1;
+    for (int i = first; i < words.count; i += 2) {
+        const char *name = words.word[i], *value = i + 1 < words.count ? words.word[i + 1] : "";
+        bool good = false;
+        if (!strcmp(name, "stride"))
+            good = dt__word_pair(value, 1, &size[STRIDE_H], &size[STRIDE_W]);
+        else if (!strcmp(name, "pad") && !strcmp(value, "same"))
+            good = true, size[PAD_H] = size[PAD_W] = SAME;
+        else if (!strcmp(name, "pad"))
+            good = dt__word_pair(value, 0, &size[PAD_H], &size[PAD_W]);
+        else if (!strcmp(name, "groups"))
+            good = dt__word_int(value, 1, &size[GROUPS]);
+        if (!good) return false;
+    }
+    return true;
+}
+
+static bool conv_parse(struct dt__layer *layer, struct dt__words words)
+{
+    int *size = layer->size;
+    return words.count >= 2 && dt__word_int(words.word[0], 1, &size[FILTERS]) &&
+           dt__word_pair(words.word[1], 1, &size[KERNEL_H], &size[KERNEL_W]) &&
+           conv_parse_options(layer, words, 2);
+}
+
+static bool conv1d_parse(struct dt__layer *layer, struct dt__words words)
+{
+    int *size = layer->size;
+    if (words.count < 2 || !dt__word_int(words.word[0], 1, &size[FILTERS]) ||
+        !dt__word_int(words.word[1], 1, &size[KERNEL_W]) || !conv_parse_options(layer, words, 2))
+        return false;
+    size[KERNEL_H] = size[STRIDE_H] = 1;
+    if (size[PAD_H] != SAME) size[PAD_H] = 0;
+    return true;
+}
+
+/* ---- shape ---------------------------------------------------------------------------------- */
+
+/* One direction: what comes out, and the padding before and behind. `same` gives ceil(in / stride);
+ * the odd one goes behind, as TensorFlow and PyTorch have it. */
+static bool side_infer(int in, int kernel, int stride, int pad, int *out, int *before, int *behind)
+{
+    if (pad == SAME) {
+        *out = (in + stride - 1) / stride;
+        int all = (*out - 1) * stride + kernel - in;
+        if (all < 0) all = 0;
+        *before = all / 2;
+        *behind = all - *before;
+        return true;
+    }
+    *before = *behind = pad;
+    if (pad >= kernel || in + 2 * pad < kernel) return false;
+    *out = (in + 2 * pad - kernel) / stride + 1;
+    return true;
+}
+
+/* The input as the kernel sees it: plain features are one channel along the width for conv1d. */
+static struct dt__shape conv_input(const struct dt__layer *layer)
+{
+    const struct dt__shape in = layer->in;
+    bool line = layer->kind == &dt__conv1d_layer;
+    if (line && in.h == 1 && in.w == 1) return (struct dt__shape){1, in.c, 1};
+    if (line && in.w == 1) return (struct dt__shape){1, in.h, in.c};
+    return in;
+}
+
+bool dt__conv_shape(const struct dt__layer *layer, struct dt__convolution_shape *out)
+{
+    const int *size = layer->size;
+    const struct dt__shape in = conv_input(layer);
+    *out = (struct dt__convolution_shape){.height = in.h,
+                                          .width = in.w,
+                                          .channels = in.c,
+                                          .filters = size[FILTERS],
+                                          .kernel_height = size[KERNEL_H],
+                                          .kernel_width = size[KERNEL_W],
+                                          .stride_height = size[STRIDE_H],
+                                          .stride_width = size[STRIDE_W],
+                                          .groups = size[GROUPS]};
+    return side_infer(in.h, size[KERNEL_H], size[STRIDE_H], size[PAD_H], &out->out_height,
+                      &out->pad_top, &out->pad_bottom) &&
+           side_infer(in.w, size[KERNEL_W], size[STRIDE_W], size[PAD_W], &out->out_width,
+                      &out->pad_left, &out->pad_right);
+}
+
+static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
+{
+    struct dt__convolution_shape s;
+    const struct dt__shape in = conv_input(layer);
+    const bool line = layer->kind == &dt__conv1d_layer;
+    if (line && in.h != 1)
+        return dt_fail(DT_EUSAGE, "conv1d needs rows of 1 x length x channels (data.shape)");
+    if (!line && in.h == 1 && in.w == 1)
+        return dt_fail(DT_EUSAGE, "a convolution needs rows of height x width x channels "
+                                  "(data.shape, e.g. 28x28x1)");
+    if (!dt__conv_shape(layer, &s))
+        return dt_fail(DT_EUSAGE,
+                       "a kernel of %d x %d does not fit, or is not larger than its padding",
+                       layer->size[KERNEL_H], layer->size[KERNEL_W]);
+    if (s.channels % s.groups || s.filters % s.groups)
+        return dt_fail(DT_EUSAGE, "%d groups do not divide %d channels and %d filters", s.groups,
+                       s.channels, s.filters);
+    layer->out = (struct dt__shape){s.out_height, s.out_width, s.filters};
+    layer->keep = dt__has_epilogue(layer) ? dt__shape_size(layer->out) : 0;
+    const size_t kernel = (size_t)s.kernel_height * (size_t)s.kernel_width;
+    const size_t filters = (size_t)s.filters, channels = (size_t)(s.channels / s.groups);
+    const struct dt_tensor weight = {
+        .rank = 4,
+        .shape = {(size_t)s.kernel_height, (size_t)s.kernel_width, channels, filters},
+        .role = DT_TENSOR_WEIGHT,
+        .init = dt__activation_is_he(layer->activation) ? DT_INIT_HE : DT_INIT_GLOROT,
+        .fan_in = (double)(kernel * channels),
+        .fan_out = (double)kernel * (double)filters / s.groups};
+    const struct dt_tensor bias = {.rank = 1, .shape = {filters}, .role = DT_TENSOR_BIAS};
+    layer->macs = (size_t)s.out_height * (size_t)s.out_width * kernel * channels * filters;
+    DT_TRY(dt__layer_tensor(model, layer, "weight", &weight));
+    return dt__layer_tensor(model, layer, "bias", &bias);
+}
+
+/* ---- passes --------------------------------------------------------------------------------- */
+
+static dt_status conv_create(const struct dt__layer *layer, bool bf16, void **out_state)
+{
+    struct dt__convolution_shape s;
+    struct dt__convolution *convolution;
+    if (!dt__conv_shape(layer, &s)) return dt_fail(DT_EBUG, "a convolution of no shape");
+    DT_TRY(dt__convolution_create(&s, layer->begin > 0, bf16, &convolution));
+    *out_state = convolution;
+    return DT_OK;
+}
+
+static dt_status conv_open(const struct dt__layer *layer, int max_rows, void **out_state)
+{
+    (void)max_rows;
+    return conv_create(layer, false, out_state);
+}
+
+/* In bf16 where the CPU has it; else in f32. */
+static dt_status conv_open_bf16(const struct dt__layer *layer, int max_rows, void **out_state)
+{
+    (void)max_rows;
+    return conv_create(layer, dt__bf16_is_native(), out_state);
+}
+
+static void conv_close(void *state)
+{
+    dt__convolution_destroy(state);
+}
+
+static dt_status conv_forward(const struct dt__layer_call *call)
+{
+    const struct dt__layer *layer = call->layer;
+    const size_t in = dt__shape_size(layer->in), out = dt__shape_size(layer->out);
+    const size_t points = out / (size_t)layer->out.c;
+    DT_TRY(dt__convolution_pack(call->state, call->params));
+    for (int done = 0; done < call->rows; done += PIECE_ROWS) {
+        const int rows = call->rows - done < PIECE_ROWS ? call->rows - done : PIECE_ROWS;
+        float *y = call->y + (size_t)done * out;
+        struct dt_batch batch = *call->batch;
+        struct dt__layer_call piece = *call;
+        batch.first_row += (uint64_t)done;
+        piece.batch = &batch;
+        DT_TRY(dt__convolution_forward(call->state, rows, call->x + (size_t)done * in, y));
+        dt__epilogue_forward(&piece, (size_t)rows * points, layer->out.c,
+                             call->params + (call->layer->end - call->layer->begin) -
+                                 call->layer->out.c,
+                             y, layer->keep && call->keep ? call->keep + (size_t)done * out : NULL);
+    }
+    return DT_OK;
+}
+
+static dt_status conv_backward(const struct dt__layer_call *call)
+{
+    const struct dt__layer *layer = call->layer;
+    const size_t points = dt__shape_size(layer->out) / (size_t)layer->out.c;
+    const size_t bias = layer->end - layer->begin - (size_t)layer->out.c;
+    dt__epilogue_backward((size_t)call->rows * points, layer->out.c,
+                          layer->keep ? call->keep : NULL, call->dy, call->accumulate,
+                          call->grad + bias);
+    DT_TRY(dt__convolution_weight_gradient(call->state, call->rows, call->x, call->dy,
+                                           call->accumulate, call->grad));
+    if (!call->dx) return DT_OK;
+    return dt__convolution_input_gradient(call->state, call->rows, call->dy, call->dx);
+}
+
+const struct dt__layer_kind dt__conv_layer = {
+    .name = "conv",
+    .usage = "conv FILTERS HEIGHTxWIDTH [stride S] [pad P|same] [groups G] [activation]",
+    .epilogue = true,
+    .parse = conv_parse,
+    .infer = conv_infer,
+    .open = conv_open,
+    .open_bf16 = conv_open_bf16,
+    .close = conv_close,
+    .forward = conv_forward,
+    .backward = conv_backward};
+
+const struct dt__layer_kind dt__conv1d_layer = {
+    .name = "conv1d",
+    .usage = "conv1d FILTERS LENGTH [stride S] [pad P|same] [groups G] [activation]",
+    .epilogue = true,
+    .parse = conv1d_parse,
+    .infer = conv_infer,
+    .open = conv_open,
+    .open_bf16 = conv_open_bf16,
+    .close = conv_close,
+    .forward = conv_forward,
+    .backward = conv_backward};

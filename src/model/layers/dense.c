@@ -1,0 +1,148 @@
+/* Dense: y = f(x W + b), weight (nin, nout), bias (nout). A row of any shape is taken as one vector. The first
+ * layer of a network takes batches whose inputs are sparse in part: of W it reads the rows of the inputs that
+ * are there. */
+#include <string.h>
+
+#include "model/activation.h"
+#include "model/bf16.h"
+#include "model/blas.h"
+#include "model/entries.h"
+
+static bool dense_parse(struct dt__layer *layer, struct dt__words words)
+{
+    return words.count == 1 && dt__word_int(words.word[0], 1, &layer->size[0]);
+}
+
+static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
+{
+    const size_t nin = dt__shape_size(layer->in), nout = (size_t)layer->size[0];
+    const bool he = !layer->last && dt__activation_is_he(layer->activation);
+    const struct dt_tensor weight = {.rank = 2,
+                                     .shape = {nin, nout},
+                                     .role = DT_TENSOR_WEIGHT,
+                                     .init = he ? DT_INIT_HE : DT_INIT_GLOROT,
+                                     .fan_in = (double)nin,
+                                     .fan_out = (double)nout,
+                                     .row_sparse = layer == model->layer};
+    const struct dt_tensor bias = {.rank = 1, .shape = {nout}, .role = DT_TENSOR_BIAS};
+    layer->out = (struct dt__shape){1, 1, layer->size[0]};
+    layer->macs = nin * nout;
+    layer->keep = dt__has_epilogue(layer) ? nout : 0;
+    layer->work = layer == model->layer ? 0 : nin + nout; /* the first has no gradient by its input */
+    DT_TRY(dt__layer_tensor(model, layer, "weight", &weight));
+    return dt__layer_tensor(model, layer, "bias", &bias);
+}
+
+/* ---- sparse inputs -------------------------------------------------------------------------- */
+
+/* The bias stands behind the weight. */
+static size_t dense_bias(const struct dt__layer *layer)
+{
+    return dt__shape_size(layer->in) * (size_t)layer->out.c;
+}
+
+static bool dense_is_sparse(const struct dt__layer_call *call)
+{
+    return call->batch->offsets && call->x == call->batch->x;
+}
+
+/* y = x W, the dense inputs first and then entry after entry. */
+static dt_status sparse_forward(const struct dt__layer_call *call, size_t nout)
+{
+    const struct dt_batch *batch = call->batch;
+    size_t floats = (size_t)call->rows * nout;
+    if (batch->ndense)
+        DT_TRY(dt__gemm(false, false, call->rows, (int)nout, batch->ndense, call->x, call->params,
+                        false, call->y));
+    else
+        memset(call->y, 0, floats * sizeof *call->y);
+    dt__rows_forward(batch, call->params, nout, call->y);
+    return DT_OK;
+}
+
+/* grad = x' delta: rows of inputs that are nowhere in the batch are 0. */
+static dt_status sparse_backward(const struct dt__layer_call *call, size_t nout)
+{
+    const struct dt_batch *batch = call->batch;
+    const struct dt__rows rows = {.delta = call->dy,
+                                  .by_row = nout,
+                                  .width = nout,
+                                  .rows = dt__shape_size(call->layer->in),
+                                  .dense = (size_t)batch->ndense};
+    if (batch->ndense)
+        DT_TRY(dt__gemm(true, false, batch->ndense, (int)nout, call->rows, call->x, call->dy,
+                        call->accumulate, call->grad));
+    dt__rows_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
+    return DT_OK;
+}
+
+/* ---- the layer ------------------------------------------------------------------------------ */
+
+static dt_status dense_forward(const struct dt__layer_call *call)
+{
+    const int nin = (int)dt__shape_size(call->layer->in), nout = call->layer->out.c;
+    const float *weight = call->params, *bias = weight + dense_bias(call->layer);
+    if (dense_is_sparse(call))
+        DT_TRY(sparse_forward(call, (size_t)nout));
+    else if (call->state && call->keep)
+        DT_TRY(dt__bf16_forward(call->state, call->rows, call->x, weight, call->rounded, call->y));
+    else
+        DT_TRY(dt__gemm(false, false, call->rows, nout, nin, call->x, weight, false, call->y));
+    dt__epilogue_forward(call, (size_t)call->rows, nout, bias, call->y, call->keep);
+    return DT_OK;
+}
+
+static dt_status dense_backward(const struct dt__layer_call *call)
+{
+    const int nin = (int)dt__shape_size(call->layer->in), nout = call->layer->out.c;
+    const float *slope = dt__has_epilogue(call->layer) ? call->keep : NULL;
+    float *delta = call->dy, *weight_grad = call->grad;
+    float *bias_grad = weight_grad + dense_bias(call->layer);
+    dt__epilogue_backward((size_t)call->rows, nout, slope, delta, call->accumulate, bias_grad);
+    if (dense_is_sparse(call)) return sparse_backward(call, (size_t)nout);
+    if (call->state)
+        return dt__bf16_backward(call->state, call->rows, delta, call->accumulate, weight_grad,
+                                 call->factors, call->dx);
+    DT_TRY(dt__gemm(true, false, nin, nout, call->rows, call->x, delta, call->accumulate,
+                    weight_grad));
+    if (!call->dx) return DT_OK;
+    return dt__gemm_transposed(call->rows, nin, nout, delta, call->params, call->work, call->dx);
+}
+
+/* The output layer's products stay f32. */
+static dt_status dense_open_bf16(const struct dt__layer *layer, int max_rows, void **out_state)
+{
+    struct dt__bf16 *bf16 = NULL;
+    if (!layer->last)
+        DT_TRY(dt__bf16_create((int)dt__shape_size(layer->in), layer->out.c, max_rows, &bf16));
+    *out_state = bf16;
+    return DT_OK;
+}
+
+/* Not where the factors of so many rows are larger than half of the gradient. */
+static bool dense_factored(const struct dt__layer *layer, int max_rows, struct dt_factored *out)
+{
+    const size_t nin = dt__shape_size(layer->in), nout = (size_t)layer->out.c;
+    if (layer->last || (nin + nout) * (size_t)max_rows > nin * nout) return false;
+    *out = dt__bf16_factored((int)nin, (int)nout, max_rows);
+    out->offset = layer->begin;
+    return true;
+}
+
+static void dense_close(void *state)
+{
+    dt__bf16_destroy(state);
+}
+
+const struct dt__layer_kind dt__dense_layer = {.name = "dense",
+                                               .usage = "dense N [activation]",
+                                               .epilogue = true,
+                                               .sparse = true,
+                                               .parse = dense_parse,
+                                               .infer = dense_infer,
+                                               .open_bf16 = dense_open_bf16,
+                                               .close = dense_close,
+                                               .factored = dense_factored,
+                                               .tile = dt__bf16_tile,
+                                               .forward = dense_forward,
+                                               .backward = dense_backward};

@@ -1,0 +1,103 @@
+/* Embedding: the first layer of a table with categories. A row's dense inputs go on as they are, and behind them
+ * come the vectors of its categories, `width` numbers each, in the order of the columns: y = (x, E[i1], E[i2],
+ * ...), weight (inputs that are not dense, width). Of the table a batch reads, and its gradient has, the rows of
+ * the categories that are there.
+ *
+ * Vectors begin normal with variance 1 / width, so that their length is about 1.
+ * Source: Cheng et al., "Wide & deep learning for recommender systems", DLRS 2016, section 3.2. */
+#include <string.h>
+
+#include "model/entries.h"
+#include "model/layer.h"
+
+static bool embedding_parse(struct dt__layer *layer, struct dt__words words)
+{
+    return words.count == 1 && dt__word_int(words.word[0], 1, &layer->size[0]);
+}
+
+static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer)
+{
+    const struct dt_model_desc *desc = &model->desc;
+    const size_t inputs = dt__shape_size(layer->in), width = (size_t)layer->size[0];
+    if (layer != model->layer)
+        return dt_fail(DT_EUSAGE, "an embedding is the first layer: it takes a table's categories");
+    if (desc->categories < 1 || desc->dense < 0 || (size_t)desc->dense >= inputs)
+        return dt_fail(DT_EUSAGE, "the data has no categories to embed (model.embedding goes with CSV of "
+                                  "columns of texts, see data.categories)");
+    const size_t out = (size_t)desc->dense + (size_t)desc->categories * width;
+    if (out > DT_MAX_WIDTH)
+        return dt_fail(DT_EUSAGE, "%d numbers and %d categories of width %zu make %zu, expected at most %d",
+                       desc->dense, desc->categories, width, out, DT_MAX_WIDTH);
+    layer->out = (struct dt__shape){1, 1, (int)out};
+    const struct dt_tensor weight = {.rank = 2,
+                                     .shape = {inputs - (size_t)desc->dense, width},
+                                     .role = DT_TENSOR_WEIGHT,
+                                     .init = DT_INIT_UNIT,
+                                     .fan_in = (double)inputs,
+                                     .fan_out = (double)width,
+                                     .row_sparse = true};
+    layer->size[1] = desc->dense;
+    layer->size[2] = desc->categories;
+    return dt__layer_tensor(model, layer, "weight", &weight);
+}
+
+/* Every row has one entry a column, in their order. */
+static dt_status embedding_check(const struct dt_batch *batch, const struct dt__layer *layer)
+{
+    const uint64_t count = (uint64_t)layer->size[2];
+    if (!batch->offsets || batch->ndense != layer->size[1])
+        return dt_fail(DT_EMISMATCH, "%s: rows without categories", layer->text);
+    for (int r = 0; r < batch->rows; r++)
+        if (batch->offsets[r + 1] - batch->offsets[r] != count)
+            return dt_fail(DT_EMISMATCH, "%s: a row of %llu categories, expected %d", layer->text,
+                           (unsigned long long)(batch->offsets[r + 1] - batch->offsets[r]),
+                           layer->size[2]);
+    return DT_OK;
+}
+
+static dt_status embedding_forward(const struct dt__layer_call *call)
+{
+    enum { AHEAD = 16 }; /* rows of the table lie anywhere in memory */
+    const struct dt_batch *batch = call->batch;
+    const int *size = call->layer->size;
+    const size_t width = (size_t)size[0], dense = (size_t)size[1];
+    const float *x = call->x;
+    float *y = call->y;
+    DT_TRY(embedding_check(batch, call->layer));
+    const uint64_t end = batch->offsets[batch->rows];
+    for (int r = 0; r < batch->rows; r++, x += dense) {
+        if (dense) memcpy(y, x, dense * sizeof *y);
+        y += dense;
+        for (uint64_t e = batch->offsets[r]; e < batch->offsets[r + 1]; e++, y += width) {
+            const uint64_t next = e + AHEAD < end ? e + AHEAD : e;
+            __builtin_prefetch(call->params + (batch->index[next] - dense) * width);
+            const float *from = call->params + (batch->index[e] - dense) * width;
+            const float value = batch->value ? batch->value[e] : 1;
+            for (size_t i = 0; i < width; i++)
+                y[i] = value * from[i];
+        }
+    }
+    return DT_OK;
+}
+
+/* Entry number p of the batch is column p - row * columns: its delta is in place at row * dense + p * width. */
+static dt_status embedding_backward(const struct dt__layer_call *call)
+{
+    const int *size = call->layer->size;
+    const struct dt__rows rows = {.delta = call->dy + size[1],
+                                  .by_row = (size_t)size[1],
+                                  .by_place = (size_t)size[0],
+                                  .width = (size_t)size[0],
+                                  .rows = dt__shape_size(call->layer->in) - (size_t)size[1],
+                                  .first = (size_t)size[1]};
+    dt__rows_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
+    return DT_OK;
+}
+
+const struct dt__layer_kind dt__embedding_layer = {.name = "embedding",
+                                                   .usage = "embedding WIDTH",
+                                                   .sparse = true,
+                                                   .parse = embedding_parse,
+                                                   .infer = embedding_infer,
+                                                   .forward = embedding_forward,
+                                                   .backward = embedding_backward};

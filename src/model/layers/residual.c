@@ -1,0 +1,149 @@
+/* Residual: `residual(ITEM, ...)` adds its input to the output of its items; where the two differ in
+ * shape, the input goes through a 1 x 1 convolution (for plain features: a dense product) without
+ * bias, weight (1, 1, channels, filters), with the stride that the shapes tell.
+ * Source: He et al., "Deep residual learning for image recognition", CVPR 2016, section 3.2.
+ *
+ * In the list of layers the items stand between two ends, which are linked. The first end gives its
+ * input on; the second adds that. Backward, the second end keeps the gradient that goes the short way,
+ * and the first adds it to what came the long way. */
+#include <string.h>
+
+#include "model/convolution.h"
+#include "model/layer.h"
+
+/* ---- the first end -------------------------------------------------------------------------- */
+
+/* Its items are not words: description.c reads the brackets. */
+static bool residual_parse(struct dt__layer *layer, struct dt__words words)
+{
+    (void)layer, (void)words;
+    return false;
+}
+
+static dt_status residual_infer(struct dt_model *model, struct dt__layer *layer)
+{
+    (void)model;
+    layer->out = layer->in;
+    return DT_OK;
+}
+
+static dt_status residual_backward(const struct dt__layer_call *call)
+{
+    const size_t count = (size_t)call->rows * dt__shape_size(call->layer->in);
+    for (size_t i = 0; i < count; i++)
+        call->dy[i] += call->link_keep[i];
+    return DT_OK;
+}
+
+const struct dt__layer_kind dt__residual_layer = {.name = "residual",
+                                                  .usage = "residual(ITEM, ...)",
+                                                  .same_gradient = true,
+                                                  .parse = residual_parse,
+                                                  .infer = residual_infer,
+                                                  .backward = residual_backward};
+
+/* ---- the second end ------------------------------------------------------------------------- */
+
+/* layer->size: the shape at the first end, and the stride of the short way. */
+enum { FROM_H, FROM_W, FROM_C, STRIDE_H, STRIDE_W, PROJECTS };
+
+/* The stride by which `from` points become `to`, each the first of its step; 0: none does. */
+static int stride_between(int from, int to)
+{
+    const int stride = (from + to - 1) / to;
+    return (from + stride - 1) / stride == to ? stride : 0;
+}
+
+struct dt__convolution_shape dt__residual_shape(const struct dt__layer *layer)
+{
+    const int *size = layer->size;
+    return (struct dt__convolution_shape){.height = size[FROM_H],
+                                          .width = size[FROM_W],
+                                          .channels = size[FROM_C],
+                                          .out_height = layer->out.h,
+                                          .out_width = layer->out.w,
+                                          .filters = layer->out.c,
+                                          .kernel_height = 1,
+                                          .kernel_width = 1,
+                                          .stride_height = size[STRIDE_H],
+                                          .stride_width = size[STRIDE_W],
+                                          .groups = 1};
+}
+
+static dt_status residual_end_infer(struct dt_model *model, struct dt__layer *layer)
+{
+    const struct dt__layer *begin = &model->layer[layer->link];
+    const struct dt__shape from = begin->in, to = layer->in;
+    int *size = layer->size;
+    layer->out = to;
+    layer->keep = dt__shape_size(from);
+    size[FROM_H] = from.h, size[FROM_W] = from.w, size[FROM_C] = from.c;
+    if (from.h == to.h && from.w == to.w && from.c == to.c) return DT_OK;
+    size[STRIDE_H] = stride_between(from.h, to.h);
+    size[STRIDE_W] = stride_between(from.w, to.w);
+    size[PROJECTS] = 1;
+    if (!size[STRIDE_H] || !size[STRIDE_W])
+        return dt_fail(DT_EUSAGE, "a residual from %d x %d to %d x %d points has no stride", from.h,
+                       from.w, to.h, to.w);
+    const struct dt_tensor weight = {.rank = 4,
+                                     .shape = {1, 1, (size_t)from.c, (size_t)to.c},
+                                     .role = DT_TENSOR_WEIGHT,
+                                     .init = DT_INIT_GLOROT,
+                                     .fan_in = (double)from.c,
+                                     .fan_out = (double)to.c};
+    layer->macs = dt__shape_size(to) * (size_t)from.c;
+    layer->work = dt__shape_size(to);
+    return dt__layer_tensor(model, layer, "weight", &weight);
+}
+
+static dt_status residual_end_open(const struct dt__layer *layer, int max_rows, void **out_state)
+{
+    const struct dt__convolution_shape shape = dt__residual_shape(layer);
+    struct dt__convolution *convolution;
+    (void)max_rows;
+    *out_state = NULL;
+    if (!layer->size[PROJECTS]) return DT_OK;
+    DT_TRY(dt__convolution_create(&shape, true, false, &convolution));
+    *out_state = convolution;
+    return DT_OK;
+}
+
+static void residual_end_close(void *state)
+{
+    dt__convolution_destroy(state);
+}
+
+static dt_status residual_end_forward(const struct dt__layer_call *call)
+{
+    const size_t count = (size_t)call->rows * dt__shape_size(call->layer->out);
+    const float *x = call->x, *shortcut = call->link_x;
+    if (call->state) {
+        DT_TRY(dt__convolution_pack(call->state, call->params));
+        DT_TRY(dt__convolution_forward(call->state, call->rows, shortcut, call->work));
+        shortcut = call->work;
+    }
+    for (size_t i = 0; i < count; i++)
+        call->y[i] = x[i] + shortcut[i];
+    return DT_OK;
+}
+
+static dt_status residual_end_backward(const struct dt__layer_call *call)
+{
+    if (!call->state) {
+        memcpy(call->keep, call->dy,
+               (size_t)call->rows * dt__shape_size(call->layer->out) * sizeof *call->keep);
+        return DT_OK;
+    }
+    DT_TRY(dt__convolution_weight_gradient(call->state, call->rows, call->link_x, call->dy,
+                                           call->accumulate, call->grad));
+    return dt__convolution_input_gradient(call->state, call->rows, call->dy, call->keep);
+}
+
+const struct dt__layer_kind dt__residual_end_layer = {.name = "residual's end",
+                                                      .usage = "residual(ITEM, ...)",
+                                                      .same_gradient = true,
+                                                      .infer = residual_end_infer,
+                                                      .open = residual_end_open,
+                                                      .close = residual_end_close,
+                                                      .forward = residual_end_forward,
+                                                      .backward = residual_end_backward};

@@ -1,0 +1,321 @@
+/* The model: a list of layers, which its text comes to, and a list of named tensors over the flat vector.
+ *
+ * Shapes are inferred from the first layer to the last, and each layer declares its tensors: weight before
+ * bias, layer after layer, without gaps; state tensors follow behind all others. */
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "model/layer.h"
+#include "model/task.h"
+
+/* ---- description ---------------------------------------------------------------------------- */
+
+dt_status dt_model_desc_copy(const struct dt_model_desc *desc, struct dt_model_desc *out)
+{
+    char *layers;
+    DT_TRY(dt_strdup(desc->layers, &layers));
+    *out = *desc;
+    out->layers = layers;
+    return DT_OK;
+}
+
+void dt_model_desc_free(struct dt_model_desc *desc)
+{
+    dt_free(desc->layers);
+    *desc = (struct dt_model_desc){0};
+}
+
+/* ---- shapes and tensors --------------------------------------------------------------------- */
+
+static dt_status model_add_bucket(struct dt_model *model)
+{
+    DT_TRY(dt_grow(&model->bucket_end, &model->bucket_room, (size_t)model->buckets + 1,
+                   sizeof *model->bucket_end, "layers"));
+    model->bucket_end[model->buckets++] = model->params;
+    return DT_OK;
+}
+
+/* Adds count floats to the flat vector. */
+static dt_status model_add_floats(struct dt_model *model, size_t count, size_t *out_offset)
+{
+    size_t bytes;
+    *out_offset = model->params;
+    if (!dt_size_add(model->params, count, &model->params) ||
+        !dt_size_mul(model->params, sizeof(float), &bytes))
+        return dt_fail(DT_EUSAGE, "more parameters than memory can hold");
+    model->bucket_end[model->buckets - 1] = model->params;
+    return DT_OK;
+}
+
+dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, const char *name,
+                           const struct dt_tensor *declared)
+{
+    struct dt_tensor tensor = *declared;
+    bool fits = true;
+    if (layer->index < 0) {
+        layer->index = model->buckets;
+        DT_TRY(model_add_bucket(model));
+    }
+    DT_TRY(dt_grow(&model->tensor, &model->tensor_room, model->tensors + 1, sizeof *model->tensor,
+                   "tensors"));
+    tensor.layer = layer->index;
+    tensor.count = 1;
+    for (int i = 0; i < tensor.rank; i++)
+        fits = fits && dt_size_mul(tensor.count, tensor.shape[i], &tensor.count);
+    if (!fits) return dt_fail(DT_EUSAGE, "more parameters than memory can hold");
+    (void)snprintf(tensor.name, sizeof tensor.name, "layers/%d/%s", layer->index, name);
+    if (tensor.row_sparse) layer->row_sparse = (int)model->row_sparse++;
+    if (tensor.role != DT_TENSOR_STATE) {
+        DT_TRY(model_add_floats(model, tensor.count, &tensor.offset));
+        layer->end = model->params;
+    }
+    model->tensor[model->tensors++] = tensor;
+    return DT_OK;
+}
+
+/* State tensors go behind all others, a bucket of their own, and to the end of the list. */
+static dt_status model_place_states(struct dt_model *model)
+{
+    size_t trained = 0, states = 0;
+    struct dt_tensor *state;
+    model->trained = model->params;
+    DT_TRY(dt_alloc(model->tensors, sizeof *state, "tensors", &state));
+    for (size_t i = 0; i < model->tensors; i++) {
+        if (model->tensor[i].role == DT_TENSOR_STATE)
+            state[states++] = model->tensor[i];
+        else
+            model->tensor[trained++] = model->tensor[i];
+    }
+    dt_status status = states ? model_add_bucket(model) : DT_OK;
+    for (size_t i = 0; i < states && !status; i++) {
+        status = model_add_floats(model, state[i].count, &state[i].offset);
+        model->tensor[trained + i] = state[i];
+    }
+    for (size_t i = model->layers; i-- > 0;)
+        for (size_t k = states; k-- > 0;)
+            if (state[k].layer == model->layer[i].index) model->layer[i].states = state[k].offset;
+    dt_free(state);
+    return status;
+}
+
+/* Dropout behind layer l begins at l << 40; a second one behind it, and one before all, elsewhere. */
+static dt_status model_infer_shapes(struct dt_model *model)
+{
+    const int *shape = model->desc.shape;
+    struct dt__shape in = {shape[0], shape[1], shape[2]};
+    int behind = -2, ordinal = 0;
+    for (size_t i = 0; i < model->layers; i++) {
+        struct dt__layer *layer = &model->layer[i];
+        layer->in = in;
+        layer->row_sparse = -1;
+        layer->begin = layer->end = model->params;
+        dt_status status = layer->kind->infer(model, layer);
+        if (!status && dt__shape_size(layer->out) > INT_MAX)
+            status = dt_fail(DT_EUSAGE, "an output beyond 2^31 values a row");
+        if (!status && layer->last && dt__shape_size(layer->out) != (size_t)model->desc.nout)
+            status = dt_fail(DT_EUSAGE, "%d x %d x %d come out, expected %d in all", layer->out.h,
+                             layer->out.w, layer->out.c, model->desc.nout);
+        if (status)
+            return dt_fail_prefix(status, "'%.100s' of %d x %d x %d: ",
+                                  layer->text ? layer->text : layer->kind->name, in.h, in.w, in.c);
+        in = layer->out;
+        if (layer->dropout <= 0.0) continue;
+        const int last = model->buckets - 1; /* with parameters */
+        ordinal = last == behind ? ordinal + 1 : 0;
+        behind = last;
+        layer->drop_number =
+            ((uint64_t)ordinal << 56) + ((uint64_t)(last < 0 ? 0xffff : last) << 40);
+    }
+    return DT_OK;
+}
+
+dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **out)
+{
+    struct dt_model *model;
+    int64_t features = 1;
+    for (int i = 0; i < 3; i++) {
+        if (desc->shape[i] < 1) features = 0;
+        features *= desc->shape[i];
+        if (features < 1 || features > INT_MAX)
+            return dt_fail(DT_EUSAGE, "model: a row of %d x %d x %d, expected 1 to 2^31 - 1 values",
+                           desc->shape[0], desc->shape[1], desc->shape[2]);
+    }
+    if (desc->nout < 1 || desc->nout > DT_MAX_WIDTH)
+        return dt_fail(DT_EUSAGE, "model: %d outputs, expected 1 to %d", desc->nout, DT_MAX_WIDTH);
+    if (!dt__task_find(desc->task, desc->nout))
+        return dt_fail(DT_EUSAGE, "model: there is no task %d", desc->task);
+    DT_TRY(dt_alloc(1, sizeof *model, "model", &model));
+    model->task = dt__task_find(desc->task, desc->nout);
+    model->outputs.count = desc->nout;
+    dt_status status = dt_model_desc_copy(desc, &model->desc);
+    if (!status) status = dt__layers_parse(model);
+    if (!status) status = model_infer_shapes(model);
+    if (!status) status = model_place_states(model);
+    if (status) {
+        dt_model_destroy(model);
+        return dt_fail_prefix(status, "model.layers: ");
+    }
+    *out = model;
+    return DT_OK;
+}
+
+dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std)
+{
+    struct dt__outputs *outputs = &model->outputs;
+    const size_t n = (size_t)outputs->count;
+    if (!mean || model->desc.task != DT_TASK_REGRESS) return DT_OK;
+    DT_TRY(dt_alloc(n, sizeof *mean, "units of targets", &outputs->mean));
+    DT_TRY(dt_alloc(n, sizeof *std, "units of targets", &outputs->std));
+    memcpy(outputs->mean, mean, n * sizeof *mean);
+    memcpy(outputs->std, std, n * sizeof *std);
+    return DT_OK;
+}
+
+void dt__layers_free(struct dt_model *model)
+{
+    for (size_t i = 0; i < model->layers; i++)
+        dt_free(model->layer[i].text);
+    dt_free(model->layer);
+}
+
+void dt_model_destroy(struct dt_model *model)
+{
+    if (!model) return;
+    dt__layers_free(model);
+    dt_free(model->tensor);
+    dt_free(model->bucket_end);
+    dt_free(model->outputs.mean);
+    dt_free(model->outputs.std);
+    dt_model_desc_free(&model->desc);
+    dt_free(model);
+}
+
+/* ---- what a model says ---------------------------------------------------------------------- */
+
+const struct dt_model_desc *dt_model_get_desc(const struct dt_model *model)
+{
+    return &model->desc;
+}
+
+size_t dt_model_features(const struct dt_model *model)
+{
+    return dt__shape_size(model->layer[0].in);
+}
+
+size_t dt_model_params(const struct dt_model *model)
+{
+    return model->params;
+}
+
+size_t dt_model_trained(const struct dt_model *model)
+{
+    return model->trained;
+}
+
+size_t dt_model_tensors(const struct dt_model *model)
+{
+    return model->tensors;
+}
+
+const struct dt_tensor *dt_model_tensor(const struct dt_model *model, size_t index)
+{
+    return &model->tensor[index];
+}
+
+size_t dt_model_row_sparse(const struct dt_model *model)
+{
+    return model->row_sparse;
+}
+
+const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model, size_t index)
+{
+    for (size_t i = 0; i < model->tensors; i++)
+        if (model->tensor[i].row_sparse && index-- == 0) return &model->tensor[i];
+    return NULL;
+}
+
+int dt_model_buckets(const struct dt_model *model)
+{
+    return model->buckets;
+}
+
+const size_t *dt_model_bucket_ends(const struct dt_model *model)
+{
+    return model->bucket_end;
+}
+
+static dt_status text_add_layer(struct dt_text *text, const char *name, struct dt__shape shape,
+                                size_t params, size_t macs)
+{
+    char size[48];
+    if (shape.h == 1 && shape.w == 1)
+        (void)snprintf(size, sizeof size, "%d", shape.c);
+    else
+        (void)snprintf(size, sizeof size, "%d x %d x %d", shape.h, shape.w, shape.c);
+    return dt_text_add(text, "%-36s %16s %12zu %14zu\n", name, size, params, macs);
+}
+
+dt_status dt_model_table(const struct dt_model *model, char **out)
+{
+    struct dt_text text = {0};
+    size_t macs = 0;
+    dt_status status = dt_text_add(&text, "%-36s %16s %12s %14s\n", "layer", "output", "parameters",
+                                   "multiply-adds");
+    if (!status) status = text_add_layer(&text, "rows", model->layer[0].in, 0, 0);
+    for (size_t i = 0; i < model->layers && !status; i++) {
+        const struct dt__layer *layer = &model->layer[i];
+        macs += layer->macs;
+        if (layer->text)
+            status = text_add_layer(&text, layer->text, layer->out, layer->end - layer->begin,
+                                    layer->macs);
+    }
+    if (!status)
+        status = dt_text_add(&text, "%-36s %16s %12zu %14zu\n", "all", "", model->params, macs);
+    if (status)
+        dt_text_free(&text);
+    else
+        *out = text.data;
+    return status;
+}
+
+/* ---- initial weights ------------------------------------------------------------------------ */
+
+static void tensor_init(const struct dt_tensor *tensor, const struct dt_rng *rng, float *values)
+{
+    /* He et al. 2015, eq. 10: variance 2 / fan_in. */
+    const double deviation = sqrt(2.0 / tensor->fan_in);
+    /* Glorot and Bengio 2010, eq. 16: uniform on +-sqrt(6 / (fan_in + fan_out)). */
+    const double bound = sqrt(6.0 / (tensor->fan_in + tensor->fan_out));
+    const double unit = sqrt(1.0 / tensor->fan_out); /* rows of length 1, about */
+    for (size_t i = 0; i < tensor->count; i++) {
+        switch (tensor->init) {
+        case DT_INIT_ZERO:
+            values[i] = 0.0f;
+            break;
+        case DT_INIT_ONE:
+            values[i] = 1.0f;
+            break;
+        case DT_INIT_HE:
+            values[i] = (float)(deviation * dt_rng_normal(rng, i));
+            break;
+        case DT_INIT_UNIT:
+            values[i] = (float)(unit * dt_rng_normal(rng, i));
+            break;
+        case DT_INIT_GLOROT:
+            values[i] = (float)(bound * (2.0 * dt_rng_uniform(rng, i) - 1.0));
+            break;
+        }
+    }
+}
+
+void dt_model_init(const struct dt_model *model, uint64_t seed, float *params)
+{
+    uint64_t number = 0; /* of the tensor in its layer */
+    for (size_t i = 0; i < model->tensors; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
+        number = i && tensor->layer == model->tensor[i - 1].layer ? number + 1 : 0;
+        struct dt_rng rng = dt_rng_make(seed, DT_STREAM_INIT, (uint64_t)tensor->layer, number);
+        tensor_init(tensor, &rng, params + tensor->offset);
+    }
+}

@@ -1,0 +1,489 @@
+/* Tasks: what the outputs of a network mean. A row says its loss and the gradient by the logits, how
+ * outputs become predictions, and what an evaluation sums and reports. */
+#include "base/clones.h"
+#include "model/task.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/vmath.h"
+
+/* Losses, gradients and metrics of a row count by its weight. */
+static inline float weight_of(const struct dt_batch *batch, int row)
+{
+    return batch->weight ? batch->weight[row] : 1.0f;
+}
+
+/* ---- many classes: softmax and cross-entropy ------------------------------------------------ */
+
+/* Rows are reduced in lanes, so that the compiler can use vectors; lane = column % LANES. */
+enum { LANES = 16 };
+
+static float row_max(int n, const float *row)
+{
+    float most = row[0];
+    for (int i = 1; i < n; i++)
+        most = row[i] > most ? row[i] : most;
+    return most;
+}
+
+static float row_sum(int n, const float *row)
+{
+    float lane[LANES] = {0}, sum = 0.0f;
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++)
+            lane[l] += row[i + l];
+    if (i)
+        for (int l = 0; l < LANES; l++)
+            sum += lane[l];
+    for (; i < n; i++)
+        sum += row[i];
+    return sum;
+}
+
+DT__CLONES
+static void softmax_shift(int n, float *row)
+{
+    float most = row_max(n, row);
+    for (int i = 0; i < n; i++)
+        row[i] -= most;
+}
+
+DT__CLONES
+static void softmax_exp(size_t count, float *z)
+{
+    for (size_t i = 0; i < count; i++)
+        z[i] = dt__expf(z[i]);
+}
+
+/* Rows are taken in groups that stay in the first cache through the passes over them. */
+enum { GROUP = 4096 };
+
+/* -log softmax(z)[label] = log(sum e^(z - max)) - (z[label] - max); its gradient is
+ * softmax(z) - onehot(label). */
+static double softmax_group(const struct dt_batch *batch, int first, int rows, int n,
+                            float *restrict z)
+{
+    const int32_t *restrict label = batch->label + first;
+    double sum = 0.0;
+    float *row = z;
+    for (int r = 0; r < rows; r++, row += n) {
+        softmax_shift(n, row);
+        sum -= (double)weight_of(batch, first + r) * (double)row[label[r]];
+    }
+    softmax_exp((size_t)(row - z), z);
+    for (int r = 0; r < rows; r++, z += n) {
+        const float weight = weight_of(batch, first + r);
+        float total = row_sum(n, z), factor = 1.0f / total * weight;
+        for (int i = 0; i < n; i++)
+            z[i] *= factor;
+        z[label[r]] -= weight;
+        sum += (double)weight * log((double)total);
+    }
+    return sum;
+}
+
+static double softmax_gradient(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                               float *z)
+{
+    const int n = outputs->count;
+    const int rows = batch->rows;
+    const int group = n < GROUP ? GROUP / n : 1;
+    double sum = 0.0;
+    for (int r = 0; r < rows; r += group) {
+        int part = rows - r < group ? rows - r : group;
+        sum += softmax_group(batch, r, part, n, z + (size_t)r * (size_t)n);
+    }
+    return sum;
+}
+
+static double softmax_row_loss(int n, int32_t label, const float *z)
+{
+    float most = z[0];
+    for (int i = 1; i < n; i++)
+        most = z[i] > most ? z[i] : most;
+    double total = (double)dt__expf(z[0] - most);
+    for (int i = 1; i < n; i++)
+        total += (double)dt__expf(z[i] - most);
+    return log(total) - ((double)z[label] - (double)most);
+}
+
+static double softmax_loss(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                           const float *z)
+{
+    const int n = outputs->count;
+    double sum = 0.0;
+    for (int r = 0; r < batch->rows; r++, z += n)
+        sum += (double)weight_of(batch, r) * softmax_row_loss(n, batch->label[r], z);
+    return sum;
+}
+
+static void softmax_predict(int rows, const struct dt__outputs *outputs, const float *logits,
+                            float *out)
+{
+    const int n = outputs->count;
+    const size_t width = (size_t)n, count = (size_t)rows * width;
+    if (out != logits) memcpy(out, logits, count * sizeof *out);
+    for (size_t at = 0; at < count; at += width)
+        softmax_shift(n, out + at);
+    softmax_exp(count, out);
+    for (size_t at = 0; at < count; at += width) {
+        float sum = row_sum(n, out + at);
+        for (int i = 0; i < n; i++)
+            out[at + (size_t)i] /= sum;
+    }
+}
+
+/* The first of the largest. */
+static int softmax_choose(int n, const float *logits)
+{
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (logits[i] > logits[best]) best = i;
+    return best;
+}
+
+/* Classes that come before `label` when sorted by falling logit, ties by class number; NaN counts as
+ * before. Top k if below k. */
+static int rank_of(int n, const float *logits, int label)
+{
+    const float own = logits[label];
+    int before = 0;
+    for (int i = 0; i < n; i++)
+        before += !(logits[i] < own || (logits[i] == own && i >= label));
+    return before;
+}
+
+/* sums: right, right among the first five. */
+static void softmax_measure(const struct dt__outputs *outputs, const float *logits,
+                            const struct dt_batch *batch, double *sums, uint64_t *confusion)
+{
+    const int n = outputs->count;
+    for (int r = 0; r < batch->rows; r++, logits += n) {
+        int label = batch->label[r], rank = rank_of(n, logits, label);
+        const double weight = (double)weight_of(batch, r);
+        sums[0] += weight * (rank == 0);
+        sums[1] += weight * (rank < DT__TOP);
+        if (confusion) confusion[(size_t)label * (size_t)n + (size_t)softmax_choose(n, logits)]++;
+    }
+}
+
+static void softmax_values(int nout, double weight, const double *sums, struct dt__scored *scored,
+                           size_t n, struct dt_metric_values *out)
+{
+    (void)scored, (void)n;
+    out->accuracy = sums[0] / weight;
+    if (nout > DT__TOP) out->top5 = sums[1] / weight;
+}
+
+/* ---- two classes: one logit ----------------------------------------------------------------- */
+
+/* -log p(label) for one logit z: log(1 + e^-z) for label 1, log(1 + e^z) for label 0, written so that
+ * no exponential overflows. */
+static inline float binary_loss(float z, int32_t label)
+{
+    float size = fabsf(z);
+    float wrong = label ? -z : z;
+    return (wrong < 0.0f ? 0.0f : wrong) + dt__log1pf(dt__expf(-size));
+}
+
+DT__CLONES
+static double binary_gradient(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                              float *logits)
+{
+    const int32_t *restrict label = batch->label;
+    float *restrict z = logits;
+    (void)outputs;
+    double sum = 0.0;
+    for (int r = 0; r < batch->rows; r++) {
+        const float weight = weight_of(batch, r);
+        sum += (double)weight * (double)binary_loss(z[r], label[r]);
+        z[r] = (dt__sigmoidf(z[r]) - (float)label[r]) * weight;
+    }
+    return sum;
+}
+
+static double binary_loss_sum(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                              const float *z)
+{
+    const int32_t *label = batch->label;
+    (void)outputs;
+    double sum = 0.0;
+    for (int r = 0; r < batch->rows; r++)
+        sum += (double)weight_of(batch, r) * (double)binary_loss(z[r], label[r]);
+    return sum;
+}
+
+static void binary_predict(int rows, const struct dt__outputs *outputs, const float *logits,
+                           float *out)
+{
+    (void)outputs;
+    for (size_t r = (size_t)rows; r-- > 0;) { /* from the end: out may be logits */
+        float logit = logits[r];
+        out[2 * r] = dt__sigmoidf(-logit);
+        out[2 * r + 1] = dt__sigmoidf(logit);
+    }
+}
+
+static int binary_choose(int nout, const float *logits)
+{
+    (void)nout;
+    return logits[0] > 0.0f;
+}
+
+/* sums: right; then scores, labels and weights (DT_EVAL_CHUNK each). */
+static void binary_measure(const struct dt__outputs *outputs, const float *logits,
+                           const struct dt_batch *batch, double *sums, uint64_t *confusion)
+{
+    double *score = sums + 1, *positive = score + DT_EVAL_CHUNK, *weight = positive + DT_EVAL_CHUNK;
+    (void)outputs;
+    for (int r = 0; r < batch->rows; r++) {
+        int label = batch->label[r], predicted = logits[r] > 0.0f;
+        weight[r] = (double)weight_of(batch, r);
+        sums[0] += weight[r] * (predicted == label && !isnan(logits[r]));
+        score[r] = (double)logits[r];
+        positive[r] = label;
+        if (confusion) confusion[2 * label + predicted]++;
+    }
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const struct dt__scored *left = a, *right = b;
+    return (left->score > right->score) - (left->score < right->score);
+}
+
+/* Pairs (positive, negative) that the scores put in order, ties a half, over all pairs.
+ * Source: Hanley and McNeil 1982 (the Mann-Whitney statistic). */
+static double area_under_curve(struct dt__scored *scored, size_t n)
+{
+    double positives = 0.0, negatives = 0.0, ordered = 0.0;
+    for (size_t i = 0; i < n; i++)
+        if (isnan(scored[i].score)) return NAN;
+    if (n) qsort(scored, n, sizeof *scored, by_score);
+    for (size_t i = 0; i < n;) {
+        double tied[2] = {0.0, 0.0};
+        const float score = scored[i].score;
+        for (; i < n && scored[i].score == score; i++)
+            tied[scored[i].positive] += (double)scored[i].weight;
+        ordered += tied[1] * (negatives + 0.5 * tied[0]);
+        negatives += tied[0];
+        positives += tied[1];
+    }
+    return ordered / (positives * negatives);
+}
+
+/* Precision and recall of class 1, predicted where the score is above 0. */
+static void binary_values(int nout, double total, const double *sums, struct dt__scored *scored,
+                          size_t n, struct dt_metric_values *out)
+{
+    double predicted = 0.0, positive = 0.0, both = 0.0;
+    (void)nout;
+    for (size_t i = 0; i < n; i++) {
+        const double weight = (double)scored[i].weight;
+        predicted += weight * (scored[i].score > 0.0f);
+        positive += weight * scored[i].positive;
+        both += weight * (scored[i].score > 0.0f && scored[i].positive);
+    }
+    out->accuracy = sums[0] / total;
+    out->precision = both / predicted;
+    out->recall = both / positive;
+    out->auc = area_under_curve(scored, n);
+}
+
+/* ---- regression: squared error -------------------------------------------------------------- */
+
+/* Squared error: mean over the nout elements of a row. */
+DT__CLONES
+static double square_gradient_plain(int n, const struct dt_batch *batch, float *logits)
+{
+    const float factor = (float)(2.0 / n);
+    const float *restrict target = batch->target;
+    float *restrict z = logits;
+    double sum = 0.0;
+    for (int r = 0; r < batch->rows; r++, z += n, target += n) {
+        const float weight = weight_of(batch, r), scale = factor * weight;
+        for (int i = 0; i < n; i++) {
+            float error = z[i] - target[i];
+            sum += (double)weight * ((double)error * (double)error);
+            z[i] = scale * error;
+        }
+    }
+    return sum / n;
+}
+
+/* The gradient is that of (target - mean) / std, the loss that of the target. */
+DT__CLONES
+static double square_gradient_units(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                                    float *logits)
+{
+    const int n = outputs->count;
+    const float *restrict mean = outputs->mean, *restrict std = outputs->std;
+    const float factor = (float)(2.0 / n);
+    const float *restrict target = batch->target;
+    float *restrict z = logits;
+    double sum = 0.0;
+    for (int r = 0; r < batch->rows; r++, z += n, target += n) {
+        const float weight = weight_of(batch, r), scale = factor * weight;
+        for (int i = 0; i < n; i++) {
+            float error = z[i] - (target[i] - mean[i]) / std[i];
+            double off = (double)error * (double)std[i];
+            sum += (double)weight * (off * off);
+            z[i] = scale * error;
+        }
+    }
+    return sum / n;
+}
+
+static double square_gradient(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                              float *logits)
+{
+    return outputs->mean ? square_gradient_units(outputs, batch, logits)
+                         : square_gradient_plain(outputs->count, batch, logits);
+}
+
+/* What is predicted where z comes out. */
+static inline float square_value(const struct dt__outputs *outputs, int i, float z)
+{
+    return outputs->mean ? z * outputs->std[i] + outputs->mean[i] : z;
+}
+
+static double square_loss(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                          const float *z)
+{
+    const int n = outputs->count;
+    const float *target = batch->target;
+    double sum = 0.0;
+    for (int r = 0; r < batch->rows; r++, z += n, target += n) {
+        const double weight = (double)weight_of(batch, r);
+        for (int i = 0; i < n; i++) {
+            float error = square_value(outputs, i, z[i]) - target[i];
+            sum += weight * ((double)error * (double)error);
+        }
+    }
+    return sum / n;
+}
+
+static void square_predict(int rows, const struct dt__outputs *outputs, const float *logits,
+                           float *out)
+{
+    const size_t n = (size_t)outputs->count, count = (size_t)rows * n;
+    if (out != logits) memcpy(out, logits, count * sizeof *out);
+    for (size_t at = 0; outputs->mean && at < count; at += n)
+        for (int i = 0; i < outputs->count; i++)
+            out[at + (size_t)i] = square_value(outputs, i, out[at + (size_t)i]);
+}
+
+/* sums: absolute errors; of each target squared errors, targets, squared targets. */
+static void square_measure(const struct dt__outputs *outputs, const float *logits,
+                           const struct dt_batch *batch, double *sums, uint64_t *confusion)
+{
+    const int n = outputs->count;
+    double *error2 = sums + 1, *sum = error2 + n, *sum2 = sum + n;
+    const float *target = batch->target;
+    (void)confusion;
+    for (int r = 0; r < batch->rows; r++, logits += n, target += n) {
+        const double weight = (double)weight_of(batch, r);
+        for (int i = 0; i < n; i++) {
+            double wanted = (double)target[i];
+            double error = (double)square_value(outputs, i, logits[i]) - wanted;
+            sums[0] += weight * fabs(error);
+            error2[i] += weight * error * error;
+            sum[i] += weight * wanted;
+            sum2[i] += weight * wanted * wanted;
+        }
+    }
+}
+
+/* Of one target, as scikit-learn's r2_score: a constant target is met (1) or not (0). Its sums leave a
+ * rounding error of some 1e-16, two f32 neighbours a variation of some 1e-14. */
+static double determination(double weight, double error2, double sum, double sum2)
+{
+    const double variation = sum2 - sum * sum / weight;
+    if (variation <= 1e-14 * sum2) return error2 > 0.0 ? 0.0 : 1.0;
+    return 1.0 - error2 / variation;
+}
+
+static void square_values(int nout, double weight, const double *sums, struct dt__scored *scored,
+                          size_t n, struct dt_metric_values *out)
+{
+    const double *error2 = sums + 1, *sum = error2 + nout, *sum2 = sum + nout;
+    const double count = weight * nout;
+    double all = 0.0, r2 = 0.0;
+    (void)scored, (void)n;
+    for (int i = 0; i < nout; i++) {
+        all += error2[i];
+        r2 += determination(weight, error2[i], sum[i], sum2[i]);
+    }
+    out->rmse = sqrt(all / count);
+    out->mae = sums[0] / count;
+    out->r2 = r2 / nout;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+#define BIT(metric) (1u << DT_METRIC_##metric)
+/* The first row that fits counts. */
+static const struct dt__task TASKS[] = {
+    {.task = DT_TASK_CLASSIFY,
+     .one_logit = true,
+     .name = "classification",
+     .classes = 2,
+     .gradient = binary_gradient,
+     .loss = binary_loss_sum,
+     .predict = binary_predict,
+     .choose = binary_choose,
+     .added = {1, 0},
+     .scores = true,
+     .measure = binary_measure,
+     .values = binary_values,
+     .metrics = BIT(ACCURACY) | BIT(AUC),
+     .usual = DT_METRIC_ACCURACY},
+    {.task = DT_TASK_CLASSIFY,
+     .name = "classification",
+     .classes = DT__OUTPUTS,
+     .gradient = softmax_gradient,
+     .loss = softmax_loss,
+     .predict = softmax_predict,
+     .choose = softmax_choose,
+     .added = {2, 0},
+     .measure = softmax_measure,
+     .values = softmax_values,
+     .metrics = BIT(ACCURACY) | BIT(TOP5),
+     .usual = DT_METRIC_ACCURACY},
+    {.task = DT_TASK_REGRESS,
+     .name = "regression",
+     .gradient = square_gradient,
+     .loss = square_loss,
+     .predict = square_predict,
+     .added = {1, 3},
+     .measure = square_measure,
+     .values = square_values,
+     .metrics = BIT(RMSE) | BIT(MAE) | BIT(R2),
+     .usual = DT_METRIC_RMSE},
+};
+
+const struct dt__task *dt__task_find(int task, int nout)
+{
+    for (size_t i = 0; i < sizeof TASKS / sizeof *TASKS; i++)
+        if (TASKS[i].task == task && (!TASKS[i].one_logit || nout == 1)) return &TASKS[i];
+    return NULL;
+}
+
+int dt_model_classes(const struct dt_model *model)
+{
+    const int classes = model->task->classes;
+    return classes == DT__OUTPUTS ? model->desc.nout : classes;
+}
+
+void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out)
+{
+    model->task->predict(rows, &model->outputs, logits, out);
+}
+
+int dt_model_choose(const struct dt_model *model, const float *logits)
+{
+    return model->task->choose(model->desc.nout, logits);
+}

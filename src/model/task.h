@@ -1,0 +1,49 @@
+/* task: what the outputs of a network mean. Adding one is a row in task.c. */
+#ifndef MODEL_TASK_H
+#define MODEL_TASK_H
+
+#include "model/layer.h"
+
+/* Of rows of two classes, for what needs their order. */
+struct dt__scored {
+    float score, weight;
+    bool positive;
+};
+
+enum { DT__OUTPUTS = -1, DT__TOP = 5 /* top5 is of networks with more classes */ };
+
+struct dt__task {
+    int task;       /* enum dt_task ... */
+    bool one_logit; /* ... of networks with one output alone */
+    const char *name;
+    int classes; /* 0: predicts values; DT__OUTPUTS: as many as outputs */
+    /* logits (rows, nout), in: what came out; out: the gradient of the batch's summed loss by
+     * them. Returns the sum of the rows' losses. */
+    double (*gradient)(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                       float *logits);
+    /* The sum alone. */
+    double (*loss)(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                   const float *logits);
+    void (*predict)(int rows, const struct dt__outputs *outputs, const float *logits, float *out);
+    int (*choose)(int nout, const float *logits); /* the class */
+
+    /* A chunk's sums behind rows, weight and loss: so many doubles, and so many an output, that are added
+     * up over chunks; for `scores` then score, label and weight of each of DT_EVAL_CHUNK rows. */
+    struct {
+        size_t fixed, each;
+    } added;
+    bool scores;
+    /* Zeroed before. confusion may be NULL. */
+    void (*measure)(const struct dt__outputs *outputs, const float *logits, const struct dt_batch *batch, double *sums,
+                    uint64_t *confusion);
+    /* From the rows' weight and sums over all chunks, and `n` scored rows, which it may sort. */
+    void (*values)(int nout, double weight, const double *sums, struct dt__scored *scored, size_t n,
+                   struct dt_metric_values *out);
+    unsigned metrics; /* bits of enum dt_metric: those that exist beside the loss */
+    int usual;        /* the metric that `auto` is */
+};
+
+/* NULL: there is none. */
+const struct dt__task *dt__task_find(int task, int nout);
+
+#endif
