@@ -2,16 +2,20 @@
  * pace; they are applied to the bank's weights as they arrive, one after the other, and versions of
  * the weights are kept to read.
  *
- * Training goes in legs, runs of updates between two meetings of the crew. In a leg the ranks meet
- * nowhere: all that passes between them are one-sided operations on the bank's memory. On one host
+ * Training goes in spans, runs of updates between two synchronization points. In a span no rank waits
+ * for another: all that passes between them are one-sided operations on the bank's memory. On one host
  * that memory is shared: gradients are computed where they are read, and the worker that has computed
- * one applies it, while its core has it at hand, unless another is at it; that one goes on with it
- * then. The bank sleeps, and keeps the accounts. Elsewhere MPI puts and gets, and the bank applies. */
+ * one applies it in the bank's stead, while its core has it at hand, unless another is at it; that one
+ * goes on with it then. The bank sleeps, and keeps the accounts. Elsewhere MPI puts and gets, and the bank applies. */
 #ifndef DTRAIN_ASYNC_H
 #define DTRAIN_ASYNC_H
 
 #include "dtrain/base.h"
 #include "dtrain/comm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct dt_async;
 
@@ -35,13 +39,14 @@ struct dt_gradient {
     const struct dt_note *note;
     float *grad;        /* (P) sum over the rows; the update may write to it */
     const float *seen;  /* (P) the weights that it was computed from; NULL without spec.keep_seen */
+    double norm2;       /* squared norm of the gradient sum as the worker took it, if it did */
     uint64_t staleness; /* updates between the read of those weights and this gradient's own */
     int worker;
 };
 
 /* Where the memory at the bank is. */
 enum dt_async_memory {
-    DT_ASYNC_AUTO,   /* shared if the crew has one host, else windows */
+    DT_ASYNC_AUTO,   /* shared if the trainers has one host, else windows */
     DT_ASYNC_SHARED, /* shared memory: no copies */
     DT_ASYNC_WINDOW, /* MPI puts and gets, whatever the hosts */
 };
@@ -53,10 +58,15 @@ typedef void dt_async_update_fn(void *arg, const struct dt_gradient *gradient, u
                                 size_t offset, size_t n, const float *weights, float *out,
                                 float *const *states);
 
+/* Makes a whole gradient ready for its update, knowing the weights (P) that it will be applied to; may
+ * write to the gradient and to the struct. Runs where the update does. */
+typedef void dt_async_prepare_fn(void *arg, struct dt_gradient *gradient, const float *weights);
+
 struct dt_async_spec {
     size_t params; /* P */
     int states;    /* vectors of optimizer state, at most DT_ASYNC_STATES */
     dt_async_update_fn *update;
+    dt_async_prepare_fn *prepare; /* NULL: none, and several gradients are applied in one pass */
     void *arg;
     int64_t
         staleness;  /* greatest clock gap; -1: no bound. 0 never lets two workers overlap a clock */
@@ -65,37 +75,40 @@ struct dt_async_spec {
     int memory;         /* enum dt_async_memory */
 };
 
-/* Collective over the crew; at least one worker apart from the bank. The weights are zeros.
+/* Collective over the trainers; at least one worker apart from the bank. The weights are zeros.
  * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit.
  * DT_ECOMM: MPI has no one-sided component for these hosts; the message has the cure. */
 dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
                           struct dt_async **out);
-/* Collective over the crew. */
+/* Collective over the trainers. */
 void dt_async_destroy(struct dt_async *async);
 /* What dt_async_create chose: "shared" or "window". */
 const char *dt_async_memory_name(const struct dt_async *async);
 
-/* Begins a leg of updates [from, until): until - from gradients will be started, unless the bank
- * closes the leg. alone: by the first active worker only (warm start). Clocks start at 0.
- * Collective over the crew: everybody has left the leg before. */
-dt_status dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
+/* Begins a span of updates [from, until): until - from gradients will be started, unless the bank
+ * closes the span. alone: by the first active worker only (warm start). Clocks start at 0.
+ * Collective over the trainers: everybody has left the span before. */
+void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
 /* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
- * false: no gradient is left to be started in this leg. */
+ * false: no gradient is left to be started in this span. */
 bool dt_async_begin(struct dt_async *async);
-/* The newest weights (P), which rest until the worker's next send or read. Also between legs. */
+/* The newest weights (P), which rest until the worker's next send or read. Also between spans. */
 const float *dt_async_read(struct dt_async *async);
 /* Where the gradient (P) is to be written that was begun. */
 float *dt_async_grad(struct dt_async *async);
 /* Hands it to the bank, or applies it in the bank's name, and others that wait. */
 void dt_async_send(struct dt_async *async, const struct dt_note *note);
+/* Of a worker that begins no more gradients though the span is not over: waits, where nobody else would
+ * apply those that it has sent, until they are. */
+void dt_async_leave(struct dt_async *async);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
 /* The newest weights (P), and the optimizer's state (states) of (P): to read while they rest, and between
- * legs to write. */
+ * spans to write. */
 float *dt_async_weights(struct dt_async *async);
 float *const *dt_async_states(struct dt_async *async);
 
@@ -113,11 +126,11 @@ struct dt_applied {
 int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_applied *out);
 /* No gradient is being applied or may be, by the last call's `until`, and the calls have told of all that
  * were: the weights are of the last one's step, and rest until the next call. */
-bool dt_async_rests(const struct dt_async *async);
+bool dt_async_quiescent(const struct dt_async *async);
 
-/* Starts no more gradients in this leg; those that were begun are still to come. */
+/* Starts no more gradients in this span; those that were begun are still to come. */
 void dt_async_close(struct dt_async *async);
-/* Every gradient of the leg has been applied, and told of. */
+/* Every gradient of the span has been applied, and told of. */
 bool dt_async_over(struct dt_async *async);
 
 /* ---- counts --------------------------------------------------------------------------------- */
@@ -132,7 +145,11 @@ struct dt_async_counts {
     /* (workers) each. wait: for a slot, the clock and the weights */
     uint64_t *worker_sent, *worker_applied, *worker_wait_ms;
 };
-/* What happened since create. Bank: all; worker: NULL. Collective over the crew, between legs. */
-dt_status dt_async_count(struct dt_async *async, const struct dt_async_counts **out);
+/* What happened since create. Bank: all; worker: NULL. Collective over the trainers, between spans. */
+const struct dt_async_counts *dt_async_count(struct dt_async *async);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

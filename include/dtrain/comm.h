@@ -1,24 +1,41 @@
 /* comm: ranks and roles, collective agreement and abort, patient waiting, the sync exchange.
  *
- * Knows float vectors, not models. Every wait here sleeps after a short spin, beats no core, and is
+ * Knows float vectors, not models. Every wait here sleeps after a short spin, and is
  * watched: after `stall_secs` without progress the job ends with the rank, step and phase that were
  * waited for. */
 #ifndef DTRAIN_COMM_H
 #define DTRAIN_COMM_H
 
 #include "dtrain/base.h"
+#include "dtrain/batch.h"
 #include "dtrain/config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* ---- world ---------------------------------------------------------------------------------- */
 
-enum dt_role { DT_BANK, DT_WORKER, DT_EVALUATOR };
+enum dt_role { DT_ROLE_BANK, DT_ROLE_WORKER, DT_ROLE_EVALUATOR };
 
 struct dt_world; /* this process's place in the job */
 
-/* Starts MPI (FUNNELED), after setting, unless the user did: mpi_yield_when_idle, osc=^ucx.
+/* Starts MPI (FUNNELED), after setting, unless the user did: mpi_yield_when_idle, osc=^ucx; on four hosts and
+ * more whose TCP uses BBR btl_tcp_sndbuf.
  * Collective. DT_EUSAGE: several processes that MPI sees as singletons (srun without PMIx). */
 dt_status dt_world_create(struct dt_world **out);
-/* Ends MPI. Collective. */
+/* Ends MPI behind a dt_world_create that failed, once a rank has told why: launchers kill all ranks when
+ * the first has ended. Collective. */
+void dt_world_abandon(void);
+/* The same for a program that has its own MPI_Init (FUNNELED or more): the job is the ranks of the
+ * communicator, at *mpi_comm (an MPI_Comm, of which a copy is used; the library's headers do without
+ * mpi.h). stall_secs: the watchdog's patience until dt_world_watch sets another; 0: none.
+ * Collective over the communicator; fails on all its ranks or on none.
+ * Errors of MPI, and the watchdog, end the whole program by MPI_Abort. */
+dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
+/* The same with a communicator as Fortran has it. */
+dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out);
+/* Collective. Ends MPI, if dt_world_create began it. */
 void dt_world_destroy(struct dt_world *world);
 
 int dt_world_rank(const struct dt_world *world);
@@ -30,7 +47,7 @@ int dt_world_host_workers(const struct dt_world *world); /* workers on this rank
 int dt_world_cores(const struct dt_world *world); /* that the ranks of this host may use together */
 
 /* Splits roles off: with `dedicated` the last rank is the evaluator. Collective. */
-dt_status dt_world_set_roles(struct dt_world *world, bool dedicated);
+void dt_world_set_roles(struct dt_world *world, bool dedicated);
 enum dt_role dt_world_role(const struct dt_world *world);
 bool dt_world_is_bank(const struct dt_world *world);
 /* Computes gradients: every rank but bank and evaluator; the bank itself if it is alone. */
@@ -39,57 +56,84 @@ int dt_world_workers(const struct dt_world *world);
 int dt_world_worker_index(const struct dt_world *world); /* 0-based among workers, -1 if none */
 int dt_world_worker_rank(const struct dt_world *world, int worker);
 int dt_world_evaluator_rank(const struct dt_world *world); /* -1: none */
-/* Replicas [*first, *first + *count) of R are this worker's: contiguous, as even as can be. */
+/* Replicas [*first, *first + *count) of R are those of worker `worker` of so many: contiguous, as even as can
+ * be; at most one each for the first R workers, if there are more. */
+void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *count);
+/* The same over all workers. */
 void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first,
                        int *count);
 
 /* Watchdog: from now on the job ends when a rank that has something to do makes no progress for
- * stall_secs (0: off), or no rank does. */
+ * stall_secs (0: off), or no rank does. It ends at once when a process of this host is gone. */
 void dt_world_watch(struct dt_world *world, double stall_secs);
 /* Progress: `phase` ("gradient", "evaluation", ...; at most 31 bytes are shown) has begun, or a piece
  * of it is done. Costs a few stores. */
-void dt_world_beat(struct dt_world *world, const char *phase, uint64_t step);
+void dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
+enum { DT_PHASE_TEXT = 32 };
+/* What is known here of a rank: those of this host, and the first of another host (at the bank) or the bank. */
+struct dt_rank_status {
+    int rank;
+    const char *host, *role; /* "bank", "worker", "evaluator" */
+    bool known;              /* it has been heard of; else the rest is not set */
+    char phase[DT_PHASE_TEXT], wait[DT_PHASE_TEXT]; /* what it does; what it waits for, "": it does not wait */
+    uint64_t step;
+    uint64_t samples;  /* it has trained on, as it shows; 0: not known, as of other hosts */
+    double idle_secs;  /* since it made progress, or was heard */
+    double wait_share; /* of its time lately, in [0, 1]; NaN: not known, as of other hosts */
+    double samples_per_sec; /* NaN: dt_world_rank_status does not know it */
+};
+void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out);
+/* The share of this rank's time that it waited lately, for dt_world_rank_status. */
+void dt_world_show_wait(struct dt_world *world, double share);
+/* This rank has trained on so many samples since the start, for dt_world_rank_status. */
+void dt_world_show_samples(struct dt_world *world, uint64_t samples);
 /* Nothing to do but to wait for `what`, for as long as it takes; call it every now and then. */
-void dt_world_rest(struct dt_world *world, const char *what);
+void dt_world_idle(struct dt_world *world, const char *what);
 
 /* Agreement: all ranks pass their status; all return the lowest failing rank's status with its
  * message as the error text, prefixed "[rank N on HOST] ". Collective over all ranks. */
 dt_status dt_world_agree(struct dt_world *world, dt_status mine);
 /* The same over bank and workers only. */
-dt_status dt_world_agree_crew(struct dt_world *world, dt_status mine);
+dt_status dt_world_agree_trainers(struct dt_world *world, dt_status mine);
 
 /* Prints "dtrain: error: [rank N on HOST] MESSAGE" once a host and ends the job at once. */
 void dt_world_abort(struct dt_world *world, dt_status status) __attribute__((noreturn));
 
-/* Patient collectives over all ranks (`crew`: bank and workers only). */
-dt_status dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int root);
+/* Patient collectives over all ranks (`trainers`: bank and workers only). What fails in MPI ends the job:
+ * those that need no memory cannot fail. */
+void dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int root);
 /* Bytes of any length from root; other ranks get dt_alloc'd memory. */
 dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t *inout_length,
                               int root);
-dt_status dt_world_crew_bcast(struct dt_world *world, void *bytes, size_t length);
-/* Gathers `length` bytes of every crew rank at the bank, in rank order; all NULL at workers. */
-dt_status dt_world_crew_gather(struct dt_world *world, const void *bytes, size_t length, void *all);
-dt_status dt_world_crew_barrier(struct dt_world *world);
-/* Largest of each rank's value, over the crew. */
-dt_status dt_world_crew_max(struct dt_world *world, uint64_t *inout_values, int count);
+void dt_world_trainers_bcast(struct dt_world *world, void *bytes, size_t length);
+/* Gathers `length` bytes of every rank at the bank, in rank order; all NULL elsewhere. */
+void dt_world_gather(struct dt_world *world, const void *bytes, size_t length, void *all);
+void dt_world_trainers_gather(struct dt_world *world, const void *bytes, size_t length, void *all);
+void dt_world_trainers_barrier(struct dt_world *world);
+/* Sums of each rank's values over the trainers, at the bank; the others' `out` may be NULL. */
+void dt_world_trainers_sum(struct dt_world *world, const double *values, int count, double *out);
 
-/* Sums of each rank's values over the crew, at the bank; the others' `out` may be NULL. */
-dt_status dt_world_crew_sum(struct dt_world *world, const double *values, int count, double *out);
+/* Bytes of one trainer to another; the others do nothing. */
+void dt_world_move(struct dt_world *world, int from, int to, void *bytes, size_t length);
 
 /* Small messages between bank and evaluator (eager: a send does not wait). */
-dt_status dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes,
-                        size_t length);
+void dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length);
 /* A message from `rank` with `tag` into bytes (exactly `length`); false if none is there yet. */
 bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length);
 
 /* MPI library version text and "major.minor" of the standard. */
 const char *dt_world_mpi_version(void);
-/* What was set for MPI, by the user or by dt_world_create: "mpi_yield_when_idle=1, osc=^ucx"; into
- * buffer, which is returned. */
+/* What was set for MPI, by the user or by dt_world_create: "mpi_yield_when_idle=1, osc=^ucx", and
+ * ", btl_tcp_sndbuf=BYTES" on several hosts under TCP's BBR; into buffer, which is returned. */
 enum { DT_MPI_SETTINGS = 128 };
 const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 
-/* ---- sync exchange -------------------------------------------------------------------------- */
+/* ---- reducer: the exchange of a sync step ---------------------------------------------------- */
+
+/* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
+ * bucket. Who updates: on one host the workers, each a slice, in memory that they share with the bank,
+ * which sleeps meanwhile; on several hosts with the fixed tree (ordered) each host's first rank the
+ * slice that the host owns; else (reduce, node on several hosts) the bank. */
 
 /* What every step's update is told. */
 struct dt_update_info {
@@ -97,70 +141,138 @@ struct dt_update_info {
     double norm2;  /* squared norm of the gradient sum, if asked for; else 0 */
 };
 
-/* Applies the summed gradient of floats [offset, offset + n) to the vectors. May run on any rank of
- * the bank's host, on several slices side by side; grad is (n). vectors[0] are the weights, the
- * others the optimizer's state; the whole vectors, not the slice. The new weights go to out (n), which
- * may be their own place. Must act element by element. */
+/* Applies the summed gradient of floats [offset, offset + n) to the vectors. May run on any trainer, on
+ * several slices side by side; grad is (n). vectors[0] are the weights, the others the optimizer's
+ * state, indexed as the whole vectors; only floats [offset, offset + n) of them are there. The new
+ * weights go to out (n), which may be their own place. Must act element by element. */
 typedef void dt_update_fn(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                           const float *grad, float *const *vectors, float *out);
 
-struct dt_exchange_spec {
+/* A range of the flat vector that is rows, of which a gradient touches few: row-sparse. */
+struct dt_row_range {
+    size_t offset, rows, width; /* floats [offset, offset + rows * width) */
+    bool touched_alone; /* rows that no gradient touched stay as they are; else they are updated with 0 */
+};
+/* The same for `count` rows of a range, whose numbers rise: grad is (count, range->width). In place. */
+typedef void dt_update_rows_fn(void *arg, const struct dt_update_info *info,
+                               const struct dt_row_range *range, const uint32_t *row, size_t count,
+                               const float *grad, float *const *vectors);
+
+/* The gradient of a tile of factored matrix number `matrix`, from the factors of a replica: out (rows, columns)
+ * of the tile. */
+typedef dt_status dt_tile_fn(void *arg, int matrix, const void *factors, struct dt_tile tile,
+                             float *out);
+
+enum { DT_REDUCER_VECTORS = 4, DT_REDUCER_REPLICAS = 1 << 16 }; /* at most */
+
+struct dt_reducer_spec {
+    int first_worker, team; /* collective over so many workers, without the bank; team 0: over the trainers */
+    const int *worker_of;   /* (R) whose each replica is; NULL: as dt_deal_replicas has it */
     int kind;          /* enum dt_exchange_kind; auto is resolved by create */
     bool reproducible; /* fixed tree everywhere */
     size_t params;     /* P */
     int buckets;
     const size_t *bucket_end; /* (buckets) bucket b is [bucket_end[b-1], bucket_end[b]) */
-    int replicas;             /* R */
-    int vectors;              /* weights and optimizer state: 1 + nstate */
-    bool norm;                /* info.norm2 is needed before any update */
+    int replicas;             /* R, at most DT_REDUCER_REPLICAS */
+    /* What is given away, rounded (enum dt_wire; f32: not, and the two below say nothing): the sum of each of
+     * `givers` ranges of replicas in a row, g's from R g / givers on; and each update. Rounding errors are
+     * kept, and added to what is rounded next. Sums inside a giver are f32, wherever its replicas are. */
+    int wire, givers;
+    size_t wire_params; /* floats [0, wire_params) are rounded; the end of a bucket; 0: all */
+    int vectors; /* weights, optimizer state and what else updates keep, with a wire the error of rounded
+                    updates as the last; at most DT_REDUCER_VECTORS */
+    bool norm;          /* info.norm2 is needed before any update */
+    size_t norm_params; /* floats [0, norm_params) count for it; 0: all */
     dt_update_fn *update;
+    const struct dt_row_range *row_range; /* (row_ranges) row-sparse ones, rising; each in one bucket */
+    int row_ranges;
+    dt_update_rows_fn *update_rows; /* if there are such ranges */
+    const struct dt_factored *factored; /* (matrices) rising, each in one bucket; not with row_range */
+    int matrices;
+    dt_tile_fn *tile; /* if there are such matrices */
     void *arg;
 };
 
-struct dt_exchange;
-/* Collective over the crew. DT_EUSAGE: reproducible with reduce; DT_EMEMORY: shared memory too small
+struct dt_reducer;
+/* Collective over the trainers or the team (which has its bank's memory at its first worker).
+ * DT_EUSAGE: reproducible or rounded with reduce, rounded row-sparse ranges, or a spec beyond the bounds above;
+ * DT_EMEMORY: shared memory too small
  * for an explicit node or ordered (auto takes reduce and says so). */
-dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
-                             struct dt_exchange **out);
-void dt_exchange_destroy(struct dt_exchange *exchange);   /* collective over the crew */
-int dt_exchange_kind(const struct dt_exchange *exchange); /* what runs */
+dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec *spec,
+                            struct dt_reducer **out);
+void dt_reducer_destroy(struct dt_reducer *reducer);   /* collective over the trainers */
+int dt_reducer_kind(const struct dt_reducer *reducer); /* what runs */
 
-/* Bank: the vectors, whole, to fill before dt_exchange_start and to read between legs. */
-float *const *dt_exchange_vectors(struct dt_exchange *exchange);
-/* Sends the bank's weights to every worker. Collective over the crew; once, before the first leg. */
-dt_status dt_exchange_start(struct dt_exchange *exchange);
+/* Bank, and where one host holds all, workers: the vectors, whole, to fill before dt_reducer_start and to
+ * read between spans (NULL: not in the memory of this rank). At the bank the weights
+ * always, the optimizer's state behind dt_reducer_gather. */
+float *const *dt_reducer_vectors(struct dt_reducer *reducer);
+/* The same of what rounding has left of a giver's sums; NULL: nothing is rounded. */
+float *dt_reducer_error(struct dt_reducer *reducer, int giver);
+/* Sends the bank's weights to every worker, and its optimizer state and errors to those who keep them.
+ * Collective over the trainers; once, before the first span. */
+void dt_reducer_start(struct dt_reducer *reducer);
 
-/* A leg is a run of steps [from, until) between two meetings of bank and workers. It ends early, at
+/* Between spans: brings the optimizer's state of slices that other hosts own, and the errors that they keep,
+ * to the bank's vectors.
+ * Needed, and anything but nothing, only if dt_reducer_is_spread. Collective over the trainers. */
+void dt_reducer_gather(struct dt_reducer *reducer);
+bool dt_reducer_is_spread(const struct dt_reducer *reducer);
+
+/* A span is a run of steps [from, until) between two synchronization points of bank and workers. It ends early, at
  * the same step everywhere, when any rank asks (stop, error, a due checkpoint). */
-enum dt_ask { DT_ASK_NONE = 0, DT_ASK_MEET = 1, DT_ASK_STOP = 2, DT_ASK_ERROR = 4 };
+enum dt_ask {
+    DT_ASK_NONE = 0,
+    DT_ASK_SYNC = 1,
+    DT_ASK_STOP = 2,
+    DT_ASK_ERROR = 4,
+    DT_ASK_GIVE_UP = 8, /* the step is not done: as ERROR, but the ranks are well */
+    DT_ASK_VOID = DT_ASK_ERROR | DT_ASK_GIVE_UP
+};
 /* Asked of this rank once a step (workers) or every few ms (bank): what does it want? */
 typedef int dt_ask_fn(void *arg);
 
 /* Worker: where to read weights, where to write replica `replica`'s gradient (P floats). */
-const float *dt_exchange_weights(const struct dt_exchange *exchange);
-float *dt_exchange_grad(struct dt_exchange *exchange, int replica);
+const float *dt_reducer_weights(const struct dt_reducer *reducer);
+float *dt_reducer_grad(struct dt_reducer *reducer, int replica);
+/* Worker: where to list the rows that replica `replica`'s gradient touched, one for each row-sparse range:
+ * of such a range the gradient then has these rows alone, one behind the other from the range's offset on.
+ * NULL: gradients are whole, as they are without ranges and where one host does not hold all ranks. */
+const struct dt_touched *dt_reducer_touched(const struct dt_reducer *reducer, int replica);
+/* Worker: where replica `replica`'s factors go, of all factored matrices; of these its gradient is not read then.
+ * NULL: gradients are whole, as they are without such matrices, with the norm, where one host does not hold all
+ * ranks, and where shared memory has no room for factors too. */
+void *dt_reducer_factors(const struct dt_reducer *reducer, int replica);
 /* Worker: begins step `step`. */
-void dt_exchange_begin(struct dt_exchange *exchange, uint64_t step);
+void dt_reducer_begin(struct dt_reducer *reducer, uint64_t step);
 /* Worker: waits until the weights of `bucket` are those of this step. */
-void dt_exchange_need(struct dt_exchange *exchange, int bucket);
+void dt_reducer_need(struct dt_reducer *reducer, int bucket);
 /* Worker: the gradients of `bucket` of all its replicas are written and its weights are no longer
  * read in this step. From the last bucket to the first. */
-void dt_exchange_ready(struct dt_exchange *exchange, int bucket);
+void dt_reducer_ready(struct dt_reducer *reducer, int bucket);
 /* Worker: ends the step with what it asks for. Returns what all ranks asked for: not NONE ends the
- * leg behind this step on every rank (ERROR: the weights are no longer those of any step). */
-int dt_exchange_end(struct dt_exchange *exchange, int ask);
-/* Bank: serves steps [from, until); `ask` is polled. Returns the asks that ended the leg (NONE: until
+ * span behind this step on every rank (VOID: the weights are no longer those of any step). */
+int dt_reducer_end(struct dt_reducer *reducer, int ask);
+/* Worker, in a long step: asks at once; returns what the ranks of this host have asked for so far. */
+int dt_reducer_consult(struct dt_reducer *reducer, int ask);
+/* Bank: serves steps [from, until); `ask` is polled. Returns the asks that ended the span (NONE: until
  * was reached) and in *out_step the updates done. All weights are at rest when it returns.
  * With one process alone there is no serve: the rank is worker and does the steps itself. */
-int dt_exchange_serve(struct dt_exchange *exchange, uint64_t from, uint64_t until, dt_ask_fn *ask,
-                      void *arg, uint64_t *out_step);
-/* Worker: the last step's updates have all been made (before a meeting). */
-void dt_exchange_settle(struct dt_exchange *exchange);
+int dt_reducer_serve(struct dt_reducer *reducer, uint64_t from, uint64_t until, dt_ask_fn *ask,
+                     void *arg, uint64_t *out_step);
+/* Worker: the last step's updates have all been made (before a synchronization point). */
+void dt_reducer_settle(struct dt_reducer *reducer);
 
 /* The step's budget of this rank, seconds since the last call: for the bench. */
-struct dt_exchange_times {
+struct dt_reducer_times {
     double wait, reduce, update, network;
 };
-void dt_exchange_take_times(struct dt_exchange *exchange, struct dt_exchange_times *out);
+/* Of them wait and network, without taking them. */
+double dt_reducer_waited(const struct dt_reducer *reducer);
+void dt_reducer_take_times(struct dt_reducer *reducer, struct dt_reducer_times *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,12 +1,15 @@
 /* onesided: memory at the bank that every worker can put into, get from and count in.
  *
- * All that the slot protocol knows of its transport: MPI windows (window.c), or a scheduler in one
- * process that delays and interleaves every operation (tests/unit/slots_fake.c). */
+ * All that the slot protocol knows of its transport: memory that a host shares (async_shared.c), an MPI
+ * window (async_window.c), or a scheduler in one process that delays and interleaves every operation
+ * (tests/unit/onesided_fake.h). */
 #ifndef DT_COMM_ONESIDED_H
 #define DT_COMM_ONESIDED_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "dtrain/comm.h"
 
 struct dt__onesided;
 
@@ -15,28 +18,37 @@ enum dt__end { DT__WORKERS, DT__BANK };
 struct dt__onesided_ops {
     /* Payload: offset and length in bytes of the bank's memory. What is put may land in any order,
      * and what is got may be read at any time, until the caller's next flush has returned. */
-    void (*put)(struct dt__onesided *net, size_t offset, const void *bytes, size_t length);
-    void (*get)(struct dt__onesided *net, size_t offset, void *bytes, size_t length);
-    void (*flush)(struct dt__onesided *net);
+    void (*put)(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length);
+    void (*get)(struct dt__onesided *remote, size_t offset, void *bytes, size_t length);
+    void (*flush)(struct dt__onesided *remote);
     /* Control words: atomic, and done at the bank when the call returns. They order nothing else. */
-    uint64_t (*fetch)(struct dt__onesided *net, int word);
-    void (*replace)(struct dt__onesided *net, int word, uint64_t value);
-    uint64_t (*add)(struct dt__onesided *net, int word, uint64_t delta); /* the value before */
+    uint64_t (*fetch)(struct dt__onesided *remote, int word);
+    void (*replace)(struct dt__onesided *remote, int word, uint64_t value);
+    uint64_t (*add)(struct dt__onesided *remote, int word, uint64_t delta); /* the value before */
     /* Where memory is reached by loads and stores: what others have completed is seen by later
      * loads, and earlier stores are seen by what others begin later. */
-    void (*sync)(struct dt__onesided *net);
+    void (*sync)(struct dt__onesided *remote);
     /* Passes a little time, or waits for news; makes progress; ends the job if it takes too long. `what`
      * is waited for. */
-    void (*pause)(struct dt__onesided *net, const char *what);
+    void (*pause)(struct dt__onesided *remote, const char *what);
     /* What was waited for has come. */
-    void (*wake)(struct dt__onesided *net);
+    void (*wake)(struct dt__onesided *remote);
     /* There is news for those who pause. */
-    void (*tell)(struct dt__onesided *net, enum dt__end whom);
+    void (*notify)(struct dt__onesided *remote, enum dt__end whom);
+    /* Lets what others put come in, where that needs the bank's hand. NULL: it does not. */
+    void (*progress)(struct dt__onesided *remote);
+    void (*close)(struct dt__onesided *remote); /* collective over the trainers */
 };
 
 struct dt__onesided {
     const struct dt__onesided_ops *ops;
     unsigned char *memory; /* the bank's memory; NULL where loads and stores do not reach it */
 };
+
+/* `bytes` of zeroed memory at the bank: shared by the ranks of one host, who all reach it; or put to and
+ * got from. Collective over the trainers; fails on all ranks or on none, and leaves nothing behind.
+ * DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
+dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, struct dt__onesided **out);
+dt_status dt__async_window_open(struct dt_world *world, size_t bytes, struct dt__onesided **out);
 
 #endif

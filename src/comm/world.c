@@ -1,4 +1,8 @@
-/* Ranks, hosts and roles. */
+/* Ranks, hosts and roles: how a job begins and ends.
+ *
+ * A start has two halves. What a rank does by itself, and what can fail there (memory, the watchdog's
+ * thread), comes first, and all ranks agree on how it went; so that none goes on, or ends, alone. Behind
+ * it come the collective calls. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -6,25 +10,53 @@
 
 #include "comm/world.h"
 
-/* What Open MPI needs and does not choose itself; a user's own setting wins. */
-static void set_mca_defaults(void)
-{
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
-    setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
-}
+/* ---- MPI ------------------------------------------------------------------------------------ */
 
 const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS])
 {
     const char *yield = getenv("OMPI_MCA_mpi_yield_when_idle"), *osc = getenv("OMPI_MCA_osc");
-    snprintf(buffer, DT_MPI_SETTINGS, "mpi_yield_when_idle=%s, osc=%s", yield ? yield : "",
-             osc ? osc : "");
+    const char *sndbuf = getenv("OMPI_MCA_btl_tcp_sndbuf");
+    snprintf(buffer, DT_MPI_SETTINGS, "mpi_yield_when_idle=%s, osc=%s%s%s", yield ? yield : "",
+             osc ? osc : "", sndbuf ? ", btl_tcp_sndbuf=" : "", sndbuf ? sndbuf : "");
     return buffer;
+}
+
+const char *dt_world_mpi_version(void)
+{
+    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "MPI";
+    char *comma = strchr(text, ',');
+    if (comma) *comma = '\0';
+    return text;
 }
 
 static long env_number(const char *name)
 {
     const char *text = getenv(name);
     return text ? strtol(text, NULL, 10) : 0;
+}
+
+/* TCP's BBR learns the rate of a connection from what its socket held. Of an exchange with many hosts each
+ * connection gets short bursts, and is then paced too low. With small send buffers there always waits
+ * something: 8 hosts at 200 Mbit/s take 157 ms a step against 190, 16 take 170 against 215, and at 1 Gbit/s
+ * no more than without (measured by scripts/bench/scale.sh). Below four hosts, and with other congestion
+ * controls, they only cost. */
+static void limit_send_buffers(void)
+{
+    enum { TOGETHER = 196608, LEAST = 16384, FEWEST_HOSTS = 4 };
+    const char *path = "/proc/sys/net/ipv4/tcp_congestion_control";
+    char control[16] = "", bytes[16];
+    long hosts = env_number("OMPI_MCA_orte_num_nodes");
+    if (hosts < 1) hosts = env_number("SLURM_STEP_NUM_NODES");
+    FILE *file = hosts < FEWEST_HOSTS ? NULL : fopen(path, "r");
+    if (!file) return;
+    bool bbr = fgets(control, sizeof control, file) && !strncmp(control, "bbr", 3);
+    fclose(file);
+    if (!bbr) return;
+    long each = TOGETHER / (hosts - 1);
+    snprintf(bytes, sizeof bytes, "%ld", each > LEAST ? each : LEAST);
+    setenv("OMPI_MCA_btl_tcp_sndbuf", bytes, 0);
 }
 
 /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a world
@@ -42,29 +74,58 @@ static dt_status check_singletons(void)
 }
 
 /* So does a launcher whose PMI this MPI does not speak. */
-static dt_status check_pmi(const struct dt_world *world)
+static dt_status check_pmi(void)
 {
+    int size;
     long tasks = env_number("PMI_SIZE");
-    if (world->size > 1 || tasks < 2) return DT_OK;
+    DT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    if (size > 1 || tasks < 2) return DT_OK;
     return dt_fail(DT_EUSAGE,
                    "the launcher started %ld processes (PMI_SIZE), but each sees itself alone: "
                    "start them with `srun --mpi=pmix` or `mpirun`",
                    tasks);
 }
 
-static void gather_names(struct dt_world *world)
+/* ---- create --------------------------------------------------------------------------------- */
+
+/* This rank's own part; the rank that has no world yet is still in the agreement behind it. */
+static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out)
 {
-    char mine[MPI_MAX_PROCESSOR_NAME] = "";
-    int length = 0;
-    DT_MPI(MPI_Get_processor_name(mine, &length));
-    mine[DT__HOST_NAME - 1] = '\0';
-    DT_MPI(MPI_Allgather(mine, DT__HOST_NAME, MPI_CHAR, world->host_name, DT__HOST_NAME, MPI_CHAR,
-                         world->all));
+    struct dt_world *world;
+    int length;
+    char host[MPI_MAX_PROCESSOR_NAME] = "";
+    DT_TRY(dt_alloc(1, sizeof *world, "world", &world));
+    *out = world;
+    world->all = world->trainers = world->host = MPI_COMM_NULL;
+    DT_MPI(MPI_Comm_rank(comm, &world->rank));
+    DT_MPI(MPI_Comm_size(comm, &world->size));
+    size_t size = (size_t)world->size;
+    DT_TRY(dt_alloc(size, sizeof *world->host_name, "host names", &world->host_name));
+    DT_TRY(dt_alloc(size, sizeof *world->host_of, "host table", &world->host_of));
+    DT_MPI(MPI_Get_processor_name(host, &length));
+    snprintf(world->host_name[world->rank], DT__HOST_NAME, "%.*s", DT__HOST_NAME - 1, host);
+    DT_TRY(dt__watchdog_start(world, stall_secs));
+    /* What the launcher, a batch system or a container left to this process; all if that cannot be
+     * told. */
+    cpu_set_t *cores = &world->own_cores;
+    CPU_ZERO(cores);
+    if (sched_getaffinity(0, sizeof *cores, cores) == 0) return DT_OK;
+    for (long i = 0; i < sysconf(_SC_NPROCESSORS_ONLN) && i < CPU_SETSIZE; i++)
+        CPU_SET((size_t)i, cores);
+    return DT_OK;
 }
 
-/* A host is what shares memory: two machines may bear one name. */
-static void number_hosts(struct dt_world *world)
+/* Collective; what fails here ends the job. */
+static void connect_ranks(struct dt_world *world, MPI_Comm comm)
 {
+    world->connected = true;
+    DT_MPI(MPI_Comm_dup(comm, &world->all));
+    DT_MPI(MPI_Comm_set_errhandler(world->all, MPI_ERRORS_RETURN));
+    /* A host is what shares memory: two machines may bear one name. */
+    char mine[DT__HOST_NAME];
+    memcpy(mine, world->host_name[world->rank], sizeof mine);
+    DT_MPI(MPI_Allgather(mine, DT__HOST_NAME, MPI_CHAR, world->host_name, DT__HOST_NAME, MPI_CHAR,
+                         world->all));
     DT_MPI(MPI_Comm_split_type(world->all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
                                &world->host));
     DT_MPI(MPI_Comm_rank(world->host, &world->host_rank));
@@ -77,73 +138,90 @@ static void number_hosts(struct dt_world *world)
         first = world->host_of[r];
         world->host_of[r] = first < r ? world->host_of[first] : world->hosts++;
     }
+    cpu_set_t cores;
+    DT_MPI(MPI_Allreduce(&world->own_cores, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR,
+                         world->host));
+    world->cores = CPU_COUNT(&cores);
+    /* Spinning pays while every rank of the host can have a core, the sleeping bank aside. */
+    world->spin = world->host_size - 1 <= world->cores;
+    prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: short sleeps are what a patient wait is made of */
+    dt__watchdog_connect(world);
+    dt_world_set_roles(world, false);
 }
 
-static dt_status gather_hosts(struct dt_world *world)
+dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out)
 {
-    size_t size = (size_t)world->size;
-    DT_TRY(dt_alloc(size, sizeof *world->host_name, "host names", &world->host_name));
-    DT_TRY(dt_alloc(size, sizeof *world->host_of, "host table", &world->host_of));
-    gather_names(world);
-    number_hosts(world);
+    const MPI_Comm comm = *(const MPI_Comm *)mpi_comm;
+    struct dt_world *world = NULL;
+    dt_status status = prepare(comm, stall_secs, &world);
+    if (!status) dt__watchdog_wait(world, "the other ranks");
+    status = dt__agree_before(comm, status);
+    if (status) {
+        dt_world_destroy(world);
+        return status;
+    }
+    connect_ranks(world, comm);
+    *out = world;
     return DT_OK;
 }
 
-/* Spinning pays while every rank of the host can have a core of its own, the sleeping bank aside. */
-static void tune_waiting(struct dt_world *world)
+dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out)
 {
-    world->spin = world->host_size - 1 <= world->cores;
-    prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: short sleeps are what a patient wait is made of */
+    MPI_Comm here = MPI_Comm_f2c(comm);
+    return dt_world_attach(&here, stall_secs, out);
 }
 
 dt_status dt_world_create(struct dt_world **out)
 {
-    set_mca_defaults();
-    DT_TRY(check_singletons());
-    struct dt_world *world;
-    DT_TRY(dt_alloc(1, sizeof *world, "world", &world));
-    world->board_win = MPI_WIN_NULL;
-    world->crew = MPI_COMM_NULL;
+    const double START_SECS = 600; /* as run.stall_secs by default */
+    const MPI_Comm comm = MPI_COMM_WORLD;
     int provided;
+    /* What Open MPI needs and does not choose itself; a user's own setting wins. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
+    setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
+    limit_send_buffers();
+    DT_TRY(check_singletons());
     DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided));
-    DT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &world->all));
     DT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    DT_MPI(MPI_Comm_set_errhandler(world->all, MPI_ERRORS_RETURN));
-    DT_MPI(MPI_Comm_rank(world->all, &world->rank));
-    DT_MPI(MPI_Comm_size(world->all, &world->size));
-    dt_status status = DT_OK;
-    DT_GUARD(check_pmi(world));
-    DT_GUARD(gather_hosts(world));
-    DT_GUARD(dt__watch_create(world));
-    dt__cores_count(world);
-    tune_waiting(world);
-    DT_GUARD(dt_world_set_roles(world, false));
-    *out = world;
-done:
-    if (status) dt_world_destroy(world);
+    dt_status status = check_pmi();
+    if (!status) status = dt_world_attach(&comm, START_SECS, out);
+    if (!status) (*out)->owns_mpi = true;
     return status;
+}
+
+void dt_world_abandon(void)
+{
+    int begun, ended;
+    DT_MPI(MPI_Initialized(&begun));
+    DT_MPI(MPI_Finalized(&ended));
+    if (begun && !ended) DT_MPI(MPI_Finalize());
 }
 
 void dt_world_destroy(struct dt_world *world)
 {
     if (!world) return;
-    dt__watch_destroy(world);
-    if (world->crew != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->crew));
+    bool owns_mpi = world->owns_mpi;
+    dt__watchdog_stop(world);
+    dt__watchdog_free(world);
+    if (world->trainers != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->trainers));
+    if (world->host != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->host));
+    if (world->all != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->all));
     dt_free(world->host_name);
     dt_free(world->host_of);
     dt_free(world);
-    DT_MPI(MPI_Finalize());
+    if (owns_mpi) DT_MPI(MPI_Finalize());
 }
 
-dt_status dt_world_set_roles(struct dt_world *world, bool dedicated)
+/* ---- roles ---------------------------------------------------------------------------------- */
+
+void dt_world_set_roles(struct dt_world *world, bool dedicated)
 {
     world->dedicated = dedicated;
     world->workers = world->size - 1 - (dedicated ? 1 : 0);
     if (world->workers < 1) world->workers = 1;
-    if (world->crew != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->crew));
-    int color = dt_world_role(world) == DT_EVALUATOR ? MPI_UNDEFINED : 0;
-    DT_MPI(MPI_Comm_split(world->all, color, world->rank, &world->crew));
-    return DT_OK;
+    if (world->trainers != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->trainers));
+    int color = dt_world_role(world) == DT_ROLE_EVALUATOR ? MPI_UNDEFINED : 0;
+    DT_MPI(MPI_Comm_split(world->all, color, world->rank, &world->trainers));
 }
 
 int dt_world_rank(const struct dt_world *world)
@@ -170,8 +248,8 @@ const char *dt_world_host(const struct dt_world *world, int rank)
 
 enum dt_role dt_world_role(const struct dt_world *world)
 {
-    if (world->rank == 0) return DT_BANK;
-    return world->rank == dt_world_evaluator_rank(world) ? DT_EVALUATOR : DT_WORKER;
+    if (world->rank == 0) return DT_ROLE_BANK;
+    return world->rank == dt_world_evaluator_rank(world) ? DT_ROLE_EVALUATOR : DT_ROLE_WORKER;
 }
 
 bool dt_world_is_bank(const struct dt_world *world)
@@ -198,13 +276,12 @@ int dt_world_worker_rank(const struct dt_world *world, int worker)
 int dt_world_worker_index(const struct dt_world *world)
 {
     if (world->size == 1) return 0;
-    return dt_world_role(world) == DT_WORKER ? world->rank - 1 : -1;
+    return dt_world_role(world) == DT_ROLE_WORKER ? world->rank - 1 : -1;
 }
 
-void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first,
-                       int *count)
+void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *count)
 {
-    int64_t w = world->workers;
+    int64_t w = workers;
     int64_t begin = (int64_t)worker * replicas / w, end = ((int64_t)worker + 1) * replicas / w;
     if (replicas <= w) { /* one each for the first R workers; the rest idle */
         begin = worker < replicas ? worker : replicas;
@@ -214,12 +291,21 @@ void dt_world_replicas(const struct dt_world *world, int worker, int replicas, i
     *count = (int)(end - begin);
 }
 
-const char *dt_world_mpi_version(void)
+void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first,
+                       int *count)
 {
-    static char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length;
-    if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "MPI";
-    char *comma = strchr(text, ',');
-    if (comma) *comma = '\0';
-    return text;
+    dt_deal_replicas(world->workers, worker, replicas, first, count);
+}
+
+int dt_world_cores(const struct dt_world *world)
+{
+    return world->cores;
+}
+
+int dt_world_host_workers(const struct dt_world *world)
+{
+    int workers = 0, host = world->host_of[world->rank];
+    for (int w = 0; w < world->workers; w++)
+        workers += world->host_of[dt_world_worker_rank(world, w)] == host;
+    return workers;
 }

@@ -1,37 +1,68 @@
-/* The inside of struct dt_world. */
+/* The inside of struct dt_world; MPI calls that are checked, and waits that sleep. */
 #ifndef DT_COMM_WORLD_H
 #define DT_COMM_WORLD_H
 
-#include "comm/watch.h"
+#include <mpi.h>
+#include <sched.h>
+
+#include "comm/watchdog.h"
+#include "dtrain/comm.h"
 
 enum { DT__HOST_NAME = 64 };
 
 struct dt_world {
     int rank, size;
-    MPI_Comm all;  /* a copy of MPI_COMM_WORLD */
-    MPI_Comm crew; /* bank and workers; MPI_COMM_NULL at the evaluator */
-    MPI_Comm host; /* the ranks of this host */
+    bool owns_mpi;     /* dt_world_destroy ends MPI */
+    bool connected;    /* the communicators below exist */
+    MPI_Comm all;      /* a copy of the program's communicator */
+    MPI_Comm trainers; /* bank and workers; MPI_COMM_NULL at the evaluator */
+    MPI_Comm host;     /* the ranks of this host */
     int host_rank, host_size;
-    int cores; /* that the ranks of this host may use together */
+    cpu_set_t own_cores; /* that this rank may use */
+    int cores;           /* that the ranks of this host may use together */
     int hosts;
     char (*host_name)[DT__HOST_NAME]; /* (size) */
     int *host_of;                     /* (size) host index */
     bool dedicated;
     int workers;
-    MPI_Win board_win;
-    struct dt__board *board;
-    struct dt__pulse *pulse; /* this rank's */
-    struct dt__watch watch;
+    struct dt__watchdog watchdog;
     bool spin; /* no more ranks than cores: a short spin pays */
 };
 
-/* cores.c: fills in world->cores. Collective over the host. */
-void dt__cores_count(struct dt_world *world);
-/* Adds "rank 2 on node7 (gradient, step 17)", behind a comma if others stand there. */
-dt_status dt__pulse_name(const struct dt_world *world, const struct dt__pulse *pulse,
-                         struct dt_text *names);
-/* Prints the line, with this rank's place before it, and ends the job. */
-void dt__world_die(struct dt_world *world, int exit_code, const char *message)
-    __attribute__((noreturn));
+/* Wraps every MPI call: on failure prints call, place and MPI's own text, and ends the job. */
+#define DT_MPI(call) dt__mpi_check((call), #call, __FILE__, __LINE__)
+void dt__mpi_check(int code, const char *call, const char *file, int line);
+/* MPI's own words for an error; into text, which is returned. */
+const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING]);
+
+/* Most bytes of one MPI call: counts are int, and some transports copy whole messages. */
+enum { DT__MPI_CHUNK = 64 << 20 };
+
+/* A wait under way: short spin, then sleeps that grow; shown to the watchdog. */
+struct dt__wait {
+    struct dt_world *world;
+    const char *what; /* is waited for */
+    unsigned round;
+    double nap_secs; /* of each pause; 0: a short spin, then sleeps that grow */
+};
+void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *what);
+/* Passes a little time. */
+void dt__wait_pause(struct dt__wait *wait);
+/* Call when something arrived: the back-off starts again. */
+void dt__wait_progress(struct dt__wait *wait);
+/* The wait is over. */
+void dt__wait_done(struct dt__wait *wait);
+
+/* Waits patiently for a request. */
+void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what);
+
+/* As dt_world_agree, of ranks that may have no world yet. Collective over comm; blocks. */
+dt_status dt__agree_before(MPI_Comm comm, dt_status mine);
+/* dt_world_agree and a barrier of the ranks of `comm`. Collective over it. */
+dt_status dt__agree_among(struct dt_world *world, MPI_Comm comm, dt_status mine);
+void dt__barrier_among(struct dt_world *world, MPI_Comm comm);
+
+/* Prints the error line, with this rank's place before it, and ends the job. */
+void dt__world_die(int exit_code, const char *message) __attribute__((noreturn));
 
 #endif

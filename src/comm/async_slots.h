@@ -8,43 +8,44 @@
  *
  *   TICKET     gradients begun in the job; a worker adds 1 and owns the number it got
  *   PUBLISHED  (publication << 16) | buffer of the newest weights
- *   FLOOR      fewest gradients of this leg applied of any active worker; all ones: the leg is over
+ *   FLOOR      fewest gradients of this span applied of any active worker; all ones: the span is over
  *   HOLD       readers that ask the bank to publish no more until they have their weights
  *   LOCK       of shared memory: claims to act for the bank; the first is good, the others are taken back
- *   STEP       updates done; the last has written entry (STEP - 1) mod journal of the journal
+ *   STEP       updates done; the last has written entry (STEP - 1) mod update log of the update log
  *   LIMIT      updates up to which gradients may be applied
- *   SEEN       updates that the bank has read of in the journal
- *   BELL[w]    2 * gradients that worker w has put, over all legs, + the slot of the last
+ *   SEEN       updates that the bank has read of in the update log
+ *   DOORBELL[w]    2 * gradients that worker w has put, over all spans, + the slot of the last
  *   ACK[w]     of those, how many slots the bank has done with
- *   PIN[w]     1 + the buffer that worker w reads
+ *   HAZARD[w]     1 + the buffer that worker w reads
  *   state      the bank's, and its view of each worker
- *   journal    what has been applied
+ *   update log    what has been applied
  *   weights    K buffers: version, P floats; the optimizer's state
  *   slots      2 a worker: note, P floats, and P more where gradients bring the weights they saw
  *
  * Gradients: worker w's next goes to the slot of the one before if that has been applied, while its
- * memory is warm, else to the other one, once ACK[w] shows that it is free. Put, flush, ring the bell.
- * The bank reads bells, then slots, and acknowledges when it has applied them: each word has one
+ * memory is warm, else to the other one, once ACK[w] shows that it is free. Put, flush, ring the doorbell.
+ * The bank reads doorbells, then slots, and acknowledges when it has applied them: each word has one
  * writer, so nothing can be lost or come twice.
  *
- * Turns: who sees a bell ahead of its ACK, and nothing that forbids to apply (HOLD, LIMIT, a journal
+ * Combining (Hendler et al., "Flat combining and the synchronization-parallelism tradeoff", SPAA 2010):
+ * who sees a doorbell ahead of its ACK, and nothing that forbids to apply (HOLD, LIMIT, an update log
  * that is full), claims the lock, applies if it was free, takes the claim back, and looks again if it
  * was the last one: so no gradient is left lying between two who thought that the other has it. Who
- * waits takes turns as well, and a worker leaves a leg when all its gradients are applied; so there is
+ * waits combines as well, and a worker leaves a span when all its gradients are applied; so there is
  * always somebody.
  *
- * Weights: the bank writes the buffer that has been out of use the longest among those not pinned, and
- * publishes it. A reader fetches PUBLISHED, pins that buffer, and fetches PUBLISHED again. If the bank
- * looked for a buffer before the pin was there, it may be writing the pinned one; but it passes over at
- * most `workers` pinned buffers and has K - 1 - workers others to use up first, so not before
+ * Weights (hazard pointers: Michael, IEEE TPDS 2004): the bank writes the buffer that has been out of
+ * use the longest among those that no hazard pointer names, and publishes it. A reader fetches PUBLISHED, points at that buffer, and fetches PUBLISHED again. If the bank
+ * looked for a buffer before the pointer was there, it may be writing that one; but it passes over at
+ * most `workers` such buffers and has K - 1 - workers others to use up first, so not before
  * K - workers - 2 = slack further publications: a reader that sees at most `slack` of them has its
  * buffer for good, for as long as it likes, and the bank always finds another. A reader that was
  * overtaken again and again asks the bank to hold: it publishes once more at most.
- * In shared memory slack is 0: a reader that sees no publication has pinned the current buffer, and any
- * other one that is not pinned may be written; it is the one that was given up last, whose memory is
- * warm. A worker that acts for the bank has let go of its own pin: one buffer less will do.
+ * In shared memory slack is 0: a reader that sees no publication has the current buffer, and any
+ * other one that is not pointed at may be written; it is the one that was given up last, whose memory is
+ * warm. A worker that acts for the bank has let go of its own pointer: one buffer less will do.
  *
- * Clocks: a worker begins its gradient number c of the leg (from 0) when c <= FLOOR + staleness. The
+ * Clocks: a worker begins its gradient number c of the span (from 0) when c <= FLOOR + staleness. The
  * floor is raised behind the publication, so that it has all updates up to clock c - staleness.
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
  * server", NIPS 2013, section 2. */
@@ -54,13 +55,13 @@
 #include "comm/onesided.h"
 #include "dtrain/async.h"
 
-enum { DT__SLOTS = 2 }; /* a worker; a bell has one bit for them */
+enum { DT__SLOTS = 2 }; /* a worker; a doorbell has one bit for them */
 
 /* What a transport settles. */
 struct dt__slots_way {
     bool shared; /* workers reach the bank's memory, and act for it */
     int slack;
-    int journal; /* entries */
+    int log_entries; /* entries */
 };
 
 /* Sizes and places; the same at every rank. */
@@ -70,7 +71,7 @@ struct dt__slots_shape {
     int64_t staleness; /* -1: no bound */
     bool keep_seen;
     size_t vector; /* bytes of P floats */
-    size_t bank_at, journal_at, states_at, states_stride, weights_at, weights_stride;
+    size_t bank_at, log_at, states_at, states_stride, weights_at, weights_stride;
     size_t slots_at, slot_stride, bytes;
 };
 
@@ -89,20 +90,20 @@ enum {
     WORD_SEEN,
     WORD_WORKERS
 };
-enum { WORD_BELL, WORD_ACK, WORD_PIN, WORDS_A_WORKER };
+enum { WORD_DOORBELL, WORD_ACK, WORD_HAZARD, WORDS_A_WORKER };
 enum { DT__WORD_STRIDE = 64 };                            /* bytes */
 int dt__slots_words(const struct dt__slots_shape *shape); /* how many */
-int dt__slots_word(int word, int worker);                 /* WORD_BELL and so on */
+int dt__slots_word(int word, int worker);                 /* WORD_DOORBELL and so on */
 size_t dt__weights_at(const struct dt__slots_shape *shape, int buffer);
 size_t dt__slot_at(const struct dt__slots_shape *shape, int worker, int slot);
 
-/* BELL as one word. */
-struct dt__bell {
+/* DOORBELL as one word. */
+struct dt__doorbell {
     uint64_t count;
     int slot;
 };
-uint64_t dt__bell_pack(struct dt__bell bell);
-struct dt__bell dt__bell_unpack(uint64_t word);
+uint64_t dt__doorbell_pack(struct dt__doorbell doorbell);
+struct dt__doorbell dt__doorbell_unpack(uint64_t word);
 
 /* PUBLISHED as one word. */
 struct dt__published {
@@ -112,7 +113,7 @@ struct dt__published {
 uint64_t dt__published_pack(struct dt__published published);
 struct dt__published dt__published_unpack(uint64_t word);
 
-#define DT__LEG_OVER UINT64_MAX /* as the floor */
+#define DT__SPAN_OVER UINT64_MAX /* as the floor */
 
 /* A buffer of weights. */
 struct dt__weights {
@@ -130,21 +131,22 @@ struct dt__slot {
 
 struct dt__slots_worker {
     const struct dt__slots_shape *shape;
-    struct dt__onesided *net;
+    struct dt__onesided *remote;
     int index;
-    uint64_t until;                 /* end of the leg */
-    uint64_t sent;                  /* over all legs */
+    uint64_t until;                 /* end of the span */
+    uint64_t sent;                  /* over all spans */
     int slot;                       /* of the last, or of the one that was begun */
-    uint64_t started;               /* in this leg */
+    uint64_t started;               /* in this span */
     uint64_t gap;                   /* clock gap of the gradient that was begun */
     const struct dt__weights *read; /* what was read last */
-    unsigned char *copy;     /* weights, then a gradient, where the bank's memory is out of reach */
-    void (*turn)(void *arg); /* takes a turn for the bank; called in waits. NULL: the bank does */
-    void *turn_arg;
+    unsigned char *copy; /* weights, then a gradient, where the bank's memory is out of reach */
+    void (*combine)(
+        void *arg); /* applies for the bank what waits; called in waits. NULL: the bank does */
+    void *combine_arg;
 };
 
 dt_status dt__slots_worker_init(struct dt__slots_worker *worker,
-                                const struct dt__slots_shape *shape, struct dt__onesided *net,
+                                const struct dt__slots_shape *shape, struct dt__onesided *remote,
                                 int index);
 void dt__slots_worker_free(struct dt__slots_worker *worker);
 void dt__slots_worker_open(struct dt__slots_worker *worker, uint64_t until);
@@ -153,16 +155,18 @@ bool dt__slots_begin(struct dt__slots_worker *worker);
 const float *dt__slots_read(struct dt__slots_worker *worker);
 float *dt__slots_grad(struct dt__slots_worker *worker);
 void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note);
+/* Who acts for the bank leaves a span only when all its gradients are applied: the bank does not. */
+void dt__slots_settle(struct dt__slots_worker *worker);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
 /* Of one worker. */
 struct dt__slots_peer {
     bool active;
-    int pinned;           /* 1 + the buffer that it reads; 0: none */
-    struct dt__bell bell; /* as of the last look */
-    uint64_t served;      /* over all legs */
-    uint64_t applied;     /* in this leg */
+    int hazard;                   /* 1 + the buffer that it reads; 0: none */
+    struct dt__doorbell doorbell; /* as of the last look */
+    uint64_t served;              /* over all spans */
+    uint64_t applied;             /* in this span */
 };
 
 /* In the bank's memory, for whoever acts for it. */
@@ -170,37 +174,37 @@ struct dt__slots_state {
     uint64_t step; /* updates done */
     uint64_t publication, floor;
     int current, target; /* buffers of the newest weights and of the next */
-    int next;            /* worker whose turn it is */
+    int next;            /* worker that is served first */
     struct dt__slots_peer peer[];
 };
 
 /* A rank's view of it; and at the bank itself, what it alone knows. */
 struct dt__slots_bank {
     const struct dt__slots_shape *shape;
-    struct dt__onesided *net;
+    struct dt__onesided *remote;
     struct dt__slots_state *state;
-    struct dt_applied *journal;
-    uint64_t last; /* updates at the end of the leg */
+    struct dt_applied *log;
+    uint64_t last; /* updates at the end of the span */
     bool closed;   /* before its time */
 };
 
 void dt__slots_bank_init(struct dt__slots_bank *bank, const struct dt__slots_shape *shape,
-                         struct dt__onesided *net);
+                         struct dt__onesided *remote);
 
 /* Of the bank itself.
- * open: nobody else may be in a leg. active: (workers). allow, journal: the two halves of
+ * open: nobody else may be in a span. active: (workers). allow, update log: the two halves of
  * dt_async_serve. */
 void dt__slots_open(struct dt__slots_bank *bank, uint64_t from, uint64_t until, const bool *active);
 void dt__slots_allow(struct dt__slots_bank *bank, uint64_t until);
-int dt__slots_journal(struct dt__slots_bank *bank, int limit, struct dt_applied *out);
-bool dt__slots_rests(const struct dt__slots_bank *bank);
+int dt__slots_read_log(struct dt__slots_bank *bank, int limit, struct dt_applied *out);
+bool dt__slots_quiescent(const struct dt__slots_bank *bank);
 void dt__slots_close(struct dt__slots_bank *bank);
 bool dt__slots_over(struct dt__slots_bank *bank);
 
-/* For the bank. true: gradients wait, it is this rank's turn, and it must leave. */
+/* For the bank. true: gradients wait, this rank has the lock, and it must leave. */
 bool dt__slots_enter(struct dt__slots_bank *bank);
 void dt__slots_leave(struct dt__slots_bank *bank);
-/* In a turn. Gradients that wait to be applied, at most `limit`, in fair order, into out (limit). */
+/* With the lock. Gradients that wait to be applied, at most `limit`, in fair order, into out (limit). */
 int dt__slots_take(struct dt__slots_bank *bank, int limit, struct dt_gradient *out);
 /* The newest weights, and the buffer to write the next ones to. */
 float *dt__slots_weights(const struct dt__slots_bank *bank);

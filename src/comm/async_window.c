@@ -1,0 +1,198 @@
+/* Async over an MPI window: puts and gets of payload, MPI_Fetch_and_op for control words. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "comm/async_slots.h"
+#include "comm/world.h"
+
+enum { BANK = 0 /* of the trainers */, CACHE_LINE = 64 };
+
+/* The bank naps this long: each operation of a worker may wait for it to enter MPI (osc/pt2pt). */
+static const double NAP_SECS = 50e-6;
+
+struct window {
+    struct dt__onesided remote; /* first: operations are given this */
+    struct dt_world *world;
+    MPI_Win win;
+    MPI_Aint pad; /* bytes before the first cache line */
+    struct dt__wait wait;
+    bool waiting;
+};
+
+static struct window *window_of(struct dt__onesided *remote)
+{
+    return (struct window *)remote;
+}
+
+/* ---- payload -------------------------------------------------------------------------------- */
+
+static MPI_Aint place_of(struct dt__onesided *remote, size_t offset)
+{
+    return window_of(remote)->pad + (MPI_Aint)offset;
+}
+
+static void window_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
+{
+    const char *from = bytes;
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
+        int n = (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
+        DT_MPI(MPI_Put(from + at, n, MPI_BYTE, BANK, place_of(remote, offset + at), n, MPI_BYTE,
+                       window_of(remote)->win));
+    }
+}
+
+static void window_get(struct dt__onesided *remote, size_t offset, void *bytes, size_t length)
+{
+    char *to = bytes;
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
+        int n = (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
+        DT_MPI(MPI_Get(to + at, n, MPI_BYTE, BANK, place_of(remote, offset + at), n, MPI_BYTE,
+                       window_of(remote)->win));
+    }
+}
+
+/* Blocks until the bank has answered. */
+static void window_flush(struct dt__onesided *remote)
+{
+    struct window *window = window_of(remote);
+    dt__watchdog_ask(window->world);
+    DT_MPI(MPI_Win_flush(BANK, window->win));
+    dt__watchdog_answered(window->world);
+}
+
+/* ---- control words -------------------------------------------------------------------------- */
+
+static uint64_t fetch_and(struct dt__onesided *remote, int word, uint64_t value, MPI_Op op)
+{
+    uint64_t before = 0;
+    MPI_Aint at = place_of(remote, (size_t)word * DT__WORD_STRIDE);
+    DT_MPI(MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, BANK, at, op, window_of(remote)->win));
+    window_flush(remote);
+    return before;
+}
+
+static uint64_t window_fetch(struct dt__onesided *remote, int word)
+{
+    return fetch_and(remote, word, 0, MPI_NO_OP);
+}
+
+static void window_replace(struct dt__onesided *remote, int word, uint64_t value)
+{
+    fetch_and(remote, word, value, MPI_REPLACE);
+}
+
+static uint64_t window_add(struct dt__onesided *remote, int word, uint64_t delta)
+{
+    return fetch_and(remote, word, delta, MPI_SUM);
+}
+
+/* MPI_Win_sync is no barrier in osc/rdma of Open MPI 4.1. */
+static void window_sync(struct dt__onesided *remote)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    DT_MPI(MPI_Win_sync(window_of(remote)->win));
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* ---- waits ---------------------------------------------------------------------------------- */
+
+static void window_progress(struct dt__onesided *remote)
+{
+    int there;
+    DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, window_of(remote)->world->trainers, &there,
+                      MPI_STATUS_IGNORE));
+}
+
+static void window_pause(struct dt__onesided *remote, const char *what)
+{
+    struct window *window = window_of(remote);
+    if (!window->waiting) {
+        dt__wait_init(&window->wait, window->world, what);
+        if (dt_world_is_bank(window->world)) window->wait.nap_secs = NAP_SECS;
+    }
+    window->waiting = true;
+    dt__wait_pause(&window->wait);
+    window_progress(remote);
+}
+
+static void window_wake(struct dt__onesided *remote)
+{
+    struct window *window = window_of(remote);
+    if (window->waiting) dt__wait_done(&window->wait);
+    window->waiting = false;
+}
+
+static void window_notify(struct dt__onesided *remote, enum dt__end whom)
+{
+    (void)remote, (void)whom; /* who waits looks by itself */
+}
+
+/* ---- open ----------------------------------------------------------------------------------- */
+
+static void window_close(struct dt__onesided *remote)
+{
+    struct window *window = window_of(remote);
+    DT_MPI(MPI_Win_unlock_all(window->win));
+    DT_MPI(MPI_Win_free(&window->win));
+    dt_free(window);
+}
+
+static const struct dt__onesided_ops OPS = {
+    .put = window_put,
+    .get = window_get,
+    .flush = window_flush,
+    .fetch = window_fetch,
+    .replace = window_replace,
+    .add = window_add,
+    .sync = window_sync,
+    .pause = window_pause,
+    .wake = window_wake,
+    .notify = window_notify,
+    .progress = window_progress,
+    .close = window_close,
+};
+
+/* The trainers' communicator returns errors; an answer that differs by rank is made one. */
+static dt_status allocate(struct window *window, MPI_Aint bytes, void **base)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    dt_status status = DT_OK;
+    int code =
+        MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, window->world->trainers, base, &window->win);
+    if (code != MPI_SUCCESS)
+        status = dt_fail(DT_ECOMM,
+                         "MPI gives no one-sided memory between these ranks (%s): let Open MPI "
+                         "choose its osc component: OMPI_MCA_osc=^ucx, or train.mode=sync",
+                         dt__mpi_text(code, text));
+    return dt_world_agree_trainers(window->world, status);
+}
+
+dt_status dt__async_window_open(struct dt_world *world, size_t bytes, struct dt__onesided **out)
+{
+    bool bank = dt_world_is_bank(world);
+    struct window *window = NULL;
+    void *base = NULL;
+    size_t all = 0;
+    dt_status status = DT_OK;
+    if (bank && !dt_size_add(bytes, CACHE_LINE, &all))
+        status = dt_fail(DT_EMEMORY, "the async window is beyond memory");
+    if (!status && bank && world->hosts == 1) status = dt__shared_room(all, "async window");
+    if (!status) status = dt_alloc(1, sizeof *window, "async window", &window);
+    DT_GUARD(dt_world_agree_trainers(world, status));
+    window->world = world;
+    window->remote.ops = &OPS;
+    DT_GUARD(allocate(window, (MPI_Aint)all, &base));
+    DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));
+    window->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
+    dt_world_trainers_bcast(world, &window->pad, sizeof window->pad);
+    if (bank) window->remote.memory = (unsigned char *)base + window->pad;
+    if (bank) memset(window->remote.memory, 0, bytes);
+    DT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win));
+    window_sync(&window->remote);
+    *out = &window->remote;
+    dt_world_trainers_barrier(world);
+    return DT_OK;
+done:
+    dt_free(window);
+    return status;
+}

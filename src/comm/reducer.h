@@ -1,0 +1,223 @@
+/* The inside of a reducer.
+ *
+ * Bank and workers fall into hosts' groups: the ranks of a host, which share memory (node, ordered), or
+ * each rank alone (reduce). A group's first rank leads it: it alone exchanges messages with other groups.
+ * Inside a group, gradients stand in slots, one a replica, and are summed by the fixed tree, each worker
+ * a slice. What happens beyond that is a row of functions (struct dt__reducer_strategy):
+ *
+ *   shared   one group holds all: its workers update the slices at once, and the bank sleeps
+ *   stream   the groups' sums go to the bank by MPI_Reduce, and weights back by MPI_Bcast
+ *   owners   each group owns a slice of the vector: its sum by the fixed tree, its update, and the
+ *            sending of its new weights
+ *
+ * How the flat vector is cut, and the words for it; here two buckets and a group of three workers:
+ *
+ *   vector  |--------------- bucket 0 ---------------|-------- bucket 1 --------|
+ *   slices  |  worker 0   |  worker 1   |  worker 2  |   0    |   1    |   2    |
+ *   blocks  |....:....:...|                             what is summed at once, in a core's cache
+ *
+ *   bucket   the gradient of one layer; buckets get ready from the last to the first
+ *   slice    of a bucket: what one worker sums (and updates, in shared), or, in owners, what one group owns
+ *   chunk    of a bucket (stream) or of an owner's slice (owners): one message between groups
+ *   block    DT__TREE_BLOCK floats of a slice
+ *   piece    of a bucket, whose update is posted once: a worker's slice (shared), a chunk (stream, owners)
+ *
+ * and how gradients are summed over replicas; here seven of them, 0 to 3 on group 0, 4 to 6 on group 1:
+ *
+ *            group 0       |     group 1
+ *     0     1     2     3  |   4     5     6      slots, one a replica
+ *       0-1         2-3    |     4-5       6
+ *             0-3          |         4-6          the parts: maximal subtrees that one group holds
+ *                         0-6
+ *
+ * In shared, the gradient of a matrix may stay two factors a replica (struct dt_factored): who updates a tile of the
+ * matrix makes the replicas' gradients there himself, and sums them by the same tree.
+ *
+ *   part     its sum is made inside the group; owners gets one sum for each part, stream one of all parts of
+ *            a group
+ *   giver    replicas in a row, whose sum is rounded before it is added to other givers' (a group of replicas,
+ *            in the words of train.groups): by the group that holds them all, else by the owner, a slice each.
+ *            There is a tree of each giver's replicas, and one of givers. With an f32 wire all are one giver */
+#ifndef DT_COMM_REDUCER_H
+#define DT_COMM_REDUCER_H
+
+#include "comm/rows.h"
+#include "comm/shared.h"
+#include "comm/wire.h"
+#include "comm/world.h"
+
+enum {
+    DT__TREE_BLOCK = 2048, /* floats that are summed at once */
+    DT__TREE_DEPTH = 18,   /* log2 of most replicas + 1, and one more for two trees one on the other */
+    DT__CHUNK = 15 << 10   /* floats a message between hosts: 60 KiB, below TCP's eager limit */
+};
+_Static_assert(DT_REDUCER_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
+_Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is made");
+
+/* How far a bucket has come. */
+struct dt__bucket_events {
+    struct dt__event_count ready;  /* workers whose gradients are written */
+    struct dt__event_count summed; /* workers that have summed their slice for the group's leader */
+    struct dt__event_count updated; /* pieces whose weights are the next step's */
+};
+
+/* Head of a group's shared memory. Counts rise by the same amounts every step: targets are products
+ * with the number of steps begun. */
+struct dt__control {
+    struct dt__event_count ended;     /* workers that ended a step: all its gradients are written */
+    struct dt__event_count normed;    /* workers that have summed their slice and its norm */
+    struct dt__event_count agreed;    /* steps of which all know what is asked for */
+    struct dt__event_count settled;   /* workers that have settled at the end of a span */
+    _Alignas(64) _Atomic int asks[2]; /* by parity of the step */
+    int agreed_ask[2];
+    _Atomic int bank_ask;
+    struct dt__bucket_events bucket[];
+};
+
+/* A maximal subtree of replicas that one group holds: it can make its sum alone. */
+struct dt__part {
+    int first, end; /* node [first, end) of the tree */
+    int group;
+    int giver;
+    bool whole; /* the giver's only part: its group rounds the sum */
+};
+
+/* Scratch of one thread: a block a level of the tree. */
+struct dt__tree_scratch {
+    _Alignas(64) float block[DT__TREE_DEPTH][DT__TREE_BLOCK];
+};
+
+struct dt__stream;
+struct dt__owners;
+struct dt__rows;
+
+struct dt__reducer_strategy {
+    /* What lies behind groups and memory, with x->pieces, which are one a worker at first. Collective
+     * over the trainers; fails on all or on none. */
+    dt_status (*create)(struct dt_reducer *x);
+    void (*destroy)(struct dt_reducer *x);
+    /* Leaders: the optimizer's state between the bank and the owners of slices. */
+    void (*move_state)(struct dt_reducer *x, bool to_bank);
+    /* One group: the whole end of a worker's step, and of the bank's span. */
+    int (*end)(struct dt_reducer *x, int ask);
+    int (*serve)(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,
+                 uint64_t *out_step);
+    /* Several groups, of which each has a leader that goes through the step: begins it; does what can be
+     * done now, true if there was something; whether all is done. */
+    void (*begin)(struct dt_reducer *x);
+    bool (*advance)(struct dt_reducer *x, int bank_ask);
+    bool (*done)(const struct dt_reducer *x);
+};
+extern const struct dt__reducer_strategy dt__reducer_shared, dt__reducer_stream, dt__reducer_owners;
+
+struct dt_reducer {
+    struct dt_world *world;
+    MPI_Comm all; /* the trainers; or a team of workers, whose first one has the bank's memory */
+    const struct dt__reducer_strategy *strategy;
+    struct dt_reducer_spec spec;
+    size_t *bucket_end; /* (buckets), copied */
+    int exchange;       /* enum dt_exchange_kind */
+    bool grouped;       /* ranks of a host form a group */
+    bool one_sum;       /* a group gives away one sum, not one a part */
+
+    MPI_Comm group, leaders; /* leaders: the first ranks of the groups; else MPI_COMM_NULL */
+    int group_rank, group_size;
+    int groups, group_index;
+    int group_workers, worker; /* workers in the group; index of this one among them, -1: bank */
+    int *group_of_replica;     /* (R) */
+    struct dt__part *part;     /* of all groups, in tree order */
+    int parts;
+    int *giver_part; /* (givers + 1) where the giver's parts begin */
+
+    struct dt__shared shared;
+    struct dt__control *control;
+    float *vectors[DT_REDUCER_VECTORS]; /* weights; in the bank's group the optimizer's state too */
+    float **slot;                       /* (R) gradients of the group's replicas, else NULL */
+    float **error; /* (givers) of rounded sums: (P) each, at the bank's group, and at the group that rounds; else
+                      NULL */
+    unsigned char **given; /* (givers) rounded sums for other groups, at the group that rounds; else NULL */
+    size_t *given_place;   /* (buckets + 1) where a bucket's bytes begin in them */
+    double *norms; /* (norm_blocks) in the bank's group, if the norm is asked for */
+    size_t norm_blocks;
+
+    uint32_t tick;         /* steps begun since create, on every trainer */
+    uint32_t spans;        /* synchronization points held */
+    uint32_t *pieces_done; /* (buckets) expected counts of `updated` */
+    uint32_t *pieces;      /* (buckets) pieces that a bucket is updated in */
+    int buckets_summed;    /* of this step: of which this worker has summed its slice */
+    bool agreed;           /* leader: what all ask for in this step is known */
+    struct dt_update_info info;
+    struct dt__tree_scratch *scratch;
+    float *fresh; /* (DT__TREE_BLOCK) new weights of a block, before the others see them */
+    struct dt__stream *stream;
+    struct dt__owners *owners;
+    struct dt__rows *rows; /* of row-sparse ranges; NULL: there are none */
+    struct dt_factored *factored; /* (spec.matrices), copied */
+    void **factors;               /* (R) of the group's replicas; NULL: gradients are whole */
+    float *tiles;                 /* (tree's levels, most_tile) scratch */
+    size_t most_tile;             /* floats */
+    struct dt_reducer_times times;
+};
+
+/* ---- the fixed tree ------------------------------------------------------------------------- */
+
+/* Node [a, b) of two or more replicas splits at a plus the largest power of two below b - a, so the
+ * tree is a function of R alone: the one order in which gradients are summed. */
+int dt__tree_split(int a, int b);
+/* Sum over node [a, b) of floats [offset, offset + n), n <= DT__TREE_BLOCK.
+ * leaf: (R) whole vectors; an inner node whose sum is known already stands at leaf[a] with
+ * whole[a] = b (NULL: none is known). block: scratch, one a level. Returns where the n sums stand: block[0],
+ * or a leaf itself. */
+const float *dt__tree_sum(const float *const *leaf, const int *whole, int a, int b, size_t offset,
+                          size_t n, float (*block)[DT__TREE_BLOCK]);
+
+/* Where floats [at, at + n) of a giver's sum stand, rounded: block[0], or elsewhere. */
+typedef const float *dt__giver_fn(struct dt_reducer *x, const void *arg, int giver, size_t at,
+                                  size_t n, float (*block)[DT__TREE_BLOCK]);
+/* The sum over all givers, likewise, by the tree of them, in x->scratch. */
+const float *dt__givers_sum(struct dt_reducer *x, dt__giver_fn *giver, const void *arg, size_t at,
+                            size_t n);
+
+/* How the floats at this place are rounded: enum dt_wire. */
+int dt__wire_at(const struct dt_reducer *x, size_t at);
+int dt__giver_begin(const struct dt_reducer *x, int giver); /* its first replica */
+
+/* out = left + right, (n) each; out may be one of them. */
+void dt__tree_add(size_t n, const float *left, const float *right, float *out);
+
+/* Squares of those floats [begin, end) of `sum` that count for the norm, a block of DT__TREE_BLOCK after
+ * the other, into norms. */
+void dt__norm_blocks(const struct dt_reducer *x, double *norms, const float *sum, size_t begin,
+                     size_t end);
+double dt__norm_total(const struct dt_reducer *x, const double *norms);
+
+/* ---- slices --------------------------------------------------------------------------------- */
+
+/* Floats [*begin, *end) of a range that are slice `index` of `count`, cut where offsets are multiples of
+ * `grain`. */
+void dt__slice(size_t from, size_t to, int index, int count, size_t grain, size_t *begin,
+               size_t *end);
+size_t dt__bucket_begin(const struct dt_reducer *x, int bucket);
+/* A slice's finest grain: a cache line, or a block of the wire. */
+size_t dt__grain(const struct dt_reducer *x);
+/* Floats of [at, end) up to the next multiple of DT__TREE_BLOCK. */
+size_t dt__block_length(size_t at, size_t end);
+
+/* ---- inside a group ------------------------------------------------------------------------- */
+
+/* Worker: says that its step's gradients are written; true for the group's last. */
+bool dt__group_arrive(struct dt_reducer *x, int ask);
+/* All ranks ask for this, all together. */
+void dt__group_agreed(struct dt_reducer *x, int asked);
+/* What `ended` and the like come to when all workers of the group have done it in this step. */
+uint32_t dt__group_all(const struct dt_reducer *x);
+/* Worker: its gradients of the bucket are ready; sums its slice of the buckets that all have ready. */
+void dt__group_ready(struct dt_reducer *x, int bucket);
+/* Worker: sums its slice of the next bucket that all workers of the group have ready; false: there is
+ * none. The sum of each of the group's parts goes to the slot of its first replica, or, with one_sum, of
+ * all to the first part's. */
+bool dt__group_sum(struct dt_reducer *x);
+/* Worker that does not lead: sums what is left, and waits for the agreement. Returns what is asked for. */
+int dt__group_follow(struct dt_reducer *x, int ask);
+
+#endif

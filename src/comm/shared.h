@@ -1,0 +1,44 @@
+/* Memory that ranks of one host share, and event counts in it. */
+#ifndef DT_COMM_SHARED_H
+#define DT_COMM_SHARED_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "dtrain/comm.h"
+
+struct dt__shared {
+    MPI_Win win;
+    unsigned char *memory; /* cache-line aligned; the same bytes at every rank */
+    void *own;             /* of a single rank: plain memory */
+};
+
+/* `bytes` of memory that the ranks of `comm` share, all of one host; what: whose it is, for messages.
+ * The contents are undefined. Collective over comm; fails on all ranks of `all`, which holds comm's, or on
+ * none, and all of them call it.
+ * DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
+dt_status dt__shared_create(struct dt_world *world, MPI_Comm comm, size_t bytes, const char *what,
+                            MPI_Comm all, struct dt__shared *out);
+/* DT_EMEMORY: /dev/shm has less than that. */
+dt_status dt__shared_room(size_t bytes, const char *what);
+void dt__shared_free(struct dt__shared *shared); /* collective over comm */
+
+/* A counter that ranks of one host wait for: short spin, then a futex. Source: Reed and Kanodia,
+ * "Synchronization with eventcounts and sequencers", CACM 1979. */
+struct dt__event_count {
+    _Alignas(64) _Atomic uint32_t count; /* only rises, modulo 2^32 */
+    _Atomic uint32_t sleepers;
+};
+
+/* Raises the count, and wakes those who sleep. What was written before is seen by those who see it.
+ * Returns the new count. */
+uint32_t dt__event_post(struct dt__event_count *event, uint32_t n);
+bool dt__event_reached(struct dt__event_count *event, uint32_t target);
+/* Waits until the count has reached `target`, which the watchdog is told. */
+void dt__event_wait(struct dt__event_count *event, uint32_t target, struct dt_world *world,
+                    const char *what);
+/* Sleeps until the target is reached or `secs` are over; true if it is reached. */
+bool dt__event_wait_for(struct dt__event_count *event, uint32_t target, double secs);
+
+#endif

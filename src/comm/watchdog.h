@@ -1,0 +1,114 @@
+/* The watchdog: who makes progress, who waits, who is gone.
+ *
+ * Every rank shows in its host's heartbeat table what it does, and when it last made progress. A thread
+ * of every rank looks there, and ends the job when somebody has made none for run.stall_secs, or when a
+ * process is gone. The thread looks while its rank is blocked, in MPI too, and sleeps with it: a rank
+ * whose thread does not look is stopped. Hosts hear of each other by messages between the bank and the
+ * first rank of every other host, sent whenever these wait or make progress; a stop request travels with
+ * them.
+ *
+ * All ages are counted from when the looking thread itself last woke up late: a job that was
+ * suspended as a whole, and goes on, is not stalled.
+ *
+ * The thread starts before the first collective call of a job, with a table of its own, and goes over
+ * to the host's when that is there. */
+#ifndef DT_COMM_WATCHDOG_H
+#define DT_COMM_WATCHDOG_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "comm/shared.h"
+#include "dtrain/comm.h"
+
+enum { DT__PHASE_WORDS = DT_PHASE_TEXT / 8 };
+
+/* A short text that others may read while it changes. */
+struct dt__phase {
+    _Atomic uint64_t word[DT__PHASE_WORDS];
+};
+
+/* One rank's row. Times are of the host's monotonic clock. */
+struct dt__heartbeat {
+    _Alignas(64) _Atomic int64_t progress_us; /* it made progress, or began to wait */
+    _Atomic int64_t awake_us;                 /* its thread looked; 0: not seen here */
+    _Atomic int64_t asking_us; /* it entered a call that only the bank can end; 0: it is in none */
+    _Atomic uint64_t step;
+    _Atomic uint64_t samples;  /* that went through its network in training */
+    _Atomic int wait_permille; /* 1 + the share of its time that it waited lately; 0: not known */
+    struct dt__phase phase;    /* what it does */
+    struct dt__phase wait;     /* what it waits for; "": it does not wait */
+    _Atomic int pid;           /* 0: not there yet, or about to end */
+    int rank;
+};
+
+struct dt__heartbeat_table {
+    _Alignas(64) _Atomic int error_claimed; /* the first to claim prints the host's error line */
+    _Atomic int stop;                       /* a rank of this host was asked to stop */
+    int rows;
+    struct dt__heartbeat row[];
+};
+
+/* What a host's first rank says of itself, and of its host. */
+struct dt__heartbeat_message {
+    int64_t idle_us; /* since somebody of the host made progress */
+    int64_t stop;    /* a stop was requested */
+    uint64_t step, phase[DT__PHASE_WORDS];
+};
+
+/* A rank of another host that is heard from. */
+struct dt__peer {
+    struct dt__heartbeat heartbeat; /* what it did as it was heard last */
+    _Atomic int64_t heard_us;       /* its last message came */
+    _Atomic int64_t progress_us;    /* somebody of its host made progress */
+    MPI_Request request;            /* of the last message to it */
+    struct dt__heartbeat_message out;
+};
+
+struct dt__watchdog {
+    _Atomic int64_t stall_us; /* 0: nobody is watched */
+    int64_t looked_us;        /* the thread's last look, */
+    int64_t woke_us;          /* and the last that came late */
+    pthread_t thread, main;
+    bool started, quit;
+    pthread_mutex_t lock; /* of quit */
+    pthread_cond_t changed;
+
+    struct dt__heartbeat_table *alone; /* this rank's own table, until there is the host's */
+    struct dt__shared shared;          /* the host's */
+    struct dt__heartbeat_table *_Atomic table;
+    struct dt__heartbeat *_Atomic mine; /* this rank's row */
+
+    /* Messages between hosts. */
+    MPI_Comm comm;         /* of all ranks */
+    struct dt__peer *peer; /* room for one a rank */
+    int peers;
+    int64_t exchange_at_us;      /* when the next messages are due */
+    _Atomic int64_t listened_us; /* when this rank last took in others' */
+};
+
+/* Starts the thread. Not collective. world->rank, size and host_name[rank] are known. */
+dt_status dt__watchdog_start(struct dt_world *world, double stall_secs);
+/* Goes over to the host's table, and begins to hear of other hosts. Collective over all ranks. */
+void dt__watchdog_connect(struct dt_world *world);
+/* From here on this rank may end, and no other one is missed. Not collective. */
+void dt__watchdog_stop(struct dt_world *world);
+/* Collective over those that connected; behind stop. */
+void dt__watchdog_free(struct dt_world *world);
+
+/* This rank begins to wait for something. */
+void dt__watchdog_wait(struct dt_world *world, const char *what);
+/* This rank made progress; it waits no longer. */
+void dt__watchdog_progress(struct dt_world *world);
+/* Now and then in a wait: messages between hosts. */
+void dt__heartbeat_exchange(struct dt_world *world);
+/* This rank begins and ends a call that only the bank can end. */
+void dt__watchdog_ask(struct dt_world *world);
+void dt__watchdog_answered(struct dt_world *world);
+/* True for the one rank of this host that may print the error line; its place in the job, as
+ * "[rank 2 on node7] ", into place. */
+enum { DT__PLACE = 128 };
+bool dt__error_claim(char place[DT__PLACE]);
+
+#endif
