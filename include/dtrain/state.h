@@ -1,7 +1,7 @@
 /* state: checkpoints and exported models, as HDF5 files that are complete or absent.
  *
- * A file is 512 bytes of user block ("dtrain checkpoint 1 crc32c=xxxxxxxx bytes=N\n", padded) and an
- * HDF5 image; the CRC-32C covers the image. It is built in memory and written by dt_file_write. */
+ * A file is 512 bytes of user block ("dtrain checkpoint 1 crc32c=xxxxxxxx bytes=N\n", padded) and HDF5
+ * behind it, which the CRC-32C covers. */
 #ifndef DTRAIN_STATE_H
 #define DTRAIN_STATE_H
 
@@ -10,18 +10,28 @@
 #include "dtrain/data.h"
 #include "dtrain/model.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The best evaluation so far and the state of early stopping. */
 struct dt_best {
     bool known;
     double value; /* of `metric` */
+    double loss;  /* of the best; 0 in files of version 0.1: no tie is won against them */
     char metric[16];
-    uint64_t step; /* of the best */
-    int64_t since; /* evaluations since the best */
-    uint64_t seen; /* 1 + the step of the last evaluation; 0: none yet */
-    bool stop;     /* early stopping has been decided */
+    uint64_t step;   /* of the best */
+    int64_t since;   /* evaluations since the best */
+    uint64_t seen;   /* 1 + the step of the last evaluation; 0: none yet */
+    bool stop;       /* early stopping has been decided */
+    int64_t plateau; /* evaluations since the best, or since the rate fell ... */
+    int64_t drops;   /* ... as often as this, with train.schedule=plateau */
 };
 
-/* All that a resume needs. Pointers are the owner's: a caller of save lends them, dt_checkpoint_load
+/* Vectors beside the weights: an optimizer's, and the error of rounded updates. */
+enum { DT_CHECKPOINT_STATE = DT_MAX_STATE + 1 };
+
+/* All that a resume needs. Pointers are the owner's: who has it saved lends them, dt_checkpoint_load
  * makes them and dt_checkpoint_free frees them. */
 struct dt_checkpoint {
     uint64_t step;
@@ -31,33 +41,31 @@ struct dt_checkpoint {
     uint64_t samples;  /* samples trained, over resumes */
     double wall_secs;  /* over resumes */
     double train_secs; /* training time alone, over resumes */
-    uint64_t *draws;   /* (replicas) draws that each replica has done; sync: step */
+    uint64_t *draws;   /* (replicas) async: draws that each replica has done */
     double *loss_sums; /* (replicas) of the open log window, so that records repeat */
     double loss_rows;
     struct dt_best best;
     char *config;      /* dt_config_print */
     char *kernel;      /* of matrix products */
+    char *history;     /* what resumes changed: a JSON line each; NULL: nothing */
     uint32_t data_crc; /* dt_source_crc of the training data */
-    struct dt_model_spec spec;
+    struct dt_model_desc desc;
     struct dt_schema schema;
     uint64_t params_count; /* P */
     float *params;         /* (P) */
+    float *best_params;    /* (P) those of best.step, if they are in no export yet; NULL */
     int nstate;
-    const char *state_name[DT_MAX_STATE]; /* as struct dt_optimizer has them */
-    float *state[DT_MAX_STATE];           /* (P) each */
+    const char *state_name[DT_CHECKPOINT_STATE]; /* as struct dt_optimizer has them */
+    float *state[DT_CHECKPOINT_STATE];           /* (P) each */
+
+    /* Of each group of replicas. Local steps: its optimizer's state; `state` is the outer update's then. A rounded
+     * wire: its rounding error, as the last. 0 groups: none. */
+    int groups;
+    int group_nstate;
+    const char *group_state_name[DT_CHECKPOINT_STATE];
+    float **group_state; /* (groups * group_nstate): of group 0, ...; (P) each */
 };
 void dt_checkpoint_free(struct dt_checkpoint *checkpoint);
-
-/* Builds the file's bytes (user block and image). Not collective. Caller frees with dt_free. */
-dt_status dt_checkpoint_pack(const struct dt_checkpoint *checkpoint, void *out_bytes,
-                             size_t *out_length);
-
-/* Writes DIR/step-%09llu.h5 durably, reads it back to verify the checksum, moves DIR/latest.h5, and
- * removes the oldest beyond `keep` (0: all stay; two at least stay; `spare` is never removed, NULL:
- * none). *out_file: base name, caller frees.
- * DT_EIO: disk full and the like; what was there before is intact. */
-dt_status dt_checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint, int64_t keep,
-                             const char *spare, char **out_file);
 
 /* Base name of a step's file, into `name`, which is returned. */
 enum { DT_CHECKPOINT_NAME = 32 };
@@ -77,19 +85,29 @@ bool dt_checkpoint_newest(const char *dir, uint64_t *out_step, char **out_path);
 
 /* ---- writer thread -------------------------------------------------------------------------- */
 
-/* Saves in the background: the snapshot is copied at the call (the step's path pays one memcpy),
- * packed and written by a thread. */
+/* Saves in the background: the snapshot is copied at the call (the step's path pays one memcpy), and a
+ * thread writes DIR/step-%09llu.h5 durably, reads it back to verify the checksum, moves DIR/latest.h5, and
+ * removes the oldest. */
 struct dt_writer;
 
-/* What the thread does behind a save that came good (export and such); runs in the thread. */
-typedef dt_status dt_writer_then_fn(void *arg, const struct dt_checkpoint *checkpoint);
-dt_status dt_writer_create(const char *dir, int64_t keep, dt_writer_then_fn *then, void *arg,
-                           struct dt_writer **out);
+struct dt_writer_spec {
+    const char *dir;                   /* of checkpoints */
+    int64_t keep;                      /* of them; 0: all stay; two at least stay */
+    const char *latest_dir, *best_dir; /* as dt_export_write's base; NULL: no such exports */
+    int64_t export_keep;
+};
+/* Starts the thread. DT_EMEMORY. */
+dt_status dt_writer_create(const struct dt_writer_spec *spec, struct dt_writer **out);
 void dt_writer_destroy(struct dt_writer *writer); /* waits for a save under way */
 bool dt_writer_busy(struct dt_writer *writer);
 /* Starts a save of a copy of the checkpoint; waits first if one is under way. Poll before: a save
  * that has ended unseen is forgotten, but if it failed its error is returned and nothing starts. */
 dt_status dt_writer_start(struct dt_writer *writer, const struct dt_checkpoint *checkpoint);
+/* Has the model of a checkpoint, whose `best` says why it is the best, exported below best_dir. Its
+ * weights are copied at the call; a copy of an earlier best that still waits gives way. Each save exports
+ * it first, or takes its weights along in the checkpoint (best_params) if that fails; between saves the
+ * thread does it when it has time. What failed is tried again. Thread-safe against saves. */
+dt_status dt_writer_best(struct dt_writer *writer, const struct dt_checkpoint *checkpoint);
 /* A save that has ended since the last call: true, with its status (the error text becomes the
  * caller's), step, base name (valid until the next call) and seconds. `wait`: waits for one under way. */
 struct dt_saved {
@@ -97,11 +115,15 @@ struct dt_saved {
     uint64_t step;
     const char *file; /* NULL: the save itself failed */
     double secs;      /* from the start of packing until latest.h5 names the verified file */
+    /* Of the exports that go with it; the text is valid until the next save starts. */
+    dt_status exported;
+    uint64_t export_step; /* of the export that failed; the best model's may be an earlier one */
+    const char *export_error;
 };
 bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out);
 /* A file that retention must leave alone (under evaluation); NULL: none. The one before goes
  * soon if it is beyond what is kept, at the latest as the writer is destroyed. Thread-safe. */
-void dt_writer_spare(struct dt_writer *writer, const char *file);
+void dt_writer_protect(struct dt_writer *writer, const char *file);
 
 /* ---- lock ----------------------------------------------------------------------------------- */
 
@@ -119,7 +141,7 @@ const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER]);
 /* What prediction needs and no more. */
 struct dt_export {
     uint64_t step;
-    struct dt_model_spec spec;
+    struct dt_model_desc desc;
     struct dt_schema schema;
     uint64_t params_count;
     float *params;
@@ -147,5 +169,9 @@ dt_status dt_export_best(const char *base, struct dt_best *out);
 
 /* Says what a checkpoint, model or shard holds: layers, optimizer, step, checksum. */
 dt_status dt_inspect(const char *path, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

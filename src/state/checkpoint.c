@@ -1,17 +1,16 @@
+/* Checkpoints: all that a resume needs, beyond what an export has. */
 #include "state/checkpoint.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#include "state/array.h"
-#include "state/contents.h"
-#include "state/export.h"
 #include "state/field.h"
+#include "state/model.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 #define FIELD(name, type, words)                                                                   \
     {                                                                                              \
-#name, type, offsetof(struct dt_checkpoint, name), words                                   \
+#name, type, offsetof(struct dt_checkpoint, name), words, false                            \
     }
 
 /* What an export has not. */
@@ -20,17 +19,26 @@ static const struct dt__field FIELDS[] = {
     FIELD(replicas, DT__FIELD_INT, NULL),       FIELD(samples, DT__FIELD_U64, NULL),
     FIELD(wall_secs, DT__FIELD_REAL, NULL),     FIELD(train_secs, DT__FIELD_REAL, NULL),
     FIELD(loss_rows, DT__FIELD_REAL, NULL),     FIELD(kernel, DT__FIELD_TEXT, NULL),
-    FIELD(data_crc, DT__FIELD_U32, NULL),
+    FIELD(data_crc, DT__FIELD_U32, NULL),       FIELD(history, DT__FIELD_TEXT, NULL),
 };
 
 /* Names of the optimizer's vectors; an attribute that is not there is a vector that is not. */
 static const struct dt__field STATE_FIELDS[] = {
-    {"state0", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, state_name[0]), NULL},
-    {"state1", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, state_name[1]), NULL},
+    {"state0", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, state_name[0]), NULL, true},
+    {"state1", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, state_name[1]), NULL, true},
+    {"state2", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, state_name[2]), NULL, true},
 };
-_Static_assert(COUNT(STATE_FIELDS) == DT_MAX_STATE, "a field for each vector of an optimizer");
+_Static_assert(COUNT(STATE_FIELDS) == DT_CHECKPOINT_STATE, "a field for each vector");
 
-enum { MAX_REPLICAS = 65536, PATH_SIZE = 64 };
+/* The same of each group's, and how many groups there are. */
+static const struct dt__field GROUP_FIELDS[] = {
+    {"state0", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, group_state_name[0]), NULL, true},
+    {"state1", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, group_state_name[1]), NULL, true},
+    {"state2", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, group_state_name[2]), NULL, true},
+    {"groups", DT__FIELD_INT, offsetof(struct dt_checkpoint, groups), NULL, false},
+};
+
+enum { MAX_REPLICAS = 65536, PATH_SIZE = 96 };
 
 void dt_checkpoint_free(struct dt_checkpoint *checkpoint)
 {
@@ -38,21 +46,27 @@ void dt_checkpoint_free(struct dt_checkpoint *checkpoint)
     dt_free(checkpoint->loss_sums);
     dt_free(checkpoint->config);
     dt_free(checkpoint->kernel);
+    dt_free(checkpoint->history);
+    dt_model_desc_free(&checkpoint->desc);
     dt_schema_free(&checkpoint->schema);
     dt_free(checkpoint->params);
-    for (int i = 0; i < DT_MAX_STATE; i++) {
+    dt_free(checkpoint->best_params);
+    for (int i = 0; i < DT_CHECKPOINT_STATE; i++) {
         dt_free((void *)checkpoint->state_name[i]); /* a copy, if it was loaded */
         dt_free(checkpoint->state[i]);
+        dt_free((void *)checkpoint->group_state_name[i]);
     }
+    for (int i = 0; checkpoint->group_state && i < checkpoint->groups * checkpoint->group_nstate;
+         i++)
+        dt_free(checkpoint->group_state[i]);
+    dt_free(checkpoint->group_state);
     *checkpoint = (struct dt_checkpoint){0};
 }
-
-/* ---- packing -------------------------------------------------------------------------------- */
 
 struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint)
 {
     return (struct dt_export){.step = checkpoint->step,
-                              .spec = checkpoint->spec,
+                              .desc = checkpoint->desc,
                               .schema = checkpoint->schema,
                               .params_count = checkpoint->params_count,
                               .params = checkpoint->params,
@@ -60,105 +74,79 @@ struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint)
                               .best = checkpoint->best};
 }
 
-static struct dt__array per_replica(const struct dt_checkpoint *checkpoint, enum dt__type type)
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void group_path(char path[PATH_SIZE], int group, const char *name)
 {
-    return (struct dt__array){type, (uint64_t)checkpoint->replicas, 0};
+    snprintf(path, PATH_SIZE, "/groups/%d%s%s", group, *name ? "/" : "", name);
 }
 
-static dt_status put_replicas(hid_t file, const struct dt_checkpoint *from)
+static void put_groups(struct dt__h5_layout *layout, const struct dt_model *model,
+                       const struct dt_checkpoint *from)
 {
-    DT_TRY(dt__group_put(file, "/replicas"));
-    DT_TRY(dt__array_put(file, "/replicas/draws", per_replica(from, DT__U64), from->draws));
-    return dt__array_put(file, "/replicas/loss_sums", per_replica(from, DT__F64), from->loss_sums);
-}
-
-static void state_path(char path[PATH_SIZE], const char *name)
-{
-    snprintf(path, PATH_SIZE, "/optimizer/%s", name);
-}
-
-static dt_status put_optimizer(hid_t file, const struct dt_model *model,
-                               const struct dt_checkpoint *from)
-{
-    DT_TRY(dt__group_put(file, "/optimizer"));
-    DT_TRY(dt__fields_put(file, "/optimizer", STATE_FIELDS, from->nstate, from));
-    for (int i = 0; i < from->nstate; i++) {
-        char path[PATH_SIZE];
-        state_path(path, from->state_name[i]);
-        DT_TRY(dt__group_put(file, path));
-        DT_TRY(dt__flat_put(file, path, model, from->state[i]));
+    char path[PATH_SIZE];
+    if (from->groups == 0) return;
+    dt__h5_put_group(layout, "/groups");
+    dt__fields_put(layout, "/groups", GROUP_FIELDS, COUNT(GROUP_FIELDS), from);
+    for (int g = 0; g < from->groups; g++) {
+        group_path(path, g, "");
+        dt__h5_put_group(layout, path);
+        for (int i = 0; i < from->group_nstate; i++) {
+            group_path(path, g, from->group_state_name[i]);
+            dt__h5_put_group(layout, path);
+            dt__flat_put(layout, path, model, DT__TRAINED_TENSORS,
+                         from->group_state[g * from->group_nstate + i]);
+        }
     }
-    return DT_OK;
 }
 
-static dt_status put_all(hid_t file, const struct dt_model *model, const struct dt_checkpoint *from)
+static void put_checkpoint(struct dt__h5_layout *layout, const struct dt_model *model,
+                           const struct dt_checkpoint *from)
 {
+    char path[PATH_SIZE];
+    const uint64_t replicas = (uint64_t)from->replicas;
     struct dt_export shared = dt_export_of(from);
-    if (dt_model_params(model) != from->params_count)
-        return dt_fail(DT_EBUG, "a checkpoint of %llu parameters for a network of %zu",
-                       (unsigned long long)from->params_count, dt_model_params(model));
-    DT_TRY(dt__export_put(file, model, &shared));
-    DT_TRY(dt__fields_put(file, "/", FIELDS, COUNT(FIELDS), from));
-    DT_TRY(put_replicas(file, from));
-    return put_optimizer(file, model, from);
+    dt__export_put(layout, model, &shared);
+    dt__fields_put(layout, "/", FIELDS, COUNT(FIELDS), from);
+    dt__h5_put_group(layout, "/replicas");
+    dt__h5_put_array(layout, "/replicas/draws", DT__H5_U64, 1, &replicas, from->draws, NULL);
+    dt__h5_put_array(layout, "/replicas/loss_sums", DT__H5_F64, 1, &replicas, from->loss_sums,
+                     NULL);
+    if (from->best_params) {
+        dt__h5_put_group(layout, "/best");
+        dt__flat_put(layout, "/best", model, DT__ALL_TENSORS, from->best_params);
+    }
+    dt__h5_put_group(layout, "/optimizer");
+    dt__fields_put(layout, "/optimizer", STATE_FIELDS, from->nstate, from);
+    for (int i = 0; i < from->nstate; i++) {
+        snprintf(path, sizeof path, "/optimizer/%s", from->state_name[i]);
+        dt__h5_put_group(layout, path);
+        dt__flat_put(layout, path, model, DT__TRAINED_TENSORS, from->state[i]);
+    }
+    put_groups(layout, model, from);
 }
 
-/* Bytes that a file of the checkpoint will need: its vectors, names and some room for the rest. */
-static size_t expected_size(const struct dt_checkpoint *from)
+dt_status dt__checkpoint_write(const char *path, const struct dt_checkpoint *checkpoint)
 {
-    enum { SLACK = 1 << 21 };
-    return (size_t)from->params_count * sizeof(float) * (size_t)(1 + from->nstate) + SLACK;
-}
-
-dt_status dt__checkpoint_pack(const struct dt_checkpoint *checkpoint, struct dt__image *image)
-{
-    hid_t file = -1;
     struct dt_model *model;
-    DT_TRY(dt_model_create(&checkpoint->spec, &model));
-    dt_status status = dt__image_create(image, expected_size(checkpoint), &file);
-    if (!status) status = put_all(file, model, checkpoint);
-    if (!status)
-        status = dt__image_seal(image, file, DT__CHECKPOINT);
+    struct dt__h5_layout *layout = NULL;
+    DT_TRY(dt_model_create(&checkpoint->desc, &model));
+    dt_status status;
+    if (dt_model_params(model) != checkpoint->params_count)
+        status = dt_fail(DT_EBUG, "a checkpoint of %llu parameters for a network of %zu",
+                         (unsigned long long)checkpoint->params_count, dt_model_params(model));
     else
-        dt__image_close(file);
+        status = dt__h5_layout_create(DT__USER_BLOCK, &layout);
+    if (!status) {
+        put_checkpoint(layout, model, checkpoint);
+        status = dt__file_save(path, DT__CHECKPOINT, layout);
+    }
+    dt__h5_layout_free(layout);
     dt_model_destroy(model);
     return status;
 }
 
-dt_status dt_checkpoint_pack(const struct dt_checkpoint *checkpoint, void *out_bytes,
-                             size_t *out_length)
-{
-    struct dt__image image = {0};
-    dt_status status = dt__checkpoint_pack(checkpoint, &image);
-    if (status) {
-        dt__image_free(&image);
-        return status;
-    }
-    memcpy(out_bytes, &image.bytes, sizeof image.bytes);
-    *out_length = image.length;
-    return DT_OK;
-}
-
 /* ---- loading -------------------------------------------------------------------------------- */
-
-static void adopt(struct dt_checkpoint *to, const struct dt_export *shared)
-{
-    to->step = shared->step;
-    to->spec = shared->spec;
-    to->schema = shared->schema;
-    to->params_count = shared->params_count;
-    to->params = shared->params;
-    to->config = shared->config;
-    to->best = shared->best;
-}
-
-static dt_status get_replicas(const struct dt__tree *tree, struct dt_checkpoint *to)
-{
-    if (to->replicas < 1 || to->replicas > MAX_REPLICAS)
-        return dt_fail(DT_EFORMAT, "%d replicas", to->replicas);
-    DT_TRY(dt__array_load(tree, "/replicas/draws", per_replica(to, DT__U64), &to->draws));
-    return dt__array_load(tree, "/replicas/loss_sums", per_replica(to, DT__F64), &to->loss_sums);
-}
 
 static bool is_plain_name(const char *name)
 {
@@ -166,38 +154,67 @@ static bool is_plain_name(const char *name)
     return length > 0 && length < PATH_SIZE / 2 && name[length] == '\0';
 }
 
-static dt_status get_optimizer(const struct dt__tree *tree, const struct dt_model *model,
-                               struct dt_checkpoint *to)
+static dt_status get_groups(struct dt__h5_file *file, const struct dt_model *model,
+                            struct dt_checkpoint *to)
 {
-    DT_TRY(dt__fields_get(tree, "/optimizer", STATE_FIELDS, COUNT(STATE_FIELDS), to));
-    for (; to->nstate < DT_MAX_STATE && to->state_name[to->nstate]; to->nstate++) {
-        char path[PATH_SIZE];
-        const char *name = to->state_name[to->nstate];
-        if (!is_plain_name(name)) return dt_fail(DT_EFORMAT, "/optimizer: '%s' is no name", name);
-        state_path(path, name);
-        DT_TRY(dt__flat_load(tree, path, model, &to->state[to->nstate]));
+    char path[PATH_SIZE];
+    if (!dt__h5_find(file, DT__H5_GROUP, "/groups")) return DT_OK;
+    dt_status status = dt__fields_get(file, "/groups", GROUP_FIELDS, COUNT(GROUP_FIELDS), to);
+    int groups = to->groups, *count = &to->group_nstate;
+    to->groups = 0; /* until their vectors are there */
+    DT_TRY(status);
+    if (groups < 1 || groups > to->replicas)
+        return dt_fail(DT_EFORMAT, "/groups: %d groups", groups);
+    for (; *count < DT_CHECKPOINT_STATE && to->group_state_name[*count]; ++*count)
+        if (!is_plain_name(to->group_state_name[*count]))
+            return dt_fail(DT_EFORMAT, "/groups: '%s' is no name", to->group_state_name[*count]);
+    size_t vectors = (size_t)groups * (size_t)*count;
+    DT_TRY(dt_alloc(vectors, sizeof *to->group_state, "groups", &to->group_state));
+    to->groups = groups;
+    for (int i = 0; i < (int)vectors; i++) {
+        group_path(path, i / *count, to->group_state_name[i % *count]);
+        DT_TRY(dt__flat_load(file, path, model, DT__TRAINED_TENSORS, &to->group_state[i]));
     }
     return DT_OK;
 }
 
-static dt_status get_rest(const struct dt__tree *tree, const struct dt_model *model,
+static dt_status get_rest(struct dt__h5_file *file, const struct dt_model *model,
                           struct dt_checkpoint *to)
 {
-    DT_TRY(dt__fields_get(tree, "/", FIELDS, COUNT(FIELDS), to));
+    char path[PATH_SIZE];
+    DT_TRY(dt__fields_get(file, "/", FIELDS, COUNT(FIELDS), to));
     if (!to->kernel)
         return dt_fail(DT_EFORMAT, "attribute kernel of / is missing or not as expected");
-    DT_TRY(get_replicas(tree, to));
-    return get_optimizer(tree, model, to);
+    if (to->replicas < 1 || to->replicas > MAX_REPLICAS)
+        return dt_fail(DT_EFORMAT, "%d replicas", to->replicas);
+    uint64_t replicas = (uint64_t)to->replicas;
+    DT_TRY(dt__vector_load(file, "/replicas/draws", DT__H5_U64, replicas, &to->draws));
+    DT_TRY(dt__vector_load(file, "/replicas/loss_sums", DT__H5_F64, replicas, &to->loss_sums));
+    if (dt__h5_find(file, DT__H5_GROUP, "/best"))
+        DT_TRY(dt__flat_load(file, "/best", model, DT__ALL_TENSORS, &to->best_params));
+    DT_TRY(dt__fields_get(file, "/optimizer", STATE_FIELDS, COUNT(STATE_FIELDS), to));
+    for (; to->nstate < DT_CHECKPOINT_STATE && to->state_name[to->nstate]; to->nstate++) {
+        const char *name = to->state_name[to->nstate];
+        if (!is_plain_name(name)) return dt_fail(DT_EFORMAT, "/optimizer: '%s' is no name", name);
+        snprintf(path, sizeof path, "/optimizer/%s", name);
+        DT_TRY(dt__flat_load(file, path, model, DT__TRAINED_TENSORS, &to->state[to->nstate]));
+    }
+    return get_groups(file, model, to);
 }
 
-static dt_status get_all(const struct dt__tree *tree, struct dt_checkpoint *out)
+dt_status dt__checkpoint_get(struct dt__h5_file *file, struct dt_checkpoint *out)
 {
     struct dt_export shared;
     struct dt_model *model;
-    struct dt_checkpoint to = {0};
-    DT_TRY(dt__export_get(tree, &shared, &model));
-    adopt(&to, &shared);
-    dt_status status = get_rest(tree, model, &to);
+    DT_TRY(dt__export_get(file, &shared, &model));
+    struct dt_checkpoint to = {.step = shared.step,
+                               .desc = shared.desc,
+                               .schema = shared.schema,
+                               .params_count = shared.params_count,
+                               .params = shared.params,
+                               .config = shared.config,
+                               .best = shared.best};
+    dt_status status = get_rest(file, model, &to);
     dt_model_destroy(model);
     if (status)
         dt_checkpoint_free(&to);
@@ -206,24 +223,13 @@ static dt_status get_all(const struct dt__tree *tree, struct dt_checkpoint *out)
     return status;
 }
 
-dt_status dt__checkpoint_unpack(const char *name, const struct dt__image *image,
-                                struct dt_checkpoint *out)
-{
-    struct dt__tree tree;
-    if (!dt__tree_open(image, &tree))
-        return dt_fail(DT_EFORMAT, "%s: not an HDF5 file of ours", name);
-    dt_status status = get_all(&tree, out);
-    return status ? dt_fail_prefix(status, "%s: ", name) : DT_OK;
-}
-
 dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out)
 {
-    struct dt__image image;
-    enum dt__image_kind kind;
-    DT_TRY(dt__image_read(path, &image, &kind));
-    dt_status status = kind == DT__CHECKPOINT
-                           ? dt__checkpoint_unpack(path, &image, out)
-                           : dt_fail(DT_EFORMAT, "%s: a model, not a checkpoint", path);
-    dt__image_free(&image);
-    return status;
+    struct dt__h5_file *file;
+    enum dt__file_kind kind;
+    DT_TRY(dt__file_open(path, &kind, NULL, &file));
+    dt_status status = kind == DT__CHECKPOINT ? dt__checkpoint_get(file, out)
+                                              : dt_fail(DT_EFORMAT, "a model, not a checkpoint");
+    dt__h5_close(file);
+    return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
 }

@@ -1,14 +1,13 @@
-/* checkpoint: the parts of saving that the writer shares. */
+/* checkpoint: the parts of saving and loading that the room's files share. */
 #ifndef DT_STATE_CHECKPOINT_H
 #define DT_STATE_CHECKPOINT_H
 
 #include "dtrain/state.h"
-#include "state/image.h"
+#include "state/file.h"
 
-/* dt_checkpoint_pack into an image whose buffer is reused. */
-dt_status dt__checkpoint_pack(const struct dt_checkpoint *checkpoint, struct dt__image *image);
-/* dt_checkpoint_load from an image in memory; `name` stands for the file in messages. */
-dt_status dt__checkpoint_unpack(const char *name, const struct dt__image *image,
-                                struct dt_checkpoint *out);
+/* Writes a checkpoint's file, whole or not at all. */
+dt_status dt__checkpoint_write(const char *path, const struct dt_checkpoint *checkpoint);
+/* dt_checkpoint_load from an open file. */
+dt_status dt__checkpoint_get(struct dt__h5_file *file, struct dt_checkpoint *out);
 
 #endif

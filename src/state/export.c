@@ -1,99 +1,227 @@
-#include "state/export.h"
+/* Exported models: BASE/<step>/model.h5.
+ *
+ * A version is made under a hidden name and renamed; one that goes is hidden before it is taken apart: who
+ * looks finds it whole or not at all. Loading takes whatever path leads to a model. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <stddef.h>
+#include "state/model.h"
+#include "state/directory.h"
 
-#include "state/contents.h"
-#include "state/field.h"
+#define MODEL_FILE "model.h5"
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
-#define EXPORT(name, type)                                                                         \
-    {                                                                                              \
-#name, type, offsetof(struct dt_export, name), NULL                                        \
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* Whether a name is a version's number, just as it is written. */
+static bool parse_version(const char *name, uint64_t *out)
+{
+    char again[32];
+    unsigned long long number = strtoull(name, NULL, 10);
+    snprintf(again, sizeof again, "%llu", number);
+    if (strcmp(name, again)) return false;
+    *out = number;
+    return true;
+}
+
+/* A version that is being made or removed; nobody looks below such a name. */
+#define HIDDEN ".tmp-"
+
+static bool is_hidden(const char *name)
+{
+    return !strncmp(name, HIDDEN, strlen(HIDDEN));
+}
+
+static dt_status version_path(const char *base, const char *prefix, uint64_t step, char **out)
+{
+    return dt_format(out, "%s/%s%llu", base, prefix, (unsigned long long)step);
+}
+
+static dt_status fail_errno(const char *path, const char *doing)
+{
+    return dt_fail(DT_EIO, "%s: %s: %s", path, doing, strerror(errno));
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static dt_status model_write(const char *path, const struct dt_export *from)
+{
+    struct dt_model *model;
+    struct dt__h5_layout *layout = NULL;
+    DT_TRY(dt_model_create(&from->desc, &model));
+    dt_status status = dt__h5_layout_create(DT__USER_BLOCK, &layout);
+    if (!status) {
+        dt__export_put(layout, model, from);
+        status = dt__file_save(path, DT__MODEL, layout);
     }
-#define BEST(name, type)                                                                           \
-    {                                                                                              \
-        "best_" #name, type, offsetof(struct dt_export, best.name), NULL                           \
+    dt__h5_layout_free(layout);
+    dt_model_destroy(model);
+    return status;
+}
+
+/* Puts the directory `made` where `final` is or shall be: two directories are exchanged at once, if the file
+ * system can; else `final` is free for a moment. */
+static dt_status version_place(const char *final, const char *made)
+{
+    char *aside = NULL;
+    if (rename(made, final) == 0) return DT_OK;
+    if (errno != ENOTEMPTY && errno != EEXIST) return fail_errno(final, "cannot rename into place");
+    if (renameat2(AT_FDCWD, made, AT_FDCWD, final, RENAME_EXCHANGE) == 0) return DT_OK;
+    DT_TRY(dt_format(&aside, "%s-old", made));
+    dt_status status = DT_OK;
+    if (rename(final, aside)) {
+        status = fail_errno(final, "cannot move aside");
+    } else if (rename(made, final)) {
+        status = fail_errno(final, "cannot rename into place");
+        if (rename(aside, final)) dt_warn("%s: now at %s: %s", final, aside, strerror(errno));
     }
-
-static const struct dt__field FIELDS[] = {
-    EXPORT(step, DT__FIELD_U64), EXPORT(config, DT__FIELD_TEXT), BEST(known, DT__FIELD_BOOL),
-    BEST(value, DT__FIELD_REAL), BEST(metric, DT__FIELD_NAME),   BEST(step, DT__FIELD_U64),
-    BEST(since, DT__FIELD_I64),  BEST(seen, DT__FIELD_U64),      BEST(stop, DT__FIELD_BOOL),
-};
-
-/* For readers with HDF5 alone; the user block has the version as well. */
-struct format {
-    int version;
-};
-static const struct dt__field FORMAT_FIELD = {"format_version", DT__FIELD_INT,
-                                              offsetof(struct format, version), NULL};
-
-void dt_export_free(struct dt_export *model)
-{
-    dt_schema_free(&model->schema);
-    dt_free(model->params);
-    dt_free(model->config);
-    *model = (struct dt_export){0};
+    dt_free(aside);
+    return status;
 }
 
-dt_status dt__export_put(hid_t file, const struct dt_model *model, const struct dt_export *from)
+static dt_status version_make(const char *base, const struct dt_export *model)
 {
-    struct format format = {DT__FORMAT_VERSION};
-    DT_TRY(dt__fields_put(file, "/", &FORMAT_FIELD, 1, &format));
-    DT_TRY(dt__fields_put(file, "/", FIELDS, COUNT(FIELDS), from));
-    DT_TRY(dt__schema_put(file, &from->schema));
-    DT_TRY(dt__spec_put(file, &from->spec));
-    return dt__flat_put(file, "/model", model, from->params);
+    char *made = NULL, *final = NULL, *file = NULL;
+    dt_status status;
+    DT_GUARD(version_path(base, HIDDEN, model->step, &made));
+    DT_GUARD(version_path(base, "", model->step, &final));
+    DT_GUARD(dt_format(&file, "%s/" MODEL_FILE, made));
+    DT_GUARD(mkdir(made, 0777) ? fail_errno(made, "cannot make the directory") : DT_OK);
+    DT_GUARD(model_write(file, model));
+    DT_GUARD(version_place(final, made));
+    DT_GUARD(dt_dir_sync(base));
+done:
+    if (status && made) dt__path_remove(made);
+    dt_free(file);
+    dt_free(final);
+    dt_free(made);
+    return status;
 }
 
-/* The network of the spec; a spec that makes none is the file's fault. */
-static dt_status make_model(const struct dt_model_spec *spec, struct dt_model **out)
+/* Hides the versions that go. Those after `step` are of a branch that was given up: the highest is to be
+ * the one just made. */
+static dt_status versions_hide(const char *base, uint64_t step, int64_t keep)
 {
-    dt_status status = dt_model_create(spec, out);
-    return status == DT_EUSAGE ? dt_fail_prefix(DT_EFORMAT, "/model: ") : status;
-}
-
-static dt_status get(const struct dt__tree *tree, struct dt_export *out,
-                     struct dt_model **out_model)
-{
-    struct format format;
-    DT_TRY(dt__fields_get(tree, "/", &FORMAT_FIELD, 1, &format));
-    if (format.version != DT__FORMAT_VERSION)
-        return dt_fail(DT_EFORMAT, "format_version is %d", format.version);
-    DT_TRY(dt__fields_get(tree, "/", FIELDS, COUNT(FIELDS), out));
-    if (!out->config)
-        return dt_fail(DT_EFORMAT, "attribute config of / is missing or not as expected");
-    DT_TRY(dt__spec_get(tree, &out->spec));
-    DT_TRY(make_model(&out->spec, out_model));
-    DT_TRY(dt__schema_get(tree, &out->spec, &out->schema));
-    out->params_count = dt_model_params(*out_model);
-    return dt__flat_load(tree, "/model", *out_model, &out->params);
-}
-
-dt_status dt__export_get(const struct dt__tree *tree, struct dt_export *out,
-                         struct dt_model **out_model)
-{
-    struct dt_export from = {0};
-    struct dt_model *model = NULL;
-    dt_status status = get(tree, &from, &model);
-    if (status) {
-        dt_export_free(&from);
-        dt_model_destroy(model);
-        return status;
+    struct dt__numbers versions;
+    int64_t kept = 0;
+    DT_TRY(dt__dir_numbers(base, parse_version, &versions));
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < versions.count && !status; i++) {
+        char *path = NULL, *hidden = NULL;
+        uint64_t version = versions.items[i];
+        if (version <= step && (keep <= 0 || kept++ < keep)) continue;
+        status = version_path(base, "", version, &path);
+        if (!status) status = version_path(base, HIDDEN, version, &hidden);
+        if (!status && rename(path, hidden))
+            dt_warn("%s: cannot remove: %s", path, strerror(errno));
+        dt_free(hidden);
+        dt_free(path);
     }
-    if (out_model)
-        *out_model = model;
-    else
-        dt_model_destroy(model);
-    *out = from;
+    dt_free(versions.items);
+    return status;
+}
+
+dt_status dt_export_write(const char *base, const struct dt_export *model, int64_t keep)
+{
+    DT_TRY(dt_dir_make(base));
+    DT_TRY(dt__dir_clear(base, is_hidden));
+    DT_TRY(version_make(base, model));
+    DT_TRY(versions_hide(base, model->step, keep));
+    return dt__dir_clear(base, is_hidden);
+}
+
+/* ---- loading -------------------------------------------------------------------------------- */
+
+/* A model or a checkpoint, whose optimizer is left alone. */
+static dt_status load_file(const char *path, struct dt_export *out)
+{
+    struct dt__h5_file *file;
+    enum dt__file_kind kind;
+    DT_TRY(dt__file_open(path, &kind, NULL, &file));
+    dt_status status = dt__export_get(file, out, NULL);
+    dt__h5_close(file);
+    return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
+}
+
+/* The newest good checkpoint of a directory, less what only a resume needs. */
+static dt_status load_newest(const char *dir, struct dt_export *out, char **out_path,
+                             bool *out_found)
+{
+    struct dt_checkpoint checkpoint;
+    DT_TRY(dt_checkpoint_load_latest(dir, &checkpoint, out_path, out_found));
+    if (!*out_found) return DT_OK;
+    *out = dt_export_of(&checkpoint);
+    checkpoint.params = NULL;
+    checkpoint.config = NULL;
+    checkpoint.desc.layers = NULL;
+    checkpoint.schema = (struct dt_schema){0};
+    dt_checkpoint_free(&checkpoint);
     return DT_OK;
 }
 
-dt_status dt__export_unpack(const char *name, const struct dt__image *image, struct dt_export *out)
+/* What a directory stands for: its model.h5, its highest version's, or the newest checkpoint in ckpt/ or
+ * in itself. *out: the model's file; NULL: *out_ckpt is where checkpoints may be. */
+static dt_status find_model(const char *dir, char **out, char **out_ckpt)
 {
-    struct dt__tree tree;
-    if (!dt__tree_open(image, &tree))
-        return dt_fail(DT_EFORMAT, "%s: not an HDF5 file of ours", name);
-    dt_status status = dt__export_get(&tree, out, NULL);
-    return status ? dt_fail_prefix(status, "%s: ", name) : DT_OK;
+    struct dt__numbers versions;
+    DT_TRY(dt_format(out, "%s/" MODEL_FILE, dir));
+    if (dt_path_exists(*out)) return DT_OK;
+    dt_free(*out);
+    *out = NULL;
+    DT_TRY(dt__dir_numbers(dir, parse_version, &versions));
+    dt_status status;
+    if (versions.count)
+        status = dt_format(out, "%s/%llu/" MODEL_FILE, dir, (unsigned long long)versions.items[0]);
+    else
+        status = dt_format(out_ckpt, "%s/ckpt", dir);
+    dt_free(versions.items);
+    if (status || versions.count || dt_path_exists(*out_ckpt)) return status;
+    dt_free(*out_ckpt);
+    return dt_strdup(dir, out_ckpt);
+}
+
+dt_status dt_export_load(const char *path, struct dt_export *out, char **out_path)
+{
+    char *file = NULL, *ckpt = NULL;
+    bool found = true;
+    dt_status status =
+        dt_path_is_dir(path) ? find_model(path, &file, &ckpt) : dt_strdup(path, &file);
+    if (!status) status = file ? load_file(file, out) : load_newest(ckpt, out, out_path, &found);
+    if (!status && !found)
+        status = dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path);
+    if (!status && file)
+        *out_path = file;
+    else
+        dt_free(file);
+    dt_free(ckpt);
+    return status;
+}
+
+dt_status dt_export_best(const char *base, struct dt_best *out)
+{
+    struct dt__numbers versions;
+    struct dt_best best = {0};
+    DT_TRY(dt__dir_numbers(base, parse_version, &versions));
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < versions.count && !best.known && !status; i++) {
+        char *path;
+        struct dt_export model;
+        status =
+            dt_format(&path, "%s/%llu/" MODEL_FILE, base, (unsigned long long)versions.items[i]);
+        if (status) break;
+        if (load_file(path, &model)) {
+            dt_warn("passed over: %s", dt_error_text());
+        } else {
+            best = model.best;
+            dt_export_free(&model);
+        }
+        dt_free(path);
+    }
+    dt_free(versions.items);
+    if (!status) *out = best;
+    return status;
 }

@@ -2,7 +2,8 @@
 #ifndef DT_STATE_FIELD_H
 #define DT_STATE_FIELD_H
 
-#include "state/tree.h"
+#include "hdf5/read.h"
+#include "hdf5/write.h"
 
 enum dt__field_kind {
     DT__FIELD_INT,  /* int */
@@ -10,7 +11,7 @@ enum dt__field_kind {
     DT__FIELD_U32,  /* uint32_t */
     DT__FIELD_U64,  /* uint64_t */
     DT__FIELD_REAL, /* double */
-    DT__FIELD_BOOL, /* bool */
+    DT__FIELD_BOOL, /* bool, a byte in the file */
     DT__FIELD_WORD, /* int, one of `words` ("sync|async"), stored as the word */
     DT__FIELD_NAME, /* char[16] */
     DT__FIELD_TEXT  /* char *, no attribute if NULL; beyond 60000 bytes it goes on in NAME_1, ... */
@@ -21,15 +22,15 @@ struct dt__field {
     enum dt__field_kind kind;
     size_t offset; /* of the member */
     const char *words;
+    bool optional; /* a file may have none: the member stays */
 };
 
-/* Writes the members of `record` as attributes of the group at `path`.
- * DT_EFORMAT: a text is longer than a megabyte. */
-dt_status dt__fields_put(hid_t file, const char *path, const struct dt__field *fields, int count,
-                         const void *record);
+/* Writes the members of `record` as attributes of the group at `path`. What fails is the layout's failure. */
+void dt__fields_put(struct dt__h5_layout *layout, const char *path, const struct dt__field *fields,
+                    int count, const void *record);
 /* Reads them back; texts are new (dt_free), and those read before a failure stay in the record.
  * DT_EFORMAT: an attribute is missing, of another type, or not one of its words. */
-dt_status dt__fields_get(const struct dt__tree *tree, const char *path,
+dt_status dt__fields_get(const struct dt__h5_file *file, const char *path,
                          const struct dt__field *fields, int count, void *record);
 
 #endif

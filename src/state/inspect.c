@@ -1,38 +1,15 @@
+/* What dtrain inspect says of checkpoints, models and shards. */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "data/h5.h"
-#include "dtrain/state.h"
 #include "state/checkpoint.h"
-#include "state/export.h"
+#include "state/model.h"
 
 /* ---- what checkpoints and models share ------------------------------------------------------ */
-
-static void print_layers(const struct dt_model *model, FILE *out)
-{
-    for (int i = 0; i < dt_model_layers(model); i++) {
-        const struct dt_layer *layer = dt_model_layer(model, i);
-        fprintf(out, "  layer %d     weight (%d, %d), bias (%d)\n", i, layer->nin, layer->nout,
-                layer->nout);
-    }
-}
-
-static dt_status print_network(const struct dt_export *from, FILE *out)
-{
-    char text[256], task[16];
-    struct dt_model *model;
-    DT_TRY(dt_model_create(&from->spec, &model));
-    uint32_t crc = dt_crc32c(0, from->params, from->params_count * sizeof(float));
-    fprintf(out, "network       %s, %s\n", dt_model_describe(model, text, sizeof text),
-            dt_config_word(DT_TASK_WORDS, from->spec.task, task));
-    fprintf(out, "parameters    %" PRIu64 ", params_crc32c %08" PRIx32 "\n", from->params_count,
-            crc);
-    print_layers(model, out);
-    dt_model_destroy(model);
-    return DT_OK;
-}
 
 /* Names come from a file: no control character reaches a terminal. */
 static void print_name(const char *name, FILE *out)
@@ -41,39 +18,91 @@ static void print_name(const char *name, FILE *out)
         fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
 }
 
-static void print_labels(const struct dt_schema *schema, FILE *out)
-{
-    enum { MOST = 10 };
-    for (int i = 0; i < schema->classes && i < MOST; i++) {
-        fprintf(out, "%s", i ? ", " : " (");
-        print_name(schema->label_names[i], out);
-    }
-    fprintf(out, "%s)", schema->classes > MOST ? ", ..." : "");
-}
-
 static void print_schema(const struct dt_schema *schema, FILE *out)
 {
     fprintf(out, "features      %d, scale %g%s%s\n", schema->features, schema->scale,
             schema->mean ? ", normalised" : "", schema->feature_names ? ", named" : "");
-    if (schema->task == DT_REGRESS) {
-        fprintf(out, "targets       %d\n", schema->targets);
+    if (schema->task == DT_TASK_REGRESS) {
+        fprintf(out, "targets       %d", schema->targets);
+        if (schema->target_mean)
+            fprintf(out, ", learned standardised: mean %g, deviation %g%s",
+                    (double)schema->target_mean[0], (double)schema->target_std[0],
+                    schema->targets > 1 ? " of the first" : "");
+        fprintf(out, "\n");
         return;
     }
     fprintf(out, "classes       %d", schema->classes);
-    if (schema->label_names) print_labels(schema, out);
+    if (schema->label_names) {
+        enum { MOST = 10 };
+        for (int i = 0; i < schema->classes && i < MOST; i++) {
+            fprintf(out, "%s", i ? ", " : " (");
+            print_name(schema->label_names[i], out);
+        }
+        fprintf(out, "%s)", schema->classes > MOST ? ", ..." : "");
+        if (schema->classes == 2) {
+            fprintf(out, ", positive: ");
+            print_name(schema->label_names[1], out);
+        }
+    }
     fprintf(out, "\n");
 }
 
 static dt_status print_export(const struct dt_export *from, FILE *out)
 {
+    char *table, task[16];
+    struct dt_model *model;
+    uint64_t nonzero = 0;
     fprintf(out, "step          %" PRIu64 "\n", from->step);
-    DT_TRY(print_network(from, out));
+    DT_TRY(dt_model_create(&from->desc, &model));
+    dt_status status = dt_model_table(model, &table);
+    dt_model_destroy(model);
+    if (status) return status;
+    for (uint64_t i = 0; i < from->params_count; i++)
+        nonzero += from->params[i] != 0.0f;
+    uint32_t crc = dt_crc32c(0, from->params, from->params_count * sizeof(float));
+    fprintf(out, "task          %s\n", dt_config_word(DT_TASK_WORDS, from->desc.task, task));
+    fprintf(out, "parameters    %" PRIu64 ", %" PRIu64 " not zero, params_crc32c %08" PRIx32 "\n%s",
+            from->params_count, nonzero, crc, table);
+    dt_free(table);
     print_schema(&from->schema, out);
     if (!from->best.known) return DT_OK;
     fprintf(out, "best          ");
     print_name(from->best.metric, out);
     fprintf(out, " %g at step %" PRIu64 "\n", from->best.value, from->best.step);
     return DT_OK;
+}
+
+/* What the weights follow from beyond the configuration: a line each of the history, which is JSON. */
+static void print_history(const char *history, FILE *out)
+{
+    for (const char *line = history; line && *line;
+         line += strcspn(line, "\n"), line += *line != 0) {
+        json_t *change = json_loadb(line, strcspn(line, "\n"), 0, NULL), *value;
+        const char *key;
+        fprintf(out, "changed       at step %" JSON_INTEGER_FORMAT,
+                json_integer_value(json_object_get(change, "step")));
+        json_object_foreach(change, key, value)
+        {
+            if (!json_is_string(value) || !strcmp(key, "kind")) continue;
+            fprintf(out, ", ");
+            print_name(key, out);
+            fputc(' ', out);
+            print_name(json_string_value(value), out);
+        }
+        fputc('\n', out);
+        json_decref(change);
+    }
+}
+
+/* The value of a key in the configuration's text, which the program wrote: "optimizer = adam". */
+static void print_option(const char *config, const char *line, FILE *out)
+{
+    const char *at = config ? strstr(config, line) : NULL;
+    char value[32] = "unknown";
+    if (at)
+        snprintf(value, sizeof value, "%.*s", (int)strcspn(at + strlen(line), "\n"),
+                 at + strlen(line));
+    print_name(value, out);
 }
 
 /* ---- the three kinds of file ---------------------------------------------------------------- */
@@ -83,75 +112,75 @@ static void print_run(const struct dt_checkpoint *from, FILE *out)
     char mode[16];
     fprintf(out, "mode          %s, %d replicas, seed %" PRIu64 "\n",
             dt_config_word(DT_MODE_WORDS, from->mode, mode), from->replicas, from->seed);
-    fprintf(out, "optimizer    ");
+    fprintf(out, "optimizer     ");
+    print_option(from->config, "\noptimizer = ", out);
     for (int i = 0; i < from->nstate; i++)
-        fprintf(out, " %s", from->state_name[i]);
-    fprintf(out, "%s\n", from->nstate ? "" : " without state");
+        fprintf(out, "%s %s", i ? "," : ", which keeps", from->state_name[i]);
+    fprintf(out, "\n");
+    if (from->groups) {
+        fprintf(out, "groups        %d, each with", from->groups);
+        for (int i = 0; i < from->group_nstate; i++)
+            fprintf(out, " %s", from->group_state_name[i]);
+        fprintf(out, "%s\n", from->group_nstate ? "" : " no state");
+    }
     fprintf(out, "trained       %" PRIu64 " samples in %.1f s, kernel ", from->samples,
             from->wall_secs);
     print_name(from->kernel, out);
     fprintf(out, "\n");
-}
-
-static dt_status print_checkpoint(const char *path, const struct dt__image *image, FILE *out)
-{
-    struct dt_checkpoint checkpoint;
-    DT_TRY(dt__checkpoint_unpack(path, image, &checkpoint));
-    struct dt_export shared = dt_export_of(&checkpoint);
-    dt_status status = print_export(&shared, out);
-    if (!status) print_run(&checkpoint, out);
-    dt_checkpoint_free(&checkpoint);
-    return status;
-}
-
-static dt_status print_model(const char *path, const struct dt__image *image, FILE *out)
-{
-    struct dt_export model;
-    DT_TRY(dt__export_unpack(path, image, &model));
-    dt_status status = print_export(&model, out);
-    dt_export_free(&model);
-    return status;
+    print_history(from->history, out);
 }
 
 static dt_status print_ours(const char *path, FILE *out)
 {
-    struct dt__image image;
-    enum dt__image_kind kind;
-    DT_TRY(dt__image_read(path, &image, &kind));
-    fprintf(out, "%s: %s of %zu bytes, checksum right\n", path, dt__image_kind_word(kind),
-            image.length);
-    dt_status status = kind == DT__CHECKPOINT ? print_checkpoint(path, &image, out)
-                                              : print_model(path, &image, out);
-    dt__image_free(&image);
+    uint64_t bytes;
+    struct dt__h5_file *file;
+    enum dt__file_kind kind;
+    struct dt_checkpoint checkpoint = {0};
+    struct dt_export model;
+    DT_TRY(dt__file_open(path, &kind, &bytes, &file));
+    fprintf(out, "%s: %s of %" PRIu64 " bytes, checksum right\n", path, dt__file_kind_word(kind),
+            bytes);
+    bool whole = kind == DT__CHECKPOINT;
+    dt_status status =
+        whole ? dt__checkpoint_get(file, &checkpoint) : dt__export_get(file, &model, NULL);
+    dt__h5_close(file);
+    if (status) return dt_fail_prefix(status, "%s: ", path);
+    if (whole) model = dt_export_of(&checkpoint);
+    status = print_export(&model, out);
+    if (!status && whole) print_run(&checkpoint, out);
+    if (whole)
+        dt_checkpoint_free(&checkpoint);
+    else
+        dt_export_free(&model);
     return status;
 }
 
-static dt_status print_dataset(hid_t file, const char *name, FILE *out)
+/* The arrays of a file of data, and what of it cannot be read. */
+static dt_status print_data(const char *path, FILE *out)
 {
-    struct dt__h5_dataset dataset;
-    DT_TRY(dt__h5_dataset_open(file, name, &dataset));
-    H5T_class_t class = H5Tget_class(dataset.type);
-    fprintf(out, "  %s  (", name);
-    for (int i = 0; i < dataset.rank; i++)
-        fprintf(out, "%s%llu", i ? ", " : "", (unsigned long long)dataset.dims[i]);
-    fprintf(out, ") %s of %zu bits\n",
-            class == H5T_FLOAT     ? "floats"
-            : class == H5T_INTEGER ? "integers"
-                                   : "texts",
-            H5Tget_size(dataset.type) * 8);
-    dt__h5_dataset_close(&dataset);
-    return DT_OK;
-}
-
-static dt_status print_shard(const char *path, FILE *out)
-{
-    hid_t file;
-    DT_TRY(dt__h5_file_open(path, &file));
+    enum { MOST = 100 };
+    const struct dt__h5_item *item;
+    struct dt__h5_file *file;
+    int shown = 0;
+    DT_TRY(dt__h5_open(path, &file));
     fprintf(out, "%s: data\n", path);
-    dt_status status = print_dataset(file, "/x", out);
-    if (!status) status = print_dataset(file, "/y", out);
-    H5Fclose(file);
-    return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
+    for (size_t i = 0; (item = dt__h5_item_at(file, i)) && shown < MOST; i++) {
+        if (item->kind != DT__H5_ARRAY && item->kind != DT__H5_REFUSED) continue;
+        fprintf(out, shown++ < MOST - 1 ? "  " : "  ... ");
+        print_name(item->path, out);
+        fprintf(out, "  (");
+        for (int d = 0; d < item->rank; d++)
+            fprintf(out, "%s%" PRIu64, d ? ", " : "", item->dims[d]);
+        if (item->kind == DT__H5_REFUSED)
+            fprintf(out, "%s)\n", (const char *)item->data);
+        else if (item->type == DT__H5_TEXT)
+            fprintf(out, ") texts\n");
+        else
+            fprintf(out, ") %s of %" PRIu64 " bits\n",
+                    item->type >= DT__H5_F16 ? "floats" : "integers", item->size * 8);
+    }
+    dt__h5_close(file);
+    return DT_OK;
 }
 
 /* Whether the file says in its first bytes that it is one of this program's. */
@@ -159,13 +188,36 @@ static bool is_ours(const char *path)
 {
     char start[7] = "";
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return true; /* the reader says what is wrong */
+    if (fd < 0) return true; /* the reader says what is wrong, here and below */
     ssize_t got = read(fd, start, sizeof start);
     close(fd);
-    return got == sizeof start && !memcmp(start, "dtrain ", sizeof start);
+    return got < 0 || (got == sizeof start && !memcmp(start, "dtrain ", sizeof start));
+}
+
+/* The file that stands for a directory: an export's model, or the newest checkpoint. */
+static dt_status find_in_directory(const char *path, char **out_file)
+{
+    uint64_t step;
+    char *ckpt;
+    if (access(path, R_OK | X_OK))
+        return dt_fail(DT_EIO, "%s: cannot list: %s", path, strerror(errno));
+    DT_TRY(dt_format(out_file, "%s/model.h5", path));
+    if (dt_path_exists(*out_file)) return DT_OK;
+    dt_free(*out_file);
+    DT_TRY(dt_format(&ckpt, "%s/ckpt", path));
+    const bool found = dt_checkpoint_newest(dt_path_is_dir(ckpt) ? ckpt : path, &step, out_file);
+    dt_free(ckpt);
+    if (found) return DT_OK;
+    return dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path);
 }
 
 dt_status dt_inspect(const char *path, FILE *out)
 {
-    return is_ours(path) ? print_ours(path, out) : print_shard(path, out);
+    char *file = NULL;
+    if (dt_path_is_dir(path)) DT_TRY(find_in_directory(path, &file));
+    const char *name = file ? file : path;
+    if (file) fprintf(out, "%s\n", file);
+    dt_status status = is_ours(name) ? print_ours(name, out) : print_data(name, out);
+    dt_free(file);
+    return status;
 }

@@ -1,0 +1,324 @@
+/* A run directory's files.
+ *
+ * ckpt/ holds step-000001200.h5 and so on, and latest.h5, a link to the newest that was verified; a resume
+ * takes that, or the next older one that is good. Retention counts from the newest: what lies behind it
+ * by number is of a branch that was given up. lock is held by the one process that may write. */
+#include "state/directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "state/checkpoint.h"
+
+#define LATEST "latest.h5"
+
+/* ---- directories ---------------------------------------------------------------------------- */
+
+typedef dt_status visit_fn(void *arg, const char *dir, const char *name);
+
+static dt_status each_name(const char *dir, visit_fn *visit, void *arg)
+{
+    dt_status status = DT_OK;
+    struct dirent *entry;
+    DIR *stream = opendir(dir);
+    if (!stream && errno == ENOENT) return DT_OK;
+    while (stream && !status && (errno = 0, entry = readdir(stream)))
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            status = visit(arg, dir, entry->d_name);
+    if (!status && errno) status = dt_fail(DT_EIO, "%s: cannot list: %s", dir, strerror(errno));
+    if (stream) closedir(stream);
+    return status;
+}
+
+struct collection {
+    dt__number_fn *parse;
+    struct dt__numbers numbers;
+};
+
+static dt_status collect_number(void *arg, const char *dir, const char *name)
+{
+    (void)dir;
+    struct collection *collection = arg;
+    struct dt__numbers *numbers = &collection->numbers;
+    uint64_t number;
+    if (!collection->parse(name, &number)) return DT_OK;
+    DT_TRY(
+        dt_grow(&numbers->items, &numbers->capacity, numbers->count + 1, sizeof number, "a list"));
+    numbers->items[numbers->count++] = number;
+    return DT_OK;
+}
+
+static int falling(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, struct dt__numbers *out)
+{
+    struct collection collection = {.parse = parse};
+    dt_status status = each_name(dir, collect_number, &collection);
+    struct dt__numbers numbers = collection.numbers;
+    if (status) {
+        dt_free(numbers.items);
+        return status;
+    }
+    if (numbers.count) qsort(numbers.items, numbers.count, sizeof *numbers.items, falling);
+    *out = numbers;
+    return DT_OK;
+}
+
+dt_status dt__path_remove(const char *path)
+{
+    if (unlink(path) == 0 || errno == ENOENT) return DT_OK;
+    int error = errno;
+    if (dt_path_is_dir(path)) {
+        DT_TRY(dt__dir_clear(path, NULL));
+        error = rmdir(path) ? errno : 0;
+    }
+    if (error) dt_warn("%s: cannot remove: %s", path, strerror(error));
+    return DT_OK;
+}
+
+static dt_status remove_wanted(void *arg, const char *dir, const char *name)
+{
+    char *path;
+    bool (*wanted)(const char *) = *(bool (**)(const char *))arg;
+    if (wanted && !wanted(name)) return DT_OK;
+    DT_TRY(dt_format(&path, "%s/%s", dir, name));
+    dt_status status = dt__path_remove(path);
+    dt_free(path);
+    return status;
+}
+
+dt_status dt__dir_clear(const char *dir, bool (*wanted)(const char *name))
+{
+    return each_name(dir, remove_wanted, &wanted);
+}
+
+/* ---- names of checkpoints ------------------------------------------------------------------- */
+
+const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME])
+{
+    snprintf(name, DT_CHECKPOINT_NAME, "step-%09llu.h5", (unsigned long long)step);
+    return name;
+}
+
+static dt_status step_path(const char *dir, uint64_t step, char **out)
+{
+    char name[DT_CHECKPOINT_NAME];
+    return dt_format(out, "%s/%s", dir, dt_checkpoint_name(step, name));
+}
+
+/* Whether a name is that of some step, just as it is written. */
+static bool parse_name(const char *name, uint64_t *out)
+{
+    unsigned long long step;
+    char again[DT_CHECKPOINT_NAME];
+    if (sscanf(name, "step-%20llu.h5", &step) != 1) return false;
+    if (strcmp(name, dt_checkpoint_name(step, again))) return false;
+    *out = step;
+    return true;
+}
+
+/* What a killed save leaves behind; see dt_file_write. */
+static bool is_leftover(const char *name)
+{
+    return strstr(name, ".h5.tmp-") &&
+           (!strncmp(name, "step-", 5) || !strncmp(name, LATEST, strlen(LATEST)));
+}
+
+/* Steps of the checkpoints in `dir`, whole or not, falling, but the one that latest.h5 names first. A link
+ * to anything but a checkpoint beside it does not count. */
+static dt_status list_steps(const char *dir, struct dt__numbers *out)
+{
+    char *link, target[64];
+    uint64_t latest;
+    size_t at = 0;
+    DT_TRY(dt_format(&link, "%s/" LATEST, dir));
+    ssize_t length = readlink(link, target, sizeof target - 1);
+    dt_free(link);
+    target[length > 0 ? length : 0] = '\0';
+    DT_TRY(dt__dir_numbers(dir, parse_name, out));
+    if (!parse_name(target, &latest)) return DT_OK;
+    while (at < out->count && out->items[at] != latest)
+        at++;
+    if (at == out->count) return DT_OK;
+    memmove(out->items + 1, out->items, at * sizeof *out->items);
+    out->items[0] = latest;
+    return DT_OK;
+}
+
+/* ---- saving --------------------------------------------------------------------------------- */
+
+/* Steps after the one just saved, the list's first, are of a branch that was given up (damaged, or left
+ * for an older checkpoint): they are the first to go. */
+dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected)
+{
+    struct dt__numbers steps;
+    char name[DT_CHECKPOINT_NAME], *path;
+    if (keep <= 0) return DT_OK;
+    DT_TRY(list_steps(dir, &steps));
+    dt_status status = DT_OK;
+    size_t later = 0;
+    while (later + 1 < steps.count && steps.items[later + 1] > steps.items[0])
+        later++;
+    size_t earlier = steps.count - later; /* with the one just saved */
+    for (size_t age = keep < 2 ? 2 : (size_t)keep; age < steps.count && !status; age++) {
+        uint64_t step = steps.items[age < earlier ? age + later : age - earlier + 1];
+        if (protected && !strcmp(dt_checkpoint_name(step, name), protected)) continue;
+        if ((status = step_path(dir, step, &path)) != DT_OK) break;
+        status = dt__path_remove(path);
+        dt_free(path);
+    }
+    dt_free(steps.items);
+    return status;
+}
+
+/* Nobody reads the checkpoint before again, once there is a new one, and its page cache serves the new
+ * one: memory that a virtual machine has to ask its host for takes 10 times as long to fill (measured). */
+static void uncache_newest(const char *dir)
+{
+    uint64_t step;
+    char *path;
+    if (!dt_checkpoint_newest(dir, &step, &path)) return;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    dt_free(path);
+    if (fd < 0) return;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* no more than a hint */
+    close(fd);
+}
+
+dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint,
+                              char **out_file)
+{
+    char *path = NULL, *link = NULL, name[DT_CHECKPOINT_NAME];
+    dt_status status;
+    DT_GUARD(step_path(dir, checkpoint->step, &path));
+    DT_GUARD(dt_format(&link, "%s/" LATEST, dir));
+    DT_GUARD(dt_dir_make(dir));
+    DT_GUARD(dt__dir_clear(dir, is_leftover));
+    uncache_newest(dir);
+    DT_GUARD(dt__checkpoint_write(path, checkpoint));
+    DT_GUARD(dt_file_link(dt_checkpoint_name(checkpoint->step, name), link));
+    DT_GUARD(dt_strdup(name, out_file));
+done:
+    dt_free(link);
+    dt_free(path);
+    return status;
+}
+
+/* ---- the newest ----------------------------------------------------------------------------- */
+
+/* A checkpoint that is damaged, or gone, is passed over. What the system refuses is an error: an older
+ * state would be taken for the newest. */
+dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
+                                    bool *out_found)
+{
+    struct dt__numbers steps;
+    char *path = NULL;
+    dt_status status = DT_OK;
+    bool passed = true;
+    DT_TRY(list_steps(dir, &steps));
+    for (size_t i = 0; passed && i < steps.count; i++) {
+        dt_free(path);
+        path = NULL;
+        if ((status = step_path(dir, steps.items[i], &path)) != DT_OK) break;
+        status = dt_checkpoint_load(path, out);
+        passed = status == DT_EFORMAT || (status == DT_EIO && !dt_path_exists(path));
+        if (passed) dt_warn("passed over: %s", dt_error_text());
+    }
+    if (status && passed)
+        status = dt_fail(DT_EFORMAT, "%s: none of its %zu checkpoints is good", dir, steps.count);
+    if (status) {
+        dt_free(path);
+    } else {
+        *out_found = steps.count > 0;
+        *out_path = path;
+    }
+    dt_free(steps.items);
+    return status;
+}
+
+bool dt_checkpoint_newest(const char *dir, uint64_t *out_step, char **out_path)
+{
+    struct dt__numbers steps;
+    if (list_steps(dir, &steps)) return false;
+    bool found = steps.count > 0 && !step_path(dir, steps.items[0], out_path);
+    if (found) *out_step = steps.items[0];
+    dt_free(steps.items);
+    return found;
+}
+
+/* ---- lock ----------------------------------------------------------------------------------- */
+
+/* Who holds the lock, as it wrote into it. */
+static void read_holder(int fd, char holder[DT_LOCK_HOLDER])
+{
+    ssize_t length = pread(fd, holder, DT_LOCK_HOLDER - 1, 0);
+    holder[length > 0 ? length : 0] = '\0';
+    holder[strcspn(holder, "\n")] = '\0';
+}
+
+static dt_status lock_file(int fd, const char *run_dir)
+{
+    char host[65] = "", text[DT_LOCK_HOLDER];
+    while (flock(fd, LOCK_EX | LOCK_NB)) {
+        if (errno == EINTR) continue;
+        if (errno == EWOULDBLOCK) {
+            read_holder(fd, text);
+            return dt_fail(DT_EIO, "%s: in use by another dtrain (%s)", run_dir,
+                           *text ? text : "which has not said its name");
+        }
+        dt_warn("%s: this file system has no locks (%s): see to it that no other job uses it",
+                run_dir, strerror(errno));
+        break;
+    }
+    /* For the message of the one that comes second; the lock holds without it. Synced, so that other
+     * hosts read it too. */
+    gethostname(host, sizeof host - 1);
+    int length = snprintf(text, sizeof text, "pid %ld on %s\n", (long)getpid(), host);
+    if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length || fsync(fd))
+        dt_debug("the lock file cannot be written: %s", strerror(errno));
+    return DT_OK;
+}
+
+dt_status dt_lock_take(const char *run_dir, int *out_fd)
+{
+    char *path;
+    DT_TRY(dt_format(&path, "%s/lock", run_dir));
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    dt_status status = fd < 0 ? dt_fail(DT_EIO, "%s: cannot open: %s", path, strerror(errno))
+                              : lock_file(fd, run_dir);
+    dt_free(path);
+    if (!status)
+        *out_fd = fd;
+    else if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+void dt_lock_drop(int fd)
+{
+    if (fd < 0) return;
+    if (ftruncate(fd, 0)) dt_debug("the lock file cannot be emptied: %s", strerror(errno));
+    close(fd);
+}
+
+const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER])
+{
+    char *path;
+    holder[0] = '\0';
+    if (dt_format(&path, "%s/lock", run_dir)) return holder;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    dt_free(path);
+    if (fd < 0) return holder;
+    read_holder(fd, holder);
+    close(fd);
+    return holder;
+}

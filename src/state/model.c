@@ -1,0 +1,436 @@
+/* What defines the network, the schema and the tensors in a file. */
+#include "state/model.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "data/columns.h"
+#include "state/field.h"
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
+
+enum { PATH_SIZE = 192 };
+
+/* ---- what defines the network --------------------------------------------------------------- */
+
+#define DESC(name, member, what, words)                                                            \
+    {                                                                                              \
+        name, what, offsetof(struct dt_model_desc, member), words, false                           \
+    }
+static const struct dt__field DESC_FIELDS[] = {
+    DESC("layers", layers, DT__FIELD_TEXT, NULL), DESC("task", task, DT__FIELD_WORD, DT_TASK_WORDS),
+    DESC("nout", nout, DT__FIELD_INT, NULL),      DESC("height", shape[0], DT__FIELD_INT, NULL),
+    DESC("width", shape[1], DT__FIELD_INT, NULL), DESC("channels", shape[2], DT__FIELD_INT, NULL),
+};
+/* Of a model with an embedding. */
+#define INPUTS(name)                                                                               \
+    {                                                                                              \
+#name, DT__FIELD_INT, offsetof(struct dt_model_desc, name), NULL, true                     \
+    }
+static const struct dt__field INPUT_FIELDS[] = {INPUTS(dense), INPUTS(categories)};
+
+/* What version 0.1 wrote instead of a text: an MLP, whose hidden widths are those of its weights. */
+struct short_form {
+    char kind[16], activation[16];
+    double dropout;
+    int task, nin, nout, nhidden;
+};
+#define SHORT(name, what, words)                                                                   \
+    {                                                                                              \
+#name, what, offsetof(struct short_form, name), words, false                               \
+    }
+static const struct dt__field SHORT_FIELDS[] = {
+    SHORT(kind, DT__FIELD_NAME, NULL),    SHORT(activation, DT__FIELD_NAME, NULL),
+    SHORT(dropout, DT__FIELD_REAL, NULL), SHORT(task, DT__FIELD_WORD, DT_TASK_WORDS),
+    SHORT(nin, DT__FIELD_INT, NULL),      SHORT(nout, DT__FIELD_INT, NULL),
+    SHORT(nhidden, DT__FIELD_INT, NULL),
+};
+
+static dt_status short_form_layers(const struct dt__h5_file *file, const struct short_form *form,
+                                   struct dt_text *out)
+{
+    char path[PATH_SIZE], real[DT_REAL_TEXT];
+    if (form->nhidden < 0 || form->nhidden > 1000)
+        return dt_fail(DT_EFORMAT, "/model: %d hidden layers", form->nhidden);
+    if (form->nhidden == 0) return dt_text_add(out, "linear");
+    for (int i = 0; i < form->nhidden; i++) {
+        const struct dt__h5_item *weight;
+        snprintf(path, sizeof path, "/model/layers/%d/weight", i);
+        DT_TRY(dt__h5_array(file, path, &weight));
+        if (weight->rank != 2 || weight->dims[1] > DT_MAX_WIDTH)
+            return dt_fail(DT_EFORMAT, "%s has not the shape that it should have", path);
+        DT_TRY(dt_text_add(out, "%sdense %d %s", i ? ", " : "", (int)weight->dims[1],
+                           form->activation));
+        if (form->dropout > 0)
+            DT_TRY(dt_text_add(out, ", dropout %s", dt_real_text(form->dropout, real)));
+    }
+    return DT_OK;
+}
+
+static dt_status short_form_get(const struct dt__h5_file *file, struct dt_model_desc *out)
+{
+    struct short_form form = {0};
+    struct dt_text layers = {0};
+    DT_TRY(dt__fields_get(file, "/model", SHORT_FIELDS, COUNT(SHORT_FIELDS), &form));
+    dt_status status = short_form_layers(file, &form, &layers);
+    if (status) {
+        dt_text_free(&layers);
+        return status;
+    }
+    *out = (struct dt_model_desc){.layers = layers.data,
+                                  .shape = {1, 1, form.nin},
+                                  .nout = form.nout,
+                                  .task = form.task};
+    return DT_OK;
+}
+
+static dt_status desc_get(const struct dt__h5_file *file, struct dt_model_desc *out)
+{
+    struct dt_model_desc desc = {0};
+    if (dt__h5_find(file, DT__H5_ATTRIBUTE, "/model@nhidden")) return short_form_get(file, out);
+    dt_status status = dt__fields_get(file, "/model", DESC_FIELDS, COUNT(DESC_FIELDS), &desc);
+    if (!status) status = dt__fields_get(file, "/model", INPUT_FIELDS, COUNT(INPUT_FIELDS), &desc);
+    if (!status && !desc.layers)
+        status = dt_fail(DT_EFORMAT, "attribute layers of /model is missing or not as expected");
+    if (status)
+        dt_model_desc_free(&desc);
+    else
+        *out = desc;
+    return status;
+}
+
+/* ---- vectors -------------------------------------------------------------------------------- */
+
+/* An array of just this type and shape. */
+static dt_status find_array(const struct dt__h5_file *file, const char *path, enum dt__h5_type type,
+                            int rank, const uint64_t *dims, const struct dt__h5_item **out)
+{
+    DT_TRY(dt__h5_array(file, path, out));
+    if ((*out)->type != type)
+        return dt_fail(DT_EFORMAT, "%s has not the type that it should have", path);
+    bool same = (*out)->rank == rank;
+    for (int i = 0; same && i < rank; i++)
+        same = (*out)->dims[i] == dims[i];
+    return same ? DT_OK : dt_fail(DT_EFORMAT, "%s has not the shape that it should have", path);
+}
+
+dt_status dt__vector_load(struct dt__h5_file *file, const char *path, enum dt__h5_type type,
+                          uint64_t length, void *out_data)
+{
+    void *data;
+    const struct dt__h5_item *array;
+    DT_TRY(find_array(file, path, type, 1, &length, &array));
+    DT_TRY(dt_alloc(length, array->size, path, &data));
+    dt_status status = dt__h5_read(file, array, 0, length, type, data);
+    if (status)
+        dt_free(data);
+    else
+        memcpy(out_data, &data, sizeof data);
+    return status;
+}
+
+/* ---- tensors -------------------------------------------------------------------------------- */
+
+static void tensor_dims(const struct dt_tensor *tensor, uint64_t dims[DT__H5_MAX_RANK])
+{
+    for (int i = 0; i < tensor->rank; i++)
+        dims[i] = tensor->shape[i];
+}
+
+static bool is_meant(const struct dt_tensor *tensor, enum dt__tensors which)
+{
+    return which == DT__ALL_TENSORS || tensor->role != DT_TENSOR_STATE;
+}
+
+void dt__flat_put(struct dt__h5_layout *layout, const char *group, const struct dt_model *model,
+                  enum dt__tensors which, const float *flat)
+{
+    char path[PATH_SIZE];
+    uint64_t dims[DT__H5_MAX_RANK];
+    for (size_t i = 0; i < dt_model_tensors(model); i++) {
+        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+        if (!is_meant(tensor, which)) continue;
+        /* The groups on the way to the tensor come first. */
+        for (const char *at = strchr(tensor->name, '/'); at; at = strchr(at + 1, '/')) {
+            snprintf(path, sizeof path, "%s/%.*s", group, (int)(at - tensor->name), tensor->name);
+            dt__h5_put_group(layout, path);
+        }
+        snprintf(path, sizeof path, "%s/%s", group, tensor->name);
+        tensor_dims(tensor, dims);
+        dt__h5_put_array(layout, path, DT__H5_F32, tensor->rank, dims, flat + tensor->offset, NULL);
+    }
+}
+
+static dt_status find_tensor(const struct dt__h5_file *file, const char *group,
+                             const struct dt_tensor *tensor, const struct dt__h5_item **out)
+{
+    char path[PATH_SIZE];
+    uint64_t dims[DT__H5_MAX_RANK];
+    snprintf(path, sizeof path, "%s/%s", group, tensor->name);
+    tensor_dims(tensor, dims);
+    return find_array(file, path, DT__H5_F32, tensor->rank, dims, out);
+}
+
+dt_status dt__flat_load(struct dt__h5_file *file, const char *group, const struct dt_model *model,
+                        enum dt__tensors which, float **out)
+{
+    float *flat;
+    const struct dt__h5_item *array;
+    for (size_t i = 0; i < dt_model_tensors(model); i++)
+        if (is_meant(dt_model_tensor(model, i), which))
+            DT_TRY(find_tensor(file, group, dt_model_tensor(model, i), &array));
+    DT_TRY(dt_alloc(dt_model_params(model), sizeof *flat, group, &flat));
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < dt_model_tensors(model) && !status; i++) {
+        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+        if (!is_meant(tensor, which)) continue;
+        status = find_tensor(file, group, tensor, &array);
+        if (!status)
+            status = dt__h5_read(file, array, 0, array->dims[0], DT__H5_F32, flat + tensor->offset);
+    }
+    if (status)
+        dt_free(flat);
+    else
+        *out = flat;
+    return status;
+}
+
+/* ---- schema --------------------------------------------------------------------------------- */
+
+#define SCHEMA(name, member, what, words, optional)                                                \
+    {                                                                                              \
+        name, what, offsetof(struct dt_schema, member), words, optional                            \
+    }
+static const struct dt__field SCHEMA_FIELDS[] = {
+    SCHEMA("task", task, DT__FIELD_WORD, DT_TASK_WORDS, false),
+    SCHEMA("features", features, DT__FIELD_INT, NULL, false),
+    SCHEMA("height", shape[0], DT__FIELD_INT, NULL, true),
+    SCHEMA("width", shape[1], DT__FIELD_INT, NULL, true),
+    SCHEMA("channels", shape[2], DT__FIELD_INT, NULL, true),
+    SCHEMA("classes", classes, DT__FIELD_INT, NULL, false),
+    SCHEMA("targets", targets, DT__FIELD_INT, NULL, false),
+    SCHEMA("scale", scale, DT__FIELD_REAL, NULL, false),
+    SCHEMA("label_column", label_column, DT__FIELD_TEXT, NULL, true),
+};
+
+/* Columns of a table that are not all plain numbers, or a sparse part, as two lists of texts. */
+static dt_status columns_put(struct dt__h5_layout *layout, const struct dt_schema *schema)
+{
+    struct dt__names columns = {0}, categories = {0};
+    if (!schema->columns && schema->dense == schema->features) return DT_OK;
+    dt_status status = dt__columns_to_names(schema, &columns, &categories);
+    if (!status) dt__h5_put_names(layout, "/schema/columns", columns.items, columns.count);
+    if (!status && categories.count)
+        dt__h5_put_names(layout, "/schema/categories", categories.items, categories.count);
+    dt__names_free(columns.items, columns.count);
+    dt__names_free(categories.items, categories.count);
+    return status;
+}
+
+static void schema_put(struct dt__h5_layout *layout, const struct dt_schema *schema)
+{
+    const uint64_t features = (uint64_t)schema->features, targets = (uint64_t)schema->targets;
+    dt__h5_put_group(layout, "/schema");
+    dt__fields_put(layout, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), schema);
+    if (schema->mean)
+        dt__h5_put_array(layout, "/schema/mean", DT__H5_F32, 1, &features, schema->mean, NULL);
+    if (schema->inv_std)
+        dt__h5_put_array(layout, "/schema/inv_std", DT__H5_F32, 1, &features, schema->inv_std,
+                         NULL);
+    if (schema->target_mean) {
+        dt__h5_put_array(layout, "/schema/target_mean", DT__H5_F32, 1, &targets,
+                         schema->target_mean, NULL);
+        dt__h5_put_array(layout, "/schema/target_std", DT__H5_F32, 1, &targets, schema->target_std,
+                         NULL);
+    }
+    if (schema->feature_names)
+        dt__h5_put_names(layout, "/schema/feature_names", schema->feature_names,
+                         (size_t)schema->features);
+    if (schema->label_names)
+        dt__h5_put_names(layout, "/schema/label_names", schema->label_names,
+                         (size_t)schema->classes);
+    dt__h5_layout_fail(layout, columns_put(layout, schema));
+}
+
+static dt_status schema_check(const struct dt_schema *schema, const struct dt_model_desc *desc)
+{
+    const int64_t row = (int64_t)desc->shape[0] * desc->shape[1];
+    const int *shape = schema->shape; /* (0, 0, 0): none */
+    size_t area, cells;
+    bool shape_fits =
+        (!shape[0] && !shape[1] && !shape[2]) ||
+        (shape[0] > 0 && shape[1] > 0 && shape[2] > 0 &&
+         dt_size_mul((size_t)shape[0], (size_t)shape[1], &area) &&
+         dt_size_mul(area, (size_t)shape[2], &cells) && cells == (size_t)schema->features);
+    bool good = schema->task == desc->task && schema->features == row * desc->shape[2] &&
+                schema->classes >= 0 && schema->targets >= 0 &&
+                dt_schema_nout(schema) == desc->nout && shape_fits;
+    return good ? DT_OK : dt_fail(DT_EFORMAT, "/schema does not fit /model");
+}
+
+static bool has_array(const struct dt__h5_file *file, const char *path)
+{
+    return dt__h5_find(file, DT__H5_ARRAY, path) || dt__h5_find(file, DT__H5_REFUSED, path);
+}
+
+static dt_status get_names(const struct dt__h5_file *file, const char *path, int count, char ***out)
+{
+    size_t found;
+    const struct dt__h5_item *array;
+    if (!has_array(file, path)) return DT_OK;
+    DT_TRY(dt__h5_array(file, path, &array));
+    if (array->count != (uint64_t)count)
+        return dt_fail(DT_EFORMAT, "%s has not the shape that it should have", path);
+    return dt__h5_names(file, path, out, &found);
+}
+
+/* The targets' units: finite, and no deviation of 0. */
+static dt_status units_get(struct dt__h5_file *file, struct dt_schema *schema)
+{
+    const uint64_t targets = (uint64_t)schema->targets;
+    if (!has_array(file, "/schema/target_mean") && !has_array(file, "/schema/target_std"))
+        return DT_OK;
+    DT_TRY(dt__vector_load(file, "/schema/target_mean", DT__H5_F32, targets, &schema->target_mean));
+    DT_TRY(dt__vector_load(file, "/schema/target_std", DT__H5_F32, targets, &schema->target_std));
+    for (uint64_t i = 0; i < targets; i++)
+        if (!isfinite(schema->target_mean[i]) || !isfinite(schema->target_std[i]) ||
+            !(schema->target_std[i] > 0))
+            return dt_fail(DT_EFORMAT, "/schema/target_mean and target_std are not as expected");
+    return DT_OK;
+}
+
+static dt_status columns_get(const struct dt__h5_file *file, struct dt_schema *schema)
+{
+    struct dt__names columns = {0}, categories = {0};
+    dt_status status;
+    schema->dense = schema->features;
+    if (!has_array(file, "/schema/columns")) return DT_OK;
+    DT_GUARD(dt__h5_names(file, "/schema/columns", &columns.items, &columns.count));
+    if (has_array(file, "/schema/categories"))
+        DT_GUARD(dt__h5_names(file, "/schema/categories", &categories.items, &categories.count));
+    status = dt__columns_from_names(&columns, &categories, schema);
+done:
+    dt__names_free(columns.items, columns.count);
+    dt__names_free(categories.items, categories.count);
+    return status;
+}
+
+static dt_status schema_get(struct dt__h5_file *file, const struct dt_model_desc *desc,
+                            struct dt_schema *out)
+{
+    struct dt_schema s = {0};
+    dt_status status;
+    DT_GUARD(dt__fields_get(file, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), &s));
+    DT_GUARD(schema_check(&s, desc));
+    if (has_array(file, "/schema/mean") || has_array(file, "/schema/inv_std")) {
+        uint64_t features = (uint64_t)s.features;
+        DT_GUARD(dt__vector_load(file, "/schema/mean", DT__H5_F32, features, &s.mean));
+        DT_GUARD(dt__vector_load(file, "/schema/inv_std", DT__H5_F32, features, &s.inv_std));
+    }
+    DT_GUARD(units_get(file, &s));
+    DT_GUARD(get_names(file, "/schema/feature_names", s.features, &s.feature_names));
+    DT_GUARD(get_names(file, "/schema/label_names", s.classes, &s.label_names));
+    DT_GUARD(columns_get(file, &s));
+    *out = s;
+    return DT_OK;
+done:
+    dt_schema_free(&s);
+    return status;
+}
+
+/* ---- exports -------------------------------------------------------------------------------- */
+
+#define EXPORT(name, type)                                                                         \
+    {                                                                                              \
+#name, type, offsetof(struct dt_export, name), NULL, false                                 \
+    }
+#define BEST(name, type)                                                                           \
+    {                                                                                              \
+        "best_" #name, type, offsetof(struct dt_export, best.name), NULL, false                    \
+    }
+/* Files of version 0.1 have none. */
+#define BEST_LATER(name, type)                                                                     \
+    {                                                                                              \
+        "best_" #name, type, offsetof(struct dt_export, best.name), NULL, true                     \
+    }
+static const struct dt__field EXPORT_FIELDS[] = {
+    EXPORT(step, DT__FIELD_U64),      EXPORT(config, DT__FIELD_TEXT),
+    BEST(known, DT__FIELD_BOOL),      BEST(value, DT__FIELD_REAL),
+    BEST(metric, DT__FIELD_NAME),     BEST(step, DT__FIELD_U64),
+    BEST(since, DT__FIELD_I64),       BEST_LATER(plateau, DT__FIELD_I64),
+    BEST_LATER(drops, DT__FIELD_I64), BEST(seen, DT__FIELD_U64),
+    BEST(stop, DT__FIELD_BOOL),       BEST_LATER(loss, DT__FIELD_REAL),
+};
+
+/* For readers with HDF5 alone; the user block has the version as well. */
+struct format {
+    int version;
+};
+static const struct dt__field FORMAT_FIELD = {"format_version", DT__FIELD_INT,
+                                              offsetof(struct format, version), NULL, false};
+
+void dt_export_free(struct dt_export *model)
+{
+    dt_model_desc_free(&model->desc);
+    dt_schema_free(&model->schema);
+    dt_free(model->params);
+    dt_free(model->config);
+    *model = (struct dt_export){0};
+}
+
+void dt__export_put(struct dt__h5_layout *layout, const struct dt_model *model,
+                    const struct dt_export *from)
+{
+    struct format format = {DT__FORMAT_VERSION};
+    dt__fields_put(layout, "/", &FORMAT_FIELD, 1, &format);
+    dt__fields_put(layout, "/", EXPORT_FIELDS, COUNT(EXPORT_FIELDS), from);
+    schema_put(layout, &from->schema);
+    dt__h5_put_group(layout, "/model");
+    dt__fields_put(layout, "/model", DESC_FIELDS, COUNT(DESC_FIELDS), &from->desc);
+    if (from->desc.categories)
+        dt__fields_put(layout, "/model", INPUT_FIELDS, COUNT(INPUT_FIELDS), &from->desc);
+    dt__flat_put(layout, "/model", model, DT__ALL_TENSORS, from->params);
+}
+
+static dt_status export_parts(struct dt__h5_file *file, struct dt_export *out,
+                              struct dt_model **out_model)
+{
+    struct format format;
+    DT_TRY(dt__fields_get(file, "/", &FORMAT_FIELD, 1, &format));
+    if (format.version != DT__FORMAT_VERSION)
+        return dt_fail(DT_EFORMAT, "format_version is %d", format.version);
+    DT_TRY(dt__fields_get(file, "/", EXPORT_FIELDS, COUNT(EXPORT_FIELDS), out));
+    if (!out->config)
+        return dt_fail(DT_EFORMAT, "attribute config of / is missing or not as expected");
+    DT_TRY(desc_get(file, &out->desc));
+    dt_status status = dt_model_create(&out->desc, out_model);
+    if (status == DT_EUSAGE) /* a text that makes no network is the file's fault */
+        status = dt_fail_prefix(DT_EFORMAT, "/model: ");
+    DT_TRY(status);
+    DT_TRY(schema_get(file, &out->desc, &out->schema));
+    if (out->desc.categories && (out->desc.dense != out->schema.dense ||
+                                 out->desc.categories != dt_schema_categories(&out->schema)))
+        return dt_fail(DT_EFORMAT, "/schema does not fit /model: its columns are others");
+    out->params_count = dt_model_params(*out_model);
+    return dt__flat_load(file, "/model", *out_model, DT__ALL_TENSORS, &out->params);
+}
+
+dt_status dt__export_get(struct dt__h5_file *file, struct dt_export *out,
+                         struct dt_model **out_model)
+{
+    struct dt_export from = {0};
+    struct dt_model *model = NULL;
+    dt_status status = export_parts(file, &from, &model);
+    if (status) {
+        dt_export_free(&from);
+        dt_model_destroy(model);
+        return status;
+    }
+    if (out_model)
+        *out_model = model;
+    else
+        dt_model_destroy(model);
+    *out = from;
+    return DT_OK;
+}
