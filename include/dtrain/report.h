@@ -3,7 +3,12 @@
 #define DTRAIN_REPORT_H
 
 #include "dtrain/base.h"
+#include "dtrain/comm.h"
 #include "dtrain/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
@@ -21,6 +26,8 @@ void dt_json_float(struct dt_json *json, const char *key, float value); /* as dt
 void dt_json_text(struct dt_json *json, const char *key, const char *value);
 void dt_json_counts(struct dt_json *json, const char *key, const uint64_t *values, size_t n);
 void dt_json_floats(struct dt_json *json, const char *key, const float *values, size_t n);
+void dt_json_reals(struct dt_json *json, const char *key, const double *values, size_t n);
+void dt_json_texts(struct dt_json *json, const char *key, char *const *values, size_t n);
 /* The fields of an evaluation that apply. */
 void dt_json_metrics(struct dt_json *json, const struct dt_metric_values *values);
 /* (classes, classes) counts, row by row. */
@@ -28,6 +35,11 @@ void dt_json_confusion(struct dt_json *json, const uint64_t *confusion, int clas
 /* Ends the object: the line is json->text.data, without newline. */
 dt_status dt_json_end(struct dt_json *json);
 void dt_json_free(struct dt_json *json);
+
+/* A value as JSON, added to any text. */
+dt_status dt_json_add_string(struct dt_text *text, const char *value);
+dt_status dt_json_add_float(struct dt_text *text, float value);
+dt_status dt_json_add_floats(struct dt_text *text, const float *values, size_t n);
 
 /* ---- records -------------------------------------------------------------------------------- */
 
@@ -41,17 +53,23 @@ bool dt_report_has_ended(const char *run_dir, uint64_t step);
 dt_status
 dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach the disk */
 
-/* One JSON record: begin with its kind, add fields, end writes the line in one write().
+/* Calls `record` with each record's line, without newline, once it is written; NULL: no more. */
+typedef void dt_record_fn(void *arg, const char *json);
+void dt_report_listen(struct dt_report *report, dt_record_fn *record, void *arg);
+
+/* Records go into TensorBoard event files below RUN_DIR/tensorboard as well, or into a file for Prometheus'
+ * node_exporter, whose name must end in .prom. What fails later is warned of once, and ends that format.
+ * DT_EIO; DT_EUSAGE: the name. */
+dt_status dt_report_tensorboard(struct dt_report *report, const char *run_dir);
+dt_status dt_report_prometheus(struct dt_report *report, const char *path, const char *run_dir);
+
+/* One JSON record: begin with its kind, add fields to what that gives (dt_json_int and so on); end writes
+ * the line in one write().
  * DT_EIO: the disk is full or the like; what was written before is whole. */
-void dt_record_begin(struct dt_report *report, const char *kind);
-void dt_record_int(struct dt_report *report, const char *key, int64_t value);
-void dt_record_real(struct dt_report *report, const char *key,
-                    double value); /* shortest round trip */
-void dt_record_text(struct dt_report *report, const char *key, const char *value);
-void dt_record_counts(struct dt_report *report, const char *key, const uint64_t *values, size_t n);
+struct dt_json *dt_record_begin(struct dt_report *report, const char *kind);
 dt_status dt_record_end(struct dt_report *report);
-void dt_record_metrics(struct dt_report *report, const struct dt_metric_values *values);
-void dt_record_confusion(struct dt_report *report, const uint64_t *confusion, int classes);
+/* A record that has been made elsewhere: a JSON object in one line, without newline. */
+dt_status dt_record_line(struct dt_report *report, const char *json);
 
 /* ---- progress ------------------------------------------------------------------------------- */
 
@@ -63,12 +81,51 @@ struct dt_progress {
     double secs_left; /* NaN: not known */
 };
 void dt_progress_show(struct dt_report *report, const struct dt_progress *progress, bool force);
-/* A line of its own on stderr, above the progress line. */
-void dt_report_say(struct dt_report *report, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
 
-/* Metrics as one JSON object without newline, for `dtrain eval`; caller frees. */
-dt_status dt_metrics_json(const struct dt_metric_values *values, const uint64_t *confusion,
-                          int classes, uint64_t step, char **out);
+/* ---- status --------------------------------------------------------------------------------- */
+
+struct dt_run_status {
+    struct dt_progress progress;
+    uint64_t last_step;
+    double lr, wall_secs;
+    int nranks;
+    const struct dt_rank_status *ranks; /* (nranks) */
+};
+/* True every two seconds: then dt_run_status_write rewrites RUN_DIR/status.json. A failure is warned of
+ * once; dt_report_close removes the file. */
+bool dt_run_status_due(struct dt_report *report);
+void dt_run_status_write(struct dt_report *report, const struct dt_run_status *status);
+
+/* ---- trace ---------------------------------------------------------------------------------- */
+
+/* What a rank does, moment by moment; each rank has a trace of its own. Without a trace (NULL) nothing
+ * is noted. Not thread-safe. */
+struct dt_trace;
+enum dt_phase {
+    DT_PHASE_IDLE, /* nothing to be shown */
+    DT_PHASE_DATA,
+    DT_PHASE_COMPUTE,
+    DT_PHASE_WAIT,
+    DT_PHASE_REDUCE,
+    DT_PHASE_EXCHANGE,
+    DT_PHASE_SERVE,
+    DT_PHASE_SYNC,
+    DT_PHASE_EVALUATE,
+    DT_PHASE_SAVE,
+    DT_PHASE_LOAD
+};
+/* Ranks make theirs at one time, from which times count. DT_EMEMORY. */
+dt_status dt_trace_create(struct dt_trace **out);
+void dt_trace_destroy(struct dt_trace *trace);
+/* The rank goes over to this phase, of a step. No more than a look at the clock. */
+void dt_trace_phase(struct dt_trace *trace, enum dt_phase phase, uint64_t step);
+/* All that was noted, to be brought to the bank as bytes; of as many bytes at each rank. */
+const void *dt_trace_bytes(struct dt_trace *trace, size_t *out_length);
+/* Writes the traces of all ranks, one behind the other, as a Chrome trace; names: one a rank. */
+dt_status dt_trace_write(const char *path, const void *traces, const char *const *names, int ranks);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

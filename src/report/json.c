@@ -1,9 +1,10 @@
+/* JSON objects, written value by value; jansson makes the texts, numbers are the shortest that read back. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dtrain/report.h"
+#include "report/report.h"
 
 /* ---- values --------------------------------------------------------------------------------- */
 
@@ -26,12 +27,17 @@ static json_t *string_of(const char *value)
     return string;
 }
 
-static dt_status add_string(struct dt_text *text, const char *value)
+bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags)
+{
+    return value && json_dump_callback(value, append, text, flags | JSON_ENCODE_ANY) == 0;
+}
+
+dt_status dt_json_add_string(struct dt_text *text, const char *value)
 {
     json_t *string = string_of(value);
-    int failed = !string || json_dump_callback(string, append, text, JSON_ENCODE_ANY);
+    bool added = dt__json_add(text, string, 0);
     json_decref(string);
-    return failed ? dt_fail(DT_EMEMORY, "out of memory for a JSON string") : DT_OK;
+    return added ? DT_OK : dt_fail(DT_EMEMORY, "out of memory for a JSON string");
 }
 
 static dt_status add_real(struct dt_text *text, double value)
@@ -40,7 +46,7 @@ static dt_status add_real(struct dt_text *text, double value)
     return dt_text_add(text, "%s", isfinite(value) ? dt_real_text(value, buffer) : "null");
 }
 
-static dt_status add_float(struct dt_text *text, float value)
+dt_status dt_json_add_float(struct dt_text *text, float value)
 {
     char buffer[DT_REAL_TEXT];
     if (!isfinite(value)) return dt_text_add(text, "null");
@@ -58,23 +64,13 @@ static dt_status add_counts(struct dt_text *text, const uint64_t *values, size_t
     return dt_text_add(text, n ? "]" : "[]");
 }
 
-static dt_status add_floats(struct dt_text *text, const float *values, size_t n)
+dt_status dt_json_add_floats(struct dt_text *text, const float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         DT_TRY(dt_text_add(text, i ? "," : "["));
-        DT_TRY(add_float(text, values[i]));
+        DT_TRY(dt_json_add_float(text, values[i]));
     }
     return dt_text_add(text, n ? "]" : "[]");
-}
-
-static dt_status add_matrix(struct dt_text *text, const uint64_t *values, size_t rows,
-                            size_t columns)
-{
-    for (size_t i = 0; i < rows; i++) {
-        DT_TRY(dt_text_add(text, i ? "," : "["));
-        DT_TRY(add_counts(text, values + i * columns, columns));
-    }
-    return dt_text_add(text, rows ? "]" : "[]");
 }
 
 /* ---- fields --------------------------------------------------------------------------------- */
@@ -87,7 +83,7 @@ static void keep(struct dt_json *json, dt_status status)
 static void add_key(struct dt_json *json, const char *key)
 {
     if (json->text.length > 1) keep(json, dt_text_add(&json->text, ","));
-    keep(json, add_string(&json->text, key));
+    keep(json, dt_json_add_string(&json->text, key));
     keep(json, dt_text_add(&json->text, ":"));
 }
 
@@ -112,13 +108,13 @@ void dt_json_real(struct dt_json *json, const char *key, double value)
 void dt_json_float(struct dt_json *json, const char *key, float value)
 {
     add_key(json, key);
-    keep(json, add_float(&json->text, value));
+    keep(json, dt_json_add_float(&json->text, value));
 }
 
 void dt_json_text(struct dt_json *json, const char *key, const char *value)
 {
     add_key(json, key);
-    keep(json, add_string(&json->text, value));
+    keep(json, dt_json_add_string(&json->text, value));
 }
 
 void dt_json_counts(struct dt_json *json, const char *key, const uint64_t *values, size_t n)
@@ -130,30 +126,47 @@ void dt_json_counts(struct dt_json *json, const char *key, const uint64_t *value
 void dt_json_floats(struct dt_json *json, const char *key, const float *values, size_t n)
 {
     add_key(json, key);
-    keep(json, add_floats(&json->text, values, n));
+    keep(json, dt_json_add_floats(&json->text, values, n));
+}
+
+void dt_json_reals(struct dt_json *json, const char *key, const double *values, size_t n)
+{
+    add_key(json, key);
+    for (size_t i = 0; i < n; i++) {
+        keep(json, dt_text_add(&json->text, i ? "," : "["));
+        keep(json, add_real(&json->text, values[i]));
+    }
+    keep(json, dt_text_add(&json->text, n ? "]" : "[]"));
+}
+
+void dt_json_texts(struct dt_json *json, const char *key, char *const *values, size_t n)
+{
+    add_key(json, key);
+    for (size_t i = 0; i < n; i++) {
+        keep(json, dt_text_add(&json->text, i ? "," : "["));
+        keep(json, dt_json_add_string(&json->text, values[i]));
+    }
+    keep(json, dt_text_add(&json->text, n ? "]" : "[]"));
 }
 
 void dt_json_confusion(struct dt_json *json, const uint64_t *confusion, int classes)
 {
+    const size_t n = (size_t)classes;
     add_key(json, "confusion");
-    keep(json, add_matrix(&json->text, confusion, (size_t)classes, (size_t)classes));
+    for (size_t i = 0; i < n; i++) {
+        keep(json, dt_text_add(&json->text, i ? "," : "["));
+        keep(json, add_counts(&json->text, confusion + i * n, n));
+    }
+    keep(json, dt_text_add(&json->text, n ? "]" : "[]"));
 }
 
 void dt_json_metrics(struct dt_json *json, const struct dt_metric_values *values)
 {
-    const struct {
-        const char *key;
-        double value;
-    } fields[] = {
-        {"accuracy", values->accuracy}, {"top5", values->top5},
-        {"auc", values->auc},           {"precision", values->precision},
-        {"recall", values->recall},     {"rmse", values->rmse},
-        {"mae", values->mae},           {"r2", values->r2},
-    };
+    const char *name;
+    double value;
     dt_json_int(json, "rows", (int64_t)values->rows);
-    dt_json_real(json, "loss", values->loss);
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        if (!isnan(fields[i].value)) dt_json_real(json, fields[i].key, fields[i].value);
+    for (int i = 0; dt_metric_at(i, values, &name, &value); i++) {
+        if (!isnan(value) || i == 0) dt_json_real(json, name, value); /* the loss, whatever it is */
     }
 }
 
@@ -167,20 +180,4 @@ void dt_json_free(struct dt_json *json)
 {
     dt_text_free(&json->text);
     *json = (struct dt_json){0};
-}
-
-dt_status dt_metrics_json(const struct dt_metric_values *values, const uint64_t *confusion,
-                          int classes, uint64_t step, char **out)
-{
-    struct dt_json json = {0};
-    dt_json_begin(&json);
-    dt_json_int(&json, "step", (int64_t)step);
-    dt_json_metrics(&json, values);
-    if (confusion) dt_json_confusion(&json, confusion, classes);
-    dt_status status = dt_json_end(&json);
-    if (status)
-        dt_json_free(&json);
-    else
-        *out = json.text.data;
-    return status;
 }

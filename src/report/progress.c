@@ -1,32 +1,18 @@
+/* What a run does now: the line on a terminal that tells how far it is (or the lines of a log that is none),
+ * and RUN_DIR/status.json, for who looks at it from elsewhere (`dtrain top`). The bank rewrites that every few
+ * seconds and removes it at the end; it appears whole, by a rename, and is not synced: it is worth nothing
+ * after a crash. A failure costs the view, not the run. */
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "report/report.h"
 
+/* ---- the line ------------------------------------------------------------------------------- */
+
 static const double TERMINAL_SECS = 0.2, PLAIN_SECS = 10; /* least time between two lines */
-
-/* "1:02:03 left" */
-static void format_left(double secs, char *buffer, size_t size)
-{
-    unsigned long long s = (unsigned long long)secs;
-    if (!(secs >= 0 && secs < 1e9))
-        snprintf(buffer, size, "time left unknown");
-    else if (s < 3600)
-        snprintf(buffer, size, "%llu:%02llu left", s / 60, s % 60);
-    else
-        snprintf(buffer, size, "%llu:%02llu:%02llu left", s / 3600, s / 60 % 60, s % 60);
-}
-
-static void format_progress(const struct dt_report *report, const struct dt_progress *progress,
-                            char *buffer, size_t size)
-{
-    char total[32] = "", left[32];
-    if (report->total_steps > 0)
-        snprintf(total, sizeof total, "/%llu", (unsigned long long)report->total_steps);
-    format_left(progress->secs_left, left, sizeof left);
-    snprintf(buffer, size, "step %llu%s  epoch %.2f  loss %.6g  %.0f samples/s  %s",
-             (unsigned long long)progress->step, total, progress->epoch, progress->loss,
-             progress->samples_per_sec, left);
-}
 
 void dt_progress_show(struct dt_report *report, const struct dt_progress *progress, bool force)
 {
@@ -36,20 +22,97 @@ void dt_progress_show(struct dt_report *report, const struct dt_progress *progre
     bool due = report->shown_at < 0 || now - report->shown_at >= wait;
     if ((!due && !force) || dt_log_get_level() < DT_LOG_INFO) return;
     report->shown_at = now;
-    format_progress(report, progress, line, sizeof line);
+    /* "step 200/1000  epoch 0.43  loss 0.31  52011 samples/s  1:02:03 left" */
+    char total[32] = "", left[32] = "time left unknown";
+    const double secs = progress->secs_left;
+    const unsigned long long s = secs >= 0 && secs < 1e9 ? (unsigned long long)secs : 0;
+    if (report->total_steps > 0)
+        snprintf(total, sizeof total, "/%llu", (unsigned long long)report->total_steps);
+    if (s >= 3600)
+        snprintf(left, sizeof left, "%llu:%02llu:%02llu left", s / 3600, s / 60 % 60, s % 60);
+    else if (secs >= 0 && secs < 1e9)
+        snprintf(left, sizeof left, "%llu:%02llu left", s / 60, s % 60);
+    snprintf(line, sizeof line, "step %llu%s  epoch %.2f  loss %.6g  %.0f samples/s  %s",
+             (unsigned long long)progress->step, total, progress->epoch, progress->loss,
+             progress->samples_per_sec, left);
     if (report->terminal)
         dt_log_progress(line);
     else
         dt_info("%s", line);
 }
 
-void dt_report_say(struct dt_report *report, const char *format, ...)
+/* ---- status.json ---------------------------------------------------------------------------- */
+
+static const double STATUS_SECS = 2;
+
+bool dt_run_status_due(struct dt_report *report)
 {
-    char line[DT_ERROR_MAX];
-    va_list args;
-    (void)report;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    dt_info("%s", line);
+    double now = dt_clock_secs();
+    if (now - report->status_at < STATUS_SECS) return false;
+    report->status_at = now;
+    return true;
+}
+
+static dt_status format_status(struct dt_json *json, const struct dt_run_status *status,
+                               struct dt_text *text)
+{
+    char host[65] = "";
+    gethostname(host, sizeof host - 1);
+    text->length = 0;
+    dt_json_begin(json);
+    dt_json_int(json, "time_unix", dt_clock_unix());
+    dt_json_text(json, "host", host);
+    dt_json_int(json, "pid", getpid());
+    dt_json_int(json, "step", (int64_t)status->progress.step);
+    dt_json_int(json, "last_step", (int64_t)status->last_step);
+    dt_json_real(json, "epoch", status->progress.epoch);
+    dt_json_real(json, "loss", status->progress.loss);
+    dt_json_real(json, "lr", status->lr);
+    dt_json_real(json, "samples_per_sec", status->progress.samples_per_sec);
+    dt_json_real(json, "wall_secs", status->wall_secs);
+    dt_json_real(json, "secs_left", status->progress.secs_left);
+    DT_TRY(dt_json_end(json));
+    json->text.data[json->text.length - 1] = '\0'; /* the ranks go before the closing brace */
+    DT_TRY(dt_text_add(text, "%s,\"ranks\":[\n", json->text.data));
+    for (int i = 0; i < status->nranks; i++) {
+        const struct dt_rank_status *rank = &status->ranks[i];
+        dt_json_begin(json);
+        dt_json_int(json, "rank", rank->rank);
+        dt_json_text(json, "host", rank->host);
+        dt_json_text(json, "role", rank->role);
+        if (rank->known) {
+            dt_json_text(json, "phase", rank->phase);
+            if (*rank->wait) dt_json_text(json, "waits_for", rank->wait);
+            dt_json_int(json, "step", (int64_t)rank->step);
+            dt_json_real(json, "idle_secs", rank->idle_secs);
+            dt_json_real(json, "wait_share", rank->wait_share);
+            dt_json_real(json, "samples_per_sec", rank->samples_per_sec);
+        }
+        DT_TRY(dt_json_end(json));
+        DT_TRY(dt_text_add(text, "%s%s", rank->rank ? ",\n" : "", json->text.data));
+    }
+    return dt_text_add(text, "]}\n");
+}
+
+void dt_run_status_write(struct dt_report *report, const struct dt_run_status *status)
+{
+    struct dt_text *text = &report->status_text;
+    if (report->status_fails) return;
+    bool whole = !format_status(&report->status_json, status, text);
+    int fd = whole ? open(report->status_made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
+    whole = fd >= 0 && write(fd, text->data, text->length) == (ssize_t)text->length;
+    if (fd >= 0 && close(fd)) whole = false;
+    if (!whole || rename(report->status_made, report->status_path)) {
+        report->status_fails = true;
+        dt_warn("%s: cannot write: %s; dtrain top sees the records alone", report->status_path,
+                strerror(errno));
+    }
+}
+
+void dt__run_status_remove(struct dt_report *report)
+{
+    dt_json_free(&report->status_json);
+    dt_text_free(&report->status_text);
+    if (report->status_path) unlink(report->status_path);
+    if (report->status_made) unlink(report->status_made);
 }

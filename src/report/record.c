@@ -1,7 +1,9 @@
+/* metrics.jsonl: opened and cut to its last whole line, a record a line, checked to be still there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "report/report.h"
@@ -46,11 +48,49 @@ dt_status dt_report_open(const char *run_dir, uint64_t total_steps, struct dt_re
     *report = (struct dt_report){.fd = -1, .total_steps = total_steps, .shown_at = -1};
     report->terminal = dt_log_is_terminal();
     dt_status status = dt_format(&report->path, "%s/metrics.jsonl", run_dir);
+    if (!status) status = dt_format(&report->status_path, "%s/status.json", run_dir);
+    if (!status) status = dt_format(&report->status_made, "%s/.status.json.tmp", run_dir);
     if (!status) status = open_records(report);
+    report->status_at = dt_clock_secs();
     if (status)
         dt_report_close(report);
     else
         *out = report;
+    return status;
+}
+
+/* ---- a file that was moved away ------------------------------------------------------------- */
+
+static dt_status copy_records(const struct dt_report *report, int from, int to)
+{
+    char block[1 << 14];
+    for (off_t at = 0;;) {
+        ssize_t got = pread(from, block, sizeof block, at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_errno(report, "cannot read");
+        if (got == 0) return DT_OK;
+        DT_TRY(dt_fd_write(to, report->path, block, (size_t)got));
+        at += got;
+    }
+}
+
+/* Records that were deleted are put back: they are still to be read. Another file in their place is
+ * gone on with. */
+static dt_status report_stay_in_place(struct dt_report *report)
+{
+    struct stat named, open_one;
+    if (stat(report->path, &named) == 0 && fstat(report->fd, &open_one) == 0 &&
+        named.st_dev == open_one.st_dev && named.st_ino == open_one.st_ino)
+        return DT_OK;
+    int before = report->fd;
+    bool deleted = !dt_path_exists(report->path);
+    dt_status status = open_records(report);
+    if (!status && deleted) status = copy_records(report, before, report->fd);
+    close(before);
+    if (!status)
+        dt_warn("%s: %s", report->path,
+                deleted ? "was deleted during the run: put back"
+                        : "is another file now: the records go on there");
     return status;
 }
 
@@ -59,10 +99,16 @@ dt_status dt_report_close(struct dt_report *report)
     if (!report) return DT_OK;
     dt_status status = DT_OK;
     dt_log_progress(NULL);
-    if (report->fd >= 0 && fsync(report->fd)) status = fail_errno(report, "cannot sync");
+    if (report->fd >= 0) status = report_stay_in_place(report);
+    if (report->fd >= 0 && fsync(report->fd) && !status) status = fail_errno(report, "cannot sync");
     if (report->fd >= 0 && close(report->fd) && !status)
         status = fail_errno(report, "cannot close");
     dt_json_free(&report->record);
+    dt__run_status_remove(report);
+    dt__tensorboard_close(report->tensorboard);
+    dt__prometheus_free(report->prometheus);
+    dt_free(report->status_path);
+    dt_free(report->status_made);
     dt_free(report->path);
     dt_free(report);
     return status;
@@ -70,9 +116,18 @@ dt_status dt_report_close(struct dt_report *report)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static bool is_final(const char *line, size_t length, uint64_t step)
+/* The last whole line of at most so many bytes, which is what a final record needs. */
+enum { LAST_LINE = 1 << 20 };
+
+/* Whether the last record is the final one, of this step, of a run that was not stopped. bytes: LAST_LINE. */
+static bool records_end_at(int fd, char *bytes, uint64_t step)
 {
-    json_t *record = json_loadb(line, length, 0, NULL);
+    off_t end = whole_lines(fd), begin = end > LAST_LINE ? end - LAST_LINE : 0;
+    if (end <= 0 || pread(fd, bytes, (size_t)(end - begin), begin) != end - begin) return false;
+    size_t length = (size_t)(end - begin) - 1;
+    const char *newline = memrchr(bytes, '\n', length);
+    const char *line = newline ? newline + 1 : bytes;
+    json_t *record = json_loadb(line, length - (size_t)(line - bytes), 0, NULL);
     const char *kind = json_string_value(json_object_get(record, "kind"));
     const char *word = json_string_value(json_object_get(record, "status"));
     json_t *at = json_object_get(record, "step");
@@ -82,19 +137,6 @@ static bool is_final(const char *line, size_t length, uint64_t step)
     return final;
 }
 
-/* The last whole line of at most so many bytes, which is what a final record needs. */
-enum { LAST_LINE = 1 << 20 };
-
-static bool ends_final(int fd, char *bytes, uint64_t step)
-{
-    off_t end = whole_lines(fd), begin = end > LAST_LINE ? end - LAST_LINE : 0;
-    if (end <= 0 || pread(fd, bytes, (size_t)(end - begin), begin) != end - begin) return false;
-    size_t length = (size_t)(end - begin) - 1;
-    const char *newline = memrchr(bytes, '\n', length);
-    const char *line = newline ? newline + 1 : bytes;
-    return is_final(line, length - (size_t)(line - bytes), step);
-}
-
 bool dt_report_has_ended(const char *run_dir, uint64_t step)
 {
     char *path = NULL, *bytes = NULL;
@@ -102,7 +144,8 @@ bool dt_report_has_ended(const char *run_dir, uint64_t step)
     int fd = -1;
     if (dt_format(&path, "%s/metrics.jsonl", run_dir)) return false;
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && !dt_alloc(LAST_LINE, 1, "a record", &bytes)) ended = ends_final(fd, bytes, step);
+    if (fd >= 0 && !dt_alloc(LAST_LINE, 1, "a record", &bytes))
+        ended = records_end_at(fd, bytes, step);
     dt_free(bytes);
     dt_free(path);
     if (fd >= 0) close(fd);
@@ -111,40 +154,11 @@ bool dt_report_has_ended(const char *run_dir, uint64_t step)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-void dt_record_begin(struct dt_report *report, const char *kind)
+struct dt_json *dt_record_begin(struct dt_report *report, const char *kind)
 {
     dt_json_begin(&report->record);
     dt_json_text(&report->record, "kind", kind);
-}
-
-void dt_record_int(struct dt_report *report, const char *key, int64_t value)
-{
-    dt_json_int(&report->record, key, value);
-}
-
-void dt_record_real(struct dt_report *report, const char *key, double value)
-{
-    dt_json_real(&report->record, key, value);
-}
-
-void dt_record_text(struct dt_report *report, const char *key, const char *value)
-{
-    dt_json_text(&report->record, key, value);
-}
-
-void dt_record_counts(struct dt_report *report, const char *key, const uint64_t *values, size_t n)
-{
-    dt_json_counts(&report->record, key, values, n);
-}
-
-void dt_record_metrics(struct dt_report *report, const struct dt_metric_values *values)
-{
-    dt_json_metrics(&report->record, values);
-}
-
-void dt_record_confusion(struct dt_report *report, const uint64_t *confusion, int classes)
-{
-    dt_json_confusion(&report->record, confusion, classes);
+    return &report->record;
 }
 
 /* A line that did not get onto the disk whole is taken back, or the next one would join it. */
@@ -152,7 +166,10 @@ static dt_status write_line(struct dt_report *report, const struct dt_text *line
 {
     off_t before = lseek(report->fd, 0, SEEK_END);
     if (before < 0) return fail_errno(report, "cannot seek");
-    ssize_t written = write(report->fd, line->data, line->length);
+    ssize_t written;
+    do
+        written = write(report->fd, line->data, line->length);
+    while (written < 0 && errno == EINTR);
     if (written == (ssize_t)line->length) return DT_OK;
     if (written >= 0) errno = ENOSPC;
     dt_status status = fail_errno(report, "cannot write");
@@ -160,9 +177,64 @@ static dt_status write_line(struct dt_report *report, const struct dt_text *line
     return status;
 }
 
+void dt_report_listen(struct dt_report *report, dt_record_fn *record, void *arg)
+{
+    report->listener = record;
+    report->listener_arg = arg;
+}
+
+/* The formats beside the records, which are the run's own: one that fails ends, and the run goes on. */
+static void record_show(struct dt_report *report, const char *line)
+{
+    json_t *record = json_loads(line, 0, NULL);
+    const char *kind = json_string_value(json_object_get(record, "kind"));
+    struct dt__shown shown = {kind, (uint64_t)json_integer_value(json_object_get(record, "step")),
+                              record};
+    if (kind && report->tensorboard && dt__tensorboard_record(report->tensorboard, &shown)) {
+        dt_warn("%s; no more is written there", dt_error_text());
+        dt__tensorboard_close(report->tensorboard);
+        report->tensorboard = NULL;
+    }
+    if (kind && report->prometheus && dt__prometheus_record(report->prometheus, &shown)) {
+        dt_warn("%s; no more is written there", dt_error_text());
+        dt__prometheus_free(report->prometheus);
+        report->prometheus = NULL;
+    }
+    json_decref(record);
+}
+
+dt_status dt_report_tensorboard(struct dt_report *report, const char *run_dir)
+{
+    return dt__tensorboard_open(run_dir, &report->tensorboard);
+}
+
+dt_status dt_report_prometheus(struct dt_report *report, const char *path, const char *run_dir)
+{
+    return dt__prometheus_open(path, run_dir, &report->prometheus);
+}
+
+/* The line, without newline yet, to the file and to who listens. */
+static dt_status put_line(struct dt_report *report, struct dt_text *line)
+{
+    DT_TRY(dt_text_append(line, "\n", 1));
+    DT_TRY(report_stay_in_place(report));
+    DT_TRY(write_line(report, line));
+    line->data[line->length - 1] = 0;
+    if (report->tensorboard || report->prometheus) record_show(report, line->data);
+    if (report->listener) report->listener(report->listener_arg, line->data);
+    return DT_OK;
+}
+
 dt_status dt_record_end(struct dt_report *report)
 {
     DT_TRY(dt_json_end(&report->record));
-    DT_TRY(dt_text_append(&report->record.text, "\n", 1));
-    return write_line(report, &report->record.text);
+    return put_line(report, &report->record.text);
+}
+
+dt_status dt_record_line(struct dt_report *report, const char *json)
+{
+    struct dt_text *line = &report->record.text;
+    line->length = 0;
+    DT_TRY(dt_text_append(line, json, strlen(json)));
+    return put_line(report, line);
 }

@@ -1,15 +1,51 @@
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
+#include <jansson.h>
+
 #include "dtrain/report.h"
+
+/* A record that has been written, taken apart for the other formats. */
+struct dt__shown {
+    const char *kind;
+    uint64_t step; /* 0 if it has none */
+    json_t *record;
+};
+
+struct dt__tensorboard;
+dt_status dt__tensorboard_open(const char *run_dir, struct dt__tensorboard **out);
+void dt__tensorboard_close(struct dt__tensorboard *board);
+dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt__shown *shown);
+
+struct dt__prometheus;
+/* DT_EUSAGE: a name that no collector takes. */
+dt_status dt__prometheus_open(const char *path, const char *run_dir, struct dt__prometheus **out);
+void dt__prometheus_free(struct dt__prometheus *prometheus);
+dt_status dt__prometheus_record(struct dt__prometheus *prometheus, const struct dt__shown *shown);
 
 struct dt_report {
     char *path; /* of the records */
     int fd;
-    struct dt_json record; /* being built */
+    struct dt_json record;  /* being built */
+    dt_record_fn *listener; /* is told of each record; NULL: nobody */
+    void *listener_arg;
+    struct dt__tensorboard *tensorboard; /* NULL: none */
+    struct dt__prometheus *prometheus;
     uint64_t total_steps;
     bool terminal;
     double shown_at; /* clock of the last progress shown; -1: none yet */
+
+    char *status_path, *status_made; /* status.json, and its name while it is written */
+    double status_at;                /* clock of the last one, or of the opening */
+    struct dt_json status_json;      /* their memory is used again, */
+    struct dt_text status_text;      /* so that a status costs no allocation */
+    bool status_fails;
 };
+
+void dt__run_status_remove(struct dt_report *report);
+
+/* Adds a value of jansson's, with its flags (JSON_COMPACT and the like). False: no memory, no value, or a
+ * text that is not UTF-8. */
+bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags);
 
 #endif

@@ -1,0 +1,473 @@
+/* A run directory, read back.
+ *
+ * Train records become plain numbers, since there may be millions; the others stay JSON objects. Each kind
+ * is kept by rising step: a record whose step is not beyond the last one's takes the place of its equal, or
+ * is put between (async evaluations may come late). */
+#include "report/history.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dtrain/config.h"
+
+/* A run of another host that wrote nothing for so long is not believed to go on. */
+static const double SILENT_SECS = 60;
+
+struct records {
+    json_t **items;
+    size_t count, capacity;
+};
+
+struct option {
+    char *name, *value;
+};
+
+struct dt_history {
+    char *dir;
+    struct dt_train_point *train;
+    size_t ntrain, train_capacity;
+    struct records records[DT_RECORD_KINDS];
+    struct option *options;
+    size_t noptions, options_capacity;
+    const char *metric;
+    bool more_is_better;
+    bool has_best;
+    size_t best;
+    bool ended; /* the last start has its final record */
+    bool running;
+    /* What of metrics.jsonl has been read: whole lines, of this file. */
+    uint64_t read;
+    ino_t file;
+};
+
+static const char *const KINDS[DT_RECORD_KINDS] = {"start", "change", "eval", "checkpoint",
+                                                   "final"};
+
+/* ---- fields --------------------------------------------------------------------------------- */
+
+static double real_of(const json_t *record, const char *key)
+{
+    const json_t *value = json_object_get(record, key);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static uint64_t step_of(const json_t *record)
+{
+    double step = real_of(record, "step");
+    return step >= 0 && step < 9e15 ? (uint64_t)step : 0;
+}
+
+json_t *dt__history_record(const struct dt_history *history, enum dt_record_kind kind, size_t index)
+{
+    const struct records *records = &history->records[kind];
+    return index < records->count ? records->items[index] : NULL;
+}
+
+double dt_history_real(const struct dt_history *history, enum dt_record_kind kind, size_t index,
+                       const char *key)
+{
+    return real_of(dt__history_record(history, kind, index), key);
+}
+
+const char *dt_history_text(const struct dt_history *history, enum dt_record_kind kind,
+                            size_t index, const char *key)
+{
+    return json_string_value(json_object_get(dt__history_record(history, kind, index), key));
+}
+
+size_t dt_history_count(const struct dt_history *history, enum dt_record_kind kind)
+{
+    return history->records[kind].count;
+}
+
+const struct dt_train_point *dt_history_train(const struct dt_history *history, size_t *out_count)
+{
+    *out_count = history->ntrain;
+    return history->train;
+}
+
+const char *dt_history_dir(const struct dt_history *history)
+{
+    return history->dir;
+}
+
+const char *dt_history_name(const struct dt_history *history)
+{
+    const char *slash = strrchr(history->dir, '/');
+    return slash && slash[1] ? slash + 1 : history->dir;
+}
+
+/* ---- the metric ----------------------------------------------------------------------------- */
+
+const char *dt_history_metric(const struct dt_history *history)
+{
+    return history->metric;
+}
+
+bool dt_history_more_is_better(const struct dt_history *history)
+{
+    return history->more_is_better;
+}
+
+bool dt_history_best(const struct dt_history *history, size_t *out_index, double *out_value)
+{
+    if (!history->has_best) return false;
+    *out_index = history->best;
+    *out_value = dt_history_real(history, DT_RECORD_EVAL, history->best, history->metric);
+    return true;
+}
+
+/* Whether evaluation `index` is better than the best so far, or as good with a lower loss; the best is then
+ * this one. */
+static bool take_if_best(struct dt_history *history, size_t index)
+{
+    double best, value = dt_history_real(history, DT_RECORD_EVAL, index, history->metric);
+    size_t at;
+    if (isnan(value)) return false;
+    if (dt_history_best(history, &at, &best)) {
+        bool better = history->more_is_better ? value > best : value < best;
+        bool tie = value == best && dt_history_real(history, DT_RECORD_EVAL, index, "loss") <
+                                        dt_history_real(history, DT_RECORD_EVAL, at, "loss");
+        if (!better && !tie) return false;
+    }
+    history->best = index;
+    history->has_best = true;
+    return true;
+}
+
+/* Of all evaluations anew: one was put between them, or taken away. */
+static void find_best(struct dt_history *history)
+{
+    /* eval.metric, or what the first evaluation suggests. */
+    static const char *const less[] = {"loss", "rmse", "mae"};
+    const char *option = dt_history_option(history, "eval.metric");
+    const json_t *first = dt__history_record(history, DT_RECORD_EVAL, 0);
+    if (option && strcmp(option, "auto") != 0)
+        history->metric = option;
+    else if (json_object_get(first, "accuracy"))
+        history->metric = "accuracy";
+    else
+        history->metric = json_object_get(first, "rmse") ? "rmse" : "loss";
+    history->more_is_better = true;
+    for (size_t i = 0; i < sizeof less / sizeof *less; i++)
+        if (!strcmp(history->metric, less[i])) history->more_is_better = false;
+    history->has_best = false;
+    for (size_t i = 0; i < history->records[DT_RECORD_EVAL].count; i++)
+        take_if_best(history, i);
+}
+
+/* Confusion matrices may be large: those of the last and the best evaluation stay. */
+static void drop_confusion(struct dt_history *history, size_t index)
+{
+    const struct records *evals = &history->records[DT_RECORD_EVAL];
+    if (index + 1 < evals->count && !(history->has_best && index == history->best))
+        json_object_del(evals->items[index], "confusion");
+}
+
+/* Evaluation `index` is new, or new in its place. Most come in order: then the others need no look. */
+static void account_evaluation(struct dt_history *history, size_t index, bool appended)
+{
+    const size_t before = history->best;
+    if (index == 0 || !appended) {
+        find_best(history);
+        for (size_t i = 0; i < history->records[DT_RECORD_EVAL].count; i++)
+            drop_confusion(history, i);
+        return;
+    }
+    if (take_if_best(history, index)) drop_confusion(history, before);
+    drop_confusion(history, index - 1);
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static dt_status add_train(struct dt_history *history, const json_t *record)
+{
+    struct dt_train_point point = {step_of(record),
+                                   real_of(record, "epoch"),
+                                   real_of(record, "samples"),
+                                   real_of(record, "loss"),
+                                   real_of(record, "lr"),
+                                   real_of(record, "samples_per_sec"),
+                                   real_of(record, "wall_secs")};
+    size_t at = history->ntrain;
+    while (at > 0 && history->train[at - 1].step > point.step)
+        at--;
+    if (at > 0 && history->train[at - 1].step == point.step) {
+        history->train[at - 1] = point;
+        return DT_OK;
+    }
+    DT_TRY(dt_grow(&history->train, &history->train_capacity, history->ntrain + 1, sizeof point,
+                   "train records"));
+    memmove(history->train + at + 1, history->train + at,
+            (history->ntrain++ - at) * sizeof *history->train);
+    history->train[at] = point;
+    return DT_OK;
+}
+
+/* Takes the record over. Starts and changes stay in their order. */
+static dt_status add_record(struct dt_history *history, enum dt_record_kind kind, json_t *record)
+{
+    struct records *records = &history->records[kind];
+    uint64_t step = step_of(record);
+    size_t at = records->count;
+    const bool by_step = kind > DT_RECORD_CHANGE;
+    while (by_step && at > 0 && step_of(records->items[at - 1]) > step)
+        at--;
+    const bool replaced = by_step && at > 0 && step_of(records->items[at - 1]) == step;
+    if (replaced) {
+        json_decref(records->items[--at]);
+        records->items[at] = record;
+    } else {
+        dt_status status = dt_grow(&records->items, &records->capacity, records->count + 1,
+                                   sizeof *records->items, "records");
+        if (status) {
+            json_decref(record);
+            return status;
+        }
+        memmove(records->items + at + 1, records->items + at,
+                (records->count++ - at) * sizeof *records->items);
+        records->items[at] = record;
+    }
+    if (kind == DT_RECORD_EVAL)
+        account_evaluation(history, at, !replaced && at + 1 == records->count);
+    return DT_OK;
+}
+
+/* A start at a step: what was recorded beyond it is done again. */
+static void give_up_beyond(struct dt_history *history, uint64_t step)
+{
+    while (history->ntrain && history->train[history->ntrain - 1].step > step)
+        history->ntrain--;
+    for (int kind = DT_RECORD_CHANGE; kind <= DT_RECORD_FINAL; kind++) {
+        struct records *records = &history->records[kind];
+        while (records->count && step_of(records->items[records->count - 1]) > step)
+            json_decref(records->items[--records->count]);
+    }
+    find_best(history);
+}
+
+static dt_status add_line(struct dt_history *history, const char *line, size_t length)
+{
+    json_t *record = json_loadb(line, length, 0, NULL);
+    const char *kind = json_string_value(json_object_get(record, "kind"));
+    dt_status status = DT_OK;
+    if (kind && !strcmp(kind, "train")) {
+        status = add_train(history, record);
+    } else if (kind) {
+        if (!strcmp(kind, "start")) give_up_beyond(history, step_of(record));
+        history->ended = !strcmp(kind, "final") || (history->ended && strcmp(kind, "start") != 0);
+        for (int i = 0; i < DT_RECORD_KINDS; i++)
+            if (!strcmp(kind, KINDS[i])) return add_record(history, (enum dt_record_kind)i, record);
+    }
+    json_decref(record);
+    return status;
+}
+
+static void forget_records(struct dt_history *history)
+{
+    for (int kind = 0; kind < DT_RECORD_KINDS; kind++)
+        while (history->records[kind].count)
+            json_decref(history->records[kind].items[--history->records[kind].count]);
+    history->ntrain = 0;
+    history->has_best = history->ended = false;
+    history->read = 0;
+}
+
+/* The lines beyond those that have been read; one without its end is left for the next time. */
+static dt_status read_lines(struct dt_history *history, int fd, const char *path, uint64_t size)
+{
+    char *text;
+    size_t length = (size_t)(size - history->read);
+    const char *line, *newline;
+    if (length == 0) return DT_OK;
+    DT_TRY(dt_alloc(length, 1, "records", &text));
+    dt_status status = dt_fd_read(fd, path, text, length, history->read);
+    for (line = text; !status && (newline = memchr(line, '\n', length)); line = newline + 1) {
+        status = add_line(history, line, (size_t)(newline - line));
+        length -= (size_t)(newline + 1 - line);
+        history->read += (uint64_t)(newline + 1 - line);
+    }
+    dt_free(text);
+    return status;
+}
+
+static dt_status read_records(struct dt_history *history)
+{
+    char *path;
+    int fd;
+    uint64_t size;
+    struct stat info;
+    DT_TRY(dt_format(&path, "%s/metrics.jsonl", history->dir));
+    dt_status status = dt_file_open(path, &fd, &size);
+    if (!status) {
+        const bool same = fstat(fd, &info) == 0 && info.st_ino == history->file;
+        if (!same || size < history->read) forget_records(history); /* another run's, or cut */
+        history->file = info.st_ino;
+        status = read_lines(history, fd, path, size);
+        close(fd);
+    }
+    dt_free(path);
+    return status;
+}
+
+/* ---- configuration -------------------------------------------------------------------------- */
+
+size_t dt_history_options(const struct dt_history *history)
+{
+    return history->noptions;
+}
+
+const char *dt_history_option_name(const struct dt_history *history, size_t index)
+{
+    return history->options[index].name;
+}
+
+const char *dt_history_option_value(const struct dt_history *history, size_t index)
+{
+    return history->options[index].value;
+}
+
+const char *dt_history_option(const struct dt_history *history, const char *name)
+{
+    for (size_t i = 0; i < history->noptions; i++)
+        if (!strcmp(history->options[i].name, name)) return history->options[i].value;
+    return NULL;
+}
+
+/* config.ini as dt_config_print writes it; keys that this version does not know are shown as well. */
+static dt_status add_option(struct dt_history *history, const char *section, char *line)
+{
+    char *equals = strchr(line, '=');
+    if (!equals) return DT_OK;
+    char *value = equals + 1 + strspn(equals + 1, " ");
+    while (equals > line && equals[-1] == ' ')
+        equals--;
+    *equals = '\0';
+    DT_TRY(dt_grow(&history->options, &history->options_capacity, history->noptions + 1,
+                   sizeof *history->options, "options"));
+    struct option *option = &history->options[history->noptions];
+    *option = (struct option){0};
+    DT_TRY(dt_format(&option->name, "%s.%s", section, line));
+    history->noptions++;
+    return dt_strdup(value, &option->value);
+}
+
+static void forget_options(struct dt_history *history)
+{
+    while (history->noptions) {
+        const struct option *option = &history->options[--history->noptions];
+        dt_free(option->name);
+        dt_free(option->value);
+    }
+}
+
+static dt_status read_config(struct dt_history *history)
+{
+    enum { MOST_BYTES = 1 << 20 };
+    char *path, *text, *rest = NULL, section[64] = "";
+    size_t length;
+    forget_options(history);
+    DT_TRY(dt_format(&path, "%s/config.ini", history->dir));
+    dt_status status = dt_file_read(path, MOST_BYTES, &text, &length);
+    dt_free(path);
+    if (status == DT_EMEMORY) return status;
+    if (status) return DT_OK; /* a run without it can still be looked at */
+    for (char *line = strtok_r(text, "\n", &rest); line && !status;
+         line = strtok_r(NULL, "\n", &rest)) {
+        if (*line == '[')
+            snprintf(section, sizeof section, "%.*s", (int)strcspn(line + 1, "]"), line + 1);
+        else if (*line != ';' && *line != '#')
+            status = add_option(history, section, line);
+    }
+    dt_free(text);
+    return status;
+}
+
+/* ---- whether it runs ------------------------------------------------------------------------ */
+
+static bool was_written(const char *dir, const char *name, double secs)
+{
+    char path[4096];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return stat(path, &info) == 0 && difftime(time(NULL), info.st_mtime) < secs;
+}
+
+/* Whether the run's process is there: by the lock file's words if it is of this host, else by how old the
+ * run's files are. (Trying the lock could make a run that starts just now believe that another has it.) */
+static bool is_held(const char *dir)
+{
+    char path[4096], host[65] = "", holder[65] = "";
+    long pid = 0;
+    snprintf(path, sizeof path, "%s/lock", dir);
+    FILE *in = fopen(path, "re");
+    int found = in ? fscanf(in, "pid %ld on %64s", &pid, holder) : 0;
+    if (in) fclose(in);
+    if (found != 2 || pid <= 0) return false;
+    gethostname(host, sizeof host - 1);
+    if (!strcmp(host, holder)) return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+    return was_written(dir, "status.json", SILENT_SECS) ||
+           was_written(dir, "metrics.jsonl", SILENT_SECS);
+}
+
+bool dt_history_has_ended(const struct dt_history *history)
+{
+    return history->ended;
+}
+
+const char *dt_history_status(const struct dt_history *history)
+{
+    if (history->running) return "running";
+    size_t finals = history->records[DT_RECORD_FINAL].count;
+    const char *status = NULL;
+    if (history->ended && finals)
+        status = dt_history_text(history, DT_RECORD_FINAL, finals - 1, "status");
+    return status ? status : "interrupted";
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+dt_status dt_history_update(struct dt_history *history)
+{
+    DT_TRY(read_config(history));
+    DT_TRY(read_records(history));
+    if (history->records[DT_RECORD_EVAL].count == 0) find_best(history);
+    history->running = !history->ended && is_held(history->dir);
+    return DT_OK;
+}
+
+dt_status dt_history_read(const char *run_dir, struct dt_history **out)
+{
+    struct dt_history *history;
+    dt_status status;
+    size_t length = strlen(run_dir);
+    while (length > 1 && run_dir[length - 1] == '/')
+        length--;
+    DT_TRY(dt_alloc(1, sizeof *history, "history", &history));
+    *history = (struct dt_history){.metric = "loss"};
+    DT_GUARD(dt_format(&history->dir, "%.*s", (int)length, run_dir));
+    DT_GUARD(dt_history_update(history));
+    *out = history;
+done:
+    if (status) dt_history_free(history);
+    return status;
+}
+
+void dt_history_free(struct dt_history *history)
+{
+    if (!history) return;
+    forget_records(history);
+    forget_options(history);
+    for (int kind = 0; kind < DT_RECORD_KINDS; kind++)
+        dt_free(history->records[kind].items);
+    dt_free(history->options);
+    dt_free(history->train);
+    dt_free(history->dir);
+    dt_free(history);
+}

@@ -1,0 +1,124 @@
+/* The page of `dtrain report`. page.html, which is part of the program, draws everything from one JSON text
+ * that is put in its middle; here that text is made.
+ *
+ * Slashes in it are escaped, so that no name in a run can end the script that it stands in; the page makes
+ * text of names, never markup. */
+#include "dtrain/page.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "report/history.h"
+#include "report/report.h"
+
+__asm__(".section .rodata\n"
+        ".global dt__page_template\n"
+        "dt__page_template:\n"
+        ".incbin \"src/report/page.html\"\n"
+        ".byte 0\n"
+        ".previous\n");
+extern const char dt__page_template[];
+
+#define MARK "@DATA@"
+
+/* Curves are drawn on a few hundred pixels: more points would only make the page heavy. */
+enum { MOST_POINTS = 4000 };
+
+/* ---- a run ---------------------------------------------------------------------------------- */
+
+/* Columns of the train records; of many, every so manieth, and the last. */
+static json_t *train_columns(const struct dt_history *history)
+{
+    static const char *const keys[] = {"step", "epoch",           "loss",
+                                       "lr",   "samples_per_sec", "wall_secs"};
+    enum { COLUMNS = sizeof keys / sizeof *keys };
+    json_t *columns[COLUMNS], *train = json_object();
+    size_t n;
+    const struct dt_train_point *points = dt_history_train(history, &n);
+    size_t stride = n / MOST_POINTS + 1;
+    for (int c = 0; c < COLUMNS; c++)
+        json_object_set_new(train, keys[c], columns[c] = json_array());
+    for (size_t i = 0; i < n; i = i + stride < n || i == n - 1 ? i + stride : n - 1) {
+        const struct dt_train_point *p = &points[i];
+        const double values[COLUMNS] = {(double)p->step, p->epoch,           p->loss,
+                                        p->lr,           p->samples_per_sec, p->wall_secs};
+        for (int c = 0; c < COLUMNS; c++)
+            json_array_append_new(columns[c],
+                                  isfinite(values[c]) ? json_real(values[c]) : json_null());
+    }
+    return train;
+}
+
+static json_t *records_of(const struct dt_history *history, enum dt_record_kind kind)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < dt_history_count(history, kind); i++) {
+        json_t *copy = json_copy(dt__history_record(history, kind, i));
+        json_object_del(copy, "confusion");
+        json_array_append_new(list, copy);
+    }
+    return list;
+}
+
+/* The matrix of the best evaluation, or of the last one. */
+static json_t *confusion_of(const struct dt_history *history)
+{
+    size_t evals = dt_history_count(history, DT_RECORD_EVAL), at;
+    double value;
+    if (!dt_history_best(history, &at, &value)) at = evals ? evals - 1 : 0;
+    const json_t *record = dt__history_record(history, DT_RECORD_EVAL, at);
+    json_t *matrix = json_object_get(record, "confusion");
+    if (!json_is_array(matrix)) return json_null();
+    return json_pack("{sOsO}", "matrix", matrix, "step", json_object_get(record, "step"));
+}
+
+static json_t *run_of(const struct dt_page_run *run)
+{
+    const struct dt_history *history = run->history;
+    json_t *labels = run->labels ? json_array() : json_null(), *options = json_object();
+    size_t best;
+    double value;
+    bool has_best = dt_history_best(history, &best, &value);
+    for (size_t i = 0; run->labels && i < run->nlabels; i++)
+        json_array_append_new(labels, json_string(run->labels[i]));
+    for (size_t i = 0; i < dt_history_options(history); i++)
+        json_object_set_new(options, dt_history_option_name(history, i),
+                            json_string(dt_history_option_value(history, i)));
+    return json_pack(
+        "{ss ss ss ss so so so so so so so so so}", "name", dt_history_name(history), "dir",
+        dt_history_dir(history), "status", dt_history_status(history), "metric",
+        dt_history_metric(history), "best", has_best ? json_integer((json_int_t)best) : json_null(),
+        "options", options, "train", train_columns(history), "evals",
+        records_of(history, DT_RECORD_EVAL), "starts", records_of(history, DT_RECORD_START),
+        "changes", records_of(history, DT_RECORD_CHANGE), "finals",
+        records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history), "labels", labels);
+}
+
+/* ---- the page ------------------------------------------------------------------------------- */
+
+static dt_status add_data(const struct dt_page_run *runs, size_t count, struct dt_text *text)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, run_of(&runs[i]));
+    json_t *data = json_pack("{so ss sI}", "runs", list, "version", DT_VERSION, "time_unix",
+                             (json_int_t)dt_clock_unix());
+    bool whole = dt__json_add(text, data, JSON_COMPACT | JSON_ESCAPE_SLASH);
+    json_decref(data);
+    return whole ? DT_OK
+                 : dt_fail(DT_EMEMORY, "out of memory, or names that are not UTF-8, in the page");
+}
+
+dt_status dt_page_write(const char *path, const struct dt_page_run *runs, size_t count)
+{
+    const char *middle = strstr(dt__page_template, MARK), *rest = middle + strlen(MARK);
+    struct dt_text page = {0};
+    dt_status status;
+    DT_GUARD(dt_text_append(&page, dt__page_template, (size_t)(middle - dt__page_template)));
+    DT_GUARD(add_data(runs, count, &page));
+    DT_GUARD(dt_text_append(&page, rest, strlen(rest)));
+    status = dt_file_write(path, page.data, page.length, NULL, NULL);
+done:
+    dt_text_free(&page);
+    return status;
+}

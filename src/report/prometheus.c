@@ -1,0 +1,161 @@
+/* A file for the textfile collector of Prometheus' node_exporter: the newest number of each field of the
+ * records, as gauges dtrain_train_loss{run="..."} and so on. It is written anew with each record and renamed
+ * into place, so that a collector sees it whole. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/report.h"
+
+struct gauge {
+    char name[96];
+    double value;
+};
+
+struct dt__prometheus {
+    char *path, *made, *run; /* the file, its name while it is written, the label */
+    struct gauge *gauges;
+    size_t count, capacity;
+    double running;
+};
+
+/* The run directory as a label's value: \, " and newline are escaped. */
+static dt_status escape_label(const char *text, char **out)
+{
+    struct dt_text label = {0};
+    dt_status status = dt_text_append(&label, "", 0);
+    for (; *text && !status; text++) {
+        if (*text == '\n')
+            status = dt_text_add(&label, "\\n");
+        else
+            status = dt_text_add(&label, *text == '\\' || *text == '"' ? "\\%c" : "%c", *text);
+    }
+    if (status)
+        dt_text_free(&label);
+    else
+        *out = label.data;
+    return status;
+}
+
+dt_status dt__prometheus_open(const char *path, const char *run_dir, struct dt__prometheus **out)
+{
+    struct dt__prometheus *prometheus;
+    size_t length = strlen(path);
+    if (length < 5 || strcmp(path + length - 5, ".prom"))
+        return dt_fail(DT_EUSAGE,
+                       "report.prometheus=%s: the collector takes names that end in "
+                       ".prom",
+                       path);
+    DT_TRY(dt_alloc(1, sizeof *prometheus, "a file of gauges", &prometheus));
+    prometheus->running = 1;
+    dt_status status = dt_strdup(path, &prometheus->path);
+    if (!status) status = dt_format(&prometheus->made, "%s.tmp-%d", path, (int)getpid());
+    if (!status) status = escape_label(run_dir, &prometheus->run);
+    if (status)
+        dt__prometheus_free(prometheus);
+    else
+        *out = prometheus;
+    return status;
+}
+
+void dt__prometheus_free(struct dt__prometheus *prometheus)
+{
+    if (!prometheus) return;
+    dt_free(prometheus->gauges);
+    dt_free(prometheus->run);
+    dt_free(prometheus->made);
+    dt_free(prometheus->path);
+    dt_free(prometheus);
+}
+
+/* ---- gauges --------------------------------------------------------------------------------- */
+
+enum { NAME_SIZE = sizeof((struct gauge *)0)->name };
+
+/* dtrain_KIND_KEY, with units in full, as Prometheus has them: samples_per_sec is samples_per_second. */
+static void gauge_name(char name[NAME_SIZE], const char *kind, const char *key)
+{
+    size_t length = (size_t)snprintf(name, NAME_SIZE, "dtrain_%s", kind);
+    while (*key && length < NAME_SIZE - 16) {
+        size_t word = strcspn(key, "_");
+        if (word == 3 && !strncmp(key, "sec", 3))
+            length += (size_t)snprintf(name + length, NAME_SIZE - length, "_second");
+        else if (word == 4 && !strncmp(key, "secs", 4))
+            length += (size_t)snprintf(name + length, NAME_SIZE - length, "_seconds");
+        else
+            length += (size_t)snprintf(name + length, NAME_SIZE - length, "_%.*s",
+                                       (int)(word < 32 ? word : 32), key);
+        if (length >= NAME_SIZE) length = NAME_SIZE - 1;
+        key += word + (key[word] == '_');
+    }
+    for (char *at = name; *at; at++)
+        if (!isalnum((unsigned char)*at)) *at = '_';
+}
+
+static dt_status set_gauge(struct dt__prometheus *prometheus, const char *kind, const char *key,
+                           double value)
+{
+    char name[NAME_SIZE];
+    gauge_name(name, kind, key);
+    size_t i = 0;
+    while (i < prometheus->count && strcmp(prometheus->gauges[i].name, name))
+        i++;
+    if (i == prometheus->count) {
+        DT_TRY(dt_grow(&prometheus->gauges, &prometheus->capacity, i + 1,
+                       sizeof *prometheus->gauges, "a file of gauges"));
+        memcpy(prometheus->gauges[i].name, name, sizeof name);
+        prometheus->count++;
+    }
+    prometheus->gauges[i].value = value;
+    return DT_OK;
+}
+
+static dt_status add_gauge(struct dt_text *text, const struct dt__prometheus *prometheus,
+                           const char *name, const char *help, double value)
+{
+    char number[DT_REAL_TEXT];
+    const char *written = isnan(value)   ? "NaN"
+                          : isinf(value) ? value > 0 ? "+Inf" : "-Inf"
+                                         : dt_real_text(value, number);
+    return dt_text_add(text, "# HELP %s %s\n# TYPE %s gauge\n%s{run=\"%s\"} %s\n", name, help, name,
+                       name, prometheus->run, written);
+}
+
+static dt_status write_gauges(const struct dt__prometheus *prometheus)
+{
+    struct dt_text text = {0};
+    dt_status status =
+        add_gauge(&text, prometheus, "dtrain_running",
+                  "Whether the run goes on (1) or has ended (0).", prometheus->running);
+    if (!status)
+        status = add_gauge(&text, prometheus, "dtrain_last_record_timestamp_seconds",
+                           "When the run wrote its last record.", (double)dt_clock_unix());
+    for (size_t i = 0; i < prometheus->count && !status; i++)
+        status = add_gauge(&text, prometheus, prometheus->gauges[i].name,
+                           "The newest value in the run's records.", prometheus->gauges[i].value);
+    FILE *file = status ? NULL : fopen(prometheus->made, "we");
+    if (!status) {
+        bool good = file && fwrite(text.data, 1, text.length, file) == text.length;
+        if (file && fclose(file)) good = false;
+        if (!good || rename(prometheus->made, prometheus->path))
+            status = dt_fail(DT_EIO, "%s: cannot write: %m", prometheus->path);
+    }
+    dt_text_free(&text);
+    return status;
+}
+
+dt_status dt__prometheus_record(struct dt__prometheus *prometheus, const struct dt__shown *shown)
+{
+    const char *key;
+    json_t *value;
+    if (!strcmp(shown->kind, "start") || !strcmp(shown->kind, "change")) return DT_OK;
+    json_object_foreach(shown->record, key, value)
+    {
+        if (json_is_number(value))
+            DT_TRY(set_gauge(prometheus, shown->kind, key, json_number_value(value)));
+    }
+    if (!strcmp(shown->kind, "final")) prometheus->running = 0;
+    return write_gauges(prometheus);
+}

@@ -1,0 +1,163 @@
+/* TensorBoard event files: the numbers of train, eval and final records as scalars "train/loss" and so on.
+ *
+ * A file is a sequence of records: length (8 bytes), masked CRC-32C of it, bytes, masked CRC-32C of them;
+ * the bytes are a protocol buffer `Event`. Each start opens a file of its own below RUN_DIR/tensorboard,
+ * which begins with the session's first step, so that the viewer drops what a resume does again.
+ * Source: tensorflow/core/util/event.proto, framework/summary.proto, lib/io/record_writer.cc. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/report.h"
+
+struct dt__tensorboard {
+    char *path;
+    int fd;
+    bool begun;          /* the session's first step is told */
+    struct dt_text text; /* of an event, and around it of a record */
+};
+
+/* ---- protocol buffers ----------------------------------------------------------------------- */
+
+enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+
+static void put_varint(struct dt_text *text, uint64_t value, dt_status *status)
+{
+    unsigned char bytes[10];
+    size_t n = 0;
+    do {
+        bytes[n] = (unsigned char)(value & 127);
+        value >>= 7;
+        if (value) bytes[n] |= 128;
+        n++;
+    } while (value);
+    if (!*status) *status = dt_text_append(text, bytes, n);
+}
+
+static void put_key(struct dt_text *text, int field, enum wire wire, dt_status *status)
+{
+    put_varint(text, (uint64_t)field << 3 | (uint64_t)wire, status);
+}
+
+static void put_fixed(struct dt_text *text, int field, const void *value, size_t size,
+                      dt_status *status)
+{
+    put_key(text, field, size == 8 ? FIXED64 : FIXED32, status);
+    if (!*status) *status = dt_text_append(text, value, size);
+}
+
+static void put_bytes(struct dt_text *text, int field, const void *bytes, size_t length,
+                      dt_status *status)
+{
+    put_key(text, field, BYTES, status);
+    put_varint(text, length, status);
+    if (!*status && length) *status = dt_text_append(text, bytes, length);
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static uint32_t masked_crc(const void *bytes, size_t length)
+{
+    uint32_t crc = dt_crc32c(0, bytes, length);
+    return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+
+/* One event in one write. */
+static dt_status write_event(struct dt__tensorboard *board, const struct dt_text *event)
+{
+    uint64_t length = event->length;
+    uint32_t crc = masked_crc(&length, sizeof length);
+    struct dt_text *text = &board->text;
+    text->length = 0;
+    DT_TRY(dt_text_append(text, &length, sizeof length));
+    DT_TRY(dt_text_append(text, &crc, sizeof crc));
+    DT_TRY(dt_text_append(text, event->data, event->length));
+    crc = masked_crc(event->data, event->length);
+    DT_TRY(dt_text_append(text, &crc, sizeof crc));
+    return dt_fd_write(board->fd, board->path, text->data, text->length);
+}
+
+/* An event with one field beside its step. */
+static dt_status write_field(struct dt__tensorboard *board, uint64_t step, int field,
+                             const void *bytes, size_t length)
+{
+    struct dt_text event = {0};
+    dt_status status = DT_OK;
+    double now = (double)dt_clock_unix();
+    put_fixed(&event, 1, &now, sizeof now, &status);
+    put_key(&event, 2, VARINT, &status);
+    put_varint(&event, step, &status);
+    put_bytes(&event, field, bytes, length, &status);
+    if (!status) status = write_event(board, &event);
+    dt_text_free(&event);
+    return status;
+}
+
+dt_status dt__tensorboard_open(const char *run_dir, struct dt__tensorboard **out)
+{
+    static const char version[] = "brain.Event:2";
+    char *dir = NULL, host[65] = "";
+    struct dt__tensorboard *board;
+    gethostname(host, sizeof host - 1);
+    DT_TRY(dt_alloc(1, sizeof *board, "event file", &board));
+    board->fd = -1;
+    dt_status status = dt_format(&dir, "%s/tensorboard", run_dir);
+    if (!status) status = dt_dir_make(dir);
+    if (!status)
+        status = dt_format(&board->path, "%s/events.out.tfevents.%010lld.%s.%d", dir,
+                           (long long)dt_clock_unix(), host, (int)getpid());
+    dt_free(dir);
+    if (!status) {
+        board->fd = open(board->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        status = board->fd < 0
+                     ? dt_fail(DT_EIO, "%s: cannot open: %s", board->path, strerror(errno))
+                     : write_field(board, 0, 3, version, sizeof version - 1);
+    }
+    if (status)
+        dt__tensorboard_close(board);
+    else
+        *out = board;
+    return status;
+}
+
+void dt__tensorboard_close(struct dt__tensorboard *board)
+{
+    if (!board) return;
+    if (board->fd >= 0) close(board->fd);
+    dt_text_free(&board->text);
+    dt_free(board->path);
+    dt_free(board);
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+/* The session's first step goes first (a SessionLog with status START): later steps of earlier files do not
+ * count. */
+dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt__shown *shown)
+{
+    static const unsigned char started[] = {1 << 3 | VARINT, 1};
+    struct dt_text summary = {0}, value = {0};
+    const char *key;
+    json_t *number;
+    dt_status status = DT_OK;
+    if (!board->begun) status = write_field(board, shown->step, 7, started, sizeof started);
+    board->begun = true;
+    if (strcmp(shown->kind, "train") && strcmp(shown->kind, "eval") && strcmp(shown->kind, "final"))
+        return status;
+    json_object_foreach(shown->record, key, number)
+    {
+        char tag[128];
+        float simple = (float)json_number_value(number);
+        if (!json_is_number(number) || !strcmp(key, "step")) continue;
+        snprintf(tag, sizeof tag, "%s/%s", shown->kind, key);
+        value.length = 0;
+        put_bytes(&value, 1, tag, strlen(tag), &status);
+        put_fixed(&value, 2, &simple, sizeof simple, &status);
+        put_bytes(&summary, 1, value.data, value.length, &status);
+    }
+    if (!status) status = write_field(board, shown->step, 5, summary.data, summary.length);
+    dt_text_free(&summary);
+    dt_text_free(&value);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* Where each rank's time goes, for a viewer of Chrome traces (chrome://tracing, ui.perfetto.dev).
+ *
+ * A rank notes when it goes from one phase to the next, which costs a look at the clock. The notes lie in a
+ * ring of fixed size: of a long run the last stretch is kept. At the end the bank writes the rings of all
+ * ranks as one JSON file. Times count from the moment when the trace was made, which ranks do together:
+ * clocks of hosts need not agree.
+ * Source: "Trace Event Format", Chromium project. */
+#include <string.h>
+
+#include "report/report.h"
+
+enum { EVENTS = 16384 };
+
+/* Shorter than this is no phase of its own. */
+static const double LEAST_SECS = 2e-6;
+
+struct event {
+    double start; /* since the trace was made */
+    float secs;
+    int32_t phase;
+    uint64_t step;
+};
+
+/* Plain, so that it travels as bytes. */
+struct dt_trace {
+    double made; /* clock */
+    uint64_t count;
+    struct event open; /* its secs are not known yet */
+    struct event events[EVENTS];
+};
+
+static const char *const PHASE_WORDS[] = {
+    [DT_PHASE_IDLE] = "idle",         [DT_PHASE_DATA] = "data",
+    [DT_PHASE_COMPUTE] = "compute",   [DT_PHASE_WAIT] = "wait for weights",
+    [DT_PHASE_REDUCE] = "reduce",     [DT_PHASE_EXCHANGE] = "exchange and update",
+    [DT_PHASE_SERVE] = "serve",       [DT_PHASE_SYNC] = "synchronization point",
+    [DT_PHASE_EVALUATE] = "evaluate", [DT_PHASE_SAVE] = "save",
+    [DT_PHASE_LOAD] = "load"};
+
+dt_status dt_trace_create(struct dt_trace **out)
+{
+    DT_TRY(dt_alloc(1, sizeof **out, "a trace", out));
+    (*out)->made = dt_clock_secs();
+    return DT_OK;
+}
+
+void dt_trace_destroy(struct dt_trace *trace)
+{
+    dt_free(trace);
+}
+
+void dt_trace_phase(struct dt_trace *trace, enum dt_phase phase, uint64_t step)
+{
+    if (!trace) return;
+    struct event *open = &trace->open, *last;
+    double now = dt_clock_secs() - trace->made;
+    if ((int)phase == open->phase && step == open->step) return;
+    if (now - open->start >= LEAST_SECS) {
+        open->secs = (float)(now - open->start);
+        trace->events[trace->count++ % EVENTS] = *open;
+        *open = (struct event){now, 0, (int32_t)phase, step};
+        return;
+    }
+    /* What was open was a moment: the phase before it may go on. */
+    last = trace->count ? &trace->events[(trace->count - 1) % EVENTS] : NULL;
+    if (last && last->phase == (int)phase && last->step == step) {
+        *open = *last;
+        trace->count--;
+    } else {
+        open->phase = (int32_t)phase;
+        open->step = step;
+    }
+}
+
+const void *dt_trace_bytes(struct dt_trace *trace, size_t *out_length)
+{
+    dt_trace_phase(trace, DT_PHASE_IDLE, UINT64_MAX); /* ends what is open */
+    *out_length = sizeof *trace;
+    return trace;
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+struct writing {
+    int fd, ranks;
+    const char *path;
+    const struct dt_trace *traces;
+    const char *const *names; /* of the ranks */
+    struct dt_text text;
+};
+
+static dt_status add_rank(struct writing *writing, int rank)
+{
+    const struct dt_trace *trace = &writing->traces[rank];
+    struct dt_text *text = &writing->text;
+    struct dt_json name = {0};
+    dt_json_begin(&name);
+    dt_json_text(&name, "name", writing->names[rank]);
+    dt_status status = dt_json_end(&name);
+    if (!status)
+        status = dt_text_add(text,
+                             "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,"
+                             "\"args\":%s}",
+                             rank ? ",\n" : "", rank, name.text.data);
+    dt_json_free(&name);
+    uint64_t kept = trace->count < EVENTS ? trace->count : EVENTS;
+    for (uint64_t i = trace->count - kept; i < trace->count && !status; i++) {
+        const struct event *event = &trace->events[i % EVENTS];
+        if (event->phase == DT_PHASE_IDLE) continue;
+        status = dt_text_add(text,
+                             ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%.1f,"
+                             "\"dur\":%.1f,\"args\":{\"step\":%llu}}",
+                             PHASE_WORDS[event->phase], rank, event->start * 1e6,
+                             (double)event->secs * 1e6, (unsigned long long)event->step);
+    }
+    return status;
+}
+
+static dt_status flush(struct writing *writing)
+{
+    size_t length = writing->text.length;
+    writing->text.length = 0;
+    return dt_fd_write(writing->fd, writing->path, writing->text.data, length);
+}
+
+static dt_status fill_trace(int fd, const char *path, void *arg)
+{
+    struct writing *writing = arg;
+    writing->fd = fd;
+    writing->path = path;
+    DT_TRY(dt_text_add(&writing->text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"));
+    for (int rank = 0; rank < writing->ranks; rank++) {
+        DT_TRY(add_rank(writing, rank));
+        DT_TRY(flush(writing));
+    }
+    DT_TRY(dt_text_add(&writing->text, "\n]}\n"));
+    return flush(writing);
+}
+
+dt_status dt_trace_write(const char *path, const void *traces, const char *const *names, int ranks)
+{
+    struct writing writing = {.traces = traces, .names = names, .ranks = ranks};
+    dt_status status = dt_file_write_by(path, fill_trace, &writing, NULL, NULL);
+    dt_text_free(&writing.text);
+    return status;
+}
