@@ -1,0 +1,74 @@
+/* batch: rows with what is to be predicted, as data makes them and the model takes them. */
+#ifndef DTRAIN_BATCH_H
+#define DTRAIN_BATCH_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A row's inputs are its dense ones, and behind them sparse ones (CSR), of which those that are not
+ * there are 0. Everything is borrowed. */
+struct dt_batch {
+    int rows;           /* 0 is fine */
+    uint64_t first_row; /* the first row's number in its draw: dropout of a batch done in slices */
+    int ndense;
+    const float *x; /* (rows, ndense) a row's shape as the model has it */
+
+    const uint64_t
+        *offsets; /* (rows + 1) row r has entries [offsets[r], offsets[r + 1]); NULL: none */
+    const uint32_t *index; /* inputs in [ndense, nin), ascending within a row */
+    const float *value;    /* NULL: all 1 */
+
+    const int32_t *label; /* classify: (rows), each in [0, classes) */
+    const float *target;  /* regress: (rows, nout) */
+    const float *weight;  /* (rows) of the samples; NULL: all 1 */
+};
+
+/* The rows of a tensor that a batch with sparse inputs touched: all other rows of its gradient are 0.
+ * Borrowed. */
+struct dt_touched {
+    uint32_t *row;   /* ascending; room for all rows of the tensor */
+    uint32_t *count; /* so many of them */
+};
+
+/* A matrix in the flat vector whose gradient is the product of two factors that are smaller than itself: a
+ * replica can give these away, and who updates a part of the matrix makes the gradient there, in its cache, tile
+ * by tile.
+ * Source: Xie et al. 2016, "Lighter-communication distributed machine learning via sufficient factor
+ * broadcasting", section 2. */
+struct dt_factored {
+    size_t offset, rows, columns; /* row-major from the offset on */
+    size_t tile_rows, tile_columns;
+    size_t place, bytes; /* of its factors among all those of a replica; both whole cache lines */
+};
+
+/* Rows [row, row + rows) of columns [column, column + columns): of a matrix's tiles those at its right and lower
+ * ends may be smaller. */
+struct dt_tile {
+    size_t row, rows, column, columns;
+};
+
+static inline size_t dt_tiles(const struct dt_factored *matrix)
+{
+    return ((matrix->rows + matrix->tile_rows - 1) / matrix->tile_rows) *
+           ((matrix->columns + matrix->tile_columns - 1) / matrix->tile_columns);
+}
+
+/* Tile number `index`, columns of tiles one after the other. */
+static inline struct dt_tile dt_tile_at(const struct dt_factored *matrix, size_t index)
+{
+    const size_t down = (matrix->rows + matrix->tile_rows - 1) / matrix->tile_rows;
+    const size_t row = index % down * matrix->tile_rows;
+    const size_t column = index / down * matrix->tile_columns;
+    const size_t below = matrix->rows - row, right = matrix->columns - column;
+    return (struct dt_tile){row, below < matrix->tile_rows ? below : matrix->tile_rows, column,
+                            right < matrix->tile_columns ? right : matrix->tile_columns};
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

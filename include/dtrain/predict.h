@@ -1,0 +1,61 @@
+/* predict: answers of a trained model. A predictor loads a model with all that belongs to it (how features
+ * are scaled and normalised, the names of features and classes), and turns rows into probabilities or
+ * values. `dtrain predict` and `dtrain serve` are made of it.
+ *
+ * Nothing here is collective, and MPI need not be initialised. A predictor serves one thread at a time;
+ * several predictors may work side by side. */
+#ifndef DTRAIN_PREDICT_H
+#define DTRAIN_PREDICT_H
+
+#include "dtrain/base.h"
+#include "dtrain/data.h"
+#include "dtrain/model.h"
+#include "dtrain/state.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct dt_predictor;
+
+/* Opens a model file, a checkpoint, the directory of an exported version, the directory above it (highest
+ * version), or a run directory (its best export; its newest checkpoint if nothing was evaluated).
+ * DT_EIO: no such file, or it cannot be read; DT_EFORMAT: not a model, or damaged; DT_EMEMORY. */
+dt_status dt_predictor_open(const char *path, struct dt_predictor **out);
+void dt_predictor_close(struct dt_predictor *predictor); /* NULL is fine */
+
+/* The file that `path` led to, and what it holds: step, schema, configuration, parameters. */
+const char *dt_predictor_path(const struct dt_predictor *predictor);
+const struct dt_export *dt_predictor_export(const struct dt_predictor *predictor);
+const struct dt_model *dt_predictor_model(const struct dt_predictor *predictor);
+
+/* Numbers in a row, and in its answer: a probability a class, or a value a target. */
+int dt_predictor_features(const struct dt_predictor *predictor);
+int dt_predictor_width(const struct dt_predictor *predictor);
+int dt_predictor_classes(const struct dt_predictor *predictor); /* 0: regression */
+/* Entries of a row's sparse part, one a column of categories; 0: the network reads all features as they are. */
+int dt_predictor_entries(const struct dt_predictor *predictor);
+/* Rows of features that are worth predicting at once: DT_EVAL_CHUNK, or as many as 64 MiB hold. */
+int dt_predictor_chunk(const struct dt_predictor *predictor);
+/* Names; NULL where the training data had none. */
+const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature);
+const char *dt_predictor_class_name(const struct dt_predictor *predictor, int class_number);
+
+/* Answers rows of features as they stand in data files.
+ *   raw        (rows, features) row-major, before scaling and normalisation
+ *   out        (rows, width) written: probabilities that add up to 1, or values
+ *   out_class  (rows) written: the class with the greatest logit, the first of equals; may be NULL
+ * Rows may be any number; a NaN in one gives NaN in its own answer alone. */
+dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
+                            float *out, int32_t *out_class);
+
+/* The same for a batch of at most DT_EVAL_CHUNK rows as dt_table_read gives it: scaled and normalised, with a
+ * sparse part or without. */
+dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
+                             float *out, int32_t *out_class);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

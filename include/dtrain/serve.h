@@ -1,0 +1,42 @@
+/* serve: predictions over HTTP. A server has a model, answers TensorFlow Serving's REST
+ * (/v1/models/NAME:predict) and the Open Inference Protocol v2 (/v2/models/NAME/infer), and takes up new
+ * versions of the model as they appear. Not collective; MPI need not be initialised. */
+#ifndef DTRAIN_SERVE_H
+#define DTRAIN_SERVE_H
+
+#include "dtrain/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct dt_server_options {
+    const char *host; /* address to listen on, "127.0.0.1"; "0.0.0.0" or "::" is the network */
+    int port;         /* 0: any that is free */
+    const char *name; /* of the model in paths */
+    int connections;  /* at most so many at once; more are closed as they come */
+    int max_rows;     /* of a request */
+    size_t max_body;  /* bytes of a request */
+    double
+        timeout_secs; /* of a request to arrive, of a connection to be idle, of a stop to answer */
+};
+
+struct dt_server;
+
+/* Loads the model (any path that dt_predictor_open takes) and listens. The options' texts outlive the server.
+ * DT_EIO: the address is in use or is none; else as dt_predictor_open. */
+dt_status dt_server_start(const char *model, const struct dt_server_options *options,
+                          struct dt_server **out);
+int dt_server_port(const struct dt_server *server);
+/* To be called about twice a second: takes up a newer version (of a run directory: the highest in export/best;
+ * of a directory of versions: the highest), which answers every request that comes from then on, and closes
+ * connections that have been slow for too long. A version that cannot be loaded is warned of, and passed over. */
+void dt_server_poll(struct dt_server *server);
+/* Takes no more, answers what it has taken, and frees all. NULL is fine. */
+void dt_server_stop(struct dt_server *server);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

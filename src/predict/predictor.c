@@ -1,0 +1,198 @@
+/* The predictor: a model file, the network that it describes, and room for a chunk of rows.
+ *
+ * Rows are computed in chunks of DT_EVAL_CHUNK, as evaluation does. What prediction and evaluation say of a
+ * row agrees: both read the same logits. */
+#include "dtrain/predict.h"
+
+#include <string.h>
+
+struct dt_predictor {
+    char *path; /* of the file that was loaded */
+    struct dt_export file;
+    struct dt_model *model;
+    struct dt_network *network;
+    int features, nout, classes;
+    float *x; /* (chunk, features) normalised rows, once there are some */
+    size_t x_capacity;
+
+    /* A batch of dense rows, of a model of sparse ones. */
+    float *dense, *value;
+    uint64_t *offsets;
+    uint32_t *index;
+    size_t dense_capacity, value_capacity, offsets_capacity, index_capacity;
+    float *logits; /* (DT_EVAL_CHUNK, nout) */
+};
+
+/* A run directory's best model if it has one; what it has else dt_export_load knows. */
+static dt_status export_load_best(const char *path, struct dt_export *out, char **out_path)
+{
+    char *best;
+    DT_TRY(dt_format(&best, "%s/export/best", path));
+    dt_status status = DT_EIO;
+    if (dt_path_is_dir(best)) status = dt_export_load(best, out, out_path);
+    dt_free(best);
+    return status == DT_EIO ? dt_export_load(path, out, out_path) : status;
+}
+
+dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
+{
+    struct dt_predictor *p;
+    dt_status status;
+    DT_TRY(dt_alloc(1, sizeof *p, "predictor", &p));
+    *p = (struct dt_predictor){0};
+    DT_GUARD(export_load_best(path, &p->file, &p->path));
+    DT_GUARD(dt_model_create(&p->file.desc, &p->model));
+    DT_GUARD(dt_model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
+    DT_GUARD(dt_network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network));
+    p->features = (int)dt_model_features(p->model);
+    p->nout = p->file.desc.nout;
+    p->classes = dt_model_classes(p->model);
+    DT_GUARD(dt_alloc((size_t)p->nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
+    *out = p;
+done:
+    if (status) dt_predictor_close(p);
+    return status;
+}
+
+void dt_predictor_close(struct dt_predictor *predictor)
+{
+    if (!predictor) return;
+    dt_network_destroy(predictor->network);
+    dt_model_destroy(predictor->model);
+    dt_export_free(&predictor->file);
+    dt_free(predictor->path);
+    dt_free(predictor->x);
+    dt_free(predictor->dense);
+    dt_free(predictor->value);
+    dt_free(predictor->offsets);
+    dt_free(predictor->index);
+    dt_free(predictor->logits);
+    dt_free(predictor);
+}
+
+/* ---- what it holds -------------------------------------------------------------------------- */
+
+const char *dt_predictor_path(const struct dt_predictor *predictor)
+{
+    return predictor->path;
+}
+
+const struct dt_export *dt_predictor_export(const struct dt_predictor *predictor)
+{
+    return &predictor->file;
+}
+
+const struct dt_model *dt_predictor_model(const struct dt_predictor *predictor)
+{
+    return predictor->model;
+}
+
+int dt_predictor_features(const struct dt_predictor *predictor)
+{
+    return predictor->features;
+}
+
+int dt_predictor_classes(const struct dt_predictor *predictor)
+{
+    return predictor->classes;
+}
+
+int dt_predictor_width(const struct dt_predictor *predictor)
+{
+    return predictor->classes ? predictor->classes : predictor->nout;
+}
+
+int dt_predictor_entries(const struct dt_predictor *predictor)
+{
+    const struct dt_schema *schema = &predictor->file.schema;
+    return schema->dense < schema->features ? dt_schema_categories(schema) : 0;
+}
+
+int dt_predictor_chunk(const struct dt_predictor *predictor)
+{
+    const int fit = (64 << 20) / (int)sizeof(float) / predictor->features;
+    return fit < 1 ? 1 : fit < DT_EVAL_CHUNK ? fit : DT_EVAL_CHUNK;
+}
+
+const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature)
+{
+    char *const *names = predictor->file.schema.feature_names;
+    return names ? names[feature] : NULL;
+}
+
+const char *dt_predictor_class_name(const struct dt_predictor *predictor, int class_number)
+{
+    char *const *names = predictor->file.schema.label_names;
+    return names ? names[class_number] : NULL;
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* Dense rows as the sparse ones that training and evaluation read: the sums have the same terms then. */
+static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batch)
+{
+    const size_t nin = (size_t)p->features, dense = (size_t)p->file.schema.dense,
+                 rows = (size_t)batch->rows;
+    size_t entries = 0;
+    if (p->file.desc.categories && p->file.schema.hash_bits)
+        return dt_fail(DT_EMISMATCH, "a model that embeds hashed categories takes rows of texts, which "
+                                     "`dtrain predict` and `dtrain eval` read");
+    for (size_t i = 0; i < rows * nin; i++)
+        entries += i % nin >= dense && batch->x[i] != 0;
+    DT_TRY(dt_grow(&p->dense, &p->dense_capacity, rows * dense + 1, sizeof(float), "rows"));
+    DT_TRY(dt_grow(&p->value, &p->value_capacity, entries + 1, sizeof(float), "rows"));
+    DT_TRY(dt_grow(&p->index, &p->index_capacity, entries + 1, sizeof(uint32_t), "rows"));
+    DT_TRY(dt_grow(&p->offsets, &p->offsets_capacity, rows + 1, sizeof(uint64_t), "rows"));
+    entries = 0;
+    for (size_t r = 0; r < rows; r++) {
+        const float *x = batch->x + r * nin;
+        memcpy(p->dense + r * dense, x, dense * sizeof *x);
+        p->offsets[r] = entries;
+        for (size_t i = dense; i < nin; i++) {
+            if (x[i] == 0) continue;
+            p->index[entries] = (uint32_t)i;
+            p->value[entries++] = x[i];
+        }
+    }
+    p->offsets[rows] = entries;
+    batch->ndense = (int)dense;
+    batch->x = p->dense;
+    batch->offsets = p->offsets;
+    batch->index = p->index;
+    batch->value = p->value;
+    return DT_OK;
+}
+
+dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
+                             float *out, int32_t *out_class)
+{
+    struct dt_predictor *p = predictor;
+    struct dt_batch sparse = *batch;
+    if (!batch->offsets && p->file.schema.dense < p->features) {
+        DT_TRY(batch_make_sparse(p, &sparse));
+        batch = &sparse;
+    }
+    float *logits = p->classes ? p->logits : out;
+    DT_TRY(dt_network_forward(p->network, p->file.params, batch, logits));
+    dt_model_predict(p->model, logits, batch->rows, out);
+    for (int i = 0; p->classes && out_class && i < batch->rows; i++)
+        out_class[i] = dt_model_choose(p->model, logits + (size_t)i * (size_t)p->nout);
+    return DT_OK;
+}
+
+dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
+                            float *out, int32_t *out_class)
+{
+    size_t nin = (size_t)predictor->features, width = (size_t)dt_predictor_width(predictor);
+    size_t chunk = (size_t)dt_predictor_chunk(predictor);
+    DT_TRY(dt_grow(&predictor->x, &predictor->x_capacity, chunk * nin, sizeof(float), "rows"));
+    for (size_t at = 0; at < rows; at += chunk) {
+        size_t count = rows - at < chunk ? rows - at : chunk;
+        struct dt_batch batch = {
+            .rows = (int)count, .ndense = predictor->features, .x = predictor->x};
+        dt_schema_normalize(&predictor->file.schema, raw + at * nin, count, predictor->x);
+        DT_TRY(dt_predictor_batch(predictor, &batch, out + at * width,
+                                  out_class ? out_class + at : NULL));
+    }
+    return DT_OK;
+}

@@ -1,0 +1,491 @@
+/* Requests and answers of the server, as JSON.
+ *
+ * Rows come as lists of numbers, nested as deep as a row's shape asks for, as objects by the features' names,
+ * or as columns. What is not exactly as many finite numbers as the model has features is refused with a
+ * message that says where.
+ * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "predict/serve.h"
+#include "report/report.h"
+
+enum { MOST_DEPTH = 8 };
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+/* Adds the numbers in a value to x[*at..n), row-major. Numbers beyond the room are only counted. */
+static dt_status value_flatten(const json_t *value, size_t n, float *x, size_t *at, int depth)
+{
+    size_t i;
+    const json_t *item;
+    if (json_is_array(value)) {
+        if (depth == MOST_DEPTH) return dt_fail(DT_EFORMAT, "lists more than %d deep", MOST_DEPTH);
+        json_array_foreach(value, i, item) DT_TRY(value_flatten(item, n, x, at, depth + 1));
+        return DT_OK;
+    }
+    if (!json_is_number(value)) return dt_fail(DT_EFORMAT, "item %zu is not a number", *at);
+    float number = (float)json_number_value(value);
+    if (!isfinite(number)) return dt_fail(DT_EFORMAT, "item %zu is too large for 32 bits", *at);
+    if (*at < n) x[*at] = number;
+    ++*at;
+    return DT_OK;
+}
+
+static dt_status row_of_list(const json_t *value, size_t features, float *x)
+{
+    size_t count = 0;
+    DT_TRY(value_flatten(value, features, x, &count, 0));
+    if (count == features) return DT_OK;
+    return dt_fail(DT_EFORMAT, "%zu numbers, the model has %zu features", count, features);
+}
+
+/* {"width": 1, "height": 2}, or {"input": [1, 2]}. */
+static dt_status row_of_object(const json_t *value, const struct dt_predictor *predictor, float *x)
+{
+    size_t features = (size_t)dt_predictor_features(predictor);
+    const json_t *whole = json_object_get(value, "input");
+    if (whole && json_object_size(value) == 1) return row_of_list(whole, features, x);
+    for (int f = 0; f < (int)features; f++) {
+        const char *name = dt_predictor_feature_name(predictor, f);
+        if (!name) return dt_fail(DT_EFORMAT, "the model's features have no names: expected lists");
+        const json_t *item = json_object_get(value, name);
+        if (!item) return dt_fail(DT_EFORMAT, "'%s' is missing", name);
+        if (row_of_list(item, 1, x + f)) return dt_fail_prefix(DT_EFORMAT, "'%s': ", name);
+    }
+    if (json_object_size(value) > features)
+        return dt_fail(DT_EFORMAT, "more names than the model's %zu features", features);
+    return DT_OK;
+}
+
+static dt_status request_alloc_rows(size_t rows, const struct dt_predictor *predictor, int max_rows,
+                                    struct dt__request *out)
+{
+    if (!rows) return dt_fail(DT_EFORMAT, "no rows");
+    if (rows > (size_t)max_rows)
+        return dt_fail(DT_EFORMAT, "%zu rows, at most %d in a request", rows, max_rows);
+    out->rows = rows;
+    const size_t entries = (size_t)dt_predictor_entries(predictor);
+    const int numbers = entries ? dt_predictor_export(predictor)->schema.dense
+                                : dt_predictor_features(predictor);
+    DT_TRY(dt_alloc(rows, (size_t)numbers * sizeof *out->x, "rows of a request", &out->x));
+    if (!entries) return DT_OK;
+    DT_TRY(dt_alloc(rows, entries * sizeof *out->index, "rows of a request", &out->index));
+    return dt_alloc(rows, entries * sizeof *out->value, "rows of a request", &out->value);
+}
+
+/* The rows of a table that has texts among its columns go the way of `dtrain predict`: as JSON lines. */
+static dt_status rows_of_table(const json_t *list, const struct dt_predictor *predictor,
+                               struct dt__request *out)
+{
+    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
+    const size_t entries = (size_t)dt_predictor_entries(predictor);
+    struct dt_text lines = {0};
+    struct dt_rows *rows = NULL;
+    FILE *in = NULL;
+    uint64_t line;
+    bool end;
+    size_t i;
+    const json_t *row;
+    dt_status status = DT_OK;
+    json_array_foreach(list, i, row)
+    {
+        bool plain =
+            json_is_array(row) || (json_is_object(row) && !json_object_get(row, "instances"));
+        if (!plain) DT_GUARD(dt_fail(DT_EFORMAT, "row %zu: expected a list or an object", i));
+        if (!dt__json_add(&lines, row, JSON_COMPACT))
+            DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for a request"));
+        DT_GUARD(dt_text_append(&lines, "\n", 1));
+    }
+    in = fmemopen(lines.data, lines.length, "r");
+    if (!in) DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for a request"));
+    DT_GUARD(dt_rows_open(in, "request", schema, NULL, &rows));
+    for (i = 0; i < out->rows && !status; i++) {
+        status = entries ? dt_rows_next_sparse(rows, out->x + i * (size_t)schema->dense,
+                                               out->index + i * entries, out->value + i * entries,
+                                               &line, &end)
+                         : dt_rows_next(rows, out->x + i * (size_t)schema->features, &line, &end);
+        if (status) dt_fail_prefix(status, "row %zu: ", i);
+    }
+done:
+    dt_rows_close(rows);
+    if (in) fclose(in);
+    dt_text_free(&lines);
+    return status;
+}
+
+static dt_status rows_of_list(const json_t *list, const struct dt_predictor *predictor,
+                              int max_rows, struct dt__request *out)
+{
+    size_t i, features = (size_t)dt_predictor_features(predictor);
+    const json_t *row;
+    if (!json_is_array(list)) return dt_fail(DT_EFORMAT, "expected a list of rows");
+    DT_TRY(request_alloc_rows(json_array_size(list), predictor, max_rows, out));
+    if (dt_predictor_export(predictor)->schema.columns) return rows_of_table(list, predictor, out);
+    json_array_foreach(list, i, row)
+    {
+        float *x = out->x + i * features;
+        dt_status status =
+            json_is_object(row) ? row_of_object(row, predictor, x) : row_of_list(row, features, x);
+        if (status) return dt_fail_prefix(status, "row %zu: ", i);
+    }
+    return DT_OK;
+}
+
+/* One column by name: as many numbers as there are rows, which the first column tells. */
+static dt_status request_take_column(const char *name, const json_t *values,
+                                     const struct dt_predictor *predictor, int max_rows,
+                                     struct dt__request *out, int feature)
+{
+    size_t features = (size_t)dt_predictor_features(predictor), count = 0;
+    float *column;
+    if (!json_is_array(values)) return dt_fail(DT_EFORMAT, "'%s': expected a list", name);
+    if (!out->x) DT_TRY(request_alloc_rows(json_array_size(values), predictor, max_rows, out));
+    DT_TRY(dt_alloc(out->rows, sizeof *column, "column of a request", &column));
+    dt_status status = value_flatten(values, out->rows, column, &count, 0);
+    if (!status && count != out->rows)
+        status = dt_fail(DT_EFORMAT, "%zu numbers for %zu rows", count, out->rows);
+    for (size_t r = 0; r < out->rows && !status; r++)
+        out->x[r * features + (size_t)feature] = column[r];
+    dt_free(column);
+    return status ? dt_fail_prefix(status, "'%s': ", name) : DT_OK;
+}
+
+typedef const json_t *find_column_fn(const json_t *columns, const char *name);
+
+/* The same with texts among them: made into rows by name. */
+static dt_status rows_of_table_columns(const json_t *columns, find_column_fn *find,
+                                       const struct dt_predictor *predictor, int max_rows,
+                                       struct dt__request *out)
+{
+    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
+    json_t *list = json_array();
+    dt_status status = DT_OK;
+    for (int c = 0; c < schema->ncolumns; c++) {
+        const char *name = schema->columns[c].name;
+        const json_t *values = name ? find(columns, name) : NULL;
+        if (!values) continue; /* a row without it is judged as such */
+        if (!json_array_size(list))
+            for (size_t r = 0; r < json_array_size(values) && r <= (size_t)max_rows; r++)
+                json_array_append_new(list, json_object());
+        if (json_array_size(values) != json_array_size(list))
+            DT_GUARD(dt_fail(DT_EFORMAT, "'%s': %zu values for %zu rows", name,
+                             json_array_size(values), json_array_size(list)));
+        for (size_t r = 0; r < json_array_size(list); r++)
+            json_object_set(json_array_get(list, r), name, json_array_get(values, r));
+    }
+    DT_GUARD(request_alloc_rows(json_array_size(list), predictor, max_rows, out));
+    status = rows_of_table(list, predictor, out);
+done:
+    json_decref(list);
+    return status;
+}
+
+static dt_status rows_of_columns(const json_t *columns, size_t count, find_column_fn *find,
+                                 const struct dt_predictor *predictor, int max_rows,
+                                 struct dt__request *out)
+{
+    int features = dt_predictor_features(predictor);
+    if (dt_predictor_export(predictor)->schema.columns)
+        return rows_of_table_columns(columns, find, predictor, max_rows, out);
+    for (int f = 0; f < features; f++) {
+        const char *name = dt_predictor_feature_name(predictor, f);
+        if (!name)
+            return dt_fail(DT_EFORMAT, "the model's features have no names: expected 'input'");
+        const json_t *values = find(columns, name);
+        if (!values) return dt_fail(DT_EFORMAT, "'%s' is missing", name);
+        DT_TRY(request_take_column(name, values, predictor, max_rows, out, f));
+    }
+    if (count > (size_t)features)
+        return dt_fail(DT_EFORMAT, "more inputs than the model's %d features", features);
+    return DT_OK;
+}
+
+static const json_t *object_find(const json_t *columns, const char *name)
+{
+    return json_object_get(columns, name);
+}
+
+/* ---- TensorFlow Serving --------------------------------------------------------------------- */
+
+static dt_status request_parse_v1(const json_t *body, const struct dt_predictor *predictor,
+                                  int max_rows, struct dt__request *out)
+{
+    const json_t *instances = json_object_get(body, "instances");
+    const json_t *inputs = json_object_get(body, "inputs");
+    if (!instances == !inputs) return dt_fail(DT_EFORMAT, "expected \"instances\" or \"inputs\"");
+    out->protocol = instances ? DT__INSTANCES : DT__INPUTS;
+    if (instances) {
+        dt_status status = rows_of_list(instances, predictor, max_rows, out);
+        return status ? dt_fail_prefix(status, "instances: ") : DT_OK;
+    }
+    const json_t *whole = json_is_object(inputs) ? json_object_get(inputs, "input") : inputs;
+    dt_status status;
+    if (whole && (!json_is_object(inputs) || json_object_size(inputs) == 1))
+        status = rows_of_list(whole, predictor, max_rows, out);
+    else
+        status = rows_of_columns(inputs, json_object_size(inputs), object_find, predictor, max_rows,
+                                 out);
+    return status ? dt_fail_prefix(status, "inputs: ") : DT_OK;
+}
+
+/* ---- Open Inference Protocol v2 ------------------------------------------------------------- */
+
+static bool input_has_type(const json_t *input, bool texts)
+{
+    static const char *const types[] = {"FP64", "FP32",   "FP16",   "INT64",  "INT32", "INT16",
+                                        "INT8", "UINT64", "UINT32", "UINT16", "UINT8"};
+    const char *type = json_string_value(json_object_get(input, "datatype"));
+    for (size_t i = 0; type && i < sizeof types / sizeof *types; i++)
+        if (!strcmp(type, types[i])) return true;
+    return texts && type && !strcmp(type, "BYTES");
+}
+
+static const json_t *inputs_find(const json_t *inputs, const char *name)
+{
+    size_t i;
+    const json_t *input;
+    json_array_foreach(inputs, i, input)
+    {
+        const char *own = json_string_value(json_object_get(input, "name"));
+        if (own && !strcmp(own, name)) return json_object_get(input, "data");
+    }
+    return NULL;
+}
+
+/* The one input, whole. */
+static dt_status input_parse(const json_t *input, const struct dt_predictor *predictor,
+                             int max_rows, struct dt__request *out)
+{
+    size_t rows, count = 0;
+    /* The shape's first dimension is the rows; the product of the others is a row's numbers. */
+    int features = dt_predictor_features(predictor);
+    size_t i;
+    const json_t *item, *shape = json_object_get(input, "shape");
+    double width = 1;
+    if (!json_array_size(shape)) return dt_fail(DT_EFORMAT, "expected a shape");
+    json_array_foreach(shape, i, item)
+    {
+        json_int_t n = json_integer_value(item);
+        if (!json_is_integer(item) || n < 1 || n > INT32_MAX)
+            return dt_fail(DT_EFORMAT, "the shape's item %zu is not a size", i);
+        if (i) width *= (double)n;
+    }
+    rows = (size_t)json_integer_value(json_array_get(shape, 0));
+    if (width != features)
+        return dt_fail(DT_EFORMAT, "%.0f numbers in a row, the model has %d features", width,
+                       features);
+    DT_TRY(request_alloc_rows(rows, predictor, max_rows, out));
+    size_t n = rows * (size_t)dt_predictor_features(predictor);
+    DT_TRY(value_flatten(json_object_get(input, "data"), n, out->x, &count, 0));
+    return count == n ? DT_OK : dt_fail(DT_EFORMAT, "%zu numbers, its shape has %zu", count, n);
+}
+
+static dt_status request_parse_v2(const json_t *body, const struct dt_predictor *predictor,
+                                  int max_rows, struct dt__request *out)
+{
+    size_t i;
+    const json_t *input, *inputs = json_object_get(body, "inputs");
+    const char *id = json_string_value(json_object_get(body, "id"));
+    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
+    const char *first_feature = dt_predictor_feature_name(predictor, 0);
+    out->protocol = DT__INFER;
+    if (id) DT_TRY(dt_strdup(id, &out->id));
+    if (!json_array_size(inputs)) return dt_fail(DT_EFORMAT, "expected \"inputs\", a list");
+    json_array_foreach(inputs, i, input)
+    {
+        if (!input_has_type(input, schema->columns))
+            return dt_fail(DT_EFORMAT, "inputs: item %zu: a datatype that is not expected", i);
+    }
+    dt_status status;
+    bool by_name = first_feature && inputs_find(inputs, first_feature);
+    if (json_array_size(inputs) == 1 && !by_name && !schema->columns)
+        status = input_parse(json_array_get(inputs, 0), predictor, max_rows, out);
+    else
+        status =
+            rows_of_columns(inputs, json_array_size(inputs), inputs_find, predictor, max_rows, out);
+    return status ? dt_fail_prefix(status, "inputs: ") : DT_OK;
+}
+
+static dt_status request_normalize(struct dt__request *request, const struct dt_schema *schema)
+{
+    float *x;
+    DT_TRY(dt_alloc(request->rows, (size_t)schema->features * sizeof *x, "rows of a request", &x));
+    dt_schema_normalize(schema, request->x, request->rows, x);
+    dt_free(request->x);
+    request->x = x;
+    return DT_OK;
+}
+
+dt_status dt__request_parse(const char *body, size_t length, bool v2,
+                            const struct dt_predictor *predictor, int max_rows,
+                            struct dt__request *out)
+{
+    json_error_t error;
+    struct dt__request request = {0};
+    json_t *json = json_loadb(body, length, JSON_REJECT_DUPLICATES, &error);
+    if (!json)
+        return dt_fail(DT_EFORMAT, "not JSON: line %d, column %d: %s", error.line, error.column,
+                       error.text);
+    dt_status status;
+    if (!json_is_object(json))
+        status = dt_fail(DT_EFORMAT, "expected a JSON object");
+    else
+        status = v2 ? request_parse_v2(json, predictor, max_rows, &request)
+                    : request_parse_v1(json, predictor, max_rows, &request);
+    json_decref(json);
+    if (!status && !dt_predictor_export(predictor)->schema.columns)
+        status = request_normalize(&request, &dt_predictor_export(predictor)->schema);
+    if (status)
+        dt__request_free(&request);
+    else
+        *out = request;
+    return status;
+}
+
+void dt__request_free(struct dt__request *request)
+{
+    dt_free(request->x);
+    dt_free(request->index);
+    dt_free(request->value);
+    dt_free(request->id);
+    *request = (struct dt__request){0};
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+struct answers {
+    const struct dt_predictor *predictor;
+    size_t rows, width;
+    const float *values;
+    const int32_t *classes;
+    struct dt_text *text;
+};
+
+static dt_status answers_add_class(const struct answers *a, size_t row)
+{
+    return dt_text_add(a->text, "%d", (int)a->classes[row]);
+}
+
+static dt_status answers_add_label(const struct answers *a, size_t row)
+{
+    return dt_json_add_string(a->text, dt_predictor_class_name(a->predictor, a->classes[row]));
+}
+
+/* A single value stands alone, more are a list. */
+static dt_status answers_add_numbers(const struct answers *a, size_t row)
+{
+    const float *values = a->values + row * a->width;
+    return a->width == 1 ? dt_json_add_float(a->text, *values)
+                         : dt_json_add_floats(a->text, values, a->width);
+}
+
+typedef dt_status add_row_fn(const struct answers *a, size_t row);
+
+static dt_status answers_add_list(const struct answers *a, add_row_fn *add)
+{
+    for (size_t r = 0; r < a->rows; r++) {
+        DT_TRY(dt_text_add(a->text, r ? "," : "["));
+        DT_TRY(add(a, r));
+    }
+    return dt_text_add(a->text, "]");
+}
+
+#define ALL_ROWS SIZE_MAX
+
+/* Of one row, or of all as a list. */
+static dt_status answers_add_part(const struct answers *a, add_row_fn *add, size_t row)
+{
+    return row == ALL_ROWS ? answers_add_list(a, add) : add(a, row);
+}
+
+static dt_status answers_add_prediction(const struct answers *a, size_t row)
+{
+    if (!dt_predictor_classes(a->predictor)) return answers_add_part(a, answers_add_numbers, row);
+    DT_TRY(dt_text_add(a->text, "{\"class\":"));
+    DT_TRY(answers_add_part(a, answers_add_class, row));
+    if (dt_predictor_class_name(a->predictor, 0)) {
+        DT_TRY(dt_text_add(a->text, ",\"label\":"));
+        DT_TRY(answers_add_part(a, answers_add_label, row));
+    }
+    DT_TRY(dt_text_add(a->text, ",\"probabilities\":"));
+    DT_TRY(answers_add_part(a, answers_add_numbers, row));
+    return dt_text_add(a->text, "}");
+}
+
+/* An output of v2: one flat list. */
+static dt_status answers_add_output(const struct answers *a, const char *name, const char *type,
+                                    size_t width)
+{
+    DT_TRY(dt_text_add(a->text, "{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%zu", name, type,
+                       a->rows));
+    if (width) DT_TRY(dt_text_add(a->text, ",%zu", width));
+    return dt_text_add(a->text, "],\"data\":");
+}
+
+static dt_status answers_format_outputs(const struct answers *a, const char *id, const char *name,
+                                        uint64_t version)
+{
+    bool classifies = dt_predictor_classes(a->predictor);
+    DT_TRY(dt_text_add(a->text, "{\"model_name\":"));
+    DT_TRY(dt_json_add_string(a->text, name));
+    DT_TRY(dt_text_add(a->text, ",\"model_version\":\"%llu\"", (unsigned long long)version));
+    if (id) {
+        DT_TRY(dt_text_add(a->text, ",\"id\":"));
+        DT_TRY(dt_json_add_string(a->text, id));
+    }
+    DT_TRY(dt_text_add(a->text, ",\"outputs\":["));
+    DT_TRY(answers_add_output(a, classifies ? "probabilities" : "values", "FP32", a->width));
+    DT_TRY(dt_json_add_floats(a->text, a->values, a->rows * a->width));
+    if (classifies) {
+        DT_TRY(dt_text_add(a->text, "},"));
+        DT_TRY(answers_add_output(a, "class", "INT64", 0));
+        DT_TRY(answers_add_list(a, answers_add_class));
+    }
+    if (classifies && dt_predictor_class_name(a->predictor, 0)) {
+        DT_TRY(dt_text_add(a->text, "},"));
+        DT_TRY(answers_add_output(a, "label", "BYTES", 0));
+        DT_TRY(answers_add_list(a, answers_add_label));
+    }
+    return dt_text_add(a->text, "}]}");
+}
+
+dt_status dt__answer_format(const struct dt__request *request, const struct dt_predictor *predictor,
+                            const char *name, uint64_t version, const float *answers,
+                            const int32_t *classes, struct dt_text *text)
+{
+    const struct answers a = {.predictor = predictor,
+                              .rows = request->rows,
+                              .width = (size_t)dt_predictor_width(predictor),
+                              .values = answers,
+                              .classes = classes,
+                              .text = text};
+    if (request->protocol == DT__INFER)
+        return answers_format_outputs(&a, request->id, name, version);
+    const bool columns = request->protocol == DT__INPUTS;
+    DT_TRY(dt_text_add(text, columns ? "{\"outputs\":" : "{\"predictions\":"));
+    DT_TRY(columns ? answers_add_prediction(&a, ALL_ROWS)
+                   : answers_add_list(&a, answers_add_prediction));
+    return dt_text_add(text, "}");
+}
+
+dt_status dt__metadata_format(const struct dt_predictor *predictor, const char *name,
+                              uint64_t version, struct dt_text *text)
+{
+    bool classifies = dt_predictor_classes(predictor);
+    DT_TRY(dt_text_add(text, "{\"name\":"));
+    DT_TRY(dt_json_add_string(text, name));
+    DT_TRY(dt_text_add(text, ",\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":[",
+                       (unsigned long long)version));
+    DT_TRY(dt_text_add(
+        text, "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1,%d]}],\"outputs\":[",
+        dt_predictor_features(predictor)));
+    DT_TRY(dt_text_add(text, "{\"name\":\"%s\",\"datatype\":\"FP32\",\"shape\":[-1,%d]}",
+                       classifies ? "probabilities" : "values", dt_predictor_width(predictor)));
+    if (classifies)
+        DT_TRY(dt_text_add(text, ",{\"name\":\"class\",\"datatype\":\"INT64\",\"shape\":[-1]}"));
+    if (classifies && dt_predictor_class_name(predictor, 0))
+        DT_TRY(dt_text_add(text, ",{\"name\":\"label\",\"datatype\":\"BYTES\",\"shape\":[-1]}"));
+    return dt_text_add(text, "]}");
+}

@@ -1,0 +1,648 @@
+/* The server: connections, routes, versions of the model, counts for Prometheus.
+ *
+ * libmicrohttpd gives each connection a thread of its own, which reads the body, parses it, brings its rows to
+ * the batcher and waits. A request holds the version of the model that it began with; a newer one takes its
+ * place for those that come later, and the old one goes when the last has let go.
+ *
+ * Everything has a bound: connections, bytes of a body, bytes of all bodies together, rows, and the time from
+ * a request's first byte to its last, which dt_server_poll looks after, since a client that sends a byte now
+ * and then would never be idle. */
+#include "dtrain/serve.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dtrain/report.h"
+#include "predict/serve.h"
+
+enum { TOO_LARGE = 413, BUCKETS = 12, MOST_BODIES = 256 << 20, HEADER_BYTES = 32 << 10 };
+static const double BUCKET_SECS[BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                            0.05,   0.1,   0.25,   0.5,   1,    2.5};
+
+/* A connection, for as long as it is open. */
+struct connection {
+    int fd; /* -1: the place is free */
+    /* clock since when something of the client's is awaited; 0: a request is worked on */
+    _Atomic double waits_since;
+    bool closed; /* it was too slow */
+};
+
+/* One request, from its headers to its answer. */
+struct exchange {
+    struct dt_server *server;
+    struct connection *connection;
+    double began;
+    struct dt_text body;
+    size_t counted;   /* bytes of the body that bodies_bytes counts */
+    unsigned refusal; /* a status that is settled before the body is there; 0: none */
+    unsigned code;
+    bool predicts; /* for the histogram */
+};
+
+struct dt_server {
+    struct dt_server_options options;
+    char *model; /* path */
+    struct MHD_Daemon *daemon;
+    struct dt__batcher *batcher;
+    atomic_bool stopping;
+
+    pthread_mutex_t lock;
+    struct dt__version *version;    /* that answers now */
+    char *refused;                  /* the newest version's path, if it could not be loaded */
+    struct connection *connections; /* (options.connections) */
+    int active;                     /* requests between headers and answer */
+    size_t bodies_bytes;            /* of all requests */
+
+    /* For /metrics. */
+    uint64_t codes[600]; /* answers by their status */
+    uint64_t bucket[BUCKETS + 1];
+    double secs; /* of predictions together */
+};
+
+/* ---- versions ------------------------------------------------------------------------------- */
+
+static dt_status version_load(const char *path, struct dt__version **out)
+{
+    struct dt__version *version;
+    DT_TRY(dt_alloc(1, sizeof *version, "version", &version));
+    dt_status status = dt_predictor_open(path, &version->predictor);
+    if (status) {
+        dt_free(version);
+        return status;
+    }
+    /* A version's number is the name of its directory; a model that stands elsewhere has its step. */
+    const char *file = dt_predictor_path(version->predictor), *slash = strrchr(file, '/'),
+               *name = slash;
+    uint64_t number = 0;
+    while (name && name > file && name[-1] != '/')
+        name--;
+    for (; name && name < slash && *name >= '0' && *name <= '9'; name++)
+        number = 10 * number + (uint64_t)(*name - '0');
+    version->number = name && slash && name == slash && slash > file && slash[-1] != '/'
+                          ? number
+                          : dt_predictor_export(version->predictor)->step;
+    version->users = 1; /* the server */
+    *out = version;
+    return DT_OK;
+}
+
+static void version_release(struct dt_server *server, struct dt__version *version)
+{
+    pthread_mutex_lock(&server->lock);
+    bool last = --version->users == 0;
+    pthread_mutex_unlock(&server->lock);
+    if (!last) return;
+    dt_predictor_close(version->predictor);
+    dt_free(version);
+}
+
+/* The path of the highest version below a directory; NULL: there is none. */
+static dt_status version_find_highest(const char *base, char **out)
+{
+    uint64_t highest = 0;
+    bool found = false;
+    DIR *dir = opendir(base);
+    *out = NULL;
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
+        char *end;
+        uint64_t number = strtoull(entry->d_name, &end, 10);
+        if (*end || end == entry->d_name || *entry->d_name == '-') continue;
+        if (!found || number > highest) highest = number;
+        found = true;
+    }
+    if (dir) closedir(dir);
+    return found ? dt_format(out, "%s/%llu", base, (unsigned long long)highest) : DT_OK;
+}
+
+/* Where a newer version would stand. NULL: the model is a file, or there is none. */
+static dt_status version_find_newest(const char *model, char **out)
+{
+    char *best;
+    DT_TRY(dt_format(&best, "%s/export/best", model));
+    dt_status status = version_find_highest(best, out);
+    dt_free(best);
+    if (!status && !*out) status = version_find_highest(model, out);
+    return status;
+}
+
+static void version_take_up_newer(struct dt_server *server)
+{
+    char *path = NULL;
+    struct dt__version *newer, *older = server->version;
+    if (version_find_newest(server->model, &path) || !path) return;
+    uint64_t number = strtoull(strrchr(path, '/') + 1, NULL, 10);
+    bool known = number == older->number || (server->refused && !strcmp(server->refused, path));
+    if (!known && version_load(path, &newer)) {
+        dt_warn("passed over: %s", dt_error_text());
+        dt_free(server->refused);
+        server->refused = path;
+        return;
+    }
+    dt_free(path);
+    if (known) return;
+    pthread_mutex_lock(&server->lock);
+    server->version = newer;
+    pthread_mutex_unlock(&server->lock);
+    dt_info("version %llu in place of %llu: %s", (unsigned long long)newer->number,
+            (unsigned long long)older->number, dt_predictor_path(newer->predictor));
+    version_release(server, older);
+}
+
+/* ---- routes --------------------------------------------------------------------------------- */
+
+enum route {
+    ROUTE_NONE,
+    ROUTE_METRICS,
+    ROUTE_ALIVE,
+    ROUTE_SERVER,
+    ROUTE_V1_STATUS,
+    ROUTE_V1_PREDICT,
+    ROUTE_V2_MODEL,
+    ROUTE_V2_READY,
+    ROUTE_V2_INFER
+};
+
+struct target {
+    enum route route;
+    bool known_name;
+    bool has_version;
+    uint64_t version;
+};
+
+/* "NAME", "NAME/versions/7": *rest is behind it. */
+static void target_parse_model(const struct dt_server *server, const char *text,
+                               struct target *target, const char **rest)
+{
+    size_t length = strlen(server->options.name);
+    static const char versions[] = "/versions/";
+    target->known_name = !strncmp(text, server->options.name, length) && strchr("/:", text[length]);
+    text += target->known_name ? length : strcspn(text, "/:");
+    if (!strncmp(text, versions, strlen(versions))) {
+        char *end;
+        text += strlen(versions);
+        target->version = strtoull(text, &end, 10);
+        target->has_version = true;
+        if (end == text || *text == '-') target->known_name = false;
+        text = end;
+    }
+    *rest = text;
+}
+
+static struct target target_parse(const struct dt_server *server, const char *url)
+{
+    static const struct {
+        const char *prefix, *tail;
+        enum route route;
+    } rows[] = {
+        {"/v1/models/", "", ROUTE_V1_STATUS},      {"/v1/models/", ":predict", ROUTE_V1_PREDICT},
+        {"/v2/models/", "", ROUTE_V2_MODEL},       {"/v2/models/", "/ready", ROUTE_V2_READY},
+        {"/v2/models/", "/infer", ROUTE_V2_INFER},
+    };
+    struct target target = {.route = ROUTE_NONE, .known_name = true};
+    if (!strcmp(url, "/metrics")) target.route = ROUTE_METRICS;
+    if (!strcmp(url, "/v2/health/live") || !strcmp(url, "/v2/health/ready"))
+        target.route = ROUTE_ALIVE;
+    if (!strcmp(url, "/v2") || !strcmp(url, "/v2/")) target.route = ROUTE_SERVER;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && target.route == ROUTE_NONE; i++) {
+        const char *rest;
+        if (strncmp(url, rows[i].prefix, strlen(rows[i].prefix))) continue;
+        target = (struct target){.route = ROUTE_NONE};
+        target_parse_model(server, url + strlen(rows[i].prefix), &target, &rest);
+        if (!strcmp(rest, rows[i].tail)) target.route = rows[i].route;
+    }
+    return target;
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static enum MHD_Result exchange_reply(struct exchange *exchange, struct MHD_Connection *connection,
+                                      unsigned code, const char *type, const struct dt_text *text)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        text->length, text->data ? text->data : (void *)(uintptr_t) "", MHD_RESPMEM_MUST_COPY);
+    if (!response) return MHD_NO;
+    exchange->code = code;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
+                                exchange->predicts ? "POST" : "GET, HEAD");
+    if (exchange->server->stopping || code == TOO_LARGE)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    enum MHD_Result result = MHD_queue_response(connection, code, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result exchange_reply_error(struct exchange *exchange,
+                                            struct MHD_Connection *connection, unsigned code,
+                                            const char *message)
+{
+    struct dt_text text = {0};
+    bool made = !dt_text_add(&text, "{\"error\":") && !dt_json_add_string(&text, message) &&
+                !dt_text_add(&text, "}\n");
+    enum MHD_Result result =
+        made ? exchange_reply(exchange, connection, code, "application/json", &text) : MHD_NO;
+    dt_text_free(&text);
+    return result;
+}
+
+/* The rows of a request through the network, and what comes of it into `text`. */
+static dt_status exchange_predict(struct exchange *exchange, const struct dt__version *version,
+                                  bool v2, struct dt_text *text)
+{
+    struct dt_server *server = exchange->server;
+    const struct dt_predictor *predictor = version->predictor;
+    struct dt__request request = {0};
+    float *out = NULL;
+    int32_t *classes = NULL;
+    dt_status status;
+    DT_GUARD(dt__request_parse(exchange->body.data ? exchange->body.data : "",
+                               exchange->body.length, v2, predictor, server->options.max_rows,
+                               &request));
+    size_t width = (size_t)dt_predictor_width(predictor);
+    DT_GUARD(dt_alloc(request.rows, width * sizeof *out, "answers", &out));
+    DT_GUARD(dt_alloc(request.rows, sizeof *classes, "answers", &classes));
+    DT_GUARD(dt__batcher_answer(server->batcher, version, &request, out, classes));
+    status = dt__answer_format(&request, predictor, server->options.name, version->number, out,
+                               classes, text);
+done:
+    dt__request_free(&request);
+    dt_free(out);
+    dt_free(classes);
+    return status ? status : dt_text_add(text, "\n");
+}
+
+static dt_status server_format_metrics(struct dt_server *server, struct dt_text *text)
+{
+    uint64_t batches, rows, count = 0;
+    dt__batcher_counts(server->batcher, &batches, &rows);
+    pthread_mutex_lock(&server->lock);
+    dt_status status =
+        dt_text_add(text, "# HELP dtrain_serve_requests_total Answers by HTTP status.\n"
+                          "# TYPE dtrain_serve_requests_total counter\n");
+    for (int code = 0; code < 600 && !status; code++)
+        if (server->codes[code] || code == 200)
+            status = dt_text_add(text, "dtrain_serve_requests_total{code=\"%d\"} %llu\n", code,
+                                 (unsigned long long)server->codes[code]);
+    if (!status)
+        status = dt_text_add(
+            text, "# HELP dtrain_serve_latency_seconds From a prediction's headers to its answer.\n"
+                  "# TYPE dtrain_serve_latency_seconds histogram\n");
+    for (int i = 0; i <= BUCKETS && !status; i++) {
+        char bound[32] = "+Inf";
+        if (i < BUCKETS) snprintf(bound, sizeof bound, "%g", BUCKET_SECS[i]);
+        count += server->bucket[i];
+        status = dt_text_add(text, "dtrain_serve_latency_seconds_bucket{le=\"%s\"} %llu\n", bound,
+                             (unsigned long long)count);
+    }
+    if (!status)
+        status = dt_text_add(
+            text,
+            "dtrain_serve_latency_seconds_sum %.9g\ndtrain_serve_latency_seconds_count %llu\n"
+            "# HELP dtrain_serve_rows_total Rows predicted.\n# TYPE dtrain_serve_rows_total "
+            "counter\n"
+            "dtrain_serve_rows_total %llu\n"
+            "# HELP dtrain_serve_batches_total Batches that they were computed in.\n"
+            "# TYPE dtrain_serve_batches_total counter\ndtrain_serve_batches_total %llu\n"
+            "# HELP dtrain_serve_model_version Step of the model that answers.\n"
+            "# TYPE dtrain_serve_model_version gauge\ndtrain_serve_model_version %llu\n"
+            "# HELP dtrain_serve_active_requests Requests under way.\n"
+            "# TYPE dtrain_serve_active_requests gauge\ndtrain_serve_active_requests %d\n",
+            server->secs, (unsigned long long)count, (unsigned long long)rows,
+            (unsigned long long)batches, (unsigned long long)server->version->number,
+            server->active);
+    pthread_mutex_unlock(&server->lock);
+    return status;
+}
+
+/* What is asked of the model, by the version that is there. */
+static enum MHD_Result exchange_answer_model(struct exchange *exchange,
+                                             struct MHD_Connection *connection,
+                                             const struct target *target)
+{
+    struct dt_server *server = exchange->server;
+    pthread_mutex_lock(&server->lock);
+    struct dt__version *version = server->version;
+    version->users++;
+    pthread_mutex_unlock(&server->lock);
+    struct dt_text text = {0};
+    enum MHD_Result result;
+    dt_status status = DT_OK;
+    if (target->has_version && target->version != version->number) {
+        version_release(server, version);
+        return exchange_reply_error(exchange, connection, MHD_HTTP_NOT_FOUND,
+                                    "this version is not served");
+    }
+    if (target->route == ROUTE_V1_STATUS)
+        status =
+            dt_text_add(&text,
+                        "{\"model_version_status\":[{\"version\":\"%llu\",\"state\":\"AVAILABLE\","
+                        "\"status\":{\"error_code\":\"OK\",\"error_message\":\"\"}}]}\n",
+                        (unsigned long long)version->number);
+    else if (target->route == ROUTE_V2_MODEL)
+        status =
+            dt__metadata_format(version->predictor, server->options.name, version->number, &text);
+    else if (target->route == ROUTE_V2_READY)
+        status = dt_text_add(&text, "{\"name\":\"%s\",\"ready\":true}\n", server->options.name);
+    else
+        status = exchange_predict(exchange, version, target->route == ROUTE_V2_INFER, &text);
+    if (status)
+        result = exchange_reply_error(exchange, connection,
+                                      status == DT_EFORMAT   ? MHD_HTTP_BAD_REQUEST
+                                      : status == DT_EMEMORY ? MHD_HTTP_SERVICE_UNAVAILABLE
+                                                             : MHD_HTTP_INTERNAL_SERVER_ERROR,
+                                      dt_error_text());
+    else
+        result = exchange_reply(exchange, connection, MHD_HTTP_OK, "application/json", &text);
+    dt_text_free(&text);
+    version_release(server, version);
+    return result;
+}
+
+static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Connection *connection,
+                                       const char *url, const char *method)
+{
+    struct dt_server *server = exchange->server;
+    struct target target = target_parse(server, url);
+    struct dt_text text = {0};
+    bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD");
+    exchange->predicts = target.route == ROUTE_V1_PREDICT || target.route == ROUTE_V2_INFER;
+    if (exchange->refusal == TOO_LARGE)
+        return exchange_reply_error(exchange, connection, exchange->refusal,
+                                    "the request is too large");
+    if (exchange->refusal)
+        return exchange_reply_error(exchange, connection, exchange->refusal,
+                                    "too much at once; try again");
+    if (target.route == ROUTE_NONE || !target.known_name)
+        return exchange_reply_error(exchange, connection, MHD_HTTP_NOT_FOUND,
+                                    target.known_name ? "no such path" : "no such model");
+    if (exchange->predicts ? strcmp(method, "POST") != 0 : !reads)
+        return exchange_reply_error(exchange, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                                    "not with this method");
+    if (target.route > ROUTE_SERVER) return exchange_answer_model(exchange, connection, &target);
+    dt_status status;
+    const char *type = "application/json";
+    if (target.route == ROUTE_METRICS) {
+        type = "text/plain; version=0.0.4";
+        status = server_format_metrics(server, &text);
+    } else if (target.route == ROUTE_SERVER) {
+        status = dt_text_add(&text, "{\"name\":\"dtrain\",\"version\":\"" DT_VERSION
+                                    "\",\"extensions\":[]}\n");
+    } else {
+        status = dt_text_add(&text, "{\"live\":true,\"ready\":true}\n");
+    }
+    enum MHD_Result result =
+        status ? MHD_NO : exchange_reply(exchange, connection, MHD_HTTP_OK, type, &text);
+    dt_text_free(&text);
+    return result;
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static struct exchange *exchange_begin(struct dt_server *server, struct MHD_Connection *connection)
+{
+    struct exchange *exchange;
+    const char *length =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    if (dt_alloc(1, sizeof *exchange, "request", &exchange)) return NULL;
+    exchange->server = server;
+    exchange->began = dt_clock_secs();
+    exchange->connection = info ? info->socket_context : NULL;
+    if (length && strtoull(length, NULL, 10) > server->options.max_body)
+        exchange->refusal = TOO_LARGE;
+    pthread_mutex_lock(&server->lock);
+    server->active++;
+    pthread_mutex_unlock(&server->lock);
+    return exchange;
+}
+
+/* Bodies are bounded one by one and together; what is refused is read and forgotten. */
+static void exchange_take_body(struct exchange *exchange, const char *bytes, size_t size)
+{
+    struct dt_server *server = exchange->server;
+    if (exchange->refusal) return;
+    if (exchange->body.length + size > server->options.max_body) {
+        exchange->refusal = TOO_LARGE;
+        return;
+    }
+    pthread_mutex_lock(&server->lock);
+    bool room = server->bodies_bytes + size <= MOST_BODIES;
+    if (room) server->bodies_bytes += size;
+    pthread_mutex_unlock(&server->lock);
+    if (room) exchange->counted += size;
+    if (!room || dt_text_append(&exchange->body, bytes, size))
+        exchange->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *bytes,
+                                  size_t *size, void **context)
+{
+    struct exchange *exchange = *context;
+    (void)version;
+    if (!exchange) {
+        *context = exchange = exchange_begin(cls, connection);
+        if (!exchange) return MHD_NO;
+        return exchange->refusal ? exchange_answer(exchange, connection, url, method) : MHD_YES;
+    }
+    if (*size) {
+        exchange_take_body(exchange, bytes, *size);
+        *size = 0;
+        return MHD_YES;
+    }
+    if (exchange->connection) exchange->connection->waits_since = 0;
+    return exchange_answer(exchange, connection, url, method);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+    struct dt_server *server = cls;
+    struct exchange *exchange = *context;
+    (void)connection;
+    (void)code;
+    if (!exchange) return;
+    double secs = dt_clock_secs() - exchange->began;
+    int bucket = 0;
+    while (bucket < BUCKETS && secs > BUCKET_SECS[bucket])
+        bucket++;
+    pthread_mutex_lock(&server->lock);
+    server->active--;
+    server->bodies_bytes -= exchange->counted;
+    if (exchange->code < 600) server->codes[exchange->code] += exchange->code != 0;
+    if (exchange->predicts && exchange->code == MHD_HTTP_OK) {
+        server->bucket[bucket]++;
+        server->secs += secs;
+    }
+    if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
+    pthread_mutex_unlock(&server->lock);
+    dt_text_free(&exchange->body);
+    dt_free(exchange);
+    *context = NULL;
+}
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    struct dt_server *server = cls;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    pthread_mutex_lock(&server->lock);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED && *socket_context) {
+        ((struct connection *)*socket_context)->fd = -1;
+        *socket_context = NULL;
+    }
+    for (int i = 0;
+         code == MHD_CONNECTION_NOTIFY_STARTED && info && i < server->options.connections; i++) {
+        if (server->connections[i].fd >= 0) continue;
+        server->connections[i].waits_since = dt_clock_secs();
+        server->connections[i].closed = false;
+        server->connections[i].fd = info->connect_fd;
+        *socket_context = &server->connections[i];
+        break;
+    }
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void connections_close_slow(struct dt_server *server)
+{
+    double now = dt_clock_secs();
+    pthread_mutex_lock(&server->lock);
+    for (int i = 0; i < server->options.connections; i++) {
+        struct connection *connection = &server->connections[i];
+        double since = connection->waits_since;
+        if (connection->fd < 0 || connection->closed || since == 0) continue;
+        if (now - since < server->options.timeout_secs) continue;
+        connection->closed = true;
+        shutdown(connection->fd, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&server->lock);
+}
+
+void dt_server_poll(struct dt_server *server)
+{
+    version_take_up_newer(server);
+    connections_close_slow(server);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+/* libmicrohttpd's own words go the way of all others. */
+static void on_log(void *cls, const char *format, va_list args)
+{
+    char line[DT_ERROR_MAX];
+    (void)cls;
+    vsnprintf(line, sizeof line, format, args);
+    line[strcspn(line, "\n")] = '\0';
+    dt_debug("%s", line);
+}
+
+static dt_status server_listen(struct dt_server *server)
+{
+    struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM},
+                    *found;
+    const struct dt_server_options *options = &server->options;
+    char port[8];
+    int one = 1, fd = -1;
+    snprintf(port, sizeof port, "%d", options->port);
+    int error = getaddrinfo(options->host, port, &hints, &found);
+    if (error) return dt_fail(DT_EIO, "%s: %s", options->host, gai_strerror(error));
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool bound = fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) &&
+                 !bind(fd, found->ai_addr, found->ai_addrlen) && !listen(fd, SOMAXCONN);
+    int reason = errno;
+    freeaddrinfo(found);
+    if (!bound) {
+        if (fd >= 0) close(fd);
+        return dt_fail(DT_EIO, "cannot listen at %s, port %s: %s", options->host, port,
+                       strerror(reason));
+    }
+    server->daemon = MHD_start_daemon(
+        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
+            MHD_USE_ERROR_LOG | MHD_USE_ITC,
+        0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->connections,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)(options->timeout_secs + 1), MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_THREAD_STACK_SIZE,
+        (size_t)(1 << 20), MHD_OPTION_END);
+    if (server->daemon) return DT_OK;
+    close(fd);
+    return dt_fail(DT_EIO, "the server cannot be started");
+}
+
+dt_status dt_server_start(const char *model, const struct dt_server_options *options,
+                          struct dt_server **out)
+{
+    struct dt_server *server;
+    dt_status status;
+    DT_TRY(dt_alloc(1, sizeof *server, "server", &server));
+    server->options = *options;
+    pthread_mutex_init(&server->lock, NULL);
+    DT_GUARD(dt_strdup(model, &server->model));
+    DT_GUARD(dt_alloc((size_t)options->connections, sizeof *server->connections, "connections",
+                      &server->connections));
+    for (int i = 0; i < options->connections; i++)
+        server->connections[i].fd = -1;
+    DT_GUARD(version_load(model, &server->version));
+    DT_GUARD(dt__batcher_create(&server->batcher));
+    DT_GUARD(server_listen(server));
+    *out = server;
+done:
+    if (status) dt_server_stop(server);
+    return status;
+}
+
+int dt_server_port(const struct dt_server *server)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_LISTEN_FD);
+    if (!info || getsockname(info->listen_fd, (struct sockaddr *)&address, &length)) return -1;
+    if (address.ss_family == AF_INET6) return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    return ntohs(((struct sockaddr_in *)&address)->sin_port);
+}
+
+static int server_count_active(struct dt_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    int active = server->active;
+    pthread_mutex_unlock(&server->lock);
+    return active;
+}
+
+void dt_server_stop(struct dt_server *server)
+{
+    if (!server) return;
+    if (server->daemon) {
+        server->stopping = true;
+        int fd = MHD_quiesce_daemon(server->daemon);
+        double until = dt_clock_secs() + server->options.timeout_secs;
+        while (server_count_active(server) && dt_clock_secs() < until) {
+            connections_close_slow(server);
+            dt_sleep_secs(0.01);
+        }
+        MHD_stop_daemon(server->daemon);
+        if (fd >= 0) close(fd);
+    }
+    dt__batcher_destroy(server->batcher);
+    if (server->version) version_release(server, server->version);
+    pthread_mutex_destroy(&server->lock);
+    dt_free(server->connections);
+    dt_free(server->refused);
+    dt_free(server->model);
+    dt_free(server);
+}
