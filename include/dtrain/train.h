@@ -8,11 +8,60 @@
 #include "dtrain/data.h"
 #include "dtrain/model.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a program that uses the library can have of a run. Zeros: nothing. */
+struct dt_train_options {
+    /* Every rank: rows in its memory to train and to evaluate on, instead of files; the same on every rank,
+     * borrowed for the call. The configuration's data.train is then "(arrays)" (and data.eval), and a
+     * resume has to bring as many rows again. eval NULL: none, or data.eval_fraction of train. */
+    const struct dt_arrays *train, *eval;
+    /* Bank: each record of metrics.jsonl as it is written: one JSON object, without newline. */
+    void (*record)(void *arg, const char *json);
+    /* Bank: asked every few milliseconds, or once a step by a process alone: once true, the run stops
+     * as a signal would make it. */
+    bool (*stop)(void *arg);
+    void *arg; /* of both */
+};
+
 /* Trains as the config says. Collective over the world; config is rank 0's on rank 0 and is sent to
- * the others, whose own is overwritten. All ranks return the same status.
+ * the others, whose own is overwritten. options: NULL is fine. All ranks return the same
+ * status. Where all ranks are on one host, the workers sum and update, in the bank's shared memory, and
+ * rank 0 sleeps: it needs no core of its own.
  * DT_OK: completed, or was complete already. DT_STOPPED: stopped on request, checkpoint saved.
  * Else: the agreed error is the error text. */
-dt_status dt_train(struct dt_world *world, struct dt_config *config);
+dt_status dt_train(struct dt_world *world, struct dt_config *config,
+                   const struct dt_train_options *options);
+
+/* The same on rows in memory, for languages that have not the library's other structs: settings is an INI
+ * text, of which a line may be "section.key=value". eval may be NULL. DT_EUSAGE: a setting is wrong. */
+dt_status dt_train_arrays(struct dt_world *world, const char *settings,
+                          const struct dt_arrays *train, const struct dt_arrays *eval);
+
+/* ---- a rate to start from ------------------------------------------------------------------- */
+
+enum { DT_LR_TEST_STEPS = 200 };
+
+/* What a range test found: the mean loss of each step, and its smoothed curve. */
+struct dt_lr_test {
+    int points; /* steps that were done: it ends when the loss has grown to a multiple of its least */
+    double lr[DT_LR_TEST_STEPS], loss[DT_LR_TEST_STEPS], smooth[DT_LR_TEST_STEPS];
+    int least;      /* the point of the least smoothed loss */
+    double suggest; /* the rate at which the loss falls fastest, but at most a tenth of that of `least` */
+    bool rises; /* the least loss stands at the begin: there is nothing to suggest */
+    bool flat;  /* the loss falls by next to nothing */
+};
+
+/* Trains some steps at a rate that rises from 1e-7 to 10, in a run directory `scratch` of its own, which
+ * must not hold a run. Collective as dt_train is, and the same errors; `out` is the bank's.
+ * DT_ENUMERIC: the loss is never finite.
+ * Source: Smith, "Cyclical learning rates for training neural networks", WACV 2017, section 3.3. */
+dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
+                     struct dt_lr_test *out);
+/* From points, lr and loss: the other members. Not collective. DT_ENUMERIC. */
+dt_status dt_lr_test_judge(struct dt_lr_test *test);
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
@@ -34,9 +83,13 @@ void dt_measure_destroy(struct dt_measure *measure);
 /* Sums of one chunk under the weights params (P). confusion as dt_metrics_chunk has it.
  * DT_EIO, DT_EFORMAT: its rows cannot be read. */
 dt_status dt_measure_chunk(struct dt_measure *measure, const float *params, uint64_t chunk,
-                           struct dt_chunk_sums *out, uint64_t *confusion);
-/* The same, added to metrics of the model's spec; call in chunk order. */
+                           double *sums, uint64_t *confusion);
+/* The same, added to metrics of the model; call in chunk order. */
 dt_status dt_measure_add(struct dt_measure *measure, const float *params, uint64_t chunk,
                          struct dt_metrics *metrics);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

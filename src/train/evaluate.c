@@ -1,155 +1,230 @@
-/* Evaluation in place: workers measure chunks side by side, the bank adds them up in order. */
+/* Evaluation: what measuring is, what a result means, and how bank and workers evaluate in place.
+ *
+ * Held-out rows are measured in chunks of DT_EVAL_CHUNK rows of file order, and the sums of the chunks are
+ * added in order: every way of evaluating gives the same digits. In place, workers measure chunks side
+ * by side, and the bank adds up what they send. */
+#include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "train/run.h"
+#include "train/trainer.h"
 
-/* ---- open ----------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------ */
 
-static bool in_place(const struct dt__run *run)
-{
-    return run->eval && !run->config->eval.dedicated;
-}
-
-/* Whose chunks are whose: all are the evaluator's, or the workers share them. */
-static void deal_chunks(struct dt__run *run)
-{
-    uint64_t index = (uint64_t)dt_world_worker_index(run->world);
-    uint64_t workers = (uint64_t)dt_world_workers(run->world);
-    run->chunks = dt_measure_chunks(run->config, run->eval);
-    if (!in_place(run)) {
-        run->chunk_end = dt_world_role(run->world) == DT_EVALUATOR ? run->chunks : 0;
-    } else if (dt_world_is_worker(run->world)) {
-        run->chunk_first = run->chunks * index / workers;
-        run->chunk_end = run->chunks * (index + 1) / workers;
-    }
-}
-
-dt_status dt__eval_open(struct dt__run *run)
-{
-    if (!run->eval) return DT_OK;
-    deal_chunks(run);
-    if (run->chunk_first == run->chunk_end) return DT_OK;
-    return dt_measure_create(run->config, run->eval, run->model, run->chunk_first, run->chunk_end,
-                             &run->measure);
-}
-
-void dt__eval_close(struct dt__run *run)
-{
-    dt_measure_destroy(run->measure);
-}
-
-int64_t dt__eval_interval(const struct dt__run *run)
-{
-    int64_t every = run->config->eval.steps;
-    if (!in_place(run) || every < 0) return 0;
-    return every ? every : (int64_t)dt__epoch_steps(run);
-}
-
-static bool is_regular(const struct dt__run *run)
-{
-    uint64_t every = (uint64_t)dt__eval_interval(run);
-    return every && run->step && run->step % every == 0;
-}
-
-bool dt__eval_due(const struct dt__run *run)
-{
-    bool seen = run->keeper.state.best.seen == 1 + run->step;
-    return in_place(run) && !seen && (run->step == run->last_step || is_regular(run));
-}
-
-/* ---- a worker's part ------------------------------------------------------------------------ */
-
-/* What a worker sends: confusion counts, and the sums of each chunk, with scores only where the
- * metrics need them. */
-struct parcel {
-    size_t cells, sums, bytes;
+struct dt_measure {
+    const struct dt_model *model;
+    uint64_t rows; /* of the source */
+    struct dt_table *table;
+    struct dt_network *network;
+    float *logits; /* (DT_EVAL_CHUNK, nout) */
+    double *sums;  /* of dt_measure_add */
 };
 
-static struct parcel parcel_of(const struct dt__run *run)
+uint64_t dt_measure_chunks(const struct dt_config *config, const struct dt_source *source)
 {
-    uint64_t workers = (uint64_t)dt_world_workers(run->world);
-    uint64_t most_chunks = (run->chunks + workers - 1) / workers;
-    bool scores = dt_metrics_classes(dt_model_get_spec(run->model)) == 2;
-    struct parcel parcel = {.cells = dt__confusion_cells(run)};
-    parcel.sums = scores ? sizeof(struct dt_chunk_sums) : offsetof(struct dt_chunk_sums, score);
-    parcel.bytes = parcel.cells * sizeof(uint64_t) + most_chunks * parcel.sums;
-    return parcel;
+    uint64_t all = (dt_source_rows(source) + DT_EVAL_CHUNK - 1) / DT_EVAL_CHUNK;
+    uint64_t most = (uint64_t)config->eval.batches;
+    return most && most < all ? most : all;
 }
 
-static dt_status measure_mine(struct dt__run *run, struct parcel parcel, char *out)
+dt_status dt_measure_create(const struct dt_config *config, const struct dt_source *source,
+                            const struct dt_model *model, uint64_t first, uint64_t end,
+                            struct dt_measure **out)
 {
-    uint64_t *confusion = parcel.cells ? (uint64_t *)(void *)out : NULL;
-    const float *weights = dt__weights_at_rest(run);
-    struct dt_chunk_sums *sums;
-    DT_TRY(dt_alloc(1, sizeof *sums, "chunk sums", &sums));
-    out += parcel.cells * sizeof *confusion;
-    dt_status status = DT_OK;
-    for (uint64_t c = run->chunk_first; c < run->chunk_end && !status; c++, out += parcel.sums) {
-        dt_world_beat(run->world, "evaluation", run->step);
-        status = dt_measure_chunk(run->measure, weights, c, sums, confusion);
-        memcpy(out, sums, parcel.sums);
-        dt__slow_down(run);
-        if (!status) status = dt_stop_check();
-    }
-    dt_free(sums);
+    struct dt_measure *measure = NULL;
+    size_t nout = (size_t)dt_model_get_desc(model)->nout;
+    dt_status status;
+    DT_GUARD(dt_alloc(1, sizeof *measure, "evaluation", &measure));
+    measure->model = model;
+    measure->rows = dt_source_rows(source);
+    uint64_t end_row = end * DT_EVAL_CHUNK < measure->rows ? end * DT_EVAL_CHUNK : measure->rows;
+    DT_GUARD(dt_table_create(config, source, first * DT_EVAL_CHUNK, end_row, &measure->table));
+    DT_GUARD(dt_network_create(model, DT_EVAL_CHUNK, DT_PRECISION_F32, &measure->network));
+    DT_GUARD(dt_alloc(nout, DT_EVAL_CHUNK * sizeof *measure->logits, "logits", &measure->logits));
+    DT_GUARD(dt_alloc(dt_metrics_sums(model), sizeof *measure->sums, "chunk sums", &measure->sums));
+    *out = measure;
+    return DT_OK;
+done:
+    dt_measure_destroy(measure);
     return status;
 }
 
-/* ---- the bank's part ------------------------------------------------------------------------ */
-
-/* All workers' parcels, in worker order and so in chunk order. */
-static dt_status merge(struct dt__run *run, struct parcel parcel, const char *all)
+void dt_measure_destroy(struct dt_measure *measure)
 {
-    struct dt_metrics *metrics = run->keeper.metrics;
-    uint64_t workers = (uint64_t)dt_world_workers(run->world);
-    struct dt_chunk_sums *sums;
-    DT_TRY(dt_alloc(1, sizeof *sums, "chunk sums", &sums));
-    dt_metrics_reset(metrics);
-    dt_status status = DT_OK;
-    for (uint64_t w = 0; w < workers; w++) {
-        const char *at = all + (size_t)dt_world_worker_rank(run->world, (int)w) * parcel.bytes;
-        uint64_t mine = run->chunks * (w + 1) / workers - run->chunks * w / workers;
-        if (parcel.cells) dt_metrics_add_confusion(metrics, (const uint64_t *)(const void *)at);
-        at += parcel.cells * sizeof(uint64_t);
-        for (uint64_t c = 0; c < mine && !status; c++, at += parcel.sums) {
-            memcpy(sums, at, parcel.sums);
-            status = dt_metrics_add(metrics, sums);
-        }
-    }
-    dt_free(sums);
-    return status;
+    if (!measure) return;
+    dt_table_destroy(measure->table);
+    dt_network_destroy(measure->network);
+    dt_free(measure->sums);
+    dt_free(measure->logits);
+    dt_free(measure);
 }
 
-static dt_status conclude(struct dt__run *run, struct parcel parcel, const char *all, double start)
+dt_status dt_measure_chunk(struct dt_measure *measure, const float *params, uint64_t chunk,
+                           double *sums, uint64_t *confusion)
 {
-    struct dt__verdict verdict;
-    bool better;
-    DT_TRY(merge(run, parcel, all));
-    dt__verdict_make(run, run->step, run->keeper.metrics, start, &verdict);
-    verdict.extra = !is_regular(run);
-    DT_TRY(dt__verdict_take(run, &verdict, &better));
-    if (better) run->keeper.save_wanted = run->config->export.best;
+    uint64_t begin = chunk * DT_EVAL_CHUNK, left = measure->rows - begin;
+    struct dt_batch batch;
+    DT_TRY(dt_table_read(measure->table, begin, left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK,
+                         &batch));
+    DT_TRY(dt_network_forward(measure->network, params, &batch, measure->logits));
+    dt_metrics_chunk(measure->model, measure->logits, &batch, sums, confusion);
     return DT_OK;
 }
 
-/* ---- together ------------------------------------------------------------------------------- */
-
-dt_status dt__evaluate(struct dt__run *run)
+dt_status dt_measure_add(struct dt_measure *measure, const float *params, uint64_t chunk,
+                         struct dt_metrics *metrics)
 {
-    const bool bank = dt_world_is_bank(run->world);
-    struct parcel parcel = parcel_of(run);
+    DT_TRY(dt_measure_chunk(measure, params, chunk, measure->sums, dt_metrics_confusion(metrics)));
+    return dt_metrics_add(metrics, measure->sums);
+}
+
+/* ---- what a result means --------------------------------------------------------------------- */
+
+size_t dt__confusion_cells(const struct dt_job *job)
+{
+    size_t classes = (size_t)dt_model_classes(job->model);
+    return classes <= DT__RECORD_CLASSES ? classes * classes : 0;
+}
+
+void dt__evaluation_make(const struct dt_job *job, uint64_t step, struct dt_metrics *metrics,
+                         double start, struct dt_evaluation *out)
+{
+    size_t cells = dt__confusion_cells(job);
+    *out = (struct dt_evaluation){.step = step, .secs = dt_clock_secs() - start};
+    dt_metrics_values(metrics, &out->values);
+    if (cells) memcpy(out->confusion, dt_metrics_confusion(metrics), cells * sizeof(uint64_t));
+}
+
+bool dt__stops_early(const struct dt_job *job, const struct dt_best *best)
+{
+    int64_t patience = job->config->eval.patience;
+    return patience > 0 && best->since >= patience;
+}
+
+static bool is_of(const struct dt_best *best, const char *metric)
+{
+    return best->known && strcmp(best->metric, metric) == 0;
+}
+
+bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const struct dt_best *b)
+{
+    const struct dt_metric_values none = {0};
+    double value;
+    bool more_is_better;
+    const char *name;
+    if (dt_metric_pick(job->model, job->config->eval.metric, &none, &value, &more_is_better, &name))
+        return false;
+    if (!is_of(a, name) || !isfinite(a->value)) return false;
+    if (!is_of(b, name)) return true;
+    if (a->value == b->value) return a->loss < b->loss;
+    return more_is_better ? a->value > b->value : a->value < b->value;
+}
+
+/* One that is as good by the metric, with a lower loss, takes the best's place, and is a step towards an early
+ * stop all the same. No such step: what is measured again, as a resume may do, and the last step of a run
+ * that goes on some day. */
+dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
+                               struct dt_best *best, bool *out_better)
+{
+    struct dt_best now = {
+        .known = true, .loss = evaluation->values.loss, .step = evaluation->step};
+    bool again = best->seen == 1 + evaluation->step;
+    bool more_is_better;
+    const char *name;
+    DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, &evaluation->values, &now.value,
+                          &more_is_better, &name));
+    snprintf(now.metric, sizeof now.metric, "%s", name);
+    *out_better = dt__best_beats(job, &now, best);
+    bool tie = is_of(best, name) && now.value == best->value;
+    if (*out_better) {
+        now.drops = best->drops;
+        now.since = tie ? best->since : 0;
+        now.plateau = tie ? best->plateau : 0;
+        *best = now;
+    }
+    if ((!*out_better || tie) && !evaluation->extra && !again) {
+        best->since++;
+        best->plateau++;
+    }
+    if (job->config->train.schedule == DT_SCHED_PLATEAU &&
+        best->plateau >= job->config->train.plateau_evals) {
+        best->drops++;
+        best->plateau = 0;
+    }
+    best->seen = 1 + evaluation->step;
+    best->stop = dt__stops_early(job, best);
+    return DT_OK;
+}
+
+/* ---- in place ------------------------------------------------------------------------------- */
+
+/* What a worker sends: confusion counts, and the sums of each chunk. */
+struct packet {
+    size_t cells, sums, bytes;
+};
+
+static dt_status measure_mine(const struct dt_job *job, struct dt_worker *worker,
+                              struct packet packet, char *out)
+{
+    uint64_t *confusion = packet.cells ? (uint64_t *)(void *)out : NULL;
+    const float *weights = dt__weights_at_rest(job);
+    out += packet.cells * sizeof *confusion;
+    dt_status status = DT_OK;
+    for (uint64_t c = worker->chunk; c < worker->chunk_end && !status; c++, out += packet.sums) {
+        dt_world_heartbeat(job->world, "evaluation", job->step);
+        status = dt_measure_chunk(worker->measure, weights, c, (double *)(void *)out, confusion);
+        dt__slow_down(job);
+        if (!status) status = dt_stop_check();
+    }
+    return status;
+}
+
+/* The bank adds up all workers' packets, in worker order and so in chunk order, and sees what that means. */
+static dt_status conclude(struct dt_bank *bank, struct packet packet, const char *all, double start)
+{
+    const struct dt_job *job = bank->job;
+    struct dt_evaluation evaluation;
+    uint64_t chunks = dt_measure_chunks(job->config, job->eval);
+    uint64_t workers = (uint64_t)dt_world_workers(job->world);
+    bool better;
+    dt_metrics_reset(bank->metrics);
+    for (uint64_t w = 0; w < workers; w++) {
+        const char *at = all + (size_t)dt_world_worker_rank(job->world, (int)w) * packet.bytes;
+        uint64_t mine = chunks * (w + 1) / workers - chunks * w / workers;
+        if (packet.cells)
+            dt_metrics_add_confusion(bank->metrics, (const uint64_t *)(const void *)at);
+        at += packet.cells * sizeof(uint64_t);
+        for (uint64_t c = 0; c < mine; c++, at += packet.sums)
+            DT_TRY(dt_metrics_add(bank->metrics, (const double *)(const void *)at));
+    }
+    dt__evaluation_make(job, job->step, bank->metrics, start, &evaluation);
+    evaluation.extra = !dt__eval_regular(job);
+    DT_TRY(dt__record_evaluation(bank, &evaluation, &better));
+    return better ? dt__best_found(bank) : DT_OK;
+}
+
+dt_status dt__evaluate(const struct dt_trainer *trainer)
+{
+    struct dt_job *job = trainer->job;
+    struct dt_worker *worker = trainer->worker;
+    struct dt_bank *bank = trainer->bank;
+    uint64_t workers = (uint64_t)dt_world_workers(job->world);
+    uint64_t most_chunks = (dt_measure_chunks(job->config, job->eval) + workers - 1) / workers;
+    struct packet packet = {.cells = dt__confusion_cells(job),
+                            .sums = dt_metrics_sums(job->model) * sizeof(double)};
+    packet.bytes = packet.cells * sizeof(uint64_t) + most_chunks * packet.sums;
     double start = dt_clock_secs();
     char *mine = NULL, *all = NULL;
-    dt_status status = dt_alloc(1, parcel.bytes, "evaluation sums", &mine);
+    dt_status status = dt_alloc(1, packet.bytes, "evaluation sums", &mine);
     if (!status && bank)
-        status = dt_alloc((size_t)dt_world_workers(run->world) + 1, parcel.bytes, "evaluation sums",
-                          &all);
-    if (!status && run->measure) status = measure_mine(run, parcel, mine);
-    DT_GUARD(dt_world_agree_crew(run->world, status));
-    DT_GUARD(dt_world_crew_gather(run->world, mine, parcel.bytes, all));
-    DT_GUARD(dt_world_agree_crew(run->world, bank ? conclude(run, parcel, all, start) : DT_OK));
-    run->keeper.state.best.seen = 1 + run->step;
+        status = dt_alloc((size_t)workers + 1, packet.bytes, "evaluation sums", &all);
+    if (!status && worker && worker->measure) status = measure_mine(job, worker, packet, mine);
+    DT_GUARD(dt_world_agree_trainers(job->world, status));
+    dt_world_trainers_gather(job->world, mine, packet.bytes, all);
+    status = bank ? conclude(bank, packet, all, start) : DT_OK;
+    DT_GUARD(dt_world_agree_trainers(job->world, status));
+    job->best.seen = 1 + job->step;
 done:
     dt_free(all);
     dt_free(mine);

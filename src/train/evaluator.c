@@ -1,204 +1,300 @@
-/* The evaluator rank: restores checkpoints as they appear, measures them, exports the best. */
+/* The dedicated evaluator: the last rank restores checkpoints as they appear, measures them and exports
+ * the best, while training goes on; and the bank's end of the link, which takes its results. Small
+ * messages go both ways: claims of checkpoints and results up, orders down. */
 #include <sys/resource.h>
 
-#include "train/run.h"
+#include "train/bank.h"
+
+enum { TAG_MESSAGE = 1, TAG_ORDER = 2 };
+
+/* Bank to evaluator. */
+struct order {
+    enum { NOTHING, FINISH, DISMISS } kind;
+    uint64_t step; /* finish: the last checkpoint, which is saved */
+    int status;    /* dismiss: the job's */
+};
+
+/* ---- the evaluator -------------------------------------------------------------------------- */
 
 /* Training goes before: it fills the gaps of busy cores. */
 enum { NICENESS = 10 };
-static const double LOOK_SECS = 0.1, REST_SECS = 0.01, BUSY_SECS = 1;
+static const double LOOK_SECS = 0.1, IDLE_SECS = 0.01, BUSY_SECS = 1;
 
-struct evaluator {
-    struct dt__run *run;
+struct dt_evaluator {
+    struct dt_job *job;
+    struct dt_measure *measure; /* of all chunks; NULL without held-out data */
+    uint64_t chunks;
     struct dt_metrics *metrics;
     char *ckpt_dir, *best_dir;
-    struct dt_best best;    /* as the bank's, by the same verdicts */
-    struct dt__order order; /* the bank's last */
-    bool began, judged;     /* `step` has been seen; has its verdict */
-    uint64_t step;          /* of the checkpoint seen last */
-    double look_at;         /* clock of the next look for a checkpoint */
-    double said_at;         /* clock of the last message */
+    struct dt_best best;   /* as the bank's, by the same results */
+    struct order order;    /* the bank's last */
+    bool began, evaluated; /* `step` has been seen; has its result */
+    uint64_t step;         /* of the checkpoint seen last */
+    double look_at;        /* clock of the next look for a checkpoint */
+    double said_at;        /* clock of the last message */
 };
 
-/* ---- talk with the bank --------------------------------------------------------------------- */
-
-static dt_status say(struct evaluator *evaluator, const struct dt__message *message)
+static void evaluator_say(struct dt_evaluator *evaluator, const struct dt_message *message)
 {
     evaluator->said_at = dt_clock_secs();
-    return dt_world_send(evaluator->run->world, 0, DT__TAG_MESSAGE, message, sizeof *message);
+    dt_world_send(evaluator->job->world, 0, TAG_MESSAGE, message, sizeof *message);
 }
 
-static void listen(struct evaluator *evaluator)
+static void evaluator_listen(struct dt_evaluator *evaluator)
 {
-    dt_world_try_recv(evaluator->run->world, 0, DT__TAG_ORDER, &evaluator->order,
+    dt_world_try_recv(evaluator->job->world, 0, TAG_ORDER, &evaluator->order,
                       sizeof evaluator->order);
 }
 
-/* For the watchdogs: the host's, and the bank's own while it waits for the last verdict. */
-static dt_status show_progress(struct evaluator *evaluator)
-{
-    struct dt__message busy = {.kind = DT__BUSY};
-    bool due = dt_clock_secs() - evaluator->said_at >= BUSY_SECS;
-    dt_world_beat(evaluator->run->world, "evaluation", evaluator->step);
-    return due && evaluator->order.kind == DT__FINISH ? say(evaluator, &busy) : DT_OK;
-}
-
 /* The job's end makes what is under way useless, unless it is the last checkpoint. */
-static bool is_overtaken(const struct evaluator *evaluator)
+static bool evaluator_is_overtaken(const struct dt_evaluator *evaluator)
 {
-    const struct dt__order *order = &evaluator->order;
-    return order->kind == DT__DISMISS ||
-           (order->kind == DT__FINISH && order->step != evaluator->step);
+    const struct order *order = &evaluator->order;
+    return order->kind == DISMISS || (order->kind == FINISH && order->step != evaluator->step);
 }
 
-/* ---- one checkpoint ------------------------------------------------------------------------- */
-
-static dt_status measure(struct evaluator *evaluator, const struct dt_export *model)
+/* Each chunk is progress for the watchdogs: the host's, and now and then the bank's own, while it waits
+ * for the last result. */
+static dt_status evaluator_measure(struct dt_evaluator *evaluator, const struct dt_export *model)
 {
-    struct dt__run *run = evaluator->run;
-    if (model->params_count != dt_model_params(run->model))
+    const struct dt_job *job = evaluator->job;
+    const struct dt_message busy = {.kind = DT__BUSY};
+    if (model->params_count != dt_model_params(job->model))
         return dt_fail(DT_EMISMATCH, "a checkpoint of another model");
     dt_metrics_reset(evaluator->metrics);
-    for (uint64_t c = 0; c < run->chunks && !is_overtaken(evaluator); c++) {
-        DT_TRY(show_progress(evaluator));
-        DT_TRY(dt_measure_add(run->measure, model->params, c, evaluator->metrics));
-        dt__slow_down(run);
-        listen(evaluator);
+    for (uint64_t c = 0; c < evaluator->chunks && !evaluator_is_overtaken(evaluator); c++) {
+        bool due = dt_clock_secs() - evaluator->said_at >= BUSY_SECS;
+        dt_world_heartbeat(job->world, "evaluation", evaluator->step);
+        if (due && evaluator->order.kind == FINISH) evaluator_say(evaluator, &busy);
+        DT_TRY(dt_measure_add(evaluator->measure, model->params, c, evaluator->metrics));
+        dt__slow_down(job);
+        evaluator_listen(evaluator);
     }
     return DT_OK;
 }
 
-/* Export first: what is recorded as the best has been exported. */
-static dt_status export_best(struct evaluator *evaluator, struct dt_export *model)
+/* The result of a checkpoint goes to the bank behind its export: what is recorded as the best has been
+ * exported. */
+static dt_status evaluator_conclude(struct dt_evaluator *evaluator, struct dt_export *model,
+                                    double start)
 {
-    const struct dt_config *config = evaluator->run->config;
-    if (!config->export.best) return DT_OK;
-    model->best = evaluator->best;
-    return dt_export_write(evaluator->best_dir, model, config->export.keep);
-}
-
-static dt_status conclude(struct evaluator *evaluator, struct dt_export *model, double start)
-{
-    struct dt__message message = {.kind = DT__VERDICT};
+    const struct dt_job *job = evaluator->job;
+    struct dt_message message = {.kind = DT__RESULT};
     bool better;
-    dt__verdict_make(evaluator->run, model->step, evaluator->metrics, start, &message.verdict);
-    DT_TRY(dt__verdict_judge(evaluator->run, &message.verdict, &evaluator->best, &better));
-    if (better) DT_TRY(export_best(evaluator, model));
-    evaluator->judged = true;
-    return say(evaluator, &message);
-}
-
-static dt_status claim(struct evaluator *evaluator)
-{
-    struct dt__message message = {.kind = DT__CLAIM, .verdict.step = evaluator->step};
-    return say(evaluator, &message);
-}
-
-/* *out_found: false if the checkpoint went before it was read, or is damaged. The last one must be
- * good. */
-static dt_status load(struct evaluator *evaluator, const char *path, struct dt_export *out,
-                      bool *out_found)
-{
-    char *file = NULL;
-    dt_status status = dt_export_load(path, out, &file);
-    dt_free(file);
-    *out_found = status == DT_OK;
-    if (!status || evaluator->order.kind == DT__FINISH) return status;
-    if (dt_path_exists(path)) dt_warn("evaluation: %s", dt_error_text());
+    dt__evaluation_make(job, model->step, evaluator->metrics, start, &message.evaluation);
+    DT_TRY(dt__evaluation_judge(job, &message.evaluation, &evaluator->best, &better));
+    model->best = evaluator->best;
+    if (better && job->config->export.best)
+        DT_TRY(dt_export_write(evaluator->best_dir, model, job->config->export.keep));
+    evaluator->evaluated = true;
+    evaluator_say(evaluator, &message);
     return DT_OK;
 }
 
-static dt_status evaluate(struct evaluator *evaluator, const char *path, uint64_t step)
+/* A checkpoint may go before it is read, or be damaged: then there is another one soon. The last one must
+ * be good. */
+static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *path, uint64_t step)
 {
+    struct dt_message claim = {.kind = DT__CLAIM, .evaluation.step = step};
     struct dt_export model = {0};
     double start = dt_clock_secs();
-    bool found;
+    char *file = NULL;
     evaluator->began = true;
-    evaluator->judged = false;
+    evaluator->evaluated = false;
     evaluator->step = step;
-    DT_TRY(claim(evaluator));
-    dt_world_beat(evaluator->run->world, "load", step);
-    DT_TRY(load(evaluator, path, &model, &found));
-    if (!found) return DT_OK;
-    dt_status status = measure(evaluator, &model);
-    if (!status && !is_overtaken(evaluator)) status = conclude(evaluator, &model, start);
+    evaluator_say(evaluator, &claim);
+    dt_world_heartbeat(evaluator->job->world, "load", step);
+    dt_trace_phase(evaluator->job->trace, DT_PHASE_LOAD, step);
+    dt_status status = dt_export_load(path, &model, &file);
+    dt_free(file);
+    if (status && evaluator->order.kind != FINISH) {
+        if (dt_path_exists(path)) dt_warn("evaluation: %s", dt_error_text());
+        return DT_OK;
+    }
+    dt_trace_phase(evaluator->job->trace, DT_PHASE_EVALUATE, step);
+    if (!status) status = evaluator_measure(evaluator, &model);
+    dt_trace_phase(evaluator->job->trace, DT_PHASE_SAVE, step);
+    if (!status && !evaluator_is_overtaken(evaluator))
+        status = evaluator_conclude(evaluator, &model, start);
     dt_export_free(&model);
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path) : DT_OK;
 }
 
-/* ---- which ---------------------------------------------------------------------------------- */
-
-static dt_status evaluate_last(struct evaluator *evaluator)
+/* The last checkpoint, which the bank has ordered. */
+static dt_status evaluator_finish(struct dt_evaluator *evaluator)
 {
+    uint64_t step = evaluator->order.step;
     char name[DT_CHECKPOINT_NAME], *path;
-    DT_TRY(dt_format(&path, "%s/%s", evaluator->ckpt_dir,
-                     dt_checkpoint_name(evaluator->order.step, name)));
-    dt_status status = evaluate(evaluator, path, evaluator->order.step);
+    DT_TRY(dt_format(&path, "%s/%s", evaluator->ckpt_dir, dt_checkpoint_name(step, name)));
+    dt_status status = evaluator_evaluate(evaluator, path, step);
     dt_free(path);
     return status;
 }
 
 /* The newest checkpoint, if it has not been seen; throttled from start to start. */
-static dt_status look(struct evaluator *evaluator)
+static dt_status evaluator_look(struct dt_evaluator *evaluator)
 {
-    double now = dt_clock_secs();
+    double now = dt_clock_secs(), throttle = evaluator->job->config->eval.throttle_secs;
     uint64_t step;
     char *path;
     evaluator->look_at = now + LOOK_SECS;
     if (!dt_checkpoint_newest(evaluator->ckpt_dir, &step, &path)) return DT_OK;
     dt_status status = DT_OK;
     if (!evaluator->began || step != evaluator->step) {
-        double throttle = evaluator->run->config->eval.throttle_secs;
         if (throttle > LOOK_SECS) evaluator->look_at = now + throttle;
-        status = evaluate(evaluator, path, step);
+        status = evaluator_evaluate(evaluator, path, step);
     }
     dt_free(path);
     return status;
 }
 
-static dt_status rest(struct evaluator *evaluator)
+static dt_status evaluator_work(struct dt_evaluator *evaluator)
 {
-    dt_world_rest(evaluator->run->world, "a checkpoint");
-    dt_sleep_secs(REST_SECS);
-    return DT_OK;
-}
-
-static dt_status do_next(struct evaluator *evaluator)
-{
-    const struct dt__order *order = &evaluator->order;
-    bool done = evaluator->judged && order->step == evaluator->step;
-    if (order->kind == DT__FINISH) return done ? rest(evaluator) : evaluate_last(evaluator);
-    return dt_clock_secs() < evaluator->look_at ? rest(evaluator) : look(evaluator);
-}
-
-/* ---- the rank ------------------------------------------------------------------------------- */
-
-static dt_status work(struct evaluator *evaluator)
-{
-    while (evaluator->order.kind != DT__DISMISS) {
-        DT_TRY(do_next(evaluator));
-        listen(evaluator);
+    const struct order *order = &evaluator->order;
+    while (order->kind != DISMISS) {
+        bool finishes = order->kind == FINISH;
+        bool idle = finishes ? evaluator->evaluated && order->step == evaluator->step
+                             : dt_clock_secs() < evaluator->look_at;
+        if (idle) {
+            dt_trace_phase(evaluator->job->trace, DT_PHASE_IDLE, evaluator->step);
+            dt_world_idle(evaluator->job->world, "a checkpoint");
+            dt_sleep_secs(IDLE_SECS);
+        } else {
+            DT_TRY(finishes ? evaluator_finish(evaluator) : evaluator_look(evaluator));
+        }
+        evaluator_listen(evaluator);
     }
     return DT_OK;
 }
 
-static dt_status prepare(struct evaluator *evaluator)
+dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out)
 {
-    const struct dt_config *config = evaluator->run->config;
-    evaluator->look_at = dt_clock_secs() + config->eval.start_delay_secs;
-    if (setpriority(PRIO_PROCESS, 0, NICENESS)) dt_debug("the evaluator cannot be made nice");
-    DT_TRY(dt_format(&evaluator->ckpt_dir, "%s/ckpt", config->run.dir));
-    DT_TRY(dt_format(&evaluator->best_dir, "%s/export/best", config->run.dir));
-    return dt_metrics_create(dt_model_get_spec(evaluator->run->model), &evaluator->metrics);
+    struct dt_evaluator *evaluator;
+    const char *dir = job->config->run.dir;
+    DT_TRY(dt_alloc(1, sizeof *evaluator, "evaluator", &evaluator));
+    *out = evaluator;
+    evaluator->job = job;
+    DT_TRY(dt_format(&evaluator->ckpt_dir, "%s/ckpt", dir));
+    DT_TRY(dt_format(&evaluator->best_dir, "%s/export/best", dir));
+    DT_TRY(dt_metrics_create(job->model, &evaluator->metrics));
+    if (!job->eval) return DT_OK;
+    evaluator->chunks = dt_measure_chunks(job->config, job->eval);
+    return dt_measure_create(job->config, job->eval, job->model, 0, evaluator->chunks,
+                             &evaluator->measure);
 }
 
-dt_status dt__evaluator_run(struct dt__run *run)
+void dt__evaluator_close(struct dt_evaluator *evaluator)
 {
-    struct evaluator evaluator = {.run = run, .best = run->keeper.state.best};
-    dt_status status = prepare(&evaluator);
-    if (!status) status = work(&evaluator);
-    if (status) dt_world_abort(run->world, status);
-    dt_metrics_destroy(evaluator.metrics);
-    dt_free(evaluator.ckpt_dir);
-    dt_free(evaluator.best_dir);
-    return (dt_status)evaluator.order.status;
+    if (!evaluator) return;
+    dt_measure_destroy(evaluator->measure);
+    dt_metrics_destroy(evaluator->metrics);
+    dt_free(evaluator->ckpt_dir);
+    dt_free(evaluator->best_dir);
+    dt_free(evaluator);
+}
+
+dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
+{
+    const struct dt_job *job = evaluator->job;
+    evaluator->best = job->best;
+    evaluator->look_at = dt_clock_secs() + job->config->eval.start_delay_secs;
+    if (setpriority(PRIO_PROCESS, 0, NICENESS)) dt_debug("the evaluator cannot be made nice");
+    dt_status status = evaluator_work(evaluator);
+    if (status) dt_world_abort(job->world, status);
+    return (dt_status)evaluator->order.status;
+}
+
+/* ---- the bank's end of the link ------------------------------------------------------------- */
+
+static const double ROUND_SECS = 1, PAUSE_SECS = 0.002;
+/* Beyond run.stall_secs: by then the watchdog has named an evaluator that does not get on. */
+static const double GRACE_SECS = 15;
+
+/* Results wait for a synchronization point, which they ask for; the rest is done at once. */
+int dt__link_asks(struct dt_bank *bank)
+{
+    struct dt_evaluator_link *link = &bank->link;
+    int rank = dt_world_evaluator_rank(bank->job->world);
+    char name[DT_CHECKPOINT_NAME];
+    while (rank >= 0 && !link->waits &&
+           dt_world_try_recv(bank->job->world, rank, TAG_MESSAGE, &link->message,
+                             sizeof link->message)) {
+        link->heard_at = dt_clock_secs();
+        link->waits = link->message.kind == DT__RESULT;
+        if (link->message.kind == DT__CLAIM)
+            dt_writer_protect(bank->writer,
+                              dt_checkpoint_name(link->message.evaluation.step, name));
+    }
+    return link->waits ? DT_ASK_SYNC : DT_ASK_NONE;
+}
+
+dt_status dt__link_collect(struct dt_bank *bank)
+{
+    struct dt_evaluator_link *link = &bank->link;
+    bool better;
+    while (dt__link_asks(bank) & DT_ASK_SYNC) {
+        link->waits = false;
+        link->evaluated = true;
+        link->evaluated_step = link->message.evaluation.step;
+        dt_writer_protect(bank->writer, NULL);
+        DT_TRY(dt__record_evaluation(bank, &link->message.evaluation, &better));
+    }
+    return DT_OK;
+}
+
+static bool link_has_last(const struct dt_bank *bank)
+{
+    return bank->link.evaluated && bank->link.evaluated_step == bank->job->step;
+}
+
+static void link_order(struct dt_bank *bank, struct order order)
+{
+    struct dt_world *world = bank->job->world;
+    dt_world_send(world, dt_world_evaluator_rank(world), TAG_ORDER, &order, sizeof order);
+}
+
+/* Waits a while for the last result. */
+static dt_status link_await_round(struct dt_bank *bank)
+{
+    struct dt_world *world = bank->job->world;
+    double end = dt_clock_secs() + ROUND_SECS, stall = bank->job->config->run.stall_secs;
+    int rank = dt_world_evaluator_rank(world);
+    dt_world_heartbeat(world, "evaluation", bank->job->step);
+    DT_TRY(dt__link_collect(bank));
+    while (!link_has_last(bank) && dt_clock_secs() < end) {
+        dt_sleep_secs(PAUSE_SECS);
+        DT_TRY(dt__link_collect(bank));
+    }
+    if (stall > 0 && dt_clock_secs() - bank->link.heard_at >= stall + GRACE_SECS)
+        dt_world_abort(world, dt_fail(DT_ECOMM,
+                                      "no progress for %g s (run.stall_secs) while waiting for the "
+                                      "last evaluation from rank %d on %s",
+                                      stall, rank, dt_world_host(world, rank)));
+    return DT_OK;
+}
+
+/* In rounds, so that the workers hear from the bank and know that it is alive. */
+dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double most_secs)
+{
+    double start = dt_clock_secs();
+    dt_status status = DT_OK;
+    if (dt_world_evaluator_rank(job->world) < 0) return DT_OK;
+    if (bank) {
+        bank->link.heard_at = start;
+        link_order(bank, (struct order){.kind = FINISH, .step = job->step});
+    }
+    for (bool over = false; !over;) {
+        if (bank && !status) status = link_await_round(bank);
+        DT_TRY(dt_world_agree_trainers(job->world, status));
+        if (bank) over = link_has_last(bank) || dt_clock_secs() >= start + most_secs;
+        dt_world_trainers_bcast(job->world, &over, sizeof over);
+    }
+    return DT_OK;
+}
+
+void dt__link_dismiss(struct dt_bank *bank, dt_status status)
+{
+    struct dt_world *world = bank->job->world;
+    if (dt_world_evaluator_rank(world) < 0) return;
+    link_order(bank, (struct order){.kind = DISMISS, .status = (int)status});
 }

@@ -1,215 +1,386 @@
-/* The records of a run and its line of progress. Bank only. */
-#include "train/run.h"
+/* The accounts of a run, its records and its line of progress. Bank only. */
+#include <math.h>
+#include <string.h>
 
-static double epoch_at(const struct dt__run *run, uint64_t samples)
+#include "train/local.h"
+
+static double epoch_at(const struct dt_bank *bank, uint64_t samples)
 {
-    return (double)samples / (double)dt_plan_samples(run->plan);
+    return (double)samples / (double)dt_plan_samples(bank->job->plan);
 }
 
-static double wall_secs(const struct dt__run *run)
+static double wall_secs(const struct dt_bank *bank)
 {
-    return run->keeper.wall_before + dt_clock_secs() - run->keeper.run_start;
+    return bank->wall_before + dt_clock_secs() - bank->run_start;
 }
 
-dt_status dt__record_start(struct dt__run *run)
+/* What local steps are, and what they cost. */
+static void print_groups(const struct dt_bank *bank)
 {
-    struct dt_report *report = run->keeper.report;
+    const struct dt_job *job = bank->job;
+    const struct dt_config *config = job->config;
+    if (job->mode == DT_MODE_ASYNC || config->train.local_steps == 1) return;
+    double mb = (double)dt_model_params(job->model) * sizeof(float) / 1e6;
+    double state = mb * job->optimizer.nstate * job->groups;
+    dt_info("local steps: %d group%s exchange every %lld steps%s (outer rate %g, momentum %g); "
+            "the groups' optimizer state takes %.4g MB at them, as much at the bank and in "
+            "each checkpoint",
+            job->groups, job->groups > 1 ? "s" : "", (long long)config->train.local_steps,
+            config->train.local_after ? ", from train.local_after on" : "", config->train.outer_lr,
+            config->train.outer_momentum, state);
+}
+
+/* What a large model takes. */
+static void print_memory(const struct dt_bank *bank)
+{
+    static const double LARGE = 256; /* MB */
+    const struct dt_job *job = bank->job;
+    const double mb = (double)dt_model_params(job->model) * sizeof(float) / 1e6;
+    const int states = job->optimizer.nstate;
+    if (mb * (1 + states) < LARGE) return;
+    dt_info(
+        "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank; a checkpoint "
+        "is as large, and is written from one copy; a replica's gradient has room for %.4g MB, "
+        "of which sparse rows use what they touch",
+        mb, mb * (1 + states), mb);
+}
+
+/* What a rounded wire is, and what it costs. */
+static void print_wire(const struct dt_bank *bank)
+{
+    const struct dt_job *job = bank->job;
+    char word[16];
+    if (!dt__is_rounded(job)) return;
+    double mb = (double)dt_model_params(job->model) * sizeof(float) / 1e6;
+    dt_info(
+        "wire: what %d group%s give%s, and each update, is rounded to %s; the rounding errors take "
+        "%.4g MB at the bank and in each checkpoint",
+        job->groups, job->groups > 1 ? "s" : "", job->groups > 1 ? "" : "s",
+        dt_config_word(DT_WIRE_WORDS, job->config->train.wire, word), mb * (job->groups + 1));
+}
+
+/* A share of fewer rows does not fill a core (scripts/doc/tuning.md). */
+enum { FEW_ROWS = 16 };
+
+static void print_start(const struct dt_bank *bank)
+{
+    const struct dt_job *job = bank->job;
+    char word[16], settings[DT_MPI_SETTINGS];
+    uint64_t batch = dt_plan_batch(job->plan);
+    int workers = dt_world_workers(job->world);
+    dt_info("%s: %d rank%s on %d host%s (bank%s, %d worker%s%s), %d replica%s",
+            job->config->run.dir, dt_world_size(job->world),
+            dt_world_size(job->world) > 1 ? "s" : "", dt_world_hosts(job->world),
+            dt_world_hosts(job->world) > 1 ? "s" : "",
+            dt_world_size(job->world) > 1 ? "" : " and worker in one", workers,
+            workers > 1 ? "s" : "", job->config->eval.dedicated ? ", evaluator" : "", job->replicas,
+            job->replicas > 1 ? "s" : "");
+    dt_info("%s (%s), kernel %s, %lld thread%s a rank, exchange %s", dt_world_mpi_version(),
+            dt_world_mpi_settings(settings), dt_blas_kernel(), (long long)job->config->run.threads,
+            job->config->run.threads > 1 ? "s" : "", dt__exchange_name(job, word));
+    char *table = NULL;
+    if (dt_model_table(bank->job->model, &table)) table = NULL;
+    for (char *line = table, *end; line && *line; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end) *end++ = '\0';
+        dt_info("%s", line);
+    }
+    dt_free(table);
+    print_memory(bank);
+    dt_info("%llu samples, batch %llu (%.4g a worker), %llu steps an epoch",
+            (unsigned long long)dt_plan_samples(job->plan), (unsigned long long)batch,
+            (double)batch / workers, (unsigned long long)dt_plan_steps_per_epoch(job->plan));
+    if (workers > 1 && batch < (uint64_t)workers * FEW_ROWS)
+        dt_warn("a worker has %.3g rows a step: products lose their speed, and the exchange weighs "
+                "more; a larger train.batch, or fewer ranks, may be faster",
+                (double)batch / workers);
+    dt_info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
+            (unsigned long long)job->step, (unsigned long long)job->last_step);
+    print_groups(bank);
+    print_wire(bank);
+    int idle = dt__idle_workers(job);
+    if (idle)
+        dt_warn("%d of %d workers have no replica and idle: run.replicas=%d", idle, workers,
+                job->replicas);
+}
+
+dt_status dt__record_start(struct dt_bank *bank)
+{
+    const struct dt_job *job = bank->job;
+    const struct dt_config *config = job->config;
+    struct dt_report *report = bank->report;
     uint32_t crc;
     char word[16];
-    DT_TRY(dt_config_crc(run->config, &crc));
+    const struct dt_text *change = &bank->change.text;
+    print_start(bank);
+    DT_TRY(dt_config_crc(job->config, &crc));
     char hex[9];
     snprintf(hex, sizeof hex, "%08x", crc);
-    dt_record_begin(report, "start");
-    dt_record_int(report, "step", (int64_t)run->step);
-    dt_record_text(report, "mode", dt_config_word(DT_MODE_WORDS, run->mode, word));
-    dt_record_text(report, "exchange", dt__exchange_name(run, word));
-    dt_record_int(report, "size", dt_world_size(run->world));
-    dt_record_int(report, "workers", dt_world_workers(run->world));
-    dt_record_int(report, "replicas", run->replicas);
-    dt_record_int(report, "params", (int64_t)dt_model_params(run->model));
-    dt_record_int(report, "batch", (int64_t)dt_plan_batch(run->plan));
-    dt_record_int(report, "hosts", dt_world_hosts(run->world));
-    dt_record_text(report, "config_crc32c", hex);
-    dt_record_int(report, "time_unix", dt_clock_unix());
-    dt_record_text(report, "kernel", dt_blas_kernel());
-    dt_record_int(report, "threads", run->config->run.threads);
-    dt_record_int(report, "samples_per_epoch", (int64_t)dt_plan_samples(run->plan));
-    return dt_record_end(report);
-}
-
-void dt__print_start(struct dt__run *run)
-{
-    struct dt_report *report = run->keeper.report;
-    char text[256], word[16], settings[DT_MPI_SETTINGS];
-    uint64_t batch = dt_plan_batch(run->plan);
-    int workers = dt_world_workers(run->world);
-    dt_report_say(report, "%s: %d rank%s on %d host%s (bank%s, %d worker%s%s), %d replica%s",
-                  run->config->run.dir, dt_world_size(run->world),
-                  dt_world_size(run->world) > 1 ? "s" : "", dt_world_hosts(run->world),
-                  dt_world_hosts(run->world) > 1 ? "s" : "",
-                  dt_world_size(run->world) > 1 ? "" : " and worker in one", workers,
-                  workers > 1 ? "s" : "", run->config->eval.dedicated ? ", evaluator" : "",
-                  run->replicas, run->replicas > 1 ? "s" : "");
-    dt_report_say(report, "%s (%s), kernel %s, %lld thread%s a rank, exchange %s",
-                  dt_world_mpi_version(), dt_world_mpi_settings(settings), dt_blas_kernel(),
-                  (long long)run->config->run.threads, run->config->run.threads > 1 ? "s" : "",
-                  dt__exchange_name(run, word));
-    dt_report_say(report, "model %s: %zu parameters",
-                  dt_model_describe(run->model, text, sizeof text), dt_model_params(run->model));
-    dt_report_say(report, "%llu samples, batch %llu (%.4g a worker), %llu steps an epoch",
-                  (unsigned long long)dt_plan_samples(run->plan), (unsigned long long)batch,
-                  (double)batch / workers, (unsigned long long)dt_plan_steps_per_epoch(run->plan));
-    dt_report_say(report, "%s at step %llu of %llu", run->keeper.resumed ? "resuming" : "starting",
-                  (unsigned long long)run->step, (unsigned long long)run->last_step);
-    if (run->replicas < workers)
-        dt_warn("%d of %d workers have no replica and idle: run.replicas=%d",
-                workers - run->replicas, workers, run->replicas);
+    struct dt_json *record = dt_record_begin(report, "start");
+    dt_json_int(record, "step", (int64_t)job->step);
+    dt_json_text(record, "mode", dt_config_word(DT_MODE_WORDS, job->mode, word));
+    dt_json_text(record, "exchange", dt__exchange_name(job, word));
+    dt_json_int(record, "size", dt_world_size(job->world));
+    dt_json_int(record, "workers", dt_world_workers(job->world));
+    dt_json_int(record, "replicas", job->replicas);
+    if (config->train.local_steps > 1 || dt__is_rounded(job))
+        dt_json_int(record, "groups", job->groups);
+    if (config->train.local_steps > 1)
+        dt_json_int(record, "local_steps", config->train.local_steps);
+    if (dt__is_rounded(job))
+        dt_json_text(record, "wire", dt_config_word(DT_WIRE_WORDS, config->train.wire, word));
+    dt_json_int(record, "params", (int64_t)dt_model_params(job->model));
+    dt_json_int(record, "batch", (int64_t)dt_plan_batch(job->plan));
+    dt_json_int(record, "hosts", dt_world_hosts(job->world));
+    dt_json_text(record, "config_crc32c", hex);
+    dt_json_int(record, "time_unix", dt_clock_unix());
+    dt_json_text(record, "kernel", dt_blas_kernel());
+    dt_json_int(record, "threads", job->config->run.threads);
+    dt_json_int(record, "samples_per_epoch", (int64_t)dt_plan_samples(job->plan));
+    DT_TRY(dt_record_end(report));
+    return change->length > 0 ? dt_record_line(report, change->data) : DT_OK;
 }
 
 /* ---- training ------------------------------------------------------------------------------- */
 
-static double window_rate(struct dt__run *run)
+static double window_rate(struct dt_bank *bank)
 {
-    const struct dt__keeper *keeper = &run->keeper;
-    double secs = keeper->state.train_secs - keeper->log_train_secs;
-    return secs > 0 ? keeper->state.loss_rows / secs : 0;
+    double secs = bank->state.train_secs - bank->log_train_secs;
+    return secs > 0 ? bank->state.loss_rows / secs : 0;
 }
 
-static double window_loss(const struct dt__run *run)
+static double window_loss(const struct dt_bank *bank)
 {
-    const struct dt_checkpoint *state = &run->keeper.state;
+    const struct dt_checkpoint *state = &bank->state;
     double sum = 0;
-    for (int r = 0; r < run->replicas; r++)
+    for (int r = 0; r < bank->job->replicas; r++)
         sum += state->loss_sums[r];
     return state->loss_rows > 0 ? sum / state->loss_rows : 0;
 }
 
-static void show(struct dt__run *run, double loss, double rate)
+void dt__show_progress(struct dt_bank *bank)
 {
-    uint64_t left = dt__samples_at(run, run->last_step) - run->keeper.state.samples;
-    struct dt_progress progress = {.step = run->step,
-                                   .epoch = epoch_at(run, run->keeper.state.samples),
-                                   .loss = loss,
+    const struct dt_job *job = bank->job;
+    const struct dt_checkpoint *state = &bank->state;
+    const bool trained =
+        state->loss_rows > 0; /* since the last record, which tells the loss else */
+    double rate = trained ? window_rate(bank) : (double)state->samples / state->train_secs;
+    struct dt_progress progress = {.step = job->step,
+                                   .epoch = epoch_at(bank, state->samples),
+                                   .loss = trained ? window_loss(bank) : (double)NAN,
                                    .samples_per_sec = rate,
-                                   .secs_left = rate > 0 ? (double)left / rate : 0};
-    dt_progress_show(run->keeper.report, &progress, run->step == run->last_step);
+                                   .secs_left = dt__secs_left(job, bank->state.samples, rate)};
+    dt_progress_show(bank->report, &progress, job->step == job->last_step);
+    if (dt_run_status_due(bank->report)) {
+        /* Once in two seconds: what `dtrain top` reads. */
+        int size = dt_world_size(job->world);
+        double now = dt_clock_secs(), secs = bank->viewed_at > 0 ? now - bank->viewed_at : 0;
+        bank->viewed_at = now;
+        for (int r = 0; r < size; r++) {
+            struct dt_rank_status *rank = &bank->ranks[r];
+            uint64_t before = rank->samples;
+            dt_world_rank_status(job->world, r, rank);
+            if (secs > 0 && rank->samples)
+                rank->samples_per_sec = (double)(rank->samples - before) / secs;
+        }
+        const struct dt_run_status status = {
+            .progress = progress,
+            .last_step = job->last_step,
+            .lr = dt_schedule_lr(&job->schedule, job->step ? job->step - 1 : 0),
+            .wall_secs = wall_secs(bank),
+            .nranks = size,
+            .ranks = bank->ranks};
+        dt_run_status_write(bank->report, &status);
+    }
 }
 
-void dt__show_progress(struct dt__run *run)
+void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *state,
+                       struct dt_staleness *staleness)
 {
-    show(run, window_loss(run), window_rate(run));
+    const struct dt_note *note = &applied->note;
+    state->step++;
+    if (note->ask & DT_ASK_ERROR) return;
+    state->samples += note->rows;
+    state->loss_rows += (double)note->rows;
+    state->loss_sums[note->replica] += note->loss;
+    state->draws[note->replica] = note->draw + 1;
+    staleness->sum += (double)applied->staleness;
+    staleness->count++;
+    if (applied->staleness > staleness->max) staleness->max = applied->staleness;
 }
 
-/* Since the last train record. */
-static void record_staleness(struct dt__run *run)
+dt_status dt__record_train(struct dt_bank *bank)
 {
-    struct dt__async *async = &run->async;
-    double count = (double)async->staleness_count;
-    if (run->mode != DT_ASYNC) return;
-    dt_record_real(run->keeper.report, "staleness_mean", async->staleness_sum / count);
-    dt_record_int(run->keeper.report, "staleness_max", (int64_t)async->staleness_max);
-    async->staleness_sum = 0;
-    async->staleness_max = async->staleness_count = 0;
-}
-
-dt_status dt__record_train(struct dt__run *run)
-{
-    struct dt__keeper *keeper = &run->keeper;
-    struct dt_checkpoint *state = &keeper->state;
+    const struct dt_job *job = bank->job;
+    struct dt_checkpoint *state = &bank->state;
     if (state->loss_rows == 0) return DT_OK; /* nothing was trained since the last record */
-    double loss = window_loss(run), rate = window_rate(run);
-    dt_record_begin(keeper->report, "train");
-    dt_record_int(keeper->report, "step", (int64_t)run->step);
-    dt_record_real(keeper->report, "epoch", epoch_at(run, state->samples));
-    dt_record_int(keeper->report, "samples", (int64_t)state->samples);
-    dt_record_real(keeper->report, "loss", loss);
-    dt_record_real(keeper->report, "lr", dt_schedule_lr(&run->schedule, run->step - 1));
-    dt_record_real(keeper->report, "samples_per_sec", rate);
-    dt_record_real(keeper->report, "wall_secs", wall_secs(run));
-    record_staleness(run);
-    show(run, loss, rate);
-    keeper->last_loss = loss;
-    keeper->log_train_secs = state->train_secs;
+    struct dt_staleness *staleness = &bank->staleness;
+    bank->last_loss = window_loss(bank);
+    struct dt_json *record = dt_record_begin(bank->report, "train");
+    dt_json_int(record, "step", (int64_t)job->step);
+    dt_json_real(record, "epoch", epoch_at(bank, state->samples));
+    dt_json_int(record, "samples", (int64_t)state->samples);
+    dt_json_real(record, "loss", bank->last_loss);
+    dt_json_real(record, "lr", dt_schedule_lr(&job->schedule, job->step - 1));
+    dt_json_real(record, "samples_per_sec", window_rate(bank));
+    dt_json_real(record, "wall_secs", wall_secs(bank));
+    if (job->mode == DT_MODE_ASYNC) {
+        dt_json_real(record, "staleness_mean", staleness->sum / (double)staleness->count);
+        dt_json_int(record, "staleness_max", (int64_t)staleness->max);
+    }
+    dt__show_progress(bank);
+    *staleness = (struct dt_staleness){0};
+    bank->log_train_secs = state->train_secs;
     state->loss_rows = 0;
-    for (int r = 0; r < run->replicas; r++)
+    for (int r = 0; r < job->replicas; r++)
         state->loss_sums[r] = 0;
-    return dt_record_end(keeper->report);
+    return dt_record_end(bank->report);
 }
 
 /* ---- evaluation, checkpoints, end ----------------------------------------------------------- */
 
-dt_status dt__record_eval(struct dt__run *run, const struct dt__verdict *verdict)
+dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation *evaluation,
+                                bool *out_better)
 {
-    const struct dt_metric_values *values = &verdict->values;
-    struct dt_report *report = run->keeper.report;
-    dt_record_begin(report, "eval");
-    dt_record_int(report, "step", (int64_t)verdict->step);
-    dt_record_metrics(report, values);
-    if (dt__confusion_cells(run))
-        dt_record_confusion(report, verdict->confusion,
-                            dt_metrics_classes(dt_model_get_spec(run->model)));
-    dt_record_real(report, "secs", verdict->secs);
-    dt_record_real(report, "wall_secs", wall_secs(run));
+    struct dt_job *job = bank->job;
+    const struct dt_metric_values *values = &evaluation->values;
+    struct dt_report *report = bank->report;
+    DT_TRY(dt__evaluation_judge(job, evaluation, &job->best, out_better));
+    struct dt_json *record = dt_record_begin(report, "eval");
+    dt_json_int(record, "step", (int64_t)evaluation->step);
+    dt_json_metrics(record, values);
+    if (dt_model_classes(job->model) == 2) {
+        char *const *names = dt_source_schema(job->train)->label_names;
+        dt_json_text(record, "positive", names ? names[1] : "1");
+    }
+    if (dt__confusion_cells(job))
+        dt_json_confusion(record, evaluation->confusion, dt_model_classes(job->model));
+    dt_json_real(record, "secs", evaluation->secs);
+    dt_json_real(record, "wall_secs", wall_secs(bank));
     DT_TRY(dt_record_end(report));
-    bool classify = run->config->model.task == DT_CLASSIFY;
-    dt_report_say(report, "eval at step %llu: loss %.5g, %s %.5g",
-                  (unsigned long long)verdict->step, values->loss, classify ? "accuracy" : "rmse",
-                  classify ? values->accuracy : values->rmse);
+    double value;
+    bool more_is_better;
+    const char *name;
+    DT_TRY(dt_metric_pick(job->model, DT_METRIC_AUTO, values, &value, &more_is_better, &name));
+    dt_info("eval at step %llu: loss %.5g, %s %.5g", (unsigned long long)evaluation->step,
+            values->loss, name, value);
+    if (evaluation->step == bank->job->last_step && values->r2 < 0)
+        dt_warn("r2 is %.3g: the mean of the targets is a better guess than this model; another "
+                "train.lr, data.normalize=standard or data.normalize_target=yes may help",
+                values->r2);
     return DT_OK;
 }
 
-dt_status dt__record_saved(struct dt__run *run, const struct dt_saved *saved)
+dt_status dt__record_saved(struct dt_bank *bank, const struct dt_saved *saved)
 {
-    struct dt_report *report = run->keeper.report;
-    dt_record_begin(report, "checkpoint");
-    dt_record_int(report, "step", (int64_t)saved->step);
-    dt_record_text(report, "file", saved->file);
-    dt_record_real(report, "secs", saved->secs);
+    struct dt_report *report = bank->report;
+    struct dt_json *record = dt_record_begin(report, "checkpoint");
+    dt_json_int(record, "step", (int64_t)saved->step);
+    dt_json_text(record, "file", saved->file);
+    dt_json_real(record, "secs", saved->secs);
     return dt_record_end(report);
 }
 
 /* Totals over resumes; the workers' parts, staleness and times of this start. */
-static void record_async(struct dt__run *run)
+static void record_async(const struct dt_bank *bank, struct dt_json *record)
 {
-    const struct dt_async_counts *counts = run->async.counts;
-    struct dt_report *report = run->keeper.report;
-    if (run->mode != DT_ASYNC || !counts) return;
-    int64_t before = run->keeper.resumed ? (int64_t)run->keeper.loaded.step : 0;
-    size_t bins = DT_STALENESS_BINS, workers = (size_t)dt_world_workers(run->world);
+    const struct dt_async_counts *counts = bank->counts;
+    if (bank->job->mode != DT_MODE_ASYNC || !counts) return;
+    int64_t before = bank->resumed ? (int64_t)bank->loaded.step : 0;
+    size_t bins = DT_STALENESS_BINS, workers = (size_t)dt_world_workers(bank->job->world);
     while (bins > 1 && counts->staleness_histogram[bins - 1] == 0)
         bins--;
-    dt_record_int(report, "gradients_sent", before + (int64_t)counts->sent);
-    dt_record_int(report, "gradients_applied", before + (int64_t)counts->applied);
-    dt_record_int(report, "clock_gap_max", (int64_t)counts->gap_max);
-    dt_record_counts(report, "staleness_histogram", counts->staleness_histogram, bins);
-    dt_record_real(report, "bank_busy_secs", counts->busy_secs);
-    dt_record_counts(report, "worker_sent", counts->worker_sent, workers);
-    dt_record_counts(report, "worker_applied", counts->worker_applied, workers);
-    dt_record_counts(report, "worker_wait_ms", counts->worker_wait_ms, workers);
+    dt_json_int(record, "gradients_sent", before + (int64_t)counts->sent);
+    dt_json_int(record, "gradients_applied", before + (int64_t)counts->applied);
+    dt_json_int(record, "clock_gap_max", (int64_t)counts->gap_max);
+    dt_json_counts(record, "staleness_histogram", counts->staleness_histogram, bins);
+    dt_json_real(record, "bank_busy_secs", counts->busy_secs);
+    dt_json_counts(record, "worker_sent", counts->worker_sent, workers);
+    dt_json_counts(record, "worker_applied", counts->worker_applied, workers);
+    dt_json_counts(record, "worker_wait_ms", counts->worker_wait_ms, workers);
 }
 
-dt_status dt__record_final(struct dt__run *run, const char *status)
+/* Where the workers' time goes. */
+static const char *const BUDGET_WORDS[DT__BUDGET_PARTS] = {"compute", "data",   "wait",
+                                                           "reduce",  "update", "network"};
+
+/* Parts of a whole by their words: "compute 62 %, wait 3 %"; what rounds to nothing is left out. */
+static void print_shares(int parts, const char *const *words, const double *secs, double all)
 {
-    const struct dt__keeper *keeper = &run->keeper;
-    const struct dt_checkpoint *state = &keeper->state;
+    char text[128] = "";
+    size_t length = 0;
+    for (int i = 0; i < parts && length < sizeof text; i++) {
+        double percent = all > 0 ? 100 * secs[i] / all : 0;
+        if (percent < 0.5) continue;
+        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s %.0f %%",
+                                   length ? ", " : "", words[i], percent);
+    }
+    if (length) dt_info("a worker's time: %s", text);
+}
+
+/* Where the time went. Async: of this start, as far as waiting says it. */
+static void print_budget(struct dt_bank *bank)
+{
+    static const char *const ASYNC_WORDS[] = {"compute and update", "wait"};
+    double all = 0, workers = dt_world_workers(bank->job->world), wait = 0;
+    for (int i = 0; i < DT__BUDGET_PARTS; i++)
+        all += bank->budget[i];
+    if (bank->job->mode == DT_MODE_SYNC) {
+        print_shares(DT__BUDGET_PARTS, BUDGET_WORDS, bank->budget, all);
+    } else if (bank->counts) {
+        all = workers * (bank->state.train_secs - (bank->resumed ? bank->loaded.train_secs : 0));
+        for (int w = 0; w < (int)workers; w++)
+            wait += (double)bank->counts->worker_wait_ms[w] / 1000;
+        print_shares(2, ASYNC_WORDS, (double[]){all - wait, wait}, all);
+    }
+}
+
+/* Sync: the mean worker's seconds of each part, and each worker's own. */
+static dt_status record_budget(const struct dt_bank *bank, struct dt_json *record)
+{
+    const struct dt_world *world = bank->job->world;
+    int workers = dt_world_workers(world);
+    double *own = NULL;
+    char field[32];
+    if (bank->job->mode != DT_MODE_SYNC) return DT_OK;
+    DT_TRY(dt_alloc((size_t)workers, sizeof *own, "times of the workers", &own));
+    for (int i = 0; i < DT__BUDGET_PARTS; i++) {
+        snprintf(field, sizeof field, "%s_secs", BUDGET_WORDS[i]);
+        dt_json_real(record, field, bank->budget[i] / workers);
+        for (int w = 0; w < workers; w++)
+            own[w] = bank->budgets[dt_world_worker_rank(world, w) * DT__BUDGET_PARTS + i];
+        snprintf(field, sizeof field, "worker_%s_secs", BUDGET_WORDS[i]);
+        dt_json_reals(record, field, own, (size_t)workers);
+    }
+    dt_free(own);
+    return DT_OK;
+}
+
+dt_status dt__record_final(struct dt_bank *bank, const char *status)
+{
+    const struct dt_job *job = bank->job;
+    const struct dt_checkpoint *state = &bank->state;
     char crc[9];
     snprintf(crc, sizeof crc, "%08x",
              dt_crc32c(0, state->params, (size_t)state->params_count * sizeof(float)));
     double rate = state->train_secs > 0 ? (double)state->samples / state->train_secs : 0;
-    dt_record_begin(keeper->report, "final");
-    dt_record_text(keeper->report, "status", status);
-    dt_record_int(keeper->report, "step", (int64_t)run->step);
-    dt_record_real(keeper->report, "epoch", epoch_at(run, state->samples));
-    dt_record_int(keeper->report, "samples", (int64_t)state->samples);
-    dt_record_real(keeper->report, "loss", keeper->last_loss);
-    dt_record_real(keeper->report, "samples_per_sec", rate);
-    dt_record_real(keeper->report, "wall_secs", wall_secs(run));
-    dt_record_real(keeper->report, "bank_cpu_secs", keeper->bank_cpu_secs);
-    dt_record_text(keeper->report, "params_crc32c", crc);
-    record_async(run);
-    if (run->mode == DT_SYNC) dt__budget_record(run);
-    DT_TRY(dt_record_end(keeper->report));
-    dt_report_say(keeper->report, "%s at step %llu: %.0f samples/s, params_crc32c %s", status,
-                  (unsigned long long)run->step, rate, crc);
-    return DT_OK;
+    struct dt_json *record = dt_record_begin(bank->report, "final");
+    dt_json_text(record, "status", status);
+    dt_json_int(record, "step", (int64_t)job->step);
+    dt_json_real(record, "epoch", epoch_at(bank, state->samples));
+    dt_json_int(record, "samples", (int64_t)state->samples);
+    dt_json_real(record, "loss", bank->last_loss);
+    dt_json_real(record, "samples_per_sec", rate);
+    dt_json_real(record, "wall_secs", wall_secs(bank));
+    dt_json_real(record, "bank_cpu_secs", bank->cpu_secs);
+    dt_json_text(record, "params_crc32c", crc);
+    record_async(bank, record);
+    DT_TRY(record_budget(bank, record));
+    DT_TRY(dt_record_end(bank->report));
+    dt_info("%s at step %llu: %.0f samples/s, params_crc32c %s", status,
+            (unsigned long long)job->step, rate, crc);
+    print_budget(bank);
+    struct dt_report *report = bank->report;
+    bank->report = NULL;
+    return dt_report_close(report);
 }

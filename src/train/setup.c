@@ -1,301 +1,405 @@
 /* Everything up to the first step. Every phase ends in an agreement, so that no rank goes on alone. */
+#include "train/setup.h"
+
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
-#include "train/run.h"
+#include "train/local.h"
 
-uint64_t dt__epoch_steps(const struct dt__run *run)
-{
-    uint64_t steps = dt_plan_steps_per_epoch(run->plan);
-    return run->mode == DT_SYNC ? steps : steps * (uint64_t)run->replicas;
-}
+static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in memory */
 
-uint64_t dt__samples_at(const struct dt__run *run, uint64_t step)
-{
-    uint64_t steps = dt_plan_steps_per_epoch(run->plan), samples = dt_plan_samples(run->plan);
-    if (run->mode == DT_ASYNC) step /= (uint64_t)run->replicas;
-    uint64_t in_epoch = step % steps * dt_plan_batch(run->plan);
-    return step / steps * samples + (in_epoch < samples ? in_epoch : samples);
-}
+/* ---- configuration -------------------------------------------------------------------------- */
 
-/* ---- config --------------------------------------------------------------------------------- */
-
-static dt_status read_shared_config(struct dt_config *config, const char *text)
-{
-    dt_config_free(config);
-    DT_TRY(dt_config_init(config));
-    return dt_config_read_text(config, "config", text);
-}
-
-/* Rank 0's config to all: other hosts need no file. */
-static dt_status share_config(struct dt_world *world, struct dt_config *config)
+/* Rank 0's config to all, checked: other hosts need no file. Rows in memory are named in it, so that every
+ * rank knows of them. */
+static dt_status share_config(struct dt_world *world, struct dt_config *config,
+                              const struct dt_train_options *options)
 {
     bool bank = dt_world_is_bank(world);
     char *text = NULL;
     size_t length = 0;
-    dt_status status = bank ? dt_config_check(config, dt_world_size(world)) : DT_OK;
+    dt_status status = DT_OK;
+    if (bank && options->train) status = dt_config_set(config, "data.train=(arrays)");
+    if (bank && options->eval && !status) status = dt_config_set(config, "data.eval=(arrays)");
+    if (bank && !status) status = dt_config_check(config, dt_world_size(world));
+    if (bank && !status) status = dt_model_settle(config);
     if (bank && !status) status = dt_config_print(config, &text);
     DT_GUARD(dt_world_agree(world, status));
     if (bank) length = strlen(text) + 1;
     DT_GUARD(dt_world_bcast_blob(world, &text, &length, 0));
-    status = dt_world_agree(world, bank ? DT_OK : read_shared_config(config, text));
+    if (!bank) {
+        dt_config_free(config);
+        status = dt_config_init(config);
+        if (!status) status = dt_config_read_text(config, "config", text);
+        if (!status) status = dt_model_settle(config); /* the text has no short forms */
+    }
+    status = dt_world_agree(world, status);
 done:
     dt_free(text);
     return status;
 }
 
+/* ---- machines ------------------------------------------------------------------------------- */
+
+/* Of the lowest rank that has something to say; it is no failure. Collective. */
+static dt_status warn_together(const struct dt_job *job, dt_status mine)
+{
+    dt_status status = dt_world_agree(job->world, mine);
+    if (status && dt_world_is_bank(job->world)) dt_warn("%s", dt_error_text());
+    return DT_OK;
+}
+
+static dt_status settle_kernel(const struct dt_job *job)
+{
+    const struct dt_config *config = job->config;
+    bool native = true;
+    dt_status status = DT_OK;
+    if (config->run.precision == DT_PRECISION_BF16)
+        status = dt_bf16_settle(config->run.kernel, &native);
+    if (!status) status = dt_blas_settle(config->run.kernel);
+    DT_TRY(dt_world_agree(job->world, status));
+    if (!native)
+        status = dt_fail(DT_EMISMATCH,
+                         "run.precision=bf16: this CPU has no fast products in bf16; operands are "
+                         "rounded and multiplied in f32 (%s), slower than run.precision=f32",
+                         dt_blas_kernel());
+    return warn_together(job, status);
+}
+
+/* One kernel everywhere, for matrix products have other bits with another one; and a core for each thread
+ * that computes. The bank sleeps while workers compute, unless it is one; an evaluator is nice. */
+static dt_status check_machines(const struct dt_job *job)
+{
+    struct dt_world *world = job->world;
+    char kernel[64] = "";
+    bool strict = job->config->run.reproducible;
+    if (dt_world_is_bank(world)) strncpy(kernel, dt_blas_kernel(), sizeof kernel - 1);
+    dt_world_bcast(world, kernel, sizeof kernel, 0);
+    dt_status status = DT_OK;
+    if (strcasecmp(kernel, dt_blas_kernel()) != 0)
+        status = dt_fail(DT_EMISMATCH,
+                         "kernel %s here, %s on %s: %s (run.kernel=%s asks for one everywhere)",
+                         dt_blas_kernel(), kernel, dt_world_host(world, 0),
+                         strict ? "run.reproducible=yes cannot be kept"
+                                : "bits depend on which ranks compute what",
+                         kernel);
+    DT_TRY(strict ? dt_world_agree(world, status) : warn_together(job, status));
+    int workers = dt_world_host_workers(world), cores = dt_world_cores(world);
+    long long threads = job->config->run.threads;
+    status = DT_OK;
+    if (workers * threads > cores)
+        status =
+            dt_fail(DT_EUSAGE, "%s: %d worker%s of %lld thread%s on %d core%s will be slow",
+                    dt_world_host(world, dt_world_rank(world)), workers, workers > 1 ? "s" : "",
+                    threads, threads > 1 ? "s" : "", cores, cores > 1 ? "s" : "");
+    return warn_together(job, status);
+}
+
 /* ---- what the bank knows -------------------------------------------------------------------- */
 
-struct start {
-    uint64_t step;
-    int replicas;
-    char holder[DT_LOCK_HOLDER]; /* of the lock on the run directory, as the bank reads it */
-};
-
-/* The evaluator reads and writes in the run directory. */
-static dt_status check_sight(const struct dt__run *run, const struct start *start)
+/* Replicas and groups: those of the checkpoint, those that are asked for, or as many as workers and hosts. */
+static dt_status settle_groups(struct dt_job *job, const struct dt_bank *bank)
 {
+    const int asked = (int)job->config->train.groups, hosts = dt_world_hosts(job->world);
+    const bool grouped = job->config->train.local_steps > 1 || dt__is_rounded(job);
+    job->groups = asked ? asked : bank->groups_before;
+    if (!job->replicas) job->replicas = dt_world_workers(job->world);
+    if (!bank->resumed && !job->config->run.replicas && grouped && job->replicas < job->groups)
+        job->replicas = job->groups;
+    if (!job->groups) job->groups = hosts < job->replicas ? hosts : job->replicas;
+    if (!grouped || job->groups <= job->replicas) return DT_OK;
+    return dt_fail(DT_EUSAGE, "train.groups=%d: expected at most run.replicas=%d", job->groups,
+                   job->replicas);
+}
+
+/* The run directory, and where the run stands. The evaluator reads and writes in the directory as well: it
+ * must see the same lock there. */
+static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
+{
+    const char *dir = job->config->run.dir;
+    struct {
+        uint64_t step;
+        int replicas, groups;
+        char holder[DT_LOCK_HOLDER]; /* of the lock, as the bank reads it */
+    } start = {0};
     char holder[DT_LOCK_HOLDER];
-    const char *dir = run->config->run.dir;
-    if (dt_world_role(run->world) != DT_EVALUATOR) return DT_OK;
-    if (*start->holder && strcmp(dt_lock_holder(dir, holder), start->holder) == 0) return DT_OK;
-    return dt_fail(DT_EIO,
-                   "run.dir=%s: the evaluator does not see the bank's directory here; put it "
-                   "on a file system that %s shares with %s",
-                   dir, dt_world_host(run->world, dt_world_rank(run->world)),
-                   dt_world_host(run->world, 0));
+    DT_TRY(dt_world_agree(job->world, bank ? dt__bank_prepare(bank, job) : DT_OK));
+    if (!job->replicas) job->replicas = (int)job->config->run.replicas;
+    dt_status status = bank ? settle_groups(job, bank) : DT_OK;
+    DT_TRY(dt_world_agree(job->world, status));
+    start.step = job->step;
+    start.replicas = job->replicas;
+    start.groups = job->groups;
+    if (bank) dt_lock_holder(dir, start.holder);
+    dt_world_bcast(job->world, &start, sizeof start, 0);
+    job->step = start.step;
+    job->replicas = start.replicas;
+    job->groups = start.groups;
+    if (dt_world_role(job->world) == DT_ROLE_EVALUATOR &&
+        (!*start.holder || strcmp(dt_lock_holder(dir, holder), start.holder) != 0))
+        status = dt_fail(DT_EIO,
+                         "run.dir=%s: the evaluator does not see the bank's directory here; put it "
+                         "on a file system that %s shares with %s",
+                         dir, dt_world_host(job->world, dt_world_rank(job->world)),
+                         dt_world_host(job->world, 0));
+    return dt_world_agree(job->world, status);
 }
 
-static dt_status share_start(struct dt__run *run)
+/* ---- data ----------------------------------------------------------------------------------- */
+
+/* Rows in memory: each rank makes the source of its own; they have to be those of the bank. */
+static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *arrays,
+                              bool held_out, const struct dt_schema *known, struct dt_source **out)
 {
-    dt_status status = DT_OK;
-    if (dt_world_is_bank(run->world)) status = dt__keeper_prepare(run);
-    DT_TRY(dt_world_agree(run->world, status));
-    if (!run->replicas) run->replicas = (int)run->config->run.replicas;
-    if (!run->replicas) run->replicas = dt_world_workers(run->world);
-    struct start start = {.step = run->step, .replicas = run->replicas};
-    if (dt_world_is_bank(run->world)) dt_lock_holder(run->config->run.dir, start.holder);
-    DT_TRY(dt_world_bcast(run->world, &start, sizeof start, 0));
-    run->step = start.step;
-    run->replicas = start.replicas;
-    return dt_world_agree(run->world, check_sight(run, &start));
+    dt_status status;
+    if (held_out)
+        status = dt_source_held_out(job->train, out);
+    else if (arrays)
+        status = dt_source_from_arrays(job->config, arrays, known, out);
+    else
+        status = dt_fail(DT_EUSAGE, "rank 0 has rows in memory, this rank has none: expected the "
+                                    "same on every rank");
+    DT_TRY(dt_world_agree(job->world, status));
+    if (!*out) return DT_OK;
+    uint32_t mine = dt_source_crc(*out), bank = mine;
+    dt_world_bcast(job->world, &bank, sizeof bank, 0);
+    if (mine != bank)
+        status = dt_fail(DT_EMISMATCH, "rows in memory are others than those of rank 0");
+    return dt_world_agree(job->world, status);
 }
 
-/* A held-out fraction was surveyed with the rest of the training data. */
-static dt_status survey(const struct dt__run *run, enum dt_part part, const struct dt_schema *known,
-                        struct dt_source **out)
+/* Rows in files: the bank surveys, the others get the survey. A held-out fraction was surveyed with the rest
+ * of the training data. `known` is the bank's. */
+static dt_status share_files(const struct dt_job *job, enum dt_part part, bool held_out,
+                             const struct dt_schema *known, struct dt_source **out)
 {
-    if (part == DT_PART_EVAL && run->config->data.eval_fraction > 0)
-        return dt_source_held_out(run->train, out);
-    return dt_source_survey(run->config, part, known, out);
-}
-
-/* The bank surveys, the others get the survey. `known` is the bank's. */
-static dt_status share_source(struct dt__run *run, enum dt_part part, const struct dt_schema *known,
-                              struct dt_source **out)
-{
-    bool bank = dt_world_is_bank(run->world);
+    bool bank = dt_world_is_bank(job->world);
     void *bytes = NULL;
     size_t length = 0;
     dt_status status = DT_OK;
-    if (bank) status = survey(run, part, known, out);
+    if (bank)
+        status = held_out ? dt_source_held_out(job->train, out)
+                          : dt_source_survey(job->config, part, known, out);
     if (!status && bank && *out) status = dt_source_pack(*out, &bytes, &length);
-    DT_GUARD(dt_world_agree(run->world, status));
-    DT_GUARD(dt_world_bcast_blob(run->world, &bytes, &length, 0));
-    status =
-        dt_world_agree(run->world, bank || !length ? DT_OK : dt_source_unpack(bytes, length, out));
+    DT_GUARD(dt_world_agree(job->world, status));
+    DT_GUARD(dt_world_bcast_blob(job->world, &bytes, &length, 0));
+    if (!bank && length) status = dt_source_unpack(bytes, length, out);
+    status = dt_world_agree(job->world, status);
 done:
     dt_free(bytes);
     return status;
 }
 
-static dt_status share_data(struct dt__run *run)
+static dt_status share_data(struct dt_job *job, const struct dt_bank *bank,
+                            const struct dt_train_options *options)
 {
-    dt_world_beat(run->world, "survey", run->step);
-    const struct dt_schema *known = run->keeper.resumed ? &run->keeper.loaded.schema : NULL;
-    DT_TRY(share_source(run, DT_PART_TRAIN, known, &run->train));
-    return share_source(run, DT_PART_EVAL, dt_source_schema(run->train), &run->eval);
+    const struct dt_config *config = job->config;
+    const struct dt_schema *known = bank && bank->resumed ? &bank->loaded.schema : NULL;
+    bool arrays = strcmp(config->data.train, ARRAYS) == 0;
+    bool held_out = config->data.eval_fraction > 0;
+    dt_world_heartbeat(job->world, "survey", job->step);
+    DT_TRY(arrays ? share_arrays(job, options->train, false, NULL, &job->train)
+                  : share_files(job, DT_PART_TRAIN, false, known, &job->train));
+    known = dt_source_schema(job->train);
+    arrays = held_out ? arrays : strcmp(config->data.eval, ARRAYS) == 0;
+    return arrays ? share_arrays(job, options->eval, held_out, known, &job->eval)
+                  : share_files(job, DT_PART_EVAL, held_out, known, &job->eval);
 }
 
 /* ---- what every rank makes for itself ------------------------------------------------------- */
 
-static dt_status create_model(struct dt__run *run)
+/* What the labels come to, where a user may take it for something else. Bank only. */
+static void tell_labels(const struct dt_config *config, const struct dt_schema *schema)
 {
-    const struct dt_schema *schema = dt_source_schema(run->train);
-    struct dt_model_spec spec;
-    DT_TRY(dt_model_spec_init(&spec, run->config));
-    spec.nin = schema->features;
-    spec.nout = dt_schema_nout(schema);
-    dt_blas_set_threads((int)run->config->run.threads);
-    return dt_model_create(&spec, &run->model);
+    if (schema->classes == 2 && schema->label_names)
+        dt_info("two classes: '%s' is the positive one, '%s' the negative", schema->label_names[1],
+                schema->label_names[0]);
+    if (!schema->target_mean) return;
+    const bool chosen = config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO;
+    dt_info("targets are learned standardised: mean %g, deviation %g%s; losses and predictions are "
+            "in their own units%s",
+            (double)schema->target_mean[0], (double)schema->target_std[0],
+            schema->targets > 1 ? " of the first" : "",
+            chosen ? " (data.normalize_target=no learns them as they stand)" : "");
 }
 
-static uint64_t last_step(const struct dt__run *run)
+/* The linear path may have a rule of its own. */
+static dt_status create_optimizers(struct dt_job *job)
 {
-    double steps = (double)dt__epoch_steps(run);
-    uint64_t last = (uint64_t)ceil(run->config->train.epochs * steps - 1e-6);
-    int64_t most = run->config->train.max_steps;
-    return most >= 0 && (uint64_t)most < last ? (uint64_t)most : last;
+    const struct dt_config *config = job->config;
+    const bool own = config->train.wide_optimizer || config->train.wide_lr > 0;
+    dt_optimizer_init(&job->optimizer, config);
+    job->wide_begin = job->wide_end = SIZE_MAX;
+    for (size_t i = 0; own && i < dt_model_tensors(job->model); i++) {
+        const struct dt_tensor *tensor = dt_model_tensor(job->model, i);
+        if (!tensor->wide) continue;
+        job->wide_begin = tensor->offset;
+        job->wide_end = tensor->offset + tensor->count;
+        dt_optimizer_init_wide(&job->wide, config);
+        dt_optimizer_share(&job->optimizer, &job->wide);
+    }
+    if (!own || job->wide_end < SIZE_MAX) return DT_OK;
+    return dt_fail(DT_EUSAGE, "train.wide_optimizer, train.wide_lr: expected model.wide=yes");
 }
 
-static dt_status create_plan(struct dt__run *run)
+static dt_status create_model(struct dt_job *job)
 {
-    DT_TRY(dt_plan_create(run->train, (uint64_t)run->config->run.seed, run->replicas,
-                          run->config->train.batch, &run->plan));
-    run->last_step = last_step(run);
-    dt_optimizer_init(&run->optimizer, run->config);
-    dt_schedule_init(&run->schedule, run->config, run->last_step);
-    return dt_alloc((size_t)run->replicas, sizeof *run->loss, "loss sums", &run->loss);
+    const struct dt_config *config = job->config;
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    struct dt_model_desc desc = {.layers = config->model.layers,
+                                 .shape = {1, 1, schema->features},
+                                 .nout = dt_schema_nout(schema),
+                                 .task = schema->task};
+    if (schema->shape[0]) memcpy(desc.shape, schema->shape, sizeof desc.shape);
+    if (config->model.embedding && schema->dense < schema->features) {
+        desc.dense = schema->dense;
+        desc.categories = dt_schema_categories(schema);
+    }
+    if (dt_world_is_bank(job->world)) tell_labels(config, schema);
+    dt_blas_set_threads((int)config->run.threads);
+    DT_TRY(dt_model_create(&desc, &job->model));
+    DT_TRY(dt_model_set_units(job->model, schema->target_mean, schema->target_std));
+    DT_TRY(dt_plan_create(job->train, (uint64_t)config->run.seed, job->replicas,
+                          config->train.batch, &job->plan));
+    job->last_step = dt__last_step(job);
+    DT_TRY(create_optimizers(job));
+    job->outer = (struct dt_optimizer){.kind = DT_OPT_NESTEROV,
+                                       .momentum = config->train.outer_momentum,
+                                       .nstate = config->train.outer_momentum > 0,
+                                       .states = config->train.outer_momentum > 0,
+                                       .state_name = {"outer_momentum"}};
+    dt_schedule_init(&job->schedule, config, job->last_step);
+    return DT_OK;
 }
 
-static dt_status create_worker(struct dt__run *run)
+/* A new run whose first rows have a feature that is far from 1 and not normalised is told of it; rows that
+ * cannot be read are not this one's to tell. Bank only. */
+static void warn_of_scale(const struct dt_job *job)
 {
-    if (!dt_world_is_worker(run->world)) return DT_OK;
-    dt_world_replicas(run->world, dt_world_worker_index(run->world), run->replicas, &run->first,
-                      &run->count);
-    uint64_t most = dt_plan_max_share(run->plan);
-    int rows = (int)(most < DT__SLICE_ROWS ? most : DT__SLICE_ROWS);
-    DT_TRY(dt_net_create(run->model, rows ? rows : 1, &run->net));
-    if (!run->count) return DT_OK;
-    return dt_loader_create(run->config, run->train, run->plan, run->first, run->count, rows,
-                            run->mode == DT_SYNC ? run->step : run->step / (uint64_t)run->replicas,
-                            &run->loader);
+    static const double FAR = 30;
+    enum { MOST_FEATURES = 1 << 16 };
+    const struct dt_config *config = job->config;
+    char *const *names = dt_source_schema(job->train)->feature_names;
+    uint64_t all = dt_source_rows(job->train);
+    int rows = all < DT_EVAL_CHUNK ? (int)all : DT_EVAL_CHUNK, at = 0;
+    struct dt_table *table = NULL;
+    struct dt_batch batch = {0};
+    double most = 0; /* mean square */
+    if (job->step > 0 || config->data.normalize != DT_NORMALIZE_NONE || rows == 0 ||
+        dt_source_schema(job->train)->features > MOST_FEATURES)
+        return;
+    if (!dt_table_create(config, job->train, 0, (uint64_t)rows, &table) &&
+        !dt_table_read(table, 0, rows, &batch)) {
+        for (int f = 0; f < batch.ndense; f++) {
+            double sum = 0;
+            for (int r = 0; r < rows; r++) {
+                double value = batch.x[(size_t)r * (size_t)batch.ndense + (size_t)f];
+                sum += value * value;
+            }
+            if (sum / rows > most) at = f, most = sum / rows;
+        }
+    }
+    if (most > FAR * FAR)
+        dt_warn("feature %d%s%s%s is about %.2g in size, and learning wants numbers near 1: "
+                "data.normalize=standard, or data.scale, brings them there",
+                at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));
+    dt_table_destroy(table);
 }
 
-static dt_status create_exchange(struct dt__run *run)
+/* Model and plan are everybody's, the rest is the role's. */
+static dt_status create_parts(struct dt_run *run)
 {
-    int layers = dt_model_layers(run->model);
-    size_t ends[DT_MAX_LAYERS];
-    for (int i = 0; i < layers; i++)
-        ends[i] = dt_model_layer(run->model, i)->end;
-    struct dt_exchange_spec spec = {.kind = run->config->train.exchange,
-                                    .reproducible = run->config->run.reproducible,
-                                    .params = dt_model_params(run->model),
-                                    .buckets = layers,
-                                    .bucket_end = ends,
-                                    .replicas = run->replicas,
-                                    .vectors = 1 + run->optimizer.nstate,
-                                    .norm = run->config->train.clip_norm > 0,
-                                    .update = dt__update,
-                                    .arg = run};
-    return dt_exchange_create(run->world, &spec, &run->exchange);
+    struct dt_job *job = &run->job;
+    dt_status status = create_model(job);
+    DT_TRY(dt_world_agree(job->world, status));
+    dt_world_heartbeat(job->world, "load", job->step);
+    if (run->worker) status = dt__worker_open(job, run->worker);
+    if (dt_world_role(job->world) == DT_ROLE_EVALUATOR)
+        status = dt__evaluator_open(job, &run->evaluator);
+    return dt_world_agree(job->world, status);
 }
 
-const char *dt__exchange_name(const struct dt__run *run, char word[16])
-{
-    if (run->mode == DT_ASYNC) return dt_async_memory_name(run->async.exchange);
-    return dt_config_word(DT_EXCHANGE_WORDS, dt_exchange_kind(run->exchange), word);
-}
-
-const float *dt__weights_at_rest(struct dt__run *run)
-{
-    if (run->mode == DT_ASYNC) return dt_async_read(run->async.exchange);
-    return dt_exchange_weights(run->exchange);
-}
-
-/* ---- all together --------------------------------------------------------------------------- */
-
-/* What each rank does for itself, agreed upon at the end. */
-static dt_status create_parts(struct dt__run *run)
-{
-    dt_status status = create_model(run);
-    if (!status) status = create_plan(run);
-    DT_TRY(dt_world_agree(run->world, status));
-    dt_world_beat(run->world, "load", run->step);
-    status = create_worker(run);
-    if (!status) status = dt__eval_open(run);
-    return dt_world_agree(run->world, status);
-}
-
-/* Weights and optimizer state, where the exchange has them. */
-static dt_status open_bank(struct dt__run *run)
-{
-    if (run->mode == DT_SYNC) return dt__keeper_open(run, dt_exchange_vectors(run->exchange));
-    float *vectors[1 + DT_MAX_STATE] = {dt_async_weights(run->async.exchange)};
-    for (int i = 0; i < run->optimizer.nstate; i++)
-        vectors[1 + i] = dt_async_states(run->async.exchange)[i];
-    return dt__keeper_open(run, vectors);
-}
-
-/* The bank's weights and the run's first records; then the weights to all. */
-static dt_status open_keeper(struct dt__run *run)
-{
-    bool bank = dt_world_is_bank(run->world);
-    bool sync = run->mode == DT_SYNC;
-    dt_status status = bank ? open_bank(run) : DT_OK;
-    DT_TRY(dt_world_agree_crew(run->world, status));
-    if (!sync) return DT_OK;
-    if (bank)
-        memcpy(run->loss, run->keeper.state.loss_sums, (size_t)run->replicas * sizeof *run->loss);
-    DT_TRY(dt_world_crew_bcast(run->world, run->loss, (size_t)run->replicas * sizeof *run->loss));
-    for (int r = 0; r < run->replicas; r++)
-        if (r < run->first || r >= run->first + run->count) run->loss[r] = 0;
-    return dt_exchange_start(run->exchange);
-}
-
-/* Bank and workers; agreed among them. */
-static dt_status open_crew(struct dt__run *run)
-{
-    DT_TRY(run->mode == DT_SYNC ? create_exchange(run) : dt__async_open(run));
-    return open_keeper(run);
-}
-
-/* What the evaluator has no part in, and what it has to know of it. */
-static dt_status open_rest(struct dt__run *run)
-{
-    dt_status status = dt_world_role(run->world) == DT_EVALUATOR ? DT_OK : open_crew(run);
-    int told = (int)status;
-    DT_TRY(dt_world_bcast(run->world, &told, sizeof told, 0));
-    struct dt_best *best = &run->keeper.state.best;
-    return told ? (dt_status)told : dt_world_bcast(run->world, best, sizeof *best, 0);
-}
+/* ---- together ------------------------------------------------------------------------------- */
 
 /* A run that has reached its end already, or was stopped early, and has told so. */
-static dt_status find_done(struct dt__run *run, bool *out_done)
+static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool *out_done)
 {
-    const struct dt__keeper *keeper = &run->keeper;
-    bool stopped = dt__stops_early(run, &keeper->loaded.best);
-    bool at_end = run->step == run->last_step || stopped;
-    if (keeper->resumed)
-        *out_done = run->step > run->last_step ||
-                    (at_end && dt_report_has_ended(run->config->run.dir, run->step));
+    if (bank && bank->resumed) {
+        bool at_end = job->step == job->last_step || dt__stops_early(job, &bank->loaded.best);
+        *out_done = job->step > job->last_step ||
+                    (at_end && dt_report_has_ended(job->config->run.dir, job->step));
+    }
     if (*out_done)
-        dt_info("%s: the run is complete at step %llu", run->config->run.dir,
-                (unsigned long long)run->step);
-    return dt_world_bcast(run->world, out_done, sizeof *out_done, 0);
+        dt_info("%s: the run is complete at step %llu", job->config->run.dir,
+                (unsigned long long)job->step);
+    dt_world_bcast(job->world, out_done, sizeof *out_done, 0);
+    if (!*out_done) return DT_OK;
+    return dt_world_agree(job->world, bank ? dt__exports_catch_up(bank) : DT_OK);
 }
 
-dt_status dt__run_open(struct dt__run *run, struct dt_world *world, struct dt_config *config,
-                       bool *out_done)
+/* Bank and workers open the exchange, with the weights in it. The evaluator has no part in that, but has
+ * to know how it went, and of the best model so far. */
+static dt_status open_training(struct dt_run *run)
 {
-    *run = (struct dt__run){.config = config, .world = world, .keeper.lock = -1};
+    struct dt_job *job = &run->job;
+    int told = DT_OK;
+    if (dt_world_role(job->world) != DT_ROLE_EVALUATOR) {
+        const struct dt_trainer trainer = {job, run->worker, run->bank};
+        told =
+            (int)(job->mode == DT_MODE_SYNC ? dt__sync_open(&trainer) : dt__async_open(&trainer));
+    }
+    dt_world_bcast(job->world, &told, sizeof told, 0);
+    if (told) return (dt_status)told;
+    dt_world_bcast(job->world, &job->best, sizeof job->best, 0);
+    job->schedule.drops = job->best.drops;
+    return DT_OK;
+}
+
+dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_config *config,
+                       const struct dt_train_options *options, bool *out_done)
+{
+    struct dt_job *job = &run->job;
+    *run = (struct dt_run){.job = {.config = config, .world = world}};
+    if (options) run->options = *options;
     *out_done = false;
-    DT_TRY(share_config(world, config));
-    DT_TRY(dt_world_set_roles(world, config->eval.dedicated));
+    DT_TRY(share_config(world, config, &run->options));
+    dt_world_set_roles(world, config->eval.dedicated);
     dt_world_watch(world, config->run.stall_secs);
-    bool sync = config->train.mode == DT_SYNC || config->train.staleness == 0;
-    run->mode = sync ? DT_SYNC : DT_ASYNC;
-    DT_TRY(dt__machine_check(run));
-    DT_TRY(share_start(run));
-    config->run.replicas = run->replicas;
-    DT_TRY(share_data(run));
+    dt_status status = DT_OK;
+    if (dt_world_is_bank(world)) status = dt_alloc(1, sizeof *run->bank, "a bank", &run->bank);
+    if (!status && dt_world_is_worker(world))
+        status = dt_alloc(1, sizeof *run->worker, "a worker", &run->worker);
+    if (run->bank) run->bank->options = &run->options;
+    DT_TRY(dt_world_agree(world, status));
+    bool sync = config->train.mode == DT_MODE_SYNC || config->train.staleness == 0;
+    job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
+    DT_TRY(settle_kernel(job));
+    DT_TRY(check_machines(job));
+    DT_TRY(share_start(job, run->bank));
+    config->run.replicas = job->replicas;
+    if (config->train.local_steps > 1 || dt__is_rounded(job)) config->train.groups = job->groups;
+    DT_TRY(share_data(job, run->bank, &run->options));
     DT_TRY(create_parts(run));
-    DT_TRY(find_done(run, out_done));
-    if (*out_done) return DT_OK;
-    return open_rest(run);
+    if (run->bank) warn_of_scale(job);
+    DT_TRY(find_done(job, run->bank, out_done));
+    return *out_done ? DT_OK : open_training(run);
 }
 
-void dt__run_close(struct dt__run *run)
+void dt__run_close(struct dt_run *run)
 {
-    if (dt_world_is_bank(run->world)) dt__keeper_close(run);
-    dt__eval_close(run);
-    dt_exchange_destroy(run->exchange);
-    dt__async_close(run);
-    dt_loader_destroy(run->loader);
-    dt_net_destroy(run->net);
-    dt_model_destroy(run->model);
-    dt_plan_destroy(run->plan);
-    dt_source_destroy(run->eval);
-    dt_source_destroy(run->train);
-    dt_free(run->loss);
+    struct dt_job *job = &run->job;
+    if (run->bank) dt__bank_close(run->bank);
+    dt__evaluator_close(run->evaluator);
+    if (run->worker) dt__worker_close(run->worker);
+    dt__local_close(job);
+    dt_reducer_destroy(job->reducer);
+    dt_async_destroy(job->async);
+    dt_model_destroy(job->model);
+    dt_plan_destroy(job->plan);
+    dt_source_destroy(job->eval);
+    dt_source_destroy(job->train);
+    dt_trace_destroy(job->trace);
+    dt_free(run->worker);
+    dt_free(run->bank);
 }

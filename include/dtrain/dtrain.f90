@@ -1,0 +1,159 @@
+! dtrain for Fortran 2008: train on rows in memory inside an MPI program, and answer rows with a model.
+!     mpifort $(pkg-config --cflags dtrain) .../include/dtrain/dtrain.f90 mine.f90 $(pkg-config --libs dtrain)
+! A row's features are contiguous: x(features, rows). Status 0 is good, 75 a run that was stopped and has
+! saved its state; else dtrain_error() says what is wrong.
+module dtrain
+    use, intrinsic :: iso_c_binding
+    implicit none
+    private
+    public :: dtrain_train, dtrain_error, dtrain_predictor, dtrain_open, dtrain_predict, dtrain_close
+    public :: dtrain_features, dtrain_width
+
+    ! A trained model; open it with dtrain_open, end with dtrain_close.
+    type :: dtrain_predictor
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+
+    ! struct dt_arrays
+    type, bind(c) :: c_arrays
+        integer(c_int64_t) :: rows = 0
+        integer(c_int) :: features = 0, targets = 0
+        type(c_ptr) :: x = c_null_ptr, label = c_null_ptr, target = c_null_ptr, weight = c_null_ptr
+    end type
+
+    interface
+        function dt_world_attach_fortran(comm, stall_secs, world) bind(c) result(status)
+            import
+            integer(c_int), value :: comm
+            real(c_double), value :: stall_secs
+            type(c_ptr), intent(out) :: world
+            integer(c_int) :: status
+        end function
+        subroutine dt_world_destroy(world) bind(c)
+            import
+            type(c_ptr), value :: world
+        end subroutine
+        function dt_train_arrays(world, settings, train, eval) bind(c) result(status)
+            import
+            type(c_ptr), value :: world, eval
+            character(kind=c_char), intent(in) :: settings(*)
+            type(c_arrays), intent(in) :: train
+            integer(c_int) :: status
+        end function
+        function dt_predictor_open(path, predictor) bind(c) result(status)
+            import
+            character(kind=c_char), intent(in) :: path(*)
+            type(c_ptr), intent(out) :: predictor
+            integer(c_int) :: status
+        end function
+        subroutine dt_predictor_close(predictor) bind(c)
+            import
+            type(c_ptr), value :: predictor
+        end subroutine
+        function dt_predictor_features(predictor) bind(c) result(features)
+            import
+            type(c_ptr), value :: predictor
+            integer(c_int) :: features
+        end function
+        function dt_predictor_width(predictor) bind(c) result(width)
+            import
+            type(c_ptr), value :: predictor
+            integer(c_int) :: width
+        end function
+        function dt_predictor_rows(predictor, raw, rows, answer, class) bind(c) result(status)
+            import
+            type(c_ptr), value :: predictor, class
+            real(c_float), intent(in) :: raw(*)
+            integer(c_size_t), value :: rows
+            real(c_float), intent(out) :: answer(*)
+            integer(c_int) :: status
+        end function
+        function dt_error_text() bind(c) result(text)
+            import
+            type(c_ptr) :: text
+        end function
+        function c_strlen(text) bind(c, name='strlen') result(length)
+            import
+            type(c_ptr), value :: text
+            integer(c_size_t) :: length
+        end function
+    end interface
+
+contains
+
+    ! Trains as the settings say: lines of section.key=value, with new_line('a') between them. Collective
+    ! over the communicator; every rank has the same rows. label: classes from 0 on; or target, for
+    ! model.task=regress.
+    subroutine dtrain_train(comm, settings, x, status, label, target)
+        integer, intent(in) :: comm
+        character(*), intent(in) :: settings
+        real(c_float), intent(in), target, contiguous :: x(:, :)
+        integer, intent(out) :: status
+        integer(c_int32_t), intent(in), target, contiguous, optional :: label(:)
+        real(c_float), intent(in), target, contiguous, optional :: target(:, :)
+        type(c_arrays) :: rows
+        type(c_ptr) :: world
+        rows%rows = size(x, 2)
+        rows%features = size(x, 1)
+        rows%x = c_loc(x)
+        if (present(label)) rows%label = c_loc(label)
+        if (present(target)) then
+            rows%targets = size(target, 1)
+            rows%target = c_loc(target)
+        end if
+        status = dt_world_attach_fortran(int(comm, c_int), 600.0_c_double, world)
+        if (status /= 0) return
+        status = dt_train_arrays(world, settings // c_null_char, rows, c_null_ptr)
+        call dt_world_destroy(world)
+    end subroutine
+
+    ! What went wrong last.
+    function dtrain_error() result(text)
+        character(:), allocatable :: text
+        character(kind=c_char), pointer :: letters(:)
+        type(c_ptr) :: from
+        integer :: i
+        from = dt_error_text()
+        call c_f_pointer(from, letters, [c_strlen(from)])
+        allocate (character(size(letters)) :: text)
+        do i = 1, size(letters)
+            text(i:i) = letters(i)
+        end do
+    end function
+
+    ! Opens a model file, a checkpoint or a run directory.
+    subroutine dtrain_open(predictor, path, status)
+        type(dtrain_predictor), intent(inout) :: predictor
+        character(*), intent(in) :: path
+        integer, intent(out) :: status
+        status = dt_predictor_open(trim(path) // c_null_char, predictor%handle)
+    end subroutine
+
+    subroutine dtrain_close(predictor)
+        type(dtrain_predictor), intent(inout) :: predictor
+        call dt_predictor_close(predictor%handle)
+        predictor%handle = c_null_ptr
+    end subroutine
+
+    ! Numbers in a row.
+    integer function dtrain_features(predictor)
+        type(dtrain_predictor), intent(in) :: predictor
+        dtrain_features = dt_predictor_features(predictor%handle)
+    end function
+
+    ! Numbers in an answer: a probability a class, or a value a target.
+    integer function dtrain_width(predictor)
+        type(dtrain_predictor), intent(in) :: predictor
+        dtrain_width = dt_predictor_width(predictor%handle)
+    end function
+
+    ! Answers rows x(features, rows) with answer(width, rows).
+    subroutine dtrain_predict(predictor, x, answer, status)
+        type(dtrain_predictor), intent(in) :: predictor
+        real(c_float), intent(in), contiguous :: x(:, :)
+        real(c_float), intent(out), contiguous :: answer(:, :)
+        integer, intent(out) :: status
+        status = dt_predictor_rows(predictor%handle, x, size(x, 2, c_size_t), answer, c_null_ptr)
+    end subroutine
+end module

@@ -1,0 +1,167 @@
+/* Async training: each worker takes the newest weights, computes a gradient of one replica and hands it in;
+ * gradients are applied one by one as they come. In a span no rank waits for another: the bank follows what
+ * is applied, and keeps records and checkpoints on the way. */
+#include "train/trainer.h"
+
+/* ---- worker --------------------------------------------------------------------------------- */
+
+/* A gradient that failed goes to the bank as well, which ends the span for all. */
+static void worker_span(const struct dt_job *job, struct dt_worker *worker)
+{
+    struct dt_async *async = job->async;
+    while (!worker->failed && dt_async_begin(async)) {
+        dt_trace_phase(job->trace, DT_PHASE_WAIT, job->step);
+        const float *weights = dt_async_read(async);
+        int replica = dt__next_replica(job, worker);
+        dt_world_heartbeat(job->world, "gradient", worker->draws[replica]);
+        struct dt_note note =
+            dt__async_gradient(job, worker, replica, weights, dt_async_grad(async));
+        dt_world_show_samples(job->world, worker->samples);
+        dt__slow_down(job);
+        if (dt_stop_requested()) note.ask |= DT_ASK_STOP;
+        dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, note.draw);
+        dt_async_send(async, &note);
+        dt_trace_phase(job->trace, DT_PHASE_WAIT, note.draw);
+    }
+    if (worker->failed) dt_async_leave(async);
+}
+
+/* ---- bank ----------------------------------------------------------------------------------- */
+
+enum { MOST_AT_ONCE = 64 };
+
+/* The workers are under way: what fails here ends the job. */
+static void require(const struct dt_bank *bank, dt_status status)
+{
+    if (status) dt_world_abort(bank->job->world, status);
+}
+
+static bool save_waits(const struct dt_bank *bank)
+{
+    return bank->job->step != bank->saved_step && dt__save_due(bank);
+}
+
+/* Lets gradients be applied up to the next checkpoint, accounts for some, and returns what has been asked
+ * for, by their workers as well. */
+static int follow_gradients(struct dt_bank *bank, int asked)
+{
+    struct dt_applied applied[MOST_AT_ONCE];
+    struct dt_job *job = bank->job;
+    /* After an error nothing is saved: what was begun is applied, so that the span can end. */
+    uint64_t until = asked & DT_ASK_ERROR ? UINT64_MAX : save_waits(bank) ? 0 : dt__next_save(job);
+    int n = dt_async_serve(job->async, until, MOST_AT_ONCE, applied);
+    for (int i = 0; i < n; i++) {
+        dt__count_applied(&applied[i], &bank->state, &bank->staleness);
+        job->step = bank->state.step;
+        bank->state.train_secs += applied[i].clock - bank->span_start; /* up to this gradient */
+        bank->span_start = applied[i].clock;
+        asked |= applied[i].note.ask;
+        if (!(asked & DT_ASK_ERROR) && dt__log_due(job)) require(bank, dt__record_train(bank));
+    }
+    dt__show_progress(bank);
+    return asked;
+}
+
+static int bank_span(struct dt_bank *bank)
+{
+    struct dt_async *async = bank->job->async;
+    int asked = DT_ASK_NONE;
+    double cpu = dt_clock_cpu_secs();
+    bank->span_start = dt_clock_secs();
+    dt_trace_phase(bank->job->trace, DT_PHASE_SERVE, bank->job->step);
+    while (!dt_async_over(async)) {
+        asked = follow_gradients(bank, asked);
+        if (!(asked & DT_ASK_ERROR)) require(bank, dt__saves_collect(bank));
+        if (!(asked & DT_ASK_ERROR) && save_waits(bank) && dt_async_quiescent(async)) {
+            bank->state.params = dt_async_weights(async);
+            require(bank, dt__save(bank, false));
+        }
+        require(bank, dt__link_collect(bank)); /* only an early stop needs the workers */
+        if (dt__stop_asked(bank)) asked |= DT_ASK_STOP;
+        if (bank->job->best.stop) asked |= DT_ASK_SYNC;
+        if (asked) dt_async_close(async);
+    }
+    bank->state.params = dt_async_weights(async);
+    bank->cpu_secs += dt_clock_cpu_secs() - cpu;
+    return asked;
+}
+
+/* ---- bank and workers ----------------------------------------------------------------------- */
+
+/* Each span's end, and what ended it, go from the bank to all. */
+dt_status dt__async_train(const struct dt_trainer *trainer)
+{
+    struct dt_job *job = trainer->job;
+    struct dt_bank *bank = trainer->bank;
+    const uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
+    for (bool over = false; !over;) {
+        struct {
+            uint64_t step;
+            int asked;
+        } end = {0};
+        dt_async_open(job->async, job->step, dt__span_end(job), job->step < warm);
+        if (bank) {
+            end.asked = bank_span(bank);
+            end.step = job->step;
+        } else {
+            worker_span(job, trainer->worker);
+        }
+        dt_world_trainers_bcast(job->world, &end, sizeof end);
+        job->step = end.step;
+        const struct dt_async_counts *counts = dt_async_count(job->async);
+        if (bank) bank->counts = counts;
+        DT_TRY(dt__sync_point(trainer, end.asked, &over));
+    }
+    return DT_OK;
+}
+
+/* ---- open ----------------------------------------------------------------------------------- */
+
+/* A worker whose replicas have no rows takes no part. */
+static dt_status create_exchange(struct dt_job *job)
+{
+    bool *active;
+    dt_status status =
+        dt_alloc((size_t)dt_world_workers(job->world), sizeof *active, "workers", &active);
+    DT_TRY(dt_world_agree_trainers(job->world, status));
+    for (int w = 0; w < dt_world_workers(job->world); w++) {
+        int first, count;
+        dt_world_replicas(job->world, w, job->replicas, &first, &count);
+        for (int r = first; r < first + count; r++)
+            active[w] |= dt_plan_replica_rows(job->plan, r) > 0;
+    }
+    struct dt_async_spec spec = {.params = dt_model_params(job->model),
+                                 .states = job->optimizer.nstate,
+                                 .update = dt__update_async,
+                                 .prepare = dt__async_prepare_fn(job),
+                                 .arg = job,
+                                 .staleness = job->config->train.staleness,
+                                 .keep_seen = job->config->train.delay_compensation > 0,
+                                 .active = active};
+    status = dt_async_create(job->world, &spec, &job->async);
+    dt_free(active);
+    return status;
+}
+
+dt_status dt__async_open(const struct dt_trainer *trainer)
+{
+    struct dt_job *job = trainer->job;
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    DT_TRY(create_exchange(job));
+    if (trainer->bank && schema->dense < schema->features && dt_model_row_sparse(job->model))
+        dt_info("sparse rows: with train.mode=async a gradient travels whole (%.3g MB), and updates all "
+                "weights; train.mode=sync on one host takes the rows that a batch touches alone",
+                (double)dt_model_params(job->model) * sizeof(float) / 1e6);
+    dt_status status = DT_OK;
+    if (trainer->bank) {
+        float *vectors[1 + DT_MAX_STATE] = {dt_async_weights(job->async)};
+        for (int i = 0; i < job->optimizer.nstate; i++)
+            vectors[1 + i] = dt_async_states(job->async)[i];
+        status = dt__bank_open(trainer->bank, vectors);
+    }
+    DT_TRY(dt_world_agree_trainers(job->world, status));
+    /* Replicas go on with the draw that the checkpoint has them at. */
+    uint64_t *draws = trainer->bank ? trainer->bank->state.draws : trainer->worker->draws;
+    dt_world_trainers_bcast(job->world, draws, (size_t)job->replicas * sizeof *draws);
+    return DT_OK;
+}

@@ -1,0 +1,133 @@
+/* The bank: what a run leaves behind, and what decides where it goes. All of this is of rank 0 alone. */
+#ifndef DT_TRAIN_BANK_H
+#define DT_TRAIN_BANK_H
+
+#include "dtrain/report.h"
+#include "train/evaluation.h"
+#include "train/worker.h"
+
+#define DT__NOT_SAVED UINT64_MAX /* no step */
+
+/* The bank's end of the link to a dedicated evaluator. */
+struct dt_evaluator_link {
+    bool waits;              /* `message` is a result that the next synchronization point takes */
+    bool evaluated;          /* there was a result ... */
+    uint64_t evaluated_step; /* ... the last one of this step */
+    double heard_at;         /* clock of the last message */
+    struct dt_message message;
+};
+
+/* Async: of the gradients applied since the last train record. */
+struct dt_staleness {
+    double sum;
+    uint64_t max, count;
+};
+
+struct dt_bank {
+    struct dt_job *job;
+    const struct dt_train_options *options;
+    bool stop; /* the program has asked for it */
+
+    /* The run directory's files (rundir.c). */
+    char *ckpt_dir, *latest_dir, *best_dir;
+    int lock; /* file descriptor, -1: none */
+    bool resumed;
+    struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
+    int groups_before;           /* of the run that is resumed; 0: groups did not matter */
+    int groups_owned; /* of each group's vectors in `state`: copies of theirs, which the bank owns */
+    struct dt_checkpoint state;  /* what the next save holds; borrows vectors, names and texts */
+    struct dt_writer *writer;
+    uint64_t saved_step;   /* of the newest save, under way or good */
+    double saved_at;       /* clock of it */
+    double retry_at;       /* clock before which no save is tried again; 0: none failed */
+    bool best_unsaved;     /* the newest save does not know the best */
+    struct dt_json change; /* the record of what this resume changes; its line is empty without */
+
+    /* Accounts and records (records.c). */
+    struct dt_report *report;
+    double run_start;      /* clock at the start of this process */
+    double span_start;     /* clock up to which training time is counted */
+    double step_secs;      /* sync: of a step in the last span */
+    double wall_before;    /* wall_secs of the runs before */
+    double log_train_secs; /* train_secs at the last train record */
+    double last_loss;
+    double cpu_secs;                 /* CPU time of the bank's process during spans */
+    double budget[DT__BUDGET_PARTS]; /* sync: sums over the workers, at the last record */
+    double *budgets; /* sync, at the end: (1 + workers, DT__BUDGET_PARTS) of each rank; else NULL */
+    double *no_loss;               /* (R) zeros: what a bank without replicas adds to the losses */
+    struct dt_staleness staleness; /* async */
+    const struct dt_async_counts *counts;
+    double viewed_at; /* clock when `ranks` was filled; 0: never */
+    struct dt_rank_status *ranks; /* (size) for the status file */
+
+    struct dt_metrics *metrics; /* of evaluations in place */
+    struct dt_evaluator_link link;
+};
+
+/* ---- rundir.c ------------------------------------------------------------------------------- */
+
+/* Takes the run directory, and loads the state to resume from: then job->step and job->replicas are
+ * the checkpoint's. DT_EIO: somebody else has the directory. DT_EMISMATCH: another configuration. */
+dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job);
+/* Fills the vectors (1 + nstate; P each): weights and the optimizer's state; opens writer and records.
+ * DT_EMISMATCH: the data is not the checkpoint's. */
+typedef dt_status dt_fill_fn(struct dt_bank *bank, float *const *vectors);
+dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors);
+void dt__bank_close(struct dt_bank *bank);
+
+/* Saves the state of job->step. What fails is tried again later, but the last save must be good: it is
+ * waited for. */
+dt_status dt__save(struct dt_bank *bank, bool last);
+bool dt__save_due(const struct dt_bank *bank);
+bool dt__save_time_due(const struct dt_bank *bank); /* by run.checkpoint_secs */
+dt_status dt__saves_collect(struct dt_bank *bank);  /* records saves that have ended */
+dt_status dt__saves_finish(struct dt_bank *bank);   /* waits for one under way; it must be good */
+/* Hands the weights over, to be exported as the best. */
+dt_status dt__best_found(struct dt_bank *bank);
+/* Makes good the exports that the loaded checkpoint's run should have left. */
+dt_status dt__exports_catch_up(struct dt_bank *bank);
+
+/* ---- resume.c ------------------------------------------------------------------------------- */
+
+/* Loads what run.resume names, and checks the configuration against it. */
+dt_status dt__resume_load(struct dt_bank *bank);
+/* Fills bank->state and the vectors: from the checkpoint that is loaded, or with new weights, of run.init
+ * as far as they fit. */
+dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors);
+/* Local steps begin: keeps a copy of weights and state, and fills the vectors of another exchange with it. */
+dt_status dt__bank_set_aside(struct dt_bank *bank);
+dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors);
+void dt__bank_groups_free(struct dt_bank *bank);
+
+/* ---- sync_point.c --------------------------------------------------------------------------- */
+
+bool dt__stop_asked(struct dt_bank *bank); /* by a signal, or by the program */
+/* dt_ask_fn: what signals, clocks and the evaluator ask for. bank: struct dt_bank. */
+int dt__bank_asks(void *bank);
+
+/* ---- records.c ------------------------------------------------------------------------------ */
+
+/* Async: a checkpoint's counts, and the staleness, with one more gradient in them. */
+void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *state,
+                       struct dt_staleness *staleness);
+void dt__show_progress(struct dt_bank *bank);
+/* Says what the run is; records it, and what a resume changes. */
+dt_status dt__record_start(struct dt_bank *bank);
+dt_status dt__record_train(struct dt_bank *bank);
+dt_status dt__record_saved(struct dt_bank *bank, const struct dt_saved *saved);
+/* Judges an evaluation and records it. *out_better: it is the best so far. */
+dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation *evaluation,
+                                bool *out_better);
+/* The last record; closes the file. DT_EIO: the records did not reach the disk. */
+dt_status dt__record_final(struct dt_bank *bank, const char *status);
+
+/* ---- evaluator.c: the link; nothing happens there without a dedicated evaluator -------------- */
+
+int dt__link_asks(struct dt_bank *bank);          /* enum dt_ask, on the evaluator's behalf */
+dt_status dt__link_collect(struct dt_bank *bank); /* takes results that have come */
+/* Waits for the result of the last checkpoint, at most so long; bank: NULL at workers. Collective over
+ * bank and workers. */
+dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double most_secs);
+void dt__link_dismiss(struct dt_bank *bank, dt_status status); /* the job is over */
+
+#endif

@@ -1,0 +1,50 @@
+/* What an evaluation found, and what it means for the best model and for early stopping. */
+#ifndef DT_TRAIN_EVALUATION_H
+#define DT_TRAIN_EVALUATION_H
+
+#include "train/job.h"
+
+/* Confusion matrices of so many classes at most go into records and messages. */
+enum { DT__RECORD_CLASSES = 20 };
+
+/* An evaluation's result. Plain, so that it travels as bytes. */
+struct dt_evaluation {
+    uint64_t step;
+    bool extra;  /* of the last step, out of turn: no step towards an early stop */
+    double secs; /* that it took */
+    struct dt_metric_values values;
+    uint64_t
+        confusion[DT__RECORD_CLASSES * DT__RECORD_CLASSES]; /* (classes, classes), true major */
+};
+
+/* classes^2, or 0 if results have no confusion matrix. */
+size_t dt__confusion_cells(const struct dt_job *job);
+/* start: clock at the evaluation's start. */
+void dt__evaluation_make(const struct dt_job *job, uint64_t step, struct dt_metrics *metrics,
+                         double start, struct dt_evaluation *out);
+/* Updates the best so far and the state of early stopping.
+ * DT_EUSAGE: eval.metric does not exist for this model. */
+dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
+                               struct dt_best *best, bool *out_better);
+/* Whether a is better than b, both by eval.metric; the unknown, and what was measured otherwise, is
+ * worse than all. */
+bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const struct dt_best *b);
+/* Whether eval.patience is at its end. */
+bool dt__stops_early(const struct dt_job *job, const struct dt_best *best);
+
+/* ---- a dedicated evaluator ------------------------------------------------------------------ */
+
+/* Evaluator to bank. */
+struct dt_message {
+    enum { DT__CLAIM, DT__BUSY, DT__RESULT } kind;
+    struct dt_evaluation evaluation; /* of claim: its step alone */
+};
+
+struct dt_evaluator;
+/* Not collective. Close it in any case. */
+dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out);
+void dt__evaluator_close(struct dt_evaluator *evaluator);
+/* Works until the bank dismisses it. Returns the job's status. */
+dt_status dt__evaluator_run(struct dt_evaluator *evaluator);
+
+#endif

@@ -1,0 +1,162 @@
+/* What follows from the job alone: how many steps and samples a run has, how long it lasts, at which steps
+ * bank and workers synchronize. */
+#include "train/job.h"
+
+#include <math.h>
+
+uint64_t dt__epoch_steps(const struct dt_job *job)
+{
+    uint64_t steps = dt_plan_steps_per_epoch(job->plan);
+    return job->mode == DT_MODE_SYNC ? steps : steps * (uint64_t)job->replicas;
+}
+
+uint64_t dt__last_step(const struct dt_job *job)
+{
+    double steps = (double)dt__epoch_steps(job);
+    uint64_t last = (uint64_t)ceil(job->config->train.epochs * steps - 1e-6);
+    int64_t most = job->config->train.max_steps;
+    return most >= 0 && (uint64_t)most < last ? (uint64_t)most : last;
+}
+
+uint64_t dt__samples_at(const struct dt_job *job, uint64_t step)
+{
+    uint64_t steps = dt_plan_steps_per_epoch(job->plan), samples = dt_plan_samples(job->plan);
+    if (job->mode == DT_MODE_ASYNC) step /= (uint64_t)job->replicas;
+    uint64_t in_epoch = step % steps * dt_plan_batch(job->plan);
+    return step / steps * samples + (in_epoch < samples ? in_epoch : samples);
+}
+
+double dt__secs_left(const struct dt_job *job, uint64_t samples, double samples_per_sec)
+{
+    uint64_t all = dt__samples_at(job, job->last_step);
+    return samples_per_sec > 0 && all > samples ? (double)(all - samples) / samples_per_sec : 0;
+}
+
+/* ---- when ----------------------------------------------------------------------------------- */
+
+static uint64_t next_multiple(uint64_t step, int64_t every)
+{
+    return every > 0 ? (step / (uint64_t)every + 1) * (uint64_t)every : UINT64_MAX;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool is_local_at(const struct dt_job *job, uint64_t step)
+{
+    return job->mode == DT_MODE_SYNC && job->config->train.local_steps > 1 &&
+           step >= (uint64_t)job->config->train.local_after;
+}
+
+bool dt__is_rounded(const struct dt_job *job)
+{
+    return job->mode == DT_MODE_SYNC && job->config->train.wire != DT_WIRE_F32;
+}
+
+bool dt__is_local(const struct dt_job *job)
+{
+    return is_local_at(job, job->step);
+}
+
+/* The last end of a round up to `step`. */
+static uint64_t round_floor(const struct dt_job *job, uint64_t step)
+{
+    uint64_t length = (uint64_t)job->config->train.local_steps;
+    uint64_t after = (uint64_t)job->config->train.local_after;
+    return is_local_at(job, step) ? after + (step - after) / length * length : step;
+}
+
+uint64_t dt__round_end(const struct dt_job *job, uint64_t step)
+{
+    if (!is_local_at(job, step)) return step + 1;
+    return least(job->last_step,
+                 round_floor(job, step) + (uint64_t)job->config->train.local_steps);
+}
+
+bool dt__round_passed(const struct dt_job *job, int64_t every)
+{
+    if (every <= 0 || job->step == 0) return false;
+    uint64_t begin = round_floor(job, job->step - 1), length = (uint64_t)every;
+    return job->step / length > begin / length;
+}
+
+bool dt__log_due(const struct dt_job *job)
+{
+    return job->step == job->last_step || dt__round_passed(job, job->config->run.log_steps);
+}
+
+uint64_t dt__next_save(const struct dt_job *job)
+{
+    return next_multiple(job->step, job->config->run.checkpoint_steps);
+}
+
+bool dt__evaluates_in_place(const struct dt_job *job)
+{
+    return job->eval && !job->config->eval.dedicated;
+}
+
+/* Steps between evaluations in place; 0: none but at the end. */
+static int64_t eval_interval(const struct dt_job *job)
+{
+    int64_t every = job->config->eval.steps;
+    if (!dt__evaluates_in_place(job) || every < 0) return 0;
+    return every ? every : (int64_t)dt__epoch_steps(job);
+}
+
+bool dt__eval_regular(const struct dt_job *job)
+{
+    return dt__round_passed(job, eval_interval(job));
+}
+
+bool dt__eval_due(const struct dt_job *job)
+{
+    bool seen = job->best.seen == 1 + job->step;
+    return dt__evaluates_in_place(job) && !seen &&
+           (job->step == job->last_step || dt__eval_regular(job));
+}
+
+/* A span ends with a round, the first one that reaches what is due; and where local steps begin. */
+static uint64_t span_end_of(const struct dt_job *job, uint64_t due)
+{
+    uint64_t after = (uint64_t)job->config->train.local_after;
+    if (!is_local_at(job, due)) return due;
+    if (job->step < after) return after;
+    uint64_t floor = round_floor(job, due);
+    return floor == due ? due : dt__round_end(job, floor);
+}
+
+/* Async: records and checkpoints are made on the way, only evaluation needs the workers. */
+uint64_t dt__span_end(const struct dt_job *job)
+{
+    /* At a start: the end is due, or an evaluation that a stop forestalled. */
+    if (job->best.stop || dt__eval_due(job)) return job->step;
+    uint64_t next = least(job->last_step, next_multiple(job->step, eval_interval(job)));
+    if (job->mode == DT_MODE_SYNC) {
+        uint64_t record = next_multiple(job->step, job->config->run.log_steps);
+        return span_end_of(job, least(next, least(record, dt__next_save(job))));
+    }
+    uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
+    return job->step < warm ? least(next, warm) : next;
+}
+
+/* ---- this rank ------------------------------------------------------------------------------ */
+
+const char *dt__exchange_name(const struct dt_job *job, char word[16])
+{
+    if (job->mode == DT_MODE_ASYNC) return dt_async_memory_name(job->async);
+    return dt_config_word(DT_EXCHANGE_WORDS, dt_reducer_kind(job->reducer), word);
+}
+
+const float *dt__weights_at_rest(const struct dt_job *job)
+{
+    return job->mode == DT_MODE_ASYNC ? dt_async_read(job->async)
+                                      : dt_reducer_weights(job->reducer);
+}
+
+void dt__slow_down(const struct dt_job *job)
+{
+    if (job->config->test.slow_rank == dt_world_rank(job->world))
+        dt_sleep_secs(job->config->test.slow_secs);
+}

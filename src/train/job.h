@@ -1,0 +1,118 @@
+/* What every rank of a training run knows of it, and what follows from that alone.
+ *
+ * A rank has its job, and what its role needs besides: struct dt_worker (worker.h), struct dt_bank (bank.h),
+ * struct dt_evaluator (evaluator.c). A process alone is bank and worker. */
+#ifndef DT_TRAIN_JOB_H
+#define DT_TRAIN_JOB_H
+
+#include "dtrain/async.h"
+#include "dtrain/comm.h"
+#include "dtrain/config.h"
+#include "dtrain/data.h"
+#include "dtrain/model.h"
+#include "dtrain/report.h"
+#include "dtrain/state.h"
+#include "dtrain/train.h"
+
+struct dt_job {
+    const struct dt_config *config;
+    struct dt_world *world;
+    int mode;                 /* enum dt_mode as run: sync for staleness 0 */
+    int replicas;             /* R */
+    int groups;               /* G, with local steps or a rounded wire */
+    uint64_t step, last_step; /* updates done; the run's end */
+
+    struct dt_source *train, *eval; /* eval: NULL without held-out data */
+    struct dt_plan *plan;
+    struct dt_model *model;
+    struct dt_optimizer optimizer; /* nstate, state_name: of all vectors that the run keeps */
+    struct dt_optimizer wide;      /* of the linear path, floats [wide_begin, wide_end) */
+    size_t wide_begin, wide_end;   /* SIZE_MAX: the model has none, or it has no rule of its own */
+    struct dt_schedule schedule;
+    struct dt_optimizer outer; /* of the update at the end of a round of local steps */
+    uint16_t *
+        rounded; /* (P) run.precision=bf16: the weights in bf16, kept by their updates; NULL: not */
+    struct dt_network *network; /* of this rank's worker, for gradients from factors; NULL: not */
+    struct dt_reducer *reducer; /* sync; an evaluator has neither ... */
+    struct dt_async *async;     /* ... */
+    struct dt_local *local;     /* local steps: this rank's groups; NULL: every step is exchanged */
+
+    struct dt_trace *trace; /* NULL: none */
+
+    /* The best evaluation so far, at bank and evaluator. Workers know of it as it was at the start, and
+     * which step was evaluated last. */
+    struct dt_best best;
+};
+
+/* Updates in an epoch: T; async: R * T. */
+uint64_t dt__epoch_steps(const struct dt_job *job);
+/* Updates at the end of train.epochs, rounded up, or at train.max_steps if that is earlier. */
+uint64_t dt__last_step(const struct dt_job *job);
+/* Samples drawn in steps [0, step); async: about so many. */
+uint64_t dt__samples_at(const struct dt_job *job, uint64_t step);
+/* Until the run's end at this rate; 0 if the rate is not known, and when more samples were drawn than
+ * dt__samples_at foresees, as async may. */
+double dt__secs_left(const struct dt_job *job, uint64_t samples, double samples_per_sec);
+
+/* ---- when ----------------------------------------------------------------------------------- */
+
+/* Whether what groups exchange is rounded. */
+bool dt__is_rounded(const struct dt_job *job);
+/* Whether the next step is one of a round of local steps. */
+bool dt__is_local(const struct dt_job *job);
+/* The end of the round that begins at `step`; without local steps each is a round. Rounds end at multiples of
+ * train.local_steps behind train.local_after, and with the run. */
+uint64_t dt__round_end(const struct dt_job *job, uint64_t step);
+/* Whether a multiple of `every` lies in the round that ended at this step. 0: none does. */
+bool dt__round_passed(const struct dt_job *job, int64_t every);
+bool dt__log_due(const struct dt_job *job);       /* a train record, at this step */
+uint64_t dt__next_save(const struct dt_job *job); /* the step of the next run.checkpoint_steps */
+/* The step at which the span that begins now ends. */
+uint64_t dt__span_end(const struct dt_job *job);
+bool dt__evaluates_in_place(const struct dt_job *job);
+/* Whether this step is one of those that eval.steps names. */
+bool dt__eval_regular(const struct dt_job *job);
+/* Whether this step is still to be evaluated in place: a stop may have come before. */
+bool dt__eval_due(const struct dt_job *job);
+
+/* ---- this rank ------------------------------------------------------------------------------ */
+
+/* What carries gradients and weights, as a word for the records. */
+const char *dt__exchange_name(const struct dt_job *job, char word[16]);
+/* The weights, between spans. Bank and workers. */
+const float *dt__weights_at_rest(const struct dt_job *job);
+void dt__slow_down(const struct dt_job *job); /* test.slow_rank */
+
+/* ---- update.c: the arithmetic of an update -------------------------------------------------- */
+
+/* Sum of squares of n floats, in a fixed order. */
+double dt__norm2(const float *values, size_t n);
+
+/* dt_update_fn of sync training; job: struct dt_job. The gradient's sum over the step's rows becomes
+ * their mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the step. */
+void dt__update_sync(void *job, const struct dt_update_info *info, size_t offset, size_t n,
+                     const float *grad, float *const *vectors, float *out);
+/* dt_update_rows_fn of sync training. */
+void dt__update_rows_sync(void *job, const struct dt_update_info *info,
+                          const struct dt_row_range *range, const uint32_t *row, size_t count,
+                          const float *grad, float *const *vectors);
+/* The same at the weights that a group of replicas steps on, with the mean over its own rows. group: struct
+ * dt_group. */
+void dt__update_group(void *group, const struct dt_update_info *info, size_t offset, size_t n,
+                      const float *grad, float *const *vectors, float *out);
+/* dt_update_fn of a round's end; grad: the groups' differences from the weights (weights - group's), each
+ * times its part of the round's samples, summed: the gradient of the outer update. States move by it. Source:
+ * Douillard et al., "DiLoCo: distributed low-communication training of language models", 2023, algorithm 1. */
+void dt__update_outer(void *job, const struct dt_update_info *info, size_t offset, size_t n,
+                      const float *grad, float *const *vectors, float *out);
+/* dt_async_update_fn: the same with one replica's gradient over its share, compensated for its delay,
+ * at a rate that falls with its staleness, as the configuration says. One that failed changes
+ * nothing. */
+void dt__update_async(void *job, const struct dt_gradient *gradient, uint64_t before, size_t offset,
+                      size_t n, const float *weights, float *out, float *const *states);
+/* What makes a gradient ready for that update; NULL if nothing must. With both clipping and delay
+ * compensation the whole gradient is compensated first, so that it is clipped by the norm of what is
+ * applied. */
+dt_async_prepare_fn *dt__async_prepare_fn(const struct dt_job *job);
+
+#endif

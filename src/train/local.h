@@ -1,0 +1,53 @@
+/* Local steps: the groups of replicas that a worker takes part in.
+ *
+ * Replicas fall into G groups in a row. Through a round each group steps on weights and optimizer of its
+ * own, by a reducer of its workers; at its end the groups' differences from the bank's weights meet in the
+ * reducer of the job, where each group is one replica. So bits depend on groups, replicas and the length of
+ * rounds, and not on who computes what.
+ *
+ * Workers are dealt to groups in a row; with fewer workers than groups, each has whole groups. */
+#ifndef DT_TRAIN_LOCAL_H
+#define DT_TRAIN_LOCAL_H
+
+#include "train/trainer.h"
+
+struct dt_group {
+    const struct dt_job *job;
+    int index;
+    int first, count;         /* its replicas */
+    bool leads;               /* this worker speaks for it */
+    struct dt_reducer *reducer; /* its weights and its optimizer's state */
+    const float *start;       /* in a round's first step: the bank's weights; then NULL: its own */
+    uint64_t rows;            /* samples of this step ... */
+    uint64_t round_rows;      /* ... and of the round so far */
+};
+
+struct dt_local {
+    struct dt_group *group; /* (count) in which this worker takes part */
+    int count;
+    double stop_at; /* clock at which a stop was first known; 0: none is */
+};
+
+/* Replicas [*first, *first + *count) are those of a group; of a worker: where groups matter, none is dealt to
+ * more workers than it must. */
+void dt__group_replicas(const struct dt_job *job, int group, int *first, int *count);
+void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count);
+/* Workers that are dealt to the group. */
+void dt__group_workers(const struct dt_job *job, int group, int *first, int *count);
+int dt__idle_workers(const struct dt_job *job);
+
+/* Makes the groups' exchanges, empty; then, with the bank's copy of their state filled, starts them.
+ * Collective over bank and workers. */
+dt_status dt__local_open(const struct dt_trainer *trainer);
+void dt__local_start(const struct dt_trainer *trainer);
+void dt__local_close(struct dt_job *job); /* collective likewise */
+/* Brings the groups' state to the bank. Collective likewise. */
+void dt__local_gather(const struct dt_trainer *trainer);
+/* Where a process alone has state `index` of a group, which the bank shares then. */
+float *dt__local_state(const struct dt_job *job, int group, int index);
+
+/* One round up to `end`, and its exchange. Returns what all ranks ask for. bank: that of a process alone. */
+int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
+                    uint64_t end);
+
+#endif

@@ -1,0 +1,128 @@
+/* The learning-rate range test: a short run whose rate rises from step to step, and what its losses say. */
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "dtrain/train.h"
+
+static const double LOWEST = 1e-7, HIGHEST = 10;
+static const double SMOOTHING = 0.95; /* weight of what was before */
+static const double DIVERGED = 4;     /* times the least loss */
+static const double LEAST_FALL = 0.02; /* of the first loss: less is noise */
+enum { SETTLE = 20 }; /* points before the smoothed loss means something */
+enum { REACH = 10 }; /* points over which the fall is measured: smoothing delays it by so many */
+
+/* ---- what the losses say -------------------------------------------------------------------- */
+
+/* The smoothed loss so far is an exponential mean, corrected for its start from zero. */
+static double smooth_next(double *mean, int point, double loss)
+{
+    *mean = SMOOTHING * *mean + (1 - SMOOTHING) * loss;
+    return *mean / (1 - pow(SMOOTHING, point + 1));
+}
+
+/* The point before `end` from which on the smoothed loss falls most over the next REACH points. */
+static int steepest_before(const struct dt_lr_test *test, int end)
+{
+    int steepest = SETTLE < end ? SETTLE : end;
+    double most = -INFINITY;
+    for (int i = SETTLE; i + REACH <= end; i++) {
+        double fall = test->smooth[i] - test->smooth[i + REACH];
+        if (fall <= most) continue;
+        most = fall;
+        steepest = i;
+    }
+    return steepest;
+}
+
+dt_status dt_lr_test_judge(struct dt_lr_test *test)
+{
+    double mean = 0;
+    test->least = -1;
+    for (int i = 0; i < test->points; i++) {
+        test->smooth[i] = smooth_next(&mean, i, test->loss[i]);
+        if (test->least < 0 || test->smooth[i] < test->smooth[test->least]) test->least = i;
+    }
+    if (test->least < 0 || !isfinite(test->smooth[test->least]))
+        return dt_fail(DT_ENUMERIC, "the loss is not finite at any rate from %g on", LOWEST);
+    test->rises = test->least < 2 * SETTLE;
+    double settled = test->smooth[test->rises ? 0 : SETTLE];
+    test->flat =
+        !test->rises && settled - test->smooth[test->least] < LEAST_FALL * fabs(settled);
+    double steepest = test->lr[steepest_before(test, test->least)];
+    test->suggest = fmin(steepest, test->lr[test->least] / 10);
+    return DT_OK;
+}
+
+/* ---- the run -------------------------------------------------------------------------------- */
+
+struct watcher {
+    struct dt_lr_test *test;
+    double mean, least;
+    bool diverged;
+};
+
+static void watch_record(void *arg, const char *json)
+{
+    struct watcher *watcher = arg;
+    struct dt_lr_test *test = watcher->test;
+    json_t *record = json_loads(json, 0, NULL);
+    const char *kind = json_string_value(json_object_get(record, "kind"));
+    if (kind && !strcmp(kind, "train") && test->points < DT_LR_TEST_STEPS) {
+        int i = test->points++;
+        test->lr[i] = json_number_value(json_object_get(record, "lr"));
+        test->loss[i] = json_number_value(json_object_get(record, "loss"));
+        double smooth = smooth_next(&watcher->mean, i, test->loss[i]);
+        if (i == 0 || smooth < watcher->least) watcher->least = smooth;
+        watcher->diverged = smooth > DIVERGED * watcher->least;
+    }
+    json_decref(record);
+}
+
+static bool has_diverged(void *arg)
+{
+    return ((const struct watcher *)arg)->diverged;
+}
+
+/* The run's settings, but for its rate and all that a short run does not need. */
+static dt_status set_range(struct dt_config *config, const char *scratch)
+{
+    static const char *const SETTINGS[] = {"train.mode=sync",        "train.schedule=exponential",
+                                           "train.warmup_steps=0",   "train.min_lr=0",
+                                           "train.epochs=1e6",       "run.log_steps=1",
+                                           "run.checkpoint_steps=0", "run.checkpoint_secs=0",
+                                           "run.resume=never",       "data.eval=",
+                                           "data.eval_labels=",      "eval.steps=-1",
+                                           "eval.patience=0",        "eval.dedicated=no",
+                                           "export.latest=no",       "export.best=no",
+                                           "eval.metric=auto",       "report.tensorboard=no",
+                                           "report.trace=no",        "report.prometheus="};
+    char *dir = NULL;
+    for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
+        DT_TRY(dt_config_set(config, SETTINGS[i]));
+    DT_TRY(dt_format(&dir, "run.dir=%s", scratch));
+    dt_status status = dt_config_set(config, dir);
+    dt_free(dir);
+    config->train.lr = LOWEST;
+    config->train.decay_rate = HIGHEST / LOWEST;
+    config->train.decay_steps = DT_LR_TEST_STEPS - 1;
+    config->train.max_steps = DT_LR_TEST_STEPS;
+    return status;
+}
+
+dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
+                     struct dt_lr_test *out)
+{
+    struct watcher watcher = {.test = out};
+    struct dt_train_options options = {
+        .record = watch_record, .stop = has_diverged, .arg = &watcher};
+    bool bank = dt_world_is_bank(world);
+    *out = (struct dt_lr_test){0};
+    DT_TRY(dt_world_agree(world, bank ? set_range(config, scratch) : DT_OK));
+    dt_status status = dt_train(world, config, &options);
+    if (status == DT_STOPPED) /* by has_diverged, or by a request that one rank alone may know of */
+        status = dt_world_agree(world, dt_stop_check());
+    if (status && status != DT_ENUMERIC) /* a loss that is not finite is the range's end */
+        return status;
+    return dt_world_agree(world, bank ? dt_lr_test_judge(out) : DT_OK);
+}

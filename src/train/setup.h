@@ -1,0 +1,23 @@
+/* A run from its start to its first step: what every rank makes for its role. */
+#ifndef DT_TRAIN_SETUP_H
+#define DT_TRAIN_SETUP_H
+
+#include "train/trainer.h"
+
+/* A run as one rank has it: what all ranks share, and what belongs to this one's roles, each of which is
+ * NULL where the rank has not that role. A process alone is bank and worker. */
+struct dt_run {
+    struct dt_job job;
+    struct dt_train_options options;
+    struct dt_bank *bank;
+    struct dt_worker *worker;
+    struct dt_evaluator *evaluator;
+};
+
+/* Everything up to the first step. *out_done: the run was complete already.
+ * Collective; fails on all ranks or on none. Close the run in either case. */
+dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_config *config,
+                       const struct dt_train_options *options, bool *out_done);
+void dt__run_close(struct dt_run *run);
+
+#endif

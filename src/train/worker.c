@@ -1,0 +1,189 @@
+/* A worker's computing: the gradient of one replica, in sync and in async. */
+#include "train/local.h"
+
+#include <math.h>
+
+dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
+{
+    int index = dt_world_worker_index(job->world), workers = dt_world_workers(job->world);
+    size_t replicas = (size_t)job->replicas;
+    dt__worker_replicas(job, index, &worker->first, &worker->count);
+    DT_TRY(dt_alloc(replicas, sizeof *worker->loss, "loss sums", &worker->loss));
+    DT_TRY(dt_alloc(replicas, sizeof *worker->draws, "draw counts", &worker->draws));
+    uint64_t share = dt_plan_max_share(job->plan);
+    int rows = (int)(share < DT__SLICE_ROWS ? share : DT__SLICE_ROWS);
+    DT_TRY(dt_network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
+                             &worker->network));
+    DT_TRY(dt_network_reserve(worker->network,
+                              (size_t)dt_source_most_entries(job->train, (uint64_t)rows)));
+    uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
+    if (worker->count)
+        DT_TRY(dt_loader_create(job->config, job->train, job->plan, worker->first, worker->count,
+                                rows, draw, &worker->loader));
+    if (!dt__evaluates_in_place(job)) return DT_OK;
+    uint64_t chunks = dt_measure_chunks(job->config, job->eval);
+    worker->chunk = chunks * (uint64_t)index / (uint64_t)workers;
+    worker->chunk_end = chunks * (uint64_t)(index + 1) / (uint64_t)workers;
+    if (worker->chunk == worker->chunk_end) return DT_OK;
+    return dt_measure_create(job->config, job->eval, job->model, worker->chunk, worker->chunk_end,
+                             &worker->measure);
+}
+
+void dt__worker_close(struct dt_worker *worker)
+{
+    dt_measure_destroy(worker->measure);
+    dt_loader_destroy(worker->loader);
+    dt_network_destroy(worker->network);
+    dt_free(worker->draws);
+    dt_free(worker->loss);
+}
+
+/* ---- gradient ------------------------------------------------------------------------------- */
+
+/* A slice of a share, behind the first `done` of its rows, through the network. */
+static dt_status slice_gradient(struct dt_trace *trace, struct dt_worker *worker, int replica,
+                                uint64_t draw, struct dt_share slice, uint64_t done,
+                                const struct dt_rng *dropout, const float *weights, float *grad,
+                                const struct dt_network_hooks *hooks)
+{
+    struct dt_batch batch;
+    double asked = dt_clock_secs(), loss = 0;
+    dt_trace_phase(trace, DT_PHASE_DATA, draw);
+    DT_TRY(dt_loader_read(worker->loader, replica, slice.epoch, slice.begin, (int)slice.count,
+                          &batch));
+    worker->data_secs += dt_clock_secs() - asked;
+    dt_trace_phase(trace, DT_PHASE_COMPUTE, draw);
+    batch.first_row = done;
+    DT_TRY(dt_network_gradient(worker->network, weights, &batch, dropout, done > 0, grad, &loss,
+                               hooks));
+    worker->loss[replica] += loss;
+    if (isfinite(loss)) return DT_OK;
+    return dt_fail(DT_ENUMERIC,
+                   "the loss of replica %d is %g: a lower train.lr, or "
+                   "train.clip_norm, may help",
+                   replica, loss);
+}
+
+bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
+                          uint64_t draw, const float *weights, float *grad,
+                          const struct dt_network_hooks *hooks)
+{
+    struct dt_share share = dt_plan_share(job->plan, draw, replica);
+    const struct dt_network_hooks forward_only = {hooks ? hooks->before_forward : NULL, NULL,
+                                                  hooks ? hooks->arg : NULL};
+    const struct dt_rng dropout =
+        dt_rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT, (uint64_t)replica, draw);
+    uint64_t done = 0;
+    do { /* the hooks with the last slice only */
+        uint64_t left = share.count - done;
+        bool last = left <= DT__SLICE_ROWS;
+        struct dt_share slice = {share.epoch, share.begin + done, last ? left : DT__SLICE_ROWS};
+        dt_status status = slice_gradient(job->trace, worker, replica, draw, slice, done, &dropout,
+                                          weights, grad, last ? hooks : &forward_only);
+        if (status)
+            worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)draw);
+        done += slice.count;
+        worker->samples += slice.count;
+    } while (done < share.count);
+    return worker->failed == DT_OK;
+}
+
+/* ---- sync ----------------------------------------------------------------------------------- */
+
+/* What the hooks of a step know. */
+struct step_hooks {
+    const struct dt_step *step;
+    int unready; /* buckets whose gradients are still to come, the first ones */
+};
+
+static void bucket_need(void *arg, int bucket)
+{
+    const struct dt_step *step = ((const struct step_hooks *)arg)->step;
+    dt_trace_phase(step->job->trace, DT_PHASE_WAIT, step->step);
+    dt_reducer_need(step->reducer, bucket);
+    dt_trace_phase(step->job->trace, DT_PHASE_COMPUTE, step->step);
+}
+
+static void bucket_ready(void *arg, int bucket)
+{
+    struct step_hooks *hooks = arg;
+    const struct dt_step *step = hooks->step;
+    dt_trace_phase(step->job->trace, DT_PHASE_REDUCE, step->step);
+    dt_reducer_ready(step->reducer, bucket);
+    dt_trace_phase(step->job->trace, DT_PHASE_COMPUTE, step->step);
+    hooks->unready = bucket;
+}
+
+void dt__step_gradients(const struct dt_step *step, struct dt_worker *worker)
+{
+    const struct dt_job *job = step->job;
+    struct step_hooks state = {step, dt_model_buckets(job->model)};
+    for (int replica = step->first; replica < step->end; replica++) {
+        bool last = replica == step->end - 1;
+        dt_network_set_touched(worker->network,
+                               dt_reducer_touched(step->reducer, replica - step->slot));
+        dt_network_set_factors(worker->network,
+                               dt_reducer_factors(step->reducer, replica - step->slot));
+        struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
+        dt__replica_gradient(job, worker, replica, step->step, step->weights,
+                             dt_reducer_grad(step->reducer, replica - step->slot), &hooks);
+    }
+    while (state.unready > 0)
+        bucket_ready(&state, state.unready - 1);
+}
+
+/* ---- async ---------------------------------------------------------------------------------- */
+
+int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker)
+{
+    int next = -1;
+    for (int r = worker->first; r < worker->first + worker->count; r++) {
+        if (dt_plan_replica_rows(job->plan, r) == 0) continue;
+        while (dt_plan_share(job->plan, worker->draws[r], r).count == 0)
+            worker->draws[r]++;
+        if (next < 0 || worker->draws[r] < worker->draws[next]) next = r;
+    }
+    return next;
+}
+
+struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
+                                  const float *weights, float *grad)
+{
+    uint64_t draw = worker->draws[replica]++;
+    worker->loss[replica] = 0;
+    bool good = dt__replica_gradient(job, worker, replica, draw, weights, grad, NULL);
+    bool norm = job->config->train.clip_norm > 0;
+    return (struct dt_note){.replica = replica,
+                            .draw = draw,
+                            .rows = dt_plan_share(job->plan, draw, replica).count,
+                            .loss = worker->loss[replica],
+                            .norm2 = norm ? dt__norm2(grad, dt_model_trained(job->model)) : 0,
+                            .ask = good ? DT_ASK_NONE : DT_ASK_ERROR};
+}
+
+/* ---- budget --------------------------------------------------------------------------------- */
+
+void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs)
+{
+    struct dt_reducer_times times;
+    double *spent = worker->budget;
+    dt_reducer_take_times(job->reducer, &times);
+    for (int i = 0; job->local && i < job->local->count; i++) {
+        struct dt_reducer_times more;
+        dt_reducer_take_times(job->local->group[i].reducer, &more);
+        times.wait += more.wait;
+        times.reduce += more.reduce;
+        times.update += more.update;
+        times.network += more.network;
+    }
+    spent[DT__WAIT] += times.wait;
+    spent[DT__REDUCE] += times.reduce;
+    spent[DT__UPDATE] += times.update;
+    spent[DT__NETWORK] += times.network;
+    spent[DT__DATA] += worker->data_secs;
+    spent[DT__COMPUTE] +=
+        secs - worker->data_secs - times.wait - times.reduce - times.update - times.network;
+    worker->data_secs = 0;
+    dt_world_show_wait(job->world, secs > 0 ? times.wait / secs : 0);
+    dt_world_show_samples(job->world, worker->samples);
+}

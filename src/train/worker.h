@@ -1,0 +1,69 @@
+/* A worker: the gradients of its replicas, and its chunks of the evaluation data. */
+#ifndef DT_TRAIN_WORKER_H
+#define DT_TRAIN_WORKER_H
+
+#include "train/job.h"
+
+/* Rows that go through a network at once; a larger share of a batch is done in slices. */
+enum { DT__SLICE_ROWS = 4096 };
+
+/* What a worker's time in sync training goes into. */
+enum dt__budget {
+    DT__COMPUTE,
+    DT__DATA,
+    DT__WAIT,
+    DT__REDUCE,
+    DT__UPDATE,
+    DT__NETWORK,
+    DT__BUDGET_PARTS
+};
+
+struct dt_worker {
+    int first, count;         /* its replicas */
+    struct dt_loader *loader; /* NULL if it has none */
+    struct dt_network *network;
+    double *loss;     /* (R) loss sums of its replicas since the last train record */
+    uint64_t *draws;  /* async: (R) the next draw of each of its replicas */
+    dt_status failed; /* what went wrong in a step; its message is this thread's error text */
+    double budget[DT__BUDGET_PARTS]; /* seconds in sync training, up to the last span's end */
+    double data_secs;                /* of this span: waited for the loader */
+    uint64_t samples;                /* that it has trained on since the start */
+    bool wire_told;                  /* what the exchange with other hosts takes, once */
+    struct dt_measure *measure;      /* evaluation in place; NULL if it has no chunk */
+    uint64_t chunk, chunk_end;       /* its chunks of the evaluation data */
+};
+
+/* What this rank does of the job. Not collective. DT_EIO, DT_EFORMAT: its data cannot be read. */
+dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker);
+void dt__worker_close(struct dt_worker *worker);
+
+/* Adds the loss of a replica's share of step (async: draw) `draw` to worker->loss and writes the sum of
+ * its gradient over the share (P); false, with worker->failed set, if the loss is not finite or data
+ * could not be read. */
+bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
+                          uint64_t draw, const float *weights, float *grad,
+                          const struct dt_network_hooks *hooks);
+/* A step of a worker's replicas, in sync. */
+struct dt_step {
+    const struct dt_job *job;
+    struct dt_reducer *reducer;
+    uint64_t step;
+    int first, end;       /* replicas ... */
+    int slot;             /* ... of which this one has the reducer's first slot */
+    const float *weights; /* (P) */
+};
+/* Each replica's gradient into its slot; buckets are ready as the last one's are. The others wait for each
+ * bucket of a rank that has no replica, or failed, as well. */
+void dt__step_gradients(const struct dt_step *step, struct dt_worker *worker);
+
+/* Async: the one of the worker's replicas that has drawn least, at its next draw that has rows: a function
+ * of the draws alone, so that a resume goes on with the same one. The worker has rows. */
+int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker);
+/* That replica's next gradient. */
+struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
+                                  const float *weights, float *grad);
+
+/* A sync span took so long: adds to the budget. */
+void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs);
+
+#endif
