@@ -4,8 +4,7 @@
 
 #include "dtrain/base.h"
 #include "dtrain/config.h"
-#include "dtrain/model.h"
-#include "dtrain/state.h"
+#include "dtrain/predict.h"
 
 /* argv[0] is the command's name, argv[1] to argv[argc - 1] are its arguments, argv[argc] is NULL.
  * main writes the error message of a status, and flushes stdout. */
@@ -14,10 +13,10 @@ typedef dt_status command_fn(int argc, char **argv);
 struct command {
     const char *name;
     command_fn *run;
-    bool reports;        /* collective: writes its errors itself, once for all ranks */
+    bool collective;     /* of all ranks: writes its errors itself, once, and takes stops */
     const char *usage;   /* its arguments */
     const char *summary; /* one line */
-    const char *details; /* for `dtrain NAME --help` */
+    const char *details; /* paragraphs of plain text between empty lines, for help and manual */
 };
 
 extern const struct command commands[];
@@ -26,40 +25,37 @@ extern const size_t commands_count;
 const struct command *command_default(void);
 const struct command *command_find(const char *name); /* NULL: none */
 
-command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options;
+command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options, cmd_compare,
+    cmd_top, cmd_report, cmd_export, cmd_serve, cmd_tune_lr, cmd_launch, cmd_help;
+
+/* Starts MPI, does what is collective, ends MPI; errors are printed once. */
+struct dt_world;
+typedef dt_status cli_world_fn(struct dt_world *world, int argc, char **argv);
+dt_status cli_in_world(cli_world_fn *body, int argc, char **argv);
 
 /* What `dtrain eval` and `dtrain predict` work with. */
 struct cli_model {
-    char *path;              /* of the file that the argument led to */
-    struct dt_export file;   /* params, schema, step */
-    struct dt_config config; /* as the model was made, and the arguments over it */
-    struct dt_model *network;
+    struct dt_predictor *predictor;
+    const char *path;             /* of the file that the argument led to */
+    const struct dt_export *file; /* params, schema, step */
+    struct dt_config config;      /* as the model was made, and the arguments over it */
 };
-/* From argv[1], a file or directory as dt_export_load has it, and options behind it. */
+/* From argv[1], as dt_predictor_open has it, and options behind it. */
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv);
 void cli_model_close(struct cli_model *model);
-/* Whether an option is among the arguments behind argv[1]. */
-bool cli_is_given(const char *key, int argc, char **argv);
-
-/* Whether an argument is "section.key=value"; a path may hold '=' behind a '/'. */
-bool cli_is_assignment(const char *argument);
-
 /* Sets options from arguments over what the config holds: INI files first, whatever their place, then
- * section.key=value in order. DT_EUSAGE. */
-dt_status cli_configure(struct dt_config *config, int count, char **arguments);
-/* The same without files: DT_EUSAGE for an argument that is not section.key=value. */
-dt_status cli_set_options(struct dt_config *config, int count, char **arguments);
-
-/* Sees to the kernel of matrix products, to OPENBLAS_CORETYPE and OPENBLAS_NUM_THREADS, which OpenBLAS
- * reads as it loads: if one has to be set, the program executes itself again with whole_argv and this
- * does not return. */
-dt_status cli_settle_blas(const struct command *command, int argc, char **argv, char **whole_argv);
-
-/* Whether run.kernel was taken; OpenBLAS passes over names that it does not know. DT_EUSAGE. */
-dt_status cli_check_kernel(const struct dt_config *config);
+ * section.key=value in order, of the keys that the command takes. DT_EUSAGE. */
+dt_status cli_configure(struct dt_config *config, const char *command, int count, char **arguments);
+/* Whether this process is to speak for the job, as far as the launcher says: before there is a world, or
+ * without one. */
+bool cli_is_first_task(void);
 
 void cli_print_help(FILE *out);
 void cli_print_command_help(FILE *out, const struct command *command);
 void cli_print_version(FILE *out);
+/* The manual page dtrain(1), and completions: all from the tables of commands and options. */
+void cli_print_manual(FILE *out);
+void cli_print_bash(FILE *out);
+void cli_print_zsh(FILE *out);
 
 #endif

@@ -1,30 +1,153 @@
+/* `dtrain eval`: measures a model on held-out data, as evaluation during training does, chunk by chunk. A
+ * terminal gets a table, with precision and recall of each class; everything else gets one JSON line. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "cli/cli.h"
 #include "dtrain/report.h"
 #include "dtrain/train.h"
 
-static dt_status measure_all(const struct cli_model *model, const struct dt_source *source,
-                             struct dt_metrics *metrics)
+/* ---- measuring ------------------------------------------------------------------------------ */
+
+/* "Pullover", or the class's number. */
+static const char *class_name(const struct cli_model *model, size_t c, char buffer[24])
 {
-    struct dt_measure *measure;
-    uint64_t chunks = dt_measure_chunks(&model->config, source);
-    DT_TRY(dt_measure_create(&model->config, source, model->network, 0, chunks, &measure));
-    dt_status status = DT_OK;
-    for (uint64_t c = 0; c < chunks && !status; c++)
-        status = dt_measure_add(measure, model->file.params, c, metrics);
-    dt_measure_destroy(measure);
+    const char *name = dt_predictor_class_name(model->predictor, (int)c);
+    snprintf(buffer, 24, "%zu", c);
+    return name ? name : buffer;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static dt_status metrics_print_json(const struct cli_model *model,
+                                    const struct dt_metric_values *values,
+                                    const uint64_t *confusion, const struct dt_class_scores *scores)
+{
+    struct dt_json json = {0};
+    char name[24];
+    size_t classes = scores->classes;
+    dt_json_begin(&json);
+    dt_json_int(&json, "step", (int64_t)model->file->step);
+    dt_json_metrics(&json, values);
+    if (dt_predictor_classes(model->predictor) == 2)
+        dt_json_text(&json, "positive", class_name(model, 1, name));
+    if (confusion) {
+        dt_json_confusion(&json, confusion, (int)classes);
+        if (model->file->schema.label_names)
+            dt_json_texts(&json, "labels", model->file->schema.label_names, classes);
+        dt_json_reals(&json, "class_precision", scores->precision, classes);
+        dt_json_reals(&json, "class_recall", scores->recall, classes);
+        dt_json_reals(&json, "class_f1", scores->f1, classes);
+    }
+    dt_status status = dt_json_end(&json);
+    if (!status) puts(json.text.data);
+    dt_json_free(&json);
     return status;
 }
 
-static dt_status print_metrics(const struct cli_model *model, struct dt_metrics *metrics)
+/* ---- a table -------------------------------------------------------------------------------- */
+
+static void value_print(const char *name, double value)
+{
+    if (!isnan(value)) printf("%-10s  %.5g\n", name, value);
+}
+
+static void score_print(double value)
+{
+    if (isnan(value))
+        printf("  %9s", "-");
+    else
+        printf("  %9.4f", value);
+}
+
+static double scores_mean(const double *values, size_t n)
+{
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(values[i])) sum += values[i], count++;
+    return sum / count;
+}
+
+static void class_scores_print(const struct cli_model *model, const struct dt_class_scores *scores,
+                               int width)
+{
+    char buffer[24];
+    printf("\n%-*s  %9s  %9s  %9s  %9s\n", width, "class", "precision", "recall", "f1", "rows");
+    for (size_t c = 0; c < scores->classes; c++) {
+        printf("%-*.*s", width, width, class_name(model, c, buffer));
+        score_print(scores->precision[c]);
+        score_print(scores->recall[c]);
+        score_print(scores->f1[c]);
+        printf("  %9.0f\n", scores->rows[c]);
+    }
+    printf("%-*s", width, "mean");
+    score_print(scores_mean(scores->precision, scores->classes));
+    score_print(scores_mean(scores->recall, scores->classes));
+    score_print(scores_mean(scores->f1, scores->classes));
+    putchar('\n');
+}
+
+/* A row a true class, a column a predicted one. */
+static void confusion_print(const struct cli_model *model, const uint64_t *confusion,
+                            size_t classes, int width)
+{
+    enum { CELL = 9 };
+    char buffer[24];
+    printf("\n%-*s", width, "true \\ said");
+    for (size_t c = 0; c < classes; c++)
+        printf("  %*.*s", CELL, CELL, class_name(model, c, buffer));
+    for (size_t r = 0; r < classes; r++) {
+        printf("\n%-*.*s", width, width, class_name(model, r, buffer));
+        for (size_t c = 0; c < classes; c++)
+            printf("  %*llu", CELL, (unsigned long long)confusion[r * classes + c]);
+    }
+    putchar('\n');
+}
+
+static void metrics_print_table(const struct cli_model *model,
+                                const struct dt_metric_values *values, const uint64_t *confusion,
+                                const struct dt_class_scores *scores)
+{
+    enum { LEAST_WIDTH = 11, MOST_WIDTH = 32, MOST_CONFUSION = 16 };
+    char buffer[24];
+    int width = LEAST_WIDTH;
+    printf("step %llu, %.0f rows\n", (unsigned long long)model->file->step, values->rows);
+    value_print("loss", values->loss);
+    value_print("accuracy", values->accuracy);
+    value_print("top5", values->top5);
+    value_print("auc", values->auc);
+    value_print("rmse", values->rmse);
+    value_print("mae", values->mae);
+    value_print("r2", values->r2);
+    if (!confusion) return;
+    for (size_t c = 0; c < scores->classes; c++) {
+        int length = (int)strlen(class_name(model, c, buffer));
+        if (length > width) width = length > MOST_WIDTH ? MOST_WIDTH : length;
+    }
+    class_scores_print(model, scores, width);
+    if (scores->classes <= MOST_CONFUSION)
+        confusion_print(model, confusion, scores->classes, width);
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static dt_status metrics_print(const struct cli_model *model, struct dt_metrics *metrics)
 {
     struct dt_metric_values values;
-    char *line;
+    struct dt_class_scores scores = {0};
+    dt_status status = DT_OK;
+    const uint64_t *confusion = dt_metrics_confusion(metrics);
     dt_metrics_values(metrics, &values);
-    DT_TRY(dt_metrics_json(&values, dt_metrics_confusion(metrics),
-                           dt_metrics_classes(&model->file.spec), model->file.step, &line));
-    puts(line);
-    dt_free(line);
-    return DT_OK;
+    if (confusion)
+        DT_TRY(dt_class_scores_make(confusion, (size_t)dt_predictor_classes(model->predictor),
+                                    &scores));
+    if (isatty(STDOUT_FILENO) && !model->config.eval.json)
+        metrics_print_table(model, &values, confusion, &scores);
+    else
+        status = metrics_print_json(model, &values, confusion, &scores);
+    dt_free(scores.precision);
+    return status;
 }
 
 static dt_status evaluate(const struct cli_model *model)
@@ -32,14 +155,22 @@ static dt_status evaluate(const struct cli_model *model)
     struct dt_source *source = NULL;
     struct dt_metrics *metrics = NULL;
     dt_status status;
-    DT_GUARD(dt_source_survey(&model->config, DT_PART_EVAL, &model->file.schema, &source));
+    DT_GUARD(dt_source_survey(&model->config, DT_PART_EVAL, &model->file->schema, &source));
     if (!source)
         DT_GUARD(dt_fail(DT_EUSAGE,
                          "%s was trained without held-out data: expected data.eval=FILES",
                          model->path));
-    DT_GUARD(dt_metrics_create(&model->file.spec, &metrics));
-    DT_GUARD(measure_all(model, source, metrics));
-    status = print_metrics(model, metrics);
+    DT_GUARD(dt_metrics_create(dt_predictor_model(model->predictor), &metrics));
+    struct dt_measure *measure;
+    uint64_t chunks = dt_measure_chunks(&model->config, source);
+    DT_GUARD(dt_measure_create(&model->config, source, dt_predictor_model(model->predictor), 0,
+                               chunks, &measure));
+    status = DT_OK;
+    for (uint64_t c = 0; c < chunks && !status; c++)
+        status = dt_measure_add(measure, model->file->params, c, metrics);
+    dt_measure_destroy(measure);
+    DT_GUARD(status);
+    status = metrics_print(model, metrics);
 done:
     dt_metrics_destroy(metrics);
     dt_source_destroy(source);

@@ -1,215 +1,226 @@
-#include <string.h>
-
+/* `dtrain predict`: a JSON record for each row of standard input, or of files, in their order.
+ *
+ * Rows wait until a batch is full or input pauses; then they are predicted together. A row that cannot be
+ * read gives a record of its line and error, behind the rows before it, and the exit code at the end. */
 #include "cli/cli.h"
-#include "dtrain/data.h"
 #include "dtrain/report.h"
 
-enum { BATCH = 256 };
+enum { BATCH = DT_EVAL_CHUNK };
 
-struct predictor {
-    const struct cli_model *model;
-    struct dt_net *net;
-    float *x;             /* (BATCH, nin) rows that wait for their prediction */
-    int count;            /* how many */
-    float *logits;        /* (BATCH, nout) or values */
-    float *probabilities; /* (BATCH, classes), NULL for regression */
-    struct dt_json json;  /* the record under way */
+struct stream {
+    struct dt_predictor *predictor;
+    size_t nin, width; /* numbers in a row and in its answer */
+    size_t room;       /* rows that may wait */
+    float *x;          /* (room, nin) rows that wait for their prediction; of sparse categories the numbers */
+    size_t dense, categories; /* of a model of sparse categories, which are in */
+    uint64_t *offsets;        /* (room + 1) */
+    uint32_t *index;          /* (room, categories) */
+    float *value;             /* likewise */
+    size_t count;             /* rows that wait */
+    float *answers;    /* (BATCH, width) */
+    int32_t classes[BATCH];
+    struct dt_json json;         /* the record under way */
+    const struct dt_batch *rows; /* the rows of the answers, if they come from files */
+    bool target, features;       /* records have those of the row as well */
     uint64_t good, bad;
 };
 
-static size_t nin(const struct predictor *predictor)
-{
-    return (size_t)predictor->model->file.spec.nin;
-}
-
-static size_t nout(const struct predictor *predictor)
-{
-    return (size_t)predictor->model->file.spec.nout;
-}
-
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* The class as accuracy counts it: the first of the largest logits, or the sign of the only one. */
-static size_t choose_class(const float *logits, size_t n)
+static dt_status record_end(struct stream *stream)
 {
-    size_t best = 0;
-    if (n == 1) return logits[0] > 0.0f;
-    for (size_t i = 1; i < n; i++)
-        if (logits[i] > logits[best]) best = i;
-    return best;
-}
-
-static void add_class(struct predictor *predictor, size_t row)
-{
-    size_t classes = (size_t)dt_metrics_classes(&predictor->model->file.spec);
-    size_t class = choose_class(predictor->logits + row * nout(predictor), nout(predictor));
-    char *const *names = predictor->model->file.schema.label_names;
-    dt_json_int(&predictor->json, "class", (int64_t) class);
-    if (names) dt_json_text(&predictor->json, "label", names[class]);
-    dt_json_floats(&predictor->json, "probabilities", predictor->probabilities + row * classes,
-                   classes);
-}
-
-static void add_values(struct predictor *predictor, size_t row)
-{
-    size_t n = nout(predictor);
-    const float *values = predictor->logits + row * n;
-    if (n == 1)
-        dt_json_float(&predictor->json, "value", *values);
-    else
-        dt_json_floats(&predictor->json, "values", values, n);
-}
-
-static dt_status end_record(struct predictor *predictor)
-{
-    DT_TRY(dt_json_end(&predictor->json));
-    if (puts(predictor->json.text.data) < 0)
-        return dt_fail(DT_EIO, "standard output: cannot write");
+    DT_TRY(dt_json_end(&stream->json));
+    if (puts(stream->json.text.data) < 0) return dt_fail(DT_EIO, "standard output: cannot write");
     return DT_OK;
 }
 
-static dt_status write_prediction(struct predictor *predictor, size_t row)
+/* All of them, those that are 0 in a sparse row too. */
+static void stream_write_features(struct stream *stream, size_t row)
 {
-    dt_json_begin(&predictor->json);
-    if (predictor->probabilities)
-        add_class(predictor, row);
-    else
-        add_values(predictor, row);
-    predictor->good++;
-    return end_record(predictor);
+    const struct dt_batch *rows = stream->rows;
+    size_t ndense = (size_t)rows->ndense;
+    for (size_t i = 0; i < stream->nin; i++)
+        stream->x[i] = i < ndense ? rows->x[row * ndense + i] : 0;
+    for (uint64_t e = rows->offsets ? rows->offsets[row] : 0;
+         rows->offsets && e < rows->offsets[row + 1]; e++)
+        stream->x[rows->index[e]] = rows->value ? rows->value[e] : 1;
+    dt_json_floats(&stream->json, "features", stream->x, stream->nin);
 }
 
-static dt_status write_error(struct predictor *predictor, uint64_t line)
+static dt_status stream_write_row(struct stream *stream, size_t row)
 {
-    dt_json_begin(&predictor->json);
-    dt_json_int(&predictor->json, "line", (int64_t)line);
-    dt_json_text(&predictor->json, "error", dt_error_text());
-    predictor->bad++;
-    return end_record(predictor);
+    struct dt_json *json = &stream->json;
+    const float *answer = stream->answers + row * stream->width;
+    dt_json_begin(json);
+    if (dt_predictor_classes(stream->predictor)) {
+        int class_number = stream->classes[row];
+        const char *name = dt_predictor_class_name(stream->predictor, class_number);
+        dt_json_int(json, "class", class_number);
+        if (name) dt_json_text(json, "label", name);
+        dt_json_floats(json, "probabilities", answer, stream->width);
+    } else if (stream->width == 1) {
+        dt_json_float(json, "value", *answer);
+    } else {
+        dt_json_floats(json, "values", answer, stream->width);
+    }
+    if (stream->target) {
+        const struct dt_batch *rows = stream->rows;
+        if (rows->label)
+            dt_json_int(&stream->json, "target", rows->label[row]);
+        else if (stream->width == 1)
+            dt_json_float(&stream->json, "target", rows->target[row]);
+        else
+            dt_json_floats(&stream->json, "target", rows->target + row * stream->width,
+                           stream->width);
+    }
+    if (stream->features) stream_write_features(stream, row);
+    stream->good++;
+    return record_end(stream);
 }
 
-/* ---- batches -------------------------------------------------------------------------------- */
-
-/* Predicts `count` rows x (count, nin). */
-static dt_status predict(struct predictor *predictor, const float *x, int count)
+/* At most BATCH rows. */
+static dt_status stream_write_batch(struct stream *stream, const struct dt_batch *batch)
 {
-    const struct dt_export *file = &predictor->model->file;
-    dt_net_forward(predictor->net, file->params, x, count, predictor->logits);
-    if (predictor->probabilities)
-        dt_softmax(predictor->logits, count, file->spec.nout, predictor->probabilities);
-    for (int i = 0; i < count; i++)
-        DT_TRY(write_prediction(predictor, (size_t)i));
+    DT_TRY(dt_predictor_batch(stream->predictor, batch, stream->answers, stream->classes));
+    for (int i = 0; i < batch->rows; i++)
+        DT_TRY(stream_write_row(stream, (size_t)i));
     return DT_OK;
 }
 
-static dt_status predict_waiting(struct predictor *predictor)
+static dt_status stream_flush(struct stream *stream)
 {
-    int count = predictor->count;
-    predictor->count = 0;
-    return count ? predict(predictor, predictor->x, count) : DT_OK;
+    struct dt_batch batch = {
+        .rows = (int)stream->count, .ndense = (int)stream->nin, .x = stream->x};
+    if (stream->categories) {
+        batch.ndense = (int)stream->dense;
+        batch.offsets = stream->offsets;
+        batch.index = stream->index;
+        batch.value = stream->value;
+    }
+    stream->count = 0;
+    return batch.rows ? stream_write_batch(stream, &batch) : DT_OK;
 }
 
 /* ---- rows from standard input --------------------------------------------------------------- */
 
-/* An answer does not wait for rows that have not come yet. */
-static dt_status pause_for_input(struct predictor *predictor, const struct dt_rows *rows)
-{
-    if (dt_rows_ready(rows)) return predictor->count < BATCH ? DT_OK : predict_waiting(predictor);
-    DT_TRY(predict_waiting(predictor));
-    return fflush(stdout) ? dt_fail(DT_EIO, "standard output: cannot write") : DT_OK;
-}
-
-static dt_status take_row(struct predictor *predictor, struct dt_rows *rows, bool *out_end)
+static dt_status stream_take_row(struct stream *stream, struct dt_rows *rows, bool *out_end)
 {
     uint64_t line;
-    DT_TRY(pause_for_input(predictor, rows));
-    float *x = predictor->x + (size_t)predictor->count * nin(predictor);
-    dt_status status = dt_rows_next(rows, x, &line, out_end);
-    if (!status) predictor->count += !*out_end;
-    if (status != DT_EFORMAT && status != DT_EMISMATCH) return status;
     char error[DT_ERROR_MAX];
+    const bool ready = dt_rows_ready(rows); /* else no answer waits for rows that have not come */
+    if (!ready || stream->count == stream->room) DT_TRY(stream_flush(stream));
+    if (!ready && fflush(stdout)) return dt_fail(DT_EIO, "standard output: cannot write");
+    const size_t at = stream->count * stream->categories;
+    dt_status status =
+        stream->categories
+            ? dt_rows_next_sparse(rows, stream->x + stream->count * stream->dense,
+                                  stream->index + at, stream->value + at, &line, out_end)
+            : dt_rows_next(rows, stream->x + stream->count * stream->nin, &line, out_end);
+    if (!status) stream->count += !*out_end;
+    if (status == DT_EMISMATCH)
+        return dt_fail_prefix(status, "standard input:%llu: ", (unsigned long long)line);
+    if (status != DT_EFORMAT) return status;
     snprintf(error, sizeof error, "%s", dt_error_text());
-    DT_TRY(predict_waiting(predictor));
-    dt_fail(status, "%s", error);
-    return write_error(predictor, line);
+    DT_TRY(stream_flush(stream));
+    dt_json_begin(&stream->json);
+    dt_json_int(&stream->json, "line", (int64_t)line);
+    dt_json_text(&stream->json, "error", error);
+    stream->bad++;
+    return record_end(stream);
 }
 
-static dt_status predict_stream(struct predictor *predictor)
+static dt_status stream_input(struct stream *stream, const struct cli_model *model)
 {
     struct dt_rows *rows;
     bool end = false;
-    DT_TRY(dt_rows_open(stdin, "standard input", &predictor->model->file.schema,
-                        &predictor->model->config, &rows));
+    DT_TRY(dt_rows_open(stdin, "standard input", &model->file->schema, &model->config, &rows));
     dt_status status = DT_OK;
     while (!status && !end)
-        status = take_row(predictor, rows, &end);
-    if (!status) status = predict_waiting(predictor);
+        status = stream_take_row(stream, rows, &end);
+    if (!status) status = stream_flush(stream);
     dt_rows_close(rows);
     return status;
 }
 
 /* ---- rows from files ------------------------------------------------------------------------ */
 
-static dt_status predict_table(struct predictor *predictor, const struct dt_source *source)
+static dt_status stream_files(struct stream *stream, const struct cli_model *model)
 {
-    struct dt_table *table;
+    struct dt_source *source = NULL;
+    struct dt_table *table = NULL;
     struct dt_batch batch;
+    dt_status status;
+    DT_GUARD(dt_source_survey(&model->config, DT_PART_EVAL, &model->file->schema, &source));
+    if (!source)
+        DT_GUARD(dt_fail(DT_EUSAGE,
+                         "%s was trained without held-out data: expected data.eval=FILES",
+                         model->path));
     uint64_t rows = dt_source_rows(source);
-    DT_TRY(dt_table_create(&predictor->model->config, source, 0, rows, &table));
-    dt_status status = DT_OK;
-    for (uint64_t at = 0; at < rows && !status; at += (uint64_t)batch.rows) {
-        status = dt_table_read(table, at, rows - at < BATCH ? (int)(rows - at) : BATCH, &batch);
-        if (!status) status = predict(predictor, batch.x, batch.rows);
+    DT_GUARD(dt_table_create(&model->config, source, 0, rows, &table));
+    for (uint64_t at = 0; at < rows; at += BATCH) {
+        int count = rows - at < BATCH ? (int)(rows - at) : BATCH;
+        DT_GUARD(dt_table_read(table, at, count, &batch));
+        stream->rows = &batch; /* cppcheck-suppress autoVariables ; until this returns */
+        DT_GUARD(stream_write_batch(stream, &batch));
     }
+done:
+    stream->rows = NULL;
     dt_table_destroy(table);
-    return status;
-}
-
-static dt_status predict_files(struct predictor *predictor)
-{
-    struct dt_source *source;
-    DT_TRY(dt_source_survey(&predictor->model->config, DT_PART_EVAL, &predictor->model->file.schema,
-                            &source));
-    dt_status status = predict_table(predictor, source);
     dt_source_destroy(source);
     return status;
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static dt_status prepare(struct predictor *predictor, const struct cli_model *model)
+static dt_status stream_init(struct stream *stream, struct dt_predictor *predictor)
 {
-    size_t classes = (size_t)dt_metrics_classes(&model->file.spec);
-    *predictor = (struct predictor){.model = model};
-    DT_TRY(dt_net_create(model->network, BATCH, &predictor->net));
-    DT_TRY(dt_alloc(nin(predictor), BATCH * sizeof(float), "rows", &predictor->x));
-    DT_TRY(dt_alloc(nout(predictor), BATCH * sizeof(float), "logits", &predictor->logits));
-    if (!classes) return DT_OK;
-    return dt_alloc(classes, BATCH * sizeof(float), "probabilities", &predictor->probabilities);
-}
-
-static void release(struct predictor *predictor)
-{
-    dt_net_destroy(predictor->net);
-    dt_free(predictor->x);
-    dt_free(predictor->logits);
-    dt_free(predictor->probabilities);
-    dt_json_free(&predictor->json);
+    stream->predictor = predictor;
+    stream->nin = (size_t)dt_predictor_features(predictor);
+    stream->width = (size_t)dt_predictor_width(predictor);
+    stream->room = (size_t)dt_predictor_chunk(predictor);
+    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
+    const size_t categories = (size_t)dt_predictor_entries(predictor);
+    if (categories) {
+        stream->room = BATCH;
+        stream->dense = (size_t)schema->dense;
+        stream->categories = categories;
+        DT_TRY(dt_alloc(BATCH + 1, sizeof *stream->offsets, "rows", &stream->offsets));
+        DT_TRY(dt_alloc(BATCH * categories, sizeof *stream->index, "rows", &stream->index));
+        DT_TRY(dt_alloc(BATCH * categories, sizeof *stream->value, "rows", &stream->value));
+        for (uint64_t r = 0; r <= BATCH; r++)
+            stream->offsets[r] = r * categories;
+    }
+    const size_t numbers = stream->categories ? stream->dense * BATCH : stream->nin * stream->room;
+    const size_t floats = numbers > stream->nin ? numbers : stream->nin; /* predict.features: a row */
+    DT_TRY(dt_alloc(floats, sizeof(float), "rows", &stream->x));
+    return dt_alloc(stream->width, BATCH * sizeof(float), "answers", &stream->answers);
 }
 
 dt_status cmd_predict(int argc, char **argv)
 {
     struct cli_model model;
-    struct predictor predictor;
+    struct stream stream = {0};
     DT_TRY(cli_model_open(&model, argc, argv));
-    bool files = cli_is_given("data.eval", argc, argv);
-    dt_status status = prepare(&predictor, &model);
-    if (!status) status = files ? predict_files(&predictor) : predict_stream(&predictor);
-    if (!status && predictor.bad)
-        status = dt_fail(DT_EFORMAT, "%llu of %llu rows could not be predicted",
-                         (unsigned long long)predictor.bad,
-                         (unsigned long long)(predictor.bad + predictor.good));
-    release(&predictor);
+    dt_status status = stream_init(&stream, model.predictor);
+    bool files = dt_config_is_given(&model.config, "data.eval") || model.config.predict.held_out;
+    stream.target = model.config.predict.target;
+    stream.features = model.config.predict.features;
+    if (!status && !files && (stream.target || stream.features))
+        status = dt_fail(DT_EUSAGE,
+                         "predict.%s goes with rows of files: expected "
+                         "data.eval=FILES or predict.held_out=yes",
+                         stream.target ? "target" : "features");
+    if (!status) status = files ? stream_files(&stream, &model) : stream_input(&stream, &model);
+    if (!status && stream.bad)
+        status =
+            dt_fail(DT_EFORMAT, "%llu of %llu rows could not be predicted",
+                    (unsigned long long)stream.bad, (unsigned long long)(stream.bad + stream.good));
+    dt_free(stream.x);
+    dt_free(stream.offsets);
+    dt_free(stream.index);
+    dt_free(stream.value);
+    dt_free(stream.answers);
+    dt_json_free(&stream.json);
     cli_model_close(&model);
     return status;
 }

@@ -1,5 +1,4 @@
-#include <stdlib.h>
-
+/* dtrain train: the world, the configuration, and one error line for all ranks. */
 #include "cli/cli.h"
 #include "dtrain/train.h"
 
@@ -8,32 +7,38 @@ static dt_status train(struct dt_world *world, int argc, char **argv)
 {
     struct dt_config config;
     dt_status status = dt_config_init(&config);
-    if (!status && dt_world_is_bank(world)) status = cli_configure(&config, argc - 1, argv + 1);
-    if (!status && dt_world_is_bank(world)) status = cli_check_kernel(&config);
+    if (!status && dt_world_is_bank(world))
+        status = cli_configure(&config, "train", argc - 1, argv + 1);
     status = dt_world_agree(world, status);
-    if (!status) status = dt_train(world, &config);
+    if (!status) status = dt_train(world, &config, NULL);
     dt_config_free(&config);
     return status;
 }
 
-/* A process that Slurm started alone has no world to agree with: the first of them tells. */
-static bool is_first_task(void)
+dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
 {
-    const char *task = getenv("SLURM_PROCID");
-    return !task || task[0] == '0';
+    struct dt_world *world = NULL;
+    char text[DT_ERROR_MAX];
+    const dt_status installed =
+        dt_stop_install(); /* a failure here is one rank's: it waits for all */
+    (void)snprintf(text, sizeof text, "%s", dt_error_text());
+    dt_status status = dt_world_create(&world);
+    if (status) {
+        if (cli_is_first_task()) dt_error("%s", dt_error_text());
+        dt_world_abandon();
+        return status;
+    }
+    status = dt_world_agree(world, installed ? dt_fail(installed, "%s", text) : DT_OK);
+    if (!status) {
+        dt_signals_move_handlers(); /* MPI's, of faults */
+        status = body(world, argc, argv);
+    }
+    if (status && status != DT_STOPPED && dt_world_is_bank(world)) dt_error("%s", dt_error_text());
+    dt_world_destroy(world);
+    return status;
 }
 
 dt_status cmd_train(int argc, char **argv)
 {
-    struct dt_world *world = NULL;
-    dt_stop_install();
-    dt_status status = dt_world_create(&world);
-    if (status) {
-        if (is_first_task()) dt_error("%s", dt_error_text());
-        return status;
-    }
-    status = train(world, argc, argv);
-    if (status && status != DT_STOPPED && dt_world_is_bank(world)) dt_error("%s", dt_error_text());
-    dt_world_destroy(world);
-    return status;
+    return cli_in_world(train, argc, argv);
 }

@@ -1,24 +1,74 @@
+/* The program: a command's name, its arguments, and the exit code.
+ *
+ *   dtrain [--log=LEVEL] [COMMAND] ARGUMENTS
+ *
+ * Errors of a command that all ranks run together are written by it, once; others here. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "hdf5/guard.h"
 
 static bool is_any(const char *argument, const char *one, const char *other)
 {
     return !strcmp(argument, one) || !strcmp(argument, other);
 }
 
-static bool asks_for_help(int argc, char **argv)
+/* The rank as launchers tell it, before MPI does; NULL: started alone. */
+static const char *launched_rank(void)
 {
-    for (int i = 1; i < argc; i++) {
-        if (is_any(argv[i], "--help", "-h")) return true;
-    }
-    return false;
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                        "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i])) return getenv(names[i]);
+    return NULL;
 }
 
-/* A command's name may be left out: then it is the default's. */
-static dt_status run_command(int argc, char **argv, const struct command **out_command)
+bool cli_is_first_task(void)
 {
-    char **whole_argv = argv;
+    const char *rank = launched_rank();
+    return !rank || !strcmp(rank, "0");
+}
+
+/* Takes -q, -v and --log=LEVEL out of the arguments, wherever they stand; a level that there is not stays for
+ * the command to refuse. */
+static void arguments_take_log_level(int *argc, char **argv)
+{
+    static const char *const words[] = {"error", "warn", "info", "debug"};
+    int kept = 0;
+    for (int i = 0; i < *argc; i++) {
+        const char *word = !strcmp(argv[i], "-q")   ? "error"
+                           : !strcmp(argv[i], "-v") ? "debug"
+                                                    : NULL;
+        if (!strncmp(argv[i], "--log=", 6)) word = argv[i] + 6;
+        size_t level = 0;
+        while (word && level < 4 && strcmp(word, words[level]))
+            level++;
+        if (word && level < 4)
+            dt_log_set_level((enum dt_log_level)level);
+        else
+            argv[kept++] = argv[i];
+    }
+    argv[kept] = NULL;
+    *argc = kept;
+}
+
+static dt_status program_run(int argc, char **argv, const struct command **out_command)
+{
+    arguments_take_log_level(&argc, argv);
+    if (argc < 2 && !launched_rank()) {
+        cli_print_help(stdout);
+        return dt_fail(DT_EUSAGE, "expected a configuration file or a command");
+    }
+    if (argc > 1 && is_any(argv[1], "--help", "-h")) {
+        cli_print_help(stdout);
+        return DT_OK;
+    }
+    if (argc > 1 && is_any(argv[1], "--version", "-V")) {
+        cli_print_version(stdout);
+        return DT_OK;
+    }
+    /* A command's name may be left out: then it is the default's. */
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     if (command) {
         argc--;
@@ -27,34 +77,28 @@ static dt_status run_command(int argc, char **argv, const struct command **out_c
         command = command_default();
     }
     *out_command = command;
-    if (asks_for_help(argc, argv)) {
+    for (int i = 1; i < argc; i++) {
+        if (!is_any(argv[i], "--help", "-h")) continue;
         cli_print_command_help(stdout, command);
         return DT_OK;
     }
-    DT_TRY(cli_settle_blas(command, argc, argv, whole_argv));
-    if (!command->run) return dt_fail(DT_EBUG, "%s: not in this build", command->name);
+    if (!command->collective) dt_stop_block(false);
     return command->run(argc, argv);
-}
-
-static dt_status run(int argc, char **argv, const struct command **out_command)
-{
-    *out_command = NULL;
-    if (argc > 1 && is_any(argv[1], "--help", "-h"))
-        cli_print_help(stdout);
-    else if (argc > 1 && is_any(argv[1], "--version", "-V"))
-        cli_print_version(stdout);
-    else
-        return run_command(argc, argv, out_command);
-    return DT_OK;
 }
 
 int main(int argc, char **argv)
 {
-    const struct command *command;
-    dt_status status = run(argc, argv, &command);
-    bool reported = command && command->reports;
-    if (!status && (fflush(stdout) || ferror(stdout)))
+    const struct command *command = NULL;
+    dt_stop_block(true);  /* while no other thread is there */
+    dt__h5_guard_start(); /* a process that has nothing of this one's yet */
+    dt_denormals_flush();
+    dt_status status = program_run(argc, argv, &command);
+    bool reported = command && command->collective;
+    if (!status && (fflush(stdout) || ferror(stdout))) {
         status = dt_fail(DT_EIO, "standard output: cannot write");
+        reported = false;
+    }
     if (status && status != DT_STOPPED && !reported) dt_error("%s", dt_error_text());
+    dt__h5_guard_stop();
     return dt_status_exit_code(status);
 }

@@ -1,0 +1,88 @@
+/* What the arguments of a command say: the configuration, or a model and what is set over its own. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* ---- a configuration ------------------------------------------------------------------------ */
+
+/* "section.key=value"; a path may hold '=' behind a '/'. */
+static bool is_assignment(const char *argument)
+{
+    return *argument != '-' && argument[strcspn(argument, "=/")] == '=';
+}
+
+dt_status cli_configure(struct dt_config *config, const char *command, int count, char **arguments)
+{
+    if (count == 0) return dt_fail(DT_EUSAGE, "expected a configuration file; see dtrain --help");
+    for (int i = 0; i < count; i++) {
+        const char *path = arguments[i];
+        if (is_assignment(path)) continue;
+        if (path[0] == '-' && !dt_path_exists(path))
+            return dt_fail(DT_EUSAGE,
+                           "%s: not a flag; there are --log=error|warn|info|debug, -q and -v; see "
+                           "dtrain --help",
+                           path);
+        if (!dt_path_exists(path))
+            return dt_fail(DT_EUSAGE,
+                           "%s: no such configuration file, nor a command; see dtrain --help",
+                           path);
+        DT_TRY(dt_config_read_file(config, path));
+    }
+    for (int i = 0; i < count; i++)
+        if (is_assignment(arguments[i])) DT_TRY(dt_config_set_for(config, command, arguments[i]));
+    return DT_OK;
+}
+
+/* ---- a model -------------------------------------------------------------------------------- */
+
+/* What the model was made with, and the arguments over it; what is given is what they say. Of other files than
+ * the run's own neither its labels nor its held-out rows are theirs. */
+static dt_status model_configure(struct cli_model *model, int argc, char **argv)
+{
+    struct dt_config *config = &model->config;
+    DT_TRY(dt_config_init(config));
+    DT_TRY(dt_config_read_text(config, model->path, model->file->config));
+    memset(config->given, 0, sizeof config->given);
+    for (int i = 2; i < argc; i++)
+        DT_TRY(dt_config_set_for(config, argv[0], argv[i]));
+    if (!dt_config_is_given(config, "data.eval")) return DT_OK;
+    if (!*config->data.eval) return dt_fail(DT_EUSAGE, "data.eval=: expected files or globs");
+    if (!dt_config_is_given(config, "data.eval_labels"))
+        DT_TRY(dt_config_set(config, "data.eval_labels="));
+    return dt_config_set(config, "data.eval_fraction=0");
+}
+
+/* The run's own kernel, unless the arguments name one: then it has to be that. */
+static dt_status model_settle_kernel(const struct cli_model *model)
+{
+    const char *kernel = model->config.run.kernel;
+    dt_status status = dt_blas_settle(kernel);
+    if (status != DT_EUSAGE || dt_config_is_given(&model->config, "run.kernel")) return status;
+    dt_warn("%s was made with run.kernel=%s, this is %s: the last digits may differ", model->path,
+            kernel, dt_blas_kernel());
+    return DT_OK;
+}
+
+dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
+{
+    if (argc < 2) return dt_fail(DT_EUSAGE, "%s: expected a model", argv[0]);
+    dt_status status;
+    *model = (struct cli_model){0};
+    DT_GUARD(dt_predictor_open(argv[1], &model->predictor));
+    model->path = dt_predictor_path(model->predictor);
+    model->file = dt_predictor_export(model->predictor);
+    DT_GUARD(model_configure(model, argc, argv));
+    DT_GUARD(model_settle_kernel(model));
+    dt_blas_set_threads((int)model->config.run.threads);
+    if (dt_path_is_dir(argv[1])) dt_info("%s: %s", argv[0], model->path);
+done:
+    if (status) cli_model_close(model);
+    return status;
+}
+
+void cli_model_close(struct cli_model *model)
+{
+    dt_config_free(&model->config);
+    dt_predictor_close(model->predictor);
+    *model = (struct cli_model){0};
+}

@@ -1,0 +1,213 @@
+/* `dtrain compare`: a row a run: its best metric, speed, time and status, and what its configuration has that
+ * others have not. The best run comes first; runs that have no evaluation come last. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "dtrain/history.h"
+#include "dtrain/report.h"
+
+enum column { RUN, METRIC, BEST, AT_STEP, STEPS, SPEED, WALL, STATUS, COLUMNS };
+static const char *const TITLES[COLUMNS] = {"run",   "metric",    "best",      "at step",
+                                            "steps", "samples/s", "wall secs", "status"};
+static const char *const KEYS[COLUMNS] = {"run",  "metric",          "best",      "best_step",
+                                          "step", "samples_per_sec", "wall_secs", "status"};
+enum { MOST_COLUMNS = 256 };
+
+struct run {
+    struct dt_history *history;
+    const char *text[COLUMNS]; /* NULL: the column is a number, */
+    double number[COLUMNS];    /* NaN: that is not known */
+};
+
+struct comparison {
+    struct run *runs;
+    size_t count;
+    const char
+        *keys[MOST_COLUMNS - COLUMNS]; /* of options that differ: the columns behind the others */
+    size_t columns;
+};
+
+/* ---- runs ----------------------------------------------------------------------------------- */
+
+/* What the last record of training says, where there is no final one. */
+static dt_status run_read(const char *dir, struct run *run)
+{
+    size_t n, best;
+    DT_TRY(dt_history_read(dir, &run->history));
+    const struct dt_history *history = run->history;
+    const struct dt_train_point none = {0, NAN, NAN, NAN, NAN, NAN, NAN}, *last = &none;
+    const struct dt_train_point *points = dt_history_train(history, &n);
+    size_t final =
+        dt_history_count(history, DT_RECORD_FINAL) - 1; /* beyond all, if there is none */
+    double *number = run->number;
+    if (n) last = &points[n - 1];
+    run->text[RUN] = dt_history_dir(history);
+    run->text[METRIC] = dt_history_metric(history);
+    run->text[STATUS] = dt_history_status(history);
+    number[BEST] = number[AT_STEP] = (double)NAN;
+    if (dt_history_best(history, &best, &number[BEST]))
+        number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
+    number[STEPS] =
+        n ? (double)last->step : dt_history_real(history, DT_RECORD_FINAL, final, "step");
+    number[SPEED] = dt_history_real(history, DT_RECORD_FINAL, final, "samples_per_sec");
+    if (isnan(number[SPEED])) number[SPEED] = last->samples_per_sec;
+    number[WALL] = dt_history_real(history, DT_RECORD_FINAL, final, "wall_secs");
+    if (isnan(number[WALL])) number[WALL] = last->wall_secs;
+    return DT_OK;
+}
+
+static bool run_is_better(const struct run *a, const struct run *b)
+{
+    double x = a->number[BEST], y = b->number[BEST];
+    if (isnan(x) || isnan(y)) return isnan(y) && !isnan(x);
+    return dt_history_more_is_better(a->history) ? x > y : x < y;
+}
+
+/* Better runs first; equal ones stay as they were named. */
+static void runs_sort(struct comparison *comparison)
+{
+    for (size_t i = 1; i < comparison->count; i++) {
+        struct run run = comparison->runs[i];
+        size_t at = i;
+        for (; at > 0 && run_is_better(&run, &comparison->runs[at - 1]); at--)
+            comparison->runs[at] = comparison->runs[at - 1];
+        comparison->runs[at] = run;
+    }
+}
+
+static const char *run_option(const struct run *run, const char *key)
+{
+    const char *value = dt_history_option(run->history, key);
+    return value ? value : "";
+}
+
+static void differences_find(struct comparison *comparison)
+{
+    const struct run *first = &comparison->runs[0];
+    comparison->columns = COLUMNS;
+    for (size_t i = 0; i < dt_history_options(first->history); i++) {
+        const char *key = dt_history_option_name(first->history, i);
+        bool differs = false;
+        for (size_t r = 1; r < comparison->count; r++)
+            differs |= strcmp(run_option(&comparison->runs[r], key), run_option(first, key)) != 0;
+        if (!differs || !strcmp(key, "run.dir") || !strcmp(key, "run.resume")) continue;
+        if (comparison->columns == MOST_COLUMNS) return;
+        comparison->keys[comparison->columns++ - COLUMNS] = key;
+    }
+}
+
+/* ---- the three forms ------------------------------------------------------------------------ */
+
+/* A cell as text: digits enough to compare, or all. */
+static const char *cell_text(const struct comparison *comparison, size_t r, size_t column,
+                             bool exact, char buffer[DT_REAL_TEXT])
+{
+    const struct run *run = &comparison->runs[r];
+    if (column >= COLUMNS) return run_option(run, comparison->keys[column - COLUMNS]);
+    if (run->text[column]) return run->text[column];
+    double value = run->number[column];
+    if (isnan(value)) return exact ? "" : "-";
+    if (exact) return dt_real_text(value, buffer);
+    if (column == BEST)
+        snprintf(buffer, DT_REAL_TEXT, "%.5g", value);
+    else
+        snprintf(buffer, DT_REAL_TEXT, "%.*f", column == WALL && value < 100 ? 1 : 0, value);
+    return buffer;
+}
+
+/* Numbers stand on the right; a long text keeps its end, where paths differ. */
+static void table_print(const struct comparison *comparison)
+{
+    enum { MOST_WIDTH = 32 };
+    char buffer[DT_REAL_TEXT];
+    const char *text[MOST_COLUMNS];
+    int width[MOST_COLUMNS] = {0};
+    for (size_t r = 0; r <= comparison->count; r++)
+        for (size_t c = 0; c < comparison->columns; c++) {
+            text[c] = c < COLUMNS ? TITLES[c] : comparison->keys[c - COLUMNS];
+            size_t length = strlen(r ? cell_text(comparison, r - 1, c, false, buffer) : text[c]);
+            if (length > MOST_WIDTH && c != RUN) length = MOST_WIDTH;
+            if ((int)length > width[c]) width[c] = (int)length;
+        }
+    for (size_t r = 0; r <= comparison->count; r++)
+        for (size_t c = 0; c < comparison->columns; c++) {
+            const char *cell = r ? cell_text(comparison, r - 1, c, false, buffer) : text[c];
+            int length = (int)strlen(cell);
+            if (c + 1 == comparison->columns)
+                puts(cell);
+            else if (length > width[c])
+                printf("...%s  ", cell + length - width[c] + 3);
+            else
+                printf(c >= BEST && c <= WALL ? "%*s  " : "%-*s  ", width[c], cell);
+        }
+}
+
+static void csv_print(const struct comparison *comparison)
+{
+    char buffer[DT_REAL_TEXT];
+    for (size_t r = 0; r <= comparison->count; r++)
+        for (size_t c = 0; c < comparison->columns; c++) {
+            const char *cell = c < COLUMNS ? KEYS[c] : comparison->keys[c - COLUMNS];
+            if (r) cell = cell_text(comparison, r - 1, c, true, buffer);
+            const char *quote = strpbrk(cell, ",\"\n") ? "\"" : "";
+            printf("%s", quote);
+            for (; *cell; cell++)
+                printf("%s%c", *cell == '"' ? "\"" : "", *cell);
+            printf("%s%c", quote, c + 1 < comparison->columns ? ',' : '\n');
+        }
+}
+
+static dt_status json_print(const struct comparison *comparison)
+{
+    struct dt_json json = {0};
+    dt_status status = DT_OK;
+    for (size_t r = 0; r < comparison->count && !status; r++) {
+        const struct run *run = &comparison->runs[r];
+        dt_json_begin(&json);
+        for (size_t c = 0; c < comparison->columns; c++) {
+            if (c >= COLUMNS)
+                dt_json_text(&json, comparison->keys[c - COLUMNS],
+                             run_option(run, comparison->keys[c - COLUMNS]));
+            else if (run->text[c])
+                dt_json_text(&json, KEYS[c], run->text[c]);
+            else
+                dt_json_real(&json, KEYS[c], run->number[c]);
+        }
+        status = dt_json_end(&json);
+        if (!status) puts(json.text.data);
+    }
+    dt_json_free(&json);
+    return status;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+dt_status cmd_compare(int argc, char **argv)
+{
+    struct comparison comparison = {0};
+    bool csv = false, json = false;
+    dt_status status;
+    DT_TRY(dt_alloc((size_t)argc, sizeof *comparison.runs, "runs", &comparison.runs));
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--csv"))
+            csv = true;
+        else if (!strcmp(argv[i], "--json"))
+            json = true;
+        else if (*argv[i] == '-')
+            DT_GUARD(dt_fail(DT_EUSAGE, "%s: compare takes --csv and --json", argv[i]));
+        else
+            DT_GUARD(run_read(argv[i], &comparison.runs[comparison.count++]));
+    }
+    if (!comparison.count) DT_GUARD(dt_fail(DT_EUSAGE, "compare: expected run directories"));
+    runs_sort(&comparison);
+    differences_find(&comparison);
+    status = json ? json_print(&comparison) : DT_OK;
+    if (csv) csv_print(&comparison);
+    if (!csv && !json) table_print(&comparison);
+done:
+    for (size_t i = 0; i < comparison.count; i++)
+        dt_history_free(comparison.runs[i].history);
+    dt_free(comparison.runs);
+    return status;
+}

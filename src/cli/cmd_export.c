@@ -1,0 +1,19 @@
+/* `dtrain export`: a model as a file for other programs. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "dtrain/onnx.h"
+
+dt_status cmd_export(int argc, char **argv)
+{
+    struct dt_predictor *predictor;
+    if (argc != 3) return dt_fail(DT_EUSAGE, "export: expected MODEL OUT.onnx");
+    const char *out = argv[2], *dot = strrchr(out, '.');
+    if (!dot || strcmp(dot, ".onnx") != 0)
+        return dt_fail(DT_EUSAGE, "%s: expected a name that ends in .onnx", out);
+    DT_TRY(dt_predictor_open(argv[1], &predictor));
+    if (dt_path_is_dir(argv[1])) dt_info("export: %s", dt_predictor_path(predictor));
+    dt_status status = dt_onnx_write(predictor, out);
+    dt_predictor_close(predictor);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* `dtrain report`: runs as one self-contained HTML page. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "dtrain/page.h"
+
+dt_status cmd_report(int argc, char **argv)
+{
+    size_t count = argc < 3 ? 0 : (size_t)argc - 2;
+    struct dt_history **histories = NULL;
+    struct dt_predictor **predictors = NULL;
+    struct dt_page_run *runs = NULL;
+    dt_status status;
+    if (!count) return dt_fail(DT_EUSAGE, "report: expected RUN_DIR... OUT.html");
+    const char *out = argv[argc - 1];
+    if (dt_path_is_dir(out))
+        return dt_fail(DT_EUSAGE, "%s: is a directory; the last argument is the page: OUT.html",
+                       out);
+    DT_GUARD(dt_alloc(count, sizeof *histories, "runs", &histories));
+    DT_GUARD(dt_alloc(count, sizeof *predictors, "runs", &predictors));
+    DT_GUARD(dt_alloc(count, sizeof *runs, "runs", &runs));
+    for (size_t i = 0; i < count; i++) {
+        DT_GUARD(dt_history_read(argv[i + 1], &histories[i]));
+        runs[i].history = histories[i];
+        if (dt_predictor_open(argv[i + 1], &predictors[i])) continue; /* shown with numbers */
+        runs[i].labels = dt_predictor_export(predictors[i])->schema.label_names;
+        runs[i].nlabels = (size_t)dt_predictor_classes(predictors[i]);
+    }
+    status = dt_page_write(out, runs, count);
+done:
+    for (size_t i = 0; i < count; i++) {
+        if (histories) dt_history_free(histories[i]);
+        if (predictors) dt_predictor_close(predictors[i]);
+    }
+    dt_free(histories);
+    dt_free(predictors);
+    dt_free(runs);
+    return status;
+}

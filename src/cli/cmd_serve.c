@@ -1,0 +1,38 @@
+/* `dtrain serve`: a model over HTTP, until it is asked to stop. */
+#include "cli/cli.h"
+#include "dtrain/serve.h"
+
+static dt_status serve(const char *path, const struct dt_config *config)
+{
+    const struct dt_server_options options = {.host = config->serve.host,
+                                              .port = (int)config->serve.port,
+                                              .name = config->serve.name,
+                                              .connections = (int)config->serve.connections,
+                                              .max_rows = (int)config->serve.max_rows,
+                                              .max_body = (size_t)config->serve.max_body_mb << 20,
+                                              .timeout_secs = config->serve.timeout_secs};
+    struct dt_server *server;
+    DT_TRY(dt_server_start(path, &options, &server));
+    dt_info("serving %s at http://%s:%d/v1/models/%s:predict", path, options.host,
+            dt_server_port(server), options.name);
+    while (!dt_stop_requested()) {
+        dt_server_poll(server);
+        dt_sleep_secs(0.25);
+    }
+    dt_server_stop(server);
+    dt_info("stopped");
+    return DT_OK;
+}
+
+dt_status cmd_serve(int argc, char **argv)
+{
+    struct cli_model model;
+    dt_stop_block(true);
+    DT_TRY(dt_stop_install());
+    DT_TRY(cli_model_open(&model, argc, argv));
+    dt_predictor_close(model.predictor); /* the server has its own */
+    model.predictor = NULL;
+    dt_status status = serve(argv[1], &model.config);
+    cli_model_close(&model);
+    return status;
+}

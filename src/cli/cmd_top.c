@@ -1,0 +1,293 @@
+/* `dtrain top`: a run as it goes on, drawn again every two seconds until q or ^C. Everything comes from the
+ * run directory (status.json, metrics.jsonl, the newest checkpoint's age), so that it works from any host that
+ * sees it, and on runs that have ended. */
+#include <jansson.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "dtrain/history.h"
+
+static const int REFRESH_MS = 2000;
+
+struct view {
+    const char *dir;
+    struct dt_history *run;
+    json_t *status; /* status.json; NULL: the run has ended, or is younger than two seconds */
+    struct dt_train_point last;
+    int width; /* columns of the terminal */
+    bool utf8;
+};
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+/* "2:03", "1:02:03" or "5d 01:02:03"; "?" if it is not known. */
+static const char *secs_format(double secs, char buffer[32])
+{
+    if (!(secs >= 0 && secs < 1e9)) return "?";
+    unsigned long s = (unsigned long)secs;
+    if (s < 3600)
+        snprintf(buffer, 32, "%lu:%02lu", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(buffer, 32, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(buffer, 32, "%lud %02lu:%02lu:%02lu", s / 86400, s / 3600 % 24, s / 60 % 60,
+                 s % 60);
+    return buffer;
+}
+
+/* status.json's value of a key, else the last train record's. */
+static double status_real(const struct view *view, const char *key, double recorded)
+{
+    const json_t *value = json_object_get(view->status, key);
+    return json_is_number(value) ? json_number_value(value) : recorded;
+}
+
+static const char *json_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* Terminals obey control characters: of texts in files only plain ones are shown. */
+static void text_print(const char *text, int width)
+{
+    int i = 0;
+    for (; i < width && text[i]; i++)
+        putchar((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
+    printf("%*s", width - i, "");
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+static void head_print(const struct view *view)
+{
+    double written = status_real(view, "time_unix", (double)NAN);
+    printf("%s: %s", dt_history_dir(view->run), dt_history_status(view->run));
+    if (view->status) {
+        printf(" on ");
+        text_print(json_text(view->status, "host"), (int)strlen(json_text(view->status, "host")));
+        printf(", seen %.0f s ago", fmax(0, (double)time(NULL) - written));
+    }
+    putchar('\n');
+}
+
+static void bar_print(const struct view *view, double done, double total)
+{
+    double share = total > 0 ? fmin(1, done / total) : 0;
+    int width = view->width > 100 ? 60 : view->width - 40, full = (int)(share * width);
+    if (width < 10 || !(total > 0)) return;
+    printf("[");
+    for (int i = 0; i < width; i++)
+        printf("%s", i < full ? (view->utf8 ? "\u2588" : "#") : (view->utf8 ? "\u2591" : "."));
+    printf("] %.1f %%\n", 100 * share);
+}
+
+static void progress_print(const struct view *view)
+{
+    char left[32], wall[32];
+    const struct dt_train_point *last = &view->last;
+    double step = status_real(view, "step", (double)last->step);
+    if (!view->status && isnan(last->wall_secs)) {
+        printf("nothing recorded yet\n");
+        return;
+    }
+    double total = status_real(view, "last_step", (double)NAN);
+    printf("step %.0f", step);
+    if (total > 0) printf(" of %.0f", total);
+    printf("  epoch %.2f  %s gone", status_real(view, "epoch", last->epoch),
+           secs_format(status_real(view, "wall_secs", last->wall_secs), wall));
+    if (view->status && !strcmp(dt_history_status(view->run), "running"))
+        printf("  %s left", secs_format(status_real(view, "secs_left", (double)NAN), left));
+    putchar('\n');
+    if (total > 0) bar_print(view, step, total);
+    printf("loss %.6g  rate %.4g  %.0f samples/s\n", status_real(view, "loss", last->loss),
+           status_real(view, "lr", last->lr),
+           status_real(view, "samples_per_sec", last->samples_per_sec));
+}
+
+/* The training loss since the start, a mark for each stretch of steps. */
+static void sparkline_print(const struct view *view)
+{
+    static const char *const blocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
+                                         "\u2585", "\u2586", "\u2587", "\u2588"};
+    static const char *const plain[] = {"_", ".", ",", "-", "=", "+", "*", "#"};
+    enum { MOST = 100 };
+    size_t n, marks, used = 0;
+    double mark[MOST], low = INFINITY, high = -INFINITY;
+    const struct dt_train_point *points = dt_history_train(view->run, &n);
+    marks = view->width > MOST + 8 ? MOST : view->width > 30 ? (size_t)view->width - 8 : 22;
+    if (n < 2) return;
+    if (marks > n) marks = n;
+    for (size_t m = 0; m < marks; m++) {
+        double sum = 0, count = 0;
+        for (size_t i = m * n / marks; i < (m + 1) * n / marks; i++)
+            if (isfinite(points[i].loss)) sum += points[i].loss, count++;
+        if (count == 0) continue;
+        mark[used++] = sum / count;
+        low = fmin(low, sum / count);
+        high = fmax(high, sum / count);
+    }
+    printf("loss  ");
+    for (size_t m = 0; m < used; m++) {
+        int level = high > low ? (int)(7.999 * (mark[m] - low) / (high - low)) : 0;
+        printf("%s", view->utf8 ? blocks[level] : plain[level]);
+    }
+    putchar('\n');
+}
+
+static void models_print(const struct view *view)
+{
+    char path[4096], age[32];
+    struct stat info;
+    size_t best, evals = dt_history_count(view->run, DT_RECORD_EVAL);
+    double value;
+    const char *metric = dt_history_metric(view->run);
+    if (dt_history_best(view->run, &best, &value)) {
+        printf("best %s %.6g at step %.0f", metric, value,
+               dt_history_real(view->run, DT_RECORD_EVAL, best, "step"));
+        printf(", last %.6g at step %.0f\n",
+               dt_history_real(view->run, DT_RECORD_EVAL, evals - 1, metric),
+               dt_history_real(view->run, DT_RECORD_EVAL, evals - 1, "step"));
+    }
+    snprintf(path, sizeof path, "%s/ckpt/latest.h5", view->dir);
+    if (stat(path, &info)) return;
+    size_t saves = dt_history_count(view->run, DT_RECORD_CHECKPOINT);
+    printf("last checkpoint %s ago", secs_format(difftime(time(NULL), info.st_mtime), age));
+    if (saves)
+        printf(", step %.0f", dt_history_real(view->run, DT_RECORD_CHECKPOINT, saves - 1, "step"));
+    putchar('\n');
+}
+
+/* A number of status.json in `width` columns, or their room if it is not known. */
+static void number_print(const json_t *rank, const char *key, double factor, int width, int digits)
+{
+    const json_t *value = json_object_get(rank, key);
+    if (json_is_number(value))
+        printf("  %*.*f", width, digits, factor * json_number_value(value));
+    else
+        printf("  %*s", width, "");
+}
+
+static void ranks_print(const struct view *view)
+{
+    const json_t *ranks = json_object_get(view->status, "ranks");
+    if (!json_array_size(ranks)) return;
+    printf("\nrank  %-12s  %-9s  %9s  %9s  %6s  %5s  %s\n", "host", "role", "step", "samples/s",
+           "idle s", "wait%", "does");
+    for (size_t i = 0; i < json_array_size(ranks); i++) {
+        const json_t *rank = json_array_get(ranks, i);
+        const char *phase = json_text(rank, "phase"), *wait = json_text(rank, "waits_for");
+        printf("%4lld  ", json_integer_value(json_object_get(rank, "rank")));
+        text_print(json_text(rank, "host"), 12);
+        printf("  ");
+        text_print(json_text(rank, "role"), 9);
+        if (json_object_get(rank, "phase")) {
+            number_print(rank, "step", 1, 9, 0);
+            number_print(rank, "samples_per_sec", 1, 9, 0);
+            number_print(rank, "idle_secs", 1, 6, 1);
+            number_print(rank, "wait_share", 100, 5, 0);
+            printf("  ");
+            text_print(phase, (int)strlen(phase));
+            if (*wait) printf(", waits for ");
+            text_print(wait, (int)strlen(wait));
+        }
+        putchar('\n');
+    }
+}
+
+/* ---- the view ------------------------------------------------------------------------------- */
+
+static dt_status view_show(struct view *view)
+{
+    char path[4096];
+    size_t n;
+    DT_TRY(view->run ? dt_history_update(view->run) : dt_history_read(view->dir, &view->run));
+    snprintf(path, sizeof path, "%s/status.json", view->dir);
+    view->status = json_load_file(path, 0, NULL);
+    if (view->status && dt_history_has_ended(view->run)) { /* it should be gone */
+        json_decref(view->status);
+        view->status = NULL;
+    }
+    const struct dt_train_point *points = dt_history_train(view->run, &n);
+    view->last = n ? points[n - 1]
+                   : (struct dt_train_point){0,           (double)NAN, (double)NAN, (double)NAN,
+                                             (double)NAN, (double)NAN, (double)NAN};
+    head_print(view);
+    progress_print(view);
+    sparkline_print(view);
+    models_print(view);
+    ranks_print(view);
+    json_decref(view->status);
+    return fflush(stdout) ? dt_fail(DT_EIO, "standard output: cannot write") : DT_OK;
+}
+
+static int terminal_width(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+/* Waits for the next turn; true: q was pressed. */
+static bool key_wait(void)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    char key = 0;
+    if (poll(&in, 1, REFRESH_MS) <= 0) return false;
+    if (read(STDIN_FILENO, &key, 1) <= 0) { /* nobody can press a key: it goes on until ^C */
+        poll(NULL, 0, REFRESH_MS);
+        return false;
+    }
+    return key == 'q' || key == 'Q' || key == 3;
+}
+
+/* Lines are cut at the terminal's edge (its mode 7): each keeps its place. Keys come singly and unseen; ^C is a key as well, so that the terminal is always put back. */
+static dt_status view_watch(struct view *view)
+{
+    struct termios before, raw;
+    bool keys = tcgetattr(STDIN_FILENO, &before) == 0;
+    if (keys) {
+        raw = before;
+        raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
+        tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    }
+    dt_status status;
+    do {
+        view->width = terminal_width();
+        printf("\033[?7l\033[H\033[J");
+        status = view_show(view);
+        printf("\033[?7h");
+        fflush(stdout);
+    } while (!status && !key_wait());
+    if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    return status;
+}
+
+dt_status cmd_top(int argc, char **argv)
+{
+    struct view view = {.width = terminal_width()};
+    bool once = !isatty(STDOUT_FILENO);
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--once"))
+            once = true;
+        else if (view.dir || *argv[i] == '-')
+            return dt_fail(DT_EUSAGE, "top: expected one run directory, and --once or nothing");
+        else
+            view.dir = argv[i];
+    }
+    if (!view.dir) return dt_fail(DT_EUSAGE, "top: expected a run directory");
+    setlocale(LC_CTYPE, "");
+    view.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    dt_status status = once ? view_show(&view) : view_watch(&view);
+    dt_history_free(view.run);
+    return status;
+}

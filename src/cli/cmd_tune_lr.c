@@ -1,0 +1,97 @@
+/* `dtrain tune-lr`: the range test, its curve as a picture of characters, and a rate to start from. */
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "dtrain/train.h"
+
+enum { WIDTH = 64, HEIGHT = 14 };
+
+/* Rows from the greatest loss down to the least; what diverged is cut off above the first loss. */
+static void curve_draw(const struct dt_lr_test *test, FILE *out)
+{
+    char cell[HEIGHT][WIDTH + 1];
+    double low = test->smooth[test->least], high = 1.2 * test->smooth[0];
+    for (int y = 0; y < HEIGHT; y++)
+        for (int x = 0; x <= WIDTH; x++)
+            cell[y][x] = x < WIDTH ? ' ' : 0;
+    for (int i = 0; i < test->points; i++) {
+        double up = (test->smooth[i] - low) / (high - low + 1e-12);
+        int x = i * (WIDTH - 1) / (DT_LR_TEST_STEPS - 1);
+        int y = HEIGHT - 1 - (int)((up < 1 ? up : 1) * (HEIGHT - 1));
+        cell[y][x] = i == test->least ? 'o' : '*';
+    }
+    for (int y = 0; y < HEIGHT; y++)
+        fprintf(out, "%10.4g |%s\n", high - (high - low) * y / (HEIGHT - 1), cell[y]);
+    fprintf(out, "%10s +", "loss");
+    for (int x = 0; x < WIDTH; x++)
+        fputc('-', out);
+    fprintf(out, "\n%11s %-8g%*s%g\n", "rate", test->lr[0], WIDTH - 10, "", 10.0);
+}
+
+static void test_print(const struct dt_lr_test *test)
+{
+    curve_draw(test, stdout);
+    if (test->rises) {
+        printf("the loss rises from the start: no rate to suggest\n");
+        dt_warn("no rate made the loss fall: look at the data (dtrain inspect), or normalise it "
+                "(data.normalize=standard)");
+        return;
+    }
+    if (test->flat)
+        dt_warn("the loss falls by less than 2 %%: the suggestion is weak; normalise the data "
+                "(data.normalize=standard), or try a larger train.batch");
+    printf("least loss %.4g at a rate of %.3g, behind which it grows\n", test->smooth[test->least],
+           test->lr[test->least]);
+    printf("train.lr=%.2g\n", test->suggest);
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    (void)info, (void)type, (void)where;
+    return remove(path);
+}
+
+/* A directory here, or where temporary ones go if none can be made here. */
+static dt_status scratch_make(char scratch[PATH_MAX])
+{
+    const char *temporary = getenv("TMPDIR");
+    if (!temporary || !*temporary) temporary = "/tmp";
+    snprintf(scratch, PATH_MAX, "tune-lr.XXXXXX");
+    if (mkdtemp(scratch)) return DT_OK;
+    snprintf(scratch, PATH_MAX, "%.4000s/tune-lr.XXXXXX", temporary);
+    if (mkdtemp(scratch)) return DT_OK;
+    *scratch = '\0';
+    return dt_fail(DT_EIO, "cannot make a directory for the test's run here, nor in %s: %s", temporary,
+                   strerror(errno));
+}
+
+/* The test's run goes into a directory that is removed again. */
+static dt_status tune(struct dt_world *world, int argc, char **argv)
+{
+    struct dt_config config;
+    struct dt_lr_test test;
+    bool bank = dt_world_is_bank(world);
+    char scratch[PATH_MAX] = "";
+    if (dt_log_get_level() == DT_LOG_INFO)
+        dt_log_set_level(DT_LOG_WARN); /* the run is not the point */
+    dt_status status = dt_config_init(&config);
+    if (!status && bank) status = cli_configure(&config, "train", argc - 1, argv + 1);
+    if (!status && bank) status = scratch_make(scratch);
+    status = dt_world_agree(world, status);
+    if (!status) status = dt_lr_test(world, &config, scratch, &test);
+    if (!status && bank) test_print(&test);
+    if (bank && *scratch) nftw(scratch, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    dt_config_free(&config);
+    return status;
+}
+
+dt_status cmd_tune_lr(int argc, char **argv)
+{
+    return cli_in_world(tune, argc, argv);
+}
