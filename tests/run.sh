@@ -1,48 +1,28 @@
 #!/bin/sh
-# Runs tests and prints one line each, then "N passed, N failed, N skipped"; non-zero if one failed.
-#   tests/run.sh [-k PATTERN] unit|mpi|e2e|long ...
+# Runs tests side by side and prints a line for each, then "N passed, N failed, N skipped"; non-zero
+# if one failed, or none ran.
+#   tests/run.sh [-j JOBS] [-k PATTERN] unit|mpi|e2e|long|fuzz ...
 # unit  build/tests/unit/test_*      Check programs, no MPI
 # mpi   tests/mpi/testlist           programs under mpirun: name, ranks, seconds, expectation
 # e2e   tests/e2e/test_*.sh          the whole program; exit 77 skips with the last line as reason
 # long  tests/e2e/long_*.sh          the same, minutes long
+# fuzz  build/fuzz/fuzz_*            libFuzzer programs, SECS seconds each
+# JOBS: tests at a time (three a core: most of them wait, for a signal, a time-out, another rank).
 # BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
 # test (300). -k PATTERN: only tests whose name holds it.
-# Limits are for what hangs: the seconds that a test names are ample on a quiet machine, and it gets
-# three times as many.
+# Limits are for what hangs. A test names the seconds that are ample on a quiet machine and gets
+# PATIENCE (5) times as many; its own deadlines grow likewise (tests/e2e/lib.sh).
 cd "$(dirname "$0")/.." || exit 1
-export BUILD="${BUILD:-build}"
+export BUILD="${BUILD:-build}" PATIENCE="${PATIENCE:-5}"
+export CK_TIMEOUT_MULTIPLIER="${CK_TIMEOUT_MULTIPLIER:-$PATIENCE}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# Jobs do not know of each other: bound to cores, all would take the first.
+export OMPI_MCA_hwloc_base_binding_policy=none
 logs=$BUILD/tests/logs
-mkdir -p "$logs"
-passed=0 failed=0 skipped=0 pattern=
 
-now() { date +%s.%N; }
-
-# report NAME STATUS SECONDS_START [REASON]: one line a test; the log's end of one that failed.
-report() {
-    secs=$(echo "$3 $(now)" | awk '{printf "%.1f", $2 - $1}')
-    case $2 in
-    0) passed=$((passed + 1)); printf 'ok    %-36s %6s s\n' "$1" "$secs" ;;
-    77) skipped=$((skipped + 1)); printf 'skip  %-36s %s\n' "$1" "$(tail -n 1 "$log")" ;;
-    *) failed=$((failed + 1)); printf 'FAIL  %-36s %6s s  (exit %s, log %s)\n' "$1" "$secs" "$2" "$log"
-       tail -n 40 "$log" | sed 's/^/      | /' ;;
-    esac
-}
-
-# run NAME COMMAND...: runs it into a log of its own and reports.
-run() {
-    name=$1
-    shift
-    case $name in *$pattern*) ;; *) return ;; esac
-    log=$logs/$(echo "$name" | tr "/ " --).log
-    start=$(now)
-    "$@" >"$log" 2>&1 </dev/null
-    report "$name" $? "$start"
-}
-
-# expect WHAT COMMAND...: 0 if the command ends as expected: `pass`, `die` (any failure but a
+# ends_as WHAT COMMAND...: 0 if the command ends as expected: `pass`, `die` (any failure but a
 # time-out or a program that cannot be launched), or an exit code.
-expect() {
+ends_as() {
     what=$1
     shift
     "$@"
@@ -54,42 +34,82 @@ expect() {
     esac
 }
 
-run_unit() {
+# run_one SECS NAME COMMAND...: into a log of its own; one line, and the log's end if it failed.
+run_one() {
+    name=$2
+    shift 2
+    log=$logs/$(echo "$name" | tr "/ " --).log
+    start=$(date +%s.%N)
+    "$@" >"$log" 2>&1 </dev/null
+    status=$?
+    secs=$(echo "$start $(date +%s.%N)" | awk '{printf "%.1f", $2 - $1}')
+    case $status in
+    0) verdict=ok line=$(printf '%6s s' "$secs") ;;
+    77) verdict=skip line=$(tail -n 1 "$log") ;;
+    *) verdict=FAIL line=$(printf '%6s s  (exit %s, log %s)\n' "$secs" $status "$log"
+           tail -n 40 "$log" | sed 's/^/      | /') ;;
+    esac
+    echo $verdict >>"$logs/verdicts"
+    printf '%-5s %-40s %s\n' $verdict "$name" "$line"
+}
+
+# list_X: a line a test, in the words that run_one takes.
+# A unit test computes on one thread: of two, one would spin at each barrier where another job has the
+# core that the other one needs.
+list_unit() {
     for source in tests/unit/test_*.c; do
-        [ -f "$source" ] || continue
-        program=$BUILD/${source%.c}
-        run "unit/${program##*/test_}" timeout "${SECS:-300}" $RUNNER "$program"
+        name=${source##*/test_}
+        echo "0 unit/${name%.c} env OMP_NUM_THREADS=1 timeout ${SECS:-300} $RUNNER $BUILD/${source%.c}"
     done
 }
-
-run_mpi() {
-    [ -f tests/mpi/testlist ] || return 0
-    while read -r name ranks secs what args; do
-        case $name in ''|\#*) continue ;; esac
-        run "mpi/$name-np$ranks${args:+ $args}" expect "$what" mpirun --timeout $((secs * 3)) --oversubscribe \
-            -np "$ranks" $RUNNER "$BUILD/tests/mpi/$name" $args
-    done <tests/mpi/testlist
+list_mpi() {
+    grep -v '^#' tests/mpi/testlist | while read -r name ranks secs what args; do
+        echo "$secs $(echo "mpi/$name-np$ranks $args" | sed 's/ *$//; s/ /_/g') ends_as $what mpirun" \
+            "--timeout $((secs * PATIENCE)) --oversubscribe -np $ranks $RUNNER $BUILD/tests/mpi/$name $args"
+    done
 }
-
-# run_scripts PREFIX: a line `# seconds: N` in a script is what it may take, 120 without.
-run_scripts() {
+# A line `# seconds: N` in a script is what it may take, 120 without.
+list_scripts() {
     for script in tests/e2e/"$1"_*.sh; do
-        [ -f "$script" ] || continue
         secs=$(sed -n 's/^# seconds: *//p' "$script")
         name=${script##*/"$1"_}
-        run "e2e/${name%.sh}" timeout -k 10 $((${secs:-120} * 3)) "$script"
+        echo "${secs:-120} e2e/${name%.sh} timeout -k 10 $((${secs:-120} * PATIENCE)) $script"
+    done
+}
+list_fuzz() {
+    for program in "$BUILD"/fuzz/fuzz_*; do
+        case $program in *.[od]) continue ;; esac
+        echo "${SECS:-60} fuzz/${program##*/fuzz_} tests/fuzz/fuzz.sh $program ${SECS:-60}"
+    done
+}
+list() {
+    for what; do
+        case $what in
+        unit | mpi | fuzz) list_$what ;;
+        e2e) list_scripts test ;;
+        long) list_scripts long ;;
+        *) echo "tests/run.sh: $what?" >&2; return 2 ;;
+        esac
     done
 }
 
-for what in "$@"; do
-    case $what in
-    -k) pattern=next ;;
-    unit) run_unit ;;
-    mpi) run_mpi ;;
-    e2e) run_scripts test ;;
-    long) run_scripts long ;;
-    *) if [ "$pattern" = next ]; then pattern=$what; else echo "tests/run.sh: $what?" >&2; exit 2; fi ;;
-    esac
+if [ "${1:-}" = one ]; then
+    shift
+    # shellcheck disable=SC2086  # a line is words
+    run_one $1
+    exit 0
+fi
+jobs=$((3 * $(nproc))) pattern=.
+while getopts j:k: option; do
+    case $option in j) jobs=$OPTARG ;; k) pattern=$OPTARG ;; *) exit 2 ;; esac
 done
-echo "$passed passed, $failed failed, $skipped skipped"
-[ $failed -eq 0 ]
+shift $((OPTIND - 1))
+mkdir -p "$logs"
+: >"$logs/verdicts"
+tests=$(list "$@") || exit
+# The longest first, so that none is left over at the end.
+echo "$tests" | awk -v pattern="$pattern" '$2 ~ pattern' | sort -s -k 1,1rn | tr '\n' '\0' |
+    xargs -0 -r -n 1 -P "$jobs" tests/run.sh one
+count() { grep -cx "$1" "$logs/verdicts"; }
+echo "$(count ok) passed, $(count FAIL) failed, $(count skip) skipped"
+[ -s "$logs/verdicts" ] && [ "$(count FAIL)" -eq 0 ]

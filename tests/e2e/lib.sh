@@ -28,8 +28,11 @@ fail() { echo "FAIL: $*"; exit 1; }
 need() { for tool; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done; }
 need_root() { [ "$(id -u)" -eq 0 ] || skip 'needs root'; }
 
+# Deadlines are for a quiet machine and grow by this: tests run side by side.
+PATIENCE=${PATIENCE:-3}
+
 # job NP ARGS...: dtrain under mpirun, at most $limit seconds: for what hangs.
-limit=200
+limit=$((100 * PATIENCE))
 job() {
     np=$1
     shift
@@ -69,10 +72,9 @@ pid() {
         done | tail -n 1
 }
 
-# settle SECS COMMAND...: waits until the command succeeds; fails after three times SECS, which are ample
-# on a quiet machine.
+# settle SECS COMMAND...: waits until the command succeeds; fails after PATIENCE times SECS.
 settle() {
-    deadline=$(($(date +%s) + 3 * $1))
+    deadline=$(($(date +%s) + PATIENCE * $1))
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$(date +%s)" -le $deadline ] || return 1
@@ -84,15 +86,19 @@ gone() { [ "$(processes)" -eq 0 ]; }
 now() { date +%s%N; }
 # millis_since NOW
 millis_since() { echo $((($(now) - $1) / 1000000)); }
-# patience MILLIS: as long on a machine that is not overloaded; longer in proportion to its load.
-patience() { awk -v ms="$1" -v cores="$(nproc)" '{print int(ms * ($1 > cores ? $1 / cores : 1))}' /proc/loadavg; }
+# patience MILLIS: PATIENCE times as long, and longer in proportion to the machine's load.
+patience() {
+    awk -v ms="$1" -v cores="$(nproc)" -v patience="$PATIENCE" \
+        '{print int(ms * patience * ($1 > cores ? $1 / cores : 1))}' /proc/loadavg
+}
 
-# expect_error CODE TEXT NP ARGS...: the job ends within 5 s with CODE and exactly one error line,
-# which holds TEXT, and no process stays. What took longer may try twice more: something else ran.
+# expect_error CODE TEXT NP ARGS...: the job ends soon (2 s on a quiet machine)
+# with CODE and exactly one error line, which holds TEXT, and no process stays. What took longer may
+# try twice more: something else ran.
 expect_error() {
     for try in 1 2 3; do
         try_error "$@"
-        [ $millis -gt "$(patience 5000)" ] || return 0
+        [ $millis -gt "$(patience 2000)" ] || return 0
     done
     fail "took $millis ms: $*"
 }
@@ -110,4 +116,13 @@ try_error() {
     [ "$errors" -eq 1 ] || { cat "$tmp/err"; fail "$errors error lines: $*"; }
     case $line in *"$text"*) ;; *) fail "the error does not hold '$text': $*" ;; esac
     settle 2 gone || fail "a process is left: $*"
+}
+
+# slow_survey: options for data whose survey takes ten seconds and more: 200 files.
+slow_survey() {
+    [ -d "$tmp/many" ] || {
+        mkdir "$tmp/many"
+        yes 0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 2000 | split -l 10 - "$tmp/many/"
+    }
+    echo "data.train=$tmp/many/*" data.label=-1 data.header=no data.eval= test.slow_rank=0 test.slow_secs=0.05
 }

@@ -23,7 +23,7 @@ rows=$((blocks * 45000))
 echo "$(du -m "$tmp/data.csv" | cut -f 1) MB of CSV, $rows rows"
 
 # watched NAME COMMAND...: runs it, and notes in $peak the greatest VmHWM, in MB, of any dtrain process
-# that has run.dir=$tmp/NAME.
+# that has $tmp/NAME among its arguments.
 watched() {
     name=$1
     shift
@@ -40,7 +40,7 @@ watched() {
     check_le "peak MB of $name" $peak 300
 }
 all_pids() {
-    echo "run.dir=$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
+    echo "$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
         while read -r id; do [ "$(cat "/proc/$id/comm" 2>/dev/null)" != dtrain ] || echo "$id"; done
 }
 limit=600
@@ -52,7 +52,7 @@ train() {
 }
 train csv "$tmp/data.csv"
 # HDF5 keeps the numbers in 8 bits: 2 GB of them take several copies.
-watched shard "$dtrain" shard "$tmp/shards" 4 data.train="$tmp/data.csv" data.memory_mb=128 run.dir="$tmp/shard"
+watched shard "$dtrain" shard "$tmp/shards" 4 data.train="$tmp/data.csv" data.memory_mb=128
 i=1
 while [ "$(du -m "$tmp/shards" | cut -f 1)" -lt "$megabytes" ]; do
     for shard in "$tmp/shards"/shard-0000?-of-*.h5; do cp "$shard" "$tmp/shards/copy-$i-$(basename "$shard")"; done

@@ -26,7 +26,7 @@ class Model:
             layers = file["model/layers"]
             self.layers = [(layers[n]["weight"][()], layers[n]["bias"][()])
                            for n in sorted(layers, key=int)]
-            self.activation = text(file["model"].attrs["activation"])
+            self.relu = "relu" in text(file["model"].attrs["layers"])
             schema = file["schema"]
             self.classify = text(schema.attrs["task"]) == "classify"
             self.scale = float(schema.attrs["scale"])
@@ -41,7 +41,7 @@ class Model:
         x = ((raw * self.scale - self.mean) * self.inv_std).astype(np.float32)
         for weight, bias in self.layers[:-1]:
             x = x @ weight + bias
-            x = np.maximum(x, 0) if self.activation == "relu" else np.tanh(x)
+            x = np.maximum(x, 0) if self.relu else np.tanh(x)
         return x @ self.layers[-1][0] + self.layers[-1][1]
 
 

@@ -95,6 +95,11 @@ good 3 kill train.epochs=1000000 train.max_steps=$((at + 400))
 check_eq 'resumed from' "$(record "$tmp/kill" start step)" "$at"
 accounts kill $((at + 400))
 
+# Every loss is infinite, and a checkpoint is due that will not come: gradients under way keep nobody.
+yes "$(printf '3e38,-3e38,north\n3e38,-3e38,west')" | head -n 200 >"$tmp/huge.csv"
+expect_error 1 'the loss of replica' 3 data.train="$tmp/huge.csv" data.normalize=none \
+    run.dir="$tmp/huge" train.mode=async train.batch=20 run.checkpoint_steps=1
+
 # One worker alone cannot be a bank; a transport without one-sided memory says what helps.
 expect_error 2 train.mode=async 1 data.train="$tmp/data.csv" run.dir="$tmp/none" train.mode=async
 export OMPI_MCA_osc=rdma OMPI_MCA_btl=tcp,self

@@ -27,7 +27,7 @@ same() {
     run=$tmp/$1 last=$(record "$tmp/$1" final step)
     shift
     check_eq 'last evaluation' "$(record "$run" eval step)" "$last"
-    for model in "$run" "$run/ckpt/latest.h5" "$run/export/latest" "$run/export/latest/$last" \
+    for model in "$run/ckpt" "$run/ckpt/latest.h5" "$run/export/latest" "$run/export/latest/$last" \
         "$run/export/latest/$last/model.h5"; do
         "$dtrain" eval "$model" >"$tmp/json" || fail "eval $model"
         for key; do
@@ -41,7 +41,7 @@ count() {
     [ $numpy = yes ] || return 0
     run=$tmp/$1 exact=$2 near=$3
     shift 3
-    "$dtrain" eval "$run" >"$tmp/json"
+    "$dtrain" eval "$run/ckpt" >"$tmp/json"
     outside eval "$run/ckpt/latest.h5" "$@" >"$tmp/outside" || fail "numpy's metrics of $run"
     for key in $exact; do
         check_eq "numpy's $key" "$(json "$key" <"$tmp/outside")" "$(json "$key" <"$tmp/json")"
@@ -70,6 +70,27 @@ count six 'rows accuracy top5' loss "$tmp/eval.csv"
 train value value data.ignore=two,six model.task=regress train.lr=0.02
 same value rows loss rmse mae r2
 count value rows 'loss rmse mae r2' "$tmp/eval.csv"
+# A run directory means its best export, and stderr says so.
+"$dtrain" eval "$tmp/six" >"$tmp/json" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+best=$(records "$tmp/six" eval accuracy | sort -g | tail -n 1)
+check_eq 'accuracy of a run directory' "$(json accuracy <"$tmp/json")" "$best"
+grep -q "^dtrain: eval: $tmp/six/export/best/.*/model.h5" "$tmp/err" || fail "stderr: $(cat "$tmp/err")"
+# Classes by name: numbers that follow from the confusion matrix, in JSON and on a terminal.
+classes() { sed 's/.*"confusion": *\[\[\([^}]*\)\]\],"labels.*/\1/; s/\],\[/\n/g' "$tmp/json"; }
+recall=$(classes | awk -F, '{ n = 0; for (i = 1; i <= NF; i++) n += $i; right = $NF } END { printf "%.4f", right / n }')
+precision=$(classes | awk -F, '{ n += $NF; right = $NF } END { printf "%.4f", right / n }')
+last() { sed "s/.*\"$1\":\[\([^]]*\).*/\1/" "$tmp/json" | awk -F, '{ printf "%.4f", $NF }'; }
+check_eq 'recall of the last class' "$(last class_recall)" "$recall"
+check_eq 'precision of the last class' "$(last class_precision)" "$precision"
+check_eq 'names' "$(sed 's/.*"labels":\[\("[^"]*"\).*/\1/' "$tmp/json")" '"c0"'
+if command -v script >/dev/null; then
+    script -qec "'$dtrain' eval '$tmp/six' 2>/dev/null" /dev/null </dev/null | tr -d '\r' >"$tmp/table"
+    check_eq 'the last class in the table' "$(awk '$1 == "c6" { print $2, $3; exit }' "$tmp/table")" \
+        "$precision $recall"
+    script -qec "'$dtrain' eval '$tmp/six' eval.json=yes 2>/dev/null" /dev/null </dev/null | tr -d '\r' |
+        cmp -s - "$tmp/json" || fail 'eval.json=yes on a terminal'
+fi
+"$dtrain" eval "$tmp/two" 2>/dev/null | grep -q '"positive":"yes"' || fail 'precision of which class?'
 # A part of the chunks, and rows held out of the training data.
 train part six data.ignore=value,two eval.batches=2
 same part rows loss accuracy
@@ -78,12 +99,26 @@ train held six data.ignore=value,two data.eval= data.eval_fraction=0.3
 same held rows loss accuracy
 # Other data than the run's own.
 check_eq 'rows of other data' "$("$dtrain" eval "$tmp/held" data.eval="$tmp/train.csv" | json rows)" 1500
+# Keys that would be ignored, or would measure on rows that were trained on.
+for key in data.eval_fraction=0.5 run.seed=2 model.hidden=3 data.scale=2 data.normalize=standard; do
+    "$dtrain" eval "$tmp/held" "$key" >"$tmp/out" 2>"$tmp/err"
+    check_eq "exit code of eval with $key" $? 2
+    grep -q "^dtrain: error: ${key%%=*}: not a key of dtrain eval, which takes " "$tmp/err" || fail "$(cat "$tmp/err")"
+done
+"$dtrain" eval "$tmp/held" data.eval= 2>"$tmp/err"
+check_eq 'exit code of eval with data.eval=' $? 2
+"$dtrain" eval "$tmp/held" run.kernel=Nehalen 2>"$tmp/err"
+check_eq 'exit code of eval with another kernel' $? 2
+# Columns go by name.
+awk -F, '{print $5 "," $2 "," $1}' "$tmp/eval.csv" >"$tmp/turned.csv"
+for file in eval turned; do "$dtrain" eval "$tmp/six" data.eval="$tmp/$file.csv"; done | uniq >"$tmp/out"
+check_eq 'answers for columns in two orders' "$(wc -l <"$tmp/out")" 1
 
 fashion=/usr/share/datasets/fashion-mnist
-[ -d $fashion ] || { echo 'Fashion-MNIST is not installed'; exit 0; }
+[ -d $fashion ] || skip 'in part: Fashion-MNIST is not installed'
 job 3 "$recipes/fashion-mnist.ini" run.dir="$tmp/fashion" train.max_steps=150 eval.steps=-1 \
     2>"$tmp/err" || { cat "$tmp/err"; fail 'Fashion-MNIST'; }
 same fashion rows loss accuracy top5
 count fashion 'rows accuracy top5' loss $fashion/t10k-images-idx3-ubyte.gz \
     $fashion/t10k-labels-idx1-ubyte.gz
-[ $numpy = yes ] || echo 'without numpy: python3-h5py or python3-numpy is not installed'
+[ $numpy = yes ] || skip 'in part: python3-h5py or python3-numpy is not installed'

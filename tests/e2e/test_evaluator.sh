@@ -33,7 +33,8 @@ check_eq 'bits with an evaluator' "$(crc "$tmp/whole")" "$(crc "$tmp/place")"
 check_eq 'loss in place' "$(record "$tmp/place" eval loss)" "$(record "$tmp/whole" eval loss)"
 good async train.mode=async train.epochs=40
 last async completed
-good throttled eval.throttle_secs=1000 eval.start_delay_secs=0
+# (Slow enough that the evaluator is there before the end.)
+good throttled eval.throttle_secs=1000 eval.start_delay_secs=0 train.epochs=20 test.slow_rank=1 test.slow_secs=0.02
 last throttled completed
 check_eq 'evaluations, throttled' "$(records "$tmp/throttled" eval step | wc -l)" 2
 good delayed eval.start_delay_secs=1000

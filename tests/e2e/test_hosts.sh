@@ -23,6 +23,13 @@ hosts_slots 2 2 1
 train three 5 run.reproducible=yes
 check_eq 'exchange on three hosts' "$(record "$tmp/three" start exchange)" ordered
 check_eq 'bits on three hosts' "$(crc "$tmp/three")" "$(crc "$tmp/one")"
+
+# What the exchange takes is said once, where it is most of a step; on one host never.
+told='the exchange with other hosts takes .* try train.local_steps=[0-9]*, or train.wire=q8'
+train slow 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.1
+check_eq 'lines about the wire' "$(grep -c "$told" "$tmp/slow.err")" 1
+job 3 "$recipe" "run.dir=$tmp/near" $keys train.max_steps=40 test.slow_rank=2 test.slow_secs=0.02 2>"$tmp/near.err"
+check_eq 'lines about the wire on one host' "$(grep -c "$told" "$tmp/near.err")" 0
 for exchange in node reduce; do
     train $exchange 5 train.exchange=$exchange
     check_le "final loss of $exchange" "$(record "$tmp/$exchange" final loss)" 0.8
@@ -38,3 +45,12 @@ hosts_hide 2 "$tmp/data"
 hosts_job 5 "$dtrain" "$recipe" "run.dir=$tmp/hidden" "data.train=$tmp/data/train-images*" \
     "data.train_labels=$tmp/data/train-labels*" 2>"$tmp/err" && fail 'data that one host lacks: exit 0'
 grep '^dtrain: error:' "$tmp/err" | grep " on $(host_name 2)\]" || { cat "$tmp/err"; fail 'host not named'; }
+
+# Where TCP uses BBR, a rank that is told of four hosts makes send buffers small, unless the user says else.
+on_host 1 sysctl -q net.ipv4.tcp_congestion_control=bbr 2>/dev/null || { echo 'no BBR here'; exit 0; }
+for given in '' OMPI_MCA_btl_tcp_sndbuf=77777; do
+    on_host 1 env SLURM_STEP_NUM_NODES=4 $given "$dtrain" "$recipe" "run.dir=$tmp/bbr$given" $keys run.replicas=1 \
+        train.max_steps=1 2>"$tmp/err" || { cat "$tmp/err"; fail 'alone with BBR'; }
+    want=${given#*=}
+    grep -q "btl_tcp_sndbuf=${want:-65536}" "$tmp/err" || fail "send buffers, '$given'"
+done

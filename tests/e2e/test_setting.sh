@@ -30,7 +30,8 @@ run many "$@" run.threads=1000
 says "warning: .*: 2 workers of 1000 threads on $(nproc) cores will be slow"
 
 # ---- config.ini ----------------------------------------------------------------------------------
-"$dtrain" options | sed -n 's/^\([a-z]*\.[a-z0-9_]*\) .*/\1/p' | sort >"$tmp/keys"
+"$dtrain" help --bash | sed -n "s/^ *local table='train://p" | tr ' ' '\n' | sed -n 's/=.*//p' | sort -u |
+    grep -vxE 'model.(kind|hidden|activation|dropout|embedding|wide)' >"$tmp/keys" # those that train takes, without short forms
 check_ge 'keys' "$(wc -l <"$tmp/keys")" 50
 awk '/^\[/ {section = substr($1, 2, length($1) - 2)} / = / || / =$/ {print section "." $1}' \
     "$tmp/one/config.ini" | sort >"$tmp/found"
@@ -43,7 +44,7 @@ expect_error 1 'run.replicas=3: the run to resume has 2' 3 "$recipes/exp-curve.i
 
 # ---- kernels that differ ---------------------------------------------------------------------------
 mixed() {
-    mpirun --timeout "$limit" --oversubscribe -np 2 "$dtrain" "$@" run.kernel=env : \
+    mpirun --timeout "$limit" --oversubscribe -np 2 env OPENBLAS_CORETYPE=Nehalem "$dtrain" "$@" run.kernel=env : \
         -np 1 env OPENBLAS_CORETYPE=Prescott "$dtrain" x run.kernel=env 2>"$tmp/err"
 }
 mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed" "$@" || { cat "$tmp/err"; fail 'mixed kernels'; }

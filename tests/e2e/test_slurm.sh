@@ -1,6 +1,6 @@
 #!/bin/sh
 # A real Slurm cluster: a job gets its signal at a random step, queues itself again, resumes, and ends
-# with the undisturbed bits, under mpirun and under srun; TERM to an srun step leaves exit code 75
+# with the undisturbed bits, under `dtrain launch` (where a rank is killed too), mpirun and srun; TERM to an srun step leaves exit code 75
 # and a checkpoint; a stopped rank ends its step; singletons are refused.
 # seconds: 240
 . "$(dirname "$0")/lib.sh"
@@ -21,8 +21,14 @@ submit() {
         run.dir="$tmp/$2" $keys $slow) || fail 'sbatch'
     settle 30 grep -q 'starting at step' "$tmp/$2.log" || { cat "$tmp/$2.log"; fail "$2 does not start"; }
 }
-for launcher in mpirun srun; do
+for launcher in launch mpirun srun; do
     submit $launcher $launcher
+    if [ $launcher = launch ]; then
+        kill -KILL "$(pid "$tmp/launch" dtrain 1)"
+        settle 30 grep -q '"event":"restart"' "$tmp/launch/metrics.jsonl" || { cat "$tmp/launch.log"; fail 'no restart'; }
+        check_eq "hosts of the allocation" "$(record "$tmp/launch" launch hosts)" 1
+        settle 30 grep -q 'resuming at step' "$tmp/launch.log" || { cat "$tmp/launch.log"; fail 'no second start'; }
+    fi
     sleep "$((random % 2)).$((random % 10))"
     slurm scancel --batch --signal=USR1 "$id"
     slurm_again "$id"

@@ -75,11 +75,8 @@ good async train.mode=async eval.patience=0 train.lr=0.01
 check_eq 'evaluations of async' "$(evals async | wc -l)" "$(($(record "$tmp/async" final step) / 20))"
 
 # ---- a survey of several seconds: nothing to save yet ----------------------------------------------
-yes 0.25,0.5,0.125,0.75,1.5,2.5,0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 400000 >"$tmp/long-0.csv"
-for i in $(seq 200); do ln -s long-0.csv "$tmp/long-$i.csv"; done
 for signal in USR1 TERM; do
-    run "survey-$signal" data.train="$tmp/long-*.csv" data.label=-1 data.header=no data.eval= \
-        eval.patience=0 &
+    run "survey-$signal" $(slow_survey) eval.patience=0 &
     case $signal in USR1) whom=mpirun ;; *) whom=1 ;; esac
     aim "survey-$signal" $whom
     sleep 1

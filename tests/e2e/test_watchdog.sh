@@ -1,6 +1,6 @@
 #!/bin/sh
 # The watchdog, on one host: a stopped worker or bank ends the job at run.stall_secs, by one error line
-# with its rank and phase; a long survey, a slow evaluation and a job that was suspended as a whole do
+# with its rank and phase, a killed one at once, and its name is told; a long survey, a slow evaluation and a job that was suspended as a whole do
 # not. Would catch a wait that nobody watches, and progress that is not shown. See long_watchdog.sh.
 # seconds: 120
 . "$(dirname "$0")/lib.sh"
@@ -22,6 +22,10 @@ sleep 0.5
 stalls evaluation 2 "$host" 'evaluation, step 2'
 begin 3 async train.mode=async
 stalls async 0 "$host" ''
+begin 3 killed
+gone killed 2 "$host"
+begin 3 bankless run.stall_secs=0
+gone bankless 0 "$host"
 survey 2
 slow 2
 

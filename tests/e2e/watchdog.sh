@@ -46,15 +46,25 @@ stalls() {
 }
 no_rank() { [ -z "$(pid "$1" dtrain)" ]; }
 
-# survey NP: a survey of several seconds, of one file under many names, does not count as a stall.
+# survey NP: a survey of several seconds does not count as a stall.
 survey() {
-    yes 0.25,0.5,0.125,0.75,1.5,2.5,0.25,0.5,0.125,0.75,1.5,2.5,1 | head -n 400000 >"$tmp/long-0.csv"
-    for i in $(seq 200); do ln -s long-0.csv "$tmp/long-$i.csv"; done
-    watched "$1" survey run.stall_secs=3 data.train="$tmp/long-*.csv" data.label=-1 data.header=no data.eval= \
-        data.memory_mb=8 train.max_steps=2 2>"$tmp/err" || { cat "$tmp/err"; fail 'a long survey'; }
+    watched "$1" survey run.stall_secs=3 $(slow_survey) train.max_steps=2 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail 'a long survey'; }
 }
 # slow NP: nor does an evaluation that takes half a second a chunk.
 slow() {
     watched "$1" slow train.max_steps=4 test.slow_rank=1 test.slow_secs=0.5 2>"$tmp/err" ||
         { cat "$tmp/err"; fail 'a slow evaluation'; }
+}
+
+# gone NAME RANK HOST: kills a rank of the job in the background ($!): one error line names it.
+gone() {
+    kill -KILL "$(pid "$tmp/$1" dtrain "$2")"
+    wait $!
+    status=$?
+    line=$(grep '^dtrain: error:' "$tmp/err")
+    [ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; fail 'error lines'; }
+    case $line in *"rank $2 on $3 ("*"is gone"*) ;; *) fail "$line" ;; esac
+    [ $status -ne 0 ] && [ $status -ne 75 ] || fail "exit $status"
+    settle 3 no_rank "$tmp/$1" || fail 'a rank is left'
 }

@@ -1,9 +1,5 @@
 /* Any bytes as a configuration file: read or refused with a message, and what was read prints to a
- * text that reads back the same.
- *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc \
- *       tests/fuzz/fuzz_config.c src/config/[a-z]*.c src/base/[a-z]*.c -linih -lm -o fuzz_config
- *   ./fuzz_config -max_total_time=60 -dict=tests/fuzz/config.dict scripts/recipes */
+ * text that reads back the same. */
 #include <stdlib.h>
 #include <string.h>
 

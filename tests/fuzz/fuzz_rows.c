@@ -1,10 +1,5 @@
 /* Any bytes as rows to predict: each is finite numbers or a message, lines never fall, and the stream
- * ends.
- *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc \
- *       tests/fuzz/fuzz_rows.c src/data/[a-z]*.c src/config/[a-z]*.c src/base/[a-z]*.c -lm \
- *       -o fuzz_rows $(pkg-config --cflags --libs hdf5-serial inih jansson zlib) -pthread
- *   ./fuzz_rows -max_total_time=60 DIRECTORY_OF_SAMPLES */
+ * ends. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,6 +2,8 @@
 #ifndef UNIT_DATA_FILES_H
 #define UNIT_DATA_FILES_H
 
+#include <dirent.h>
+
 #include "dtrain/data.h"
 #include "suite.h"
 
@@ -38,6 +40,18 @@ static inline void put_text(const char *path, const char *text)
 static inline void set(const char *assignment)
 {
     EXPECT_OK(dt_config_set(&config, assignment));
+}
+
+/* Threads of this process. A loader that streams has one of its own. */
+static inline int threads(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(tasks);
+    for (const struct dirent *task; (task = readdir(tasks));)
+        count += *task->d_name != '.';
+    closedir(tasks);
+    return count;
 }
 
 static inline struct dt_source *survey(void)

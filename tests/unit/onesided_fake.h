@@ -21,7 +21,7 @@ enum { FAKE_STACK = 1 << 16, FAKE_STEPS = 200000 };
 
 struct fake;
 struct fake_port { /* an actor's end */
-    struct dt__onesided net;
+    struct dt__onesided remote;
     struct fake *fake;
     int actor;
 };
@@ -109,10 +109,10 @@ static void fake_land(struct fake *fake, int i)
     fake->pending[i] = fake->pending[--fake->pendings];
 }
 
-static void fake_launch(struct dt__onesided *net, unsigned char *to, const unsigned char *from,
+static void fake_launch(struct dt__onesided *remote, unsigned char *to, const unsigned char *from,
                         size_t length)
 {
-    struct fake_port *port = (struct fake_port *)net;
+    struct fake_port *port = (struct fake_port *)remote;
     struct fake *fake = port->fake;
     fake_yield(fake);
     for (size_t at = 0; at < length; at += 8) {
@@ -122,20 +122,20 @@ static void fake_launch(struct dt__onesided *net, unsigned char *to, const unsig
     fake_yield(fake);
 }
 
-static void fake_put(struct dt__onesided *net, size_t offset, const void *bytes, size_t length)
+static void fake_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
 {
-    fake_launch(net, ((struct fake_port *)net)->fake->public + offset, bytes, length);
+    fake_launch(remote, ((struct fake_port *)remote)->fake->public + offset, bytes, length);
 }
 
-static void fake_get(struct dt__onesided *net, size_t offset, void *bytes, size_t length)
+static void fake_get(struct dt__onesided *remote, size_t offset, void *bytes, size_t length)
 {
     memset(bytes, 0xEE, length); /* what is read before the flush is garbage */
-    fake_launch(net, bytes, ((struct fake_port *)net)->fake->public + offset, length);
+    fake_launch(remote, bytes, ((struct fake_port *)remote)->fake->public + offset, length);
 }
 
-static void fake_flush(struct dt__onesided *net)
+static void fake_flush(struct dt__onesided *remote)
 {
-    struct fake_port *port = (struct fake_port *)net;
+    struct fake_port *port = (struct fake_port *)remote;
     fake_linger(port->fake);
     for (int i = port->fake->pendings - 1; i >= 0; i--)
         if (port->fake->pending[i].actor == port->actor) fake_land(port->fake, i);
@@ -152,9 +152,9 @@ static void fake_meet(struct fake *fake, size_t at)
         memcpy(fake->private + at, fake->public + at, 8);
 }
 
-static void fake_sync(struct dt__onesided *net)
+static void fake_sync(struct dt__onesided *remote)
 {
-    struct fake *fake = ((struct fake_port *)net)->fake;
+    struct fake *fake = ((struct fake_port *)remote)->fake;
     fake_linger(fake);
     if (fake->mapped) return;
     for (size_t at = 0; at < fake->bytes; at += 8)
@@ -164,49 +164,49 @@ static void fake_sync(struct dt__onesided *net)
 
 /* ---- control words -------------------------------------------------------------------------- */
 
-static uint64_t *fake_word(struct dt__onesided *net, int word)
+static uint64_t *fake_word(struct dt__onesided *remote, int word)
 {
-    struct fake *fake = ((struct fake_port *)net)->fake;
+    struct fake *fake = ((struct fake_port *)remote)->fake;
     if (word >= FAKE_WORDS) fake_fail(fake, "control word %d", word);
     fake_linger(fake);
     return &fake->word[word % FAKE_WORDS];
 }
 
-static uint64_t fake_fetch(struct dt__onesided *net, int word)
+static uint64_t fake_fetch(struct dt__onesided *remote, int word)
 {
-    uint64_t value = *fake_word(net, word);
-    fake_linger(((struct fake_port *)net)->fake);
+    uint64_t value = *fake_word(remote, word);
+    fake_linger(((struct fake_port *)remote)->fake);
     return value;
 }
 
-static void fake_replace(struct dt__onesided *net, int word, uint64_t value)
+static void fake_replace(struct dt__onesided *remote, int word, uint64_t value)
 {
-    *fake_word(net, word) = value;
-    fake_linger(((struct fake_port *)net)->fake);
+    *fake_word(remote, word) = value;
+    fake_linger(((struct fake_port *)remote)->fake);
 }
 
-static uint64_t fake_add(struct dt__onesided *net, int word, uint64_t delta)
+static uint64_t fake_add(struct dt__onesided *remote, int word, uint64_t delta)
 {
-    uint64_t *at = fake_word(net, word), before = *at;
+    uint64_t *at = fake_word(remote, word), before = *at;
     *at += delta;
-    fake_linger(((struct fake_port *)net)->fake);
+    fake_linger(((struct fake_port *)remote)->fake);
     return before;
 }
 
-static void fake_pause(struct dt__onesided *net, const char *what)
+static void fake_pause(struct dt__onesided *remote, const char *what)
 {
     (void)what;
-    fake_yield(((struct fake_port *)net)->fake);
+    fake_yield(((struct fake_port *)remote)->fake);
 }
 
-static void fake_wake(struct dt__onesided *net)
+static void fake_wake(struct dt__onesided *remote)
 {
-    (void)net;
+    (void)remote;
 }
 
-static void fake_tell(struct dt__onesided *net, enum dt__end whom)
+static void fake_notify(struct dt__onesided *remote, enum dt__end whom)
 {
-    (void)net, (void)whom;
+    (void)remote, (void)whom;
 }
 
 /* ---- scheduler ------------------------------------------------------------------------------ */
@@ -224,7 +224,7 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
         .sync = fake_sync,
         .pause = fake_pause,
         .wake = fake_wake,
-        .tell = fake_tell,
+        .notify = fake_notify,
     };
     memset(fake, 0, offsetof(struct fake, stack));
     fake->random = seed << 32;
@@ -235,7 +235,7 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
     fake->bytes = bytes;
     for (int i = 0; i < actors; i++) {
         unsigned char *memory = mapped || i == 0 ? fake->private : NULL;
-        fake->port[i] = (struct fake_port){.net = {&ops, memory}, .fake = fake, .actor = i};
+        fake->port[i] = (struct fake_port){.remote = {&ops, memory}, .fake = fake, .actor = i};
     }
 }
 

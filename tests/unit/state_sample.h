@@ -10,9 +10,20 @@
 #include <unistd.h>
 
 #include "dtrain/state.h"
+#include "state/directory.h"
 #include "suite.h"
 
 #define assert_ok(call) ck_assert_msg((call) == DT_OK, "%s: %s", #call, dt_error_text())
+
+/* As the writer's thread saves. *out_file: base name, caller frees. */
+static inline dt_status save_checkpoint(const char *dir, const struct dt_checkpoint *checkpoint,
+                                        int64_t keep, const char *protected, char **out_file)
+{
+    DT_TRY(dt__checkpoint_save(dir, checkpoint, out_file));
+    dt_status status = dt__checkpoint_retain(dir, keep, protected);
+    if (status) dt_free(*out_file);
+    return status;
+}
 
 /* ---- a directory ---------------------------------------------------------------------------- */
 
@@ -76,7 +87,7 @@ static inline char *sample_text(const char *text)
 static inline struct dt_schema sample_schema(int features)
 {
     struct dt_schema schema = {
-        .task = DT_CLASSIFY, .features = features, .classes = 3, .scale = 0.5};
+        .task = DT_TASK_CLASSIFY, .features = features, .classes = 3, .scale = 0.5};
     schema.mean = sample_vector((size_t)features, 1);
     schema.inv_std = sample_vector((size_t)features, 2);
     schema.label_column = sample_text("kind");
@@ -88,10 +99,10 @@ static inline struct dt_schema sample_schema(int features)
     return schema;
 }
 
-static inline size_t sample_params(const struct dt_model_spec *spec)
+static inline size_t sample_params(const struct dt_model_desc *desc)
 {
     struct dt_model *model;
-    assert_ok(dt_model_create(spec, &model));
+    assert_ok(dt_model_create(desc, &model));
     size_t params = dt_model_params(model);
     dt_model_destroy(model);
     return params;
@@ -112,27 +123,21 @@ static inline void sample_replicas(struct dt_checkpoint *checkpoint)
 static inline struct dt_checkpoint sample_checkpoint(uint64_t step, int features, int hidden)
 {
     struct dt_checkpoint c = {.step = step,
-                              .mode = DT_ASYNC,
+                              .mode = DT_MODE_ASYNC,
                               .seed = 77,
                               .samples = step * 128,
                               .wall_secs = 12.25,
                               .train_secs = 11.5,
                               .loss_rows = 384,
                               .data_crc = 0xfeedbeef};
-    c.best = (struct dt_best){true, 0.875, "accuracy", step / 2, 2, step + 1, true};
+    c.best = (struct dt_best){true, 0.875, 0.4, "accuracy", step / 2, 2, step + 1, true, 1, 3};
     c.config = sample_text("[run]\ndir = x\n");
     c.kernel = sample_text("Haswell");
-    c.spec = (struct dt_model_spec){.kind = DT_KIND_MLP,
-                                    .activation = DT_GELU,
-                                    .task = DT_CLASSIFY,
-                                    .dropout = 0.25,
-                                    .nin = features,
-                                    .nout = 3,
-                                    .nhidden = 1,
-                                    .hidden = {hidden}};
+    c.desc = (struct dt_model_desc){.shape = {1, 1, features}, .nout = 3, .task = DT_TASK_CLASSIFY};
+    assert_ok(dt_format(&c.desc.layers, "dense %d gelu, dropout 0.25", hidden));
     c.schema = sample_schema(features);
     sample_replicas(&c);
-    c.params_count = sample_params(&c.spec);
+    c.params_count = sample_params(&c.desc);
     c.params = sample_vector(c.params_count, (float)step);
     c.nstate = 2;
     c.state_name[0] = sample_text("first");
@@ -152,16 +157,12 @@ static inline void assert_same_text(const char *a, const char *b)
         ck_assert_str_eq(a, b);
 }
 
-static inline void assert_same_spec(const struct dt_model_spec *a, const struct dt_model_spec *b)
+static inline void assert_same_desc(const struct dt_model_desc *a, const struct dt_model_desc *b)
 {
-    ck_assert_int_eq(a->kind, b->kind);
-    ck_assert_int_eq(a->activation, b->activation);
-    ck_assert_int_eq(a->task, b->task);
-    ck_assert(a->dropout == b->dropout);
-    ck_assert_int_eq(a->nin, b->nin);
+    ck_assert_str_eq(a->layers, b->layers);
+    ck_assert_mem_eq(a->shape, b->shape, sizeof a->shape);
     ck_assert_int_eq(a->nout, b->nout);
-    ck_assert_int_eq(a->nhidden, b->nhidden);
-    ck_assert_mem_eq(a->hidden, b->hidden, sizeof a->hidden);
+    ck_assert_int_eq(a->task, b->task);
 }
 
 static inline void assert_same_names(char **a, char **b, int count)
@@ -200,6 +201,8 @@ static inline void assert_same_best(const struct dt_best *a, const struct dt_bes
     ck_assert_int_eq(a->since, b->since);
     ck_assert_uint_eq(a->seen, b->seen);
     ck_assert_int_eq(a->stop, b->stop);
+    ck_assert_int_eq(a->plateau, b->plateau);
+    ck_assert_int_eq(a->drops, b->drops);
 }
 
 static inline void assert_same_counters(const struct dt_checkpoint *a,
@@ -224,7 +227,7 @@ static inline void assert_same_checkpoint(const struct dt_checkpoint *a,
     assert_same_best(&a->best, &b->best);
     assert_same_text(a->config, b->config);
     assert_same_text(a->kernel, b->kernel);
-    assert_same_spec(&a->spec, &b->spec);
+    assert_same_desc(&a->desc, &b->desc);
     assert_same_schema(&a->schema, &b->schema);
     ck_assert_uint_eq(a->params_count, b->params_count);
     assert_same_floats(a->params, b->params, a->params_count);

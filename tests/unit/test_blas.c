@@ -57,7 +57,7 @@ static void check_products(int variant)
     for (size_t s = 0; s < sizeof SHAPES / sizeof *SHAPES; s++) {
         const int m = SHAPES[s].m, n = SHAPES[s].n, k = SHAPES[s].k;
         plain(ta, tb, m, n, k, add);
-        dt__gemm(ta, tb, m, n, k, a, b, add, c);
+        EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, b, add, c));
         for (int i = 0; i < m * n; i++)
             ck_assert_msg(fabsf(c[i] - expected[i]) < 2e-5f * sqrtf((float)k) + 1e-6f,
                           "%dx%dx%d ta %d tb %d add %d: element %d is %g, expected %g", m, n, k, ta,
@@ -95,27 +95,28 @@ static void check_alignment(int variant)
     for (size_t s = 0; s < sizeof SHAPES / sizeof *SHAPES; s++) {
         const int m = SHAPES[s].m, n = SHAPES[s].n, k = SHAPES[s].k;
         const size_t size = (size_t)(m * n) * sizeof *c;
-        dt__gemm(ta, tb, m, n, k, a, b, false, c);
+        EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, b, false, c));
         for (int shift = 0; shift < SHIFT; shift++) {
             memcpy(moved + shift, a, (size_t)(m * k) * sizeof *a);
-            dt__gemm(ta, tb, m, n, k, moved + shift, b, false, moved_c + (shift * 5) % SHIFT);
+            EXPECT_OK(
+                dt__gemm(ta, tb, m, n, k, moved + shift, b, false, moved_c + (shift * 5) % SHIFT));
             ck_assert(memcmp(c, moved_c + (shift * 5) % SHIFT, size) == 0);
             memcpy(moved + shift, b, (size_t)(k * n) * sizeof *b);
-            dt__gemm(ta, tb, m, n, k, a, moved + shift, false, moved_c + shift);
+            EXPECT_OK(dt__gemm(ta, tb, m, n, k, a, moved + shift, false, moved_c + shift));
             ck_assert(memcmp(c, moved_c + shift, size) == 0);
         }
     }
     free(moved), free(moved_c);
 }
 
-/* Turning changes the order of sums at most. */
-static void check_turned(int variant)
+/* Transposing changes the order of sums at most. */
+static void check_transposed(int variant)
 {
     static const int sizes[] = {10, 256, 300};
     const int m = 17, n = sizes[variant / 3], k = sizes[variant % 3];
     float *scratch = malloc((size_t)(m * (n + k)) * sizeof *scratch);
     plain(false, true, m, n, k, false);
-    dt__gemm_turned(m, n, k, a, b, scratch, c);
+    EXPECT_OK(dt__gemm_transposed(m, n, k, a, b, scratch, c));
     for (int i = 0; i < m * n; i++)
         ck_assert_msg(fabsf(c[i] - expected[i]) < 2e-5f * sqrtf((float)k),
                       "%dx%dx%d: element %d is %g, expected %g", m, n, k, i, (double)c[i],
@@ -123,9 +124,9 @@ static void check_turned(int variant)
     free(scratch);
 }
 
-START_TEST(turned_products_are_right)
+START_TEST(transposed_products_are_right)
 {
-    check_kernels(check_turned, 9);
+    check_kernels(check_transposed, 9);
 }
 END_TEST
 
@@ -149,5 +150,80 @@ START_TEST(kernel_is_named)
 }
 END_TEST
 
-SUITE("blas", products_are_right, turned_products_are_right, bits_do_not_depend_on_alignment,
-      kernel_is_named)
+/* Runs of one CPU keep their bits: an entry changes with a measurement alone, and where vectors are hidden
+ * there is one that does without them, or none. */
+START_TEST(the_table_has_these_kernels)
+{
+    static const struct {
+        const char *vendor;
+        unsigned family, model;
+        const char *with, *without; /* AVX-512 */
+    } rows[] = {{"AuthenticAMD", 0x17, 0x31, "oneDNN", "Zen"},
+                {"AuthenticAMD", 0x19, 0x01, "oneDNN", "Zen"},
+                {"AuthenticAMD", 0x19, 0x11, "oneDNN", "Haswell"},
+                {"AuthenticAMD", 0x19, 0x21, "oneDNN", "Zen"},
+                {"AuthenticAMD", 0x19, 0x61, "oneDNN", "Haswell"},
+                {"AuthenticAMD", 0x19, 0xa0, "oneDNN", "Haswell"},
+                {"AuthenticAMD", 0x1a, 0x02, "oneDNN", NULL},
+                {"AuthenticAMD", 0x1a, 0x44, "oneDNN", NULL},
+                {"GenuineIntel", 0x06, 0x55, "oneDNN", NULL},
+                {"GenuineIntel", 0x06, 0xcf, "oneDNN", NULL},
+                {"GenuineIntel", 0x06, 0xa7, "oneDNN", NULL},
+                {"AuthenticAMD", 0x1a, 0x90, "oneDNN", NULL},
+                {"Unheard-of..", 0x42, 0x00, "oneDNN", NULL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int avx512 = 0; avx512 < 2; avx512++) {
+            const char *expected_name = avx512 ? rows[i].with : rows[i].without;
+            const char *name =
+                dt__blas_kernel_of(rows[i].vendor, rows[i].family, rows[i].model, true, avx512);
+            ck_assert_msg(!name == !expected_name && (!name || !strcmp(name, expected_name)),
+                          "%s %x %x: %s, expected %s", rows[i].vendor, rows[i].family,
+                          rows[i].model, name ? name : "none",
+                          expected_name ? expected_name : "none");
+        }
+    ck_assert_ptr_null(dt__blas_kernel_of("AuthenticAMD", 0x19, 0x11, false, false));
+}
+END_TEST
+
+/* An OpenBLAS that does not know this CPU. */
+static const char *unknown_core(void)
+{
+    return "Prescott";
+}
+
+void *__real_dlsym(void *library, const char *name);
+void *__wrap_dlsym(void *library, const char *name);
+void *__wrap_dlsym(void *library, const char *name)
+{
+    void *function = __real_dlsym(library, name);
+    const char *(*unknown)(void) = unknown_core;
+    if (!strcmp(name, "openblas_get_corename") && !getenv("OPENBLAS_CORETYPE"))
+        memcpy(&function, &unknown, sizeof function);
+    return function;
+}
+
+/* Would catch the slowest of all kernels where the CPU is newer than the library. */
+START_TEST(an_unknown_cpu_gets_what_it_can_do)
+{
+    unsetenv("OPENBLAS_CORETYPE");
+    EXPECT_OK(dt_blas_settle("env"));
+    const char *suited = dt__blas_kernel_by_features();
+    ck_assert_str_eq(dt_blas_kernel(), suited ? suited : "Prescott");
+    EXPECT_OK(dt_blas_settle("Nehalem"));
+    ck_assert_str_eq(dt_blas_kernel(), "Nehalem");
+    EXPECT_FAIL(dt_blas_settle("Nehalen"), DT_EUSAGE, "run.kernel=Nehalen: expected a kernel");
+}
+END_TEST
+
+/* What the environment asks for is taken as it is. */
+START_TEST(the_environment_may_ask_for_any_kernel)
+{
+    setenv("OPENBLAS_CORETYPE", "Prescott", 1);
+    EXPECT_OK(dt_blas_settle("env"));
+    ck_assert_str_eq(dt_blas_kernel(), "Prescott");
+}
+END_TEST
+
+SUITE("blas", products_are_right, transposed_products_are_right, bits_do_not_depend_on_alignment,
+      kernel_is_named, the_table_has_these_kernels, an_unknown_cpu_gets_what_it_can_do,
+      the_environment_may_ask_for_any_kernel)

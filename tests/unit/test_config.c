@@ -38,9 +38,23 @@ START_TEST(defaults_are_as_promised)
     ck_assert_int_eq(config.train.staleness, -1);
     ck_assert_str_eq(config.model.hidden, "512,256");
     ck_assert_int_eq(config.data.memory_mb, 1024);
-    ck_assert_int_eq(config.train.optimizer, DT_SGD);
+    ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
     ck_assert(config.export.latest && config.export.best && !config.eval.dedicated);
     ck_assert_double_eq(config.run.checkpoint_secs, 600);
+    dt_config_free(&config);
+}
+END_TEST
+
+/* A key that was set, to its default even, is told from one that was not. */
+START_TEST(what_was_given_is_known)
+{
+    set_up();
+    ck_assert(!dt_config_is_given(&config, "model.task"));
+    EXPECT_OK(dt_config_read_text(&config, "f.ini", "[model]\ntask = classify\n"));
+    set("train.lr=0.5");
+    ck_assert(dt_config_is_given(&config, "model.task"));
+    ck_assert(dt_config_is_given(&config, "train.lr"));
+    ck_assert(!dt_config_is_given(&config, "train.batch"));
     dt_config_free(&config);
 }
 END_TEST
@@ -58,13 +72,13 @@ START_TEST(words_are_the_enumerators)
         {"data.header=no", &config.data.header, DT_HEADER_NO},
         {"data.normalize=standard", &config.data.normalize, DT_NORMALIZE_STANDARD},
         {"model.kind=linear", &config.model.kind, DT_KIND_LINEAR},
-        {"model.activation=gelu", &config.model.activation, DT_GELU},
-        {"model.task=regress", &config.model.task, DT_REGRESS},
-        {"train.mode=async", &config.train.mode, DT_ASYNC},
-        {"train.optimizer=adamw", &config.train.optimizer, DT_ADAMW},
-        {"train.optimizer=adam", &config.train.optimizer, DT_ADAM},
-        {"train.schedule=step", &config.train.schedule, DT_STEP},
-        {"train.exchange=ordered", &config.train.exchange, DT_ORDERED},
+        {"model.activation=gelu", &config.model.activation, DT_ACT_GELU},
+        {"model.task=regress", &config.model.task, DT_TASK_REGRESS},
+        {"train.mode=async", &config.train.mode, DT_MODE_ASYNC},
+        {"train.optimizer=adamw", &config.train.optimizer, DT_OPT_ADAMW},
+        {"train.optimizer=adam", &config.train.optimizer, DT_OPT_ADAM},
+        {"train.schedule=step", &config.train.schedule, DT_SCHED_STEP},
+        {"train.exchange=ordered", &config.train.exchange, DT_REDUCER_ORDERED},
         {"eval.metric=r2", &config.eval.metric, DT_METRIC_R2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -162,6 +176,15 @@ START_TEST(wrong_words_are_refused)
 }
 END_TEST
 
+START_TEST(edit_distance_counts_letters)
+{
+    ck_assert_uint_eq(dt__edit_distance("", ""), 0);
+    ck_assert_uint_eq(dt__edit_distance("abc", ""), 3);
+    ck_assert_uint_eq(dt__edit_distance("kitten", "sitting"), 3);
+    ck_assert_uint_eq(dt__edit_distance("train.lrr", "train.lr"), 1);
+}
+END_TEST
+
 START_TEST(unknown_keys_name_the_nearest)
 {
     set_up();
@@ -170,7 +193,10 @@ START_TEST(unknown_keys_name_the_nearest)
         {"lr=1", "lr: unknown key; did you mean train.lr?"},
         {"Train.batch=1", "did you mean train.batch?"},
         {"train.optimiser=sgd", "did you mean train.optimizer?"},
-        {"model.layers=3", "unknown key; did you mean"},
+        {"train.batch_size=3", "did you mean train.batch?"},
+        {"data.colour=3", "data.colour: unknown key; `dtrain options` lists them"},
+        {"foo=3", "foo: unknown key; `dtrain options` lists them"},
+        {"nosuch.key=1", "nosuch.key: unknown key; `dtrain options` lists them"},
         {"run.checkpoint_step=3", "did you mean run.checkpoint_steps?"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -182,6 +208,31 @@ START_TEST(unknown_keys_name_the_nearest)
 END_TEST
 
 /* ---- files ---------------------------------------------------------------------------------- */
+
+/* A key that a command would ignore is refused; the message says what it does take. */
+START_TEST(a_command_takes_its_own_keys)
+{
+    static const char *const refused[] = {
+        "data.eval_fraction=0.5",  "run.seed=2",   "model.hidden=3", "data.scale=2",
+        "data.normalize=standard", "run.dir=here", "train.lr=1",     "data.train=x"};
+    set_up();
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        EXPECT_FAIL(dt_config_set_for(&config, "eval", refused[i]), DT_EUSAGE,
+                    ": not a key of dtrain eval, which takes run.threads, run.kernel, data.eval, ");
+    ck_assert_int_ne(config.run.seed, 2);
+    EXPECT_OK(dt_config_set_for(&config, "eval", "data.eval=x"));
+    EXPECT_OK(dt_config_set_for(&config, "eval", "eval.batches=3"));
+    EXPECT_OK(dt_config_set_for(&config, "shard", "run.seed=3"));
+    EXPECT_FAIL(dt_config_set_for(&config, "predict", "eval.batches=3"), DT_EUSAGE,
+                "eval.batches: not");
+    EXPECT_FAIL(dt_config_set_for(&config, "eva", "data.eval=x"), DT_EUSAGE, "which takes none");
+    EXPECT_FAIL(dt_config_set_for(&config, "eval", "data.evil=x"), DT_EUSAGE,
+                "did you mean data.eval?");
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        EXPECT_OK(dt_config_set_for(&config, "train", refused[i]));
+    dt_config_free(&config);
+}
+END_TEST
 
 START_TEST(a_file_is_read_over_what_is_set)
 {
@@ -200,6 +251,21 @@ START_TEST(a_file_is_read_over_what_is_set)
 END_TEST
 
 /* A message names file, line and key. */
+START_TEST(a_line_goes_on_behind_a_comma)
+{
+    EXPECT_OK(dt_config_read_text(&config, "test.ini",
+                                  "[model]\nlayers = dense 3 relu, \n    dense 4,\n\tdense 5\n"
+                                  "task = regress\n# a, b,\n[run]\nseed = 7\n"));
+    ck_assert_str_eq(config.model.layers, "dense 3 relu,      dense 4, \tdense 5");
+    ck_assert_int_eq(config.model.task, DT_TASK_REGRESS);
+    ck_assert_int_eq((int)config.run.seed, 7);
+    EXPECT_FAIL(dt_config_read_text(&config, "test.ini", "[model]\nlayers = a,\n b\n\ntask = x\n"),
+                DT_EUSAGE, "test.ini:5: ");
+    EXPECT_FAIL(dt_config_read_text(&config, "test.ini", "[model]\nlayers = a\n b\n"), DT_EUSAGE,
+                "test.ini:3: expected");
+}
+END_TEST
+
 START_TEST(messages_of_a_file_name_the_line)
 {
     set_up();
@@ -242,6 +308,49 @@ START_TEST(files_that_are_no_config_are_refused)
 END_TEST
 
 /* inih cuts lines at 200 bytes unless told otherwise: the rest would be a line of its own. */
+/* A list that goes on over 250,000 lines: would catch a stack that grows with them. */
+START_TEST(a_list_goes_on_in_the_next_line)
+{
+    enum { LINES = 250000 };
+    static char text[64 + 4 * LINES];
+    set_up();
+    char *at = stpcpy(text, "[data]\ntrain = a,\n  b,\n\tc\neval = d,\n[run]\nseed = 7\n");
+    EXPECT_OK(dt_config_read_text(&config, "f.ini", text));
+    ck_assert_str_eq(config.data.train, "a,   b, \tc");
+    ck_assert_str_eq(config.data.eval, "d,");
+    ck_assert_int_eq(config.run.seed, 7);
+    at = stpcpy(text, "[data]\ntrain = ");
+    for (int i = 0; i < LINES; i++)
+        at = stpcpy(at, ",\n ");
+    stpcpy(at, "x\nfoo = 1\n");
+    EXPECT_USAGE(dt_config_read_text(&config, "f.ini", text),
+                 "f.ini:250003: data.foo: unknown key");
+    ck_assert_uint_eq(strlen(config.data.train), 3 * LINES + 1);
+    dt_config_free(&config);
+}
+END_TEST
+
+/* A comma at the end of a comment: would catch one that swallows the key below it. */
+START_TEST(a_comment_does_not_go_on)
+{
+    set_up();
+    EXPECT_OK(dt_config_read_text(&config, "f.ini",
+                                  "[train]\n; slow,\n  epochs = 3\n \t; a, b, \n  batch = 5\n"
+                                  "# a,\n  lr = 0.5 ; fast,\n  momentum = 0.25\n[data] ; of it,\n"
+                                  "  train = a;b,\n  c;d\n  eval = a, ; b, c,\n  label = 2\n"));
+    ck_assert_double_eq(config.train.epochs, 3);
+    ck_assert_int_eq(config.train.batch, 5);
+    ck_assert_double_eq(config.train.lr, 0.5);
+    ck_assert_double_eq(config.train.momentum, 0.25);
+    ck_assert_str_eq(config.data.train, "a;b,   c;d");
+    ck_assert_str_eq(config.data.eval, "a,");
+    ck_assert_str_eq(config.data.label, "2");
+    EXPECT_TEXT_REFUSED("[data]\ntrain = a, ; b,\n c\n",
+                        "f.ini:3: expected [section] or key = value");
+    dt_config_free(&config);
+}
+END_TEST
+
 START_TEST(long_lines_stay_whole)
 {
     set_up();
@@ -261,7 +370,8 @@ END_TEST
 
 /* ---- round trip ----------------------------------------------------------------------------- */
 
-/* Prints, reads into a fresh config, and compares both the text and one field. */
+/* Prints, reads into a fresh config, and compares both the text and all fields; the short forms of
+ * model.layers are not printed beside it. */
 static void round_trip(void)
 {
     struct dt_config back;
@@ -273,6 +383,7 @@ static void round_trip(void)
     ck_assert_str_eq(text, again);
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         char *before, *after;
+        if (*config.model.layers && !strcmp(dt__options[i].section, "model")) continue;
         EXPECT_OK(dt__option_text(&config, &dt__options[i], &before));
         EXPECT_OK(dt__option_text(&back, &dt__options[i], &after));
         ck_assert_str_eq(before, after);
@@ -410,14 +521,16 @@ START_TEST(a_resume_may_change_only_what_is_free)
     set_up();
     EXPECT_OK(dt_config_init(&now));
     EXPECT_OK(dt_config_match(&config, &now));
+    set("model.layers=linear");
+    EXPECT_OK(dt_config_set(&now, "model.layers=linear"));
     EXPECT_OK(dt_config_set(&now, "train.epochs=99"));
     EXPECT_OK(dt_config_set(&now, "run.dir=other"));
     EXPECT_OK(dt_config_set(&now, "train.exchange=reduce"));
     EXPECT_OK(dt_config_match(&config, &now));
-    EXPECT_OK(dt_config_set(&now, "model.hidden=3"));
+    EXPECT_OK(dt_config_set(&now, "model.layers=dense 3"));
     EXPECT_FAIL(dt_config_match(&config, &now), DT_EMISMATCH,
-                "model.hidden=3: the run to resume has 512,256");
-    EXPECT_OK(dt_config_set(&now, "model.hidden=512,256"));
+                "model.layers=dense 3: the run to resume has linear");
+    EXPECT_OK(dt_config_set(&now, "model.layers=linear"));
     set("run.replicas=4");
     EXPECT_OK(dt_config_match(&config, &now));
     EXPECT_OK(dt_config_set(&now, "run.replicas=3"));
@@ -527,11 +640,11 @@ END_TEST
 
 START_TEST(descriptions_have_every_key)
 {
-    for (int markdown = 0; markdown < 2; markdown++) {
+    for (int form = DT_DESCRIBE_TEXT; form <= DT_DESCRIBE_MARKDOWN; form++) {
         char *text = NULL;
         size_t size;
         FILE *out = open_memstream(&text, &size);
-        dt_config_describe(out, markdown);
+        EXPECT_OK(dt_config_describe(out, (enum dt_describe)form, NULL));
         fclose(out);
         for (int i = 0; i < DT__OPTION_COUNT; i++) {
             const struct dt__option *option = &dt__options[i];
@@ -543,11 +656,13 @@ START_TEST(descriptions_have_every_key)
 }
 END_TEST
 
-SUITE("config", defaults_are_as_promised, words_are_the_enumerators, numbers_are_read_whole,
-      wrong_numbers_are_refused, yes_and_no_have_other_names, wrong_words_are_refused,
-      unknown_keys_name_the_nearest, a_file_is_read_over_what_is_set,
+SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the_enumerators,
+      numbers_are_read_whole, wrong_numbers_are_refused, yes_and_no_have_other_names,
+      wrong_words_are_refused, edit_distance_counts_letters, unknown_keys_name_the_nearest,
+      a_command_takes_its_own_keys, a_file_is_read_over_what_is_set, a_line_goes_on_behind_a_comma,
       messages_of_a_file_name_the_line, files_that_are_no_config_are_refused, long_lines_stay_whole,
-      any_text_survives, random_text_survives, any_number_survives, every_option_survives,
+      a_list_goes_on_in_the_next_line, a_comment_does_not_go_on, any_text_survives,
+      random_text_survives, any_number_survives, every_option_survives,
       test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
       a_resume_may_change_only_what_is_free, rules_between_keys, rules_that_are_kept,
       every_allocation_may_fail, descriptions_have_every_key)

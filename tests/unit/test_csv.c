@@ -42,29 +42,42 @@ static const struct {
 } DAMAGE[] = {
     {"1,2,0\n1,abc,0\n", "a.csv:2: column 1: 'abc' is not a number", NULL},
     {"a,b,c\r\n1,2,0\r\n1,0x10,0\r\n", "a.csv:3: column 1 (b): '0x10' is not a number", NULL},
-    {"1,2,0\n1,nan,0\n", "a.csv:2: column 1: 'nan' is not a finite number", NULL},
+    {"1,2,0\n1,nan,0\n", "a.csv:2: column 1: 'nan' is a missing value; data.missing=mean", NULL},
     {"1,2,0\n1,-INF,0\n", "a.csv:2: column 1: '-INF' is not a finite number", NULL},
     {"1,2,0\n1,1e99,0\n", "a.csv:2: column 1: '1e99' is not a finite number", NULL},
-    {"1,2,0\n1,,0\n", "a.csv:2: column 1: empty", NULL},
+    {"1,2,0\n1,,0\n", "a.csv:2: column 1: a value is missing; data.missing=mean", NULL},
     {"1,2,0\n1,2\n", "a.csv:2: 2 columns, expected 3", NULL},
     {"1,2,0\n1,2,3,4\n", "a.csv:2: more than 3 columns", NULL},
     {"1,2,0\n1,\"2\"x,0\n", "a.csv:2: column 1: text behind a closing quote", NULL},
     {"1,2,0\n1,\"2,0\n3,4,0\n", "a.csv:2: a quote that does not close", NULL},
-    {"1,\"2\n\",0\n1,2,0\n1,y,0\n", "a.csv:1: column 1", NULL},
+    {"1,\"2\n\",0\n1,2,0\n1,y,0\n", "a.csv:1: column 1", "data.categories=none"},
     {"1,2,0\n1,a\n", "a.csv:2: 2 columns, expected 3", NULL},
     {"1,2,\"a\nb\"\n1,y,c\n", "a.csv:3: column 1: 'y' is not a number", NULL},
     {"1,2,0\n1,2,\n", "a.csv:2: the label is empty", NULL},
     {"1,2,0\n1,2,x\n", "a.csv:2: label 'x' is not a number, unlike the labels before it", NULL},
     {"1,2,0\n1,2,1.5\n", "a.csv:2: label '1.5' is not a class number", NULL},
-    {"1,2,0\n1,2,nan\n", "a.csv:2: label 'nan' is not a class number", NULL},
     {"1,2,0\n1,2,-2\n1,2,1\n", "a.csv:2: label -2 is out of range", NULL},
     {"1,2,0\n1,2,9999999\n", "a.csv:2: label 9999999 is out of range", NULL},
     {"1,2,a\n1,2,a\n", "every label is 'a'", NULL},
+    {"1,2,3\n1,2,3\n", "every label is 3: a classifier needs two classes", NULL},
+    {"1,2,0\n1,2,1.5\n", "a.csv:2: label '1.5' is not a class number; model.task=regress", NULL},
+    {"1,2,0\n1,2,1000\n", "a.csv: labels are numbers up to 1000: set model.task=regress", NULL},
+    {"1,2,a\n1,2,NA\n", "a.csv:2: label 'NA' is a missing value, not a class", NULL},
+    {"1,2,0\n1,2,nan\n", "a.csv:2: label 'nan' is a missing value, not a class", NULL},
+    {"1,2,0\n1,2,?\n", "a.csv:2: label '?' is a missing value", "model.task=classify"},
+    {"1,2,0\n1,2,\n", "a.csv:2: the label is empty", NULL},
+    {"y,a,y\n1,2,0\n1,2,1\n", "a.csv:1: columns 0 and 2 are both named 'y'", "data.label=y"},
+    {"a,b,b,y\n1,2,3,0\n1,2,3,1\n", "a.csv:1: columns 1 and 2 are both named 'b'", NULL},
     {"", "a.csv: the file is empty", NULL},
     {"\n\n", "the file has no rows", NULL},
-    {"a,b,c\n", "a.csv: the file has no rows", NULL},
+    {"a,b,c\n", "the files have no rows", NULL},
     {"1,2,0\n", "a.csv:1: data.label=7: there are 3 columns", "data.label=7"},
     {"a,b,c\n1,2,0\n", "a.csv:1: data.label: no column is named 'd'", "data.label=d"},
+    {"a,b,c\n1,2,0\n1,2,1\n", "data.label=b,c: expected one column", "data.label=b,c"},
+    {"a,b,c\n1,2,0\n1,2,1\n", "data.label=c: the column is in data.ignore too",
+     "data.label=c data.ignore=a,c"},
+    {"a,b,c\n1,2,0\n1,2,1\n", "data.label=c: the column is in data.weight too",
+     "data.label=c data.weight=c"},
     {"1,2,0\n", "data.label=c is a name, but the file has no header",
      "data.header=no data.label=c"},
     {"0\n1\n", "no column is left for the features", NULL},
@@ -119,6 +132,17 @@ START_TEST(number_labels_are_classes)
 }
 END_TEST
 
+/* Labels beyond 1,000 are classes where that is said. */
+START_TEST(many_classes_are_declared)
+{
+    put_text("a.csv", "1,1000\n2,0\n");
+    set("data.train=a.csv"), set("model.task=classify");
+    struct dt_source *source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->classes, 1001);
+    dt_source_destroy(source);
+}
+END_TEST
+
 /* Evaluation data is read by the schema of the training data. */
 START_TEST(evaluation_fits_the_schema)
 {
@@ -129,8 +153,9 @@ START_TEST(evaluation_fits_the_schema)
     static const char *const bad[][2] = {
         {"p,q,y\n1,2,maybe\n", "b.csv:2: label 'maybe' was never seen in training"},
         {"p,q,y\n1,no\n", "b.csv:2: 2 columns, expected 3"},
-        {"p,y\n1,no\n", "b.csv:1: 1 features, the model has 2"},
-        {"q,p,y\n1,2,no\n", "b.csv:1: feature 0 is named 'q', in the data before 'p'"},
+        {"p,y\n1,no\n", "b.csv:1: the header lacks 'q'; columns go by the names"},
+        {"q,P,y\n1,2,no\n", "b.csv:1: the header lacks 'p'; columns go by the names"},
+        {"p,q,Y\n1,2,no\n", "b.csv:1: the header lacks 'y'; columns go by the names"},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         put_text("b.csv", bad[i][0]);
@@ -138,12 +163,18 @@ START_TEST(evaluation_fits_the_schema)
         ck_assert_int_eq(dt_status_exit_code(status), 1);
         ck_assert_msg(strstr(dt_error_text(), bad[i][1]), "message is '%s'", dt_error_text());
     }
-    put_text("b.csv", "1,2,yes\n");
-    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
-    struct dt_table *table = open_table(eval);
-    ck_assert_int_eq(read_row(table, 0).label[0], 1);
-    dt_table_destroy(table);
-    dt_source_destroy(eval);
+    static const char *const good[] = {"1,2,yes\n", "p,q,y\n1,2,yes\n", "y,more,q,p\nyes,x,2,1\n"};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        put_text("b.csv", good[i]);
+        EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
+        struct dt_table *table = open_table(eval);
+        struct dt_batch row = read_row(table, 0);
+        ck_assert_int_eq(row.label[0], 1);
+        ck_assert_float_eq(row.x[0], 1);
+        ck_assert_float_eq(row.x[1], 2);
+        dt_table_destroy(table);
+        dt_source_destroy(eval);
+    }
     dt_source_destroy(source);
 }
 END_TEST
@@ -154,12 +185,288 @@ START_TEST(files_must_agree)
     put_text("a.csv", "p,q,y\n1,2,0\n");
     put_text("b.csv", "p,y\n1,0\n");
     set("data.train=a.csv,b.csv");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: 1 features, the files before have 2");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: the header lacks 'q'");
     put_text("b.csv", "p,r,y\n1,2,0\n");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: feature 1 is named 'r'");
-    put_text("b.csv", "y,p,q\n1,2,0\n");
-    set("data.label=y");
-    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: label or ignored columns stand elsewhere");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: the header lacks 'q'");
+    put_text("a.csv", "1,2,0\n");
+    put_text("b.csv", "1,0\n");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "b.csv:1: 1 features, the files before have 2");
+}
+END_TEST
+
+/* Each file may have its columns in an order of its own, and others beside them; one that has a header
+ * alone has no rows. */
+START_TEST(files_go_by_their_own_headers)
+{
+    const float x[] = {1, 2, 3, 4, 5, 6};
+    const int32_t labels[] = {0, 1, 2};
+    put_text("a.csv", "p,q,y\n1,2,0\n");
+    put_text("b.csv", "y,q,what,p\n1,4,x,3\n");
+    put_text("c.csv", "q,p,y\n");
+    put_text("d.csv", "y;p;q\n2;5;6\n");
+    set("data.train=a.csv,b.csv,c.csv,d.csv");
+    expect_rows(x, labels, 3, 2);
+}
+END_TEST
+
+/* ---- tables that are not plain ---------------------------------------------------------------- */
+
+/* Every separator is found by itself, quotes around it or not. */
+START_TEST(separators_are_told)
+{
+    static const char separators[] = ",;\t|";
+    const float x[] = {1.5f, 2, 3, 4};
+    const int32_t labels[] = {0, 1};
+    char text[64], option[32];
+    char s = separators[_i];
+    snprintf(text, sizeof text, "\xEF\xBB\xBF\"p,;\"%cq%cy\r\n1.5%c2%cno\r\n3%c4%cyes\r\n", s, s, s,
+             s, s, s);
+    put_text("a.csv", text);
+    set("data.train=a.csv");
+    expect_rows(x, labels, 2, 2);
+    snprintf(option, sizeof option, s == '\t' ? "data.separator=tab" : "data.separator=%c", s);
+    set(option);
+    expect_rows(x, labels, 2, 2);
+    set("data.separator=;;");
+    EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.separator=;;: expected auto, tab or one character");
+}
+END_TEST
+
+/* Numbers first, then a category's texts by count, then bytewise, then one for all others. */
+START_TEST(texts_are_categories)
+{
+    const float x[] = {1, 1, 0, 0, 0, 0, 1, 0,  /* Ideal, red */
+                       2, 0, 1, 0, 0, 1, 0, 0,  /* Fair, blue */
+                       3, 1, 0, 0, 0, 1, 0, 0,  /* Ideal, blue */
+                       4, 0, 0, 1, 0, 0, 1, 0}; /* Good, red */
+    const int32_t labels[] = {0, 1, 0, 1};
+    put_text("a.csv",
+             "cut,carat,y,color\nIdeal,1,a,red\nFair,2,b,blue\nIdeal,3,a,blue\nGood,4,b,red\n");
+    set("data.train=a.csv"), set("data.label=y");
+    expect_rows(x, labels, 4, 8);
+    struct dt_source *source = survey(), *eval;
+    const struct dt_schema *schema = dt_source_schema(source);
+    static const char *const names[] = {"carat",       "cut=Ideal",  "cut=Fair",  "cut=Good",
+                                        "cut (other)", "color=blue", "color=red", "color (other)"};
+    for (int f = 0; f < 8; f++)
+        ck_assert_str_eq(schema->feature_names[f], names[f]);
+    put_text("b.csv", "color,y,carat,cut\nred,b,7,Awful\n");
+    set("data.eval=b.csv");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
+    struct dt_table *table = open_table(eval);
+    const float unseen[] = {7, 0, 0, 0, 1, 0, 1, 0};
+    ck_assert_mem_eq(read_row(table, 0).x, unseen, sizeof unseen);
+    dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
+    set("data.eval="), set("data.min_count=2");
+    const float rare[] = {1, 1, 0, 0, 1, 0, 2, 0, 1, 1, 0, 0, 3, 1, 0, 1, 0, 0, 4, 0, 1, 0, 1, 0};
+    expect_rows(rare, labels, 4, 6);
+}
+END_TEST
+
+/* The mean of the training rows stands for what is missing, a flag says so, and statistics leave the gaps
+ * out. A missing text is a category of its own. */
+START_TEST(gaps_are_filled)
+{
+    const float mean[] = {1, 5, 2, 5, 3, 5}, flag[] = {1, 5, 0, 2, 5, 1, 3, 5, 0};
+    const float texts[] = {0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 0};
+    put_text("a.csv", "p,q,y\n1,5,a\nNA,5,b\n3,5,a\n");
+    set("data.train=a.csv"), set("data.missing=mean");
+    expect_rows(mean, NULL, 3, 2);
+    set("data.missing=flag");
+    expect_rows(flag, NULL, 3, 3);
+    set("data.normalize=standard");
+    const float standard[] = {-1, 0, 0, 0, 0, 1, 1, 0, 0};
+    expect_rows(standard, NULL, 3, 3);
+    set("data.normalize=none");
+    put_text("a.csv", "p,y\nred,a\n,b\nblue,a\n");
+    expect_rows(texts, NULL, 3, 4);
+    struct dt_source *source = survey(), *copy;
+    void *bytes;
+    size_t length;
+    EXPECT_OK(dt_source_pack(source, &bytes, &length));
+    EXPECT_OK(dt_source_unpack(bytes, length, &copy)); /* what other ranks have */
+    struct dt_table *table = open_table(copy);
+    ck_assert_float_eq(read_row(table, 1).x[0], 1);
+    dt_table_destroy(table), dt_source_destroy(copy), dt_source_destroy(source), dt_free(bytes);
+}
+END_TEST
+
+static const struct {
+    const char *text, *message, *option;
+} ODD[] = {
+    {"d,y\n2021-03-04,0\n", "a.csv:2: column 0 (d): '2021-03-04' is a date: leave the column out",
+     NULL},
+    {"d,y\n4/3/2021 12:00,0\n", "a.csv:2: column 0 (d): '4/3/2021 12:00' is a date", NULL},
+    {"d;y\n0,5;0\n", "a.csv:2: column 0 (d): '0,5' is a number with a decimal comma", NULL},
+    {"p,y\n1,0\nx,1\n", "a.csv:3: column 0 (p): 'x' is not a number; data.categories=p would",
+     NULL},
+    {"p,y\nx,0\nz,1\n", "a.csv:2: column 0 (p): 'x' is not a number",
+     "data.categories=none data.header=yes"},
+    {"p,y\n1,0\n", "data.categories: no column is named 'q'", "data.categories=q"},
+    {"p,w,y\n1,-2,0\n", "a.csv:2: data.weight: a weight below 0: '-2'", "data.weight=w"},
+    {"p,w,y\n1,x,0\n", "a.csv:2: data.weight: 'x' is not a number", "data.weight=w"},
+};
+
+START_TEST(odd_tables_are_named)
+{
+    char option[64], *word, *rest = option;
+    snprintf(option, sizeof option, "%s", ODD[_i].option ? ODD[_i].option : "");
+    while ((word = strsep(&rest, " ")))
+        if (*word) set(word);
+    put_text("a.csv", ODD[_i].text);
+    set("data.train=a.csv");
+    ck_assert_int_ne((int)try_survey(), DT_OK);
+    ck_assert_msg(strstr(dt_error_text(), ODD[_i].message), "message is '%s'", dt_error_text());
+}
+END_TEST
+
+static void expect_weights(const struct dt_source *source, bool balanced)
+{
+    struct dt_plan *plan;
+    struct dt_loader *loader;
+    struct dt_batch batch;
+    EXPECT_OK(dt_plan_create(source, 1, 1, 0, &plan));
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 4, 0, &loader));
+    EXPECT_OK(dt_loader_read(loader, 0, 0, 0, 4, &batch));
+    ck_assert_int_eq(dt_source_schema(source)->features, 1);
+    for (int r = 0; r < 4; r++) {
+        static const float weights[] = {0.5f, 1.5f, 1, 1};
+        float balance = batch.label[r] ? 2 : 4.0f / 6;
+        float weight = weights[(int)batch.x[r] - 1] * (balanced ? balance : 1);
+        ck_assert_float_eq_tol(batch.weight[r], weight, 1e-6f);
+    }
+    dt_loader_destroy(loader), dt_plan_destroy(plan);
+}
+
+/* Weights are relative to their mean, and times what balances the classes, on a resume as well; evaluation
+ * has none. Their column is found by name, or by place in the first file and by its name there in others. */
+START_TEST(rows_have_weights)
+{
+    static const char *const columns[] = {"data.weight=w", "data.weight=1", "data.weight=-2"};
+    bool balanced = _i % 2;
+    put_text("a.csv", "p,w,y\n1,1,a\n2,3,b\n");
+    put_text("b.csv", "y,p,w\na,3,2\na,4,2\n");
+    set("data.train=a.csv,b.csv"), set(columns[_i / 2]);
+    if (balanced) set("train.class_weight=balanced");
+    struct dt_source *source = survey(), *eval, *resumed;
+    const struct dt_schema *schema = dt_source_schema(source);
+    expect_weights(source, balanced);
+    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, schema, &resumed));
+    expect_weights(resumed, balanced);
+    put_text("c.csv", "y,p\na,1\n");
+    set("data.eval=c.csv");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
+    struct dt_table *table = open_table(eval);
+    ck_assert_ptr_null(read_row(table, 0).weight);
+    dt_table_destroy(table), dt_source_destroy(eval);
+    dt_source_destroy(resumed), dt_source_destroy(source);
+}
+END_TEST
+
+/* A resume may not make weights of the label or of a feature. */
+START_TEST(weights_are_no_other_column)
+{
+    static const char *const wrong[][2] = {
+        {"data.weight=y", "data.label=y: the column is in data.weight too"},
+        {"data.weight=p", "data.weight=p: the column is a feature too"},
+        {"data.weight=0", "data.weight=0 is 'p', a feature of the model"},
+        {"data.weight=-1", "data.label and data.weight are one column, 'y'"},
+    };
+    put_text("a.csv", "p,w,y\n1,1,a\n2,3,b\n");
+    set("data.train=a.csv"), set("data.ignore=w");
+    struct dt_source *source = survey(), *resumed;
+    set(wrong[_i][0]);
+    EXPECT_FAIL(dt_source_survey(&config, DT_PART_TRAIN, dt_source_schema(source), &resumed),
+                DT_EMISMATCH, wrong[_i][1]);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Packed by gzip (two members) or zstd, also where rows are streamed; damage is named. */
+START_TEST(packed_files_are_read)
+{
+    const float x[] = {1, 2, 3, 4, 5, 6};
+    const int32_t labels[] = {0, 1, 0};
+    put_text("a.csv", "p,q,y\n1,2,a\n3,4,b\n5,6,a\n");
+    ck_assert_int_eq(
+        system(_i ? "zstd -q a.csv -o a.csv.zst 2>/dev/null || cp a.csv a.csv.zst"
+                  : "head -c 9 a.csv | gzip >a.csv.gz; tail -c +10 a.csv | gzip >>a.csv.gz"),
+        0);
+    set(_i ? "data.train=a.csv.zst" : "data.train=a.csv.gz");
+    expect_rows(x, labels, 3, 2);
+    ck_assert_int_eq(truncate(_i ? "a.csv.zst" : "a.csv.gz", 25), 0);
+    ck_assert_int_ne((int)try_survey(), DT_OK);
+}
+END_TEST
+
+static const struct {
+    const char *name, *bytes, *message;
+} FOREIGN[] = {
+    {"a.npy", "\x93NUMPY\1", "a.npy: this is a NumPy array: write it with h5py"},
+    {"a.npz", "PK\3\4x", "a.npz: this is NumPy arrays (.npz)"},
+    {"a.csv", "PK\3\4x", "a.csv: this is a zip archive: unpack it first"},
+    {"a.parquet", "PAR1xx", "a.parquet: this is a Parquet file"},
+    {"a.csv", "\xFF\xFEx", "a.csv: this is UTF-16 text: convert it with iconv"},
+    {"a.csv.bz2", "BZh91AY", "a.csv.bz2: this is packed by bzip2"},
+    {"a.xlsx", "PK\3\4x", "a.xlsx: this is an Excel sheet: save it as CSV"},
+};
+
+START_TEST(foreign_files_are_named)
+{
+    char option[64];
+    put_text(FOREIGN[_i].name, FOREIGN[_i].bytes);
+    snprintf(option, sizeof option, "data.train=%s", FOREIGN[_i].name);
+    set(option);
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, FOREIGN[_i].message);
+}
+END_TEST
+
+/* What a user runs first: types, gaps and ranges, and lines that suit them. */
+START_TEST(a_table_is_summed_up)
+{
+    char told[4096] = "";
+    FILE *out = fopen("a.csv", "w");
+    fprintf(out, "id;day;cut;carat;price\n");
+    for (int r = 0; r < 200; r++)
+        fprintf(out, "%d;2021-01-%02d;%s;%s;%d.5\n", r + 7, r % 28 + 1, r % 3 ? "Ideal" : "Fair",
+                r % 10 ? "20" : "", r);
+    fclose(out);
+    out = fmemopen(told, sizeof told, "w");
+    ck_assert(dt_data_is_table("a.csv") && !dt_data_is_table("b.csv"));
+    EXPECT_OK(dt_data_inspect(&config, "a.csv", out));
+    fclose(out);
+    static const char *const lines[] = {
+        "200 rows, 5 columns",
+        "id                       feature identifier        0      200",
+        "day                      feature date              0       28",
+        "cut                      feature category          0        2",
+        "carat                    feature integer          20        1          20          20     "
+        "     20  20, 20",
+        "price                    label   number            0      200         0.5         100     "
+        "  199.5",
+        "ignore = id,day ",
+        "missing = mean",
+        "normalize = standard",
+        "task = regress"};
+    for (size_t i = 0; i < COUNT(lines); i++)
+        ck_assert_msg(strstr(told, lines[i]), "no '%s' in\n%s", lines[i], told);
+}
+END_TEST
+
+/* A column of names is no category, unless that is insisted on. */
+START_TEST(identifiers_are_no_categories)
+{
+    FILE *out = fopen("a.csv", "w");
+    fprintf(out, "name,y\n");
+    for (int r = 0; r < 300; r++)
+        fprintf(out, "n%d,%d\n", r, r % 2);
+    fclose(out);
+    set("data.train=a.csv");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "column name: 300 different texts in 300 rows");
+    set("data.categories=name");
+    struct dt_source *source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->features, 301);
+    dt_source_destroy(source);
 }
 END_TEST
 
@@ -205,6 +512,11 @@ START_TEST(bytes_are_told_from_floats)
 END_TEST
 
 DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMAGE)},
-           {text_labels_are_sorted, 1}, {number_labels_are_classes, 1},
-           {evaluation_fits_the_schema, 1}, {files_must_agree, 1}, {rows_are_found_anywhere, 1},
+           {text_labels_are_sorted, 1}, {many_classes_are_declared, 1},
+           {number_labels_are_classes, 1}, {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
+           {files_go_by_their_own_headers, 1}, {separators_are_told, 4}, {texts_are_categories, 1},
+           {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
+           {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
+           {packed_files_are_read, 2}, {foreign_files_are_named, COUNT(FOREIGN)},
+           {rows_have_weights, 6}, {weights_are_no_other_column, 4}, {rows_are_found_anywhere, 1},
            {bytes_are_told_from_floats, 1})

@@ -120,7 +120,7 @@ END_TEST
 START_TEST(the_level_hides_all_but_errors)
 {
     char text[256];
-    dt_log_set_level(DT_LOG_QUIET);
+    dt_log_set_level(DT_LOG_ERROR);
     catch_stderr(log_each, text, sizeof text);
     ck_assert_str_eq(text, "dtrain: error: e 1\n");
     dt_log_set_level(DT_LOG_DEBUG);
@@ -147,7 +147,36 @@ START_TEST(a_log_line_clears_the_progress_line)
 }
 END_TEST
 
+static struct {
+    enum dt_log_level level;
+    char lines[256];
+} caught;
+
+static void catch_line(void *arg, enum dt_log_level level, const char *line)
+{
+    ck_assert_ptr_eq(arg, &caught);
+    caught.level = level;
+    size_t used = strlen(caught.lines);
+    snprintf(caught.lines + used, sizeof caught.lines - used, "%s|", line);
+}
+
+START_TEST(a_sink_gets_the_lines)
+{
+    char text[256];
+    dt_log_set_sink(catch_line, &caught);
+    catch_stderr(log_over_progress, text, sizeof text);
+    catch_stderr(log_each, text, sizeof text);
+    ck_assert_str_eq(text, "");
+    ck_assert_str_eq(caught.lines, "line|line|e 1|w?|i|");
+    ck_assert_int_eq(caught.level, DT_LOG_INFO);
+    dt_log_set_sink(NULL, NULL);
+    catch_stderr(log_each, text, sizeof text);
+    ck_assert_ptr_nonnull(strstr(text, "dtrain: warning: w?\n"));
+}
+END_TEST
+
 SUITE("error", statuses_have_their_exit_codes, fail_sets_the_message_and_returns_the_status,
       fail_may_quote_the_message_before, control_characters_become_question_marks,
       long_messages_are_cut_between_characters, try_returns_what_failed, a_log_line_is_one_write,
-      the_level_hides_all_but_errors, a_log_line_clears_the_progress_line)
+      the_level_hides_all_but_errors, a_log_line_clears_the_progress_line,
+      a_sink_gets_the_lines)

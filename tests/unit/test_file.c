@@ -14,6 +14,7 @@ static struct {
     bool armed;
     int calls, fail_at;
     size_t write_most; /* bytes that a write takes; 0: all */
+    int interrupted;   /* so many writes are interrupted by a signal first */
     char trace[64];
 } faults;
 
@@ -54,6 +55,7 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length);
 ssize_t __wrap_write(int fd, const void *bytes, size_t length)
 {
     if (fails('w')) return -1;
+    if (faults.armed && faults.interrupted-- > 0) return errno = EINTR, -1;
     if (faults.armed && faults.write_most > 0 && length > faults.write_most)
         length = faults.write_most;
     return __real_write(fd, bytes, length);
@@ -176,6 +178,7 @@ START_TEST(short_writes_are_continued)
     enter();
     arm(0);
     faults.write_most = 2;
+    faults.interrupted = 3;
     EXPECT_OK(dt_file_write("f", "seven..", 7, NULL, NULL));
     disarm();
     expect_content("f", "seven..");

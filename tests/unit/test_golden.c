@@ -1,7 +1,7 @@
 /* Golden values made by tests/data/make_golden.py with PyTorch: logits, losses and gradients of every
  * activation, task and kind, the paths of every optimizer, every schedule.
  * Catches a wrong formula anywhere: a missing bias, a factor, an order of rounding that drifts. */
-#include "dtrain/model.h"
+#include "model_text.h"
 #include "suite.h"
 
 #include <hdf5.h>
@@ -77,7 +77,8 @@ static double distance(size_t count, const float *a, const float *b)
 /* ---- networks ------------------------------------------------------------------------------- */
 
 struct golden {
-    struct dt_model_spec spec;
+    struct dt_model_desc desc;
+    char layers[256];
     struct dt_batch batch;
     float *x, *target, *params, *logits, *grad;
     int32_t *label;
@@ -85,31 +86,31 @@ struct golden {
     double loss;
 };
 
-static struct golden read_golden(hid_t group)
+static void read_golden(hid_t group, struct golden *g)
 {
-    struct golden g = {.loss = attribute(group, "loss")};
+    *g = (struct golden){.loss = attribute(group, "loss")};
     size_t nwidths, count;
     int *widths = read_set(group, "widths", H5T_NATIVE_INT, &nwidths);
-    g.spec.kind = (int)attribute(group, "kind");
-    g.spec.activation = (int)attribute(group, "activation");
-    g.spec.task = (int)attribute(group, "task");
-    g.spec.nin = widths[0];
-    g.spec.nout = widths[nwidths - 1];
-    g.spec.nhidden = (int)nwidths - 2;
-    memcpy(g.spec.hidden, widths + 1, (nwidths - 2) * sizeof *widths);
+    const bool linear = (int)attribute(group, "kind") == DT_KIND_LINEAR;
+    char word[16];
+    dt_config_word(DT_ACTIVATION_WORDS, (int)attribute(group, "activation"), word);
+    int length = snprintf(g->layers, sizeof g->layers, "%s", linear ? "linear" : "");
+    for (size_t i = 1; i + 1 < nwidths && !linear; i++)
+        length += snprintf(g->layers + length, sizeof g->layers - (size_t)length, "%sdense %d %s",
+                           i > 1 ? ", " : "", widths[i], word);
+    g->desc = desc_of(g->layers, widths[0], widths[nwidths - 1], (int)attribute(group, "task"));
     dt_free(widths);
-    g.x = read_floats(group, "x", &count);
-    g.params = read_floats(group, "params", &g.nparams);
-    g.logits = read_floats(group, "logits", &g.nlogits);
-    g.grad = read_floats(group, "grad", &count);
-    ck_assert_uint_eq(count, g.nparams);
-    if (g.spec.task == DT_REGRESS)
-        g.target = read_floats(group, "target", &count);
+    g->x = read_floats(group, "x", &count);
+    g->params = read_floats(group, "params", &g->nparams);
+    g->logits = read_floats(group, "logits", &g->nlogits);
+    g->grad = read_floats(group, "grad", &count);
+    ck_assert_uint_eq(count, g->nparams);
+    if (g->desc.task == DT_TASK_REGRESS)
+        g->target = read_floats(group, "target", &count);
     else
-        g.label = read_set(group, "label", H5T_NATIVE_INT32, &count);
-    g.batch = (struct dt_batch){
-        .rows = (int)attribute(group, "rows"), .x = g.x, .label = g.label, .target = g.target};
-    return g;
+        g->label = read_set(group, "label", H5T_NATIVE_INT32, &count);
+    g->batch = (struct dt_batch){
+        .rows = (int)attribute(group, "rows"), .x = g->x, .label = g->label, .target = g->target};
 }
 
 static void free_golden(struct golden *g)
@@ -121,16 +122,16 @@ static void free_golden(struct golden *g)
 static void check_net(struct golden *g, int number)
 {
     struct dt_model *model;
-    struct dt_net *net;
+    struct dt_network *net;
     float *grad, *logits;
     double loss;
-    EXPECT_OK(dt_model_create(&g->spec, &model));
+    EXPECT_OK(dt_model_create(&g->desc, &model));
     ck_assert_uint_eq(dt_model_params(model), g->nparams);
-    EXPECT_OK(dt_net_create(model, g->batch.rows, &net));
+    EXPECT_OK(dt_network_create(model, g->batch.rows, DT_PRECISION_F32, &net));
     EXPECT_OK(dt_alloc(g->nparams, sizeof *grad, "gradient", &grad));
     EXPECT_OK(dt_alloc(g->nlogits, sizeof *logits, "logits", &logits));
-    dt_net_gradient(net, g->params, &g->batch, NULL, false, grad, &loss, NULL);
-    dt_net_forward(net, g->params, g->x, g->batch.rows, logits);
+    EXPECT_OK(dt_network_gradient(net, g->params, &g->batch, NULL, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_forward(net, g->params, &g->batch, logits));
     double loss_error = fabs(loss / g->loss - 1.0);
     double grad_error = distance(g->nparams, grad, g->grad);
     double logits_error = distance(g->nlogits, logits, g->logits);
@@ -138,7 +139,7 @@ static void check_net(struct golden *g, int number)
     ck_assert_msg(grad_error < 1e-6, "net %d: gradient differs by %g", number, grad_error);
     ck_assert_msg(logits_error < 1e-6, "net %d: logits differ by %g", number, logits_error);
     dt_free(grad), dt_free(logits);
-    dt_net_destroy(net);
+    dt_network_destroy(net);
     dt_model_destroy(model);
 }
 
@@ -147,7 +148,8 @@ START_TEST(nets_are_as_pytorch)
     hid_t file = open_file("tests/data/golden_net.h5");
     for (hsize_t i = 0; i < groups_in(file); i++) {
         hid_t group = open_numbered(file, i);
-        struct golden golden = read_golden(group);
+        struct golden golden;
+        read_golden(group, &golden);
         check_net(&golden, (int)i);
         free_golden(&golden);
         H5Gclose(group);
@@ -222,7 +224,7 @@ START_TEST(schedules_are_as_pytorch)
     config.train.min_lr = attribute(file, "min_lr");
     config.train.decay_rate = attribute(file, "decay_rate");
     config.train.decay_steps = (int64_t)attribute(file, "decay_steps");
-    for (int kind = DT_CONSTANT; kind <= DT_STEP; kind++) {
+    for (int kind = DT_SCHED_CONSTANT; kind <= DT_SCHED_STEP; kind++) {
         char word[16];
         struct dt_schedule schedule;
         size_t count;

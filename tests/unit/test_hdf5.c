@@ -1,9 +1,32 @@
 /* HDF5: types and shapes that are read, and files that must not be trusted. */
+#include <ctype.h>
+#include <dirent.h>
 #include <hdf5.h>
+#include <signal.h>
 
 #include "data_files.h"
 
 static hid_t file;
+
+/* What the library does in the child that reads a file: any malformed file could have it do so. */
+static enum fault { SOUND, CRASH_ON_OPEN, CRASH_ON_READ, MEMORY_GONE } library;
+
+hid_t __real_H5Fopen(const char *path, unsigned flags, hid_t plist);
+hid_t __wrap_H5Fopen(const char *path, unsigned flags, hid_t plist);
+hid_t __wrap_H5Fopen(const char *path, unsigned flags, hid_t plist)
+{
+    if (library == CRASH_ON_OPEN) abort();
+    if (library == MEMORY_GONE) raise(SIGKILL);
+    return __real_H5Fopen(path, flags, plist);
+}
+
+herr_t __real_H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist, void *out);
+herr_t __wrap_H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist, void *out);
+herr_t __wrap_H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist, void *out)
+{
+    if (library == CRASH_ON_READ) abort();
+    return __real_H5Dread(set, type, memory, space, plist, out);
+}
 
 static void create(const char *path)
 {
@@ -122,6 +145,177 @@ START_TEST(targets_are_read)
 }
 END_TEST
 
+/* A row's shape is the file's, or what data.shape says. */
+START_TEST(rows_have_a_shape)
+{
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_STD_I32LE);
+    finish();
+    static const struct {
+        const char *option;
+        int shape[3];
+    } cases[] = {
+        {"data.shape=", {2, 2, 1}}, {"data.shape=1x4", {1, 4, 1}}, {"data.shape=2x1x2", {2, 1, 2}}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        set(cases[i].option);
+        struct dt_source *source = survey();
+        ck_assert_mem_eq(dt_source_schema(source)->shape, cases[i].shape, sizeof cases[i].shape);
+        dt_source_destroy(source);
+    }
+    set("data.shape=3x1");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.shape=3x1: a row has 4 features");
+    set("data.shape=2by2");
+    EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.shape=2by2: expected HEIGHTxWIDTH");
+}
+END_TEST
+
+/* ---- names of classes ------------------------------------------------------------------------ */
+
+enum { NAME = 8 };
+static const char NAMES[4][NAME] = {"zebra", "cat", "dog", "ant"};
+
+static void put_names(size_t count)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    const hsize_t dims[] = {count};
+    H5Tset_size(type, NAME);
+    put("label_names", type, type, 1, dims, H5P_DEFAULT, NAMES);
+    H5Tclose(type);
+}
+
+/* Names stand in the file's order: a CSV with texts gets the numbers of those names, whether it is
+ * trained on behind the file, or evaluated. */
+START_TEST(class_names_keep_their_numbers)
+{
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_STD_I32LE);
+    put_names(4);
+    finish();
+    put_text("b.csv", "0,1,2,3,zebra\n0,1,2,3,ant\n0,1,2,3,cat\n0,1,2,3,dog\n");
+    const int32_t labels[] = {0, 3, 1, 2};
+    struct dt_source *source = survey(), *eval;
+    set("data.eval=b.csv");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    struct dt_table *table = open_table(eval);
+    for (uint64_t r = 0; r < 4; r++)
+        ck_assert_int_eq(read_row(table, r).label[0], labels[r]);
+    dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
+    set("data.eval="), set("data.train=a.h5,b.csv");
+    source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->classes, 4);
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_str_eq(dt_source_schema(source)->label_names[i], NAMES[i]);
+    table = open_table(source);
+    for (uint64_t r = 0; r < ROWS + 4; r++)
+        ck_assert_int_eq(read_row(table, r).label[0], r < ROWS ? Y[r] : labels[r - ROWS]);
+    dt_table_destroy(table), dt_source_destroy(source);
+    put_text("b.csv", "0,1,2,3,cow\n");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "b.csv:1: label 'cow' is none of the 4 classes");
+}
+END_TEST
+
+START_TEST(class_names_are_distinct)
+{
+    char names[3][NAME] = {"b", "a", "b"};
+    hid_t type = H5Tcopy(H5T_C_S1);
+    const hsize_t dims[] = {3};
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_STD_I32LE);
+    H5Tset_size(type, NAME);
+    put("label_names", type, type, 1, dims, H5P_DEFAULT, names);
+    H5Tclose(type);
+    finish();
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.h5: two classes are named 'b'");
+}
+END_TEST
+
+/* ---- labels as people write them -------------------------------------------------------------- */
+
+static const int32_t BINARY[ROWS] = {1, 0, 0, 1, 1, 0};
+
+static void bool_y(void)
+{
+    const signed char no = 0, yes = 1, values[ROWS] = {1, 0, 0, 1, 1, 0};
+    const hsize_t dims[] = {ROWS};
+    hid_t type = H5Tenum_create(H5T_STD_I8LE);
+    H5Tenum_insert(type, "FALSE", &no);
+    H5Tenum_insert(type, "TRUE", &yes);
+    put("y", type, type, 1, dims, H5P_DEFAULT, values);
+    H5Tclose(type);
+}
+
+static void whole_float_y(void)
+{
+    const double values[ROWS] = {1, 0, 0, 1, 1, 0};
+    const hsize_t dims[] = {ROWS, 1};
+    put("y", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, dims, H5P_DEFAULT, values);
+}
+
+static void sign_y(void)
+{
+    const int32_t values[ROWS] = {1, -1, -1, 1, 1, -1};
+    const hsize_t dims[] = {ROWS};
+    put("y", H5T_STD_I8LE, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, values);
+}
+
+static void one_hot_y(void)
+{
+    const float values[ROWS * 2] = {0, 1, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0};
+    const hsize_t dims[] = {ROWS, 2};
+    put("y", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, dims, H5P_DEFAULT, values);
+}
+
+static void text_y(void)
+{
+    const char *values[ROWS] = {"no", "maybe", "maybe", "no", "no", "maybe"};
+    const hsize_t dims[] = {ROWS};
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    put("y", type, type, 1, dims, H5P_DEFAULT, values);
+    H5Tclose(type);
+}
+
+/* Bool, float, -1 and 1, one-hot and texts of any length are the same two classes, as training and as
+ * evaluation data. */
+START_TEST(labels_have_many_forms)
+{
+    static void (*const forms[])(void) = {bool_y, whole_float_y, sign_y, one_hot_y, text_y};
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    forms[_i]();
+    finish();
+    expect_rows(X, BINARY, ROWS, FEATURES);
+    struct dt_source *source = survey(), *eval;
+    ck_assert_int_eq(dt_source_schema(source)->classes, 2);
+    ck_assert_int_eq(system("cp a.h5 b.h5"), 0);
+    set("data.eval=b.h5");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    struct dt_table *table = open_table(eval);
+    ck_assert_int_eq(read_row(table, 3).label[0], 1);
+    ck_assert_int_eq(read_row(table, 5).label[0], 0);
+    dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
+}
+END_TEST
+
+/* Data sets of other names, below groups. */
+START_TEST(data_sets_have_names)
+{
+    create("a.h5");
+    const hsize_t dims[] = {ROWS, FEATURES}, one[] = {ROWS};
+    H5Gclose(H5Gcreate2(file, "train", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    put("train/images", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, dims, H5P_DEFAULT, X);
+    put("labels", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, one, H5P_DEFAULT, Y);
+    finish();
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.h5: /x is missing; there is");
+    ck_assert(strstr(dt_error_text(), "/train/images 6x4") && strstr(dt_error_text(), "/labels 6"));
+    set("data.x=train/images"), set("data.y=/labels");
+    expect_rows(X, Y, ROWS, FEATURES);
+}
+END_TEST
+
 /* ---- what must be refused ------------------------------------------------------------------- */
 
 static void missing_y(void)
@@ -138,8 +332,10 @@ static void short_y(void)
 
 static void float_y(void)
 {
+    const float labels[ROWS] = {0, 1, 0.5f, 1, 0, 1};
+    const hsize_t dims[] = {ROWS};
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
-    put_y(H5T_IEEE_F32LE);
+    put("y", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 1, dims, H5P_DEFAULT, labels);
 }
 
 static void wide_y(void)
@@ -282,17 +478,17 @@ static const struct {
     void (*make)(void);
     const char *message;
 } HOSTILE[] = {
-    {missing_y, "a.h5: /y is missing"},
+    {missing_y, "a.h5: /y is missing; there is /x 6x2x2 (see data.y)"},
     {short_y, "a.h5: /x has 6 rows, /y has 5"},
-    {float_y, "a.h5: /y: class labels are one integer a row"},
-    {wide_y, "a.h5: /y: class labels are one integer a row"},
-    {negative_y, "a.h5: /y: row 3: label -1 is out of range"},
+    {float_y, "a.h5: /y: row 2: label 0.5 is not a class number"},
+    {wide_y, "a.h5: /y: row 1: class labels are one whole number a row, or a row with a single 1"},
+    {negative_y, "a.h5: label -1 is out of range: classes are 0..max, or -1 and 1"},
     {group_x, "a.h5: /x is not a data set"},
     {empty_x, "a.h5: /x is empty"},
     {scalar_x, "a.h5: /x has no proper dimensions"},
-    {compound_x, "a.h5: /x holds neither plain numbers nor strings"},
-    {vlen_x, "a.h5: /x holds neither plain numbers nor strings"},
-    {odd_x, "a.h5: /x holds neither plain numbers nor strings"},
+    {compound_x, "a.h5: /x holds neither plain numbers nor texts"},
+    {vlen_x, "a.h5: /x holds neither plain numbers nor texts"},
+    {odd_x, "a.h5: /x holds neither plain numbers nor texts"},
     {text_x, "a.h5: /x holds texts, not numbers"},
     {external_link, "a.h5: /x is missing"},
     {soft_link, "a.h5: /x is missing"},
@@ -328,7 +524,7 @@ START_TEST(damage_never_crashes)
     ck_assert_ptr_nonnull(in);
     size_t length = fread(whole, 1, sizeof whole, in), refused = 0;
     fclose(in);
-    for (size_t at = 0; at < length; at += 5) {
+    for (size_t at = 0; at < length; at += 11) {
         memcpy(damaged, whole, length);
         damaged[at] ^= 0xFF;
         put_bytes("a.h5", damaged, at % 2 ? at : length);
@@ -341,7 +537,132 @@ START_TEST(damage_never_crashes)
             dt_table_destroy(table);
         dt_source_destroy(source);
     }
-    ck_assert_uint_gt(refused, length / 10); /* half of them are cut */
+    ck_assert_uint_gt(refused, length / 11 / 2); /* half of them are cut */
+}
+END_TEST
+
+/* The library dies in a process of its own: the file is refused by name. */
+START_TEST(a_crash_of_the_library_is_one_message)
+{
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_STD_I64BE); /* which the library reads */
+    finish();
+    const enum fault ways[] = {CRASH_ON_OPEN, CRASH_ON_READ, MEMORY_GONE};
+    library = ways[_i];
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.h5: malformed: HDF5's library crashes on it");
+}
+END_TEST
+
+/* A line of /proc/PID/stat behind the name: the state, and the parent. */
+static bool process_is(pid_t pid, char *state, pid_t *parent)
+{
+    char path[64], name[64] = "";
+    int above = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *stat = fopen(path, "r");
+    if (!stat) return false;
+    bool known = fscanf(stat, "%*d (%63[^)]) %c %d", name, state, &above) == 3;
+    fclose(stat);
+    *parent = above;
+    return known && *state != 'Z' && *state != 'X' && !strcmp(name, "dtrain-hdf5");
+}
+
+/* The process for HDF5 that `parent` has started; 0: none. */
+static pid_t process_of(pid_t parent)
+{
+    pid_t found = 0, above;
+    char state;
+    DIR *dir = opendir("/proc");
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid && process_is(pid, &state, &above) && above == parent) found = pid;
+    }
+    closedir(dir);
+    return found;
+}
+
+static void end_process(pid_t pid)
+{
+    pid_t parent;
+    char state;
+    ck_assert_int_gt(pid, 1);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    while (process_is(pid, &state, &parent))
+        usleep(1000);
+}
+
+static void survey_once(void)
+{
+    struct dt_source *source = survey();
+    ck_assert_uint_eq(dt_source_rows(source), ROWS);
+    dt_source_destroy(source);
+}
+
+/* Whichever of the processes that start readers is killed, and both: the next file is opened. */
+START_TEST(a_killed_helper_is_replaced)
+{
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_STD_I64BE);
+    finish();
+    survey_once();
+    pid_t keeper = process_of(getpid());
+    end_process(process_of(keeper));
+    survey_once();
+    pid_t helper = process_of(keeper);
+    end_process(keeper);
+    survey_once();
+    end_process(helper);
+    survey_once();
+    ck_assert_int_ne(process_of(getpid()), keeper);
+}
+END_TEST
+
+static long oom_score(pid_t pid)
+{
+    char path[64];
+    long score = 0;
+    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)pid);
+    FILE *in = fopen(path, "r");
+    ck_assert_ptr_nonnull(in);
+    ck_assert_int_eq(fscanf(in, "%ld", &score), 1);
+    fclose(in);
+    return score;
+}
+
+/* Memory that runs out costs a reader, not the process that starts readers. */
+START_TEST(the_helper_is_no_first_victim)
+{
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_STD_I64BE);
+    finish();
+    survey_once();
+    pid_t keeper = process_of(getpid());
+    ck_assert_int_eq(oom_score(keeper), oom_score(getpid()));
+    ck_assert_int_eq(oom_score(process_of(keeper)), oom_score(getpid()));
+}
+END_TEST
+
+START_TEST(names_of_any_length_are_read)
+{
+    const char *const names[] = {"zebra", "cat, a longer one than the others", "dog", ""};
+    const hsize_t dims[] = {4};
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_STD_I32LE);
+    put("label_names", type, type, 1, dims, H5P_DEFAULT, names);
+    H5Tclose(type);
+    finish();
+    struct dt_source *source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->classes, 4);
+    for (size_t i = 0; i < 4; i++)
+        ck_assert_str_eq(dt_source_schema(source)->label_names[i], names[i]);
+    dt_source_destroy(source);
 }
 END_TEST
 
@@ -354,5 +675,9 @@ START_TEST(not_hdf5_is_said)
 END_TEST
 
 DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_storage_is_read, 1},
-           {targets_are_read, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
-           {damage_never_crashes, 1}, {not_hdf5_is_said, 1})
+           {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
+           {class_names_are_distinct, 1}, {labels_have_many_forms, 5}, {data_sets_have_names, 1},
+           {rows_have_a_shape, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
+           {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 3},
+           {a_killed_helper_is_replaced, 1}, {the_helper_is_no_first_victim, 1},
+           {names_of_any_length_are_read, 1}, {not_hdf5_is_said, 1})

@@ -37,6 +37,7 @@ static const struct {
     {"1 1:2\n1 2:1 2:1\n", "a.svm:2: index 2 does not rise"},
     {"1 1:2\n1:2\n", "a.svm:2: the label is empty"},
     {"1 1:2\n1.5 1:2\n", "a.svm:2: label '1.5' is not a class number"},
+    {"1 1:2\n0 16777216:1\n", "a.svm:2: index 16777216: data of 19 bytes does not have so many"},
     {"1\n2\n", "a.svm: no row has a feature"},
     {"\n", "a.svm: the file has no rows"},
 };
@@ -49,7 +50,7 @@ START_TEST(damage_is_named)
 }
 END_TEST
 
-/* Evaluation data may be narrower than the model, not wider. */
+/* Evaluation data may be narrower than the model; features that the model does not have are left out. */
 START_TEST(evaluation_fits_the_schema)
 {
     put_text("a.svm", "1 3:1\n0 1:2\n");
@@ -64,11 +65,27 @@ START_TEST(evaluation_fits_the_schema)
     dt_table_destroy(table);
     dt_source_destroy(eval);
     put_text("b.svm", "1 1:5\n0 4:1\n");
-    EXPECT_FAIL(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval),
-                DT_EFORMAT, "b.svm:2: index 4: the data has 3 features");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    table = open_table(eval);
+    for (int f = 0; f < 3; f++)
+        ck_assert_float_eq(read_row(table, 1).x[f], 0);
+    dt_table_destroy(table), dt_source_destroy(eval);
     dt_source_destroy(source);
 }
 END_TEST
 
+/* data.features widens or narrows what the training data has. */
+START_TEST(features_are_declared)
+{
+    const float narrow[] = {0, 0, 2, 0}, wide[] = {0, 0, 1, 0, 0, 2, 0, 0, 0, 0};
+    put_text("a.svm", "1 3:1\n0 1:2\n");
+    set("data.train=a.svm"), set("data.features=2");
+    expect_rows(narrow, NULL, 2, 2);
+    set("data.features=5");
+    expect_rows(wide, NULL, 2, 5);
+}
+END_TEST
+
 DATA_SUITE("libsvm", {rows_are_dense, 1}, {format_is_told_by_content, 1},
-           {damage_is_named, COUNT(DAMAGE)}, {evaluation_fits_the_schema, 1})
+           {damage_is_named, COUNT(DAMAGE)}, {evaluation_fits_the_schema, 1},
+           {features_are_declared, 1})

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/text.h"
+#include "base/internal.h"
 
 /* AddressSanitizer ends the program at an impossible size unless told to fail like malloc. */
 const char *__asan_default_options(void);
@@ -164,17 +164,7 @@ START_TEST(reals_are_shortest_and_read_back)
 }
 END_TEST
 
-START_TEST(edit_distance_counts_letters)
-{
-    ck_assert_uint_eq(dt__edit_distance("", ""), 0);
-    ck_assert_uint_eq(dt__edit_distance("abc", ""), 3);
-    ck_assert_uint_eq(dt__edit_distance("kitten", "sitting"), 3);
-    ck_assert_uint_eq(dt__edit_distance("train.lrr", "train.lr"), 1);
-}
-END_TEST
-
 SUITE("memory", sizes_that_overflow_are_refused, memory_is_zeroed_and_aligned,
       impossible_sizes_are_errors, growing_keeps_what_was_there_and_zeroes_the_rest,
       growing_that_fails_changes_nothing, text_grows_and_stays_terminated,
-      text_without_memory_is_an_error_and_stays_whole, reals_are_shortest_and_read_back,
-      edit_distance_counts_letters)
+      text_without_memory_is_an_error_and_stays_whole, reals_are_shortest_and_read_back)

@@ -68,7 +68,7 @@ static void check_splits(int variant)
 
 START_TEST(splits_give_the_same_bits)
 {
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 14; i++)
         check_splits(i);
 }
 END_TEST
@@ -79,26 +79,108 @@ START_TEST(states_are_named)
         int kind;
         double momentum;
         const char *name[2];
-    } rows[] = {{DT_SGD, 0.0, {NULL}},
-                {DT_SGD, 0.9, {"momentum"}},
-                {DT_NESTEROV, 0.9, {"momentum"}},
-                {DT_ADAGRAD, 0.9, {"square"}},
-                {DT_RMSPROP, 0.0, {"square"}},
-                {DT_RMSPROP, 0.9, {"square", "momentum"}},
-                {DT_ADAM, 0.9, {"mean", "square"}},
-                {DT_ADAMW, 0.9, {"mean", "square"}}};
+    } rows[] = {{DT_OPT_SGD, 0.0, {NULL}},
+                {DT_OPT_SGD, 0.9, {"momentum"}},
+                {DT_OPT_NESTEROV, 0.9, {"momentum"}},
+                {DT_OPT_ADAGRAD, 0.9, {"square"}},
+                {DT_OPT_RMSPROP, 0.0, {"square"}},
+                {DT_OPT_RMSPROP, 0.9, {"square", "momentum"}},
+                {DT_OPT_ADAM, 0.9, {"mean", "square"}},
+                {DT_OPT_ADAMW, 0.9, {"mean", "square"}},
+                {DT_OPT_FTRL, 0.9, {"z", "square"}}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct dt_optimizer optimizer = make(rows[i].kind, rows[i].momentum);
         int nstate = 0;
         for (int s = 0; s < 2 && rows[i].name[s]; s++, nstate++)
             ck_assert_str_eq(optimizer.state_name[s], rows[i].name[s]);
         ck_assert_int_eq(optimizer.nstate, nstate);
-        ck_assert(optimizer.epsilon == (rows[i].kind == DT_ADAGRAD ? 1e-10 : 1e-8));
+        double epsilon = rows[i].kind == DT_OPT_ADAGRAD ? 1e-10 : 1e-8;
+        ck_assert(optimizer.epsilon == (rows[i].kind == DT_OPT_FTRL ? 1 : epsilon));
     }
 }
 END_TEST
 
+/* Algorithm 1 of McMahan et al. 2013, line by line, in double. Would catch a weight that is made of the old
+ * z, L1 on the wrong side, a learning rate of the sum after instead of before, a start other than 0 that is
+ * lost, and a weight without a gradient that moves. */
+START_TEST(ftrl_is_as_the_paper_has_it)
+{
+    enum { COUNT = 64, STEPS = 30, IDLE = 5 };
+    const double alpha = 0.1, beta = 1, l1 = _i ? 0.4 : 0, l2 = 0.01, scale = 0.25;
+    double z[COUNT], n[COUNT] = {0}, w[COUNT];
+    float grad[COUNT], params[COUNT], a[COUNT] = {0}, b[COUNT] = {0}, *state[2] = {a, b};
+    struct dt_optimizer optimizer = make(DT_OPT_FTRL, 0.9);
+    struct dt_rng rng = dt_rng_make(8, DT_STREAM_TEST, (uint64_t)_i, 0);
+    int zeros = 0;
+    optimizer.l1 = l1;
+    for (int i = 0; i < COUNT; i++) {
+        w[i] = i % 2 ? 0.01 * i : 0; /* z at the start: as if its gradients had led there */
+        params[i] = (float)w[i];
+        z[i] = -w[i] * (beta / alpha + l2);
+    }
+    for (uint64_t step = 0; step < STEPS; step++) {
+        for (int i = 0; i < COUNT; i++)
+            grad[i] = i < IDLE ? 0 : (float)dt_rng_normal(&rng, step * COUNT + (uint64_t)i);
+        dt_optimizer_apply(&optimizer, step, alpha, scale, COUNT, grad, params, params, state);
+        for (int i = IDLE; i < COUNT; i++) {
+            double g = scale * (double)grad[i];
+            double sigma = (sqrt(n[i] + g * g) - sqrt(n[i])) / alpha;
+            z[i] += g - sigma * w[i];
+            n[i] += g * g;
+            w[i] = fabs(z[i]) <= l1 ? 0
+                                    : -(z[i] - (z[i] < 0 ? -l1 : l1)) /
+                                          ((beta + sqrt(n[i])) / alpha + l2);
+            zeros += w[i] == 0;
+        }
+        for (int i = 0; i < COUNT; i++)
+            ck_assert_double_eq_tol((double)params[i], w[i], 2e-6);
+    }
+    for (int i = 0; i < IDLE; i++)
+        ck_assert(params[i] == (float)(i % 2 ? 0.01 * i : 0) && a[i] == 0 && b[i] == 0);
+    ck_assert(_i ? zeros > 100 : zeros == 0);
+}
+END_TEST
+
 /* The floor of min_lr, the ramp, and the schedule that lasts the whole run. */
+/* Would catch a state of one rule that another rule's tensors read as theirs under a wrong name, and a rule that
+ * works on another vector than the one it was given. */
+START_TEST(two_rules_share_their_vectors)
+{
+    static const struct {
+        int one, two;
+        double momentum;
+        const char *name[DT_MAX_STATE]; /* of the vectors; NULL behind the last */
+        int vector[DT_MAX_STATE];       /* of the second one's states */
+    } rows[] = {
+        {DT_OPT_ADAGRAD, DT_OPT_FTRL, 0, {"square", "z"}, {1, 0}},
+        {DT_OPT_SGD, DT_OPT_FTRL, 0, {"z", "square"}, {0, 1}},
+        {DT_OPT_SGD, DT_OPT_ADAGRAD, 0.9, {"momentum", "square"}, {1, 0}},
+        {DT_OPT_ADAM, DT_OPT_FTRL, 0, {"state0", "square"}, {0, 1}},
+        {DT_OPT_FTRL, DT_OPT_SGD, 0, {"z", "square"}, {0, 0}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_optimizer one = make(rows[i].one, rows[i].momentum);
+        struct dt_optimizer two = make(rows[i].two, 0), alone = two;
+        float grad[3] = {0.5f, -1, 2}, w[3] = {1, 2, 3}, v[3] = {1, 2, 3};
+        float a[3] = {0}, b[3] = {0}, c[3] = {0}, d[3] = {0};
+        float *shared[] = {a, b}, *own[] = {c, d};
+        dt_optimizer_share(&one, &two);
+        for (int s = 0; s < one.nstate; s++)
+            ck_assert_str_eq(one.state_name[s], rows[i].name[s]);
+        ck_assert_int_eq(one.nstate, (rows[i].name[0] != NULL) + (rows[i].name[1] != NULL));
+        for (uint64_t step = 0; step < 3; step++) {
+            dt_optimizer_apply(&two, step, 0.1, 1, 3, grad, w, w, shared);
+            dt_optimizer_apply(&alone, step, 0.1, 1, 3, grad, v, v, own);
+        }
+        ck_assert_mem_eq(w, v, sizeof w);
+        for (int s = 0; s < two.states; s++) {
+            ck_assert_int_eq(two.vector[s], rows[i].vector[s]);
+            ck_assert_mem_eq(shared[two.vector[s]], own[s], sizeof a);
+        }
+    }
+}
+END_TEST
+
 START_TEST(schedule_warms_up_and_ends)
 {
     struct dt_config config;
@@ -107,7 +189,7 @@ START_TEST(schedule_warms_up_and_ends)
     config.train.lr = 2.0;
     config.train.min_lr = 0.5;
     config.train.warmup_steps = 4;
-    config.train.schedule = DT_COSINE;
+    config.train.schedule = DT_SCHED_COSINE;
     dt_schedule_init(&schedule, &config, 14);
     ck_assert_double_eq(dt_schedule_lr(&schedule, 0), 0.5);
     ck_assert_double_eq(dt_schedule_lr(&schedule, 3), 2.0);
@@ -115,7 +197,7 @@ START_TEST(schedule_warms_up_and_ends)
     ck_assert_double_eq_tol(dt_schedule_lr(&schedule, 9), 1.25, 1e-12);
     ck_assert_double_eq(dt_schedule_lr(&schedule, 14), 0.5);
     ck_assert_double_eq(dt_schedule_lr(&schedule, 1000), 0.5);
-    config.train.schedule = DT_STEP;
+    config.train.schedule = DT_SCHED_STEP;
     config.train.decay_steps = 3;
     dt_schedule_init(&schedule, &config, 14);
     ck_assert_double_eq(dt_schedule_lr(&schedule, 6), 2.0);
@@ -124,4 +206,13 @@ START_TEST(schedule_warms_up_and_ends)
 }
 END_TEST
 
-SUITE("optimizer", splits_give_the_same_bits, states_are_named, schedule_warms_up_and_ends)
+int main(void)
+{
+    TCase *test_case = tcase_create("optimizer");
+    tcase_add_test(test_case, splits_give_the_same_bits);
+    tcase_add_test(test_case, states_are_named);
+    tcase_add_loop_test(test_case, ftrl_is_as_the_paper_has_it, 0, 2);
+    tcase_add_test(test_case, two_rules_share_their_vectors);
+    tcase_add_test(test_case, schedule_warms_up_and_ends);
+    return suite_run_case("optimizer", test_case);
+}

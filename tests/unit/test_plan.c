@@ -1,5 +1,5 @@
 /* The plan: Webster's order by brute force, full batches, exactly once, how shards are dealt. */
-#include "data/plan.h"
+#include "data/order.h"
 #include "data_files.h"
 
 enum { MOST_FILES = 16, MOST_REPLICAS = 8 };
@@ -31,7 +31,7 @@ static struct dt_source *make_source(const int *rows)
         FILE *out = fopen(name, "w");
         ck_assert_ptr_nonnull(out);
         for (int r = 0; r < rows[i]; r++)
-            fprintf(out, "%d,%d\n", i * 1000 + r, r % 2);
+            fprintf(out, "%d,%d\n", i * 1000 + r, (i + r) % 2);
         fclose(out);
         EXPECT_OK(dt_text_add(&list, "%s%s", i ? "," : "data.train=", name));
     }

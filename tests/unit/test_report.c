@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <sys/stat.h>
 
 #include "dtrain/report.h"
 
@@ -12,18 +13,42 @@
 
 static int writes;           /* to anything but stderr */
 static long disk_bytes = -1; /* room left on the disk; -1: plenty */
+static bool interrupted;     /* the next write is, by a signal */
+static bool fsync_fails, close_fails;
 ssize_t __real_write(int fd, const void *bytes, size_t length);
 ssize_t __wrap_write(int fd, const void *bytes, size_t length);
 ssize_t __wrap_write(int fd, const void *bytes, size_t length)
 {
     if (fd == STDERR_FILENO) return __real_write(fd, bytes, length);
     writes++;
+    if (interrupted) {
+        interrupted = false;
+        errno = EINTR;
+        return -1;
+    }
     if (disk_bytes < 0) return __real_write(fd, bytes, length);
     errno = ENOSPC;
     if (disk_bytes == 0) return -1;
     if ((size_t)disk_bytes < length) length = (size_t)disk_bytes;
     disk_bytes -= (long)length;
     return __real_write(fd, bytes, length);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    errno = EIO;
+    return fsync_fails ? -1 : __real_fsync(fd);
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+    int result = __real_close(fd);
+    errno = EIO;
+    return close_fails ? -1 : result;
 }
 
 static double ahead; /* seconds */
@@ -63,8 +88,8 @@ static void expect_file(const char *text)
 
 static void write_record(int step)
 {
-    dt_record_begin(report, "train");
-    dt_record_int(report, "step", step);
+    struct dt_json *record = dt_record_begin(report, "train");
+    dt_json_int(record, "step", step);
     EXPECT_OK(dt_record_end(report));
 }
 
@@ -75,15 +100,15 @@ START_TEST(a_record_is_one_line_in_one_write)
     set_up(NULL);
     const uint64_t counts[] = {1, UINT64_MAX};
     writes = 0;
-    dt_record_begin(report, "final");
-    dt_record_int(report, "step", INT64_MIN);
-    dt_record_real(report, "loss", 0.1 + 0.2);
-    dt_record_real(report, "lr", 0.1);
-    dt_record_real(report, "nan", NAN);
-    dt_record_real(report, "inf", -INFINITY);
-    dt_record_text(report, "status", "completed");
-    dt_record_counts(report, "histogram", counts, 2);
-    dt_record_counts(report, "empty", NULL, 0);
+    struct dt_json *record = dt_record_begin(report, "final");
+    dt_json_int(record, "step", INT64_MIN);
+    dt_json_real(record, "loss", 0.1 + 0.2);
+    dt_json_real(record, "lr", 0.1);
+    dt_json_real(record, "nan", NAN);
+    dt_json_real(record, "inf", -INFINITY);
+    dt_json_text(record, "status", "completed");
+    dt_json_counts(record, "histogram", counts, 2);
+    dt_json_counts(record, "empty", NULL, 0);
     EXPECT_OK(dt_record_end(report));
     ck_assert_int_eq(writes, 1);
     expect_file("{\"kind\":\"final\",\"step\":-9223372036854775808,\"loss\":0.30000000000000004,"
@@ -158,11 +183,20 @@ START_TEST(metrics_show_what_applies)
                                       .mae = NAN,
                                       .r2 = NAN};
     const uint64_t confusion[] = {1, 2, 3, 4};
-    char *text;
-    EXPECT_OK(dt_metrics_json(&values, confusion, 2, 7, &text));
-    ck_assert_str_eq(text, "{\"step\":7,\"rows\":10,\"loss\":0.5,\"accuracy\":0.75,\"auc\":0.5,"
-                           "\"confusion\":[[1,2],[3,4]]}");
-    dt_free(text);
+    const double reals[] = {0.5, NAN};
+    char *texts[] = {"a\"b", "c"};
+    struct dt_json json = {0};
+    dt_json_begin(&json);
+    dt_json_metrics(&json, &values);
+    dt_json_confusion(&json, confusion, 2);
+    dt_json_reals(&json, "reals", reals, 2);
+    dt_json_texts(&json, "texts", texts, 2);
+    dt_json_texts(&json, "none", NULL, 0);
+    EXPECT_OK(dt_json_end(&json));
+    ck_assert_str_eq(
+        json.text.data,
+        "{\"rows\":10,\"loss\":0.5,\"accuracy\":0.75,\"auc\":0.5,\"confusion\":[[1,2],[3,4]],"
+        "\"reals\":[0.5,null],\"texts\":[\"a\\\"b\",\"c\"],\"none\":[]}");
     values = (struct dt_metric_values){.rows = 1,
                                        .loss = NAN,
                                        .accuracy = NAN,
@@ -173,9 +207,11 @@ START_TEST(metrics_show_what_applies)
                                        .rmse = 1,
                                        .mae = 2,
                                        .r2 = -3};
-    EXPECT_OK(dt_metrics_json(&values, NULL, 0, 0, &text));
-    ck_assert_str_eq(text, "{\"step\":0,\"rows\":1,\"loss\":null,\"rmse\":1,\"mae\":2,\"r2\":-3}");
-    dt_free(text);
+    dt_json_begin(&json);
+    dt_json_metrics(&json, &values);
+    EXPECT_OK(dt_json_end(&json));
+    ck_assert_str_eq(json.text.data, "{\"rows\":1,\"loss\":null,\"rmse\":1,\"mae\":2,\"r2\":-3}");
+    dt_json_free(&json);
 }
 END_TEST
 
@@ -223,14 +259,77 @@ START_TEST(a_full_disk_leaves_whole_lines)
         set_up(NULL);
         write_record(1);
         disk_bytes = room;
-        dt_record_begin(report, "train");
-        dt_record_int(report, "step", 2);
+        struct dt_json *record = dt_record_begin(report, "train");
+        dt_json_int(record, "step", 2);
         EXPECT_FAIL(dt_record_end(report), DT_EIO, "metrics.jsonl: cannot write: No space left");
         disk_bytes = -1;
         write_record(3);
         expect_file("{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":3}\n");
         tear_down();
     }
+}
+END_TEST
+
+START_TEST(an_interrupted_write_goes_on)
+{
+    set_up(NULL);
+    interrupted = true;
+    write_record(1);
+    expect_file("{\"kind\":\"train\",\"step\":1}\n");
+    tear_down();
+}
+END_TEST
+
+/* Deleted during the run: the next record, or the close, puts all of them back. */
+START_TEST(deleted_records_are_put_back)
+{
+    dt_log_set_level(DT_LOG_ERROR);
+    set_up("{\"a\":1}\n");
+    write_record(1);
+    ck_assert_int_eq(unlink("metrics.jsonl"), 0);
+    write_record(2);
+    expect_file("{\"a\":1}\n{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":2}\n");
+    ck_assert_int_eq(unlink("metrics.jsonl"), 0);
+    EXPECT_OK(dt_report_close(report));
+    expect_file("{\"a\":1}\n{\"kind\":\"train\",\"step\":1}\n{\"kind\":\"train\",\"step\":2}\n");
+    scratch_leave(scratch);
+}
+END_TEST
+
+START_TEST(records_that_cannot_be_put_back_are_an_error)
+{
+    dt_log_set_level(DT_LOG_ERROR);
+    set_up(NULL);
+    write_record(1);
+    ck_assert_int_eq(unlink("metrics.jsonl"), 0);
+    ck_assert_int_eq(mkdir("metrics.jsonl", 0777), 0);
+    EXPECT_FAIL(dt_report_close(report), DT_EIO, "metrics.jsonl");
+    scratch_leave(scratch);
+}
+END_TEST
+
+START_TEST(another_file_in_their_place_is_gone_on_with)
+{
+    dt_log_set_level(DT_LOG_ERROR);
+    set_up("{\"a\":1}\n");
+    EXPECT_OK(dt_file_write("metrics.jsonl", "{\"b\":2}\n", 8, NULL, NULL));
+    write_record(1);
+    expect_file("{\"b\":2}\n{\"kind\":\"train\",\"step\":1}\n");
+    tear_down();
+}
+END_TEST
+
+START_TEST(a_failed_last_sync_or_close_is_told)
+{
+    set_up(NULL);
+    fsync_fails = true;
+    EXPECT_FAIL(dt_report_close(report), DT_EIO, "cannot sync");
+    fsync_fails = false;
+    EXPECT_OK(dt_report_open(".", 100, &report));
+    close_fails = true;
+    EXPECT_FAIL(dt_report_close(report), DT_EIO, "cannot close");
+    close_fails = false;
+    scratch_leave(scratch);
 }
 END_TEST
 
@@ -323,6 +422,8 @@ END_TEST
 
 SUITE("report", a_record_is_one_line_in_one_write, strings_are_escaped, floats_read_back,
       metrics_show_what_applies, records_are_appended, a_torn_last_line_is_cut,
-      a_long_torn_line_is_cut, a_full_disk_leaves_whole_lines,
+      a_long_torn_line_is_cut, a_full_disk_leaves_whole_lines, an_interrupted_write_goes_on,
+      deleted_records_are_put_back, records_that_cannot_be_put_back_are_an_error,
+      another_file_in_their_place_is_gone_on_with, a_failed_last_sync_or_close_is_told,
       a_directory_that_is_not_there_is_an_error, a_run_has_ended_with_its_final_record,
       progress_is_sparse_in_a_file)

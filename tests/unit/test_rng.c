@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/rng.h"
+#include "base/internal.h"
 
 enum { DRAWS = 200000 };
 

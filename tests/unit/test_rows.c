@@ -12,7 +12,7 @@ static void open_rows(const char *text)
     put_text("rows", text);
     in = fopen("rows", "r");
     ck_assert_ptr_nonnull(in);
-    schema.task = DT_CLASSIFY, schema.features = 3, schema.classes = 2;
+    schema.task = DT_TASK_CLASSIFY, schema.features = 3, schema.classes = 2;
     if (schema.scale == 0) schema.scale = 1;
     EXPECT_OK(dt_rows_open(in, "rows", &schema, &config, &rows));
 }
@@ -92,6 +92,34 @@ START_TEST(csv_columns_go_by_name)
 }
 END_TEST
 
+/* A header that lacks a feature is never read by position, however well the numbers would fit. */
+START_TEST(csv_lacks_a_name)
+{
+    static const struct {
+        const char *text, *message;
+    } lacking[] = {
+        {"s,\"q, r\",P\n3,2,1\n", "the header lacks 'p'; columns go by the names"},
+        {"u,v,w\n3,2,1\n", "the header lacks 'p', 'q, r', 's'; columns go by the names"},
+        {"p,s,y\n1,3,no\n", "the header lacks 'q, r'; columns go by the names"},
+        {"p,7,s\n1,2,3\n", "the header lacks 'q, r'; columns go by the names"},
+    };
+    schema.feature_names = names;
+    for (size_t i = 0; i < COUNT(lacking); i++) {
+        open_rows(lacking[i].text);
+        float x[3];
+        uint64_t line;
+        bool end;
+        EXPECT_FAIL(dt_rows_next(rows, x, &line, &end), DT_EMISMATCH, lacking[i].message);
+        ck_assert_uint_eq(line, 1);
+        expect_end();
+    }
+    open_rows("3,2,1\n");
+    expect_row(1, 3, 2, 1);
+    expect_end();
+    schema.feature_names = NULL;
+}
+END_TEST
+
 START_TEST(csv_uses_the_training_columns)
 {
     set("data.label=0"), set("data.ignore=2");
@@ -126,7 +154,7 @@ START_TEST(json_lines_are_read)
     expect_row(3, 1, 2, 3);
     expect_row(4, 4, 5, 6);
     expect_bad(4, "instance 1: 2 numbers, the model has 3 features");
-    expect_bad(4, "instance 2: item 2 is not a number");
+    expect_bad(4, "instance 2: item 2: '9' is not a number");
     expect_row(4, 1, 2, 3);
     expect_bad(5, "not JSON"); /* an integer that jansson does not hold */
     expect_end();
@@ -154,12 +182,64 @@ START_TEST(json_goes_on_behind_bad_rows)
 }
 END_TEST
 
+/* A table's columns: by name in objects and headers, by place in arrays; gaps are filled, texts looked up,
+ * and each error names its column. */
+START_TEST(tables_are_read)
+{
+    char *texts[] = {"red", "blue"};
+    struct dt_column columns[] = {{.name = "color",
+                                   .kind = DT_COLUMN_CATEGORY,
+                                   .first = 1,
+                                   .categories = texts,
+                                   .ncategories = 1},
+                                  {.name = "carat", .kind = DT_COLUMN_NUMBER, .fill = 9}};
+    schema.columns = columns, schema.ncolumns = 2;
+    open_rows("{\"carat\": 2, \"color\": \"red\", \"x\": 1}\n[\"blue\", null]\n{\"carat\": 2}\n"
+              "[\"red\", \"2\"]\n[\"red\"]\n");
+    expect_row(1, 2, 1, 0);
+    expect_row(2, 9, 0, 1);
+    expect_bad(3, "column 'color' is missing");
+    expect_bad(4, "item 1 (carat): '2' is not a number");
+    expect_bad(5, "1 values, the model has 2");
+    expect_end();
+    open_rows("carat;note;color\n2;x;red\n;y;blue\nz;y;red\n");
+    expect_row(2, 2, 1, 0);
+    expect_row(3, 9, 0, 1);
+    expect_bad(4, "column 0 (carat): 'z' is not a number");
+    expect_end();
+    schema.columns = NULL;
+}
+END_TEST
+
+/* A number of JSON is looked up as the text that a CSV has of it. */
+START_TEST(numbers_may_be_categories)
+{
+    char *texts[] = {"0.1"}, *many[] = {"1000000"};
+    struct dt_column columns[] = {{.name = "size",
+                                   .kind = DT_COLUMN_CATEGORY,
+                                   .first = 1,
+                                   .categories = texts,
+                                   .ncategories = 1},
+                                  {.name = "carat", .kind = DT_COLUMN_NUMBER, .fill = 9}};
+    schema.columns = columns, schema.ncolumns = 2;
+    open_rows("{\"carat\": 2, \"size\": 0.1}\n{\"carat\": 2, \"size\": 0.2}\n");
+    expect_row(1, 2, 1, 0);
+    expect_row(2, 2, 0, 1);
+    expect_end();
+    columns[0].categories = many;
+    open_rows("{\"carat\": 2, \"size\": 1000000}\n");
+    expect_row(1, 2, 1, 0);
+    expect_end();
+    schema.columns = NULL;
+}
+END_TEST
+
 START_TEST(libsvm_rows_are_read)
 {
     open_rows("1 1:1 3:3\n2:5\n0 4:1\n0 1:x\n-1 2:7\n");
     expect_row(1, 1, 0, 3);
     expect_row(2, 0, 5, 0);
-    expect_bad(3, "index 4: the data has 3 features");
+    expect_row(3, 0, 0, 0); /* a feature that the model does not have */
     expect_bad(4, "index 1: 'x' is not a number");
     expect_row(5, 0, 7, 0);
     expect_end();
@@ -192,7 +272,8 @@ START_TEST(streams_may_be_empty_or_in_memory)
 }
 END_TEST
 
-DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
+DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1}, {csv_lacks_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
            {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
+           {tables_are_read, 1}, {numbers_may_be_categories, 1},
            {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1})

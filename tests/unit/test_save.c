@@ -55,7 +55,7 @@ WRAP(int, fsync, (int fd), (fd))
 WRAP(int, rename, (const char *from, const char *to), (from, to))
 WRAP(int, symlink, (const char *target, const char *link), (target, link))
 WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode))
-WRAP(ssize_t, read, (int fd, void *bytes, size_t length), (fd, bytes, length))
+WRAP(ssize_t, pread, (int fd, void *bytes, size_t length, off_t at), (fd, bytes, length, at))
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -87,11 +87,11 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 
 /* ---- helpers -------------------------------------------------------------------------------- */
 
-static dt_status try_save(uint64_t step, int64_t keep, const char *spare)
+static dt_status try_save(uint64_t step, int64_t keep, const char *protected)
 {
     char *file;
     struct dt_checkpoint checkpoint = sample_checkpoint(step, 20, 10);
-    dt_status status = dt_checkpoint_save(test_dir, &checkpoint, keep, spare, &file);
+    dt_status status = save_checkpoint(test_dir, &checkpoint, keep, protected, &file);
     dt_checkpoint_free(&checkpoint);
     if (!status) dt_free(file);
     return status;
@@ -141,7 +141,7 @@ static bool has_step(uint64_t step)
 
 static void quiet(void)
 {
-    dt_log_set_level(DT_LOG_QUIET);
+    dt_log_set_level(DT_LOG_ERROR);
 }
 
 /* ---- latest and fallback -------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ START_TEST(two_at_least_stay)
 }
 END_TEST
 
-START_TEST(the_spared_one_stays)
+START_TEST(the_protected_one_stays)
 {
     save_steps(1, 2, 2);
     for (uint64_t step = 3; step <= 5; step++)
@@ -366,7 +366,7 @@ START_TEST(any_allocation_may_fail)
         bool found;
         allocs = 0;
         fail_alloc_at = at;
-        status = dt_checkpoint_save(test_dir, &checkpoint, 2, NULL, &file);
+        status = save_checkpoint(test_dir, &checkpoint, 2, NULL, &file);
         fail_alloc_at = 0;
         ck_assert_msg(status == DT_OK || status == DT_EMEMORY || status == DT_EIO, "%d", status);
         if (!status) dt_free(file);
@@ -511,7 +511,7 @@ int main(void)
         a_long_step_keeps_its_place,
         the_oldest_go,
         two_at_least_stay,
-        the_spared_one_stays,
+        the_protected_one_stays,
         an_abandoned_branch_goes_first,
         what_is_not_ours_stays,
         leftovers_of_a_killed_save_are_cleared,

@@ -1,16 +1,14 @@
 /* The slot protocol under the adversarial scheduler: gradients lost, applied twice or torn, weights
- * torn or overwritten while they are read or should rest, a journal that leaves something out, clocks
- * that run ahead, legs that do not end. Bugs planted into the protocol show that each of these would
- * be found. */
+ * torn or overwritten while they are read or should rest, an update log that leaves something out, clocks
+ * that run ahead, spans that do not end. Operations that go wrong as a bug of the protocol would have
+ * them show that each of these would be found. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static int planted; /* enum dt__plant: the bug that the protocol below has */
-#define DT_PLANT planted
 #define DT_READ_TRIES 1
-#include "comm/slots_bank.c"
-#include "comm/slots_worker.c"
+#include "comm/async_bank.c"
+#include "comm/async_worker.c"
 
 #include "onesided_fake.h"
 
@@ -24,9 +22,10 @@ static struct scene {
     struct dt__slots_worker worker[MOST_WORKERS];
     bool active[MOST_WORKERS];
     uint64_t until;
-    bool closes;                                  /* the bank closes the leg at some time */
-    uint64_t clock[MOST_STEPS + 1][MOST_WORKERS]; /* gradients of the leg in weights of a version */
-    uint64_t applied[MOST_WORKERS], told[MOST_WORKERS]; /* gradients; in the journal */
+    bool closes; /* the bank closes the span at some time */
+    uint64_t clock[MOST_STEPS + 1]
+                  [MOST_WORKERS]; /* gradients of the span in weights of a version */
+    uint64_t applied[MOST_WORKERS], told[MOST_WORKERS]; /* gradients; in the update log */
     uint64_t step;                                      /* that the bank knows of */
 } scene;
 
@@ -60,6 +59,127 @@ static void expect_values(const float *floats, uint64_t kind, uint64_t a, const 
 
 enum { WEIGHTS = 1, GRADIENTS = 2 }; /* kinds; gradients of worker w: GRADIENTS + w */
 
+/* ---- faults --------------------------------------------------------------------------------- */
+
+/* Between the protocol and the fake: what a bug would make of an operation. */
+static enum fault {
+    NO_FAULT,
+    MISSING_FLUSH, /* the doorbell rings while the payload is under way */
+    EARLY_ACK,     /* a slot is given back before its gradient was read */
+    VERSION_WRAP,  /* the reader compares numbers that have wrapped round */
+    LOST_DOORBELL, /* the bank acknowledges what it has not seen */
+    EARLY_PUBLISH, /* the number is out before the weights are */
+    LATE_PIN,      /* the reader pins what it has checked, not what it will check */
+    DEAF_STOP,     /* the span ends without those that were under way */
+    STALE_FLOOR,   /* the clock's floor is raised before the weights are out */
+    HELD,          /* a reader forgets to let go of the bank */
+    NO_LOCK,       /* two act for the bank at once */
+    HASTY_REST,    /* the bank does not wait for the one who is at it */
+    EARLY_LEAVE,   /* a worker leaves while its gradients wait */
+} fault;
+
+static struct {
+    bool put, publishing, leaving;
+    uint64_t published; /* as last fetched before the pin */
+    bool pinned;
+} did[FAKE_ACTORS];
+
+static int actor_of(struct dt__onesided *remote)
+{
+    return ((struct fake_port *)remote)->actor;
+}
+
+static void faulty_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
+{
+    did[actor_of(remote)].put = true;
+    fake_put(remote, offset, bytes, length);
+}
+
+static void faulty_flush(struct dt__onesided *remote)
+{
+    bool put = did[actor_of(remote)].put;
+    did[actor_of(remote)].put = false;
+    if (!put || fault != MISSING_FLUSH) fake_flush(remote);
+}
+
+static void faulty_sync(struct dt__onesided *remote)
+{
+    const struct dt__slots_state *state = scene.bank[0].state;
+    if (fault == EARLY_PUBLISH && did[actor_of(remote)].publishing)
+        fake_replace(remote, WORD_PUBLISHED,
+                     dt__published_pack((struct dt__published){state->publication, state->target}));
+    fake_sync(remote);
+}
+
+static uint64_t doorbells(const struct dt__onesided *remote, int worker)
+{
+    const struct fake *fake = ((const struct fake_port *)remote)->fake;
+    return dt__doorbell_unpack(fake->word[dt__slots_word(WORD_DOORBELL, worker)]).count;
+}
+
+static uint64_t faulty_fetch(struct dt__onesided *remote, int word)
+{
+    int actor = actor_of(remote);
+    uint64_t value = fake_fetch(remote, word);
+    if (word == WORD_LOCK && fault == HASTY_REST && actor == 0) return BANKS_CLAIM;
+    if (actor > 0 && did[actor].leaving && fault == EARLY_LEAVE &&
+        word == dt__slots_word(WORD_ACK, actor - 1))
+        return doorbells(remote, actor - 1);
+    if (word != WORD_PUBLISHED) return value;
+    bool again = did[actor].pinned;
+    did[actor].pinned = false;
+    if (again && fault == LATE_PIN) return did[actor].published;
+    if (again && fault == VERSION_WRAP) {
+        struct dt__published now = dt__published_unpack(value);
+        uint64_t before = dt__published_unpack(did[actor].published).number;
+        now.number = before + (now.number - before) % 2;
+        return dt__published_pack(now);
+    }
+    did[actor].published = value;
+    return value;
+}
+
+static void faulty_replace(struct dt__onesided *remote, int word, uint64_t value)
+{
+    int actor = actor_of(remote);
+    struct dt__slots_state *state = scene.bank[0].state;
+    if (fault == STALE_FLOOR && word == WORD_PUBLISHED)
+        fake_replace(remote, WORD_FLOOR, bank_lowest_clock(&scene.bank[0]));
+    for (int w = 0; w < scene.shape.workers && fault == LOST_DOORBELL; w++)
+        if (word == dt__slots_word(WORD_ACK, w))
+            value = state->peer[w].served = doorbells(remote, w);
+    if (actor > 0 && word == dt__slots_word(WORD_HAZARD, actor - 1)) did[actor].pinned = value > 0;
+    fake_replace(remote, word, value);
+}
+
+static uint64_t faulty_add(struct dt__onesided *remote, int word, uint64_t delta)
+{
+    if (word == WORD_HOLD && delta != 1 && fault == HELD) return 0;
+    if (word == WORD_LOCK && delta == 1 && fault == NO_LOCK) return 0;
+    if (word == WORD_LOCK && delta == (uint64_t)-1 && fault == NO_LOCK) return 1;
+    if (word == WORD_LOCK && actor_of(remote) == 0 && fault == HASTY_REST) return 0;
+    uint64_t before = fake_add(remote, word, delta);
+    if (word != WORD_TICKET) return before;
+    if (delta > 1 && fault == DEAF_STOP) return fake_fetch(remote, WORD_STEP);
+    if (delta == 1) did[actor_of(remote)].leaving = before >= scene.until;
+    return before;
+}
+
+static void wrap_operations(struct fake *fake)
+{
+    static struct dt__onesided_ops ops;
+    ops = *fake->port[0].remote.ops;
+    ops.put = faulty_put;
+    ops.flush = faulty_flush;
+    ops.sync = faulty_sync;
+    ops.fetch = faulty_fetch;
+    ops.replace = faulty_replace;
+    ops.add = faulty_add;
+    memset(did, 0, sizeof did);
+    for (int i = 0; i < fake->actors; i++)
+        fake->port[i].remote.ops = &ops;
+}
+
 /* ---- turns ---------------------------------------------------------------------------------- */
 
 static void expect_gradient(const struct dt_gradient *gradient)
@@ -90,15 +210,21 @@ static void apply(struct dt__slots_bank *bank, int n, const struct dt_gradient *
         scene.clock[after][w] = bank->state->peer[w].applied;
     for (int i = 0; i < n && after <= MOST_STEPS; i++)
         scene.clock[after][gradients[i].worker]++;
+    bool *publishing = &did[actor_of(bank->remote)].publishing;
+    *publishing = true;
     dt__slots_publish(bank, n, gradients);
+    *publishing = false;
 }
 
-static void take_turns(void *arg)
+static void combine(void *arg)
 {
     struct dt__slots_bank *bank = arg;
     struct dt_gradient gradients[4];
     while (dt__slots_enter(bank)) {
         int n = dt__slots_take(bank, 1 + (int)fake_random(&scene.fake, 4), gradients);
+        for (int i = 0; i < n && fault == EARLY_ACK; i++)
+            fake_replace(bank->remote, dt__slots_word(WORD_ACK, gradients[i].worker),
+                         gradients[i].note->number + 1);
         if (n > 0) apply(bank, n, gradients);
         dt__slots_leave(bank);
     }
@@ -131,21 +257,21 @@ static void worker_body(void)
         write_values(dt__slots_grad(worker), (uint64_t)(GRADIENTS + w), worker->sent);
         expect_values(weights, WEIGHTS, version, "weights, later");
         dt__slots_send(worker, &(struct dt_note){.replica = w, .rows = worker->sent + 1});
-        if (worker->turn) worker->turn(worker->turn_arg);
+        if (worker->combine) worker->combine(worker->combine_arg);
     }
     fake_end(&scene.fake);
 }
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-static void read_journal(struct dt__slots_bank *bank)
+static void read_log(struct dt__slots_bank *bank)
 {
     struct dt_applied applied[3];
-    int n = dt__slots_journal(bank, 1 + (int)fake_random(&scene.fake, 3), applied);
+    int n = dt__slots_read_log(bank, 1 + (int)fake_random(&scene.fake, 3), applied);
     for (int i = 0; i < n; i++) {
         int w = applied[i].worker;
         if (applied[i].note.replica != w || applied[i].note.number != scene.told[w]++)
-            fake_fail(&scene.fake, "the journal tells of %d of worker %d",
+            fake_fail(&scene.fake, "the update log tells of %d of worker %d",
                       (int)applied[i].note.number, w);
     }
     scene.step += (uint64_t)n;
@@ -167,9 +293,9 @@ static void bank_body(void)
         if (scene.closes && fake_random(&scene.fake, 32) == 0) dt__slots_close(bank);
         if (fake_random(&scene.fake, 4) == 0) until = scene.step + fake_random(&scene.fake, 8);
         dt__slots_allow(bank, until);
-        if (!bank->shape->way.shared) take_turns(bank);
-        read_journal(bank);
-        if (dt__slots_rests(bank)) {
+        if (!bank->shape->way.shared) combine(bank);
+        read_log(bank);
+        if (dt__slots_quiescent(bank)) {
             expect_rest(bank);
             until = UINT64_MAX;
         }
@@ -195,7 +321,7 @@ static void scene_init(uint64_t seed)
     bool mapped = dt_rng_u64(&rng, 4) % 2 == 0, shared = mapped && dt_rng_u64(&rng, 5) % 4 != 0;
     struct dt__slots_way way = {.shared = shared,
                                 .slack = shared ? 0 : (int)(dt_rng_u64(&rng, 1) % 5) / 2,
-                                .journal = 1 + (int)(dt_rng_u64(&rng, 6) % 6)};
+                                .log_entries = 1 + (int)(dt_rng_u64(&rng, 6) % 6)};
     struct dt_async_spec spec = {.params = 2 * VALUES,
                                  .staleness = (int64_t)(dt_rng_u64(&rng, 2) % 8) - 4,
                                  .keep_seen = dt_rng_u64(&rng, 3) % 4 == 0};
@@ -203,16 +329,17 @@ static void scene_init(uint64_t seed)
     ck_assert_int_eq(dt__slots_shape_init(&scene.shape, workers, way, &spec), DT_OK);
     ck_assert_uint_le(scene.shape.bytes, FAKE_BYTES);
     fake_init(&scene.fake, seed, workers + 1, mapped, scene.shape.bytes);
+    wrap_operations(&scene.fake);
     scene.fake.written_begin = scene.shape.bank_at;
     scene.fake.written_end = scene.shape.slots_at;
     for (int i = 0; i <= workers; i++)
         if (mapped || i == 0)
-            dt__slots_bank_init(&scene.bank[i], &scene.shape, &scene.fake.port[i].net);
+            dt__slots_bank_init(&scene.bank[i], &scene.shape, &scene.fake.port[i].remote);
     scene.step = 0;
     for (int w = 0; w < workers; w++) {
-        dt__slots_worker_init(&scene.worker[w], &scene.shape, &scene.fake.port[w + 1].net, w);
-        if (shared) scene.worker[w].turn = take_turns;
-        scene.worker[w].turn_arg = &scene.bank[w + 1];
+        dt__slots_worker_init(&scene.worker[w], &scene.shape, &scene.fake.port[w + 1].remote, w);
+        if (shared) scene.worker[w].combine = combine;
+        scene.worker[w].combine_arg = &scene.bank[w + 1];
         scene.applied[w] = scene.told[w] = 0;
         scene.active[w] = w == 0 || dt_rng_u64(&rng, 8 + (uint64_t)w) % 8 != 0;
     }
@@ -234,10 +361,10 @@ static void expect_accounts(void)
         if (scene.worker[w].sent != scene.applied[w] || scene.worker[w].sent != scene.told[w])
             fake_fail(&scene.fake, "worker %d sent %d gradients, %d were applied, %d told of", w,
                       (int)scene.worker[w].sent, (int)scene.applied[w], (int)scene.told[w]);
-    if (scene.step != scene.until && !scene.closes) fake_fail(&scene.fake, "leg cut short");
+    if (scene.step != scene.until && !scene.closes) fake_fail(&scene.fake, "span cut short");
 }
 
-static void run_leg(uint64_t updates, bool closes)
+static void run_span(uint64_t updates, bool closes)
 {
     struct fake *fake = &scene.fake;
     scene.until = scene.step + updates;
@@ -257,8 +384,8 @@ static void run_leg(uint64_t updates, bool closes)
 static bool run_seed(uint64_t seed)
 {
     scene_init(seed);
-    for (int leg = 0; leg < 2 && !scene.fake.failure[0]; leg++)
-        run_leg(fake_random(&scene.fake, MOST_STEPS / 2), fake_random(&scene.fake, 4) == 0);
+    for (int span = 0; span < 2 && !scene.fake.failure[0]; span++)
+        run_span(fake_random(&scene.fake, MOST_STEPS / 2), fake_random(&scene.fake, 4) == 0);
     scene_free();
     return !scene.fake.failure[0];
 }
@@ -276,7 +403,7 @@ START_TEST(keeps_every_promise)
 {
     uint64_t one = number_of("DTRAIN_SEED", 0);
     uint64_t first = one ? one : 1, last = one ? one : number_of("DTRAIN_SEEDS", 10000);
-    planted = PLANT_NONE;
+    fault = NO_FAULT;
     for (uint64_t seed = first; seed <= last; seed++)
         ck_assert_msg(run_seed(seed), "seed %llu: %s", (unsigned long long)seed,
                       scene.fake.failure);
@@ -284,25 +411,25 @@ START_TEST(keeps_every_promise)
 END_TEST
 
 static const struct {
-    int plant;
+    enum fault fault;
     const char *name;
-} plants[] = {
-    {PLANT_MISSING_FLUSH, "missing flush"}, {PLANT_EARLY_ACK, "early acknowledgement"},
-    {PLANT_VERSION_WRAP, "version wrap"},   {PLANT_LOST_DOORBELL, "lost doorbell"},
-    {PLANT_EARLY_PUBLISH, "early publish"}, {PLANT_LATE_PIN, "late pin"},
-    {PLANT_DEAF_STOP, "deaf stop"},         {PLANT_STALE_FLOOR, "stale floor"},
-    {PLANT_HELD, "hold without end"},       {PLANT_NO_LOCK, "two at once"},
-    {PLANT_HASTY_REST, "hasty rest"},       {PLANT_EARLY_LEAVE, "early leave"},
+} faults[] = {
+    {MISSING_FLUSH, "missing flush"}, {EARLY_ACK, "early acknowledgement"},
+    {VERSION_WRAP, "version wrap"},   {LOST_DOORBELL, "lost doorbell"},
+    {EARLY_PUBLISH, "early publish"}, {LATE_PIN, "late pin"},
+    {DEAF_STOP, "deaf stop"},         {STALE_FLOOR, "stale floor"},
+    {HELD, "hold without end"},       {NO_LOCK, "two at once"},
+    {HASTY_REST, "hasty rest"},       {EARLY_LEAVE, "early leave"},
 };
 
-START_TEST(finds_what_is_planted)
+START_TEST(finds_every_fault)
 {
-    planted = plants[_i].plant;
+    fault = faults[_i].fault;
     uint64_t seed = 1;
     while (seed <= 10000 && run_seed(seed))
         seed++;
-    ck_assert_msg(seed <= 10000, "no seed finds the %s", plants[_i].name);
-    printf("%s: seed %llu: %s\n", plants[_i].name, (unsigned long long)seed, scene.fake.failure);
+    ck_assert_msg(seed <= 10000, "no seed finds the %s", faults[_i].name);
+    printf("%s: seed %llu: %s\n", faults[_i].name, (unsigned long long)seed, scene.fake.failure);
 }
 END_TEST
 
@@ -312,7 +439,7 @@ int main(void)
     TCase *cases = tcase_create("scheduler");
     tcase_set_timeout(cases, 100);
     tcase_add_test(cases, keeps_every_promise);
-    tcase_add_loop_test(cases, finds_what_is_planted, 0, (int)(sizeof plants / sizeof *plants));
+    tcase_add_loop_test(cases, finds_every_fault, 0, (int)(sizeof faults / sizeof *faults));
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,8 +1,18 @@
 /* The source: lists and globs, held-out rows, statistics, packing, its checksum, tables. */
 #include <math.h>
 
-#include "data/holdout.h"
+#include "data/source.h"
 #include "data_files.h"
+
+static int allocations_left = -1; /* -1: no limit */
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    if (allocations_left == 0) return NULL;
+    if (allocations_left > 0) allocations_left--;
+    return __real_aligned_alloc(alignment, size);
+}
 
 static void put_rows(const char *path, int first, int rows)
 {
@@ -28,6 +38,11 @@ START_TEST(files_come_in_order)
     EXPECT_FAIL(try_survey(), DT_EIO, "nowhere.csv: No such file or directory");
     set("data.train=/tmp");
     EXPECT_FAIL(try_survey(), DT_EIO, "/tmp: not a plain file");
+    ck_assert_int_eq(symlink("B.csv", "C.csv"), 0);
+    set("data.train=B.csv,b9.csv,./B.csv");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.train: './B.csv' is named twice");
+    set("data.train=B.csv,C.csv");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.train: 'C.csv' is named twice: it is 'B.csv'");
     set("data.train= ,");
     EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.train: no files given");
 }
@@ -126,6 +141,58 @@ START_TEST(statistics_are_of_training_rows)
 }
 END_TEST
 
+/* Units of targets: learned from the training rows alone, by their weights; a constant target has deviation 1;
+ * `auto` leaves targets near 1 as they are; a field's points share one mean and deviation. */
+START_TEST(targets_have_units)
+{
+    FILE *out = fopen("a.csv", "w");
+    fprintf(out, "x,w,y\n");
+    for (int i = 0; i < 400; i++)
+        fprintf(out, "%d,%d,%d\n", i, i % 2, i % 2 ? 1000 + i % 5 : -77777);
+    fclose(out);
+    set("data.train=a.csv"), set("data.label=y"), set("data.weight=w"), set("model.task=regress");
+    struct dt_source *source = survey(), *held;
+    ck_assert_float_eq_tol(dt_source_schema(source)->target_mean[0], 1002, 1e-3f);
+    ck_assert_float_eq_tol(dt_source_schema(source)->target_std[0], sqrtf(2), 1e-5f);
+    dt_source_destroy(source);
+    set("data.weight="), set("data.ignore=w"), set("data.eval_fraction=0.5");
+    source = survey();
+    struct dt_table *table = open_table(source);
+    double sum = 0;
+    for (uint64_t r = 0; r < 200; r++)
+        sum += (double)read_row(table, r).target[0];
+    ck_assert_double_eq_tol((double)dt_source_schema(source)->target_mean[0], sum / 200, 1e-2);
+    EXPECT_OK(dt_source_held_out(source, &held));
+    ck_assert_float_eq(dt_source_schema(held)->target_std[0],
+                       dt_source_schema(source)->target_std[0]);
+    dt_table_destroy(table), dt_source_destroy(source), dt_source_destroy(held);
+    set("data.normalize_target=no");
+    source = survey();
+    ck_assert_ptr_null(dt_source_schema(source)->target_mean);
+    dt_source_destroy(source);
+
+    static float x[8] = {0}, y[8] = {1, 5, 1, 6, 1, 7, 1, 8};
+    const struct dt_arrays arrays = {.rows = 4, .features = 2, .targets = 2, .x = x, .target = y};
+    set("data.eval_fraction=0"), set("data.normalize_target=auto");
+    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
+    ck_assert_ptr_null(dt_source_schema(source)->target_mean);
+    dt_source_destroy(source);
+    set("data.normalize_target=yes");
+    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
+    ck_assert_float_eq(dt_source_schema(source)->target_std[0], 1);
+    ck_assert_float_eq(dt_source_schema(source)->target_mean[1], 6.5f);
+    ck_assert_float_eq_tol(dt_source_schema(source)->target_std[1], sqrtf(1.25f), 1e-6f);
+    dt_source_destroy(source);
+    set("model.layers=output conv 1 1x1");
+    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_float_eq(dt_source_schema(source)->target_mean[i], 3.75f);
+        ck_assert_float_eq_tol(dt_source_schema(source)->target_std[i], sqrtf(8.1875f), 1e-6f);
+    }
+    dt_source_destroy(source);
+}
+END_TEST
+
 /* A packed survey reads the same rows elsewhere; cut short anywhere it is refused. */
 START_TEST(pack_is_whole)
 {
@@ -150,6 +217,91 @@ START_TEST(pack_is_whole)
         EXPECT_FAIL(dt_source_unpack(bytes, cut, &copy), DT_EBUG, "too short");
     dt_free(bytes);
     dt_source_destroy(source);
+}
+END_TEST
+
+/* Arrays give the rows that a file of the same numbers gives, to the same order and statistics. */
+START_TEST(arrays_are_a_source)
+{
+    static float x[300];
+    static int32_t label[100];
+    FILE *out = fopen("a.csv", "w");
+    for (int r = 0; r < 100; r++) {
+        for (int f = 0; f < 3; f++)
+            fprintf(out, "%g,",
+                    (double)(x[3 * r + f] = (float)(r * 7 % 13) * (_i ? 0.5f : 1) + (float)f));
+        fprintf(out, "%d\n", label[r] = r % 3);
+    }
+    fclose(out);
+    set("data.train=a.csv"), set("data.normalize=standard"), set("data.eval_fraction=0.2");
+    struct dt_arrays arrays = {.rows = 100, .features = 3, .x = x, .label = label};
+    struct dt_source *file = survey(), *memory, *held;
+    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &memory));
+    ck_assert_uint_eq(dt_source_rows(memory), 80);
+    ck_assert_int_eq(dt_source_schema(memory)->classes, 3);
+    struct dt_table *a = open_table(file), *b = open_table(memory);
+    for (uint64_t r = 0; r < 80; r++) {
+        ck_assert_mem_eq(read_row(a, r).x, read_row(b, r).x, 3 * sizeof *x);
+        ck_assert_int_eq(read_row(a, r).label[0], read_row(b, r).label[0]);
+    }
+    dt_table_destroy(a), dt_table_destroy(b);
+    EXPECT_OK(dt_source_held_out(memory, &held));
+    ck_assert_uint_eq(dt_source_rows(held), 20);
+    dt_source_destroy(held);
+    EXPECT_OK(dt_source_from_arrays(&config, &arrays, dt_source_schema(file), &held));
+    ck_assert_uint_eq(dt_source_rows(held), 100);
+    dt_source_destroy(held);
+    label[7] = 9;
+    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, dt_source_schema(file), &held), DT_EFORMAT,
+                "rows in memory: row 7: label 9 is out of range");
+    arrays.label = NULL;
+    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, NULL, &held), DT_EMISMATCH, "needs labels");
+    dt_source_destroy(file), dt_source_destroy(memory);
+}
+END_TEST
+
+/* Memory that runs out at any allocation of pack, unpack or the held-out part is an error with a
+ * message, and what was made before is freed. */
+START_TEST(memory_may_run_out)
+{
+    put_text("a.csv", "p,q,skip,y\n1,2.5,x,no\n3,4,y,\"a, b\"\n5,6,z,no\n");
+    set("data.train=a.csv"), set("data.ignore=skip"), set("data.eval_fraction=0.34");
+    set("data.normalize=standard");
+    struct dt_source *source = survey(), *copy = NULL;
+    dt_status status = DT_EMEMORY;
+    int tries = 0;
+    for (; status; tries++) {
+        allocations_left = tries;
+        status = dt_source_held_out(source, &copy);
+        allocations_left = -1;
+        if (status) EXPECT_FAIL(status, DT_EMEMORY, "memory");
+    }
+    ck_assert_int_gt(tries, 15);
+    ck_assert_uint_eq(dt_source_rows(copy), 1);
+    dt_source_destroy(copy), dt_source_destroy(source);
+}
+END_TEST
+
+/* Bytes and floats are normalised with their own column's numbers, in the loader's rows as well. */
+START_TEST(each_column_has_its_own_statistics)
+{
+    put_text("a.csv", _i ? "0.5,90,7,0\n1.5,110,9,1\n" : "0,90,7,0\n2,110,9,1\n");
+    set("data.train=a.csv"), set("data.normalize=standard"), set("data.scale=0.5");
+    struct dt_source *source = survey();
+    struct dt_table *table = open_table(source);
+    struct dt_plan *plan;
+    struct dt_loader *loader;
+    struct dt_batch batch;
+    EXPECT_OK(dt_plan_create(source, 1, 1, 0, &plan));
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 2, 0, &loader));
+    EXPECT_OK(dt_loader_read(loader, 0, 0, 0, 2, &batch));
+    for (int f = 0; f < 3; f++) {
+        ck_assert_float_eq_tol(read_row(table, 0).x[f], -1, 1e-6f);
+        ck_assert_float_eq_tol(read_row(table, 1).x[f], 1, 1e-6f);
+        ck_assert_float_eq_tol(batch.x[f], batch.label[0] ? 1 : -1, 1e-6f);
+    }
+    dt_loader_destroy(loader), dt_plan_destroy(plan);
+    dt_table_destroy(table), dt_source_destroy(source);
 }
 END_TEST
 
@@ -202,6 +354,7 @@ START_TEST(tables_are_the_same)
 }
 END_TEST
 
-DATA_SUITE("source", {files_come_in_order, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
-           {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {crc_knows_the_data, 1},
-           {tables_are_the_same, 1})
+DATA_SUITE("source", {targets_have_units, 1}, {files_come_in_order, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
+           {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1},
+           {arrays_are_a_source, 2}, {each_column_has_its_own_statistics, 2},
+           {crc_knows_the_data, 1}, {tables_are_the_same, 1})

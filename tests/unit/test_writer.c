@@ -2,8 +2,50 @@
  * removes a file under evaluation, or races (run it under ThreadSanitizer). */
 #include "state_sample.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+
+/* ---- a disk that waits, or fails ------------------------------------------------------------- */
+
+static bool hold;         /* fsync waits meanwhile */
+static int failing_syncs; /* so many of the next fail */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+static bool is_held(void)
+{
+    pthread_mutex_lock(&gate);
+    bool held = hold;
+    pthread_mutex_unlock(&gate);
+    return held;
+}
+
+static void set_gate(bool closed)
+{
+    pthread_mutex_lock(&gate);
+    hold = closed;
+    pthread_mutex_unlock(&gate);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    while (is_held())
+        dt_sleep_secs(0.001);
+    pthread_mutex_lock(&gate);
+    bool fails = failing_syncs > 0;
+    if (fails) failing_syncs--;
+    pthread_mutex_unlock(&gate);
+    errno = EIO;
+    return fails ? -1 : __real_fsync(fd);
+}
+
+static dt_status create(const char *dir, int64_t keep, struct dt_writer **out)
+{
+    struct dt_writer_spec spec = {.dir = dir, .keep = keep};
+    return dt_writer_create(&spec, out);
+}
 
 static struct dt_saved poll_saved(struct dt_writer *writer)
 {
@@ -19,7 +61,7 @@ START_TEST(the_snapshot_is_of_the_call)
     struct dt_checkpoint loaded;
     struct dt_checkpoint live = sample_checkpoint(5, 300, 200),
                          then = sample_checkpoint(5, 300, 200);
-    assert_ok(dt_writer_create(test_dir, 0, NULL, NULL, &writer));
+    assert_ok(create(test_dir, 0, &writer));
     ck_assert(!dt_writer_poll(writer, true, &saved));
     assert_ok(dt_writer_start(writer, &live));
     for (size_t i = 0; i < live.params_count; i++)
@@ -47,7 +89,7 @@ END_TEST
 START_TEST(one_save_after_another)
 {
     struct dt_writer *writer;
-    assert_ok(dt_writer_create(test_dir, 3, NULL, NULL, &writer));
+    assert_ok(create(test_dir, 3, &writer));
     for (uint64_t step = 1; step <= 20; step++) {
         struct dt_checkpoint loaded, checkpoint = sample_checkpoint(step, step % 2 ? 40 : 3, 20);
         if (step % 3 == 0) {
@@ -75,7 +117,7 @@ START_TEST(an_error_reaches_the_caller)
     struct dt_writer *writer;
     struct dt_checkpoint checkpoint = sample_checkpoint(1, 5, 4);
     fclose(fopen(in_dir("file"), "w"));
-    assert_ok(dt_writer_create(in_dir("file/ckpt"), 0, NULL, NULL, &writer));
+    assert_ok(create(in_dir("file/ckpt"), 0, &writer));
     assert_ok(dt_writer_start(writer, &checkpoint));
     struct dt_saved saved = poll_saved(writer);
     ck_assert_int_eq(saved.status, DT_EIO);
@@ -89,81 +131,155 @@ START_TEST(an_error_reaches_the_caller)
 }
 END_TEST
 
-/* ---- what is done behind a save ------------------------------------------------------------- */
+/* ---- exports -------------------------------------------------------------------------------- */
 
-static dt_status export_it(void *arg, const struct dt_checkpoint *checkpoint)
+static char latest_dir[128], best_dir[128];
+
+static struct dt_writer *create_exporter(void)
 {
-    struct dt_export model = dt_export_of(checkpoint);
-    return dt_export_write(arg, &model, 2);
+    struct dt_writer *writer;
+    struct dt_writer_spec spec = {test_dir, 0, latest_dir, best_dir, 2};
+    snprintf(latest_dir, sizeof latest_dir, "%s", in_dir("export/latest"));
+    snprintf(best_dir, sizeof best_dir, "%s", in_dir("export/best"));
+    assert_ok(dt_writer_create(&spec, &writer));
+    return writer;
 }
 
-static dt_status fail_it(void *arg, const struct dt_checkpoint *checkpoint)
+static struct dt_saved save(struct dt_writer *writer, uint64_t step, uint64_t best)
 {
-    (void)arg;
-    return dt_fail(DT_EIO, "no export of step %d", (int)checkpoint->step);
+    struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
+    checkpoint.best.step = best;
+    assert_ok(dt_writer_start(writer, &checkpoint));
+    dt_checkpoint_free(&checkpoint);
+    return poll_saved(writer);
+}
+
+static void hand_over_best(struct dt_writer *writer, uint64_t step)
+{
+    struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
+    checkpoint.best.step = step;
+    assert_ok(dt_writer_best(writer, &checkpoint));
+    dt_checkpoint_free(&checkpoint);
+}
+
+/* The highest version below `base` is that of `step`, with its weights. */
+static void expect_export(const char *base, uint64_t step)
+{
+    char *path;
+    struct dt_export model;
+    assert_ok(dt_export_load(base, &model, &path));
+    ck_assert_uint_eq(model.step, step);
+    ck_assert(model.params[0] == (float)step);
+    dt_export_free(&model);
+    dt_free(path);
 }
 
 START_TEST(an_export_follows_the_save)
 {
-    char *path;
-    struct dt_writer *writer;
-    struct dt_export model;
-    char base[128];
-    snprintf(base, sizeof base, "%s", in_dir("export/latest"));
-    assert_ok(dt_writer_create(test_dir, 0, export_it, base, &writer));
+    struct dt_writer *writer = create_exporter();
     for (uint64_t step = 1; step <= 3; step++) {
-        struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
-        assert_ok(dt_writer_start(writer, &checkpoint));
-        ck_assert_int_eq(poll_saved(writer).status, DT_OK);
-        dt_checkpoint_free(&checkpoint);
+        struct dt_saved saved = save(writer, step, 0);
+        ck_assert_int_eq(saved.status, DT_OK);
+        ck_assert_int_eq(saved.exported, DT_OK);
     }
     dt_writer_destroy(writer);
-    assert_ok(dt_export_load(base, &model, &path));
-    ck_assert_uint_eq(model.step, 3);
-    dt_export_free(&model);
-    dt_free(path);
+    expect_export(latest_dir, 3);
+    ck_assert(!dt_path_exists(best_dir));
 }
 END_TEST
 
-START_TEST(a_failed_export_is_told_with_the_file)
+START_TEST(a_failed_export_is_no_failed_save)
 {
-    struct dt_writer *writer;
-    struct dt_checkpoint checkpoint = sample_checkpoint(4, 5, 4);
-    assert_ok(dt_writer_create(test_dir, 0, fail_it, NULL, &writer));
-    assert_ok(dt_writer_start(writer, &checkpoint));
-    struct dt_saved saved = poll_saved(writer);
-    ck_assert_int_eq(saved.status, DT_EIO);
-    ck_assert_str_eq(dt_error_text(), "no export of step 4");
+    struct dt_writer *writer = create_exporter();
+    ck_assert_int_eq(mkdir(in_dir("export"), 0777), 0);
+    fclose(fopen(latest_dir, "w"));
+    struct dt_saved saved = save(writer, 4, 0);
+    ck_assert_int_eq(saved.status, DT_OK);
     ck_assert_str_eq(saved.file, "step-000000004.h5");
+    ck_assert_int_eq(saved.exported, DT_EIO);
+    ck_assert_ptr_nonnull(strstr(saved.export_error, "export/latest"));
+    ck_assert_uint_eq(saved.export_step, 4);
     dt_writer_destroy(writer);
-    dt_checkpoint_free(&checkpoint);
+}
+END_TEST
+
+/* A best model is exported without a checkpoint, and of many in a row at least the last. */
+START_TEST(the_best_needs_no_checkpoint)
+{
+    struct dt_writer *writer = create_exporter();
+    hand_over_best(writer, 7);
+    for (int i = 0; i < 5000 && !dt_path_exists(in_dir("export/best/7")); i++)
+        dt_sleep_secs(0.001);
+    expect_export(best_dir, 7);
+    ck_assert_int_eq(count_names(test_dir, "step-"), 0);
+    for (uint64_t step = 8; step <= 40; step++)
+        hand_over_best(writer, step);
+    ck_assert_int_eq(save(writer, 41, 40).exported, DT_OK);
+    expect_export(best_dir, 40);
+    dt_writer_destroy(writer);
+}
+END_TEST
+
+/* Handing a model over does not wait for the disk. */
+START_TEST(the_best_does_not_hold_up)
+{
+    struct dt_writer *writer = create_exporter();
+    set_gate(true);
+    for (uint64_t step = 1; step <= 5; step++)
+        hand_over_best(writer, step);
+    ck_assert(!dt_writer_busy(writer));
+    set_gate(false);
+    ck_assert_int_eq(save(writer, 6, 5).exported, DT_OK);
+    expect_export(best_dir, 5);
+    dt_writer_destroy(writer);
+}
+END_TEST
+
+/* One error that passes: the next save makes it good. */
+START_TEST(a_best_that_failed_is_tried_again)
+{
+    struct dt_writer *writer = create_exporter();
+    dt_log_set_level(DT_LOG_ERROR);
+    failing_syncs = 1;
+    hand_over_best(writer, 3);
+    for (int i = 0; i < 5000 && failing_syncs; i++)
+        dt_sleep_secs(0.001);
+    ck_assert(!dt_path_exists(in_dir("export/best/3")));
+    ck_assert_int_eq(save(writer, 4, 3).exported, DT_OK);
+    expect_export(best_dir, 3);
+    dt_writer_destroy(writer);
+}
+END_TEST
+
+/* While it fails, the checkpoint takes the weights along. */
+START_TEST(a_checkpoint_holds_the_best_that_has_no_file)
+{
+    struct dt_checkpoint loaded;
+    struct dt_writer *writer = create_exporter();
+    dt_log_set_level(DT_LOG_ERROR);
+    ck_assert_int_eq(mkdir(in_dir("export"), 0777), 0);
+    fclose(fopen(best_dir, "w"));
+    hand_over_best(writer, 3);
+    struct dt_saved saved = save(writer, 5, 3);
+    ck_assert_uint_eq(saved.export_step, 3); /* the best model's, which is the error's */
+    ck_assert_int_eq(saved.status, DT_OK);
+    ck_assert_int_eq(saved.exported, DT_EIO);
+    ck_assert_ptr_nonnull(strstr(saved.export_error, "export/best"));
+    assert_ok(dt_checkpoint_load(in_dir("latest.h5"), &loaded));
+    ck_assert_ptr_nonnull(loaded.best_params);
+    ck_assert(loaded.best_params[0] == 3.0f && loaded.params[0] == 5.0f);
+    dt_checkpoint_free(&loaded);
+    ck_assert_int_eq(unlink(best_dir), 0);
+    ck_assert_int_eq(save(writer, 6, 3).exported, DT_OK);
+    expect_export(best_dir, 3);
+    assert_ok(dt_checkpoint_load(in_dir("latest.h5"), &loaded));
+    ck_assert_ptr_null(loaded.best_params);
+    dt_checkpoint_free(&loaded);
+    dt_writer_destroy(writer);
 }
 END_TEST
 
 /* ---- threads -------------------------------------------------------------------------------- */
-
-static bool hold;
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-
-static dt_status wait_at_gate(void *arg, const struct dt_checkpoint *checkpoint)
-{
-    (void)arg, (void)checkpoint;
-    bool waiting = true;
-    while (waiting) {
-        pthread_mutex_lock(&gate);
-        waiting = hold;
-        pthread_mutex_unlock(&gate);
-        dt_sleep_secs(0.001);
-    }
-    return DT_OK;
-}
-
-static void set_gate(bool closed)
-{
-    pthread_mutex_lock(&gate);
-    hold = closed;
-    pthread_mutex_unlock(&gate);
-}
 
 START_TEST(the_caller_is_not_held_up)
 {
@@ -171,7 +287,7 @@ START_TEST(the_caller_is_not_held_up)
     struct dt_writer *writer;
     struct dt_checkpoint checkpoint = sample_checkpoint(1, 5, 4);
     set_gate(true);
-    assert_ok(dt_writer_create(test_dir, 0, wait_at_gate, NULL, &writer));
+    assert_ok(create(test_dir, 0, &writer));
     ck_assert(!dt_writer_busy(writer));
     assert_ok(dt_writer_start(writer, &checkpoint));
     ck_assert(dt_writer_busy(writer));
@@ -188,7 +304,7 @@ START_TEST(destroy_waits_for_the_save)
 {
     struct dt_writer *writer;
     struct dt_checkpoint loaded, checkpoint = sample_checkpoint(1, 300, 200);
-    assert_ok(dt_writer_create(test_dir, 0, NULL, NULL, &writer));
+    assert_ok(create(test_dir, 0, &writer));
     assert_ok(dt_writer_start(writer, &checkpoint));
     dt_writer_destroy(writer);
     assert_ok(dt_checkpoint_load(in_dir("latest.h5"), &loaded));
@@ -198,21 +314,21 @@ START_TEST(destroy_waits_for_the_save)
 }
 END_TEST
 
-START_TEST(the_spared_file_stays)
+START_TEST(the_protected_file_stays)
 {
     struct dt_writer *writer;
-    assert_ok(dt_writer_create(test_dir, 2, NULL, NULL, &writer));
-    dt_writer_spare(writer, "step-000000002.h5");
+    assert_ok(create(test_dir, 2, &writer));
+    dt_writer_protect(writer, "step-000000002.h5");
     for (uint64_t step = 1; step <= 9; step++) {
         struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
-        if (step == 7) dt_writer_spare(writer, "step-000000006.h5");
+        if (step == 7) dt_writer_protect(writer, "step-000000006.h5");
         assert_ok(dt_writer_start(writer, &checkpoint));
         poll_saved(writer);
         ck_assert_int_eq(dt_path_exists(in_dir("step-000000002.h5")), step >= 2 && step < 7);
         dt_checkpoint_free(&checkpoint);
     }
     ck_assert(dt_path_exists(in_dir("step-000000006.h5")));
-    dt_writer_spare(writer, NULL);
+    dt_writer_protect(writer, NULL);
     dt_writer_destroy(writer);
 }
 END_TEST
@@ -222,30 +338,30 @@ START_TEST(claims_during_saves_lose_nothing)
 {
     struct dt_writer *writer;
     struct dt_saved saved;
-    assert_ok(dt_writer_create(test_dir, 2, NULL, NULL, &writer));
+    assert_ok(create(test_dir, 2, &writer));
     for (uint64_t step = 1; step <= 60; step++) {
         char name[DT_CHECKPOINT_NAME];
         struct dt_checkpoint loaded, checkpoint = sample_checkpoint(step, 5, 4);
         assert_ok(dt_writer_start(writer, &checkpoint));
         for (bool claim = true; !dt_writer_poll(writer, false, &saved); claim = !claim)
-            dt_writer_spare(writer, claim ? dt_checkpoint_name(step - 1, name) : NULL);
+            dt_writer_protect(writer, claim ? dt_checkpoint_name(step - 1, name) : NULL);
         ck_assert_int_eq(saved.status, DT_OK);
         assert_ok(dt_checkpoint_load(in_dir("latest.h5"), &loaded));
         ck_assert_uint_eq(loaded.step, step);
         dt_checkpoint_free(&loaded);
         dt_checkpoint_free(&checkpoint);
     }
-    dt_writer_spare(writer, NULL);
+    dt_writer_protect(writer, NULL);
     dt_writer_destroy(writer);
     ck_assert_int_eq(count_names(test_dir, "step-"), 2);
 }
 END_TEST
 
-START_TEST(a_file_no_longer_spared_goes)
+START_TEST(a_file_no_longer_protected_goes)
 {
     struct dt_writer *writer;
-    assert_ok(dt_writer_create(test_dir, 2, NULL, NULL, &writer));
-    dt_writer_spare(writer, "step-000000001.h5");
+    assert_ok(create(test_dir, 2, &writer));
+    dt_writer_protect(writer, "step-000000001.h5");
     for (uint64_t step = 1; step <= 4; step++) {
         struct dt_checkpoint checkpoint = sample_checkpoint(step, 5, 4);
         assert_ok(dt_writer_start(writer, &checkpoint));
@@ -253,7 +369,7 @@ START_TEST(a_file_no_longer_spared_goes)
         dt_checkpoint_free(&checkpoint);
     }
     ck_assert_int_eq(count_names(test_dir, "step-"), 3);
-    dt_writer_spare(writer, NULL);
+    dt_writer_protect(writer, NULL);
     dt_writer_destroy(writer);
     ck_assert_int_eq(count_names(test_dir, "step-"), 2);
 }
@@ -275,7 +391,7 @@ START_TEST(the_thread_takes_no_signals)
     struct dt_writer *writer;
     main_thread = pthread_self();
     signal(SIGUSR1, on_signal);
-    assert_ok(dt_writer_create(test_dir, 2, NULL, NULL, &writer));
+    assert_ok(create(test_dir, 2, &writer));
     sigemptyset(&only);
     sigaddset(&only, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &only, NULL); /* now only another thread could take it */
@@ -294,12 +410,16 @@ int main(void)
         one_save_after_another,
         an_error_reaches_the_caller,
         an_export_follows_the_save,
-        a_failed_export_is_told_with_the_file,
+        a_failed_export_is_no_failed_save,
+        the_best_needs_no_checkpoint,
+        the_best_does_not_hold_up,
+        a_best_that_failed_is_tried_again,
+        a_checkpoint_holds_the_best_that_has_no_file,
         the_caller_is_not_held_up,
         destroy_waits_for_the_save,
-        the_spared_file_stays,
+        the_protected_file_stays,
         claims_during_saves_lose_nothing,
-        a_file_no_longer_spared_goes,
+        a_file_no_longer_protected_goes,
         the_thread_takes_no_signals,
     };
     return run_tests("writer", (int)(sizeof tests / sizeof *tests), tests);

@@ -1,21 +1,12 @@
-/* Any bytes as a file of training data: surveyed or refused with a message that names the file; what
- * is surveyed packs to the same survey, and text that is surveyed can be read to its last row.
- * FORMAT: CSV, LIBSVM, IDX (half of the bytes are the labels) or HDF5 (whose library, 1.10.8, falls
- * over malformed object headers and heaps within a minute, before anything of ours is reached).
- *
- *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -DFORMAT=CSV -Iinclude -Isrc \
- *       tests/fuzz/fuzz_data.c src/data/[a-z]*.c src/config/[a-z]*.c src/base/[a-z]*.c -lm \
- *       -o fuzz_csv $(pkg-config --cflags --libs hdf5-serial inih jansson zlib) -pthread
- *   ./fuzz_csv -max_total_time=60 DIRECTORY_OF_SAMPLES */
+/* Any bytes as a file of training data of FORMAT (CSV, LIBSVM, IDX, where half of the bytes are the
+ * labels): surveyed or refused with a message that names the file; what is surveyed packs to the same
+ * survey, and text that is surveyed can be read to its last row. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "dtrain/data.h"
 
-#ifndef FORMAT
-#define FORMAT CSV
-#endif
 #define JOIN(a, b) a##b
 #define FORMAT_OF(name) JOIN(DT_FORMAT_, name)
 
@@ -49,7 +40,7 @@ static void read_rows(const struct dt_config *config, const struct dt_source *so
     dt_status status = dt_table_create(config, source, 0, rows, &table);
     for (uint64_t row = 0; !status && row < rows && row < 1000; row++) {
         status = dt_table_read(table, row, 1, &batch);
-        for (int f = 0; !status && f < dt_source_schema(source)->features; f++)
+        for (int f = 0; !status && f < batch.ndense; f++)
             insist(batch.x[f] - batch.x[f] == 0);
     }
     insist(!text || !status || status == DT_EMEMORY);
@@ -73,12 +64,14 @@ static void check(const struct dt_config *config, const struct dt_source *source
 static void set_options(uint8_t choice, struct dt_config *config)
 {
     config->data.format = FORMAT_OF(FORMAT);
-    config->model.task = choice & 1 ? DT_REGRESS : DT_CLASSIFY;
+    config->model.task = choice & 1 ? DT_TASK_REGRESS : DT_TASK_CLASSIFY;
     config->data.header = (choice >> 1) % 3;
     if (choice & 16) insist(!dt_config_set(config, "data.label=0"));
     if (choice & 32) insist(!dt_config_set(config, "data.ignore=1,-2"));
     if (choice & 64) config->data.normalize = DT_NORMALIZE_STANDARD;
     if (choice & 128) config->data.eval_fraction = 0.3;
+    if (choice % 3 == 1) config->data.missing = DT_MISSING_FLAG;
+    if (choice % 5 == 1) config->data.hash_bits = 11;
     config->data.memory_mb = 16;
 }
 

@@ -1,7 +1,7 @@
 /* CRC-32C: the published values, both implementations, and chaining. */
 #include "unit/suite.h"
 
-#include "base/crc.h"
+#include "base/internal.h"
 
 typedef uint32_t crc_fn(uint32_t crc, const void *bytes, size_t length);
 static crc_fn *const IMPLEMENTATIONS[] = {dt_crc32c, dt__crc32c_portable};

@@ -1,0 +1,58 @@
+# Sourced: what the short and the long test of `dtrain serve` do, in different numbers.
+# serve_test REQUESTS SWAPS MALFORMED
+serve_test() {
+    requests=$1 swaps=$2 malformed=$3
+    client() { timeout 300 /usr/bin/python3 tests/e2e/serve_client.py "$@" >"$tmp/said" || fail "client: $*"; cat "$tmp/said"; }
+    get() { /usr/bin/python3 -c "import sys, urllib.request
+sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).read().decode())" "$1"; }
+    job 2 "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=4 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    cut -d, -f3-6 "$recipes/data/penguins.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows"
+    "$dtrain" predict "$tmp/run" <"$tmp/rows" >"$tmp/answers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    "$dtrain" serve "$tmp/run" serve.port=0 serve.timeout_secs=2 >"$tmp/out" 2>"$tmp/log" &
+    server=$!
+    at_exit "kill -9 $server 2>/dev/null"
+    serving() { grep -q ' at http' "$tmp/log"; }
+    settle 10 serving || fail "$(cat "$tmp/log")"
+    port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+
+    client load "$port" "$requests" 32 "$tmp/rows" "$tmp/answers"
+    check_eq 'wrong answers' "$(sed -n 's/.*wrong=\([0-9]*\).*/\1/p' "$tmp/said")" 0
+
+    # The same model as ever higher versions, under load: no request may be lost, each version is taken up.
+    version=$(ls "$tmp/run/export/best" | sort -n | tail -n 1)
+    (
+        for i in $(seq "$swaps"); do
+            cp -r "$tmp/run/export/best/$version" "$tmp/run/export/.new"
+            mv "$tmp/run/export/.new" "$tmp/run/export/best/$((version + i))"
+            sleep 0.4
+        done
+    ) &
+    client load "$port" "$requests" 32 "$tmp/rows" "$tmp/answers"
+    check_eq 'wrong answers while versions change' "$(sed -n 's/.*wrong=\([0-9]*\).*/\1/p' "$tmp/said")" 0
+    wait $!
+    newest() { [ "$(get /metrics | sed -n 's/^dtrain_serve_model_version //p')" = $((version + swaps)) ]; }
+    settle 3 newest || fail "version $((version + swaps)) is not taken up: $(tail -n 2 "$tmp/log")"
+    check_ge 'versions taken up' "$(grep -c 'in place of' "$tmp/log")" 1
+    mkdir "$tmp/run/export/best/999999"
+    echo damaged >"$tmp/run/export/best/999999/model.h5"
+    passed_over() { grep -q 'passed over' "$tmp/log"; }
+    settle 3 passed_over || fail 'a damaged version is not passed over'
+
+    client malformed "$port" "$malformed" "$tmp/rows"
+    ! grep '^wrong' "$tmp/said" || fail 'an answer to a wrong request'
+    client slow "$port" 20
+    ! grep '^wrong' "$tmp/said" || fail 'a slow client'
+    if command -v promtool >/dev/null; then
+        get /metrics | promtool check metrics || fail 'promtool does not like /metrics'
+    fi
+
+    # A stop under load answers what it has taken.
+    timeout 60 /usr/bin/python3 tests/e2e/serve_client.py load "$port" 200 8 "$tmp/rows" "$tmp/answers" >"$tmp/said" &
+    load=$!
+    kill -TERM $server
+    wait $server
+    check_eq 'exit code' $? 0
+    wait $load
+    ! grep 'BadStatusLine\|IncompleteRead' "$tmp/said" || fail 'an answer is cut'
+    check_eq 'errors of the server' "$(grep -c 'dtrain: error' "$tmp/log")" 0
+}

@@ -1,0 +1,53 @@
+#!/bin/sh
+# The best model is exported whatever passes: an export that fails, a best that is deleted, a finished run
+# that is started again; and it takes no checkpoint's place. Would catch a best that is never exported
+# behind exit 0, and records that are gone behind exit 0.
+# seconds: 60
+. "$(dirname "$0")/lib.sh"
+always='run.checkpoint_steps=100 run.keep=3 export.keep=2'
+. "$root/tests/e2e/rising.sh"
+least() { records "$tmp/$1" eval rmse | sort -g | head -n 1; }
+best() {
+    check_eq "rmse of $1's best" "$("$dtrain" eval "$tmp/$1/export/best" | json rmse)" "$(least "$1")"
+}
+highest() { ls "$tmp/$1/export/best" | grep -x '[0-9]*' | sort -n | tail -n 1; }
+
+# ---- no checkpoint's place ------------------------------------------------------------------------
+good 1 plain
+best plain
+check_eq 'checkpoints' "$(ls "$tmp/plain/ckpt" | grep -c '^step')" 3
+check_eq 'their steps' "$(records "$tmp/plain" checkpoint step | awk '$1 % 100' | wc -l)" 0
+at=$(highest plain)
+
+# ---- deleted, in a run that is complete -----------------------------------------------------------
+good 1 gone train.max_steps="$at"
+rm -r "$tmp/gone/export/best"
+good 1 gone train.max_steps="$at"
+grep -q 'is complete' "$tmp/err" || fail 'the run is not complete'
+best gone
+check_eq 'best that is back' "$(highest gone)" "$at"
+rm -r "$tmp/plain/export/best"
+good 1 plain
+grep -q "warning:.*export/best: the best model, of step $at, is not there" "$tmp/err" ||
+    { cat "$tmp/err"; fail 'a best that no checkpoint holds is not missed'; }
+
+# ---- an export that fails to the end --------------------------------------------------------------
+mkdir -p "$tmp/blocked/export"
+: >"$tmp/blocked/export/best"
+run 1 blocked 2>"$tmp/err" && fail 'exit 0 without the best'
+check_eq 'error lines' "$(grep -c '^dtrain: error:.*export/best' "$tmp/err")" 1
+check_eq 'last checkpoint' "$(record "$tmp/blocked" checkpoint step)" 800
+rm "$tmp/blocked/export/best"
+good 1 blocked
+best blocked
+check_eq 'best made good' "$(highest blocked)" "$at"
+check_eq 'bits' "$(crc "$tmp/blocked")" "$(crc "$tmp/plain")"
+
+# ---- records that are deleted ---------------------------------------------------------------------
+run 1 lost test.slow_rank=0 test.slow_secs=0.005 2>"$tmp/err" &
+started() { [ "$(record "$tmp/lost" eval step)" -ge 80 ]; }
+settle 20 started || { cat "$tmp/err"; fail 'the run gets no farther'; }
+rm "$tmp/lost/metrics.jsonl"
+wait $! || { cat "$tmp/err"; fail 'deleted records end the run'; }
+grep -q 'warning:.*metrics.jsonl: was deleted' "$tmp/err" || fail 'not a word of deleted records'
+check_eq 'evaluations' "$(records "$tmp/lost" eval step | wc -l)" "$(records "$tmp/plain" eval step | wc -l)"

@@ -1,0 +1,23 @@
+#!/bin/sh
+# `dtrain compare` of three runs: the best first, what differs and no more, the same numbers as the records,
+# in a table, as CSV and as JSON.
+. "$(dirname "$0")/lib.sh"
+for lr in 0.1 0.02 0.0001; do
+    job 2 "$recipes/penguins.ini" run.dir="$tmp/lr$lr" train.lr=$lr train.epochs=4 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+done
+"$dtrain" compare "$tmp/lr0.0001" "$tmp/lr0.02/" "$tmp/lr0.1" >"$tmp/table" || fail compare
+cat "$tmp/table"
+check_eq 'columns that differ' "$(head -n 1 "$tmp/table" | sed 's/.*status *//; s/ *$//')" train.lr
+check_eq 'the last one' "$(sed -n '$s/ .*//p' "$tmp/table")" "$tmp/lr0.0001"
+"$dtrain" compare --csv "$tmp"/lr* >"$tmp/csv"
+check_eq 'CSV header' "$(head -n 1 "$tmp/csv")" \
+    run,metric,best,best_step,step,samples_per_sec,wall_secs,status,train.lr
+check_eq 'best of CSV' "$(grep lr0.0001 "$tmp/csv" | cut -d, -f3)" \
+    "$(records "$tmp/lr0.0001" eval accuracy | sort -g | tail -n 1)"
+check_eq 'speed of CSV' "$(grep lr0.02 "$tmp/csv" | cut -d, -f6)" "$(record "$tmp/lr0.02" final samples_per_sec)"
+"$dtrain" compare "$tmp"/lr* --json >"$tmp/json"
+check_eq 'status of JSON' "$(grep 'lr0.1"' "$tmp/json" | json status)" completed
+check_eq 'rate of JSON' "$(grep 'lr0.1"' "$tmp/json" | json train.lr)" 0.1
+"$dtrain" compare "$tmp/lr0.1" "$tmp" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code without a run' $? 1
+check_eq 'error lines' "$(grep -c '^dtrain: error:.*metrics.jsonl' "$tmp/err")" 1

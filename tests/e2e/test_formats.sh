@@ -1,0 +1,49 @@
+#!/bin/sh
+# What is written beside metrics.jsonl: gauges that promtool takes, event files, a trace with every rank in
+# it. Would catch a format that no other program reads, and a trace without one of the ranks.
+# seconds: 30
+. "$(dirname "$0")/lib.sh"
+run() {
+    np=$1 dir=$2
+    shift 2
+    job "$np" "$recipes/penguins.ini" run.dir="$tmp/$dir" train.epochs=5 model.hidden=512,512 "$@" 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail "$dir"; }
+}
+
+run 3 sync report.trace=yes report.tensorboard=yes report.prometheus="$tmp/sync.prom"
+grep -q '^dtrain_final_samples_per_second{run=' "$tmp/sync.prom" || fail 'no gauge of the speed'
+ls "$tmp/sync/tensorboard"/events.out.tfevents.* >/dev/null || fail 'no event file'
+if command -v promtool >/dev/null; then
+    promtool check metrics <"$tmp/sync.prom" || fail 'promtool refuses the gauges'
+fi
+
+# events RUN_DIR RANK NAME: how many there are.
+events() { grep -c "\"name\":\"$3\",\"ph\":\"X\",\"pid\":$2," "$tmp/$1/trace.json"; }
+for rank in 1 2; do
+    check_ge "compute of rank $rank" "$(events sync $rank compute)" 30
+    check_ge "exchange of rank $rank" "$(events sync $rank 'exchange and update')" 10
+done
+check_ge 'serve of the bank' "$(events sync 0 serve)" 1
+check_ge 'evaluations of the bank' "$(events sync 0 evaluate)" 1
+run 3 async report.trace=yes train.mode=async
+# (One of the two may be so late that it gets no gradient to compute.)
+check_ge 'compute of both' $(($(events async 1 compute) + $(events async 2 compute))) 5
+check_eq 'ranks' "$(grep -c process_name "$tmp/async/trace.json")" 3
+run 3 watched report.trace=yes eval.dedicated=yes run.checkpoint_steps=10
+check_ge 'evaluations of the evaluator' "$(events watched 2 evaluate)" 1
+check_ge 'loads of the evaluator' "$(events watched 2 load)" 1
+check_eq 'names of the evaluator' "$(grep -c '"name":"rank 2 evaluator ' "$tmp/watched/trace.json")" 1
+
+# A rank that is slow is seen: it computes for most of the time, the others wait for it.
+run 3 slowed report.trace=yes test.slow_rank=2 test.slow_secs=0.02 train.epochs=2
+millis() {
+    sed -n "s/.*\"name\":\"compute\",\"ph\":\"X\",\"pid\":$1,.*\"dur\":\([0-9.]*\).*/\1/p" "$tmp/slowed/trace.json" |
+        awk '{ sum += $1 } END { print int(sum / 1000) }'
+}
+check_ge 'milliseconds of compute of the slowed rank' "$(millis 2)" "$(($(millis 1) + 200))"
+run 1 alone report.trace=yes
+check_ge 'compute alone' "$(events alone 0 compute)" 30
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys; [json.load(open(f)) for f in sys.argv[1:]]' "$tmp"/*/trace.json ||
+        fail 'a trace is no JSON'
+fi

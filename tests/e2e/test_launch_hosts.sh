@@ -1,0 +1,50 @@
+#!/bin/sh
+# `dtrain launch` on three hosts: one of them goes, its network and all its processes; the job ends by itself
+# on the two that answer, with the bits of three; and a host that is added to the file is taken in at a
+# checkpoint. Would catch a launcher that waits for a dead host, or never looks for new ones.
+# seconds: 120
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/netns.sh"
+hosts_up 3
+hosts_slots 2 1 1
+"$recipes/exp-data.sh" "$tmp/data"
+options=
+launch() { # launch NAME OPTION...
+    name=$1
+    shift
+    on_host 1 "$dtrain" launch $options --hostfile "$hostfile" --mca plm rsh --mca plm_rsh_agent "$bed/agent" \
+        "$recipes/exp-curve.ini" data.train="$tmp/data/train.csv" data.eval="$tmp/data/test.csv" eval.steps=-1 \
+        run.replicas=3 run.log_steps=10 run.checkpoint_steps=50 train.max_steps=300 run.stall_secs=3 \
+        test.slow_rank=1 test.slow_secs=0.01 run.dir="$tmp/$name" "$@"
+}
+launch quiet >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'undisturbed'; }
+
+cp "$hostfile" "$tmp/three"
+head -n 2 "$tmp/three" >"$hostfile"
+options='--grow 1'
+launch grown test.slow_secs=0.03 >"$tmp/out" 2>"$tmp/err" &
+job=$!
+options=
+settle 30 grep -q '"kind":"train","step":60' "$tmp/grown/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
+check_eq 'hosts before' "$(record "$tmp/grown" start hosts)" 2
+cp "$tmp/three" "$hostfile"
+wait $job || { cat "$tmp/err"; fail 'growing'; }
+check_eq 'bits of a job that has grown' "$(crc "$tmp/grown")" "$(crc "$tmp/quiet")"
+check_eq 'events' "$(records "$tmp/grown" launch event)" grow
+check_eq 'hosts behind' "$(record "$tmp/grown" start hosts)" 3
+
+launch lost >"$tmp/out" 2>"$tmp/err" &
+job=$!
+settle 30 grep -q '"kind":"train","step":60' "$tmp/lost/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
+on_host 3 ip link set eth0 down
+kill -KILL $(pid "$tmp/lost" dtrain 3)
+mv "$bed/$(host_name 3)" "$bed/$(host_name gone)" # no more to be reached; hosts_down ends it
+at_exit end_lost
+# mpirun's daemon on the lost host, and what its parents left
+end_lost() {
+    kill -KILL $(echo "$bed" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | grep -vx $$) 2>/dev/null
+}
+wait $job || { cat "$tmp/err"; fail 'a lost host'; }
+check_eq 'bits on two hosts' "$(crc "$tmp/lost")" "$(crc "$tmp/quiet")"
+check_ge restarts "$(records "$tmp/lost" launch event | grep -c restart)" 1
+check_eq hosts "$(record "$tmp/lost" start hosts)" 2

@@ -1,0 +1,71 @@
+#!/bin/sh
+# The installed library, used from outside with the flags of pkg-config alone: C, C++ and Python answer rows
+# as `dtrain predict` does. Would catch: a header that is not installed, a name that the shared
+# library does not export, flags that are missing, a header that C++ refuses.
+. "$(dirname "$0")/lib.sh"
+need pkg-config make cc
+examples=$root/scripts/examples
+make --no-print-directory BUILD="$BUILD" PREFIX="$tmp/prefix" install >"$tmp/out" 2>&1 ||
+    { cat "$tmp/out"; fail 'make install'; }
+export PKG_CONFIG_PATH="$tmp/prefix/lib/pkgconfig"
+flags=$(pkg-config --cflags --libs dtrain) || fail 'pkg-config does not know dtrain'
+cd "$tmp" || exit 1
+# build COMPILER SOURCE: into $tmp/NAME.
+build() {
+    "$1" "$examples/$2" $flags -o "$tmp/${2%.*}-$1" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail "$2 with $1"; }
+}
+
+job 2 "$recipes/penguins.ini" data.train="$recipes/data/penguins.csv" run.dir="$tmp/run" train.epochs=3 \
+    2>"$tmp/err" || { cat "$tmp/err"; fail 'training'; }
+row='39.1,18.7,181,3750'
+echo "$row" | "$dtrain" predict "$tmp/run" >"$tmp/want" 2>"$tmp/err" || { cat "$tmp/err"; fail predict; }
+cat "$tmp/want"
+want=$(json label <"$tmp/want")
+echo "$row" >"$tmp/rows.csv"
+
+# Installed recipes and texts, from elsewhere.
+mkdir "$tmp/elsewhere"
+(cd "$tmp/elsewhere" && "$tmp/prefix/bin/dtrain" "$tmp/prefix/share/dtrain/penguins.ini" train.epochs=1) 2>"$tmp/err" ||
+    { cat "$tmp/err"; fail 'an installed recipe'; }
+(cd "$tmp/elsewhere" && "$tmp/prefix/share/dtrain/exp-data.sh") || fail 'an installed script that makes data'
+! grep -nE 'scripts/(recipes|doc|slurm|plot|examples)' "$tmp/prefix/share/dtrain"/*.ini "$tmp/prefix/share/doc/dtrain"/*.md ||
+    fail 'an installed text names a place in the sources'
+! grep -nF './dtrain' "$tmp/prefix/share/doc/dtrain"/*.md || fail 'an installed text names a program in the sources'
+
+build cc predict.c
+check_eq 'answer of C' "$("$tmp/predict-cc" "$tmp/run" "$tmp/rows.csv" | cut -d' ' -f1)" "$want"
+best() { awk '$1 > most {most = $1} END {printf "%.4f", most}'; }
+most=$("$tmp/predict-cc" "$tmp/run" "$tmp/rows.csv" | awk '{print $NF}')
+if command -v c++ >/dev/null; then
+    build c++ predict.cpp
+    check_eq 'answer of C++' "$("$tmp/predict-c++" "$tmp/run" $(echo $row | tr , ' ') | best)" "$most"
+fi
+if command -v python3 >/dev/null; then
+    export LIBRARY="$tmp/prefix/lib/libdtrain.so"
+    check_eq 'answer of Python' "$("$examples/predict.py" "$tmp/run" $(echo $row | tr , ' ') | best)" "$most"
+fi
+# Training on rows in memory, in a program with an MPI of its own; stopped, and gone on with.
+build cc train_arrays.c
+arrays() { mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/train_arrays-cc" "$@" >"$tmp/out" 2>"$tmp/err"; }
+arrays "$tmp/arrays" || { cat "$tmp/err"; fail 'train_arrays'; }
+check_ge 'accuracy on rows in memory' "$(record "$tmp/arrays" eval accuracy)" 0.9
+check_eq 'records told' "$(wc -l <"$tmp/out")" "$(wc -l <"$tmp/arrays/metrics.jsonl")"
+arrays "$tmp/stopped" 2
+check_eq 'exit code of a stopped run' $? 75
+check_eq 'its status' "$(record "$tmp/stopped" final status)" stopped
+arrays "$tmp/stopped" || { cat "$tmp/err"; fail 'train_arrays, again'; }
+check_eq 'bits over the stop' "$(crc "$tmp/stopped")" "$(crc "$tmp/arrays")"
+check_eq 'an answer' "$(echo 0.5,-0.5 | "$dtrain" predict "$tmp/arrays" 2>/dev/null | json class)" 0
+
+if command -v mpifort >/dev/null; then
+    mpifort "$tmp/prefix/include/dtrain/dtrain.f90" "$examples/train_arrays.f90" $flags -o fortran >"$tmp/out" 2>&1 ||
+        { cat "$tmp/out"; fail 'the Fortran example'; }
+    mpirun -q --timeout 60 --oversubscribe -np 3 ./fortran "$tmp/product" >"$tmp/out" 2>"$tmp/err" ||
+        { cat "$tmp/err" "$tmp/out"; fail 'Fortran'; }
+    value=$(awk '/is about/ {print $NF}' "$tmp/out")
+    check_ge 'a product by Fortran' "$value" -0.30
+    check_le 'a product by Fortran' "$value" -0.20
+fi
+
+make --no-print-directory BUILD="$root/$BUILD" PREFIX="$tmp/prefix" -C "$root" uninstall >/dev/null || fail 'make uninstall'
+[ -z "$(find "$tmp/prefix" -type f -o -type l)" ] || { find "$tmp/prefix" -type f; fail 'files stay behind'; }

@@ -1,0 +1,128 @@
+#!/bin/sh
+# Local steps: the same bits at any number of ranks, also behind a kill and a resume with another number;
+# sync's own bits with rounds of one step; one group of plain averaging goes where sync goes; sync until
+# train.local_after; what a resume changes is told; a stop waits for the round's end, or gives the round up.
+# Would catch a group whose bits depend on who computes it, optimizer state that a checkpoint forgets or
+# gives to another group, a round that ends where an evaluation or a record is due, an outer momentum that
+# starts anew, a stop that saves half a round.
+# seconds: 180
+. "$(dirname "$0")/lib.sh"
+"$recipes/exp-data.sh" "$tmp/data"
+sed '/^hidden/d; /^activation/d' "$recipes/exp-curve.ini" >"$tmp/curve.ini"
+net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
+# run NP DIR OPTION...: five replicas, which no number of groups or ranks below divides.
+run() {
+    np=$1 dir=$tmp/$2
+    shift 2
+    job "$np" "$tmp/curve.ini" run.dir="$dir" run.replicas=5 data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" model.layers="$net" train.optimizer=adam \
+        train.lr=0.002 train.batch=37 train.epochs=8 train.decay_steps=112 eval.steps=-1 "$@" 2>"$tmp/err"
+}
+good() { run "$@" || { cat "$tmp/err"; fail "$*"; }; }
+same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
+local='train.local_steps=8 train.groups=2'
+
+# ---- any number of ranks, a layer with a state, clipping --------------------------------------------
+good 1 np1 $local
+for np in 2 3 4 7; do
+    good $np np$np $local
+    same np$np np1
+done
+check_eq 'groups' "$(record "$tmp/np1" start groups)" 2
+grep -q 'local steps: 2 groups exchange every 8 steps' "$tmp/err" || fail 'the start does not say it'
+net='dense 60 relu, batchnorm, dense 30 relu'
+more='train.clip_norm=0.5 train.groups=3 train.local_steps=5'
+good 1 clip1 $more
+good 3 clip3 $more
+good 5 clip5 $more
+same clip3 clip1
+same clip5 clip1
+net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
+
+# ---- rounds of one step are sync; so is one group, nearly -------------------------------------------
+good 3 sync
+good 3 one train.local_steps=1 train.groups=3
+same one sync
+# near A B: the loss at the end, to six digits.
+near() { echo "$(record "$tmp/$1" train loss) $(record "$tmp/$2" train loss)" |
+    awk '{d = $1 / $2 - 1; print "loss:", $1, $2; exit !(d < 1e-6 && d > -1e-6)}'; }
+sgd='train.optimizer=sgd train.lr=0.05 train.max_steps=56 run.log_steps=8 train.outer_lr=1 train.outer_momentum=0'
+good 2 sgd $sgd
+good 3 plain $sgd train.local_steps=8 train.groups=1
+good 3 two $sgd $local
+near plain sgd || fail 'one group with plain averaging does not go where sync goes'
+near two sgd && fail 'two groups go where sync goes'
+
+# ---- spans and rounds: records, evaluations and saves at round ends change no bit --------------------
+good 2 often $local run.log_steps=3 eval.steps=7 run.checkpoint_steps=5
+same often np1
+records "$tmp/often" train step | awk '$1 % 8 {exit 1}' || fail 'a record within a round'
+check_eq 'evaluations' "$(records "$tmp/often" eval step | sort -n -u | wc -l)" 14
+
+# ---- kill, and resume with other ranks ----------------------------------------------------------------
+run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.05 &
+settle 30 grep -q '"kind":"checkpoint","step":24,' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
+kill -9 "$(pid "$tmp/killed" dtrain 2)"
+wait $! && fail 'a killed rank is no failure'
+settle 5 gone || fail 'a process is left'
+good 1 killed $local
+same killed np1
+# half NP THEN: stopped at 56, of which groups and outer momentum are in the checkpoint.
+half() {
+    good "$1" "half-$1-$2" $local train.max_steps=56
+    good "$2" "half-$1-$2" $local
+    same "half-$1-$2" np1
+}
+half 1 4
+half 4 2
+"$dtrain" inspect "$tmp/half-4-2" | grep -q '^groups  *2, each with mean square' || fail 'inspect knows no groups'
+
+# ---- sync until a step, and what a resume changes ----------------------------------------------------
+after="train.local_after=30 train.local_steps=8"
+good 1 after1 $after train.groups=2
+good 4 after4 $after train.groups=2
+same after4 after1
+good 2 after2 train.max_steps=30 $after train.groups=2
+good 3 after2 $after
+same after2 after1
+good 2 changed train.max_steps=30
+good 3 changed $after train.groups=2 # from sync: each group starts with a copy of the state
+same changed after1
+grep -q '"kind":"change","step":30,.*"train.local_steps":"1 -> 8"' "$tmp/changed/metrics.jsonl" || fail 'the change is not recorded'
+good 2 regrouped train.max_steps=56 $local
+good 2 regrouped train.local_steps=4 train.groups=4
+good 2 regrouped train.local_steps=1 train.groups=4 train.epochs=9
+
+# ---- a stop ------------------------------------------------------------------------------------------
+# stop NAME OPTION...: by USR1, in the second round.
+stop() {
+    name=$1
+    shift
+    run 3 "$name" $local test.slow_rank=1 test.slow_secs=0.1 "$@" &
+    settle 30 grep -q '"kind":"checkpoint","step":8,' "$tmp/$name/metrics.jsonl" || fail "$name does not start"
+    kill -USR1 "$(pid "$tmp/$name" mpirun)"
+    wait $!
+    check_eq "exit code of $name" $? 75
+    cp "$tmp/err" "$tmp/stop"
+    good 2 "$name" $local
+    same "$name" np1
+}
+stop stopped run.checkpoint_steps=8
+check_eq 'stopped behind a whole round' "$(($(records "$tmp/stopped" final step | head -n 1) % 8))" 0
+# Given up: a round of 4 s, longer than the patience; each is saved, so that one alone is done again.
+stop given-up test.round_secs=0.5 test.slow_secs=0.5 run.log_steps=1
+grep -q 'stopped in a round of local steps' "$tmp/stop" || { cat "$tmp/stop"; fail 'the round was not given up'; }
+[ -z "$(records "$tmp/given-up" final step | sed '$d')" ] || fail 'a final record of half a round'
+
+# ---- what does not go --------------------------------------------------------------------------------
+# refused TEXT OPTION...
+refused() {
+    text=$1
+    shift
+    expect_error 2 "$text" 2 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" train.local_steps=8 "$@"
+}
+refused 'train.local_steps: train.mode=async' train.mode=async
+refused 'train.local_steps: weights of train.optimizer=ftrl' train.optimizer=ftrl train.schedule=constant
+refused 'train.lazy=yes: gradients are whole with train.local_steps' train.lazy=yes
+refused 'train.groups: expected at most run.replicas' run.replicas=2 train.groups=3

@@ -1,0 +1,72 @@
+#!/bin/sh
+# What is made of the tables of commands and options: manual pages without a complaint of roff and with every
+# key and command, a JSON Schema that takes every recipe and refuses wrong ones, completions that complete.
+# seconds: 30
+. "$(dirname "$0")/lib.sh"
+
+# ---- manual pages ----------------------------------------------------------------------------------
+"$dtrain" help --man >"$tmp/dtrain.1" || fail 'help --man'
+"$dtrain" options --man >"$tmp/dtrain-config.5" || fail 'options --man'
+if command -v man >/dev/null; then
+    for page in dtrain.1 dtrain-config.5; do
+        LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -l "$tmp/$page" >"$tmp/$page.txt" 2>"$tmp/err" || fail "$page"
+        [ ! -s "$tmp/err" ] || { cat "$tmp/err"; fail "$page: roff complains"; }
+        check_le "widest line of $page" "$(LC_ALL=C.UTF-8 wc -L <"$tmp/$page.txt")" 80
+    done
+    "$dtrain" options | sed -n 's/^\([a-z]*\.[a-z0-9_]*\) .*/\1/p' >"$tmp/keys"
+    check_ge keys "$(wc -l <"$tmp/keys")" 50
+    while read -r key; do
+        grep -qE "^ *$key( |\$)" "$tmp/dtrain-config.5.txt" || fail "dtrain-config(5) lacks $key"
+    done <"$tmp/keys"
+fi
+"$dtrain" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\)  .*/\1/p' >"$tmp/commands"
+check_ge commands "$(wc -l <"$tmp/commands")" 8
+while read -r command; do
+    grep -q "^\.B $command\$" "$tmp/dtrain.1" || fail "dtrain(1) lacks $command"
+    "$dtrain" help "$command" | grep -q "^dtrain $command" || fail "help $command"
+    [ -z "$("$dtrain" help "$command" | awk 'length > 80 && NR > 3')" ] || fail "help $command: a line beyond 80"
+done <"$tmp/commands"
+"$dtrain" options train.lr | grep -q '^train.lr = 0.01$' || fail 'options train.lr'
+check_eq 'sections of options eval' "$("$dtrain" options eval | sed -n 's/^\([a-z]*\)\..*/\1/p' | sort -u)" eval
+
+# ---- schema ----------------------------------------------------------------------------------------
+"$dtrain" options --json-schema >"$tmp/schema.json" || fail 'options --json-schema'
+if /usr/bin/python3 -c 'import jsonschema' 2>/dev/null; then
+    /usr/bin/python3 tests/e2e/schema.py "$tmp/schema.json" scripts/recipes/*.ini || fail 'the schema'
+fi
+
+# ---- completions -----------------------------------------------------------------------------------
+"$dtrain" help --bash >"$tmp/dtrain.bash" || fail 'help --bash'
+"$dtrain" help --zsh >"$tmp/_dtrain" || fail 'help --zsh'
+cat >"$tmp/complete.bash" <<'END'
+. "$1"
+COMP_LINE=$2 COMP_POINT=${#2} COMP_CWORD=$(($(wc -w <<<"$2") - 1)) COMPREPLY=()
+[[ $2 == *" " ]] && COMP_CWORD=$((COMP_CWORD + 1))
+_dtrain
+echo "${COMPREPLY[*]}"
+END
+# completes LINE WORDS: what bash offers behind LINE.
+completes() { check_eq "'$1'" "$(bash "$tmp/complete.bash" "$tmp/dtrain.bash" "$1")" "$2"; }
+if command -v bash >/dev/null; then
+    completes 'dtrain pre' predict
+    completes 'dtrain c.ini train.warmup' train.warmup_steps=
+    completes 'dtrain c.ini train.mode=' 'sync async'
+    completes 'dtrain train train.mode=a' async
+    completes 'dtrain c.ini run.reprod' 'run.reproducible=yes run.reproducible=no'
+    completes 'dtrain compare --' '--csv --json --log=error --log=warn --log=info --log=debug'
+    completes 'dtrain eval run.' 'run.threads= run.kernel='
+    completes 'dtrain help insp' inspect
+    completes 'dtrain options train.plat' train.plateau_evals
+fi
+command -v zsh >/dev/null || skip 'zsh is not installed; all else passed'
+zsh -n "$tmp/_dtrain" || fail 'zsh does not read its completion'
+# expands LINE TEXT: zsh makes of LINE what holds TEXT.
+expands() {
+    timeout 60 /usr/bin/python3 tests/e2e/zsh_line.py "$tmp" "$1" 2>&1 | tr -d '\007' >"$tmp/out"
+    grep -qF -e "$2" "$tmp/out" || { cat -v "$tmp/out"; fail "zsh: '$1' does not give '$2'"; }
+    echo "zsh: $1: $2"
+}
+expands 'dtrain predi' 'dtrain predict'
+expands 'dtrain train train.warmup' 'train.warmup_steps='
+expands 'dtrain train train.mode=asy' 'train.mode=async'
+expands 'dtrain options train.plat' 'train.plateau_evals '

@@ -1,0 +1,62 @@
+#!/bin/sh
+# `dtrain export`: onnx's own checker is content, and the graph computed with numpy says what `dtrain predict`
+# says, for several classes, two, values, each activation and normalisation. Would catch a weight that is
+# turned, rows that are normalised twice, and probabilities in the wrong order.
+# seconds: 120
+. "$(dirname "$0")/lib.sh"
+awk 'BEGIN { srand(5); print "a,b,value,two,six"; for (i = 0; i < 500; i++) {
+    a = 4 * rand() - 1; b = 20 * rand(); v = sin(a) + 0.05 * b; six = int(2 * v + 2 * rand()); six = six < 0 ? 0 : six > 5 ? 5 : six
+    printf "%.6g,%.6g,%.6g,%s,c%d\n", a, b, v, (v > 0.9 ? "yes" : "no"), six } }' >"$tmp/rows.csv"
+cut -d, -f1,2 "$tmp/rows.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows.jsonl"
+
+errors() { # CODE TEXT ARGS...
+    code=$1 text=$2
+    shift 2
+    "$dtrain" export "$@" >"$tmp/out" 2>"$tmp/err"
+    check_eq "exit code of 'export $*'" $? "$code"
+    grep -q "^dtrain: error:.*$text" "$tmp/err" || fail "$(cat "$tmp/err")"
+}
+# model NAME LABEL OPTION...: trains, exports, compares.
+model() {
+    name=$1 label=$2
+    shift 2
+    job 2 run.dir="$tmp/$name" data.train="$tmp/rows.csv" data.label="$label" train.epochs=3 \
+        eval.steps=-1 data.eval_fraction=0.1 "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "training $name"; }
+    "$dtrain" export "$tmp/$name" "$tmp/$name.onnx" 2>"$tmp/err" || fail "export of $name: $(cat "$tmp/err")"
+    "$dtrain" predict "$tmp/$name" <"$tmp/rows.jsonl" >"$tmp/said" 2>"$tmp/err" || fail "predict of $name"
+    [ $onnx = yes ] || return 0
+    /usr/bin/python3 tests/e2e/onnx_run.py "$tmp/$name.onnx" "$tmp/said" <"$tmp/rows.jsonl" >"$tmp/diff" ||
+        fail "the graph of $name"
+    check_le "difference of $name" "$(sed 's/.*difference=\([^ ]*\).*/\1/' "$tmp/diff")" 1e-5
+    check_eq "other classes of $name" "$(sed 's/.*wrong=//' "$tmp/diff")" 0
+}
+/usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null && onnx=yes || onnx=no
+model six six data.ignore=value,two model.hidden=12,7 model.activation=relu data.normalize=standard
+model two two data.ignore=value,six model.hidden=5 model.activation=gelu data.scale=0.25
+model value value data.ignore=two,six model.task=regress model.hidden=9 model.activation=sigmoid train.lr=0.05
+model linear six data.ignore=value,two model.kind=linear
+model tanh two data.ignore=value,six model.hidden=6 model.activation=tanh model.dropout=0.3 data.normalize=standard
+# Pictures of 4 x 6, and lines.
+awk 'BEGIN { srand(9); for (i = 0; i < 300; i++) { line = "["; s = 0
+    for (j = 0; j < 24; j++) { v = rand(); s += v * (j % 5); line = line (j ? "," : "") sprintf("%.4f", v) }
+    print line "]" > "'"$tmp"'/rows.jsonl"; gsub(/[][]/, "", line); print line ",k" int(s / 4) % 3 } }' >"$tmp/rows.csv"
+model pictures -1 data.shape=4x6x1 train.batch=32 model.layers='conv 4 3x3 pad same, batchnorm relu, residual(conv 6 3x3 stride 2 pad same gelu), maxpool 2 stride 1, upsample 2, layernorm silu, avgpool 2, dropout 0.2, conv 4 1x2 groups 2 tanh, globalpool, scale, dense 5 sigmoid'
+model lines -1 train.batch=32 model.layers='conv1d 4 3 pad same relu, residual(conv1d 4 5 pad same, batchnorm), maxpool 2, flatten, dense 8 tanh, batchnorm'
+# Categories through an embedding, and the linear path: a graph's input has an input a text.
+awk 'BEGIN { srand(2); print "shop,weight,size,price"; for (i = 0; i < 300; i++) { shop = int(9 * rand()); w = rand()
+    print "s" shop "," w "," substr("SML", 1 + int(3 * rand()), 1) "," shop % 4 + w } }' >"$tmp/table.csv"
+job 2 run.dir="$tmp/wide" data.train="$tmp/table.csv" model.task=regress model.hidden=7 model.embedding=3 \
+    model.wide=yes train.epochs=2 2>"$tmp/err" || { cat "$tmp/err"; fail 'training wide'; }
+"$dtrain" export "$tmp/wide" "$tmp/wide.onnx" 2>"$tmp/err" || fail "export of wide: $(cat "$tmp/err")"
+"$dtrain" predict "$tmp/wide" data.eval="$tmp/table.csv" predict.features=yes >"$tmp/said" 2>"$tmp/err" ||
+    fail "predict of wide"
+if [ $onnx = yes ]; then
+    sed 's/.*"features":\(\[[^]]*\]\).*/\1/' "$tmp/said" |
+        /usr/bin/python3 tests/e2e/onnx_run.py "$tmp/wide.onnx" "$tmp/said" >"$tmp/diff" || fail 'the graph of wide'
+    check_le 'difference of wide' "$(sed 's/.*difference=\([^ ]*\).*/\1/' "$tmp/diff")" 1e-5
+fi
+errors 2 'OUT.onnx' "$tmp/six"
+errors 2 'ends in .onnx' "$tmp/six" "$tmp/six.pb"
+errors 1 'nothing' "$tmp/nothing" "$tmp/nothing.onnx"
+errors 1 'No such file' "$tmp/six" "$tmp/nowhere/six.onnx"
+[ $onnx = yes ] || skip 'python3-onnx is not installed: files are written, but not read'

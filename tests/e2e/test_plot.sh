@@ -1,0 +1,81 @@
+#!/bin/sh
+# scripts/plot.sh: a panel for what is there and none for what is not (a rate that never changes, no held-out
+# rows), and nothing for gnuplot to warn of, with one evaluation, equal losses, a torn line and odd names.
+. "$(dirname "$0")/lib.sh"
+need gnuplot
+# run NAME RATE LINES...: a run directory with those records; the rate at its end is RATE, it begins with 0.1.
+run() {
+    mkdir -p "$tmp/$1"
+    records="$tmp/$1/metrics.jsonl"
+    {
+        echo '{"kind":"start","step":0,"mode":"sync","workers":2}'
+        for step in 10 20 30; do
+            rate=0.1
+            [ $step -lt 30 ] || rate=$2
+            echo "{\"kind\":\"train\",\"step\":$step,\"loss\":0.$step,\"lr\":$rate,\"samples_per_sec\":1000,\"wall_secs\":$step}"
+        done
+        shift 2
+        printf '%s\n' "$@"
+    } >"$records"
+}
+# drawn WIDTHxHEIGHT RUN...: the picture of those runs has that size.
+drawn() {
+    want=$1 examples=
+    shift
+    [ "$1" != --examples ] || { examples=$1; shift; }
+    scripts/plot.sh $examples -o "$tmp/out.png" "$@" >"$tmp/log" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    [ ! -s "$tmp/err" ] || fail "gnuplot warns: $(cat "$tmp/err")"
+    size=$(od -An -tu1 -j16 -N8 "$tmp/out.png" |
+        awk '{print $1 * 2^24 + $2 * 65536 + $3 * 256 + $4 "x" $5 * 2^24 + $6 * 65536 + $7 * 256 + $8}')
+    check_eq "size of the picture of $*" "$size" "$want"
+}
+one='{"kind":"eval","step":30,"loss":0.3,"accuracy":0.5,"wall_secs":31}'
+run plain 0.1
+run rate 0.01 "$one"
+run "odd 'name'" 0.1 '{"kind":"eval","step":20,"loss":1e-9,"auc":0.5}' \
+    '{"kind":"eval","step":30,"loss":NaN,"auc":null}' '{"kind":"final","step":30,"staleness_histogram":[5,2,1]}' '{"kind":"tra'
+printf '[eval]\nmetric = auc\n' >"$tmp/odd 'name'/config.ini"
+drawn 1280x460 "$tmp/plain"
+drawn 1280x880 "$tmp/rate"
+drawn 1280x880 "$tmp/odd 'name'"
+drawn 1920x1300 "$tmp/plain" "$tmp/rate" "$tmp/odd 'name'"
+mkdir "$tmp/nothing"
+echo '{"kind":"start","step":0}' >"$tmp/nothing/metrics.jsonl"
+scripts/plot.sh "$tmp/nothing" 2>"$tmp/err"
+check_eq 'exit code with nothing to draw' $? 1
+grep -q 'nothing to draw yet' "$tmp/err" || fail "$(cat "$tmp/err")"
+
+# Regression: what was predicted against what is true.
+awk 'BEGIN { srand(2); print "a,y"; for (i = 0; i < 200; i++) { a = rand(); print a "," 2 * a } }' >"$tmp/rows.csv"
+job 2 run.dir="$tmp/values" data.train="$tmp/rows.csv" data.eval="$tmp/rows.csv" model.task=regress \
+    model.hidden=4 train.epochs=3 run.log_steps=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+drawn 1280x880 "$tmp/values"
+"$dtrain" predict "$tmp/values" data.eval="$tmp/rows.csv" predict.target=yes 2>"$tmp/err" |
+    sed 's/.*"target":\(.*\)}/\1/' >"$tmp/targets"
+sed '1d; s/.*,//' "$tmp/rows.csv" | paste - "$tmp/targets" |
+    awk '{ d = $1 - $2; if (d * d > 1e-10) exit 1 } END { exit NR != 200 }' || fail 'targets of records'
+
+# --examples: pictures of held-out rows and the confusion matrix; points; fields. Rows, targets and features come
+# from `predict predict.held_out=yes`: the rows that eval measures.
+awk 'BEGIN { srand(4); for (i = 0; i < 240; i++) { c = i % 2; for (k = 0; k < 16; k++)
+    printf "%.2f,", rand() + (c && k < 8); print (c ? "top \047half\047" : "none") } }' >"$tmp/pictures.csv"
+job 2 run.dir="$tmp/pictures" data.train="$tmp/pictures.csv" data.eval_fraction=0.25 data.shape=4x4x1 \
+    model.layers='conv 2 3x3 relu, flatten' train.epochs=2 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+"$dtrain" -q predict "$tmp/pictures" predict.held_out=yes predict.target=yes predict.features=yes >"$tmp/held" ||
+    fail 'predict.held_out'
+wrong=$(awk '{ match($0, /"class":[0-9]/); said = substr($0, RSTART + 8, 1)
+    match($0, /"target":[0-9]/); wrong += said != substr($0, RSTART + 9, 1) } END { print wrong / NR }' "$tmp/held")
+right=$("$dtrain" -q eval "$tmp/pictures" eval.json=yes | json accuracy)
+check_eq "rows that are held out, and said wrong as eval says" \
+    "$(wc -l <"$tmp/held") $(awk "BEGIN { print $wrong + $right }")" '60 1'
+check_eq 'features of a row' "$(sed -n '1s/.*"features":\[\([^]]*\).*/\1/p' "$tmp/held" | tr ',' '\n' | wc -l)" 16
+for row in $(sed -n '3s/.*"features":\[\([^]]*\).*/\1/p' "$tmp/held"); do
+    grep -qF "$row" "$tmp/pictures.csv" || fail "features $row are not a row of the file"
+done
+drawn 1524x820 --examples "$tmp/pictures"
+drawn 660x660 --examples "$tmp/values"
+"$dtrain" predict "$tmp/values" predict.features=yes </dev/null 2>"$tmp/err"
+check_eq 'exit code of features of standard input' $? 2
+job 2 run.dir="$tmp/unseen" data.train="$tmp/pictures.csv" data.eval_fraction=0 train.epochs=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+scripts/plot.sh --examples "$tmp/unseen" 2>"$tmp/err" && fail 'a picture without held-out rows'
+grep -q 'was trained without held-out data' "$tmp/err" || fail "$(cat "$tmp/err")"

@@ -1,0 +1,38 @@
+#!/bin/sh
+# `dtrain report`: one page without references, of a run that ended, of one that was killed with a torn line,
+# and of one whose classes have names that look like markup. Chromium draws it, where it is installed.
+. "$(dirname "$0")/lib.sh"
+awk 'BEGIN { srand(3); print "a,b,kind"; for (i = 0; i < 400; i++) {
+    a = rand(); b = rand(); print a "," b "," (a > b ? "</script><b>x" : "plain") } }' >"$tmp/rows.csv"
+job 2 data.train="$tmp/rows.csv" data.eval_fraction=0.3 run.dir="$tmp/one" model.hidden=8 train.epochs=6 \
+    run.log_steps=2 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+cp -r "$tmp/one" "$tmp/torn"
+sed -i '$d' "$tmp/torn/metrics.jsonl"
+printf '{"kind":"train","st' >>"$tmp/torn/metrics.jsonl"
+
+"$dtrain" report "$tmp/one" "$tmp/one.html" || fail 'report of one run'
+"$dtrain" report "$tmp/one" "$tmp/torn" "$tmp/two.html" || fail 'report of two'
+for page in one two; do
+    check_eq "references out of $page.html" \
+        "$(grep -oE '(src|href)=|url\(|@import|https?://[^"'"'"' ]*' "$tmp/$page.html" | grep -cv www.w3.org/2000/svg)" 0
+    check_eq "scripts that end in $page.html" "$(grep -o '</script>' "$tmp/$page.html" | wc -l)" 2
+done
+grep -q '"status":"interrupted"' "$tmp/two.html" || fail 'the torn run is not interrupted'
+for arguments in '' "$tmp/one" "$tmp/one $tmp"; do
+    # shellcheck disable=SC2086  # words
+    "$dtrain" report $arguments >"$tmp/out" 2>"$tmp/err"
+    check_eq "exit code of 'report $arguments'" $? 2
+done
+"$dtrain" report "$tmp" "$tmp/none.html" 2>"$tmp/err"
+check_eq 'exit code without a run' $? 1
+[ ! -e "$tmp/none.html" ] || fail 'a page in spite of an error'
+
+command -v chromium >/dev/null || skip 'chromium is not installed: the pages are written, but not drawn'
+for page in one two; do
+    timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
+        "file://$tmp/$page.html" >"$tmp/dom" 2>/dev/null || fail 'chromium'
+    for text in 'Held-out accuracy' 'Starts and ends' 'Configuration' 'confusion at step' '&lt;/script&gt;&lt;b&gt;x'; do
+        grep -qF -e "$text" "$tmp/dom" || fail "$page.html does not show '$text'"
+    done
+    check_ge "curves of $page.html" "$(grep -o '<path d="M' "$tmp/dom" | wc -l)" 3
+done

@@ -1,0 +1,66 @@
+#!/bin/sh
+# A resume goes on as if nothing had been: from a checkpoint in the middle of a log window the records and
+# the bits are those of the whole run. In async weights depend on timing: with a rate of 0 and one worker
+# the losses say what was drawn. Other data is refused.
+# Would catch: loss sums of the open window or weights of rows forgotten, a draw done twice or left out, data
+# that changed.
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/corners.sh"
+make_csv "$tmp/data.csv"
+
+run() {
+    np=$1 dir=$2
+    shift 2
+    job "$np" run.dir="$tmp/$dir" data.train="$tmp/data.csv" model.hidden=12 model.dropout=0.2 \
+        train.batch=90 train.epochs=5 run.log_steps=40 run.checkpoint_steps=25 run.keep=0 \
+        run.replicas=3 eval.steps=-1 "$@" 2>"$tmp/err"
+}
+good() { run "$@" || { cat "$tmp/err"; fail "exit $?: $*"; }; }
+# losses DIR FROM: step and loss of the train records behind a step.
+losses() {
+    records "$tmp/$1" train step >"$tmp/steps"
+    records "$tmp/$1" train loss | paste -d' ' "$tmp/steps" - | awk -v from="$2" '$1 > from' | tr '\n' ' '
+}
+for mode in sync async; do
+    np=3 lr='0.003 train.optimizer=adam'
+    [ $mode = async ] && np=2 lr=0
+    # Slow enough that no save is passed over because the one before is under way.
+    good $np $mode train.mode=$mode train.lr=$lr test.slow_rank=1 test.slow_secs=0.005
+    for step in 25 50 75; do
+        good $np $mode-$step train.mode=$mode train.lr=$lr \
+            run.resume="$tmp/$mode/ckpt/step-0000000$step.h5"
+        check_eq "$mode from step $step: losses" "$(losses $mode-$step $step)" "$(losses $mode $step)"
+        check_eq "$mode from step $step: samples" "$(record "$tmp/$mode-$step" final samples)" \
+            "$(record "$tmp/$mode" final samples)"
+        # 5 ms a step before.
+        check_ge "$mode from step $step: wall_secs" "$(record "$tmp/$mode-$step" final wall_secs)" \
+            "$(echo "$step" | awk '{print $1 * 0.005}')"
+        check_eq "$mode from step $step: bits" "$(crc "$tmp/$mode-$step")" "$(crc "$tmp/$mode")"
+    done
+done
+
+# Weights of the rows and of the classes are no part of a model: a resume learns them again.
+awk 'NR == 1 {print "w,a,b,c,d,y"} {print NR % 7 "," $0}' "$tmp/data.csv" >"$tmp/weighted.csv"
+for weights in data.weight=w data.weight=0 train.class_weight=balanced; do
+    weighed="data.train=$tmp/weighted.csv train.lr=0.1 $weights"
+    [ $weights = train.class_weight=balanced ] && weighed="$weighed data.ignore=w"
+    good 2 "$weights" $weighed train.max_steps=60
+    good 2 "$weights-cut" $weighed train.max_steps=25
+    good 2 "$weights-cut" $weighed train.max_steps=60
+    check_eq "$weights, stopped and resumed: bits" "$(crc "$tmp/$weights-cut")" "$(crc "$tmp/$weights")"
+done
+
+# Where the workers' time goes adds up to the time: nothing is counted twice.
+all=0
+for part in compute data wait reduce update network; do
+    all="$all + $(record "$tmp/sync" final ${part}_secs)"
+done
+check_le 'parts of the time' "$(echo "$all $(record "$tmp/sync" final samples) $(record "$tmp/sync" final samples_per_sec)" |
+    awk '{rate = $NF; samples = $(NF - 1); for (i = 1; i < NF - 1; i++) sum += $i; print sum / (samples / rate)}')" 1.05
+
+sed 1d "$tmp/data.csv" >"$tmp/fewer.csv"
+mv "$tmp/fewer.csv" "$tmp/data.csv"
+expect_error 1 data.train= 3 run.dir="$tmp/other" data.train="$tmp/data.csv" model.hidden=12 \
+    model.dropout=0.2 train.batch=90 train.epochs=5 run.replicas=3 train.optimizer=adam \
+    run.resume="$tmp/sync/ckpt/step-000000050.h5"
+[ ! -e "$tmp/other/metrics.jsonl" ] || fail 'a run on other data has begun'

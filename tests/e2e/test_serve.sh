@@ -1,0 +1,70 @@
+#!/bin/sh
+# `dtrain serve`: the answers of `dtrain predict` over 32 connections, new versions under load, wrong and slow
+# clients, a clean stop. Would catch answers that are mixed up between requests of a batch.
+. "$(dirname "$0")/lib.sh"
+. tests/e2e/serve.sh
+[ -x /usr/bin/python3 ] || skip 'python3 is not installed'
+serve_test 600 3 120
+"$dtrain" serve "$tmp/nothing" 2>"$tmp/err"
+check_eq 'exit code without a model' $? 1
+"$dtrain" serve "$tmp/run/export/best/$version" serve.host=nowhere.invalid 2>"$tmp/err"
+check_eq 'exit code without an address' $? 1
+"$dtrain" serve "$tmp/run/export/best/$version" data.eval=x 2>"$tmp/err"
+check_eq 'exit code with a key of others' $? 2
+
+# A table with texts: rows and columns by name, a text that training never saw, one that is missing.
+awk 'BEGIN { srand(4); print "size,colour,kind"; split("red green blue", c, " "); for (i = 0; i < 300; i++) {
+    k = 1 + int(3 * rand()); print rand() "," c[k] "," (k == 2 ? "leaf" : "other") } }' >"$tmp/table.csv"
+job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.epochs=8 train.lr=0.1 2>"$tmp/err" ||
+    fail "$(cat "$tmp/err")"
+"$dtrain" serve "$tmp/table" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
+server=$!
+at_exit "kill -9 $server 2>/dev/null"
+settle 10 serving || fail "$(cat "$tmp/log")"
+port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+ask() { # PATH BODY
+    /usr/bin/python3 -c "import sys, urllib.request, urllib.error
+try:
+    print(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1], sys.argv[2].encode()).read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())" "$1" "$2"
+}
+labels() { grep -o '"label":"[a-z]*"\|"label":\[[^]]*\]\|"BYTES"[^}]*' | tr -d '\n'; }
+check_eq 'rows by name' "$(ask /v1/models/default:predict \
+    '{"instances":[{"size":0.5,"colour":"green"},{"colour":"red","size":0.5},[0.5,"blue"]]}' | labels)" \
+    '"label":"leaf""label":"other""label":"other"'
+check_eq 'labels of a text never seen' "$(ask /v1/models/default:predict '{"instances":[{"size":1,"colour":"pink"}]}' |
+    labels | grep -c label)" 1
+check_eq 'columns by name' "$(ask /v1/models/default:predict '{"inputs":{"size":[0.5,0.5],"colour":["green","red"]}}' |
+    labels)" '"label":["leaf","other"]'
+check_eq 'v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"colour","datatype":"BYTES","shape":[2],"data":["green","red"]},
+    {"name":"size","datatype":"FP32","shape":[2],"data":[0.5,0.1]}]}' | labels)" '"BYTES","shape":[2],"data":["leaf","other"]'
+for body in '{"instances":[{"size":0.5}]}' '{"instances":[[1]]}' '{"instances":["red"]}' '{"inputs":{"size":[1],"colour":[]}}' \
+    '{"inputs":{"size":[1]}}' '{"instances":[{"size":"x","colour":"red"}]}' '{"instances":[{"instances":[[1,"red"]]}]}'; do
+    check_eq "answer to $body" "$(ask /v1/models/default:predict "$body" | cut -c1-3)" 400
+done
+kill -TERM $server
+wait $server || fail 'a stop'
+
+# Hashed categories, many a row, some of which share a feature: each counts, as it did in training.
+awk 'BEGIN { srand(5); for (i = 0; i < 200; i++) printf "k%d,", i; print "y"; for (r = 0; r < 80; r++) {
+    for (i = 0; i < 200; i++) printf "%s,", rand() < 0.5 ? "a" : "b"; print r % 2 ? "yes" : "no" } }' >"$tmp/many.csv"
+awk -F, 'NR > 1 && NR < 7 { row = ""; for (i = 1; i <= 200; i++) row = row (i > 1 ? "," : "") "\"" $i "\""
+    rows = rows (NR > 2 ? "," : "") "[" row "]" } END { print "{\"instances\":[" rows "]}" }' "$tmp/many.csv" >"$tmp/many.json"
+probabilities() { grep -o '"probabilities":\[[^]]*\]'; }
+for model in 'model.kind=linear' 'model.hidden=4 model.embedding=2 model.wide=yes'; do
+    rm -rf "$tmp/many"
+    # shellcheck disable=SC2086
+    job 1 data.train="$tmp/many.csv" data.hash_bits=11 run.dir="$tmp/many" $model train.epochs=4 train.lr=0.1 \
+        2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    "$dtrain" serve "$tmp/many" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
+    server=$!
+    at_exit "kill -9 $server 2>/dev/null"
+    settle 10 serving || fail "$(cat "$tmp/log")"
+    port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+    check_eq "answers for hashed categories ($model)" \
+        "$(ask /v1/models/default:predict "$(cat "$tmp/many.json")" | probabilities)" \
+        "$(head -6 "$tmp/many.csv" | "$dtrain" predict "$tmp/many" 2>/dev/null | probabilities)"
+    kill -TERM $server
+    wait $server || fail 'a stop'
+done

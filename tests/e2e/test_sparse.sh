@@ -1,0 +1,73 @@
+#!/bin/sh
+# Sparse rows: the gradient is of the rows that a batch touches, summed over the replicas and updated by the
+# workers, each its part. The bits are those of whole gradients, which go through train.exchange=reduce, at
+# any number of ranks and over a resume: with rules that touch the rows of a batch alone and with those that
+# update all, with clipping, and over a batch that goes through the network in slices. Would catch a row that
+# is left out, comes twice or is summed in another order, and state that a checkpoint forgets.
+. "$(dirname "$0")/lib.sh"
+rows=$tmp/rows.svm
+awk 'BEGIN {
+    for (srand(3); n < 9000; n++) {
+        class = int(rand() * 5)
+        line = class
+        for (i = f = 0; i < 8; i++) {
+            f += 1 + int(rand() * rand() * 700) # the first features are the frequent ones
+            line = line " " f ":" int(100 * rand() + 30 * (f % 5 == class)) / 100
+        }
+        print line
+    }
+}' >"$rows"
+
+# run NP DIR OPTIONS...
+run() {
+    np=$1 dir=$tmp/$2
+    shift 2
+    job "$np" run.dir="$dir" data.train="$rows" data.eval_fraction=0.1 eval.steps=-1 run.replicas=4 \
+        model.kind=linear train.batch=61 train.epochs=2 run.checkpoint_steps=60 "$@" >"$tmp/out" 2>&1 ||
+        { cat "$tmp/out"; fail "np $np: $*"; }
+}
+# same WHAT NP OPTIONS...: ends with the bits of whole gradients.
+same() {
+    name=$1 ranks=$2
+    shift 2
+    if [ ! -d "$tmp/$name-whole" ]; then
+        run 2 "$name-whole" train.exchange=reduce "$@"
+        grep -q 'the gradient travels whole' "$tmp/out" || fail "$name: gradients are not whole"
+    fi
+    run "$ranks" "$name-$ranks" "$@"
+    ! grep -q 'the gradient travels whole' "$tmp/out" || fail "$name: gradients are whole"
+    check_eq "$name at np=$ranks" "$(crc "$tmp/$name-$ranks")" "$(crc "$tmp/$name-whole")"
+}
+
+for np in 1 2 3 5; do
+    same adagrad $np train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05
+done
+same ftrl 3 train.optimizer=ftrl train.lr=0.5 train.l1=0.02
+same sgd 3 train.momentum=0 train.lr=0.5
+same momentum 3 train.lr=0.1 run.replicas=7
+same adam 5 train.optimizer=adam train.clip_norm=0.05 model.kind=mlp model.hidden=33,20
+same slices 3 train.optimizer=adagrad train.batch=0 train.epochs=4 run.replicas=1 model.kind=mlp model.hidden=9
+
+# FTRL leaves weights at 0, and inspect says how many are not.
+"$dtrain" inspect "$tmp/ftrl-3" >"$tmp/inspect" || fail inspect
+set -- $(sed -n 's/^parameters *\([0-9]*\), \([0-9]*\) not zero.*/\1 \2/p' "$tmp/inspect")
+check_le 'weights that are not zero' "$2" $(($1 / 2))
+check_ge 'weights that are not zero' "$2" 50
+
+# Lazy: rows without a gradient keep weight and state. Not what adam does else, the same at any np.
+run 1 lazy-1 train.optimizer=adam train.lazy=yes
+run 3 lazy-3 train.optimizer=adam train.lazy=yes
+run 3 eager train.optimizer=adam
+check_eq 'lazy at np=3' "$(crc "$tmp/lazy-3")" "$(crc "$tmp/lazy-1")"
+[ "$(crc "$tmp/lazy-1")" != "$(crc "$tmp/eager")" ] || fail 'train.lazy changes nothing'
+
+# Stopped and resumed with another number of ranks.
+run 3 half train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 train.max_steps=101
+run 2 half train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05
+check_eq resumed "$(crc "$tmp/half")" "$(crc "$tmp/adagrad-1")"
+
+expect_error 2 'train.lazy=yes: expected train.mode=sync' 3 run.dir="$tmp/no" data.train="$rows" \
+    train.lazy=yes train.mode=async
+expect_error 2 'train.l1: expected train.optimizer=ftrl' 1 run.dir="$tmp/no" data.train="$rows" train.l1=1
+expect_error 2 'train.optimizer=ftrl: expected train.lr above 0' 1 run.dir="$tmp/no" data.train="$rows" \
+    train.optimizer=ftrl train.schedule=cosine

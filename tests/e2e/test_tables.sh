@@ -1,0 +1,114 @@
+#!/bin/sh
+# seconds: 40
+# Real tables and sparse rows through the whole program: a file with semicolons, CRLF, a byte order mark,
+# quoted categories, gaps, an id and a weight column trains, evaluates and predicts, to the same bits at any
+# number of ranks; so do LIBSVM rows that stay sparse, packed ones too; and wrong input is one line each.
+. "$(dirname "$0")/lib.sh"
+
+awk 'BEGIN {srand(3); split("Ideal,Very \"\"Good\"\",Fair; or so", cut, ","); split("D,E,F", color, ",")
+    printf "\357\273\277id;cut;carat;color;w;price\r\n"
+    for (i = 0; i < 1500; i++) {
+        a = int(rand() * 3) + 1; b = int(rand() * 3) + 1; c = rand() * 2
+        printf "%d;\"%s\";%s;%s;%.2f;%.3f\r\n", i, cut[a], rand() < .05 ? "NA" : c, rand() < .05 ? "" : color[b],
+            rand() + .5, 3 * c + a - b / 2}}' >"$tmp/a.csv"
+table() {
+    np=$1 dir=$tmp/$2
+    shift 2
+    job "$np" data.train="$tmp/a.csv" data.label=price data.ignore=id data.weight=w data.missing=flag \
+        data.normalize=standard data.eval_fraction=0.2 model.task=regress model.hidden=16 train.optimizer=adam \
+        train.lr=0.01 train.epochs=15 run.replicas=2 run.dir="$dir" "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail table; }
+}
+table 1 one
+table 3 three
+check_eq 'bits of a table at np=1 and 3' "$(crc "$tmp/one")" "$(crc "$tmp/three")"
+check_ge r2 "$("$dtrain" eval "$tmp/three" data.eval="$tmp/a.csv" 2>"$tmp/err" | json r2)" 0.9
+
+# Columns by name, in any order and form; a text and a gap that training has not seen.
+predict() { "$dtrain" predict "$tmp/three" 2>"$tmp/err"; }
+printf 'color,cut,carat\nE,Ideal,0.5\nQ,Awful,\n' | predict >"$tmp/csv"
+printf '%s\n' '{"carat": 0.5, "x": 1, "cut": "Ideal", "color": "E"}' '{"instances": [["Awful", null, "Q"]]}' | predict >"$tmp/json"
+check_eq 'rows of CSV and of JSON' "$(cat "$tmp/csv")" "$(cat "$tmp/json")"
+printf 'color,carat\nE,0.5\n' | predict >"$tmp/out" && fail 'a missing column is no error'
+grep -q "lacks 'cut'" "$tmp/out" "$tmp/err" || fail "a missing column is not named: $(cat "$tmp/out" "$tmp/err")"
+"$dtrain" inspect "$tmp/a.csv" | grep -q '^missing = mean' || fail inspect
+
+# ---- sparse rows ----------------------------------------------------------------------------------
+awk 'BEGIN {srand(5); for (i = 0; i < 4000; i++) {
+    y = int(rand() * 3); n = 1 + y * 700; printf "%d", y
+    for (k = 0; k < 6; k++) {n += 1 + int(rand() * 90); printf " %d:%.3f", n, rand() + .1} print ""}}' >"$tmp/a.svm"
+gzip -c "$tmp/a.svm" >"$tmp/a.svm.gz"
+sparse() {
+    np=$1 dir=$tmp/$2
+    shift 2
+    job "$np" model.kind=linear data.train="$tmp/a.svm" data.eval_fraction=0.2 train.optimizer=adagrad train.lr=0.2 \
+        train.epochs=3 run.replicas=4 run.dir="$dir" "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail sparse; }
+}
+sparse 1 s1
+sparse 3 s3
+sparse 3 packed data.train="$tmp/a.svm.gz"
+check_eq 'bits of sparse rows at np=1 and 3' "$(crc "$tmp/s1")" "$(crc "$tmp/s3")"
+check_eq 'bits of packed rows' "$(crc "$tmp/packed")" "$(crc "$tmp/s1")"
+check_ge accuracy "$(record "$tmp/s3" eval accuracy)" 0.95
+sparse 3 resumed train.epochs=1
+sparse 1 resumed
+check_eq 'bits after a resume' "$(crc "$tmp/resumed")" "$(crc "$tmp/s1")"
+
+# ---- wrong input: one line each --------------------------------------------------------------------
+# wrong TEXT FILE_CONTENT KEY=VALUE...
+wrong() {
+    text=$1
+    printf "$2" >"$tmp/wrong.txt"
+    shift 2
+    rm -rf "$tmp/wrong"
+    timeout "$limit" "$dtrain" data.train="$tmp/wrong.txt" run.dir="$tmp/wrong" "$@" >"$tmp/out" 2>&1 && fail "no error: $text"
+    check_eq "lines for '$text'" "$(grep -c '^dtrain: error' "$tmp/out")" 1
+    grep -q "$text" "$tmp/out" || { cat "$tmp/out"; fail "no '$text'"; }
+}
+wrong "'2021-03-04' is a date" 'd,y\n2021-03-04,0\n'
+wrong "decimal comma" 'd;y\n0,5;0\n'
+wrong "a value is missing" 'a,y\n1,0\n,1\n'
+wrong "label 'NA' is a missing value" 'a,y\n1,x\n2,NA\n'
+wrong 'column 0 (a): a byte of zero in a text' 'a,y\nA\000B,0\nA\000C,1\n'
+wrong "'0:1' is not index:value" '1 1:1\n0 0:1\n'
+wrong "index 2 does not rise" '1 1:1\n0 3:1 2:1\n'
+wrong 'does not have so many features' '1 1:1\n0 16000000:1\n'
+wrong "is not a finite number" '1 1:1\n0 2:nan\n'
+wrong 'data.hash_bits=99: expected' 'a,y\n1,0\n2,1\n' data.hash_bits=99
+wrong 'data.separator=ab: expected' 'a,y\n1,0\n2,1\n' data.separator=ab
+wrong 'does not take sparse rows' "$(awk 'BEGIN {for (i = 0; i < 40; i++) print i % 2 " " 40 * i + 1 ":1"}')\n" \
+    model.layers='scale, dense 4'
+wrong 'index from 1 to 2147483647' '1 1:1\n0 2147483648:1\n'
+wrong 'index 2 does not rise' '1 1:1\n0 2:1 2:1\n'
+wrong 'only one (is data.separator another?)' 'a,y\n1,0\n2,1\n' data.separator=';'
+wrong "'inf' is not a finite number$" 'a,y\n1,0\ninf,1\n'
+wrong 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
+wrong 'this is UTF-16 text.*UTF-16BE' '\0a\0,\0y\0\n'
+wrong 'this is a NumPy array' '\223NUMPY\001'
+wrong 'this is a Parquet file' 'PAR1'
+wrong 'this is a zip archive' 'PK\003\004'
+wrong 'the file is empty' ''
+wrong 'the files have no rows' 'a,y\n'
+wrong 'a quote that does not close' 'a,y\n"1,0\n2,1\n'
+wrong 'a weight below 0' 'a,w,y\n1,-1,0\n2,1,1\n' data.weight=w
+
+# The same of inspect, with advice.
+inspect() { printf "$2" >"$tmp/wrong.csv"; "$dtrain" inspect "$tmp/wrong.csv" >"$tmp/out" 2>&1; grep -q "$1" "$tmp/out" || { cat "$tmp/out"; fail "inspect: no '$1'"; }; }
+inspect 'the file is empty' ''
+inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
+inspect '^; decimal commas in d' 'd;y\n0,5;0\n'
+inspect '^; inf or beyond 3e38 in a' 'a,y\n1,0\ninf,1\n'
+
+# ---- two classes, rows as arrays, values that are missing -------------------------------------------
+printf 'a,b,y\n' >"$tmp/two.csv"
+awk 'BEGIN {srand(2); for (i = 0; i < 200; i++) {a = rand(); print a "," rand() "," (a > .5 ? "spam" : "ham")}}' >>"$tmp/two.csv"
+job 1 data.train="$tmp/two.csv" data.eval_fraction=0.2 model.kind=linear train.epochs=3 run.dir="$tmp/two" >"$tmp/log" 2>&1 || fail two
+grep -q "two classes: 'spam' is the positive one" "$tmp/log" || fail 'the start does not say the positive class'
+check_eq 'positive class of a record' "$(record "$tmp/two" eval positive)" spam
+check_eq 'positive class of eval' "$("$dtrain" eval "$tmp/two" 2>/dev/null | json positive)" spam
+"$dtrain" inspect "$tmp/two" | grep -q 'positive: spam' || fail 'inspect does not say the positive class'
+printf '%s\n' '[0.1, 0.5]' '{"a": 0.9, "b": 0.5}' | "$dtrain" predict "$tmp/two" >"$tmp/lines" 2>/dev/null
+printf '%s\n' '[[0.1, 0.5], {"a": 0.9, "b": 0.5}]' | "$dtrain" predict "$tmp/two" >"$tmp/array" 2>/dev/null
+cmp "$tmp/lines" "$tmp/array" || fail 'an array of rows is not the rows'
+check_eq 'rows of an array' "$(wc -l <"$tmp/array")" 2
+printf 'a,b\n0.1,\n' | "$dtrain" predict "$tmp/two" >"$tmp/out" 2>/dev/null && fail 'a missing value is no error'
+grep -q 'trained with data.missing=error: data.missing=mean or flag in training' "$tmp/out" || { cat "$tmp/out"; fail 'no advice'; }

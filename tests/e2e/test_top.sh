@@ -1,0 +1,58 @@
+#!/bin/sh
+# `dtrain top` and the status file, on a run that goes on, one that was killed, one whose records are torn, and
+# one that has ended. Would catch a view that needs the run's own host or an end of the records.
+. "$(dirname "$0")/lib.sh"
+export LC_ALL=C
+shows() { grep -q -e "$1" "$tmp/top" || { cat "$tmp/top"; fail "top does not show '$1'"; }; }
+top() { "$dtrain" top --once "$tmp/run" >"$tmp/top" 2>"$tmp/err" || fail "top: $(cat "$tmp/err")"; }
+
+mpirun --oversubscribe -np 3 "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=1e7 \
+    run.checkpoint_steps=1000 run.log_steps=1000 eval.steps=1000 >"$tmp/out" 2>&1 &
+settle 20 test -s "$tmp/run/status.json" || fail "no status: $(cat "$tmp/out")"
+[ ! -e /usr/bin/python3 ] || /usr/bin/python3 -m json.tool "$tmp/run/status.json" >"$tmp/out" || fail 'status.json is not JSON'
+top
+shows ': running on .*, seen .* s ago'
+shows '^step [0-9]* of 90000000 .* left$'
+shows '^best accuracy 0.9'
+shows '^last checkpoint'
+check_eq 'ranks shown' "$(grep -cE '^ +[0-2]  .*(bank|worker) ' "$tmp/top")" 3
+cat "$tmp/top"
+check_eq 'workers that say how long they wait' \
+    "$(sed 's/  */ /g' "$tmp/top" | grep -cE '^ [12] [^ ]+ worker [0-9]+ ([0-9]+ )?[0-9.]+ [0-9]+ ')" 2
+worker_rates() {
+    top
+    [ "$(sed 's/  */ /g' "$tmp/top" | grep -cE '^ [12] [^ ]+ worker [0-9]+ [1-9][0-9]* [0-9.]+ [0-9]+ ')" -eq 2 ]
+}
+settle 15 worker_rates || { cat "$tmp/top"; fail 'workers do not say their samples a second'; }
+"$dtrain" top "$tmp/run" >"$tmp/top" </dev/null || fail 'top into a file'
+shows '^rank  host'
+if command -v script >/dev/null; then
+    { sleep 1; printf q; } | timeout 20 script -qec "'$dtrain' top '$tmp/run'" /dev/null >"$tmp/top" ||
+        fail 'q does not end it'
+    shows ': running on'
+fi
+for rank in 0 1 2; do kill -9 "$(pid "$tmp/run" dtrain $rank)" 2>/dev/null; done
+wait
+settle 5 gone || fail 'the run goes on'
+printf '{"kind":"train","step":9' >>"$tmp/run/metrics.jsonl"
+top
+shows ': interrupted'
+! grep -q ' left$' "$tmp/top" || fail 'a run that was killed has time left'
+"$dtrain" compare "$tmp/run" >"$tmp/top" || fail compare
+shows 'interrupted'
+job 3 "$recipes/penguins.ini" run.dir="$tmp/done" train.epochs=2 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+[ ! -e "$tmp/done/status.json" ] || fail 'status.json outlives its run'
+"$dtrain" top "$tmp/done" --once >"$tmp/top" || fail top
+shows ': completed'
+echo '{"ranks": [{"rank": 0, "phase": "gradient"}]}' >"$tmp/done/status.json" # of a bank that was killed
+: >"$tmp/run/metrics.jsonl"
+"$dtrain" top "$tmp/done" --once >"$tmp/top" || fail top
+! grep -q gradient "$tmp/top" || fail 'the status of an ended run is shown'
+rm -f "$tmp/run/status.json"
+top
+shows '^nothing recorded yet$'
+for arguments in '' "$tmp/run $tmp/done" '--twice'; do
+    # shellcheck disable=SC2086  # words
+    "$dtrain" top $arguments 2>"$tmp/err" >"$tmp/out"
+    check_eq "exit code of 'top $arguments'" $? 2
+done

@@ -1,0 +1,37 @@
+#!/bin/sh
+# tune-lr suggests a rate that trains, alone and under mpirun, and leaves nothing behind. Would catch a
+# suggestion beyond reason, a run directory that stays, an error of the configuration that is told twice,
+# ranks that wait for one that was asked to stop, the gauges of a run overwritten.
+. "$(dirname "$0")/lib.sh"
+data=$recipes/data/penguins.csv ini=$recipes/penguins.ini
+cd "$tmp" || exit 1
+echo 'of a run' >"$tmp/live.prom"
+for np in 1 3; do
+    job $np tune-lr "$ini" data.train="$data" report.prometheus="$tmp/live.prom" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail "np $np"; }
+    cat "$tmp/out"
+    lr=$(sed -n 's/^train.lr=//p' "$tmp/out")
+    check_ge "rate at np=$np" "$lr" 0.001
+    check_le "rate at np=$np" "$lr" 0.2
+    job $np "$ini" data.train="$data" run.dir="$tmp/run$np" train.lr="$lr" 2>"$tmp/err" || fail 'a run with it'
+    check_ge 'accuracy with it' "$(record "$tmp/run$np" eval accuracy)" 0.9
+done
+
+# A request that only one rank has got ends all of them.
+limit=$((20 * PATIENCE)) # a hang is seen sooner
+job 3 tune-lr "$ini" data.train="$data" run.dir="$tmp/asked" test.slow_rank=1 test.slow_secs=0.05 \
+    2>"$tmp/err" &
+begun() { grep -q '"kind": *"train"' "$tmp"/tune-lr*/metrics.jsonl; }
+settle 20 begun || fail 'it does not start'
+kill -TERM "$(pid "$tmp/asked" dtrain 2)"
+wait $!
+check_eq 'exit code after TERM to one rank' $? 75
+settle 2 gone || fail 'a process is left'
+
+[ -z "$(ls -d "$tmp"/tune-lr* 2>/dev/null)" ] || fail 'a directory is left'
+check_eq 'the gauges' "$(cat "$tmp/live.prom")" 'of a run'
+# Where nothing can be written it goes to the temporary directory.
+mkdir "$tmp/temporary"
+(cd /proc && TMPDIR="$tmp/temporary" "$dtrain" tune-lr "$ini" data.train="$data") >"$tmp/out" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q '^train.lr=' "$tmp/out" || fail 'no rate without a place to write'
+[ -z "$(ls -d "$tmp/temporary"/tune-lr* 2>/dev/null)" ] || fail 'a temporary directory is left' # (MPI has its own)
+expect_error 2 train.lrr 2 tune-lr "$ini" data.train="$data" train.lrr=1

@@ -1,0 +1,58 @@
+#!/bin/sh
+# seconds: 25
+# data.normalize_target: targets far from 1 are learned standardised, and everything that is said of them is in
+# their own units: training and evaluation losses, predictions, served and exported ones, an evaluator's, behind a
+# resume and in a run that starts from the model. Targets near 1 keep their bits.
+. "$(dirname "$0")/lib.sh"
+awk 'BEGIN {srand(7); print "a,b,price,near"; for (i = 0; i < 800; i++) {a = 2 * rand() - 1; b = 2 * rand() - 1
+    v = a * b + a / 2; printf "%.5f,%.5f,%.2f,%.5f\n", a, b, 5000 + 900 * v, v}}' >"$tmp/a.csv"
+train() {
+    np=$1 dir=$tmp/$2
+    shift 2
+    job "$np" data.train="$tmp/a.csv" data.label=price data.ignore=near data.eval_fraction=0.2 model.task=regress \
+        model.hidden=16 model.activation=tanh train.optimizer=adam train.lr=0.02 train.epochs=20 run.replicas=2 run.log_steps=10 \
+        run.dir="$dir" "$@" 2>"$tmp/log" || { cat "$tmp/log"; fail "$dir"; }
+}
+rmse() { "$dtrain" eval "$1" data.eval="$tmp/a.csv" 2>/dev/null | json rmse; }
+
+train 1 one
+grep -q 'targets are learned standardised: mean [45]...' "$tmp/log" || { cat "$tmp/log"; fail 'the start does not say it'; }
+train 3 three
+check_eq 'bits at np=1 and 3' "$(crc "$tmp/three")" "$(crc "$tmp/one")"
+check_le 'rmse, of a deviation of some 400' "$(record "$tmp/one" eval rmse)" 100
+check_le 'loss of training, squared units' "$(record "$tmp/one" final loss)" 10000
+check_ge 'loss of training, squared units' "$(record "$tmp/one" final loss)" 10
+train 3 resumed train.max_steps=30
+train 1 resumed train.max_steps=-1
+check_eq 'bits after a resume' "$(crc "$tmp/resumed")" "$(crc "$tmp/one")"
+train 3 dedicated eval.dedicated=yes
+check_eq 'rmse of dtrain eval' "$("$dtrain" eval "$tmp/dedicated" 2>/dev/null | json rmse)" \
+    "$(records "$tmp/dedicated" eval rmse | sort -g | head -n 1)"
+"$dtrain" inspect "$tmp/one" | grep -q 'learned standardised: mean' || fail inspect
+
+# The values of predict are the targets', and so are those of the ONNX graph.
+"$dtrain" predict "$tmp/one" <"$tmp/a.csv" >"$tmp/said" 2>/dev/null || fail predict
+sed 1d "$tmp/a.csv" | cut -d, -f3 >"$tmp/truth"
+off=$(sed 's/.*"value":\([^}]*\)}/\1/' "$tmp/said" | paste -d' ' - "$tmp/truth" |
+    awk '{s += ($1 - $2) ^ 2} END {print sqrt(s / NR)}')
+check_eq 'rmse of predictions, rounded' "$(printf '%.2f' "$off")" "$(printf '%.2f' "$(rmse "$tmp/one")")"
+if /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null; then
+    "$dtrain" export "$tmp/one" "$tmp/one.onnx" 2>/dev/null || fail export
+    sed '1d; s/\(.*\),\(.*\),.*,.*/[\1,\2]/' "$tmp/a.csv" >"$tmp/rows.jsonl"
+    /usr/bin/python3 tests/e2e/onnx_run.py "$tmp/one.onnx" "$tmp/said" <"$tmp/rows.jsonl" >"$tmp/diff" || fail onnx
+    check_le 'difference of the graph' "$(sed 's/.*difference=\([^ ]*\).*/\1/' "$tmp/diff")" 0.05
+fi
+
+# A run that starts from the model, on other rows and units, predicts what the model does.
+awk -F, 'NR == 1 || $1 > 0' "$tmp/a.csv" >"$tmp/b.csv"
+train 1 fresh run.init="$tmp/one" data.train="$tmp/b.csv" data.eval="$tmp/a.csv" data.eval_fraction=0 train.max_steps=0
+check_eq 'rmse of a new start, rounded' "$(printf '%.1f' "$(rmse "$tmp/fresh")")" "$(printf '%.1f' "$(rmse "$tmp/one")")"
+train 1 plain run.init="$tmp/one" data.normalize_target=no train.max_steps=0
+check_eq 'rmse of a start without units' "$(printf '%.1f' "$(rmse "$tmp/plain")")" "$(printf '%.1f' "$(rmse "$tmp/one")")"
+
+# Targets near 1 are as they were.
+train 1 auto data.label=near data.ignore=price
+train 1 no data.label=near data.ignore=price data.normalize_target=no
+check_eq 'bits of targets near 1' "$(crc "$tmp/auto")" "$(crc "$tmp/no")"
+grep -q standardised "$tmp/log" && fail 'units are said where there are none'
+exit 0

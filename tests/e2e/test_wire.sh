@@ -1,0 +1,83 @@
+#!/bin/sh
+# train.wire: for bf16 and q8, with every step exchanged and with rounds of four, the same bits at any number of
+# ranks, also behind a kill and a resume with another number; near f32; a resume that changes the wire tells so.
+# Would catch a rounding that depends on who does it, an error that a checkpoint forgets, running statistics that
+# are rounded, a wire that rounds nothing, keys that contradict each other and are taken.
+# seconds: 60
+. "$(dirname "$0")/lib.sh"
+"$recipes/exp-data.sh" "$tmp/data"
+sed '/^hidden/d; /^activation/d' "$recipes/exp-curve.ini" >"$tmp/curve.ini"
+# run NP DIR OPTION...: five replicas in two groups.
+run() {
+    np=$1 dir=$tmp/$2
+    shift 2
+    job "$np" "$tmp/curve.ini" run.dir="$dir" run.replicas=5 data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" model.layers='dense 40 relu, batchnorm, dense 20 relu' \
+        train.optimizer=adam train.lr=0.002 train.batch=64 train.epochs=4 train.decay_steps=32 eval.steps=-1 \
+        export.latest=no export.best=no train.groups=2 "$@" 2>"$tmp/err"
+}
+good() { run "$@" || { cat "$tmp/err"; fail "$*"; }; }
+same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
+other() { [ "$(crc "$tmp/$1")" != "$(crc "$tmp/$2")" ] || fail "$1 has the bits of $2"; }
+
+# ---- any number of ranks, a stop half-way and a resume with others ------------------------------------
+good 2 f32
+# several KEYS NAME
+several() {
+    name=$1
+    shift
+    good 1 "$name" "$@"
+    other "$name" f32
+    for np in 2 3 5; do
+        good $np "$name-$np" "$@"
+        same "$name-$np" "$name"
+    done
+    good 3 "$name-half" "$@" train.max_steps=12
+    good 1 "$name-half" "$@" train.max_steps=20
+    good 2 "$name-half" "$@"
+    same "$name-half" "$name"
+}
+several bf16 train.wire=bf16
+several q8 train.wire=q8 train.clip_norm=0.5
+several bf16-local train.wire=bf16 train.local_steps=4
+several q8-local train.wire=q8 train.local_steps=4 train.local_after=8
+grep -q 'wire: what 2 groups give, and each update, is rounded to q8' "$tmp/err" || fail 'the start does not say it'
+check_eq 'the start record' "$(record "$tmp/q8" start wire)" q8
+echo "$(record "$tmp/bf16" eval loss) $(record "$tmp/f32" eval loss)" |
+    awk '{d = $1 / $2 - 1; print "loss:", $1, $2; exit !(d < 0.02 && d > -0.02)}' || fail 'bf16 is far from f32'
+
+# ---- killed ---------------------------------------------------------------------------------------------
+run 3 killed train.wire=q8 train.clip_norm=0.5 run.checkpoint_steps=4 test.slow_rank=1 test.slow_secs=0.05 &
+settle 30 grep -q '"kind":"checkpoint","step":12,' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
+kill -9 "$(pid "$tmp/killed" dtrain 2)"
+wait $! && fail 'a killed rank is no failure'
+settle 5 gone || fail 'a process is left'
+good 2 killed train.wire=q8 train.clip_norm=0.5
+same killed q8
+"$dtrain" inspect "$tmp/killed" | grep -q '^groups  *2, each with gradient_error' || fail 'inspect knows no error'
+
+# ---- a resume that changes the wire; the errors of the same groups go on --------------------------------
+for step in 12 20; do
+    good 2 "changed-$step" train.wire=bf16 train.max_steps=12
+    [ $step = 12 ] || good 1 "changed-$step" train.wire=q8 train.max_steps=$step
+    good 3 "changed-$step" train.wire=q8
+done
+grep -q '"train.wire":"bf16 -> q8"' "$tmp/changed-12/metrics.jsonl" || fail 'the change is not in the records'
+same changed-12 changed-20
+good 2 changed-12 train.wire=f32 train.epochs=5
+good 2 changed-20 train.wire=f32 train.epochs=5 train.groups=0
+same changed-12 changed-20
+
+# ---- what does not go -----------------------------------------------------------------------------------
+# refused TEXT OPTION...
+refused() {
+    text=$1
+    shift
+    expect_error 2 "$text" 2 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" train.wire=q8 "$@"
+}
+refused 'train.wire: train.mode=async' train.mode=async
+refused 'train.wire: train.exchange=reduce' train.exchange=reduce
+refused 'train.wire: weights of train.optimizer=ftrl' train.optimizer=ftrl train.schedule=constant
+refused 'train.lazy=yes: gradients are whole with train.wire' train.lazy=yes
+refused 'train.groups: expected at most run.replicas' run.replicas=2 train.groups=3

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Runs a fuzzer from samples of what it reads: tests/fuzz/fuzz.sh PROGRAM SECS. An input that it fails on
+# stays in $BUILD/fuzz and is named at the end.
+. "$(dirname "$0")/../e2e/lib.sh"
+program=$root/$1 secs=$2
+need clang
+seeds=$tmp/seeds data=$recipes/data
+mkdir "$seeds"
+# seed NAME FILE: behind a byte of options.
+seed() { { printf '\2'; cat "$2"; } >"$seeds/$1"; }
+set --
+case $program in
+*_config)
+    cp "$recipes"/*.ini "$seeds"
+    set -- -dict="$root"/tests/fuzz/config.dict
+    ;;
+*_checkpoint)
+    "$recipes/exp-data.sh" "$tmp/data"
+    "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/run" data.train="$tmp/data/train.csv" model.hidden=4 \
+        data.eval="$tmp/data/test.csv" train.max_steps=2 2>"$tmp/err" || { cat "$tmp/err"; fail 'a checkpoint'; }
+    for file in "$tmp"/run/ckpt/step-*.h5 "$tmp"/run/export/best/*/model.h5; do
+        "$program" --table "$file" >"$seeds/$(echo "$file" | tr / -)" || fail "no table of $file"
+    done
+    set -- -max_len=32768
+    ;;
+*_csv | *_rows)
+    head -n 20 "$data/penguins.csv" >"$tmp/rows"
+    seed penguins "$tmp/rows"
+    printf '1,2,3\n4,"5",6e-3\n' >"$tmp/rows"
+    seed numbers "$tmp/rows"
+    printf '[1,2,3]\n{"instances": [[1,2,3],[4,5,6]]}\n' >"$tmp/rows"
+    seed json "$tmp/rows"
+    ;;
+*_libsvm)
+    printf '1 1:0.5 3:2\n0 2:1\n' >"$tmp/rows"
+    seed rows "$tmp/rows"
+    ;;
+*_idx)
+    { printf '\0\0\10\3\0\0\0\2\0\0\0\2\0\0\0\1abcd'; printf '\0\0\10\1\0\0\0\2\0\1______'; } >"$tmp/rows"
+    seed images "$tmp/rows"
+    ;;
+esac
+cd "$tmp" || exit 1
+"$program" -max_total_time="$secs" -rss_limit_mb=4096 -timeout="$((5 * PATIENCE))" -print_final_stats=1 "$@" \
+    "$seeds" >"$tmp/log" 2>&1
+status=$?
+grep -E 'SUMMARY|stat::(number_of_exec|new_units)|terminate' "$tmp/log"
+[ $status -eq 0 ] && exit 0
+tail -n 60 "$tmp/log"
+for input in crash-* timeout-* oom-* leak-*; do
+    [ -f "$input" ] && cp "$input" "$root/$BUILD/fuzz/" && echo "input: $BUILD/fuzz/$input"
+done
+fail "the fuzzer ends with $status"

@@ -1,0 +1,2 @@
+#define FORMAT CSV
+#include "data.h"

@@ -1,0 +1,2 @@
+#define FORMAT IDX
+#include "data.h"

@@ -1,0 +1,2 @@
+#define FORMAT LIBSVM
+#include "data.h"

@@ -1,0 +1,71 @@
+/* Gathers more bytes a rank than an MPI count can say, 2 GiB and a little, and some that divide nothing.
+ * Would catch a length cut to an int, and pieces that land in the wrong place.
+ *
+ * The memory of 2 GiB is one piece of 16 MiB, mapped again and again: so it costs no more than that. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "dtrain/comm.h"
+
+enum { PIECE = 16 << 20 };
+
+static int failures;
+#define EXPECT(what)                                                                               \
+    do {                                                                                           \
+        if (!(what) && failures++ < 20) fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
+    } while (0)
+
+/* `pieces` times the same memory, one behind the other. */
+static char *map_again(size_t pieces)
+{
+    int fd = memfd_create("piece", 0);
+    char *at = mmap(NULL, pieces * PIECE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fd < 0 || ftruncate(fd, PIECE) || at == MAP_FAILED) abort();
+    for (size_t i = 0; i < pieces; i++)
+        if (mmap(at + i * PIECE, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+            MAP_FAILED)
+            abort();
+    close(fd);
+    return at;
+}
+
+static void gather_large(struct dt_world *world)
+{
+    const size_t pieces = ((size_t)2 << 30) / PIECE + 1, length = ((size_t)2 << 30) + 5;
+    char *from = map_again(pieces), *to = map_again(pieces);
+    memset(from, 7, PIECE);
+    dt_world_trainers_gather(world, from, length, to);
+    EXPECT(to[0] == 7 && to[PIECE - 1] == 7 && !memcmp(from, to, PIECE));
+    munmap(from, pieces * PIECE);
+    munmap(to, pieces * PIECE);
+}
+
+static void gather_small(struct dt_world *world, size_t length)
+{
+    int rank = dt_world_rank(world), size = dt_world_size(world);
+    unsigned char *mine = malloc(length), *all = rank ? NULL : malloc((size_t)size * length);
+    for (size_t i = 0; i < length; i++)
+        mine[i] = (unsigned char)(i * 7 + (size_t)rank);
+    dt_world_trainers_gather(world, mine, length, all);
+    for (size_t i = 0; all && i < (size_t)size * length; i++)
+        EXPECT(all[i] == (unsigned char)(i % length * 7 + i / length));
+    free(mine);
+    free(all);
+}
+
+int main(void)
+{
+    struct dt_world *world;
+    if (dt_world_create(&world)) return 1;
+    dt_world_set_roles(world, false);
+    gather_small(world, 1);
+    gather_small(world, 100003);
+    if (dt_world_size(world) == 1) gather_large(world);
+    int rank = dt_world_rank(world);
+    dt_world_destroy(world);
+    if (rank == 0) printf("%s\n", failures ? "failed" : "ok");
+    return failures != 0;
+}

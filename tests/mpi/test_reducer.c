@@ -1,0 +1,456 @@
+/* The reducers against a serial sum, written out for each number of replicas: every kind, uneven
+ * replicas, hosts that ranks go to in turn, the norm, ranks that dawdle, spans of every length, and a
+ * span that an error or a request ends, of a worker or of the bank; each wire, with groups of replicas that
+ * fall on hosts and that do not; gradients that stay factors, and no room for these.
+ *
+ * Would catch: a slice left out or updated twice, a gradient read before it is written or overwritten
+ * before it is read, weights read while they change, an order of sums that depends on ranks, ranks
+ * that leave a span at different steps; a rounding whose blocks, or whose errors, depend on who rounds. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "comm/world.h"
+#include "dtrain/comm.h"
+
+enum {
+    PARAMS = 150001,
+    BUCKETS = 3,
+    STEPS = 12,
+    SPAN = 5,
+    NORM_BLOCK = 2048,
+    NORM_PARAMS = 149000,
+    WIRE_PARAMS = 149990
+};
+static const size_t bucket_end[BUCKETS] = {100000, 149990, PARAMS};
+static int failures;
+
+#define EXPECT(what, ...)                                                                          \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            failures++;                                                                            \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #what);                             \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fputc('\n', stderr);                                                                   \
+        }                                                                                          \
+    } while (0)
+
+/* Of the trials that follow: enum dt_wire, and groups of replicas. */
+static struct {
+    int wire, givers;
+} rounding = {DT_WIRE_F32, 1};
+
+/* Depends on the weights, so that a stale or torn read shows. */
+static void make_gradient(uint64_t step, int replica, const float *weights, float *grad)
+{
+    uint32_t mix = (uint32_t)(step * 2654435761u) ^ (uint32_t)(replica * 40503);
+    for (size_t i = 0; i < PARAMS; i++) {
+        uint32_t bits = ((uint32_t)i * 2246822519u) ^ mix;
+        bits ^= bits >> 15;
+        grad[i] = (float)(bits & 0xffff) / 65536 - 0.5f + 0.3f * weights[i];
+    }
+}
+
+static void apply(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
+                  const float *grad, float *const *vectors, float *out)
+{
+    float rate = *(const float *)arg;
+    if (info->norm2 > 0) rate /= (float)sqrt(info->norm2);
+    for (size_t i = offset; i < offset + n; i++) {
+        vectors[1][i] = 0.9f * vectors[1][i] + grad[i - offset];
+        out[i - offset] = vectors[0][i] - rate * vectors[1][i];
+    }
+}
+
+/* ---- reference ------------------------------------------------------------------------------ */
+
+static double serial_norm(const float *sum)
+{
+    double total = 0;
+    for (size_t at = 0; at < NORM_PARAMS; at += NORM_BLOCK) {
+        double lane[8] = {0};
+        for (size_t i = at; i < NORM_PARAMS && i < at + NORM_BLOCK; i++)
+            lane[(i - at) & 7] += (double)sum[i] * (double)sum[i];
+        total += ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
+                 ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    }
+    return total;
+}
+
+/* The fixed tree's sums, by hand. */
+static float tree_sum(int replicas, float *const *g, size_t i)
+{
+    switch (replicas) {
+    case 1:
+        return g[0][i];
+    case 2:
+        return g[0][i] + g[1][i];
+    case 3:
+        return (g[0][i] + g[1][i]) + g[2][i];
+    case 4:
+        return (g[0][i] + g[1][i]) + (g[2][i] + g[3][i]);
+    case 5:
+        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + g[4][i];
+    case 6:
+        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + (g[4][i] + g[5][i]);
+    case 7:
+        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + ((g[4][i] + g[5][i]) + g[6][i]);
+    default:
+        abort();
+    }
+}
+
+/* To multiples of 2^-7 of its power of two. */
+static float round_bf16(float value)
+{
+    uint32_t bits;
+    float power;
+    memcpy(&bits, &value, sizeof bits);
+    bits &= 0x7f800000u;
+    memcpy(&power, &bits, sizeof power);
+    return value == 0 ? 0 : (float)(rint((double)value / (double)power * 128) / 128 * (double)power);
+}
+
+/* values + error, rounded; what is left is the error. Blocks end at multiples of 256 and with buckets. */
+static void round_vector(float *values, float *error)
+{
+    int bucket = 0;
+    for (size_t at = 0, end; rounding.wire && at < WIRE_PARAMS; at = end) {
+        float most = 0;
+        while (bucket_end[bucket] <= at)
+            bucket++;
+        end = (at / 256 + 1) * 256 < bucket_end[bucket] ? (at / 256 + 1) * 256 : bucket_end[bucket];
+        for (size_t i = at; i < end; i++)
+            most = fmaxf(most, fabsf(values[i] += error[i]));
+        for (size_t i = at; i < end; i++) {
+            float value = values[i], scale = most / 127;
+            values[i] = rounding.wire == DT_WIRE_BF16 ? round_bf16(value)
+                        : most > 0                    ? rintf(value * (127 / most)) * scale
+                                                      : 0;
+            error[i] = value - values[i];
+        }
+    }
+}
+
+/* vectors: weights, state, and with a wire the update's error; error: (givers) of their sums. */
+static void serial(int replicas, int steps, bool norm, float rate, float **vectors, float **error)
+{
+    float **grad = calloc((size_t)replicas, sizeof *grad), *sum = calloc(PARAMS, sizeof *sum);
+    float *given[7], *fresh = calloc(PARAMS, sizeof *fresh);
+    for (int r = 0; r < replicas; r++)
+        grad[r] = calloc(PARAMS, sizeof **grad);
+    for (int g = 0; g < rounding.givers; g++)
+        given[g] = calloc(PARAMS, sizeof(float));
+    for (int step = 0; step < steps; step++) {
+        for (int r = 0; r < replicas; r++)
+            make_gradient((uint64_t)step, r, vectors[0], grad[r]);
+        for (int g = 0; g < rounding.givers; g++) {
+            int first = replicas * g / rounding.givers, end = replicas * (g + 1) / rounding.givers;
+            for (size_t i = 0; i < PARAMS; i++)
+                given[g][i] = tree_sum(end - first, grad + first, i);
+            round_vector(given[g], error[g]);
+        }
+        for (size_t i = 0; i < PARAMS; i++)
+            sum[i] = tree_sum(rounding.givers, given, i);
+        struct dt_update_info info = {(uint64_t)step, norm ? serial_norm(sum) : 0};
+        apply(&rate, &info, 0, PARAMS, sum, vectors, fresh);
+        for (size_t i = 0; i < PARAMS && rounding.wire; i++)
+            sum[i] = fresh[i] - vectors[0][i];
+        if (rounding.wire) round_vector(sum, vectors[2]);
+        for (size_t i = 0; i < PARAMS; i++)
+            vectors[0][i] = rounding.wire && i < WIRE_PARAMS ? vectors[0][i] + sum[i] : fresh[i];
+    }
+    for (int g = 0; g < rounding.givers; g++)
+        free(given[g]);
+    free(fresh);
+    for (int r = 0; r < replicas; r++)
+        free(grad[r]);
+    free(grad);
+    free(sum);
+}
+
+/* ---- factors -------------------------------------------------------------------------------- */
+
+/* A matrix in the first bucket, whose tiles are cut at its right and lower ends. Its factors are the gradient itself:
+ * what is summed in tiles must be what a worker gave in this step. */
+enum { ROWS = 300, COLUMNS = 200 };
+static const struct dt_factored matrix = {.offset = 1234, .rows = ROWS, .columns = COLUMNS, .tile_rows = 64,
+                                          .tile_columns = 128, .bytes = ROWS * COLUMNS * sizeof(float)};
+/* The same, with room for factors that /dev/shm has not. */
+static const struct dt_factored large = {.offset = 1234, .rows = ROWS, .columns = COLUMNS, .tile_rows = 64,
+                                         .tile_columns = 128, .bytes = (size_t)1 << 40};
+static const struct dt_factored *factored; /* of the trials that follow; NULL: none */
+
+/* Nothing else may be read: not the gradient's place. */
+static void give_factors(float *grad, float *factors)
+{
+    memcpy(factors, grad + matrix.offset, matrix.bytes);
+    for (size_t i = 0; i < ROWS * COLUMNS; i++)
+        grad[matrix.offset + i] = NAN;
+}
+
+static dt_status make_tile(void *arg, int index, const void *factors, struct dt_tile tile, float *out)
+{
+    (void)arg;
+    EXPECT(index == 0, "matrix %d", index);
+    for (size_t r = 0; r < tile.rows; r++)
+        memcpy(out + r * tile.columns, (const float *)factors + (tile.row + r) * COLUMNS + tile.column,
+               tile.columns * sizeof(float));
+    return DT_OK;
+}
+
+/* ---- no shared memory ----------------------------------------------------------------------- */
+
+static bool no_room; /* in /dev/shm: each rank is a group of its own, as if alone on its host */
+int __real_statvfs(const char *path, struct statvfs *out);
+int __wrap_statvfs(const char *path, struct statvfs *out);
+int __wrap_statvfs(const char *path, struct statvfs *out)
+{
+    int result = __real_statvfs(path, out);
+    if (no_room) out->f_bavail = 0;
+    return result;
+}
+
+/* ---- several hosts -------------------------------------------------------------------------- */
+
+/* Ranks go to two hosts in turn, as with `mpirun --map-by node`: the parts of both groups alternate. */
+static bool in_turn;
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
+{
+    int rank;
+    if (!in_turn) return PMPI_Comm_split_type(comm, type, key, info, out);
+    DT_MPI(MPI_Comm_rank(comm, &rank));
+    return MPI_Comm_split(comm, rank % 2, key, out);
+}
+
+/* ---- the same, distributed ------------------------------------------------------------------ */
+
+struct trial {
+    int kind, replicas;
+    bool norm;
+    int stop_step, stop_ask; /* the last worker asks at this step; -1: nobody */
+    int bank_ask;            /* the bank asks that in the first span */
+    bool alone;              /* each rank as if on a host of its own, by the fixed tree */
+};
+
+static int bank_asks(void *arg)
+{
+    return ((const struct trial *)arg)->bank_ask;
+}
+
+static void dawdle(const struct dt_world *world, int step)
+{
+    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)dt_world_rank(world), 0);
+    if (dt_rng_uniform(&rng, (uint64_t)step) < 0.3) dt_sleep_secs(2e-3);
+}
+
+static int worker_step(struct dt_world *world, struct dt_reducer *x, const struct trial *trial,
+                       int step)
+{
+    int first, count;
+    dt_world_replicas(world, dt_world_worker_index(world), trial->replicas, &first, &count);
+    dt_reducer_begin(x, (uint64_t)step);
+    for (int b = 0; b < BUCKETS; b++)
+        dt_reducer_need(x, b);
+    for (int r = first; r < first + count; r++) {
+        make_gradient((uint64_t)step, r, dt_reducer_weights(x), dt_reducer_grad(x, r));
+        if (dt_reducer_factors(x, r)) give_factors(dt_reducer_grad(x, r), dt_reducer_factors(x, r));
+    }
+    dawdle(world, step);
+    for (int b = BUCKETS - 1; b >= 0; b--)
+        dt_reducer_ready(x, b);
+    bool last = dt_world_worker_index(world) == dt_world_workers(world) - 1;
+    return dt_reducer_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
+}
+
+static int run_span(struct dt_world *world, struct dt_reducer *x, const struct trial *trial,
+                    uint64_t *step, uint64_t until)
+{
+    int asked = DT_ASK_NONE;
+    if (!dt_world_is_worker(world))
+        return dt_reducer_serve(x, *step, until, bank_asks, (void *)(uintptr_t)trial, step);
+    while (*step < until && !asked) {
+        asked = worker_step(world, x, trial, (int)*step);
+        if (!(asked & DT_ASK_ERROR)) ++*step;
+    }
+    dt_reducer_settle(x);
+    return asked;
+}
+
+static double distance(const float *a, const float *b)
+{
+    double worst = 0;
+    for (size_t i = 0; i < PARAMS; i++) {
+        double off = fabs((double)a[i] - (double)b[i]);
+        if (!(off <= worst)) worst = off;
+    }
+    return worst;
+}
+
+/* Weights, optimizer state, and rounding errors. */
+static void compare(const struct trial *trial, struct dt_reducer *x, int steps, float rate)
+{
+    float *expected[10], *const *vectors = dt_reducer_vectors(x);
+    for (int v = 0; v < 10; v++)
+        expected[v] = calloc(PARAMS, sizeof(float));
+    serial(trial->replicas, steps, trial->norm, rate, expected, expected + 3);
+    double limit = trial->kind == DT_REDUCER_REDUCE ? 2e-5 : 0;
+    for (int v = 0; v < 3 + rounding.givers; v++) {
+        if (v > 1 && !rounding.wire) break;
+        double off = distance(expected[v], v < 3 ? vectors[v] : dt_reducer_error(x, v - 3));
+        EXPECT(off <= limit, "kind %d, R = %d, norm %d, wire %d of %d, vector %d: off by %g",
+               trial->kind, trial->replicas, trial->norm, rounding.wire, rounding.givers, v, off);
+    }
+    for (int v = 0; v < 10; v++)
+        free(expected[v]);
+}
+
+static struct dt_reducer_spec spec_of(const struct trial *trial, float *rate)
+{
+    no_room = trial->alone;
+    return (struct dt_reducer_spec){.kind = trial->alone ? DT_REDUCER_AUTO : trial->kind,
+                                    .reproducible = trial->alone,
+                                    .params = PARAMS,
+                                    .buckets = BUCKETS,
+                                    .bucket_end = bucket_end,
+                                    .replicas = trial->replicas,
+                                    .wire = rounding.wire,
+                                    .givers = rounding.givers,
+                                    .wire_params = WIRE_PARAMS,
+                                    .vectors = rounding.wire ? 3 : 2,
+                                    .norm = trial->norm,
+                                    .norm_params = NORM_PARAMS,
+                                    .factored = factored,
+                                    .matrices = factored != NULL,
+                                    .tile = make_tile,
+                                    .update = apply,
+                                    .arg = rate};
+}
+
+static void try_reducer(struct dt_world *world, const struct trial *trial)
+{
+    float rate = 0.01f;
+    struct dt_reducer_spec spec = spec_of(trial, &rate);
+    struct dt_reducer *x;
+    dt_status status = dt_reducer_create(world, &spec, &x);
+    EXPECT(!status, "%s", dt_error_text());
+    for (int v = 0; v < spec.vectors && dt_world_is_bank(world); v++)
+        memset(dt_reducer_vectors(x)[v], 0, PARAMS * sizeof(float));
+    for (int g = 0; g < spec.givers && spec.wire && dt_world_is_bank(world); g++)
+        memset(dt_reducer_error(x, g), 0, PARAMS * sizeof(float));
+    dt_reducer_start(x);
+    uint64_t step = 0;
+    int asked = DT_ASK_NONE;
+    while (step < STEPS && !asked) {
+        uint64_t until = step + SPAN < STEPS ? step + SPAN : STEPS;
+        asked = run_span(world, x, trial, &step, until);
+        if (step >= STEPS || asked) dt_reducer_gather(x);
+        dt_world_trainers_barrier(world);
+    }
+    EXPECT(asked == (trial->stop_step < 0 ? DT_ASK_NONE : trial->stop_ask), "asked %d", asked);
+    int expected =
+        trial->stop_step < 0 ? STEPS : trial->stop_step + !(trial->stop_ask & DT_ASK_ERROR);
+    EXPECT(step == (uint64_t)expected, "ended at step %d", (int)step);
+    if (dt_world_is_bank(world) && !(asked & DT_ASK_ERROR))
+        compare(trial, x, (int)step, rate);
+    dt_reducer_destroy(x);
+}
+
+/* Far from the end of its span the job does as the bank asks. */
+static void try_bank_ask(struct dt_world *world, int kind, bool alone)
+{
+    float rate = 0.01f;
+    const struct trial trial = {kind, 3, false, -1, 0, DT_ASK_SYNC, alone};
+    struct dt_reducer_spec spec = spec_of(&trial, &rate);
+    struct dt_reducer *x;
+    uint64_t step = 0;
+    const uint64_t far = 100000;
+    EXPECT(!dt_reducer_create(world, &spec, &x), "%s", dt_error_text());
+    dt_reducer_start(x);
+    int asked = run_span(world, x, &trial, &step, far);
+    EXPECT(asked == DT_ASK_SYNC, "asked %d", asked);
+    EXPECT(step < far, "step %d", (int)step);
+    dt_reducer_destroy(x);
+}
+
+/* Each wire, on one host, on two to which ranks go in turn, and with each rank alone. */
+static void try_wires(struct dt_world *world)
+{
+    const struct {
+        int wire, replicas, givers;
+        bool norm;
+    } cases[] = {{DT_WIRE_BF16, 5, 2, false}, {DT_WIRE_BF16, 7, 7, true}, {DT_WIRE_Q8, 1, 1, false},
+                 {DT_WIRE_Q8, 6, 3, true},    {DT_WIRE_Q8, 7, 1, false},  {DT_WIRE_Q8, 5, 2, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int place = 0; place < 3; place++) {
+            rounding.wire = cases[i].wire;
+            rounding.givers = cases[i].givers;
+            in_turn = place == 1;
+            try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, cases[i].replicas, cases[i].norm,
+                                               -1, 0, 0, place == 2});
+        }
+    rounding.wire = DT_WIRE_F32;
+    rounding.givers = 1;
+    in_turn = false;
+}
+
+/* Gradients that stay factors: of a replica and of several a worker, with idle workers, with the norm, on two hosts,
+ * where they are whole; and with no room for factors, where it is as if there were none. */
+static void try_factors(struct dt_world *world)
+{
+    const int replicas[] = {1, 3, 7};
+    for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
+        for (int norm = 0; norm < 2; norm++) {
+            factored = &matrix;
+            try_reducer(world, &(struct trial){DT_REDUCER_NODE, replicas[i], norm, -1, 0, 0, false});
+            factored = &large;
+            if (dt_world_size(world) > 1) /* else the memory is this process's alone */
+                try_reducer(world,
+                            &(struct trial){DT_REDUCER_NODE, replicas[i], norm, -1, 0, 0, false});
+        }
+    factored = &matrix;
+    try_reducer(world, &(struct trial){DT_REDUCER_NODE, 3, false, 6, DT_ASK_ERROR, 0, false});
+    in_turn = true;
+    try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 5, false, -1, 0, 0, false});
+    in_turn = false;
+    factored = NULL;
+}
+
+int main(void)
+{
+    struct dt_world *world;
+    if (dt_world_create(&world)) return 1;
+    dt_world_watch(world, 20);
+    const int replicas[] = {1, 2, 3, 5, 6, 7};
+    for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
+        for (int kind = DT_REDUCER_REDUCE; kind <= DT_REDUCER_ORDERED; kind++)
+            for (int norm = 0; norm < 2; norm++)
+                try_reducer(world, &(struct trial){kind, replicas[i], norm, -1, 0, 0, false});
+    for (int kind = DT_REDUCER_REDUCE; kind <= DT_REDUCER_ORDERED; kind++) {
+        try_reducer(world, &(struct trial){kind, 3, false, 6, DT_ASK_STOP, 0, false});
+        try_reducer(world, &(struct trial){kind, 3, false, 6, DT_ASK_ERROR, 0, false});
+    }
+    for (int kind = DT_REDUCER_REDUCE; kind <= DT_REDUCER_ORDERED && dt_world_size(world) > 1;
+         kind++)
+        try_bank_ask(world, kind, false);
+    for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
+        for (int norm = 0; norm < 2; norm++)
+            try_reducer(world,
+                        &(struct trial){DT_REDUCER_ORDERED, replicas[i], norm, -1, 0, 0, true});
+    try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, false, 6, DT_ASK_STOP, 0, true});
+    try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, true, 6, DT_ASK_ERROR, 0, true});
+    if (dt_world_size(world) > 1) try_bank_ask(world, DT_REDUCER_ORDERED, true);
+    try_wires(world);
+    try_factors(world);
+    in_turn = true;
+    for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
+        for (int norm = 0; norm < 2; norm++)
+            try_reducer(world,
+                        &(struct trial){DT_REDUCER_ORDERED, replicas[i], norm, -1, 0, 0, false});
+    int all = failures;
+    DT_MPI(MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    if (dt_world_is_bank(world)) printf("test_reducer: %s\n", all ? "failed" : "passed");
+    dt_world_destroy(world);
+    return all != 0;
+}

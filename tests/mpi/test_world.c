@@ -1,0 +1,246 @@
+/* Starts that fail on one rank, and what a job of somebody else's MPI needs.
+ *
+ *   test_world             the Nth allocation or thread of rank 1 fails, for every N, in the start of a
+ *                          world, a reducer and an async exchange: all ranks get one and the same error,
+ *                          and none waits for ever; a spec beyond its bounds; a gather beyond 2 GiB
+ *   test_world hang SECS   rank 1 hangs in the start: the watchdog ends the job
+ *   test_world killed      rank 1 is killed: a surviving rank names it
+ *   test_world stopped     rank 0 is stopped as soon as it starts, before its watchdog has looked
+ *
+ * Would catch a rank that ends alone before the others know of it, a start that nobody watches, counts
+ * that do not fit an int. */
+#include <errno.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "dtrain/async.h"
+#include "dtrain/comm.h"
+
+static int failures, rank, size;
+
+#define EXPECT(what, ...)                                                                          \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            failures++;                                                                            \
+            fprintf(stderr, "rank %d: %s:%d: %s: ", rank, __FILE__, __LINE__, #what);              \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fputc('\n', stderr);                                                                   \
+        }                                                                                          \
+    } while (0)
+
+/* ---- faults --------------------------------------------------------------------------------- */
+
+static int countdown; /* the call that fails; 0: none */
+static bool fails_now(void)
+{
+    return countdown > 0 && --countdown == 0;
+}
+
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return fails_now() ? NULL : __real_aligned_alloc(alignment, bytes);
+}
+
+typedef void *thread_fn(void *);
+int __real_pthread_create(pthread_t *out, const pthread_attr_t *attributes, thread_fn *fn,
+                          void *arg);
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, thread_fn *fn,
+                          void *arg);
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, thread_fn *fn,
+                          void *arg)
+{
+    return fails_now() ? EAGAIN : __real_pthread_create(out, attributes, fn, arg);
+}
+
+static double hang_secs;
+int __real_sched_getaffinity(pid_t pid, size_t bytes, void *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t bytes, void *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t bytes, void *set)
+{
+    if (hang_secs > 0) dt_sleep_secs(hang_secs);
+    return __real_sched_getaffinity(pid, bytes, set);
+}
+
+/* ---- starts that fail ----------------------------------------------------------------------- */
+
+struct started {
+    struct dt_world *world;
+    struct dt_reducer *reducer;
+    struct dt_async *async;
+};
+
+static dt_status start_world(struct started *started)
+{
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    return dt_world_attach(&comm, 20, &started->world);
+}
+
+static void update(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
+                   const float *grad, float *const *vectors, float *out)
+{
+    (void)arg, (void)info, (void)offset, (void)n, (void)grad, (void)vectors, (void)out;
+}
+
+static const size_t bucket_end[] = {1000, 5000};
+static struct dt_reducer_spec reducer_spec(int kind)
+{
+    return (struct dt_reducer_spec){.kind = kind,
+                                    .params = 5000,
+                                    .buckets = 2,
+                                    .bucket_end = bucket_end,
+                                    .replicas = 3,
+                                    .vectors = 2,
+                                    .update = update};
+}
+
+static dt_status start_node(struct started *started)
+{
+    struct dt_reducer_spec spec = reducer_spec(DT_REDUCER_NODE);
+    return dt_reducer_create(started->world, &spec, &started->reducer);
+}
+static dt_status start_reduce(struct started *started)
+{
+    struct dt_reducer_spec spec = reducer_spec(DT_REDUCER_REDUCE);
+    return dt_reducer_create(started->world, &spec, &started->reducer);
+}
+
+static const bool active[] = {true, true, true, true};
+static dt_status start_async(struct started *started, int memory)
+{
+    struct dt_async_spec spec = {
+        .params = 5000, .states = 1, .staleness = -1, .active = active, .memory = memory};
+    return dt_async_create(started->world, &spec, &started->async);
+}
+static dt_status start_shared(struct started *started)
+{
+    return start_async(started, DT_ASYNC_SHARED);
+}
+static dt_status start_window(struct started *started)
+{
+    return start_async(started, DT_ASYNC_WINDOW);
+}
+
+/* All ranks fail alike, with rank 1's place in the message; until N is beyond what the start asks for. */
+static void fail_every(const char *name, dt_status (*start)(struct started *),
+                       struct started *started)
+{
+    for (int n = 1; n < 100; n++) {
+        countdown = rank == 1 ? n : 0;
+        dt_status status = start(started);
+        int met = rank == 1 && countdown == 0, reached, least, most;
+        countdown = 0;
+        MPI_Allreduce(&met, &reached, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        MPI_Allreduce(&(int){(int)status}, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+        MPI_Allreduce(&(int){(int)status}, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        EXPECT(least == most, "%s, fault %d: status %d to %d", name, n, least, most);
+        if (!reached) {
+            EXPECT(!status, "%s: %s", name, dt_error_text());
+            return;
+        }
+        EXPECT(status == DT_EMEMORY, "%s, fault %d: status %d", name, n, (int)status);
+        EXPECT(strstr(dt_error_text(), "[rank 1 on "), "%s: %s", name, dt_error_text());
+    }
+    EXPECT(false, "%s: no end of faults", name);
+}
+
+/* ---- bounds --------------------------------------------------------------------------------- */
+
+static void refuse_specs(struct dt_world *world)
+{
+    struct dt_reducer *reducer;
+    struct dt_reducer_spec spec = reducer_spec(DT_REDUCER_REDUCE);
+    spec.vectors = DT_REDUCER_VECTORS + 1;
+    EXPECT(dt_reducer_create(world, &spec, &reducer) == DT_EUSAGE, "vectors");
+    spec = reducer_spec(DT_REDUCER_REDUCE);
+    spec.replicas = DT_REDUCER_REPLICAS + 1;
+    EXPECT(dt_reducer_create(world, &spec, &reducer) == DT_EUSAGE, "replicas");
+    struct dt_async *async;
+    struct dt_async_spec async_spec = {
+        .params = 10, .states = DT_ASYNC_STATES + 1, .staleness = -1, .active = active};
+    EXPECT(dt_async_create(world, &async_spec, &async) == DT_EUSAGE, "states");
+}
+
+/* ---- a gather beyond 2 GiB ------------------------------------------------------------------ */
+
+static size_t gathered; /* bytes that MPI was asked to send */
+static bool fake_gather;
+int __real_MPI_Igather(const void *from, int n, MPI_Datatype type, void *to, int m,
+                       MPI_Datatype types, int root, MPI_Comm comm, MPI_Request *request);
+int __wrap_MPI_Igather(const void *from, int n, MPI_Datatype type, void *to, int m,
+                       MPI_Datatype types, int root, MPI_Comm comm, MPI_Request *request);
+int __wrap_MPI_Igather(const void *from, int n, MPI_Datatype type, void *to, int m,
+                       MPI_Datatype types, int root, MPI_Comm comm, MPI_Request *request)
+{
+    if (!fake_gather) return __real_MPI_Igather(from, n, type, to, m, types, root, comm, request);
+    EXPECT(n > 0, "a count of %d", n);
+    gathered += (size_t)n;
+    return MPI_Ibarrier(comm, request);
+}
+
+static void gather(struct dt_world *world)
+{
+    const size_t length = ((size_t)1 << 32) + 12345;
+    fake_gather = true;
+    dt_world_trainers_gather(world, &length, length, NULL);
+    EXPECT(gathered == length, "%zu bytes of %zu", gathered, length);
+    fake_gather = false;
+    uint64_t mine[3] = {(uint64_t)rank, 7, 11}, all[3 * 64] = {0};
+    dt_world_trainers_gather(world, mine, sizeof mine, rank ? NULL : all);
+    for (int r = 0; r < size && rank == 0; r++)
+        EXPECT(all[3 * r] == (uint64_t)r && all[3 * r + 2] == 11, "row %d", r);
+}
+
+/* ---- jobs that end -------------------------------------------------------------------------- */
+
+static void hang(double secs)
+{
+    struct dt_world *world;
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    hang_secs = rank == 1 ? secs : 0;
+    dt_world_attach(&comm, 1, &world);
+}
+
+static void lost(int victim, int sig)
+{
+    struct dt_world *world;
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    if (dt_world_attach(&comm, sig == SIGSTOP ? 2 : 20, &world)) return;
+    if (rank == victim) kill(getpid(), sig);
+    dt_world_heartbeat(world, "gradient", 17);
+    dt_world_trainers_barrier(world);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (argc > 2) hang(strtod(argv[2], NULL));
+    if (argc == 2 && strcmp(argv[1], "killed") == 0) lost(1, SIGKILL);
+    if (argc == 2 && strcmp(argv[1], "stopped") == 0) lost(0, SIGSTOP);
+    struct started started = {0};
+    fail_every("world", start_world, &started);
+    fail_every("node", start_node, &started);
+    dt_reducer_destroy(started.reducer);
+    fail_every("reduce", start_reduce, &started);
+    dt_reducer_destroy(started.reducer);
+    fail_every("shared", start_shared, &started);
+    dt_async_destroy(started.async);
+    fail_every("window", start_window, &started);
+    dt_async_destroy(started.async);
+    refuse_specs(started.world);
+    gather(started.world);
+    dt_world_destroy(started.world);
+    int all = failures;
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0) printf("test_world: %s\n", all ? "failed" : "passed");
+    MPI_Finalize();
+    return all != 0;
+}

@@ -1,0 +1,76 @@
+#!/bin/sh
+# Puts bugs into copies of the tree, one at a time, and runs the tests that are named for them: a bug that
+# they pass is a test that is missing.
+#   tests/mutants/run.sh [-k PATTERN]      bugs whose name matches (all); JOBS copies at a time (nproc)
+# tests/mutants/bugs: two lines a bug, "NAME DIRECTORY TEST ..." and a sed expression, indented. A test is
+# unit/X, mpi/X or e2e/X; what tests/run.sh calls it begins so.
+cd "$(dirname "$0")/../.." || exit 1
+pattern=.
+[ "${1:-}" != -k ] || pattern=$2
+export JOBS="${JOBS:-$(nproc)}" PATIENCE="${PATIENCE:-3}" BUILD=build
+top=$(mktemp -d "${TMPDIR:-/tmp}/dtrain-bugs.XXXXXX")
+trap 'rm -rf "$top"' EXIT
+trap 'exit 1' HUP INT TERM
+
+# programs TEST...: what make builds for them.
+programs() {
+    for test; do
+        case $test in
+        unit/*) echo "build/tests/unit/test_${test#*/}" ;;
+        mpi/*) echo "build/tests/mpi/${test#*/}" ;;
+        e2e/*) echo all ;;
+        esac
+    done | sort -u
+}
+# try COPY NAME DIRECTORY SED TEST...: one line that says what became of it.
+try() {
+    copy=$1 name=$2 place=$3 change=$4
+    shift 4
+    verdict="SURVIVED $*"
+    files=$(find "$copy/$place" -name '*.c' | while read -r file; do
+        sed "$change" "$file" | cmp -s - "$file" || echo "$file"; done)
+    for file in $files; do
+        cp -p "$file" "$file.saved"
+        sed -i "$change" "$file"
+    done
+    if [ -z "$files" ]; then
+        verdict="STALE: no such line in $place"
+    elif ! make -C "$copy" $(programs "$@") >"$copy/log" 2>&1; then
+        verdict="STALE: does not build: $(grep -m 1 'error' "$copy/log")"
+    else
+        for test; do
+            "$copy/tests/run.sh" -k "^$test(-|\$)" "${test%%/*}" >"$copy/log" 2>&1 && continue
+            grep -q '^[0-9]* passed, 0 failed' "$copy/log" && continue
+            verdict="caught by $test"
+            break
+        done
+    fi
+    for file in $files; do mv "$file.saved" "$file" && touch "$file"; done
+    printf '%-34s %s\n' "$name" "$verdict"
+}
+# lane N: every JOBS-th bug.
+lane() {
+    copy=$top/lane$1
+    mkdir "$copy"
+    git ls-files -z | xargs -0 cp --parents -t "$copy"
+    make -C "$copy" all tests >"$copy/log" 2>&1 || { tail "$copy/log"; exit 1; }
+    awk -v lane="$1" -v lanes="$JOBS" -v pattern="$pattern" '/^[^# ]/ && $1 ~ pattern && n++ % lanes == lane {
+        words = $0; getline change; sub(/^ +/, "", change); print words; print change}' tests/mutants/bugs |
+        while read -r name place tests && IFS= read -r change; do
+            # shellcheck disable=SC2086  # the tests are words
+            try "$copy" "$name" "$place" "$change" $tests
+        done
+}
+i=0 lanes=
+while [ $i -lt "$JOBS" ]; do
+    lane $i | tee "$top/out$i" &
+    lanes="$lanes $!"
+    i=$((i + 1))
+done
+wait $lanes
+cat "$top"/out* >"$top/all"
+caught=$(grep -c ' caught by ' "$top/all")
+stale=$(grep -c ' STALE' "$top/all")
+survived=$(grep -c ' SURVIVED ' "$top/all")
+echo "$caught passed, $((survived + stale)) failed, 0 skipped"
+[ $((survived + stale)) -eq 0 ] && [ "$caught" -gt 0 ]

@@ -1,0 +1,140 @@
+/* Changes to pictures: each does what its name says, and is a function of its key alone. */
+#include "data/augment.h"
+
+#include <math.h>
+
+#include "suite.h"
+
+enum { H = 6, W = 5, C = 2, SIZE = H * W * C, ROWS = 200 };
+static const int SHAPE[3] = {H, W, C};
+
+static float pictures[ROWS * SIZE], scratch[SIZE];
+
+/* Every value of a row tells its place: 1 + its number. */
+static void fill(void)
+{
+    for (int i = 0; i < ROWS * SIZE; i++)
+        pictures[i] = (float)(1 + i % SIZE);
+}
+
+static void change(const char *text, uint64_t first, int rows, float *x)
+{
+    struct dt__augment augment;
+    EXPECT_OK(dt__augment_parse(text, &augment));
+    dt__augment_rows(&augment, SHAPE, 7, 3, 2, first, rows, x, scratch);
+}
+
+static float at(const float *x, int y, int column, int c)
+{
+    return x[(y * W + column) * C + c];
+}
+
+/* The picture is the original moved by (dy, dx), mirrored or not. */
+static bool is_moved(const float *x, int dy, int dx, bool flip)
+{
+    for (int y = 0; y < H; y++)
+        for (int column = 0; column < W; column++)
+            for (int c = 0; c < C; c++) {
+                int from_y = y - dy, from = column - dx;
+                bool inside = from_y >= 0 && from_y < H && from >= 0 && from < W;
+                if (flip) from = W - 1 - from;
+                float expected = inside ? (float)(1 + (from_y * W + from) * C + c) : 0.0f;
+                if (at(x, y, column, c) != expected) return false;
+            }
+    return true;
+}
+
+START_TEST(shift_moves_by_up_to_its_number)
+{
+    int seen[3][3] = {{0}};
+    fill();
+    change("shift 1", 0, ROWS, pictures);
+    for (int r = 0; r < ROWS; r++) {
+        int found = 0;
+        for (int dy = -1; dy <= 1; dy++)
+            for (int dx = -1; dx <= 1; dx++)
+                if (is_moved(pictures + r * SIZE, dy, dx, false)) found++, seen[dy + 1][dx + 1]++;
+        ck_assert_int_eq(found, 1);
+    }
+    for (int i = 0; i < 9; i++)
+        ck_assert_int_gt(seen[i / 3][i % 3], ROWS / 40);
+}
+END_TEST
+
+START_TEST(flip_mirrors_every_other_one)
+{
+    int mirrored = 0;
+    fill();
+    change("flip", 0, ROWS, pictures);
+    for (int r = 0; r < ROWS; r++) {
+        bool flip = is_moved(pictures + r * SIZE, 0, 0, true);
+        ck_assert(flip || is_moved(pictures + r * SIZE, 0, 0, false));
+        mirrored += flip;
+    }
+    ck_assert_int_gt(mirrored, ROWS / 3);
+    ck_assert_int_lt(mirrored, 2 * ROWS / 3);
+}
+END_TEST
+
+START_TEST(cutout_cuts_a_square)
+{
+    int largest = 0;
+    fill();
+    change("cutout 2", 0, ROWS, pictures);
+    for (int r = 0; r < ROWS; r++) {
+        int zeros = 0;
+        for (int i = 0; i < SIZE; i++)
+            zeros += pictures[r * SIZE + i] == 0.0f;
+        ck_assert_int_le(zeros, 4 * C);
+        ck_assert_int_ge(zeros, C);
+        if (zeros > largest) largest = zeros;
+    }
+    ck_assert_int_eq(largest, 4 * C);
+}
+END_TEST
+
+START_TEST(noise_has_its_deviation)
+{
+    double sum = 0, squares = 0;
+    fill();
+    change("noise 0.5", 0, ROWS, pictures);
+    for (int i = 0; i < ROWS * SIZE; i++) {
+        double noise = (double)pictures[i] - (1 + i % SIZE);
+        sum += noise;
+        squares += noise * noise;
+    }
+    ck_assert_double_lt(fabs(sum / (ROWS * SIZE)), 0.02);
+    ck_assert_double_eq_tol(sqrt(squares / (ROWS * SIZE)), 0.5, 0.02);
+}
+END_TEST
+
+/* One by one, in another order, or all at once: the same. */
+START_TEST(a_sample_is_changed_alike_in_any_batch)
+{
+    static float again[ROWS * SIZE];
+    const char *all = "shift 2, flip, cutout 3, noise 0.1";
+    fill();
+    memcpy(again, pictures, sizeof again);
+    change(all, 10, ROWS, pictures);
+    for (int r = ROWS - 1; r >= 0; r--)
+        change(all, 10 + (uint64_t)r, 1, again + r * SIZE);
+    ck_assert_mem_eq(again, pictures, sizeof again);
+}
+END_TEST
+
+START_TEST(wrong_texts_are_refused)
+{
+    static const char *const wrong[] = {"shift",      "shift 0",     "shift 1.5", "flip 2",
+                                        "turn 3",     "noise -1",    "noise 0",   "cutout x",
+                                        "flip,,flip", "shift 2 flip"};
+    struct dt__augment augment;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        EXPECT_FAIL(dt__augment_parse(wrong[i], &augment), DT_EUSAGE, "none of shift N");
+    EXPECT_OK(dt__augment_parse("", &augment));
+    ck_assert(!dt__augment_any(&augment));
+}
+END_TEST
+
+SUITE("augment", shift_moves_by_up_to_its_number, flip_mirrors_every_other_one,
+      cutout_cuts_a_square, noise_has_its_deviation, a_sample_is_changed_alike_in_any_batch,
+      wrong_texts_are_refused)

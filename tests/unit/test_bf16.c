@@ -1,0 +1,319 @@
+/* bf16: the rounding, products against f64 of the rounded operands, the same bits at every alignment and
+ * from a copy of the weights, gradients near those of f32; by rounding in f32 on any CPU, and by the
+ * library where the CPU has it. */
+#include "model/bf16.h"
+
+#include <math.h>
+
+#include "model/blas.h"
+#include "model_text.h"
+#include "suite.h"
+
+static float widened(uint16_t value)
+{
+    uint32_t bits = (uint32_t)value << 16;
+    float out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
+
+static float from_bits(uint32_t bits)
+{
+    float out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
+
+/* To the nearest, ties to even; infinity, NaN and zeros stay. */
+START_TEST(values_are_rounded_to_nearest_even)
+{
+    static const uint32_t rows[][2] = {
+        {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82},
+        {0x3f817fff, 0x3f81}, {0xbf808001, 0xbf81}, {0x7f7fffff, 0x7f80}, {0x7f800000, 0x7f80},
+        {0xff800000, 0xff80}, {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x3fffffff, 0x4000}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint16_t out;
+        float value = from_bits(rows[i][0]);
+        dt_bf16_round(1, &value, &out);
+        ck_assert_msg(out == rows[i][1], "%08x is %04x, expected %04x", rows[i][0], out,
+                      rows[i][1]);
+    }
+    const float nans[] = {from_bits(0x7f800001), from_bits(0xffffffff), NAN};
+    uint16_t out[3];
+    dt_bf16_round(3, nans, out);
+    for (int i = 0; i < 3; i++)
+        ck_assert(isnan(widened(out[i])));
+}
+END_TEST
+
+/* ---- products ------------------------------------------------------------------------------- */
+
+static float *randoms(size_t count, uint64_t stream)
+{
+    float *values;
+    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
+    struct dt_rng rng = dt_rng_make(3, DT_STREAM_TEST, stream, 0);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)dt_rng_normal(&rng, i);
+    return values;
+}
+
+static double rounded(float value)
+{
+    uint16_t out;
+    dt_bf16_round(1, &value, &out);
+    return (double)widened(out);
+}
+
+/* got (m, n) against sums over k of a[i * ai + l * al] * b[l * bl + j * bj], of rounded values. */
+static void expect_product(const char *what, const float *got, int m, int n, int k, const float *a,
+                           int ai, int al, const float *b, int bl, int bj, const float *before)
+{
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < n; j++) {
+            double sum = before ? (double)before[i * n + j] : 0.0;
+            for (int l = 0; l < k; l++)
+                sum += rounded(a[i * ai + l * al]) * rounded(b[l * bl + j * bj]);
+            double error = fabs((double)got[i * n + j] - sum);
+            ck_assert_msg(error < 1e-5 * sqrt(k) + 1e-6, "%s %dx%dx%d: element %d, %d is off by %g",
+                          what, m, n, k, i, j, error);
+        }
+    }
+}
+
+static void check_shape(int rows, int nin, int nout)
+{
+    struct dt__bf16 *bf16;
+    const size_t inputs = (size_t)(rows * nin), outputs = (size_t)(rows * nout),
+                 weights = (size_t)(nin * nout);
+    float *x = randoms(inputs, 1), *w = randoms(weights, 2), *delta = randoms(outputs, 3);
+    float *y = randoms(outputs, 4), *grad = randoms(weights, 5), *dx = randoms(inputs, 6);
+    float *before = randoms(weights, 5), *again = randoms(outputs, 7);
+    uint16_t *copy;
+    EXPECT_OK(dt_alloc(weights, sizeof *copy, "copy", &copy));
+    EXPECT_OK(dt__bf16_create(nin, nout, rows, &bf16));
+    EXPECT_OK(dt__bf16_forward(bf16, rows, x, w, NULL, y));
+    expect_product("y", y, rows, nout, nin, x, nin, 1, w, nout, 1, NULL);
+    EXPECT_OK(dt__bf16_backward(bf16, rows, delta, true, grad, NULL, dx));
+    expect_product("sum of gradients", grad, nin, nout, rows, x, 1, nin, delta, nout, 1, before);
+    expect_product("dx", dx, rows, nin, nout, delta, nout, 1, w, 1, nout, NULL);
+    EXPECT_OK(dt__bf16_backward(bf16, rows, delta, false, grad, NULL, NULL));
+    expect_product("gradient", grad, nin, nout, rows, x, 1, nin, delta, nout, 1, NULL);
+    dt_bf16_round(weights, w, copy);
+    EXPECT_OK(dt__bf16_forward(bf16, rows, x, NULL, copy, again));
+    ck_assert(memcmp(y, again, outputs * sizeof *y) == 0);
+    if (rows > 1) EXPECT_OK(dt__bf16_forward(bf16, rows - 1, x, NULL, copy, again));
+    dt__bf16_destroy(bf16);
+    dt_free(x), dt_free(w), dt_free(delta), dt_free(y), dt_free(grad), dt_free(dx);
+    dt_free(before), dt_free(again), dt_free(copy);
+}
+
+static void settle(const char *kernel)
+{
+    bool native;
+    EXPECT_OK(dt_bf16_settle(kernel, &native));
+    EXPECT_OK(dt_blas_settle(kernel));
+}
+
+static void check_products(void)
+{
+    static const int shapes[][3] = {{1, 1, 1},   {7, 5, 3},    {64, 33, 17}, {31, 130, 65},
+                                    {2, 300, 2}, {16, 64, 48}, {3, 1, 70}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check_shape(shapes[i][0], shapes[i][1], shapes[i][2]);
+}
+
+START_TEST(reference_products_are_right)
+{
+    settle("auto-bf16-reference");
+    ck_assert_ptr_nonnull(strstr(dt_blas_kernel(), "-bf16-reference"));
+    check_products();
+}
+END_TEST
+
+START_TEST(library_products_are_right)
+{
+    settle("auto");
+    check_products();
+}
+END_TEST
+
+/* ---- networks ------------------------------------------------------------------------------- */
+
+enum { ROWS = 9, NIN = 20, SHIFT = 16 };
+
+static struct dt_model *model;
+static struct dt_network *network;
+static float *params, *x;
+static int32_t label[ROWS];
+static struct dt_rng key;
+
+static void set_up(bool bf16)
+{
+    const struct dt_model_desc desc =
+        desc_of("dense 70 gelu, dropout 0.3, dense 33 tanh", NIN, 3, DT_TASK_CLASSIFY);
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(
+        dt_network_create(model, ROWS, bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32, &network));
+    params = randoms(dt_model_params(model), 1);
+    for (size_t i = 0; i < dt_model_params(model); i++)
+        params[i] *= 0.2f;
+    x = randoms(ROWS * NIN, 2);
+    for (int r = 0; r < ROWS; r++)
+        label[r] = r % 3;
+    key = dt_rng_make(9, DT_STREAM_DROPOUT, 0, 0);
+}
+
+static void tear_down(void)
+{
+    dt_network_destroy(network);
+    dt_model_destroy(model);
+    dt_free(params), dt_free(x);
+}
+
+static float *gradient_of(bool bf16, float *out)
+{
+    double loss;
+    set_up(bf16);
+    const struct dt_batch batch = {.rows = ROWS, .x = x, .label = label};
+    float *grad = randoms(dt_model_params(model), 3);
+    EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_forward(network, params, &batch, out));
+    return grad;
+}
+
+/* The gradient is another, but near; evaluation has the digits of f32. */
+START_TEST(gradients_are_near_and_evaluation_is_f32)
+{
+    float out32[3 * ROWS], out16[3 * ROWS];
+    settle("auto-bf16-reference");
+    float *exact = gradient_of(false, out32);
+    tear_down();
+    float *grad = gradient_of(true, out16);
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < dt_model_params(model); i++) {
+        error += pow((double)grad[i] - (double)exact[i], 2);
+        norm += pow((double)exact[i], 2);
+    }
+    ck_assert_double_lt(sqrt(error / norm), 2e-2);
+    ck_assert_double_gt(sqrt(error / norm), 1e-4);
+    ck_assert(memcmp(out32, out16, sizeof out32) == 0);
+    dt_free(exact), dt_free(grad);
+    tear_down();
+}
+END_TEST
+
+/* Weights rounded by the caller, at any address, make no difference; nor do the addresses of the rest. */
+START_TEST(bits_do_not_depend_on_places)
+{
+    double loss, again;
+    settle("auto");
+    set_up(true);
+    const size_t count = dt_model_params(model);
+    struct dt_batch batch = {.rows = ROWS, .x = x, .label = label};
+    float *grad = randoms(count, 3), *moved = randoms(count + SHIFT, 4), *xs;
+    uint16_t *copy;
+    EXPECT_OK(dt_alloc(count + SHIFT, sizeof *copy, "copy", &copy));
+    EXPECT_OK(dt_alloc(ROWS * NIN + SHIFT, sizeof *xs, "rows", &xs));
+    EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, grad, &loss, NULL));
+    for (size_t shift = 0; shift < SHIFT; shift++) {
+        dt_bf16_round(count, params, copy + shift);
+        memcpy(xs + shift, x, ROWS * NIN * sizeof *x);
+        batch.x = xs + shift;
+        dt_network_set_rounded(network, copy + shift);
+        float *out = moved + shift * 5 % SHIFT;
+        EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, out, &again, NULL));
+        ck_assert(memcmp(grad, out, count * sizeof *grad) == 0);
+        ck_assert(memcmp(&loss, &again, sizeof loss) == 0);
+    }
+    dt_free(grad), dt_free(moved), dt_free(xs), dt_free(copy);
+    tear_down();
+}
+END_TEST
+
+/* Wide enough for factors; two tiles across in the first layer, two down in the second. */
+static void set_up_wide(void)
+{
+    const struct dt_model_desc desc =
+        desc_of("dense 1100 relu, dense 33 tanh", NIN, 3, DT_TASK_CLASSIFY);
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_BF16, &network));
+    params = randoms(dt_model_params(model), 1);
+    x = randoms(ROWS * NIN, 2);
+    for (int r = 0; r < ROWS; r++)
+        label[r] = r % 3;
+}
+
+/* Every tile made from factors is the whole gradient's there, and outside of those matrices nothing changes; of no
+ * rows it is 0. */
+static void check_tiles(const struct dt_factored *matrix, int matrices, const void *factors,
+                        float *whole, int rows)
+{
+    double loss;
+    const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
+    const size_t count = dt_model_params(model);
+    float *rest = randoms(count, 4);
+    dt_network_set_factors(network, NULL);
+    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, whole, &loss, NULL));
+    dt_network_set_factors(network, (void *)(uintptr_t)factors);
+    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, rest, &loss, NULL));
+    for (int m = 0; m < matrices; m++) {
+        float *tile_values = randoms(matrix[m].tile_rows * matrix[m].tile_columns, 5);
+        for (size_t t = 0; t < dt_tiles(&matrix[m]); t++) {
+            const struct dt_tile tile = dt_tile_at(&matrix[m], t);
+            EXPECT_OK(dt_network_tile(network, m, factors, tile, tile_values));
+            for (size_t r = 0; r < tile.rows; r++)
+                memcpy(rest + matrix[m].offset + (tile.row + r) * matrix[m].columns + tile.column,
+                       tile_values + r * tile.columns, tile.columns * sizeof(float));
+        }
+        dt_free(tile_values);
+    }
+    ck_assert(memcmp(whole, rest, count * sizeof *whole) == 0);
+    dt_free(rest);
+}
+
+static void check_factors(const char *kernel)
+{
+    struct dt_factored matrix[2];
+    void *factors;
+    settle(kernel);
+    set_up_wide();
+    ck_assert_int_eq(dt_model_factored(model, DT_PRECISION_F32, ROWS, NULL), 0);
+    ck_assert_int_eq(dt_model_factored(model, DT_PRECISION_BF16, 4000, NULL), 0);
+    ck_assert_int_eq(dt_model_factored(model, DT_PRECISION_BF16, ROWS, matrix), 2);
+    for (int m = 0; m < 2; m++)
+        ck_assert_uint_gt(dt_tiles(&matrix[m]), 1);
+    EXPECT_OK(dt_alloc(matrix[1].place + matrix[1].bytes, 1, "factors", &factors));
+    float *whole = randoms(dt_model_params(model), 3);
+    check_tiles(matrix, 2, factors, whole, ROWS);
+    check_tiles(matrix, 2, factors, whole, 0);
+    check_tiles(matrix, 2, factors, whole, ROWS - 2);
+    dt_free(whole), dt_free(factors);
+    tear_down();
+}
+
+START_TEST(tiles_from_factors_have_the_bits_of_whole_gradients)
+{
+    check_factors("auto");
+}
+END_TEST
+
+START_TEST(so_have_those_of_the_reference)
+{
+    check_factors("auto-bf16-reference");
+}
+END_TEST
+
+START_TEST(unknown_kernels_are_refused)
+{
+    bool native;
+    EXPECT_FAIL(dt_bf16_settle("oneDNN-bf16-vnni", &native), DT_EUSAGE,
+                "run.kernel=oneDNN-bf16-vnni: expected");
+    ck_assert_ptr_null(strstr(dt_blas_kernel(), "bf16"));
+}
+END_TEST
+
+SUITE("bf16", values_are_rounded_to_nearest_even, reference_products_are_right,
+      library_products_are_right, gradients_are_near_and_evaluation_is_f32,
+      bits_do_not_depend_on_places, tiles_from_factors_have_the_bits_of_whole_gradients,
+      so_have_those_of_the_reference, unknown_kernels_are_refused)

@@ -1,0 +1,84 @@
+/* A replica's gradient over a share of several slices is that of the share as a whole. */
+#include <math.h>
+
+#include "data_files.h"
+#include "model_text.h"
+#include "train/trainer.h"
+
+enum { ROWS = 3 * DT__SLICE_ROWS, FEATURES = 3 };
+
+static struct dt_job job;
+static struct dt_worker worker;
+
+static void put_rows(void)
+{
+    FILE *out = fopen("train.csv", "w");
+    ck_assert_ptr_nonnull(out);
+    for (int r = 0; r < ROWS; r++)
+        fprintf(out, "%d.5,%d,%d,%d\n", r % 7 - 3, r % 5 - 2, r % 3 - 1, r % 2);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static void open_worker(void)
+{
+    const struct dt_model_desc desc =
+        desc_of("dense 33 tanh, dropout 0.5", FEATURES, 1, DT_TASK_CLASSIFY);
+    put_rows();
+    set("data.train=train.csv");
+    job = (struct dt_job){.config = &config, .replicas = 1, .train = survey()};
+    worker = (struct dt_worker){.count = 1};
+    EXPECT_OK(dt_plan_create(job.train, 1, 1, 0, &job.plan));
+    EXPECT_OK(dt_model_create(&desc, &job.model));
+    EXPECT_OK(dt_network_create(job.model, DT__SLICE_ROWS, DT_PRECISION_F32, &worker.network));
+    EXPECT_OK(dt_loader_create(&config, job.train, job.plan, 0, 1, ROWS, 0, &worker.loader));
+    EXPECT_OK(dt_alloc(1, sizeof *worker.loss, "loss sums", &worker.loss));
+}
+
+static void close_worker(void)
+{
+    dt_loader_destroy(worker.loader);
+    dt_network_destroy(worker.network);
+    dt_model_destroy(job.model);
+    dt_plan_destroy(job.plan);
+    dt_source_destroy(job.train);
+    dt_free(worker.loss);
+}
+
+/* The share in one piece, with masks drawn by the rows' numbers in the draw. */
+static void whole_gradient(const float *weights, float *grad, double *loss)
+{
+    struct dt_network *network;
+    struct dt_batch batch;
+    const struct dt_rng dropout = dt_rng_make(1, DT_STREAM_DROPOUT, 0, 0);
+    EXPECT_OK(dt_network_create(job.model, ROWS, DT_PRECISION_F32, &network));
+    EXPECT_OK(dt_loader_read(worker.loader, 0, 0, 0, ROWS, &batch));
+    batch.first_row = 0;
+    EXPECT_OK(dt_network_gradient(network, weights, &batch, &dropout, false, grad, loss, NULL));
+    dt_network_destroy(network);
+}
+
+/* Masks that begin anew with each slice, or slices that do not add up. */
+START_TEST(slices_draw_the_masks_of_the_share)
+{
+    open_worker();
+    const size_t count = dt_model_params(job.model);
+    float *weights, *grad, *whole;
+    double loss, error = 0, norm = 0;
+    EXPECT_OK(dt_alloc(count, sizeof *weights, "weights", &weights));
+    EXPECT_OK(dt_alloc(count, sizeof *grad, "gradient", &grad));
+    EXPECT_OK(dt_alloc(count, sizeof *whole, "gradient", &whole));
+    dt_model_init(job.model, 5, weights);
+    ck_assert(dt__replica_gradient(&job, &worker, 0, 0, weights, grad, NULL));
+    whole_gradient(weights, whole, &loss);
+    ck_assert_double_eq_tol(worker.loss[0], loss, 1e-6 * loss);
+    for (size_t i = 0; i < count; i++) {
+        error += pow((double)grad[i] - (double)whole[i], 2);
+        norm += pow((double)whole[i], 2);
+    }
+    ck_assert_double_lt(sqrt(error / norm), 1e-4);
+    dt_free(weights), dt_free(grad), dt_free(whole);
+    close_worker();
+}
+END_TEST
+
+DATA_SUITE("gradient", {slices_draw_the_masks_of_the_share, 1})

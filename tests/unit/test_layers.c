@@ -1,0 +1,373 @@
+/* Layers of pictures, normalisation and residuals: gradients against finite differences, what their text
+ * and their shapes may be, and what their tensors are. */
+#include "suite.h"
+#include "model_text.h"
+
+#include <math.h>
+
+enum { ROWS = 9, MAX_ROWS = 16 };
+
+struct net {
+    struct dt_model *model;
+    struct dt_network *network;
+    size_t params, trained, features;
+    float *weights, *grad, *unused, *x, *target;
+    int32_t label[ROWS];
+    struct dt_rng key;
+};
+
+static float *randoms(size_t count, uint64_t stream)
+{
+    float *values;
+    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
+    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)dt_rng_normal(&rng, i);
+    return values;
+}
+
+static struct dt_model_desc desc(const char *layers, int h, int w, int c, int nout, int task)
+{
+    struct dt_model_desc of = desc_of(layers, c, nout, task);
+    of.shape[0] = h, of.shape[1] = w;
+    return of;
+}
+
+static void net_open(struct net *net, const struct dt_model_desc *of)
+{
+    EXPECT_OK(dt_model_create(of, &net->model));
+    EXPECT_OK(dt_network_create(net->model, MAX_ROWS, DT_PRECISION_F32, &net->network));
+    net->params = dt_model_params(net->model);
+    net->trained = dt_model_trained(net->model);
+    net->features = dt_model_features(net->model);
+    net->weights = randoms(net->params, 1);
+    for (size_t i = 0; i < net->trained; i++)
+        net->weights[i] *= 0.5f;
+    for (size_t i = net->trained; i < net->params; i++)
+        net->weights[i] = fabsf(net->weights[i]) + 0.5f; /* a variance too */
+    net->grad = randoms(net->params, 2);
+    net->unused = randoms(net->params, 3);
+    net->x = randoms(ROWS * net->features, 4);
+    net->target = randoms(ROWS * (size_t)of->nout, 5);
+    for (int r = 0; r < ROWS; r++)
+        net->label[r] = r % (of->nout > 1 ? of->nout : 2);
+    net->key = dt_rng_make(9, DT_STREAM_DROPOUT, 0, 0);
+}
+
+static void net_close(struct net *net)
+{
+    float *all[] = {net->weights, net->grad, net->unused, net->x, net->target};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        dt_free(all[i]);
+    dt_network_destroy(net->network);
+    dt_model_destroy(net->model);
+}
+
+static double net_gradient(struct net *net, int rows, float *grad)
+{
+    const struct dt_batch batch = {
+        .rows = rows, .x = net->x, .label = net->label, .target = net->target};
+    double loss;
+    EXPECT_OK(dt_network_gradient(net->network, net->weights, &batch, &net->key, false, grad, &loss,
+                                  NULL));
+    return loss;
+}
+
+/* Loss with one weight moved by h. */
+static double net_moved(struct net *net, size_t i, float h, int rows)
+{
+    const float kept = net->weights[i];
+    net->weights[i] += h;
+    double loss = net_gradient(net, rows, net->unused);
+    net->weights[i] = kept;
+    return loss;
+}
+
+/* Central differences of up to 300 weights, spread over all. */
+static void check_slope(const char *text, struct net *net, int rows)
+{
+    const float h = 4e-3f;
+    double norm = 0, error = 0;
+    net_gradient(net, rows, net->grad);
+    size_t stride = net->trained / 300 + 1;
+    for (size_t i = 0; i < net->trained; i += stride) {
+        const float up = net->weights[i] + h, down = net->weights[i] - h;
+        double slope = (net_moved(net, i, h, rows) - net_moved(net, i, -h, rows)) /
+                       ((double)up - (double)down);
+        norm += slope * slope;
+        error += (slope - (double)net->grad[i]) * (slope - (double)net->grad[i]);
+    }
+    ck_assert_msg(sqrt(error / norm) < 6e-3, "'%s': gradient off by %g", text, sqrt(error / norm));
+}
+
+static const struct {
+    const char *layers;
+    int h, w, c;
+} NETS[] = {
+    {"conv 4 3x3 pad same tanh", 5, 7, 2},
+    {"conv 4 3x2 stride 2 tanh, conv 3 2x2 gelu", 9, 8, 3},
+    {"conv 6 3x3 pad 1 groups 3 tanh, conv 3 1x1", 5, 5, 3},
+    {"conv 4 2x2 stride 1x2 pad same tanh, dropout 0.3, conv 2 3x3 tanh", 6, 6, 1},
+    {"conv1d 5 5 stride 2 pad same tanh, conv1d 3 3 tanh", 1, 20, 2},
+    {"conv1d 5 7 tanh", 1, 1, 24},
+    {"conv1d 4 3 tanh, avgpool 2, conv1d 3 2 tanh", 1, 16, 1},
+    {"conv 4 3x3 tanh, avgpool 2, dense 5 tanh", 8, 8, 1},
+    {"conv 4 3x3 tanh, avgpool 3 stride 2, globalpool", 9, 9, 1},
+    {"conv 4 3x3, upsample 2, conv 2 2x2 tanh", 5, 5, 1},
+    {"avgpool 2, conv 3 2x2 tanh, flatten, dense 4 tanh", 8, 6, 2},
+    {"conv 4 3x3, batchnorm tanh, dense 4", 6, 6, 1},
+    {"dense 6, batchnorm tanh, dense 4 tanh", 1, 1, 7},
+    {"batchnorm, dense 4 tanh", 1, 1, 7},
+    {"conv 4 3x3, layernorm tanh, layernorm, dropout 0.2", 5, 5, 2},
+    {"dense 6, layernorm gelu, dense 4 tanh", 1, 1, 7},
+    {"residual(conv 3 3x3 pad same tanh, conv 2 3x3 pad same), tanh, dense 4", 5, 5, 2},
+    {"conv 3 3x3 tanh, residual(conv 5 3x3 stride 2 pad same tanh, conv 5 3x3 pad same) tanh", 9, 8,
+     1},
+    {"dense 6 tanh, residual(dense 5 tanh, dense 6, layernorm), tanh, residual(dense 4 tanh)", 1, 1,
+     5},
+    {"residual(conv 2 3x3 pad same, residual(batchnorm tanh, conv 2 1x1), tanh), globalpool", 4, 4,
+     2},
+    {"conv 2 3x3 pad same silu, conv 2 1x1 softplus, dense 5 softplus", 5, 5, 1},
+};
+
+/* What is plainly seen of an activation: values at -2, 0 and 3. */
+START_TEST(activations_have_their_values)
+{
+    static const struct {
+        const char *text;
+        double at[3];
+    } rows[] = {
+        {"leaky_relu, output dense 3", {-0.02, 0, 3}},
+        {"softplus, output dense 3", {0.126928011, 0.693147181, 3.048587352}},
+        {"silu, output dense 3", {-0.238405844, 0, 2.857722380}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct net net;
+        const struct dt_model_desc of = desc(rows[i].text, 1, 1, 3, 3, DT_TASK_REGRESS);
+        net_open(&net, &of);
+        float out[3];
+        for (int k = 0; k < 12; k++)
+            net.weights[k] = k < 9 && k % 4 == 0 ? 1.0f : 0.0f;
+        net.x[0] = -2, net.x[1] = 0, net.x[2] = 3;
+        const struct dt_batch batch = {.rows = 1, .x = net.x};
+        EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, out));
+        for (int k = 0; k < 3; k++)
+            ck_assert_double_eq_tol((double)out[k], rows[i].at[k], 2e-6);
+        net_close(&net);
+    }
+}
+END_TEST
+
+/* PyTorch's choice at the kink, where no difference says what is right: y = relu(0 * x + 0) + 0. */
+START_TEST(relu_is_flat_at_zero)
+{
+    struct net net;
+    const struct dt_model_desc of = desc("dense 1 relu", 1, 1, 1, 1, DT_TASK_REGRESS);
+    net_open(&net, &of);
+    const float weights[] = {0, 0, 1, 0};
+    ck_assert_uint_eq(net.params, 4);
+    memcpy(net.weights, weights, sizeof weights);
+    net.target[0] = 1;
+    net_gradient(&net, 1, net.grad);
+    ck_assert_double_eq((double)net.grad[0], 0);
+    ck_assert_double_eq((double)net.grad[1], 0);
+    ck_assert_double_lt((double)net.grad[3], 0);
+    net_close(&net);
+}
+END_TEST
+
+START_TEST(gradients_are_slopes)
+{
+    struct net net;
+    const struct dt_model_desc of =
+        desc(NETS[_i].layers, NETS[_i].h, NETS[_i].w, NETS[_i].c, 3, DT_TASK_CLASSIFY);
+    net_open(&net, &of);
+    check_slope(NETS[_i].layers, &net, ROWS);
+    net_close(&net);
+}
+END_TEST
+
+/* Maxima have kinks: pooling's way back is looked at by itself, where one input is the greatest by far. */
+START_TEST(maxpool_gives_the_greatest_and_takes_its_gradient)
+{
+    struct net net;
+    const struct dt_model_desc of =
+        desc("conv 1 1x1, maxpool 2, output conv 1 1x1", 4, 4, 1, 4, DT_TASK_REGRESS);
+    net_open(&net, &of);
+    float out[4];
+    const float identity[] = {1, 0, 1, 0};
+    memcpy(net.weights, identity, sizeof identity);
+    for (int i = 0; i < 16; i++)
+        net.x[i] = (float)(i % 7);
+    const struct dt_batch batch = {.rows = 1, .x = net.x};
+    EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, out));
+    const float greatest[] = {5, 6, 6, 4}; /* of 0 1 4 5 | 2 3 6 0 | 1 2 5 6 | 3 4 0 1 */
+    ck_assert_mem_eq(out, greatest, sizeof out);
+    for (int i = 0; i < 4; i++)
+        net.target[i] = greatest[i] - (float)(i + 1); /* loss gradient 2 (i + 1) / 4 */
+    net_gradient(&net, 1, net.grad);
+    double weight = 0; /* of the first convolution: sum of gradient times what was greatest */
+    for (int i = 0; i < 4; i++)
+        weight += (double)greatest[i] * 2 * (i + 1) / 4;
+    ck_assert_double_eq_tol((double)net.grad[0], weight, 1e-5);
+    net_close(&net);
+}
+END_TEST
+
+/* ---- batchnorm's statistics ----------------------------------------------------------------- */
+
+static const struct dt_tensor *tensor_of(const struct dt_model *model, const char *name)
+{
+    for (size_t i = 0; i < dt_model_tensors(model); i++)
+        if (!strcmp(dt_model_tensor(model, i)->name, name)) return dt_model_tensor(model, i);
+    ck_abort_msg("no tensor %s", name);
+}
+
+/* mean: 1, 2, ... of x's two columns; the variance is the unbiased one; a tenth of the way, times rows. */
+START_TEST(batchnorm_moves_its_statistics)
+{
+    struct net net;
+    const struct dt_model_desc of = desc("batchnorm", 1, 1, 2, 3, DT_TASK_CLASSIFY);
+    net_open(&net, &of);
+    const float x[] = {1, 10, 2, 10, 3, 13, 6, 7};
+    memcpy(net.x, x, sizeof x);
+    const struct dt_tensor *mean = tensor_of(net.model, "layers/0/running_mean");
+    const struct dt_tensor *variance = tensor_of(net.model, "layers/0/running_var");
+    ck_assert_uint_eq(mean->offset, net.trained);
+    ck_assert_uint_eq(variance->offset, net.trained + 2);
+    const float seen[] = {0.5f, 4, 1, 2};
+    memcpy(net.weights + net.trained, seen, sizeof seen);
+    net_gradient(&net, 4, net.grad);
+    const double expected[] = {4 * 0.1 * (3 - 0.5), 4 * 0.1 * (10 - 4.0), 4 * 0.1 * (14.0 / 3 - 1),
+                               4 * 0.1 * (18.0 / 3 - 2)};
+    for (int i = 0; i < 4; i++)
+        ck_assert_double_eq_tol((double)net.grad[net.trained + (size_t)i], expected[i], 1e-5);
+    net_close(&net);
+}
+END_TEST
+
+/* A share of one value cannot be normalised by itself. */
+START_TEST(batchnorm_of_one_value_uses_the_running_ones)
+{
+    struct net net;
+    const struct dt_model_desc of = desc("batchnorm", 1, 1, 2, 2, DT_TASK_REGRESS);
+    net_open(&net, &of);
+    float one[2], two[2];
+    const struct dt_batch batch = {.rows = 1, .x = net.x, .target = net.target};
+    net_gradient(&net, 1, net.grad);
+    for (size_t i = net.trained; i < net.params; i++)
+        ck_assert(net.grad[i] == 0.0f);
+    EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, one));
+    check_slope("one row", &net, 1);
+    net_gradient(&net, ROWS, net.grad); /* evaluation does not depend on what was trained on */
+    EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, two));
+    ck_assert_mem_eq(one, two, sizeof one);
+    net_close(&net);
+}
+END_TEST
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *layers, *message;
+} WRONG[] = {
+    {"konv 3 3x3", "item 1: 'konv' is no layer"},
+    {"conv 3", "'conv 3': expected conv FILTERS"},
+    {"conv 3 3x", "expected conv FILTERS"},
+    {"conv 0 3x3", "expected conv FILTERS"},
+    {"conv 3 3x3 stride", "expected conv FILTERS"},
+    {"conv 3 3x3 stride 0", "expected conv FILTERS"},
+    {"conv 3 3x3 pad some", "expected conv FILTERS"},
+    {"conv 3 9x9", "'conv 3 9x9' of 8 x 8 x 2: a kernel of 9 x 9 does not fit"},
+    {"conv 3 3x3 pad 3", "not larger than its padding"},
+    {"conv 3 3x3 groups 2", "2 groups do not divide 2 channels and 3 filters"},
+    {"conv 4 3x3, maxpool 7", "'maxpool 7' of 6 x 6 x 4: a window of 7 x 7 does not fit"},
+    {"maxpool", "expected maxpool K"},
+    {"dense 4, conv 3 3x3",
+     "'conv 3 3x3' of 1 x 1 x 4: a convolution needs rows of height x width"},
+    {"conv1d 3 3", "conv1d needs rows of 1 x length x channels"},
+    {"residual(dense 3", "item 1: a bracket that is not closed"},
+    {"residual", "'residual': expected residual(ITEM, ...)"},
+    {"resid(dense 3)", "expected residual(ITEM, ...)"},
+    {"conv 3 3x3, residual()", "item 2: item 1: an empty item"},
+    {"residual(conv 3 3x3, upsample 3)", "has no stride"},
+    {"output conv 1 3x3, dense 3", "item 2: there is an item behind the output layer"},
+    {"output conv 1 3x3 pad same", "8 x 8 x 1 come out, expected 3 in all"},
+    {"output dense 3 relu", "without activation in the output layer"},
+    {"batchnorm 3", "'batchnorm 3': expected batchnorm"},
+    {"wide", "'wide': expected layers beside the linear path"},
+    {"dense 3, wide", "a linear path beside the layers goes with rows of plain features, not"},
+    {"embedding 4, dense 3", "the data has no categories to embed"},
+    {"dense 3, embedding 4", "an embedding is the first layer"},
+};
+
+START_TEST(wrong_texts_are_refused)
+{
+    struct dt_model *model;
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        const struct dt_model_desc of = desc(WRONG[i].layers, 8, 8, 2, 3, DT_TASK_CLASSIFY);
+        EXPECT_FAIL(dt_model_create(&of, &model), DT_EUSAGE, WRONG[i].message);
+    }
+}
+END_TEST
+
+START_TEST(texts_come_back_in_one_form)
+{
+    static const char *const forms[][2] = {
+        {" conv  4 3x3   pad same relu ,maxpool 2", "conv 4 3x3 pad same relu, maxpool 2"},
+        {"residual( conv 2 3x3 pad same ,batchnorm ) relu, flatten",
+         "residual(conv 2 3x3 pad same, batchnorm), relu, flatten"},
+        {"residual(residual(dense 3), tanh)", "residual(residual(dense 3), tanh)"},
+        {"dense 3, output dense 2", "dense 3, output dense 2"},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct dt_config config;
+        char assignment[128];
+        snprintf(assignment, sizeof assignment, "model.layers=%s", forms[i][0]);
+        EXPECT_OK(dt_config_init(&config));
+        EXPECT_OK(dt_config_set(&config, assignment));
+        for (int again = 0; again < 2; again++) {
+            EXPECT_OK(dt_model_settle(&config));
+            ck_assert_str_eq(config.model.layers, forms[i][1]);
+        }
+        dt_config_free(&config);
+    }
+}
+END_TEST
+
+START_TEST(tensors_have_names_and_shapes)
+{
+    struct dt_model *model;
+    const struct dt_model_desc of =
+        desc("conv 4 3x5 groups 2, residual(conv 6 1x1 stride 2), batchnorm", 8, 8, 2, 3,
+             DT_TASK_CLASSIFY);
+    EXPECT_OK(dt_model_create(&of, &model));
+    const struct dt_tensor *weight = tensor_of(model, "layers/0/weight");
+    ck_assert_int_eq(weight->rank, 4);
+    ck_assert_uint_eq(weight->shape[0], 3);
+    ck_assert_uint_eq(weight->shape[1], 5);
+    ck_assert_uint_eq(weight->shape[2], 1);
+    ck_assert_uint_eq(weight->shape[3], 4);
+    ck_assert_uint_eq(tensor_of(model, "layers/2/weight")->count, 4 * 6); /* the projection */
+    ck_assert_uint_eq(tensor_of(model, "layers/3/bias")->count, 6);
+    ck_assert_uint_eq(tensor_of(model, "layers/4/weight")->shape[0], 3 * 2 * 6);
+    ck_assert_int_eq(dt_model_buckets(model), 6); /* five layers and the statistics */
+    ck_assert_uint_eq(dt_model_params(model) - dt_model_trained(model), 12);
+    dt_model_destroy(model);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *test_case = tcase_create("layers");
+    tcase_add_loop_test(test_case, gradients_are_slopes, 0, sizeof NETS / sizeof *NETS);
+    tcase_add_test(test_case, activations_have_their_values);
+    tcase_add_test(test_case, relu_is_flat_at_zero);
+    tcase_add_test(test_case, maxpool_gives_the_greatest_and_takes_its_gradient);
+    tcase_add_test(test_case, batchnorm_moves_its_statistics);
+    tcase_add_test(test_case, batchnorm_of_one_value_uses_the_running_ones);
+    tcase_add_test(test_case, wrong_texts_are_refused);
+    tcase_add_test(test_case, texts_come_back_in_one_form);
+    tcase_add_test(test_case, tensors_have_names_and_shapes);
+    return suite_run_case("layers", test_case);
+}

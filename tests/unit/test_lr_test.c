@@ -1,0 +1,73 @@
+/* What a learning-rate range test makes of its losses. Would catch: a suggestion behind the fall, one in the
+ * part that diverges, a course without any number. */
+#include <math.h>
+
+#include "dtrain/train.h"
+#include "suite.h"
+
+/* 200 rates from 1e-7 to 10; the loss is 1 until `fall`, 0.1 from ten times that on, and grows at `rise`. */
+static struct dt_lr_test make_course(double fall, double rise)
+{
+    struct dt_lr_test test = {.points = DT_LR_TEST_STEPS};
+    for (int i = 0; i < test.points; i++) {
+        double lr = pow(10, -7 + 8.0 * i / (DT_LR_TEST_STEPS - 1)), part = log10(lr / fall);
+        part = part < 0 ? 0 : part > 1 ? 1 : part;
+        test.lr[i] = lr;
+        test.loss[i] = 1 - 0.9 * part + (lr > rise ? 100 * (lr / rise - 1) : 0);
+    }
+    return test;
+}
+
+START_TEST(test_the_fall_is_found)
+{
+    for (double fall = 1e-5; fall < 0.05; fall *= 10) {
+        struct dt_lr_test test = make_course(fall, 100 * fall);
+        EXPECT_OK(dt_lr_test_judge(&test));
+        ck_assert_double_ge(test.suggest, 0.5 * fall);
+        ck_assert_double_le(test.suggest, 10 * fall);
+        ck_assert_double_ge(test.lr[test.least], 10 * fall);
+        ck_assert_double_le(test.lr[test.least], 200 * fall);
+    }
+}
+END_TEST
+
+START_TEST(test_no_number_at_all)
+{
+    struct dt_lr_test test = make_course(1e-3, 1);
+    test.points = 0;
+    EXPECT_FAIL(dt_lr_test_judge(&test), DT_ENUMERIC, "not finite at any rate");
+    test.points = 3;
+    test.loss[0] = NAN;
+    EXPECT_FAIL(dt_lr_test_judge(&test), DT_ENUMERIC, "not finite at any rate");
+}
+END_TEST
+
+/* The loss of the last point may be anything: the run ended by it. */
+START_TEST(test_an_end_without_a_number)
+{
+    struct dt_lr_test test = make_course(1e-3, 0.1);
+    test.points = 180;
+    test.loss[179] = INFINITY;
+    EXPECT_OK(dt_lr_test_judge(&test));
+    ck_assert_double_le(test.suggest, 1e-2);
+}
+END_TEST
+
+/* What says nothing about a rate is told: a loss that never falls, and one that hardly does. */
+START_TEST(test_a_course_without_a_fall)
+{
+    struct dt_lr_test test = make_course(1e-3, 0.1);
+    EXPECT_OK(dt_lr_test_judge(&test));
+    ck_assert(!test.rises && !test.flat);
+    for (int i = 0; i < test.points; i++)
+        test.loss[i] = 1 + 0.01 * i;
+    EXPECT_OK(dt_lr_test_judge(&test));
+    ck_assert(test.rises && !test.flat);
+    for (int i = 0; i < test.points; i++)
+        test.loss[i] = 1 - 1e-5 * i;
+    EXPECT_OK(dt_lr_test_judge(&test));
+    ck_assert(!test.rises && test.flat);
+}
+END_TEST
+
+SUITE("lr_test", test_a_course_without_a_fall, test_the_fall_is_found, test_no_number_at_all, test_an_end_without_a_number)

@@ -1,0 +1,689 @@
+/* Networks: gradients against finite differences, dropout, hooks, slices, layout. */
+#include "model/dropout.h"
+#include "model_text.h"
+#include "suite.h"
+
+#include <dnnl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 7, NIN = 5 };
+
+static struct dt_model *model;
+static struct dt_network *net;
+static float *params, *grad, *x, *target;
+static int32_t label[ROWS];
+static struct dt_rng key;
+
+static float *randoms(size_t count, uint64_t stream)
+{
+    float *values;
+    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
+    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)dt_rng_normal(&rng, i);
+    return values;
+}
+
+static void set_up(struct dt_model_desc desc)
+{
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &net));
+    const size_t count = dt_model_params(model), nout = (size_t)desc.nout;
+    params = randoms(count, 1);
+    grad = randoms(count, 2);
+    for (size_t i = 0; i < count; i++)
+        params[i] *= 0.5f;
+    x = randoms(ROWS * NIN, 3);
+    target = randoms(ROWS * nout, 4);
+    for (int r = 0; r < ROWS; r++)
+        label[r] = r % (desc.nout > 1 ? desc.nout : 2);
+    key = dt_rng_make(9, DT_STREAM_DROPOUT, 0, 0);
+}
+
+static void tear_down(void)
+{
+    dt_free(params), dt_free(grad), dt_free(x), dt_free(target);
+    dt_network_destroy(net);
+    dt_model_destroy(model);
+}
+
+static struct dt_batch whole_batch(void)
+{
+    return (struct dt_batch){.rows = ROWS, .x = x, .label = label, .target = target};
+}
+
+static double loss_at(size_t i, float value)
+{
+    const float kept = params[i];
+    struct dt_batch batch = whole_batch();
+    double loss;
+    float *unused = randoms(dt_model_params(model), 6);
+    params[i] = value;
+    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, unused, &loss, NULL));
+    params[i] = kept;
+    dt_free(unused);
+    return loss;
+}
+
+/* Central differences in f32: the loss has an error of about 1e-6, so a step of 1e-2 leaves 1e-4. */
+static void check_gradient(void)
+{
+    struct dt_batch batch = whole_batch();
+    double loss, norm = 0.0, error = 0.0;
+    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, grad, &loss, NULL));
+    for (size_t i = 0; i < dt_model_params(model); i++) {
+        const float h = 1e-2f, up = params[i] + h, down = params[i] - h;
+        double slope = (loss_at(i, up) - loss_at(i, down)) / ((double)up - (double)down);
+        norm += slope * slope;
+        error += (slope - (double)grad[i]) * (slope - (double)grad[i]);
+    }
+    ck_assert_double_lt(sqrt(error / norm), 2e-3);
+}
+
+/* A wrong derivative of any activation, loss or layer, with and without dropout. relu has kinks: its
+ * error here is theirs, the golden gradients hold it to 1e-5. */
+static void check_mlp(int variant)
+{
+    const int activation = variant % 4, task = variant / 4 % 2, nout = variant / 8 % 2 ? 1 : 3,
+              drop = variant / 16;
+    if (activation == DT_ACT_RELU) return;
+    char layers[128], word[16];
+    const char *dropout = drop ? ", dropout 0.4" : "";
+    dt_config_word(DT_ACTIVATION_WORDS, activation, word);
+    snprintf(layers, sizeof layers, "dense 6 %s%s, dense 4 %s%s", word, dropout, word, dropout);
+    set_up(desc_of(layers, NIN, nout, task));
+    check_gradient();
+    tear_down();
+}
+
+START_TEST(gradient_is_the_slope_of_the_loss)
+{
+    for (int i = 0; i < 32; i++)
+        check_mlp(i);
+}
+END_TEST
+
+static void check_linear(int variant)
+{
+    set_up(desc_of("linear", NIN, variant / 2 ? 1 : 3, variant % 2));
+    check_gradient();
+    tear_down();
+}
+
+START_TEST(linear_gradient_is_the_slope_of_the_loss)
+{
+    for (int i = 0; i < 4; i++)
+        check_linear(i);
+}
+END_TEST
+
+/* Activations and dropout that no layer takes: as layers of their own, in front, in a row. */
+START_TEST(lone_layers_have_the_right_slope)
+{
+    static const char *const texts[] = {"tanh, dense 5, sigmoid",
+                                        "dense 6 tanh, gelu, dropout 0.3",
+                                        "dropout 0.4, dense 5 tanh, dropout 0.3, dropout 0.2",
+                                        "dense 4, dropout 0.5",
+                                        "dense 5 silu, silu",
+                                        "scale tanh, dense 5 tanh, scale, dropout 0.3, scale"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        set_up(desc_of(texts[i], NIN, 3, DT_TASK_CLASSIFY));
+        check_gradient();
+        tear_down();
+    }
+}
+END_TEST
+
+/* ---- dropout -------------------------------------------------------------------------------- */
+
+enum { WIDE = 1000, MANY = 40 };
+
+/* The hidden units of one row: with output weights 0 the gradient by weight j is -2 * target * unit
+ * j. */
+static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *units)
+{
+    double loss;
+    const struct dt_tensor *bias = dt_model_tensor(model, 1), *output = dt_model_tensor(model, 2);
+    const float row_target = -0.5f;
+    struct dt_batch batch = {.rows = 1, .first_row = first_row, .x = x, .target = &row_target};
+    memset(params, 0, dt_model_params(model) * sizeof *params);
+    for (int i = 0; i < WIDE; i++)
+        params[bias->offset + (size_t)i] = 1.0f;
+    EXPECT_OK(dt_network_gradient(net, params, &batch, rng, false, grad, &loss, NULL));
+    memcpy(units, grad + output->offset, WIDE * sizeof *units);
+}
+
+/* Wrong rate or scale; masks of draws, rows or units that hang together. */
+START_TEST(dropout_keeps_its_share)
+{
+    float units[WIDE];
+    double kept = 0.0, pairs = 0.0, last = 0.0;
+    const double rate = 0.3;
+    set_up(desc_of("dense 1000 relu, dropout 0.3", NIN, 1, DT_TASK_REGRESS));
+    for (uint64_t row = 0; row < MANY; row++) {
+        masked_units(&key, row, units);
+        for (int i = 0; i < WIDE; i++) {
+            bool on = units[i] != 0.0f;
+            if (on) ck_assert_float_eq_tol(units[i], (float)(1.0 / (1.0 - rate)), 1e-6f);
+            kept += on;
+            pairs += on * last;
+            last = on;
+        }
+    }
+    const double count = WIDE * MANY, sigma = sqrt(rate * (1.0 - rate) / count);
+    ck_assert_double_eq_tol(kept / count, 1.0 - rate, 4.0 * sigma);
+    ck_assert_double_eq_tol(pairs / count, (1.0 - rate) * (1.0 - rate), 8.0 * sigma);
+    tear_down();
+}
+END_TEST
+
+/* Any piece of a run of drop numbers is masked as the whole is: words 0 to 3 of blocks of the key. */
+START_TEST(mask_follows_drop_numbers)
+{
+    float one, unused = 1.0f, piece[WIDE], other[WIDE];
+    const struct dt__dropout dropout = {.key = dt_rng_make(1, DT_STREAM_DROPOUT, 2, 3),
+                                        .rate = 0.5};
+    for (uint64_t start = 0; start < 9; start++) {
+        for (int i = 0; i < WIDE; i++)
+            piece[i] = other[i] = 1.0f;
+        dt__dropout_apply(&dropout, start, WIDE, piece, other);
+        for (int i = 0; i < WIDE; i++) {
+            uint32_t words[4];
+            const uint64_t number = start + (uint64_t)i;
+            dt_rng_block(&dropout.key, number / 4, words);
+            one = 1.0f;
+            dt__dropout_apply(&dropout, number, 1, &one, &unused);
+            ck_assert(piece[i] == one && other[i] == one);
+            ck_assert(one == (words[number % 4] < 0x80000000u ? 0.0f : 2.0f));
+        }
+    }
+}
+END_TEST
+
+/* The same key gives the same mask, another key or row another; evaluation drops nothing. */
+START_TEST(mask_is_a_function_of_the_key)
+{
+    float first[WIDE], again[WIDE], out;
+    struct dt_rng other = dt_rng_make(9, DT_STREAM_DROPOUT, 0, 1);
+    set_up(desc_of("dense 1000 relu, dropout 0.5", NIN, 1, DT_TASK_REGRESS));
+    masked_units(&key, 3, first);
+    masked_units(&other, 3, again);
+    ck_assert(memcmp(first, again, sizeof first) != 0);
+    masked_units(&key, 4, again);
+    ck_assert(memcmp(first, again, sizeof first) != 0);
+    masked_units(&key, 3, again);
+    ck_assert(memcmp(first, again, sizeof first) == 0);
+    for (int i = 0; i < WIDE; i++)
+        params[dt_model_tensor(model, 2)->offset + (size_t)i] = 1.0f;
+    const struct dt_batch one = {.rows = 1, .x = x};
+    EXPECT_OK(dt_network_forward(net, params, &one, &out));
+    ck_assert_float_eq(out, (float)WIDE);
+    tear_down();
+}
+END_TEST
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+#define SMALL "dense 70 gelu, dense 9 gelu"
+#define SMALL_DROPPING "dense 70 gelu, dropout 0.3, dense 9 gelu, dropout 0.3"
+
+/* Slices with first_row must draw the masks of the whole; sums must add up. */
+START_TEST(slices_add_up)
+{
+    double whole_loss, loss, sum = 0.0;
+    set_up(desc_of(SMALL_DROPPING ", scale, dense 4, sigmoid", NIN, 3, DT_TASK_CLASSIFY));
+    const size_t count = dt_model_params(model);
+    float *whole = randoms(count, 7);
+    struct dt_batch batch = whole_batch();
+    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, whole, &whole_loss, NULL));
+    for (int r = 0; r < ROWS; r += 3) {
+        struct dt_batch slice = {.rows = ROWS - r < 3 ? ROWS - r : 3,
+                                 .first_row = (uint64_t)r,
+                                 .x = x + r * NIN,
+                                 .label = label + r};
+        EXPECT_OK(dt_network_gradient(net, params, &slice, &key, r > 0, grad, &loss, NULL));
+        sum += loss;
+    }
+    ck_assert_double_eq_tol(sum, whole_loss, 1e-5);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_float_eq_tol(grad[i], whole[i], 2e-5f);
+    dt_free(whole);
+    tear_down();
+}
+END_TEST
+
+/* A row of weight w pulls as w rows do. */
+START_TEST(weights_count_as_repetitions)
+{
+    static const int source[] = {0, 0, 0, 2, 3, 3}, outputs[] = {3, 1, 2};
+    const float weight[] = {3.0f, 0.0f, 1.0f, 2.0f};
+    for (int kind = 0; kind < 3; kind++) {
+        double loss, again_loss;
+        set_up(desc_of(SMALL, NIN, outputs[kind], kind == 2 ? DT_TASK_REGRESS : DT_TASK_CLASSIFY));
+        const size_t count = dt_model_params(model);
+        float *again = randoms(count, 7), xs[6 * NIN], targets[6 * 2];
+        int32_t labels[6];
+        for (int i = 0; i < 6; i++) {
+            memcpy(xs + i * NIN, x + source[i] * NIN, NIN * sizeof *xs);
+            for (int t = 0; t < 2; t++)
+                targets[2 * i + t] = target[source[i] * 2 + t];
+            labels[i] = label[source[i]];
+        }
+        const struct dt_batch weighted = {
+            .rows = 4, .x = x, .label = label, .target = target, .weight = weight};
+        const struct dt_batch repeated = {.rows = 6, .x = xs, .label = labels, .target = targets};
+        EXPECT_OK(dt_network_gradient(net, params, &weighted, NULL, false, grad, &loss, NULL));
+        EXPECT_OK(
+            dt_network_gradient(net, params, &repeated, NULL, false, again, &again_loss, NULL));
+        ck_assert_double_eq_tol(loss, again_loss, 1e-5);
+        for (size_t i = 0; i < count; i++)
+            ck_assert_float_eq_tol(grad[i], again[i], 2e-5f);
+        dt_free(again);
+        tear_down();
+    }
+}
+END_TEST
+
+/* Gradients go straight into exchange buffers, weights are read in place: any address will do. */
+START_TEST(bits_do_not_depend_on_alignment)
+{
+    enum { SHIFT = 16 };
+    double loss, moved_loss;
+    set_up(desc_of(SMALL_DROPPING, NIN, 3, DT_TASK_CLASSIFY));
+    const size_t count = dt_model_params(model);
+    float *p = randoms(count + SHIFT, 7), *g = randoms(count + SHIFT, 8),
+          *xs = randoms(ROWS * NIN + SHIFT, 9);
+    struct dt_batch batch = whole_batch();
+    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, grad, &loss, NULL));
+    for (size_t shift = 1; shift < SHIFT; shift++) {
+        const size_t other = shift * 5 % SHIFT;
+        memcpy(p + shift, params, count * sizeof *p);
+        memcpy(xs + other, x, ROWS * NIN * sizeof *x);
+        batch.x = xs + other;
+        EXPECT_OK(
+            dt_network_gradient(net, p + shift, &batch, &key, false, g + other, &moved_loss, NULL));
+        ck_assert(memcmp(grad, g + other, count * sizeof *g) == 0);
+        ck_assert(memcmp(&loss, &moved_loss, sizeof loss) == 0);
+    }
+    dt_free(p), dt_free(g), dt_free(xs);
+    tear_down();
+}
+END_TEST
+
+struct calls {
+    int forward[8], backward[8], nforward, nbackward;
+    float *seen; /* the layer's gradient at its hook */
+};
+
+static void note_forward(void *arg, int layer)
+{
+    struct calls *calls = arg;
+    ck_assert_int_eq(calls->nbackward, 0);
+    calls->forward[calls->nforward++] = layer;
+}
+
+/* Spoils the layer's weights: whoever reads them later gives another gradient. */
+static void note_backward(void *arg, int layer)
+{
+    struct calls *calls = arg;
+    const size_t *ends = dt_model_bucket_ends(model), begin = layer ? ends[layer - 1] : 0;
+    calls->backward[calls->nbackward++] = layer;
+    memcpy(calls->seen + begin, grad + begin, (ends[layer] - begin) * sizeof *grad);
+    for (size_t i = begin; i < ends[layer]; i++)
+        params[i] = NAN;
+}
+
+/* The exchange sends a bucket and takes new weights at the hook. */
+static void check_hooks(int variant)
+{
+    double loss;
+    const bool empty = variant;
+    set_up(desc_of(SMALL, NIN, 3, DT_TASK_CLASSIFY));
+    const size_t count = dt_model_params(model);
+    float *plain = randoms(count, 7);
+    struct calls calls = {.seen = randoms(count, 8)};
+    const struct dt_network_hooks hooks = {note_forward, note_backward, &calls};
+    struct dt_batch batch = whole_batch();
+    if (empty) batch.rows = 0;
+    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, plain, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, grad, &loss, &hooks));
+    ck_assert_int_eq(calls.nforward, 3);
+    ck_assert_int_eq(calls.nbackward, 3);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(calls.forward[i], i);
+        ck_assert_int_eq(calls.backward[i], 2 - i);
+    }
+    ck_assert(memcmp(plain, calls.seen, count * sizeof *plain) == 0);
+    ck_assert(memcmp(plain, grad, count * sizeof *plain) == 0);
+    if (empty)
+        for (size_t i = 0; i < count; i++)
+            ck_assert(grad[i] == 0.0f);
+    dt_free(plain), dt_free(calls.seen);
+    tear_down();
+}
+
+START_TEST(hooks_come_when_a_layer_is_done)
+{
+    for (int i = 0; i < 2; i++)
+        check_hooks(i);
+}
+END_TEST
+
+START_TEST(no_rows_add_nothing)
+{
+    double loss = 1.0;
+    set_up(desc_of(SMALL_DROPPING, NIN, 3, DT_TASK_CLASSIFY));
+    const struct dt_batch none = {.rows = 0};
+    float *kept = randoms(dt_model_params(model), 2);
+    EXPECT_OK(dt_network_gradient(net, params, &none, &key, true, grad, &loss, NULL));
+    ck_assert(loss == 0.0);
+    ck_assert(memcmp(kept, grad, dt_model_params(model) * sizeof *grad) == 0);
+    dt_free(kept);
+    tear_down();
+}
+END_TEST
+
+/* NaN must reach the loss through every activation: the caller stops on it. */
+static void check_nan(int variant)
+{
+    double loss;
+    char layers[64], word[16];
+    snprintf(layers, sizeof layers, "dense 70 %s, dense 9",
+             dt_config_word(DT_ACTIVATION_WORDS, variant, word));
+    set_up(desc_of(layers, NIN, 3, DT_TASK_CLASSIFY));
+    struct dt_batch batch = whole_batch();
+    params[dt_model_tensor(model, 1)->offset] = NAN;
+    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, grad, &loss, NULL));
+    ck_assert(isnan(loss));
+    tear_down();
+}
+
+START_TEST(nan_reaches_the_loss)
+{
+    for (int i = 0; i < 4; i++)
+        check_nan(i);
+}
+END_TEST
+
+/* ---- model ---------------------------------------------------------------------------------- */
+
+START_TEST(tensors_lie_one_behind_the_other)
+{
+    static const struct {
+        const char *name;
+        int layer, rank;
+        size_t shape[2];
+    } tensors[] = {{"layers/0/weight", 0, 2, {NIN, 70}}, {"layers/0/bias", 0, 1, {70}},
+                   {"layers/1/weight", 1, 2, {70, 9}},   {"layers/1/bias", 1, 1, {9}},
+                   {"layers/2/weight", 2, 2, {9, 3}},    {"layers/2/bias", 2, 1, {3}}};
+    set_up(desc_of(SMALL_DROPPING, NIN, 3, DT_TASK_CLASSIFY));
+    ck_assert_uint_eq(dt_model_tensors(model), 6);
+    ck_assert_int_eq(dt_model_buckets(model), 3);
+    size_t at = 0;
+    for (size_t i = 0; i < 6; i++) {
+        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+        ck_assert_str_eq(tensor->name, tensors[i].name);
+        ck_assert_int_eq(tensor->layer, tensors[i].layer);
+        ck_assert_int_eq(tensor->rank, tensors[i].rank);
+        ck_assert_uint_eq(tensor->shape[0], tensors[i].shape[0]);
+        ck_assert_uint_eq(tensor->shape[1], tensors[i].shape[1]);
+        ck_assert_uint_eq(tensor->offset, at);
+        at += tensor->count;
+        if (i % 2) ck_assert_uint_eq(dt_model_bucket_ends(model)[i / 2], at);
+    }
+    ck_assert_uint_eq(dt_model_params(model), at);
+    ck_assert_uint_eq(dt_model_trained(model), at);
+    ck_assert_uint_eq(dt_model_features(model), NIN);
+    tear_down();
+}
+END_TEST
+
+START_TEST(table_tells_shapes_and_costs)
+{
+    char *table;
+    struct dt_model_desc desc = desc_of("dense 10 relu, dropout 0.5, tanh", 6, 4, DT_TASK_CLASSIFY);
+    desc.shape[0] = 3, desc.shape[1] = 2, desc.shape[2] = 1;
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_model_table(model, &table));
+    ck_assert_str_eq(
+        table,
+        "layer                                          output   parameters  multiply-adds\n"
+        "rows                                        3 x 2 x 1            0              0\n"
+        "dense 10 relu, dropout 0.5                         10           70             60\n"
+        "tanh                                               10            0              0\n"
+        "output                                              4           44             40\n"
+        "all                                                            114            100\n");
+    dt_free(table);
+    dt_model_destroy(model);
+}
+END_TEST
+
+static void check_spread(int variant)
+{
+    char layers[64], word[16];
+    dt_config_word(DT_ACTIVATION_WORDS, variant, word);
+    snprintf(layers, sizeof layers, "dense 300 %s, dense 200 %s", word, word);
+    struct dt_model_desc desc = desc_of(layers, 400, 1, DT_TASK_REGRESS);
+    EXPECT_OK(dt_model_create(&desc, &model));
+    params = randoms(dt_model_params(model), 1);
+    dt_model_init(model, 77, params);
+    for (size_t i = 0; i < 6; i += 2) {
+        const struct dt_tensor *weight = dt_model_tensor(model, i), *bias = weight + 1;
+        const bool he = i < 4 && (variant == DT_ACT_RELU || variant == DT_ACT_GELU);
+        const double nin = (double)weight->shape[0], nout = (double)weight->shape[1];
+        const double expected = he ? 2.0 / nin : 2.0 / (nin + nout);
+        const double count = (double)weight->count;
+        double sum = 0.0, square = 0.0, most = 0.0;
+        for (size_t j = weight->offset; j < bias->offset; j++) {
+            double w = (double)params[j];
+            sum += w, square += w * w;
+            if (fabs(w) > most) most = fabs(w);
+        }
+        ck_assert_double_eq_tol(square / count / expected, 1.0, 8.0 / sqrt(count));
+        ck_assert_double_eq_tol(sum / count, 0.0, 5.0 * sqrt(expected / count));
+        if (!he) ck_assert_double_le(most, sqrt(3.0 * expected) * 1.000001);
+        for (size_t j = bias->offset; j < bias->offset + bias->count; j++)
+            ck_assert(params[j] == 0.0f);
+    }
+    const float first = params[0];
+    dt_model_init(model, 78, params);
+    ck_assert(params[0] != first);
+    dt_free(params);
+    dt_model_destroy(model);
+}
+
+START_TEST(initial_weights_have_their_spread)
+{
+    for (int i = 0; i < 4; i++)
+        check_spread(i);
+}
+END_TEST
+
+/* ---- a library that fails ------------------------------------------------------------------- */
+
+static bool onednn_fails; /* and is there, whatever the CPU */
+
+dnnl_cpu_isa_t __real_dnnl_get_effective_cpu_isa(void);
+dnnl_cpu_isa_t __wrap_dnnl_get_effective_cpu_isa(void);
+dnnl_cpu_isa_t __wrap_dnnl_get_effective_cpu_isa(void)
+{
+    return onednn_fails ? dnnl_cpu_isa_avx512_core : __real_dnnl_get_effective_cpu_isa();
+}
+
+dnnl_status_t __wrap_dnnl_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
+                                float alpha, const float *a, dnnl_dim_t lda, const float *b,
+                                dnnl_dim_t ldb, float beta, float *c, dnnl_dim_t ldc);
+dnnl_status_t __real_dnnl_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
+                                float alpha, const float *a, dnnl_dim_t lda, const float *b,
+                                dnnl_dim_t ldb, float beta, float *c, dnnl_dim_t ldc);
+dnnl_status_t __wrap_dnnl_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k,
+                                float alpha, const float *a, dnnl_dim_t lda, const float *b,
+                                dnnl_dim_t ldb, float beta, float *c, dnnl_dim_t ldc)
+{
+    if (onednn_fails) return dnnl_out_of_memory;
+    return __real_dnnl_sgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* A product that oneDNN could not make must not train on what the memory held before. */
+START_TEST(a_product_that_fails_is_an_error)
+{
+    double loss;
+    float out[3 * ROWS];
+    set_up(desc_of(SMALL, NIN, 3, DT_TASK_CLASSIFY));
+    const struct dt_batch batch = whole_batch();
+    onednn_fails = true;
+    ck_assert(dt_blas_choose("oneDNN"));
+    EXPECT_FAIL(dt_network_gradient(net, params, &batch, NULL, false, grad, &loss, NULL),
+                DT_EMEMORY, "oneDNN: the product (7, 5) x (5, 70) failed");
+    EXPECT_FAIL(dt_network_forward(net, params, &batch, out), DT_EMEMORY, "oneDNN");
+    tear_down();
+}
+END_TEST
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* A configuration with `assignments` (NULL at the end), settled. */
+static dt_status settle(const char *const *assignments, struct dt_config *config)
+{
+    EXPECT_OK(dt_config_init(config));
+    for (; *assignments; assignments++)
+        EXPECT_OK(dt_config_set(config, *assignments));
+    return dt_model_settle(config);
+}
+
+static const struct {
+    const char *given[4], *text; /* text: or what the message says, if `wrong` */
+    bool wrong;
+} given_texts[] = {
+    {{NULL}, "dense 512 relu, dense 256 relu", false},
+    {{"model.hidden= 16 ", "model.dropout=0.25"}, "dense 16 relu, dropout 0.25", false},
+    {{"model.hidden=1,2 , 3", "model.activation=tanh"},
+     "dense 1 tanh, dense 2 tanh, dense 3 tanh",
+     false},
+    {{"model.hidden=1048576"}, "dense 1048576 relu", false},
+    {{"model.kind=linear", "model.dropout=0.5"}, "linear", false},
+    {{"model.layers=linear"}, "linear", false},
+    {{"model.layers= dense  7\ttanh ,dropout 0.1,dense 3 "},
+     "dense 7 tanh, dropout 0.1, dense 3",
+     false},
+    {{"model.layers=dense 7, relu, dropout 0.1, sigmoid"},
+     "dense 7, relu, dropout 0.1, sigmoid",
+     false},
+    {{"model.hidden=5", "model.embedding=4", "model.wide=yes"},
+     "embedding 4, dense 5 relu, wide",
+     false},
+    {{"model.kind=linear", "model.embedding=4"}, "embedding 4", false},
+    {{"model.layers=embedding 8,dense 3,wide"}, "embedding 8, dense 3, wide", false},
+    {{"model.layers=embedding 8, dense 3", "model.embedding=8", "model.wide=yes"},
+     "embedding 8, dense 3, wide",
+     false},
+    {{"model.layers=embedding 8", "model.embedding=4"},
+     "model.embedding=4 and model.layers, which begins with embedding 8",
+     true},
+    {{"model.layers=dense 3, wide", "model.wide=no"}, "model.wide=no and model.layers", true},
+    {{"model.kind=linear", "model.wide=yes"}, "model.wide=yes: expected layers beside", true},
+    {{"model.layers=wide, dense 3"}, "item 2: there is an item behind 'wide'", true},
+    {{"model.layers=residual(dense 3, wide)"}, "an output layer inside of a residual", true},
+    {{"model.layers=dense 3, output wide"}, "'output wide': expected wide, without", true},
+    {{"model.layers=embedding 0"}, "'embedding 0': expected embedding WIDTH", true},
+    {{"model.hidden="}, "expected widths from 1 to 1048576", true},
+    {{"model.hidden=0"}, "expected widths", true},
+    {{"model.hidden=12,"}, "expected widths", true},
+    {{"model.hidden=,3"}, "expected widths", true},
+    {{"model.hidden=3 4"}, "expected widths", true},
+    {{"model.hidden=-3"}, "expected widths", true},
+    {{"model.hidden=1048577"}, "expected widths", true},
+    {{"model.hidden=99999999999999999999"}, "expected widths", true},
+    {{"model.hidden=7x"}, "expected widths", true},
+    {{"model.layers=dense 7, dens 5"},
+     "item 2: 'dens' is no layer: expected one of dense, conv,",
+     true},
+    {{"model.layers=dense"}, "'dense': expected dense N [activation]", true},
+    {{"model.layers=dense 0"}, "'dense 0': expected dense N", true},
+    {{"model.layers=dense 5 relu tanh"}, "'dense 5 relu tanh': expected dense N", true},
+    {{"model.layers=dense 5,"}, "item 2: an empty item", true},
+    {{"model.layers=dropout 1"}, "'dropout 1': expected dropout P", true},
+    {{"model.layers=dropout nan"}, "expected dropout P", true},
+    {{"model.layers=relu 3"}, "'relu 3': expected", true},
+    {{"model.layers=dense 5 relu", "model.hidden=6"},
+     "model.hidden and model.layers: expected one",
+     true},
+};
+
+START_TEST(texts_come_to_their_canonical_form)
+{
+    for (size_t i = 0; i < sizeof given_texts / sizeof *given_texts; i++) {
+        struct dt_config config;
+        dt_status status = settle(given_texts[i].given, &config);
+        ck_assert_msg(status == (given_texts[i].wrong ? DT_EUSAGE : DT_OK), "%s: %d",
+                      given_texts[i].text, status);
+        if (given_texts[i].wrong)
+            ck_assert_msg(strstr(dt_error_text(), given_texts[i].text), "'%s' without '%s'",
+                          dt_error_text(), given_texts[i].text);
+        else
+            ck_assert_str_eq(config.model.layers, given_texts[i].text);
+        if (!status) EXPECT_OK(dt_model_settle(&config));
+        dt_config_free(&config);
+    }
+}
+END_TEST
+
+/* What the run's config.ini says reads back as the same network, and says it once. */
+START_TEST(settled_text_is_printed_alone)
+{
+    struct dt_config config, again;
+    char *text;
+    EXPECT_OK(settle((const char *const[]){"model.hidden=7", NULL}, &config));
+    EXPECT_OK(dt_config_print(&config, &text));
+    ck_assert_ptr_nonnull(strstr(text, "layers = dense 7 relu\n"));
+    ck_assert_ptr_null(strstr(text, "hidden"));
+    EXPECT_OK(dt_config_init(&again));
+    EXPECT_OK(dt_config_read_text(&again, "config.ini", text));
+    EXPECT_OK(dt_model_settle(&again));
+    ck_assert_str_eq(again.model.layers, config.model.layers);
+    EXPECT_OK(dt_config_match(&config, &again));
+    dt_free(text);
+    dt_config_free(&config);
+    dt_config_free(&again);
+}
+END_TEST
+
+/* Descriptions come from checkpoints: hostile until checked. */
+START_TEST(bad_descriptions_are_refused)
+{
+    char many[30000] = "dense 1";
+    for (size_t at = strlen(many); at + 6 < sizeof many; at += 5)
+        memcpy(many + at, ",relu", 6);
+    const char *const texts[] = {"",
+                                 "dense",
+                                 "dense -1",
+                                 "dense 1048577",
+                                 "conv",
+                                 many,
+                                 "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18"};
+    for (size_t i = 0; i < 8 + sizeof texts / sizeof *texts; i++) {
+        struct dt_model_desc desc = desc_of(SMALL, NIN, 3, DT_TASK_CLASSIFY);
+        struct dt_model *made = NULL;
+        if (i == 0) desc.task = 2;
+        if (i == 1) desc.task = -1;
+        if (i == 2) desc.nout = -4;
+        if (i == 3) desc.nout = DT_MAX_WIDTH + 1;
+        if (i < 7 && i > 3) desc.shape[i - 4] = 0;
+        if (i == 7) desc.shape[0] = desc.shape[1] = 65536;
+        if (i > 7) desc.layers = (char *)(uintptr_t)texts[i - 8];
+        ck_assert_msg(dt_model_create(&desc, &made) == DT_EUSAGE, "description %zu", i);
+        ck_assert_ptr_null(made);
+    }
+}
+END_TEST
+
+SUITE("network", gradient_is_the_slope_of_the_loss, linear_gradient_is_the_slope_of_the_loss,
+      lone_layers_have_the_right_slope, dropout_keeps_its_share, mask_follows_drop_numbers,
+      mask_is_a_function_of_the_key, slices_add_up, weights_count_as_repetitions,
+      bits_do_not_depend_on_alignment, hooks_come_when_a_layer_is_done, no_rows_add_nothing,
+      nan_reaches_the_loss, tensors_lie_one_behind_the_other, table_tells_shapes_and_costs,
+      initial_weights_have_their_spread, a_product_that_fails_is_an_error,
+      texts_come_to_their_canonical_form, settled_text_is_printed_alone,
+      bad_descriptions_are_refused)

@@ -1,0 +1,515 @@
+/* Sparse rows: from the file to the batch, in memory and streamed, and through the first layer, whose
+ * products are those of the same rows written out. */
+#include "data_files.h"
+#include "model/entries.h"
+#include "model_text.h"
+
+enum { ROWS = 9, NIN = 40, DENSE = 3, NOUT = 5 };
+
+static float *randoms(size_t count, uint64_t stream)
+{
+    float *values;
+    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
+    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)dt_rng_normal(&rng, i);
+    return values;
+}
+
+/* The same rows twice: x whole, and its first columns with entries for the others. */
+static float whole_x[ROWS * NIN], dense_x[ROWS * NIN], value[ROWS * NIN];
+static uint64_t offsets[ROWS + 1];
+static uint32_t index_of[ROWS * NIN];
+static int32_t label[ROWS];
+
+static void make_rows(int dense, bool ones)
+{
+    struct dt_rng rng = dt_rng_make(6, DT_STREAM_TEST, 0, 0);
+    uint64_t draws = 0, count = 0;
+    for (int r = 0; r < ROWS; r++) {
+        for (int f = 0; f < NIN; f++) {
+            bool there = f < dense || dt_rng_u64(&rng, draws++) % 7 == 0;
+            float x = there ? (float)(dt_rng_u64(&rng, draws++) % 100) / 50 - 1 : 0;
+            if (there && f >= dense && ones) x = 1;
+            whole_x[r * NIN + f] = x;
+            if (f < dense) dense_x[r * dense + f] = x;
+            if (f < dense || !there) continue;
+            index_of[count] = (uint32_t)f;
+            value[count++] = x;
+        }
+        offsets[r + 1] = count;
+        label[r] = r % NOUT;
+    }
+}
+
+/* Would catch an entry that goes to another input's weights, a dense part that is dropped, and slices
+ * that do not add up. With all ones there are no values. */
+START_TEST(products_are_those_of_dense_rows)
+{
+    static const struct {
+        int dense;
+        bool ones;
+        const char *layers;
+    } cases[] = {{0, false, "dense 6 tanh"},
+                 {DENSE, false, "dense 6 tanh"},
+                 {DENSE, true, "dense 6 tanh"},
+                 {0, true, "linear"},
+                 {0, false, "dense 6 tanh, wide"},
+                 {DENSE, true, "dense 6 tanh, wide"}};
+    struct dt_model_desc desc = desc_of(cases[_i].layers, NIN, NOUT, DT_TASK_CLASSIFY);
+    struct dt_model *model;
+    struct dt_network *network;
+    double whole_loss, loss, part;
+    make_rows(cases[_i].dense, cases[_i].ones);
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    size_t count = dt_model_params(model);
+    float *params = randoms(count, 1), *whole = randoms(count, 2), *grad = randoms(count, 3);
+    float a[ROWS * NOUT], b[ROWS * NOUT];
+    struct dt_batch full = {.rows = ROWS, .ndense = NIN, .x = whole_x, .label = label};
+    struct dt_batch sparse = {.rows = ROWS,
+                              .ndense = cases[_i].dense,
+                              .x = dense_x,
+                              .offsets = offsets,
+                              .index = index_of,
+                              .value = cases[_i].ones ? NULL : value,
+                              .label = label};
+    EXPECT_OK(dt_network_forward(network, params, &full, a));
+    EXPECT_OK(dt_network_forward(network, params, &sparse, b));
+    for (int i = 0; i < ROWS * NOUT; i++)
+        ck_assert_float_eq_tol(a[i], b[i], 1e-5f);
+    EXPECT_OK(dt_network_gradient(network, params, &full, NULL, false, whole, &whole_loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &sparse, NULL, false, grad, &loss, NULL));
+    ck_assert_double_eq_tol(loss, whole_loss, 1e-5);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_float_eq_tol(grad[i], whole[i], 1e-5f);
+    struct dt_batch first = sparse, rest = sparse;
+    first.rows = 4, rest.rows = ROWS - 4, rest.x += 4 * cases[_i].dense, rest.offsets += 4,
+    rest.label += 4;
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, grad, &part, NULL));
+    for (size_t i = 0; i < count; i++)
+        ck_assert_float_eq_tol(grad[i], whole[i], 1e-5f);
+    dt_free(params), dt_free(whole), dt_free(grad);
+    dt_network_destroy(network), dt_model_destroy(model);
+}
+END_TEST
+
+/* Would catch a touched row that is missing, comes twice or has another bit than in a whole gradient, alone
+ * and where rows of a second slice come between those of the first; and rows of dense inputs, which are
+ * always there. The lists begin with what an earlier gradient left. */
+START_TEST(touched_rows_are_those_of_a_whole_gradient)
+{
+    const int dense = _i ? DENSE : 0;
+    struct dt_model_desc desc = desc_of("dense 6 tanh", NIN, NOUT, DT_TASK_CLASSIFY);
+    struct dt_model *model;
+    struct dt_network *network;
+    double loss;
+    make_rows(dense, false);
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    ck_assert_uint_eq(dt_model_row_sparse(model), 1);
+    const struct dt_tensor *weight = dt_model_row_sparse_tensor(model, 0);
+    ck_assert_str_eq(weight->name, "layers/0/weight");
+    size_t count = dt_model_params(model), width = weight->count / NIN;
+    float *params = randoms(count, 1), *whole = randoms(count, 2), *grad = randoms(count, 3);
+    uint32_t row[NIN] = {7, 8, 9}, listed = 3;
+    const struct dt_touched touched = {row, &listed};
+    for (int cut = 0; cut < ROWS; cut++) {
+        struct dt_batch first = {.rows = cut ? cut : ROWS,
+                                 .ndense = dense,
+                                 .x = dense_x,
+                                 .offsets = offsets,
+                                 .index = index_of,
+                                 .value = value,
+                                 .label = label};
+        struct dt_batch rest = first;
+        rest.rows = ROWS - cut, rest.x += cut * dense, rest.offsets += cut, rest.label += cut;
+        for (int way = 0; way < 2; way++) {
+            float *out = way ? grad : whole;
+            dt_network_set_touched(network, way ? &touched : NULL);
+            EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, out, &loss, NULL));
+            if (!cut) continue;
+            EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, out, &loss, NULL));
+        }
+        const float zeros[6] = {0};
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < NIN; i++) {
+            bool there = at < listed && row[at] == i;
+            ck_assert(there || i >= (uint32_t)dense);
+            ck_assert_mem_eq(whole + weight->offset + i * width,
+                             there ? grad + weight->offset + at * width : zeros,
+                             width * sizeof(float));
+            at += there;
+        }
+        ck_assert_uint_eq(at, listed);
+        ck_assert_uint_lt(listed, NIN);
+        size_t behind = weight->offset + weight->count;
+        ck_assert_mem_eq(whole + behind, grad + behind, (count - behind) * sizeof *grad);
+    }
+    struct dt_batch none = {.rows = 0};
+    EXPECT_OK(dt_network_gradient(network, params, &none, NULL, false, grad, &loss, NULL));
+    ck_assert_uint_eq(listed, 0);
+    dt_free(params), dt_free(whole), dt_free(grad);
+    dt_network_destroy(network), dt_model_destroy(model);
+}
+END_TEST
+
+/* ---- embedding ------------------------------------------------------------------------------- */
+
+enum { COLUMNS = 4, WIDTH = 5, TABLE = NIN - DENSE, EMBEDDED = DENSE + COLUMNS * WIDTH };
+
+/* One category a column, anywhere in the table, as hashing has it: a row may have one twice. */
+static struct dt_batch make_categories(int dense)
+{
+    struct dt_rng rng = dt_rng_make(8, DT_STREAM_TEST, 0, 0);
+    uint64_t draws = 0;
+    for (int r = 0; r < ROWS; r++) {
+        for (int f = 0; f < dense; f++)
+            dense_x[r * dense + f] = 0.25f + (float)dt_rng_uniform(&rng, draws++);
+        for (int c = 0; c < COLUMNS; c++)
+            index_of[r * COLUMNS + c] = (uint32_t)dense + (uint32_t)(dt_rng_u64(&rng, draws++) % 11);
+        offsets[r + 1] = (uint64_t)(r + 1) * COLUMNS;
+        label[r] = r % NOUT;
+    }
+    return (struct dt_batch){.rows = ROWS, .ndense = dense, .x = dense_x, .offsets = offsets,
+                             .index = index_of, .label = label};
+}
+
+/* The outputs and the gradients by a dense network's inputs, which are the vectors written out: those stand in
+ * the gradient of factors before it, a row at a time. */
+static void write_out(const struct dt_batch *batch, const float *table, const float *rest,
+                      float *logits, float *table_grad)
+{
+    struct dt_model_desc desc = desc_of("scale, dense 6 tanh", EMBEDDED, NOUT, DT_TASK_CLASSIFY);
+    struct dt_model *model;
+    struct dt_network *network;
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_network_create(model, 1, DT_PRECISION_F32, &network));
+    size_t count = dt_model_params(model);
+    float *params = randoms(count, 1), *grad = randoms(count, 2), x[EMBEDDED];
+    for (int i = 0; i < EMBEDDED; i++)
+        params[i] = 1;
+    memcpy(params + EMBEDDED, rest, (count - EMBEDDED) * sizeof *params);
+    memset(table_grad, 0, TABLE * WIDTH * sizeof *table_grad);
+    for (int r = 0; r < ROWS; r++) {
+        double loss;
+        memcpy(x, batch->x + r * DENSE, DENSE * sizeof *x);
+        for (int c = 0; c < COLUMNS; c++)
+            memcpy(x + DENSE + c * WIDTH, table + (index_of[r * COLUMNS + c] - DENSE) * WIDTH,
+                   WIDTH * sizeof *x);
+        const struct dt_batch row = {.rows = 1, .ndense = EMBEDDED, .x = x, .label = label + r};
+        EXPECT_OK(dt_network_forward(network, params, &row, logits + r * NOUT));
+        EXPECT_OK(dt_network_gradient(network, params, &row, NULL, false, grad, &loss, NULL));
+        for (int i = DENSE; i < EMBEDDED; i++) {
+            const uint32_t at = index_of[r * COLUMNS + (i - DENSE) / WIDTH] - DENSE;
+            table_grad[at * WIDTH + (uint32_t)((i - DENSE) % WIDTH)] += grad[i] / x[i];
+        }
+    }
+    dt_free(params), dt_free(grad);
+    dt_network_destroy(network), dt_model_destroy(model);
+}
+
+/* Would catch a vector of another category or at another column's place, and one that occurs twice in a row
+ * and counts once. */
+START_TEST(embeddings_are_the_vectors_written_out)
+{
+    struct dt_model_desc desc = desc_of("embedding 5, dense 6 tanh", NIN, NOUT, DT_TASK_CLASSIFY);
+    struct dt_model *model;
+    struct dt_network *network;
+    float a[ROWS * NOUT], b[ROWS * NOUT], table_grad[TABLE * WIDTH];
+    double loss;
+    desc.dense = DENSE, desc.categories = COLUMNS;
+    const struct dt_batch batch = make_categories(DENSE);
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    size_t count = dt_model_params(model);
+    float *params = randoms(count, 1), *grad = randoms(count, 2);
+    ck_assert_uint_eq(dt_model_tensor(model, 0)->count, TABLE * WIDTH);
+    EXPECT_OK(dt_network_forward(network, params, &batch, a));
+    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, grad, &loss, NULL));
+    write_out(&batch, params, params + TABLE * WIDTH, b, table_grad);
+    for (int i = 0; i < ROWS * NOUT; i++)
+        ck_assert_float_eq_tol(a[i], b[i], 1e-5f);
+    for (int i = 0; i < TABLE * WIDTH; i++)
+        ck_assert_float_eq_tol(grad[i], table_grad[i], 2e-5f);
+    dt_free(params), dt_free(grad);
+    dt_network_destroy(network), dt_model_destroy(model);
+}
+END_TEST
+
+/* Gradients of both paths against finite differences; those of touched rows are the whole one's, alone and
+ * over two slices; rows of the dense inputs belong to the linear path alone. */
+START_TEST(wide_and_deep_gradients_are_slopes)
+{
+    const int dense = _i ? DENSE : 0;
+    struct dt_model_desc desc =
+        desc_of("embedding 5, dense 6 tanh, wide", NIN, NOUT, DT_TASK_CLASSIFY);
+    struct dt_model *model;
+    struct dt_network *network;
+    double loss, up, down;
+    desc.dense = dense, desc.categories = COLUMNS;
+    const struct dt_batch batch = make_categories(dense);
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    size_t count = dt_model_params(model);
+    float *params = randoms(count, 1), *grad = randoms(count, 2), *touched_grad = randoms(count, 3);
+    for (size_t i = 0; i < count; i++)
+        params[i] *= 0.5f;
+    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, grad, &loss, NULL));
+    for (size_t i = 0; i < count; i += 3) {
+        const float kept = params[i], h = 4e-3f;
+        params[i] = kept + h;
+        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, touched_grad, &up, NULL));
+        params[i] = kept - h;
+        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, touched_grad, &down, NULL));
+        params[i] = kept;
+        ck_assert_double_eq_tol((up - down) / (2 * (double)h), (double)grad[i], 3e-3);
+    }
+    uint32_t row[2][NIN], listed[2] = {0};
+    const struct dt_touched touched[] = {{row[0], &listed[0]}, {row[1], &listed[1]}};
+    struct dt_batch first = batch, rest = batch;
+    first.rows = 4, rest.rows -= 4, rest.x += 4 * dense, rest.offsets += 4, rest.label += 4;
+    dt_network_set_touched(network, NULL);
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, grad, &loss, NULL));
+    dt_network_set_touched(network, touched);
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, touched_grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, touched_grad, &loss, NULL));
+    ck_assert_uint_eq(dt_model_row_sparse(model), 2);
+    for (size_t t = 0; t < 2; t++) {
+        const struct dt_tensor *tensor = dt_model_row_sparse_tensor(model, t);
+        const size_t width = tensor->shape[1];
+        ck_assert_uint_eq(listed[t], 10 + (t ? (uint32_t)dense : 0)); /* of 11 */
+        for (size_t i = 0; i < listed[t]; i++)
+            ck_assert_mem_eq(grad + tensor->offset + row[t][i] * width,
+                             touched_grad + tensor->offset + i * width, width * sizeof *grad);
+    }
+    dt_free(params), dt_free(grad), dt_free(touched_grad);
+    dt_network_destroy(network), dt_model_destroy(model);
+}
+END_TEST
+
+/* A row that lacks a category, and rows without any. */
+START_TEST(rows_that_do_not_fit_an_embedding_are_refused)
+{
+    struct dt_model_desc desc = desc_of("embedding 5", NIN, NOUT, DT_TASK_CLASSIFY);
+    struct dt_model *model;
+    struct dt_network *network;
+    float out[ROWS * NOUT];
+    desc.dense = DENSE, desc.categories = COLUMNS;
+    struct dt_batch batch = make_categories(DENSE);
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    float *params = randoms(dt_model_params(model), 1);
+    EXPECT_OK(dt_network_forward(network, params, &batch, out));
+    offsets[ROWS]--;
+    EXPECT_FAIL(dt_network_forward(network, params, &batch, out), DT_EMISMATCH,
+                "embedding 5: a row of 3 categories, expected 4");
+    batch.offsets = NULL;
+    EXPECT_FAIL(dt_network_forward(network, params, &batch, out), DT_EMISMATCH, "without categories");
+    dt_free(params);
+    dt_network_destroy(network), dt_model_destroy(model);
+}
+END_TEST
+
+/* Would catch a digit that a pass of the sort leaves out, and one that is not stable. */
+START_TEST(entries_come_by_input_and_row)
+{
+    static const size_t inputs[] = {2, 40, 2048, 2049, 70000, 1 << 24, (size_t)INT32_MAX};
+    enum { ENTRIES = 500, BATCH = 50 };
+    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)_i, 0);
+    struct dt__entries entries = {0};
+    uint64_t begin[BATCH + 1];
+    uint32_t index[ENTRIES];
+    for (uint64_t e = 0; e < ENTRIES; e++)
+        index[e] = (uint32_t)(dt_rng_u64(&rng, e) % inputs[_i]) & (e % 3 ? ~0U : 7U);
+    for (uint64_t r = 0; r <= BATCH; r++)
+        begin[r] = r * (ENTRIES / BATCH);
+    const struct dt_batch batch = {.rows = BATCH, .offsets = begin, .index = index};
+    EXPECT_OK(dt__entries_sort(&entries, &batch, inputs[_i]));
+    ck_assert_uint_eq(entries.count, ENTRIES);
+    for (size_t e = 1; e < ENTRIES; e++) {
+        const struct dt__entry *a = &entries.entry[e - 1], *b = a + 1;
+        ck_assert(a->input < b->input || (a->input == b->input && a->row <= b->row));
+    }
+    dt__entries_free(&entries);
+}
+END_TEST
+
+/* ---- from the file to the batch --------------------------------------------------------------- */
+
+enum { FILE_ROWS = 30000, FEATURES = 3000, SET = 6 };
+
+static uint32_t entry_at(int row, int i)
+{
+    return (uint32_t)(row * 7919 % 400 + i * 431) % FEATURES;
+}
+
+static float value_at(int row, int i)
+{
+    return (float)(row + i) / 4 + 1;
+}
+
+static void put_file(void)
+{
+    FILE *out = fopen("a.svm", "w");
+    for (int r = 0; r < FILE_ROWS; r++) {
+        fprintf(out, "%d", r % 3);
+        for (int i = 0; i < SET; i++)
+            fprintf(out, " %u:%g", entry_at(r, i) + 1, (double)value_at(r, i));
+        fprintf(out, "\n");
+    }
+    fclose(out);
+    set("data.train=a.svm"), set("data.features=3000");
+}
+
+/* 2.0 MiB as entries. In memory and streamed every row has its own entries, once an epoch. */
+START_TEST(rows_stay_sparse)
+{
+    put_file();
+    set("data.scale=2"), set(_i ? "data.memory_mb=1" : "data.memory_mb=64");
+    struct dt_source *source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->dense, 0);
+    struct dt_plan *plan;
+    struct dt_loader *loader;
+    static bool seen[FILE_ROWS];
+    memset(seen, 0, sizeof seen);
+    int before = threads();
+    EXPECT_OK(dt_plan_create(source, 1, 2, 100, &plan));
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 2, 100, 0, &loader));
+    ck_assert_int_eq(threads() - before, _i);
+    for (uint64_t step = 0; step < dt_plan_steps_per_epoch(plan); step++)
+        for (int replica = 0; replica < 2; replica++) {
+            struct dt_share share = dt_plan_share(plan, step, replica);
+            struct dt_batch batch;
+            EXPECT_OK(dt_loader_read(loader, replica, 0, share.begin, (int)share.count, &batch));
+            ck_assert_int_eq(batch.ndense, 0);
+            for (int r = 0; r < batch.rows; r++) {
+                int row = (int)(2 * batch.value[batch.offsets[r]]) - 4;
+                ck_assert(!seen[row]);
+                seen[row] = true;
+                ck_assert_int_eq(batch.label[r], row % 3);
+                ck_assert_uint_eq(batch.offsets[r + 1] - batch.offsets[r], SET);
+                for (int i = 0; i < SET; i++) {
+                    ck_assert_uint_eq(batch.index[batch.offsets[r] + (uint64_t)i],
+                                      entry_at(row, i));
+                    ck_assert_float_eq(batch.value[batch.offsets[r] + (uint64_t)i],
+                                       2 * value_at(row, i));
+                }
+            }
+        }
+    for (int r = 0; r < FILE_ROWS; r++)
+        ck_assert(seen[r]);
+    dt_loader_destroy(loader), dt_plan_destroy(plan), dt_source_destroy(source);
+}
+END_TEST
+
+/* Normalised, sparse inputs keep their zeros and are divided by their deviation. */
+START_TEST(sparse_rows_are_scaled_alone)
+{
+    FILE *out = fopen("a.svm", "w");
+    for (int r = 0; r < 40; r++)
+        fprintf(out, r % 4 ? "1 2000:1\n" : "0 7:3\n");
+    fclose(out);
+    set("data.train=a.svm"), set("data.normalize=standard");
+    struct dt_source *source = survey();
+    const struct dt_schema *schema = dt_source_schema(source);
+    ck_assert_int_eq(schema->dense, 0);
+    ck_assert_float_eq(schema->mean[6], 0);
+    ck_assert_float_eq_tol(schema->inv_std[6], 1 / (3 * 0.4330127f), 1e-5f);
+    struct dt_table *table = open_table(source);
+    struct dt_batch batch = read_row(table, 0);
+    ck_assert_uint_eq(batch.index[0], 6);
+    ck_assert_float_eq_tol(batch.value[0], 1 / 0.4330127f, 1e-5f);
+    dt_table_destroy(table), dt_source_destroy(source);
+}
+END_TEST
+
+/* Categories with many texts are entries without values behind the dense numbers, hashed ones too. */
+START_TEST(categories_are_entries)
+{
+    FILE *out = fopen("a.csv", "w");
+    fprintf(out, "word,p,y\n");
+    for (int r = 0; r < 6000; r++)
+        fprintf(out, "w%d,%d.5,%d\n", r % 1500, r, r % 2);
+    fclose(out);
+    set("data.train=a.csv"), set("data.categories=word");
+    if (_i) set("data.hash_bits=12");
+    struct dt_source *source = survey();
+    const struct dt_schema *schema = dt_source_schema(source);
+    ck_assert_int_eq(schema->dense, 1);
+    ck_assert_int_eq(schema->features, _i ? 1 + 4096 : 1 + 1501);
+    struct dt_table *table = open_table(source);
+    uint32_t first = read_row(table, 3).index[0];
+    for (uint64_t r = 3; r < 6000; r += 1500) {
+        struct dt_batch batch = read_row(table, r);
+        ck_assert_float_eq(batch.x[0], (float)r + 0.5f);
+        ck_assert_uint_eq(batch.offsets[1] - batch.offsets[0], 1);
+        ck_assert_uint_eq(batch.index[batch.offsets[0]], first);
+        ck_assert_ptr_null(batch.value);
+    }
+    dt_table_destroy(table), dt_source_destroy(source);
+}
+END_TEST
+
+/* Shards hold sparse rows in full: nothing of a row is lost on the way. */
+START_TEST(shards_hold_rows_in_full)
+{
+    FILE *out = fopen("a.svm", "w");
+    for (int r = 0; r < 40; r++)
+        fprintf(out, "%d %d:0.5 2000:%d\n", r % 2, r + 1, r + 1);
+    fclose(out);
+    set("data.train=a.svm");
+    EXPECT_OK(dt_shard_write(&config, "out", 2));
+    set("data.train=out/*.h5");
+    struct dt_source *source = survey();
+    ck_assert_uint_eq(dt_source_rows(source), 40);
+    struct dt_table *table = open_table(source);
+    for (uint64_t r = 0; r < 40; r++) {
+        struct dt_batch batch = read_row(table, r);
+        int row = (int)batch.x[1999] - 1;
+        ck_assert_int_eq(batch.label[0], row % 2);
+        ck_assert_float_eq(batch.x[row], 0.5f);
+    }
+    dt_table_destroy(table), dt_source_destroy(source);
+}
+END_TEST
+
+/* A row of weight 2 counts as if it came twice, one of weight 0 as if it did not come. */
+START_TEST(weights_count_rows)
+{
+    struct dt_model_desc desc =
+        desc_of("dense 6 tanh", NIN, NOUT, _i ? DT_TASK_REGRESS : DT_TASK_CLASSIFY);
+    struct dt_model *model;
+    struct dt_network *network;
+    double loss, again;
+    make_rows(NIN, false);
+    EXPECT_OK(dt_model_create(&desc, &model));
+    EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
+    size_t count = dt_model_params(model);
+    float *params = randoms(count, 1), *grad = randoms(count, 2), *other = randoms(count, 3);
+    float *target = randoms(ROWS * NOUT, 4), weight[] = {2, 1, 0};
+    struct dt_batch weighted = {
+        .rows = 3, .ndense = NIN, .x = whole_x, .label = label, .target = target, .weight = weight};
+    struct dt_batch first = {
+        .rows = 2, .ndense = NIN, .x = whole_x, .label = label, .target = target};
+    EXPECT_OK(dt_network_gradient(network, params, &weighted, NULL, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, other, &again, NULL));
+    double sum = again;
+    first.rows = 1;
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, true, other, &again, NULL));
+    ck_assert_double_eq_tol(loss, sum + again, 1e-5);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_float_eq_tol(grad[i], other[i], 1e-5f);
+    dt_free(params), dt_free(grad), dt_free(other), dt_free(target);
+    dt_network_destroy(network), dt_model_destroy(model);
+}
+END_TEST
+
+DATA_SUITE("sparse", {products_are_those_of_dense_rows, 6}, {weights_count_rows, 2},
+           {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2},
+           {touched_rows_are_those_of_a_whole_gradient, 2}, {entries_come_by_input_and_row, 7},
+           {embeddings_are_the_vectors_written_out, 1}, {wide_and_deep_gradients_are_slopes, 2},
+           {rows_that_do_not_fit_an_embedding_are_refused, 1}, {sparse_rows_are_scaled_alone, 1},
+           {categories_are_entries, 2})

@@ -1,0 +1,538 @@
+/* The arithmetic of training: updates, counts of steps and samples, the shares of async workers, what an
+ * evaluation means for an early stop. Numbers are written down: tests/data/make_update.py prints the
+ * tables. Would catch: a batch at an epoch's end divided as if it were full, a norm of the sum instead of
+ * the mean, a rate of another step, an outer momentum without its look ahead, statistics that move by the outer
+ * rate, a round that ends where a record is due, epochs rounded down, a delay compensated the wrong way or clipped
+ * too early, a stale gradient that counts more, a gradient of rows that are not the replica's, a draw
+ * that a checkpoint forgets. */
+#include "data_files.h"
+#include "model_text.h"
+#include "train/local.h"
+
+#include <limits.h>
+#include <math.h>
+
+static const float START[3] = {0.5f, -1.25f, 2.0f};
+static const float SUMS[][3] = {{4, -8, 1}, {0.5f, 0.25f, -1}, {-6, 2, 3},
+                                {1, 1, 1},  {3, 3, -5},        {2, -1, 0}};
+enum { STEPS = COUNT(SUMS) };
+
+/* Weights after each update. */
+static const float SYNC_PATH[][3] = {
+    {0.428333363f, -1.10416673f, 1.96333334f},  {0.323100059f, -0.948750117f, 1.93740001f},
+    {0.620196254f, -0.932296549f, 1.66697093f}, {0.693452534f, -0.984035642f, 1.32000604f},
+    {0.427845314f, -1.24504102f, 1.55121878f},  {-0.117449261f, -1.12674495f, 1.60432618f},
+};
+static const float OUTER_PATH[][3] = {
+    {-4.82f, 9.39f, 0.67f},
+    {-7.753f, 13.5935f, 1.433f},
+    {-2.0977f, 14.87415f, -2.5003f},
+    {-2.11793f, 15.956735f, -5.48027f},
+    {-5.496137f, 13.5710615f, -0.882243f},
+    {-9.3065233f, 14.6439553f, 0.1059813f},
+};
+static const float ASYNC_PATH[][3] = {
+    {0.295f, 0.3625f, 1.8925f},
+    {0.16533125f, 1.15282031f, 1.87295f},
+    {0.348843563f, 1.47534115f, 1.7569455f},
+    {0.605039445f, 1.96449419f, 1.35778368f},
+    {0.545987627f, 1.93649257f, 1.45583755f},
+    {0.477015981f, 1.92412879f, 1.46899943f},
+};
+static const float ASYNC_CLIPPED[][3] = {
+    {0.428333341f, -1.10416668f, 1.96333334f}, {0.363216678f, -1.03270836f, 1.97536667f},
+    {0.455597553f, -1.02950923f, 1.89734398f}, {0.522135401f, -1.08193062f, 1.56540485f},
+    {0.408327155f, -1.19339735f, 1.65111197f}, {0.321240561f, -1.19242697f, 1.65761109f},
+};
+static const float ASYNC_BOTH[][3] = {
+    {0.476422124f, -1.08887699f, 1.97187218f},  {0.435650215f, -1.00973141f, 1.99121455f},
+    {0.548862258f, -0.993783511f, 1.93268951f}, {0.656456854f, -1.01901138f, 1.64145686f},
+    {0.559226366f, -1.11593812f, 1.76081956f},  {0.477460447f, -1.11072685f, 1.77699242f},
+};
+
+/* ---- a job of ten rows ---------------------------------------------------------------------- */
+
+/* Twice five rows, a, b and a target; of two replicas each has one of the files. */
+static const char ONE[] = "1,2,1\n2,0,3\n0,1,-1\n4,1,2\n-1,2,0\n";
+static const char OTHER[] = "3,3,1\n5,1,2\n1,1,1\n-2,0,4\n0,7,1\n";
+
+static struct dt_job make_job(int mode, int replicas)
+{
+    struct dt_job job = {.config = &config, .mode = mode, .replicas = replicas};
+    put_text("a.csv", ONE);
+    put_text("b.csv", OTHER);
+    set("data.train=a.csv,b.csv");
+    set("data.header=no");
+    set("model.task=regress");
+    set("model.kind=linear");
+    set("train.batch=4");
+    set("train.lr=0.4");
+    set("train.schedule=cosine");
+    set("train.min_lr=0.05");
+    set("train.warmup_steps=4");
+    set("train.momentum=0.5");
+    set("train.weight_decay=0.1");
+    job.train = survey();
+    EXPECT_OK(dt_plan_create(job.train, 1, replicas, config.train.batch, &job.plan));
+    const struct dt_model_desc desc = desc_of("linear", 2, 1, DT_TASK_REGRESS);
+    EXPECT_OK(dt_model_create(&desc, &job.model));
+    job.last_step = 20;
+    dt_optimizer_init(&job.optimizer, &config);
+    dt_schedule_init(&job.schedule, &config, job.last_step);
+    return job;
+}
+
+static void free_job(struct dt_job *job)
+{
+    dt_model_destroy(job->model);
+    dt_plan_destroy(job->plan);
+    dt_source_destroy(job->train);
+}
+
+static void expect_floats(const float *got, const float *want, size_t n, int step)
+{
+    for (size_t i = 0; i < n; i++)
+        ck_assert_msg(fabsf(got[i] - want[i]) < 2e-6f, "step %d: float %zu is %.9g, not %.9g", step,
+                      i, (double)got[i], (double)want[i]);
+}
+
+/* ---- updates -------------------------------------------------------------------------------- */
+
+START_TEST(test_sync_update)
+{
+    set("train.clip_norm=1.5");
+    struct dt_job job = make_job(DT_MODE_SYNC, 1);
+    float weights[3], momentum[3] = {0}, *vectors[] = {weights, momentum};
+    memcpy(weights, START, sizeof weights);
+    for (int step = 0; step < STEPS; step++) {
+        struct dt_update_info info = {.step = (uint64_t)step, .norm2 = dt__norm2(SUMS[step], 3)};
+        dt__update_sync(&job, &info, 0, 1, SUMS[step], vectors, weights);
+        dt__update_sync(&job, &info, 1, 2, SUMS[step] + 1, vectors, weights + 1);
+        expect_floats(weights, SYNC_PATH[step], 3, step);
+    }
+    free_job(&job);
+}
+END_TEST
+
+/* ---- local steps ---------------------------------------------------------------------------- */
+
+static struct dt_optimizer outer_optimizer(double momentum)
+{
+    return (struct dt_optimizer){
+        .kind = DT_OPT_NESTEROV, .momentum = momentum, .nstate = momentum > 0, .states = momentum > 0};
+}
+
+START_TEST(test_outer_update)
+{
+    set("train.outer_lr=0.7");
+    struct dt_job job = make_job(DT_MODE_SYNC, 2);
+    job.outer = outer_optimizer(0.9);
+    float weights[3], momentum[3] = {0}, out[3], *vectors[] = {weights, momentum};
+    memcpy(weights, START, sizeof weights);
+    for (int step = 0; step < STEPS; step++) {
+        struct dt_update_info info = {.step = (uint64_t)step};
+        dt__update_outer(&job, &info, 0, 1, SUMS[step], vectors, out);
+        dt__update_outer(&job, &info, 1, 2, SUMS[step] + 1, vectors, out + 1);
+        memcpy(weights, out, sizeof weights);
+        expect_floats(weights, OUTER_PATH[step], 3, step);
+    }
+    free_job(&job);
+}
+END_TEST
+
+/* Running statistics are averaged, whatever the outer rate; without momentum there is no vector for it. */
+START_TEST(test_outer_update_of_states)
+{
+    enum { MOST = 64 };
+    set("train.outer_lr=0.5");
+    struct dt_job job = make_job(DT_MODE_SYNC, 2);
+    const struct dt_model_desc desc = desc_of("dense 3, batchnorm relu", 2, 1, DT_TASK_REGRESS);
+    dt_model_destroy(job.model);
+    EXPECT_OK(dt_model_create(&desc, &job.model));
+    size_t params = dt_model_params(job.model), trained = dt_model_trained(job.model);
+    ck_assert(trained < params && params <= MOST);
+    job.outer = outer_optimizer(0);
+    float weights[MOST], grad[MOST], out[MOST], *vectors[] = {weights};
+    for (size_t i = 0; i < params; i++) {
+        weights[i] = (float)i;
+        grad[i] = 0.25f;
+    }
+    struct dt_update_info info = {.step = 0};
+    dt__update_outer(&job, &info, 0, params, grad, vectors, out);
+    for (size_t i = 0; i < params; i++)
+        ck_assert_msg(out[i] == (float)i - (i < trained ? 0.125f : 0.25f), "float %zu is %g", i,
+                      (double)out[i]);
+    free_job(&job);
+}
+END_TEST
+
+/* A group's mean is over its own rows; its first step starts from the weights of all, and a step of no rows
+ * leaves the weights. */
+START_TEST(test_group_update)
+{
+    struct dt_job job = make_job(DT_MODE_SYNC, 2);
+    struct dt_group group = {.job = &job, .start = START, .rows = 4};
+    float weights[3] = {9, 9, 9}, momentum[3] = {0}, *vectors[] = {weights, momentum};
+    float whole[3], other[3] = {0}, *of_whole[] = {whole, other};
+    memcpy(whole, START, sizeof whole);
+    for (int step = 0; step < STEPS; step++) { /* sync's rows: two in every third step */
+        struct dt_update_info info = {.step = (uint64_t)step};
+        group.rows = step % 3 == 2 ? 2 : 4;
+        dt__update_group(&group, &info, 0, 2, SUMS[step], vectors, weights);
+        dt__update_group(&group, &info, 2, 1, SUMS[step] + 2, vectors, weights + 2);
+        dt__update_sync(&job, &info, 0, 3, SUMS[step], of_whole, whole);
+        ck_assert_mem_eq(weights, whole, sizeof weights);
+        group.start = NULL;
+    }
+    group.rows = 0;
+    struct dt_update_info info = {.step = STEPS};
+    dt__update_group(&group, &info, 0, 3, SUMS[0], vectors, weights);
+    ck_assert_mem_eq(weights, whole, sizeof weights);
+    group.start = START;
+    dt__update_group(&group, &info, 0, 3, SUMS[0], vectors, weights);
+    ck_assert_mem_eq(weights, START, sizeof weights);
+    free_job(&job);
+}
+END_TEST
+
+/* Rounds of 4 behind step 6, of a run of 20 steps. `passed`: a multiple of 5 lies in the round that ended. */
+static const struct {
+    uint64_t step, round_end, span_end;
+    bool local, passed;
+} ROUNDS[] = {
+    {0, 1, 5, false, false},   {4, 5, 5, false, false},   {5, 6, 6, false, true},
+    {6, 10, 10, true, false},  {10, 14, 18, true, true},  {14, 18, 18, true, false},
+    {18, 20, 20, true, true}, {16, 18, 20, true, true},
+};
+
+START_TEST(test_rounds)
+{
+    struct dt_job job = make_job(DT_MODE_SYNC, 2);
+    set("train.local_steps=4");
+    set("train.local_after=6");
+    set("run.log_steps=5");
+    set("run.checkpoint_steps=0");
+    job.step = ROUNDS[_i].step;
+    ck_assert_int_eq(dt__is_local(&job), ROUNDS[_i].local);
+    ck_assert_uint_eq(dt__round_end(&job, job.step), ROUNDS[_i].round_end);
+    ck_assert_uint_eq(dt__span_end(&job), ROUNDS[_i].span_end);
+    ck_assert_int_eq(dt__round_passed(&job, 5), ROUNDS[_i].passed);
+    ck_assert_int_eq(dt__log_due(&job), ROUNDS[_i].passed);
+    free_job(&job);
+}
+END_TEST
+
+static const struct {
+    const char *clip, *compensation;
+    const float (*path)[3];
+} ASYNC[] = {
+    {"train.clip_norm=0", "train.delay_compensation=0.25", ASYNC_PATH},
+    {"train.clip_norm=1.5", "train.delay_compensation=0", ASYNC_CLIPPED},
+    {"train.clip_norm=1.5", "train.delay_compensation=0.25", ASYNC_BOTH},
+};
+
+/* As the exchange does it: number `step`, of step + 1 rows, step % 3 updates old. */
+static void apply_async(struct dt_job *job, int step, float *weights, float *const *states)
+{
+    float grad[3], seen[3];
+    memcpy(grad, SUMS[step], sizeof grad);
+    for (int i = 0; i < 3; i++)
+        seen[i] = weights[i] + 0.5f;
+    struct dt_note note = {.rows = (uint64_t)step + 1};
+    struct dt_gradient gradient = {
+        .note = &note, .grad = grad, .norm2 = dt__norm2(grad, 3), .staleness = (uint64_t)step % 3};
+    if (config.train.delay_compensation > 0) gradient.seen = seen;
+    if (dt__async_prepare_fn(job)) dt__async_prepare_fn(job)(job, &gradient, weights);
+    dt__update_async(job, &gradient, (uint64_t)step, 0, 2, weights, weights, states);
+    dt__update_async(job, &gradient, (uint64_t)step, 2, 1, weights + 2, weights + 2, states);
+}
+
+START_TEST(test_async_update)
+{
+    set(ASYNC[_i].clip);
+    set(ASYNC[_i].compensation);
+    set("train.staleness_lr=yes");
+    struct dt_job job = make_job(DT_MODE_ASYNC, 2);
+    float weights[3], momentum[3] = {0}, *states[] = {momentum};
+    memcpy(weights, START, sizeof weights);
+    for (int step = 0; step < STEPS; step++) {
+        apply_async(&job, step, weights, states);
+        expect_floats(weights, ASYNC[_i].path[step], 3, step);
+    }
+    free_job(&job);
+}
+END_TEST
+
+START_TEST(test_failed_gradient_changes_nothing)
+{
+    struct dt_job job = make_job(DT_MODE_ASYNC, 2);
+    float weights[3], out[3], grad[3] = {NAN, NAN, NAN}, momentum[3] = {0}, *states[] = {momentum};
+    memcpy(weights, START, sizeof weights);
+    struct dt_note note = {.rows = 4, .ask = DT_ASK_ERROR};
+    struct dt_gradient gradient = {.note = &note, .grad = grad};
+    dt__update_async(&job, &gradient, 3, 0, 3, weights, out, states);
+    ck_assert_mem_eq(out, START, sizeof out);
+    ck_assert(momentum[0] == 0);
+    free_job(&job);
+}
+END_TEST
+
+/* The rate falls by decay_rate each time, behind the warm-up, down to min_lr. */
+START_TEST(test_plateau_rate)
+{
+    struct dt_schedule schedule = {.kind = DT_SCHED_PLATEAU,
+                                   .lr = 0.4,
+                                   .min_lr = 0.05,
+                                   .decay_rate = 0.5,
+                                   .warmup_steps = 4,
+                                   .decay_steps = 1};
+    static const double RATES[] = {0.4, 0.2, 0.1, 0.05, 0.05};
+    for (schedule.drops = 0; schedule.drops < 5; schedule.drops++)
+        ck_assert_double_eq_tol(dt_schedule_lr(&schedule, 9), RATES[schedule.drops], 1e-15);
+    ck_assert_double_eq_tol(dt_schedule_lr(&schedule, 1), 0.2, 1e-15);
+}
+END_TEST
+
+/* ---- counts --------------------------------------------------------------------------------- */
+
+static const struct {
+    int mode;
+    const char *epochs, *max_steps;
+    uint64_t last;
+} ENDS[] = {
+    {DT_MODE_SYNC, "1", "-1", 3},
+    {DT_MODE_SYNC, "1.5", "-1", 5},
+    {DT_MODE_SYNC, "0.34", "-1", 2},
+    {DT_MODE_SYNC, "2.34", "7", 7},
+    {DT_MODE_SYNC, "2.34", "9", 8},
+    {DT_MODE_SYNC, "0", "-1", 0},
+    {DT_MODE_ASYNC, "1.5", "-1", 9},
+    {DT_MODE_ASYNC, "1.4", "-1", 9},
+    {DT_MODE_SYNC, "0.333333333333", "-1", 1},
+};
+
+START_TEST(test_fraction_of_an_epoch_is_rounded_up)
+{
+    struct dt_job job = make_job(ENDS[_i].mode, 2);
+    char text[64];
+    snprintf(text, sizeof text, "train.epochs=%s", ENDS[_i].epochs);
+    set(text);
+    snprintf(text, sizeof text, "train.max_steps=%s", ENDS[_i].max_steps);
+    set(text);
+    ck_assert_uint_eq(dt__last_step(&job), ENDS[_i].last);
+    free_job(&job);
+}
+END_TEST
+
+START_TEST(test_samples)
+{
+    static const uint64_t SAMPLES[] = {0, 4, 8, 10, 14, 18, 20};
+    struct dt_job job = make_job(DT_MODE_SYNC, 2);
+    for (uint64_t step = 0; step < COUNT(SAMPLES); step++)
+        ck_assert_uint_eq(dt__samples_at(&job, step), SAMPLES[step]);
+    job.mode = DT_MODE_ASYNC; /* a step is one of two replicas' */
+    ck_assert_uint_eq(dt__samples_at(&job, 12), 20);
+    free_job(&job);
+}
+END_TEST
+
+/* More samples than foreseen leave no time, rather than 2^64 samples' time. */
+START_TEST(test_time_left)
+{
+    struct dt_job job = make_job(DT_MODE_ASYNC, 2);
+    job.last_step = 12;
+    ck_assert_double_eq(dt__secs_left(&job, 10, 5), 2);
+    ck_assert_double_eq(dt__secs_left(&job, 20, 5), 0);
+    ck_assert_double_eq(dt__secs_left(&job, 21, 5), 0);
+    ck_assert_double_eq(dt__secs_left(&job, 10, 0), 0);
+    free_job(&job);
+}
+END_TEST
+
+/* ---- a worker's gradients ------------------------------------------------------------------- */
+
+struct fixture {
+    struct dt_job job;
+    struct dt_worker worker;
+};
+
+static struct fixture make_worker(int mode)
+{
+    struct fixture f = {.job = make_job(mode, 2)};
+    f.worker = (struct dt_worker){.first = 0, .count = 2};
+    EXPECT_OK(dt_network_create(f.job.model, 4, DT_PRECISION_F32, &f.worker.network));
+    EXPECT_OK(dt_loader_create(&config, f.job.train, f.job.plan, 0, 2, 4, 0, &f.worker.loader));
+    EXPECT_OK(dt_alloc(2, sizeof(double), "losses", &f.worker.loss));
+    EXPECT_OK(dt_alloc(2, sizeof(uint64_t), "draws", &f.worker.draws));
+    return f;
+}
+
+static void free_worker(struct fixture *f)
+{
+    dt_loader_destroy(f->worker.loader);
+    dt_network_destroy(f->worker.network);
+    dt_free(f->worker.loss);
+    dt_free(f->worker.draws);
+    free_job(&f->job);
+}
+
+/* Weights 1, -1, bias 0.5: over an epoch, a replica's gradients are those of its own rows, once each.
+ * By hand, errors e = a - b + 0.5 - y; loss e^2, gradient 2 e (a, b, 1):
+ *   one  -1.5 -0.5 0.5 1.5 -2.5; other  -0.5 2.5 -0.5 -5.5 -7.5 */
+START_TEST(test_async_shares)
+{
+    static const float WEIGHTS[3] = {1, -1, 0.5f};
+    static const float ONE_SUM[3] = {12, -12, -5}, OTHER_SUM[3] = {43, -104, -23};
+    struct fixture f = make_worker(DT_MODE_ASYNC);
+    float sum[2][3] = {{0}}, grad[3];
+    uint64_t rows[2] = {0};
+    double loss[2] = {0};
+    for (int i = 0; i < 6; i++) {
+        struct dt_note note = dt__async_gradient(
+            &f.job, &f.worker, dt__next_replica(&f.job, &f.worker), WEIGHTS, grad);
+        ck_assert_int_eq(note.replica, i % 2);
+        ck_assert_uint_le(note.rows, 3);
+        rows[note.replica] += note.rows;
+        loss[note.replica] += note.loss;
+        for (int j = 0; j < 3; j++)
+            sum[note.replica][j] += grad[j];
+    }
+    int one = loss[0] < loss[1] ? 0 : 1;
+    ck_assert_uint_eq(rows[0], 5);
+    ck_assert_uint_eq(rows[1], 5);
+    expect_floats(sum[one], ONE_SUM, 3, 0);
+    expect_floats(sum[1 - one], OTHER_SUM, 3, 0);
+    ck_assert_double_eq_tol(loss[one], 11.25, 1e-5);
+    ck_assert_double_eq_tol(loss[1 - one], 93.25, 1e-4);
+    free_worker(&f);
+}
+END_TEST
+
+/* Who has drawn least is next, whatever came before, and however many. */
+START_TEST(test_next_replica)
+{
+    struct fixture f = make_worker(DT_MODE_ASYNC);
+    ck_assert_int_eq(dt__next_replica(&f.job, &f.worker), 0);
+    f.worker.draws[0] = 1;
+    ck_assert_int_eq(dt__next_replica(&f.job, &f.worker), 1);
+    f.worker.draws[0] = (uint64_t)INT_MAX + 1;
+    f.worker.draws[1] = (uint64_t)INT_MAX + 2;
+    ck_assert_int_eq(dt__next_replica(&f.job, &f.worker), 0);
+    f.worker.draws[0] += 2;
+    ck_assert_int_eq(dt__next_replica(&f.job, &f.worker), 1);
+    free_worker(&f);
+}
+END_TEST
+
+/* What a checkpoint holds of the gradients applied: sums, and the draw that each replica is to do next. */
+START_TEST(test_applied_gradients_are_counted)
+{
+    uint64_t draws[2] = {5, 7};
+    double losses[2] = {0};
+    struct dt_checkpoint state = {.step = 12, .samples = 100, .draws = draws, .loss_sums = losses};
+    struct dt_staleness staleness = {0};
+    struct dt_applied one = {{.replica = 1, .draw = 7, .rows = 3, .loss = 1.5}, 4, 0, 0};
+    struct dt_applied two = {{.replica = 1, .draw = 9, .rows = 2, .loss = 1}, 1, 0, 0};
+    struct dt_applied bad = {{.replica = 0, .draw = 5, .rows = 2, .ask = DT_ASK_ERROR}, 1, 0, 0};
+    dt__count_applied(&one, &state, &staleness);
+    ck_assert_uint_eq(draws[1], 8);
+    dt__count_applied(&two, &state, &staleness);
+    dt__count_applied(&bad, &state, &staleness);
+    ck_assert_uint_eq(state.step, 15);
+    ck_assert_uint_eq(state.samples, 105);
+    ck_assert_double_eq(state.loss_rows, 5);
+    ck_assert_double_eq(losses[1], 2.5);
+    ck_assert_uint_eq(draws[0], 5);
+    ck_assert_uint_eq(draws[1], 10);
+    ck_assert_double_eq(staleness.sum, 5);
+    ck_assert_uint_eq(staleness.max, 4);
+    ck_assert_uint_eq(staleness.count, 2);
+}
+END_TEST
+
+/* ---- evaluations ---------------------------------------------------------------------------- */
+
+/* Evaluations in order: rmse, whether it is out of turn; what follows. */
+static const struct {
+    uint64_t step;
+    double rmse;
+    bool extra, better, stop;
+    int64_t since, drops;
+} EVALUATIONS[] = {
+    {10, 3, false, true, false, 0, 0},    {20, 4, false, false, false, 1, 0},
+    {20, 4, false, false, false, 1, 0}, /* again, after a resume */
+    {25, 3, true, false, false, 1, 0},    {30, 2, false, true, false, 0, 0},
+    {30, 2, false, false, false, 0, 0},   {40, 2, false, false, false, 1, 0},
+    {50, NAN, false, false, false, 2, 1}, {50, NAN, false, false, false, 2, 1},
+    {60, 2.5, false, false, true, 3, 1},  {70, 2.5, false, false, true, 4, 2},
+    {80, 1, false, true, false, 0, 2},
+};
+
+/* Behind a save that failed no span ends for the clock's sake until the next try is due. */
+START_TEST(test_a_failed_save_rests)
+{
+    struct dt_job job = make_job(DT_MODE_SYNC, 1);
+    struct dt_bank bank = {.job = &job, .saved_at = dt_clock_secs() - 1};
+    struct dt_writer_spec spec = {.dir = "ckpt"};
+    set("run.checkpoint_secs=0.001");
+    set("run.checkpoint_steps=1");
+    EXPECT_OK(dt_writer_create(&spec, &bank.writer));
+    ck_assert(dt__save_time_due(&bank) && dt__save_due(&bank));
+    bank.retry_at = dt_clock_secs() + 100;
+    ck_assert(!dt__save_time_due(&bank) && !dt__save_due(&bank));
+    dt_writer_destroy(bank.writer);
+    free_job(&job);
+}
+END_TEST
+
+START_TEST(test_patience)
+{
+    struct dt_job job = make_job(DT_MODE_SYNC, 1);
+    set("eval.patience=3");
+    set("train.schedule=plateau");
+    set("train.plateau_evals=2");
+    struct dt_best best = {0};
+    for (size_t i = 0; i < COUNT(EVALUATIONS); i++) {
+        struct dt_evaluation result = {.step = EVALUATIONS[i].step, .extra = EVALUATIONS[i].extra};
+        result.values.rmse = EVALUATIONS[i].rmse;
+        bool better;
+        EXPECT_OK(dt__evaluation_judge(&job, &result, &best, &better));
+        ck_assert_msg(better == EVALUATIONS[i].better && best.stop == EVALUATIONS[i].stop &&
+                          best.since == EVALUATIONS[i].since && best.drops == EVALUATIONS[i].drops,
+                      "evaluation %zu: better %d, since %lld, stop %d, drops %lld", i, better,
+                      (long long)best.since, best.stop, (long long)best.drops);
+    }
+    ck_assert_uint_eq(best.step, 80);
+    free_job(&job);
+}
+END_TEST
+
+/* Of evaluations that are as good by the metric the one with the lower loss is the best; patience runs on. */
+START_TEST(test_ties)
+{
+    struct dt_job job = make_job(DT_MODE_SYNC, 1);
+    static const struct {
+        double loss;
+        bool better;
+    } ties[] = {{0.5, true}, {0.6, false}, {0.4, true}, {0.4, false}, {NAN, false}};
+    struct dt_best best = {0};
+    for (size_t i = 0; i < COUNT(ties); i++) {
+        struct dt_evaluation result = {.step = 10 + i};
+        result.values.rmse = 2;
+        result.values.loss = ties[i].loss;
+        bool better;
+        EXPECT_OK(dt__evaluation_judge(&job, &result, &best, &better));
+        ck_assert_msg(better == ties[i].better && best.since == (int64_t)i, "tie %zu: %d, %lld", i,
+                      better, (long long)best.since);
+    }
+    ck_assert_uint_eq(best.step, 12);
+    free_job(&job);
+}
+END_TEST
+
+DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_rests, 1}, {test_sync_update, 1}, {test_outer_update, 1},
+           {test_outer_update_of_states, 1}, {test_group_update, 1}, {test_rounds, COUNT(ROUNDS)},
+           {test_async_update, COUNT(ASYNC)}, {test_failed_gradient_changes_nothing, 1},
+           {test_fraction_of_an_epoch_is_rounded_up, COUNT(ENDS)}, {test_samples, 1},
+           {test_time_left, 1}, {test_async_shares, 1}, {test_next_replica, 1},
+           {test_applied_gradients_are_counted, 1}, {test_patience, 1})
