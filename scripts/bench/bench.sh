@@ -3,6 +3,8 @@
 # turns in the same run. Prints tables; leaves bench.txt, bench.json and bench.png in OUT.
 #   scripts/bench/bench.sh [SECTION ...]
 # speed     samples/s on five networks: np = 1, 2, 3, PyTorch, DistributedDataParallel
+# precision bf16: against f32, and PyTorch's autocast
+# cnn       a convolutional network in f32 and bf16, against PyTorch
 # scaling   two workers against one process with half the batch
 # hosts     two hosts over 1 Gbit/s (network namespaces: needs root)
 # accuracy  time to 88 % Fashion-MNIST test accuracy
@@ -10,12 +12,15 @@
 # stream    streamed from 8-bit HDF5 shards against held in memory
 # budget    where a step's time goes, and memory a rank
 # growth    samples/s and step time by ranks, parameters and batch
+# sparse    a linear model of sparse rows, against liblinear
+# clicks    wide and deep on a click log, against PyTorch with sparse gradients
+# scale     the exchange on 2 to 16 hosts (network namespaces: needs root), its cost model, up to 1,024
 # QUICK=1: few and short runs. ROUNDS: turns. SECS: of a run. SEEDS: of accuracy. OUT: directory.
 # With make: make bench QUICK=1 SECTIONS="speed hosts".
 set -eu
 cd "$(dirname "$0")/../.."
 bench=scripts/bench
-sections='speed scaling hosts accuracy async stream budget growth'
+sections='speed precision cnn scaling hosts accuracy async stream budget growth sparse clicks scale'
 
 check() {
     for name; do
@@ -56,7 +61,7 @@ prepare() {
     mkdir -p "$OUT"
     : >"$SAMPLES"
     rm -f "$OUT"/torch-*
-    make -s dtrain "$PEAK"
+    make -s dtrain "$PEAK" "${BUILD:-build}/scripts/bench/exchange_speed"
     PYTHON=$(find_torch) || true
     PEAK_KERNEL=$(fastest_kernel)
     export PYTHON PEAK_KERNEL

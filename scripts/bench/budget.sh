@@ -3,18 +3,6 @@
 . "$(dirname "$0")/lib.sh"
 parts='compute data reduce update network wait'
 
-# Keeps the peak memory of the ranks of $run in $tmp/rank-N: MB, as the kernel has it.
-watch_memory() {
-    while sleep 0.1; do
-        for at in $(echo "$run" | grep -lFf - /proc/[0-9]*/cmdline); do
-            at=${at%/cmdline}
-            rank=$(tr '\0' '\n' <"$at/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
-            peak=$(awk '/^VmHWM/ { print $2 / 1024 }' "$at/status")
-            [ -z "$rank" ] || [ -z "$peak" ] || echo "$peak" >"$tmp/rank-$rank"
-        done
-    done
-}
-
 note_budget() {
     steps=$(record "$run" final step)
     step_us=$(calc "1e6 * $batch / $(rate)")

@@ -9,6 +9,7 @@ round=
 data_dir=/usr/share/datasets/fashion-mnist
 images=$data_dir/train-images-idx3-ubyte.gz
 labels=$data_dir/train-labels-idx1-ubyte.gz
+cnn_layers='conv 32 3x3 pad same relu, maxpool 2, conv 64 3x3 pad same relu, maxpool 2, dense 128 relu'
 three='784-128-10:128 784-512-256-10:128 784-1024-1024-10:256'
 
 # ---- notes --------------------------------------------------------------------------------------
@@ -56,8 +57,9 @@ measure_peak() {
     peak_all=$(echo "$rates" | tail -n 1)
 }
 
-# True flops of a sample: the first layer needs no input gradient.
+# True flops of a sample: the first layer needs no input gradient. "cnn": that of cnn.sh, 28x28 pictures.
 flops_of() {
+    [ "$1" != cnn ] || { calc '4 * 784 * 32 * 9 + 6 * (196 * 64 * 288 + 3136 * 128 + 128 * 10)'; return; }
     echo "$1" | awk -F- '{ for (i = 1; i < NF; i++) f += (i == 1 ? 4 : 6) * $i * $(i + 1); print f }'
 }
 
@@ -76,6 +78,7 @@ note_share() {
 # ---- dtrain -------------------------------------------------------------------------------------
 
 options_of() { # NET
+    [ "$1" != cnn ] || { echo "model.layers=$cnn_layers"; return; }
     hidden=$(echo "$1" | sed 's/^[0-9]*-//; s/-*[0-9]*$//; s/-/,/g')
     if [ -n "$hidden" ]; then echo "model.hidden=$hidden"; else echo model.kind=linear; fi
 }
@@ -112,4 +115,16 @@ train() {
 rate() { record "$run" final samples_per_sec; }
 bank_percent() {
     calc "100 * $(record "$run" final bank_cpu_secs) * $(rate) / $(record "$run" final samples)"
+}
+
+# Keeps the peak memory of the ranks of $run in $tmp/rank-N: MB, as the kernel has it.
+watch_memory() {
+    while sleep 0.1; do
+        for at in $(echo "$run" | grep -lFf - /proc/[0-9]*/cmdline); do
+            at=${at%/cmdline}
+            rank=$(tr '\0' '\n' <"$at/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
+            peak=$(awk '/^VmHWM/ { print $2 / 1024 }' "$at/status")
+            [ -z "$rank" ] || [ -z "$peak" ] || echo "$peak" >"$tmp/rank-$rank"
+        done
+    done
 }

@@ -4,9 +4,13 @@
  *
  *   net_speed [WIDTHS ROWS [ACTIVATION [DROPOUT]]]      e.g. net_speed 784-512-256-10 64 relu 0.2
  *
+ * PRECISION=bf16 computes in bf16, from weights that are kept rounded, and takes the products alone, of the
+ * network's own shapes, for the rate of the core.
+ *
  * Without arguments: the networks of `make bench`. OPENBLAS_CORETYPE chooses the kernel; "oneDNN", too.
  * `make build/scripts/bench/net_speed` builds it. */
 #include "dtrain/model.h"
+#include "model/bf16.h"
 #include "model/blas.h"
 
 #include <stdlib.h>
@@ -20,19 +24,26 @@ static void die(void)
     exit(1);
 }
 
-static void parse_widths(const char *text, struct dt_model_spec *spec)
+/* "784-512-256-10" into the description of a network; layers is its room. */
+static struct dt_model_desc parse_widths(const char *text, const char *activation,
+                                         const char *dropout, char layers[256])
 {
     char *end;
-    spec->nin = (int)strtol(text, &end, 10);
-    spec->nhidden = 0;
-    while (*end == '-') {
+    struct dt_model_desc desc = {.layers = layers, .shape = {1, 1, 0}, .task = DT_TASK_CLASSIFY};
+    size_t length = (size_t)snprintf(layers, 256, "linear");
+    desc.shape[2] = (int)strtol(text, &end, 10);
+    for (bool first = true; *end == '-'; first = false) {
         int width = (int)strtol(end + 1, &end, 10);
-        if (*end != '-')
-            spec->nout = width;
-        else if (spec->nhidden < DT_MAX_LAYERS - 1)
-            spec->hidden[spec->nhidden++] = width;
+        if (*end != '-') {
+            desc.nout = width;
+            break;
+        }
+        if (first) length = 0;
+        length += (size_t)snprintf(layers + length, 256 - length, "%sdense %d %s%s%s",
+                                   first ? "" : ", ", width, activation,
+                                   dropout ? ", dropout " : "", dropout ? dropout : "");
     }
-    spec->kind = spec->nhidden ? DT_KIND_MLP : DT_KIND_LINEAR;
+    return desc;
 }
 
 static float *floats(size_t count, float low, float high)
@@ -55,27 +66,71 @@ static double peak_seconds(const float *a, float *c)
 static double flops_of(const struct dt_model *model)
 {
     double flops = 0.0;
-    for (int i = 0; i < dt_model_layers(model); i++) {
-        const struct dt_layer *layer = dt_model_layer(model, i);
-        flops += (i ? 6.0 : 4.0) * layer->nin * layer->nout;
+    for (size_t i = 0; i < dt_model_tensors(model); i++) {
+        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+        if (tensor->role == DT_TENSOR_WEIGHT) flops += (i ? 6.0 : 4.0) * (double)tensor->count;
     }
     return flops;
 }
 
-static void run(const struct dt_model_spec *spec, int rows)
+/* The products of one layer in bf16, over and over: those of a step, the first layer's without dx. */
+static double layer_seconds(const struct dt_tensor *weight, int rows)
+{
+    struct dt__bf16 *bf16;
+    const int nin = (int)weight->shape[0], nout = (int)weight->shape[1];
+    float *x = floats((size_t)rows * weight->shape[0], 0.0f, 1.0f), *dx = x;
+    float *y = floats((size_t)rows * weight->shape[1], 0.0f, 1.0f);
+    float *grad = floats(weight->count, 0.0f, 0.0f);
+    uint16_t *copy;
+    double best = 1e30;
+    if (dt_alloc(weight->count, sizeof *copy, "weights", &copy)) die();
+    if (dt__bf16_create(nin, nout, rows, &bf16)) die();
+    for (int round = 0; round < ROUNDS; round++) {
+        double start = dt_clock_secs();
+        if (dt__bf16_forward(bf16, rows, x, NULL, copy, y) ||
+            dt__bf16_backward(bf16, rows, y, false, grad, NULL, weight->offset ? dx : NULL))
+            die();
+        double secs = dt_clock_secs() - start;
+        if (secs < best) best = secs;
+    }
+    dt__bf16_destroy(bf16);
+    dt_free(x), dt_free(y), dt_free(grad), dt_free(copy);
+    return best;
+}
+
+/* The core's rate in bf16 on the network's shapes, but for the output layer. */
+static double bf16_rate(const struct dt_model *model, int rows)
+{
+    double secs = 0.0, flops = 0.0;
+    for (size_t i = 0; i + 2 < dt_model_tensors(model); i++) {
+        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+        if (tensor->role != DT_TENSOR_WEIGHT) continue;
+        secs += layer_seconds(tensor, rows);
+        flops += (i ? 6.0 : 4.0) * (double)tensor->count * rows;
+    }
+    return flops / secs;
+}
+
+static void run(const struct dt_model_desc *desc, int rows, bool bf16)
 {
     struct dt_model *model;
-    struct dt_net *net;
-    if (dt_model_create(spec, &model) || dt_net_create(model, rows, &net)) die();
+    struct dt_network *network;
+    uint16_t *rounded;
+    if (dt_model_create(desc, &model) ||
+        dt_network_create(model, rows, bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32, &network))
+        die();
     const size_t params_count = dt_model_params(model);
+    if (dt_alloc(params_count, sizeof *rounded, "weights", &rounded)) die();
     float *params = floats(params_count, 0.0f, 0.0f), *grad = floats(params_count, 0.0f, 0.0f);
-    float *x = floats((size_t)rows * (size_t)spec->nin, 0.0f, 1.0f);
+    float *x = floats((size_t)rows * dt_model_features(model), 0.0f, 1.0f);
     float *a = floats(PEAK * PEAK, -1.0f, 1.0f), *c = floats(PEAK * PEAK, 0.0f, 0.0f);
     int32_t *label;
     if (dt_alloc((size_t)rows, sizeof *label, "labels", &label)) die();
     for (int r = 0; r < rows; r++)
-        label[r] = r % (spec->nout > 1 ? spec->nout : 2);
+        label[r] = r % (desc->nout > 1 ? desc->nout : 2);
     dt_model_init(model, 1, params);
+    dt_bf16_round(params_count, params, rounded);
+    dt_network_set_rounded(network, rounded);
     const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
     const struct dt_rng key = dt_rng_make(1, DT_STREAM_DROPOUT, 0, 0);
     const double flops = flops_of(model) * rows;
@@ -84,27 +139,20 @@ static void run(const struct dt_model_spec *spec, int rows)
     for (int round = 0; round < ROUNDS; round++) {
         double start = dt_clock_secs();
         for (int i = 0; i < calls; i++)
-            dt_net_gradient(net, params, &batch, &key, false, grad, &loss, NULL);
+            if (dt_network_gradient(network, params, &batch, &key, false, grad, &loss, NULL)) die();
         double secs = (dt_clock_secs() - start) / calls, gemm = peak_seconds(a, c);
         if (secs < best) best = secs;
         if (gemm < peak) peak = gemm;
     }
-    char name[256];
-    const double rate = flops / best, peak_rate = 2.0 * PEAK * PEAK * PEAK / peak;
+    const double rate = flops / best;
+    const double peak_rate = bf16 ? bf16_rate(model, rows) : 2.0 * PEAK * PEAK * PEAK / peak;
     printf("%-32s rows %4d  %9.0f samples/s  %8.1f us  %6.1f GFLOP/s  %5.1f %% of %.0f\n",
-           dt_model_describe(model, name, sizeof name), rows, rows / best, best * 1e6, rate * 1e-9,
-           100.0 * rate / peak_rate, peak_rate * 1e-9);
+           desc->layers, rows, rows / best, best * 1e6, rate * 1e-9, 100.0 * rate / peak_rate,
+           peak_rate * 1e-9);
     dt_free(label), dt_free(c), dt_free(a), dt_free(x), dt_free(grad), dt_free(params);
-    dt_net_destroy(net);
+    dt_free(rounded);
+    dt_network_destroy(network);
     dt_model_destroy(model);
-}
-
-static int activation_of(const char *word)
-{
-    char buffer[16];
-    for (int i = DT_RELU; i <= DT_GELU; i++)
-        if (strcmp(dt_config_word(DT_ACTIVATION_WORDS, i, buffer), word) == 0) return i;
-    return DT_RELU;
 }
 
 int main(int argc, char **argv)
@@ -117,21 +165,24 @@ int main(int argc, char **argv)
                  {"784-512-256-10", 64},
                  {"784-1024-1024-10", 128},
                  {"784-1024-1024-10", 256}};
-    struct dt_model_spec spec = {.task = DT_CLASSIFY};
-    const char *kernel = getenv("OPENBLAS_CORETYPE");
-    if (kernel) dt_blas_choose(kernel);
+    char layers[256];
+    struct dt_model_desc desc;
+    const char *kernel = getenv("OPENBLAS_CORETYPE"), *precision = getenv("PRECISION");
+    const bool bf16 = precision && !strcmp(precision, "bf16");
+    bool native;
+    if (bf16 && dt_bf16_settle(kernel ? kernel : "auto", &native)) die();
+    if (dt_blas_settle(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
     dt_blas_set_threads(1);
     printf("kernel %s\n", dt_blas_kernel());
     if (argc > 2) {
-        if (argc > 3) spec.activation = activation_of(argv[3]);
-        if (argc > 4) spec.dropout = strtod(argv[4], NULL);
-        parse_widths(argv[1], &spec);
-        run(&spec, (int)strtol(argv[2], NULL, 10));
+        desc =
+            parse_widths(argv[1], argc > 3 ? argv[3] : "relu", argc > 4 ? argv[4] : NULL, layers);
+        run(&desc, (int)strtol(argv[2], NULL, 10), bf16);
         return 0;
     }
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        parse_widths(usual[i].widths, &spec);
-        run(&spec, usual[i].rows);
+        desc = parse_widths(usual[i].widths, "relu", NULL, layers);
+        run(&desc, usual[i].rows, bf16);
     }
     return 0;
 }

@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 {
     const long cores = argc > 1 ? strtol(argv[1], NULL, 10) : sysconf(_SC_NPROCESSORS_ONLN);
     const char *kernel = getenv("OPENBLAS_CORETYPE");
-    if (kernel) dt_blas_choose(kernel);
+    if (dt_blas_settle(kernel ? kernel : "auto")) fprintf(stderr, "%s\n", dt_error_text());
     dt_blas_set_threads(1);
     printf("kernel %s\n", dt_blas_kernel());
     fflush(stdout);

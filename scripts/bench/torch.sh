@@ -1,12 +1,16 @@
 # Sourced behind lib.sh: PyTorch's runs. A setting is three words: OpenBLAS kernel (auto: its own
 # choice), OpenBLAS threads, interpreter threads.
 interface=lo
+torch_options= # of all runs, beside the setting
 
 have_torch() {
     [ -n "$PYTHON" ] && return
     remark 'PyTorch skipped: no Python here has it (package python3-torch)'
     return 1
 }
+
+# torch_flag PRECISION: what torch_train takes for it.
+torch_flag() { [ "$1" = f32 ] || echo --bf16; }
 
 # place RANK COMMAND...: where a process of that rank runs. hosts.sh has its own.
 place() { shift; "$@"; }
@@ -38,7 +42,7 @@ torch_together() {
 
 # Of this network and batch, found once in a bench: $setting.
 find_setting() {
-    found=$OUT/torch-$net-$batch
+    found=$OUT/torch-$net-$batch$torch_options
     [ -s "$found" ] || search_setting >"$found"
     setting=$(cat "$found")
 }
@@ -52,7 +56,8 @@ search_setting() {
 
 fastest() {
     for setting; do
-        rate=$(torch_train "$setting" --secs 0.5 | json samples_per_sec)
+        # shellcheck disable=SC2086  # no word or one
+        rate=$(torch_train "$setting" --secs 0.5 $torch_options | json samples_per_sec)
         say "PyTorch, setting $setting: $(printf %.0f "${rate:-0}") samples/s"
         echo "${rate:-0} $setting"
     done | sort -g | sed -n '$s/[^ ]* //p'

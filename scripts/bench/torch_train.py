@@ -19,7 +19,7 @@ CALIBRATION = 20  # steps; the first ones, before any clock runs
 
 def arguments():
     parser = argparse.ArgumentParser()
-    parser.add_argument('--net', default='784-512-256-10', help='widths of the layers')
+    parser.add_argument('--net', default='784-512-256-10', help='widths of the layers; cnn: convolutional')
     parser.add_argument('--batch', type=int, default=128, help='global batch')
     parser.add_argument('--lr', type=float, default=0.01)
     parser.add_argument('--threads', type=int, default=1, help='of the interpreter')
@@ -29,6 +29,7 @@ def arguments():
     parser.add_argument('--target', type=float, default=0.0, help='train to this test accuracy instead')
     parser.add_argument('--eval-steps', type=int, default=100)
     parser.add_argument('--max-epochs', type=int, default=40, help='with --target')
+    parser.add_argument('--bf16', action='store_true', help='autocast')
     parser.add_argument('--rank', type=int, default=0)
     parser.add_argument('--world', type=int, default=1)
     parser.add_argument('--store', help='file that the processes meet at')
@@ -46,7 +47,17 @@ def read_part(directory, part):
     return torch.tensor(x, dtype=torch.float32) / 255, torch.tensor(y, dtype=torch.int64)
 
 
-def create_net(widths):
+def create_cnn():
+    nn = torch.nn
+    return nn.Sequential(nn.Unflatten(1, (1, 28, 28)), nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(3136, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def create_net(name):
+    if name == 'cnn':
+        return create_cnn()
+    widths = [int(width) for width in name.split('-')]
     layers = []
     for nin, nout in zip(widths, widths[1:]):
         layers += [torch.nn.Linear(nin, nout), torch.nn.ReLU()]
@@ -57,7 +68,7 @@ class Trainer:
     def __init__(self, args):
         torch.manual_seed(args.seed)
         self.args = args
-        self.net = create_net([int(width) for width in args.net.split('-')])
+        self.net = create_net(args.net)
         if args.world > 1:
             self.net = torch.nn.parallel.DistributedDataParallel(self.net, gradient_as_bucket_view=True)
         self.loss = torch.nn.CrossEntropyLoss()
@@ -77,8 +88,10 @@ class Trainer:
     def step(self):
         indices = self.next_indices()
         self.optimizer.zero_grad(set_to_none=True)
-        logits = self.net(self.x.index_select(0, indices))
-        self.loss(logits, self.y.index_select(0, indices)).backward()
+        with torch.autocast('cpu', torch.bfloat16, enabled=self.args.bf16):
+            logits = self.net(self.x.index_select(0, indices))
+            loss = self.loss(logits, self.y.index_select(0, indices))
+        loss.backward()
         self.optimizer.step()
 
     def run(self, steps):

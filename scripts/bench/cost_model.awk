@@ -1,0 +1,121 @@
+# The cost of an exchange between hosts that own slices (src/comm/reducer_owners.c), in one place: fits it to
+# what was measured, prints predicted beside measured, and projects it.
+#
+# N hosts, a replica's subtree on each; V bytes of parameters, in buckets (a layer each); a link carries B
+# bytes/s each way. Each host sends and receives the sums of the others' slices and the weights of all:
+#
+#   wire = 2 (N - 1) / N * V * FRAME / B             FRAME: bytes on the wire a byte sent, 1514 / 1448
+#   cpu  = crowd * ((N - 1) / N * V * byte + messages * message)
+#          byte: to send, receive and add one; message: to send or receive one;
+#          messages = sum over buckets 4 (N - 1) ceil(P_bucket / N / CHUNK), at most PIECES each;
+#          crowd: hosts that share a core of the bed (1 on a real cluster)
+#   step = 2 latency + max(wire, cpu) + min(wire, cpu) / DEPTH
+#
+# for wire and cpu work side by side, but for the first and last piece of each slice. With local steps the
+# exchange comes every H steps. Latency, byte and message are fitted: least squares of the logarithms.
+#
+#   awk -f cost_model.awk -v cores=N MEASURED     lines of MEASURED: NET BIT/S HOSTS MS
+# prints   fit LATENCY_US BYTE_NS MESSAGE_US
+#          predicted NET BIT/S HOSTS MEASURED_MS PREDICTED_MS BOUND_MS
+#          project NET BIT/S HOSTS H MS          a step, of the exchange alone
+#          start NET BIT/S HOSTS SECS STATE_SECS    the first weights to all; a checkpoint's gathering of adam's state
+BEGIN {
+    FRAME = 1514 / 1448; CHUNK = 15360; PIECES = 64; DEPTH = 4
+    split("784-512-256-10 784-4096-4096-10 1G", nets, " ")
+    split("1e9 1e10 1e11", rates, " ")
+    split("1 32 500", rounds, " ")
+    split("2 4 8 16 64 256 1024", sizes, " ")
+}
+NF == 4 { net[++n] = $1; rate[n] = $2 + 0; hosts[n] = $3 + 0; ms[n] = $4 + 0 }
+END {
+    if (!n) exit 1
+    fit()
+    printf "fit %.4g %.4g %.4g\n", latency * 1e6, byte * 1e9, message * 1e6
+    for (i = 1; i <= n; i++)
+        print "predicted", net[i], rate[i], hosts[i], ms[i], 1e3 * step(net[i], rate[i], hosts[i], cores),
+            2e3 * (hosts[i] - 1) / hosts[i] * bytes_of(net[i]) * 8 / rate[i]
+    for (w = 1; w in nets; w++)
+        for (r = 1; r in rates; r++)
+            for (s = 1; s in sizes; s++) project(nets[w], rates[r] + 0, sizes[s] + 0)
+}
+
+function project(what, bits, count,    h) {
+    for (h = 1; h in rounds; h++)
+        print "project", what, bits, count, rounds[h], 1e3 * step(what, bits, count, count) / rounds[h]
+    print "start", what, bits, count, bytes_of(what) * FRAME * 8 / bits,
+        2 * (count - 1) / count * bytes_of(what) * FRAME * 8 / bits
+}
+
+# Buckets of a network into P[1..]; a number with G: that many parameters in 96 layers.
+function buckets_of(what, P,    width, k, layers) {
+    if (what ~ /G$/) {
+        for (k = 1; k <= 96; k++) P[k] = (what + 0) * 1e9 / 96
+        return 96
+    }
+    layers = split(what, width, "-") - 1
+    for (k = 1; k <= layers; k++) P[k] = (width[k] + 1) * width[k + 1]
+    return layers
+}
+
+function bytes_of(what,    P, k, total) {
+    for (k = buckets_of(what, P); k > 0; k--) total += 4 * P[k]
+    return total
+}
+
+function messages_of(what, count,    P, k, pieces, total) {
+    for (k = buckets_of(what, P); k > 0; k--) {
+        pieces = P[k] / count / CHUNK
+        pieces = pieces > int(pieces) ? int(pieces) + 1 : pieces
+        total += 4 * (count - 1) * (pieces < PIECES ? pieces : PIECES)
+    }
+    return total
+}
+
+# Seconds of a step.
+function step(what, bits, count, on_cores,    share, wire, cpu, crowd) {
+    share = (count - 1) / count * bytes_of(what)
+    crowd = count > on_cores ? count / on_cores : 1
+    wire = 2 * share * FRAME * 8 / bits
+    cpu = crowd * (share * byte + messages_of(what, count) * message)
+    return 2 * latency + (wire > cpu ? wire + cpu / DEPTH : cpu + wire / DEPTH)
+}
+
+function misfit(    i, d, total) {
+    for (i = 1; i <= n; i++) {
+        d = log(step(net[i], rate[i], hosts[i], cores) / ms[i] * 1e3)
+        total += d * d
+    }
+    return total
+}
+
+# One constant after the other, up or down, by ever smaller factors.
+function fit(    factor, best, before) {
+    latency = 1e-4; byte = 1e-9; message = 2e-6
+    best = misfit()
+    for (factor = 4; factor > 1.005; factor = sqrt(factor))
+        do {
+            before = best
+            best = turn_latency(factor, turn_byte(factor, turn_message(factor, best)))
+        } while (best < before)
+}
+function turn_latency(f, best,    was, try) {
+    was = latency
+    latency = was * f; try = misfit(); if (try < best) return try
+    latency = was / f; try = misfit(); if (try < best) return try
+    latency = was
+    return best
+}
+function turn_byte(f, best,    was, try) {
+    was = byte
+    byte = was * f; try = misfit(); if (try < best) return try
+    byte = was / f; try = misfit(); if (try < best) return try
+    byte = was
+    return best
+}
+function turn_message(f, best,    was, try) {
+    was = message
+    message = was * f; try = misfit(); if (try < best) return try
+    message = was / f; try = misfit(); if (try < best) return try
+    message = was
+    return best
+}

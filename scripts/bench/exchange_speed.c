@@ -1,0 +1,151 @@
+/* The exchange of a sync step alone, without gradients to compute: milliseconds a step, for the cost model.
+ *
+ *   mpirun -np N ... exchange_speed WIDTHS STEPS SPANS [HOW]     e.g. exchange_speed 784-512-256-10 10 5 q8
+ *
+ * HOW: auto, reduce, or the wire of auto, bf16 or q8.
+ *
+ * A bucket a layer, as training has them; one replica a worker; plain SGD is the update. The bank prints
+ * one line: hosts, workers, parameters, buckets; of the spans' milliseconds a step the median and the
+ * least; and the sum of weights behind it all, which is a function of widths, steps and workers alone.
+ * `make build/scripts/bench/exchange_speed` builds it; scale.sh runs it. */
+#include "dtrain/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_LAYERS = 64, MOST_SPANS = 1000 };
+
+struct bench {
+    struct dt_world *world;
+    struct dt_reducer *reducer;
+    size_t bucket_end[MOST_LAYERS];
+    int buckets, steps, spans;
+};
+
+static void die(struct dt_world *world)
+{
+    if (world) dt_world_abort(world, DT_EUSAGE);
+    fprintf(stderr, "exchange_speed: %s\n", dt_error_text());
+    exit(1);
+}
+
+static void parse_widths(struct bench *bench, const char *text)
+{
+    char *end;
+    size_t nin = strtoul(text, &end, 10), params = 0;
+    while (*end == '-' && bench->buckets < MOST_LAYERS) {
+        size_t nout = strtoul(end + 1, &end, 10);
+        params += (nin + 1) * nout;
+        bench->bucket_end[bench->buckets++] = params;
+        nin = nout;
+    }
+}
+
+static void update_sgd(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
+                       const float *grad, float *const *vectors, float *out)
+{
+    (void)arg, (void)info;
+    const float *weights = vectors[0] + offset;
+    for (size_t i = 0; i < n; i++)
+        out[i] = weights[i] - 1e-3f * grad[i];
+}
+
+static int ask_nothing(void *arg)
+{
+    (void)arg;
+    return DT_ASK_NONE;
+}
+
+static void work(const struct bench *bench, uint64_t from, uint64_t until)
+{
+    for (uint64_t step = from; step < until; step++) {
+        dt_reducer_begin(bench->reducer, step);
+        for (int b = 0; b < bench->buckets; b++)
+            dt_reducer_need(bench->reducer, b);
+        for (int b = bench->buckets - 1; b >= 0; b--)
+            dt_reducer_ready(bench->reducer, b);
+        dt_reducer_end(bench->reducer, DT_ASK_NONE);
+    }
+    dt_reducer_settle(bench->reducer);
+}
+
+/* Milliseconds a step of one span. */
+static double span(const struct bench *bench, int nth)
+{
+    uint64_t steps = (uint64_t)bench->steps, from = steps * (uint64_t)nth, done;
+    dt_world_trainers_barrier(bench->world);
+    double start = dt_clock_secs();
+    if (dt_world_is_worker(bench->world))
+        work(bench, from, from + steps);
+    else
+        dt_reducer_serve(bench->reducer, from, from + steps, ask_nothing, NULL, &done);
+    return 1e3 * (dt_clock_secs() - start) / bench->steps;
+}
+
+static void create(struct bench *bench, const char *how)
+{
+    const int wire = !strcmp(how, "q8") ? DT_WIRE_Q8 : !strcmp(how, "bf16") ? DT_WIRE_BF16 : DT_WIRE_F32;
+    const size_t params = bench->bucket_end[bench->buckets - 1];
+    int first, count, replicas = dt_world_workers(bench->world);
+    struct dt_reducer_spec spec = {.kind = strcmp(how, "reduce") ? DT_REDUCER_AUTO : DT_REDUCER_REDUCE,
+                                   .params = params,
+                                   .buckets = bench->buckets,
+                                   .bucket_end = bench->bucket_end,
+                                   .replicas = replicas,
+                                   .wire = wire,
+                                   .givers = replicas,
+                                   .vectors = wire ? 2 : 1,
+                                   .update = update_sgd};
+    if (dt_reducer_create(bench->world, &spec, &bench->reducer)) die(bench->world);
+    for (int v = 0; v < spec.vectors && dt_world_is_bank(bench->world); v++)
+        memset(dt_reducer_vectors(bench->reducer)[v], 0, params * sizeof(float));
+    for (int r = 0; r < replicas && wire && dt_world_is_bank(bench->world); r++)
+        memset(dt_reducer_error(bench->reducer, r), 0, params * sizeof(float));
+    if (dt_world_is_worker(bench->world)) {
+        dt_world_replicas(bench->world, dt_world_worker_index(bench->world), replicas, &first,
+                          &count);
+        float *grad = dt_reducer_grad(bench->reducer, first);
+        for (size_t i = 0; i < params; i++)
+            grad[i] = (float)(i % 1000) * 1e-3f - 0.5f * (float)first;
+    }
+    dt_reducer_start(bench->reducer);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {0};
+    double ms[MOST_SPANS], total = 0;
+    if (dt_world_create(&bench.world)) die(NULL);
+    if (argc > 3) {
+        parse_widths(&bench, argv[1]);
+        bench.steps = (int)strtol(argv[2], NULL, 10);
+        bench.spans = (int)strtol(argv[3], NULL, 10);
+    }
+    if (bench.buckets < 1 || bench.steps < 1 || bench.spans < 1 || bench.spans > MOST_SPANS) {
+        (void)dt_fail(DT_EUSAGE, "expected WIDTHS STEPS SPANS");
+        die(bench.world);
+    }
+    dt_world_set_roles(bench.world, false);
+    create(&bench, argc > 4 ? argv[4] : "auto");
+    (void)span(&bench, 0); /* connections are made, buffers touched */
+    for (int i = 0; i < bench.spans; i++)
+        ms[i] = span(&bench, i + 1);
+    if (dt_world_is_bank(bench.world)) {
+        const size_t params = bench.bucket_end[bench.buckets - 1];
+        qsort(ms, (size_t)bench.spans, sizeof *ms, compare_doubles);
+        for (size_t i = 0; i < params; i++)
+            total += (double)dt_reducer_vectors(bench.reducer)[0][i];
+        printf("hosts %d workers %d params %zu buckets %d median_ms %.3f least_ms %.3f sum %.9g\n",
+               dt_world_hosts(bench.world), dt_world_workers(bench.world), params, bench.buckets,
+               ms[bench.spans / 2], ms[0], total);
+    }
+    dt_reducer_destroy(bench.reducer);
+    dt_world_destroy(bench.world);
+    return 0;
+}
