@@ -1,9 +1,13 @@
 #!/bin/sh
-# Draws one run (loss, accuracy or RMSE, learning rate, throughput) or compares several (by step and
-# by wall time, and the staleness of async runs) from their metrics.jsonl into a PNG.
-#   scripts/plot.sh [-o OUT.png] RUN_DIR...        OUT: RUN_DIR/plot.png, or compare.png for several
+# Draws one run (loss, held-out metric, rate, speed; regression: predicted against true; async: staleness) or
+# compares several, by step and by wall time, from their metrics.jsonl into a PNG.
+#   scripts/plot.sh [-o OUT.png] RUN_DIR...                   OUT: RUN_DIR/plot.png, or compare.png for several
+#   scripts/plot.sh --examples [-o OUT.png] RUN_DIR|MODEL     held-out rows and what the model says of them
 set -eu
-usage() { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
+usage() { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
+case ${1-} in
+    --examples) shift; exec "$(dirname "$0")/plot_examples.sh" "$@" ;;
+esac
 out=
 while getopts o: option; do
     case $option in o) out=$OPTARG ;; *) usage ;; esac
@@ -15,11 +19,19 @@ command -v gnuplot >/dev/null || { echo 'plot: gnuplot is missing: scripts/setup
 tables=$(mktemp -d)
 trap 'rm -rf "$tables"' EXIT
 
-# Tables of one run: N.train (step, wall, loss, lr, samples/s), N.eval (step, wall, loss, metric),
-# N.staleness (staleness, gradients), N.name. Of records with one kind and step the last counts; a
-# torn line has no closing brace.
+# option RUN_DIR SECTION KEY: a value of config.ini.
+option() {
+    [ -f "$1/config.ini" ] || return 0
+    awk -v section="[$2]" -v key="$3" '/^\[/ { here = $0 == section }
+        here && $1 == key { sub(/^[^=]*= ?/, ""); print; exit }' "$1/config.ini"
+}
+
+# Tables of one run: N.train (step, wall, loss, lr, samples/s), N.eval (step, wall, loss, metric), N.best (the
+# best line of N.eval), N.staleness (staleness, gradients), N.name, N.metric. Of records with one kind and step
+# the last counts, and what was recorded beyond the step of a later start is given up; a torn line has no
+# closing brace.
 tabulate() {
-    awk -v base="$tables/$1" -v name="$2" '
+    awk -v base="$tables/$1" -v name="$2" -v metric="$4" '
     function value(key) {
         if (!match($0, "\"" key "\": *[^,}]*")) return ""
         text = substr($0, RSTART, RLENGTH)
@@ -27,25 +39,41 @@ tabulate() {
         gsub(/"/, "", text)
         return text == "null" ? "NaN" : text
     }
+    function number(key) { text = value(key); return text == "" ? "NaN" : text }
     !/}$/ { next }
     { kind = value("kind"); step = value("step") + 0 }
-    kind == "start" { mode = value("mode"); workers = value("workers") }
+    kind == "start" {
+        mode = value("mode"); workers = value("workers")
+        for (s in train) if (s + 0 > step) delete train[s]
+        for (s in eval) if (s + 0 > step) delete eval[s]
+    }
     kind == "train" {
-        train[step] = value("wall_secs") " " value("loss") " " value("lr") " " value("samples_per_sec")
+        train[step] = number("wall_secs") " " number("loss") " " number("lr") " " number("samples_per_sec")
     }
     kind == "eval" {
-        if (value("accuracy") != "") metric = "accuracy"
-        else if (value("rmse") != "") metric = "rmse"
-        eval[step] = value("wall_secs") " " value("loss") " " value(metric)
+        if (metric == "" || metric == "auto") metric = value("accuracy") != "" ? "accuracy" : "rmse"
+        eval[step] = number("wall_secs") " " number("loss") " " number(metric)
     }
     kind == "final" && match($0, /"staleness_histogram": *\[[^\]]*/) {
         histogram = substr($0, RSTART, RLENGTH)
         sub(/.*\[/, "", histogram)
     }
     END {
-        printf "" >(base ".train"); printf "" >(base ".eval")
+        printf "" >(base ".train"); printf "" >(base ".eval"); printf "" >(base ".best")
         for (step in train) print step, train[step] | ("sort -n >" base ".train")
-        for (step in eval) print step, eval[step] | ("sort -n >" base ".eval")
+        less = metric == "loss" || metric == "rmse" || metric == "mae"
+        for (step in eval) {
+            print step, eval[step] | ("sort -n >" base ".eval")
+            split(eval[step], field, " ")
+            v = field[3] + 0
+            if (field[3] == "NaN") continue
+            # Of equal ones the one with the lower loss, else the first.
+            l = field[2] == "NaN" ? 1e300 : field[2] + 0
+            if (best == "" || (less ? v < best : v > best) || (v == best && (l < least || (l == least && step + 0 < at)))) {
+                best = v; least = l; at = step + 0
+            }
+        }
+        if (best != "") print at, eval[at] >(base ".best")
         n = split(histogram, bar, ",")
         for (i = 1; i <= n; i++) print i - 1, bar[i] >(base ".staleness")
         print metric >(base ".metric")
@@ -55,75 +83,133 @@ tabulate() {
 
 # Runs go by the last part of their path, where that tells them apart.
 [ "$(for run; do basename "$run"; done | sort -u | wc -l)" -eq $# ] && short=yes || short=no
+# Runs that were asked for different metrics are compared by the usual one.
+[ "$(for run; do option "$run" eval metric; done | sort -u | wc -l)" -eq 1 ] && asked=$(option "$1" eval metric) || asked=
 runs=0
 for run; do
     [ -s "$run/metrics.jsonl" ] || { echo "plot: $run/metrics.jsonl: missing or empty" >&2; exit 1; }
     runs=$((runs + 1))
     [ $short = yes ] && name=$(basename "$run") || name=${run%/}
-    tabulate $runs "$name" "$run/metrics.jsonl"
+    tabulate $runs "$name" "$run/metrics.jsonl" "$asked"
 done
 metric=$(sort -u "$tables"/*.metric | grep . | head -n 1) || metric=
+quoted() { sed "s/'/''/g" "$1"; }
 
-# Losses that span more than two decades are drawn on a logarithmic axis.
-scale=$(cat "$tables"/*.train | awk '$3 > 0 {if (!low || $3 < low) low = $3; if ($3 > high) high = $3}
-    END {if (low && high / low > 100) print "set logscale y"}')
+# has KIND COLUMN: whether a table of that kind has a number there.
+has() { cat "$tables"/*."$1" | awk -v c="$2" '$c != "NaN" { found = 1; exit } END { exit !found }'; }
+# scale X COLUMN KIND...: a logarithmic axis for what spans a factor of 100 and more; some room for what spans none.
+scale() {
+    x=$1 column=$2
+    shift 2
+    for kind; do cat "$tables"/*."$kind"; done | awk -v x="$x" -v c="$column" '$c != "NaN" && $x != "NaN" {
+        if ($c <= 0) none = 1
+        if (!n++ || $c < low) low = $c
+        if ($c > high) high = $c
+    } END {
+        if (n && low == high) printf "set yrange [%g:%g]", low - (low ? 0.1 * low : 1), high + (high ? 0.1 * high : 1)
+        else if (n && !none && high / low > 100) print "set logscale y"
+    }'
+}
 
-# curves X Y KIND STYLE: one curve a run from its table. By step the first is the widest, so that
-# curves which coincide stay visible.
+panels=0
+# panel TITLE XLABEL YLABEL SETTINGS PLOT
+panel() {
+    [ -n "$5" ] || return 0
+    panels=$((panels + 1))
+    printf '%s\n' "set title '$1'; set xlabel '$2'; set ylabel '$3'; set xrange [0:*]; set yrange [*:*]; unset key" \
+        'unset logscale; set style fill empty; set format "%g"; set xtics auto' "$4" "plot $5" >>"$tables/panels"
+}
+# curves X Y KIND STYLE: a curve a run, all of one width, with the run's number at its end, and its best.
 curves() {
     i=0 list=
     while [ $i -lt $runs ]; do
-        i=$((i + 1))
-        [ -s "$tables/$i.$3" ] || continue
-        width=2
-        case $i-$1-$3 in 1-1-train|1-1-eval) width=6 ;; esac
-        list="$list, '$tables/$i.$3' using $1:$2 with $4 lw $width lc $i title '$(cat "$tables/$i.name")'"
+        i=$((i + 1)) table="$tables/$i.$3"
+        [ -s "$table" ] || continue
+        awk -v x="$1" -v y="$2" '$x != "NaN" && $y != "NaN" { end = $x " " $y } END { print end; exit end == "" }' \
+            "$table" >"$table.end$1$2" || continue
+        list="$list, '$table' using $1:$2 with $4 lc $i"
+        [ $runs -eq 1 ] || [ "$3" = staleness ] ||
+            list="$list, '$table.end$1$2' using 1:2:('$i') with labels left offset 0.6,0 tc lt $i font ',10'"
+        [ "$3$2" != eval4 ] || [ ! -s "$tables/$i.best" ] ||
+            list="$list, '$tables/$i.best' using $1:4 with points pt 6 ps 2 lw 2 lc $i"
     done
     echo "${list#, }"
 }
-# panel TITLE XLABEL YLABEL PLOT: an empty plot is left out. The key of several runs hides no curve.
-[ $runs -eq 1 ] && place='top right' || place='below nobox noopaque height 0.5'
-panel() {
-    [ -n "$4" ] || return 0
-    panels=$((panels + 1))
-    case $4 in *" title "*) key="set key $place" ;; *) key='unset key' ;; esac
-    printf '%s\n' "$key" "set title '$1'; set xlabel '$2'; set ylabel '$3'" "$5" "plot $4" 'unset logscale' \
-        'set style fill empty; set yrange [*:*]; set boxwidth' >>"$tables/panels"
-}
-panels=0
-case $metric in accuracy) label='accuracy' ;; *) label=RMSE ;; esac
 
+train_loss() { curves "$1" 3 train lines; }
+dots='linespoints pt 7 ps 0.6'
+room='set offsets graph 0, graph 0.05, 0, 0'
 if [ $runs -eq 1 ]; then
-    loss="'$tables/1.train' using 1:3 with lines lw 2 lc 1 title 'training'"
-    [ ! -s "$tables/1.eval" ] ||
-        loss="$loss, '$tables/1.eval' using 1:3 with linespoints lw 2 pt 7 ps 0.7 lc 2 title 'held-out'"
-    panel 'Loss' 'step' 'loss (mean over samples)' "$loss" "$scale"
-    [ ! -s "$tables/1.eval" ] || panel "Held-out $label" 'step' "$label" \
-        "'$tables/1.eval' using 1:4 with linespoints lw 2 pt 7 ps 0.7 lc 2 notitle" ''
-    panel 'Learning rate' 'step' 'learning rate' "'$tables/1.train' using 1:4 with lines lw 2 lc 3 notitle" ''
-    panel 'Throughput' 'step' 'samples/s' "'$tables/1.train' using 1:5 with lines lw 2 lc 4 notitle" \
-        'set yrange [0:*]'
-    title=$(cat "$tables/1.name")
+    both="'$tables/1.train' using 1:3 with lines lc 1 title 'training'"
+    ! has eval 3 || both="$both, '$tables/1.eval' using 1:3 with $dots lc 2 title 'held-out'"
+    ! has train 3 || panel 'Loss' step 'loss (mean over samples)' "set key top right; $(scale 1 3 train eval)" "$both"
+    if has eval 4 && [ "$metric" != loss ]; then
+        best=$(awk '{ printf "best %.5g at step %d", $4, $1 }' "$tables/1.best")
+        case $metric in rmse | mae) corner='top right' ;; *) corner='bottom right' ;; esac
+        panel "Held-out $metric" step "$metric" "set key $corner; $(scale 1 4 eval)" \
+            "'$tables/1.eval' using 1:4 with $dots lc 2 notitle, '$tables/1.best' using 1:4 with points pt 6 ps 2 lw 2 lc 2 title '$best'"
+    fi
+    # A rate that never changes needs no picture.
+    [ "$(awk '{ print $4 }' "$tables/1.train" | sort -u | wc -l)" -le 1 ] ||
+        panel 'Learning rate' step 'learning rate' 'set yrange [0:*]' "'$tables/1.train' using 1:4 with lines lc 3"
+    ! has train 5 || panel 'Speed' step 'samples/s' "set yrange [0:*]; set format y '%.1s%c'" \
+        "'$tables/1.train' using 1:5 with lines lc 4"
+    title=$(quoted "$tables/1.name")
 else
-    panel 'Training loss by step' 'step' 'loss (mean over samples)' "$(curves 1 3 train lines)" "$scale"
-    panel 'Training loss by time' 'wall time, s' 'loss (mean over samples)' "$(curves 2 3 train lines)" "$scale"
-    panel 'Throughput' 'wall time, s' 'samples/s' "$(curves 2 5 train lines)" 'set yrange [0:*]'
-    panel "Held-out $label by step" 'step' "$label" "$(curves 1 4 eval linespoints)" ''
-    panel "Held-out $label by time" 'wall time, s' "$label" "$(curves 2 4 eval linespoints)" ''
+    ! has train 3 || panel 'Training loss by step' step 'loss (mean over samples)' "$(scale 1 3 train); $room" "$(train_loss 1)"
+    ! has train 3 || panel 'Training loss by time' 'wall time, s' 'loss (mean over samples)' "$(scale 2 3 train); $room" "$(train_loss 2)"
+    ! has train 5 || panel 'Speed' 'wall time, s' 'samples/s' "set yrange [0:*]; set format y '%.1s%c'; $room" "$(curves 2 5 train lines)"
+    if has eval 3; then
+        panel 'Held-out loss by step' step 'loss (mean over samples)' "$(scale 1 3 eval); $room" "$(curves 1 3 eval "$dots")"
+        panel 'Held-out loss by time' 'wall time, s' 'loss (mean over samples)' "$(scale 2 3 eval); $room" "$(curves 2 3 eval "$dots")"
+    fi
+    if has eval 4 && [ "$metric" != loss ]; then
+        panel "Held-out $metric by step (best: circles)" step "$metric" "$(scale 1 4 eval); $room" "$(curves 1 4 eval "$dots")"
+        panel "Held-out $metric by time" 'wall time, s' "$metric" "$(scale 2 4 eval); $room" "$(curves 2 4 eval "$dots")"
+    fi
     title="$runs runs compared"
 fi
 tics=$(cat "$tables"/*.staleness 2>/dev/null | awk '$1 > 20 {many = 1} END {if (!many) print "set xtics 1"}')
-panel 'Staleness' 'updates between read and use' 'gradients' "$(curves 1 2 staleness boxes)" \
-    "set style fill solid 0.4; set boxwidth 0.9; set yrange [0:*]; set xrange [-0.5:*]; $tics"
+panel 'Staleness' 'updates between read and use' 'gradients' \
+    "set style fill solid 0.4; set boxwidth 0.9; set yrange [0:*]; set xrange [-0.5:*]; $tics" "$(curves 1 2 staleness boxes)"
 
-columns=2
-[ $panels -le 4 ] || columns=3
+# Regression: what the best model says of the held-out rows. Without the program, or their files, no panel.
+if [ $runs -eq 1 ] && [ "$(option "$1" model task)" = regress ]; then
+    program=$(dirname "$0")/../dtrain
+    [ -f "$program" ] || program=$(command -v dtrain) || program=:
+    "$program" predict "$1" predict.held_out=yes predict.target=yes 2>/dev/null |
+        sed -n 's/.*"values*":\[*\([-0-9.e+]*\).*"target":\[*\([-0-9.e+]*\).*/\2 \1/p' |
+        awk '{ line[NR] = $0 } END { for (i = 1; i <= NR; i += 1 + int(NR / 3000)) print line[i] }' >"$tables/truth" || true
+    [ ! -s "$tables/truth" ] || panel 'Held-out rows' true predicted 'set xrange [*:*]' \
+        "'$tables/truth' using 1:2 with points pt 7 ps 0.3 lc 1, x with lines lc rgb '#808080' dt 2"
+fi
+[ $panels -gt 0 ] || { echo "plot: $1/metrics.jsonl: nothing to draw yet" >&2; exit 1; }
+
+# The legend of several runs has a place of its own.
+if [ $runs -gt 1 ]; then
+    panels=$((panels + 1)) i=0 list=
+    while [ $i -lt $runs ]; do
+        i=$((i + 1))
+        list="$list, NaN with lines lc $i lw 3 title '$i  $(quoted "$tables/$i.name")'"
+    done
+    printf '%s\n' 'unset title; unset xlabel; unset ylabel; unset border; unset tics; unset grid; unset logscale' \
+        'set xrange [0:1]; set yrange [0:1]; set key center center vertical maxcols 1 noopaque nobox reverse Left' \
+        "plot ${list#, }" >>"$tables/panels"
+fi
+
+columns=$((panels < 2 ? 1 : panels < 5 ? 2 : 3))
 rows=$(((panels + columns - 1) / columns))
 {
-    echo "set terminal pngcairo size $((columns * 700)),$((rows * 450 + 40)) font 'Sans,11' noenhanced"
+    echo "set terminal pngcairo size $((columns * 640)),$((rows * 420 + 40)) font 'Sans,11' noenhanced"
     echo "set output '$out'"
-    echo 'set grid lc rgb "#cccccc"; set key box lc rgb "#bbbbbb" opaque; set xrange [0:*]'
-    echo 'set datafile missing "NaN"; set format y "%g"; set style fill empty'
+    echo 'set grid lt 1 lw 0.7 lc rgb "#c8c8c8"; set border 3; set tics nomirror'
+    echo 'set datafile missing "NaN"; set format y "%g"; set encoding utf8; set samples 100'
+    i=0
+    for colour in 1f6fb4 cc4c12 26873f 7a4fb0 b8860b b8326f 3b7482 6e6e6e; do
+        i=$((i + 1))
+        echo "set linetype $i lc rgb '#$colour' lw 1.8"
+    done
+    echo 'set linetype cycle 8'
     echo "set multiplot layout $rows,$columns title '$title' font 'Sans,14' noenhanced"
     cat "$tables/panels"
     echo 'unset multiplot'

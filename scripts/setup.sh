@@ -14,6 +14,7 @@ need() {
 
 has() { command -v "$1"; }
 library() { has pkg-config && pkg-config --exists "$1"; }
+fuzzer() { echo 'int LLVMFuzzerTestOneInput(void) {return 0;}' | clang -fsanitize=fuzzer,address -x c - -o /dev/null; }
 hdf5() { library hdf5-serial || library hdf5; }
 
 # To build.
@@ -28,6 +29,10 @@ need libhdf5-dev hdf5
 need libinih-dev library inih
 need libjansson-dev library jansson
 need zlib1g-dev library zlib
+need libzstd-dev library libzstd
+need libmicrohttpd-dev library libmicrohttpd
+need libprotobuf-c-dev library libprotobuf-c
+need protobuf-c-compiler has protoc-c
 # To run.
 need openmpi-bin has mpirun
 # For the tests, the plots and the demo.
@@ -40,7 +45,13 @@ if [ "${1:-}" = all ]; then
     need slurm-wlm has slurmctld
     need munge has munged
     need hdf5-tools has h5dump
+    need python3-onnx test -e /usr/lib/python3/dist-packages/onnx
     need python3-h5py test -e /usr/lib/python3/dist-packages/h5py
+    need python3-jsonschema test -e /usr/lib/python3/dist-packages/jsonschema
+    need man-db has man
+    need zsh has zsh
+    need clang has clang
+    need libclang-rt-dev fuzzer
     need cppcheck has cppcheck
     need clang-tidy has clang-tidy
 fi
