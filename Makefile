@@ -4,49 +4,59 @@ CC      ?= cc
 MPICC   ?= mpicc
 BUILD   ?= build
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
 ARCH    ?= native
 WERROR  ?= 0
 
-PKGS    := openblas inih jansson zlib
+PKGS    := openblas inih jansson zlib libzstd libprotobuf-c libmicrohttpd
 PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-serial || echo hdf5)
 
-# One line a room: its files, without .c.
-base   := error log memory text rng perm clock crc file stop work
-config := option value quote ini print config check describe
-data   := schema names number layout labels lines csv_row csv text idx libsvm hdf5 h5 h5_names format paths \
-          holdout source pack survey stats cursor plan order gather readahead loader table rows json_row fd scatter \
-          shard_file shard
-model  := blas kernel spec network net activation dropout softmax loss optimizer schedule metrics
-comm   := mpi world cores board watch talk agree gate tree exchange exchange_share exchange_stream slots slots_bank slots_worker window async
-state  := image tree field array contents export checkpoint dir folder snapshot writer lock version inspect
-report := json record progress
-train  := train setup machine keeper records meeting measure verdict evaluate evaluator desk gradient budget \
-          sync async async_update async_bank async_worker
-cli    := main commands configure kernel help model \
-          cmd_train cmd_eval cmd_predict cmd_shard cmd_inspect cmd_options
+# OpenBLAS is loaded when its kernel is settled (src/model/blas.c), not linked.
+OPENBLAS_DIR ?= $(shell pkg-config --variable=libdir openblas 2>/dev/null)
 
-ROOMS   := base config data model comm state report train
+# One line a room: its files, without .c.
+base   := error log memory rng checksum file clock signals
+config := options value ini check describe
+hdf5   := write read guard library
+data   := names number schema columns batch packed text csv libsvm idx arrays hdf5 reader source survey statistics order \
+          loader readahead shuffle augment shard rows summary
+model  := blas bf16 kernel description model entries network task metrics optimizer schedule convolution pooling normalization \
+          $(addprefix layers/,dense embedding wide activation dropout scale conv pool norm residual)
+comm   := world collectives heartbeat watchdog shared reducer rows wire reducer_shared reducer_stream reducer_owners \
+          async async_bank async_worker async_shared async_window
+state  := file field model checkpoint directory export writer inspect
+report := json record progress history page tensorboard prometheus trace
+predict := predictor onnx batcher protocol serve
+train  := train setup job update worker sync_train local async_train sync_point evaluate evaluator resume rundir records lr_test
+cli    := main commands arguments help $(addprefix cmd_,train tune_lr eval predict shard inspect options compare \
+          top report export launch serve)
+
+ROOMS   := base config hdf5 data model comm state report predict train
 LIBSRC  := $(foreach room,$(ROOMS),$($(room):%=src/$(room)/%.c))
 CLISRC  := $(cli:%=src/cli/%.c)
 UNIT    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 MPI     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/mpi/*.c))
-LIBOBJ  := $(LIBSRC:%.c=$(BUILD)/%.o)
+FUZZ    := $(patsubst tests/fuzz/%.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+LIBOBJ  := $(LIBSRC:%.c=$(BUILD)/%.o) $(BUILD)/src/predict/onnx.pb-c.o
 CLIOBJ  := $(CLISRC:%.c=$(BUILD)/%.o)
 TESTOBJ := $(UNIT:%=%.o) $(MPI:%=%.o)
 LIB     := $(BUILD)/libdtrain.a
+SHARED  := $(BUILD)/libdtrain.so.$(VERSION)
+SONAME  := libdtrain.so.$(basename $(basename $(VERSION)))
 
-# SANITIZE goes to the compiler and the linker: sanitizers, coverage.
+# SANITIZE goes to the compiler and the linker: sanitizers, coverage. -ffp-contract=off: the same bits of
+# every compiler, in every room (clang would contract a * b + c).
 CFLAGS  ?= -O3 -g
 WARN    := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
 ifeq ($(WERROR),1)
 WARN    += -Werror
 endif
 FOUND    := $(shell pkg-config --exists $(PKGS) 2>/dev/null && echo yes)
-INCLUDES := -Iinclude -Isrc -Itests $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-LDLIBS   += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhdf5_hl -ldnnl -lgomp -lm -pthread
+INCLUDES := -Iinclude -Isrc -I$(BUILD)/src -Itests $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+LDLIBS   += $(shell pkg-config --libs $(filter-out openblas,$(PKGS)) 2>/dev/null) -ldnnl -lgomp -lm -ldl -pthread
 ALLFLAGS = $(if $(FOUND),,$(error libraries are missing: scripts/setup.sh installs them))$\
 	-std=c11 -D_GNU_SOURCE -DDT_VERSION='"$(VERSION)"' $(INCLUDES) $(CPPFLAGS) \
-	-march=$(ARCH) $(WARN) $(CFLAGS) $(SANITIZE) -pthread -MMD -MP
+	-march=$(ARCH) $(WARN) $(CFLAGS) -ffp-contract=off -fPIC -fno-semantic-interposition $(SANITIZE) -pthread -MMD -MP
 
 # Short lines; V=1 shows the commands.
 say = $(if $(V),,@echo '  $(1) $@';)
@@ -62,29 +72,61 @@ $(BUILD)/dtrain: $(CLIOBJ) $(LIB)
 $(LIB): $(LIBOBJ)
 	$(call say,ar  )rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: CC := $(MPICC)
+# Public names alone; those with dt__ are the library's own.
+$(SHARED): $(LIBOBJ)
+	$(call say,link)echo '{global: dt_[a-z]*; local: *;};' >$(BUILD)/exports.map
+	@$(MPICC) -shared -Wl,-soname,$(SONAME),--version-script=$(BUILD)/exports.map,-z,defs \
+	  $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# Kernels: let loops with sqrt and selections use vectors; results stay IEEE, and the same for every
-# compiler (clang would contract a * b + c).
-$(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math -ffp-contract=off
+# What pkg-config tells of the installed library.
+$(BUILD)/dtrain.pc: FORCE
+	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$(LIBDIR:$(PREFIX)/%=$${prefix}/%)'; \
+	  echo 'Name: dtrain'; echo 'Version: $(VERSION)'; \
+	  echo 'Description: trains neural networks on CPU clusters'; \
+	  echo 'Requires: $(shell pkg-config --exists ompi-c && echo ompi-c || echo mpi-c)'; \
+	  echo 'Cflags: -I$${prefix}/include'; echo 'Libs: -L$${libdir} -Wl,-rpath,$${libdir} -ldtrain'; \
+	  echo 'Libs.private: $(LDLIBS)'; } >$@
+
+$(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: override CC := OMPI_CC="$(CC)" $(MPICC)
+
+# Kernels: let loops with sqrt and selections use vectors; results stay IEEE.
+$(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math -DDT_OPENBLAS_DIR='"$(OPENBLAS_DIR)"'
+
+# Messages of ONNX, from their schema.
+$(BUILD)/src/predict/onnx.pb-c.c: src/predict/onnx.proto
+	@mkdir -p $(@D)
+	$(call say,gen )protoc-c --proto_path=src/predict --c_out=$(@D) $<
+$(BUILD)/src/predict/onnx.pb-c.o: $(BUILD)/src/predict/onnx.pb-c.c
+	$(call say,cc  )$(CC) $(ALLFLAGS) -w -c -o $@ $<
+$(BUILD)/src/predict/onnx.o: | $(BUILD)/src/predict/onnx.pb-c.c
+
+# The page of `dtrain report` is part of the program.
+$(BUILD)/src/report/page.o: src/report/page.html
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,cc  )$(CC) $(ALLFLAGS) -c -o $@ $<
 
-# A unit test that defines __wrap_NAME has the library's calls of NAME.
+# A test that defines __wrap_NAME has the library's calls of NAME.
 $(UNIT): %: %.o $(LIB)
-	$(call say,link)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS) $$(pkg-config --libs check) \
+	$(call say,link)$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS) $$(pkg-config --libs check) \
 	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
 
-# Measuring programs: build/scripts/bench/net_speed, sgemm_peak.
+# Measuring programs; built with the tests, so that they do not fall behind the library.
+BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard scripts/bench/*.c))
+.SECONDARY: $(BENCH:=.o)
 $(BUILD)/scripts/bench/%: $(BUILD)/scripts/bench/%.o $(LIB)
-	$(call say,link)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-
-$(MPI): %: %.o $(LIB)
 	$(call say,link)$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-tests: $(BUILD)/dtrain $(UNIT) $(MPI)
+$(MPI): %: %.o $(LIB)
+	$(call say,link)$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS) \
+	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
+
+$(FUZZ): $(BUILD)/%: $(BUILD)/tests/fuzz/%.o $(LIB)
+	$(call say,link)$(CC) $(SANITIZE) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+tests: $(BUILD)/dtrain $(UNIT) $(MPI) $(BENCH)
+fuzzers: $(FUZZ)
 
 # Each of these brings what it needs, then runs; the second make sees the libraries just installed.
 AGAIN = @scripts/setup.sh && $(MAKE) --no-print-directory -j$(JOBS) all tests WERROR=$(WERROR)
@@ -100,7 +142,9 @@ check:
 
 check-all:
 	$(AGAIN)
-	@BUILD=$(BUILD) tests/run.sh unit mpi e2e long
+	@BUILD=$(BUILD) tests/run.sh unit mpi e2e
+	@BUILD=$(BUILD) tests/run.sh -j $(JOBS) long
+	@$(MAKE) --no-print-directory fuzz
 
 unit: $(UNIT)
 	@BUILD=$(BUILD) tests/run.sh unit
@@ -111,11 +155,12 @@ bench: dtrain
 lint: dtrain
 	@BUILD=$(BUILD) scripts/lint.sh
 
-format:
-	clang-format -i $(wildcard src/*/*.[ch] include/dtrain/*.h tests/*/*.[ch])
+# What the sources are compiled with, for tools that read them.
+flags:
+	@echo '$(INCLUDES) -std=c11 -D_GNU_SOURCE -DDT_VERSION="" -DDT_OPENBLAS_DIR=""'
 
-readme: dtrain
-	@scripts/readme.sh
+format:
+	clang-format -i $(wildcard src/*/*.[ch] src/*/*/*.[ch] include/dtrain/*.h tests/*/*.[ch])
 
 # Builds of their own below build/. Open MPI leaks by design: leaks are looked for without it.
 asan: SANITIZE := -fsanitize=address
@@ -126,6 +171,12 @@ asan ubsan:
 	  CFLAGS='-O1 -g -fno-omit-frame-pointer' tests
 	@BUILD=build/$@ SECS=600 CK_TIMEOUT_MULTIPLIER=5 tests/run.sh unit
 	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh mpi
+
+# SECS: of each fuzzer.
+fuzz: dtrain
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/fuzz CC=clang CFLAGS='-O1 -g' \
+	  SANITIZE='-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined' fuzzers
+	@BUILD=$(BUILD) SECS=$(or $(SECS),20) tests/run.sh -j $(JOBS) fuzz
 
 valgrind:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ ARCH=x86-64-v3 CFLAGS='-O1 -g' tests
@@ -139,14 +190,48 @@ coverage:
 	@gcov -n $$(find build/$@/src -name '*.gcda') | awk -F"[':%]" '/^File .src/ {f = $$2} \
 	  /^Lines/ && f {print $$2 "%\t" f; f = ""}' | sort -n
 
-install: dtrain
+# Manual pages and completions come from the tables of commands and options.
+MANUAL := $(addprefix $(BUILD)/,dtrain.1 dtrain-config.5 dtrain.bash _dtrain)
+$(BUILD)/dtrain.1: generate = help --man
+$(BUILD)/dtrain-config.5: generate = options --man
+$(BUILD)/dtrain.bash: generate = help --bash
+$(BUILD)/_dtrain: generate = help --zsh
+$(MANUAL): $(BUILD)/dtrain
+	$(call say,make)$(BUILD)/dtrain $(generate) >$@
+
+man: $(MANUAL)
+
+# Texts that are installed name the installed places: recipes and README work when they are pasted.
+SHARE := $(PREFIX)/share/dtrain
+install: dtrain $(SHARED) $(BUILD)/dtrain.pc $(MANUAL)
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/dtrain
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(LIB)
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/dtrain include/dtrain/*.h
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/dtrain scripts/recipes/*.ini scripts/slurm/*
+	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(LIB) $(SHARED)
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libdtrain.so
+	install -D -m 644 -t $(DESTDIR)$(LIBDIR)/pkgconfig $(BUILD)/dtrain.pc
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/dtrain include/dtrain/*.h include/dtrain/*.f90
+	install -D -m 644 -t $(DESTDIR)$(SHARE) scripts/recipes/*.ini hostfile.example
+	install -D -m 644 -t $(DESTDIR)$(SHARE)/data scripts/recipes/data/*
+	install -D -t $(DESTDIR)$(SHARE) scripts/recipes/*-data.* scripts/plot.sh scripts/plot_examples.sh scripts/slurm/*
+	install -D -m 644 -t $(DESTDIR)$(SHARE)/examples scripts/examples/*
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/dtrain README.md LICENSE scripts/doc/*
+	sed -i -e 's,scripts/doc/,,g; s,scripts/\(recipes\|slurm\),$(SHARE),g; s,\./dtrain\>,dtrain,g' \
+	  -e 's,scripts/\(plot\.sh\|examples\),$(SHARE)/\1,g; s,hostfile\.example,$(SHARE)/&,g' \
+	  $(DESTDIR)$(SHARE)/*.ini $(DESTDIR)$(SHARE)/*-data.* $(DESTDIR)$(PREFIX)/share/doc/dtrain/*.md
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(BUILD)/dtrain.1
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 $(BUILD)/dtrain-config.5
+	install -D -m 644 $(BUILD)/dtrain.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/dtrain
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(BUILD)/_dtrain
 
 uninstall:
-	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/dtrain lib/libdtrain.a include/dtrain share/dtrain)
+	rm -rf $(addprefix $(DESTDIR)$(LIBDIR)/,libdtrain.a libdtrain.so* pkgconfig/dtrain.pc)
+	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/dtrain include/dtrain share/dtrain share/doc/dtrain \
+	  share/man/man1/dtrain.1 share/man/man5/dtrain-config.5 share/bash-completion/completions/dtrain \
+	  share/zsh/site-functions/_dtrain)
+
+# Debian packages, in build/deb.
+deb:
+	@scripts/deb.sh $(VERSION)
 
 clean:
 	rm -rf $(BUILD) dtrain
@@ -156,11 +241,15 @@ help:
 	@echo 'make demo        install what is missing, build, train Fashion-MNIST, draw the curves'
 	@echo 'make check       install what is missing, build, run the tests; check-all: the long ones too'
 	@echo 'make bench       measure speed, against PyTorch where it is installed (QUICK=1 SECTIONS=)'
-	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format; readme: its table'
+	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format'
 	@echo 'make asan        unit and MPI tests under AddressSanitizer; also ubsan, valgrind, coverage'
+	@echo 'make fuzz        parsers against arbitrary bytes, under clang (SECS=20 each)'
+	@echo 'make man         manual pages and completions, into $(BUILD)'
 	@echo 'make install     into PREFIX=/usr/local (DESTDIR); uninstall; clean'
+	@echo 'make deb         Debian packages, into build/deb'
 
-.PHONY: all tests demo check check-all unit bench lint format readme asan ubsan valgrind coverage \
-	install uninstall clean help
+.PHONY: FORCE all tests fuzzers demo check check-all fuzz unit bench lint flags format asan ubsan valgrind coverage \
+	man install uninstall deb clean help
+.DELETE_ON_ERROR:
 .SECONDARY: $(TESTOBJ)
 -include $(LIBOBJ:.o=.d) $(CLIOBJ:.o=.d) $(TESTOBJ:.o=.d)
