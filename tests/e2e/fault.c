@@ -164,11 +164,11 @@ FAULTY_IF(fd != 2, WRITE, ssize_t, write, (int fd, const void *data, size_t n), 
 FAULTY(WRITE, ssize_t, pwrite, (int fd, const void *data, size_t n, off_t at), (fd, data, n, at),
        EIO, -1)
 FAULTY(WRITE, int, ftruncate, (int fd, off_t length), (fd, length), EIO, -1)
-/* A stream that has failed says so later, too. */
+/* A stream that has failed says so later, too. NULL is every stream, for fflush. */
 static int stream_fails(FILE *file, const void *caller)
 {
     if (file == stderr || !fails(WRITE, caller)) return 0;
-    file->_flags |= 0x20; /* glibc's _IO_ERR_SEEN */
+    if (file) file->_flags |= 0x20; /* glibc's _IO_ERR_SEEN */
     return 1;
 }
 FAULTY_BY(stream_fails(file, __builtin_return_address(0)), size_t, fwrite,
