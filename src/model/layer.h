@@ -10,6 +10,8 @@
 
 #include "dtrain/model.h"
 
+#define DT__NORM_EPSILON 1e-5 /* of batchnorm and layernorm */
+
 /* Of a row: height, width, channels, channels last. Plain features are 1 x 1 x n. */
 struct dt__shape {
     int h, w, c;

@@ -12,7 +12,6 @@
 
 #include "model/activation.h"
 #include "model/convolution.h"
-#include "model/normalization.h"
 #include "model/pooling.h"
 #include "predict/onnx.pb-c.h"
 

@@ -1,14 +1,24 @@
 /* Normalisation: `batchnorm` (each channel over the rows and points of the replica's share of the
  * batch) and `layernorm` (each point over its channels). weight and bias: (channels).
  *
+ * A picture batch (rows, H, W, C) is a matrix (points, channels); a dense one is (rows, width). Both
+ * kinds give gain * (x - mean) / sqrt(variance + epsilon), to which the pass of bias and activation
+ * adds the offset. Sums are in double, in order of the points.
+ *
  * batchnorm keeps running statistics, state tensors that training moves by 0.1 of the way to those of
  * each share, averaged over the replicas by their samples; evaluation normalises with them. A share
  * of fewer than two values uses them in training too, and leaves them. The running variance takes
- * the unbiased one, as PyTorch has it. */
-#include "model/activation.h"
-#include "model/normalization.h"
+ * the unbiased one, as PyTorch has it.
+ * Source: Ioffe and Szegedy 2015; Ba, Kiros and Hinton 2016. Epsilon and momentum are PyTorch's. */
+#include <math.h>
+#include <string.h>
 
-static dt_status norm_tensors(struct dt_model *model, struct dt__layer *layer)
+#include "base/clones.h"
+#include "model/activation.h"
+
+#define MOMENTUM 0.1 /* of running statistics */
+
+static dt_status norm_infer(struct dt_model *model, struct dt__layer *layer)
 {
     const size_t channels = (size_t)layer->in.c;
     const struct dt_tensor weight = {
@@ -21,7 +31,44 @@ static dt_status norm_tensors(struct dt_model *model, struct dt__layer *layer)
     return dt__layer_tensor(model, layer, "bias", &bias);
 }
 
-static size_t call_points(const struct dt__layer_call *call)
+/* What a network needs beside floats: batchnorm's statistics of the share at hand, or the running ones
+ * if `frozen`, (channels); layernorm's of each point for the way back, and its sums. */
+struct norm {
+    float *mean;
+    float *scale; /* batchnorm: the variance; layernorm: 1 / sqrt(variance + epsilon) */
+    double *sums; /* (channels) layernorm's */
+    bool frozen;
+};
+
+static void norm_close(void *state)
+{
+    struct norm *norm = state;
+    if (!norm) return;
+    dt_free(norm->mean);
+    dt_free(norm->scale);
+    dt_free(norm->sums);
+    dt_free(norm);
+}
+
+static dt_status norm_open(const struct dt__layer *layer, int max_rows, void **out_state)
+{
+    dt_status status;
+    struct norm *norm = NULL;
+    const size_t channels = (size_t)layer->in.c;
+    const size_t points = (size_t)max_rows * (size_t)layer->in.h * (size_t)layer->in.w;
+    const size_t count = layer->kind == &dt__batchnorm_layer ? channels : points;
+    DT_GUARD(dt_alloc(1, sizeof *norm, layer->kind->name, &norm));
+    DT_GUARD(dt_alloc(count, sizeof *norm->mean, layer->kind->name, &norm->mean));
+    DT_GUARD(dt_alloc(count, sizeof *norm->scale, layer->kind->name, &norm->scale));
+    DT_GUARD(dt_alloc(channels, sizeof *norm->sums, layer->kind->name, &norm->sums));
+    *out_state = norm;
+    return DT_OK;
+done:
+    norm_close(norm);
+    return status;
+}
+
+static size_t norm_points(const struct dt__layer_call *call)
 {
     return (size_t)call->rows * (size_t)call->layer->in.h * (size_t)call->layer->in.w;
 }
@@ -30,23 +77,29 @@ static size_t call_points(const struct dt__layer_call *call)
 static void norm_finish(const struct dt__layer_call *call)
 {
     float *slope = dt__has_epilogue(call->layer) ? call->keep : NULL;
-    dt__epilogue_forward(call, call_points(call), call->layer->out.c,
+    dt__epilogue_forward(call, norm_points(call), call->layer->out.c,
                          call->params + call->layer->out.c, call->y, slope);
 }
 
 static void norm_begin_backward(const struct dt__layer_call *call)
 {
     const float *slope = dt__has_epilogue(call->layer) ? call->keep : NULL;
-    dt__epilogue_backward(call_points(call), call->layer->out.c, slope, call->dy, call->accumulate,
+    dt__epilogue_backward(norm_points(call), call->layer->out.c, slope, call->dy, call->accumulate,
                           call->grad + call->layer->out.c);
 }
 
-/* ---- over a batch --------------------------------------------------------------------------- */
+static void sums_store(int channels, const double *sums, bool add, float *out)
+{
+    for (int c = 0; c < channels; c++)
+        out[c] = add ? out[c] + (float)sums[c] : (float)sums[c];
+}
 
-struct batchnorm {
-    float *mean, *variance; /* (channels) of the share at hand, or the running ones */
-    bool frozen;            /* they are the running ones */
-};
+static inline float variance_scale(float variance)
+{
+    return (float)(1.0 / sqrt((double)variance + DT__NORM_EPSILON));
+}
+
+/* ---- over a batch --------------------------------------------------------------------------- */
 
 static dt_status batchnorm_infer(struct dt_model *model, struct dt__layer *layer)
 {
@@ -54,81 +107,141 @@ static dt_status batchnorm_infer(struct dt_model *model, struct dt__layer *layer
     const struct dt_tensor mean = {.rank = 1, .shape = {channels}, .role = DT_TENSOR_STATE};
     const struct dt_tensor variance = {
         .rank = 1, .shape = {channels}, .role = DT_TENSOR_STATE, .init = DT_INIT_ONE};
-    DT_TRY(norm_tensors(model, layer));
+    DT_TRY(norm_infer(model, layer));
     DT_TRY(dt__layer_tensor(model, layer, "running_mean", &mean));
     return dt__layer_tensor(model, layer, "running_var", &variance);
 }
 
-static void batchnorm_close(void *state)
+/* Channels at a time: what is summed of them stays in registers and the nearest cache. */
+enum { STRIP = 64 };
+
+static int strip_width(int channels, int first)
 {
-    struct batchnorm *norm = state;
-    if (!norm) return;
-    dt_free(norm->mean);
-    dt_free(norm->variance);
-    dt_free(norm);
+    return channels - first < STRIP ? channels - first : STRIP;
 }
 
-static dt_status batchnorm_open(const struct dt__layer *layer, int max_rows, void **out_state)
+/* In one pass, over distances from the first point: in double the two sums lose nothing to it. */
+DT__CLONES
+static void batchnorm_statistics(size_t points, int channels, const float *restrict x,
+                                 float *restrict mean, float *restrict variance)
 {
-    dt_status status;
-    struct batchnorm *norm = NULL;
-    const size_t channels = (size_t)layer->in.c;
-    (void)max_rows;
-    DT_GUARD(dt_alloc(1, sizeof *norm, "batchnorm", &norm));
-    DT_GUARD(dt_alloc(channels, sizeof *norm->mean, "batchnorm", &norm->mean));
-    DT_GUARD(dt_alloc(channels, sizeof *norm->variance, "batchnorm", &norm->variance));
-    *out_state = norm;
-    return DT_OK;
-done:
-    batchnorm_close(norm);
-    return status;
+    for (int first = 0; first < channels; first += STRIP) {
+        const int count = strip_width(channels, first);
+        double sums[STRIP] = {0}, squares[STRIP] = {0};
+        for (size_t p = 0; p < points; p++) {
+            const float *from = x + p * (size_t)channels + first;
+            for (int c = 0; c < count; c++) {
+                double distance = (double)from[c] - (double)x[first + c];
+                sums[c] += distance;
+                squares[c] += distance * distance;
+            }
+        }
+        for (int c = 0; c < count; c++) {
+            double shift = sums[c] / (double)points;
+            mean[first + c] = (float)((double)x[first + c] + shift);
+            variance[first + c] = (float)fmax(squares[c] / (double)points - shift * shift, 0);
+        }
+    }
 }
 
-/* The way of the running statistics, times the rows: what a state tensor has for a gradient. */
-static void batchnorm_move(const struct dt__layer_call *call, const struct batchnorm *norm)
+DT__CLONES
+static void batchnorm_normalize(size_t points, int channels, const float *x, const float *mean,
+                                const float *variance, const float *gain, float *y)
 {
-    const int channels = call->layer->in.c;
-    const float *running = call->states;
-    const double points = (double)call_points(call), unbiased = points / (points - 1);
-    const float step = (float)(DT__NORM_MOMENTUM * call->rows);
-    for (int c = 0; c < channels; c++) {
-        float mean = norm->frozen ? 0.0f : step * (norm->mean[c] - running[c]);
-        float variance =
-            norm->frozen ? 0.0f
-                         : step * ((float)(unbiased * norm->variance[c]) - running[channels + c]);
-        call->state_grad[c] = call->accumulate ? call->state_grad[c] + mean : mean;
-        call->state_grad[channels + c] =
-            call->accumulate ? call->state_grad[channels + c] + variance : variance;
+    for (int first = 0; first < channels; first += STRIP) {
+        float scale[STRIP], offset[STRIP];
+        const int count = strip_width(channels, first);
+        for (int c = 0; c < count; c++) {
+            scale[c] = gain[first + c] * variance_scale(variance[first + c]);
+            offset[c] = mean[first + c];
+        }
+        for (size_t p = 0; p < points; p++) {
+            const float *from = x + p * (size_t)channels + first;
+            float *to = y + p * (size_t)channels + first;
+            for (int c = 0; c < count; c++)
+                to[c] = (from[c] - offset[c]) * scale[c];
+        }
+    }
+}
+
+/* With s = gain / sqrt(variance + epsilon) and x^ the normalised input, over n points:
+ * dx = s (dy - mean(dy) - x^ mean(dy x^)), dgain = sum(dy x^). Frozen: dx = s dy. */
+DT__CLONES
+static void batchnorm_gradient(size_t points, int channels, const float *restrict x,
+                               const float *restrict mean, const float *restrict variance,
+                               const float *restrict gain, const float *restrict dy, bool frozen,
+                               float *restrict dx, bool add, float *restrict gain_grad)
+{
+    const double share = frozen ? 0.0 : 1.0 / (double)points;
+    for (int first = 0; first < channels; first += STRIP) {
+        const int count = strip_width(channels, first);
+        double with_x[STRIP] = {0}, alone[STRIP] = {0};
+        float centre[STRIP], scale[STRIP], slope[STRIP], offset[STRIP];
+        memcpy(centre, mean + first, (size_t)count * sizeof *mean);
+        for (size_t p = 0; p < points; p++) {
+            const size_t at = p * (size_t)channels + (size_t)first;
+            for (int c = 0; c < count; c++) {
+                double d = (double)dy[at + (size_t)c];
+                with_x[c] += d * (double)(x[at + (size_t)c] - centre[c]);
+                alone[c] += d;
+            }
+        }
+        for (int c = 0; c < count; c++) {
+            const float deviations = variance_scale(variance[first + c]);
+            with_x[c] *= (double)deviations;
+            scale[c] = gain[first + c] * deviations;
+            slope[c] = (float)(with_x[c] * share * (double)deviations);
+            offset[c] = (float)(alone[c] * share);
+        }
+        sums_store(count, with_x, add, gain_grad + first);
+        for (size_t p = 0; dx && p < points; p++) {
+            const size_t at = p * (size_t)channels + (size_t)first;
+            for (int c = 0; c < count; c++)
+                dx[at + (size_t)c] = scale[c] * (dy[at + (size_t)c] - offset[c] -
+                                                 (x[at + (size_t)c] - centre[c]) * slope[c]);
+        }
     }
 }
 
 static dt_status batchnorm_forward(const struct dt__layer_call *call)
 {
-    struct batchnorm *norm = call->state;
+    struct norm *norm = call->state;
     const int channels = call->layer->in.c;
-    const size_t points = call_points(call);
+    const size_t points = norm_points(call);
+    const float *running_mean = call->states, *running_variance = running_mean + channels;
     norm->frozen = !call->keep || points < 2;
-    if (norm->frozen)
+    if (norm->frozen) {
+        memcpy(norm->mean, running_mean, (size_t)channels * sizeof *norm->mean);
+        memcpy(norm->scale, running_variance, (size_t)channels * sizeof *norm->scale);
+    } else
+        batchnorm_statistics(points, channels, call->x, norm->mean, norm->scale);
+    batchnorm_normalize(points, channels, call->x, norm->mean, norm->scale, call->params, call->y);
+    if (call->keep) {
+        /* The way of the running statistics, times the rows: what a state tensor has for a gradient. */
+        const double unbiased = (double)points / ((double)points - 1);
+        const float step = (float)(MOMENTUM * call->rows);
+        float *grad_mean = call->state_grad, *grad_variance = grad_mean + channels;
         for (int c = 0; c < channels; c++) {
-            norm->mean[c] = call->states[c];
-            norm->variance[c] = call->states[channels + c];
+            float mean = 0.0f, variance = 0.0f;
+            if (!norm->frozen) {
+                mean = step * (norm->mean[c] - running_mean[c]);
+                variance = step * ((float)(unbiased * norm->scale[c]) - running_variance[c]);
+            }
+            grad_mean[c] = call->accumulate ? grad_mean[c] + mean : mean;
+            grad_variance[c] = call->accumulate ? grad_variance[c] + variance : variance;
         }
-    else
-        dt__batchnorm_statistics(points, channels, call->x, norm->mean, norm->variance);
-    dt__batchnorm_forward(points, channels, call->x, norm->mean, norm->variance, call->params,
-                          call->y);
-    if (call->keep) batchnorm_move(call, norm);
+    }
     norm_finish(call);
     return DT_OK;
 }
 
 static dt_status batchnorm_backward(const struct dt__layer_call *call)
 {
-    const struct batchnorm *norm = call->state;
+    const struct norm *norm = call->state;
     norm_begin_backward(call);
-    dt__batchnorm_backward(call_points(call), call->layer->in.c, call->x, norm->mean,
-                           norm->variance, call->params, call->dy, norm->frozen, call->dx,
-                           call->accumulate, call->grad);
+    batchnorm_gradient(norm_points(call), call->layer->in.c, call->x, norm->mean, norm->scale,
+                       call->params, call->dy, norm->frozen, call->dx, call->accumulate,
+                       call->grad);
     return DT_OK;
 }
 
@@ -136,68 +249,81 @@ const struct dt__layer_kind dt__batchnorm_layer = {.name = "batchnorm",
                                                    .usage = "batchnorm [activation]",
                                                    .epilogue = true,
                                                    .infer = batchnorm_infer,
-                                                   .open = batchnorm_open,
-                                                   .close = batchnorm_close,
+                                                   .open = norm_open,
+                                                   .close = norm_close,
                                                    .forward = batchnorm_forward,
                                                    .backward = batchnorm_backward};
 
 /* ---- over a layer --------------------------------------------------------------------------- */
 
-struct layernorm {
-    double *sums;        /* (channels) */
-    float *mean, *scale; /* (max_rows * points) */
-};
-
-static void layernorm_close(void *state)
-{
-    struct layernorm *norm = state;
-    if (!norm) return;
-    dt_free(norm->sums);
-    dt_free(norm->mean);
-    dt_free(norm->scale);
-    dt_free(norm);
-}
-
-static dt_status layernorm_open(const struct dt__layer *layer, int max_rows, void **out_state)
-{
-    dt_status status;
-    struct layernorm *norm = NULL;
-    const size_t points = (size_t)max_rows * (size_t)layer->in.h * (size_t)layer->in.w;
-    DT_GUARD(dt_alloc(1, sizeof *norm, "layernorm", &norm));
-    DT_GUARD(dt_alloc((size_t)layer->in.c, sizeof *norm->sums, "layernorm", &norm->sums));
-    DT_GUARD(dt_alloc(points, sizeof *norm->mean, "layernorm", &norm->mean));
-    DT_GUARD(dt_alloc(points, sizeof *norm->scale, "layernorm", &norm->scale));
-    *out_state = norm;
-    return DT_OK;
-done:
-    layernorm_close(norm);
-    return status;
-}
-
+/* Mean and scale of the points are kept for the way back. */
+DT__CLONES
 static dt_status layernorm_forward(const struct dt__layer_call *call)
 {
-    const struct layernorm *norm = call->state;
-    dt__layernorm_forward(call_points(call), call->layer->in.c, call->x, call->params, call->y,
-                          norm->mean, norm->scale);
+    struct norm *norm = call->state;
+    const size_t points = norm_points(call), channels = (size_t)call->layer->in.c;
+    const float *x = call->x, *gain = call->params;
+    float *y = call->y;
+    for (size_t p = 0; p < points; p++, x += channels, y += channels) {
+        double sum = 0, squares = 0;
+        for (size_t c = 0; c < channels; c++)
+            sum += (double)x[c];
+        const float mean = (float)(sum / (double)channels);
+        for (size_t c = 0; c < channels; c++) {
+            double distance = (double)(x[c] - mean);
+            squares += distance * distance;
+        }
+        const float scale = variance_scale((float)(squares / (double)channels));
+        for (size_t c = 0; c < channels; c++)
+            y[c] = (x[c] - mean) * scale * gain[c];
+        norm->mean[p] = mean;
+        norm->scale[p] = scale;
+    }
     norm_finish(call);
     return DT_OK;
 }
 
+DT__CLONES
+static void layernorm_gradient(size_t points, int channels, const float *restrict x,
+                               const float *restrict mean, const float *restrict scale,
+                               const float *restrict gain, const float *restrict dy,
+                               double *restrict sums, float *restrict dx, bool add,
+                               float *restrict gain_grad)
+{
+    const size_t width = (size_t)channels;
+    memset(sums, 0, width * sizeof *sums);
+    for (size_t p = 0; p < points; p++, x += width, dy += width) {
+        double alone = 0, with_x = 0;
+        for (size_t c = 0; c < width; c++) {
+            const double normal = (double)((x[c] - mean[p]) * scale[p]);
+            const double d = (double)dy[c];
+            sums[c] += d * normal;
+            alone += d * (double)gain[c];
+            with_x += d * (double)gain[c] * normal;
+        }
+        if (!dx) continue;
+        const float a = (float)(alone / (double)channels), b = (float)(with_x / (double)channels);
+        for (size_t c = 0; c < width; c++)
+            dx[c] = scale[p] * (dy[c] * gain[c] - a - (x[c] - mean[p]) * scale[p] * b);
+        dx += width;
+    }
+    sums_store(channels, sums, add, gain_grad);
+}
+
 static dt_status layernorm_backward(const struct dt__layer_call *call)
 {
-    const struct layernorm *norm = call->state;
+    const struct norm *norm = call->state;
     norm_begin_backward(call);
-    dt__layernorm_backward(call_points(call), call->layer->in.c, call->x, norm->mean, norm->scale,
-                           call->params, call->dy, norm->sums, call->dx, call->accumulate,
-                           call->grad);
+    layernorm_gradient(norm_points(call), call->layer->in.c, call->x, norm->mean, norm->scale,
+                       call->params, call->dy, norm->sums, call->dx, call->accumulate, call->grad);
     return DT_OK;
 }
 
 const struct dt__layer_kind dt__layernorm_layer = {.name = "layernorm",
                                                    .usage = "layernorm [activation]",
                                                    .epilogue = true,
-                                                   .infer = norm_tensors,
-                                                   .open = layernorm_open,
-                                                   .close = layernorm_close,
+                                                   .infer = norm_infer,
+                                                   .open = norm_open,
+                                                   .close = norm_close,
                                                    .forward = layernorm_forward,
                                                    .backward = layernorm_backward};

@@ -1,14 +1,17 @@
 /* Pooling: `maxpool K [stride S]`, `avgpool K [stride S]`, `globalpool` (the mean of each channel),
  * `flatten` (a picture as one vector) and `upsample K`. K and S are a number or HEIGHTxWIDTH; the
- * stride is the window unless given; windows that would reach beyond the edge are left out. */
+ * stride is the window unless given; windows that would reach beyond the edge are left out.
+ *
+ * Pictures stand channels last, (rows, H, W, C). The loops run along the channels, which vectors take whole. */
 #include <string.h>
 
+#include "base/clones.h"
 #include "model/layer.h"
 #include "model/pooling.h"
 
 /* layer->size */
 enum { WINDOW_H, WINDOW_W, STRIDE_H, STRIDE_W, ONE_NUMBER };
-enum { MAX_POINTS = 255 };
+enum { MAX_POINTS = 255 }; /* a point of a window is a byte in what maxpool keeps */
 
 static bool window_parse(struct dt__layer *layer, struct dt__words words)
 {
@@ -20,11 +23,6 @@ static bool window_parse(struct dt__layer *layer, struct dt__words words)
     size[ONE_NUMBER] = strchr(words.word[0], 'x') == NULL;
     return words.count == 1 || (!strcmp(words.word[1], "stride") &&
                                 dt__word_pair(words.word[2], 1, &size[STRIDE_H], &size[STRIDE_W]));
-}
-
-static bool factor_parse(struct dt__layer *layer, struct dt__words words)
-{
-    return words.count == 1 && window_parse(layer, words);
 }
 
 struct dt__pooling_shape dt__pool_shape(const struct dt__layer *layer)
@@ -66,27 +64,88 @@ static dt_status pool_infer(struct dt_model *model, struct dt__layer *layer)
     return DT_OK;
 }
 
+/* What is done with one point of a window: `in` of the larger picture's channels, `out` of the smaller
+ * one's; number: of the point in the window; place: of maxpool. Each pass is one of these. */
+typedef void point_fn(int channels, int number, int points, float *in, float *out, uint8_t *place);
+
+static inline void windows_visit(const struct dt__layer_call *call, float *in, float *out,
+                                 uint8_t *place, point_fn *visit)
+{
+    const struct dt__shape from = call->layer->in, to = call->layer->out;
+    const int *size = call->layer->size, window_w = size[WINDOW_W];
+    const int stride_h = size[STRIDE_H], stride_w = size[STRIDE_W];
+    const int points = size[WINDOW_H] * window_w, rows = call->rows;
+    for (int row = 0; row < rows; row++, in += dt__shape_size(from))
+        for (int y = 0; y < to.h; y++)
+            for (int x = 0; x < to.w; x++, out += from.c) {
+                for (int p = 0; p < points; p++) {
+                    const int at_y = y * stride_h + p / window_w;
+                    const int at_x = x * stride_w + p % window_w;
+                    visit(from.c, p, points,
+                          in + ((size_t)at_y * (size_t)from.w + (size_t)at_x) * (size_t)from.c, out,
+                          place);
+                }
+                if (place) place += from.c;
+            }
+}
+
+static void dx_clear(const struct dt__layer_call *call)
+{
+    memset(call->dx, 0, (size_t)call->rows * dt__shape_size(call->layer->in) * sizeof *call->dx);
+}
+
 /* ---- greatest ------------------------------------------------------------------------------- */
 
+/* The greatest of each window, NaN if one is in it. keep, as bytes (rows, OH, OW, C): which, in row-major
+ * order of the window, the first of equals. */
 static dt_status maxpool_infer(struct dt_model *model, struct dt__layer *layer)
 {
     DT_TRY(pool_infer(model, layer));
-    layer->keep = (dt__shape_size(layer->out) + sizeof(float) - 1) / sizeof(float); /* bytes */
+    layer->keep = (dt__shape_size(layer->out) + sizeof(float) - 1) / sizeof(float);
     return DT_OK;
 }
 
+static inline void greatest_at(int channels, int number, int points, float *restrict in,
+                               float *restrict out, uint8_t *restrict place)
+{
+    (void)points;
+    if (number == 0) {
+        memcpy(out, in, (size_t)channels * sizeof *out);
+        if (place) memset(place, 0, (size_t)channels);
+        return;
+    }
+    for (int c = 0; c < channels; c++) {
+        const int greater = !(in[c] <= out[c]) & (out[c] == out[c]);
+        out[c] = greater ? in[c] : out[c];
+        if (place) place[c] = greater ? (uint8_t)number : place[c];
+    }
+}
+
+static inline void greatest_back(int channels, int number, int points, float *restrict in,
+                                 float *restrict out, uint8_t *restrict place)
+{
+    (void)points;
+    for (int c = 0; c < channels; c++)
+        in[c] += place[c] == number ? out[c] : 0.0f;
+}
+
+DT__CLONES
 static dt_status maxpool_forward(const struct dt__layer_call *call)
 {
-    const struct dt__pooling_shape shape = dt__pool_shape(call->layer);
-    dt__maxpool_forward(&shape, call->rows, call->x, call->y, (uint8_t *)call->keep);
+    float *x = (float *)(uintptr_t)call->x; /* read only */
+    if (call->keep)
+        windows_visit(call, x, call->y, (uint8_t *)call->keep, greatest_at);
+    else
+        windows_visit(call, x, call->y, NULL, greatest_at);
     return DT_OK;
 }
 
+DT__CLONES
 static dt_status maxpool_backward(const struct dt__layer_call *call)
 {
-    const struct dt__pooling_shape shape = dt__pool_shape(call->layer);
-    if (call->dx)
-        dt__maxpool_backward(&shape, call->rows, (uint8_t *)call->keep, call->dy, call->dx);
+    if (!call->dx) return DT_OK;
+    dx_clear(call);
+    windows_visit(call, call->dx, call->dy, (uint8_t *)call->keep, greatest_back);
     return DT_OK;
 }
 
@@ -99,17 +158,37 @@ const struct dt__layer_kind dt__maxpool_layer = {.name = "maxpool",
 
 /* ---- mean ----------------------------------------------------------------------------------- */
 
+static inline void mean_at(int channels, int number, int points, float *restrict in,
+                           float *restrict out, uint8_t *place)
+{
+    (void)place;
+    const float share = 1.0f / (float)points;
+    for (int c = 0; c < channels; c++)
+        out[c] = (number ? out[c] : 0.0f) + share * in[c];
+}
+
+static inline void mean_back(int channels, int number, int points, float *restrict in,
+                             float *restrict out, uint8_t *place)
+{
+    (void)number, (void)place;
+    const float share = 1.0f / (float)points;
+    for (int c = 0; c < channels; c++)
+        in[c] += share * out[c];
+}
+
+DT__CLONES
 static dt_status avgpool_forward(const struct dt__layer_call *call)
 {
-    const struct dt__pooling_shape shape = dt__pool_shape(call->layer);
-    dt__avgpool_forward(&shape, call->rows, call->x, call->y);
+    windows_visit(call, (float *)(uintptr_t)call->x, call->y, NULL, mean_at);
     return DT_OK;
 }
 
+DT__CLONES
 static dt_status avgpool_backward(const struct dt__layer_call *call)
 {
-    const struct dt__pooling_shape shape = dt__pool_shape(call->layer);
-    if (call->dx) dt__avgpool_backward(&shape, call->rows, call->dy, call->dx);
+    if (!call->dx) return DT_OK;
+    dx_clear(call);
+    windows_visit(call, call->dx, call->dy, NULL, mean_back);
     return DT_OK;
 }
 
@@ -149,6 +228,12 @@ const struct dt__layer_kind dt__flatten_layer = {
 
 /* ---- enlarging ------------------------------------------------------------------------------ */
 
+/* Each point of a picture stands WINDOW_H x WINDOW_W times in y. */
+static bool upsample_parse(struct dt__layer *layer, struct dt__words words)
+{
+    return words.count == 1 && window_parse(layer, words);
+}
+
 static dt_status upsample_infer(struct dt_model *model, struct dt__layer *layer)
 {
     (void)model;
@@ -161,23 +246,48 @@ static dt_status upsample_infer(struct dt_model *model, struct dt__layer *layer)
     return DT_OK;
 }
 
+/* Where in a picture of the input the point (y, x) of the output comes from. */
+static inline size_t upsample_source(const struct dt__layer *layer, int y, int x)
+{
+    const size_t row = (size_t)(y / layer->size[WINDOW_H]);
+    const size_t column = (size_t)(x / layer->size[WINDOW_W]);
+    return (row * (size_t)layer->in.w + column) * (size_t)layer->in.c;
+}
+
+DT__CLONES
 static dt_status upsample_forward(const struct dt__layer_call *call)
 {
-    const struct dt__pooling_shape shape = dt__pool_shape(call->layer);
-    dt__upsample_forward(&shape, call->rows, call->x, call->y);
+    const struct dt__shape out = call->layer->out;
+    const float *x = call->x;
+    float *y = call->y;
+    for (int row = 0; row < call->rows; row++, x += dt__shape_size(call->layer->in))
+        for (int oy = 0; oy < out.h; oy++)
+            for (int ox = 0; ox < out.w; ox++, y += out.c)
+                memcpy(y, x + upsample_source(call->layer, oy, ox), (size_t)out.c * sizeof *y);
     return DT_OK;
 }
 
+DT__CLONES
 static dt_status upsample_backward(const struct dt__layer_call *call)
 {
-    const struct dt__pooling_shape shape = dt__pool_shape(call->layer);
-    if (call->dx) dt__upsample_backward(&shape, call->rows, call->dy, call->dx);
+    const struct dt__shape out = call->layer->out;
+    const float *dy = call->dy;
+    float *dx = call->dx;
+    if (!dx) return DT_OK;
+    dx_clear(call);
+    for (int row = 0; row < call->rows; row++, dx += dt__shape_size(call->layer->in))
+        for (int oy = 0; oy < out.h; oy++)
+            for (int ox = 0; ox < out.w; ox++, dy += out.c) {
+                float *to = dx + upsample_source(call->layer, oy, ox);
+                for (int c = 0; c < out.c; c++)
+                    to[c] += dy[c];
+            }
     return DT_OK;
 }
 
 const struct dt__layer_kind dt__upsample_layer = {.name = "upsample",
                                                   .usage = "upsample K",
-                                                  .parse = factor_parse,
+                                                  .parse = upsample_parse,
                                                   .infer = upsample_infer,
                                                   .forward = upsample_forward,
                                                   .backward = upsample_backward};
