@@ -36,34 +36,25 @@ enum { REFERENCE = 2, KERNEL_COUNT };
 
 static const struct kernel *settled; /* NULL: this process computes in f32 alone */
 
-static bool kernel_has_library(const struct kernel *kernel)
-{
-    if (kernel == &KERNELS[REFERENCE]) return true;
-    return dnnl_set_max_cpu_isa(kernel->isa) == dnnl_success &&
-           dnnl_get_effective_cpu_isa() == kernel->isa;
-}
-
-static dt_status kernel_settle_named(const char *option, const char *name)
-{
-    for (int i = 0; i < KERNEL_COUNT && !settled; i++) {
-        const struct kernel *kernel = &KERNELS[i];
-        if (!strcasecmp(kernel->name, name) && kernel_has_library(kernel)) settled = kernel;
-    }
-    if (settled && !strcasecmp(settled->name, name)) return DT_OK;
-    return dt_fail(DT_EUSAGE,
-                   "run.kernel=%s: expected products in bf16 that this machine has: ...-bf16-amx, "
-                   "-avx512 or -reference",
-                   option);
-}
-
+/* The kernel that is named, or else the first that pays. */
 dt_status dt_bf16_settle(const char *option, bool *out_native)
 {
     const char *suffix = strstr(option, DT__BF16_SUFFIX);
-    if (suffix) DT_TRY(kernel_settle_named(option, suffix + strlen(DT__BF16_SUFFIX)));
-    for (int i = 0; i < KERNEL_COUNT && !settled; i++)
-        if ((!KERNELS[i].pays || KERNELS[i].pays()) && kernel_has_library(&KERNELS[i]))
-            settled = &KERNELS[i];
-    *out_native = suffix || settled != &KERNELS[REFERENCE];
+    const char *name = suffix ? suffix + strlen(DT__BF16_SUFFIX) : NULL;
+    const struct kernel *const reference = &KERNELS[REFERENCE];
+    for (int i = 0; i < KERNEL_COUNT && !settled; i++) {
+        const struct kernel *kernel = &KERNELS[i];
+        if (name ? strcasecmp(kernel->name, name) != 0 : kernel->pays && !kernel->pays()) continue;
+        if (kernel == reference || (dnnl_set_max_cpu_isa(kernel->isa) == dnnl_success &&
+                                    dnnl_get_effective_cpu_isa() == kernel->isa))
+            settled = kernel;
+    }
+    if (name && (!settled || strcasecmp(settled->name, name)))
+        return dt_fail(DT_EUSAGE,
+                       "run.kernel=%s: expected products in bf16 that this machine has: "
+                       "...-bf16-amx, -avx512 or -reference",
+                       option);
+    *out_native = name || settled != reference;
     return DT_OK;
 }
 
@@ -116,16 +107,10 @@ static size_t whole_lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* The library pads what it packs to multiples of this. */
-static size_t packed_values(int rows, int nout)
-{
-    enum { PAD = 64 };
-    return ((size_t)rows + PAD) * ((size_t)nout + PAD);
-}
-
 static size_t delta_bytes(const struct dt_factored *shape, int max_rows)
 {
-    return whole_lines(packed_values(max_rows, (int)shape->tile_columns) * sizeof(float));
+    enum { PAD = 64 }; /* the library pads what it packs to multiples of this */
+    return whole_lines(((size_t)max_rows + PAD) * (shape->tile_columns + PAD) * sizeof(float));
 }
 
 struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows)
@@ -141,25 +126,20 @@ struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows)
     return shape;
 }
 
-/* TILE + 1: of the last rows; TILE + 2: of the last columns; TILE + 3: of both. */
-enum which { FORWARD, INPUT_GRAD, TILE, PRODUCTS = TILE + 4 };
-
-struct product {
+/* A product, or a reorder from src to dst. */
+struct operation {
     dnnl_primitive_t primitive;
-    dnnl_memory_t a, b, c;
+    dnnl_memory_t src, weights, dst; /* weights: of a product */
 };
 
-struct reorder {
-    dnnl_primitive_t primitive;
-    dnnl_memory_t from, to;
-};
+/* TILE + 1: of the last rows; TILE + 2: of the last columns; TILE + 3: of both. PACK: the deltas of a column of
+ * tiles; PACK + 1: of the last one. */
+enum { FORWARD, INPUT_GRAD, TRANSPOSE, PACK, TILE = PACK + 2, OPERATIONS = TILE + 4 };
 
 /* Those of a number of rows. */
 struct plan {
     int rows;
-    struct product product[PRODUCTS];
-    struct reorder transpose; /* of the inputs */
-    struct reorder pack[2];   /* of the deltas of a column of tiles, and of the last one */
+    struct operation operation[OPERATIONS];
     struct plan *next;
 };
 
@@ -193,59 +173,56 @@ static dt_status matrix_init(int rows, int columns, dnnl_data_type_t type, bool 
     return check(dnnl_memory_desc_init_by_strides(out, 2, dims, type, strides), "a shape");
 }
 
+static dt_status operation_init(const struct dt__bf16 *bf16, struct operation *operation,
+                                dnnl_primitive_desc_t desc, const dnnl_memory_desc_t *src,
+                                const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *dst)
+{
+    DT_TRY(check(dnnl_primitive_create(&operation->primitive, desc), "a primitive"));
+    DT_TRY(check(dnnl_memory_create(&operation->src, src, bf16->engine, NULL), "a matrix"));
+    if (weights)
+        DT_TRY(check(dnnl_memory_create(&operation->weights, weights, bf16->engine, NULL),
+                     "a matrix"));
+    return check(dnnl_memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
+}
+
 /* C (m, n) in f32 = A (m, k) B (k, n). *b may leave its layout to the library: then it is
  * what that chose. */
-static dt_status product_init(const struct dt__bf16 *bf16, struct product *product,
+static dt_status product_init(const struct dt__bf16 *bf16, struct operation *product,
                               const dnnl_memory_desc_t *a, dnnl_memory_desc_t *b)
 {
     dnnl_memory_desc_t c;
     dnnl_matmul_desc_t matmul;
-    dnnl_primitive_desc_t desc = NULL;
-    dt_status status;
-    DT_GUARD(matrix_init((int)a->dims[0], (int)b->dims[1], dnnl_f32, false, &c));
-    DT_GUARD(check(dnnl_matmul_desc_init(&matmul, a, b, NULL, &c), "a product"));
-    DT_GUARD(
+    dnnl_primitive_desc_t desc;
+    DT_TRY(matrix_init((int)a->dims[0], (int)b->dims[1], dnnl_f32, false, &c));
+    DT_TRY(check(dnnl_matmul_desc_init(&matmul, a, b, NULL, &c), "a product"));
+    DT_TRY(
         check(dnnl_primitive_desc_create(&desc, &matmul, NULL, bf16->engine, NULL), "a product"));
-    DT_GUARD(check(dnnl_primitive_create(&product->primitive, desc), "a product"));
     *b = *dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
-    DT_GUARD(check(dnnl_memory_create(&product->a, a, bf16->engine, NULL), "a matrix"));
-    DT_GUARD(check(dnnl_memory_create(&product->b, b, bf16->engine, NULL), "a matrix"));
-    status = check(dnnl_memory_create(&product->c, &c, bf16->engine, NULL), "a matrix");
-done:
+    dt_status status = operation_init(bf16, product, desc, a, b, &c);
     dnnl_primitive_desc_destroy(desc);
     return status;
 }
 
-static dt_status reorder_init(const struct dt__bf16 *bf16, struct reorder *reorder,
+static dt_status reorder_init(const struct dt__bf16 *bf16, struct operation *reorder,
                               const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to)
 {
-    dnnl_primitive_desc_t desc = NULL;
-    dt_status status;
-    DT_GUARD(
+    dnnl_primitive_desc_t desc;
+    DT_TRY(
         check(dnnl_reorder_primitive_desc_create(&desc, from, bf16->engine, to, bf16->engine, NULL),
               "a layout"));
-    DT_GUARD(check(dnnl_primitive_create(&reorder->primitive, desc), "a layout"));
-    DT_GUARD(check(dnnl_memory_create(&reorder->from, from, bf16->engine, NULL), "a matrix"));
-    status = check(dnnl_memory_create(&reorder->to, to, bf16->engine, NULL), "a matrix");
-done:
+    dt_status status = operation_init(bf16, reorder, desc, from, NULL, to);
     dnnl_primitive_desc_destroy(desc);
     return status;
 }
 
 static void plan_destroy(struct plan *plan)
 {
-    struct reorder *reorders[] = {&plan->transpose, &plan->pack[0], &plan->pack[1]};
-    for (int i = 0; i < PRODUCTS; i++) {
-        struct product *product = &plan->product[i];
-        dnnl_memory_destroy(product->a);
-        dnnl_memory_destroy(product->b);
-        dnnl_memory_destroy(product->c);
-        dnnl_primitive_destroy(product->primitive);
-    }
-    for (int i = 0; i < 3; i++) {
-        dnnl_memory_destroy(reorders[i]->from);
-        dnnl_memory_destroy(reorders[i]->to);
-        dnnl_primitive_destroy(reorders[i]->primitive);
+    for (int i = 0; i < OPERATIONS; i++) {
+        struct operation *operation = &plan->operation[i];
+        dnnl_memory_destroy(operation->src);
+        dnnl_memory_destroy(operation->weights);
+        dnnl_memory_destroy(operation->dst);
+        dnnl_primitive_destroy(operation->primitive);
     }
     dt_free(plan);
 }
@@ -256,7 +233,7 @@ static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int 
     const int rows = plan->rows, nin = bf16->nin, height = (int)bf16->shape.tile_rows;
     const int last_height = nin % height;
     const dnnl_dims_t dims = {rows, columns}, strides = {bf16->nout, 1};
-    struct product *p = &plan->product[TILE + 2 * last];
+    struct operation *p = &plan->operation[TILE + 2 * last];
     dnnl_memory_desc_t delta, packed, x;
     DT_TRY(check(dnnl_memory_desc_init_by_tag(&packed, 2, dims, dnnl_bf16, dnnl_format_tag_any),
                  "a shape"));
@@ -267,72 +244,58 @@ static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int 
         DT_TRY(product_init(bf16, &p[1], &x, &packed));
     }
     DT_TRY(check(dnnl_memory_desc_init_by_strides(&delta, 2, dims, dnnl_bf16, strides), "a shape"));
-    DT_TRY(reorder_init(bf16, &plan->pack[last], &delta, &packed));
+    DT_TRY(reorder_init(bf16, &plan->operation[PACK + last], &delta, &packed));
     if (dnnl_memory_desc_get_size(&packed) <= delta_bytes(&bf16->shape, bf16->max_rows))
         return DT_OK;
     return dt_fail(DT_EBUG, "oneDNN: %d x %d packed takes %zu bytes", rows, columns,
                    dnnl_memory_desc_get_size(&packed));
 }
 
-static dt_status plan_create(const struct dt__bf16 *bf16, int rows, struct plan **out)
+/* That of so many rows, made when they first come. */
+static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
 {
     const int nin = bf16->nin, nout = bf16->nout;
     const int width = (int)bf16->shape.tile_columns;
     dnnl_memory_desc_t x, weight, delta, transposed;
     struct plan *plan;
     dt_status status;
+    for (*out = bf16->plans; *out; *out = (*out)->next)
+        if ((*out)->rows == rows) return DT_OK;
     DT_TRY(dt_alloc(1, sizeof *plan, "products in bf16", &plan));
     plan->rows = rows;
     DT_GUARD(matrix_init(rows, nin, dnnl_bf16, false, &x));
     DT_GUARD(matrix_init(nin, nout, dnnl_bf16, false, &weight));
-    DT_GUARD(product_init(bf16, &plan->product[FORWARD], &x, &weight));
+    DT_GUARD(product_init(bf16, &plan->operation[FORWARD], &x, &weight));
     DT_GUARD(matrix_init(rows, nout, dnnl_bf16, false, &delta));
     DT_GUARD(matrix_init(nout, nin, dnnl_bf16, true, &transposed));
-    DT_GUARD(product_init(bf16, &plan->product[INPUT_GRAD], &delta, &transposed));
+    DT_GUARD(product_init(bf16, &plan->operation[INPUT_GRAD], &delta, &transposed));
     DT_GUARD(matrix_init(nin, rows, dnnl_bf16, true, &x));
     DT_GUARD(matrix_init(nin, rows, dnnl_bf16, false, &transposed));
-    DT_GUARD(reorder_init(bf16, &plan->transpose, &x, &transposed));
+    DT_GUARD(reorder_init(bf16, &plan->operation[TRANSPOSE], &x, &transposed));
     DT_GUARD(plan_tiles(bf16, plan, width, false));
     if (nout % width) DT_GUARD(plan_tiles(bf16, plan, nout % width, true));
-    *out = plan;
+    plan->next = bf16->plans;
+    *out = bf16->plans = plan;
     return DT_OK;
 done:
     plan_destroy(plan);
     return status;
 }
 
-static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
-{
-    for (*out = bf16->plans; *out; *out = (*out)->next)
-        if ((*out)->rows == rows) return DT_OK;
-    DT_TRY(plan_create(bf16, rows, out));
-    (*out)->next = bf16->plans;
-    bf16->plans = *out;
-    return DT_OK;
-}
-
-/* The library promises not to write to operands. */
-static dt_status product_run(const struct dt__bf16 *bf16, const struct product *p,
-                             const uint16_t *a, const void *b, float *c)
+/* weights: of a product, else NULL. The library promises not to write to operands. */
+static dt_status operation_run(const struct dt__bf16 *bf16, const struct operation *o,
+                               const uint16_t *src, const void *weights, void *dst)
 {
     const dnnl_exec_arg_t args[] = {
-        {DNNL_ARG_SRC, p->a}, {DNNL_ARG_WEIGHTS, p->b}, {DNNL_ARG_DST, p->c}};
-    DT_TRY(check(dnnl_memory_set_data_handle(p->a, (void *)(uintptr_t)a), "an operand"));
-    DT_TRY(check(dnnl_memory_set_data_handle(p->b, (void *)(uintptr_t)b), "an operand"));
-    DT_TRY(check(dnnl_memory_set_data_handle(p->c, c), "a result"));
-    DT_TRY(check(dnnl_primitive_execute(p->primitive, bf16->stream, 3, args), "a product"));
-    return check(dnnl_stream_wait(bf16->stream), "a product");
-}
-
-static dt_status reorder_run(const struct dt__bf16 *bf16, const struct reorder *reorder,
-                             const uint16_t *from, void *to)
-{
-    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, reorder->from}, {DNNL_ARG_TO, reorder->to}};
-    DT_TRY(
-        check(dnnl_memory_set_data_handle(reorder->from, (void *)(uintptr_t)from), "an operand"));
-    DT_TRY(check(dnnl_memory_set_data_handle(reorder->to, to), "an operand"));
-    DT_TRY(check(dnnl_primitive_execute(reorder->primitive, bf16->stream, 2, args), "a layout"));
-    return check(dnnl_stream_wait(bf16->stream), "a layout");
+        {DNNL_ARG_SRC, o->src}, {DNNL_ARG_DST, o->dst}, {DNNL_ARG_WEIGHTS, o->weights}};
+    DT_TRY(check(dnnl_memory_set_data_handle(o->src, (void *)(uintptr_t)src), "an operand"));
+    DT_TRY(check(dnnl_memory_set_data_handle(o->dst, dst), "a result"));
+    if (weights)
+        DT_TRY(check(dnnl_memory_set_data_handle(o->weights, (void *)(uintptr_t)weights),
+                     "an operand"));
+    DT_TRY(check(dnnl_primitive_execute(o->primitive, bf16->stream, weights ? 3 : 2, args),
+                 "a product or layout"));
+    return check(dnnl_stream_wait(bf16->stream), "a product or layout");
 }
 
 enum { WIDE_X, WIDE_DELTA, WIDE_WEIGHT };
@@ -349,37 +312,32 @@ static struct factors factors_at(const struct dt__bf16 *bf16, const void *memory
     return factors;
 }
 
-/* The reference's, from x and deltas that are f32 again. */
-static void factors_write_wide(const struct dt__bf16 *bf16, size_t rows, struct factors factors)
-{
-    const size_t nin = bf16->shape.rows, nout = bf16->shape.columns;
-    const size_t width = bf16->shape.tile_columns;
-    float *x = factors.x;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t i = 0; i < nin; i++)
-            x[i * rows + r] = bf16->wide[WIDE_X][r * nin + i];
-    for (size_t c = 0; c < nout; c += width, factors.delta += factors.delta_bytes) {
-        const size_t columns = nout - c < width ? nout - c : width;
-        for (size_t r = 0; r < rows; r++)
-            memcpy(factors.delta + r * columns * sizeof(float),
-                   bf16->wide[WIDE_DELTA] + r * nout + c, columns * sizeof(float));
-    }
-}
-
+/* The reference's from x and deltas that are f32 again. */
 static dt_status factors_write(struct dt__bf16 *bf16, int rows, void *memory)
 {
     struct factors factors = factors_at(bf16, memory);
-    const size_t nout = bf16->shape.columns, width = bf16->shape.tile_columns;
-    struct plan *plan;
+    const size_t nin = bf16->shape.rows, nout = bf16->shape.columns, count = (size_t)rows;
+    const size_t width = bf16->shape.tile_columns;
+    struct plan *plan = NULL;
+    float *x = factors.x;
     *factors.rows = rows;
     if (bf16->wide[0]) {
-        factors_write_wide(bf16, (size_t)rows, factors);
-        return DT_OK;
+        for (size_t r = 0; r < count; r++)
+            for (size_t i = 0; i < nin; i++)
+                x[i * count + r] = bf16->wide[WIDE_X][r * nin + i];
+    } else {
+        DT_TRY(plan_of(bf16, rows, &plan));
+        DT_TRY(operation_run(bf16, &plan->operation[TRANSPOSE], bf16->x, NULL, factors.x));
     }
-    DT_TRY(plan_of(bf16, rows, &plan));
-    DT_TRY(reorder_run(bf16, &plan->transpose, bf16->x, factors.x));
-    for (size_t c = 0; c < nout; c += width, factors.delta += factors.delta_bytes)
-        DT_TRY(reorder_run(bf16, &plan->pack[nout - c < width], bf16->delta + c, factors.delta));
+    for (size_t c = 0; c < nout; c += width, factors.delta += factors.delta_bytes) {
+        const size_t columns = nout - c < width ? nout - c : width;
+        const size_t bytes = columns * sizeof(float);
+        if (plan)
+            DT_TRY(operation_run(bf16, &plan->operation[PACK + (columns < width)], bf16->delta + c,
+                                 NULL, factors.delta));
+        for (size_t r = 0; r < count && !plan; r++)
+            memcpy(factors.delta + r * bytes, bf16->wide[WIDE_DELTA] + r * nout + c, bytes);
+    }
     return DT_OK;
 }
 
@@ -397,13 +355,8 @@ static dt_status tile_product(struct dt__bf16 *bf16, const struct factors *facto
     DT_TRY(plan_of(bf16, rows, &plan));
     const int which =
         TILE + (tile.rows < shape->tile_rows) + 2 * (tile.columns < shape->tile_columns);
-    return product_run(bf16, &plan->product[which], (const uint16_t *)factors->x + at, delta, out);
-}
-
-static void row_store(size_t n, const float *restrict from, bool add, float *restrict to)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] = add ? to[i] + from[i] : from[i];
+    return operation_run(bf16, &plan->operation[which], (const uint16_t *)factors->x + at, delta,
+                         out);
 }
 
 /* The whole of it, by the tiles that anybody would make, so that the bits are the same. */
@@ -419,8 +372,12 @@ static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, floa
         const struct dt_tile tile = dt_tile_at(shape, t);
         float *out = weight_grad + tile.row * shape->columns + tile.column;
         DT_TRY(tile_product(bf16, &factors, tile, bf16->tile));
-        for (size_t r = 0; r < tile.rows; r++)
-            row_store(tile.columns, bf16->tile + r * tile.columns, add, out + r * shape->columns);
+        for (size_t r = 0; r < tile.rows; r++) {
+            const float *restrict from = bf16->tile + r * tile.columns;
+            float *restrict to = out + r * shape->columns;
+            for (size_t c = 0; c < tile.columns; c++)
+                to[c] = add ? to[c] + from[c] : from[c];
+        }
     }
     return DT_OK;
 }
@@ -494,7 +451,7 @@ dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, cons
     if (!bf16->wide[0]) {
         struct plan *plan;
         DT_TRY(plan_of(bf16, rows, &plan));
-        return product_run(bf16, &plan->product[FORWARD], bf16->x, bf16->weight, y);
+        return operation_run(bf16, &plan->operation[FORWARD], bf16->x, bf16->weight, y);
     }
     widen(inputs, bf16->x, bf16->wide[WIDE_X]);
     widen(weights, bf16->weight, bf16->wide[WIDE_WEIGHT]);
@@ -519,7 +476,7 @@ dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta,
         return dt__gemm(false, true, rows, nin, nout, bf16->wide[WIDE_DELTA],
                         bf16->wide[WIDE_WEIGHT], false, dx);
     DT_TRY(plan_of(bf16, rows, &plan));
-    return product_run(bf16, &plan->product[INPUT_GRAD], bf16->delta, bf16->weight, dx);
+    return operation_run(bf16, &plan->operation[INPUT_GRAD], bf16->delta, bf16->weight, dx);
 }
 
 dt_status dt__bf16_tile(void *state, const void *memory, struct dt_tile tile, float *out)

@@ -36,14 +36,6 @@ static struct {
 static pthread_mutex_t settling = PTHREAD_MUTEX_INITIALIZER;
 static bool settled;
 
-/* One instruction set, and so one name for its bits, on every CPU that has it; where bf16 has settled on
- * more, the kernels of f32 are the same. */
-static bool has_onednn(void)
-{
-    dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core);
-    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
-}
-
 static dt_status openblas_find(const char *name, void *out_function)
 {
     void *function = dlsym(openblas.library, name);
@@ -92,9 +84,15 @@ static dt_status openblas_load(const char *kernel)
     return openblas_open();
 }
 
+/* One instruction set of oneDNN, and so one name for its bits, on every CPU that has it; where bf16 has
+ * settled on more, the kernels of f32 are the same. */
 bool dt_blas_choose(const char *kernel)
 {
-    use_onednn = !strcasecmp(kernel, DT__ONEDNN) && has_onednn();
+    const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;
+    use_onednn = false;
+    if (strcasecmp(kernel, DT__ONEDNN)) return false;
+    dnnl_set_max_cpu_isa(isa);
+    use_onednn = (dnnl_get_effective_cpu_isa() & isa) == isa;
     return use_onednn;
 }
 
@@ -104,7 +102,7 @@ static const char *kernel_name(void)
 }
 
 /* What stands behind "-bf16-" is dt_bf16_settle's. */
-static dt_status kernel_settle(const char *whole)
+dt_status dt_blas_settle(const char *whole)
 {
     char option[32];
     const char *suffix = strstr(whole, DT__BF16_SUFFIX);
@@ -112,19 +110,14 @@ static dt_status kernel_settle(const char *whole)
              whole);
     bool named = strcmp(option, "auto") && strcmp(option, "env");
     const char *kernel = named ? option : strcmp(option, "env") ? dt_blas_kernel_for_cpu() : NULL;
+    pthread_mutex_lock(&settling);
     dt_denormals_flush(); /* threads of the libraries inherit it */
     dt_blas_choose(kernel ? kernel : "");
-    DT_TRY(openblas_load(kernel));
-    settled = true;
-    if (!named || !strcasecmp(option, kernel_name())) return DT_OK;
-    return dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel for this machine; it runs %s",
-                   option, kernel_name());
-}
-
-dt_status dt_blas_settle(const char *option)
-{
-    pthread_mutex_lock(&settling);
-    dt_status status = kernel_settle(option);
+    dt_status status = openblas_load(kernel);
+    if (!status) settled = true;
+    if (!status && named && strcasecmp(option, kernel_name()))
+        status = dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel for this machine; it runs %s",
+                         option, kernel_name());
     pthread_mutex_unlock(&settling);
     return status;
 }
