@@ -144,21 +144,40 @@ static bool has_wide(const struct dt_model *model)
     return model->layers && model->layer[model->layers - 1].kind == &dt__wide_layer;
 }
 
-/* A layer of its kind's words, with an activation at their end or not. text: the item, taken over. */
-static dt_status push_item(struct dt_model *model, char *const *word, int count, bool output,
-                           char *text)
+/* "dense 64 relu": a layer of its kind's words, with an activation at their end or not. "output conv 1 3x3 pad
+ * same" stands in the stead of the task's own output layer. */
+static dt_status parse_item(struct dt_model *model, char *item)
 {
-    struct dt__layer layer = {.kind = find_kind(word[0]), .text = text, .last = output};
+    char *words[MAX_WORDS], **word = words;
+    struct dt_text text = {0};
+    int count = cut_words(item, word);
+    if (count < 1) return dt_fail(DT_EUSAGE, count ? "an item of too many words" : "an empty item");
+    if (has_wide(model) || (has_output(model) && strcmp(word[0], dt__wide_layer.name)))
+        return dt_fail(DT_EUSAGE, "there is an item behind %s",
+                       has_wide(model) ? "'wide'" : "the output layer");
+    struct dt__layer layer = {.last = !strcmp(word[0], OUTPUT)};
+    if (layer.last && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer behind it");
+    layer.kind = find_kind(word[layer.last]);
+    if (!layer.kind) return fail_unknown(word[layer.last]);
+    dt_status status = DT_OK;
+    for (int i = 0; i < count && !status; i++)
+        status = dt_text_add(&text, "%s%s", i ? " " : "", word[i]);
+    if (status) {
+        dt_text_free(&text);
+        return status;
+    }
+    layer.text = text.data;
+    if (layer.last) word++, count--;
     const bool plain = layer.kind == &dt__activation_layer;
     const struct dt__activation *activation =
         count > 1 || plain ? dt__activation_find(word[count - 1]) : NULL;
     if (plain) layer.activation = activation;
-    const struct dt__words words = {word + 1, count - 1 - (activation && !plain)};
-    bool good = layer.kind->parse ? layer.kind->parse(&layer, words) : words.count == 0;
-    if (!good || (output && (activation || plain || layer.kind == &dt__wide_layer))) {
-        dt_status status = dt_fail(DT_EUSAGE, "'%.100s': expected %s%s", text, layer.kind->usage,
-                                   output ? ", without activation in the output layer" : "");
-        dt_free(text);
+    const struct dt__words rest = {word + 1, count - 1 - (activation && !plain)};
+    bool good = layer.kind->parse ? layer.kind->parse(&layer, rest) : rest.count == 0;
+    if (!good || (layer.last && (activation || plain || layer.kind == &dt__wide_layer))) {
+        status = dt_fail(DT_EUSAGE, "'%.100s': expected %s%s", layer.text, layer.kind->usage,
+                         layer.last ? ", without activation in the output layer" : "");
+        dt_text_free(&text);
         return status;
     }
     if (plain || layer.kind == &dt__dropout_layer) return push_epilogue(model, layer);
@@ -168,46 +187,15 @@ static dt_status push_item(struct dt_model *model, char *const *word, int count,
         model, (struct dt__layer){.kind = &dt__activation_layer, .activation = activation});
 }
 
-/* "dense 64 relu"; "output conv 1 3x3 pad same" in the stead of the task's own output layer. */
-static dt_status parse_item(struct dt_model *model, char *item)
-{
-    char *word[MAX_WORDS];
-    struct dt_text text = {0};
-    dt_status status = DT_OK;
-    int count = cut_words(item, word);
-    if (count < 1) return dt_fail(DT_EUSAGE, count ? "an item of too many words" : "an empty item");
-    if (has_wide(model) || (has_output(model) && strcmp(word[0], dt__wide_layer.name)))
-        return dt_fail(DT_EUSAGE, "there is an item behind %s",
-                       has_wide(model) ? "'wide'" : "the output layer");
-    const bool output = !strcmp(word[0], OUTPUT);
-    if (output && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer behind it");
-    if (!find_kind(word[output])) return fail_unknown(word[output]);
-    for (int i = 0; i < count && !status; i++)
-        status = dt_text_add(&text, "%s%s", i ? " " : "", word[i]);
-    if (!status) return push_item(model, word + output, count - output, output, text.data);
-    dt_text_free(&text);
-    return status;
-}
-
-/* The bracket that closes the one at `open`; NULL: none does. */
-static char *closing_bracket(char *open)
-{
-    int depth = 0;
-    for (char *at = open; *at; at++) {
-        depth += (*at == '(') - (*at == ')');
-        if (depth == 0) return at;
-    }
-    return NULL;
-}
-
 static dt_status parse_items(struct dt_model *model, char *text, int depth);
 
 /* "residual(ITEM, ...)" with its brackets at `open`; *out_end: behind them. */
 static dt_status parse_residual(struct dt_model *model, char *item, char *open, int depth,
                                 char **out_end)
 {
-    char *word[MAX_WORDS], *close = closing_bracket(open), *begin_text, *end_text;
-    if (!close) return dt_fail(DT_EUSAGE, "a bracket that is not closed");
+    char *word[MAX_WORDS], *close = open, *begin_text, *end_text;
+    for (int inside = 1; inside; inside += (*close == '(') - (*close == ')'))
+        if (!*++close) return dt_fail(DT_EUSAGE, "a bracket that is not closed");
     if (depth == MAX_DEPTH)
         return dt_fail(DT_EUSAGE, "residuals in each other beyond %d", MAX_DEPTH);
     *open = *close = '\0';
@@ -228,30 +216,21 @@ static dt_status parse_residual(struct dt_model *model, char *item, char *open, 
     return DT_OK;
 }
 
-/* One item at *at, which moves behind it and its comma; NULL: it was the last. */
-static dt_status parse_next(struct dt_model *model, char **at, int depth)
-{
-    char *item = *at, *stop = item + strcspn(item, ",(");
-    if (*stop == '(') {
-        DT_TRY(parse_residual(model, item, stop, depth, &item));
-        stop = item + strcspn(item, ",");
-        const bool more = item + strspn(item, " \t\n") < stop; /* an activation behind it */
-        *at = *stop ? stop + 1 : NULL;
-        *stop = '\0';
-        return more ? parse_item(model, item) : DT_OK;
-    }
-    *at = *stop ? stop + 1 : NULL;
-    *stop = '\0';
-    return parse_item(model, item);
-}
-
 /* All items of `text`, which is spoiled. */
 static dt_status parse_items(struct dt_model *model, char *text, int depth)
 {
     int items = 0;
-    for (char *at = text; at;) {
+    for (char *item = text, *next; item; item = next) {
+        dt_status status = DT_OK;
+        char *stop = item + strcspn(item, ",(");
+        const bool brackets = *stop == '(';
         if (++items > MAX_ITEMS) return dt_fail(DT_EUSAGE, "more than %d items", MAX_ITEMS);
-        dt_status status = parse_next(model, &at, depth);
+        if (brackets) status = parse_residual(model, item, stop, depth, &item);
+        if (brackets && !status) stop = item + strcspn(item, ",");
+        next = *stop ? stop + 1 : NULL;
+        *stop = '\0';
+        /* Behind brackets an activation may stand. */
+        if (!status && (!brackets || item[strspn(item, " \t\n")])) status = parse_item(model, item);
         if (status) return dt_fail_prefix(status, "item %d: ", items);
     }
     return DT_OK;
@@ -320,32 +299,28 @@ static dt_status canonical_text(const char *layers, struct ends *ends, char **ou
     return status ? dt_fail_prefix(status, "model.layers = %.200s: ", layers) : DT_OK;
 }
 
-/* One width of model.hidden, which is `length` bytes long, as an item. */
-static dt_status expand_width(const struct dt_config *config, const char *at, size_t length,
-                              struct dt_text *text)
-{
-    char activation[16], rate[DT_REAL_TEXT], width[16], *word[MAX_WORDS];
-    int value;
-    (void)snprintf(width, sizeof width, "%.*s", (int)(length < 15 ? length : 15), at);
-    if (cut_words(width, word) != 1 || !dt__word_int(word[0], 1, &value))
-        return dt_fail(DT_EUSAGE,
-                       "model.hidden = %s: expected widths from 1 to %d, separated by commas",
-                       config->model.hidden, DT_MAX_WIDTH);
-    DT_TRY(dt_text_add(text, "%sdense %d %s", text->length ? ", " : "", value,
-                       dt_config_word(DT_ACTIVATION_WORDS, config->model.activation, activation)));
-    if (config->model.dropout <= 0.0) return DT_OK;
-    return dt_text_add(text, ", dropout %s", dt_real_text(config->model.dropout, rate));
-}
-
-/* What the short forms come to. */
+/* What the short forms come to: each width of model.hidden as an item. */
 static dt_status expand_short_forms(const struct dt_config *config, char **out)
 {
+    char activation[16], rate[DT_REAL_TEXT], width[16], *word[MAX_WORDS];
     struct dt_text text = {0};
     if (config->model.kind == DT_KIND_LINEAR) return dt_strdup(LINEAR, out);
+    dt_config_word(DT_ACTIVATION_WORDS, config->model.activation, activation);
+    dt_real_text(config->model.dropout, rate);
     dt_status status = DT_OK;
     for (const char *at = config->model.hidden; at && !status;) {
-        size_t length = strcspn(at, ",");
-        status = expand_width(config, at, length, &text);
+        const int length = (int)strcspn(at, ",");
+        int value;
+        (void)snprintf(width, sizeof width, "%.*s", length, at);
+        if (cut_words(width, word) != 1 || !dt__word_int(word[0], 1, &value))
+            status = dt_fail(DT_EUSAGE,
+                             "model.hidden = %s: expected widths from 1 to %d, separated by commas",
+                             config->model.hidden, DT_MAX_WIDTH);
+        if (!status)
+            status =
+                dt_text_add(&text, "%sdense %d %s", text.length ? ", " : "", value, activation);
+        if (!status && config->model.dropout > 0.0)
+            status = dt_text_add(&text, ", dropout %s", rate);
         at = at[length] ? at + length + 1 : NULL;
     }
     if (status)
@@ -360,11 +335,14 @@ static dt_status settle_ends(struct dt_config *config, const struct ends *ends)
 {
     const bool embeds = ends->embedding && config->model.embedding != ends->embedding;
     if (embeds && dt_config_is_given(config, "model.embedding"))
-        return dt_fail(DT_EUSAGE, "model.embedding=%lld and model.layers, which begins with embedding %d: "
-                                  "expected one of them", (long long)config->model.embedding,
-                       ends->embedding);
+        return dt_fail(DT_EUSAGE,
+                       "model.embedding=%lld and model.layers, which begins with embedding %d: "
+                       "expected one of them",
+                       (long long)config->model.embedding, ends->embedding);
     if (ends->wide && !config->model.wide && dt_config_is_given(config, "model.wide"))
-        return dt_fail(DT_EUSAGE, "model.wide=no and model.layers, which ends with wide: expected one of them");
+        return dt_fail(
+            DT_EUSAGE,
+            "model.wide=no and model.layers, which ends with wide: expected one of them");
     if (embeds) config->model.embedding = ends->embedding;
     config->model.wide |= ends->wide;
     return DT_OK;
@@ -380,7 +358,8 @@ static dt_status join_ends(const struct dt_config *config, char *middle, char **
     if (config->model.embedding)
         (void)snprintf(embedding, sizeof embedding, "embedding %d", (int)config->model.embedding);
     else if (config->model.wide && linear)
-        status = dt_fail(DT_EUSAGE, "model.wide=yes: expected layers beside the linear path (model.hidden)");
+        status = dt_fail(DT_EUSAGE,
+                         "model.wide=yes: expected layers beside the linear path (model.hidden)");
     if (!status && (*embedding || config->model.wide))
         status = dt_format(out, "%s%s%s%s", embedding, *embedding && !linear ? ", " : "",
                            linear ? "" : middle, config->model.wide ? ", wide" : "");

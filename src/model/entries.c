@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clones.h"
+#include "model/blas.h"
 
 enum { DIGIT_BITS = 11 }; /* of a pass at most: its counts stay in the first cache */
 
@@ -60,21 +61,6 @@ dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *b
     for (int pass = 0; pass < passes; pass++)
         entries_pass(entries, pass * bits, bits);
     return DT_OK;
-}
-
-/* ---- rows forward --------------------------------------------------------------------------- */
-
-DT__CLONES
-void dt__rows_forward(const struct dt_batch *batch, const float *weight, size_t width,
-                      float *restrict y)
-{
-    for (int r = 0; r < batch->rows; r++, y += width)
-        for (uint64_t e = batch->offsets[r]; e < batch->offsets[r + 1]; e++) {
-            const float value = batch->value ? batch->value[e] : 1;
-            const float *from = weight + batch->index[e] * width;
-            for (size_t i = 0; i < width; i++)
-                y[i] += value * from[i];
-        }
 }
 
 /* ---- gradients of rows ---------------------------------------------------------------------- */
@@ -167,4 +153,48 @@ void dt__rows_gradient(const struct dt__entries *entries, const struct dt__rows 
         *touched->count = (uint32_t)dense;
     }
     rows_touched(entries, rows, touched, grad);
+}
+
+/* ---- a product with a batch's inputs -------------------------------------------------------- */
+
+DT__CLONES
+static void entries_forward(const struct dt_batch *batch, const float *weight, size_t width,
+                            float *restrict y)
+{
+    for (int r = 0; r < batch->rows; r++, y += width)
+        for (uint64_t e = batch->offsets[r]; e < batch->offsets[r + 1]; e++) {
+            const float value = batch->value ? batch->value[e] : 1;
+            const float *from = weight + batch->index[e] * width;
+            for (size_t i = 0; i < width; i++)
+                y[i] += value * from[i];
+        }
+}
+
+dt_status dt__inputs_forward(const struct dt_batch *batch, const float *weight, size_t width,
+                             bool add, float *y)
+{
+    const size_t floats = (size_t)batch->rows * width;
+    if (batch->ndense)
+        DT_TRY(dt__gemm(false, false, batch->rows, (int)width, batch->ndense, batch->x, weight, add,
+                        y));
+    else if (!add)
+        memset(y, 0, floats * sizeof *y);
+    if (batch->offsets) entries_forward(batch, weight, width, y);
+    return DT_OK;
+}
+
+dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, size_t width)
+{
+    const struct dt_batch *batch = call->batch;
+    const struct dt__rows rows = {.delta = call->dy,
+                                  .by_row = width,
+                                  .width = width,
+                                  .rows = inputs,
+                                  .dense = (size_t)batch->ndense};
+    if (batch->ndense)
+        DT_TRY(dt__gemm(true, false, batch->ndense, (int)width, batch->rows, batch->x, call->dy,
+                        call->accumulate, call->grad));
+    if (call->entries)
+        dt__rows_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
+    return DT_OK;
 }

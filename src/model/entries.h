@@ -3,8 +3,7 @@
 #ifndef MODEL_ENTRIES_H
 #define MODEL_ENTRIES_H
 
-#include "dtrain/base.h"
-#include "dtrain/batch.h"
+#include "model/layer.h"
 
 struct dt__entry {
     uint32_t input, row; /* row of the batch */
@@ -26,9 +25,13 @@ void dt__entries_free(struct dt__entries *entries);
 dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *batch,
                            size_t inputs);
 
-/* y (rows of the batch, width) += the batch's entries, each its value times its input's row of weight (inputs,
- * width). */
-void dt__rows_forward(const struct dt_batch *batch, const float *weight, size_t width, float *y);
+/* y (rows of the batch, width) = the batch's inputs times weight (inputs, width), or += if `add`: the dense inputs
+ * first, then entry after entry. */
+dt_status dt__inputs_forward(const struct dt_batch *batch, const float *weight, size_t width,
+                             bool add, float *y);
+/* The gradient by that weight, of `inputs` rows, into call->grad: the product of the batch's inputs and call->dy
+ * (rows, width). Rows of inputs that are nowhere in the batch are 0. */
+dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, size_t width);
 
 /* A tensor (rows, width) of which row i belongs to input first + i, and where the gradient by what an entry
  * adds to the layer's output stands: at delta + row * by_row + place * by_place. */

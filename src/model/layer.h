@@ -76,9 +76,10 @@ struct dt__layer_call {
     float *dx;       /* (rows, in), out: gradient by x; NULL: not wanted. Never dy */
     float *grad;     /* out: gradient by params */
     bool accumulate; /* grad += gradient */
-    const struct dt__entries *entries; /* of a batch with a sparse part, by their inputs; else NULL */
+    const struct dt__entries
+        *entries;  /* of a batch with a sparse part, by their inputs; else NULL */
     void *factors; /* where the factors of its gradient go instead of that; NULL: it is whole */
-    const struct dt_touched *touched;  /* where the touched rows of the layer's row-sparse tensor are
+    const struct dt_touched *touched; /* where the touched rows of the layer's row-sparse tensor are
                                         * listed (entries.h); NULL: its gradient is whole */
 };
 

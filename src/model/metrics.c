@@ -26,8 +26,7 @@ static size_t added_of(const struct dt__task *task, int nout)
 size_t dt_metrics_sums(const struct dt_model *model)
 {
     const struct dt__task *task = model->task;
-    return SUMS + added_of(task, model->desc.nout) +
-           (task->scores ? 3 * DT_EVAL_CHUNK : 0);
+    return SUMS + added_of(task, model->desc.nout) + (task->scores ? 3 * DT_EVAL_CHUNK : 0);
 }
 
 dt_status dt_metrics_create(const struct dt_model *model, struct dt_metrics **out)

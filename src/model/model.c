@@ -281,41 +281,26 @@ dt_status dt_model_table(const struct dt_model *model, char **out)
 
 /* ---- initial weights ------------------------------------------------------------------------ */
 
-static void tensor_init(const struct dt_tensor *tensor, const struct dt_rng *rng, float *values)
-{
-    /* He et al. 2015, eq. 10: variance 2 / fan_in. */
-    const double deviation = sqrt(2.0 / tensor->fan_in);
-    /* Glorot and Bengio 2010, eq. 16: uniform on +-sqrt(6 / (fan_in + fan_out)). */
-    const double bound = sqrt(6.0 / (tensor->fan_in + tensor->fan_out));
-    const double unit = sqrt(1.0 / tensor->fan_out); /* rows of length 1, about */
-    for (size_t i = 0; i < tensor->count; i++) {
-        switch (tensor->init) {
-        case DT_INIT_ZERO:
-            values[i] = 0.0f;
-            break;
-        case DT_INIT_ONE:
-            values[i] = 1.0f;
-            break;
-        case DT_INIT_HE:
-            values[i] = (float)(deviation * dt_rng_normal(rng, i));
-            break;
-        case DT_INIT_UNIT:
-            values[i] = (float)(unit * dt_rng_normal(rng, i));
-            break;
-        case DT_INIT_GLOROT:
-            values[i] = (float)(bound * (2.0 * dt_rng_uniform(rng, i) - 1.0));
-            break;
-        }
-    }
-}
-
 void dt_model_init(const struct dt_model *model, uint64_t seed, float *params)
 {
     uint64_t number = 0; /* of the tensor in its layer */
     for (size_t i = 0; i < model->tensors; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
+        float *values = params + tensor->offset;
         number = i && tensor->layer == model->tensor[i - 1].layer ? number + 1 : 0;
         struct dt_rng rng = dt_rng_make(seed, DT_STREAM_INIT, (uint64_t)tensor->layer, number);
-        tensor_init(tensor, &rng, params + tensor->offset);
+        /* Glorot and Bengio 2010, eq. 16: uniform on +-sqrt(6 / (fan_in + fan_out)). */
+        const double bound = sqrt(6.0 / (tensor->fan_in + tensor->fan_out));
+        /* He et al. 2015, eq. 10: variance 2 / fan_in; or rows of length 1, about. */
+        const double deviation =
+            sqrt(tensor->init == DT_INIT_HE ? 2.0 / tensor->fan_in : 1.0 / tensor->fan_out);
+        for (size_t k = 0; k < tensor->count; k++) {
+            if (tensor->init == DT_INIT_ZERO || tensor->init == DT_INIT_ONE)
+                values[k] = tensor->init == DT_INIT_ONE ? 1.0f : 0.0f;
+            else if (tensor->init == DT_INIT_GLOROT)
+                values[k] = (float)(bound * (2.0 * dt_rng_uniform(&rng, k) - 1.0));
+            else
+                values[k] = (float)(deviation * dt_rng_normal(&rng, k));
+        }
     }
 }

@@ -254,14 +254,6 @@ static dt_status network_forward(struct dt_network *network, const struct pass *
     return DT_OK;
 }
 
-/* Where the factors of a node's gradient go; NULL: it is whole. */
-static void *factors_of(const struct dt_network *network, const struct node *node)
-{
-    for (int i = 0; network->factors && i < network->matrices; i++)
-        if (network->factored_node[i] == node) return network->factors + network->factored[i].place;
-    return NULL;
-}
-
 /* dy: gradient by the last layer's output. */
 static dt_status network_backward(struct dt_network *network, const struct pass *pass, float *dy)
 {
@@ -277,7 +269,9 @@ static dt_status network_backward(struct dt_network *network, const struct pass 
         else
             call.dx = i > network->first ? network->delta[turn ^= 1] : NULL;
         call.grad = pass->grad + node->layer->begin;
-        call.factors = factors_of(network, node);
+        for (int m = 0; network->factors && m < network->matrices; m++)
+            if (network->factored_node[m] == node)
+                call.factors = network->factors + network->factored[m].place;
         if (pass->batch->offsets) call.entries = &network->entries;
         if (network->touched && node->layer->row_sparse >= 0)
             call.touched = &network->touched[node->layer->row_sparse];
@@ -288,19 +282,23 @@ static dt_status network_backward(struct dt_network *network, const struct pass 
     return DT_OK;
 }
 
-/* The gradient of no rows. */
-static void gradient_clear(const struct dt_network *network, float *grad)
+/* The gradient of no rows: hooks are called as ever, so that nobody waits for a bucket. */
+static void network_gradient_of_none(const struct dt_network *network, const struct pass *pass)
 {
     const struct dt_model *model = network->model;
-    for (size_t i = 0, sparse = 0; i < model->tensors; i++) {
+    for (int i = 0; i < model->buckets; i++)
+        pass_before_forward(pass, i);
+    for (size_t i = 0, sparse = 0; i < model->tensors && !pass->accumulate; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
         if (network->touched && tensor->row_sparse)
             *network->touched[sparse++].count = 0;
         else
-            memset(grad + tensor->offset, 0, tensor->count * sizeof *grad);
+            memset(pass->grad + tensor->offset, 0, tensor->count * sizeof *pass->grad);
     }
-    for (int i = 0; network->factors && i < network->matrices; i++)
+    for (int i = 0; network->factors && !pass->accumulate && i < network->matrices; i++)
         memset(network->factors + network->factored[i].place, 0, sizeof(int)); /* of no rows */
+    for (int i = model->buckets - 1; i >= 0; i--)
+        pass_after_backward(pass, i);
 }
 
 dt_status dt_network_gradient(struct dt_network *network, const float *params,
@@ -317,12 +315,7 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
     float *logits = network->node[network->count - 1].y;
     *out_loss = 0.0;
     if (!batch->rows) {
-        const int buckets = network->model->buckets;
-        for (int i = 0; i < buckets; i++)
-            pass_before_forward(&pass, i);
-        if (!accumulate) gradient_clear(network, grad);
-        for (int i = buckets - 1; i >= 0; i--)
-            pass_after_backward(&pass, i);
+        network_gradient_of_none(network, &pass);
         return DT_OK;
     }
     if (network->factors && (accumulate || batch->offsets))

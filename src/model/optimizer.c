@@ -184,10 +184,7 @@ static const struct row {
     void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct factors *f);
     struct variant plain, momentum;
 } ROWS[] = {
-    [DT_OPT_SGD] = {1e-8,
-                    NULL,
-                    {&sgd_loops, {0}, true},
-                    {&heavy_ball_loops, {"momentum"}, false}},
+    [DT_OPT_SGD] = {1e-8, NULL, {&sgd_loops, {0}, true}, {&heavy_ball_loops, {"momentum"}, false}},
     [DT_OPT_NESTEROV] = {1e-8,
                          NULL,
                          {&sgd_loops, {0}, true},
@@ -223,15 +220,14 @@ static const struct variant *variant_of(const struct dt_optimizer *optimizer)
 static void optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, int kind)
 {
     const double chosen = kind == config->train.optimizer ? config->train.epsilon : -1;
-    *optimizer = (struct dt_optimizer){
-        .kind = kind,
-        .momentum = config->train.momentum,
-        .beta1 = config->train.beta1,
-        .beta2 = config->train.beta2,
-        .alpha = config->train.alpha,
-        .epsilon = chosen < 0.0 ? ROWS[kind].epsilon : chosen,
-        .weight_decay = config->train.weight_decay,
-        .l1 = config->train.l1};
+    *optimizer = (struct dt_optimizer){.kind = kind,
+                                       .momentum = config->train.momentum,
+                                       .beta1 = config->train.beta1,
+                                       .beta2 = config->train.beta2,
+                                       .alpha = config->train.alpha,
+                                       .epsilon = chosen < 0.0 ? ROWS[kind].epsilon : chosen,
+                                       .weight_decay = config->train.weight_decay,
+                                       .l1 = config->train.l1};
     const struct variant *variant = variant_of(optimizer);
     for (int i = 0; i < DT_MAX_STATE && variant->state[i]; i++) {
         optimizer->state_name[optimizer->nstate++] = variant->state[i];

@@ -99,24 +99,19 @@ static double softmax_gradient(const struct dt__outputs *outputs, const struct d
     return sum;
 }
 
-static double softmax_row_loss(int n, int32_t label, const float *z)
-{
-    float most = z[0];
-    for (int i = 1; i < n; i++)
-        most = z[i] > most ? z[i] : most;
-    double total = (double)dt__expf(z[0] - most);
-    for (int i = 1; i < n; i++)
-        total += (double)dt__expf(z[i] - most);
-    return log(total) - ((double)z[label] - (double)most);
-}
-
 static double softmax_loss(const struct dt__outputs *outputs, const struct dt_batch *batch,
                            const float *z)
 {
     const int n = outputs->count;
     double sum = 0.0;
-    for (int r = 0; r < batch->rows; r++, z += n)
-        sum += (double)weight_of(batch, r) * softmax_row_loss(n, batch->label[r], z);
+    for (int r = 0; r < batch->rows; r++, z += n) {
+        const float most = row_max(n, z);
+        double total = 0.0;
+        for (int i = 0; i < n; i++)
+            total += (double)dt__expf(z[i] - most);
+        sum += (double)weight_of(batch, r) *
+               (log(total) - ((double)z[batch->label[r]] - (double)most));
+    }
     return sum;
 }
 
@@ -145,24 +140,18 @@ static int softmax_choose(int n, const float *logits)
     return best;
 }
 
-/* Classes that come before `label` when sorted by falling logit, ties by class number; NaN counts as
- * before. Top k if below k. */
-static int rank_of(int n, const float *logits, int label)
-{
-    const float own = logits[label];
-    int before = 0;
-    for (int i = 0; i < n; i++)
-        before += !(logits[i] < own || (logits[i] == own && i >= label));
-    return before;
-}
-
-/* sums: right, right among the first five. */
+/* sums: right, right among the first five. The rank of a label is the number of classes before it when they
+ * are sorted by falling logit, ties by class number; NaN counts as before. */
 static void softmax_measure(const struct dt__outputs *outputs, const float *logits,
                             const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     const int n = outputs->count;
     for (int r = 0; r < batch->rows; r++, logits += n) {
-        int label = batch->label[r], rank = rank_of(n, logits, label);
+        const int label = batch->label[r];
+        const float own = logits[label];
+        int rank = 0;
+        for (int i = 0; i < n; i++)
+            rank += !(logits[i] < own || (logits[i] == own && i >= label));
         const double weight = (double)weight_of(batch, r);
         sums[0] += weight * (rank == 0);
         sums[1] += weight * (rank < DT__TOP);
@@ -295,29 +284,11 @@ static void binary_values(int nout, double total, const double *sums, struct dt_
 
 /* ---- regression: squared error -------------------------------------------------------------- */
 
-/* Squared error: mean over the nout elements of a row. */
+/* Squared error: mean over the nout elements of a row. With units the gradient is that of (target - mean) / std,
+ * the loss that of the target. */
 DT__CLONES
-static double square_gradient_plain(int n, const struct dt_batch *batch, float *logits)
-{
-    const float factor = (float)(2.0 / n);
-    const float *restrict target = batch->target;
-    float *restrict z = logits;
-    double sum = 0.0;
-    for (int r = 0; r < batch->rows; r++, z += n, target += n) {
-        const float weight = weight_of(batch, r), scale = factor * weight;
-        for (int i = 0; i < n; i++) {
-            float error = z[i] - target[i];
-            sum += (double)weight * ((double)error * (double)error);
-            z[i] = scale * error;
-        }
-    }
-    return sum / n;
-}
-
-/* The gradient is that of (target - mean) / std, the loss that of the target. */
-DT__CLONES
-static double square_gradient_units(const struct dt__outputs *outputs, const struct dt_batch *batch,
-                                    float *logits)
+static double square_gradient(const struct dt__outputs *outputs, const struct dt_batch *batch,
+                              float *logits)
 {
     const int n = outputs->count;
     const float *restrict mean = outputs->mean, *restrict std = outputs->std;
@@ -328,20 +299,13 @@ static double square_gradient_units(const struct dt__outputs *outputs, const str
     for (int r = 0; r < batch->rows; r++, z += n, target += n) {
         const float weight = weight_of(batch, r), scale = factor * weight;
         for (int i = 0; i < n; i++) {
-            float error = z[i] - (target[i] - mean[i]) / std[i];
-            double off = (double)error * (double)std[i];
+            float error = z[i] - (mean ? (target[i] - mean[i]) / std[i] : target[i]);
+            double off = (double)error * (mean ? (double)std[i] : 1.0);
             sum += (double)weight * (off * off);
             z[i] = scale * error;
         }
     }
     return sum / n;
-}
-
-static double square_gradient(const struct dt__outputs *outputs, const struct dt_batch *batch,
-                              float *logits)
-{
-    return outputs->mean ? square_gradient_units(outputs, batch, logits)
-                         : square_gradient_plain(outputs->count, batch, logits);
 }
 
 /* What is predicted where z comes out. */
@@ -397,15 +361,8 @@ static void square_measure(const struct dt__outputs *outputs, const float *logit
     }
 }
 
-/* Of one target, as scikit-learn's r2_score: a constant target is met (1) or not (0). Its sums leave a
- * rounding error of some 1e-16, two f32 neighbours a variation of some 1e-14. */
-static double determination(double weight, double error2, double sum, double sum2)
-{
-    const double variation = sum2 - sum * sum / weight;
-    if (variation <= 1e-14 * sum2) return error2 > 0.0 ? 0.0 : 1.0;
-    return 1.0 - error2 / variation;
-}
-
+/* r2 is the mean of the targets', each as scikit-learn's r2_score: a constant target is met (1) or not (0). Its
+ * sums leave a rounding error of some 1e-16, two f32 neighbours a variation of some 1e-14. */
 static void square_values(int nout, double weight, const double *sums, struct dt__scored *scored,
                           size_t n, struct dt_metric_values *out)
 {
@@ -414,8 +371,12 @@ static void square_values(int nout, double weight, const double *sums, struct dt
     double all = 0.0, r2 = 0.0;
     (void)scored, (void)n;
     for (int i = 0; i < nout; i++) {
+        const double variation = sum2[i] - sum[i] * sum[i] / weight;
         all += error2[i];
-        r2 += determination(weight, error2[i], sum[i], sum2[i]);
+        if (variation > 1e-14 * sum2[i])
+            r2 += 1.0 - error2[i] / variation;
+        else
+            r2 += error2[i] > 0.0 ? 0.0 : 1.0;
     }
     out->rmse = sqrt(all / count);
     out->mae = sums[0] / count;

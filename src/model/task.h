@@ -34,8 +34,8 @@ struct dt__task {
     } added;
     bool scores;
     /* Zeroed before. confusion may be NULL. */
-    void (*measure)(const struct dt__outputs *outputs, const float *logits, const struct dt_batch *batch, double *sums,
-                    uint64_t *confusion);
+    void (*measure)(const struct dt__outputs *outputs, const float *logits,
+                    const struct dt_batch *batch, double *sums, uint64_t *confusion);
     /* From the rows' weight and sums over all chunks, and `n` scored rows, which it may sort. */
     void (*values)(int nout, double weight, const double *sums, struct dt__scored *scored, size_t n,
                    struct dt_metric_values *out);

@@ -174,25 +174,11 @@ static inline void strip_backward(size_t rows, size_t stride, int columns,
 {
     for (size_t at = 0; at < rows * stride; at += stride) {
         for (int i = 0; i < columns; i++) {
-            float d = delta[at + (size_t)i] * slope[at + (size_t)i];
-            delta[at + (size_t)i] = d;
+            float d = delta[at + (size_t)i];
+            if (slope) delta[at + (size_t)i] = d *= slope[at + (size_t)i];
             sum[i] += d;
         }
     }
-}
-
-static inline void strip_sum(size_t rows, size_t stride, int columns, const float *restrict delta,
-                             float *restrict sum)
-{
-    for (size_t at = 0; at < rows * stride; at += stride)
-        for (int i = 0; i < columns; i++)
-            sum[i] += delta[at + (size_t)i];
-}
-
-static void store_sums(int columns, const float *sum, bool add, float *bias_grad)
-{
-    for (int i = 0; i < columns; i++)
-        bias_grad[i] = add ? bias_grad[i] + sum[i] : sum[i];
 }
 
 DT__CLONES
@@ -204,12 +190,13 @@ void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta,
         float sum[STRIP] = {0};
         int columns = n - c < STRIP ? n - c : STRIP;
         if (!slope)
-            strip_sum(rows, width, columns, delta + c, sum);
+            strip_backward(rows, width, columns, NULL, delta + c, sum);
         else if (columns == STRIP)
             strip_backward(rows, width, STRIP, slope + c, delta + c, sum);
         else
             strip_backward(rows, width, columns, slope + c, delta + c, sum);
-        store_sums(columns, sum, add, bias_grad + c);
+        for (int i = 0; i < columns; i++)
+            bias_grad[c + i] = add ? bias_grad[c + i] + sum[i] : sum[i];
     }
 }
 

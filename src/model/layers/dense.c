@@ -1,8 +1,6 @@
 /* Dense: y = f(x W + b), weight (nin, nout), bias (nout). A row of any shape is taken as one vector. The first
  * layer of a network takes batches whose inputs are sparse in part: of W it reads the rows of the inputs that
  * are there. */
-#include <string.h>
-
 #include "model/activation.h"
 #include "model/bf16.h"
 #include "model/blas.h"
@@ -28,12 +26,13 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
     layer->out = (struct dt__shape){1, 1, layer->size[0]};
     layer->macs = nin * nout;
     layer->keep = dt__has_epilogue(layer) ? nout : 0;
-    layer->work = layer == model->layer ? 0 : nin + nout; /* the first has no gradient by its input */
+    layer->work =
+        layer == model->layer ? 0 : nin + nout; /* the first has no gradient by its input */
     DT_TRY(dt__layer_tensor(model, layer, "weight", &weight));
     return dt__layer_tensor(model, layer, "bias", &bias);
 }
 
-/* ---- sparse inputs -------------------------------------------------------------------------- */
+/* ---- passes --------------------------------------------------------------------------------- */
 
 /* The bias stands behind the weight. */
 static size_t dense_bias(const struct dt__layer *layer)
@@ -46,44 +45,12 @@ static bool dense_is_sparse(const struct dt__layer_call *call)
     return call->batch->offsets && call->x == call->batch->x;
 }
 
-/* y = x W, the dense inputs first and then entry after entry. */
-static dt_status sparse_forward(const struct dt__layer_call *call, size_t nout)
-{
-    const struct dt_batch *batch = call->batch;
-    size_t floats = (size_t)call->rows * nout;
-    if (batch->ndense)
-        DT_TRY(dt__gemm(false, false, call->rows, (int)nout, batch->ndense, call->x, call->params,
-                        false, call->y));
-    else
-        memset(call->y, 0, floats * sizeof *call->y);
-    dt__rows_forward(batch, call->params, nout, call->y);
-    return DT_OK;
-}
-
-/* grad = x' delta: rows of inputs that are nowhere in the batch are 0. */
-static dt_status sparse_backward(const struct dt__layer_call *call, size_t nout)
-{
-    const struct dt_batch *batch = call->batch;
-    const struct dt__rows rows = {.delta = call->dy,
-                                  .by_row = nout,
-                                  .width = nout,
-                                  .rows = dt__shape_size(call->layer->in),
-                                  .dense = (size_t)batch->ndense};
-    if (batch->ndense)
-        DT_TRY(dt__gemm(true, false, batch->ndense, (int)nout, call->rows, call->x, call->dy,
-                        call->accumulate, call->grad));
-    dt__rows_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
-    return DT_OK;
-}
-
-/* ---- the layer ------------------------------------------------------------------------------ */
-
 static dt_status dense_forward(const struct dt__layer_call *call)
 {
     const int nin = (int)dt__shape_size(call->layer->in), nout = call->layer->out.c;
     const float *weight = call->params, *bias = weight + dense_bias(call->layer);
     if (dense_is_sparse(call))
-        DT_TRY(sparse_forward(call, (size_t)nout));
+        DT_TRY(dt__inputs_forward(call->batch, weight, (size_t)nout, false, call->y));
     else if (call->state && call->keep)
         DT_TRY(dt__bf16_forward(call->state, call->rows, call->x, weight, call->rounded, call->y));
     else
@@ -99,7 +66,7 @@ static dt_status dense_backward(const struct dt__layer_call *call)
     float *delta = call->dy, *weight_grad = call->grad;
     float *bias_grad = weight_grad + dense_bias(call->layer);
     dt__epilogue_backward((size_t)call->rows, nout, slope, delta, call->accumulate, bias_grad);
-    if (dense_is_sparse(call)) return sparse_backward(call, (size_t)nout);
+    if (dense_is_sparse(call)) return dt__inputs_backward(call, (size_t)nin, (size_t)nout);
     if (call->state)
         return dt__bf16_backward(call->state, call->rows, delta, call->accumulate, weight_grad,
                                  call->factors, call->dx);

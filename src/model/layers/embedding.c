@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "model/entries.h"
-#include "model/layer.h"
 
 static bool embedding_parse(struct dt__layer *layer, struct dt__words words)
 {
@@ -22,11 +21,13 @@ static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer
     if (layer != model->layer)
         return dt_fail(DT_EUSAGE, "an embedding is the first layer: it takes a table's categories");
     if (desc->categories < 1 || desc->dense < 0 || (size_t)desc->dense >= inputs)
-        return dt_fail(DT_EUSAGE, "the data has no categories to embed (model.embedding goes with CSV of "
-                                  "columns of texts, see data.categories)");
+        return dt_fail(DT_EUSAGE,
+                       "the data has no categories to embed (model.embedding goes with CSV of "
+                       "columns of texts, see data.categories)");
     const size_t out = (size_t)desc->dense + (size_t)desc->categories * width;
     if (out > DT_MAX_WIDTH)
-        return dt_fail(DT_EUSAGE, "%d numbers and %d categories of width %zu make %zu, expected at most %d",
+        return dt_fail(DT_EUSAGE,
+                       "%d numbers and %d categories of width %zu make %zu, expected at most %d",
                        desc->dense, desc->categories, width, out, DT_MAX_WIDTH);
     layer->out = (struct dt__shape){1, 1, (int)out};
     const struct dt_tensor weight = {.rank = 2,
@@ -42,19 +43,6 @@ static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer
 }
 
 /* Every row has one entry a column, in their order. */
-static dt_status embedding_check(const struct dt_batch *batch, const struct dt__layer *layer)
-{
-    const uint64_t count = (uint64_t)layer->size[2];
-    if (!batch->offsets || batch->ndense != layer->size[1])
-        return dt_fail(DT_EMISMATCH, "%s: rows without categories", layer->text);
-    for (int r = 0; r < batch->rows; r++)
-        if (batch->offsets[r + 1] - batch->offsets[r] != count)
-            return dt_fail(DT_EMISMATCH, "%s: a row of %llu categories, expected %d", layer->text,
-                           (unsigned long long)(batch->offsets[r + 1] - batch->offsets[r]),
-                           layer->size[2]);
-    return DT_OK;
-}
-
 static dt_status embedding_forward(const struct dt__layer_call *call)
 {
     enum { AHEAD = 16 }; /* rows of the table lie anywhere in memory */
@@ -63,9 +51,14 @@ static dt_status embedding_forward(const struct dt__layer_call *call)
     const size_t width = (size_t)size[0], dense = (size_t)size[1];
     const float *x = call->x;
     float *y = call->y;
-    DT_TRY(embedding_check(batch, call->layer));
+    if (!batch->offsets || batch->ndense != size[1])
+        return dt_fail(DT_EMISMATCH, "%s: rows without categories", call->layer->text);
     const uint64_t end = batch->offsets[batch->rows];
     for (int r = 0; r < batch->rows; r++, x += dense) {
+        const uint64_t count = batch->offsets[r + 1] - batch->offsets[r];
+        if (count != (uint64_t)size[2])
+            return dt_fail(DT_EMISMATCH, "%s: a row of %llu categories, expected %d",
+                           call->layer->text, (unsigned long long)count, size[2]);
         if (dense) memcpy(y, x, dense * sizeof *y);
         y += dense;
         for (uint64_t e = batch->offsets[r]; e < batch->offsets[r + 1]; e++, y += width) {
