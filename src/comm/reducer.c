@@ -159,6 +159,25 @@ size_t dt__bucket_begin(const struct dt_reducer *x, int bucket)
     return bucket ? x->bucket_end[bucket - 1] : 0;
 }
 
+bool dt__stretch_next(const struct dt_reducer *x, int bucket, size_t *begin, size_t *end)
+{
+    size_t at = *end, last = x->bucket_end[bucket];
+    for (int i = 0; dt__rows_are_touched(x) && i < x->spec.row_ranges; i++) {
+        const struct dt_row_range *range = &x->spec.row_range[i];
+        const size_t behind = range->offset + range->rows * range->width;
+        if (behind <= at) continue;
+        if (range->offset > at) {
+            last = range->offset < last ? range->offset : last;
+            break;
+        }
+        at = behind;
+    }
+    if (at >= last) return false;
+    *begin = at;
+    *end = last;
+    return true;
+}
+
 /* ---- groups --------------------------------------------------------------------------------- */
 
 /* The ranks that take part: the trainers, or a team of workers. */
@@ -240,9 +259,10 @@ done:
 /* ---- shared memory -------------------------------------------------------------------------- */
 
 struct layout {
-    /* Bytes; `vector` of one vector, slot or error, `lists` and `factors` of a slot, `given` of a rounded sum. */
-    size_t control, vector, norms, lists, factors, given, total;
-    int vectors, slots, errors, sums;
+    /* Bytes; `vector` of one vector, slot, error or part's rows, `lists` and `factors` of a slot, `part_lists` of a
+     * part's rows, `given` of a rounded sum. */
+    size_t control, vector, norms, lists, factors, part_lists, given, total;
+    int vectors, slots, errors, parts, sums;
 };
 
 /* Whether this group rounds the giver's sum. */
@@ -263,7 +283,7 @@ static size_t factor_bytes(const struct dt_reducer *x)
 static dt_status lay_out(struct dt_reducer *x, struct layout *layout)
 {
     bool bank_group = x->group_index == 0;
-    layout->vectors = bank_group ? x->spec.vectors : 1;
+    layout->vectors = bank_group || dt__rows_bytes(x) ? x->spec.vectors : 1;
     layout->slots = 0;
     for (int r = 0; r < x->spec.replicas; r++)
         layout->slots += x->group_of_replica[r] == x->group_index;
@@ -271,22 +291,27 @@ static dt_status lay_out(struct dt_reducer *x, struct layout *layout)
     x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
     layout->norms = bank_group && x->spec.norm ? (x->norm_blocks * sizeof(double) + 63) & ~63UL : 0;
     layout->lists = dt__rows_bytes(x);
+    layout->part_lists = dt__rows_part_bytes(x);
+    for (int p = 0; p < x->parts; p++)
+        layout->parts += dt__rows_part_has_room(x, p);
     layout->factors = factor_bytes(x);
     for (int g = 0; g < x->spec.givers; g++) {
         layout->errors += x->spec.wire && (bank_group || rounds(x, g));
         layout->sums += x->groups > 1 && rounds(x, g);
     }
     layout->given = x->given_place[x->spec.buckets];
-    size_t vectors, lists, factors, sums;
+    size_t vectors, lists, factors, part_lists, sums;
     if (!dt_size_mul(x->spec.params, sizeof(float), &layout->vector) ||
         !dt_size_add(layout->vector, 63, &layout->vector) ||
         !dt_size_mul(layout->vector &= ~63UL,
-                     (size_t)(layout->vectors + layout->slots + layout->errors), &vectors) ||
+                     (size_t)(layout->vectors + layout->slots + layout->errors + layout->parts), &vectors) ||
         !dt_size_mul(layout->given, (size_t)layout->sums, &sums) ||
         !dt_size_add(vectors, sums, &vectors) ||
         !dt_size_mul(layout->lists, (size_t)layout->slots, &lists) ||
         !dt_size_mul(layout->factors, (size_t)layout->slots, &factors) ||
+        !dt_size_mul(layout->part_lists, (size_t)layout->parts, &part_lists) ||
         !dt_size_add(vectors, lists, &vectors) || !dt_size_add(vectors, factors, &vectors) ||
+        !dt_size_add(vectors, part_lists, &vectors) ||
         !dt_size_add(vectors, layout->control + layout->norms, &layout->total))
         return dt_fail(DT_EMEMORY, "%zu parameters and %d replicas: too large", x->spec.params,
                        x->spec.replicas);
@@ -314,6 +339,11 @@ static dt_status map_memory(struct dt_reducer *x, const struct layout *layout)
             if (layout->factors) x->factors[r] = at;
             at += layout->factors;
         }
+    for (int p = 0; p < x->parts; p++) {
+        const bool room = dt__rows_part_has_room(x, p);
+        dt__rows_map_part(x, p, room ? (float *)(void *)at : NULL, at + layout->vector);
+        if (room) at += layout->vector + layout->part_lists;
+    }
     for (int g = 0; g < x->spec.givers; g++) {
         if (x->spec.wire && (x->group_index == 0 || rounds(x, g))) {
             x->error[g] = (float *)(void *)at;
@@ -530,17 +560,21 @@ void *dt_reducer_factors(const struct dt_reducer *x, int replica)
     return x->factors ? x->factors[replica] : NULL;
 }
 
+void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char *what)
+{
+    const size_t most = DT__MPI_CHUNK / sizeof(float);
+    for (size_t at = 0; at < n; at += most) {
+        MPI_Request request;
+        DT_MPI(MPI_Ibcast(floats + at, (int)(n - at < most ? n - at : most), MPI_FLOAT, 0, x->leaders,
+                          &request));
+        dt__request_finish(x->world, &request, what);
+    }
+}
+
 /* The bank's weights to the other groups' leaders. */
 void dt_reducer_start(struct dt_reducer *x)
 {
-    const size_t most = DT__MPI_CHUNK / sizeof(float);
-    for (size_t at = 0; at < x->spec.params && x->leaders != MPI_COMM_NULL; at += most) {
-        size_t left = x->spec.params - at;
-        MPI_Request request;
-        DT_MPI(MPI_Ibcast(x->vectors[0] + at, (int)(left < most ? left : most), MPI_FLOAT, 0,
-                          x->leaders, &request));
-        dt__request_finish(x->world, &request, "weights");
-    }
+    if (x->leaders != MPI_COMM_NULL) dt__leaders_bcast(x, x->vectors[0], x->spec.params, "weights");
     if (x->strategy->move_state && x->leaders != MPI_COMM_NULL) x->strategy->move_state(x, false);
     dt__barrier_among(x->world, x->all);
 }
@@ -602,6 +636,18 @@ static int lead_step(struct dt_reducer *x, int bank_ask)
     return x->control->agreed_ask[x->tick & 1];
 }
 
+/* Several groups: when the touched rows of all have come, their update. */
+static void update_rows(struct dt_reducer *x)
+{
+    const double start = dt_clock_secs();
+    dt__event_wait(&x->control->exchanged, x->tick, x->world, "the other hosts' gradients");
+    const double met = dt_clock_secs();
+    x->info.norm2 = x->control->norm2;
+    dt__rows_update_in_step(x);
+    x->times.network += met - start;
+    x->times.update += dt_clock_secs() - met;
+}
+
 int dt_reducer_end(struct dt_reducer *x, int ask)
 {
     int asked;
@@ -613,6 +659,7 @@ int dt_reducer_end(struct dt_reducer *x, int ask)
         dt__group_arrive(x, ask);
         asked = lead_step(x, DT_ASK_NONE);
     }
+    if (x->groups > 1 && dt__rows_are_touched(x) && !(asked & DT_ASK_VOID)) update_rows(x);
     for (int b = 0; b < x->spec.buckets && !(asked & DT_ASK_VOID); b++)
         x->pieces_done[b] += x->pieces[b];
     return asked;
@@ -641,8 +688,14 @@ int dt_reducer_serve(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask
     while (from < until && !asked) {
         dt_reducer_begin(x, from);
         asked = lead_step(x, ask(arg));
-        if (!(asked & DT_ASK_VOID)) from++;
+        if (asked & DT_ASK_VOID) break;
+        if (!x->group_workers && dt__rows_are_touched(x)) update_rows(x);
+        for (int b = 0; b < x->spec.buckets; b++)
+            x->pieces_done[b] += x->pieces[b];
+        from++;
     }
+    for (int b = 0; b < x->spec.buckets; b++) /* its group's workers update rows by themselves */
+        dt__event_wait(&x->control->bucket[b].updated, x->pieces_done[b], x->world, "weights");
     *out_step = from;
     return asked;
 }

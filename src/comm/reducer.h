@@ -20,7 +20,8 @@
  *   slice    of a bucket: what one worker sums (and updates, in shared), or, in owners, what one group owns
  *   chunk    of a bucket (stream) or of an owner's slice (owners): one message between groups
  *   block    DT__TREE_BLOCK floats of a slice
- *   piece    of a bucket, whose update is posted once: a worker's slice (shared), a chunk (stream, owners)
+ *   piece    of a bucket, whose update is posted once: a worker's slice (shared), a chunk (stream, owners), and
+ *            a worker's touched rows (owners)
  *
  * and how gradients are summed over replicas; here seven of them, 0 to 3 on group 0, 4 to 6 on group 1:
  *
@@ -68,9 +69,11 @@ struct dt__control {
     struct dt__event_count normed;    /* workers that have summed their slice and its norm */
     struct dt__event_count agreed;    /* steps of which all know what is asked for */
     struct dt__event_count settled;   /* workers that have settled at the end of a span */
+    struct dt__event_count exchanged; /* steps whose touched rows have come from all groups */
     _Alignas(64) _Atomic int asks[2]; /* by parity of the step */
     int agreed_ask[2];
     _Atomic int bank_ask;
+    double norm2; /* for updates of touched rows, of several groups */
     struct dt__bucket_events bucket[];
 };
 
@@ -131,7 +134,8 @@ struct dt_reducer {
 
     struct dt__shared shared;
     struct dt__control *control;
-    float *vectors[DT_REDUCER_VECTORS]; /* weights; in the bank's group the optimizer's state too */
+    float *vectors[DT_REDUCER_VECTORS]; /* weights; in the bank's group the optimizer's state too, and with
+                                           touched rows in every group, of which others have these rows' */
     float **slot;                       /* (R) gradients of the group's replicas, else NULL */
     float **error; /* (givers) of rounded sums: (P) each, at the bank's group, and at the group that rounds; else
                       NULL */
@@ -152,6 +156,7 @@ struct dt_reducer {
     struct dt__stream *stream;
     struct dt__owners *owners;
     struct dt__rows *rows; /* of row-sparse ranges; NULL: there are none */
+    struct dt__rows_exchange *rows_exchange; /* leader, owners with touched rows; else NULL */
     struct dt_factored *factored; /* (spec.matrices), copied */
     void **factors;               /* (R) of the group's replicas; NULL: gradients are whole */
     float *tiles;                 /* (tree's levels, most_tile) scratch */
@@ -198,10 +203,16 @@ double dt__norm_total(const struct dt_reducer *x, const double *norms);
 void dt__slice(size_t from, size_t to, int index, int count, size_t grain, size_t *begin,
                size_t *end);
 size_t dt__bucket_begin(const struct dt_reducer *x, int bucket);
+/* Floats [*begin, *end) of a bucket that are no touched rows: the first such stretch behind the old *end, which is the
+ * bucket's begin at first; false: there is none. */
+bool dt__stretch_next(const struct dt_reducer *x, int bucket, size_t *begin, size_t *end);
 /* A slice's finest grain: a cache line, or a block of the wire. */
 size_t dt__grain(const struct dt_reducer *x);
 /* Floats of [at, end) up to the next multiple of DT__TREE_BLOCK. */
 size_t dt__block_length(size_t at, size_t end);
+
+/* The bank's floats to all other leaders, which call it too. */
+void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char *what);
 
 /* ---- inside a group ------------------------------------------------------------------------- */
 
@@ -213,8 +224,8 @@ void dt__group_agreed(struct dt_reducer *x, int asked);
 uint32_t dt__group_all(const struct dt_reducer *x);
 /* Worker: its gradients of the bucket are ready; sums its slice of the buckets that all have ready. */
 void dt__group_ready(struct dt_reducer *x, int bucket);
-/* Worker: sums its slice of the next bucket that all workers of the group have ready; false: there is
- * none. The sum of each of the group's parts goes to the slot of its first replica, or, with one_sum, of
+/* Worker: sums its slice, and share of touched rows, of the next bucket that all workers of the group have ready;
+ * false: there is none. The sum of each of the group's parts goes to the slot of its first replica, or, with one_sum, of
  * all to the first part's. */
 bool dt__group_sum(struct dt_reducer *x);
 /* Worker that does not lead: sums what is left, and waits for the agreement. Returns what is asked for. */

@@ -23,6 +23,8 @@
  * update, which each group adds to its weights. So a link carries 2 (H - 1) / H of the rounded bytes where
  * givers and groups are the same.
  *
+ * Touched rows of row-sparse ranges go to all groups, which update them (rows.h); slices are cut of the rest.
+ *
  * The owner does not wait for the agreement on what ranks ask for before it updates: a step that turns
  * out to have failed ends the run, and its weights are never saved. */
 #include <string.h>
@@ -56,6 +58,7 @@ struct message {
 struct dt__owners {
     struct chunk *chunk; /* in the order of sending */
     int chunks;
+    int stretches; /* of buckets, at most */
     int *bucket_chunks; /* (buckets + 1) the chunks of bucket b begin at [b + 1] and end at [b] */
     int *part_number;   /* (parts) among those of its group */
     int *wholes_before; /* (parts) foreign ones before it that are all of a giver ... */
@@ -86,6 +89,7 @@ struct dt__owners {
     int own_chunks; /* of so many */
     bool ask_sent;
     int asks_missing; /* groups that have not said what they ask for */
+    bool rows_posted; /* the group's workers may update the touched rows */
     enum { NORM_OPEN, NORM_POSTED, NORM_KNOWN } norm;
     MPI_Request norm_request;
 };
@@ -127,9 +131,9 @@ static int tag_of_weights(const struct dt__owners *o, const struct chunk *chunk)
 
 /* ---- create: chunks ------------------------------------------------------------------------- */
 
-static void slice_of(const struct dt_reducer *x, int bucket, int owner, size_t *begin, size_t *end)
+/* The owner's slice of a stretch [from, to) of a bucket. */
+static void slice_of(const struct dt_reducer *x, size_t from, size_t to, int owner, size_t *begin, size_t *end)
 {
-    size_t from = dt__bucket_begin(x, bucket), to = x->bucket_end[bucket];
     if (!x->spec.norm) {
         dt__slice(from, to, owner, x->groups, dt__grain(x), begin, end);
         return;
@@ -140,11 +144,17 @@ static void slice_of(const struct dt_reducer *x, int bucket, int owner, size_t *
     if (*end < *begin) *end = *begin;
 }
 
-static void cut_piece(struct dt_reducer *x, int bucket, int owner, int piece)
+/* A stretch of floats that are exchanged in slices: what of a bucket is no touched rows. */
+struct stretch {
+    int bucket, number; /* of all stretches, in the order of sending */
+    size_t begin, end;
+};
+
+static void cut_piece(struct dt_reducer *x, const struct stretch *stretch, int owner, int piece)
 {
     struct dt__owners *o = x->owners;
     size_t begin, end;
-    slice_of(x, bucket, owner, &begin, &end);
+    slice_of(x, stretch->begin, stretch->end, owner, &begin, &end);
     size_t pieces = (end - begin + DT__CHUNK - 1) / DT__CHUNK;
     if (pieces > MOST_PIECES) pieces = MOST_PIECES;
     if ((size_t)piece >= pieces) return;
@@ -152,8 +162,8 @@ static void cut_piece(struct dt_reducer *x, int bucket, int owner, int piece)
     if (begin == end) return;
     bool mine = owner == x->group_index;
     int wire = dt__wire_at(x, begin);
-    int number = (bucket * MOST_PIECES + piece) * x->groups + owner;
-    o->chunk[o->chunks++] = (struct chunk){.bucket = bucket,
+    int number = (stretch->number * MOST_PIECES + piece) * x->groups + owner;
+    o->chunk[o->chunks++] = (struct chunk){.bucket = stretch->bucket,
                                            .owner = owner,
                                            .tag = number * tags_a_chunk(o),
                                            .begin = begin,
@@ -170,8 +180,10 @@ static dt_status cut_chunks(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
     int buckets = x->spec.buckets;
-    size_t most = x->spec.params / DT__CHUNK + (size_t)buckets * (size_t)x->groups + 1;
-    if ((double)buckets * MOST_PIECES * x->groups * tags_a_chunk(o) > INT32_MAX)
+    struct stretch stretch = {0};
+    o->stretches = buckets + x->spec.row_ranges;
+    size_t most = x->spec.params / DT__CHUNK + (size_t)o->stretches * (size_t)x->groups + 1;
+    if ((double)o->stretches * MOST_PIECES * x->groups * tags_a_chunk(o) > INT32_MAX)
         return dt_fail(
             DT_EUSAGE,
             "%d layers on %d hosts, with %d sums of replicas on one of them, are too many "
@@ -180,11 +192,15 @@ static dt_status cut_chunks(struct dt_reducer *x)
     DT_TRY(dt_alloc(most, sizeof *o->chunk, "chunk table", &o->chunk));
     DT_TRY(dt_alloc((size_t)buckets + 1, sizeof(int), "chunk table", &o->bucket_chunks));
     for (int b = buckets - 1; b >= 0; b--) {
-        for (int piece = 0; piece < MOST_PIECES; piece++)
-            for (int i = 1; i <= x->groups; i++)
-                cut_piece(x, b, (x->group_index + i) % x->groups, piece);
+        stretch.bucket = b;
+        stretch.end = dt__bucket_begin(x, b);
+        for (; dt__stretch_next(x, b, &stretch.begin, &stretch.end); stretch.number++)
+            for (int piece = 0; piece < MOST_PIECES; piece++)
+                for (int i = 1; i <= x->groups; i++)
+                    cut_piece(x, &stretch, (x->group_index + i) % x->groups, piece);
         o->bucket_chunks[b] = o->chunks;
         x->pieces[b] = (uint32_t)(o->chunks - o->bucket_chunks[b + 1]);
+        if (dt__rows_are_in(x, b)) x->pieces[b] += x->group_workers ? (uint32_t)x->group_workers : 1;
     }
     return DT_OK;
 }
@@ -276,7 +292,7 @@ static void add_foreign(struct dt_reducer *x, int c)
 static void add_messages(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
-    int ask_tag = (x->spec.buckets * MOST_PIECES * x->groups) * tags_a_chunk(o);
+    int ask_tag = (o->stretches * MOST_PIECES * x->groups) * tags_a_chunk(o);
     for (int c = 0; c < o->chunks; c++) {
         if (o->chunk[c].owner == x->group_index)
             add_own(x, c);
@@ -347,6 +363,7 @@ static dt_status allocate(struct dt_reducer *x)
     for (int v = 1; v < x->spec.vectors && x->group_index > 0; v++)
         DT_TRY(dt_alloc(o->own, sizeof(float), "optimizer state", &o->state[v]));
     DT_TRY(allocate_errors(x));
+    if (dt__rows_are_touched(x)) DT_TRY(dt__rows_exchange_create(x, &x->rows_exchange));
     if (x->spec.norm) {
         DT_TRY(dt_alloc(x->spec.params, sizeof(float), "gradient sums", &o->sum));
         DT_TRY(dt_alloc(x->norm_blocks, sizeof(double), "norm", &o->norms));
@@ -367,12 +384,14 @@ static dt_status owners_create(struct dt_reducer *x)
     if (x->leaders == MPI_COMM_NULL) return DT_OK;
     DT_MPI(MPI_Comm_dup(x->leaders, &x->owners->comm));
     add_messages(x);
+    if (x->rows_exchange) dt__rows_exchange_connect(x, x->rows_exchange);
     return DT_OK;
 }
 
 static void owners_destroy(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
+    dt__rows_exchange_destroy(x->rows_exchange);
     if (!o) return;
     for (int i = 0; i < o->requests; i++)
         DT_MPI(MPI_Request_free(&o->request[i]));
@@ -429,7 +448,7 @@ static void move_floats(const struct dt_reducer *x, int group, bool to_bank, flo
 }
 
 /* Between the bank and the owners, chunk by chunk; errors of rounded sums are whole where they are kept, or
- * the owners' too. */
+ * the owners' too. The state of row-sparse ranges all groups have, from the bank. */
 static void owners_move_state(struct dt_reducer *x, bool to_bank)
 {
     const struct dt__owners *o = x->owners;
@@ -450,6 +469,12 @@ static void owners_move_state(struct dt_reducer *x, bool to_bank)
         const struct dt__part *part = &x->part[x->giver_part[g]];
         if (part->whole) move_floats(x, part->group, to_bank, x->error[g], x->spec.params, 0);
     }
+    for (int i = 0; x->rows_exchange && !to_bank && i < x->spec.row_ranges; i++) {
+        const struct dt_row_range *range = &x->spec.row_range[i];
+        for (int v = 1; v < x->spec.vectors; v++)
+            dt__leaders_bcast(x, x->vectors[v] + range->offset, range->rows * range->width,
+                              "optimizer state");
+    }
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -463,6 +488,8 @@ static void owners_begin(struct dt_reducer *x)
     o->ask_sent = false;
     o->asks_missing = x->groups;
     o->norm = x->spec.norm ? NORM_OPEN : NORM_KNOWN;
+    o->rows_posted = !x->rows_exchange;
+    if (x->rows_exchange) dt__rows_exchange_begin(x->rows_exchange);
     for (int c = 0; c < o->chunks; c++)
         o->chunk[c].missing = o->foreign + 1;
     for (int i = 0; i < o->requests; i++) {
@@ -589,16 +616,20 @@ static bool advance_messages(struct dt_reducer *x)
     return true;
 }
 
-/* The norm's blocks of all owners, and then all updates. */
+/* The touched rows of all groups, and then the norm's blocks of all owners, and all updates. */
 static bool advance_norm(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
     int done;
-    if (o->norm == NORM_OPEN && o->summed == o->own_chunks) {
+    const bool rows_come = !x->rows_exchange || dt__rows_exchange_done(x->rows_exchange);
+    if (o->norm == NORM_OPEN && o->summed == o->own_chunks && rows_come) {
         size_t begin, end;
         memset(o->norms, 0, x->norm_blocks * sizeof *o->norms);
         dt__slice(0, x->spec.params, x->group_index, x->groups, DT__TREE_BLOCK, &begin, &end);
-        dt__norm_blocks(x, o->norms, o->sum, begin, end);
+        if (x->rows_exchange)
+            dt__rows_norm(x, o->sum, o->norms, begin, end);
+        else
+            dt__norm_blocks(x, o->norms, o->sum, begin, end);
         DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, o->norms, (int)x->norm_blocks, MPI_DOUBLE, MPI_SUM,
                               o->comm, &o->norm_request));
         o->norm = NORM_POSTED;
@@ -611,6 +642,18 @@ static bool advance_norm(struct dt_reducer *x)
     for (int c = 0; c < o->chunks; c++)
         if (o->chunk[c].owner == x->group_index) update_chunk(x, c);
     return true;
+}
+
+/* With the rows of all groups, and the norm, the workers update. */
+static bool advance_rows(struct dt_reducer *x)
+{
+    struct dt__owners *o = x->owners;
+    if (o->rows_posted) return false;
+    const bool moved = dt__rows_exchange_advance(x, x->rows_exchange);
+    if (o->norm != NORM_KNOWN || !dt__rows_exchange_done(x->rows_exchange)) return moved;
+    x->control->norm2 = x->info.norm2;
+    dt__event_post(&x->control->exchanged, 1);
+    return o->rows_posted = true;
 }
 
 /* What the group asks for goes to all others once its workers have ended the step: straight, for a
@@ -637,6 +680,7 @@ static bool owners_advance(struct dt_reducer *x, int bank_ask)
 {
     bool moved = advance_buckets(x);
     moved |= advance_messages(x);
+    moved |= advance_rows(x);
     moved |= advance_norm(x);
     moved |= advance_ask(x, bank_ask);
     return moved;
@@ -644,7 +688,7 @@ static bool owners_advance(struct dt_reducer *x, int bank_ask)
 
 static bool owners_done(const struct dt_reducer *x)
 {
-    return x->owners->done == x->owners->requests;
+    return x->owners->done == x->owners->requests && x->owners->rows_posted;
 }
 
 const struct dt__reducer_strategy dt__reducer_owners = {

@@ -62,11 +62,13 @@ bool dt__group_sum(struct dt_reducer *x)
     int bucket = x->spec.buckets - 1 - x->buckets_summed;
     struct dt__bucket_events *events = &x->control->bucket[bucket];
     if (!dt__event_reached(&events->ready, dt__group_all(x))) return false;
-    size_t begin, end;
-    dt__slice(dt__bucket_begin(x, bucket), x->bucket_end[bucket], x->worker, x->group_workers,
-              DT__TREE_BLOCK, &begin, &end);
-    for (size_t at = begin, n; at < end; at += n)
-        sum_block(x, bucket, at, n = dt__block_length(at, end));
+    for (size_t from, to = dt__bucket_begin(x, bucket); dt__stretch_next(x, bucket, &from, &to);) {
+        size_t begin, end;
+        dt__slice(from, to, x->worker, x->group_workers, DT__TREE_BLOCK, &begin, &end);
+        for (size_t at = begin, n; at < end; at += n)
+            sum_block(x, bucket, at, n = dt__block_length(at, end));
+    }
+    dt__rows_sum_parts(x, bucket);
     dt__event_post(&events->summed, 1);
     x->buckets_summed++;
     return true;
@@ -159,7 +161,7 @@ static void sum_for_norm(struct dt_reducer *x)
         dt__rows_sum(x);
         dt__event_post(&x->control->normed, 1);
         dt__event_wait(&x->control->normed, all - (uint32_t)x->group_workers, x->world, "sums");
-        dt__rows_norm(x, begin, end);
+        dt__rows_norm(x, x->slot[0], x->norms, begin, end);
     } else {
         dt__norm_blocks(x, x->norms, x->slot[0], begin, end);
     }

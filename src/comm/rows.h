@@ -1,9 +1,16 @@
-/* rows: gradients of touched rows, inside a group that holds all ranks.
+/* rows: gradients of touched rows.
  *
  * Of a row-sparse range of the vector a replica's slot has the rows that its batch touched, one behind the
  * other, and a list of their numbers, both in shared memory. The workers merge the lists, each its part of
  * the rows, and sum a row over the replicas that have it, in the order of the fixed tree. The bits are those
- * of whole gradients, where the others would have zeros. */
+ * of whole gradients, where the others would have zeros.
+ *
+ * Where several groups exchange by the fixed tree (owners), each keeps the ranges whole, weights and optimizer's
+ * state: its workers sum each part's rows likewise, every group gets the rows of all parts, and its workers sum these
+ * and update their copy. All groups do the same arithmetic, so that the copies stay equal, and no weights of ranges
+ * travel. A link carries the rows of the H - 1 other groups, an owner's slices would take 2 (H - 1) / H of all touched
+ * rows: as much on two hosts, H / 2 times less on many where batches touch other rows, but two latencies instead of
+ * one, and state that has to be brought to the bank. */
 #ifndef DT_COMM_ROWS_H
 #define DT_COMM_ROWS_H
 
@@ -17,14 +24,45 @@ void dt__rows_destroy(struct dt_reducer *x);
 /* Bytes of shared memory that a replica's lists take, a multiple of a cache line; 0: gradients are whole. */
 size_t dt__rows_bytes(const struct dt_reducer *x);
 void dt__rows_map(struct dt_reducer *x, int replica, void *memory);
+/* Several groups: whether a part's rows need a vector and lists of their own here; only a lone replica of this group
+ * does without. Bytes of the lists; and the place of both, NULL: not needed. Behind dt__rows_map. */
+bool dt__rows_part_has_room(const struct dt_reducer *x, int part);
+size_t dt__rows_part_bytes(const struct dt_reducer *x);
+void dt__rows_map_part(struct dt_reducer *x, int part, float *vector, void *memory);
+
 bool dt__rows_are_touched(const struct dt_reducer *x); /* gradients are of touched rows */
+bool dt__rows_are_in(const struct dt_reducer *x, int bucket); /* in some range there */
 
 /* Sum, unless dt__rows_norm has made it, and update of this worker's part of a range's rows. */
 void dt__rows_update(struct dt_reducer *x, int range);
 /* Leaves the sums of this worker's rows in the slots of the first replicas that have them. */
 void dt__rows_sum(struct dt_reducer *x);
-/* With all sums there: squares of floats [begin, end), which are whole blocks, into x->norms, as
- * dt__norm_blocks has them; the sums of what is no row are in slot 0. */
-void dt__rows_norm(struct dt_reducer *x, size_t begin, size_t end);
+/* Squares of floats [begin, end), which are whole blocks, into norms, as dt__norm_blocks has them. sum: (P) of what is
+ * no row; one group: dt__rows_sum has been there. */
+void dt__rows_norm(struct dt_reducer *x, const float *sum, double *norms, size_t begin, size_t end);
+
+/* Several groups. Worker: sums its share of the rows of the bucket's ranges, of each of the group's parts. */
+void dt__rows_sum_parts(struct dt_reducer *x, int bucket);
+/* Leader, when all workers have: brings their shares together. */
+void dt__rows_close_parts(struct dt_reducer *x);
+/* A part's list, and where its rows stand; of another group's part, where both are to come. */
+struct dt_touched dt__rows_of_part(const struct dt_reducer *x, int part, int range, float **out_rows);
+/* With all parts there: sum and update of this worker's rows of all ranges. */
+void dt__rows_update_in_step(struct dt_reducer *x);
+
+/* ---- between groups: the messages of a leader ----------------------------------------------- */
+
+struct dt__rows_exchange;
+/* Tables alone: not collective. DT_EMEMORY; *out is to be destroyed nevertheless. */
+dt_status dt__rows_exchange_create(struct dt_reducer *x, struct dt__rows_exchange **out);
+/* Collective over the leaders. */
+void dt__rows_exchange_connect(struct dt_reducer *x, struct dt__rows_exchange *exchange);
+void dt__rows_exchange_destroy(struct dt__rows_exchange *exchange);
+/* A step begins. */
+void dt__rows_exchange_begin(struct dt__rows_exchange *exchange);
+/* Does what can be done now; true if there was something. */
+bool dt__rows_exchange_advance(struct dt_reducer *x, struct dt__rows_exchange *exchange);
+/* The step's rows have gone and come. */
+bool dt__rows_exchange_done(const struct dt__rows_exchange *exchange);
 
 #endif

@@ -1,10 +1,12 @@
-/* Gradients of touched rows against the same gradients written out: weights and optimizer state have the same
- * bits, with rules that update the touched rows alone and with those that update all, with the norm, at
- * several numbers of replicas.
+/* Gradients of touched rows against the same gradients written out and added up by hand: weights and optimizer state
+ * have the same bits, with rules that update the touched rows alone and with those that update all, with the norm, at
+ * several numbers of replicas, on one host and on several.
  *
  * Would catch a row that one list alone has, or all; rows of two ranges, wider than a block, or of a single
  * float; a replica that touches nothing; a worker's part that ends between two rows of a block; a block of
- * the norm that rows and other floats share; a sum in another order. */
+ * the norm that rows and other floats share; a sum in another order; -0 where the whole gradient has +0. Of several
+ * hosts: rows that come before the last step's are used up, a host that starts without the optimizer's state, a bank
+ * that has not its own host's update yet, hosts that have another number of workers, or none. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,17 +14,41 @@
 #include "comm/world.h"
 #include "dtrain/comm.h"
 
-enum { RANGES = 3, BUCKETS = 2, STEPS = 6, PARAMS = 130 + 500 * 45 + 77 + 9 * 2500 + 3000 + 55 };
+enum {
+    RANGES = 3,
+    BUCKETS = 3,
+    STEPS = 6,
+    SPAN = 4,
+    SECOND = 130 + 500 * 45 + 77, /* where ranges begin */
+    THIRD = SECOND + 9 * 2500,
+    PARAMS = THIRD + 3000 + 55 + 100,
+    NORM_PARAMS = PARAMS - 20,
+    NORM_BLOCK = 2048
+};
 static struct dt_row_range range[RANGES] = {
-    {130, 500, 45, false},
-    {130 + 500 * 45 + 77, 9, 2500, false},
-    {130 + 500 * 45 + 77 + 9 * 2500, 3000, 1, false}};
-static const size_t bucket_end[BUCKETS] = {130 + 500 * 45 + 50, PARAMS};
+    {130, 500, 45, false}, {SECOND, 9, 2500, false}, {THIRD, 3000, 1, false}};
+static const size_t bucket_end[BUCKETS] = {SECOND - 27, THIRD + 3000 + 55, PARAMS};
 
 struct rule {
     bool touched_alone; /* adagrad; else momentum */
     int calls;          /* of updates of rows */
 };
+
+/* ---- several hosts -------------------------------------------------------------------------- */
+
+/* Which ranks share memory: all; every other one; the first half; none; all but the bank; so many runs as three. */
+enum place { TOGETHER, IN_TURN, HALVES, ALONE, BANK_ALONE, THIRDS, PLACES } place;
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
+{
+    int rank, size;
+    if (place == TOGETHER) return PMPI_Comm_split_type(comm, type, key, info, out);
+    DT_MPI(MPI_Comm_rank(comm, &rank));
+    DT_MPI(MPI_Comm_size(comm, &size));
+    const int host[PLACES] = {0, rank % 2, 2 * rank / size, rank, rank > 0, 3 * rank / size};
+    return MPI_Comm_split(comm, host[place], key, out);
+}
+
+/* ---- gradients and rules -------------------------------------------------------------------- */
 
 static uint32_t mix(uint64_t step, int replica, size_t i)
 {
@@ -39,31 +65,34 @@ static bool touches(uint64_t step, int replica, int in, size_t row)
     return row == 7 || mix(step + 100 * (uint64_t)(in + 1), replica, row) % 11 == 0;
 }
 
-static float gradient(uint64_t step, int replica, size_t i)
+/* Depends on the weights, so that a stale or torn read shows. Every 5th is -0 at all replicas. */
+static float gradient(uint64_t step, int replica, const float *weights, size_t i)
 {
-    return (float)(mix(step, replica, i) & 0xffff) / 65536 - 0.5f;
+    if (i % 5 == 0) return -0.0f;
+    return (float)(mix(step, replica, i) & 0xffff) / 65536 - 0.5f + 0.3f * weights[i];
 }
 
 /* touched: NULL, or where to list rows. */
-static void make_gradient(uint64_t step, int replica, const struct dt_touched *touched, float *grad)
+static void make_gradient(uint64_t step, int replica, const float *weights, const struct dt_touched *touched,
+                          float *grad)
 {
     size_t at = 0;
     for (int in = 0; in < RANGES; in++) {
         const struct dt_row_range *r = &range[in];
         for (; at < r->offset; at++)
-            grad[at] = gradient(step, replica, at);
+            grad[at] = gradient(step, replica, weights, at);
         uint32_t count = 0;
         for (size_t row = 0; row < r->rows; row++, at += r->width) {
             const bool touch = touches(step, replica, in, row);
             float *to = grad + r->offset + (touched ? count : row) * r->width;
             for (size_t i = 0; i < r->width && (touch || !touched); i++)
-                to[i] = touch ? gradient(step, replica, at + i) : 0;
+                to[i] = touch ? gradient(step, replica, weights, at + i) : 0;
             if (touched && touch) touched[in].row[count++] = (uint32_t)row;
         }
         if (touched) *touched[in].count = count;
     }
     for (; at < PARAMS; at++)
-        grad[at] = gradient(step, replica, at);
+        grad[at] = gradient(step, replica, weights, at);
 }
 
 static void apply_floats(const struct rule *rule, double norm2, size_t n, const float *grad,
@@ -72,7 +101,8 @@ static void apply_floats(const struct rule *rule, double norm2, size_t n, const 
     const float scale = norm2 > 0 ? (float)(1 / sqrt(norm2)) : 1;
     for (size_t i = 0; i < n; i++) {
         const float g = grad[i] * scale;
-        state[i] = rule->touched_alone ? state[i] + g * g : 0.9f * state[i] + g;
+        /* Momentum's sign shows the sign of a zero. */
+        state[i] = rule->touched_alone ? state[i] + g * g : copysignf(0.9f * fabsf(state[i]) + fabsf(g), g);
         out[i] = weights[i] - 0.1f * (rule->touched_alone ? g / (sqrtf(state[i]) + 1e-10f) : state[i]);
     }
 }
@@ -96,6 +126,75 @@ static void apply_rows(void *arg, const struct dt_update_info *info,
     rule->calls++;
 }
 
+/* ---- reference ------------------------------------------------------------------------------ */
+
+/* The fixed tree's sums, by hand. */
+static float tree_sum(int replicas, float *const *g, size_t i)
+{
+    switch (replicas) {
+    case 1:
+        return g[0][i];
+    case 2:
+        return g[0][i] + g[1][i];
+    case 3:
+        return (g[0][i] + g[1][i]) + g[2][i];
+    case 5:
+        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + g[4][i];
+    case 7:
+        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + ((g[4][i] + g[5][i]) + g[6][i]);
+    default:
+        abort();
+    }
+}
+
+static double serial_norm(const float *sum)
+{
+    double total = 0;
+    for (size_t at = 0; at < NORM_PARAMS; at += NORM_BLOCK) {
+        double lane[8] = {0};
+        for (size_t i = at; i < NORM_PARAMS && i < at + NORM_BLOCK; i++)
+            lane[(i - at) & 7] += (double)sum[i] * (double)sum[i];
+        total += ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    }
+    return total;
+}
+
+/* What training starts from: weights and state. */
+static void fill(float *weights, float *state)
+{
+    for (size_t i = 0; i < PARAMS; i++) {
+        weights[i] = (float)(mix(77, 0, i) & 0xff) / 1024;
+        state[i] = (float)(mix(78, 0, i) & 0xff) / 256;
+    }
+}
+
+/* out: (2 PARAMS) weights and state. */
+static void serial(int replicas, bool norm, const struct rule *rule, float *out)
+{
+    float *grad[7], *sum = calloc(PARAMS, sizeof *sum);
+    for (int r = 0; r < replicas; r++)
+        grad[r] = calloc(PARAMS, sizeof(float));
+    fill(out, out + PARAMS);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        for (int r = 0; r < replicas; r++)
+            make_gradient(step, r, out, NULL, grad[r]);
+        for (size_t i = 0; i < PARAMS; i++)
+            sum[i] = tree_sum(replicas, grad, i);
+        apply_floats(rule, norm ? serial_norm(sum) : 0, PARAMS, sum, out, out + PARAMS, out);
+    }
+    for (int r = 0; r < replicas; r++)
+        free(grad[r]);
+    free(sum);
+}
+
+/* ---- the same, distributed ------------------------------------------------------------------ */
+
+static void dawdle(const struct dt_world *world, uint64_t step)
+{
+    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)dt_world_rank(world), 0);
+    if (dt_rng_uniform(&rng, step) < 0.3) dt_sleep_secs(2e-3);
+}
+
 static void step_once(struct dt_world *world, struct dt_reducer *x, int replicas, uint64_t step)
 {
     int first, count;
@@ -104,7 +203,8 @@ static void step_once(struct dt_world *world, struct dt_reducer *x, int replicas
     for (int b = 0; b < BUCKETS; b++)
         dt_reducer_need(x, b);
     for (int r = first; r < first + count; r++)
-        make_gradient(step, r, dt_reducer_touched(x, r), dt_reducer_grad(x, r));
+        make_gradient(step, r, dt_reducer_weights(x), dt_reducer_touched(x, r), dt_reducer_grad(x, r));
+    dawdle(world, step);
     for (int b = BUCKETS - 1; b >= 0; b--)
         dt_reducer_ready(x, b);
     dt_reducer_end(x, DT_ASK_NONE);
@@ -117,74 +217,82 @@ static int bank_ask_nothing(void *arg)
 }
 
 /* Trains; at the bank, out has weights and state. */
-static int train(struct dt_world *world, int replicas, bool norm, bool rows, struct rule *rule,
-                 float *out)
+static int train(struct dt_world *world, int replicas, bool norm, struct rule *rule, float *out)
 {
-    const struct dt_reducer_spec spec = {.kind = DT_REDUCER_NODE,
+    const struct dt_reducer_spec spec = {.kind = place == TOGETHER ? DT_REDUCER_NODE : DT_REDUCER_ORDERED,
                                          .params = PARAMS,
                                          .buckets = BUCKETS,
                                          .bucket_end = bucket_end,
                                          .replicas = replicas,
                                          .vectors = 2,
                                          .norm = norm,
-                                         .norm_params = PARAMS - 20,
+                                         .norm_params = NORM_PARAMS,
                                          .update = apply,
                                          .row_range = range,
-                                         .row_ranges = rows ? RANGES : 0,
+                                         .row_ranges = RANGES,
                                          .update_rows = apply_rows,
                                          .arg = rule};
     struct dt_reducer *x;
-    uint64_t done;
     for (int i = 0; i < RANGES; i++)
         range[i].touched_alone = rule->touched_alone;
     if (dt_reducer_create(world, &spec, &x)) return 1;
-    if (dt_world_is_bank(world))
-        for (int v = 0; v < 2; v++)
-            memset(dt_reducer_vectors(x)[v], 0, PARAMS * sizeof(float));
+    int failed = !dt_reducer_touched(x, 0);
+    if (dt_world_is_bank(world)) fill(dt_reducer_vectors(x)[0], dt_reducer_vectors(x)[1]);
     dt_reducer_start(x);
-    if (dt_world_is_worker(world)) {
-        for (uint64_t step = 0; step < STEPS; step++)
-            step_once(world, x, replicas, step);
-        dt_reducer_settle(x);
-    } else {
-        dt_reducer_serve(x, 0, STEPS, bank_ask_nothing, NULL, &done);
+    for (uint64_t step = 0, until; step < STEPS; step = until) {
+        until = step + SPAN < STEPS ? step + SPAN : STEPS;
+        if (dt_world_is_worker(world)) {
+            for (uint64_t s = step; s < until; s++)
+                step_once(world, x, replicas, s);
+            dt_reducer_settle(x);
+        } else {
+            dt_reducer_serve(x, step, until, bank_ask_nothing, NULL, &step);
+        }
+        /* What the bank has now it may save: nobody waits for the others first. */
+        dt_reducer_gather(x);
+        for (int v = 0; v < 2 && dt_world_is_bank(world); v++)
+            memcpy(out + v * PARAMS, dt_reducer_vectors(x)[v], PARAMS * sizeof(float));
+        dt_world_trainers_barrier(world);
     }
-    dt_world_trainers_barrier(world);
-    for (int v = 0; v < 2 && dt_world_is_bank(world); v++)
-        memcpy(out + v * PARAMS, dt_reducer_vectors(x)[v], PARAMS * sizeof(float));
-    dt_world_trainers_barrier(world);
     dt_reducer_destroy(x);
-    return 0;
+    return failed;
 }
 
 static int compare(struct dt_world *world, int replicas, bool norm, bool touched_alone)
 {
-    float *whole = calloc(2 * PARAMS, sizeof *whole), *rows = calloc(2 * PARAMS, sizeof *rows);
+    float *expected = calloc(2 * PARAMS, sizeof *expected), *out = calloc(2 * PARAMS, sizeof *out);
     struct rule rule = {touched_alone, 0};
-    int failed = train(world, replicas, norm, false, &rule, whole);
-    failed |= rule.calls != 0;
-    failed |= train(world, replicas, norm, true, &rule, rows);
-    if (dt_world_is_worker(world)) failed |= (rule.calls > 0) != touched_alone;
-    failed |= memcmp(whole, rows, 2 * PARAMS * sizeof *whole) != 0;
-    if (dt_world_is_bank(world)) failed |= fabsf(whole[130 + 7 * 45]) < 1e-4f;
+    int failed = train(world, replicas, norm, &rule, out);
+    /* A bank updates rows only if it has no worker beside it. */
+    if (dt_world_is_worker(world) || place == BANK_ALONE || place == ALONE)
+        failed |= (rule.calls > 0) != touched_alone;
+    if (dt_world_is_bank(world)) {
+        serial(replicas, norm, &rule, expected);
+        for (size_t i = 0; i < 2 * PARAMS && !failed; i++) {
+            failed = memcmp(expected + i, out + i, sizeof *out) != 0;
+            if (failed) fprintf(stderr, "float %zu: %g, expected %g\n", i, (double)out[i], (double)expected[i]);
+        }
+        failed |= fabsf(expected[130 + 7 * 45 + 1] - (float)(mix(77, 0, 130 + 7 * 45 + 1) & 0xff) / 1024) < 1e-4f;
+    }
     if (failed)
-        fprintf(stderr, "R = %d, norm %d, touched alone %d: other bits\n", replicas, norm,
+        fprintf(stderr, "place %d, R = %d, norm %d, touched alone %d: failed\n", place, replicas, norm,
                 touched_alone);
-    free(whole);
-    free(rows);
+    free(expected);
+    free(out);
     return failed;
 }
 
 int main(void)
 {
-    static const int replicas[] = {1, 2, 3, 7};
+    static const int replicas[] = {1, 2, 3, 5, 7};
     struct dt_world *world;
     int failures = 0, all;
     if (dt_world_create(&world)) return 1;
     dt_world_watch(world, 20);
-    for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
-        for (int way = 0; way < 4; way++)
-            failures += compare(world, replicas[i], way & 1, way & 2);
+    for (place = TOGETHER; place < (dt_world_size(world) > 1 ? PLACES : IN_TURN); place++)
+        for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
+            for (int way = 0; way < 4; way++)
+                failures += compare(world, replicas[i], way & 1, way & 2);
     all = failures;
     DT_MPI(MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     if (dt_world_is_bank(world)) printf("test_rows: %s\n", all ? "failed" : "passed");
