@@ -19,12 +19,12 @@ base   := error log memory rng checksum file clock signals
 config := options value ini check describe
 hdf5   := write read guard library
 data   := names number schema columns batch packed text csv libsvm idx arrays hdf5 reader source survey statistics order \
-          loader readahead shuffle augment shard rows summary
+          loader readahead shuffle augment shard row_stream summary
 model  := blas bf16 kernel description model entries network task metrics optimizer schedule convolution \
           $(addprefix layers/,dense embedding wide activation dropout scale conv pool norm residual)
 comm   := world collectives heartbeat watchdog shared reducer rows rows_exchange wire reducer_shared reducer_stream reducer_owners \
           async async_bank async_worker async_shared async_window
-state  := file field model checkpoint directory export writer inspect
+state  := checked_file field model_file checkpoint directory export writer inspect
 report := json record progress history page tensorboard prometheus trace
 predict := predictor onnx batcher protocol serve
 train  := train setup job update worker sync_train local async_train sync_point evaluate evaluator resume rundir records lr_test

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "state/field.h"
-#include "state/model.h"
+#include "state/model_file.h"
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 #define FIELD(name, type, words)                                                                   \
@@ -76,37 +76,24 @@ struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static void group_path(char path[PATH_SIZE], int group, const char *name)
+/* A group for each of an optimizer's vectors below the group `path`. */
+static void vectors_put(struct dt__h5_layout *layout, const char *path,
+                        const struct dt_model *model, const char *const *names,
+                        float *const *vectors, int count)
 {
-    snprintf(path, PATH_SIZE, "/groups/%d%s%s", group, *name ? "/" : "", name);
-}
-
-static void put_groups(struct dt__h5_layout *layout, const struct dt_model *model,
-                       const struct dt_checkpoint *from)
-{
-    char path[PATH_SIZE];
-    if (from->groups == 0) return;
-    dt__h5_put_group(layout, "/groups");
-    dt__fields_put(layout, "/groups", GROUP_FIELDS, COUNT(GROUP_FIELDS), from);
-    for (int g = 0; g < from->groups; g++) {
-        group_path(path, g, "");
-        dt__h5_put_group(layout, path);
-        for (int i = 0; i < from->group_nstate; i++) {
-            group_path(path, g, from->group_state_name[i]);
-            dt__h5_put_group(layout, path);
-            dt__flat_put(layout, path, model, DT__TRAINED_TENSORS,
-                         from->group_state[g * from->group_nstate + i]);
-        }
+    char below[2 * PATH_SIZE];
+    for (int i = 0; i < count; i++) {
+        snprintf(below, sizeof below, "%s/%s", path, names[i]);
+        dt__h5_put_group(layout, below);
+        dt__flat_put(layout, below, model, DT__TRAINED_TENSORS, vectors[i]);
     }
 }
 
-static void put_checkpoint(struct dt__h5_layout *layout, const struct dt_model *model,
+static void checkpoint_put(struct dt__h5_layout *layout, const struct dt_model *model,
                            const struct dt_checkpoint *from)
 {
     char path[PATH_SIZE];
     const uint64_t replicas = (uint64_t)from->replicas;
-    struct dt_export shared = dt_export_of(from);
-    dt__export_put(layout, model, &shared);
     dt__fields_put(layout, "/", FIELDS, COUNT(FIELDS), from);
     dt__h5_put_group(layout, "/replicas");
     dt__h5_put_array(layout, "/replicas/draws", DT__H5_U64, 1, &replicas, from->draws, NULL);
@@ -118,29 +105,33 @@ static void put_checkpoint(struct dt__h5_layout *layout, const struct dt_model *
     }
     dt__h5_put_group(layout, "/optimizer");
     dt__fields_put(layout, "/optimizer", STATE_FIELDS, from->nstate, from);
-    for (int i = 0; i < from->nstate; i++) {
-        snprintf(path, sizeof path, "/optimizer/%s", from->state_name[i]);
+    vectors_put(layout, "/optimizer", model, from->state_name, from->state, from->nstate);
+    if (from->groups == 0) return;
+    dt__h5_put_group(layout, "/groups");
+    dt__fields_put(layout, "/groups", GROUP_FIELDS, COUNT(GROUP_FIELDS), from);
+    for (int g = 0; g < from->groups; g++) {
+        snprintf(path, sizeof path, "/groups/%d", g);
         dt__h5_put_group(layout, path);
-        dt__flat_put(layout, path, model, DT__TRAINED_TENSORS, from->state[i]);
+        vectors_put(layout, path, model, from->group_state_name,
+                    from->group_state + g * from->group_nstate, from->group_nstate);
     }
-    put_groups(layout, model, from);
 }
 
-dt_status dt__checkpoint_write(const char *path, const struct dt_checkpoint *checkpoint)
+dt_status dt__state_write(const char *path, const struct dt_export *from,
+                          const struct dt_checkpoint *rest)
 {
     struct dt_model *model;
     struct dt__h5_layout *layout = NULL;
-    DT_TRY(dt_model_create(&checkpoint->desc, &model));
     dt_status status;
-    if (dt_model_params(model) != checkpoint->params_count)
-        status = dt_fail(DT_EBUG, "a checkpoint of %llu parameters for a network of %zu",
-                         (unsigned long long)checkpoint->params_count, dt_model_params(model));
-    else
-        status = dt__h5_layout_create(DT__USER_BLOCK, &layout);
-    if (!status) {
-        put_checkpoint(layout, model, checkpoint);
-        status = dt__file_save(path, DT__CHECKPOINT, layout);
-    }
+    DT_TRY(dt_model_create(&from->desc, &model));
+    if (dt_model_params(model) != from->params_count)
+        DT_GUARD(dt_fail(DT_EBUG, "a file of %llu parameters for a network of %zu",
+                         (unsigned long long)from->params_count, dt_model_params(model)));
+    DT_GUARD(dt__h5_layout_create(DT__USER_BLOCK, &layout));
+    dt__export_put(layout, model, from);
+    if (rest) checkpoint_put(layout, model, rest);
+    status = dt__file_save(path, rest ? DT__CHECKPOINT : DT__MODEL, layout);
+done:
     dt__h5_layout_free(layout);
     dt_model_destroy(model);
     return status;
@@ -148,64 +139,58 @@ dt_status dt__checkpoint_write(const char *path, const struct dt_checkpoint *che
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-static bool is_plain_name(const char *name)
+/* How many vectors have names, each of which is a plain one. */
+static dt_status names_check(const char *where, const char *const *names, int *out_count)
 {
-    size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    return length > 0 && length < PATH_SIZE / 2 && name[length] == '\0';
+    int count = 0;
+    for (; count < DT_CHECKPOINT_STATE && names[count]; count++) {
+        size_t length = strspn(names[count], "abcdefghijklmnopqrstuvwxyz0123456789_");
+        if (length == 0 || length >= PATH_SIZE / 2 || names[count][length])
+            return dt_fail(DT_EFORMAT, "%s: '%s' is no name", where, names[count]);
+    }
+    *out_count = count;
+    return DT_OK;
 }
 
-static dt_status get_groups(struct dt__h5_file *file, const struct dt_model *model,
-                            struct dt_checkpoint *to)
+static dt_status vectors_load(struct dt__h5_file *file, const char *path,
+                              const struct dt_model *model, const char *const *names, int count,
+                              float **vectors)
 {
-    char path[PATH_SIZE];
-    if (!dt__h5_find(file, DT__H5_GROUP, "/groups")) return DT_OK;
-    dt_status status = dt__fields_get(file, "/groups", GROUP_FIELDS, COUNT(GROUP_FIELDS), to);
-    int groups = to->groups, *count = &to->group_nstate;
-    to->groups = 0; /* until their vectors are there */
-    DT_TRY(status);
-    if (groups < 1 || groups > to->replicas)
-        return dt_fail(DT_EFORMAT, "/groups: %d groups", groups);
-    for (; *count < DT_CHECKPOINT_STATE && to->group_state_name[*count]; ++*count)
-        if (!is_plain_name(to->group_state_name[*count]))
-            return dt_fail(DT_EFORMAT, "/groups: '%s' is no name", to->group_state_name[*count]);
-    size_t vectors = (size_t)groups * (size_t)*count;
-    DT_TRY(dt_alloc(vectors, sizeof *to->group_state, "groups", &to->group_state));
-    to->groups = groups;
-    for (int i = 0; i < (int)vectors; i++) {
-        group_path(path, i / *count, to->group_state_name[i % *count]);
-        DT_TRY(dt__flat_load(file, path, model, DT__TRAINED_TENSORS, &to->group_state[i]));
+    char below[2 * PATH_SIZE];
+    for (int i = 0; i < count; i++) {
+        snprintf(below, sizeof below, "%s/%s", path, names[i]);
+        DT_TRY(dt__flat_load(file, below, model, DT__TRAINED_TENSORS, &vectors[i]));
     }
     return DT_OK;
 }
 
-static dt_status get_rest(struct dt__h5_file *file, const struct dt_model *model,
-                          struct dt_checkpoint *to)
+static dt_status groups_load(struct dt__h5_file *file, const struct dt_model *model,
+                             struct dt_checkpoint *to)
 {
     char path[PATH_SIZE];
-    DT_TRY(dt__fields_get(file, "/", FIELDS, COUNT(FIELDS), to));
-    if (!to->kernel)
-        return dt_fail(DT_EFORMAT, "attribute kernel of / is missing or not as expected");
-    if (to->replicas < 1 || to->replicas > MAX_REPLICAS)
-        return dt_fail(DT_EFORMAT, "%d replicas", to->replicas);
-    uint64_t replicas = (uint64_t)to->replicas;
-    DT_TRY(dt__vector_load(file, "/replicas/draws", DT__H5_U64, replicas, &to->draws));
-    DT_TRY(dt__vector_load(file, "/replicas/loss_sums", DT__H5_F64, replicas, &to->loss_sums));
-    if (dt__h5_find(file, DT__H5_GROUP, "/best"))
-        DT_TRY(dt__flat_load(file, "/best", model, DT__ALL_TENSORS, &to->best_params));
-    DT_TRY(dt__fields_get(file, "/optimizer", STATE_FIELDS, COUNT(STATE_FIELDS), to));
-    for (; to->nstate < DT_CHECKPOINT_STATE && to->state_name[to->nstate]; to->nstate++) {
-        const char *name = to->state_name[to->nstate];
-        if (!is_plain_name(name)) return dt_fail(DT_EFORMAT, "/optimizer: '%s' is no name", name);
-        snprintf(path, sizeof path, "/optimizer/%s", name);
-        DT_TRY(dt__flat_load(file, path, model, DT__TRAINED_TENSORS, &to->state[to->nstate]));
+    dt_status status = dt__fields_get(file, "/groups", GROUP_FIELDS, COUNT(GROUP_FIELDS), to);
+    int groups = to->groups;
+    to->groups = 0; /* until their vectors are there */
+    DT_TRY(status);
+    if (groups < 1 || groups > to->replicas)
+        return dt_fail(DT_EFORMAT, "/groups: %d groups", groups);
+    DT_TRY(names_check("/groups", to->group_state_name, &to->group_nstate));
+    DT_TRY(dt_alloc((size_t)groups * (size_t)to->group_nstate, sizeof *to->group_state, "groups",
+                    &to->group_state));
+    to->groups = groups;
+    for (int g = 0; g < groups; g++) {
+        snprintf(path, sizeof path, "/groups/%d", g);
+        DT_TRY(vectors_load(file, path, model, to->group_state_name, to->group_nstate,
+                            to->group_state + g * to->group_nstate));
     }
-    return get_groups(file, model, to);
+    return DT_OK;
 }
 
 dt_status dt__checkpoint_get(struct dt__h5_file *file, struct dt_checkpoint *out)
 {
     struct dt_export shared;
     struct dt_model *model;
+    dt_status status;
     DT_TRY(dt__export_get(file, &shared, &model));
     struct dt_checkpoint to = {.step = shared.step,
                                .desc = shared.desc,
@@ -214,7 +199,21 @@ dt_status dt__checkpoint_get(struct dt__h5_file *file, struct dt_checkpoint *out
                                .params = shared.params,
                                .config = shared.config,
                                .best = shared.best};
-    dt_status status = get_rest(file, model, &to);
+    DT_GUARD(dt__fields_get(file, "/", FIELDS, COUNT(FIELDS), &to));
+    if (!to.kernel)
+        DT_GUARD(dt_fail(DT_EFORMAT, "attribute kernel of / is missing or not as expected"));
+    if (to.replicas < 1 || to.replicas > MAX_REPLICAS)
+        DT_GUARD(dt_fail(DT_EFORMAT, "%d replicas", to.replicas));
+    uint64_t replicas = (uint64_t)to.replicas;
+    DT_GUARD(dt__vector_load(file, "/replicas/draws", DT__H5_U64, replicas, &to.draws));
+    DT_GUARD(dt__vector_load(file, "/replicas/loss_sums", DT__H5_F64, replicas, &to.loss_sums));
+    if (dt__h5_find(file, DT__H5_GROUP, "/best"))
+        DT_GUARD(dt__flat_load(file, "/best", model, DT__ALL_TENSORS, &to.best_params));
+    DT_GUARD(dt__fields_get(file, "/optimizer", STATE_FIELDS, COUNT(STATE_FIELDS), &to));
+    DT_GUARD(names_check("/optimizer", to.state_name, &to.nstate));
+    DT_GUARD(vectors_load(file, "/optimizer", model, to.state_name, to.nstate, to.state));
+    if (dt__h5_find(file, DT__H5_GROUP, "/groups")) DT_GUARD(groups_load(file, model, &to));
+done:
     dt_model_destroy(model);
     if (status)
         dt_checkpoint_free(&to);

@@ -13,44 +13,26 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "data/names.h"
 #include "state/checkpoint.h"
 
 #define LATEST "latest.h5"
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
-typedef dt_status visit_fn(void *arg, const char *dir, const char *name);
-
-static dt_status each_name(const char *dir, visit_fn *visit, void *arg)
+/* All names in a directory; one that is not there has none. */
+static dt_status dir_list(const char *dir, struct dt__names *out)
 {
-    dt_status status = DT_OK;
     struct dirent *entry;
+    dt_status status = DT_OK;
     DIR *stream = opendir(dir);
     if (!stream && errno == ENOENT) return DT_OK;
     while (stream && !status && (errno = 0, entry = readdir(stream)))
         if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-            status = visit(arg, dir, entry->d_name);
+            status = dt__names_add(out, entry->d_name, strlen(entry->d_name));
     if (!status && errno) status = dt_fail(DT_EIO, "%s: cannot list: %s", dir, strerror(errno));
     if (stream) closedir(stream);
     return status;
-}
-
-struct collection {
-    dt__number_fn *parse;
-    struct dt__numbers numbers;
-};
-
-static dt_status collect_number(void *arg, const char *dir, const char *name)
-{
-    (void)dir;
-    struct collection *collection = arg;
-    struct dt__numbers *numbers = &collection->numbers;
-    uint64_t number;
-    if (!collection->parse(name, &number)) return DT_OK;
-    DT_TRY(
-        dt_grow(&numbers->items, &numbers->capacity, numbers->count + 1, sizeof number, "a list"));
-    numbers->items[numbers->count++] = number;
-    return DT_OK;
 }
 
 static int falling(const void *a, const void *b)
@@ -61,16 +43,24 @@ static int falling(const void *a, const void *b)
 
 dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, struct dt__numbers *out)
 {
-    struct collection collection = {.parse = parse};
-    dt_status status = each_name(dir, collect_number, &collection);
-    struct dt__numbers numbers = collection.numbers;
-    if (status) {
-        dt_free(numbers.items);
-        return status;
+    struct dt__names names = {0};
+    struct dt__numbers numbers = {0};
+    uint64_t number;
+    dt_status status;
+    DT_GUARD(dir_list(dir, &names));
+    for (size_t i = 0; i < names.count; i++) {
+        if (!parse(names.items[i], &number)) continue;
+        DT_GUARD(
+            dt_grow(&numbers.items, &numbers.capacity, numbers.count + 1, sizeof number, "a list"));
+        numbers.items[numbers.count++] = number;
     }
-    if (numbers.count) qsort(numbers.items, numbers.count, sizeof *numbers.items, falling);
+    if (numbers.count) qsort(numbers.items, numbers.count, sizeof number, falling);
     *out = numbers;
-    return DT_OK;
+    numbers.items = NULL;
+done:
+    dt_free(numbers.items);
+    dt__names_free(names.items, names.count);
+    return status;
 }
 
 dt_status dt__path_remove(const char *path)
@@ -85,20 +75,19 @@ dt_status dt__path_remove(const char *path)
     return DT_OK;
 }
 
-static dt_status remove_wanted(void *arg, const char *dir, const char *name)
-{
-    char *path;
-    bool (*wanted)(const char *) = *(bool (**)(const char *))arg;
-    if (wanted && !wanted(name)) return DT_OK;
-    DT_TRY(dt_format(&path, "%s/%s", dir, name));
-    dt_status status = dt__path_remove(path);
-    dt_free(path);
-    return status;
-}
-
 dt_status dt__dir_clear(const char *dir, bool (*wanted)(const char *name))
 {
-    return each_name(dir, remove_wanted, &wanted);
+    struct dt__names names = {0};
+    dt_status status = dir_list(dir, &names);
+    for (size_t i = 0; i < names.count && !status; i++) {
+        char *path = NULL;
+        if (wanted && !wanted(names.items[i])) continue;
+        status = dt_format(&path, "%s/%s", dir, names.items[i]);
+        if (!status) status = dt__path_remove(path);
+        dt_free(path);
+    }
+    dt__names_free(names.items, names.count);
+    return status;
 }
 
 /* ---- names of checkpoints ------------------------------------------------------------------- */
@@ -180,34 +169,29 @@ dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *prote
     return status;
 }
 
-/* Nobody reads the checkpoint before again, once there is a new one, and its page cache serves the new
- * one: memory that a virtual machine has to ask its host for takes 10 times as long to fill (measured). */
-static void uncache_newest(const char *dir)
-{
-    uint64_t step;
-    char *path;
-    if (!dt_checkpoint_newest(dir, &step, &path)) return;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    dt_free(path);
-    if (fd < 0) return;
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* no more than a hint */
-    close(fd);
-}
-
 dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint,
                               char **out_file)
 {
-    char *path = NULL, *link = NULL, name[DT_CHECKPOINT_NAME];
+    const struct dt_export model = dt_export_of(checkpoint);
+    char *path = NULL, *link = NULL, *before = NULL, name[DT_CHECKPOINT_NAME];
+    uint64_t step;
     dt_status status;
     DT_GUARD(step_path(dir, checkpoint->step, &path));
     DT_GUARD(dt_format(&link, "%s/" LATEST, dir));
     DT_GUARD(dt_dir_make(dir));
     DT_GUARD(dt__dir_clear(dir, is_leftover));
-    uncache_newest(dir);
-    DT_GUARD(dt__checkpoint_write(path, checkpoint));
+    /* Nobody reads the checkpoint before again, once there is a new one, and its page cache serves the new
+     * one: memory that a virtual machine has to ask its host for takes 10 times as long to fill (measured). */
+    if (dt_checkpoint_newest(dir, &step, &before)) {
+        int fd = open(before, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd >= 0) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* no more than a hint */
+        if (fd >= 0) close(fd);
+    }
+    DT_GUARD(dt__state_write(path, &model, checkpoint));
     DT_GUARD(dt_file_link(dt_checkpoint_name(checkpoint->step, name), link));
     DT_GUARD(dt_strdup(name, out_file));
 done:
+    dt_free(before);
     dt_free(link);
     dt_free(path);
     return status;
@@ -265,15 +249,19 @@ static void read_holder(int fd, char holder[DT_LOCK_HOLDER])
     holder[strcspn(holder, "\n")] = '\0';
 }
 
-static dt_status lock_file(int fd, const char *run_dir)
+dt_status dt_lock_take(const char *run_dir, int *out_fd)
 {
-    char host[65] = "", text[DT_LOCK_HOLDER];
+    char *path, host[65] = "", text[DT_LOCK_HOLDER];
+    dt_status status = DT_OK;
+    DT_TRY(dt_format(&path, "%s/lock", run_dir));
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) DT_GUARD(dt_fail(DT_EIO, "%s: cannot open: %s", path, strerror(errno)));
     while (flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno == EINTR) continue;
         if (errno == EWOULDBLOCK) {
             read_holder(fd, text);
-            return dt_fail(DT_EIO, "%s: in use by another dtrain (%s)", run_dir,
-                           *text ? text : "which has not said its name");
+            DT_GUARD(dt_fail(DT_EIO, "%s: in use by another dtrain (%s)", run_dir,
+                             *text ? text : "which has not said its name"));
         }
         dt_warn("%s: this file system has no locks (%s): see to it that no other job uses it",
                 run_dir, strerror(errno));
@@ -285,21 +273,10 @@ static dt_status lock_file(int fd, const char *run_dir)
     int length = snprintf(text, sizeof text, "pid %ld on %s\n", (long)getpid(), host);
     if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length || fsync(fd))
         dt_debug("the lock file cannot be written: %s", strerror(errno));
-    return DT_OK;
-}
-
-dt_status dt_lock_take(const char *run_dir, int *out_fd)
-{
-    char *path;
-    DT_TRY(dt_format(&path, "%s/lock", run_dir));
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    dt_status status = fd < 0 ? dt_fail(DT_EIO, "%s: cannot open: %s", path, strerror(errno))
-                              : lock_file(fd, run_dir);
+    *out_fd = fd;
+done:
     dt_free(path);
-    if (!status)
-        *out_fd = fd;
-    else if (fd >= 0)
-        close(fd);
+    if (status && fd >= 0) close(fd);
     return status;
 }
 

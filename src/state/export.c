@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "state/model.h"
+#include "state/checkpoint.h"
 #include "state/directory.h"
+#include "state/model_file.h"
 
 #define MODEL_FILE "model.h5"
 
@@ -48,21 +49,6 @@ static dt_status fail_errno(const char *path, const char *doing)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static dt_status model_write(const char *path, const struct dt_export *from)
-{
-    struct dt_model *model;
-    struct dt__h5_layout *layout = NULL;
-    DT_TRY(dt_model_create(&from->desc, &model));
-    dt_status status = dt__h5_layout_create(DT__USER_BLOCK, &layout);
-    if (!status) {
-        dt__export_put(layout, model, from);
-        status = dt__file_save(path, DT__MODEL, layout);
-    }
-    dt__h5_layout_free(layout);
-    dt_model_destroy(model);
-    return status;
-}
-
 /* Puts the directory `made` where `final` is or shall be: two directories are exchanged at once, if the file
  * system can; else `final` is free for a moment. */
 static dt_status version_place(const char *final, const char *made)
@@ -91,7 +77,7 @@ static dt_status version_make(const char *base, const struct dt_export *model)
     DT_GUARD(version_path(base, "", model->step, &final));
     DT_GUARD(dt_format(&file, "%s/" MODEL_FILE, made));
     DT_GUARD(mkdir(made, 0777) ? fail_errno(made, "cannot make the directory") : DT_OK);
-    DT_GUARD(model_write(file, model));
+    DT_GUARD(dt__state_write(file, model, NULL));
     DT_GUARD(version_place(final, made));
     DT_GUARD(dt_dir_sync(base));
 done:
@@ -147,22 +133,6 @@ static dt_status load_file(const char *path, struct dt_export *out)
     return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
 }
 
-/* The newest good checkpoint of a directory, less what only a resume needs. */
-static dt_status load_newest(const char *dir, struct dt_export *out, char **out_path,
-                             bool *out_found)
-{
-    struct dt_checkpoint checkpoint;
-    DT_TRY(dt_checkpoint_load_latest(dir, &checkpoint, out_path, out_found));
-    if (!*out_found) return DT_OK;
-    *out = dt_export_of(&checkpoint);
-    checkpoint.params = NULL;
-    checkpoint.config = NULL;
-    checkpoint.desc.layers = NULL;
-    checkpoint.schema = (struct dt_schema){0};
-    dt_checkpoint_free(&checkpoint);
-    return DT_OK;
-}
-
 /* What a directory stands for: its model.h5, its highest version's, or the newest checkpoint in ckpt/ or
  * in itself. *out: the model's file; NULL: *out_ckpt is where checkpoints may be. */
 static dt_status find_model(const char *dir, char **out, char **out_ckpt)
@@ -187,16 +157,26 @@ static dt_status find_model(const char *dir, char **out, char **out_ckpt)
 dt_status dt_export_load(const char *path, struct dt_export *out, char **out_path)
 {
     char *file = NULL, *ckpt = NULL;
+    struct dt_checkpoint newest;
     bool found = true;
-    dt_status status =
-        dt_path_is_dir(path) ? find_model(path, &file, &ckpt) : dt_strdup(path, &file);
-    if (!status) status = file ? load_file(file, out) : load_newest(ckpt, out, out_path, &found);
-    if (!status && !found)
-        status = dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path);
-    if (!status && file)
+    dt_status status;
+    DT_GUARD(dt_path_is_dir(path) ? find_model(path, &file, &ckpt) : dt_strdup(path, &file));
+    if (file) {
+        DT_GUARD(load_file(file, out));
         *out_path = file;
-    else
-        dt_free(file);
+        file = NULL;
+        goto done;
+    }
+    DT_GUARD(dt_checkpoint_load_latest(ckpt, &newest, out_path, &found));
+    if (!found) DT_GUARD(dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path));
+    *out = dt_export_of(&newest);
+    newest.params = NULL; /* the rest is what only a resume needs */
+    newest.config = NULL;
+    newest.desc.layers = NULL;
+    newest.schema = (struct dt_schema){0};
+    dt_checkpoint_free(&newest);
+done:
+    dt_free(file);
     dt_free(ckpt);
     return status;
 }

@@ -81,22 +81,6 @@ static const struct dt__h5_item *find_attribute(const struct dt__h5_file *file, 
     return item && item->type == type ? item : NULL;
 }
 
-static bool get_number(const struct dt__h5_file *file, const char *path,
-                       const struct dt__field *field, void *member)
-{
-    uint8_t byte;
-    enum dt__h5_type type = NUMBERS[field->kind];
-    const struct dt__h5_item *item = find_attribute(file, path, field->name, type);
-    if (!item) return false;
-    if (field->kind != DT__FIELD_BOOL) {
-        memcpy(member, item->data, dt__h5_type_size(type));
-        return true;
-    }
-    memcpy(&byte, item->data, 1);
-    *(bool *)member = byte == 1;
-    return byte <= 1;
-}
-
 static bool get_name(const struct dt__h5_file *file, const char *path, const char *name,
                      char out[NAME_SIZE])
 {
@@ -133,6 +117,9 @@ static dt_status get_field(const struct dt__h5_file *file, const char *path,
 {
     bool good;
     char word[NAME_SIZE], at[PATH_SIZE];
+    const struct dt__h5_item *number;
+    enum dt__h5_type type;
+    uint8_t byte;
     switch (field->kind) {
     case DT__FIELD_TEXT:
         return get_text(file, path, field->name, member);
@@ -144,7 +131,16 @@ static dt_status get_field(const struct dt__h5_file *file, const char *path,
                (*(int *)member = dt_config_word_index(field->words, word)) >= 0;
         break;
     default:
-        good = get_number(file, path, field, member);
+        type = NUMBERS[field->kind];
+        number = find_attribute(file, path, field->name, type);
+        good = number != NULL;
+        if (good && field->kind == DT__FIELD_BOOL) {
+            memcpy(&byte, number->data, 1);
+            *(bool *)member = byte == 1;
+            good = byte <= 1;
+        } else if (good) {
+            memcpy(member, number->data, dt__h5_type_size(type));
+        }
     }
     snprintf(at, sizeof at, "%s@%s", path, field->name);
     if (good || (field->optional && !dt__h5_find(file, DT__H5_ATTRIBUTE, at))) return DT_OK;

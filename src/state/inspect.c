@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "state/checkpoint.h"
-#include "state/model.h"
+#include "state/model_file.h"
 
 /* ---- what checkpoints and models share ------------------------------------------------------ */
 
@@ -94,26 +94,20 @@ static void print_history(const char *history, FILE *out)
     }
 }
 
-/* The value of a key in the configuration's text, which the program wrote: "optimizer = adam". */
-static void print_option(const char *config, const char *line, FILE *out)
-{
-    const char *at = config ? strstr(config, line) : NULL;
-    char value[32] = "unknown";
-    if (at)
-        snprintf(value, sizeof value, "%.*s", (int)strcspn(at + strlen(line), "\n"),
-                 at + strlen(line));
-    print_name(value, out);
-}
-
 /* ---- the three kinds of file ---------------------------------------------------------------- */
 
 static void print_run(const struct dt_checkpoint *from, FILE *out)
 {
-    char mode[16];
+    char mode[16], optimizer[32];
     fprintf(out, "mode          %s, %d replicas, seed %" PRIu64 "\n",
             dt_config_word(DT_MODE_WORDS, from->mode, mode), from->replicas, from->seed);
+    /* The configuration's text, which the program wrote, has a line "optimizer = adam". */
+    const char *line = "\noptimizer = ", *at = from->config ? strstr(from->config, line) : NULL;
+    if (at) at += strlen(line);
+    (void)snprintf(optimizer, sizeof optimizer, "%.*s", at ? (int)strcspn(at, "\n") : 7,
+                   at ? at : "unknown");
     fprintf(out, "optimizer     ");
-    print_option(from->config, "\noptimizer = ", out);
+    print_name(optimizer, out);
     for (int i = 0; i < from->nstate; i++)
         fprintf(out, "%s %s", i ? "," : ", which keeps", from->state_name[i]);
     fprintf(out, "\n");
@@ -138,9 +132,9 @@ static dt_status print_ours(const char *path, FILE *out)
     struct dt_checkpoint checkpoint = {0};
     struct dt_export model;
     DT_TRY(dt__file_open(path, &kind, &bytes, &file));
-    fprintf(out, "%s: %s of %" PRIu64 " bytes, checksum right\n", path, dt__file_kind_word(kind),
-            bytes);
     bool whole = kind == DT__CHECKPOINT;
+    fprintf(out, "%s: %s of %" PRIu64 " bytes, checksum right\n", path,
+            whole ? "checkpoint" : "model", bytes);
     dt_status status =
         whole ? dt__checkpoint_get(file, &checkpoint) : dt__export_get(file, &model, NULL);
     dt__h5_close(file);
@@ -183,17 +177,6 @@ static dt_status print_data(const char *path, FILE *out)
     return DT_OK;
 }
 
-/* Whether the file says in its first bytes that it is one of this program's. */
-static bool is_ours(const char *path)
-{
-    char start[7] = "";
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return true; /* the reader says what is wrong, here and below */
-    ssize_t got = read(fd, start, sizeof start);
-    close(fd);
-    return got < 0 || (got == sizeof start && !memcmp(start, "dtrain ", sizeof start));
-}
-
 /* The file that stands for a directory: an export's model, or the newest checkpoint. */
 static dt_status find_in_directory(const char *path, char **out_file)
 {
@@ -213,11 +196,17 @@ static dt_status find_in_directory(const char *path, char **out_file)
 
 dt_status dt_inspect(const char *path, FILE *out)
 {
-    char *file = NULL;
+    char *file = NULL, start[7] = "";
     if (dt_path_is_dir(path)) DT_TRY(find_in_directory(path, &file));
     const char *name = file ? file : path;
     if (file) fprintf(out, "%s\n", file);
-    dt_status status = is_ours(name) ? print_ours(name, out) : print_data(name, out);
+    /* Whether the file says in its first bytes that it is one of this program's. Of one that cannot be read, the
+     * reader says what is wrong. */
+    int fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, start, sizeof start);
+    if (fd >= 0) close(fd);
+    bool ours = got < 0 || (got == sizeof start && !memcmp(start, "dtrain ", sizeof start));
+    dt_status status = ours ? print_ours(name, out) : print_data(name, out);
     dt_free(file);
     return status;
 }

@@ -19,8 +19,9 @@ static const double BEST_PART = 0.02, BEST_REST_MOST = 60;
 
 /* A copy of a checkpoint in memory that is used again for the next one. */
 struct snapshot {
-    struct dt_checkpoint checkpoint;                                     /* all of it our own */
-    size_t params_room, state_room[DT_CHECKPOINT_STATE], draws_room, sums_room; /* items allocated */
+    struct dt_checkpoint checkpoint; /* all of it our own */
+    size_t params_room, state_room[DT_CHECKPOINT_STATE], draws_room,
+        sums_room;      /* items allocated */
     size_t *group_room; /* (group_vectors) likewise */
     int group_vectors;  /* groups * group_nstate, as allocated */
 };

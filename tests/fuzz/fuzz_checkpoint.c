@@ -7,7 +7,7 @@
 
 #include "hdf5/guard.h"
 #include "state/checkpoint.h"
-#include "state/model.h"
+#include "state/model_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

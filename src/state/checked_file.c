@@ -1,4 +1,5 @@
-#include "state/file.h"
+/* A checkpoint or a model on disk: written with the checksum of its content, and opened if that is right. */
+#include "state/checked_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,15 +8,9 @@
 
 enum { BLOCK = 1 << 18 };
 
-static const char *const KIND_WORDS[] = {"checkpoint", "model"};
+static const char *const KIND_WORDS[] = {[DT__CHECKPOINT] = "checkpoint", [DT__MODEL] = "model"};
 
-const char *dt__file_kind_word(enum dt__file_kind kind)
-{
-    return KIND_WORDS[kind];
-}
-
-/* ---- the user block ------------------------------------------------------------------------- */
-
+/* What the user block says. */
 struct header {
     enum dt__file_kind kind;
     uint32_t crc;   /* CRC-32C of what is behind the user block */
@@ -52,51 +47,37 @@ static dt_status header_parse(const char *path, const unsigned char block[DT__US
     return DT_OK;
 }
 
-/* ---- verifying ------------------------------------------------------------------------------ */
-
-/* Whether size and checksum are what the user block states. */
-static dt_status verify_content(int fd, const char *path, uint64_t size, struct header *out)
+/* Whether size and checksum are what the user block states; a dt_file_verify_fn. */
+static dt_status file_verify(const char *path, void *out_header)
 {
-    unsigned char *block;
+    struct header *header = out_header;
+    unsigned char *block = NULL;
     uint32_t crc = 0;
-    uint64_t at = DT__USER_BLOCK;
-    if (size < DT__USER_BLOCK)
-        return dt_fail(DT_EFORMAT, "%s: only %" PRIu64 " bytes long", path, size);
-    DT_TRY(dt_alloc(BLOCK, 1, "verifying a checkpoint", &block));
-    dt_status status = dt_fd_read(fd, path, block, DT__USER_BLOCK, 0);
-    if (!status) status = header_parse(path, block, out);
-    if (!status && size - DT__USER_BLOCK != out->bytes)
-        status = dt_fail(DT_EFORMAT, "%s: damaged: %" PRIu64 " bytes long, should be %" PRIu64,
-                         path, size, out->bytes + DT__USER_BLOCK);
-    for (size_t part; at < size && !status; at += part) {
-        part = size - at < BLOCK ? (size_t)(size - at) : BLOCK;
-        status = dt_fd_read(fd, path, block, part, at);
-        if (!status) crc = dt_crc32c(crc, block, part);
-    }
-    dt_free(block);
-    if (status || crc == out->crc) return status;
-    return dt_fail(DT_EFORMAT, "%s: damaged: checksum %08" PRIx32 ", should be %08" PRIx32, path,
-                   crc, out->crc);
-}
-
-static dt_status file_verify(const char *path, struct header *out)
-{
-    int fd = -1;
     uint64_t size = 0;
+    int fd = -1;
+    dt_status status;
     DT_TRY(dt_file_open(path, &fd, &size));
-    dt_status status = verify_content(fd, path, size, out);
+    if (size < DT__USER_BLOCK)
+        DT_GUARD(dt_fail(DT_EFORMAT, "%s: only %" PRIu64 " bytes long", path, size));
+    DT_GUARD(dt_alloc(BLOCK, 1, "verifying a checkpoint", &block));
+    DT_GUARD(dt_fd_read(fd, path, block, DT__USER_BLOCK, 0));
+    DT_GUARD(header_parse(path, block, header));
+    if (size - DT__USER_BLOCK != header->bytes)
+        DT_GUARD(dt_fail(DT_EFORMAT, "%s: damaged: %" PRIu64 " bytes long, should be %" PRIu64,
+                         path, size, header->bytes + DT__USER_BLOCK));
+    for (uint64_t at = DT__USER_BLOCK, part; at < size; at += part) {
+        part = size - at < BLOCK ? size - at : BLOCK;
+        DT_GUARD(dt_fd_read(fd, path, block, (size_t)part, at));
+        crc = dt_crc32c(crc, block, (size_t)part);
+    }
+    if (crc != header->crc)
+        status = dt_fail(DT_EFORMAT, "%s: damaged: checksum %08" PRIx32 ", should be %08" PRIx32,
+                         path, crc, header->crc);
+done:
+    dt_free(block);
     close(fd);
     return status;
 }
-
-static dt_status verify_written(const char *path, void *arg)
-{
-    (void)arg;
-    struct header header;
-    return file_verify(path, &header);
-}
-
-/* ---- writing -------------------------------------------------------------------------------- */
 
 struct saving {
     const struct dt__h5_layout *layout;
@@ -107,7 +88,7 @@ struct saving {
 };
 
 /* The user block comes last: until then there are zeros in its place. */
-static dt_status write_part(void *arg, const void *bytes, size_t length)
+static dt_status saving_write_part(void *arg, const void *bytes, size_t length)
 {
     struct saving *saving = arg;
     size_t before = saving->at < DT__USER_BLOCK ? DT__USER_BLOCK - (size_t)saving->at : 0;
@@ -118,13 +99,13 @@ static dt_status write_part(void *arg, const void *bytes, size_t length)
     return dt_fd_write(saving->fd, saving->path, bytes, length);
 }
 
-static dt_status fill_file(int fd, const char *path, void *arg)
+static dt_status saving_fill_file(int fd, const char *path, void *arg)
 {
     struct saving *saving = arg;
     unsigned char block[DT__USER_BLOCK];
     saving->fd = fd;
     saving->path = path;
-    DT_TRY(dt__h5_stream(saving->layout, write_part, saving));
+    DT_TRY(dt__h5_stream(saving->layout, saving_write_part, saving));
     header_print(&saving->header, block);
     if (lseek(fd, 0, SEEK_SET) < 0)
         return dt_fail(DT_EIO, "%s: cannot seek: %s", path, strerror(errno));
@@ -135,13 +116,12 @@ dt_status dt__file_save(const char *path, enum dt__file_kind kind, struct dt__h5
 {
     uint64_t length;
     struct saving saving = {.layout = layout, .header.kind = kind};
+    struct header written;
     dt_status status = dt__h5_layout_end(layout, &length);
     if (status) return dt_fail_prefix(status, "%s: ", path);
     saving.header.bytes = length - DT__USER_BLOCK;
-    return dt_file_write_by(path, fill_file, &saving, verify_written, NULL);
+    return dt_file_write_by(path, saving_fill_file, &saving, file_verify, &written);
 }
-
-/* ---- opening -------------------------------------------------------------------------------- */
 
 dt_status dt__file_open(const char *path, enum dt__file_kind *out_kind, uint64_t *out_bytes,
                         struct dt__h5_file **out)

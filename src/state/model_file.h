@@ -1,14 +1,14 @@
-/* model: what checkpoints and exports have in common: network, schema, named tensors, the best metric.
+/* model_file: what checkpoints and exports have in common: network, schema, named tensors, the best metric.
  *
  * Files of version 0.1 are read too (tests/data/checkpoint-0.1.h5 is one). They differ in two things:
- *   - /model has the short form of an MLP instead of `layers` (struct short_form in model.c); the config
+ *   - /model has the short form of an MLP instead of `layers` (struct short_form in model_file.c); the config
  *     text in it has the short forms of the network alone, which dt_model_settle makes a list of layers;
- *   - the best metric has no `plateau`, `drops` and `loss` (BEST_LATER in model.c): they stay 0. */
-#ifndef DT_STATE_MODEL_H
-#define DT_STATE_MODEL_H
+ *   - the best metric has no `plateau`, `drops` and `loss` (BEST_LATER in model_file.c): they stay 0. */
+#ifndef DT_STATE_MODEL_FILE_H
+#define DT_STATE_MODEL_FILE_H
 
 #include "dtrain/state.h"
-#include "state/file.h"
+#include "state/checked_file.h"
 
 /* Lays out step, config, best metric, /schema and /model; the parameters are lent. */
 void dt__export_put(struct dt__h5_layout *layout, const struct dt_model *model,

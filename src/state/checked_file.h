@@ -1,12 +1,12 @@
-/* file: a checkpoint or a model on disk.
+/* checked_file: a checkpoint or a model on disk.
  *
  *   0    "dtrain checkpoint 1 crc32c=xxxxxxxx bytes=N\n", zeros to 512
  *   512  N bytes of HDF5
  *
  * The first line can be read with `head`; the checksum covers all behind it. A file is streamed to the disk
  * under a temporary name, synced, read back and compared with its checksum, and renamed. */
-#ifndef DT_STATE_FILE_H
-#define DT_STATE_FILE_H
+#ifndef DT_STATE_CHECKED_FILE_H
+#define DT_STATE_CHECKED_FILE_H
 
 #include "hdf5/read.h"
 #include "hdf5/write.h"
@@ -15,7 +15,6 @@ enum { DT__USER_BLOCK = 512, DT__FORMAT_VERSION = 1 };
 
 /* What a file says that it is in its first line. */
 enum dt__file_kind { DT__CHECKPOINT, DT__MODEL };
-const char *dt__file_kind_word(enum dt__file_kind kind); /* "checkpoint", "model" */
 
 /* Writes a layout that was created with DT__USER_BLOCK, and has not been ended, as a file that is whole or
  * not there. DT_EIO: disk full and the like; DT_EFORMAT: the disk gives back other bytes. */

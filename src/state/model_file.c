@@ -1,5 +1,5 @@
 /* What defines the network, the schema and the tensors in a file. */
-#include "state/model.h"
+#include "state/model_file.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -47,42 +47,33 @@ static const struct dt__field SHORT_FIELDS[] = {
     SHORT(nhidden, DT__FIELD_INT, NULL),
 };
 
-static dt_status short_form_layers(const struct dt__h5_file *file, const struct short_form *form,
-                                   struct dt_text *out)
-{
-    char path[PATH_SIZE], real[DT_REAL_TEXT];
-    if (form->nhidden < 0 || form->nhidden > 1000)
-        return dt_fail(DT_EFORMAT, "/model: %d hidden layers", form->nhidden);
-    if (form->nhidden == 0) return dt_text_add(out, "linear");
-    for (int i = 0; i < form->nhidden; i++) {
-        const struct dt__h5_item *weight;
-        snprintf(path, sizeof path, "/model/layers/%d/weight", i);
-        DT_TRY(dt__h5_array(file, path, &weight));
-        if (weight->rank != 2 || weight->dims[1] > DT_MAX_WIDTH)
-            return dt_fail(DT_EFORMAT, "%s has not the shape that it should have", path);
-        DT_TRY(dt_text_add(out, "%sdense %d %s", i ? ", " : "", (int)weight->dims[1],
-                           form->activation));
-        if (form->dropout > 0)
-            DT_TRY(dt_text_add(out, ", dropout %s", dt_real_text(form->dropout, real)));
-    }
-    return DT_OK;
-}
-
 static dt_status short_form_get(const struct dt__h5_file *file, struct dt_model_desc *out)
 {
     struct short_form form = {0};
     struct dt_text layers = {0};
-    DT_TRY(dt__fields_get(file, "/model", SHORT_FIELDS, COUNT(SHORT_FIELDS), &form));
-    dt_status status = short_form_layers(file, &form, &layers);
-    if (status) {
-        dt_text_free(&layers);
-        return status;
+    char path[PATH_SIZE], real[DT_REAL_TEXT];
+    dt_status status;
+    DT_GUARD(dt__fields_get(file, "/model", SHORT_FIELDS, COUNT(SHORT_FIELDS), &form));
+    if (form.nhidden < 0 || form.nhidden > 1000)
+        DT_GUARD(dt_fail(DT_EFORMAT, "/model: %d hidden layers", form.nhidden));
+    if (form.nhidden == 0) DT_GUARD(dt_text_add(&layers, "linear"));
+    for (int i = 0; i < form.nhidden; i++) {
+        const struct dt__h5_item *weight;
+        snprintf(path, sizeof path, "/model/layers/%d/weight", i);
+        DT_GUARD(dt__h5_array(file, path, &weight));
+        if (weight->rank != 2 || weight->dims[1] > DT_MAX_WIDTH)
+            DT_GUARD(dt_fail(DT_EFORMAT, "%s has not the shape that it should have", path));
+        DT_GUARD(dt_text_add(&layers, "%sdense %d %s", i ? ", " : "", (int)weight->dims[1],
+                             form.activation));
+        if (form.dropout > 0)
+            DT_GUARD(dt_text_add(&layers, ", dropout %s", dt_real_text(form.dropout, real)));
     }
-    *out = (struct dt_model_desc){.layers = layers.data,
-                                  .shape = {1, 1, form.nin},
-                                  .nout = form.nout,
-                                  .task = form.task};
+    *out = (struct dt_model_desc){
+        .layers = layers.data, .shape = {1, 1, form.nin}, .nout = form.nout, .task = form.task};
     return DT_OK;
+done:
+    dt_text_free(&layers);
+    return status;
 }
 
 static dt_status desc_get(const struct dt__h5_file *file, struct dt_model_desc *out)
@@ -214,10 +205,30 @@ static const struct dt__field SCHEMA_FIELDS[] = {
     SCHEMA("label_column", label_column, DT__FIELD_TEXT, NULL, true),
 };
 
-/* Columns of a table that are not all plain numbers, or a sparse part, as two lists of texts. */
-static dt_status columns_put(struct dt__h5_layout *layout, const struct dt_schema *schema)
+/* A vector of the schema; NULL: it has none. */
+static void put_floats(struct dt__h5_layout *layout, const char *path, int length,
+                       const float *data)
+{
+    const uint64_t dims = (uint64_t)length;
+    if (data) dt__h5_put_array(layout, path, DT__H5_F32, 1, &dims, data, NULL);
+}
+
+/* Columns of a table that are not all plain numbers, or a sparse part, are two lists of texts. */
+static dt_status schema_put(struct dt__h5_layout *layout, const struct dt_schema *schema)
 {
     struct dt__names columns = {0}, categories = {0};
+    dt__h5_put_group(layout, "/schema");
+    dt__fields_put(layout, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), schema);
+    put_floats(layout, "/schema/mean", schema->features, schema->mean);
+    put_floats(layout, "/schema/inv_std", schema->features, schema->inv_std);
+    put_floats(layout, "/schema/target_mean", schema->targets, schema->target_mean);
+    put_floats(layout, "/schema/target_std", schema->targets, schema->target_std);
+    if (schema->feature_names)
+        dt__h5_put_names(layout, "/schema/feature_names", schema->feature_names,
+                         (size_t)schema->features);
+    if (schema->label_names)
+        dt__h5_put_names(layout, "/schema/label_names", schema->label_names,
+                         (size_t)schema->classes);
     if (!schema->columns && schema->dense == schema->features) return DT_OK;
     dt_status status = dt__columns_to_names(schema, &columns, &categories);
     if (!status) dt__h5_put_names(layout, "/schema/columns", columns.items, columns.count);
@@ -226,31 +237,6 @@ static dt_status columns_put(struct dt__h5_layout *layout, const struct dt_schem
     dt__names_free(columns.items, columns.count);
     dt__names_free(categories.items, categories.count);
     return status;
-}
-
-static void schema_put(struct dt__h5_layout *layout, const struct dt_schema *schema)
-{
-    const uint64_t features = (uint64_t)schema->features, targets = (uint64_t)schema->targets;
-    dt__h5_put_group(layout, "/schema");
-    dt__fields_put(layout, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), schema);
-    if (schema->mean)
-        dt__h5_put_array(layout, "/schema/mean", DT__H5_F32, 1, &features, schema->mean, NULL);
-    if (schema->inv_std)
-        dt__h5_put_array(layout, "/schema/inv_std", DT__H5_F32, 1, &features, schema->inv_std,
-                         NULL);
-    if (schema->target_mean) {
-        dt__h5_put_array(layout, "/schema/target_mean", DT__H5_F32, 1, &targets,
-                         schema->target_mean, NULL);
-        dt__h5_put_array(layout, "/schema/target_std", DT__H5_F32, 1, &targets, schema->target_std,
-                         NULL);
-    }
-    if (schema->feature_names)
-        dt__h5_put_names(layout, "/schema/feature_names", schema->feature_names,
-                         (size_t)schema->features);
-    if (schema->label_names)
-        dt__h5_put_names(layout, "/schema/label_names", schema->label_names,
-                         (size_t)schema->classes);
-    dt__h5_layout_fail(layout, columns_put(layout, schema));
 }
 
 static dt_status schema_check(const struct dt_schema *schema, const struct dt_model_desc *desc)
@@ -285,41 +271,11 @@ static dt_status get_names(const struct dt__h5_file *file, const char *path, int
     return dt__h5_names(file, path, out, &found);
 }
 
-/* The targets' units: finite, and no deviation of 0. */
-static dt_status units_get(struct dt__h5_file *file, struct dt_schema *schema)
-{
-    const uint64_t targets = (uint64_t)schema->targets;
-    if (!has_array(file, "/schema/target_mean") && !has_array(file, "/schema/target_std"))
-        return DT_OK;
-    DT_TRY(dt__vector_load(file, "/schema/target_mean", DT__H5_F32, targets, &schema->target_mean));
-    DT_TRY(dt__vector_load(file, "/schema/target_std", DT__H5_F32, targets, &schema->target_std));
-    for (uint64_t i = 0; i < targets; i++)
-        if (!isfinite(schema->target_mean[i]) || !isfinite(schema->target_std[i]) ||
-            !(schema->target_std[i] > 0))
-            return dt_fail(DT_EFORMAT, "/schema/target_mean and target_std are not as expected");
-    return DT_OK;
-}
-
-static dt_status columns_get(const struct dt__h5_file *file, struct dt_schema *schema)
-{
-    struct dt__names columns = {0}, categories = {0};
-    dt_status status;
-    schema->dense = schema->features;
-    if (!has_array(file, "/schema/columns")) return DT_OK;
-    DT_GUARD(dt__h5_names(file, "/schema/columns", &columns.items, &columns.count));
-    if (has_array(file, "/schema/categories"))
-        DT_GUARD(dt__h5_names(file, "/schema/categories", &categories.items, &categories.count));
-    status = dt__columns_from_names(&columns, &categories, schema);
-done:
-    dt__names_free(columns.items, columns.count);
-    dt__names_free(categories.items, categories.count);
-    return status;
-}
-
 static dt_status schema_get(struct dt__h5_file *file, const struct dt_model_desc *desc,
                             struct dt_schema *out)
 {
     struct dt_schema s = {0};
+    struct dt__names columns = {0}, categories = {0};
     dt_status status;
     DT_GUARD(dt__fields_get(file, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), &s));
     DT_GUARD(schema_check(&s, desc));
@@ -328,14 +284,31 @@ static dt_status schema_get(struct dt__h5_file *file, const struct dt_model_desc
         DT_GUARD(dt__vector_load(file, "/schema/mean", DT__H5_F32, features, &s.mean));
         DT_GUARD(dt__vector_load(file, "/schema/inv_std", DT__H5_F32, features, &s.inv_std));
     }
-    DT_GUARD(units_get(file, &s));
+    if (has_array(file, "/schema/target_mean") || has_array(file, "/schema/target_std")) {
+        uint64_t n = (uint64_t)s.targets;
+        DT_GUARD(dt__vector_load(file, "/schema/target_mean", DT__H5_F32, n, &s.target_mean));
+        DT_GUARD(dt__vector_load(file, "/schema/target_std", DT__H5_F32, n, &s.target_std));
+    }
+    for (int i = 0; s.target_mean && i < s.targets; i++)
+        if (!isfinite(s.target_mean[i]) || !isfinite(s.target_std[i]) || !(s.target_std[i] > 0))
+            DT_GUARD(dt_fail(DT_EFORMAT, "/schema/target_mean and target_std are not as expected"));
     DT_GUARD(get_names(file, "/schema/feature_names", s.features, &s.feature_names));
     DT_GUARD(get_names(file, "/schema/label_names", s.classes, &s.label_names));
-    DT_GUARD(columns_get(file, &s));
-    *out = s;
-    return DT_OK;
+    s.dense = s.features;
+    if (has_array(file, "/schema/columns")) {
+        DT_GUARD(dt__h5_names(file, "/schema/columns", &columns.items, &columns.count));
+        if (has_array(file, "/schema/categories"))
+            DT_GUARD(
+                dt__h5_names(file, "/schema/categories", &categories.items, &categories.count));
+        DT_GUARD(dt__columns_from_names(&columns, &categories, &s));
+    }
 done:
-    dt_schema_free(&s);
+    dt__names_free(columns.items, columns.count);
+    dt__names_free(categories.items, categories.count);
+    if (status)
+        dt_schema_free(&s);
+    else
+        *out = s;
     return status;
 }
 
@@ -385,7 +358,7 @@ void dt__export_put(struct dt__h5_layout *layout, const struct dt_model *model,
     struct format format = {DT__FORMAT_VERSION};
     dt__fields_put(layout, "/", &FORMAT_FIELD, 1, &format);
     dt__fields_put(layout, "/", EXPORT_FIELDS, COUNT(EXPORT_FIELDS), from);
-    schema_put(layout, &from->schema);
+    dt__h5_layout_fail(layout, schema_put(layout, &from->schema));
     dt__h5_put_group(layout, "/model");
     dt__fields_put(layout, "/model", DESC_FIELDS, COUNT(DESC_FIELDS), &from->desc);
     if (from->desc.categories)
@@ -393,44 +366,38 @@ void dt__export_put(struct dt__h5_layout *layout, const struct dt_model *model,
     dt__flat_put(layout, "/model", model, DT__ALL_TENSORS, from->params);
 }
 
-static dt_status export_parts(struct dt__h5_file *file, struct dt_export *out,
-                              struct dt_model **out_model)
-{
-    struct format format;
-    DT_TRY(dt__fields_get(file, "/", &FORMAT_FIELD, 1, &format));
-    if (format.version != DT__FORMAT_VERSION)
-        return dt_fail(DT_EFORMAT, "format_version is %d", format.version);
-    DT_TRY(dt__fields_get(file, "/", EXPORT_FIELDS, COUNT(EXPORT_FIELDS), out));
-    if (!out->config)
-        return dt_fail(DT_EFORMAT, "attribute config of / is missing or not as expected");
-    DT_TRY(desc_get(file, &out->desc));
-    dt_status status = dt_model_create(&out->desc, out_model);
-    if (status == DT_EUSAGE) /* a text that makes no network is the file's fault */
-        status = dt_fail_prefix(DT_EFORMAT, "/model: ");
-    DT_TRY(status);
-    DT_TRY(schema_get(file, &out->desc, &out->schema));
-    if (out->desc.categories && (out->desc.dense != out->schema.dense ||
-                                 out->desc.categories != dt_schema_categories(&out->schema)))
-        return dt_fail(DT_EFORMAT, "/schema does not fit /model: its columns are others");
-    out->params_count = dt_model_params(*out_model);
-    return dt__flat_load(file, "/model", *out_model, DT__ALL_TENSORS, &out->params);
-}
-
 dt_status dt__export_get(struct dt__h5_file *file, struct dt_export *out,
                          struct dt_model **out_model)
 {
     struct dt_export from = {0};
     struct dt_model *model = NULL;
-    dt_status status = export_parts(file, &from, &model);
-    if (status) {
-        dt_export_free(&from);
-        dt_model_destroy(model);
-        return status;
-    }
-    if (out_model)
+    struct format format;
+    dt_status status;
+    DT_GUARD(dt__fields_get(file, "/", &FORMAT_FIELD, 1, &format));
+    if (format.version != DT__FORMAT_VERSION)
+        DT_GUARD(dt_fail(DT_EFORMAT, "format_version is %d", format.version));
+    DT_GUARD(dt__fields_get(file, "/", EXPORT_FIELDS, COUNT(EXPORT_FIELDS), &from));
+    if (!from.config)
+        DT_GUARD(dt_fail(DT_EFORMAT, "attribute config of / is missing or not as expected"));
+    DT_GUARD(desc_get(file, &from.desc));
+    status = dt_model_create(&from.desc, &model);
+    if (status == DT_EUSAGE) /* a text that makes no network is the file's fault */
+        status = dt_fail_prefix(DT_EFORMAT, "/model: ");
+    if (status) goto done;
+    DT_GUARD(schema_get(file, &from.desc, &from.schema));
+    if (from.desc.categories && (from.desc.dense != from.schema.dense ||
+                                 from.desc.categories != dt_schema_categories(&from.schema)))
+        DT_GUARD(dt_fail(DT_EFORMAT, "/schema does not fit /model: its columns are others"));
+    from.params_count = dt_model_params(model);
+    DT_GUARD(dt__flat_load(file, "/model", model, DT__ALL_TENSORS, &from.params));
+    if (out_model) {
         *out_model = model;
-    else
-        dt_model_destroy(model);
+        model = NULL;
+    }
     *out = from;
-    return DT_OK;
+    from = (struct dt_export){0};
+done:
+    dt_export_free(&from);
+    dt_model_destroy(model);
+    return status;
 }
