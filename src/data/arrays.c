@@ -68,11 +68,5 @@ static dt_status memory_read(void *arg, uint64_t row, size_t count, struct dt__b
     return DT_OK;
 }
 
-static bool memory_claims(const char *path, unsigned char *head, size_t length)
-{
-    (void)path, (void)head, (void)length;
-    return false; /* no file is */
-}
-
-const struct dt__format dt__format_memory = {"rows in memory", memory_claims, memory_survey,
-                                             memory_open,      memory_read,   dt_free};
+const struct dt__format dt__format_memory = {"rows in memory", NULL,        memory_survey,
+                                             memory_open,      memory_read, dt_free};

@@ -155,10 +155,11 @@ static dt_status cell_missing(const struct dt__columns *columns, const char *tex
     if (columns->missing != DT_MISSING_ERROR) return DT_OK;
     if (!columns->learning)
         return dt_fail(DT_EFORMAT,
-                       length ? "'%.*s' is a missing value, and the model was trained with "
-                                "data.missing=error: data.missing=mean or flag in training takes it"
-                              : "a value is missing%.*s, and the model was trained with "
-                                "data.missing=error: data.missing=mean or flag in training takes it",
+                       length
+                           ? "'%.*s' is a missing value, and the model was trained with "
+                             "data.missing=error: data.missing=mean or flag in training takes it"
+                           : "a value is missing%.*s, and the model was trained with "
+                             "data.missing=error: data.missing=mean or flag in training takes it",
                        text_shown(length), text);
     return dt_fail(DT_EFORMAT,
                    length ? "'%.*s' is a missing value; data.missing=mean takes the column's mean"

@@ -5,32 +5,23 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "data/number.h"
 #include "data/reader.h"
 
 /* ---- cells and rows ------------------------------------------------------------------------- */
 
-/* Undoes the quotes of the cell that begins at `text` with one; returns the place behind the
- * closing quote. The record is known to have an even number of quotes. */
-static char *cell_unquote(char *text, char *end, struct dt__cell *out)
-{
-    char *to = text + 1, *from = text + 1;
-    out->text = to;
-    while (from < end && (*from != '"' || (from + 1 < end && from[1] == '"'))) {
-        from += *from == '"';
-        *to++ = *from++;
-    }
-    out->length = (size_t)(to - out->text);
-    return from < end ? from + 1 : end;
-}
-
 dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *out)
 {
     char *cell = *text, *stop = cell;
-    if (cell < end && *cell == '"') {
-        stop = cell_unquote(cell, end, out);
+    if (cell < end && *cell == '"') { /* a record is known to have an even number of quotes */
+        char *to = cell + 1, *from = cell + 1;
+        while (from < end && (*from != '"' || (from + 1 < end && from[1] == '"'))) {
+            from += *from == '"';
+            *to++ = *from++;
+        }
+        *out = (struct dt__cell){cell + 1, (size_t)(to - cell - 1)};
+        stop = from < end ? from + 1 : end;
         if (stop < end && *stop != separator)
             return dt_fail(DT_EFORMAT, "text behind a closing quote");
     } else {
@@ -42,25 +33,19 @@ dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *
     return DT_OK;
 }
 
-/* A plain number that ends its cell: the common case. */
-static bool cell_take_number(char **text, char *end, char separator, float *out)
-{
-    double value;
-    const char *p = *text;
-    if (!dt__number_scan(&p, end, &value) || (p < end && *p != separator)) return false;
-    *out = (float)value;
-    *text = p < end ? *text + (p - *text) + 1 : NULL;
-    return true;
-}
-
+/* Takes the next cell into the row. A plain number that ends its cell is the common case. */
 static dt_status cell_take(struct dt__parser *parser, char **text, char *end, int32_t role)
 {
     struct dt__columns *columns = parser->columns;
     char separator = parser->file->separator;
     struct dt__cell cell;
-    if (role >= 0 && dt__column_is_plain(columns, (size_t)role)) {
-        int at = columns->learning ? role : columns->items[role].first;
-        if (cell_take_number(text, end, separator, &parser->row.x[at])) return DT_OK;
+    const char *p = *text;
+    double value;
+    if (role >= 0 && dt__column_is_plain(columns, (size_t)role) &&
+        dt__number_scan(&p, end, &value) && (p == end || *p == separator)) {
+        parser->row.x[columns->learning ? role : columns->items[role].first] = (float)value;
+        *text = p < end ? *text + (p - *text) + 1 : NULL;
+        return DT_OK;
     }
     DT_TRY(dt__csv_cell(text, end, separator, &cell));
     if (role >= 0)
@@ -449,59 +434,37 @@ static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
                    survey->known ? "the model has" : "the files before have", columns->count);
 }
 
-static dt_status header_survey(struct dt__survey *survey, struct dt__file *file,
-                               struct dt__lines *lines, bool *header)
-{
-    struct dt__names cells = {0};
-    char *record;
-    size_t length;
-    dt_status status = DT_OK;
-    do
-        DT_GUARD(dt__lines_next(lines, true, &record, &length));
-    while (record && !length);
-    if (!record) return dt_fail(DT_EFORMAT, "the file has no rows");
-    DT_GUARD(dt__csv_separator(survey->config, record, length, &file->separator));
-    DT_GUARD(dt__csv_split(record, length, file->separator, &cells));
-    DT_GUARD(roles_make(survey, file, &cells, header));
-done:
-    dt__names_free(cells.items, cells.count);
-    return status;
-}
-
 static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
 {
     struct dt__lines lines;
     struct dt__parser parser = {.file = file, .columns = &survey->source->columns};
-    bool header = false;
+    struct dt__names cells = {0};
+    char *record;
+    size_t length;
+    bool header = false, begun = false;
+    dt_status status;
     DT_TRY(dt__lines_open(&lines, file->path));
     uint64_t start = dt__lines_offset(&lines);
-    dt_status status = header_survey(survey, file, &lines, &header);
-    if (status) dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line);
-    if (!status && !header) status = dt__lines_seek(&lines, start, 1);
-    if (!status) status = dt__text_survey(survey, file, &lines, &dt__csv_grammar, &parser);
-    if (!status && !file->rows && !header)
+    do
+        DT_GUARD(dt__lines_next(&lines, true, &record, &length));
+    while (record && !length);
+    if (!record) DT_GUARD(dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path));
+    DT_GUARD(dt__csv_separator(survey->config, record, length, &file->separator));
+    DT_GUARD(dt__csv_split(record, length, file->separator, &cells));
+    DT_GUARD(roles_make(survey, file, &cells, &header));
+    begun = true;
+    if (!header) DT_GUARD(dt__lines_seek(&lines, start, 1));
+    DT_GUARD(dt__text_survey(survey, file, &lines, &dt__csv_grammar, &parser));
+    if (!file->rows && !header)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
+done:
+    if (status && record && !begun)
+        dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line);
+    dt__names_free(cells.items, cells.count);
     dt__lines_close(&lines);
     dt__row_free(&parser.row);
     return status;
 }
 
-/* ---- the format ----------------------------------------------------------------------------- */
-
-static bool csv_claims(const char *path, unsigned char *head, size_t length)
-{
-    (void)head;
-    (void)length;
-    const char *dot = strrchr(path, '.');
-    return dot && !strcasecmp(dot, ".csv");
-}
-
-static dt_status csv_open(const struct dt_source *source, const struct dt__file *file, bool random,
-                          void **out)
-{
-    (void)random;
-    return dt__text_open(source, file, &dt__csv_grammar, out);
-}
-
-const struct dt__format dt__format_csv = {"CSV",    csv_claims,    csv_survey,
-                                          csv_open, dt__text_read, dt__text_close};
+const struct dt__format dt__format_csv = {"CSV",         &dt__csv_grammar, csv_survey,
+                                          dt__text_open, dt__text_read,    dt__text_close};

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "data/reader.h"
 #include "hdf5/read.h"
@@ -26,12 +25,24 @@ struct reader {
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-/* The data sets that are there, for somebody who named another. */
-static dt_status fail_missing(const struct dt__h5_file *file, const char *key, const char *path)
+static bool file_has_array(const struct dt__h5_file *file, const char *path)
 {
-    char list[512] = "";
+    return dt__h5_find(file, DT__H5_ARRAY, path) || dt__h5_find(file, DT__H5_REFUSED, path);
+}
+
+static dt_status array_find(const struct dt__h5_file *file, const char *key, const char *name,
+                            struct array *out)
+{
+    char path[256], list[512] = "";
     size_t length = 0;
     const struct dt__h5_item *item;
+    snprintf(path, sizeof path, "%s%s", *name == '/' ? "" : "/", name);
+    if (file_has_array(file, path) || dt__h5_find(file, DT__H5_GROUP, path)) {
+        DT_TRY(dt__h5_array(file, path, &item));
+        *out = (struct array){item, item->dims[0], item->count / item->dims[0]};
+        return DT_OK;
+    }
+    /* The data sets that are there, for somebody who named another. */
     for (size_t i = 0; (item = dt__h5_item_at(file, i)) && length + 64 < sizeof list; i++) {
         if (item->kind != DT__H5_ARRAY) continue;
         length += (size_t)snprintf(list + length, 48, "%s%.40s", length ? ", " : "", item->path);
@@ -41,20 +52,6 @@ static dt_status fail_missing(const struct dt__h5_file *file, const char *key, c
     }
     return dt_fail(DT_EFORMAT, "%s is missing; there is %s (see %s)", path,
                    *list ? list : "nothing", key);
-}
-
-static dt_status array_find(const struct dt__h5_file *file, const char *key, const char *name,
-                            struct array *out)
-{
-    char path[256];
-    const struct dt__h5_item *item;
-    snprintf(path, sizeof path, "%s%s", *name == '/' ? "" : "/", name);
-    if (!dt__h5_find(file, DT__H5_ARRAY, path) && !dt__h5_find(file, DT__H5_REFUSED, path) &&
-        !dt__h5_find(file, DT__H5_GROUP, path))
-        return fail_missing(file, key, path);
-    DT_TRY(dt__h5_array(file, path, &item));
-    *out = (struct array){item, item->dims[0], item->count / item->dims[0]};
-    return DT_OK;
 }
 
 static dt_status arrays_find(const struct dt__h5_file *file, const char *x_name, const char *y_name,
@@ -156,11 +153,6 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
-static bool file_has_array(const struct dt__h5_file *file, const char *path)
-{
-    return dt__h5_find(file, DT__H5_ARRAY, path) || dt__h5_find(file, DT__H5_REFUSED, path);
-}
-
 static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file *file)
 {
     struct dt__names features = {0}, labels = {0};
@@ -182,24 +174,6 @@ done:
     return status;
 }
 
-static dt_status arrays_learn(struct dt__survey *survey, struct dt__h5_file *file,
-                              struct dt__file *out)
-{
-    const struct dt_config *config = survey->config;
-    struct array x, y;
-    DT_TRY(arrays_find(file, config->data.x, config->data.y, &x, &y));
-    DT_TRY(dt__survey_features(survey, x.items));
-    survey->floats |= x.item->type != DT__H5_U8;
-    DT_TRY(dt__survey_shape(survey, x.item->rank, x.item->dims));
-    out->rows = x.rows;
-    survey->labels.path = out->path;
-    survey->labels.line = 0;
-    DT_TRY(dt_strdup(config->data.x, &out->x_name));
-    DT_TRY(dt_strdup(config->data.y, &out->y_name));
-    DT_TRY(names_learn(survey, file));
-    return labels_learn(survey, file, &x, &y);
-}
-
 /* What the reader of HDF5 says begins with the path already. */
 static dt_status fail_with_path(dt_status status, const char *path)
 {
@@ -210,20 +184,25 @@ static dt_status fail_with_path(dt_status status, const char *path)
 
 static dt_status hdf5_survey(struct dt__survey *survey, struct dt__file *out)
 {
+    const struct dt_config *config = survey->config;
     struct dt__h5_file *file;
+    struct array x, y;
+    dt_status status;
     DT_TRY(dt__h5_open(out->path, &file));
-    dt_status status = fail_with_path(arrays_learn(survey, file, out), out->path);
+    DT_GUARD(arrays_find(file, config->data.x, config->data.y, &x, &y));
+    DT_GUARD(dt__survey_features(survey, x.items));
+    survey->floats |= x.item->type != DT__H5_U8;
+    DT_GUARD(dt__survey_shape(survey, x.item->rank, x.item->dims));
+    out->rows = x.rows;
+    survey->labels.path = out->path;
+    survey->labels.line = 0;
+    DT_GUARD(dt_strdup(config->data.x, &out->x_name));
+    DT_GUARD(dt_strdup(config->data.y, &out->y_name));
+    DT_GUARD(names_learn(survey, file));
+    DT_GUARD(labels_learn(survey, file, &x, &y));
+done:
     dt__h5_close(file);
-    return status;
-}
-
-static bool hdf5_claims(const char *path, unsigned char *head, size_t length)
-{
-    static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-    const char *dot = strrchr(path, '.');
-    for (size_t at = 0; at + 8 <= length; at = at ? at * 2 : 512)
-        if (!memcmp(head + at, signature, 8)) return true;
-    return dot && (!strcasecmp(dot, ".h5") || !strcasecmp(dot, ".hdf5"));
+    return fail_with_path(status, out->path);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -237,87 +216,66 @@ static void hdf5_close(void *arg)
     dt_free(reader);
 }
 
-/* Classes of texts are looked up once. */
-static dt_status classes_look_up(struct reader *reader)
-{
-    const struct dt_source *source = reader->source;
-    struct dt__names texts = {0};
-    DT_TRY(dt__h5_names(reader->file, reader->y.item->path, &texts.items, &texts.count));
-    dt_status status = dt_alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes);
-    for (size_t i = 0; i < texts.count && !status; i++)
-        status = dt__label_of_text(&source->schema, &source->label_names, texts.items[i],
-                                   strlen(texts.items[i]), &reader->classes[i]);
-    dt__names_free(texts.items, texts.count);
-    return status;
-}
-
-static dt_status reader_find(struct reader *reader, const struct dt__file *file)
-{
-    const struct dt__layout *layout = &reader->source->layout;
-    struct array *y = &reader->y;
-    DT_TRY(arrays_find(reader->file, file->x_name, file->y_name, &reader->x, y));
-    if (reader->x.rows != file->rows || reader->x.items != (uint64_t)layout->features ||
-        y->rows != file->rows || (layout->targets && y->items != (uint64_t)layout->targets))
-        return dt_fail(DT_EMISMATCH, "the file has changed since the survey");
-    if (layout->targets) return DT_OK;
-    if (y->item->type == DT__H5_TEXT) return classes_look_up(reader);
-    if (y->items == 1) return DT_OK;
-    return dt_alloc(BLOCK, (size_t)y->items * sizeof *reader->one_hot, "labels", &reader->one_hot);
-}
-
 static dt_status hdf5_open(const struct dt_source *source, const struct dt__file *file, bool random,
                            void **out)
 {
     (void)random;
+    const struct dt__layout *layout = &source->layout;
+    struct dt__names texts = {0};
     struct reader *reader;
+    struct array *x, *y;
+    dt_status status;
     DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
     reader->source = source;
-    dt_status status = dt__h5_open(file->path, &reader->file);
-    if (!status) status = fail_with_path(reader_find(reader, file), file->path);
-    if (status)
-        hdf5_close(reader);
-    else
-        *out = reader;
-    return status;
-}
-
-static dt_status reader_read_one_hot(struct reader *reader, uint64_t row, size_t count,
-                                     int32_t *out)
-{
-    const size_t n = (size_t)reader->y.items;
-    for (size_t done = 0, step; done < count; done += step) {
-        step = count - done < BLOCK ? count - done : BLOCK;
-        DT_TRY(dt__h5_read(reader->file, reader->y.item, row + done, step, DT__H5_F32,
-                           reader->one_hot));
-        for (size_t i = 0; i < step; i++)
-            out[done + i] = one_hot_class(reader->one_hot + i * n, n);
+    x = &reader->x, y = &reader->y;
+    DT_GUARD(dt__h5_open(file->path, &reader->file));
+    DT_GUARD(arrays_find(reader->file, file->x_name, file->y_name, x, y));
+    if (x->rows != file->rows || x->items != (uint64_t)layout->features || y->rows != file->rows ||
+        (layout->targets && y->items != (uint64_t)layout->targets))
+        DT_GUARD(dt_fail(DT_EMISMATCH, "the file has changed since the survey"));
+    const bool labels = !layout->targets, of_texts = labels && y->item->type == DT__H5_TEXT;
+    if (of_texts) { /* classes of texts are looked up once */
+        DT_GUARD(dt__h5_names(reader->file, y->item->path, &texts.items, &texts.count));
+        DT_GUARD(dt_alloc(texts.count, sizeof *reader->classes, "labels", &reader->classes));
     }
-    return DT_OK;
-}
-
-static dt_status reader_read_y(struct reader *reader, uint64_t row, size_t count,
-                               unsigned char *out)
-{
-    enum dt__h5_type type = reader->source->layout.targets ? DT__H5_F32 : DT__H5_I32;
-    if (reader->one_hot) return reader_read_one_hot(reader, row, count, (int32_t *)(void *)out);
-    if (!reader->classes) return dt__h5_read(reader->file, reader->y.item, row, count, type, out);
-    memcpy(out, reader->classes + row, count * sizeof *reader->classes);
-    return DT_OK;
+    for (size_t i = 0; i < texts.count; i++)
+        DT_GUARD(dt__label_of_text(&source->schema, &source->label_names, texts.items[i],
+                                   strlen(texts.items[i]), &reader->classes[i]));
+    if (labels && !of_texts && y->items > 1)
+        DT_GUARD(dt_alloc(BLOCK, (size_t)y->items * sizeof *reader->one_hot, "labels",
+                          &reader->one_hot));
+    *out = reader;
+done:
+    dt__names_free(texts.items, texts.count);
+    if (status) hdf5_close(reader);
+    return fail_with_path(status, file->path);
 }
 
 static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct reader *reader = arg;
     const struct dt__layout *layout = &reader->source->layout;
-    enum dt__h5_type x = layout->bytes ? DT__H5_U8 : DT__H5_F32;
-    unsigned char *y = dt__block_y(layout, out, out->rows);
-    DT_TRY(dt__h5_read(reader->file, reader->x.item, row, count, x,
+    const struct array *x = &reader->x, *y = &reader->y;
+    unsigned char *to = dt__block_y(layout, out, out->rows);
+    DT_TRY(dt__h5_read(reader->file, x->item, row, count, layout->bytes ? DT__H5_U8 : DT__H5_F32,
                        dt__block_x(layout, out, out->rows)));
-    DT_TRY(reader_read_y(reader, row, count, y));
-    if (!reader->classes) dt__labels_to_classes(&reader->source->schema, y, count);
+    if (reader->classes)
+        memcpy(to, reader->classes + row, count * sizeof *reader->classes);
+    else if (!reader->one_hot)
+        DT_TRY(dt__h5_read(reader->file, y->item, row, count,
+                           layout->targets ? DT__H5_F32 : DT__H5_I32, to));
+    for (size_t done = 0, step; reader->one_hot && done < count; done += step) {
+        step = count - done < BLOCK ? count - done : BLOCK;
+        DT_TRY(dt__h5_read(reader->file, y->item, row + done, step, DT__H5_F32, reader->one_hot));
+        for (size_t i = 0; i < step; i++) {
+            int32_t class = one_hot_class(reader->one_hot + i * y->items, (size_t)y->items);
+            memcpy(to + (done + i) * sizeof class, &class, sizeof class);
+        }
+    }
+    if (!reader->classes) dt__labels_to_classes(&reader->source->schema, to, count);
     dt__block_add(layout, out, count);
     return DT_OK;
 }
 
-const struct dt__format dt__format_hdf5 = {"HDF5",    hdf5_claims, hdf5_survey,
-                                           hdf5_open, hdf5_read,   hdf5_close};
+const struct dt__format dt__format_hdf5 = {"HDF5",    NULL,      hdf5_survey,
+                                           hdf5_open, hdf5_read, hdf5_close};

@@ -12,31 +12,21 @@
 #include "data/reader.h"
 
 enum { U8 = 0x08, S8 = 0x09, S16 = 0x0B, S32 = 0x0C, F32 = 0x0D, F64 = 0x0E };
-enum { MAX_DIMS = 8, BUFFER = 1 << 17, SLICE = 1 << 16, DEFLATE_BEST = 1100 };
+enum { BUFFER = 1 << 17, SLICE = 1 << 16, DEFLATE_BEST = 1100 };
 
-static size_t item_size(int type)
+static const unsigned char ITEM_SIZE[] = {
+    [U8] = 1, [S8] = 1, [S16] = 2, [S32] = 4, [F32] = 4, [F64] = 8};
+
+size_t dt__idx_item_size(int type)
 {
-    switch (type) {
-    case U8:
-    case S8:
-        return 1;
-    case S16:
-        return 2;
-    case S32:
-    case F32:
-        return 4;
-    case F64:
-        return 8;
-    default:
-        return 0;
-    }
+    return type >= 0 && (size_t)type < sizeof ITEM_SIZE ? ITEM_SIZE[type] : 0;
 }
 
 struct array {
     const char *path;
     gzFile file; /* zlib reads plain files as they are */
     int type, ndims;
-    uint64_t dims[MAX_DIMS];
+    uint64_t dims[DT__IDX_MAX_DIMS];
     uint64_t rows, start; /* start: bytes of the header */
     size_t items, row_bytes;
     uint64_t at; /* row at which the file stands */
@@ -83,32 +73,6 @@ static uint32_t big_endian(const unsigned char *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-static dt_status array_read_head(struct array *array)
-{
-    unsigned char head[4 + 4 * MAX_DIMS];
-    DT_TRY(array_read_bytes(array, head, 4));
-    array->type = head[2];
-    array->ndims = head[3];
-    if (head[0] || head[1] || !item_size(array->type) || !array->ndims || array->ndims > MAX_DIMS)
-        return dt_fail(DT_EFORMAT, "%s: not an IDX file: it begins %02x %02x %02x %02x",
-                       array->path, head[0], head[1], head[2], head[3]);
-    DT_TRY(array_read_bytes(array, head + 4, 4 * (size_t)array->ndims));
-    array->start = 4 + 4 * (uint64_t)array->ndims;
-    array->rows = big_endian(head + 4);
-    array->items = 1;
-    for (int i = 0; i < array->ndims; i++)
-        array->dims[i] = big_endian(head + 4 + 4 * i);
-    for (int i = 1; i < array->ndims; i++)
-        if (!dt_size_mul(array->items, array->dims[i], &array->items))
-            return dt_fail(DT_EFORMAT, "%s: its dimensions overflow", array->path);
-    size_t total;
-    if (!dt_size_mul(array->items, item_size(array->type), &array->row_bytes) ||
-        !dt_size_mul(array->row_bytes, array->rows, &total))
-        return dt_fail(DT_EFORMAT, "%s: its dimensions overflow", array->path);
-    if (!total) return dt_fail(DT_EFORMAT, "%s: its header says that it is empty", array->path);
-    return DT_OK;
-}
-
 static void array_close(struct array *array)
 {
     if (array->file) gzclose_r(array->file);
@@ -117,12 +81,34 @@ static void array_close(struct array *array)
 
 static dt_status array_open(const char *path, struct array *array)
 {
-    *array = (struct array){.path = path};
+    unsigned char head[4 + 4 * DT__IDX_MAX_DIMS];
+    size_t total, width;
+    bool fits = true;
+    dt_status status;
+    *array = (struct array){.path = path, .items = 1};
     errno = 0;
     array->file = gzopen(path, "rbe");
     if (!array->file) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno ? errno : ENOMEM));
     gzbuffer(array->file, BUFFER);
-    dt_status status = array_read_head(array);
+    DT_GUARD(array_read_bytes(array, head, 4));
+    array->type = head[2];
+    array->ndims = head[3];
+    width = dt__idx_item_size(array->type);
+    if (head[0] || head[1] || !width || !array->ndims || array->ndims > DT__IDX_MAX_DIMS)
+        DT_GUARD(dt_fail(DT_EFORMAT, "%s: not an IDX file: it begins %02x %02x %02x %02x", path,
+                         head[0], head[1], head[2], head[3]));
+    DT_GUARD(array_read_bytes(array, head + 4, 4 * (size_t)array->ndims));
+    array->start = 4 + 4 * (uint64_t)array->ndims;
+    for (int i = 0; i < array->ndims; i++) {
+        array->dims[i] = big_endian(head + 4 + 4 * i);
+        fits &= i == 0 || dt_size_mul(array->items, array->dims[i], &array->items);
+    }
+    array->rows = array->dims[0];
+    fits = fits && dt_size_mul(array->items, width, &array->row_bytes) &&
+           dt_size_mul(array->row_bytes, array->rows, &total);
+    if (!fits) DT_GUARD(dt_fail(DT_EFORMAT, "%s: its dimensions overflow", path));
+    if (!total) DT_GUARD(dt_fail(DT_EFORMAT, "%s: its header says that it is empty", path));
+done:
     if (status) array_close(array);
     return status;
 }
@@ -179,9 +165,9 @@ static dt_status array_check_size(struct array *array)
 
 static double item_value(int type, const unsigned char *bytes)
 {
-    uint32_t word = type == S16            ? (uint32_t)bytes[0] << 8 | bytes[1]
-                    : item_size(type) >= 4 ? big_endian(bytes)
-                                           : bytes[0];
+    uint32_t word = type == S16                    ? (uint32_t)bytes[0] << 8 | bytes[1]
+                    : dt__idx_item_size(type) >= 4 ? big_endian(bytes)
+                                                   : bytes[0];
     uint64_t wide = type == F64 ? (uint64_t)word << 32 | big_endian(bytes + 4) : 0;
     float single;
     double value;
@@ -207,7 +193,7 @@ static double item_value(int type, const unsigned char *bytes)
 static void items_to_floats(int type, const unsigned char *from, size_t n, unsigned char *out)
 {
     for (size_t i = 0; i < n; i++) {
-        float value = (float)item_value(type, from + i * item_size(type));
+        float value = (float)item_value(type, from + i * dt__idx_item_size(type));
         memcpy(out + i * sizeof value, &value, sizeof value);
     }
 }
@@ -215,7 +201,7 @@ static void items_to_floats(int type, const unsigned char *from, size_t n, unsig
 static void items_to_labels(int type, const unsigned char *from, size_t n, unsigned char *out)
 {
     for (size_t i = 0; i < n; i++) {
-        int32_t value = (int32_t)item_value(type, from + i * item_size(type));
+        int32_t value = (int32_t)item_value(type, from + i * dt__idx_item_size(type));
         memcpy(out + i * sizeof value, &value, sizeof value);
     }
 }
@@ -227,7 +213,7 @@ static dt_status array_read_rows(struct array *array, uint64_t row, size_t count
                                  convert_fn *convert, unsigned char *out)
 {
     unsigned char scratch[SLICE];
-    size_t width = item_size(array->type), bytes = count * array->row_bytes;
+    size_t width = dt__idx_item_size(array->type), bytes = count * array->row_bytes;
     if (row != array->at &&
         gzseek(array->file, (z_off_t)(array->start + row * array->row_bytes), SEEK_SET) < 0)
         return dt_fail(DT_EIO, "%s: seek failed", array->path);
@@ -243,22 +229,6 @@ static dt_status array_read_rows(struct array *array, uint64_t row, size_t count
 }
 
 /* ---- survey --------------------------------------------------------------------------------- */
-
-static dt_status idx_survey_x(struct dt__survey *survey, const char *path, uint64_t *rows)
-{
-    struct array array;
-    DT_TRY(array_open(path, &array));
-    dt_status status = array_check_size(&array);
-    if (!status) {
-        status = dt__survey_features(survey, array.items);
-        if (!status) status = dt__survey_shape(survey, array.ndims, array.dims);
-        if (status) dt_fail_prefix(status, "%s: ", path);
-    }
-    survey->floats |= array.type != U8;
-    *rows = array.rows;
-    array_close(&array);
-    return status;
-}
 
 static dt_status idx_learn_y(struct dt__survey *survey, struct array *array, uint64_t rows)
 {
@@ -287,29 +257,30 @@ static dt_status idx_learn_y(struct dt__survey *survey, struct array *array, uin
 
 static dt_status idx_survey(struct dt__survey *survey, struct dt__file *file)
 {
-    struct array array;
+    struct array x, y;
     if (!file->labels)
         return dt_fail(DT_EMISMATCH,
                        "%s: IDX data has its labels apart: set data.train_labels"
                        " (data.eval_labels)",
                        file->path);
-    DT_TRY(idx_survey_x(survey, file->path, &file->rows));
+    DT_TRY(array_open(file->path, &x));
+    dt_status status = array_check_size(&x);
+    array_close(&x);
+    DT_TRY(status);
+    status = dt__survey_features(survey, x.items);
+    if (!status) status = dt__survey_shape(survey, x.ndims, x.dims);
+    if (status) return dt_fail_prefix(status, "%s: ", file->path);
+    survey->floats |= x.type != U8;
+    file->rows = x.rows;
     survey->labels.path = file->labels;
     survey->labels.line = 0;
-    DT_TRY(array_open(file->labels, &array));
-    dt_status status = array_check_size(&array);
-    gzrewind(array.file);
-    array.at = UINT64_MAX;
-    if (!status) status = idx_learn_y(survey, &array, file->rows);
-    array_close(&array);
+    DT_TRY(array_open(file->labels, &y));
+    status = array_check_size(&y);
+    gzrewind(y.file);
+    y.at = UINT64_MAX;
+    if (!status) status = idx_learn_y(survey, &y, file->rows);
+    array_close(&y);
     return status;
-}
-
-static bool idx_claims(const char *path, unsigned char *head, size_t length)
-{
-    (void)path;
-    return length > 4 && !head[0] && !head[1] && item_size(head[2]) && head[3] &&
-           head[3] <= MAX_DIMS;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -380,5 +351,4 @@ static dt_status idx_read(void *arg, uint64_t row, size_t count, struct dt__bloc
     return DT_OK;
 }
 
-const struct dt__format dt__format_idx = {"IDX",    idx_claims, idx_survey,
-                                          idx_open, idx_read,   idx_close};
+const struct dt__format dt__format_idx = {"IDX", NULL, idx_survey, idx_open, idx_read, idx_close};

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #include "data/number.h"
 #include "data/reader.h"
@@ -30,46 +29,28 @@ static bool word_next(char **text, char *end, struct dt__cell *out)
     return true;
 }
 
-static dt_status index_read(const struct dt__cell *word, const char *colon, size_t *out)
-{
-    size_t index = 0;
-    for (const char *p = word->text; p < colon; p++) {
-        if (!isdigit((unsigned char)*p) || index > DT__MAX_FEATURES) return DT_EFORMAT;
-        index = index * 10 + (size_t)(*p - '0');
-    }
-    if (!index || index > DT__MAX_FEATURES) return DT_EFORMAT;
-    *out = index;
-    return DT_OK;
-}
-
-/* A few bytes must not make a model of gigabytes. */
-static dt_status index_widen(struct dt__parser *parser, size_t index)
-{
-    if (index > PLAUSIBLE && index > parser->bytes && !parser->features)
-        return dt_fail(DT_EFORMAT,
-                       "data of %" PRIu64 " bytes does not have so many features; data.features "
-                       "says how many are meant",
-                       parser->bytes);
-    if (index > parser->widest) parser->widest = (uint32_t)index;
-    return DT_OK;
-}
-
 static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *word, size_t *last)
 {
-    const char *colon = memchr(word->text, ':', word->length);
-    int shown = word->length < 40 ? (int)word->length : 40;
-    size_t index;
+    const char *colon = memchr(word->text, ':', word->length), *p = word->text;
+    size_t index = 0;
     float value;
-    if (!colon || index_read(word, colon, &index))
-        return dt_fail(DT_EFORMAT,
-                       "'%.*s' is not index:value with an index from 1 to 2147483647", shown,
-                       word->text);
+    for (; colon && p < colon && isdigit((unsigned char)*p) && index <= DT__MAX_FEATURES; p++)
+        index = index * 10 + (size_t)(*p - '0');
+    if (!colon || p < colon || !index || index > DT__MAX_FEATURES)
+        return dt_fail(DT_EFORMAT, "'%.*s' is not index:value with an index from 1 to %d",
+                       word->length < 40 ? (int)word->length : 40, word->text, DT__MAX_FEATURES);
     if (index <= *last) return dt_fail(DT_EFORMAT, "index %zu does not rise", index);
     *last = index;
-    size_t length = word->length - (size_t)(colon + 1 - word->text);
-    dt_status status = dt__number_read(colon + 1, length, &value);
-    if (!status) status = index_widen(parser, index);
+    dt_status status =
+        dt__number_read(colon + 1, word->length - (size_t)(colon + 1 - word->text), &value);
+    /* A few bytes must not make a model of gigabytes. */
+    if (!status && index > PLAUSIBLE && index > parser->bytes && !parser->features)
+        status = dt_fail(DT_EFORMAT,
+                         "data of %" PRIu64 " bytes does not have so many features; data.features "
+                         "says how many are meant",
+                         parser->bytes);
     if (status) return dt_fail_prefix(status, "index %zu: ", index);
+    if (index > parser->widest) parser->widest = (uint32_t)index;
     if (value == 0 || (parser->features && index > parser->features)) return DT_OK;
     return dt__row_add_entry(&parser->row, (uint32_t)index - 1, value);
 }
@@ -139,21 +120,5 @@ bool dt__libsvm_is_row(char *text, size_t length)
            word_is_pair(&word);
 }
 
-static bool libsvm_claims(const char *path, unsigned char *head, size_t length)
-{
-    const char *dot = strrchr(path, '.');
-    bool named = dot && (!strcasecmp(dot, ".libsvm") || !strcasecmp(dot, ".svm") ||
-                         !strcasecmp(dot, ".svmlight"));
-    bool other = dot && !strcasecmp(dot, ".csv");
-    return named || (!other && dt__libsvm_is_row((char *)head, length));
-}
-
-static dt_status libsvm_open(const struct dt_source *source, const struct dt__file *file,
-                             bool random, void **out)
-{
-    (void)random;
-    return dt__text_open(source, file, &dt__libsvm_grammar, out);
-}
-
-const struct dt__format dt__format_libsvm = {"LIBSVM",    libsvm_claims, libsvm_survey,
-                                             libsvm_open, dt__text_read, dt__text_close};
+const struct dt__format dt__format_libsvm = {"LIBSVM",      &dt__libsvm_grammar, libsvm_survey,
+                                             dt__text_open, dt__text_read,       dt__text_close};

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
+#include "data/libsvm.h"
 #include "data/packed.h"
 
 /* ==== formats ================================================================================= */
@@ -16,25 +18,30 @@ static const struct dt__format *const formats[] = {
 };
 
 enum { HEAD_BYTES = 4096 };
-/* In this order: binary signatures, the telling line of LIBSVM, and CSV for all else. */
-static const int detect_order[] = {DT_FORMAT_HDF5, DT_FORMAT_IDX, DT_FORMAT_LIBSVM};
 
 const struct dt__format *dt__format_of(int format)
 {
     return formats[format];
 }
 
+/* Binary signatures count first, then the name, then the telling first line of LIBSVM; all else is CSV. */
 dt_status dt__format_detect(const char *path, int *out)
 {
+    static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     unsigned char head[HEAD_BYTES];
     size_t length;
+    const char *dot = strrchr(path, '.') ? strrchr(path, '.') : "";
     DT_TRY(dt__packed_head(path, head, sizeof head, &length));
     if (!length) return dt_fail(DT_EFORMAT, "%s: the file is empty", path);
-    *out = DT_FORMAT_CSV;
-    for (size_t i = sizeof detect_order / sizeof *detect_order; i-- > 0;) {
-        const struct dt__format *format = formats[detect_order[i]];
-        if (format->claims(path, head, length)) *out = detect_order[i];
-    }
+    bool hdf5 = !strcasecmp(dot, ".h5") || !strcasecmp(dot, ".hdf5");
+    for (size_t at = 0; at + 8 <= length; at = at ? at * 2 : 512)
+        hdf5 |= !memcmp(head + at, signature, 8);
+    bool idx = length > 4 && !head[0] && !head[1] && dt__idx_item_size(head[2]) && head[3] &&
+               head[3] <= DT__IDX_MAX_DIMS;
+    bool libsvm = !strcasecmp(dot, ".libsvm") || !strcasecmp(dot, ".svm") ||
+                  !strcasecmp(dot, ".svmlight") ||
+                  (strcasecmp(dot, ".csv") && dt__libsvm_is_row((char *)head, length));
+    *out = hdf5 ? DT_FORMAT_HDF5 : idx ? DT_FORMAT_IDX : libsvm ? DT_FORMAT_LIBSVM : DT_FORMAT_CSV;
     return DT_OK;
 }
 
@@ -171,30 +178,6 @@ static dt_status rows_check(const struct dt_source *source, const struct dt__fil
     return DT_OK;
 }
 
-/* Raw rows [raw, raw + count), which lie in one file. */
-static dt_status cursor_read_raw(struct dt__cursor *cursor, const struct dt__file *file,
-                                 uint64_t raw, size_t count, struct dt__block *out)
-{
-    void *reader;
-    uint64_t row = raw - file->raw;
-    DT_TRY(cursor_find_reader(cursor, file, &reader));
-    DT_TRY(dt__format_of(file->format)->read(reader, row, count, out));
-    return rows_check(cursor->source, file, row, count, out);
-}
-
-/* The same, of which those of the part go to a block. */
-static dt_status cursor_sift(struct dt__cursor *cursor, const struct dt__file *file, uint64_t raw,
-                             size_t count, struct dt__block *out)
-{
-    const struct dt_source *source = cursor->source;
-    cursor->scratch.rows = 0;
-    DT_TRY(cursor_read_raw(cursor, file, raw, count, &cursor->scratch));
-    for (size_t i = 0; i < count; i++)
-        if (dt__holdout_has(&source->holdout, raw + i) == source->held_out)
-            DT_TRY(dt__block_add_copy(&source->layout, out, &cursor->scratch, i));
-    return DT_OK;
-}
-
 static size_t smaller(uint64_t a, uint64_t b)
 {
     return (size_t)(a < b ? a : b);
@@ -204,17 +187,24 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
                           struct dt__block *out)
 {
     const struct dt_source *source = cursor->source;
-    bool sifting = source->holdout.count != 0;
+    const bool sifting = source->holdout.count != 0;
+    struct dt__block *to = sifting ? &cursor->scratch : out;
     if (!count) return DT_OK;
     if (out->rows + count > out->capacity) return dt_fail(DT_EBUG, "no room for rows of data");
     uint64_t raw = dt__source_raw(source, row);
-    uint64_t end = dt__source_raw(source, row + count - 1) + 1;
-    for (size_t step; raw < end; raw += step) {
+    const uint64_t end = dt__source_raw(source, row + count - 1) + 1;
+    for (size_t step; raw < end; raw += step) { /* raw rows that lie in one file */
         const struct dt__file *file = source_find_file(source, raw);
+        void *reader;
         step = smaller(end - raw, file->raw + file->rows - raw);
         if (sifting) step = smaller(step, SCRATCH_ROWS);
-        DT_TRY(sifting ? cursor_sift(cursor, file, raw, step, out)
-                       : cursor_read_raw(cursor, file, raw, step, out));
+        if (sifting) to->rows = 0;
+        DT_TRY(cursor_find_reader(cursor, file, &reader));
+        DT_TRY(dt__format_of(file->format)->read(reader, raw - file->raw, step, to));
+        DT_TRY(rows_check(source, file, raw - file->raw, step, to));
+        for (size_t i = 0; sifting && i < step; i++)
+            if (dt__holdout_has(&source->holdout, raw + i) == source->held_out)
+                DT_TRY(dt__block_add_copy(&source->layout, out, to, i));
     }
     dt_work_gets_on();
     return DT_OK;

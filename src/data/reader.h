@@ -4,10 +4,10 @@
 
 #include "data/survey.h"
 
+struct dt__grammar;
 struct dt__format {
     const char *name;
-    /* Whether a file with this path and these first bytes is of the format. */
-    bool (*claims)(const char *path, unsigned char *head, size_t length);
+    const struct dt__grammar *grammar; /* of text; else NULL */
     /* Counts the rows of a file and checks all that can be checked cheaply (text: every row); adds
      * shape and labels to the survey. */
     dt_status (*survey)(struct dt__survey *survey, struct dt__file *file);
@@ -22,6 +22,10 @@ struct dt__format {
 
 extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_hdf5,
     dt__format_memory;
+
+enum { DT__IDX_MAX_DIMS = 8 };
+/* Bytes of an item of an IDX file's type; 0: there is no such type. */
+size_t dt__idx_item_size(int type);
 
 /* The format of an enum dt_format that is not AUTO. */
 const struct dt__format *dt__format_of(int format);

@@ -230,13 +230,14 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     }
     bool values = label->numbers && !label->texts &&
                   (label->fractions || label->greatest >= 1000 || label->least < -1);
-    fprintf(out,
-            "\n[data]\ntrain = %s\nlabel = %s   ; what is predicted: another column's name, or -1\n",
-            table->lines.name, table->header ? label->name : "-1");
+    fprintf(
+        out,
+        "\n[data]\ntrain = %s\nlabel = %s   ; what is predicted: another column's name, or -1\n",
+        table->lines.name, table->header ? label->name : "-1");
     print_list(table, "ignore = ", "no features", TO_IGNORE, out);
     print_list(table, "; decimal commas in ", "put points in their place", "comma", out);
-    print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there", "not finite",
-               out);
+    print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there",
+               "not finite", out);
     print_list(table, "categories = ", "numbers and texts: all as texts", "mixed", out);
     if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
     if (widest > 10) fprintf(out, "normalize = standard   ; values reach %g\n", widest);
@@ -282,7 +283,6 @@ bool dt_data_is_table(const char *path)
     const dt_status status = dt__format_detect(path, &format);
     if (status) return status == DT_EFORMAT;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strcasestr(path, parts[i]))
-            return format == DT_FORMAT_CSV;
+        if (strcasestr(path, parts[i])) return format == DT_FORMAT_CSV;
     return false;
 }

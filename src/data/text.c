@@ -9,28 +9,16 @@
 
 #include "data/number.h"
 #include "data/packed.h"
+#include "data/reader.h"
 
 enum { BLOCK = 1 << 18, LONGEST_RECORD = 1 << 26 };
-
-/* A pipe gives what it has; a stream in memory has no descriptor. */
-static ssize_t stream_read(FILE *in, void *bytes, size_t size)
-{
-    int fd = fileno(in);
-    ssize_t got;
-    if (fd < 0) {
-        got = (ssize_t)fread(bytes, 1, size, in);
-        return got == 0 && ferror(in) ? -1 : got;
-    }
-    do
-        got = read(fd, bytes, size);
-    while (got < 0 && errno == EINTR);
-    return got;
-}
 
 /* Moves what is left to the front and reads more behind it. */
 static dt_status lines_fill(struct dt__lines *lines)
 {
-    size_t left = lines->end - lines->begin;
+    const size_t left = lines->end - lines->begin;
+    const int fd = fileno(lines->in);
+    ssize_t got;
     if (left >= LONGEST_RECORD)
         return dt_fail(DT_EFORMAT, "%s:%" PRIu64 ": a row of more than %d MiB, or an open quote",
                        lines->name, lines->next_line, LONGEST_RECORD >> 20);
@@ -39,8 +27,12 @@ static dt_status lines_fill(struct dt__lines *lines)
     lines->begin = 0;
     lines->end = left;
     DT_TRY(dt_grow(&lines->data, &lines->capacity, left + BLOCK, 1, "lines of text"));
-    ssize_t got = stream_read(lines->in, lines->data + left, lines->capacity - left);
-    if (got < 0) return dt_fail(DT_EIO, "%s: %s", lines->name, strerror(errno));
+    do /* a pipe gives what it has; a stream in memory has no descriptor */
+        got = fd < 0 ? (ssize_t)fread(lines->data + left, 1, lines->capacity - left, lines->in)
+                     : read(fd, lines->data + left, lines->capacity - left);
+    while (fd >= 0 && got < 0 && errno == EINTR);
+    if (got < 0 || (fd < 0 && got == 0 && ferror(lines->in)))
+        return dt_fail(DT_EIO, "%s: %s", lines->name, strerror(errno));
     lines->eof = got == 0;
     lines->end += (size_t)got;
     dt_work_gets_on();
@@ -103,37 +95,6 @@ uint64_t dt__lines_offset(const struct dt__lines *lines)
     return lines->base + lines->begin;
 }
 
-/* Finds the end of the record that begins at data[begin]: the offset of its line end from there, or
- * of the end of the file. *newlines: line ends within and behind it. */
-static dt_status record_find_end(struct dt__lines *lines, bool quotes, size_t *out,
-                                 size_t *newlines)
-{
-    size_t from = 0;
-    bool open = false;
-    *newlines = 0;
-    for (;;) {
-        const char *text = lines->data + lines->begin + from;
-        size_t left = lines->end - lines->begin - from;
-        const char *newline = left ? memchr(text, '\n', left) : NULL;
-        size_t length = newline ? (size_t)(newline - text) : left;
-        for (const char *p = text, *end = text + length;
-             quotes && (p = memchr(p, '"', (size_t)(end - p))); p++)
-            open = !open;
-        from += length;
-        *newlines += newline != NULL;
-        if ((newline && !open) || (!newline && lines->eof)) break;
-        if (newline)
-            from++;
-        else
-            DT_TRY(lines_fill(lines));
-    }
-    if (open)
-        return dt_fail(DT_EFORMAT, "%s:%" PRIu64 ": a quote that does not close", lines->name,
-                       lines->next_line);
-    *out = from;
-    return DT_OK;
-}
-
 bool dt__lines_ready(const struct dt__lines *lines)
 {
     struct pollfd input = {.fd = fileno(lines->in), .events = POLLIN};
@@ -142,25 +103,37 @@ bool dt__lines_ready(const struct dt__lines *lines)
     return poll(&input, 1, 0) != 0;
 }
 
-dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *length)
+dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *out_length)
 {
-    size_t bytes = 0, newlines = 0;
+    size_t bytes = 0,
+           newlines = 0; /* of the record: up to its line end; ends within and behind it */
+    bool open = false, ended = false;
     *out = NULL;
-    DT_TRY(record_find_end(lines, quotes, &bytes, &newlines));
+    while (!ended) {
+        const char *text = lines->data + lines->begin + bytes;
+        size_t left = lines->end - lines->begin - bytes;
+        const char *newline = left ? memchr(text, '\n', left) : NULL;
+        size_t length = newline ? (size_t)(newline - text) : left;
+        for (const char *p = text, *end = text + length;
+             quotes && (p = memchr(p, '"', (size_t)(end - p))); p++)
+            open = !open;
+        bytes += length;
+        newlines += newline != NULL;
+        ended = newline ? !open : lines->eof;
+        if (!ended && newline) bytes++;
+        if (!ended && !newline) DT_TRY(lines_fill(lines));
+    }
+    if (open)
+        return dt_fail(DT_EFORMAT, "%s:%" PRIu64 ": a quote that does not close", lines->name,
+                       lines->next_line);
     if (lines->eof && lines->begin == lines->end) return DT_OK;
     char *text = lines->data + lines->begin;
-    bool ended = lines->begin + bytes < lines->end;
-    lines->begin += bytes + ended;
+    lines->begin += bytes + (lines->begin + bytes < lines->end);
     lines->line = lines->next_line;
     lines->next_line += newlines;
     *out = text;
-    *length = bytes && text[bytes - 1] == '\r' ? bytes - 1 : bytes;
+    *out_length = bytes && text[bytes - 1] == '\r' ? bytes - 1 : bytes;
     return DT_OK;
-}
-
-static dt_status record_fail(dt_status status, const struct dt__lines *lines)
-{
-    return dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, lines->line);
 }
 
 /* The next record that is not blank; *offset is where it begins. */
@@ -220,7 +193,7 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         survey->labels.line = lines->line;
         dt_status status = grammar->parse(parser, record, length);
         if (!status) status = row_learn(survey, parser);
-        if (status) return record_fail(status, lines);
+        if (status) return dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, lines->line);
     }
 }
 
@@ -234,12 +207,14 @@ struct text_reader {
     uint64_t next; /* row at which the lines stand; UINT64_MAX: nowhere */
 };
 
-dt_status dt__text_open(const struct dt_source *source, const struct dt__file *file,
-                        const struct dt__grammar *grammar, void **out_reader)
+dt_status dt__text_open(const struct dt_source *source, const struct dt__file *file, bool random,
+                        void **out_reader)
 {
     struct text_reader *reader;
+    (void)random;
     DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
-    *reader = (struct text_reader){.source = source, .grammar = grammar, .next = UINT64_MAX};
+    *reader = (struct text_reader){
+        .source = source, .grammar = dt__format_of(file->format)->grammar, .next = UINT64_MAX};
     reader->parser = (struct dt__parser){.file = file,
                                          .columns = (struct dt__columns *)&source->columns,
                                          .features = (uint32_t)source->schema.features};
@@ -272,22 +247,6 @@ static const struct dt__mark *mark_find(const struct dt__file *file, uint64_t ro
     return &file->marks[low];
 }
 
-/* Stands the lines in front of `row`. */
-static dt_status reader_go_to(struct text_reader *reader, uint64_t row)
-{
-    const struct dt__mark *mark = mark_find(reader->parser.file, row);
-    char *record;
-    size_t length;
-    uint64_t offset;
-    if (row < reader->next || mark->row > reader->next) {
-        DT_TRY(dt__lines_seek(&reader->lines, mark->offset, mark->line));
-        reader->next = mark->row;
-    }
-    for (; reader->next < row; reader->next++)
-        DT_TRY(record_next(&reader->lines, reader->grammar->quotes, &record, &length, &offset));
-    return DT_OK;
-}
-
 /* Only a file that has changed can fail here: the survey parsed every row. */
 static dt_status row_read(struct text_reader *reader, struct dt__block *out)
 {
@@ -311,18 +270,27 @@ static dt_status row_read(struct text_reader *reader, struct dt__block *out)
         !(dt__floats_are_bytes(row->x, row->capacity) &&
           dt__floats_are_bytes(row->value, row->entries)))
         status = dt_fail(DT_EMISMATCH, "the row has changed since the survey");
-    if (status) return record_fail(status, &reader->lines);
+    if (status)
+        return dt_fail_prefix(status, "%s:%" PRIu64 ": ", reader->lines.name, reader->lines.line);
     return dt__block_add_row(&source->layout, out, row);
 }
 
 dt_status dt__text_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct text_reader *reader = arg;
-    dt_status status = reader_go_to(reader, row);
-    for (size_t i = 0; i < count && !status; i++) {
-        status = row_read(reader, out);
-        reader->next++;
+    const struct dt__mark *mark = mark_find(reader->parser.file, row);
+    uint64_t next = reader->next, offset;
+    char *record;
+    size_t length;
+    reader->next = UINT64_MAX; /* where a failure leaves the lines */
+    if (row < next || mark->row > next) {
+        DT_TRY(dt__lines_seek(&reader->lines, mark->offset, mark->line));
+        next = mark->row;
     }
-    if (status) reader->next = UINT64_MAX;
-    return status;
+    for (; next < row; next++)
+        DT_TRY(record_next(&reader->lines, reader->grammar->quotes, &record, &length, &offset));
+    for (size_t i = 0; i < count; i++)
+        DT_TRY(row_read(reader, out));
+    reader->next = row + count;
+    return DT_OK;
 }

@@ -39,7 +39,7 @@ bool dt__lines_ready(const struct dt__lines *lines);
 /* Next line without its line end (LF or CRLF), or NULL behind the last. With `quotes` a record is
  * several lines where a line end stands between double quotes. May be written to; valid until the
  * next call. DT_EFORMAT: a quote that does not close, a record of more than 64 MiB. */
-dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *length);
+dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *out_length);
 
 /* What turns the records of a file into rows. */
 struct dt__parser {
@@ -64,9 +64,9 @@ struct dt__grammar {
 dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
                           const struct dt__grammar *grammar, struct dt__parser *parser);
 
-/* The reader that struct dt__format asks for; its grammar is set at open. */
-dt_status dt__text_open(const struct dt_source *source, const struct dt__file *file,
-                        const struct dt__grammar *grammar, void **out_reader);
+/* The reader that struct dt__format asks for, of its grammar. */
+dt_status dt__text_open(const struct dt_source *source, const struct dt__file *file, bool random,
+                        void **out_reader);
 dt_status dt__text_read(void *reader, uint64_t row, size_t count, struct dt__block *out);
 void dt__text_close(void *reader);
 

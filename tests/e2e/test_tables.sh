@@ -77,7 +77,7 @@ wrong 'data.hash_bits=99: expected' 'a,y\n1,0\n2,1\n' data.hash_bits=99
 wrong 'data.separator=ab: expected' 'a,y\n1,0\n2,1\n' data.separator=ab
 wrong 'does not take sparse rows' "$(awk 'BEGIN {for (i = 0; i < 40; i++) print i % 2 " " 40 * i + 1 ":1"}')\n" \
     model.layers='scale, dense 4'
-wrong 'index from 1 to 2147483647' '1 1:1\n0 2147483648:1\n'
+wrong 'index from 1 to 16777216' '1 1:1\n0 2147483648:1\n'
 wrong 'index 2 does not rise' '1 1:1\n0 2:1 2:1\n'
 wrong 'only one (is data.separator another?)' 'a,y\n1,0\n2,1\n' data.separator=';'
 wrong "'inf' is not a finite number$" 'a,y\n1,0\ninf,1\n'
