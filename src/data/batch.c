@@ -190,27 +190,9 @@ void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
-static dt_status assembly_alloc(struct dt__assembly *assembly, size_t rows, uint64_t memory)
-{
-    static const uint64_t modest = UINT64_C(1) << 30;
-    const struct dt__layout *layout = &assembly->layout;
-    size_t width = (size_t)layout->dense * sizeof(float), bytes;
-    if (!dt_size_mul(rows, width, &bytes) || (bytes > memory && bytes > modest))
-        return dt_fail(DT_EMEMORY,
-                       "%zu rows of %d features take %zu MiB in memory, more than data.memory_mb",
-                       rows, layout->dense, (rows * (width >> 10)) >> 10);
-    DT_TRY(dt_alloc(rows, width, "batch", &assembly->x));
-    DT_TRY(dt_alloc(rows, dt__layout_y(layout), "batch", &assembly->y));
-    if (layout->weights || assembly->class_weight)
-        DT_TRY(dt_alloc(rows, sizeof *assembly->weight, "batch", &assembly->weight));
-    if (!dt__layout_is_sparse(layout)) return DT_OK;
-    return dt_alloc(rows + 1, sizeof *assembly->offsets, "batch", &assembly->offsets);
-}
-
 /* As many entries as a batch can have, so that none is allocated during a step. */
 static dt_status assembly_alloc_entries(struct dt__assembly *assembly, uint64_t most)
 {
-    if (!assembly->offsets) return DT_OK;
     DT_TRY(dt_grow(&assembly->index, &assembly->index_room, (size_t)most + 1,
                    sizeof *assembly->index, "batch"));
     return dt_grow(&assembly->value, &assembly->value_room, (size_t)most + 1,
@@ -220,15 +202,25 @@ static dt_status assembly_alloc_entries(struct dt__assembly *assembly, uint64_t 
 dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_source *source,
                             size_t rows, uint64_t memory)
 {
-    const struct dt_schema *schema = &source->schema;
-    *assembly = (struct dt__assembly){.layout = source->layout,
-                                      .scale = (float)schema->scale,
-                                      .mean = schema->mean,
-                                      .inv_std = schema->inv_std,
-                                      .class_weight = source->class_weight,
-                                      .weight_scale = source->weight_scale};
-    dt_status status = assembly_alloc(assembly, rows, memory);
-    if (!status) status = assembly_alloc_entries(assembly, dt_source_most_entries(source, rows));
+    static const uint64_t modest = UINT64_C(1) << 30;
+    const struct dt__layout *layout = &source->layout;
+    const size_t width = (size_t)layout->dense * sizeof(float);
+    size_t bytes;
+    dt_status status;
+    *assembly = (struct dt__assembly){.source = source};
+    if (!dt_size_mul(rows, width, &bytes) || (bytes > memory && bytes > modest))
+        return dt_fail(DT_EMEMORY,
+                       "%zu rows of %d features take %zu MiB in memory, more than data.memory_mb",
+                       rows, layout->dense, (rows * (width >> 10)) >> 10);
+    DT_GUARD(dt_alloc(rows, width, "batch", &assembly->x));
+    DT_GUARD(dt_alloc(rows, dt__layout_y(layout), "batch", &assembly->y));
+    if (layout->weights || source->class_weight)
+        DT_GUARD(dt_alloc(rows, sizeof *assembly->weight, "batch", &assembly->weight));
+    if (dt__layout_is_sparse(layout)) {
+        DT_GUARD(dt_alloc(rows + 1, sizeof *assembly->offsets, "batch", &assembly->offsets));
+        DT_GUARD(assembly_alloc_entries(assembly, dt_source_most_entries(source, rows)));
+    }
+done:
     if (status) dt__assembly_free(assembly);
     return status;
 }
@@ -244,46 +236,23 @@ void dt__assembly_free(struct dt__assembly *assembly)
     *assembly = (struct dt__assembly){0};
 }
 
-static void assembly_set_x(const struct dt__assembly *assembly, const unsigned char *raw, float *x)
-{
-    size_t n = (size_t)assembly->layout.dense;
-    const float *floats = (const float *)(const void *)raw;
-    if (assembly->mean && assembly->layout.bytes)
-        normalise_bytes(n, raw, assembly->scale, assembly->mean, assembly->inv_std, x);
-    else if (assembly->mean)
-        normalise_floats(n, floats, assembly->scale, assembly->mean, assembly->inv_std, x);
-    else if (assembly->layout.bytes)
-        scale_bytes(n, raw, assembly->scale, x);
-    else
-        scale_floats(n, floats, assembly->scale, x);
-}
-
 /* Entries are scaled, and never moved: what is 0 stays 0. Those without values are 0 or 1. */
 static dt_status assembly_set_entries(struct dt__assembly *assembly, const struct dt__block *from,
                                       uint64_t row, size_t to)
 {
+    const struct dt_schema *schema = &assembly->source->schema;
+    const float scale = (float)schema->scale;
     size_t at = (size_t)from->offsets[row], count = (size_t)from->offsets[row + 1] - at;
     size_t begin = (size_t)assembly->offsets[to], end = begin + count;
+    const uint32_t *index = from->index + at;
     assembly->offsets[to + 1] = end;
     DT_TRY(assembly_alloc_entries(assembly, end));
-    memcpy(assembly->index + begin, from->index + at, count * sizeof *from->index);
-    if (!from->value) return DT_OK;
-    const uint32_t *index = from->index + at;
-    for (size_t i = 0; i < count; i++)
-        assembly->value[begin + i] = from->value[at + i] * assembly->scale;
-    for (size_t i = 0; assembly->inv_std && i < count; i++)
-        assembly->value[begin + i] *= assembly->inv_std[index[i]];
+    memcpy(assembly->index + begin, index, count * sizeof *index);
+    for (size_t i = 0; from->value && i < count; i++)
+        assembly->value[begin + i] = from->value[at + i] * scale;
+    for (size_t i = 0; from->value && schema->inv_std && i < count; i++)
+        assembly->value[begin + i] *= schema->inv_std[index[i]];
     return DT_OK;
-}
-
-static float assembly_weight(const struct dt__assembly *assembly, const struct dt__block *from,
-                             uint64_t row)
-{
-    float weight = from->weight ? from->weight[row] * assembly->weight_scale : 1;
-    int32_t label;
-    if (!assembly->class_weight) return weight;
-    memcpy(&label, from->y + row * sizeof label, sizeof label);
-    return weight * assembly->class_weight[label];
 }
 
 /* Rows lie scattered over memory: their lines are asked for so many rows ahead (measured with 784
@@ -293,16 +262,32 @@ enum { AHEAD = 4, LINE = 64 };
 dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__block *from,
                             const uint64_t *slots, size_t at, size_t count)
 {
-    const struct dt__layout *layout = &assembly->layout;
-    size_t width = dt__layout_x(layout), y_width = dt__layout_y(layout);
+    const struct dt_source *source = assembly->source;
+    const struct dt_schema *schema = &source->schema;
+    const struct dt__layout *layout = &source->layout;
+    const size_t width = dt__layout_x(layout), y_width = dt__layout_y(layout);
+    const size_t n = (size_t)layout->dense;
+    const float scale = (float)schema->scale;
     for (size_t i = 0; i < count; i++) {
         const unsigned char *next = from->x + slots[i + AHEAD < count ? i + AHEAD : i] * width;
+        const unsigned char *raw = from->x + slots[i] * width;
+        float *x = assembly->x + (at + i) * n;
         for (size_t b = 0; b < width; b += LINE)
             __builtin_prefetch(next + b);
-        assembly_set_x(assembly, from->x + slots[i] * width,
-                       assembly->x + (at + i) * (size_t)layout->dense);
+        if (!layout->bytes)
+            dt__schema_normalize_row(schema, n, (const float *)(const void *)raw, x);
+        else if (schema->mean)
+            normalise_bytes(n, raw, scale, schema->mean, schema->inv_std, x);
+        else
+            scale_bytes(n, raw, scale, x);
         memcpy(assembly->y + (at + i) * y_width, from->y + slots[i] * y_width, y_width);
-        if (assembly->weight) assembly->weight[at + i] = assembly_weight(assembly, from, slots[i]);
+        if (assembly->weight) {
+            float weight = from->weight ? from->weight[slots[i]] * source->weight_scale : 1;
+            int32_t label;
+            memcpy(&label, from->y + slots[i] * y_width, sizeof label);
+            if (source->class_weight) weight *= source->class_weight[label];
+            assembly->weight[at + i] = weight;
+        }
         if (assembly->offsets) DT_TRY(assembly_set_entries(assembly, from, slots[i], at + i));
     }
     return DT_OK;
@@ -310,14 +295,15 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
 
 void dt__assembly_batch(const struct dt__assembly *assembly, int count, struct dt_batch *out)
 {
+    const struct dt__layout *layout = &assembly->source->layout;
     *out = (struct dt_batch){.rows = count,
-                             .ndense = assembly->layout.dense,
+                             .ndense = layout->dense,
                              .x = assembly->x,
                              .offsets = assembly->offsets,
                              .index = assembly->index,
-                             .value = assembly->layout.values ? assembly->value : NULL,
+                             .value = layout->values ? assembly->value : NULL,
                              .weight = assembly->weight};
-    if (assembly->layout.targets)
+    if (layout->targets)
         out->target = (const float *)(const void *)assembly->y;
     else
         out->label = (const int32_t *)(const void *)assembly->y;

@@ -105,11 +105,8 @@ bool dt__floats_are_bytes(const float *x, size_t n);
 
 /* Turns raw rows into what a network reads, in buffers of its own. */
 struct dt__assembly {
-    struct dt__layout layout;
-    float scale;
-    const float *mean, *inv_std; /* (features), or NULL: no normalisation; lent */
-    const float *class_weight;   /* (classes), or NULL; lent */
-    float weight_scale;
+    const struct dt_source
+        *source;       /* says what rows are like, what normalises and weighs them; lent */
     float *x;          /* (rows, dense) */
     unsigned char *y;  /* (rows, targets or 1), four bytes each */
     float *weight;     /* (rows), NULL: all 1 */

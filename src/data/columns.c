@@ -30,48 +30,39 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
     return DT_OK;
 }
 
-static dt_status column_of_schema(const struct dt_column *from, struct dt__column *to)
-{
-    to->kind = from->kind;
-    to->first = from->first;
-    to->flag = from->flag;
-    to->fill = from->fill;
-    if (from->name) DT_TRY(dt_strdup(from->name, &to->name));
-    return dt__dict_add_names(&to->dict, from->categories, (size_t)from->ncategories);
-}
-
-/* Numbers and flags stand before the first category. */
-static int schema_numbers(const struct dt_schema *schema)
-{
-    int numbers = schema->features;
-    for (int c = 0; c < schema->ncolumns; c++)
-        if (schema->columns[c].kind == DT_COLUMN_CATEGORY && schema->columns[c].first < numbers)
-            numbers = schema->columns[c].first;
-    return numbers;
-}
-
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema)
 {
-    struct dt__columns made;
+    const int count = schema->columns ? schema->ncolumns : schema->features;
+    struct dt__columns made = {
+        .count = (size_t)count, .hash_bits = schema->hash_bits, .numbers = schema->features};
     dt_status status = DT_OK;
-    int count = schema->columns ? schema->ncolumns : schema->features;
     DT_TRY(dt_alloc((size_t)count, sizeof *made.items, "columns", &made.items));
-    made = (struct dt__columns){
-        .items = made.items, .count = (size_t)count, .hash_bits = schema->hash_bits};
-    made.numbers = schema_numbers(schema);
     for (int c = 0; c < count; c++) {
+        const struct dt_column *from = schema->columns ? &schema->columns[c] : NULL;
         struct dt__column *column = &made.items[c];
-        if (schema->columns) {
-            DT_GUARD(column_of_schema(&schema->columns[c], column));
-            if (column->kind == DT_COLUMN_CATEGORY) column->entry = made.entries++;
-            if (column->flag)
-                made.missing = DT_MISSING_FLAG;
-            else if (!isnan(column->fill) && !made.missing)
-                made.missing = DT_MISSING_MEAN;
-            continue;
-        }
+        const char *name = NULL;
         *column = (struct dt__column){.kind = DT_COLUMN_NUMBER, .first = c, .fill = NAN};
-        if (schema->feature_names) DT_GUARD(dt_strdup(schema->feature_names[c], &column->name));
+        if (from) {
+            name = from->name;
+            column->kind = from->kind;
+            column->first = from->first;
+            column->flag = from->flag;
+            column->fill = from->fill;
+            DT_GUARD(
+                dt__dict_add_names(&column->dict, from->categories, (size_t)from->ncategories));
+        } else if (schema->feature_names) {
+            name = schema->feature_names[c];
+        }
+        if (name) DT_GUARD(dt_strdup(name, &column->name));
+        if (column->kind == DT_COLUMN_CATEGORY) {
+            column->entry = made.entries++;
+            if (column->first < made.numbers)
+                made.numbers = column->first; /* numbers, flags before */
+        }
+        if (column->flag)
+            made.missing = DT_MISSING_FLAG;
+        else if (!isnan(column->fill) && !made.missing)
+            made.missing = DT_MISSING_MEAN;
     }
     *columns = made;
     return DT_OK;
@@ -357,33 +348,28 @@ static dt_status settle_names(struct dt_schema *schema)
     return DT_OK;
 }
 
-static dt_status settle_plain(const struct dt__columns *columns, struct dt_schema *schema)
-{
-    struct dt__names names = {0};
-    dt_status status = DT_OK;
-    schema->features = schema->dense = (int)columns->count;
-    if (schema->feature_names) return DT_OK; /* another file has named them */
-    for (size_t c = 0; c < columns->count && columns->items[c].name && !status; c++)
-        status = dt__names_add(&names, columns->items[c].name, strlen(columns->items[c].name));
-    schema->feature_names = names.items;
-    return status;
-}
-
 dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
                              struct dt_schema *schema)
 {
     struct dt__columns settled;
+    struct dt__names names = {0};
+    dt_status status = DT_OK;
     bool plain = columns->missing == DT_MISSING_ERROR;
     for (size_t c = 0; c < columns->count; c++)
         plain &= columns->items[c].kind == DT_COLUMN_NUMBER;
-    if (plain) {
-        DT_TRY(settle_plain(columns, schema));
-    } else {
+    if (!plain) {
         dt__names_free(schema->feature_names, (size_t)schema->features);
         schema->feature_names = NULL;
         schema->hash_bits = columns->hash_bits;
         DT_TRY(settle_columns(columns, (uint64_t)config->data.min_count, schema));
         DT_TRY(settle_names(schema));
+    } else {
+        schema->features = schema->dense = (int)columns->count;
+        const bool named = schema->feature_names; /* by another file */
+        for (size_t c = 0; !named && !status && c < columns->count && columns->items[c].name; c++)
+            status = dt__names_add(&names, columns->items[c].name, strlen(columns->items[c].name));
+        if (!named) schema->feature_names = names.items;
+        DT_TRY(status);
     }
     DT_TRY(dt__columns_of_schema(&settled, schema));
     settled.missing = columns->missing;
@@ -417,24 +403,6 @@ dt_status dt__columns_to_names(const struct dt_schema *schema, struct dt__names 
     return DT_OK;
 }
 
-static dt_status column_from_text(const char *line, const struct dt_schema *schema, size_t left,
-                                  struct dt_column *out)
-{
-    int name = -1;
-    if (sscanf(line, "%d %d %d %g %d %n", &out->kind, &out->first, &out->flag, &out->fill,
-               &out->ncategories, &name) < 5 ||
-        name < 0)
-        return DT_EFORMAT;
-    int64_t last = out->first;
-    if (out->kind == DT_COLUMN_CATEGORY)
-        last += schema->hash_bits ? (INT64_C(1) << schema->hash_bits) - 1 : out->ncategories;
-    if (out->kind < 0 || out->kind > DT_COLUMN_CATEGORY || out->first < 0 || out->flag < 0 ||
-        out->ncategories < 0 || (size_t)out->ncategories > left || last >= schema->features ||
-        out->flag >= schema->features)
-        return DT_EFORMAT;
-    return line[name] ? dt_strdup(line + name, &out->name) : DT_OK;
-}
-
 dt_status dt__columns_from_names(const struct dt__names *columns,
                                  const struct dt__names *categories, struct dt_schema *schema)
 {
@@ -447,19 +415,28 @@ dt_status dt__columns_from_names(const struct dt__names *columns,
     if (columns->count == 1) return DT_OK;
     DT_TRY(dt_alloc(columns->count - 1, sizeof *schema->columns, "columns", &schema->columns));
     schema->ncolumns = (int)columns->count - 1;
-    for (size_t c = 1; c < columns->count; c++) {
+    for (size_t c = 0; c + 1 < columns->count; c++) {
+        const char *line = columns->items[c + 1];
         struct dt_column column = {0};
-        dt_status status =
-            column_from_text(columns->items[c], schema, categories->count - at, &column);
-        if (status == DT_EFORMAT)
-            return dt_fail(DT_EFORMAT, "column %zu of the model is malformed", c - 1);
-        size_t count = (size_t)column.ncategories;
-        if (!status && count)
-            status = dt__names_copy(categories->items + at, count, &column.categories);
-        if (!column.categories) column.ncategories = 0;
+        int name = -1;
+        const int words = sscanf(line, "%d %d %d %g %d %n", &column.kind, &column.first,
+                                 &column.flag, &column.fill, &column.ncategories, &name);
+        int64_t last = column.first;
+        if (column.kind == DT_COLUMN_CATEGORY)
+            last += schema->hash_bits ? (INT64_C(1) << schema->hash_bits) - 1 : column.ncategories;
+        if (words < 5 || name < 0 || column.kind < 0 || column.kind > DT_COLUMN_CATEGORY ||
+            column.first < 0 || column.flag < 0 || column.ncategories < 0 ||
+            (size_t)column.ncategories > categories->count - at || last >= schema->features ||
+            column.flag >= schema->features)
+            return dt_fail(DT_EFORMAT, "column %zu of the model is malformed", c);
+        const size_t count = (size_t)column.ncategories;
+        column.ncategories = 0; /* until they are there */
+        schema->columns[c] = column;
+        if (line[name]) DT_TRY(dt_strdup(line + name, &schema->columns[c].name));
+        if (!count) continue;
+        DT_TRY(dt__names_copy(categories->items + at, count, &schema->columns[c].categories));
+        schema->columns[c].ncategories = (int)count;
         at += count;
-        schema->columns[c - 1] = column;
-        DT_TRY(status);
     }
     return DT_OK;
 }

@@ -30,8 +30,8 @@ struct dt__columns {
     int missing;   /* enum dt_missing */
     bool texts;    /* columns of texts may be categories */
     bool learning;
-    int hash_bits; /* 0: a dictionary a column */
-    int numbers;   /* features that are numbers or flags; settled */
+    int hash_bits;  /* 0: a dictionary a column */
+    int numbers;    /* features that are numbers or flags; settled */
     size_t entries; /* of a row, one a category, in the order of the columns; settled */
 };
 

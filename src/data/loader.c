@@ -88,36 +88,31 @@ static dt_status loader_read_all(struct dt_loader *loader, const struct dt_sourc
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static dt_status loader_make_augment(struct dt_loader *loader, const struct dt_config *config,
-                                     const struct dt_schema *schema)
-{
-    DT_TRY(dt__augment_parse(config->data.augment, &loader->augment));
-    if (!dt__augment_any(&loader->augment)) return DT_OK;
-    if (!schema->shape[0])
-        return dt_fail(DT_EMISMATCH,
-                       "data.augment = %s: the rows are no pictures (data.shape says what "
-                       "they are, e.g. 28x28x1)",
-                       config->data.augment);
-    memcpy(loader->shape, schema->shape, sizeof loader->shape);
-    return dt_alloc((size_t)schema->features, sizeof *loader->picture, "pictures",
-                    &loader->picture);
-}
-
 dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
                            const struct dt_plan *plan, int first, int count, int max_rows,
                            uint64_t step, struct dt_loader **out)
 {
     struct dt_loader *loader;
+    const struct dt_schema *schema = &source->schema;
     const uint64_t most = (uint64_t)max_rows;
     uint64_t rows;
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *loader, "loader", &loader));
     *loader =
         (struct dt_loader){.plan = plan, .first = first, .count = count, .max_rows = max_rows};
+    memcpy(loader->shape, schema->shape, sizeof loader->shape);
     DT_GUARD(loader_make_orders(loader, config, source, &rows));
     DT_GUARD(dt_alloc(most, sizeof *loader->slots, "batch", &loader->slots));
     DT_GUARD(dt__assembly_init(&loader->assembly, source, most, memory_budget(config)));
-    DT_GUARD(loader_make_augment(loader, config, &source->schema));
+    DT_GUARD(dt__augment_parse(config->data.augment, &loader->augment));
+    if (dt__augment_any(&loader->augment) && !schema->shape[0])
+        DT_GUARD(dt_fail(DT_EMISMATCH,
+                         "data.augment = %s: the rows are no pictures (data.shape says what "
+                         "they are, e.g. 28x28x1)",
+                         config->data.augment));
+    if (dt__augment_any(&loader->augment))
+        DT_GUARD(dt_alloc((size_t)schema->features, sizeof *loader->picture, "pictures",
+                          &loader->picture));
     if (rows <= memory_budget(config) / dt__source_row_bytes(source))
         DT_GUARD(loader_read_all(loader, source, rows));
     else
@@ -145,20 +140,6 @@ void dt_loader_destroy(struct dt_loader *loader)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Rows of the block in memory that hold samples [begin, begin + count). */
-static void loader_find_rows(struct dt_loader *loader, int index, uint64_t epoch, uint64_t begin,
-                             size_t count)
-{
-    struct dt__order *order = &loader->orders[index];
-    uint64_t run;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t slot = dt__order_slot(order, epoch, begin + i);
-        if (order->window < order->rows)
-            slot = dt__order_row(order, epoch, (begin + i) / order->window, slot, &run);
-        loader->slots[i] = loader->bases[index] + slot;
-    }
-}
-
 /* A share may reach over several windows. */
 static dt_status loader_read_stream(struct dt_loader *loader, int index, uint64_t epoch,
                                     uint64_t begin, size_t count)
@@ -180,17 +161,21 @@ static dt_status loader_read_stream(struct dt_loader *loader, int index, uint64_
 dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, uint64_t begin,
                          int count, struct dt_batch *out)
 {
-    int index = replica - loader->first;
+    const int index = replica - loader->first;
     if (index < 0 || index >= loader->count || count < 0 || count > loader->max_rows ||
         begin + (uint64_t)count > loader->orders[index].rows)
         return dt_fail(DT_EBUG, "replica %d has no such %d samples", replica, count);
-    if (loader->ahead) {
-        DT_TRY(loader_read_stream(loader, index, epoch, begin, (size_t)count));
-    } else {
-        loader_find_rows(loader, index, epoch, begin, (size_t)count);
+    struct dt__order *order = &loader->orders[index];
+    if (loader->ahead) DT_TRY(loader_read_stream(loader, index, epoch, begin, (size_t)count));
+    for (uint64_t i = begin, run; !loader->ahead && i < begin + (uint64_t)count; i++) {
+        uint64_t slot = dt__order_slot(order, epoch, i);
+        if (order->window < order->rows)
+            slot = dt__order_row(order, epoch, i / order->window, slot, &run);
+        loader->slots[i - begin] = loader->bases[index] + slot;
+    }
+    if (!loader->ahead)
         DT_TRY(
             dt__assembly_rows(&loader->assembly, &loader->rows, loader->slots, 0, (size_t)count));
-    }
     if (dt__augment_any(&loader->augment))
         dt__augment_rows(&loader->augment, loader->shape, dt__plan_seed(loader->plan), replica,
                          epoch, begin, count, loader->assembly.x, loader->picture);

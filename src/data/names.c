@@ -95,26 +95,20 @@ static size_t dict_slot(const struct dt__dict *dict, const char *text, size_t le
     return slot;
 }
 
-/* At most half of the slots are used. */
-static dt_status dict_make_room(struct dt__dict *dict)
-{
-    size_t nslots = dict->nslots ? 2 * dict->nslots : 64;
-    uint32_t *slots;
-    if (2 * (dict->count + 1) <= dict->nslots) return DT_OK;
-    DT_TRY(dt_alloc(nslots, sizeof *slots, "dictionary", &slots));
-    dt_free(dict->slots);
-    dict->slots = slots;
-    dict->nslots = nslots;
-    for (size_t i = 0; i < dict->count; i++) {
-        const struct dt__dict_entry *entry = &dict->entries[i];
-        slots[dict_slot(dict, dict->bytes + entry->at, entry->length)] = (uint32_t)i + 1;
-    }
-    return DT_OK;
-}
-
 dt_status dt__dict_add(struct dt__dict *dict, const char *text, size_t length, uint32_t *out)
 {
-    DT_TRY(dict_make_room(dict));
+    if (2 * (dict->count + 1) > dict->nslots) { /* at most half of the slots are used */
+        const size_t nslots = dict->nslots ? 2 * dict->nslots : 64;
+        uint32_t *slots;
+        DT_TRY(dt_alloc(nslots, sizeof *slots, "dictionary", &slots));
+        dt_free(dict->slots);
+        dict->slots = slots;
+        dict->nslots = nslots;
+        for (size_t i = 0; i < dict->count; i++) {
+            const struct dt__dict_entry *entry = &dict->entries[i];
+            slots[dict_slot(dict, dict->bytes + entry->at, entry->length)] = (uint32_t)i + 1;
+        }
+    }
     size_t slot = dict_slot(dict, text, length);
     if (!dict->slots[slot]) {
         if (dict->count == UINT32_MAX - 1) return dt_fail(DT_EFORMAT, "too many distinct texts");

@@ -76,11 +76,23 @@ bool dt__text_is_missing(const char *text, size_t length)
     return length <= 4 && text_is_word(words, text, length);
 }
 
-/* Decimal alone: strtod takes more than that. */
-static enum dt__number number_parse_slowly(const char *text, size_t length, double *out)
+enum dt__number dt__number_parse(const char *text, size_t length, double *out)
 {
     static const char *const words[] = {"nan", "inf", "infinity", NULL};
+    const char *end = text + length;
     char copy[LONGEST + 1], *stop;
+    double value;
+    while (text < end && (*text == ' ' || *text == '\t'))
+        text++;
+    while (text < end && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    const char *p = text;
+    if (dt__number_scan(&p, end, &value) && p == end) {
+        *out = value;
+        return DT__NUMBER_GOOD;
+    }
+    /* strtod takes more than decimal numbers: only their characters get there. */
+    length = (size_t)(end - text);
     size_t sign = length && strchr("+-", *text), digits = 0;
     if (text_is_word(words, text + sign, length - sign)) return DT__NUMBER_NOT_FINITE;
     for (size_t i = 0; i < length; i++) {
@@ -92,27 +104,11 @@ static enum dt__number number_parse_slowly(const char *text, size_t length, doub
     if (!digits || length >= LONGEST) return DT__NUMBER_BAD;
     memcpy(copy, text, length);
     copy[length] = 0;
-    double value = strtod(copy, &stop);
+    value = strtod(copy, &stop);
     if (*stop) return DT__NUMBER_BAD;
     if (!(fabs(value) <= FLT_MAX)) return DT__NUMBER_NOT_FINITE;
     *out = value;
     return DT__NUMBER_GOOD;
-}
-
-enum dt__number dt__number_parse(const char *text, size_t length, double *out)
-{
-    const char *end = text + length;
-    while (text < end && (*text == ' ' || *text == '\t'))
-        text++;
-    while (text < end && (end[-1] == ' ' || end[-1] == '\t'))
-        end--;
-    const char *p = text;
-    double value;
-    if (dt__number_scan(&p, end, &value) && p == end) {
-        *out = value;
-        return DT__NUMBER_GOOD;
-    }
-    return number_parse_slowly(text, (size_t)(end - text), out);
 }
 
 dt_status dt__number_read(const char *text, size_t length, float *out)

@@ -96,23 +96,6 @@ static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count
     return DT_OK;
 }
 
-/* Each file in turn to the replica with the fewest rows. *even: the largest share is at most 1.1 of the
- * mean. */
-static dt_status plan_deal_files(struct dt_plan *plan, const struct dt__segment *files,
-                                 size_t nfiles, bool *even)
-{
-    uint64_t most = 0;
-    for (size_t i = 0; i < nfiles; i++) {
-        struct dt__shard *least = &plan->shards[0];
-        for (int r = 1; r < plan->replicas; r++)
-            if (plan->shards[r].rows < least->rows) least = &plan->shards[r];
-        DT_TRY(shard_add(least, files[i].row, files[i].count));
-        if (least->rows > most) most = least->rows;
-    }
-    *even = (wide)most * (unsigned)plan->replicas * 10 <= (wide)plan->samples * 11;
-    return DT_OK;
-}
-
 /* Equal ranges of the files' concatenation. */
 static dt_status plan_deal_ranges(struct dt_plan *plan, const struct dt__segment *files,
                                   size_t nfiles)
@@ -134,17 +117,26 @@ static dt_status plan_deal_ranges(struct dt_plan *plan, const struct dt__segment
     return DT_OK;
 }
 
+/* Each file in turn goes to the replica with the fewest rows; equal ranges of rows, if the largest share is more
+ * than 1.1 of the mean then. */
 static dt_status plan_deal(struct dt_plan *plan, const struct dt_source *source)
 {
     struct dt__segment *files;
     struct dt_perm perm;
+    uint64_t most = 0;
+    dt_status status = DT_OK;
     DT_TRY(dt_alloc(source->nfiles, sizeof *files, "files", &files));
     dt_perm_init(&perm, source->nfiles, dt_rng_make(plan->seed, DT_STREAM_FILES, 0, 0));
-    for (size_t i = 0; i < source->nfiles; i++)
+    for (size_t i = 0; i < source->nfiles && !status; i++) {
+        struct dt__shard *least = &plan->shards[0];
         dt__source_file_rows(source, (size_t)dt_perm_at(&perm, i), &files[i].row, &files[i].count);
-    bool even = true;
-    dt_status status = plan_deal_files(plan, files, source->nfiles, &even);
-    if (!status && !even) status = plan_deal_ranges(plan, files, source->nfiles);
+        for (int r = 1; r < plan->replicas; r++)
+            if (plan->shards[r].rows < least->rows) least = &plan->shards[r];
+        status = shard_add(least, files[i].row, files[i].count);
+        if (least->rows > most) most = least->rows;
+    }
+    if (!status && (wide)most * (unsigned)plan->replicas * 10 > (wide)plan->samples * 11)
+        status = plan_deal_ranges(plan, files, source->nfiles);
     dt_free(files);
     return status;
 }
@@ -225,23 +217,17 @@ int dt__plan_replicas(const struct dt_plan *plan)
 
 /* ---- Webster's order ------------------------------------------------------------------------ */
 
-/* Samples of a shard of `rows` rows whose key (2k+1)/(2*rows) comes before (odd)/(2*own): that is
- * (2k+1) * own < odd * rows, or equal where ties go to this shard. */
-static uint64_t webster_before(uint64_t rows, uint64_t own, uint64_t odd, bool wins_ties)
-{
-    wide product = (wide)odd * rows;
-    uint64_t quotient = (uint64_t)(product / own);
-    bool tie = product % own == 0;
-    uint64_t last = tie && !wins_ties ? quotient - 1 : quotient; /* greatest 2k+1 may be this */
-    return (last + 1) / 2;
-}
-
-/* Position in the epoch of sample j of replica r. */
+/* Position in the epoch of sample j of replica r: how many samples have a key (2k+1)/(2*rows) before its own, that
+ * is (2k+1) * own < (2j+1) * rows, or equal where ties go to the other replica. */
 static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
 {
     uint64_t before = j, own = plan->shards[r].rows;
-    for (int q = 0; q < plan->replicas; q++)
-        if (q != r) before += webster_before(plan->shards[q].rows, own, 2 * j + 1, q < r);
+    for (int q = 0; q < plan->replicas; q++) {
+        if (q == r) continue;
+        const wide product = (wide)(2 * j + 1) * plan->shards[q].rows;
+        const bool lost_tie = product % own == 0 && q > r;
+        before += ((uint64_t)(product / own) - lost_tie + 1) / 2; /* the greatest 2k+1 is odd */
+    }
     return before;
 }
 

@@ -39,25 +39,6 @@ static const struct {
     {"%PDF", 4, NULL, "a PDF"},
 };
 
-static dt_status foreign_check(const char *path, const unsigned char *head, size_t length)
-{
-    size_t name = strlen(path);
-    for (size_t i = 0; i < sizeof FOREIGN / sizeof *FOREIGN; i++) {
-        const char *suffix = FOREIGN[i].suffix;
-        size_t end = suffix ? strlen(suffix) : 0;
-        if (length < FOREIGN[i].length || memcmp(head, FOREIGN[i].magic, FOREIGN[i].length))
-            continue;
-        if (suffix && (name < end || strcasecmp(path + name - end, suffix))) continue;
-        return dt_fail(DT_EFORMAT, "%s: this is %s", path, FOREIGN[i].advice);
-    }
-    for (size_t zero = 0; zero < 2 && length >= 4; zero++) /* without a byte order mark */
-        if (!head[zero] && !head[zero + 2] && isprint(head[1 - zero]) && isprint(head[3 - zero]))
-            return dt_fail(DT_EFORMAT,
-                           "%s: this is UTF-16 text: convert it with iconv -f UTF-16%s -t UTF-8",
-                           path, zero ? "LE" : "BE");
-    return DT_OK;
-}
-
 /* ---- unpacking ------------------------------------------------------------------------------ */
 
 /* What is done with each piece of unpacked bytes; false: enough. */
@@ -81,35 +62,33 @@ static dt_status gzip_unpack(const char *path, sink_fn *sink, void *arg)
     return status;
 }
 
-static dt_status zstd_feed(const char *path, FILE *file, ZSTD_DStream *stream, sink_fn *sink,
-                           void *arg)
+static dt_status zstd_unpack(const char *path, sink_fn *sink, void *arg)
 {
     unsigned char in[SLICE], out[SLICE];
     bool more = true;
     size_t state = 1, got;
+    dt_status status = DT_OK;
+    ZSTD_DStream *stream = NULL;
+    FILE *file = fopen(path, "re");
+    if (!file) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    stream = ZSTD_createDStream();
+    if (!stream) DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for zstd"));
     while (more && (got = fread(in, 1, sizeof in, file)) > 0) {
         ZSTD_inBuffer from = {in, got, 0};
         while (more && from.pos < from.size) {
             ZSTD_outBuffer to = {out, sizeof out, 0};
             state = ZSTD_decompressStream(stream, &to, &from);
             if (ZSTD_isError(state))
-                return dt_fail(DT_EFORMAT, "%s: zstd: %s", path, ZSTD_getErrorName(state));
-            if (to.pos) DT_TRY(sink(arg, out, to.pos, &more));
+                DT_GUARD(dt_fail(DT_EFORMAT, "%s: zstd: %s", path, ZSTD_getErrorName(state)));
+            if (to.pos) DT_GUARD(sink(arg, out, to.pos, &more));
         }
         dt_work_gets_on();
     }
-    if (ferror(file)) return dt_fail(DT_EIO, "%s: cannot be read", path);
-    if (more && state) return dt_fail(DT_EFORMAT, "%s: truncated zstd data", path);
-    return DT_OK;
-}
-
-static dt_status zstd_unpack(const char *path, sink_fn *sink, void *arg)
-{
-    FILE *file = fopen(path, "re");
-    if (!file) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    ZSTD_DStream *stream = ZSTD_createDStream();
-    dt_status status = stream ? zstd_feed(path, file, stream, sink, arg)
-                              : dt_fail(DT_EMEMORY, "out of memory for zstd");
+    if (ferror(file))
+        status = dt_fail(DT_EIO, "%s: cannot be read", path);
+    else if (more && state)
+        status = dt_fail(DT_EFORMAT, "%s: truncated zstd data", path);
+done:
     ZSTD_freeDStream(stream);
     fclose(file);
     return status;
@@ -123,6 +102,29 @@ static unpack_fn *unpack_of(const unsigned char *head, size_t length)
     static const unsigned char zstd[] = {0x28, 0xB5, 0x2F, 0xFD};
     if (length > 2 && head[0] == 0x1f && head[1] == 0x8b) return gzip_unpack;
     return length > 4 && !memcmp(head, zstd, sizeof zstd) ? zstd_unpack : NULL;
+}
+
+dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t length)
+{
+    size_t name = strlen(path);
+    for (size_t i = 0; i < sizeof FOREIGN / sizeof *FOREIGN; i++) {
+        const char *suffix = FOREIGN[i].suffix;
+        size_t end = suffix ? strlen(suffix) : 0;
+        if (length < FOREIGN[i].length || memcmp(head, FOREIGN[i].magic, FOREIGN[i].length))
+            continue;
+        if (suffix && (name < end || strcasecmp(path + name - end, suffix))) continue;
+        return dt_fail(DT_EFORMAT, "%s: this is %s", path, FOREIGN[i].advice);
+    }
+    for (size_t zero = 0; zero < 2 && length >= 4; zero++) /* without a byte order mark */
+        if (!head[zero] && !head[zero + 2] && isprint(head[1 - zero]) && isprint(head[3 - zero]))
+            return dt_fail(DT_EFORMAT,
+                           "%s: this is UTF-16 text: convert it with iconv -f UTF-16%s -t UTF-8",
+                           path, zero ? "LE" : "BE");
+    unpack_fn *unpack = unpack_of(head, length);
+    return unpack ? dt_fail(DT_EFORMAT, "%s: this is packed by %s: unpack it first, with %s", path,
+                            unpack == gzip_unpack ? "gzip" : "zstd",
+                            unpack == gzip_unpack ? "zcat" : "zstdcat")
+                  : DT_OK;
 }
 
 static dt_status plain_head(const char *path, unsigned char *head, size_t size, size_t *length)
@@ -155,10 +157,11 @@ dt_status dt__packed_head(const char *path, unsigned char *head, size_t size, si
     struct head unpacked = {head, size, 0};
     DT_TRY(plain_head(path, head, size, length));
     unpack_fn *unpack = unpack_of(head, *length);
-    if (!unpack) return foreign_check(path, head, *length);
-    DT_TRY(unpack(path, head_sink, &unpacked));
-    *length = unpacked.length;
-    return foreign_check(path, head, *length);
+    if (unpack) {
+        DT_TRY(unpack(path, head_sink, &unpacked));
+        *length = unpacked.length;
+    }
+    return dt__packed_refuse(path, head, *length);
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */

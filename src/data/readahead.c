@@ -68,22 +68,18 @@ static struct window *window_choose(struct dt__readahead *ahead, struct replica 
     return chosen;
 }
 
-static bool window_is_wanted(struct dt__readahead *ahead, const struct replica *replica)
-{
-    pthread_mutex_lock(&ahead->lock);
-    bool wanted = !ahead->quit && !replica->jumped;
-    pthread_mutex_unlock(&ahead->lock);
-    return wanted;
-}
-
-/* Reads chunk after chunk of the window, each in runs of consecutive rows. */
+/* Reads chunk after chunk of the window, each in runs of consecutive rows, as long as it is wanted. */
 static dt_status window_fill(struct dt__readahead *ahead, struct replica *replica,
                              struct window *window)
 {
     struct place place = window->place;
     uint64_t rows = dt__order_window_rows(&replica->order, place.at);
     window->rows.rows = 0;
-    for (uint64_t slot = 0, run; slot < rows && window_is_wanted(ahead, replica); slot += run) {
+    for (uint64_t slot = 0, run; slot < rows; slot += run) {
+        pthread_mutex_lock(&ahead->lock);
+        const bool wanted = !ahead->quit && !replica->jumped;
+        pthread_mutex_unlock(&ahead->lock);
+        if (!wanted) break;
         uint64_t local = dt__order_row(&replica->order, place.epoch, place.at, slot, &run);
         struct dt__segment segment = dt__shard_run(replica->shard, local);
         if (segment.count < run) run = segment.count;
@@ -92,25 +88,7 @@ static dt_status window_fill(struct dt__readahead *ahead, struct replica *replic
     return DT_OK;
 }
 
-/* Fills one window; called with the lock held, which it gives back while it reads. */
-static void window_fill_one(struct dt__readahead *ahead, struct replica *replica,
-                            struct window *window)
-{
-    window->state = FILLING;
-    window->place = replica->next;
-    replica->next = place_after(replica, replica->next);
-    replica->jumped = false;
-    pthread_mutex_unlock(&ahead->lock);
-    dt_status status = window_fill(ahead, replica, window);
-    pthread_mutex_lock(&ahead->lock);
-    window->state = replica->jumped ? FREE : READY;
-    if (status && !replica->jumped) {
-        ahead->status = status;
-        snprintf(ahead->error, sizeof ahead->error, "%s", dt_error_text());
-    }
-    pthread_cond_broadcast(&ahead->changed);
-}
-
+/* Holds the lock but while it reads or waits. */
 static void *readahead_thread(void *arg)
 {
     struct dt__readahead *ahead = arg;
@@ -118,10 +96,23 @@ static void *readahead_thread(void *arg)
     while (!ahead->quit && !ahead->status) {
         struct replica *replica;
         struct window *window = window_choose(ahead, &replica);
-        if (window)
-            window_fill_one(ahead, replica, window);
-        else
+        if (!window) {
             pthread_cond_wait(&ahead->changed, &ahead->lock);
+            continue;
+        }
+        window->state = FILLING;
+        window->place = replica->next;
+        replica->next = place_after(replica, replica->next);
+        replica->jumped = false;
+        pthread_mutex_unlock(&ahead->lock);
+        dt_status status = window_fill(ahead, replica, window);
+        pthread_mutex_lock(&ahead->lock);
+        window->state = replica->jumped ? FREE : READY;
+        if (status && !replica->jumped) {
+            ahead->status = status;
+            snprintf(ahead->error, sizeof ahead->error, "%s", dt_error_text());
+        }
+        pthread_cond_broadcast(&ahead->changed);
     }
     pthread_mutex_unlock(&ahead->lock);
     return NULL;
@@ -137,10 +128,18 @@ static struct window *window_find(struct replica *replica, struct place place, i
     return NULL;
 }
 
-/* Lets go of windows that come neither at `place` nor right behind it; turns the thread there if it
- * is elsewhere. */
-static void replica_turn_to(struct replica *replica, struct place place)
+dt_status dt__readahead_window(struct dt__readahead *ahead, int index, uint64_t epoch, uint64_t at,
+                               const struct dt__block **out)
 {
+    struct replica *replica = &ahead->replicas[index];
+    struct place place = {epoch, at};
+    if (replica->held && place_same(replica->held->place, place)) {
+        *out = &replica->held->rows;
+        return DT_OK;
+    }
+    pthread_mutex_lock(&ahead->lock);
+    replica->held = NULL;
+    /* Lets go of windows that come neither here nor right behind; turns the thread here if it is elsewhere. */
     bool coming = window_find(replica, place, READY) || window_find(replica, place, FILLING);
     for (int i = 0; i < 2; i++) {
         struct window *window = &replica->windows[i];
@@ -150,45 +149,17 @@ static void replica_turn_to(struct replica *replica, struct place place)
         if (window->state == FILLING && !wanted) replica->jumped = true;
     }
     if (!coming) replica->next = place;
-}
-
-dt_status dt__readahead_window(struct dt__readahead *ahead, int index, uint64_t epoch, uint64_t at,
-                               const struct dt__block **out)
-{
-    struct replica *replica = &ahead->replicas[index];
-    struct place place = {epoch, at};
-    if (!replica->held || !place_same(replica->held->place, place)) {
-        pthread_mutex_lock(&ahead->lock);
-        replica->held = NULL;
-        replica_turn_to(replica, place);
-        pthread_cond_broadcast(&ahead->changed);
-        while (!(replica->held = window_find(replica, place, READY)) && !ahead->status)
-            pthread_cond_wait(&ahead->changed, &ahead->lock);
-        dt_status status = replica->held ? DT_OK : ahead->status;
-        if (status) dt_fail(status, "%s", ahead->error);
-        pthread_mutex_unlock(&ahead->lock);
-        DT_TRY(status);
-    }
-    *out = &replica->held->rows;
-    return DT_OK;
+    pthread_cond_broadcast(&ahead->changed);
+    while (!(replica->held = window_find(replica, place, READY)) && !ahead->status)
+        pthread_cond_wait(&ahead->changed, &ahead->lock);
+    dt_status status = replica->held ? DT_OK : ahead->status;
+    if (status) dt_fail(status, "%s", ahead->error);
+    pthread_mutex_unlock(&ahead->lock);
+    if (!status) *out = &replica->held->rows;
+    return status;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
-
-static dt_status replica_init(struct dt__readahead *ahead, const struct dt_plan *plan, int number,
-                              const struct dt__order *order, uint64_t step, struct replica *replica)
-{
-    *replica = (struct replica){.order = *order, .shard = dt__plan_shard(plan, number)};
-    if (!order->rows) return DT_OK;
-    struct dt_share share = dt_plan_share(plan, step, number);
-    replica->next = (struct place){share.epoch, share.begin / order->window};
-    if (share.begin >= order->rows) replica->next = (struct place){share.epoch + 1, 0};
-    for (int i = 0; i < 2; i++)
-        DT_TRY(dt__block_alloc(&ahead->source->layout, (size_t)order->window,
-                               dt__source_entries(ahead->source, order->window),
-                               &replica->windows[i].rows));
-    return DT_OK;
-}
 
 dt_status dt__readahead_create(const struct dt_source *source, const struct dt_plan *plan,
                                int first, const struct dt__order *orders, int count, uint64_t step,
@@ -202,8 +173,19 @@ dt_status dt__readahead_create(const struct dt_source *source, const struct dt_p
     pthread_cond_init(&ahead->changed, NULL);
     DT_GUARD(dt_alloc((size_t)count, sizeof *ahead->replicas, "replicas", &ahead->replicas));
     ahead->count = count;
-    for (int i = 0; i < count; i++)
-        DT_GUARD(replica_init(ahead, plan, first + i, &orders[i], step, &ahead->replicas[i]));
+    for (int i = 0; i < count; i++) {
+        struct replica *replica = &ahead->replicas[i];
+        const uint64_t window = orders[i].window;
+        const struct dt_share share = dt_plan_share(plan, step, first + i);
+        *replica = (struct replica){.order = orders[i], .shard = dt__plan_shard(plan, first + i)};
+        if (!orders[i].rows) continue;
+        replica->next = (struct place){share.epoch, share.begin / window};
+        if (share.begin >= orders[i].rows) replica->next = (struct place){share.epoch + 1, 0};
+        for (int w = 0; w < 2; w++)
+            DT_GUARD(dt__block_alloc(&source->layout, (size_t)window,
+                                     dt__source_entries(source, window),
+                                     &replica->windows[w].rows));
+    }
     DT_GUARD(dt__cursor_open(source, true, &ahead->cursor));
     DT_GUARD(dt_thread_start(&ahead->thread, "read-ahead", readahead_thread, ahead));
     ahead->started = true;

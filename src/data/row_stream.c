@@ -8,6 +8,7 @@
 #include "data/csv.h"
 #include "data/libsvm.h"
 #include "data/number.h"
+#include "data/packed.h"
 #include "data/source.h"
 
 /* ==== JSON ==================================================================================== */
@@ -19,27 +20,20 @@ static const char *json_skip_blanks(const char *p, const char *end)
     return p;
 }
 
-/* A number as JSON has them: digits in front, none of them a needless 0, and behind a point. */
-static bool json_scan_number(const char **text, const char *end, float *out)
-{
-    const char *p = *text, *digits = p + (p < end && *p == '-');
-    double value;
-    if (digits == end || *digits == '.' || !dt__number_scan(&p, end, &value)) return false;
-    if (p[-1] == '.' || (*digits == '0' && p > digits + 1 && digits[1] != '.')) return false;
-    *out = (float)value;
-    *text = p;
-    return true;
-}
-
 /* Reads a plain array of n short numbers, "[1, 2.5, -3]", without building it. False: it is
  * something else, which jansson must judge; x may be half written. */
 static bool json_scan(const char *text, size_t length, size_t n, float *x)
 {
     const char *end = text + length, *p = json_skip_blanks(text, end);
+    double value;
     if (p == end || *p++ != '[') return false;
     for (size_t i = 0; i < n; i++) {
+        /* A number as JSON has them: digits in front, none of them a needless 0, and behind a point. */
         p = json_skip_blanks(p, end);
-        if (!json_scan_number(&p, end, &x[i])) return false;
+        const char *digits = p + (p < end && *p == '-');
+        if (digits == end || *digits == '.' || !dt__number_scan(&p, end, &value)) return false;
+        if (p[-1] == '.' || (*digits == '0' && p > digits + 1 && digits[1] != '.')) return false;
+        x[i] = (float)value;
         p = json_skip_blanks(p, end);
         if (p == end || *p++ != (i + 1 < n ? ',' : ']')) return false;
     }
@@ -91,46 +85,36 @@ static dt_status json_read_value(struct dt_rows *rows, size_t column, const json
     return DT_OK;
 }
 
-static dt_status json_read_array(struct dt_rows *rows, const json_t *value)
-{
-    size_t count = json_array_size(value);
-    if (count != rows->columns.count)
-        return dt_fail(DT_EFORMAT, "%zu %s, the model has %zu features", count,
-                       rows->schema->columns ? "values" : "numbers", rows->columns.count);
-    for (size_t c = 0; c < count; c++) {
-        dt_status status = json_read_value(rows, c, json_array_get(value, c));
-        if (!status) continue;
-        const char *name = rows->columns.items[c].name;
-        return dt_fail_prefix(status, "item %zu%s%s%s: ", c, name ? " (" : "", name ? name : "",
-                              name ? ")" : "");
-    }
-    return DT_OK;
-}
-
-/* {"carat": 0.5, "cut": "Ideal"}: values by the names of the columns; other names are left out. */
-static dt_status json_read_object(struct dt_rows *rows, const json_t *value)
-{
-    for (size_t c = 0; c < rows->columns.count; c++) {
-        const char *name = rows->columns.items[c].name;
-        const json_t *item = name ? json_object_get(value, name) : NULL;
-        if (!name)
-            return dt_fail(DT_EFORMAT, "a row is an array: the model's columns have no names");
-        if (!item) return dt_fail(DT_EFORMAT, "column '%s' is missing", name);
-        dt_status status = json_read_value(rows, c, item);
-        if (status) return dt_fail_prefix(status, "column '%s': ", name);
-    }
-    return DT_OK;
-}
-
+/* An array of the columns' values, or an object {"carat": 0.5, "cut": "Ideal"}: values by the names of the
+ * columns; other names are left out. */
 static dt_status json_read_row(struct dt_rows *rows, const json_t *value)
 {
+    const size_t count = rows->columns.count;
     DT_TRY(dt__columns_begin(&rows->columns, &rows->parser.row));
-    if (json_is_array(value)) return json_read_array(rows, value);
-    if (json_is_object(value)) return json_read_object(rows, value);
-    return dt_fail(DT_EFORMAT,
-                   "a row is an array of %zu values, an object with the columns' names, or "
-                   "{\"instances\": [rows]}",
-                   rows->columns.count);
+    if (!json_is_array(value) && !json_is_object(value))
+        return dt_fail(DT_EFORMAT,
+                       "a row is an array of %zu values, an object with the columns' names, or "
+                       "{\"instances\": [rows]}",
+                       count);
+    if (json_is_array(value) && json_array_size(value) != count)
+        return dt_fail(DT_EFORMAT, "%zu %s, the model has %zu features", json_array_size(value),
+                       rows->schema->columns ? "values" : "numbers", count);
+    for (size_t c = 0; c < count; c++) {
+        const char *name = rows->columns.items[c].name;
+        const json_t *item = json_array_get(value, c);
+        if (json_is_object(value)) {
+            if (!name)
+                return dt_fail(DT_EFORMAT, "a row is an array: the model's columns have no names");
+            item = json_object_get(value, name);
+            if (!item) return dt_fail(DT_EFORMAT, "column '%s' is missing", name);
+        }
+        dt_status status = json_read_value(rows, c, item);
+        if (status && json_is_object(value)) return dt_fail_prefix(status, "column '%s': ", name);
+        if (status)
+            return dt_fail_prefix(status, "item %zu%s%s%s: ", c, name ? " (" : "", name ? name : "",
+                                  name ? ")" : "");
+    }
+    return DT_OK;
 }
 
 static dt_status json_next_instance(struct dt_rows *rows)
@@ -215,40 +199,37 @@ static bool text_is_blank(const char *text, size_t length)
     return i == length;
 }
 
-/* Looks at the first line that is not blank, and goes back to it. */
-static dt_status rows_detect(struct dt_rows *rows)
-{
-    uint64_t offset;
-    char *record;
-    size_t length;
-    do {
-        offset = dt__lines_offset(&rows->lines);
-        DT_TRY(dt__lines_next(&rows->lines, false, &record, &length));
-    } while (record && text_is_blank(record, length));
-    if (!record) return DT_OK;
-    while (length && isspace((unsigned char)*record))
-        record++, length--;
-    if (*record != '[' && *record != '{')
-        rows->grammar = dt__libsvm_is_row(record, length) ? &dt__libsvm_grammar : &dt__csv_grammar;
-    return dt__lines_seek(&rows->lines, offset, rows->lines.line);
-}
-
 dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
                        const struct dt_config *config, struct dt_rows **out)
 {
     struct dt_rows *rows;
+    struct dt__lines *lines;
+    uint64_t offset;
+    char *record;
+    size_t length;
+    dt_status status;
     DT_TRY(dt_alloc(1, sizeof *rows, "rows", &rows));
     *rows = (struct dt_rows){.config = config, .schema = schema};
     rows->parser = (struct dt__parser){
         .file = &rows->file, .columns = &rows->columns, .features = (uint32_t)schema->features};
-    dt_status status = dt_alloc((size_t)schema->features, sizeof *rows->raw, "row", &rows->raw);
-    if (!status) status = dt__columns_of_schema(&rows->columns, schema);
-    if (!status) status = dt__lines_attach(&rows->lines, in, name);
-    if (!status) status = rows_detect(rows);
-    if (status)
-        dt_rows_close(rows);
-    else
-        *out = rows;
+    lines = &rows->lines;
+    DT_GUARD(dt_alloc((size_t)schema->features, sizeof *rows->raw, "row", &rows->raw));
+    DT_GUARD(dt__columns_of_schema(&rows->columns, schema));
+    DT_GUARD(dt__lines_attach(lines, in, name));
+    DT_GUARD(dt__packed_refuse(name, (const unsigned char *)lines->data, lines->end));
+    do { /* the first line that is not blank tells; then back to it */
+        offset = dt__lines_offset(lines);
+        DT_GUARD(dt__lines_next(lines, false, &record, &length));
+    } while (record && text_is_blank(record, length));
+    while (record && length && isspace((unsigned char)*record))
+        record++, length--;
+    if (record && *record != '[' && *record != '{')
+        rows->grammar = dt__libsvm_is_row(record, length) ? &dt__libsvm_grammar : &dt__csv_grammar;
+    if (record) DT_GUARD(dt__lines_seek(lines, offset, lines->line));
+    *out = rows;
+    return DT_OK;
+done:
+    dt_rows_close(rows);
     return status;
 }
 

@@ -27,22 +27,6 @@ void dt_schema_free(struct dt_schema *schema)
     *schema = (struct dt_schema){0};
 }
 
-static dt_status columns_copy(const struct dt_schema *from, struct dt_schema *to)
-{
-    if (!from->columns) return DT_OK;
-    DT_TRY(dt_alloc((size_t)from->ncolumns, sizeof *to->columns, "columns", &to->columns));
-    for (int c = 0; c < from->ncolumns; c++) {
-        const struct dt_column *column = &from->columns[c];
-        struct dt_column *out = &to->columns[c];
-        *out = *column;
-        out->name = NULL;
-        out->categories = NULL;
-        if (column->name) DT_TRY(dt_strdup(column->name, &out->name));
-        DT_TRY(dt__names_copy(column->categories, (size_t)column->ncategories, &out->categories));
-    }
-    return DT_OK;
-}
-
 static dt_status floats_copy(const float *from, size_t n, float **out)
 {
     if (!from) return DT_OK;
@@ -67,8 +51,18 @@ dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out)
     DT_GUARD(floats_copy(schema->target_std, targets, &copy.target_std));
     DT_GUARD(dt__names_copy(schema->feature_names, features, &copy.feature_names));
     DT_GUARD(dt__names_copy(schema->label_names, classes, &copy.label_names));
-    DT_GUARD(columns_copy(schema, &copy));
     if (schema->label_column) DT_GUARD(dt_strdup(schema->label_column, &copy.label_column));
+    if (schema->columns)
+        DT_GUARD(dt_alloc((size_t)copy.ncolumns, sizeof *copy.columns, "columns", &copy.columns));
+    for (int c = 0; schema->columns && c < copy.ncolumns; c++) {
+        const struct dt_column *from = &schema->columns[c];
+        struct dt_column *to = &copy.columns[c];
+        *to = *from;
+        to->name = NULL;
+        to->categories = NULL;
+        if (from->name) DT_GUARD(dt_strdup(from->name, &to->name));
+        DT_GUARD(dt__names_copy(from->categories, (size_t)from->ncategories, &to->categories));
+    }
     *out = copy;
     return DT_OK;
 done:
@@ -139,14 +133,6 @@ dt_status dt__label_of_number(const struct dt_schema *schema, int64_t value, int
     return DT_OK;
 }
 
-/* "+1" and "1.0" are the class that is named "1". */
-static bool label_find_number(const struct dt__dict *names, int64_t value, uint32_t *out)
-{
-    char name[24];
-    int length = snprintf(name, sizeof name, "%" PRId64, value);
-    return dt__dict_find(names, name, (size_t)length, out);
-}
-
 dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
                             const char *text, size_t length, int32_t *out)
 {
@@ -154,8 +140,13 @@ dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dic
     bool is_number;
     uint32_t class;
     bool whole = text_whole_number(text, length, &value, &is_number);
-    if (dt__dict_find(names, text, length, &class) ||
-        (whole && schema->label_names && label_find_number(names, value, &class))) {
+    bool known = dt__dict_find(names, text, length, &class);
+    if (!known && whole && schema->label_names) { /* "+1" and "1.0" are the class named "1" */
+        char name[24];
+        int digits = snprintf(name, sizeof name, "%" PRId64, value);
+        known = dt__dict_find(names, name, (size_t)digits, &class);
+    }
+    if (known) {
         *out = (int32_t) class;
         return DT_OK;
     }
@@ -256,17 +247,12 @@ dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
     return labels_learn_number(labels, value);
 }
 
-static bool labels_are_named(const struct dt__dict *texts, char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (i >= texts->count || strcmp(dt__dict_text(texts, i), names[i])) return false;
-    return texts->count == count;
-}
-
 dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, size_t count)
 {
     const struct dt_schema *known = labels->known;
-    bool same = labels_are_named(&labels->texts, names, count);
+    bool same = labels->texts.count == count;
+    for (size_t i = 0; same && i < count; i++)
+        same = !strcmp(dt__dict_text(&labels->texts, i), names[i]);
     if (known && known->label_names && !same)
         return dt_fail(DT_EMISMATCH, "its classes are named unlike those of the training data");
     if (labels->kind == DT__LABELS_NAMED && !same)
@@ -282,33 +268,28 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
     return DT_OK;
 }
 
-static dt_status labels_check_numbers(const struct dt__labels *labels)
-{
-    bool signs = labels->seen[0] && labels->seen[2] && !labels->seen[1] && !labels->beyond;
-    if (labels->min == labels->max)
-        return dt_fail(DT_EMISMATCH, "every label is %" PRId64 ": a classifier needs two classes",
-                       labels->max);
-    if (labels->max >= MOST_UNDECLARED && !labels->declared)
-        return dt_fail(DT_EFORMAT,
-                       "%s: labels are numbers up to %" PRId64 ": set model.task=regress to learn "
-                       "them as values, or model.task=classify if they are classes",
-                       labels->path ? labels->path : "data", labels->max);
-    if (labels->negative && !signs)
-        return dt_fail(DT_EFORMAT, "%s is out of range: classes are 0..max, or -1 and 1",
-                       labels->negative);
-    if (labels->min > 0)
-        dt_warn("the labels are %" PRId64 " to %" PRId64 ": classes are counted from 0, and none "
-                "is class 0",
-                labels->min, labels->max);
-    return DT_OK;
-}
-
 dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
 {
     struct dt__names names = {0};
     dt_status status = DT_OK;
     if (labels->kind == DT__LABELS_NUMBERS) {
-        DT_TRY(labels_check_numbers(labels));
+        bool signs = labels->seen[0] && labels->seen[2] && !labels->seen[1] && !labels->beyond;
+        if (labels->min == labels->max)
+            return dt_fail(DT_EMISMATCH,
+                           "every label is %" PRId64 ": a classifier needs two classes",
+                           labels->max);
+        if (labels->max >= MOST_UNDECLARED && !labels->declared)
+            return dt_fail(DT_EFORMAT,
+                           "%s: labels are numbers up to %" PRId64 ": set model.task=regress to "
+                           "learn them as values, or model.task=classify if they are classes",
+                           labels->path ? labels->path : "data", labels->max);
+        if (labels->negative && !signs)
+            return dt_fail(DT_EFORMAT, "%s is out of range: classes are 0..max, or -1 and 1",
+                           labels->negative);
+        if (labels->min > 0)
+            dt_warn("the labels are %" PRId64 " to %" PRId64 ": classes are counted from 0, and "
+                    "none is class 0",
+                    labels->min, labels->max);
         schema->classes = (int)labels->max + 1;
         if (!labels->negative) return DT_OK;
         status = dt__names_add(&names, "-1", 2);

@@ -83,22 +83,6 @@ static dt_status shard_flush(struct shard *shard)
     return DT_OK;
 }
 
-/* Syncs the file and gives it its name; or, after a failure, removes what there is of it. Frees in any
- * case. */
-static dt_status shard_close(struct shard *shard, dt_status status)
-{
-    if (!status) status = shard_flush(shard);
-    bool good = !status && !fsync(shard->fd);
-    if (shard->fd >= 0 && close(shard->fd)) good = false;
-    if (good) good = !rename(shard->temporary, shard->path);
-    if (!good && !status) status = dt_fail(DT_EIO, "%s: %s", shard->path, strerror(errno));
-    if (status && shard->temporary) unlink(shard->temporary);
-    dt__block_free(&shard->pending);
-    dt_free(shard->path);
-    dt_free(shard->temporary);
-    return status;
-}
-
 /* ---- all shards ----------------------------------------------------------------------------- */
 
 struct job {
@@ -109,6 +93,7 @@ struct job {
     struct dt__shuffle *shuffle;
 };
 
+/* The next rows of the shuffle as a file: complete and synced under its name, or not there. */
 static dt_status job_write_shard(struct job *job, int number)
 {
     const struct dt__layout *layout = &job->source->layout;
@@ -116,18 +101,27 @@ static dt_status job_write_shard(struct job *job, int number)
     const uint64_t begin = (uint64_t)(all * (unsigned)number / (unsigned)job->shards);
     const uint64_t end = (uint64_t)(all * ((unsigned)number + 1) / (unsigned)job->shards);
     struct shard shard;
+    struct dt__block *pending = &shard.pending;
     dt_status status = shard_open(&shard, job->source, job->dir, number, job->shards, end - begin);
     for (uint64_t i = begin; i < end && !status; i++) {
         const unsigned char *row;
         status = dt__shuffle_take(job->shuffle, &row);
         if (status) break;
-        struct dt__block *pending = &shard.pending;
         memcpy(dt__block_x(layout, pending, pending->rows), row, dt__layout_x(layout));
         memcpy(dt__block_y(layout, pending, pending->rows++), row + dt__layout_x(layout),
                dt__layout_y(layout));
         if (pending->rows == pending->capacity) status = shard_flush(&shard);
     }
-    return shard_close(&shard, status);
+    if (!status) status = shard_flush(&shard);
+    bool good = !status && !fsync(shard.fd);
+    if (shard.fd >= 0 && close(shard.fd)) good = false;
+    if (good) good = !rename(shard.temporary, shard.path);
+    if (!good && !status) status = dt_fail(DT_EIO, "%s: %s", shard.path, strerror(errno));
+    if (status && shard.temporary) unlink(shard.temporary);
+    dt__block_free(pending);
+    dt_free(shard.path);
+    dt_free(shard.temporary);
+    return status;
 }
 
 /* ---- the directory -------------------------------------------------------------------------- */

@@ -32,35 +32,31 @@ static uint64_t bucket_begin(const struct dt__shuffle *shuffle, size_t bucket)
     return (uint64_t)((unsigned __int128)shuffle->rows * bucket / shuffle->nbuckets);
 }
 
-static dt_status buckets_make(struct dt__shuffle *shuffle, uint64_t memory)
-{
-    uint64_t row = shuffle->row_bytes, fit = memory / 2 / row ? memory / 2 / row : 1;
-    shuffle->nbuckets = (size_t)((shuffle->rows - 1) / fit + 1);
-    uint64_t buffer = memory / 2 / shuffle->nbuckets;
-    shuffle->buffer_rows = (size_t)((buffer < LARGEST_BUFFER ? buffer : LARGEST_BUFFER) / row);
-    if (!shuffle->buffer_rows) shuffle->buffer_rows = 1;
-    DT_TRY(dt_alloc(shuffle->nbuckets, sizeof *shuffle->buckets, "buckets", &shuffle->buckets));
-    for (size_t b = 0; b < shuffle->nbuckets; b++) {
-        shuffle->buckets[b].begin = bucket_begin(shuffle, b);
-        shuffle->buckets[b].rows = bucket_begin(shuffle, b + 1) - bucket_begin(shuffle, b);
-    }
-    return dt_alloc(shuffle->nbuckets * shuffle->buffer_rows, shuffle->row_bytes, "buckets",
-                    &shuffle->buffers);
-}
-
 dt_status dt__shuffle_create(const char *dir, uint64_t seed, uint64_t rows, size_t row_bytes,
                              uint64_t memory, struct dt__shuffle **out)
 {
     struct dt__shuffle *shuffle;
+    const uint64_t fit = memory / 2 / row_bytes ? memory / 2 / row_bytes : 1;
+    dt_status status;
     DT_TRY(dt_alloc(1, sizeof *shuffle, "shuffle", &shuffle));
     *shuffle = (struct dt__shuffle){.fd = -1, .seed = seed, .rows = rows, .row_bytes = row_bytes};
     dt_perm_init(&shuffle->spread, rows, dt_rng_make(seed, DT_STREAM_SHARD, 0, 0));
-    dt_status status = dt_fd_temporary(dir, &shuffle->fd);
-    if (!status) status = buckets_make(shuffle, memory);
-    if (status)
-        dt__shuffle_destroy(shuffle);
-    else
-        *out = shuffle;
+    DT_GUARD(dt_fd_temporary(dir, &shuffle->fd));
+    const size_t buckets = shuffle->nbuckets = (size_t)((rows - 1) / fit + 1);
+    const uint64_t buffer = memory / 2 / buckets;
+    shuffle->buffer_rows =
+        (size_t)((buffer < LARGEST_BUFFER ? buffer : LARGEST_BUFFER) / row_bytes);
+    if (!shuffle->buffer_rows) shuffle->buffer_rows = 1;
+    DT_GUARD(dt_alloc(buckets, sizeof *shuffle->buckets, "buckets", &shuffle->buckets));
+    for (size_t b = 0; b < buckets; b++) {
+        shuffle->buckets[b].begin = bucket_begin(shuffle, b);
+        shuffle->buckets[b].rows = bucket_begin(shuffle, b + 1) - bucket_begin(shuffle, b);
+    }
+    DT_GUARD(dt_alloc(buckets * shuffle->buffer_rows, row_bytes, "buckets", &shuffle->buffers));
+    *out = shuffle;
+    return DT_OK;
+done:
+    dt__shuffle_destroy(shuffle);
     return status;
 }
 

@@ -206,13 +206,15 @@ static dt_status stream_bytes(struct stream *stream, void *bytes, size_t length)
     return DT_OK;
 }
 
+#define STREAM(member) stream_bytes(stream, &(member), sizeof(member))
+
 /* An array of `count` items, or NULL. */
 static dt_status stream_array(struct stream *stream, void *pointer, size_t count, size_t size)
 {
     void *array;
     memcpy(&array, pointer, sizeof array);
     bool there = array != NULL;
-    DT_TRY(stream_bytes(stream, &there, sizeof there));
+    DT_TRY(STREAM(there));
     if (!there) return DT_OK;
     if (stream->reading) {
         if (count > stream->left) return dt_fail(DT_EBUG, "a packed survey is too short");
@@ -225,14 +227,14 @@ static dt_status stream_array(struct stream *stream, void *pointer, size_t count
 static dt_status stream_text(struct stream *stream, char **text)
 {
     size_t length = *text ? strlen(*text) + 1 : 0;
-    DT_TRY(stream_bytes(stream, &length, sizeof length));
+    DT_TRY(STREAM(length));
     return length ? stream_array(stream, text, length, 1) : DT_OK;
 }
 
 static dt_status stream_names(struct stream *stream, char ***names, size_t count)
 {
     bool there = *names != NULL;
-    DT_TRY(stream_bytes(stream, &there, sizeof there));
+    DT_TRY(STREAM(there));
     if (!there) return DT_OK;
     if (stream->reading) DT_TRY(dt_alloc(count, sizeof **names, "names", names));
     for (size_t i = 0; i < count; i++)
@@ -242,14 +244,14 @@ static dt_status stream_names(struct stream *stream, char ***names, size_t count
 
 static dt_status stream_schema(struct stream *stream, struct dt_schema *schema)
 {
-    DT_TRY(stream_bytes(stream, &schema->task, sizeof schema->task));
-    DT_TRY(stream_bytes(stream, &schema->features, sizeof schema->features));
-    DT_TRY(stream_bytes(stream, &schema->dense, sizeof schema->dense));
-    DT_TRY(stream_bytes(stream, &schema->hash_bits, sizeof schema->hash_bits));
-    DT_TRY(stream_bytes(stream, schema->shape, sizeof schema->shape));
-    DT_TRY(stream_bytes(stream, &schema->classes, sizeof schema->classes));
-    DT_TRY(stream_bytes(stream, &schema->targets, sizeof schema->targets));
-    DT_TRY(stream_bytes(stream, &schema->scale, sizeof schema->scale));
+    DT_TRY(STREAM(schema->task));
+    DT_TRY(STREAM(schema->features));
+    DT_TRY(STREAM(schema->dense));
+    DT_TRY(STREAM(schema->hash_bits));
+    DT_TRY(STREAM(schema->shape));
+    DT_TRY(STREAM(schema->classes));
+    DT_TRY(STREAM(schema->targets));
+    DT_TRY(STREAM(schema->scale));
     DT_TRY(stream_array(stream, &schema->mean, (size_t)schema->features, sizeof(float)));
     DT_TRY(stream_array(stream, &schema->inv_std, (size_t)schema->features, sizeof(float)));
     DT_TRY(stream_array(stream, &schema->target_mean, (size_t)schema->targets, sizeof(float)));
@@ -258,7 +260,7 @@ static dt_status stream_schema(struct stream *stream, struct dt_schema *schema)
     DT_TRY(stream_names(stream, &schema->label_names, (size_t)schema->classes));
     DT_TRY(stream_text(stream, &schema->label_column));
     int count = schema->ncolumns;
-    DT_TRY(stream_bytes(stream, &count, sizeof count));
+    DT_TRY(STREAM(count));
     DT_TRY(stream_array(stream, &schema->columns, (size_t)count, sizeof *schema->columns));
     if (!schema->columns) return DT_OK;
     for (int c = 0; c < count && stream->reading; c++) {
@@ -274,41 +276,23 @@ static dt_status stream_schema(struct stream *stream, struct dt_schema *schema)
     return DT_OK;
 }
 
-static dt_status stream_file(struct stream *stream, struct dt__file *file)
-{
-    DT_TRY(stream_text(stream, &file->path));
-    DT_TRY(stream_text(stream, &file->labels));
-    DT_TRY(stream_text(stream, &file->x_name));
-    DT_TRY(stream_text(stream, &file->y_name));
-    DT_TRY(stream_bytes(stream, &file->format, sizeof file->format));
-    DT_TRY(stream_bytes(stream, &file->rows, sizeof file->rows));
-    DT_TRY(stream_bytes(stream, &file->raw, sizeof file->raw));
-    DT_TRY(stream_bytes(stream, &file->bytes, sizeof file->bytes));
-    DT_TRY(stream_bytes(stream, &file->nmarks, sizeof file->nmarks));
-    DT_TRY(stream_array(stream, &file->marks, file->nmarks, sizeof *file->marks));
-    DT_TRY(stream_bytes(stream, &file->separator, sizeof file->separator));
-    DT_TRY(stream_bytes(stream, &file->arrays, sizeof file->arrays)); /* for this process alone */
-    DT_TRY(stream_bytes(stream, &file->ncolumns, sizeof file->ncolumns));
-    return stream_array(stream, &file->roles, file->ncolumns, sizeof *file->roles);
-}
-
 static dt_status stream_source(struct stream *stream, struct dt_source *source)
 {
     struct dt__holdout *holdout = &source->holdout;
     DT_TRY(stream_schema(stream, &source->schema));
-    DT_TRY(stream_bytes(stream, &source->layout, sizeof source->layout));
-    DT_TRY(stream_bytes(stream, &source->raw_rows, sizeof source->raw_rows));
-    DT_TRY(stream_bytes(stream, &source->rows, sizeof source->rows));
-    DT_TRY(stream_bytes(stream, &source->held_out, sizeof source->held_out));
-    DT_TRY(stream_bytes(stream, &source->weight_scale, sizeof source->weight_scale));
+    DT_TRY(STREAM(source->layout));
+    DT_TRY(STREAM(source->raw_rows));
+    DT_TRY(STREAM(source->rows));
+    DT_TRY(STREAM(source->held_out));
+    DT_TRY(STREAM(source->weight_scale));
     DT_TRY(stream_array(stream, &source->class_weight, (size_t)source->schema.classes,
                         sizeof *source->class_weight));
-    DT_TRY(stream_bytes(stream, &source->entries, sizeof source->entries));
-    DT_TRY(stream_bytes(stream, &source->most_entries, sizeof source->most_entries));
-    DT_TRY(stream_bytes(stream, &holdout->seed, sizeof holdout->seed));
-    DT_TRY(stream_bytes(stream, &holdout->count, sizeof holdout->count));
+    DT_TRY(STREAM(source->entries));
+    DT_TRY(STREAM(source->most_entries));
+    DT_TRY(STREAM(holdout->seed));
+    DT_TRY(STREAM(holdout->count));
     size_t nfiles = source->nfiles;
-    DT_TRY(stream_bytes(stream, &nfiles, sizeof nfiles));
+    DT_TRY(STREAM(nfiles));
     if (stream->reading) {
         DT_TRY(dt_alloc(nfiles, sizeof *source->files, "files", &source->files));
         source->nfiles = nfiles; /* not before there are as many */
@@ -317,8 +301,23 @@ static dt_status stream_source(struct stream *stream, struct dt_source *source)
                                   (size_t)source->schema.classes));
         DT_TRY(dt__columns_of_schema(&source->columns, &source->schema));
     }
-    for (size_t i = 0; i < source->nfiles; i++)
-        DT_TRY(stream_file(stream, &source->files[i]));
+    for (size_t i = 0; i < source->nfiles; i++) {
+        struct dt__file *file = &source->files[i];
+        DT_TRY(stream_text(stream, &file->path));
+        DT_TRY(stream_text(stream, &file->labels));
+        DT_TRY(stream_text(stream, &file->x_name));
+        DT_TRY(stream_text(stream, &file->y_name));
+        DT_TRY(STREAM(file->format));
+        DT_TRY(STREAM(file->rows));
+        DT_TRY(STREAM(file->raw));
+        DT_TRY(STREAM(file->bytes));
+        DT_TRY(STREAM(file->nmarks));
+        DT_TRY(stream_array(stream, &file->marks, file->nmarks, sizeof *file->marks));
+        DT_TRY(STREAM(file->separator));
+        DT_TRY(STREAM(file->arrays)); /* for this process alone */
+        DT_TRY(STREAM(file->ncolumns));
+        DT_TRY(stream_array(stream, &file->roles, file->ncolumns, sizeof *file->roles));
+    }
     return DT_OK;
 }
 

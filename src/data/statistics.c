@@ -127,17 +127,6 @@ static dt_status moments_to_schema(const struct moments *moments, struct dt_sche
     return DT_OK;
 }
 
-static void moments_fill_gaps(const struct moments *moments, struct dt_source *source)
-{
-    for (int c = 0; c < source->schema.ncolumns; c++) {
-        struct dt_column *column = &source->schema.columns[c];
-        if (column->kind != DT_COLUMN_NUMBER) continue;
-        double scale = source->schema.scale != 0 ? source->schema.scale : 1;
-        column->fill = (float)(moments->mean[column->first] / scale);
-        source->columns.items[c].fill = column->fill;
-    }
-}
-
 static dt_status weights_settle(const struct moments *moments, struct dt_source *source)
 {
     const double rows = (double)moments->rows;
@@ -155,63 +144,40 @@ static dt_status weights_settle(const struct moments *moments, struct dt_source 
     return DT_OK;
 }
 
-/* One mean and deviation for all targets. */
-static void units_pool(struct moments *moments, size_t targets)
-{
-    const double n = (double)targets;
-    double mean = 0, squares = 0;
-    for (size_t i = 0; i < targets; i++)
-        mean += moments->target_mean[i] / n;
-    for (size_t i = 0; i < targets; i++) {
-        const double apart = moments->target_mean[i] - mean;
-        squares += (moments->target_squares[i] + moments->weight * apart * apart) / n;
-    }
-    for (size_t i = 0; i < targets; i++) {
-        moments->target_mean[i] = mean;
-        moments->target_squares[i] = squares;
-    }
-}
-
 /* The targets' units, if they are asked for, or far from what a new network gives: data.normalize_target. An
- * output layer that the configuration names is one for fields, whose points are alike. */
+ * output layer that the configuration names is one for fields, whose points are alike: all have one mean and
+ * deviation. */
 static dt_status units_settle(struct moments *moments, const struct dt_config *config,
                               struct dt_schema *schema)
 {
     const size_t targets = (size_t)schema->targets;
+    const double n = (double)targets;
+    double *means = moments->target_mean, *squares = moments->target_squares;
     bool wanted = config->data.normalize_target == DT_NORMALIZE_TARGET_YES;
     if (!(moments->weight > 0)) return DT_OK;
-    if (strstr(config->model.layers, "output ")) units_pool(moments, targets);
+    if (strstr(config->model.layers, "output ")) {
+        double mean = 0, sum = 0;
+        for (size_t i = 0; i < targets; i++)
+            mean += means[i] / n;
+        for (size_t i = 0; i < targets; i++) {
+            const double apart = means[i] - mean;
+            sum += (squares[i] + moments->weight * apart * apart) / n;
+        }
+        for (size_t i = 0; i < targets; i++)
+            means[i] = mean, squares[i] = sum;
+    }
     for (size_t i = 0; i < targets && !wanted; i++) {
-        const double deviation = sqrt(moments->target_squares[i] / moments->weight);
-        wanted = fabs(moments->target_mean[i]) > 10 || deviation > 10 ||
-                 (deviation > 0 && deviation < 0.1);
+        const double deviation = sqrt(squares[i] / moments->weight);
+        wanted = fabs(means[i]) > 10 || deviation > 10 || (deviation > 0 && deviation < 0.1);
     }
     if (!wanted) return DT_OK;
     DT_TRY(dt_alloc(targets, sizeof(float), "normalisation", &schema->target_mean));
     DT_TRY(dt_alloc(targets, sizeof(float), "normalisation", &schema->target_std));
     for (size_t i = 0; i < targets; i++) {
-        const float deviation = (float)sqrt(moments->target_squares[i] / moments->weight);
-        schema->target_mean[i] = (float)moments->target_mean[i];
+        const float deviation = (float)sqrt(squares[i] / moments->weight);
+        schema->target_mean[i] = (float)means[i];
         schema->target_std[i] = isnormal(deviation) ? deviation : 1;
     }
-    return DT_OK;
-}
-
-static dt_status moments_alloc(struct moments *moments, size_t features, size_t classes,
-                               size_t targets)
-{
-    double *all;
-    if (features) {
-        DT_TRY(dt_alloc(features, 5 * sizeof *all, "normalisation", &all));
-        moments->count = all, moments->mean = all + features;
-        moments->squares = all + 2 * features;
-        moments->least = all + 3 * features, moments->greatest = all + 4 * features;
-    }
-    if (classes)
-        DT_TRY(dt_alloc(classes, sizeof *moments->class_count, "classes", &moments->class_count));
-    if (!targets) return DT_OK;
-    DT_TRY(dt_alloc(targets, 2 * sizeof *all, "normalisation", &moments->target_mean));
-    moments->target_squares = moments->target_mean + targets;
     return DT_OK;
 }
 
@@ -222,24 +188,41 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
                                const struct dt_schema *known)
 {
     struct dt_schema *schema = &source->schema;
+    const size_t features = (size_t)schema->features, targets = (size_t)schema->targets;
     bool gaps = !known && schema->columns && source->columns.missing != DT_MISSING_ERROR;
     bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
     bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED && schema->classes;
-    bool units =
-        !known && schema->targets && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
+    bool units = !known && targets && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
     bool all = gaps || normalize || balanced || source->layout.weights;
     struct moments moments = {.stride = 1};
+    double *sums;
+    dt_status status;
     if (!all && !units) return DT_OK;
     if (!all) moments.stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS;
-    dt_status status;
-    DT_GUARD(moments_alloc(&moments, gaps || normalize ? (size_t)schema->features : 0,
-                           balanced ? (size_t)schema->classes : 0,
-                           units ? (size_t)schema->targets : 0));
+    if (gaps || normalize) {
+        DT_GUARD(dt_alloc(features, 5 * sizeof *sums, "normalisation", &sums));
+        moments.count = sums, moments.mean = sums + features;
+        moments.squares = sums + 2 * features;
+        moments.least = sums + 3 * features, moments.greatest = sums + 4 * features;
+    }
+    if (balanced)
+        DT_GUARD(dt_alloc((size_t)schema->classes, sizeof *moments.class_count, "classes",
+                          &moments.class_count));
+    if (units) {
+        DT_GUARD(dt_alloc(targets, 2 * sizeof *sums, "normalisation", &moments.target_mean));
+        moments.target_squares = moments.target_mean + targets;
+    }
     source->gaps = gaps;
     status = moments_read(source, &moments);
     source->gaps = false;
     if (status) goto done;
-    if (gaps) moments_fill_gaps(&moments, source);
+    for (int c = 0; gaps && c < schema->ncolumns; c++) {
+        struct dt_column *column = &schema->columns[c];
+        if (column->kind != DT_COLUMN_NUMBER) continue;
+        column->fill =
+            (float)(moments.mean[column->first] / (schema->scale != 0 ? schema->scale : 1));
+        source->columns.items[c].fill = column->fill;
+    }
     DT_GUARD(weights_settle(&moments, source));
     if (units) DT_GUARD(units_settle(&moments, config, schema));
     if (normalize) DT_GUARD(moments_to_schema(&moments, schema));

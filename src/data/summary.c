@@ -74,20 +74,6 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     return DT_OK;
 }
 
-static dt_status table_add_row(struct table *table, char *record, size_t length)
-{
-    char *text = record, *end = record + length;
-    struct dt__cell cell;
-    size_t column = 0;
-    for (; text; column++) {
-        DT_TRY(dt__csv_cell(&text, end, table->separator, &cell));
-        if (column < table->ncolumns) DT_TRY(summary_add(&table->columns[column], &cell));
-    }
-    table->uneven += column != table->ncolumns;
-    table->rows++;
-    return DT_OK;
-}
-
 /* The first row: the separator, and names if no cell of it but the last is a number. */
 static dt_status table_begin(struct table *table, const struct dt_config *config,
                              const char *record, size_t length)
@@ -130,9 +116,18 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
             if (!table->header) DT_TRY(dt__lines_seek(&table->lines, start, 1));
             continue;
         }
-        dt_status status = table_add_row(table, record, length);
-        if (status)
-            return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name, table->lines.line);
+        struct dt__cell cell;
+        size_t column = 0;
+        for (char *text = record; text; column++) {
+            dt_status status = dt__csv_cell(&text, record + length, table->separator, &cell);
+            if (!status && column < table->ncolumns)
+                status = summary_add(&table->columns[column], &cell);
+            if (status)
+                return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name,
+                                      table->lines.line);
+        }
+        table->uneven += column != table->ncolumns;
+        table->rows++;
     }
     table->whole = true;
     return DT_OK;
@@ -140,23 +135,18 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-/* Texts that are nearly all different, or numbers that count the rows. */
-static bool summary_is_identifier(const struct summary *column, uint64_t rows)
-{
-    if (!column->texts && !column->fractions && column->distinct.count == rows &&
-        column->greatest - column->least + 1 == (double)rows)
-        return rows > 100;
-    return column->texts && rows > 100 && column->distinct.count > rows / 2;
-}
-
 static const char *summary_type(const struct summary *column, uint64_t rows)
 {
+    const size_t distinct = column->distinct.count;
+    const bool counts = !column->fractions && distinct == rows &&
+                        column->greatest - column->least + 1 == (double)rows;
     if (!column->numbers && !column->texts) return "empty";
     if (column->dates && column->dates == column->texts) return "date";
     if (column->commas && column->commas == column->texts) return "comma";
     if (column->infinite && column->infinite == column->texts) return "not finite";
     if (column->texts && column->numbers) return "mixed";
-    if (summary_is_identifier(column, rows)) return "identifier";
+    /* Texts that are nearly all different, or numbers that count the rows. */
+    if (rows > 100 && (column->texts ? distinct > rows / 2 : counts)) return "identifier";
     if (column->texts) return "category";
     return column->fractions ? "number" : "integer";
 }

@@ -120,35 +120,27 @@ static int by_identity(const void *a, const void *b)
     return (one->index > other->index) - (one->index < other->index);
 }
 
-static dt_status files_pair_up(const char *key, struct dt__names *paths, struct dt__names *labels,
-                               struct dt_source *source)
-{
-    if (!paths->count) return dt_fail(DT_EUSAGE, "%s: no files given", key);
-    if (labels->count && labels->count != paths->count)
-        return dt_fail(DT_EMISMATCH, "%s: %zu files, but %zu label files", key, paths->count,
-                       labels->count);
-    DT_TRY(dt_alloc(paths->count, sizeof *source->files, "files", &source->files));
-    source->nfiles = paths->count;
-    for (size_t i = 0; i < paths->count; i++) {
-        source->files[i].path = paths->items[i];
-        paths->items[i] = NULL;
-        if (!labels->count) continue;
-        source->files[i].labels = labels->items[i];
-        labels->items[i] = NULL;
-    }
-    return DT_OK;
-}
-
 static dt_status files_list(const struct dt_config *config, bool eval, struct dt_source *source)
 {
     struct dt__names paths = {0}, labels = {0};
     const char *key = eval ? "data.eval" : "data.train";
-    dt_status status = dt__paths_expand(key, eval ? config->data.eval : config->data.train, &paths);
-    if (!status)
-        status =
-            dt__paths_expand(eval ? "data.eval_labels" : "data.train_labels",
-                             eval ? config->data.eval_labels : config->data.train_labels, &labels);
-    if (!status) status = files_pair_up(key, &paths, &labels, source);
+    dt_status status;
+    DT_GUARD(dt__paths_expand(key, eval ? config->data.eval : config->data.train, &paths));
+    DT_GUARD(dt__paths_expand(eval ? "data.eval_labels" : "data.train_labels",
+                              eval ? config->data.eval_labels : config->data.train_labels,
+                              &labels));
+    if (!paths.count) DT_GUARD(dt_fail(DT_EUSAGE, "%s: no files given", key));
+    if (labels.count && labels.count != paths.count)
+        DT_GUARD(dt_fail(DT_EMISMATCH, "%s: %zu files, but %zu label files", key, paths.count,
+                         labels.count));
+    DT_GUARD(dt_alloc(paths.count, sizeof *source->files, "files", &source->files));
+    source->nfiles = paths.count;
+    for (size_t i = 0; i < paths.count; i++) {
+        source->files[i].path = paths.items[i];
+        if (labels.count) source->files[i].labels = labels.items[i];
+    }
+    paths.count = labels.count = 0; /* the source has them */
+done:
     dt__names_free(paths.items, paths.count);
     dt__names_free(labels.items, labels.count);
     return status;
@@ -180,28 +172,24 @@ static dt_status files_measure(struct dt__survey *survey, const char *key)
     return status;
 }
 
-static dt_status file_survey(struct dt__survey *survey, struct dt__file *file)
-{
-    int detected;
-    if (file->format == DT__FORMAT_MEMORY) return dt__format_memory.survey(survey, file);
-    file->format = survey->config->data.format;
-    if (!file->bytes) return dt_fail(DT_EFORMAT, "%s: the file is empty", file->path);
-    DT_TRY(dt__format_detect(file->path, &detected));
-    if (file->format == DT_FORMAT_AUTO) file->format = detected;
-    if (file->labels && file->format != DT_FORMAT_IDX)
-        return dt_fail(DT_EMISMATCH, "%s: %s data has no label files", file->path,
-                       dt__format_of(file->format)->name);
-    return dt__format_of(file->format)->survey(survey, file);
-}
-
 static dt_status files_survey(struct dt__survey *survey)
 {
+    const struct dt_config *config = survey->config;
     struct dt_source *source = survey->source;
     for (size_t i = 0; i < source->nfiles; i++) {
         struct dt__file *file = &source->files[i];
+        int detected;
         DT_TRY(dt_stop_check());
-        if (survey->config->test.slow_rank == 0) dt_sleep_secs(survey->config->test.slow_secs);
-        DT_TRY(file_survey(survey, file));
+        if (config->test.slow_rank == 0) dt_sleep_secs(config->test.slow_secs);
+        if (file->format != DT__FORMAT_MEMORY) {
+            if (!file->bytes) return dt_fail(DT_EFORMAT, "%s: the file is empty", file->path);
+            DT_TRY(dt__format_detect(file->path, &detected));
+            file->format = config->data.format ? config->data.format : detected;
+        }
+        if (file->labels && file->format != DT_FORMAT_IDX)
+            return dt_fail(DT_EMISMATCH, "%s: %s data has no label files", file->path,
+                           dt__format_of(file->format)->name);
+        DT_TRY(dt__format_of(file->format)->survey(survey, file));
         dt_work_gets_on();
         file->raw = source->raw_rows;
         source->raw_rows += file->rows;

@@ -272,8 +272,30 @@ START_TEST(streams_may_be_empty_or_in_memory)
 }
 END_TEST
 
+/* A stream that is packed, or a table of another kind, says so and not that a row is malformed. */
+START_TEST(packed_streams_are_named)
+{
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *message;
+    } streams[] = {
+        {"\x1f\x8b\x08\0\0\0\0\0", 8, "memory: this is packed by gzip: unpack it first, with zcat"},
+        {"\x28\xB5\x2F\xFD\0\0", 6, "memory: this is packed by zstd"},
+        {"PAR1\x15\0", 6, "memory: this is a Parquet file"},
+    };
+    for (size_t i = 0; i < COUNT(streams); i++) {
+        in = fmemopen((void *)(uintptr_t)streams[i].bytes, streams[i].length, "r");
+        EXPECT_FAIL(dt_rows_open(in, "memory", &schema, NULL, &rows), DT_EFORMAT,
+                    streams[i].message);
+        fclose(in);
+    }
+}
+END_TEST
+
 DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1}, {csv_lacks_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
            {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
            {tables_are_read, 1}, {numbers_may_be_categories, 1},
-           {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1})
+           {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
+           {packed_streams_are_named, 1})
