@@ -48,10 +48,14 @@ enum dt_record_kind {
     DT_RECORD_EVAL,
     DT_RECORD_CHECKPOINT,
     DT_RECORD_FINAL,
+    /* status.json, which a run rewrites every few seconds until it ends: itself (one, or none), and its ranks. */
+    DT_RECORD_STATUS,
+    DT_RECORD_RANK,
     DT_RECORD_KINDS
 };
 
-/* How many there are of a kind: starts and changes in their order, the others by rising step. */
+/* How many there are of a kind: starts and changes in their order, evaluations, checkpoints and finals by rising
+ * step. */
 size_t dt_history_count(const struct dt_history *history, enum dt_record_kind kind);
 /* A field of record `index`; NaN or NULL: it has none of that type. */
 double dt_history_real(const struct dt_history *history, enum dt_record_kind kind, size_t index,

@@ -1,7 +1,6 @@
 /* `dtrain top`: a run as it goes on, drawn again every two seconds until q or ^C. Everything comes from the
- * run directory (status.json, metrics.jsonl, the newest checkpoint's age), so that it works from any host that
- * sees it, and on runs that have ended. */
-#include <jansson.h>
+ * run directory (its history, the newest checkpoint's age), so that it works from any host that sees it, and on
+ * runs that have ended. */
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
@@ -22,7 +21,7 @@ static const int REFRESH_MS = 2000;
 struct view {
     const char *dir;
     struct dt_history *run;
-    json_t *status; /* status.json; NULL: the run has ended, or is younger than two seconds */
+    bool live; /* there is a status; else the run has ended, or is younger than two seconds */
     struct dt_train_point last;
     int width; /* columns of the terminal */
     bool utf8;
@@ -45,59 +44,31 @@ static const char *secs_format(double secs, char buffer[32])
     return buffer;
 }
 
-/* status.json's value of a key, else the last train record's. */
+/* The status's value of a key, else the last train record's. */
 static double status_real(const struct view *view, const char *key, double recorded)
 {
-    const json_t *value = json_object_get(view->status, key);
-    return json_is_number(value) ? json_number_value(value) : recorded;
+    const double value = dt_history_real(view->run, DT_RECORD_STATUS, 0, key);
+    return isnan(value) ? recorded : value;
 }
 
-static const char *json_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-/* Terminals obey control characters: of texts in files only plain ones are shown. */
+/* A text of a file in `width` columns; 0: as wide as it is. Terminals obey control characters: only plain ones are
+ * shown. */
 static void text_print(const char *text, int width)
 {
     int i = 0;
-    for (; i < width && text[i]; i++)
+    for (; text && text[i] && (i < width || !width); i++)
         putchar((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
-    printf("%*s", width - i, "");
+    printf("%*s", width > i ? width - i : 0, "");
 }
 
 /* ---- lines ---------------------------------------------------------------------------------- */
-
-static void head_print(const struct view *view)
-{
-    double written = status_real(view, "time_unix", (double)NAN);
-    printf("%s: %s", dt_history_dir(view->run), dt_history_status(view->run));
-    if (view->status) {
-        printf(" on ");
-        text_print(json_text(view->status, "host"), (int)strlen(json_text(view->status, "host")));
-        printf(", seen %.0f s ago", fmax(0, (double)time(NULL) - written));
-    }
-    putchar('\n');
-}
-
-static void bar_print(const struct view *view, double done, double total)
-{
-    double share = total > 0 ? fmin(1, done / total) : 0;
-    int width = view->width > 100 ? 60 : view->width - 40, full = (int)(share * width);
-    if (width < 10 || !(total > 0)) return;
-    printf("[");
-    for (int i = 0; i < width; i++)
-        printf("%s", i < full ? (view->utf8 ? "\u2588" : "#") : (view->utf8 ? "\u2591" : "."));
-    printf("] %.1f %%\n", 100 * share);
-}
 
 static void progress_print(const struct view *view)
 {
     char left[32], wall[32];
     const struct dt_train_point *last = &view->last;
     double step = status_real(view, "step", (double)last->step);
-    if (!view->status && isnan(last->wall_secs)) {
+    if (!view->live && isnan(last->wall_secs)) {
         printf("nothing recorded yet\n");
         return;
     }
@@ -106,10 +77,17 @@ static void progress_print(const struct view *view)
     if (total > 0) printf(" of %.0f", total);
     printf("  epoch %.2f  %s gone", status_real(view, "epoch", last->epoch),
            secs_format(status_real(view, "wall_secs", last->wall_secs), wall));
-    if (view->status && !strcmp(dt_history_status(view->run), "running"))
+    if (view->live && !strcmp(dt_history_status(view->run), "running"))
         printf("  %s left", secs_format(status_real(view, "secs_left", (double)NAN), left));
     putchar('\n');
-    if (total > 0) bar_print(view, step, total);
+    const double share = total > 0 ? fmin(1, step / total) : 0;
+    const int width = view->width > 100 ? 60 : view->width - 40, full = (int)(share * width);
+    if (total > 0 && width >= 10) {
+        printf("[");
+        for (int i = 0; i < width; i++)
+            printf("%s", i < full ? (view->utf8 ? "\u2588" : "#") : (view->utf8 ? "\u2591" : "."));
+        printf("] %.1f %%\n", 100 * share);
+    }
     printf("loss %.6g  rate %.4g  %.0f samples/s\n", status_real(view, "loss", last->loss),
            status_real(view, "lr", last->lr),
            status_real(view, "samples_per_sec", last->samples_per_sec));
@@ -168,39 +146,38 @@ static void models_print(const struct view *view)
     putchar('\n');
 }
 
-/* A number of status.json in `width` columns, or their room if it is not known. */
-static void number_print(const json_t *rank, const char *key, double factor, int width, int digits)
-{
-    const json_t *value = json_object_get(rank, key);
-    if (json_is_number(value))
-        printf("  %*.*f", width, digits, factor * json_number_value(value));
-    else
-        printf("  %*s", width, "");
-}
-
 static void ranks_print(const struct view *view)
 {
-    const json_t *ranks = json_object_get(view->status, "ranks");
-    if (!json_array_size(ranks)) return;
+    static const struct {
+        const char *key;
+        double factor;
+        int width, digits;
+    } columns[] = {{"step", 1, 9, 0},
+                   {"samples_per_sec", 1, 9, 0},
+                   {"idle_secs", 1, 6, 1},
+                   {"wait_share", 100, 5, 0}};
+    const size_t ranks = dt_history_count(view->run, DT_RECORD_RANK);
+    if (!ranks) return;
     printf("\nrank  %-12s  %-9s  %9s  %9s  %6s  %5s  %s\n", "host", "role", "step", "samples/s",
            "idle s", "wait%", "does");
-    for (size_t i = 0; i < json_array_size(ranks); i++) {
-        const json_t *rank = json_array_get(ranks, i);
-        const char *phase = json_text(rank, "phase"), *wait = json_text(rank, "waits_for");
-        printf("%4lld  ", json_integer_value(json_object_get(rank, "rank")));
-        text_print(json_text(rank, "host"), 12);
+    for (size_t i = 0; i < ranks; i++) {
+        const char *phase = dt_history_text(view->run, DT_RECORD_RANK, i, "phase");
+        const char *wait = dt_history_text(view->run, DT_RECORD_RANK, i, "waits_for");
+        printf("%4.0f  ", dt_history_real(view->run, DT_RECORD_RANK, i, "rank"));
+        text_print(dt_history_text(view->run, DT_RECORD_RANK, i, "host"), 12);
         printf("  ");
-        text_print(json_text(rank, "role"), 9);
-        if (json_object_get(rank, "phase")) {
-            number_print(rank, "step", 1, 9, 0);
-            number_print(rank, "samples_per_sec", 1, 9, 0);
-            number_print(rank, "idle_secs", 1, 6, 1);
-            number_print(rank, "wait_share", 100, 5, 0);
-            printf("  ");
-            text_print(phase, (int)strlen(phase));
-            if (*wait) printf(", waits for ");
-            text_print(wait, (int)strlen(wait));
+        text_print(dt_history_text(view->run, DT_RECORD_RANK, i, "role"), 9);
+        for (size_t c = 0; phase && c < sizeof columns / sizeof *columns; c++) {
+            double value = dt_history_real(view->run, DT_RECORD_RANK, i, columns[c].key);
+            if (isnan(value))
+                printf("  %*s", columns[c].width, "");
+            else
+                printf("  %*.*f", columns[c].width, columns[c].digits, columns[c].factor * value);
         }
+        if (phase) printf("  ");
+        text_print(phase, 0);
+        if (phase && wait) printf(", waits for ");
+        if (phase) text_print(wait, 0);
         putchar('\n');
     }
 }
@@ -209,25 +186,25 @@ static void ranks_print(const struct view *view)
 
 static dt_status view_show(struct view *view)
 {
-    char path[4096];
     size_t n;
     DT_TRY(view->run ? dt_history_update(view->run) : dt_history_read(view->dir, &view->run));
-    snprintf(path, sizeof path, "%s/status.json", view->dir);
-    view->status = json_load_file(path, 0, NULL);
-    if (view->status && dt_history_has_ended(view->run)) { /* it should be gone */
-        json_decref(view->status);
-        view->status = NULL;
-    }
+    view->live = dt_history_count(view->run, DT_RECORD_STATUS) > 0;
     const struct dt_train_point *points = dt_history_train(view->run, &n);
     view->last = n ? points[n - 1]
                    : (struct dt_train_point){0,           (double)NAN, (double)NAN, (double)NAN,
                                              (double)NAN, (double)NAN, (double)NAN};
-    head_print(view);
+    printf("%s: %s", dt_history_dir(view->run), dt_history_status(view->run));
+    if (view->live) {
+        printf(" on ");
+        text_print(dt_history_text(view->run, DT_RECORD_STATUS, 0, "host"), 0);
+        printf(", seen %.0f s ago",
+               fmax(0, (double)time(NULL) - status_real(view, "time_unix", (double)NAN)));
+    }
+    putchar('\n');
     progress_print(view);
     sparkline_print(view);
     models_print(view);
     ranks_print(view);
-    json_decref(view->status);
     return fflush(stdout) ? dt_fail(DT_EIO, "standard output: cannot write") : DT_OK;
 }
 
@@ -250,7 +227,8 @@ static bool key_wait(void)
     return key == 'q' || key == 'Q' || key == 3;
 }
 
-/* Lines are cut at the terminal's edge (its mode 7): each keeps its place. Keys come singly and unseen; ^C is a key as well, so that the terminal is always put back. */
+/* Lines are cut at the terminal's edge (its mode 7): each keeps its place. Keys come singly and unseen;
+ * ^C is a key as well, so that the terminal is always put back. */
 static dt_status view_watch(struct view *view)
 {
     struct termios before, raw;

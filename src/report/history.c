@@ -46,8 +46,9 @@ struct dt_history {
     ino_t file;
 };
 
-static const char *const KINDS[DT_RECORD_KINDS] = {"start", "change", "eval", "checkpoint",
-                                                   "final"};
+/* The kinds of metrics.jsonl's lines, beside "train". */
+enum { LINE_KINDS = DT_RECORD_STATUS };
+static const char *const KINDS[LINE_KINDS] = {"start", "change", "eval", "checkpoint", "final"};
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
@@ -170,20 +171,6 @@ static void drop_confusion(struct dt_history *history, size_t index)
         json_object_del(evals->items[index], "confusion");
 }
 
-/* Evaluation `index` is new, or new in its place. Most come in order: then the others need no look. */
-static void account_evaluation(struct dt_history *history, size_t index, bool appended)
-{
-    const size_t before = history->best;
-    if (index == 0 || !appended) {
-        find_best(history);
-        for (size_t i = 0; i < history->records[DT_RECORD_EVAL].count; i++)
-            drop_confusion(history, i);
-        return;
-    }
-    if (take_if_best(history, index)) drop_confusion(history, before);
-    drop_confusion(history, index - 1);
-}
-
 /* ---- records -------------------------------------------------------------------------------- */
 
 static dt_status add_train(struct dt_history *history, const json_t *record)
@@ -210,32 +197,39 @@ static dt_status add_train(struct dt_history *history, const json_t *record)
     return DT_OK;
 }
 
-/* Takes the record over. Starts and changes stay in their order. */
+/* Behind the others of its kind, or by step among them; takes the record over. */
 static dt_status add_record(struct dt_history *history, enum dt_record_kind kind, json_t *record)
 {
     struct records *records = &history->records[kind];
-    uint64_t step = step_of(record);
+    const uint64_t step = step_of(record);
+    const bool by_step = kind >= DT_RECORD_EVAL && kind <= DT_RECORD_FINAL;
     size_t at = records->count;
-    const bool by_step = kind > DT_RECORD_CHANGE;
+    dt_status status = dt_grow(&records->items, &records->capacity, records->count + 1,
+                               sizeof *records->items, "records");
+    if (status) {
+        json_decref(record);
+        return status;
+    }
     while (by_step && at > 0 && step_of(records->items[at - 1]) > step)
         at--;
     const bool replaced = by_step && at > 0 && step_of(records->items[at - 1]) == step;
-    if (replaced) {
+    if (replaced)
         json_decref(records->items[--at]);
-        records->items[at] = record;
-    } else {
-        dt_status status = dt_grow(&records->items, &records->capacity, records->count + 1,
-                                   sizeof *records->items, "records");
-        if (status) {
-            json_decref(record);
-            return status;
-        }
+    else
         memmove(records->items + at + 1, records->items + at,
                 (records->count++ - at) * sizeof *records->items);
-        records->items[at] = record;
+    records->items[at] = record;
+    if (kind != DT_RECORD_EVAL) return DT_OK;
+    /* Most evaluations come in order: then the others need no look. */
+    const size_t best = history->best;
+    if (at == 0 || replaced || at + 1 < records->count) {
+        find_best(history);
+        for (size_t i = 0; i < records->count; i++)
+            drop_confusion(history, i);
+    } else {
+        if (take_if_best(history, at)) drop_confusion(history, best);
+        drop_confusion(history, at - 1);
     }
-    if (kind == DT_RECORD_EVAL)
-        account_evaluation(history, at, !replaced && at + 1 == records->count);
     return DT_OK;
 }
 
@@ -262,44 +256,32 @@ static dt_status add_line(struct dt_history *history, const char *line, size_t l
     } else if (kind) {
         if (!strcmp(kind, "start")) give_up_beyond(history, step_of(record));
         history->ended = !strcmp(kind, "final") || (history->ended && strcmp(kind, "start") != 0);
-        for (int i = 0; i < DT_RECORD_KINDS; i++)
+        for (int i = 0; i < LINE_KINDS; i++)
             if (!strcmp(kind, KINDS[i])) return add_record(history, (enum dt_record_kind)i, record);
     }
     json_decref(record);
     return status;
 }
 
+static void forget_kind(struct dt_history *history, int kind)
+{
+    while (history->records[kind].count)
+        json_decref(history->records[kind].items[--history->records[kind].count]);
+}
+
 static void forget_records(struct dt_history *history)
 {
     for (int kind = 0; kind < DT_RECORD_KINDS; kind++)
-        while (history->records[kind].count)
-            json_decref(history->records[kind].items[--history->records[kind].count]);
+        forget_kind(history, kind);
     history->ntrain = 0;
     history->has_best = history->ended = false;
     history->read = 0;
 }
 
-/* The lines beyond those that have been read; one without its end is left for the next time. */
-static dt_status read_lines(struct dt_history *history, int fd, const char *path, uint64_t size)
-{
-    char *text;
-    size_t length = (size_t)(size - history->read);
-    const char *line, *newline;
-    if (length == 0) return DT_OK;
-    DT_TRY(dt_alloc(length, 1, "records", &text));
-    dt_status status = dt_fd_read(fd, path, text, length, history->read);
-    for (line = text; !status && (newline = memchr(line, '\n', length)); line = newline + 1) {
-        status = add_line(history, line, (size_t)(newline - line));
-        length -= (size_t)(newline + 1 - line);
-        history->read += (uint64_t)(newline + 1 - line);
-    }
-    dt_free(text);
-    return status;
-}
-
+/* Takes in the lines beyond those that have been read; one without its end is left for the next time. */
 static dt_status read_records(struct dt_history *history)
 {
-    char *path;
+    char *path, *text = NULL;
     int fd;
     uint64_t size;
     struct stat info;
@@ -309,11 +291,37 @@ static dt_status read_records(struct dt_history *history)
         const bool same = fstat(fd, &info) == 0 && info.st_ino == history->file;
         if (!same || size < history->read) forget_records(history); /* another run's, or cut */
         history->file = info.st_ino;
-        status = read_lines(history, fd, path, size);
+        size_t length = (size_t)(size - history->read);
+        const char *newline;
+        status = dt_alloc(length, 1, "records", &text);
+        if (!status && length) status = dt_fd_read(fd, path, text, length, history->read);
+        for (const char *line = text; !status && (newline = memchr(line, '\n', length));
+             line = newline + 1) {
+            status = add_line(history, line, (size_t)(newline - line));
+            length -= (size_t)(newline + 1 - line);
+            history->read += (uint64_t)(newline + 1 - line);
+        }
         close(fd);
     }
+    dt_free(text);
     dt_free(path);
     return status;
+}
+
+/* Anew each time. What a killed run left behind counts until the run goes on, and ends. */
+static dt_status read_status(struct dt_history *history)
+{
+    char path[4096];
+    forget_kind(history, DT_RECORD_STATUS);
+    forget_kind(history, DT_RECORD_RANK);
+    snprintf(path, sizeof path, "%s/status.json", history->dir);
+    json_t *status = history->ended ? NULL : json_load_file(path, 0, NULL), *rank;
+    size_t i;
+    if (!status) return DT_OK;
+    DT_TRY(add_record(history, DT_RECORD_STATUS, status));
+    json_array_foreach(json_object_get(status, "ranks"), i, rank)
+        DT_TRY(add_record(history, DT_RECORD_RANK, json_incref(rank)));
+    return DT_OK;
 }
 
 /* ---- configuration -------------------------------------------------------------------------- */
@@ -340,24 +348,6 @@ const char *dt_history_option(const struct dt_history *history, const char *name
     return NULL;
 }
 
-/* config.ini as dt_config_print writes it; keys that this version does not know are shown as well. */
-static dt_status add_option(struct dt_history *history, const char *section, char *line)
-{
-    char *equals = strchr(line, '=');
-    if (!equals) return DT_OK;
-    char *value = equals + 1 + strspn(equals + 1, " ");
-    while (equals > line && equals[-1] == ' ')
-        equals--;
-    *equals = '\0';
-    DT_TRY(dt_grow(&history->options, &history->options_capacity, history->noptions + 1,
-                   sizeof *history->options, "options"));
-    struct option *option = &history->options[history->noptions];
-    *option = (struct option){0};
-    DT_TRY(dt_format(&option->name, "%s.%s", section, line));
-    history->noptions++;
-    return dt_strdup(value, &option->value);
-}
-
 static void forget_options(struct dt_history *history)
 {
     while (history->noptions) {
@@ -367,6 +357,7 @@ static void forget_options(struct dt_history *history)
     }
 }
 
+/* config.ini as dt_config_print writes it; keys that this version does not know are shown as well. */
 static dt_status read_config(struct dt_history *history)
 {
     enum { MOST_BYTES = 1 << 20 };
@@ -380,11 +371,21 @@ static dt_status read_config(struct dt_history *history)
     if (status) return DT_OK; /* a run without it can still be looked at */
     for (char *line = strtok_r(text, "\n", &rest); line && !status;
          line = strtok_r(NULL, "\n", &rest)) {
+        char *equals = strchr(line, '=');
         if (*line == '[')
             snprintf(section, sizeof section, "%.*s", (int)strcspn(line + 1, "]"), line + 1);
-        else if (*line != ';' && *line != '#')
-            status = add_option(history, section, line);
+        if (*line == '[' || *line == ';' || *line == '#' || !equals) continue;
+        const char *value = equals + 1 + strspn(equals + 1, " ");
+        while (equals > line && equals[-1] == ' ')
+            equals--;
+        DT_GUARD(dt_grow(&history->options, &history->options_capacity, history->noptions + 1,
+                         sizeof *history->options, "options"));
+        struct option *option = &history->options[history->noptions++];
+        *option = (struct option){0};
+        DT_GUARD(dt_format(&option->name, "%s.%.*s", section, (int)(equals - line), line));
+        DT_GUARD(dt_strdup(value, &option->value));
     }
+done:
     dt_free(text);
     return status;
 }
@@ -437,6 +438,7 @@ dt_status dt_history_update(struct dt_history *history)
 {
     DT_TRY(read_config(history));
     DT_TRY(read_records(history));
+    DT_TRY(read_status(history));
     if (history->records[DT_RECORD_EVAL].count == 0) find_best(history);
     history->running = !history->ended && is_held(history->dir);
     return DT_OK;

@@ -13,20 +13,6 @@ static int append(const char *bytes, size_t length, void *text)
     return dt_text_append(text, bytes, length) ? -1 : 0;
 }
 
-/* NULL: no memory. */
-static json_t *string_of(const char *value)
-{
-    json_t *string = json_string(value);
-    char *ascii;
-    if (string || dt_strdup(value, &ascii)) return string;
-    for (char *at = ascii; *at; at++) {
-        if ((unsigned char)*at >= 0x80) *at = '?';
-    }
-    string = json_string(ascii);
-    dt_free(ascii);
-    return string;
-}
-
 bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags)
 {
     return value && json_dump_callback(value, append, text, flags | JSON_ENCODE_ANY) == 0;
@@ -34,7 +20,14 @@ bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags)
 
 dt_status dt_json_add_string(struct dt_text *text, const char *value)
 {
-    json_t *string = string_of(value);
+    json_t *string = json_string(value);
+    char *ascii = NULL;
+    if (!string && !dt_strdup(value, &ascii)) { /* it is not UTF-8 */
+        for (char *at = ascii; *at; at++)
+            if ((unsigned char)*at >= 0x80) *at = '?';
+        string = json_string(ascii);
+        dt_free(ascii);
+    }
     bool added = dt__json_add(text, string, 0);
     json_decref(string);
     return added ? DT_OK : dt_fail(DT_EMEMORY, "out of memory for a JSON string");

@@ -96,29 +96,23 @@ static json_t *run_of(const struct dt_page_run *run)
 
 /* ---- the page ------------------------------------------------------------------------------- */
 
-static dt_status add_data(const struct dt_page_run *runs, size_t count, struct dt_text *text)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, run_of(&runs[i]));
-    json_t *data = json_pack("{so ss sI}", "runs", list, "version", DT_VERSION, "time_unix",
-                             (json_int_t)dt_clock_unix());
-    bool whole = dt__json_add(text, data, JSON_COMPACT | JSON_ESCAPE_SLASH);
-    json_decref(data);
-    return whole ? DT_OK
-                 : dt_fail(DT_EMEMORY, "out of memory, or names that are not UTF-8, in the page");
-}
-
 dt_status dt_page_write(const char *path, const struct dt_page_run *runs, size_t count)
 {
     const char *middle = strstr(dt__page_template, MARK), *rest = middle + strlen(MARK);
     struct dt_text page = {0};
+    json_t *list = json_array();
     dt_status status;
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, run_of(&runs[i]));
+    json_t *data = json_pack("{so ss sI}", "runs", list, "version", DT_VERSION, "time_unix",
+                             (json_int_t)dt_clock_unix());
     DT_GUARD(dt_text_append(&page, dt__page_template, (size_t)(middle - dt__page_template)));
-    DT_GUARD(add_data(runs, count, &page));
+    if (!dt__json_add(&page, data, JSON_COMPACT | JSON_ESCAPE_SLASH))
+        DT_GUARD(dt_fail(DT_EMEMORY, "out of memory, or names that are not UTF-8, in the page"));
     DT_GUARD(dt_text_append(&page, rest, strlen(rest)));
     status = dt_file_write(path, page.data, page.length, NULL, NULL);
 done:
+    json_decref(data);
     dt_text_free(&page);
     return status;
 }

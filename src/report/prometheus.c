@@ -21,24 +21,6 @@ struct dt__prometheus {
     double running;
 };
 
-/* The run directory as a label's value: \, " and newline are escaped. */
-static dt_status escape_label(const char *text, char **out)
-{
-    struct dt_text label = {0};
-    dt_status status = dt_text_append(&label, "", 0);
-    for (; *text && !status; text++) {
-        if (*text == '\n')
-            status = dt_text_add(&label, "\\n");
-        else
-            status = dt_text_add(&label, *text == '\\' || *text == '"' ? "\\%c" : "%c", *text);
-    }
-    if (status)
-        dt_text_free(&label);
-    else
-        *out = label.data;
-    return status;
-}
-
 dt_status dt__prometheus_open(const char *path, const char *run_dir, struct dt__prometheus **out)
 {
     struct dt__prometheus *prometheus;
@@ -52,7 +34,16 @@ dt_status dt__prometheus_open(const char *path, const char *run_dir, struct dt__
     prometheus->running = 1;
     dt_status status = dt_strdup(path, &prometheus->path);
     if (!status) status = dt_format(&prometheus->made, "%s.tmp-%d", path, (int)getpid());
-    if (!status) status = escape_label(run_dir, &prometheus->run);
+    /* The run directory as a label's value: \, " and newline are escaped. */
+    struct dt_text label = {0};
+    if (!status) status = dt_text_append(&label, "", 0);
+    for (const char *at = run_dir; *at && !status; at++) {
+        if (*at == '\n')
+            status = dt_text_add(&label, "\\n");
+        else
+            status = dt_text_add(&label, *at == '\\' || *at == '"' ? "\\%c" : "%c", *at);
+    }
+    prometheus->run = label.data;
     if (status)
         dt__prometheus_free(prometheus);
     else
@@ -72,34 +63,25 @@ void dt__prometheus_free(struct dt__prometheus *prometheus)
 
 /* ---- gauges --------------------------------------------------------------------------------- */
 
-enum { NAME_SIZE = sizeof((struct gauge *)0)->name };
-
-/* dtrain_KIND_KEY, with units in full, as Prometheus has them: samples_per_sec is samples_per_second. */
-static void gauge_name(char name[NAME_SIZE], const char *kind, const char *key)
+/* The gauge dtrain_KIND_KEY, with units in full, as Prometheus has them: samples_per_sec is
+ * samples_per_second. */
+static dt_status set_gauge(struct dt__prometheus *prometheus, const char *kind, const char *key,
+                           double value)
 {
-    size_t length = (size_t)snprintf(name, NAME_SIZE, "dtrain_%s", kind);
-    while (*key && length < NAME_SIZE - 16) {
+    char name[sizeof prometheus->gauges->name];
+    size_t length = (size_t)snprintf(name, sizeof name, "dtrain_%s", kind), i = 0;
+    while (*key && length < sizeof name - 16) {
         size_t word = strcspn(key, "_");
-        if (word == 3 && !strncmp(key, "sec", 3))
-            length += (size_t)snprintf(name + length, NAME_SIZE - length, "_second");
-        else if (word == 4 && !strncmp(key, "secs", 4))
-            length += (size_t)snprintf(name + length, NAME_SIZE - length, "_seconds");
-        else
-            length += (size_t)snprintf(name + length, NAME_SIZE - length, "_%.*s",
-                                       (int)(word < 32 ? word : 32), key);
-        if (length >= NAME_SIZE) length = NAME_SIZE - 1;
+        const char *unit = word == 3 && !strncmp(key, "sec", 3)    ? "second"
+                           : word == 4 && !strncmp(key, "secs", 4) ? "seconds"
+                                                                   : NULL;
+        length += (size_t)snprintf(name + length, sizeof name - length, "_%.*s",
+                                   (int)(unit || word > 32 ? 32 : word), unit ? unit : key);
+        if (length >= sizeof name) length = sizeof name - 1;
         key += word + (key[word] == '_');
     }
     for (char *at = name; *at; at++)
         if (!isalnum((unsigned char)*at)) *at = '_';
-}
-
-static dt_status set_gauge(struct dt__prometheus *prometheus, const char *kind, const char *key,
-                           double value)
-{
-    char name[NAME_SIZE];
-    gauge_name(name, kind, key);
-    size_t i = 0;
     while (i < prometheus->count && strcmp(prometheus->gauges[i].name, name))
         i++;
     if (i == prometheus->count) {

@@ -116,36 +116,27 @@ dt_status dt_report_close(struct dt_report *report)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* The last whole line of at most so many bytes, which is what a final record needs. */
-enum { LAST_LINE = 1 << 20 };
-
-/* Whether the last record is the final one, of this step, of a run that was not stopped. bytes: LAST_LINE. */
-static bool records_end_at(int fd, char *bytes, uint64_t step)
-{
-    off_t end = whole_lines(fd), begin = end > LAST_LINE ? end - LAST_LINE : 0;
-    if (end <= 0 || pread(fd, bytes, (size_t)(end - begin), begin) != end - begin) return false;
-    size_t length = (size_t)(end - begin) - 1;
-    const char *newline = memrchr(bytes, '\n', length);
-    const char *line = newline ? newline + 1 : bytes;
-    json_t *record = json_loadb(line, length - (size_t)(line - bytes), 0, NULL);
-    const char *kind = json_string_value(json_object_get(record, "kind"));
-    const char *word = json_string_value(json_object_get(record, "status"));
-    json_t *at = json_object_get(record, "step");
-    bool final = kind && !strcmp(kind, "final") && word && strcmp(word, "stopped") &&
-                 json_is_integer(at) && (uint64_t)json_integer_value(at) == step;
-    json_decref(record);
-    return final;
-}
-
 bool dt_report_has_ended(const char *run_dir, uint64_t step)
 {
+    enum { LAST_LINE = 1 << 20 }; /* what a final record needs at most */
     char *path = NULL, *bytes = NULL;
     bool ended = false;
-    int fd = -1;
     if (dt_format(&path, "%s/metrics.jsonl", run_dir)) return false;
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && !dt_alloc(LAST_LINE, 1, "a record", &bytes))
-        ended = records_end_at(fd, bytes, step);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t end = fd >= 0 ? whole_lines(fd) : 0, begin = end > LAST_LINE ? end - LAST_LINE : 0;
+    if (end > 0 && !dt_alloc(LAST_LINE, 1, "a record", &bytes) &&
+        pread(fd, bytes, (size_t)(end - begin), begin) == end - begin) {
+        const size_t length = (size_t)(end - begin) - 1;
+        const char *newline = memrchr(bytes, '\n', length);
+        const char *line = newline ? newline + 1 : bytes;
+        json_t *record = json_loadb(line, length - (size_t)(line - bytes), 0, NULL);
+        const char *kind = json_string_value(json_object_get(record, "kind"));
+        const char *word = json_string_value(json_object_get(record, "status"));
+        const json_t *at = json_object_get(record, "step");
+        ended = kind && !strcmp(kind, "final") && word && strcmp(word, "stopped") &&
+                json_is_integer(at) && (uint64_t)json_integer_value(at) == step;
+        json_decref(record);
+    }
     dt_free(bytes);
     dt_free(path);
     if (fd >= 0) close(fd);
@@ -159,22 +150,6 @@ struct dt_json *dt_record_begin(struct dt_report *report, const char *kind)
     dt_json_begin(&report->record);
     dt_json_text(&report->record, "kind", kind);
     return &report->record;
-}
-
-/* A line that did not get onto the disk whole is taken back, or the next one would join it. */
-static dt_status write_line(struct dt_report *report, const struct dt_text *line)
-{
-    off_t before = lseek(report->fd, 0, SEEK_END);
-    if (before < 0) return fail_errno(report, "cannot seek");
-    ssize_t written;
-    do
-        written = write(report->fd, line->data, line->length);
-    while (written < 0 && errno == EINTR);
-    if (written == (ssize_t)line->length) return DT_OK;
-    if (written >= 0) errno = ENOSPC;
-    dt_status status = fail_errno(report, "cannot write");
-    if (ftruncate(report->fd, before)) dt_warn("%s: cannot cut a torn line", report->path);
-    return status;
 }
 
 void dt_report_listen(struct dt_report *report, dt_record_fn *record, void *arg)
@@ -213,12 +188,24 @@ dt_status dt_report_prometheus(struct dt_report *report, const char *path, const
     return dt__prometheus_open(path, run_dir, &report->prometheus);
 }
 
-/* The line, without newline yet, to the file and to who listens. */
+/* The line, without newline yet, to the file and to who listens. One that did not get onto the disk whole is
+ * taken back, or the next one would join it. */
 static dt_status put_line(struct dt_report *report, struct dt_text *line)
 {
     DT_TRY(dt_text_append(line, "\n", 1));
     DT_TRY(report_stay_in_place(report));
-    DT_TRY(write_line(report, line));
+    off_t before = lseek(report->fd, 0, SEEK_END);
+    if (before < 0) return fail_errno(report, "cannot seek");
+    ssize_t written;
+    do
+        written = write(report->fd, line->data, line->length);
+    while (written < 0 && errno == EINTR);
+    if (written != (ssize_t)line->length) {
+        if (written >= 0) errno = ENOSPC;
+        dt_status status = fail_errno(report, "cannot write");
+        if (ftruncate(report->fd, before)) dt_warn("%s: cannot cut a torn line", report->path);
+        return status;
+    }
     line->data[line->length - 1] = 0;
     if (report->tensorboard || report->prometheus) record_show(report, line->data);
     if (report->listener) report->listener(report->listener_arg, line->data);

@@ -63,33 +63,26 @@ static uint32_t masked_crc(const void *bytes, size_t length)
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
-/* One event in one write. */
-static dt_status write_event(struct dt__tensorboard *board, const struct dt_text *event)
-{
-    uint64_t length = event->length;
-    uint32_t crc = masked_crc(&length, sizeof length);
-    struct dt_text *text = &board->text;
-    text->length = 0;
-    DT_TRY(dt_text_append(text, &length, sizeof length));
-    DT_TRY(dt_text_append(text, &crc, sizeof crc));
-    DT_TRY(dt_text_append(text, event->data, event->length));
-    crc = masked_crc(event->data, event->length);
-    DT_TRY(dt_text_append(text, &crc, sizeof crc));
-    return dt_fd_write(board->fd, board->path, text->data, text->length);
-}
-
-/* An event with one field beside its step. */
+/* An event with one field beside its step, in one write. */
 static dt_status write_field(struct dt__tensorboard *board, uint64_t step, int field,
                              const void *bytes, size_t length)
 {
-    struct dt_text event = {0};
+    struct dt_text event = {0}, *text = &board->text;
     dt_status status = DT_OK;
-    double now = (double)dt_clock_unix();
+    const double now = (double)dt_clock_unix();
     put_fixed(&event, 1, &now, sizeof now, &status);
     put_key(&event, 2, VARINT, &status);
     put_varint(&event, step, &status);
     put_bytes(&event, field, bytes, length, &status);
-    if (!status) status = write_event(board, &event);
+    const uint64_t size = event.length;
+    const uint32_t size_crc = masked_crc(&size, sizeof size);
+    const uint32_t crc = masked_crc(event.data, event.length);
+    text->length = 0;
+    if (!status) status = dt_text_append(text, &size, sizeof size);
+    if (!status) status = dt_text_append(text, &size_crc, sizeof size_crc);
+    if (!status) status = dt_text_append(text, event.data, event.length);
+    if (!status) status = dt_text_append(text, &crc, sizeof crc);
+    if (!status) status = dt_fd_write(board->fd, board->path, text->data, text->length);
     dt_text_free(&event);
     return status;
 }
