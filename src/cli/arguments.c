@@ -52,17 +52,6 @@ static dt_status model_configure(struct cli_model *model, int argc, char **argv)
     return dt_config_set(config, "data.eval_fraction=0");
 }
 
-/* The run's own kernel, unless the arguments name one: then it has to be that. */
-static dt_status model_settle_kernel(const struct cli_model *model)
-{
-    const char *kernel = model->config.run.kernel;
-    dt_status status = dt_blas_settle(kernel);
-    if (status != DT_EUSAGE || dt_config_is_given(&model->config, "run.kernel")) return status;
-    dt_warn("%s was made with run.kernel=%s, this is %s: the last digits may differ", model->path,
-            kernel, dt_blas_kernel());
-    return DT_OK;
-}
-
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
 {
     if (argc < 2) return dt_fail(DT_EUSAGE, "%s: expected a model", argv[0]);
@@ -72,7 +61,14 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     model->path = dt_predictor_path(model->predictor);
     model->file = dt_predictor_export(model->predictor);
     DT_GUARD(model_configure(model, argc, argv));
-    DT_GUARD(model_settle_kernel(model));
+    /* The run's own kernel, unless the arguments name one: then it has to be that. */
+    status = dt_blas_settle(model->config.run.kernel);
+    if (status == DT_EUSAGE && !dt_config_is_given(&model->config, "run.kernel")) {
+        dt_warn("%s was made with run.kernel=%s, this is %s: the last digits may differ",
+                model->path, model->config.run.kernel, dt_blas_kernel());
+        status = DT_OK;
+    }
+    DT_GUARD(status);
     dt_blas_set_threads((int)model->config.run.threads);
     if (dt_path_is_dir(argv[1])) dt_info("%s: %s", argv[0], model->path);
 done:

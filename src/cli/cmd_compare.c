@@ -57,21 +57,21 @@ static dt_status run_read(const char *dir, struct run *run)
     return DT_OK;
 }
 
-static bool run_is_better(const struct run *a, const struct run *b)
-{
-    double x = a->number[BEST], y = b->number[BEST];
-    if (isnan(x) || isnan(y)) return isnan(y) && !isnan(x);
-    return dt_history_more_is_better(a->history) ? x > y : x < y;
-}
-
-/* Better runs first; equal ones stay as they were named. */
+/* Better runs first, those without a metric last; equal ones stay as they were named. */
 static void runs_sort(struct comparison *comparison)
 {
     for (size_t i = 1; i < comparison->count; i++) {
-        struct run run = comparison->runs[i];
+        const struct run run = comparison->runs[i];
+        const double value = run.number[BEST];
         size_t at = i;
-        for (; at > 0 && run_is_better(&run, &comparison->runs[at - 1]); at--)
+        for (; at > 0; at--) {
+            const double before = comparison->runs[at - 1].number[BEST];
+            const bool better = isnan(before)                            ? !isnan(value)
+                                : dt_history_more_is_better(run.history) ? value > before
+                                                                         : value < before;
+            if (!better) break;
             comparison->runs[at] = comparison->runs[at - 1];
+        }
         comparison->runs[at] = run;
     }
 }

@@ -8,8 +8,6 @@
 #include "dtrain/report.h"
 #include "dtrain/train.h"
 
-/* ---- measuring ------------------------------------------------------------------------------ */
-
 /* "Pullover", or the class's number. */
 static const char *class_name(const struct cli_model *model, size_t c, char buffer[24])
 {
@@ -132,28 +130,13 @@ static void metrics_print_table(const struct cli_model *model,
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static dt_status metrics_print(const struct cli_model *model, struct dt_metrics *metrics)
-{
-    struct dt_metric_values values;
-    struct dt_class_scores scores = {0};
-    dt_status status = DT_OK;
-    const uint64_t *confusion = dt_metrics_confusion(metrics);
-    dt_metrics_values(metrics, &values);
-    if (confusion)
-        DT_TRY(dt_class_scores_make(confusion, (size_t)dt_predictor_classes(model->predictor),
-                                    &scores));
-    if (isatty(STDOUT_FILENO) && !model->config.eval.json)
-        metrics_print_table(model, &values, confusion, &scores);
-    else
-        status = metrics_print_json(model, &values, confusion, &scores);
-    dt_free(scores.precision);
-    return status;
-}
-
 static dt_status evaluate(const struct cli_model *model)
 {
     struct dt_source *source = NULL;
     struct dt_metrics *metrics = NULL;
+    struct dt_measure *measure = NULL;
+    struct dt_metric_values values;
+    struct dt_class_scores scores = {0};
     dt_status status;
     DT_GUARD(dt_source_survey(&model->config, DT_PART_EVAL, &model->file->schema, &source));
     if (!source)
@@ -161,17 +144,23 @@ static dt_status evaluate(const struct cli_model *model)
                          "%s was trained without held-out data: expected data.eval=FILES",
                          model->path));
     DT_GUARD(dt_metrics_create(dt_predictor_model(model->predictor), &metrics));
-    struct dt_measure *measure;
-    uint64_t chunks = dt_measure_chunks(&model->config, source);
+    const uint64_t chunks = dt_measure_chunks(&model->config, source);
     DT_GUARD(dt_measure_create(&model->config, source, dt_predictor_model(model->predictor), 0,
                                chunks, &measure));
-    status = DT_OK;
-    for (uint64_t c = 0; c < chunks && !status; c++)
-        status = dt_measure_add(measure, model->file->params, c, metrics);
-    dt_measure_destroy(measure);
-    DT_GUARD(status);
-    status = metrics_print(model, metrics);
+    for (uint64_t c = 0; c < chunks; c++)
+        DT_GUARD(dt_measure_add(measure, model->file->params, c, metrics));
+    const uint64_t *confusion = dt_metrics_confusion(metrics);
+    dt_metrics_values(metrics, &values);
+    if (confusion)
+        DT_GUARD(dt_class_scores_make(confusion, (size_t)dt_predictor_classes(model->predictor),
+                                      &scores));
+    if (isatty(STDOUT_FILENO) && !model->config.eval.json)
+        metrics_print_table(model, &values, confusion, &scores);
+    else
+        status = metrics_print_json(model, &values, confusion, &scores);
 done:
+    dt_free(scores.precision);
+    dt_measure_destroy(measure);
     dt_metrics_destroy(metrics);
     dt_source_destroy(source);
     return status;

@@ -292,38 +292,20 @@ struct tail {
     bool few_slots; /* mpirun has said so, at length */
 };
 
-static void tail_add(struct tail *tail, const char *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (bytes[i] != '\n') {
-            if (tail->length < LINE - 1) tail->line[tail->length++] = bytes[i];
-            continue;
-        }
-        tail->line[tail->length] = '\0';
-        tail->length = 0;
-        if (!strncmp(tail->line, "dtrain: error: ", 15))
-            memcpy(tail->error, tail->line, sizeof tail->line);
-        if (strstr(tail->line, "not enough slots available")) tail->few_slots = true;
-    }
-}
-
-/* Whether the records end with a run that has ended. mpirun may return 0 behind a job that Slurm took a node
- * from. Where records cannot be read, its word is taken. */
-static bool has_ended(const struct launch *launch)
-{
-    struct dt_history *history;
-    if (dt_history_read(launch->config.run.dir, &history)) return true;
-    bool ended = dt_history_has_ended(history);
-    dt_history_free(history);
-    return ended;
-}
-
 static enum outcome outcome_of(const struct launch *launch, int code, const struct tail *tail)
 {
     static const char *const signs[] = {" is gone: ", " no progress for ", "not heard from",
                                         ": MPI_"};
     int exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
-    if (exit_code == 0) return has_ended(launch) ? DONE : LOST;
+    if (exit_code == 0) {
+        /* mpirun may return 0 behind a job that Slurm took a node from: then the records do not end with a run
+         * that has ended. Where they cannot be read, its word is taken. */
+        struct dt_history *history;
+        if (dt_history_read(launch->config.run.dir, &history)) return DONE;
+        const bool ended = dt_history_has_ended(history);
+        dt_history_free(history);
+        return ended ? DONE : LOST;
+    }
     if (exit_code == 75 || (launch->asked && !tail->error[0])) return STOPPED;
     if (exit_code == 2) return WRONG;
     if (!tail->error[0]) return LOST;
@@ -368,18 +350,19 @@ static size_t pass_on(int from, struct tail *tail)
         n = read(from, bytes, sizeof bytes);
     while (n < 0 && errno == EINTR);
     if (n <= 0) return 0;
-    tail_add(tail, bytes, (size_t)n);
     fwrite(bytes, 1, (size_t)n, stderr);
+    for (ssize_t i = 0; i < n; i++) {
+        if (bytes[i] != '\n') {
+            if (tail->length < LINE - 1) tail->line[tail->length++] = bytes[i];
+            continue;
+        }
+        tail->line[tail->length] = '\0';
+        tail->length = 0;
+        if (!strncmp(tail->line, "dtrain: error: ", 15))
+            memcpy(tail->error, tail->line, sizeof tail->line);
+        if (strstr(tail->line, "not enough slots available")) tail->few_slots = true;
+    }
     return (size_t)n;
-}
-
-/* What is there behind a job that has ended. No more: what it left behind may write on. */
-static void pass_rest(int from, struct tail *tail)
-{
-    int rest = 0;
-    if (ioctl(from, FIONREAD, &rest) || rest < 0) return;
-    for (size_t left = (size_t)rest, n; left > 0 && (n = pass_on(from, tail)) > 0;)
-        left -= n < left ? n : left;
 }
 
 /* Passes the job's stderr on, and signals to it however much it says, until it ends. */
@@ -397,7 +380,11 @@ static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
         pass_signals(launch, pid);
         grow(launch, pid, &next_growth);
         if (waitpid(pid, &code, WNOHANG) != pid) continue;
-        if (open) pass_rest(from, tail);
+        /* What is there behind a job that has ended. No more: what it left behind may write on. */
+        int rest = 0;
+        if (!open || ioctl(from, FIONREAD, &rest) || rest < 0) return code;
+        for (size_t left = (size_t)rest, n; left > 0 && (n = pass_on(from, tail)) > 0;)
+            left -= n < left ? n : left;
         return code;
     }
 }
@@ -536,24 +523,20 @@ static dt_status keep_alive(struct launch *launch)
     }
 }
 
-static dt_status open_signals(struct launch *launch)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    launch->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (launch->signals < 0) return dt_fail(DT_EIO, "signals: %s", strerror(errno));
-    return DT_OK;
-}
-
 dt_status cmd_launch(int argc, char **argv)
 {
     struct launch launch = {.restarts = 3, .signals = -1};
+    sigset_t set;
     dt_status status = parse(&launch, argc, argv);
-    if (!status) status = open_signals(&launch);
+    if (!status) {
+        sigemptyset(&set);
+        sigaddset(&set, SIGUSR1);
+        sigaddset(&set, SIGTERM);
+        sigaddset(&set, SIGINT);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        launch.signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+        if (launch.signals < 0) status = dt_fail(DT_EIO, "signals: %s", strerror(errno));
+    }
     status = status ? report(status) : keep_alive(&launch);
     if (launch.signals >= 0) close(launch.signals);
     if (launch.chosen[0]) unlink(launch.chosen);

@@ -11,13 +11,14 @@ struct stream {
     struct dt_predictor *predictor;
     size_t nin, width; /* numbers in a row and in its answer */
     size_t room;       /* rows that may wait */
-    float *x;          /* (room, nin) rows that wait for their prediction; of sparse categories the numbers */
+    float
+        *x; /* (room, nin) rows that wait for their prediction; of sparse categories the numbers */
     size_t dense, categories; /* of a model of sparse categories, which are in */
     uint64_t *offsets;        /* (room + 1) */
     uint32_t *index;          /* (room, categories) */
     float *value;             /* likewise */
     size_t count;             /* rows that wait */
-    float *answers;    /* (BATCH, width) */
+    float *answers;           /* (BATCH, width) */
     int32_t classes[BATCH];
     struct dt_json json;         /* the record under way */
     const struct dt_batch *rows; /* the rows of the answers, if they come from files */
@@ -34,22 +35,10 @@ static dt_status record_end(struct stream *stream)
     return DT_OK;
 }
 
-/* All of them, those that are 0 in a sparse row too. */
-static void stream_write_features(struct stream *stream, size_t row)
-{
-    const struct dt_batch *rows = stream->rows;
-    size_t ndense = (size_t)rows->ndense;
-    for (size_t i = 0; i < stream->nin; i++)
-        stream->x[i] = i < ndense ? rows->x[row * ndense + i] : 0;
-    for (uint64_t e = rows->offsets ? rows->offsets[row] : 0;
-         rows->offsets && e < rows->offsets[row + 1]; e++)
-        stream->x[rows->index[e]] = rows->value ? rows->value[e] : 1;
-    dt_json_floats(&stream->json, "features", stream->x, stream->nin);
-}
-
 static dt_status stream_write_row(struct stream *stream, size_t row)
 {
     struct dt_json *json = &stream->json;
+    const struct dt_batch *rows = stream->rows;
     const float *answer = stream->answers + row * stream->width;
     dt_json_begin(json);
     if (dt_predictor_classes(stream->predictor)) {
@@ -63,17 +52,21 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
     } else {
         dt_json_floats(json, "values", answer, stream->width);
     }
-    if (stream->target) {
-        const struct dt_batch *rows = stream->rows;
-        if (rows->label)
-            dt_json_int(&stream->json, "target", rows->label[row]);
-        else if (stream->width == 1)
-            dt_json_float(&stream->json, "target", rows->target[row]);
-        else
-            dt_json_floats(&stream->json, "target", rows->target + row * stream->width,
-                           stream->width);
+    if (stream->target && rows->label)
+        dt_json_int(json, "target", rows->label[row]);
+    else if (stream->target && stream->width == 1)
+        dt_json_float(json, "target", rows->target[row]);
+    else if (stream->target)
+        dt_json_floats(json, "target", rows->target + row * stream->width, stream->width);
+    if (stream->features) { /* all of them, those that are 0 in a sparse row too */
+        const size_t ndense = (size_t)rows->ndense;
+        for (size_t i = 0; i < stream->nin; i++)
+            stream->x[i] = i < ndense ? rows->x[row * ndense + i] : 0;
+        for (uint64_t e = rows->offsets ? rows->offsets[row] : 0;
+             rows->offsets && e < rows->offsets[row + 1]; e++)
+            stream->x[rows->index[e]] = rows->value ? rows->value[e] : 1;
+        dt_json_floats(json, "features", stream->x, stream->nin);
     }
-    if (stream->features) stream_write_features(stream, row);
     stream->good++;
     return record_end(stream);
 }
@@ -191,7 +184,8 @@ static dt_status stream_init(struct stream *stream, struct dt_predictor *predict
             stream->offsets[r] = r * categories;
     }
     const size_t numbers = stream->categories ? stream->dense * BATCH : stream->nin * stream->room;
-    const size_t floats = numbers > stream->nin ? numbers : stream->nin; /* predict.features: a row */
+    const size_t floats =
+        numbers > stream->nin ? numbers : stream->nin; /* predict.features: a row */
     DT_TRY(dt_alloc(floats, sizeof(float), "rows", &stream->x));
     return dt_alloc(stream->width, BATCH * sizeof(float), "answers", &stream->answers);
 }

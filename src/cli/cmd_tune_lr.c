@@ -13,7 +13,7 @@
 enum { WIDTH = 64, HEIGHT = 14 };
 
 /* Rows from the greatest loss down to the least; what diverged is cut off above the first loss. */
-static void curve_draw(const struct dt_lr_test *test, FILE *out)
+static void curve_draw(const struct dt_lr_test *test)
 {
     char cell[HEIGHT][WIDTH + 1];
     double low = test->smooth[test->least], high = 1.2 * test->smooth[0];
@@ -27,16 +27,16 @@ static void curve_draw(const struct dt_lr_test *test, FILE *out)
         cell[y][x] = i == test->least ? 'o' : '*';
     }
     for (int y = 0; y < HEIGHT; y++)
-        fprintf(out, "%10.4g |%s\n", high - (high - low) * y / (HEIGHT - 1), cell[y]);
-    fprintf(out, "%10s +", "loss");
+        printf("%10.4g |%s\n", high - (high - low) * y / (HEIGHT - 1), cell[y]);
+    printf("%10s +", "loss");
     for (int x = 0; x < WIDTH; x++)
-        fputc('-', out);
-    fprintf(out, "\n%11s %-8g%*s%g\n", "rate", test->lr[0], WIDTH - 10, "", 10.0);
+        putchar('-');
+    printf("\n%11s %-8g%*s%g\n", "rate", test->lr[0], WIDTH - 10, "", 10.0);
 }
 
 static void test_print(const struct dt_lr_test *test)
 {
-    curve_draw(test, stdout);
+    curve_draw(test);
     if (test->rises) {
         printf("the loss rises from the start: no rate to suggest\n");
         dt_warn("no rate made the loss fall: look at the data (dtrain inspect), or normalise it "
@@ -67,8 +67,8 @@ static dt_status scratch_make(char scratch[PATH_MAX])
     snprintf(scratch, PATH_MAX, "%.4000s/tune-lr.XXXXXX", temporary);
     if (mkdtemp(scratch)) return DT_OK;
     *scratch = '\0';
-    return dt_fail(DT_EIO, "cannot make a directory for the test's run here, nor in %s: %s", temporary,
-                   strerror(errno));
+    return dt_fail(DT_EIO, "cannot make a directory for the test's run here, nor in %s: %s",
+                   temporary, strerror(errno));
 }
 
 /* The test's run goes into a directory that is removed again. */
