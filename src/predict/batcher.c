@@ -32,8 +32,9 @@ struct dt__batcher {
 /* Rows that a batch holds, and numbers of each in x. */
 static size_t version_chunk(const struct dt__version *version)
 {
-    return dt_predictor_entries(version->predictor) ? DT_EVAL_CHUNK
-                                                    : (size_t)dt_predictor_chunk(version->predictor);
+    return dt_predictor_entries(version->predictor)
+               ? DT_EVAL_CHUNK
+               : (size_t)dt_predictor_chunk(version->predictor);
 }
 
 static size_t version_numbers(const struct dt__version *version)
@@ -140,8 +141,8 @@ static void *batcher_run(void *arg)
         if (!batcher->first) break;
         struct job *jobs = jobs_take(batcher);
         pthread_mutex_unlock(&batcher->lock);
-        dt_status status = jobs->next ? answer_together(batcher, jobs)
-                                       : answer_alone(batcher, jobs);
+        dt_status status =
+            jobs->next ? answer_together(batcher, jobs) : answer_alone(batcher, jobs);
         pthread_mutex_lock(&batcher->lock);
         for (struct job *job = jobs; job; job = job->next) {
             job->status = status;
@@ -191,14 +192,13 @@ void dt__batcher_destroy(struct dt__batcher *batcher)
 dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__version *version,
                              const struct dt__request *request, float *out, int32_t *out_class)
 {
-    struct job job = {
-        .version = version, .request = request, .out = out, .out_class = out_class};
+    struct job job = {.version = version, .request = request, .out = out, .out_class = out_class};
     pthread_mutex_lock(&batcher->lock);
     if (batcher->last)
         batcher->last->next = &job;
     else
         batcher->first = &job; /* cppcheck-suppress autoVariables ; done before this returns */
-    batcher->last = &job; /* cppcheck-suppress autoVariables ; likewise */
+    batcher->last = &job;      /* cppcheck-suppress autoVariables ; likewise */
     pthread_cond_signal(&batcher->work);
     while (!job.done)
         pthread_cond_wait(&batcher->done, &batcher->lock);

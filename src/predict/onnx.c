@@ -60,32 +60,33 @@ static char *pool_text(struct graph *graph, const char *text)
 
 /* ---- nodes and tensors ---------------------------------------------------------------------- */
 
-/* A new node with up to four inputs (NULL ends them) and one output, whose name is returned. */
-static const char *add_node(struct graph *graph, const char *op, const char *a, const char *b,
-                            const char *c, const char *d)
+/* A new node with one output, whose name is returned; NULL ends the inputs. */
+static const char *add_node(struct graph *graph, const char *op, const char *const *inputs)
 {
-    const char *inputs[] = {a, b, c, d};
     char name[32];
+    size_t count = 0;
+    while (inputs[count])
+        count++;
     snprintf(name, sizeof name, "v%d", ++graph->names);
     Onnx__NodeProto *node = pool_add(graph, sizeof *node);
-    char **list = pool_add(graph, 5 * sizeof *list);
+    char **list = pool_add(graph, (count + 1) * sizeof *list);
     char *output = pool_text(graph, name), *op_type = pool_text(graph, op);
     if (!graph->status && graph->nodes == MOST_ITEMS)
         keep(graph, dt_fail(DT_EUSAGE, "ONNX: more than %d nodes", MOST_ITEMS));
     if (graph->status) return "";
     onnx__node_proto__init(node);
-    while (node->n_input < 4 && inputs[node->n_input]) {
-        list[node->n_input] = pool_text(graph, inputs[node->n_input]);
-        node->n_input++;
-    }
-    list[4] = output;
+    for (size_t i = 0; i < count; i++)
+        list[i] = pool_text(graph, inputs[i]);
+    list[count] = output;
     node->input = list;
-    node->output = &list[4];
+    node->n_input = count;
+    node->output = &list[count];
     node->n_output = 1;
     node->op_type = op_type;
     graph->node[graph->nodes++] = node;
     return output;
 }
+#define NODE(op, ...) add_node(graph, op, (const char *const[]){__VA_ARGS__, NULL})
 
 /* A new attribute of the newest node; NULL if anything has failed. */
 static Onnx__AttributeProto *add_attribute(struct graph *graph, const char *name, int type)
@@ -224,57 +225,29 @@ static const char *add_parameter(struct graph *graph, const struct dt__layer *la
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
-static const char *relu(struct graph *graph, const char *x)
-{
-    return add_node(graph, "Relu", x, NULL, NULL, NULL);
-}
-
-static const char *tanh_node(struct graph *graph, const char *x)
-{
-    return add_node(graph, "Tanh", x, NULL, NULL, NULL);
-}
-
-static const char *sigmoid(struct graph *graph, const char *x)
-{
-    return add_node(graph, "Sigmoid", x, NULL, NULL, NULL);
-}
-
-/* x (1 + erf(x / sqrt 2)) / 2: a node of its own came with opset 20. */
-static const char *gelu(struct graph *graph, const char *x)
-{
-    const char *root = add_scalar(graph, sqrt(0.5)), *half = add_scalar(graph, 0.5);
-    const char *erf =
-        add_node(graph, "Erf", add_node(graph, "Mul", x, root, NULL, NULL), NULL, NULL, NULL);
-    const char *share = add_node(graph, "Mul", erf, half, NULL, NULL);
-    share = add_node(graph, "Add", share, half, NULL, NULL);
-    return add_node(graph, "Mul", x, share, NULL, NULL);
-}
-
-static const char *silu(struct graph *graph, const char *x)
-{
-    return add_node(graph, "Mul", x, sigmoid(graph, x), NULL, NULL);
-}
-
-static const struct {
-    const char *name;
-    const char *(*add)(struct graph *graph, const char *x);
-} ACTIVATIONS[] = {
-    {"relu", relu}, {"tanh", tanh_node}, {"sigmoid", sigmoid}, {"gelu", gelu}, {"silu", silu}};
-
 static const char *add_activation(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
-    if (!layer->activation) return x;
-    for (size_t i = 0; i < sizeof ACTIVATIONS / sizeof *ACTIVATIONS; i++)
-        if (dt__activation_find(ACTIVATIONS[i].name) == layer->activation)
-            return ACTIVATIONS[i].add(graph, x);
+    static const char *const plain[][2] = {
+        {"relu", "Relu"}, {"tanh", "Tanh"}, {"sigmoid", "Sigmoid"}};
+    const struct dt__activation *activation = layer->activation;
+    if (!activation) return x;
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (dt__activation_find(plain[i][0]) == activation) return NODE(plain[i][1], x);
+    if (dt__activation_find("silu") == activation) return NODE("Mul", x, NODE("Sigmoid", x));
+    if (dt__activation_find("gelu") == activation) {
+        /* x (1 + erf(x / sqrt 2)) / 2: a node of its own came with opset 20. */
+        const char *root = add_scalar(graph, sqrt(0.5)), *half = add_scalar(graph, 0.5);
+        const char *erf = NODE("Erf", NODE("Mul", x, root));
+        return NODE("Mul", x, NODE("Add", NODE("Mul", erf, half), half));
+    }
     keep(graph, dt_fail(DT_EUSAGE, "%s: its activation has no translation to ONNX", layer->text));
     return x;
 }
 
 static const char *dense(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
-    return add_node(graph, "Gemm", x, add_parameter(graph, layer, "weight"),
-                    add_parameter(graph, layer, "bias"), NULL);
+    return NODE("Gemm", x, add_parameter(graph, layer, "weight"),
+                add_parameter(graph, layer, "bias"));
 }
 
 /* Between layers rows are flat, and nothing is dropped. */
@@ -289,12 +262,12 @@ static const char *nothing(struct graph *graph, const struct dt__layer *layer, c
 
 static const char *reshape(struct graph *graph, const char *x, size_t n, const int64_t *shape)
 {
-    return add_node(graph, "Reshape", x, add_list(graph, n, shape), NULL, NULL);
+    return NODE("Reshape", x, add_list(graph, n, shape));
 }
 
 static const char *transpose(struct graph *graph, const char *x, const int perm[4])
 {
-    x = add_node(graph, "Transpose", x, NULL, NULL, NULL);
+    x = NODE("Transpose", x);
     add_ints(graph, "perm", 4, perm);
     return x;
 }
@@ -335,7 +308,7 @@ static const char *convolve(struct graph *graph, const struct dt__layer *layer,
                             const struct dt__convolution_shape *s, const char *bias, const char *x)
 {
     x = to_pictures(graph, x, s->height, s->width, s->channels);
-    x = add_node(graph, "Conv", x, add_filters(graph, layer), bias, NULL);
+    x = NODE("Conv", x, add_filters(graph, layer), bias);
     add_ints(graph, "kernel_shape", 2, (const int[]){s->kernel_height, s->kernel_width});
     add_ints(graph, "strides", 2, (const int[]){s->stride_height, s->stride_width});
     add_ints(graph, "pads", 4, (const int[]){s->pad_top, s->pad_left, s->pad_bottom, s->pad_right});
@@ -356,7 +329,7 @@ static const char *pool(struct graph *graph, const struct dt__layer *layer, cons
     const struct dt__pooling_shape s = dt__pool_shape(layer);
     const bool greatest = !strcmp(layer->kind->name, "maxpool");
     x = to_pictures(graph, x, s.height, s.width, s.channels);
-    x = add_node(graph, greatest ? "MaxPool" : "AveragePool", x, NULL, NULL, NULL);
+    x = NODE(greatest ? "MaxPool" : "AveragePool", x);
     add_ints(graph, "kernel_shape", 2, (const int[]){s.window_height, s.window_width});
     add_ints(graph, "strides", 2, (const int[]){s.stride_height, s.stride_width});
     return to_rows(graph, x, layer);
@@ -370,7 +343,7 @@ static const char *upsample(struct graph *graph, const struct dt__layer *layer, 
     const int64_t times[] = {1, 1, layer->out.h / h, 1, layer->out.w / w, 1};
     const int64_t flat[] = {-1, (int64_t)dt__shape_size(layer->out)};
     x = reshape(graph, x, 6, apart);
-    x = add_node(graph, "Tile", x, add_list(graph, 6, times), NULL, NULL);
+    x = NODE("Tile", x, add_list(graph, 6, times));
     return reshape(graph, x, 2, flat);
 }
 
@@ -397,17 +370,17 @@ static const char *batchnorm(struct graph *graph, const struct dt__layer *layer,
                             sqrt(graph->params[variance->offset + c] + DT__NORM_EPSILON));
     snprintf(name, sizeof name, "%s/factor", gain->name);
     x = with_points(graph, layer, x, false);
-    x = add_node(graph, "Sub", x, add_parameter(graph, layer, "running_mean"), NULL, NULL);
-    x = add_node(graph, "Mul", x, add_floats(graph, name, gain->count, factor), NULL, NULL);
-    x = add_node(graph, "Add", x, add_parameter(graph, layer, "bias"), NULL, NULL);
+    x = NODE("Sub", x, add_parameter(graph, layer, "running_mean"));
+    x = NODE("Mul", x, add_floats(graph, name, gain->count, factor));
+    x = NODE("Add", x, add_parameter(graph, layer, "bias"));
     return with_points(graph, layer, x, true);
 }
 
 static const char *layernorm(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
     x = with_points(graph, layer, x, false);
-    x = add_node(graph, "LayerNormalization", x, add_parameter(graph, layer, "weight"),
-                 add_parameter(graph, layer, "bias"), NULL);
+    x = NODE("LayerNormalization", x, add_parameter(graph, layer, "weight"),
+             add_parameter(graph, layer, "bias"));
     add_int(graph, "axis", -1);
     add_float(graph, "epsilon", DT__NORM_EPSILON);
     return with_points(graph, layer, x, true);
@@ -415,7 +388,7 @@ static const char *layernorm(struct graph *graph, const struct dt__layer *layer,
 
 static const char *scale(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
-    return add_node(graph, "Mul", x, add_parameter(graph, layer, "factor"), NULL, NULL);
+    return NODE("Mul", x, add_parameter(graph, layer, "factor"));
 }
 
 static const char *residual_end(struct graph *graph, const struct dt__layer *layer, const char *x)
@@ -425,7 +398,7 @@ static const char *residual_end(struct graph *graph, const struct dt__layer *lay
         const struct dt__convolution_shape shape = dt__residual_shape(layer);
         shortcut = convolve(graph, layer, &shape, NULL, shortcut);
     }
-    return add_node(graph, "Add", x, shortcut, NULL, NULL);
+    return NODE("Add", x, shortcut);
 }
 
 /* ---- categories ----------------------------------------------------------------------------- */
@@ -434,40 +407,35 @@ static const char *residual_end(struct graph *graph, const struct dt__layer *lay
 static const char *slice(struct graph *graph, const char *x, int64_t first, int64_t end)
 {
     const int64_t axis = 1;
-    return add_node(graph, "Slice", x, add_list(graph, 1, &first), add_list(graph, 1, &end),
-                    add_list(graph, 1, &axis));
+    return NODE("Slice", x, add_list(graph, 1, &first), add_list(graph, 1, &end),
+                add_list(graph, 1, &axis));
 }
 
 /* A column's inputs are 0 but for a 1: their product with the column's part of the table is its vector. */
-static const char *embed_column(struct graph *graph, const struct dt_tensor *table,
-                                const struct dt_column *column, int dense, const char *x)
-{
-    char name[80];
-    const int64_t dims[] = {column->ncategories + 1, (int64_t)table->shape[1]};
-    const size_t at = (size_t)(column->first - dense) * table->shape[1];
-    const size_t floats = (size_t)dims[0] * table->shape[1];
-    snprintf(name, sizeof name, "%s/%d", table->name, column->first);
-    x = slice(graph, x, column->first, column->first + dims[0]);
-    return add_node(graph, "MatMul", x,
-                    add_constant(graph, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, 2, dims,
-                                 graph->params + table->offset + at, floats * sizeof(float)),
-                    NULL, NULL);
-}
-
 static const char *embedding(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
     const struct dt_schema *schema = &dt_predictor_export(graph->predictor)->schema;
     const struct dt_tensor *table = need_parameter(graph, layer, "weight");
     const char *all = schema->dense ? slice(graph, x, 0, schema->dense) : NULL;
     if (schema->hash_bits)
-        keep(graph, dt_fail(DT_EUSAGE, "%s: hashed categories (data.hash_bits) have no translation to "
-                                       "ONNX, which has no such hash", layer->text));
+        keep(graph, dt_fail(DT_EUSAGE,
+                            "%s: hashed categories (data.hash_bits) have no translation to "
+                            "ONNX, which has no such hash",
+                            layer->text));
     for (int c = 0; c < schema->ncolumns && !graph->status; c++) {
         const struct dt_column *column = &schema->columns[c];
         if (column->kind != DT_COLUMN_CATEGORY) continue;
-        const char *vector = embed_column(graph, table, column, schema->dense, x);
+        char name[80];
+        const int64_t dims[] = {column->ncategories + 1, (int64_t)table->shape[1]};
+        const size_t at = (size_t)(column->first - schema->dense) * table->shape[1];
+        snprintf(name, sizeof name, "%s/%d", table->name, column->first);
+        const char *part = add_constant(graph, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, 2, dims,
+                                        graph->params + table->offset + at,
+                                        (size_t)dims[0] * table->shape[1] * sizeof(float));
+        const char *vector =
+            NODE("MatMul", slice(graph, x, column->first, column->first + dims[0]), part);
         if (all) {
-            all = add_node(graph, "Concat", all, vector, NULL, NULL);
+            all = NODE("Concat", all, vector);
             add_int(graph, "axis", 1);
         } else {
             all = vector;
@@ -478,10 +446,7 @@ static const char *embedding(struct graph *graph, const struct dt__layer *layer,
 
 static const char *wide(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
-    return add_node(graph, "Add", x,
-                    add_node(graph, "MatMul", graph->before[0],
-                             add_parameter(graph, layer, "weight"), NULL, NULL),
-                    NULL, NULL);
+    return NODE("Add", x, NODE("MatMul", graph->before[0], add_parameter(graph, layer, "weight")));
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -513,22 +478,10 @@ static const char *add_normalisation(struct graph *graph, const struct dt_schema
                                      const char *x)
 {
     size_t n = (size_t)schema->features;
-    if (schema->scale != 1)
-        x = add_node(graph, "Mul", x, add_scalar(graph, schema->scale), NULL, NULL);
+    if (schema->scale != 1) x = NODE("Mul", x, add_scalar(graph, schema->scale));
     if (!schema->mean) return x;
-    x = add_node(graph, "Sub", x, add_floats(graph, "mean", n, schema->mean), NULL, NULL);
-    return add_node(graph, "Mul", x, add_floats(graph, "inv_std", n, schema->inv_std), NULL, NULL);
-}
-
-/* value = output * std + mean, where the targets were standardised. */
-static const char *add_units(struct graph *graph, const struct dt_schema *schema, const char *x)
-{
-    const size_t n = (size_t)schema->targets;
-    if (!schema->target_mean) return x;
-    x = add_node(graph, "Mul", x, add_floats(graph, "target_std", n, schema->target_std), NULL,
-                 NULL);
-    return add_node(graph, "Add", x, add_floats(graph, "target_mean", n, schema->target_mean), NULL,
-                    NULL);
+    x = NODE("Sub", x, add_floats(graph, "mean", n, schema->mean));
+    return NODE("Mul", x, add_floats(graph, "inv_std", n, schema->inv_std));
 }
 
 /* Gives the newest node's output its public name. */
@@ -541,28 +494,34 @@ static void name_output(struct graph *graph, const char *name)
 static void add_answers(struct graph *graph, const char *x)
 {
     if (!dt_predictor_classes(graph->predictor)) {
-        x = add_units(graph, &dt_predictor_export(graph->predictor)->schema, x);
-        add_node(graph, "Identity", x, NULL, NULL, NULL);
+        /* value = output * std + mean, where the targets were standardised. */
+        const struct dt_schema *schema = &dt_predictor_export(graph->predictor)->schema;
+        const size_t n = (size_t)schema->targets;
+        if (schema->target_mean) {
+            x = NODE("Mul", x, add_floats(graph, "target_std", n, schema->target_std));
+            x = NODE("Add", x, add_floats(graph, "target_mean", n, schema->target_mean));
+        }
+        NODE("Identity", x);
         name_output(graph, "values");
         return;
     }
     if (dt_model_get_desc(graph->model)->nout > 1) {
-        add_node(graph, "ArgMax", x, NULL, NULL, NULL);
+        NODE("ArgMax", x);
         add_int(graph, "axis", 1);
         add_int(graph, "keepdims", 0);
         name_output(graph, "class");
-        add_node(graph, "Softmax", x, NULL, NULL, NULL);
+        NODE("Softmax", x);
         add_int(graph, "axis", 1);
     } else {
         const int64_t all = -1;
-        const char *yes = sigmoid(graph, x);
-        const char *no = sigmoid(graph, add_node(graph, "Neg", x, NULL, NULL, NULL));
+        const char *yes = NODE("Sigmoid", x);
+        const char *no = NODE("Sigmoid", NODE("Neg", x));
         const char *logits = reshape(graph, x, 1, &all);
-        const char *positive = add_node(graph, "Greater", logits, add_scalar(graph, 0), NULL, NULL);
-        add_node(graph, "Cast", positive, NULL, NULL, NULL);
+        const char *positive = NODE("Greater", logits, add_scalar(graph, 0));
+        NODE("Cast", positive);
         add_int(graph, "to", ONNX__TENSOR_PROTO__DATA_TYPE__INT64);
         name_output(graph, "class");
-        add_node(graph, "Concat", no, yes, NULL, NULL);
+        NODE("Concat", no, yes);
         add_int(graph, "axis", 1);
     }
     name_output(graph, "probabilities");

@@ -135,8 +135,9 @@ static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batc
                  rows = (size_t)batch->rows;
     size_t entries = 0;
     if (p->file.desc.categories && p->file.schema.hash_bits)
-        return dt_fail(DT_EMISMATCH, "a model that embeds hashed categories takes rows of texts, which "
-                                     "`dtrain predict` and `dtrain eval` read");
+        return dt_fail(DT_EMISMATCH,
+                       "a model that embeds hashed categories takes rows of texts, which "
+                       "`dtrain predict` and `dtrain eval` read");
     for (size_t i = 0; i < rows * nin; i++)
         entries += i % nin >= dense && batch->x[i] != 0;
     DT_TRY(dt_grow(&p->dense, &p->dense_capacity, rows * dense + 1, sizeof(float), "rows"));

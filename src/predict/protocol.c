@@ -67,8 +67,8 @@ static dt_status request_alloc_rows(size_t rows, const struct dt_predictor *pred
         return dt_fail(DT_EFORMAT, "%zu rows, at most %d in a request", rows, max_rows);
     out->rows = rows;
     const size_t entries = (size_t)dt_predictor_entries(predictor);
-    const int numbers = entries ? dt_predictor_export(predictor)->schema.dense
-                                : dt_predictor_features(predictor);
+    const int numbers =
+        entries ? dt_predictor_export(predictor)->schema.dense : dt_predictor_features(predictor);
     DT_TRY(dt_alloc(rows, (size_t)numbers * sizeof *out->x, "rows of a request", &out->x));
     if (!entries) return DT_OK;
     DT_TRY(dt_alloc(rows, entries * sizeof *out->index, "rows of a request", &out->index));
@@ -216,31 +216,19 @@ static dt_status request_parse_v1(const json_t *body, const struct dt_predictor 
     const json_t *inputs = json_object_get(body, "inputs");
     if (!instances == !inputs) return dt_fail(DT_EFORMAT, "expected \"instances\" or \"inputs\"");
     out->protocol = instances ? DT__INSTANCES : DT__INPUTS;
-    if (instances) {
-        dt_status status = rows_of_list(instances, predictor, max_rows, out);
-        return status ? dt_fail_prefix(status, "instances: ") : DT_OK;
-    }
-    const json_t *whole = json_is_object(inputs) ? json_object_get(inputs, "input") : inputs;
-    dt_status status;
-    if (whole && (!json_is_object(inputs) || json_object_size(inputs) == 1))
-        status = rows_of_list(whole, predictor, max_rows, out);
-    else
-        status = rows_of_columns(inputs, json_object_size(inputs), object_find, predictor, max_rows,
-                                 out);
-    return status ? dt_fail_prefix(status, "inputs: ") : DT_OK;
+    const size_t columns = json_object_size(inputs); /* 0 of a list */
+    const json_t *input = json_object_get(inputs, "input");
+    const json_t *list = instances                 ? instances
+                         : !json_is_object(inputs) ? inputs
+                         : columns == 1            ? input
+                                                   : NULL;
+    dt_status status =
+        list ? rows_of_list(list, predictor, max_rows, out)
+             : rows_of_columns(inputs, columns, object_find, predictor, max_rows, out);
+    return status ? dt_fail_prefix(status, instances ? "instances: " : "inputs: ") : DT_OK;
 }
 
 /* ---- Open Inference Protocol v2 ------------------------------------------------------------- */
-
-static bool input_has_type(const json_t *input, bool texts)
-{
-    static const char *const types[] = {"FP64", "FP32",   "FP16",   "INT64",  "INT32", "INT16",
-                                        "INT8", "UINT64", "UINT32", "UINT16", "UINT8"};
-    const char *type = json_string_value(json_object_get(input, "datatype"));
-    for (size_t i = 0; type && i < sizeof types / sizeof *types; i++)
-        if (!strcmp(type, types[i])) return true;
-    return texts && type && !strcmp(type, "BYTES");
-}
 
 static const json_t *inputs_find(const json_t *inputs, const char *name)
 {
@@ -285,6 +273,8 @@ static dt_status input_parse(const json_t *input, const struct dt_predictor *pre
 static dt_status request_parse_v2(const json_t *body, const struct dt_predictor *predictor,
                                   int max_rows, struct dt__request *out)
 {
+    static const char *const types[] = {"FP64", "FP32",   "FP16",   "INT64",  "INT32", "INT16",
+                                        "INT8", "UINT64", "UINT32", "UINT16", "UINT8", "BYTES"};
     size_t i;
     const json_t *input, *inputs = json_object_get(body, "inputs");
     const char *id = json_string_value(json_object_get(body, "id"));
@@ -295,7 +285,12 @@ static dt_status request_parse_v2(const json_t *body, const struct dt_predictor 
     if (!json_array_size(inputs)) return dt_fail(DT_EFORMAT, "expected \"inputs\", a list");
     json_array_foreach(inputs, i, input)
     {
-        if (!input_has_type(input, schema->columns))
+        const size_t count = sizeof types / sizeof *types - !schema->columns; /* BYTES: texts */
+        const char *type = json_string_value(json_object_get(input, "datatype"));
+        size_t t = 0;
+        while (type && t < count && strcmp(type, types[t]))
+            t++;
+        if (!type || t == count)
             return dt_fail(DT_EFORMAT, "inputs: item %zu: a datatype that is not expected", i);
     }
     dt_status status;
@@ -306,16 +301,6 @@ static dt_status request_parse_v2(const json_t *body, const struct dt_predictor 
         status =
             rows_of_columns(inputs, json_array_size(inputs), inputs_find, predictor, max_rows, out);
     return status ? dt_fail_prefix(status, "inputs: ") : DT_OK;
-}
-
-static dt_status request_normalize(struct dt__request *request, const struct dt_schema *schema)
-{
-    float *x;
-    DT_TRY(dt_alloc(request->rows, (size_t)schema->features * sizeof *x, "rows of a request", &x));
-    dt_schema_normalize(schema, request->x, request->rows, x);
-    dt_free(request->x);
-    request->x = x;
-    return DT_OK;
 }
 
 dt_status dt__request_parse(const char *body, size_t length, bool v2,
@@ -335,8 +320,14 @@ dt_status dt__request_parse(const char *body, size_t length, bool v2,
         status = v2 ? request_parse_v2(json, predictor, max_rows, &request)
                     : request_parse_v1(json, predictor, max_rows, &request);
     json_decref(json);
-    if (!status && !dt_predictor_export(predictor)->schema.columns)
-        status = request_normalize(&request, &dt_predictor_export(predictor)->schema);
+    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
+    if (!status && !schema->columns) { /* rows of a table come normalised */
+        float *raw = request.x;
+        status = dt_alloc(request.rows, (size_t)schema->features * sizeof *raw, "rows of a request",
+                          &request.x);
+        if (!status) dt_schema_normalize(schema, raw, request.rows, request.x);
+        dt_free(status ? NULL : raw);
+    }
     if (status)
         dt__request_free(&request);
     else

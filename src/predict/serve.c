@@ -53,12 +53,12 @@ struct dt_server {
     struct MHD_Daemon *daemon;
     struct dt__batcher *batcher;
     atomic_bool stopping;
+    atomic_int active; /* requests between headers and answer */
 
     pthread_mutex_t lock;
     struct dt__version *version;    /* that answers now */
     char *refused;                  /* the newest version's path, if it could not be loaded */
     struct connection *connections; /* (options.connections) */
-    int active;                     /* requests between headers and answer */
     size_t bodies_bytes;            /* of all requests */
 
     /* For /metrics. */
@@ -122,22 +122,15 @@ static dt_status version_find_highest(const char *base, char **out)
     return found ? dt_format(out, "%s/%llu", base, (unsigned long long)highest) : DT_OK;
 }
 
-/* Where a newer version would stand. NULL: the model is a file, or there is none. */
-static dt_status version_find_newest(const char *model, char **out)
-{
-    char *best;
-    DT_TRY(dt_format(&best, "%s/export/best", model));
-    dt_status status = version_find_highest(best, out);
-    dt_free(best);
-    if (!status && !*out) status = version_find_highest(model, out);
-    return status;
-}
-
 static void version_take_up_newer(struct dt_server *server)
 {
-    char *path = NULL;
+    char *best, *path = NULL;
     struct dt__version *newer, *older = server->version;
-    if (version_find_newest(server->model, &path) || !path) return;
+    if (dt_format(&best, "%s/export/best", server->model)) return;
+    dt_status status = version_find_highest(best, &path);
+    dt_free(best);
+    if (!status && !path) status = version_find_highest(server->model, &path);
+    if (status || !path) return; /* the model is a file, or there is none */
     uint64_t number = strtoull(strrchr(path, '/') + 1, NULL, 10);
     bool known = number == older->number || (server->refused && !strcmp(server->refused, path));
     if (!known && version_load(path, &newer)) {
@@ -407,25 +400,6 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-static struct exchange *exchange_begin(struct dt_server *server, struct MHD_Connection *connection)
-{
-    struct exchange *exchange;
-    const char *length =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    if (dt_alloc(1, sizeof *exchange, "request", &exchange)) return NULL;
-    exchange->server = server;
-    exchange->began = dt_clock_secs();
-    exchange->connection = info ? info->socket_context : NULL;
-    if (length && strtoull(length, NULL, 10) > server->options.max_body)
-        exchange->refusal = TOO_LARGE;
-    pthread_mutex_lock(&server->lock);
-    server->active++;
-    pthread_mutex_unlock(&server->lock);
-    return exchange;
-}
-
 /* Bodies are bounded one by one and together; what is refused is read and forgotten. */
 static void exchange_take_body(struct exchange *exchange, const char *bytes, size_t size)
 {
@@ -449,10 +423,21 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
                                   size_t *size, void **context)
 {
     struct exchange *exchange = *context;
+    struct dt_server *server = cls;
     (void)version;
-    if (!exchange) {
-        *context = exchange = exchange_begin(cls, connection);
-        if (!exchange) return MHD_NO;
+    if (!exchange) { /* its headers */
+        const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+                                                         MHD_HTTP_HEADER_CONTENT_LENGTH);
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        if (dt_alloc(1, sizeof *exchange, "request", &exchange)) return MHD_NO;
+        *context = exchange;
+        exchange->server = server;
+        exchange->began = dt_clock_secs();
+        exchange->connection = info ? info->socket_context : NULL;
+        if (length && strtoull(length, NULL, 10) > server->options.max_body)
+            exchange->refusal = TOO_LARGE;
+        server->active++;
         return exchange->refusal ? exchange_answer(exchange, connection, url, method) : MHD_YES;
     }
     if (*size) {
@@ -477,7 +462,6 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     while (bucket < BUCKETS && secs > BUCKET_SECS[bucket])
         bucket++;
     pthread_mutex_lock(&server->lock);
-    server->active--;
     server->bodies_bytes -= exchange->counted;
     if (exchange->code < 600) server->codes[exchange->code] += exchange->code != 0;
     if (exchange->predicts && exchange->code == MHD_HTTP_OK) {
@@ -489,6 +473,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     dt_text_free(&exchange->body);
     dt_free(exchange);
     *context = NULL;
+    server->active--;
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -616,14 +601,6 @@ int dt_server_port(const struct dt_server *server)
     return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
-static int server_count_active(struct dt_server *server)
-{
-    pthread_mutex_lock(&server->lock);
-    int active = server->active;
-    pthread_mutex_unlock(&server->lock);
-    return active;
-}
-
 void dt_server_stop(struct dt_server *server)
 {
     if (!server) return;
@@ -631,7 +608,7 @@ void dt_server_stop(struct dt_server *server)
         server->stopping = true;
         int fd = MHD_quiesce_daemon(server->daemon);
         double until = dt_clock_secs() + server->options.timeout_secs;
-        while (server_count_active(server) && dt_clock_secs() < until) {
+        while (server->active && dt_clock_secs() < until) {
             connections_close_slow(server);
             dt_sleep_secs(0.01);
         }
