@@ -10,37 +10,10 @@
 extern "C" {
 #endif
 
-struct dt_history;
-
-/* Reads a run directory. Of records with the same kind and step the last counts; what was recorded beyond
- * the step of a later start is of a branch that was given up; a torn line is passed over,
- * as is a last one without its end.
- * DT_EIO: there is no metrics.jsonl, or it cannot be read. DT_EMEMORY. */
-dt_status dt_history_read(const char *run_dir, struct dt_history **out);
-/* Reads what has been recorded since; a file that was replaced or cut is read anew. Record numbers may then
- * be other ones. After an error: to be freed. DT_EIO, DT_EMEMORY. */
-dt_status dt_history_update(struct dt_history *history);
-void dt_history_free(struct dt_history *history); /* NULL is fine */
-
-const char *dt_history_dir(const struct dt_history *history);
-const char *dt_history_name(const struct dt_history *history); /* last part of the path */
-
-/* "completed", "stopped", "early_stopped" (the final record), "running", or "interrupted": it ended without
- * a final record. Whether a run of another host still goes on is told by how old its files are. */
-const char *dt_history_status(const struct dt_history *history);
-/* Whether the last start has its final record. */
-bool dt_history_has_ended(const struct dt_history *history);
-
-/* ---- training ------------------------------------------------------------------------------- */
-
 struct dt_train_point {
     uint64_t step;
     double epoch, samples, loss, lr, samples_per_sec, wall_secs; /* NaN: not recorded */
 };
-/* (*out_count) points, by rising step. */
-const struct dt_train_point *dt_history_train(const struct dt_history *history, size_t *out_count);
-
-/* ---- other records -------------------------------------------------------------------------- */
 
 enum dt_record_kind {
     DT_RECORD_START,
@@ -54,31 +27,60 @@ enum dt_record_kind {
     DT_RECORD_KINDS
 };
 
-/* How many there are of a kind: starts and changes in their order, evaluations, checkpoints and finals by rising
- * step. */
+/* To read; all but `dir` and `name` may change with an update. */
+struct dt_history {
+    char *dir;
+    const char *name; /* last part of dir */
+    /* "completed", "stopped", "early_stopped" (the final record), "running", or "interrupted": it ended without
+     * a final record. Whether a run of another host still goes on is told by how old its files are. */
+    const char *status;
+    bool ended; /* the last start has its final record */
+
+    struct dt_train_point *train; /* (ntrain) by rising step */
+    size_t ntrain;
+
+    /* What makes a model the best (eval.metric; "accuracy" or "rmse" for auto); "loss" if nothing was evaluated.
+     * best: the number of the first of the best evaluations. */
+    const char *metric;
+    bool more_is_better;
+    bool has_best;
+    size_t best;
+
+    struct dt_history_option {
+        char *name, *value;
+    } *options; /* (noptions) of config.ini in its order; none if it is missing */
+    size_t noptions;
+
+    /* The library's own. */
+    struct dt_history_records {
+        struct json_t **items;
+        size_t count, capacity;
+    } records[DT_RECORD_KINDS];
+    size_t train_capacity, options_capacity;
+    uint64_t read, file; /* what of metrics.jsonl has been read: whole lines, of this file (inode) */
+};
+
+/* Reads a run directory. Of records with the same kind and step the last counts; what was recorded beyond
+ * the step of a later start is of a branch that was given up; a torn line is passed over,
+ * as is a last one without its end.
+ * DT_EIO: there is no metrics.jsonl, or it cannot be read. DT_EMEMORY. */
+dt_status dt_history_read(const char *run_dir, struct dt_history **out);
+/* Reads what has been recorded since; a file that was replaced or cut is read anew. Record numbers may then
+ * be other ones. After an error: to be freed. DT_EIO, DT_EMEMORY. */
+dt_status dt_history_update(struct dt_history *history);
+void dt_history_free(struct dt_history *history); /* NULL is fine */
+
+/* How many records there are of a kind: starts and changes in their order, evaluations, checkpoints and finals by
+ * rising step. */
 size_t dt_history_count(const struct dt_history *history, enum dt_record_kind kind);
 /* A field of record `index`; NaN or NULL: it has none of that type. */
 double dt_history_real(const struct dt_history *history, enum dt_record_kind kind, size_t index,
                        const char *key);
 const char *dt_history_text(const struct dt_history *history, enum dt_record_kind kind,
                             size_t index, const char *key);
-
-/* ---- the best evaluation -------------------------------------------------------------------- */
-
-/* The metric that makes a model the best (eval.metric; "accuracy" or "rmse" for auto); "loss" if nothing was
- * evaluated. */
-const char *dt_history_metric(const struct dt_history *history);
-bool dt_history_more_is_better(const struct dt_history *history);
 /* The first of the best evaluations; false: there is none. */
 bool dt_history_best(const struct dt_history *history, size_t *out_index, double *out_value);
-
-/* ---- configuration -------------------------------------------------------------------------- */
-
-/* The options of config.ini in its order; none if it is missing. */
-size_t dt_history_options(const struct dt_history *history);
-const char *dt_history_option_name(const struct dt_history *history, size_t index);
-const char *dt_history_option_value(const struct dt_history *history, size_t index);
-/* The value of a key ("train.lr"); NULL: not there. */
+/* The value of a key of config.ini ("train.lr"); NULL: not there. */
 const char *dt_history_option(const struct dt_history *history, const char *name);
 
 #ifdef __cplusplus

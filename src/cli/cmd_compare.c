@@ -33,18 +33,18 @@ struct comparison {
 /* What the last record of training says, where there is no final one. */
 static dt_status run_read(const char *dir, struct run *run)
 {
-    size_t n, best;
+    size_t best;
     DT_TRY(dt_history_read(dir, &run->history));
     const struct dt_history *history = run->history;
     const struct dt_train_point none = {0, NAN, NAN, NAN, NAN, NAN, NAN}, *last = &none;
-    const struct dt_train_point *points = dt_history_train(history, &n);
+    const size_t n = history->ntrain;
     size_t final =
         dt_history_count(history, DT_RECORD_FINAL) - 1; /* beyond all, if there is none */
     double *number = run->number;
-    if (n) last = &points[n - 1];
-    run->text[RUN] = dt_history_dir(history);
-    run->text[METRIC] = dt_history_metric(history);
-    run->text[STATUS] = dt_history_status(history);
+    if (n) last = &history->train[n - 1];
+    run->text[RUN] = history->dir;
+    run->text[METRIC] = history->metric;
+    run->text[STATUS] = history->status;
     number[BEST] = number[AT_STEP] = (double)NAN;
     if (dt_history_best(history, &best, &number[BEST]))
         number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
@@ -66,9 +66,9 @@ static void runs_sort(struct comparison *comparison)
         size_t at = i;
         for (; at > 0; at--) {
             const double before = comparison->runs[at - 1].number[BEST];
-            const bool better = isnan(before)                            ? !isnan(value)
-                                : dt_history_more_is_better(run.history) ? value > before
-                                                                         : value < before;
+            const bool better = isnan(before)                 ? !isnan(value)
+                                : run.history->more_is_better ? value > before
+                                                              : value < before;
             if (!better) break;
             comparison->runs[at] = comparison->runs[at - 1];
         }
@@ -86,8 +86,8 @@ static void differences_find(struct comparison *comparison)
 {
     const struct run *first = &comparison->runs[0];
     comparison->columns = COLUMNS;
-    for (size_t i = 0; i < dt_history_options(first->history); i++) {
-        const char *key = dt_history_option_name(first->history, i);
+    for (size_t i = 0; i < first->history->noptions; i++) {
+        const char *key = first->history->options[i].name;
         bool differs = false;
         for (size_t r = 1; r < comparison->count; r++)
             differs |= strcmp(run_option(&comparison->runs[r], key), run_option(first, key)) != 0;

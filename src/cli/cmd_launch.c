@@ -302,7 +302,7 @@ static enum outcome outcome_of(const struct launch *launch, int code, const stru
          * that has ended. Where they cannot be read, its word is taken. */
         struct dt_history *history;
         if (dt_history_read(launch->config.run.dir, &history)) return DONE;
-        const bool ended = dt_history_has_ended(history);
+        const bool ended = history->ended;
         dt_history_free(history);
         return ended ? DONE : LOST;
     }

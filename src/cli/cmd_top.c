@@ -77,7 +77,7 @@ static void progress_print(const struct view *view)
     if (total > 0) printf(" of %.0f", total);
     printf("  epoch %.2f  %s gone", status_real(view, "epoch", last->epoch),
            secs_format(status_real(view, "wall_secs", last->wall_secs), wall));
-    if (view->live && !strcmp(dt_history_status(view->run), "running"))
+    if (view->live && !strcmp(view->run->status, "running"))
         printf("  %s left", secs_format(status_real(view, "secs_left", (double)NAN), left));
     putchar('\n');
     const double share = total > 0 ? fmin(1, step / total) : 0;
@@ -100,9 +100,10 @@ static void sparkline_print(const struct view *view)
                                          "\u2585", "\u2586", "\u2587", "\u2588"};
     static const char *const plain[] = {"_", ".", ",", "-", "=", "+", "*", "#"};
     enum { MOST = 100 };
-    size_t n, marks, used = 0;
+    size_t marks, used = 0;
     double mark[MOST], low = INFINITY, high = -INFINITY;
-    const struct dt_train_point *points = dt_history_train(view->run, &n);
+    const struct dt_train_point *points = view->run->train;
+    const size_t n = view->run->ntrain;
     marks = view->width > MOST + 8 ? MOST : view->width > 30 ? (size_t)view->width - 8 : 22;
     if (n < 2) return;
     if (marks > n) marks = n;
@@ -129,7 +130,7 @@ static void models_print(const struct view *view)
     struct stat info;
     size_t best, evals = dt_history_count(view->run, DT_RECORD_EVAL);
     double value;
-    const char *metric = dt_history_metric(view->run);
+    const char *metric = view->run->metric;
     if (dt_history_best(view->run, &best, &value)) {
         printf("best %s %.6g at step %.0f", metric, value,
                dt_history_real(view->run, DT_RECORD_EVAL, best, "step"));
@@ -186,14 +187,13 @@ static void ranks_print(const struct view *view)
 
 static dt_status view_show(struct view *view)
 {
-    size_t n;
     DT_TRY(view->run ? dt_history_update(view->run) : dt_history_read(view->dir, &view->run));
     view->live = dt_history_count(view->run, DT_RECORD_STATUS) > 0;
-    const struct dt_train_point *points = dt_history_train(view->run, &n);
-    view->last = n ? points[n - 1]
+    const size_t n = view->run->ntrain;
+    view->last = n ? view->run->train[n - 1]
                    : (struct dt_train_point){0,           (double)NAN, (double)NAN, (double)NAN,
                                              (double)NAN, (double)NAN, (double)NAN};
-    printf("%s: %s", dt_history_dir(view->run), dt_history_status(view->run));
+    printf("%s: %s", view->run->dir, view->run->status);
     if (view->live) {
         printf(" on ");
         text_print(dt_history_text(view->run, DT_RECORD_STATUS, 0, "host"), 0);

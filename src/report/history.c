@@ -19,33 +19,6 @@
 /* A run of another host that wrote nothing for so long is not believed to go on. */
 static const double SILENT_SECS = 60;
 
-struct records {
-    json_t **items;
-    size_t count, capacity;
-};
-
-struct option {
-    char *name, *value;
-};
-
-struct dt_history {
-    char *dir;
-    struct dt_train_point *train;
-    size_t ntrain, train_capacity;
-    struct records records[DT_RECORD_KINDS];
-    struct option *options;
-    size_t noptions, options_capacity;
-    const char *metric;
-    bool more_is_better;
-    bool has_best;
-    size_t best;
-    bool ended; /* the last start has its final record */
-    bool running;
-    /* What of metrics.jsonl has been read: whole lines, of this file. */
-    uint64_t read;
-    ino_t file;
-};
-
 /* The kinds of metrics.jsonl's lines, beside "train". */
 enum { LINE_KINDS = DT_RECORD_STATUS };
 static const char *const KINDS[LINE_KINDS] = {"start", "change", "eval", "checkpoint", "final"};
@@ -66,7 +39,7 @@ static uint64_t step_of(const json_t *record)
 
 json_t *dt__history_record(const struct dt_history *history, enum dt_record_kind kind, size_t index)
 {
-    const struct records *records = &history->records[kind];
+    const struct dt_history_records *records = &history->records[kind];
     return index < records->count ? records->items[index] : NULL;
 }
 
@@ -87,34 +60,7 @@ size_t dt_history_count(const struct dt_history *history, enum dt_record_kind ki
     return history->records[kind].count;
 }
 
-const struct dt_train_point *dt_history_train(const struct dt_history *history, size_t *out_count)
-{
-    *out_count = history->ntrain;
-    return history->train;
-}
-
-const char *dt_history_dir(const struct dt_history *history)
-{
-    return history->dir;
-}
-
-const char *dt_history_name(const struct dt_history *history)
-{
-    const char *slash = strrchr(history->dir, '/');
-    return slash && slash[1] ? slash + 1 : history->dir;
-}
-
 /* ---- the metric ----------------------------------------------------------------------------- */
-
-const char *dt_history_metric(const struct dt_history *history)
-{
-    return history->metric;
-}
-
-bool dt_history_more_is_better(const struct dt_history *history)
-{
-    return history->more_is_better;
-}
 
 bool dt_history_best(const struct dt_history *history, size_t *out_index, double *out_value)
 {
@@ -166,7 +112,7 @@ static void find_best(struct dt_history *history)
 /* Confusion matrices may be large: those of the last and the best evaluation stay. */
 static void drop_confusion(struct dt_history *history, size_t index)
 {
-    const struct records *evals = &history->records[DT_RECORD_EVAL];
+    const struct dt_history_records *evals = &history->records[DT_RECORD_EVAL];
     if (index + 1 < evals->count && !(history->has_best && index == history->best))
         json_object_del(evals->items[index], "confusion");
 }
@@ -200,7 +146,7 @@ static dt_status add_train(struct dt_history *history, const json_t *record)
 /* Behind the others of its kind, or by step among them; takes the record over. */
 static dt_status add_record(struct dt_history *history, enum dt_record_kind kind, json_t *record)
 {
-    struct records *records = &history->records[kind];
+    struct dt_history_records *records = &history->records[kind];
     const uint64_t step = step_of(record);
     const bool by_step = kind >= DT_RECORD_EVAL && kind <= DT_RECORD_FINAL;
     size_t at = records->count;
@@ -239,7 +185,7 @@ static void give_up_beyond(struct dt_history *history, uint64_t step)
     while (history->ntrain && history->train[history->ntrain - 1].step > step)
         history->ntrain--;
     for (int kind = DT_RECORD_CHANGE; kind <= DT_RECORD_FINAL; kind++) {
-        struct records *records = &history->records[kind];
+        struct dt_history_records *records = &history->records[kind];
         while (records->count && step_of(records->items[records->count - 1]) > step)
             json_decref(records->items[--records->count]);
     }
@@ -326,21 +272,6 @@ static dt_status read_status(struct dt_history *history)
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-size_t dt_history_options(const struct dt_history *history)
-{
-    return history->noptions;
-}
-
-const char *dt_history_option_name(const struct dt_history *history, size_t index)
-{
-    return history->options[index].name;
-}
-
-const char *dt_history_option_value(const struct dt_history *history, size_t index)
-{
-    return history->options[index].value;
-}
-
 const char *dt_history_option(const struct dt_history *history, const char *name)
 {
     for (size_t i = 0; i < history->noptions; i++)
@@ -351,7 +282,7 @@ const char *dt_history_option(const struct dt_history *history, const char *name
 static void forget_options(struct dt_history *history)
 {
     while (history->noptions) {
-        const struct option *option = &history->options[--history->noptions];
+        const struct dt_history_option *option = &history->options[--history->noptions];
         dt_free(option->name);
         dt_free(option->value);
     }
@@ -380,8 +311,8 @@ static dt_status read_config(struct dt_history *history)
             equals--;
         DT_GUARD(dt_grow(&history->options, &history->options_capacity, history->noptions + 1,
                          sizeof *history->options, "options"));
-        struct option *option = &history->options[history->noptions++];
-        *option = (struct option){0};
+        struct dt_history_option *option = &history->options[history->noptions++];
+        *option = (struct dt_history_option){0};
         DT_GUARD(dt_format(&option->name, "%s.%.*s", section, (int)(equals - line), line));
         DT_GUARD(dt_strdup(value, &option->value));
     }
@@ -417,21 +348,6 @@ static bool is_held(const char *dir)
            was_written(dir, "metrics.jsonl", SILENT_SECS);
 }
 
-bool dt_history_has_ended(const struct dt_history *history)
-{
-    return history->ended;
-}
-
-const char *dt_history_status(const struct dt_history *history)
-{
-    if (history->running) return "running";
-    size_t finals = history->records[DT_RECORD_FINAL].count;
-    const char *status = NULL;
-    if (history->ended && finals)
-        status = dt_history_text(history, DT_RECORD_FINAL, finals - 1, "status");
-    return status ? status : "interrupted";
-}
-
 /* ---- the whole ------------------------------------------------------------------------------ */
 
 dt_status dt_history_update(struct dt_history *history)
@@ -440,7 +356,13 @@ dt_status dt_history_update(struct dt_history *history)
     DT_TRY(read_records(history));
     DT_TRY(read_status(history));
     if (history->records[DT_RECORD_EVAL].count == 0) find_best(history);
-    history->running = !history->ended && is_held(history->dir);
+    const size_t finals = history->records[DT_RECORD_FINAL].count;
+    history->status = NULL;
+    if (history->ended && finals)
+        history->status = dt_history_text(history, DT_RECORD_FINAL, finals - 1, "status");
+    else if (!history->ended && is_held(history->dir))
+        history->status = "running";
+    if (!history->status) history->status = "interrupted";
     return DT_OK;
 }
 
@@ -454,6 +376,8 @@ dt_status dt_history_read(const char *run_dir, struct dt_history **out)
     DT_TRY(dt_alloc(1, sizeof *history, "history", &history));
     *history = (struct dt_history){.metric = "loss"};
     DT_GUARD(dt_format(&history->dir, "%.*s", (int)length, run_dir));
+    const char *slash = strrchr(history->dir, '/');
+    history->name = slash && slash[1] ? slash + 1 : history->dir;
     DT_GUARD(dt_history_update(history));
     *out = history;
 done:

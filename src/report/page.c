@@ -33,13 +33,12 @@ static json_t *train_columns(const struct dt_history *history)
                                        "lr",   "samples_per_sec", "wall_secs"};
     enum { COLUMNS = sizeof keys / sizeof *keys };
     json_t *columns[COLUMNS], *train = json_object();
-    size_t n;
-    const struct dt_train_point *points = dt_history_train(history, &n);
+    const size_t n = history->ntrain;
     size_t stride = n / MOST_POINTS + 1;
     for (int c = 0; c < COLUMNS; c++)
         json_object_set_new(train, keys[c], columns[c] = json_array());
     for (size_t i = 0; i < n; i = i + stride < n || i == n - 1 ? i + stride : n - 1) {
-        const struct dt_train_point *p = &points[i];
+        const struct dt_train_point *p = &history->train[i];
         const double values[COLUMNS] = {(double)p->step, p->epoch,           p->loss,
                                         p->lr,           p->samples_per_sec, p->wall_secs};
         for (int c = 0; c < COLUMNS; c++)
@@ -81,17 +80,17 @@ static json_t *run_of(const struct dt_page_run *run)
     bool has_best = dt_history_best(history, &best, &value);
     for (size_t i = 0; run->labels && i < run->nlabels; i++)
         json_array_append_new(labels, json_string(run->labels[i]));
-    for (size_t i = 0; i < dt_history_options(history); i++)
-        json_object_set_new(options, dt_history_option_name(history, i),
-                            json_string(dt_history_option_value(history, i)));
-    return json_pack(
-        "{ss ss ss ss so so so so so so so so so}", "name", dt_history_name(history), "dir",
-        dt_history_dir(history), "status", dt_history_status(history), "metric",
-        dt_history_metric(history), "best", has_best ? json_integer((json_int_t)best) : json_null(),
-        "options", options, "train", train_columns(history), "evals",
-        records_of(history, DT_RECORD_EVAL), "starts", records_of(history, DT_RECORD_START),
-        "changes", records_of(history, DT_RECORD_CHANGE), "finals",
-        records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history), "labels", labels);
+    for (size_t i = 0; i < history->noptions; i++)
+        json_object_set_new(options, history->options[i].name,
+                            json_string(history->options[i].value));
+    return json_pack("{ss ss ss ss so so so so so so so so so}", "name", history->name, "dir",
+                     history->dir, "status", history->status, "metric", history->metric, "best",
+                     has_best ? json_integer((json_int_t)best) : json_null(), "options", options,
+                     "train", train_columns(history), "evals", records_of(history, DT_RECORD_EVAL),
+                     "starts", records_of(history, DT_RECORD_START), "changes",
+                     records_of(history, DT_RECORD_CHANGE), "finals",
+                     records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history),
+                     "labels", labels);
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */

@@ -42,13 +42,13 @@ static void leave(void)
 
 START_TEST(the_last_of_a_kind_and_step_counts)
 {
-    size_t n, best;
+    size_t best;
     double value;
     enter(START(0) TRAIN(10, 1) EVAL(10, 0.5) TRAIN(20, 2) EVAL(20, 0.9) EVAL(20, 0.7) TRAIN(20, 3)
               TRAIN(15, 4) EVAL(30, 0.7) FINAL(30, "completed"));
     read_run();
-    const struct dt_train_point *points = dt_history_train(history, &n);
-    ck_assert_uint_eq(n, 3);
+    const struct dt_train_point *points = history->train;
+    ck_assert_uint_eq(history->ntrain, 3);
     ck_assert_uint_eq(points[1].step, 15);
     ck_assert_double_eq(points[2].loss, 3);
     ck_assert_double_nan(points[2].lr);
@@ -56,8 +56,8 @@ START_TEST(the_last_of_a_kind_and_step_counts)
     ck_assert(dt_history_best(history, &best, &value));
     ck_assert_uint_eq(best, 1);
     ck_assert_double_eq(value, 0.7);
-    ck_assert_str_eq(dt_history_metric(history), "accuracy");
-    ck_assert_str_eq(dt_history_status(history), "completed");
+    ck_assert_str_eq(history->metric, "accuracy");
+    ck_assert_str_eq(history->status, "completed");
     ck_assert_str_eq(dt_history_text(history, DT_RECORD_START, 0, "mode"), "sync");
     ck_assert_ptr_null(dt_history_text(history, DT_RECORD_START, 1, "mode"));
     leave();
@@ -80,19 +80,18 @@ END_TEST
 
 START_TEST(a_branch_that_was_given_up_is_forgotten)
 {
-    size_t n, best;
+    size_t best;
     double value;
     enter(START(0) TRAIN(10, 1) EVAL(10, 0.5) TRAIN(20, 2)
               EVAL(20, 0.9) "{\"kind\":\"change\",\"step\":10,\"train.lr\":\"1 -> 2\"}\n" START(10)
                   TRAIN(15, 5));
     read_run();
-    dt_history_train(history, &n);
-    ck_assert_uint_eq(n, 2);
+    ck_assert_uint_eq(history->ntrain, 2);
     ck_assert(dt_history_best(history, &best, &value));
     ck_assert_double_eq(value, 0.5);
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 2);
     ck_assert_str_eq(dt_history_text(history, DT_RECORD_CHANGE, 0, "train.lr"), "1 -> 2");
-    ck_assert_str_eq(dt_history_status(history), "interrupted");
+    ck_assert_str_eq(history->status, "interrupted");
     leave();
 }
 END_TEST
@@ -103,37 +102,36 @@ START_TEST(status_is_of_the_last_start)
     char host[65] = "", lock[128];
     enter(START(0) TRAIN(10, 1) FINAL(10, "completed") START(10));
     read_run();
-    ck_assert_str_eq(dt_history_status(history), "interrupted");
+    ck_assert_str_eq(history->status, "interrupted");
     dt_history_free(history);
     gethostname(host, sizeof host - 1);
     snprintf(lock, sizeof lock, "pid %ld on %s\n", (long)getpid(), host);
     put("lock", lock);
     read_run();
-    ck_assert_str_eq(dt_history_status(history), "running");
+    ck_assert_str_eq(history->status, "running");
     dt_history_free(history);
     put("lock", "pid 17 on another-host\n");
     read_run();
-    ck_assert_str_eq(dt_history_status(history), "running");
+    ck_assert_str_eq(history->status, "running");
     leave();
 }
 END_TEST
 
 START_TEST(torn_and_strange_lines_are_passed_over)
 {
-    size_t n;
     enter("{\"kind\":\"train\",\"ste"
           "\n"
           "[1,2]\n7\n\n{}\n{\"kind\":3}\n{\"kind\":\"new\",\"step\":1}\n"
           "{\"kind\":\"train\",\"step\":-5,\"loss\":\"x\"}\n{\"kind\":\"eval\"}\n" TRAIN(
               3, 1) "{\"kind\":\"train\",\"step\":4,\"loss\":0.");
     read_run();
-    const struct dt_train_point *points = dt_history_train(history, &n);
-    ck_assert_uint_eq(n, 2);
+    const struct dt_train_point *points = history->train;
+    ck_assert_uint_eq(history->ntrain, 2);
     ck_assert_uint_eq(points[0].step, 0);
     ck_assert_double_nan(points[0].loss);
     ck_assert_uint_eq(points[1].step, 3);
-    ck_assert_uint_eq(dt_history_options(history), 0);
-    ck_assert_str_eq(dt_history_metric(history), "loss");
+    ck_assert_uint_eq(history->noptions, 0);
+    ck_assert_str_eq(history->metric, "loss");
     leave();
 }
 END_TEST
@@ -144,13 +142,13 @@ START_TEST(the_configuration_is_read)
     put("config.ini",
         "; written\n[run]\ndir = a b = c\nseed =\n\n[eval]\nmetric = rmse\nnew_key = 1\n");
     read_run();
-    ck_assert_uint_eq(dt_history_options(history), 4);
+    ck_assert_uint_eq(history->noptions, 4);
     ck_assert_str_eq(dt_history_option(history, "run.dir"), "a b = c");
     ck_assert_str_eq(dt_history_option(history, "run.seed"), "");
     ck_assert_str_eq(dt_history_option(history, "eval.new_key"), "1");
     ck_assert_ptr_null(dt_history_option(history, "dir"));
-    ck_assert_str_eq(dt_history_metric(history), "rmse");
-    ck_assert(!dt_history_more_is_better(history));
+    ck_assert_str_eq(history->metric, "rmse");
+    ck_assert(!history->more_is_better);
     leave();
 }
 END_TEST
@@ -166,39 +164,37 @@ static void append(const char *text)
 /* Would catch a line that is read twice or lost, and a run that took the place of another. */
 START_TEST(an_update_reads_what_is_new)
 {
-    size_t n, best;
+    size_t best;
     double value;
     enter(START(0) TRAIN(10, 1) "{\"kind\":\"train\",\"st");
     read_run();
-    ck_assert_str_eq(dt_history_metric(history), "loss");
+    ck_assert_str_eq(history->metric, "loss");
     append("ep\":20,\"loss\":2}\n" EVAL(20, 0.5));
     put("config.ini", "[train]\nlr = 0.1\n");
     EXPECT_OK(dt_history_update(history));
     EXPECT_OK(dt_history_update(history));
-    const struct dt_train_point *points = dt_history_train(history, &n);
-    ck_assert_uint_eq(n, 2);
+    const struct dt_train_point *points = history->train;
+    ck_assert_uint_eq(history->ntrain, 2);
     ck_assert_uint_eq(points[1].step, 20);
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 1);
     ck_assert_str_eq(dt_history_option(history, "train.lr"), "0.1");
-    ck_assert_str_eq(dt_history_metric(history), "accuracy");
+    ck_assert_str_eq(history->metric, "accuracy");
     append(START(10) TRAIN(30, 3) EVAL(30, 0.4) FINAL(30, "completed"));
     EXPECT_OK(dt_history_update(history));
     ck_assert(dt_history_best(history, &best, &value));
     ck_assert_double_eq(value, 0.4);
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_EVAL), 1);
-    ck_assert_str_eq(dt_history_status(history), "completed");
+    ck_assert_str_eq(history->status, "completed");
     put("other", START(0) TRAIN(5, 5));
     ck_assert_int_eq(rename("other", "metrics.jsonl"), 0);
     EXPECT_OK(dt_history_update(history));
-    dt_history_train(history, &n);
-    ck_assert_uint_eq(n, 1);
+    ck_assert_uint_eq(history->ntrain, 1);
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 1);
     ck_assert(!dt_history_best(history, &best, &value));
-    ck_assert(!dt_history_has_ended(history));
+    ck_assert(!history->ended);
     put("metrics.jsonl", ""); /* cut */
     EXPECT_OK(dt_history_update(history));
-    dt_history_train(history, &n);
-    ck_assert_uint_eq(n, 0);
+    ck_assert_uint_eq(history->ntrain, 0);
     leave();
 }
 END_TEST
