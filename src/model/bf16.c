@@ -417,8 +417,9 @@ done:
     return status;
 }
 
-void dt__bf16_destroy(struct dt__bf16 *bf16)
+void dt__bf16_destroy(void *state)
 {
+    struct dt__bf16 *bf16 = state;
     if (!bf16) return;
     for (struct plan *plan = bf16->plans, *next; plan; plan = next) {
         next = plan->next;

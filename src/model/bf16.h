@@ -19,7 +19,7 @@ struct dt__bf16; /* of one layer of one network */
 
 /* weight (nin, nout). Nothing is multiplied here. DT_EMEMORY. */
 dt_status dt__bf16_create(int nin, int nout, int max_rows, struct dt__bf16 **out);
-void dt__bf16_destroy(struct dt__bf16 *bf16);
+void dt__bf16_destroy(void *bf16); /* a struct dt__bf16, or NULL */
 
 /* y (rows, nout) = x (rows, nin) W. The rounded weights are `copy`, or those of `weight` if that is NULL;
  * they and x are kept for the backward products. DT_EMEMORY, DT_EBUG: the library failed. */

@@ -220,8 +220,9 @@ done:
     return status;
 }
 
-void dt__convolution_destroy(struct dt__convolution *c)
+void dt__convolution_destroy(void *state)
 {
+    struct dt__convolution *c = state;
     if (!c) return;
     for (int i = 0; i < PRODUCTS; i++) {
         struct product *product = &c->product[i];

@@ -25,7 +25,7 @@ struct dt__convolution; /* one thread's */
  * f32 or (bf16) f32 rounded to bf16; sums are f32. DT_EMEMORY. DT_EBUG: oneDNN has no such primitive. */
 dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool input_gradient,
                                  bool bf16, struct dt__convolution **out);
-void dt__convolution_destroy(struct dt__convolution *convolution);
+void dt__convolution_destroy(void *convolution); /* a struct dt__convolution, or NULL */
 
 /* For the calls that follow: weight (KH, KW, C / groups, F). */
 dt_status dt__convolution_pack(struct dt__convolution *convolution, const float *weight);

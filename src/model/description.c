@@ -59,6 +59,11 @@ bool dt__word_real(const char *word, double *out)
     return !*end && isfinite(*out);
 }
 
+bool dt__parse_width(struct dt__layer *layer, struct dt__words words)
+{
+    return words.count == 1 && dt__word_int(words.word[0], 1, &layer->size[0]);
+}
+
 /* Cuts `item` at its blanks, in place. -1: too many words. */
 static int cut_words(char *item, char *word[MAX_WORDS])
 {

@@ -60,7 +60,7 @@ struct dt__layer_call {
     const struct dt_batch *batch;
     int rows;
     const float *params;
-    const uint16_t *rounded; /* params in bf16, for a state of open_bf16; NULL: not kept */
+    const uint16_t *rounded; /* params in bf16, for a state that is; NULL: not kept */
     const float *x;          /* (rows, in) */
     float *y;                /* (rows, out) */
     float *keep; /* (rows, keep); NULL: no backward pass will come, nothing is dropped */
@@ -93,13 +93,11 @@ struct dt__layer_kind {
     bool (*parse)(struct dt__layer *layer, struct dt__words words);
     /* From `in`: out, macs, keep, work, and the tensors. DT_EUSAGE: the shape does not suit. */
     dt_status (*infer)(struct dt_model *model, struct dt__layer *layer);
-    /* What a network needs beside floats, e.g. primitives for up to max_rows rows; both NULL: nothing. */
-    dt_status (*open)(const struct dt__layer *layer, int max_rows, void **out_state);
-    /* Instead of open, where gradients are to be computed in bf16; NULL: this kind does not. */
-    dt_status (*open_bf16)(const struct dt__layer *layer, int max_rows, void **out_state);
+    /* What a network needs beside floats, e.g. primitives for up to max_rows rows; bf16: gradients are to be
+     * computed with operands in it, if the kind does that. *out_state NULL, or open NULL: nothing. */
+    dt_status (*open)(const struct dt__layer *layer, int max_rows, bool bf16, void **out_state);
     void (*close)(void *state);
-    /* Of layers whose states open_bf16 makes: the matrix whose gradient may be factors; false: this layer has
-     * none. NULL: the kind has none. */
+    /* In bf16: the matrix whose gradient may be factors; false: this layer has none. NULL: the kind has none. */
     bool (*factored)(const struct dt__layer *layer, int max_rows, struct dt_factored *out);
     /* A tile of that gradient, from the factors that a backward call left. */
     dt_status (*tile)(void *state, const void *factors, struct dt_tile tile, float *out);
@@ -142,6 +140,8 @@ bool dt__word_int(const char *word, int least, int *out);
 bool dt__word_real(const char *word, double *out);
 /* "3" (both) or "3x5". */
 bool dt__word_pair(const char *word, int least, int *out_first, int *out_second);
+/* For parse: one whole number of at least 1, into size[0]. */
+bool dt__parse_width(struct dt__layer *layer, struct dt__words words);
 
 /* The rows of the table. */
 extern const struct dt__layer_kind dt__dense_layer, dt__dropout_layer, dt__activation_layer,

@@ -122,10 +122,9 @@ dt_status dt_network_create(const struct dt_model *model, int max_rows, int prec
     DT_GUARD(network_place(network, (size_t)max_rows, &floats));
     for (size_t i = 0; i < count; i++) {
         struct node *node = &network->node[i];
-        const struct dt__layer_kind *kind = node->layer->kind;
-        dt_status (*open)(const struct dt__layer *, int, void **) =
-            precision == DT_PRECISION_BF16 && kind->open_bf16 ? kind->open_bf16 : kind->open;
-        if (open) DT_GUARD(open(node->layer, max_rows, &node->state));
+        const bool bf16 = precision == DT_PRECISION_BF16;
+        if (node->layer->kind->open)
+            DT_GUARD(node->layer->kind->open(node->layer, max_rows, bf16, &node->state));
     }
     DT_GUARD(network_find_factored(network, max_rows, precision));
     *out = network;

@@ -140,32 +140,17 @@ static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
 
 /* ---- passes --------------------------------------------------------------------------------- */
 
-static dt_status conv_create(const struct dt__layer *layer, bool bf16, void **out_state)
+/* In bf16 where the CPU has it; else in f32. */
+static dt_status conv_open(const struct dt__layer *layer, int max_rows, bool bf16, void **out_state)
 {
     struct dt__convolution_shape s;
     struct dt__convolution *convolution;
+    (void)max_rows;
     if (!dt__conv_shape(layer, &s)) return dt_fail(DT_EBUG, "a convolution of no shape");
-    DT_TRY(dt__convolution_create(&s, layer->begin > 0, bf16, &convolution));
+    DT_TRY(
+        dt__convolution_create(&s, layer->begin > 0, bf16 && dt__bf16_is_native(), &convolution));
     *out_state = convolution;
     return DT_OK;
-}
-
-static dt_status conv_open(const struct dt__layer *layer, int max_rows, void **out_state)
-{
-    (void)max_rows;
-    return conv_create(layer, false, out_state);
-}
-
-/* In bf16 where the CPU has it; else in f32. */
-static dt_status conv_open_bf16(const struct dt__layer *layer, int max_rows, void **out_state)
-{
-    (void)max_rows;
-    return conv_create(layer, dt__bf16_is_native(), out_state);
-}
-
-static void conv_close(void *state)
-{
-    dt__convolution_destroy(state);
 }
 
 static dt_status conv_forward(const struct dt__layer_call *call)
@@ -211,8 +196,7 @@ const struct dt__layer_kind dt__conv_layer = {
     .parse = conv_parse,
     .infer = conv_infer,
     .open = conv_open,
-    .open_bf16 = conv_open_bf16,
-    .close = conv_close,
+    .close = dt__convolution_destroy,
     .forward = conv_forward,
     .backward = conv_backward};
 
@@ -223,7 +207,6 @@ const struct dt__layer_kind dt__conv1d_layer = {
     .parse = conv1d_parse,
     .infer = conv_infer,
     .open = conv_open,
-    .open_bf16 = conv_open_bf16,
-    .close = conv_close,
+    .close = dt__convolution_destroy,
     .forward = conv_forward,
     .backward = conv_backward};

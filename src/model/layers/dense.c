@@ -6,11 +6,6 @@
 #include "model/blas.h"
 #include "model/entries.h"
 
-static bool dense_parse(struct dt__layer *layer, struct dt__words words)
-{
-    return words.count == 1 && dt__word_int(words.word[0], 1, &layer->size[0]);
-}
-
 static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
 {
     const size_t nin = dt__shape_size(layer->in), nout = (size_t)layer->size[0];
@@ -77,12 +72,13 @@ static dt_status dense_backward(const struct dt__layer_call *call)
 }
 
 /* The output layer's products stay f32. */
-static dt_status dense_open_bf16(const struct dt__layer *layer, int max_rows, void **out_state)
+static dt_status dense_open(const struct dt__layer *layer, int max_rows, bool bf16,
+                            void **out_state)
 {
-    struct dt__bf16 *bf16 = NULL;
-    if (!layer->last)
-        DT_TRY(dt__bf16_create((int)dt__shape_size(layer->in), layer->out.c, max_rows, &bf16));
-    *out_state = bf16;
+    struct dt__bf16 *products = NULL;
+    if (bf16 && !layer->last)
+        DT_TRY(dt__bf16_create((int)dt__shape_size(layer->in), layer->out.c, max_rows, &products));
+    *out_state = products;
     return DT_OK;
 }
 
@@ -96,19 +92,14 @@ static bool dense_factored(const struct dt__layer *layer, int max_rows, struct d
     return true;
 }
 
-static void dense_close(void *state)
-{
-    dt__bf16_destroy(state);
-}
-
 const struct dt__layer_kind dt__dense_layer = {.name = "dense",
                                                .usage = "dense N [activation]",
                                                .epilogue = true,
                                                .sparse = true,
-                                               .parse = dense_parse,
+                                               .parse = dt__parse_width,
                                                .infer = dense_infer,
-                                               .open_bf16 = dense_open_bf16,
-                                               .close = dense_close,
+                                               .open = dense_open,
+                                               .close = dt__bf16_destroy,
                                                .factored = dense_factored,
                                                .tile = dt__bf16_tile,
                                                .forward = dense_forward,

@@ -9,11 +9,6 @@
 
 #include "model/entries.h"
 
-static bool embedding_parse(struct dt__layer *layer, struct dt__words words)
-{
-    return words.count == 1 && dt__word_int(words.word[0], 1, &layer->size[0]);
-}
-
 static dt_status embedding_infer(struct dt_model *model, struct dt__layer *layer)
 {
     const struct dt_model_desc *desc = &model->desc;
@@ -90,7 +85,7 @@ static dt_status embedding_backward(const struct dt__layer_call *call)
 const struct dt__layer_kind dt__embedding_layer = {.name = "embedding",
                                                    .usage = "embedding WIDTH",
                                                    .sparse = true,
-                                                   .parse = embedding_parse,
+                                                   .parse = dt__parse_width,
                                                    .infer = embedding_infer,
                                                    .forward = embedding_forward,
                                                    .backward = embedding_backward};

@@ -50,10 +50,11 @@ static void norm_close(void *state)
     dt_free(norm);
 }
 
-static dt_status norm_open(const struct dt__layer *layer, int max_rows, void **out_state)
+static dt_status norm_open(const struct dt__layer *layer, int max_rows, bool bf16, void **out_state)
 {
     dt_status status;
     struct norm *norm = NULL;
+    (void)bf16;
     const size_t channels = (size_t)layer->in.c;
     const size_t points = (size_t)max_rows * (size_t)layer->in.h * (size_t)layer->in.w;
     const size_t count = layer->kind == &dt__batchnorm_layer ? channels : points;

@@ -96,21 +96,17 @@ static dt_status residual_end_infer(struct dt_model *model, struct dt__layer *la
     return dt__layer_tensor(model, layer, "weight", &weight);
 }
 
-static dt_status residual_end_open(const struct dt__layer *layer, int max_rows, void **out_state)
+static dt_status residual_end_open(const struct dt__layer *layer, int max_rows, bool bf16,
+                                   void **out_state)
 {
     const struct dt__convolution_shape shape = dt__residual_shape(layer);
     struct dt__convolution *convolution;
-    (void)max_rows;
+    (void)max_rows, (void)bf16;
     *out_state = NULL;
     if (!layer->size[PROJECTS]) return DT_OK;
     DT_TRY(dt__convolution_create(&shape, true, false, &convolution));
     *out_state = convolution;
     return DT_OK;
-}
-
-static void residual_end_close(void *state)
-{
-    dt__convolution_destroy(state);
 }
 
 static dt_status residual_end_forward(const struct dt__layer_call *call)
@@ -144,6 +140,6 @@ const struct dt__layer_kind dt__residual_end_layer = {.name = "residual's end",
                                                       .same_gradient = true,
                                                       .infer = residual_end_infer,
                                                       .open = residual_end_open,
-                                                      .close = residual_end_close,
+                                                      .close = dt__convolution_destroy,
                                                       .forward = residual_end_forward,
                                                       .backward = residual_end_backward};
