@@ -354,54 +354,40 @@ struct answers {
     struct dt_text *text;
 };
 
-static dt_status answers_add_class(const struct answers *a, size_t row)
-{
-    return dt_text_add(a->text, "%d", (int)a->classes[row]);
-}
-
-static dt_status answers_add_label(const struct answers *a, size_t row)
-{
-    return dt_json_add_string(a->text, dt_predictor_class_name(a->predictor, a->classes[row]));
-}
-
-/* A single value stands alone, more are a list. */
-static dt_status answers_add_numbers(const struct answers *a, size_t row)
-{
-    const float *values = a->values + row * a->width;
-    return a->width == 1 ? dt_json_add_float(a->text, *values)
-                         : dt_json_add_floats(a->text, values, a->width);
-}
-
-typedef dt_status add_row_fn(const struct answers *a, size_t row);
-
-static dt_status answers_add_list(const struct answers *a, add_row_fn *add)
-{
-    for (size_t r = 0; r < a->rows; r++) {
-        DT_TRY(dt_text_add(a->text, r ? "," : "["));
-        DT_TRY(add(a, r));
-    }
-    return dt_text_add(a->text, "]");
-}
-
+enum part { CLASS, LABEL, NUMBERS };
 #define ALL_ROWS SIZE_MAX
 
-/* Of one row, or of all as a list. */
-static dt_status answers_add_part(const struct answers *a, add_row_fn *add, size_t row)
+/* Part of the answer to one row, or of all as a list. Of numbers a single one stands alone, more are a list. */
+static dt_status answers_add_part(const struct answers *a, enum part part, size_t row)
 {
-    return row == ALL_ROWS ? answers_add_list(a, add) : add(a, row);
+    const size_t first = row == ALL_ROWS ? 0 : row, end = row == ALL_ROWS ? a->rows : row + 1;
+    for (size_t r = first; r < end; r++) {
+        const float *values = a->values + r * a->width;
+        if (row == ALL_ROWS) DT_TRY(dt_text_add(a->text, r ? "," : "["));
+        if (part == CLASS)
+            DT_TRY(dt_text_add(a->text, "%d", (int)a->classes[r]));
+        else if (part == LABEL)
+            DT_TRY(
+                dt_json_add_string(a->text, dt_predictor_class_name(a->predictor, a->classes[r])));
+        else if (a->width == 1)
+            DT_TRY(dt_json_add_float(a->text, *values));
+        else
+            DT_TRY(dt_json_add_floats(a->text, values, a->width));
+    }
+    return row == ALL_ROWS ? dt_text_add(a->text, "]") : DT_OK;
 }
 
 static dt_status answers_add_prediction(const struct answers *a, size_t row)
 {
-    if (!dt_predictor_classes(a->predictor)) return answers_add_part(a, answers_add_numbers, row);
+    if (!dt_predictor_classes(a->predictor)) return answers_add_part(a, NUMBERS, row);
     DT_TRY(dt_text_add(a->text, "{\"class\":"));
-    DT_TRY(answers_add_part(a, answers_add_class, row));
+    DT_TRY(answers_add_part(a, CLASS, row));
     if (dt_predictor_class_name(a->predictor, 0)) {
         DT_TRY(dt_text_add(a->text, ",\"label\":"));
-        DT_TRY(answers_add_part(a, answers_add_label, row));
+        DT_TRY(answers_add_part(a, LABEL, row));
     }
     DT_TRY(dt_text_add(a->text, ",\"probabilities\":"));
-    DT_TRY(answers_add_part(a, answers_add_numbers, row));
+    DT_TRY(answers_add_part(a, NUMBERS, row));
     return dt_text_add(a->text, "}");
 }
 
@@ -432,12 +418,12 @@ static dt_status answers_format_outputs(const struct answers *a, const char *id,
     if (classifies) {
         DT_TRY(dt_text_add(a->text, "},"));
         DT_TRY(answers_add_output(a, "class", "INT64", 0));
-        DT_TRY(answers_add_list(a, answers_add_class));
+        DT_TRY(answers_add_part(a, CLASS, ALL_ROWS));
     }
     if (classifies && dt_predictor_class_name(a->predictor, 0)) {
         DT_TRY(dt_text_add(a->text, "},"));
         DT_TRY(answers_add_output(a, "label", "BYTES", 0));
-        DT_TRY(answers_add_list(a, answers_add_label));
+        DT_TRY(answers_add_part(a, LABEL, ALL_ROWS));
     }
     return dt_text_add(a->text, "}]}");
 }
@@ -454,11 +440,17 @@ dt_status dt__answer_format(const struct dt__request *request, const struct dt_p
                               .text = text};
     if (request->protocol == DT__INFER)
         return answers_format_outputs(&a, request->id, name, version);
-    const bool columns = request->protocol == DT__INPUTS;
-    DT_TRY(dt_text_add(text, columns ? "{\"outputs\":" : "{\"predictions\":"));
-    DT_TRY(columns ? answers_add_prediction(&a, ALL_ROWS)
-                   : answers_add_list(&a, answers_add_prediction));
-    return dt_text_add(text, "}");
+    if (request->protocol == DT__INPUTS) {
+        DT_TRY(dt_text_add(text, "{\"outputs\":"));
+        DT_TRY(answers_add_prediction(&a, ALL_ROWS));
+        return dt_text_add(text, "}");
+    }
+    DT_TRY(dt_text_add(text, "{\"predictions\":"));
+    for (size_t r = 0; r < a.rows; r++) {
+        DT_TRY(dt_text_add(text, r ? "," : "["));
+        DT_TRY(answers_add_prediction(&a, r));
+    }
+    return dt_text_add(text, "]}");
 }
 
 dt_status dt__metadata_format(const struct dt_predictor *predictor, const char *name,

@@ -21,7 +21,7 @@ struct dt__prometheus {
     double running;
 };
 
-dt_status dt__prometheus_open(const char *path, const char *run_dir, struct dt__prometheus **out)
+dt_status dt_report_prometheus(struct dt_report *report, const char *path, const char *run_dir)
 {
     struct dt__prometheus *prometheus;
     size_t length = strlen(path);
@@ -47,7 +47,7 @@ dt_status dt__prometheus_open(const char *path, const char *run_dir, struct dt__
     if (status)
         dt__prometheus_free(prometheus);
     else
-        *out = prometheus;
+        report->prometheus = prometheus;
     return status;
 }
 

@@ -178,16 +178,6 @@ static void record_show(struct dt_report *report, const char *line)
     json_decref(record);
 }
 
-dt_status dt_report_tensorboard(struct dt_report *report, const char *run_dir)
-{
-    return dt__tensorboard_open(run_dir, &report->tensorboard);
-}
-
-dt_status dt_report_prometheus(struct dt_report *report, const char *path, const char *run_dir)
-{
-    return dt__prometheus_open(path, run_dir, &report->prometheus);
-}
-
 /* The line, without newline yet, to the file and to who listens. One that did not get onto the disk whole is
  * taken back, or the next one would join it. */
 static dt_status put_line(struct dt_report *report, struct dt_text *line)

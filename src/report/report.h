@@ -13,13 +13,10 @@ struct dt__shown {
 };
 
 struct dt__tensorboard;
-dt_status dt__tensorboard_open(const char *run_dir, struct dt__tensorboard **out);
 void dt__tensorboard_close(struct dt__tensorboard *board);
 dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt__shown *shown);
 
 struct dt__prometheus;
-/* DT_EUSAGE: a name that no collector takes. */
-dt_status dt__prometheus_open(const char *path, const char *run_dir, struct dt__prometheus **out);
 void dt__prometheus_free(struct dt__prometheus *prometheus);
 dt_status dt__prometheus_record(struct dt__prometheus *prometheus, const struct dt__shown *shown);
 

@@ -87,7 +87,7 @@ static dt_status write_field(struct dt__tensorboard *board, uint64_t step, int f
     return status;
 }
 
-dt_status dt__tensorboard_open(const char *run_dir, struct dt__tensorboard **out)
+dt_status dt_report_tensorboard(struct dt_report *report, const char *run_dir)
 {
     static const char version[] = "brain.Event:2";
     char *dir = NULL, host[65] = "";
@@ -110,7 +110,7 @@ dt_status dt__tensorboard_open(const char *run_dir, struct dt__tensorboard **out
     if (status)
         dt__tensorboard_close(board);
     else
-        *out = board;
+        report->tensorboard = board;
     return status;
 }
 
