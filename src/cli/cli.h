@@ -28,9 +28,10 @@ const struct command *command_find(const char *name); /* NULL: none */
 command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options, cmd_compare,
     cmd_top, cmd_report, cmd_export, cmd_serve, cmd_tune_lr, cmd_launch, cmd_help;
 
-/* Starts MPI, does what is collective, ends MPI; errors are printed once. */
+/* Starts MPI, has the bank read the configuration that the arguments are, does what is collective, ends MPI; errors
+ * are printed once. The others' configuration stays at its defaults. */
 struct dt_world;
-typedef dt_status cli_world_fn(struct dt_world *world, int argc, char **argv);
+typedef dt_status cli_world_fn(struct dt_world *world, struct dt_config *config);
 dt_status cli_in_world(cli_world_fn *body, int argc, char **argv);
 
 /* What `dtrain eval` and `dtrain predict` work with. */

@@ -2,22 +2,10 @@
 #include "cli/cli.h"
 #include "dtrain/train.h"
 
-/* Rank 0 reads the configuration and sends it on; the others' stays at its defaults. */
-static dt_status train(struct dt_world *world, int argc, char **argv)
-{
-    struct dt_config config;
-    dt_status status = dt_config_init(&config);
-    if (!status && dt_world_is_bank(world))
-        status = cli_configure(&config, "train", argc - 1, argv + 1);
-    status = dt_world_agree(world, status);
-    if (!status) status = dt_train(world, &config, NULL);
-    dt_config_free(&config);
-    return status;
-}
-
 dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
 {
     struct dt_world *world = NULL;
+    struct dt_config config = {0};
     char text[DT_ERROR_MAX];
     const dt_status installed =
         dt_stop_install(); /* a failure here is one rank's: it waits for all */
@@ -31,11 +19,22 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
     status = dt_world_agree(world, installed ? dt_fail(installed, "%s", text) : DT_OK);
     if (!status) {
         dt_signals_move_handlers(); /* MPI's, of faults */
-        status = body(world, argc, argv);
+        status = dt_config_init(&config);
+        if (!status && dt_world_is_bank(world))
+            status = cli_configure(&config, "train", argc - 1, argv + 1);
+        status = dt_world_agree(world, status);
+        if (!status) status = body(world, &config);
+        dt_config_free(&config);
     }
     if (status && status != DT_STOPPED && dt_world_is_bank(world)) dt_error("%s", dt_error_text());
     dt_world_destroy(world);
     return status;
+}
+
+/* Rank 0's configuration is sent on. */
+static dt_status train(struct dt_world *world, struct dt_config *config)
+{
+    return dt_train(world, config, NULL);
 }
 
 dt_status cmd_train(int argc, char **argv)

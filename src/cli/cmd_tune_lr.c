@@ -57,37 +57,31 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
     return remove(path);
 }
 
-/* A directory here, or where temporary ones go if none can be made here. */
-static dt_status scratch_make(char scratch[PATH_MAX])
+/* The test's run goes into a directory that is removed again: here, or where temporary ones go if none can be made
+ * here. */
+static dt_status tune(struct dt_world *world, struct dt_config *config)
 {
-    const char *temporary = getenv("TMPDIR");
-    if (!temporary || !*temporary) temporary = "/tmp";
-    snprintf(scratch, PATH_MAX, "tune-lr.XXXXXX");
-    if (mkdtemp(scratch)) return DT_OK;
-    snprintf(scratch, PATH_MAX, "%.4000s/tune-lr.XXXXXX", temporary);
-    if (mkdtemp(scratch)) return DT_OK;
-    *scratch = '\0';
-    return dt_fail(DT_EIO, "cannot make a directory for the test's run here, nor in %s: %s",
-                   temporary, strerror(errno));
-}
-
-/* The test's run goes into a directory that is removed again. */
-static dt_status tune(struct dt_world *world, int argc, char **argv)
-{
-    struct dt_config config;
     struct dt_lr_test test;
-    bool bank = dt_world_is_bank(world);
-    char scratch[PATH_MAX] = "";
+    const bool bank = dt_world_is_bank(world);
+    const char *temporary = getenv("TMPDIR");
+    char scratch[PATH_MAX] = "tune-lr.XXXXXX";
+    dt_status status = DT_OK;
     if (dt_log_get_level() == DT_LOG_INFO)
         dt_log_set_level(DT_LOG_WARN); /* the run is not the point */
-    dt_status status = dt_config_init(&config);
-    if (!status && bank) status = cli_configure(&config, "train", argc - 1, argv + 1);
-    if (!status && bank) status = scratch_make(scratch);
+    if (!temporary || !*temporary) temporary = "/tmp";
+    if (bank && !mkdtemp(scratch)) {
+        snprintf(scratch, sizeof scratch, "%.4000s/tune-lr.XXXXXX", temporary);
+        if (!mkdtemp(scratch)) {
+            *scratch = '\0';
+            status =
+                dt_fail(DT_EIO, "cannot make a directory for the test's run here, nor in %s: %s",
+                        temporary, strerror(errno));
+        }
+    }
     status = dt_world_agree(world, status);
-    if (!status) status = dt_lr_test(world, &config, scratch, &test);
+    if (!status) status = dt_lr_test(world, config, bank ? scratch : "", &test);
     if (!status && bank) test_print(&test);
     if (bank && *scratch) nftw(scratch, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-    dt_config_free(&config);
     return status;
 }
 
