@@ -38,10 +38,10 @@ static const struct kernel {
     {AVX2, "Haswell", "AuthenticAMD", 0x19, 0x60, 0xaf}, /* Zen 4, desktops, dense servers */
 };
 
-#if defined(__x86_64__)
 /* Source: Intel SDM, volume 2A, CPUID, leaves 0 and 1. */
 static bool identify(struct cpu *cpu)
 {
+#if defined(__x86_64__)
     unsigned a, b, c, d;
     if (!__get_cpuid(0, &a, &b, &c, &d)) return false;
     memcpy(cpu->vendor, &b, 4);
@@ -53,14 +53,11 @@ static bool identify(struct cpu *cpu)
     cpu->family = family == 0xf ? family + (a >> 20 & 0xff) : family;
     cpu->model = (a >> 4 & 0xf) | (a >> 12 & 0xf0);
     return true;
-}
 #else
-static bool identify(struct cpu *cpu)
-{
     (void)cpu;
     return false;
-}
 #endif
+}
 
 static bool has(enum vectors needs)
 {
