@@ -22,24 +22,19 @@ int dt_status_exit_code(dt_status status)
 
 /* ---- clean text ---------------------------------------------------------------------------------- */
 
-/* Length of the text without a character that the cut went through. */
-static size_t whole_characters(const char *text, size_t length)
-{
-    size_t start = length;
-    while (start > 0 && length - start < 3 && (text[start - 1] & 0xc0) == 0x80)
-        start--;
-    if (start == 0) return length;
-    unsigned char lead = (unsigned char)text[start - 1];
-    size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
-    return length - (start - 1) < size ? start - 1 : length;
-}
-
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
 {
     int wanted = vsnprintf(buffer, size, format, args);
     if (wanted < 0) buffer[0] = '\0';
     size_t length = strlen(buffer);
-    if (wanted >= (int)size) length = whole_characters(buffer, length);
+    if (wanted >= (int)size) { /* without a character that the cut went through */
+        size_t start = length;
+        while (start > 0 && length - start < 3 && (buffer[start - 1] & 0xc0) == 0x80)
+            start--;
+        unsigned char lead = start > 0 ? (unsigned char)buffer[start - 1] : 0;
+        size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+        if (start > 0 && length - (start - 1) < bytes) length = start - 1;
+    }
     buffer[length] = '\0';
     for (char *at = buffer; *at; at++)
         if ((unsigned char)*at < 0x20 || *at == 0x7f) *at = '?';

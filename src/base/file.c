@@ -134,20 +134,6 @@ dt_status dt_fd_write_at(int fd, const char *what, const void *bytes, size_t len
     return DT_OK;
 }
 
-/* Errors name the file that is wanted. */
-static dt_status write_synced(const char *temporary, const char *path, dt_file_fill_fn *fill,
-                              void *arg)
-{
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) return fail_errno(path, "cannot create");
-    dt_status status = fill(fd, path, arg);
-    if (!status && fchmod(fd, 0666 & ~umask_of_process()))
-        status = fail_errno(path, "cannot set the mode");
-    if (!status && fsync(fd)) status = fail_errno(path, "cannot sync");
-    if (close(fd) && !status) status = fail_errno(path, "cannot close");
-    return status;
-}
-
 static dt_status move_into_place(const char *temporary, const char *path)
 {
     char *copy;
@@ -161,12 +147,17 @@ static dt_status move_into_place(const char *temporary, const char *path)
 dt_status dt_file_write_by(const char *path, dt_file_fill_fn *fill, void *fill_arg,
                            dt_file_verify_fn *verify, void *arg)
 {
-    char *temporary = NULL;
-    dt_status status = temporary_name(path, &temporary);
-    if (!status) status = write_synced(temporary, path, fill, fill_arg);
+    char *temporary; /* errors name the file that is wanted */
+    DT_TRY(temporary_name(path, &temporary));
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    dt_status status = fd < 0 ? fail_errno(path, "cannot create") : fill(fd, path, fill_arg);
+    if (!status && fchmod(fd, 0666 & ~umask_of_process()))
+        status = fail_errno(path, "cannot set the mode");
+    if (!status && fsync(fd)) status = fail_errno(path, "cannot sync");
+    if (fd >= 0 && close(fd) && !status) status = fail_errno(path, "cannot close");
     if (!status && verify) status = verify(temporary, arg);
     if (!status) status = move_into_place(temporary, path);
-    if (status && temporary) unlink(temporary);
+    if (status) unlink(temporary);
     dt_free(temporary);
     return status;
 }
@@ -237,26 +228,24 @@ dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t
 }
 
 /* Reads to the end, which a pipe only shows by ending. */
-static dt_status read_all(int fd, const char *path, size_t limit, struct dt_text *text)
-{
-    char block[1 << 14];
-    for (;;) {
-        ssize_t got = read(fd, block, sizeof block);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_errno(path, "cannot read");
-        if (got == 0) return dt_text_append(text, "", 0);
-        if ((size_t)got > limit - text->length)
-            return dt_fail(DT_EFORMAT, "%s: larger than %zu bytes", path, limit);
-        DT_TRY(dt_text_append(text, block, (size_t)got));
-    }
-}
-
 dt_status dt_file_read(const char *path, size_t limit, void *out_bytes, size_t *out_length)
 {
+    char block[1 << 14];
+    struct dt_text text = {0};
+    ssize_t got = 1;
+    dt_status status = DT_OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return fail_errno(path, "cannot open");
-    struct dt_text text = {0};
-    dt_status status = read_all(fd, path, limit, &text);
+    while (!status && got) {
+        got = read(fd, block, sizeof block);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            status = fail_errno(path, "cannot read");
+        else if ((size_t)got > limit - text.length)
+            status = dt_fail(DT_EFORMAT, "%s: larger than %zu bytes", path, limit);
+        else
+            status = dt_text_append(&text, block, (size_t)got);
+    }
     close(fd);
     if (status) {
         dt_text_free(&text);

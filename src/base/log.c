@@ -89,9 +89,10 @@ void dt_log_progress(const char *text)
 }
 
 /* mpirun reads its ranks' stderr through a pipe, and hands the bytes on as they are. */
-static bool mpirun_has_terminal(void)
+bool dt_log_is_terminal(void)
 {
     char path[64];
+    if (isatty(STDERR_FILENO)) return true;
     if (!getenv("OMPI_COMM_WORLD_RANK")) return false;
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getppid(), STDERR_FILENO);
     int fd = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
@@ -99,9 +100,4 @@ static bool mpirun_has_terminal(void)
     bool terminal = isatty(fd);
     close(fd);
     return terminal;
-}
-
-bool dt_log_is_terminal(void)
-{
-    return isatty(STDERR_FILENO) || mpirun_has_terminal();
 }

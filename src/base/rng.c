@@ -146,22 +146,17 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 33;
 }
 
-static uint64_t feistel(const struct dt_perm *perm, uint64_t value)
-{
-    uint64_t low_mask = (UINT64_C(1) << perm->low_bits) - 1;
-    uint64_t high_mask = (UINT64_C(1) << perm->high_bits) - 1;
-    uint64_t low = value & low_mask, high = value >> perm->low_bits;
-    for (int round = 0; round < DT_PERM_ROUNDS; round += 2) {
-        high ^= mix(low ^ perm->key[round]) & high_mask;
-        low ^= mix(high ^ perm->key[round + 1]) & low_mask;
-    }
-    return high << perm->low_bits | low;
-}
-
 uint64_t dt_perm_at(const struct dt_perm *perm, uint64_t index)
 {
-    do
-        index = feistel(perm, index);
-    while (index >= perm->n);
+    const uint64_t low_mask = (UINT64_C(1) << perm->low_bits) - 1;
+    const uint64_t high_mask = (UINT64_C(1) << perm->high_bits) - 1;
+    do {
+        uint64_t low = index & low_mask, high = index >> perm->low_bits;
+        for (int round = 0; round < DT_PERM_ROUNDS; round += 2) {
+            high ^= mix(low ^ perm->key[round]) & high_mask;
+            low ^= mix(high ^ perm->key[round + 1]) & low_mask;
+        }
+        index = high << perm->low_bits | low;
+    } while (index >= perm->n);
     return index;
 }

@@ -128,13 +128,6 @@ static void *alternate_stack_make(void)
     return stack.ss_sp;
 }
 
-static void alternate_stack_drop(void *memory)
-{
-    stack_t none = {.ss_flags = SS_DISABLE};
-    sigaltstack(&none, NULL);
-    if (memory) munmap(memory, alternate_size());
-}
-
 void dt_signals_move_handlers(void)
 {
     struct sigaction action;
@@ -179,7 +172,8 @@ static void *thread_body(void *arg)
     dt_denormals_flush();
     void *stack = alternate_stack_make();
     void *result = start.body(start.arg);
-    alternate_stack_drop(stack);
+    sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
+    if (stack) munmap(stack, alternate_size());
     return result;
 }
 

@@ -20,13 +20,6 @@ static const struct {
     {"serve", "The HTTP server."},
 };
 
-static const char *section_about(const char *name)
-{
-    for (size_t i = 0; i < sizeof SECTIONS / sizeof *SECTIONS; i++)
-        if (!strcmp(SECTIONS[i].name, name)) return SECTIONS[i].about;
-    return "";
-}
-
 /* Bounds from 1e6 on only keep nonsense out: no reader needs them. */
 static void option_range(const struct dt__option *option, char *buffer, size_t size)
 {
@@ -193,11 +186,15 @@ static void describe_manual(FILE *out, const char *what)
     const char *section = "";
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
-        if (!option_is_asked(option, what)) continue;
-        if (strcmp(section, option->section))
-            fprintf(out, ".SH SECTION [%s]\n%s\n", option->section, section_about(option->section));
-        section = option->section;
         char range[128];
+        if (!option_is_asked(option, what)) continue;
+        if (strcmp(section, option->section)) {
+            const char *about = "";
+            for (size_t s = 0; s < sizeof SECTIONS / sizeof *SECTIONS; s++)
+                if (!strcmp(SECTIONS[s].name, option->section)) about = SECTIONS[s].about;
+            fprintf(out, ".SH SECTION [%s]\n%s\n", option->section, about);
+        }
+        section = option->section;
         option_range(option, range, sizeof range);
         fprintf(out, ".TP\n.B %s\n(", option->name);
         for (const char *at = range; *at; at++)

@@ -24,27 +24,21 @@ struct ini {
     dt_status status;
 };
 
-/* Whether the text's bytes from `start` to `end`, a line of it, are or end in a comment, as inih has them:
- * from '#' at the text's first letter, and from ';' there or behind a blank. */
-static bool has_comment(const char *text, size_t start, size_t end)
-{
-    for (size_t i = start; i < end; i++)
-        if (text[i] == ';' && (i == 0 || isspace((unsigned char)text[i - 1]))) return true;
-    return text[strspn(text, " \t")] == '#';
-}
-
 /* Of a line and those that it goes on in: behind a comma that is no comment's, where the next
- * one begins with a blank. */
+ * one begins with a blank. A comment goes, as inih has it, from '#' at the first letter, and from ';' there or
+ * behind a blank. */
 static size_t line_size(const char *text)
 {
+    bool comment = text[strspn(text, " \t")] == '#';
     for (size_t size = 0;;) {
         size_t end = size + strcspn(text + size, "\n"), last = end;
         if (!text[end]) return end;
         while (last > size && isspace((unsigned char)text[last - 1]))
             last--;
         bool comma = last > size && text[last - 1] == ',';
-        if (!comma || !isblank((unsigned char)text[end + 1]) || has_comment(text, size, end))
-            return end + 1;
+        for (size_t i = size; comma && i < end; i++)
+            comment |= text[i] == ';' && (i == 0 || isspace((unsigned char)text[i - 1]));
+        if (!comma || !isblank((unsigned char)text[end + 1]) || comment) return end + 1;
         size = end + 1;
     }
 }
@@ -68,29 +62,27 @@ static char *read_line(char *buffer, int room, void *arg)
     return buffer;
 }
 
-static dt_status set_value(struct ini *ini, const char *name, const char *value, char *plain)
-{
-    const struct dt__option *option = NULL;
-    DT_TRY(dt__option_find(name, &option));
-    if (!dt__value_unquote(plain))
-        return dt_fail(DT_EUSAGE, "%s=%.200s: expected a closing quote at the end", name, value);
-    int *given = &ini->given[option - dt__options];
-    if (*given) return dt_fail(DT_EUSAGE, "%s: given twice, first in line %d", name, *given);
-    *given = ini->line;
-    return dt__option_set(ini->config, option, plain);
-}
-
 static int on_value(void *arg, const char *section, const char *key, const char *value)
 {
     struct ini *ini = arg;
+    const struct dt__option *option = NULL;
     char *name = NULL, *plain = NULL;
+    dt_status status;
     if (ini->status) return 0;
-    ini->status = dt_format(&name, "%s%s%s", section, *section ? "." : "", key);
-    if (!ini->status) ini->status = dt_strdup(value, &plain);
-    if (!ini->status) ini->status = set_value(ini, name, value, plain);
+    DT_GUARD(dt_format(&name, "%s%s%s", section, *section ? "." : "", key));
+    DT_GUARD(dt_strdup(value, &plain));
+    DT_GUARD(dt__option_find(name, &option));
+    if (!dt__value_unquote(plain))
+        DT_GUARD(dt_fail(DT_EUSAGE, "%s=%.200s: expected a closing quote at the end", name, value));
+    int *given = &ini->given[option - dt__options];
+    if (*given) DT_GUARD(dt_fail(DT_EUSAGE, "%s: given twice, first in line %d", name, *given));
+    *given = ini->line;
+    status = dt__option_set(ini->config, option, plain);
+done:
     dt_free(plain);
     dt_free(name);
-    return !ini->status;
+    ini->status = status;
+    return !status;
 }
 
 dt_status dt_config_read_text(struct dt_config *config, const char *name, const char *text)
@@ -128,44 +120,36 @@ dt_status dt_config_read_file(struct dt_config *config, const char *path)
 
 /* ---- printing ------------------------------------------------------------------------------------ */
 
-/* "key = value", below a heading if the section is another than before. Keys that only say in short what
- * model.layers says, once that is there, and hooks and keys of other commands that stand at their defaults,
- * are left out. */
-static dt_status print_option(struct dt_text *text, const struct dt__option *option,
-                              const struct dt_config *config, const char *value,
-                              const char **section)
-{
-    bool short_form = *config->model.layers && !strcmp(option->section, "model") &&
-                      strcmp(option->key, "layers") && strcmp(option->key, "task");
-    bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
-    if (short_form || (!usual && !strcmp(value, option->initial))) return DT_OK;
-    if (*section != option->section)
-        DT_TRY(dt_text_add(text, "%s[%s]\n", text->length ? "\n" : "", option->section));
-    *section = option->section;
-    DT_TRY(dt_text_add(text, "%s =%s", option->key, *value ? " " : ""));
-    DT_TRY(dt__value_quote(text, value));
-    return dt_text_add(text, "\n");
-}
-
-/* `where` false: without what only says where the run is. */
+/* `where` false: without what only says where the run is. Options of other commands, and hidden ones, are printed
+ * where they differ from the default; the short forms of a network are left out where its layers are listed. */
 static dt_status print_options(const struct dt_config *config, bool where, struct dt_text *out)
 {
     struct dt_text text = {0};
     const char *section = NULL;
+    char *value = NULL;
     dt_status status = DT_OK;
-    for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
-        char *value = NULL;
-        if (!where && (!strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume")))
-            continue;
-        status = dt__option_text(config, option, &value);
-        if (!status) status = print_option(&text, option, config, value, &section);
+        bool short_form = *config->model.layers && !strcmp(option->section, "model") &&
+                          strcmp(option->key, "layers") && strcmp(option->key, "task");
+        bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
+        bool place = !strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume");
+        if (short_form || (place && !where)) continue;
         dt_free(value);
+        value = NULL;
+        DT_GUARD(dt__option_text(config, option, &value));
+        if (!usual && !strcmp(value, option->initial)) continue;
+        if (section != option->section)
+            DT_GUARD(dt_text_add(&text, "%s[%s]\n", text.length ? "\n" : "", option->section));
+        section = option->section;
+        DT_GUARD(dt_text_add(&text, "%s =%s", option->key, *value ? " " : ""));
+        DT_GUARD(dt__value_quote(&text, value));
+        DT_GUARD(dt_text_add(&text, "\n"));
     }
-    if (status)
-        dt_text_free(&text);
-    else
-        *out = text;
+    *out = text;
+done:
+    dt_free(value);
+    if (status) dt_text_free(&text);
     return status;
 }
 

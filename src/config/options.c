@@ -118,33 +118,28 @@ void dt_config_free(struct dt_config *config)
     *config = (struct dt_config){0};
 }
 
-/* "a.b=c: eval does not take a.b; it takes x.y, ..." */
-static dt_status refuse_option(const char *command, const struct dt__option *option)
-{
-    struct dt_text taken = {0};
-    dt_status status = DT_OK;
-    for (int i = 0; i < DT__OPTION_COUNT && !status; i++)
-        if (dt__option_is_for(&dt__options[i], command) && !dt__option_is_hidden(&dt__options[i]))
-            status = dt_text_add(&taken, "%s%s", taken.length ? ", " : "", dt__options[i].name);
-    if (!status)
-        status = dt_fail(DT_EUSAGE, "%s: not a key of dtrain %s, which takes %s", option->name,
-                         command, taken.length ? taken.data : "none");
-    dt_text_free(&taken);
-    return status;
-}
-
 dt_status dt_config_set_for(struct dt_config *config, const char *command, const char *assignment)
 {
     const char *equals = strchr(assignment, '=');
+    const struct dt__option *option = NULL;
+    struct dt_text taken = {0}; /* what the command takes, for who gave it something else */
+    char *name;
+    dt_status status;
     if (!equals || equals == assignment)
         return dt_fail(DT_EUSAGE, "%s: expected section.key=value", assignment);
-    char *name;
     DT_TRY(dt_format(&name, "%.*s", (int)(equals - assignment), assignment));
-    const struct dt__option *option = NULL;
-    dt_status status = dt__option_find(name, &option);
-    if (!status && command && !dt__option_is_for(option, command))
-        status = refuse_option(command, option);
-    if (!status) status = dt__option_set(config, option, equals + 1);
+    DT_GUARD(dt__option_find(name, &option));
+    if (!command || dt__option_is_for(option, command)) {
+        status = dt__option_set(config, option, equals + 1);
+        goto done;
+    }
+    for (int i = 0; i < DT__OPTION_COUNT; i++)
+        if (dt__option_is_for(&dt__options[i], command) && !dt__option_is_hidden(&dt__options[i]))
+            DT_GUARD(dt_text_add(&taken, "%s%s", taken.length ? ", " : "", dt__options[i].name));
+    status = dt_fail(DT_EUSAGE, "%s: not a key of dtrain %s, which takes %s", option->name, command,
+                     taken.length ? taken.data : "none");
+done:
+    dt_text_free(&taken);
     dt_free(name);
     return status;
 }

@@ -8,16 +8,6 @@
 
 /* ---- text to value -------------------------------------------------------------------------- */
 
-/* A decimal number and nothing else: no hexadecimal, no nan, no space around it. Too great a one is
- * infinite, and so out of any range. */
-static bool parse_number(const char *text, double *out)
-{
-    if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
-    char *end;
-    *out = strtod(text, &end);
-    return !*end;
-}
-
 /* The place of a word in "a|b|c"; -1: it is none of them. */
 static int word_index(const char *words, const char *text,
                       int compare(const char *, const char *, size_t))
@@ -36,17 +26,20 @@ int dt_config_word_index(const char *words, const char *word)
     return word_index(words, word, strncmp);
 }
 
-/* Fields are written only with a value that is right. Integers may be written 1e6 too; a double holds every
- * integer of the table's ranges exactly. */
+/* Fields are written only with a value that is right. A number is decimal and nothing else: no hexadecimal, no
+ * nan, no space around it; too great a one is infinite, and so out of any range. Integers may be written 1e6 too;
+ * a double holds every integer of the table's ranges exactly. */
 static bool assign(const struct dt__option *option, void *field, const char *text)
 {
     double number;
+    char *end;
     int index;
     switch (option->type) {
     case DT__INT:
     case DT__REAL:
-        if (!parse_number(text, &number) || number < option->min || number > option->max)
-            return false;
+        if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
+        number = strtod(text, &end);
+        if (*end || number < option->min || number > option->max) return false;
         if (option->type == DT__REAL)
             *(double *)field = number == 0 ? 0 : number; /* no negative zero */
         else if (number == floor(number))
@@ -68,38 +61,28 @@ static bool assign(const struct dt__option *option, void *field, const char *tex
     return false;
 }
 
-static dt_status fail_expected(const struct dt__option *option, const char *value)
-{
-    char words[512] = "";
-    switch (option->type) {
-    case DT__INT:
-        return dt_fail(DT_EUSAGE, "%s=%.200s: expected an integer from %.0f to %.0f", option->name,
-                       value, option->min, option->max);
-    case DT__REAL:
-        return dt_fail(DT_EUSAGE, "%s=%.200s: expected a number from %.10g to %.10g", option->name,
-                       value, option->min, option->max);
-    case DT__WORD:
-        for (const char *at = option->words; *at && strlen(words) + 3 < sizeof words; at++)
-            snprintf(words + strlen(words), 3, *at == '|' ? ", " : "%c", *at);
-        return dt_fail(DT_EUSAGE, "%s=%.200s: expected one of %s", option->name, value, words);
-    case DT__BOOL:
-    case DT__TEXT:
-        break;
-    }
-    return dt_fail(DT_EUSAGE, "%s=%.200s: expected yes or no", option->name, value);
-}
-
 dt_status dt__option_set(struct dt_config *config, const struct dt__option *option,
                          const char *value)
 {
     void *field = (char *)config + option->offset;
+    char expected[512] = "yes or no";
     if (option->type == DT__TEXT) {
         char *copy;
         DT_TRY(dt_strdup(value, &copy));
         dt_free(*(char **)field);
         *(char **)field = copy;
     } else if (!assign(option, field, value)) {
-        return fail_expected(option, value);
+        if (option->type == DT__INT)
+            snprintf(expected, sizeof expected, "an integer from %.0f to %.0f", option->min,
+                     option->max);
+        if (option->type == DT__REAL)
+            snprintf(expected, sizeof expected, "a number from %.10g to %.10g", option->min,
+                     option->max);
+        if (option->type == DT__WORD) snprintf(expected, sizeof expected, "one of ");
+        const char *at = option->type == DT__WORD ? option->words : "";
+        for (; *at && strlen(expected) + 3 < sizeof expected; at++)
+            snprintf(expected + strlen(expected), 3, *at == '|' ? ", " : "%c", *at);
+        return dt_fail(DT_EUSAGE, "%s=%.200s: expected %s", option->name, value, expected);
     }
     config->given[option - dt__options] = true;
     return DT_OK;
@@ -144,19 +127,13 @@ static bool is_control(char c)
     return (unsigned char)c < ' ' || c == 0x7f;
 }
 
-static bool needs_quotes(const char *value)
-{
-    size_t length = strlen(value);
-    if (length == 0) return false;
-    if (strchr(" \"", value[0]) || value[length - 1] == ' ' || strchr(value, ';')) return true;
-    while (*value && !is_control(*value))
-        value++;
-    return *value;
-}
-
 dt_status dt__value_quote(struct dt_text *text, const char *value)
 {
-    if (!needs_quotes(value)) return dt_text_add(text, "%s", value);
+    const size_t length = strlen(value);
+    bool plain = length == 0 || (!strchr(" \"", value[0]) && value[length - 1] != ' ');
+    for (const char *at = value; plain && *at; at++)
+        plain = *at != ';' && !is_control(*at);
+    if (plain) return dt_text_add(text, "%s", value);
     DT_TRY(dt_text_add(text, "\""));
     for (; *value; value++) {
         if (is_control(*value) || strchr("\"\\;", *value))
@@ -167,29 +144,25 @@ dt_status dt__value_quote(struct dt_text *text, const char *value)
     return dt_text_add(text, "\"");
 }
 
-/* One character of a quoted value; *at moves behind it. -1: not well-formed. */
-static int unescape(const char **at)
-{
-    const char *text = *at;
-    *at += text[0] == '\\' ? 2 : 1;
-    if (text[0] != '\\') return (unsigned char)text[0];
-    if (text[1] == '"' || text[1] == '\\') return text[1];
-    if (text[1] != 'x' || strspn(text + 2, "0123456789abcdef") < 2) return -1;
-    *at += 2;
-    const char hex[] = {text[2], text[3], '\0'};
-    int value = (int)strtol(hex, NULL, 16);
-    return value ? value : -1;
-}
-
 bool dt__value_unquote(char *value)
 {
     if (value[0] != '"') return true;
     char *out = value;
     const char *at = value + 1;
-    while (*at && *at != '"') {
-        int c = unescape(&at);
-        if (c < 0) return false;
-        *out++ = (char)c;
+    for (; *at && *at != '"'; at++) {
+        char c = *at;
+        if (c == '\\') {
+            c = *++at;
+            if (c == 'x' && strspn(at + 1, "0123456789abcdef") >= 2) {
+                const char hex[] = {at[1], at[2], '\0'};
+                c = (char)strtol(hex, NULL, 16);
+                if (!c) return false;
+                at += 2;
+            } else if (c != '"' && c != '\\') {
+                return false;
+            }
+        }
+        *out++ = c;
     }
     if (at[0] != '"' || at[1]) return false;
     *out = '\0';

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 enum { FDS = 3, FILE_FD = 0, MEMORY_FD = 1, SOCKET_FD = 2 };
+enum { CONTROL = 3 }; /* the helper's end of what requests come by */
 
 /* Beyond what any sound file needs: the child is ended there. */
 enum { CHILD_CPU_SECS = 300 };
@@ -169,65 +170,39 @@ static dt_status child_send_rows(struct dt__h5_inside *inside, int memory,
     return status;
 }
 
-static dt_status child_send_table(int fd, int memory, struct dt__h5_inside **out,
-                                  size_t *out_length, bool *out_stays)
-{
-    char path[64];
-    struct dt_text table = {0};
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    DT_TRY(dt__h5_inside_open(path, &table, out, out_stays));
-    *out_length = table.length;
-    for (size_t at = 0; at < table.length;) {
-        ssize_t written = pwrite(memory, table.data + at, table.length - at, (off_t)at);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return dt_fail(DT_EMEMORY, "no memory for a table of contents");
-        at += (size_t)written;
-    }
-    dt_text_free(&table);
-    return DT_OK;
-}
-
+/* The table of contents, then rows as they are asked for. */
 static void child_serve(const int fds[FDS], bool stay)
 {
+    const int memory = fds[MEMORY_FD], socket = fds[SOCKET_FD];
+    char path[64];
     bool stays = false;
     size_t length = 0;
+    struct dt_text table = {0};
     struct dt__h5_inside *inside;
     struct dt__h5_request request;
     child_limit();
-    dt_status status = child_send_table(fds[FILE_FD], fds[MEMORY_FD], &inside, &length, &stays);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fds[FILE_FD]);
+    dt_status status = dt__h5_inside_open(path, &table, &inside, &stays);
+    for (size_t at = 0; !status && at < table.length;) {
+        ssize_t written = pwrite(memory, table.data + at, table.length - at, (off_t)at);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) status = dt_fail(DT_EMEMORY, "no memory for a table of contents");
+        at += written > 0 ? (size_t)written : 0;
+    }
     stays |= stay;
-    if (!answer_send(fds[SOCKET_FD], status, length, stays) || status || !stays) return;
-    while (socket_receive(fds[SOCKET_FD], &request, sizeof request)) {
+    if (!answer_send(socket, status, table.length, stays) || status || !stays) return;
+    dt_text_free(&table);
+    while (socket_receive(socket, &request, sizeof request)) {
         child_limit_cpu();
-        status = child_send_rows(inside, fds[MEMORY_FD], &request, &length);
-        if (!answer_send(fds[SOCKET_FD], status, length, true)) return;
+        status = child_send_rows(inside, memory, &request, &length);
+        if (!answer_send(socket, status, length, true)) return;
     }
 }
 
 /* ---- the helper ----------------------------------------------------------------------------- */
 
-/* Nothing of the program's is held open, and nothing is said: what the library prints as it dies is no
- * message of ours. */
-static void keeper_settle(int control)
-{
-    sigset_t all;
-    int null = open("/dev/null", O_RDWR);
-    prctl(PR_SET_NAME, "dtrain-hdf5");
-    for (int signal_number = 1; signal_number < NSIG; signal_number++)
-        signal(signal_number, SIG_DFL);
-    sigfillset(&all);
-    sigdelset(&all, SIGXCPU);
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    for (int fd = 0; fd < 3 && null >= 0; fd++)
-        dup2(null, fd);
-    if (control != 3) dup2(control, 3);
-    close_range(4, ~0U, 0);
-    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* only read; some file systems know no locks */
-}
-
 static void helper_run(void)
 {
-    enum { CONTROL = 3 };
     int fds[FDS];
     char stay;
     signal(SIGCHLD, SIG_IGN); /* children are not waited for */
@@ -247,10 +222,23 @@ static void helper_run(void)
     }
 }
 
-/* A helper until one ends by itself, which it does when nobody is left to ask. */
-static void keeper_run(void)
+/* A helper until one ends by itself, which it does when nobody is left to ask. Nothing of the program's is held
+ * open, and nothing is said: what the library prints as it dies is no message of ours. */
+static void keeper_run(int control)
 {
-    int code;
+    sigset_t all;
+    int code, null = open("/dev/null", O_RDWR);
+    prctl(PR_SET_NAME, "dtrain-hdf5");
+    for (int signal_number = 1; signal_number < NSIG; signal_number++)
+        signal(signal_number, SIG_DFL);
+    sigfillset(&all);
+    sigdelset(&all, SIGXCPU);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    for (int fd = 0; fd < CONTROL && null >= 0; fd++)
+        dup2(null, fd);
+    if (control != CONTROL) dup2(control, CONTROL);
+    close_range(CONTROL + 1, ~0U, 0);
+    setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1); /* only read; some file systems know no locks */
     do {
         pid_t helper = fork();
         if (helper <= 0) { /* without another process the keeper is the helper */
@@ -276,8 +264,7 @@ static dt_status guard_ensure(void)
         return dt_fail(DT_EIO, "no socket to read HDF5 by: %s", strerror(errno));
     pid_t keeper = fork();
     if (keeper == 0) {
-        keeper_settle(pair[1]);
-        keeper_run();
+        keeper_run(pair[1]);
         _exit(0);
     }
     close(pair[1]);
@@ -316,25 +303,22 @@ void dt__h5_guard_stop(void)
     pthread_mutex_unlock(&guard_lock);
 }
 
-/* To the helper, or to a new one if none is left. */
-static dt_status guard_send(const int fds[FDS], bool stay)
-{
-    for (int tries = 0; tries < 2; tries++) {
-        DT_TRY(guard_ensure());
-        if (fds_send(guard_control, fds, stay)) return DT_OK;
-        guard_end();
-    }
-    return dt_fail(DT_EIO, "the process that reads HDF5 is gone");
-}
-
 dt_status dt__h5_guard_open(int fd, int memory, bool stay, int *out_socket)
 {
     int pair[2];
+    bool sent = false;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
         return dt_fail(DT_EIO, "no socket to read HDF5 by: %s", strerror(errno));
+    const int fds[FDS] = {fd, memory, pair[1]};
     pthread_mutex_lock(&guard_lock);
-    dt_status status = guard_send((const int[FDS]){fd, memory, pair[1]}, stay);
+    dt_status status = DT_OK;
+    for (int tries = 0; !status && !sent && tries < 2; tries++) { /* to a new one if none is left */
+        status = guard_ensure();
+        sent = !status && fds_send(guard_control, fds, stay);
+        if (!status && !sent) guard_end();
+    }
     pthread_mutex_unlock(&guard_lock);
+    if (!status && !sent) status = dt_fail(DT_EIO, "the process that reads HDF5 is gone");
     close(pair[1]);
     if (status)
         close(pair[0]);

@@ -170,31 +170,14 @@ struct place {
     dt_status status;
 };
 
-/* A text of an attribute, fixed or of any length; new memory. NULL: none that is of use. */
-static dt_status attribute_text(hid_t attribute, hid_t type, char **out)
-{
-    size_t size = H5Tget_size(type);
-    *out = NULL;
-    if (H5Tis_variable_str(type) > 0) {
-        char *text = NULL;
-        if (H5Aread(attribute, type, &text) < 0 || !text) return DT_OK;
-        return strnlen(text, MOST_VALUE) < MOST_VALUE ? dt_strdup(text, out) : DT_OK;
-    }
-    if (size > MOST_VALUE) return DT_OK;
-    DT_TRY(dt_alloc(size + 1, 1, "an attribute", out));
-    if (H5Aread(attribute, type, *out) >= 0) return DT_OK;
-    dt_free(*out);
-    *out = NULL;
-    return DT_OK;
-}
-
+/* A number, or a text, fixed or of any length. What is of no use is passed over. */
 static dt_status attribute_add(struct place *place, const char *name, hid_t attribute, hid_t type)
 {
     union {
         uint64_t bits;
         double real;
     } number;
-    char *text;
+    char *text = NULL;
     struct dt__h5_record item = {.kind = DT__H5_ATTRIBUTE, .offset = UINT64_MAX};
     hid_t space = H5Aget_space(attribute);
     bool single = item_type(type, &item) && item_space(space, &item) && item.count == 1;
@@ -206,10 +189,17 @@ static dt_status attribute_add(struct place *place, const char *name, hid_t attr
             return DT_OK;
         return table_add(place->inside, item, place->path, name, &number, item.size, -1);
     }
-    DT_TRY(attribute_text(attribute, type, &text));
-    if (!text) return DT_OK;
-    dt_status status =
-        table_add(place->inside, item, place->path, name, text, strlen(text) + 1, -1);
+    if (H5Tis_variable_str(type) > 0) { /* the library's memory: it goes with this process */
+        if (H5Aread(attribute, type, &text) < 0 || !text || strnlen(text, MOST_VALUE) == MOST_VALUE)
+            return DT_OK;
+        return table_add(place->inside, item, place->path, name, text, strlen(text) + 1, -1);
+    }
+    const size_t size = H5Tget_size(type);
+    if (size > MOST_VALUE) return DT_OK;
+    DT_TRY(dt_alloc(size + 1, 1, "an attribute", &text));
+    dt_status status = DT_OK;
+    if (H5Aread(attribute, type, text) >= 0)
+        status = table_add(place->inside, item, place->path, name, text, strlen(text) + 1, -1);
     dt_free(text);
     return status;
 }
@@ -297,39 +287,15 @@ static dt_status texts_read(hid_t set, hid_t type, uint64_t count, struct dt_tex
     return status;
 }
 
-static dt_status array_texts(struct dt__h5_inside *inside, hid_t set, hid_t type, const char *path,
-                             struct dt__h5_record item)
-{
-    struct dt_text texts = {0};
-    dt_status status = item.rank == 1 ? texts_read(set, type, item.count, &texts) : DT_EFORMAT;
-    item.offset = UINT64_MAX;
-    if (status == DT_EFORMAT)
-        status = table_refuse(inside, path, "is not a list of names");
-    else if (!status)
-        status = table_add(inside, item, path, NULL, texts.data, texts.length, -1);
-    dt_text_free(&texts);
-    return status;
-}
-
-/* Numbers that the program can read by itself lie in the file as the machine has them. */
-static dt_status array_numbers(struct dt__h5_inside *inside, hid_t type, const char *path,
-                               struct dt__h5_record item)
-{
-    bool plain = item.type != DT__H5_F16 && item.offset != UINT64_MAX &&
-                 H5Tequal(type, number_type((enum dt__h5_type)item.type).native) > 0;
-    if (!plain) item.offset = UINT64_MAX;
-    hid_t kept = H5Dopen2(inside->file, path, H5P_DEFAULT); /* for reads */
-    if (kept < 0) return table_refuse(inside, path, "cannot be opened");
-    inside->stays |= !plain;
-    return table_add(inside, item, path, NULL, NULL, 0, kept);
-}
-
 static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char *path)
 {
     struct dt__h5_record item = {.kind = DT__H5_ARRAY, .offset = UINT64_MAX};
     hid_t plist = H5Dget_create_plist(set), type = H5Dget_type(set), space = H5Dget_space(set);
+    hid_t kept = -1; /* for reads */
     H5D_layout_t layout = plist < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(plist);
+    struct dt_text texts = {0};
     const char *why = NULL;
+    dt_status status = DT_OK;
     if ((layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED) || H5Pget_external_count(plist) != 0 ||
         !filters_are_known(plist))
         why = "is not stored plainly in the file itself";
@@ -339,12 +305,27 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
         why = "has no proper dimensions";
     else if (!item.count)
         why = "is empty";
-    else if (item.type != DT__H5_TEXT &&
-             !array_is_stored(inside, set, plist, layout == H5D_CONTIGUOUS, &item))
+    else if (item.type == DT__H5_TEXT)
+        status = item.rank == 1 ? texts_read(set, type, item.count, &texts) : DT_EFORMAT;
+    else if (!array_is_stored(inside, set, plist, layout == H5D_CONTIGUOUS, &item))
         why = "is not all in the file";
-    dt_status status = why                        ? table_refuse(inside, path, why)
-                       : item.type == DT__H5_TEXT ? array_texts(inside, set, type, path, item)
-                                                  : array_numbers(inside, type, path, item);
+    else if ((kept = H5Dopen2(inside->file, path, H5P_DEFAULT)) < 0)
+        why = "cannot be opened";
+    if (status == DT_EFORMAT) {
+        why = "is not a list of names";
+        status = DT_OK;
+    }
+    if (kept >= 0) {
+        /* Numbers that the program can read by itself lie in the file as the machine has them. */
+        bool plain = item.type != DT__H5_F16 && item.offset != UINT64_MAX &&
+                     H5Tequal(type, number_type((enum dt__h5_type)item.type).native) > 0;
+        if (!plain) item.offset = UINT64_MAX;
+        inside->stays |= !plain;
+    }
+    if (!status)
+        status = why ? table_refuse(inside, path, why)
+                     : table_add(inside, item, path, NULL, texts.data, texts.length, kept);
+    dt_text_free(&texts);
     if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);
     if (plist >= 0) H5Pclose(plist);

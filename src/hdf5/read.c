@@ -63,31 +63,27 @@ static bool item_data_fits(const struct dt__h5_item *item)
     }
 }
 
-static bool record_shape_fits(const struct dt__h5_file *file, const struct dt__h5_record *record)
-{
-    size_t count = 1, bytes;
-    if (record->rank < 0 || record->rank > DT__H5_MAX_RANK || (uint32_t)record->type > DT__H5_TEXT)
-        return false;
-    for (int i = 0; i < record->rank; i++)
-        if (!dt_size_mul(count, record->dims[i], &count)) return false;
-    if (record->kind != DT__H5_ARRAY) return true;
-    return count == record->count &&
-           dt_size_mul(count, dt__h5_type_size((enum dt__h5_type)record->type), &bytes) &&
-           (record->offset == UINT64_MAX ||
-            (record->offset <= file->size && bytes <= file->size - record->offset));
-}
-
 /* The record at `at`; false if it is not one. */
 static bool table_item(const struct dt__h5_file *file, const unsigned char *at, size_t left,
                        struct dt__h5_item *out, size_t *out_length)
 {
     struct dt__h5_record record;
+    size_t count = 1, bytes = 0;
     if (left < sizeof record) return false;
     memcpy(&record, at, sizeof record);
     size_t room = record.length;
     if (room > left || room % 8 || room < sizeof record || record.path == 0 ||
         record.path > room - sizeof record || record.data > room - sizeof record - record.path ||
-        (uint32_t)record.kind > DT__H5_REFUSED || !record_shape_fits(file, &record))
+        (uint32_t)record.kind > DT__H5_REFUSED || (uint32_t)record.type > DT__H5_TEXT ||
+        record.rank < 0 || record.rank > DT__H5_MAX_RANK)
+        return false;
+    const size_t size = dt__h5_type_size((enum dt__h5_type)record.type);
+    for (int i = 0; i < record.rank; i++)
+        if (!dt_size_mul(count, record.dims[i], &count)) return false;
+    if (record.kind == DT__H5_ARRAY &&
+        (count != record.count || !dt_size_mul(count, size, &bytes) ||
+         (record.offset != UINT64_MAX &&
+          (record.offset > file->size || bytes > file->size - record.offset))))
         return false;
     const char *path = (const char *)at + sizeof record;
     if (memchr(path, '\0', record.path) != path + record.path - 1) return false;
@@ -96,7 +92,7 @@ static bool table_item(const struct dt__h5_file *file, const unsigned char *at, 
                                 .path = path,
                                 .rank = record.rank,
                                 .count = record.count,
-                                .size = dt__h5_type_size((enum dt__h5_type)record.type),
+                                .size = size,
                                 .data = path + record.path,
                                 .length = record.data,
                                 .offset = record.offset};
@@ -105,35 +101,7 @@ static bool table_item(const struct dt__h5_file *file, const unsigned char *at, 
     return item_data_fits(out);
 }
 
-static dt_status table_parse(struct dt__h5_file *file, size_t length)
-{
-    for (size_t at = 0, part; at < length; at += part) {
-        DT_TRY(dt_grow(&file->items, &file->capacity, file->count + 1, sizeof *file->items,
-                       "a table of contents"));
-        if (!table_item(file, file->table + at, length - at, &file->items[file->count], &part))
-            return file_fail_dead(file);
-        file->count++;
-    }
-    return DT_OK;
-}
-
 /* ---- opening -------------------------------------------------------------------------------- */
-
-static dt_status file_create(const char *path, struct dt__h5_file **out)
-{
-    struct dt__h5_file *file;
-    DT_TRY(dt_alloc(1, sizeof *file, "an HDF5 file", &file));
-    file->fd = file->memory = file->socket = -1;
-    dt_status status = dt_strdup(path, &file->path);
-    if (!status) status = dt_file_open(path, &file->fd, &file->size);
-    if (!status && (file->memory = memfd_create("dtrain-hdf5", MFD_CLOEXEC)) < 0)
-        status = dt_fail(DT_EMEMORY, "%s: no memory file to read it by: %s", path, strerror(errno));
-    if (status)
-        dt__h5_close(file);
-    else
-        *out = file;
-    return status;
-}
 
 static dt_status file_start_child(struct dt__h5_file *file, bool stay, struct dt__h5_answer *answer)
 {
@@ -152,16 +120,32 @@ dt_status dt__h5_open_table(const char *path, const void *table, size_t length,
 {
     struct dt__h5_file *file;
     struct dt__h5_answer answer = {.length = length};
-    DT_TRY(file_create(path, &file));
-    dt_status status = table ? DT_OK : file_start_child(file, false, &answer);
-    if (!status) status = dt_alloc(answer.length, 1, "a table of contents", &file->table);
-    if (!status && table) memcpy(file->table, table, length);
-    if (!status && !table) status = dt_fd_read(file->memory, path, file->table, answer.length, 0);
-    if (!status) status = table_parse(file, answer.length);
-    if (status)
-        dt__h5_close(file);
+    dt_status status;
+    DT_TRY(dt_alloc(1, sizeof *file, "an HDF5 file", &file));
+    file->fd = file->memory = file->socket = -1;
+    DT_GUARD(dt_strdup(path, &file->path));
+    DT_GUARD(dt_file_open(path, &file->fd, &file->size));
+    if ((file->memory = memfd_create("dtrain-hdf5", MFD_CLOEXEC)) < 0)
+        DT_GUARD(
+            dt_fail(DT_EMEMORY, "%s: no memory file to read it by: %s", path, strerror(errno)));
+    if (!table) DT_GUARD(file_start_child(file, false, &answer));
+    DT_GUARD(dt_alloc(answer.length, 1, "a table of contents", &file->table));
+    if (table)
+        memcpy(file->table, table, length);
     else
-        *out = file;
+        DT_GUARD(dt_fd_read(file->memory, path, file->table, answer.length, 0));
+    for (size_t at = 0, part; at < answer.length; at += part) {
+        DT_GUARD(dt_grow(&file->items, &file->capacity, file->count + 1, sizeof *file->items,
+                         "a table of contents"));
+        if (!table_item(file, file->table + at, answer.length - at, &file->items[file->count],
+                        &part))
+            DT_GUARD(file_fail_dead(file));
+        file->count++;
+    }
+    *out = file;
+    return DT_OK;
+done:
+    dt__h5_close(file);
     return status;
 }
 

@@ -39,15 +39,6 @@ struct dt__h5_layout {
 /* A library that is not made for threads lays out one file at a time. */
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool library_is_threadsafe(void)
-{
-    hbool_t safe = false;
-    pthread_mutex_lock(&library_lock);
-    bool asked = H5is_library_threadsafe(&safe) >= 0;
-    pthread_mutex_unlock(&library_lock);
-    return asked && safe;
-}
-
 /* ---- errors --------------------------------------------------------------------------------- */
 
 void dt__h5_layout_fail(struct dt__h5_layout *layout, dt_status status)
@@ -211,38 +202,31 @@ static const H5FD_class_t DRIVER = {
 /* ---- a file --------------------------------------------------------------------------------- */
 
 /* No times: the same content gives the same bytes. */
-static hid_t layout_create_file(struct dt__h5_layout *layout, size_t user_block)
+dt_status dt__h5_layout_create(size_t user_block, struct dt__h5_layout **out)
 {
-    hid_t file = -1, access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE);
     /* Registered once and for good: the library closes a file after it has let go of the driver. */
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static hid_t id = -1;
-    pthread_mutex_lock(&lock);
-    if (id < 0) id = H5FDregister(&DRIVER);
-    hid_t driver = id;
-    pthread_mutex_unlock(&lock);
-    if (access >= 0 && create >= 0 && driver >= 0 &&
-        H5Pset_driver(access, driver, (void *)&layout) >= 0 &&
+    static hid_t driver = -1;
+    struct dt__h5_layout *layout;
+    hbool_t threadsafe = false;
+    DT_TRY(dt_alloc(1, sizeof *layout, "a file's layout", &layout));
+    layout->file = -1;
+    pthread_mutex_lock(&library_lock);
+    layout->locked = H5is_library_threadsafe(&threadsafe) < 0 || !threadsafe;
+    if (driver < 0) driver = H5FDregister(&DRIVER);
+    const hid_t id = driver;
+    if (!layout->locked) pthread_mutex_unlock(&library_lock);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a setting of each thread */
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE);
+    if (access >= 0 && create >= 0 && id >= 0 && H5Pset_driver(access, id, (void *)&layout) >= 0 &&
         H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) >= 0 &&
         H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0 &&
         H5Pset_userblock(create, user_block) >= 0 &&
         H5Pset_attr_phase_change(create, 1000, 0) >= 0 &&
         H5Pset_link_phase_change(create, 1000, 0) >= 0 &&
         H5Pset_obj_track_times(create, false) >= 0)
-        file = H5Fcreate("layout", H5F_ACC_TRUNC, create, access);
+        layout->file = H5Fcreate("layout", H5F_ACC_TRUNC, create, access);
     if (create >= 0) H5Pclose(create);
     if (access >= 0) H5Pclose(access);
-    return file;
-}
-
-dt_status dt__h5_layout_create(size_t user_block, struct dt__h5_layout **out)
-{
-    struct dt__h5_layout *layout;
-    DT_TRY(dt_alloc(1, sizeof *layout, "a file's layout", &layout));
-    layout->locked = !library_is_threadsafe();
-    if (layout->locked) pthread_mutex_lock(&library_lock);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a setting of each thread */
-    layout->file = layout_create_file(layout, user_block);
     if (layout->file < 0) {
         layout_fail_library(layout, "a file");
         dt_status status = dt_fail(layout->status, "%s", layout->message);
@@ -314,30 +298,12 @@ void dt__h5_put_group(struct dt__h5_layout *layout, const char *path)
     if (group < 0 || H5Gclose(group) < 0) layout_fail_library(layout, path);
 }
 
-/* Makes room for an array: *out_offset is where. */
-static bool layout_room(struct dt__h5_layout *layout, const char *path, hid_t type, int rank,
-                        const hsize_t *dims, uint64_t *out_offset)
-{
-    hid_t set = -1, space = H5Screate_simple(rank, dims, NULL);
-    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
-    if (space >= 0 && plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
-        H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY) >= 0 &&
-        H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0)
-        set = H5Dcreate2(layout->file, path, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
-    haddr_t offset = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
-    bool good = set >= 0 && H5Dclose(set) >= 0 && offset != HADDR_UNDEF;
-    if (plist >= 0) H5Pclose(plist);
-    if (space >= 0) H5Sclose(space);
-    *out_offset = offset;
-    return good;
-}
-
+/* Makes room for an array; its bytes are streamed. */
 static void layout_array(struct dt__h5_layout *layout, const char *path, hid_t type, int rank,
                          const uint64_t *dims, const void *data, uint64_t *out_offset)
 {
     hsize_t extent[DT__H5_MAX_RANK];
     size_t bytes = H5Tget_size(type);
-    struct extent room = {.data = data};
     bool good = rank >= 1 && rank <= DT__H5_MAX_RANK;
     for (int i = 0; good && i < rank; i++) {
         extent[i] = dims[i];
@@ -345,16 +311,27 @@ static void layout_array(struct dt__h5_layout *layout, const char *path, hid_t t
     }
     if (!good) {
         dt__h5_layout_fail(layout, dt_fail(DT_EBUG, "%s: no proper dimensions", path));
-    } else if (!layout_room(layout, path, type, rank, extent, &room.at)) {
-        layout_fail_library(layout, path);
-    } else {
-        room.length = bytes;
-        dt__h5_layout_fail(layout, dt_grow(&layout->extents, &layout->extents_capacity,
-                                           layout->nextents + 1, sizeof room, "a file's layout"));
+        return;
     }
+    hid_t set = -1, space = H5Screate_simple(rank, extent, NULL);
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    if (space >= 0 && plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
+        H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY) >= 0 &&
+        H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0)
+        set = H5Dcreate2(layout->file, path, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    const haddr_t offset = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
+    good = set >= 0 && H5Dclose(set) >= 0 && offset != HADDR_UNDEF;
+    if (plist >= 0) H5Pclose(plist);
+    if (space >= 0) H5Sclose(space);
+    if (!good)
+        layout_fail_library(layout, path);
+    else
+        dt__h5_layout_fail(layout, dt_grow(&layout->extents, &layout->extents_capacity,
+                                           layout->nextents + 1, sizeof *layout->extents,
+                                           "a file's layout"));
     if (layout->status) return;
-    layout->extents[layout->nextents++] = room;
-    if (out_offset) *out_offset = room.at;
+    layout->extents[layout->nextents++] = (struct extent){offset, bytes, data};
+    if (out_offset) *out_offset = offset;
 }
 
 void dt__h5_put_array(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
@@ -364,40 +341,33 @@ void dt__h5_put_array(struct dt__h5_layout *layout, const char *path, enum dt__h
     layout_array(layout, path, dt__h5_stored_type(type), rank, dims, data, out_offset);
 }
 
-/* The names as a table of texts of one size, which the layout owns. */
-static dt_status names_table(struct dt__h5_layout *layout, const char *path, char *const *names,
-                             size_t count, char **out, size_t *out_size)
-{
-    size_t size = 1, bytes;
-    for (size_t i = 0; i < count; i++)
-        if (strlen(names[i]) >= size) size = strlen(names[i]) + 1;
-    if (size > MOST_NAME || !dt_size_mul(count, size, &bytes) || bytes > MOST_TEXTS)
-        return dt_fail(DT_EFORMAT, "%s: %zu names of up to %zu bytes are too much", path, count,
-                       size);
-    DT_TRY(dt_grow(&layout->owned, &layout->owned_capacity, layout->nowned + 1, sizeof(void *),
-                   "names"));
-    DT_TRY(dt_alloc(count, size, "names", out));
-    for (size_t i = 0; i < count; i++)
-        memcpy(*out + i * size, names[i], strlen(names[i]));
-    layout->owned[layout->nowned++] = *out;
-    *out_size = size;
-    return DT_OK;
-}
-
+/* As a table of texts of one size, which the layout owns. */
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
                       size_t count)
 {
     char *table = NULL;
-    size_t size = 0;
+    size_t size = 1, bytes;
+    dt_status status;
     if (layout->status) return;
-    dt__h5_layout_fail(layout, names_table(layout, path, names, count, &table, &size));
-    if (layout->status) return;
+    for (size_t i = 0; i < count; i++)
+        if (strlen(names[i]) >= size) size = strlen(names[i]) + 1;
+    if (size > MOST_NAME || !dt_size_mul(count, size, &bytes) || bytes > MOST_TEXTS)
+        DT_GUARD(dt_fail(DT_EFORMAT, "%s: %zu names of up to %zu bytes are too much", path, count,
+                         size));
+    DT_GUARD(dt_grow(&layout->owned, &layout->owned_capacity, layout->nowned + 1, sizeof(void *),
+                     "names"));
+    DT_GUARD(dt_alloc(count, size, "names", &table));
+    layout->owned[layout->nowned++] = table;
+    for (size_t i = 0; i < count; i++)
+        memcpy(table + i * size, names[i], strlen(names[i]));
     hid_t type = text_type(size);
     if (type < 0)
         layout_fail_library(layout, path);
     else
         layout_array(layout, path, type, 1, (const uint64_t[]){count}, table, NULL);
     if (type >= 0) H5Tclose(type);
+done:
+    dt__h5_layout_fail(layout, status);
 }
 
 static void layout_attribute(struct dt__h5_layout *layout, const char *path, const char *name,
