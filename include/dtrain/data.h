@@ -211,7 +211,8 @@ bool dt_data_is_table(const char *path);
 /* ---- shard ---------------------------------------------------------------------------------- */
 
 /* Shuffles data.train once and writes K HDF5 shards OUT_DIR/shard-00000-of-0000K.h5 (/x 8-bit or
- * f32 raw values, /y; /label_names and /feature_names if there are any), streaming: memory stays
+ * f32 raw values, /y; /label_names and /feature_names if there are any; /columns and /categories of a
+ * table, so that a model of them reads the table too), streaming: memory stays
  * within data.memory_mb whatever the size; OUT_DIR's disk holds the data twice meanwhile.
  * Held-out rows are in the shards too. DT_EUSAGE: more shards than rows. DT_EIO: OUT_DIR not
  * empty of shards, disk full; no partial shard is left. */

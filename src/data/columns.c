@@ -10,7 +10,7 @@
 #include "data/number.h"
 #include "data/source.h"
 
-enum { SHOWN = 40, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100 };
+enum { PATH_SIZE = 64, SHOWN = 40, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100 };
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -378,37 +378,55 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
     return DT_OK;
 }
 
-/* ---- in a model's file ---------------------------------------------------------------------- */
+/* ---- in a file ------------------------------------------------------------------------------ */
 
 /* "DENSE HASH_BITS", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME". */
-dt_status dt__columns_to_names(const struct dt_schema *schema, struct dt__names *columns,
-                               struct dt__names *categories)
+dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
+                          const struct dt_schema *schema)
 {
-    char head[32];
+    struct dt__names columns = {0}, categories = {0};
+    char path[PATH_SIZE], head[32], *line = NULL;
+    dt_status status;
     snprintf(head, sizeof head, "%d %d", schema->dense, schema->hash_bits);
-    DT_TRY(dt__names_add(columns, head, strlen(head)));
+    DT_GUARD(dt__names_add(&columns, head, strlen(head)));
     for (int c = 0; c < schema->ncolumns; c++) {
         const struct dt_column *column = &schema->columns[c];
-        char *line;
-        DT_TRY(dt_format(&line, "%d %d %d %.9g %d %s", column->kind, column->first, column->flag,
-                         (double)column->fill, column->ncategories,
-                         column->name ? column->name : ""));
-        dt_status status = dt__names_add(columns, line, strlen(line));
         dt_free(line);
-        for (int i = 0; i < column->ncategories && !status; i++)
-            status =
-                dt__names_add(categories, column->categories[i], strlen(column->categories[i]));
-        DT_TRY(status);
+        line = NULL;
+        DT_GUARD(dt_format(&line, "%d %d %d %.9g %d %s", column->kind, column->first, column->flag,
+                           (double)column->fill, column->ncategories,
+                           column->name ? column->name : ""));
+        DT_GUARD(dt__names_add(&columns, line, strlen(line)));
+        for (int i = 0; i < column->ncategories; i++)
+            DT_GUARD(
+                dt__names_add(&categories, column->categories[i], strlen(column->categories[i])));
     }
-    return DT_OK;
+    snprintf(path, sizeof path, "%s/columns", group);
+    dt__h5_put_names(layout, path, columns.items, columns.count);
+    snprintf(path, sizeof path, "%s/categories", group);
+    if (categories.count) dt__h5_put_names(layout, path, categories.items, categories.count);
+done:
+    dt_free(line);
+    dt__names_free(columns.items, columns.count);
+    dt__names_free(categories.items, categories.count);
+    return status;
 }
 
-dt_status dt__columns_from_names(const struct dt__names *columns,
-                                 const struct dt__names *categories, struct dt_schema *schema)
+static dt_status get_list(const struct dt__h5_file *file, const char *group, const char *name,
+                          struct dt__names *out)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%s/%s", group, name);
+    if (!dt__h5_find(file, DT__H5_ARRAY, path) && !dt__h5_find(file, DT__H5_REFUSED, path))
+        return DT_OK;
+    return dt__h5_names(file, path, &out->items, &out->count);
+}
+
+static dt_status columns_from_names(const struct dt__names *columns,
+                                    const struct dt__names *categories, struct dt_schema *schema)
 {
     size_t at = 0;
-    if (!columns->count ||
-        sscanf(columns->items[0], "%d %d", &schema->dense, &schema->hash_bits) < 2 ||
+    if (sscanf(columns->items[0], "%d %d", &schema->dense, &schema->hash_bits) < 2 ||
         schema->dense < 0 || schema->dense > schema->features || schema->hash_bits < 0 ||
         schema->hash_bits > 30)
         return dt_fail(DT_EFORMAT, "the columns of the model are malformed");
@@ -439,4 +457,19 @@ dt_status dt__columns_from_names(const struct dt__names *columns,
         at += count;
     }
     return DT_OK;
+}
+
+dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,
+                          struct dt_schema *schema)
+{
+    struct dt__names columns = {0}, categories = {0};
+    dt_status status;
+    DT_GUARD(get_list(file, group, "columns", &columns));
+    if (!columns.count) goto done;
+    DT_GUARD(get_list(file, group, "categories", &categories));
+    status = columns_from_names(&columns, &categories, schema);
+done:
+    dt__names_free(columns.items, columns.count);
+    dt__names_free(categories.items, categories.count);
+    return status;
 }

@@ -9,6 +9,7 @@
 
 #include "data/batch.h"
 #include "data/names.h"
+#include "hdf5/write.h"
 
 enum { DT__COLUMN_OPEN = -1 }; /* beside enum dt_column_kind: no value was seen yet */
 
@@ -54,12 +55,12 @@ dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *r
 dt_status dt__columns_cell(struct dt__columns *columns, size_t column, const char *text,
                            size_t length, struct dt__row *row);
 
-/* The columns of a schema, dense and hash_bits as two lists of texts for a model's file, of the columns
- * and of the categories; and back, for schema->features. DT_EFORMAT. */
-dt_status dt__columns_to_names(const struct dt_schema *schema, struct dt__names *columns,
-                               struct dt__names *categories);
-dt_status dt__columns_from_names(const struct dt__names *columns,
-                                 const struct dt__names *categories, struct dt_schema *schema);
+/* The columns of a schema, dense and hash_bits in a file of HDF5: two lists of texts in `group`, of the columns
+ * and of the categories. get: for schema->features; what the group lacks is left as it is. DT_EFORMAT. */
+dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
+                          const struct dt_schema *schema);
+dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,
+                          struct dt_schema *schema);
 
 bool dt__text_is_date(const char *text, size_t length);
 bool dt__text_is_decimal_comma(const char *text, size_t length);

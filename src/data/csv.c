@@ -405,6 +405,8 @@ static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
     struct dt__columns *columns = &source->columns;
     size_t features;
     bool by_name = false;
+    if (!survey->known && source->schema.columns)
+        return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
     if (!columns->count && source->schema.feature_names) { /* by a file of another format */
         DT_TRY(dt__columns_init(columns, survey->config, (size_t)survey->features));
         for (size_t c = 0; c < columns->count; c++)

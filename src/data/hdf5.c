@@ -153,22 +153,28 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
 
 /* ---- survey --------------------------------------------------------------------------------- */
 
+/* Names of features and classes, and the columns of a table that shards were made of. */
 static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file *file)
 {
     struct dt__names features = {0}, labels = {0};
-    dt_status status = DT_OK;
+    struct dt_schema columns = {.features = survey->features};
+    dt_status status;
+    DT_GUARD(dt__columns_get(file, "", &columns));
+    if (columns.columns) DT_GUARD(dt__survey_columns(survey, &columns));
     if (file_has_array(file, "/feature_names")) {
         DT_GUARD(dt__h5_names(file, "/feature_names", &features.items, &features.count));
         if (features.count != (size_t)survey->features)
-            status = dt_fail(DT_EFORMAT, "/feature_names has %zu names for %d features",
-                             features.count, survey->features);
-        if (!status) status = dt__survey_names(survey, &features);
+            DT_GUARD(dt_fail(DT_EFORMAT, "/feature_names has %zu names for %d features",
+                             features.count, survey->features));
+        DT_GUARD(dt__survey_names(survey, &features));
     }
-    if (!status && survey->task == DT_TASK_CLASSIFY && file_has_array(file, "/label_names")) {
+    if (survey->task == DT_TASK_CLASSIFY && file_has_array(file, "/label_names")) {
         DT_GUARD(dt__h5_names(file, "/label_names", &labels.items, &labels.count));
         status = dt__labels_add_names(&survey->labels, labels.items, labels.count);
     }
 done:
+    columns.features = 0;
+    dt_schema_free(&columns);
     dt__names_free(features.items, features.count);
     dt__names_free(labels.items, labels.count);
     return status;

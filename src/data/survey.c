@@ -74,6 +74,29 @@ dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names)
     return DT_OK;
 }
 
+dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
+{
+    struct dt_schema *schema = &survey->source->schema;
+    const struct dt_schema *before = survey->known ? survey->known : schema;
+    bool same = before->ncolumns == read->ncolumns && before->hash_bits == read->hash_bits;
+    for (int c = 0; same && c < read->ncolumns; c++) {
+        const struct dt_column *a = &before->columns[c], *b = &read->columns[c];
+        same = a->kind == b->kind && a->first == b->first && a->flag == b->flag &&
+               a->ncategories == b->ncategories &&
+               !strcmp(a->name ? a->name : "", b->name ? b->name : "");
+        for (int i = 0; same && i < b->ncategories; i++)
+            same = !strcmp(a->categories[i], b->categories[i]);
+    }
+    if (before->columns && !same)
+        return dt_fail(DT_EMISMATCH, "its columns are unlike those of the data before");
+    if (survey->known || before->columns || !read->columns) return DT_OK;
+    schema->columns = read->columns;
+    schema->ncolumns = read->ncolumns;
+    schema->hash_bits = read->hash_bits;
+    read->columns = NULL;
+    return DT_OK;
+}
+
 dt_status dt__survey_mark(struct dt__file *file, uint64_t row, uint64_t offset, uint64_t line)
 {
     uint64_t step = file->bytes / MAX_MARKS > MARK_BYTES ? file->bytes / MAX_MARKS : MARK_BYTES;
@@ -218,22 +241,23 @@ static dt_status shape_read(const char *text, int features, int shape[3])
 
 static dt_status schema_learn(struct dt__survey *survey)
 {
-    struct dt_schema *schema = &survey->source->schema;
+    struct dt_source *source = survey->source;
+    struct dt_schema *schema = &source->schema;
+    const bool table = source->columns.count; /* else columns are those of shards of a table */
     schema->task = survey->task;
     schema->scale = survey->config->data.scale;
     schema->label_column = survey->label_column;
     survey->label_column = NULL;
-    /* Columns of a table, or of files that are one matrix. */
-    struct dt_source *source = survey->source;
     schema->features = survey->features;
     schema->dense = survey->entries ? 0 : survey->features;
-    if (source->columns.count) DT_TRY(dt__columns_settle(&source->columns, survey->config, schema));
+    if (table && schema->columns)
+        return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
+    if (table) DT_TRY(dt__columns_settle(&source->columns, survey->config, schema));
     for (size_t i = 0; schema->columns && i < source->nfiles; i++)
-        if (source->files[i].format != DT_FORMAT_CSV)
-            return dt_fail(DT_EMISMATCH,
-                           "%s: only CSV can stand beside CSV with categories or "
-                           "missing values",
-                           source->files[i].path);
+        if (source->files[i].format != (table ? DT_FORMAT_CSV : DT_FORMAT_HDF5))
+            return dt_fail(DT_EMISMATCH, "%s: only %s", source->files[i].path,
+                           table ? "CSV can stand beside CSV with categories or missing values"
+                                 : "other shards can stand beside shards of a table");
     DT_TRY(shape_read(survey->config->data.shape, schema->features, schema->shape));
     schema->targets = survey->targets ? survey->targets : 1;
     if (survey->task == DT_TASK_REGRESS) return DT_OK;
@@ -243,10 +267,14 @@ static dt_status schema_learn(struct dt__survey *survey)
 
 static dt_status schema_make(struct dt__survey *survey)
 {
+    const struct dt_config *config = survey->config;
     struct dt_source *source = survey->source;
     struct dt_schema *schema = &source->schema;
-    bool normalize = survey->config->data.normalize != DT_NORMALIZE_NONE;
+    const bool normalize = config->data.normalize != DT_NORMALIZE_NONE;
+    const char *whole = NULL; /* a file whose rows come whole, without a sparse part */
     if (!source->raw_rows) return dt_fail(DT_EFORMAT, "the files have no rows");
+    for (size_t i = 0; i < source->nfiles; i++)
+        if (!dt__format_of(source->files[i].format)->grammar) whole = source->files[i].path;
     if (survey->known)
         DT_TRY(dt_schema_copy(survey->known, schema));
     else
@@ -254,19 +282,22 @@ static dt_status schema_make(struct dt__survey *survey)
     DT_TRY(dt__dict_add_names(&source->label_names, schema->label_names, (size_t)schema->classes));
     source->most_entries = survey->most_entries;
     source->entries = survey->entries;
-    if (!survey->known && schema->columns) { /* while learning, texts were no entries */
-        for (int c = 0; c < schema->ncolumns; c++)
-            source->most_entries += schema->columns[c].kind == DT_COLUMN_CATEGORY;
-        survey->entries = source->entries = source->most_entries * source->raw_rows;
+    if (!survey->known && source->columns.count) { /* while learning, texts were no entries */
+        source->most_entries += (uint64_t)dt_schema_categories(schema);
+        if (schema->columns) source->entries = source->most_entries * source->raw_rows;
     }
     if (!survey->known) {
         /* Sparse rows pay where there are many features and few of them are set. */
-        double set = (double)survey->entries / (double)survey->source->raw_rows;
-        bool sparse = survey->entries && schema->features > MOST_DENSE &&
+        double set = (double)source->entries / (double)source->raw_rows;
+        bool sparse = source->entries && schema->features > MOST_DENSE &&
                       (schema->dense + set) * LEAST_SPARSE < schema->features;
-        if (survey->config->model.embedding && schema->columns) sparse = survey->entries > 0;
-        if (!sparse) schema->dense = schema->features;
+        if (config->model.embedding && schema->columns) sparse = source->entries > 0;
+        if (!sparse || whole) schema->dense = schema->features;
     }
+    if (whole && schema->dense < schema->features && schema->columns)
+        return dt_fail(DT_EMISMATCH, "%s: the model takes the categories of a table: expected CSV",
+                       whole);
+    if (whole) schema->dense = schema->features;
     source->layout = (struct dt__layout){.features = schema->features,
                                          .dense = schema->dense,
                                          .targets = schema->targets,

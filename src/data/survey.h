@@ -33,6 +33,9 @@ dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets);
 dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *dims);
 /* Takes over the names of the features (count of them), or compares with those that are there. */
 dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names);
+/* Takes over the columns of a table that a file of `read->features` features had them from, or compares with those
+ * that are there. */
+dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read);
 /* Marks row `row` of a text file as a place to enter, if the last mark is far enough behind. */
 dt_status dt__survey_mark(struct dt__file *file, uint64_t row, uint64_t offset, uint64_t line);
 

@@ -216,7 +216,6 @@ static void put_floats(struct dt__h5_layout *layout, const char *path, int lengt
 /* Columns of a table that are not all plain numbers, or a sparse part, are two lists of texts. */
 static dt_status schema_put(struct dt__h5_layout *layout, const struct dt_schema *schema)
 {
-    struct dt__names columns = {0}, categories = {0};
     dt__h5_put_group(layout, "/schema");
     dt__fields_put(layout, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), schema);
     put_floats(layout, "/schema/mean", schema->features, schema->mean);
@@ -230,13 +229,7 @@ static dt_status schema_put(struct dt__h5_layout *layout, const struct dt_schema
         dt__h5_put_names(layout, "/schema/label_names", schema->label_names,
                          (size_t)schema->classes);
     if (!schema->columns && schema->dense == schema->features) return DT_OK;
-    dt_status status = dt__columns_to_names(schema, &columns, &categories);
-    if (!status) dt__h5_put_names(layout, "/schema/columns", columns.items, columns.count);
-    if (!status && categories.count)
-        dt__h5_put_names(layout, "/schema/categories", categories.items, categories.count);
-    dt__names_free(columns.items, columns.count);
-    dt__names_free(categories.items, categories.count);
-    return status;
+    return dt__columns_put(layout, "/schema", schema);
 }
 
 static dt_status schema_check(const struct dt_schema *schema, const struct dt_model_desc *desc)
@@ -275,7 +268,6 @@ static dt_status schema_get(struct dt__h5_file *file, const struct dt_model_desc
                             struct dt_schema *out)
 {
     struct dt_schema s = {0};
-    struct dt__names columns = {0}, categories = {0};
     dt_status status;
     DT_GUARD(dt__fields_get(file, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), &s));
     DT_GUARD(schema_check(&s, desc));
@@ -295,16 +287,8 @@ static dt_status schema_get(struct dt__h5_file *file, const struct dt_model_desc
     DT_GUARD(get_names(file, "/schema/feature_names", s.features, &s.feature_names));
     DT_GUARD(get_names(file, "/schema/label_names", s.classes, &s.label_names));
     s.dense = s.features;
-    if (has_array(file, "/schema/columns")) {
-        DT_GUARD(dt__h5_names(file, "/schema/columns", &columns.items, &columns.count));
-        if (has_array(file, "/schema/categories"))
-            DT_GUARD(
-                dt__h5_names(file, "/schema/categories", &categories.items, &categories.count));
-        DT_GUARD(dt__columns_from_names(&columns, &categories, &s));
-    }
+    DT_GUARD(dt__columns_get(file, "/schema", &s));
 done:
-    dt__names_free(columns.items, columns.count);
-    dt__names_free(categories.items, categories.count);
     if (status)
         dt_schema_free(&s);
     else

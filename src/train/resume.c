@@ -244,6 +244,12 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
                     (match && to->layer->row_sparse < 0)))
         dt_warn("run.init: %s was trained on other columns, or in another order; weights behind the "
                 "first layer go by their places", path);
+    /* Hashed inputs, and those of a file without header, have no names. */
+    const bool unnamed = !schema->feature_names || !file->schema.feature_names;
+    const bool known = schema->feature_names || file->schema.feature_names;
+    if (!status && unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
+        dt_warn("run.init: %s: inputs go by their places: they have no names to go by, and may differ",
+                path);
     for (size_t i = 0; i < tensors && !status; i++) {
         const struct dt_tensor *tensor = dt_model_tensor(to, i);
         bool named;

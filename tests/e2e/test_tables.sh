@@ -1,5 +1,5 @@
 #!/bin/sh
-# seconds: 40
+# seconds: 60
 # Real tables and sparse rows through the whole program: a file with semicolons, CRLF, a byte order mark,
 # quoted categories, gaps, an id and a weight column trains, evaluates and predicts, to the same bits at any
 # number of ranks; so do LIBSVM rows that stay sparse, packed ones too; and wrong input is one line each.
@@ -28,6 +28,8 @@ predict() { "$dtrain" predict "$tmp/three" 2>"$tmp/err"; }
 printf 'color,cut,carat\nE,Ideal,0.5\nQ,Awful,\n' | predict >"$tmp/csv"
 printf '%s\n' '{"carat": 0.5, "x": 1, "cut": "Ideal", "color": "E"}' '{"instances": [["Awful", null, "Q"]]}' | predict >"$tmp/json"
 check_eq 'rows of CSV and of JSON' "$(cat "$tmp/csv")" "$(cat "$tmp/json")"
+printf 'color,cut,carat\nE,Ideal,0.5\n' | gzip -c | predict >"$tmp/out" && fail 'packed rows are no error'
+grep -q 'standard input: this is packed by gzip: unpack it first, with zcat' "$tmp/err" || fail "packed rows: $(cat "$tmp/err")"
 printf 'color,carat\nE,0.5\n' | predict >"$tmp/out" && fail 'a missing column is no error'
 grep -q "lacks 'cut'" "$tmp/out" "$tmp/err" || fail "a missing column is not named: $(cat "$tmp/out" "$tmp/err")"
 "$dtrain" inspect "$tmp/a.csv" | grep -q '^missing = mean' || fail inspect
@@ -52,6 +54,26 @@ check_ge accuracy "$(record "$tmp/s3" eval accuracy)" 0.95
 sparse 3 resumed train.epochs=1
 sparse 1 resumed
 check_eq 'bits after a resume' "$(crc "$tmp/resumed")" "$(crc "$tmp/s1")"
+
+# ---- shards keep what they were made of ------------------------------------------------------------
+# Whole rows of shards under a model of sparse rows: no part of them may be taken for the dense one.
+"$dtrain" shard "$tmp/wide" 1 data.train="$tmp/a.svm" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+accuracy() { "$dtrain" eval "$tmp/s3" data.eval="$1" 2>"$tmp/err" | json accuracy; }
+check_eq 'accuracy on shards and on sparse rows' "$(accuracy "$tmp/wide/*.h5")" "$(accuracy "$tmp/a.svm")"
+
+# A model of a table's shards reads the table: columns by name, texts, gaps.
+"$dtrain" shard "$tmp/shards" 2 data.train="$tmp/a.csv" data.label=price data.ignore=id,w data.missing=flag \
+    model.task=regress 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+job 1 data.train="$tmp/shards/*.h5" data.normalize=standard model.task=regress model.hidden=16 train.optimizer=adam \
+    train.lr=0.01 train.epochs=15 run.dir="$tmp/sharded" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail 'a run of shards'; }
+r2() { "$dtrain" eval "$tmp/$1" data.eval="$2" data.label=price 2>"$tmp/err" | json r2; }
+check_ge 'r2 of a model of shards on the table' "$(r2 sharded "$tmp/a.csv")" 0.9
+check_ge 'r2 of a model of the table on shards' "$(r2 three "$tmp/shards/*.h5")" 0.9
+echo '{"cut": "Ideal", "carat": null, "color": "E"}' | "$dtrain" predict "$tmp/sharded" >"$tmp/out" 2>"$tmp/err" ||
+    fail "$(cat "$tmp/out" "$tmp/err")"
+job 1 data.train="$tmp/shards/*.h5,$tmp/a.csv" data.label=price model.task=regress run.dir="$tmp/mixed" >"$tmp/log" 2>&1 &&
+    fail 'shards of a table and CSV'
+grep -q 'CSV cannot stand beside shards of a table' "$tmp/log" || { cat "$tmp/log"; fail 'no word of shards and CSV'; }
 
 # ---- wrong input: one line each --------------------------------------------------------------------
 # wrong TEXT FILE_CONTENT KEY=VALUE...
