@@ -38,10 +38,14 @@ size_t dt__edit_distance(const char *a, const char *b)
     return row[length_b];
 }
 
-/* The option whose name looks most like `name`, which may lack the section or be a longer word for it; NULL:
- * none looks like it. */
-static const struct dt__option *nearest_option(const char *name)
+dt_status dt__option_find(const char *name, const struct dt__option **out)
 {
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        if (strcmp(dt__options[i].name, name) != 0) continue;
+        *out = &dt__options[i];
+        return DT_OK;
+    }
+    /* The one that looks most like `name`, which may lack the section or be a longer word for it. */
     const struct dt__option *nearest = NULL;
     const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
     size_t least = strlen(name) / 4 + 2;
@@ -55,17 +59,6 @@ static const struct dt__option *nearest_option(const char *name)
         least = distance;
         nearest = option;
     }
-    return nearest;
-}
-
-dt_status dt__option_find(const char *name, const struct dt__option **out)
-{
-    for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        if (strcmp(dt__options[i].name, name) != 0) continue;
-        *out = &dt__options[i];
-        return DT_OK;
-    }
-    const struct dt__option *nearest = nearest_option(name);
     if (!nearest)
         return dt_fail(DT_EUSAGE, "%.100s: unknown key; `dtrain options` lists them", name);
     return dt_fail(DT_EUSAGE, "%.100s: unknown key; did you mean %s?", name, nearest->name);

@@ -244,38 +244,35 @@ static int by_count(const void *a, const void *b)
     return strcmp(one->text, other->text);
 }
 
-/* The dictionary of a column: what comes often enough, by count. */
-static dt_status column_rank(const struct dt__column *column, uint64_t least, struct dt_column *out)
+/* The dictionary of a column: what comes often enough, by count. Texts that are nearly all different are hardly
+ * categories. */
+static dt_status column_rank(const struct dt__columns *columns, size_t index, uint64_t least,
+                             struct dt_column *out)
 {
+    const struct dt__column *column = &columns->items[index];
+    const struct dt__dict *dict = &column->dict;
     struct ranked *ranked;
     struct dt__names kept = {0};
-    DT_TRY(dt_alloc(column->dict.count, sizeof *ranked, "categories", &ranked));
-    for (size_t i = 0; i < column->dict.count; i++)
-        ranked[i] = (struct ranked){dt__dict_text(&column->dict, i), column->dict.entries[i].count};
-    qsort(ranked, column->dict.count, sizeof *ranked, by_count);
+    if (!column->insisted && dict->count > FEW_TEXTS && dict->count > columns->rows / 2) {
+        char place[64];
+        snprintf(place, sizeof place, "%.60s", column->name ? column->name : "");
+        if (!column->name) snprintf(place, sizeof place, "%zu", index);
+        return dt_fail(DT_EFORMAT,
+                       "column %s: %zu different texts in %llu rows are hardly categories; "
+                       "data.ignore=%s leaves it out, data.categories=%s insists",
+                       place, dict->count, (unsigned long long)columns->rows, place, place);
+    }
+    DT_TRY(dt_alloc(dict->count, sizeof *ranked, "categories", &ranked));
+    for (size_t i = 0; i < dict->count; i++)
+        ranked[i] = (struct ranked){dt__dict_text(dict, i), dict->entries[i].count};
+    qsort(ranked, dict->count, sizeof *ranked, by_count);
     dt_status status = DT_OK;
-    for (size_t i = 0; i < column->dict.count && ranked[i].count >= least && !status; i++)
+    for (size_t i = 0; i < dict->count && ranked[i].count >= least && !status; i++)
         status = dt__names_add(&kept, ranked[i].text, strlen(ranked[i].text));
     dt_free(ranked);
     out->categories = kept.items;
     out->ncategories = (int)kept.count;
     return status;
-}
-
-static dt_status column_check(const struct dt__columns *columns, const struct dt__column *column,
-                              size_t index)
-{
-    char place[64];
-    uint64_t distinct = column->dict.count;
-    if (column->kind != DT_COLUMN_CATEGORY || column->insisted) return DT_OK;
-    if (distinct <= FEW_TEXTS || distinct <= columns->rows / 2) return DT_OK;
-    snprintf(place, sizeof place, "%.60s", column->name ? column->name : "");
-    if (!column->name) snprintf(place, sizeof place, "%zu", index);
-    return dt_fail(DT_EFORMAT,
-                   "column %s: %llu different texts in %llu rows are hardly categories; "
-                   "data.ignore=%s leaves it out, data.categories=%s insists",
-                   place, (unsigned long long)distinct, (unsigned long long)columns->rows, place,
-                   place);
 }
 
 /* Kinds and dictionaries, then where each column's features begin. */
@@ -289,7 +286,6 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
     for (size_t c = 0; c < columns->count; c++) {
         struct dt__column *from = &columns->items[c];
         struct dt_column *to = &schema->columns[c];
-        DT_TRY(column_check(columns, from, c));
         to->kind = from->kind == DT_COLUMN_CATEGORY ? DT_COLUMN_CATEGORY : DT_COLUMN_NUMBER;
         bool number = from->kind == DT_COLUMN_NUMBER;
         to->fill = columns->missing == DT_MISSING_ERROR || number ? NAN : 0;
@@ -297,7 +293,7 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
         if (to->kind == DT_COLUMN_NUMBER)
             to->first = (int)next++;
         else
-            DT_TRY(column_rank(from, least, to));
+            DT_TRY(column_rank(columns, c, least, to));
     }
     for (size_t c = 0; c < columns->count && columns->missing == DT_MISSING_FLAG; c++)
         if (schema->columns[c].kind == DT_COLUMN_NUMBER && columns->items[c].missing)

@@ -20,7 +20,7 @@ struct reader {
     struct dt__h5_file *file;
     struct array x, y;
     int32_t *classes; /* of texts: (rows); else NULL */
-    float *one_hot;   /* (BLOCK, items), if y is one-hot */
+    double *one_hot;  /* (BLOCK, items), if y is one-hot */
 };
 
 /* ---- arrays --------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static dt_status arrays_find(const struct dt__h5_file *file, const char *x_name,
 /* ---- labels --------------------------------------------------------------------------------- */
 
 /* The only 1 of a row of zeros; -1: it is no such row. */
-static int32_t one_hot_class(const float *row, size_t n)
+static int32_t one_hot_class(const double *row, size_t n)
 {
     int32_t class = -1;
     for (size_t i = 0; i < n; i++) {
@@ -77,78 +77,57 @@ static int32_t one_hot_class(const float *row, size_t n)
     return class;
 }
 
-static dt_status labels_learn_one_hot(struct dt__survey *survey, struct dt__h5_file *file,
-                                      const struct array *y)
+static dt_status labels_learn_texts(struct dt__survey *survey, struct dt__h5_file *file,
+                                    const char *path)
 {
-    float *rows;
-    if (y->items > MOST_ONE_HOT)
-        return dt_fail(DT_EFORMAT, "%s has %" PRIu64 " columns, too many classes", y->item->path,
-                       y->items);
-    DT_TRY(dt_alloc(BLOCK, (size_t)y->items * sizeof *rows, "labels", &rows));
-    dt_status status = dt__labels_add_number(&survey->labels, (int64_t)y->items - 1);
-    for (uint64_t row = 0, count; row < y->rows && !status; row += count) {
-        count = y->rows - row < BLOCK ? y->rows - row : BLOCK;
-        status = dt__h5_read(file, y->item, row, count, DT__H5_F32, rows);
-        for (uint64_t i = 0; i < count && !status; i++) {
-            int32_t class = one_hot_class(rows + i * y->items, (size_t)y->items);
-            status = class >= 0
-                         ? dt__labels_add_number(&survey->labels, class)
-                         : dt_fail(DT_EFORMAT,
-                                   "%s: row %" PRIu64 ": class labels are one whole number a row, "
-                                   "or a row with a single 1",
-                                   y->item->path, row + i);
-        }
+    struct dt__names names = {0};
+    DT_TRY(dt__h5_names(file, path, &names.items, &names.count));
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < names.count && !status; i++) {
+        status = dt__labels_add_text(&survey->labels, names.items[i], strlen(names.items[i]));
+        if (status) dt_fail_prefix(status, "%s: row %zu: ", path, i);
     }
-    dt_free(rows);
+    dt__names_free(names.items, names.count);
     return status;
-}
-
-static dt_status labels_learn_numbers(struct dt__survey *survey, struct dt__h5_file *file,
-                                      const struct array *y)
-{
-    double labels[BLOCK];
-    for (uint64_t row = 0, count; row < y->rows; row += count) {
-        count = y->rows - row < BLOCK ? y->rows - row : BLOCK;
-        DT_TRY(dt__h5_read(file, y->item, row, count, DT__H5_F64, labels));
-        for (uint64_t i = 0; i < count; i++) {
-            dt_status status;
-            if (labels[i] != rint(labels[i]) || fabs(labels[i]) > 1e15)
-                status = dt_fail(DT_EFORMAT,
-                                 "label %g is not a class number; model.task=regress learns such "
-                                 "values",
-                                 labels[i]);
-            else
-                status = dt__labels_add_number(&survey->labels, (int64_t)labels[i]);
-            if (status)
-                return dt_fail_prefix(status, "%s: row %" PRIu64 ": ", y->item->path, row + i);
-        }
-    }
-    return DT_OK;
 }
 
 static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *file,
                               const struct array *x, const struct array *y)
 {
-    bool texts = y->item->type == DT__H5_TEXT;
+    const bool texts = y->item->type == DT__H5_TEXT, one_hot = y->items > 1;
+    const size_t items = (size_t)y->items;
+    double *rows;
     if (y->rows != x->rows)
         return dt_fail(DT_EMISMATCH, "%s has %" PRIu64 " rows, %s has %" PRIu64, x->item->path,
                        x->rows, y->item->path, y->rows);
     if (survey->task == DT_TASK_REGRESS && texts)
         return dt_fail(DT_EFORMAT, "%s holds texts, not numbers", y->item->path);
     if (survey->task == DT_TASK_REGRESS) return dt__survey_targets(survey, y->items);
-    if (texts) {
-        struct dt__names names = {0};
-        DT_TRY(dt__h5_names(file, y->item->path, &names.items, &names.count));
-        dt_status status = DT_OK;
-        for (size_t i = 0; i < names.count && !status; i++) {
-            status = dt__labels_add_text(&survey->labels, names.items[i], strlen(names.items[i]));
-            if (status) dt_fail_prefix(status, "%s: row %zu: ", y->item->path, i);
+    if (texts) return labels_learn_texts(survey, file, y->item->path);
+    if (items > MOST_ONE_HOT)
+        return dt_fail(DT_EFORMAT, "%s has %zu columns, too many classes", y->item->path, items);
+    DT_TRY(dt_alloc(BLOCK, items * sizeof *rows, "labels", &rows));
+    dt_status status = one_hot ? dt__labels_add_number(&survey->labels, (int64_t)items - 1) : DT_OK;
+    for (uint64_t row = 0, count; row < y->rows && !status; row += count) {
+        count = y->rows - row < BLOCK ? y->rows - row : BLOCK;
+        status = dt__h5_read(file, y->item, row, count, DT__H5_F64, rows);
+        for (uint64_t i = 0; i < count && !status; i++) {
+            const double label = one_hot ? one_hot_class(rows + i * items, items) : rows[i];
+            if (one_hot && label < 0)
+                status = dt_fail(DT_EFORMAT, "class labels are one whole number a row, or a row "
+                                             "with a single 1");
+            else if (label != rint(label) || fabs(label) > 1e15)
+                status = dt_fail(DT_EFORMAT,
+                                 "label %g is not a class number; model.task=regress "
+                                 "learns such values",
+                                 label);
+            else
+                status = dt__labels_add_number(&survey->labels, (int64_t)label);
+            if (status) dt_fail_prefix(status, "%s: row %" PRIu64 ": ", y->item->path, row + i);
         }
-        dt__names_free(names.items, names.count);
-        return status;
     }
-    return y->items > 1 ? labels_learn_one_hot(survey, file, y)
-                        : labels_learn_numbers(survey, file, y);
+    dt_free(rows);
+    return status;
 }
 
 /* ---- survey --------------------------------------------------------------------------------- */
@@ -272,7 +251,7 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
                            layout->targets ? DT__H5_F32 : DT__H5_I32, to));
     for (size_t done = 0, step; reader->one_hot && done < count; done += step) {
         step = count - done < BLOCK ? count - done : BLOCK;
-        DT_TRY(dt__h5_read(reader->file, y->item, row + done, step, DT__H5_F32, reader->one_hot));
+        DT_TRY(dt__h5_read(reader->file, y->item, row + done, step, DT__H5_F64, reader->one_hot));
         for (size_t i = 0; i < step; i++) {
             int32_t class = one_hot_class(reader->one_hot + i * y->items, (size_t)y->items);
             memcpy(to + (done + i) * sizeof class, &class, sizeof class);

@@ -189,28 +189,12 @@ static double item_value(int type, const unsigned char *bytes)
     }
 }
 
-/* n items as floats, or as labels. */
-static void items_to_floats(int type, const unsigned char *from, size_t n, unsigned char *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        float value = (float)item_value(type, from + i * dt__idx_item_size(type));
-        memcpy(out + i * sizeof value, &value, sizeof value);
-    }
-}
+/* What becomes of items: left as they are, or 4 bytes each. */
+enum items { AS_THEY_ARE, AS_FLOATS, AS_LABELS };
 
-static void items_to_labels(int type, const unsigned char *from, size_t n, unsigned char *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        int32_t value = (int32_t)item_value(type, from + i * dt__idx_item_size(type));
-        memcpy(out + i * sizeof value, &value, sizeof value);
-    }
-}
-
-typedef void convert_fn(int type, const unsigned char *from, size_t n, unsigned char *out);
-
-/* Rows [row, row + count), each item as 4 bytes by `convert`, or as it is if that is NULL. */
-static dt_status array_read_rows(struct array *array, uint64_t row, size_t count,
-                                 convert_fn *convert, unsigned char *out)
+/* Rows [row, row + count). */
+static dt_status array_read_rows(struct array *array, uint64_t row, size_t count, enum items as,
+                                 unsigned char *out)
 {
     unsigned char scratch[SLICE];
     size_t width = dt__idx_item_size(array->type), bytes = count * array->row_bytes;
@@ -218,11 +202,16 @@ static dt_status array_read_rows(struct array *array, uint64_t row, size_t count
         gzseek(array->file, (z_off_t)(array->start + row * array->row_bytes), SEEK_SET) < 0)
         return dt_fail(DT_EIO, "%s: seek failed", array->path);
     array->at = UINT64_MAX;
-    if (!convert) DT_TRY(array_read_bytes(array, out, bytes));
-    for (size_t done = 0, length; convert && done < bytes; done += length) {
+    if (as == AS_THEY_ARE) DT_TRY(array_read_bytes(array, out, bytes));
+    for (size_t done = 0, length; as != AS_THEY_ARE && done < bytes; done += length) {
         length = bytes - done < SLICE ? bytes - done : SLICE;
         DT_TRY(array_read_bytes(array, scratch, length));
-        convert(array->type, scratch, length / width, out + done / width * 4);
+        for (size_t i = 0; i < length; i += width, out += 4) {
+            const double value = item_value(array->type, scratch + i);
+            const float real = (float)value;
+            const int32_t label = as == AS_LABELS ? (int32_t)value : 0;
+            memcpy(out, as == AS_LABELS ? (const void *)&label : (const void *)&real, 4);
+        }
     }
     array->at = row + count;
     return array->at == array->rows ? array_check_end(array) : DT_OK;
@@ -244,8 +233,7 @@ static dt_status idx_learn_y(struct dt__survey *survey, struct array *array, uin
     int32_t labels[1024];
     for (uint64_t row = 0, count; row < array->rows; row += count) {
         count = array->rows - row < 1024 ? array->rows - row : 1024;
-        DT_TRY(
-            array_read_rows(array, row, (size_t)count, items_to_labels, (unsigned char *)labels));
+        DT_TRY(array_read_rows(array, row, (size_t)count, AS_LABELS, (unsigned char *)labels));
         for (uint64_t i = 0; i < count; i++) {
             dt_status status = dt__labels_add_number(&survey->labels, labels[i]);
             if (status)
@@ -343,9 +331,8 @@ static dt_status idx_read(void *arg, uint64_t row, size_t count, struct dt__bloc
     const struct dt__layout *layout = &reader->layout;
     unsigned char *x = dt__block_x(layout, out, out->rows);
     unsigned char *y = dt__block_y(layout, out, out->rows);
-    DT_TRY(array_read_rows(&reader->x, row, count, layout->bytes ? NULL : items_to_floats, x));
-    DT_TRY(array_read_rows(&reader->y, row, count,
-                           layout->targets ? items_to_floats : items_to_labels, y));
+    DT_TRY(array_read_rows(&reader->x, row, count, layout->bytes ? AS_THEY_ARE : AS_FLOATS, x));
+    DT_TRY(array_read_rows(&reader->y, row, count, layout->targets ? AS_FLOATS : AS_LABELS, y));
     dt__labels_to_classes(reader->schema, y, count);
     dt__block_add(layout, out, count);
     return DT_OK;

@@ -129,20 +129,6 @@ dt_status dt__file_measure(const struct dt__file *file, uint64_t *out)
     return DT_OK;
 }
 
-struct identity {
-    dev_t device;
-    ino_t inode;
-    size_t index; /* of the file in the list */
-};
-
-static int by_identity(const void *a, const void *b)
-{
-    const struct identity *one = a, *other = b;
-    if (one->device != other->device) return one->device < other->device ? -1 : 1;
-    if (one->inode != other->inode) return one->inode < other->inode ? -1 : 1;
-    return (one->index > other->index) - (one->index < other->index);
-}
-
 static dt_status files_list(const struct dt_config *config, bool eval, struct dt_source *source)
 {
     struct dt__names paths = {0}, labels = {0};
@@ -173,24 +159,20 @@ done:
 static dt_status files_measure(struct dt__survey *survey, const char *key)
 {
     struct dt_source *source = survey->source;
-    struct identity *seen;
+    struct stat *seen;
     DT_TRY(dt_alloc(source->nfiles, sizeof *seen, "files", &seen));
     dt_status status = DT_OK;
     for (size_t i = 0; i < source->nfiles && !status; i++) {
         struct dt__file *file = &source->files[i];
-        struct stat info;
         status = dt__file_measure(file, &file->bytes);
         survey->bytes += file->bytes;
-        if (!status && stat(file->path, &info))
+        if (!status && stat(file->path, &seen[i]))
             status = dt_fail(DT_EIO, "%s: %s", file->path, strerror(errno));
-        if (!status) seen[i] = (struct identity){info.st_dev, info.st_ino, i};
+        for (size_t j = 0; j < i && !status; j++)
+            if (seen[j].st_dev == seen[i].st_dev && seen[j].st_ino == seen[i].st_ino)
+                status = dt_fail(DT_EMISMATCH, "%s: '%s' is named twice: it is '%s'", key,
+                                 file->path, source->files[j].path);
     }
-    if (!status) qsort(seen, source->nfiles, sizeof *seen, by_identity);
-    for (size_t i = 1; i < source->nfiles && !status; i++)
-        if (seen[i].device == seen[i - 1].device && seen[i].inode == seen[i - 1].inode)
-            status =
-                dt_fail(DT_EMISMATCH, "%s: '%s' is named twice: it is '%s'", key,
-                        source->files[seen[i].index].path, source->files[seen[i - 1].index].path);
     dt_free(seen);
     return status;
 }
