@@ -11,6 +11,7 @@
 #define DTRAIN_ASYNC_H
 
 #include "dtrain/base.h"
+#include "dtrain/batch.h"
 #include "dtrain/comm.h"
 
 #ifdef __cplusplus
@@ -34,11 +35,13 @@ struct dt_note {
     int32_t ask; /* enum dt_ask: what the worker wants of the bank */
 };
 
-/* A gradient in its slot at the bank, to be applied. */
+/* A gradient in its slot at the bank, to be applied, or a part of it. Where it has touched rows alone, those of
+ * range i are one behind the other at row_range[i].offset, in grad and in seen. */
 struct dt_gradient {
     const struct dt_note *note;
     float *grad;        /* (P) sum over the rows; the update may write to it */
     const float *seen;  /* (P) the weights that it was computed from; NULL without spec.keep_seen */
+    const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: it is whole */
     double norm2;       /* squared norm of the gradient sum as the worker took it, if it did */
     uint64_t staleness; /* updates between the read of those weights and this gradient's own */
     int worker;
@@ -51,12 +54,17 @@ enum dt_async_memory {
     DT_ASYNC_WINDOW, /* MPI puts and gets, whatever the hosts */
 };
 
-/* Updates floats [offset, offset + n) by one gradient: weights (n) to out (n), which may be the same,
- * and the states, the whole vectors (P). before: updates done before this one. Runs on the bank or on
- * workers of its host, one at a time. Must act element by element. */
-typedef void dt_async_update_fn(void *arg, const struct dt_gradient *gradient, uint64_t before,
+/* Updates floats [offset, offset + n) by one gradient, of which `part` has these floats (n): weights (n) to out
+ * (n), which may be the same, and the states, the whole vectors (P). before: updates done before this one. Runs on
+ * the bank or on workers of its host, one at a time. Must act element by element. */
+typedef void dt_async_update_fn(void *arg, const struct dt_gradient *part, uint64_t before,
                                 size_t offset, size_t n, const float *weights, float *out,
                                 float *const *states);
+/* The same for `count` rows of a range, whose numbers rise; the part is (count, range->width). In place: weights
+ * and states are the whole vectors. */
+typedef void dt_async_update_rows_fn(void *arg, const struct dt_gradient *part, uint64_t before,
+                                     const struct dt_row_range *range, const uint32_t *row,
+                                     size_t count, float *weights, float *const *states);
 
 /* Makes a whole gradient ready for its update, knowing the weights (P) that it will be applied to; may
  * write to the gradient and to the struct. Runs where the update does. */
@@ -67,6 +75,9 @@ struct dt_async_spec {
     int states;    /* vectors of optimizer state, at most DT_ASYNC_STATES */
     dt_async_update_fn *update;
     dt_async_prepare_fn *prepare; /* NULL: none, and several gradients are applied in one pass */
+    const struct dt_row_range *row_range; /* (row_ranges) row-sparse ones, rising; copied */
+    int row_ranges;
+    dt_async_update_rows_fn *update_rows; /* if there are such ranges */
     void *arg;
     int64_t
         staleness;  /* greatest clock gap; -1: no bound. 0 never lets two workers overlap a clock */
@@ -76,7 +87,9 @@ struct dt_async_spec {
 };
 
 /* Collective over the trainers; at least one worker apart from the bank. The weights are zeros.
- * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit.
+ * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit. In shared memory a
+ * gradient with row-sparse ranges takes of its room what batches touch.
+ * DT_EUSAGE: ranges that do not rise, or more states than there may be.
  * DT_ECOMM: MPI has no one-sided component for these hosts; the message has the cure. */
 dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
                           struct dt_async **out);
@@ -99,6 +112,10 @@ bool dt_async_begin(struct dt_async *async);
 const float *dt_async_read(struct dt_async *async);
 /* Where the gradient (P) is to be written that was begun. */
 float *dt_async_grad(struct dt_async *async);
+/* Where to list the rows that it touches, one for each row-sparse range: of such a range the gradient then has
+ * these rows alone, one behind the other from the range's offset on. NULL: gradients are whole, as they are
+ * without ranges and in windows; the same at every rank, the bank included, at any time. */
+const struct dt_touched *dt_async_touched(const struct dt_async *async);
 /* Hands it to the bank, or applies it in the bank's name, and others that wait. */
 void dt_async_send(struct dt_async *async, const struct dt_note *note);
 /* Of a worker that begins no more gradients though the span is not over: waits, where nobody else would
@@ -107,8 +124,8 @@ void dt_async_leave(struct dt_async *async);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* The newest weights (P), and the optimizer's state (states) of (P): to read while they rest, and between
- * spans to write. */
+/* The newest weights (P), and the optimizer's state (states) of (P): to read while they rest, and before the first
+ * span to write. */
 float *dt_async_weights(struct dt_async *async);
 float *const *dt_async_states(struct dt_async *async);
 

@@ -24,6 +24,7 @@ struct own_counts {
 struct dt_async {
     struct dt_world *world;
     struct dt_async_spec spec;
+    struct dt_row_range *range; /* (spec.row_ranges) */
     struct dt__slots_shape shape;
     struct dt__onesided *remote; /* the bank's memory */
     bool shared;                 /* the window is memory that every rank reaches */
@@ -32,8 +33,11 @@ struct dt_async {
     struct dt__slots_worker worker;
     struct dt__slots_bank bank; /* where its memory is in reach */
     float *states[DT_ASYNC_STATES];
-    float *fresh;  /* (BLOCK) new weights of a block, before the others see them */
-    uint64_t step; /* updates that the bank has told of */
+    struct dt_touched *touched; /* (workers, slots, ranges) lists; NULL: gradients are whole */
+    size_t block;               /* floats of those below: BLOCK, or the widest row */
+    float *fresh;               /* new weights of a block, before the others see them */
+    float *grad, *seen;         /* a block of a gradient that has touched rows alone, made whole */
+    uint64_t step;              /* updates that the bank has told of */
     struct dt_async_counts counts;
     struct own_counts *gathered; /* bank: (ranks) */
     double wait_secs, busy_secs; /* this rank's: waited, applied */
@@ -46,26 +50,115 @@ static void async_progress(struct dt_async *async)
     if (async->remote->ops->progress) async->remote->ops->progress(async->remote);
 }
 
-/* n gradients in order, in one pass over the vectors: all of them on one block of floats, in this core's
- * cache; then its new weights go out in one run, for other cores hold copies of what was there. */
+/* Gradients that are applied at once, in order, to the same weights. */
+struct combined {
+    int n;
+    const struct dt_gradient *gradient; /* (n) */
+    uint64_t step;                      /* updates before the first */
+    const float *weights;               /* (P) */
+    float *out;                         /* (P) another buffer */
+};
+
+/* Floats [from, to), which gradients have whole: all gradients on one block of floats, in this core's cache; then
+ * its new weights go out in one run, for other cores hold copies of what was there. */
+static void apply_whole(struct dt_async *async, const struct combined *all, size_t from, size_t to)
+{
+    const struct dt_async_spec *spec = &async->spec;
+    for (size_t at = from; at < to; at += BLOCK) {
+        const size_t floats = to - at < BLOCK ? to - at : BLOCK;
+        for (int i = 0; i < all->n; i++) {
+            struct dt_gradient part = all->gradient[i];
+            part.grad += at;
+            if (part.seen) part.seen += at;
+            spec->update(spec->arg, &part, all->step + (uint64_t)i, at, floats,
+                         i ? async->fresh : all->weights + at, async->fresh, async->states);
+        }
+        memcpy(all->out + at, async->fresh, floats * sizeof *all->out);
+        if ((at - from) / BLOCK % BLOCKS_A_PROGRESS == BLOCKS_A_PROGRESS - 1) async_progress(async);
+    }
+}
+
+/* Of a range whose other rows stay as they are: what the buffer lacks of the newest weights, then the rows that
+ * each gradient touched, in place. */
+static void apply_touched(struct dt_async *async, const struct combined *all, int index)
+{
+    const struct dt_async_spec *spec = &async->spec;
+    const struct dt_row_range *range = &async->range[index];
+    dt__slots_copy_rows(&async->bank, index);
+    for (int i = 0; i < all->n; i++) {
+        struct dt_gradient part = all->gradient[i];
+        const struct dt_touched *touched = &part.touched[index];
+        part.grad += range->offset;
+        if (part.seen) part.seen += range->offset;
+        if (*touched->count)
+            spec->update_rows(spec->arg, &part, all->step + (uint64_t)i, range, touched->row,
+                              *touched->count, all->out, async->states);
+    }
+    dt__slots_log_rows(&async->bank, index, all->n, all->gradient);
+}
+
+/* Rows [from, to) of those that a gradient has one behind the other, the first of which not below `from` is at
+ * place *next: to `out` as they lie in the vector, with zeros for those that it lacks. */
+static void expand_rows(const struct dt_row_range *range, const struct dt_touched *touched,
+                        size_t from, size_t to, const float *rows, uint32_t next, float *out)
+{
+    const size_t width = range->width;
+    memset(out, 0, (to - from) * width * sizeof *out);
+    for (; next < *touched->count && touched->row[next] < to; next++)
+        memcpy(out + (touched->row[next] - from) * width, rows + next * width, width * sizeof *out);
+}
+
+/* Of a range all of whose rows change: those that a gradient lacks have one of 0. */
+static void apply_to_all_rows(struct dt_async *async, const struct combined *all, int index)
+{
+    const struct dt_async_spec *spec = &async->spec;
+    const struct dt_row_range *range = &async->range[index];
+    const size_t most = async->block / range->width;
+    uint32_t next[MOST_AT_ONCE] = {0}; /* each one's first row that is still to come */
+    for (size_t from = 0, to; from < range->rows; from = to) {
+        to = range->rows - from < most ? range->rows : from + most;
+        const size_t at = range->offset + from * range->width, floats = (to - from) * range->width;
+        for (int i = 0; i < all->n; i++) {
+            struct dt_gradient part = all->gradient[i];
+            const struct dt_touched *touched = &part.touched[index];
+            expand_rows(range, touched, from, to, part.grad + range->offset, next[i], async->grad);
+            if (part.seen)
+                expand_rows(range, touched, from, to, part.seen + range->offset, next[i],
+                            async->seen);
+            while (next[i] < *touched->count && touched->row[next[i]] < to)
+                next[i]++;
+            part.grad = async->grad;
+            if (part.seen) part.seen = async->seen;
+            spec->update(spec->arg, &part, all->step + (uint64_t)i, at, floats,
+                         i ? async->fresh : all->weights + at, async->fresh, async->states);
+        }
+        memcpy(all->out + at, async->fresh, floats * sizeof *all->out);
+    }
+}
+
+/* n gradients in order, in one pass over the vectors. */
 static void async_apply(struct dt_async *async, int n, struct dt_gradient *gradients)
 {
     const struct dt_async_spec *spec = &async->spec;
-    const uint64_t step = async->bank.state->step;
     double start = dt_clock_secs();
-    dt_world_heartbeat(async->world, "update", step);
-    const float *weights = dt__slots_weights(&async->bank);
-    float *out = dt__slots_target(&async->bank);
-    int block = 0;
-    if (spec->prepare) spec->prepare(spec->arg, &gradients[0], weights);
-    for (size_t at = 0; at < spec->params; at += BLOCK) {
-        size_t floats = spec->params - at < BLOCK ? spec->params - at : BLOCK;
-        for (int i = 0; i < n; i++)
-            spec->update(spec->arg, &gradients[i], step + (uint64_t)i, at, floats,
-                         i ? async->fresh : weights + at, async->fresh, async->states);
-        memcpy(out + at, async->fresh, floats * sizeof *out);
-        if (++block % BLOCKS_A_PROGRESS == 0) async_progress(async);
+    size_t at = 0;
+    dt_world_heartbeat(async->world, "update", async->bank.state->step);
+    const struct combined all = {.n = n,
+                                 .gradient = gradients,
+                                 .step = async->bank.state->step,
+                                 .weights = dt__slots_weights(&async->bank),
+                                 .out = dt__slots_target(&async->bank)};
+    if (spec->prepare) spec->prepare(spec->arg, &gradients[0], all.weights);
+    for (int i = 0; i < async->shape.ranges; i++) {
+        const struct dt_row_range *range = &async->range[i];
+        apply_whole(async, &all, at, range->offset);
+        if (range->touched_alone)
+            apply_touched(async, &all, i);
+        else
+            apply_to_all_rows(async, &all, i);
+        at = range->offset + range->rows * range->width;
     }
+    apply_whole(async, &all, at, spec->params);
     dt__slots_publish(&async->bank, n, gradients);
     async->busy_secs += dt_clock_secs() - start;
 }
@@ -100,8 +193,8 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
         dt__slots_shape_init(&async->shape, dt_world_workers(async->world), way, &async->spec);
     DT_TRY(dt_world_agree_trainers(async->world, status));
     async->shared = shared;
-    return (shared ? dt__async_shared_open
-                   : dt__async_window_open)(async->world, async->shape.bytes, &async->remote);
+    return (shared ? dt__async_shared_open : dt__async_window_open)(
+        async->world, async->shape.bytes, async->shape.slots_at, &async->remote);
 }
 
 /* Shared memory where there is some, else windows. */
@@ -115,6 +208,24 @@ static dt_status async_choose_memory(struct dt_async *async)
     return async_open_memory(async, memory == DT_ASYNC_SHARED);
 }
 
+/* What updates need: room for a block, and the places of the lists. */
+static dt_status async_create_scratch(struct dt_async *async)
+{
+    const struct dt__slots_shape *shape = &async->shape;
+    const size_t ranges = (size_t)shape->ranges;
+    const size_t lists = (size_t)shape->workers * DT__SLOTS * ranges;
+    async->block = BLOCK;
+    for (size_t i = 0; i < ranges; i++)
+        if (async->range[i].width > async->block) async->block = async->range[i].width;
+    DT_TRY(dt_alloc(async->block, sizeof *async->fresh, "update scratch", &async->fresh));
+    if (!ranges) return DT_OK;
+    DT_TRY(dt_alloc(async->block, sizeof *async->grad, "update scratch", &async->grad));
+    DT_TRY(dt_alloc(async->block, sizeof *async->seen, "update scratch", &async->seen));
+    DT_TRY(dt_alloc(lists, sizeof *async->touched, "lists of touched rows", &async->touched));
+    dt__row_lists_map(shape, async->remote->memory, async->touched);
+    return DT_OK;
+}
+
 /* This rank's end of it. */
 static dt_status async_create_end(struct dt_async *async)
 {
@@ -124,13 +235,15 @@ static dt_status async_create_end(struct dt_async *async)
     size_t workers = (size_t)shape->workers;
     DT_TRY(dt_alloc(2 * workers, sizeof *async->active, "workers", &async->active));
     async->spec.active = memcpy(async->active + workers, async->spec.active, workers);
-    DT_TRY(dt_alloc(BLOCK, sizeof *async->fresh, "update scratch", &async->fresh));
+    DT_TRY(async_create_scratch(async));
     if (remote->memory) dt__slots_bank_init(&async->bank, shape, remote);
+    async->bank.touched = async->touched;
     for (int i = 0; i < async->spec.states && remote->memory; i++)
         async->states[i] =
             (float *)(remote->memory + shape->states_at + (size_t)i * shape->states_stride);
     if (!is_bank(async)) {
         DT_TRY(dt__slots_worker_init(worker, shape, remote, dt_world_worker_index(async->world)));
+        worker->touched = async->touched;
         if (async->shared) {
             worker->combine = async_combine;
             worker->combine_arg = async;
@@ -147,15 +260,20 @@ static dt_status async_create_end(struct dt_async *async)
 dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
                           struct dt_async **out)
 {
+    const struct dt_row_range *range = spec->row_range;
+    const size_t ranges = (size_t)spec->row_ranges;
     struct dt_async *async = NULL;
     dt_status status = DT_OK;
     if (spec->states < 0 || spec->states > DT_ASYNC_STATES)
         status = dt_fail(DT_EUSAGE, "async: %d states, expected at most %d", spec->states,
                          DT_ASYNC_STATES);
     if (!status) status = dt_alloc(1, sizeof *async, "async exchange", &async);
+    if (!status && ranges) status = dt_alloc(ranges, sizeof *range, "touched rows", &async->range);
     DT_GUARD(dt_world_agree_trainers(world, status));
     async->world = world;
     async->spec = *spec;
+    async->spec.row_range = async->range;
+    if (ranges) memcpy(async->range, range, ranges * sizeof *range);
     DT_GUARD(async_choose_memory(async));
     DT_GUARD(dt_world_agree_trainers(world, async_create_end(async)));
     *out = async;
@@ -173,6 +291,10 @@ void dt_async_destroy(struct dt_async *async)
     dt_free(async->gathered);
     dt_free(async->active);
     dt_free(async->fresh);
+    dt_free(async->grad);
+    dt_free(async->seen);
+    dt_free(async->touched);
+    dt_free(async->range);
     dt_free(async);
 }
 
@@ -222,6 +344,11 @@ const float *dt_async_read(struct dt_async *async)
 float *dt_async_grad(struct dt_async *async)
 {
     return dt__slots_grad(&async->worker);
+}
+
+const struct dt_touched *dt_async_touched(const struct dt_async *async)
+{
+    return dt_world_is_bank(async->world) ? async->touched : dt__slots_touched(&async->worker);
 }
 
 void dt_async_send(struct dt_async *async, const struct dt_note *note)

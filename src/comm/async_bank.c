@@ -22,6 +22,22 @@ static size_t cache_lines_bytes(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
+/* Ranges of touched rows lie one behind the other. With this their lists and logs are smaller than the vectors
+ * are, and cannot overflow if those do not. */
+static dt_status shape_check_ranges(const struct dt__slots_shape *shape, size_t params)
+{
+    size_t behind = 0, floats;
+    for (int i = 0; i < shape->ranges; i++) {
+        const struct dt_row_range *range = &shape->range[i];
+        if (range->offset < behind || range->rows > UINT32_MAX || !range->width ||
+            !dt_size_mul(range->rows, range->width, &floats) ||
+            !dt_size_add(range->offset, floats, &behind) || behind > params)
+            return dt_fail(DT_EUSAGE, "async: range %d of rows does not lie behind the one before",
+                           i);
+    }
+    return DT_OK;
+}
+
 dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struct dt__slots_way way,
                                const struct dt_async_spec *spec)
 {
@@ -31,21 +47,26 @@ dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struc
                                       .workers = workers,
                                       .buffers = workers + (way.shared ? 1 : 2) + way.slack,
                                       .staleness = spec->staleness,
-                                      .keep_seen = spec->keep_seen};
+                                      .keep_seen = spec->keep_seen,
+                                      .range = spec->row_range,
+                                      .ranges = way.shared ? spec->row_ranges : 0};
+    DT_TRY(shape_check_ranges(shape, spec->params));
     /* Words, state and log are of tens of thousands of workers at most; vectors may be of any size. */
     size_t peers = (size_t)workers * sizeof(struct dt__slots_peer), states, weights, slots;
     shape->bank_at = (size_t)dt__slots_words(shape) * DT__WORD_STRIDE;
     shape->log_at = shape->bank_at + cache_lines_bytes(sizeof(struct dt__slots_state) + peers);
-    shape->states_at =
+    shape->row_log_at =
         shape->log_at + cache_lines_bytes((size_t)way.log_entries * sizeof(struct dt_applied));
     bool fits =
+        dt_size_add(shape->row_log_at, dt__row_log_bytes(shape), &shape->states_at) &&
         dt_size_mul(spec->params, sizeof(float), &shape->vector) &&
         vectors_bytes(0, shape->vector, 1, &shape->states_stride) &&
         dt_size_mul(shape->states_stride, (size_t)spec->states, &states) &&
         dt_size_add(shape->states_at, states, &shape->weights_at) &&
         vectors_bytes(sizeof(struct dt__weights), shape->vector, 1, &shape->weights_stride) &&
         vectors_bytes(sizeof(struct dt__slot), shape->vector, shape->keep_seen ? 2 : 1,
-                      &shape->slot_stride) &&
+                      &shape->lists_at) &&
+        dt_size_add(shape->lists_at, dt__row_lists_bytes(shape), &shape->slot_stride) &&
         dt_size_mul(shape->weights_stride, (size_t)shape->buffers, &weights) &&
         dt_size_mul(shape->slot_stride, (size_t)workers * DT__SLOTS, &slots) &&
         dt_size_add(shape->weights_at, weights, &shape->slots_at) &&
@@ -164,6 +185,7 @@ void dt__slots_open(struct dt__slots_bank *bank, uint64_t from, uint64_t until, 
         state->peer[w].active = active[w];
         state->peer[w].applied = 0;
     }
+    if (state->publication == 0) dt__slots_fill_rows(bank);
     state->step = from;
     bank->last = until;
     bank->closed = false;
@@ -300,6 +322,8 @@ static void bank_take_gradient(struct dt__slots_bank *bank, int worker, uint64_t
     out->note = &slot->note;
     out->grad = slot->grad;
     out->seen = shape->keep_seen ? slot->grad + shape->vector / sizeof(float) : NULL;
+    out->touched =
+        bank->touched ? bank->touched + (worker * DT__SLOTS + place) * shape->ranges : NULL;
     out->norm2 = slot->note.norm2;
     out->staleness = state->step + (uint64_t)n - slot->note.version;
     state->next = (worker + 1) % shape->workers;

@@ -88,8 +88,9 @@ static const struct dt__onesided_ops OPS = {
     .close = shared_close,
 };
 
-/* The protocol's memory, and behind it the event counts. */
-dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, struct dt__onesided **out)
+/* The protocol's memory, and behind it the event counts. Pages that nobody writes to take no room. */
+dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, size_t zeroed,
+                                struct dt__onesided **out)
 {
     struct shared *shared = NULL;
     size_t all;
@@ -105,7 +106,10 @@ dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, struct dt_
     shared->world = world;
     shared->bank_news = (struct dt__event_count *)(void *)(shared->remote.memory + bytes);
     shared->worker_news = shared->bank_news + 1;
-    if (dt_world_is_bank(world)) memset(shared->remote.memory, 0, all);
+    if (dt_world_is_bank(world)) {
+        memset(shared->remote.memory, 0, zeroed);
+        memset(shared->bank_news, 0, all - bytes);
+    }
     *out = &shared->remote;
     dt_world_trainers_barrier(world);
     return DT_OK;

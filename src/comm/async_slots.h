@@ -19,8 +19,10 @@
  *   HAZARD[w]     1 + the buffer that worker w reads
  *   state      the bank's, and its view of each worker
  *   update log    what has been applied
+ *   row log    of each range of touched rows, which rows were written
  *   weights    K buffers: version, P floats; the optimizer's state
- *   slots      2 a worker: note, P floats, and P more where gradients bring the weights they saw
+ *   slots      2 a worker: note, P floats, and P more where gradients bring the weights they saw; then the
+ *              lists of touched rows
  *
  * Gradients: worker w's next goes to the slot of the one before if that has been applied, while its
  * memory is warm, else to the other one, once ACK[w] shows that it is free. Put, flush, ring the doorbell.
@@ -44,6 +46,13 @@
  * In shared memory slack is 0: a reader that sees no publication has the current buffer, and any
  * other one that is not pointed at may be written; it is the one that was given up last, whose memory is
  * warm. A worker that acts for the bank has let go of its own pointer: one buffer less will do.
+ *
+ * Touched rows (async_rows.c; shared memory only): of a range of rows a slot has those that the batch touched,
+ * one behind the other from the range's place on, and their numbers in a list; pages of shared memory that no
+ * batch reaches are never there. A buffer that is to be written lacks the rows that were written since it was
+ * published last: the row log names them, they are copied from the newest weights, and the gradients are applied
+ * to it in place. So readers see whole versions as ever, no row of which moves while they have them, and what an
+ * update costs depends on the rows touched, not on those there are.
  *
  * Clocks: a worker begins its gradient number c of the span (from 0) when c <= FLOOR + staleness. The
  * floor is raised behind the publication, so that it has all updates up to clock c - staleness.
@@ -70,12 +79,16 @@ struct dt__slots_shape {
     int workers, buffers;
     int64_t staleness; /* -1: no bound */
     bool keep_seen;
+    const struct dt_row_range *range; /* (ranges) of touched rows, borrowed */
+    int ranges;                       /* 0: gradients are whole */
     size_t vector; /* bytes of P floats */
-    size_t bank_at, log_at, states_at, states_stride, weights_at, weights_stride;
+    size_t bank_at, log_at, row_log_at, states_at, states_stride, weights_at, weights_stride;
     size_t slots_at, slot_stride, bytes;
+    size_t lists_at; /* from a slot's begin */
 };
 
-/* DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for. */
+/* DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for; ranges of rows that
+ * do not rise. */
 dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struct dt__slots_way way,
                                const struct dt_async_spec *spec);
 /* Control words. */
@@ -113,6 +126,13 @@ struct dt__published {
 uint64_t dt__published_pack(struct dt__published published);
 struct dt__published dt__published_unpack(uint64_t word);
 
+/* async_rows.c. Bytes of the row log and of a slot's lists; what of them is where. */
+size_t dt__row_log_bytes(const struct dt__slots_shape *shape);
+size_t dt__row_lists_bytes(const struct dt__slots_shape *shape);
+/* Where this rank sees every slot's lists: (workers, DT__SLOTS, ranges). */
+void dt__row_lists_map(const struct dt__slots_shape *shape, unsigned char *memory,
+                       struct dt_touched *out);
+
 #define DT__SPAN_OVER UINT64_MAX /* as the floor */
 
 /* A buffer of weights. */
@@ -121,7 +141,7 @@ struct dt__weights {
     uint64_t retired;              /* publication that took their place */
     _Alignas(64) float params[];
 };
-/* A gradient, and behind it what it saw. */
+/* A gradient, behind it what it saw, and the lists of touched rows. */
 struct dt__slot {
     _Alignas(64) struct dt_note note;
     _Alignas(64) float grad[];
@@ -143,6 +163,7 @@ struct dt__slots_worker {
     void (*combine)(
         void *arg); /* applies for the bank what waits; called in waits. NULL: the bank does */
     void *combine_arg;
+    const struct dt_touched *touched; /* every slot's lists; NULL: gradients are whole */
 };
 
 dt_status dt__slots_worker_init(struct dt__slots_worker *worker,
@@ -154,6 +175,7 @@ void dt__slots_worker_open(struct dt__slots_worker *worker, uint64_t until);
 bool dt__slots_begin(struct dt__slots_worker *worker);
 const float *dt__slots_read(struct dt__slots_worker *worker);
 float *dt__slots_grad(struct dt__slots_worker *worker);
+const struct dt_touched *dt__slots_touched(const struct dt__slots_worker *worker);
 void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note);
 /* Who acts for the bank leaves a span only when all its gradients are applied: the bank does not. */
 void dt__slots_settle(struct dt__slots_worker *worker);
@@ -184,6 +206,7 @@ struct dt__slots_bank {
     struct dt__onesided *remote;
     struct dt__slots_state *state;
     struct dt_applied *log;
+    const struct dt_touched *touched; /* every slot's lists; NULL: gradients are whole */
     uint64_t last; /* updates at the end of the span */
     bool closed;   /* before its time */
 };
@@ -209,6 +232,13 @@ int dt__slots_take(struct dt__slots_bank *bank, int limit, struct dt_gradient *o
 /* The newest weights, and the buffer to write the next ones to. */
 float *dt__slots_weights(const struct dt__slots_bank *bank);
 float *dt__slots_target(struct dt__slots_bank *bank);
+/* Before the first span: gives all buffers the rows of touched ranges. */
+void dt__slots_fill_rows(struct dt__slots_bank *bank);
+/* Makes a range's rows in the target those of the newest weights. */
+void dt__slots_copy_rows(struct dt__slots_bank *bank, int range);
+/* The target's rows of a range have been written by applying these gradients to them. */
+void dt__slots_log_rows(struct dt__slots_bank *bank, int range, int n,
+                        const struct dt_gradient *gradients);
 /* The target has been written by applying these gradients. */
 void dt__slots_publish(struct dt__slots_bank *bank, int n, const struct dt_gradient *gradients);
 

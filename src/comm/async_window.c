@@ -167,7 +167,8 @@ static dt_status allocate(struct window *window, MPI_Aint bytes, void **base)
     return dt_world_agree_trainers(window->world, status);
 }
 
-dt_status dt__async_window_open(struct dt_world *world, size_t bytes, struct dt__onesided **out)
+dt_status dt__async_window_open(struct dt_world *world, size_t bytes, size_t zeroed,
+                                struct dt__onesided **out)
 {
     bool bank = dt_world_is_bank(world);
     struct window *window = NULL;
@@ -186,7 +187,7 @@ dt_status dt__async_window_open(struct dt_world *world, size_t bytes, struct dt_
     window->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
     dt_world_trainers_bcast(world, &window->pad, sizeof window->pad);
     if (bank) window->remote.memory = (unsigned char *)base + window->pad;
-    if (bank) memset(window->remote.memory, 0, bytes);
+    if (bank) memset(window->remote.memory, 0, zeroed);
     DT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win));
     window_sync(&window->remote);
     *out = &window->remote;

@@ -151,6 +151,30 @@ float *dt__slots_grad(struct dt__slots_worker *worker)
     return worker_slot(worker)->grad;
 }
 
+const struct dt_touched *dt__slots_touched(const struct dt__slots_worker *worker)
+{
+    const int slot = worker->index * DT__SLOTS + worker->slot;
+    return worker->touched ? worker->touched + slot * worker->shape->ranges : NULL;
+}
+
+/* What the gradient saw: of rows those that it touched, one behind the other as well. */
+static void worker_copy_seen(const struct dt__slots_worker *worker, float *to)
+{
+    const struct dt_touched *touched = dt__slots_touched(worker);
+    const float *from = worker->read->params;
+    size_t at = 0;
+    for (int i = 0; touched && i < worker->shape->ranges; i++) {
+        const struct dt_row_range *range = &worker->shape->range[i];
+        memcpy(to + at, from + at, (range->offset - at) * sizeof *to);
+        for (size_t k = 0; k < *touched[i].count; k++)
+            memcpy(to + range->offset + k * range->width,
+                   from + range->offset + touched[i].row[k] * range->width,
+                   range->width * sizeof *to);
+        at = range->offset + range->rows * range->width;
+    }
+    memcpy(to + at, from + at, worker->shape->vector - at * sizeof *to);
+}
+
 void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note)
 {
     struct dt__onesided *remote = worker->remote;
@@ -167,8 +191,7 @@ void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note)
             remote->ops->put(remote, at + head + vector, worker->read->params, vector);
         remote->ops->flush(remote);
     } else {
-        if (worker->shape->keep_seen)
-            memcpy((unsigned char *)slot->grad + vector, worker->read->params, vector);
+        if (worker->shape->keep_seen) worker_copy_seen(worker, slot->grad + vector / sizeof(float));
         remote->ops->sync(remote);
     }
     worker_clear_hazard(worker);

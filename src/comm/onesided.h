@@ -45,10 +45,12 @@ struct dt__onesided {
     unsigned char *memory; /* the bank's memory; NULL where loads and stores do not reach it */
 };
 
-/* `bytes` of zeroed memory at the bank: shared by the ranks of one host, who all reach it; or put to and
- * got from. Collective over the trainers; fails on all ranks or on none, and leaves nothing behind.
+/* `bytes` of memory at the bank, the first `zeroed` of them 0: shared by the ranks of one host, who all reach it; or
+ * put to and got from. Collective over the trainers; fails on all ranks or on none, and leaves nothing behind.
  * DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
-dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, struct dt__onesided **out);
-dt_status dt__async_window_open(struct dt_world *world, size_t bytes, struct dt__onesided **out);
+dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, size_t zeroed,
+                                struct dt__onesided **out);
+dt_status dt__async_window_open(struct dt_world *world, size_t bytes, size_t zeroed,
+                                struct dt__onesided **out);
 
 #endif

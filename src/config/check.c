@@ -19,8 +19,8 @@
     X(ftrl && !(c->train.lr > 0 && c->train.schedule == DT_SCHED_CONSTANT),                        \
       "train.optimizer=ftrl: expected train.lr above 0, and train.schedule=constant: its rates "   \
       "fall by themselves")                                                                        \
-    X(c->train.lazy && (bound || c->train.exchange == DT_REDUCER_REDUCE),                          \
-      "train.lazy=yes: expected train.mode=sync, and train.exchange=auto or node")                 \
+    X(c->train.lazy && !bound && c->train.exchange == DT_REDUCER_REDUCE,                           \
+      "train.lazy=yes: expected train.exchange=auto or node")                                      \
     X(c->run.reproducible && c->train.exchange == DT_REDUCER_REDUCE,                               \
       "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, node " \
       "or ordered")                                                                                \

@@ -14,8 +14,8 @@ static void worker_span(const struct dt_job *job, struct dt_worker *worker)
         const float *weights = dt_async_read(async);
         int replica = dt__next_replica(job, worker);
         dt_world_heartbeat(job->world, "gradient", worker->draws[replica]);
-        struct dt_note note =
-            dt__async_gradient(job, worker, replica, weights, dt_async_grad(async));
+        struct dt_note note = dt__async_gradient(job, worker, replica, weights,
+                                                 dt_async_grad(async), dt_async_touched(async));
         dt_world_show_samples(job->world, worker->samples);
         dt__slow_down(job);
         if (dt_stop_requested()) note.ask |= DT_ASK_STOP;
@@ -123,6 +123,7 @@ static dt_status create_exchange(struct dt_job *job)
     bool *active;
     dt_status status =
         dt_alloc((size_t)dt_world_workers(job->world), sizeof *active, "workers", &active);
+    if (!status) status = dt__list_row_ranges(job, &job->row_range, &job->row_ranges);
     DT_TRY(dt_world_agree_trainers(job->world, status));
     for (int w = 0; w < dt_world_workers(job->world); w++) {
         int first, count;
@@ -134,6 +135,9 @@ static dt_status create_exchange(struct dt_job *job)
                                  .states = job->optimizer.nstate,
                                  .update = dt__update_async,
                                  .prepare = dt__async_prepare_fn(job),
+                                 .row_range = job->row_range,
+                                 .row_ranges = job->row_ranges,
+                                 .update_rows = dt__update_rows_async,
                                  .arg = job,
                                  .staleness = job->config->train.staleness,
                                  .keep_seen = job->config->train.delay_compensation > 0,
@@ -143,15 +147,27 @@ static dt_status create_exchange(struct dt_job *job)
     return status;
 }
 
+/* Where gradients are whole nobody knows which rows a batch touched. */
+static dt_status check_touched(const struct dt_job *job)
+{
+    if (!job->row_ranges || dt_async_touched(job->async)) return DT_OK;
+    if (job->config->train.lazy && !dt_optimizer_is_sparse(&job->optimizer))
+        return dt_fail(DT_EUSAGE,
+                       "train.lazy=yes: expected train.mode=sync, or all ranks on one host "
+                       "with room in /dev/shm: elsewhere gradients are whole");
+    if (dt_world_is_bank(job->world))
+        dt_info("sparse rows: without shared memory a gradient of train.mode=async travels whole "
+                "(%.3g MB), "
+                "and updates all weights; on one host it has the rows that a batch touches alone",
+                (double)dt_model_params(job->model) * sizeof(float) / 1e6);
+    return DT_OK;
+}
+
 dt_status dt__async_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    const struct dt_schema *schema = dt_source_schema(job->train);
     DT_TRY(create_exchange(job));
-    if (trainer->bank && schema->dense < schema->features && dt_model_row_sparse(job->model))
-        dt_info("sparse rows: with train.mode=async a gradient travels whole (%.3g MB), and updates all "
-                "weights; train.mode=sync on one host takes the rows that a batch touches alone",
-                (double)dt_model_params(job->model) * sizeof(float) / 1e6);
+    DT_TRY(dt_world_agree_trainers(job->world, check_touched(job)));
     dt_status status = DT_OK;
     if (trainer->bank) {
         float *vectors[1 + DT_MAX_STATE] = {dt_async_weights(job->async)};

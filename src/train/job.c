@@ -160,3 +160,23 @@ void dt__slow_down(const struct dt_job *job)
     if (job->config->test.slow_rank == dt_world_rank(job->world))
         dt_sleep_secs(job->config->test.slow_secs);
 }
+
+dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count)
+{
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    const size_t count = dt_model_row_sparse(job->model);
+    if (schema->dense == schema->features || !count) return DT_OK;
+    DT_TRY(dt_alloc(count, sizeof **out, "row-sparse tensors", out));
+    for (size_t i = 0; i < count; i++) {
+        const struct dt_tensor *tensor = dt_model_row_sparse_tensor(job->model, i);
+        const bool wide = tensor->offset == job->wide_begin;
+        (*out)[i] = (struct dt_row_range){
+            .offset = tensor->offset,
+            .rows = tensor->shape[0],
+            .width = tensor->count / tensor->shape[0],
+            .touched_alone = job->config->train.lazy ||
+                             dt_optimizer_is_sparse(wide ? &job->wide : &job->optimizer)};
+    }
+    *out_count = (int)count;
+    return DT_OK;
+}

@@ -36,6 +36,8 @@ struct dt_job {
     struct dt_reducer *reducer; /* sync; an evaluator has neither ... */
     struct dt_async *async;     /* ... */
     struct dt_local *local;     /* local steps: this rank's groups; NULL: every step is exchanged */
+    struct dt_row_range *row_range; /* (row_ranges) async: its row-sparse tensors, of sparse rows */
+    int row_ranges;
 
     struct dt_trace *trace; /* NULL: none */
 
@@ -82,11 +84,17 @@ const char *dt__exchange_name(const struct dt_job *job, char word[16]);
 /* The weights, between spans. Bank and workers. */
 const float *dt__weights_at_rest(const struct dt_job *job);
 void dt__slow_down(const struct dt_job *job); /* test.slow_rank */
+/* The row-sparse tensors, if there are sparse rows; the caller frees *out. DT_EMEMORY. */
+dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count);
 
 /* ---- update.c: the arithmetic of an update -------------------------------------------------- */
 
 /* Sum of squares of n floats, in a fixed order. */
 double dt__norm2(const float *values, size_t n);
+/* That of a gradient of what is trained, which has the touched rows of job->row_range alone, or is whole (touched:
+ * NULL): the same bits. */
+double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *touched,
+                          const float *grad);
 
 /* dt_update_fn of sync training; job: struct dt_job. The gradient's sum over the step's rows becomes
  * their mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the step. */
@@ -108,8 +116,12 @@ void dt__update_outer(void *job, const struct dt_update_info *info, size_t offse
 /* dt_async_update_fn: the same with one replica's gradient over its share, compensated for its delay,
  * at a rate that falls with its staleness, as the configuration says. One that failed changes
  * nothing. */
-void dt__update_async(void *job, const struct dt_gradient *gradient, uint64_t before, size_t offset,
+void dt__update_async(void *job, const struct dt_gradient *part, uint64_t before, size_t offset,
                       size_t n, const float *weights, float *out, float *const *states);
+/* dt_async_update_rows_fn of it. */
+void dt__update_rows_async(void *job, const struct dt_gradient *part, uint64_t before,
+                           const struct dt_row_range *range, const uint32_t *row, size_t count,
+                           float *weights, float *const *states);
 /* What makes a gradient ready for that update; NULL if nothing must. With both clipping and delay
  * compensation the whole gradient is compensated first, so that it is clipped by the norm of what is
  * applied. */

@@ -41,8 +41,10 @@ static void print_memory(const struct dt_bank *bank)
     dt_info(
         "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank; a checkpoint "
         "is as large, and is written from one copy; a replica's gradient has room for %.4g MB, "
-        "of which sparse rows use what they touch",
-        mb, mb * (1 + states), mb);
+        "of which sparse rows use what they touch%s",
+        mb, mb * (1 + states), mb,
+        job->mode == DT_MODE_ASYNC ? "; async keeps a version of the weights a worker, and more"
+                                   : "");
 }
 
 /* What a rounded wire is, and what it costs. */

@@ -123,27 +123,6 @@ static int span(const struct dt_trainer *trainer, uint64_t end)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-/* The row-sparse tensors, of sparse rows. */
-static dt_status list_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count)
-{
-    const struct dt_schema *schema = dt_source_schema(job->train);
-    const size_t count = dt_model_row_sparse(job->model);
-    if (schema->dense == schema->features || !count) return DT_OK;
-    DT_TRY(dt_alloc(count, sizeof **out, "row-sparse tensors", out));
-    for (size_t i = 0; i < count; i++) {
-        const struct dt_tensor *tensor = dt_model_row_sparse_tensor(job->model, i);
-        const bool wide = tensor->offset == job->wide_begin;
-        (*out)[i] = (struct dt_row_range){
-            .offset = tensor->offset,
-            .rows = tensor->shape[0],
-            .width = tensor->count / tensor->shape[0],
-            .touched_alone = job->config->train.lazy ||
-                             dt_optimizer_is_sparse(wide ? &job->wide : &job->optimizer)};
-    }
-    *out_count = (int)count;
-    return DT_OK;
-}
-
 /* Where gradients are whole nobody knows which rows a batch touched. */
 static dt_status check_touched(const struct dt_job *job, bool are_touched)
 {
@@ -244,7 +223,7 @@ static dt_status create_reducer(struct dt_job *job)
     if (rounded) return create_wired(job, &spec);
     struct dt_row_range *ranges = NULL;
     struct dt_factored *factored = NULL;
-    dt_status status = list_ranges(job, &ranges, &spec.row_ranges);
+    dt_status status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
     if (!status) status = list_factored(job, &factored, &spec.matrices);
     spec.row_range = ranges;
     spec.factored = factored;

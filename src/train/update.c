@@ -7,14 +7,48 @@
 #include "base/clones.h"
 #include "train/local.h"
 
+/* Adds the squares of n floats that stand at `at` of a vector, to the lanes of their places there. */
 DT__CLONES
+static void add_squares(double lane[8], const float *values, size_t at, size_t n)
+{
+    size_t i = 0;
+    for (; i < n && (at + i) & 7; i++)
+        lane[(at + i) & 7] += (double)values[i] * (double)values[i];
+    for (; i + 8 <= n; i += 8)
+        for (size_t j = 0; j < 8; j++)
+            lane[j] += (double)values[i + j] * (double)values[i + j];
+    for (size_t j = 0; i + j < n; j++)
+        lane[j] += (double)values[i + j] * (double)values[i + j];
+}
+
+static double lanes_sum(const double lane[8])
+{
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
+           ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
 double dt__norm2(const float *values, size_t n)
 {
     double lane[8] = {0};
-    for (size_t i = 0; i < n; i++)
-        lane[i & 7] += (double)values[i] * (double)values[i];
-    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
-           ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    add_squares(lane, values, 0, n);
+    return lanes_sum(lane);
+}
+
+double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *touched,
+                          const float *grad)
+{
+    double lane[8] = {0};
+    size_t at = 0;
+    for (int i = 0; touched && i < job->row_ranges; i++) {
+        const struct dt_row_range *range = &job->row_range[i];
+        add_squares(lane, grad + at, at, range->offset - at);
+        for (size_t k = 0; k < *touched[i].count; k++)
+            add_squares(lane, grad + range->offset + k * range->width,
+                        range->offset + touched[i].row[k] * range->width, range->width);
+        at = range->offset + range->rows * range->width;
+    }
+    add_squares(lane, grad + at, at, dt_model_trained(job->model) - at);
+    return lanes_sum(lane);
 }
 
 /* From the sum over so many rows to their mean, clipped as torch.nn.utils.clip_grad_norm_ does; norm2: of
@@ -83,20 +117,28 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
     if (job->rounded) dt_bf16_round(n, out, job->rounded + offset);
 }
 
+/* The same for rows of a range, in place; weights and states are the whole vectors. */
+static void update_rows(const struct dt_job *job, uint64_t step, double lr, uint64_t rows,
+                        double norm2, const struct dt_row_range *range, const uint32_t *row,
+                        size_t count, const float *grad, float *weights, float *const *states)
+{
+    float *state[DT_MAX_STATE];
+    double rate;
+    const struct dt_optimizer *rule = rule_at(job, range->offset, lr, &rate);
+    for (int i = 0; i < job->optimizer.nstate; i++)
+        state[i] = states[i] + range->offset;
+    dt_optimizer_apply_rows(rule, step, rate, mean_scale(job, rows, norm2), range->width, count,
+                            row, grad, weights + range->offset, state);
+}
+
 void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
                           const struct dt_row_range *range, const uint32_t *row, size_t count,
                           const float *grad, float *const *vectors)
 {
     const struct dt_job *job = arg;
-    const double scale = mean_scale(job, dt_plan_step_rows(job->plan, info->step), info->norm2);
-    float *state[DT_MAX_STATE];
-    for (int i = 0; i < job->optimizer.nstate; i++)
-        state[i] = vectors[1 + i] + range->offset;
-    double rate;
-    const struct dt_optimizer *rule =
-        rule_at(job, range->offset, dt_schedule_lr(&job->schedule, info->step), &rate);
-    dt_optimizer_apply_rows(rule, info->step, rate, scale, range->width, count, row, grad,
-                            vectors[0] + range->offset, state);
+    update_rows(job, info->step, dt_schedule_lr(&job->schedule, info->step),
+                dt_plan_step_rows(job->plan, info->step), info->norm2, range, row, count, grad,
+                vectors[0], vectors + 1);
     for (size_t i = 0; job->rounded && i < count; i++) {
         const size_t at = range->offset + row[i] * range->width;
         dt_bf16_round(range->width, vectors[0] + at, job->rounded + at);
@@ -146,14 +188,38 @@ static void compensate_delay(const struct dt_job *job, uint64_t rows, size_t n, 
         grad[i] += factor * grad[i] * grad[i] * (now[i] - seen[i]);
 }
 
+/* Rows that a gradient touched: grad and seen have them one behind the other, weights are the range's. */
+static void compensate_rows(const struct dt_job *job, uint64_t rows,
+                            const struct dt_row_range *range, const uint32_t *row, size_t count,
+                            const float *weights, const float *seen, float *grad)
+{
+    const size_t width = range->width;
+    for (size_t i = 0; i < count; i++)
+        compensate_delay(job, rows, width, weights + row[i] * width, seen + i * width,
+                         grad + i * width);
+}
+
 static void compensate_whole(void *arg, struct dt_gradient *gradient, const float *weights)
 {
     const struct dt_job *job = arg;
-    size_t n = dt_model_trained(job->model);
+    const struct dt_touched *touched = gradient->touched;
+    const uint64_t rows = gradient->note->rows;
+    const float *seen = gradient->seen;
+    float *grad = gradient->grad;
+    size_t at = 0;
     if (gradient->note->ask & DT_ASK_ERROR) return;
-    compensate_delay(job, gradient->note->rows, n, weights, gradient->seen, gradient->grad);
+    for (int i = 0; touched && i < job->row_ranges; i++) {
+        const struct dt_row_range *range = &job->row_range[i];
+        const size_t begin = range->offset;
+        compensate_delay(job, rows, begin - at, weights + at, seen + at, grad + at);
+        compensate_rows(job, rows, range, touched[i].row, *touched[i].count, weights + begin,
+                        seen + begin, grad + begin);
+        at = begin + range->rows * range->width;
+    }
+    compensate_delay(job, rows, dt_model_trained(job->model) - at, weights + at, seen + at,
+                     grad + at);
     gradient->seen = NULL;
-    gradient->norm2 = dt__norm2(gradient->grad, n);
+    gradient->norm2 = dt__gradient_norm2(job, touched, grad);
 }
 
 dt_async_prepare_fn *dt__async_prepare_fn(const struct dt_job *job)
@@ -162,23 +228,40 @@ dt_async_prepare_fn *dt__async_prepare_fn(const struct dt_job *job)
     return both ? compensate_whole : NULL;
 }
 
-void dt__update_async(void *arg, const struct dt_gradient *gradient, uint64_t before, size_t offset,
+/* Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep learning",
+ * IJCAI 2016. */
+static double async_lr(const struct dt_job *job, const struct dt_gradient *part, uint64_t before)
+{
+    const double lr = dt_schedule_lr(&job->schedule, before);
+    return job->config->train.staleness_lr ? lr / (1 + (double)part->staleness) : lr;
+}
+
+void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,
                       size_t n, const float *weights, float *out, float *const *states)
 {
     const struct dt_job *job = arg;
-    const struct dt_note *note = gradient->note;
-    float *grad = gradient->grad + offset;
+    const struct dt_note *note = part->note;
     if (note->ask & DT_ASK_ERROR) {
         memmove(out, weights, n * sizeof *out);
         return;
     }
     const size_t all = dt_model_trained(job->model), left = offset < all ? all - offset : 0;
-    if (gradient->seen)
-        compensate_delay(job, note->rows, left < n ? left : n, weights, gradient->seen + offset,
-                         grad);
-    /* Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep
-     * learning", IJCAI 2016. */
-    double lr = dt_schedule_lr(&job->schedule, before);
-    if (job->config->train.staleness_lr) lr /= 1 + (double)gradient->staleness;
-    update_range(job, before, lr, note->rows, gradient->norm2, offset, n, grad, weights, out, states);
+    if (part->seen)
+        compensate_delay(job, note->rows, left < n ? left : n, weights, part->seen, part->grad);
+    update_range(job, before, async_lr(job, part, before), note->rows, part->norm2, offset, n,
+                 part->grad, weights, out, states);
+}
+
+void dt__update_rows_async(void *arg, const struct dt_gradient *part, uint64_t before,
+                           const struct dt_row_range *range, const uint32_t *row, size_t count,
+                           float *weights, float *const *states)
+{
+    const struct dt_job *job = arg;
+    const struct dt_note *note = part->note;
+    if (note->ask & DT_ASK_ERROR) return;
+    if (part->seen)
+        compensate_rows(job, note->rows, range, row, count, weights + range->offset, part->seen,
+                        part->grad);
+    update_rows(job, before, async_lr(job, part, before), note->rows, part->norm2, range, row,
+                count, part->grad, weights, states);
 }

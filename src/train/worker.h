@@ -59,9 +59,11 @@ void dt__step_gradients(const struct dt_step *step, struct dt_worker *worker);
 /* Async: the one of the worker's replicas that has drawn least, at its next draw that has rows: a function
  * of the draws alone, so that a resume goes on with the same one. The worker has rows. */
 int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker);
-/* That replica's next gradient. */
+/* That replica's next gradient; touched: where to list its touched rows, of which grad has no others then; NULL: it
+ * is whole. */
 struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
-                                  const float *weights, float *grad);
+                                  const float *weights, float *grad,
+                                  const struct dt_touched *touched);
 
 /* A sync span took so long: adds to the budget. */
 void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs);

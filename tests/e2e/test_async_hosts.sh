@@ -1,7 +1,8 @@
 #!/bin/sh
 # Async on two hosts over TCP with Debian's Open MPI as it is, no flag but those that reach the hosts.
 # Would catch: a start that needs flags for its one-sided memory, gradients or weights that tear on
-# their way, a bank that starves progress, worse training than on one host.
+# their way, a bank that starves progress, worse training than on one host; gradients of sparse rows, which are whole
+# between hosts, taken for those of touched rows.
 # seconds: 180
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
@@ -23,3 +24,20 @@ for slots in '1 3' '2 2'; do
     check_ge 'accuracy' "$(record "$dir" eval accuracy)" 0.85
 done
 check_ge 'accuracy on one host' "$(record "$tmp/one" eval accuracy)" 0.85
+
+awk 'BEGIN { for (srand(6); n++ < 600;) { f = 1 + int(rand() * 9000); print f % 2, f ":1", f + 1 + int(rand() * 90) ":0.5" } }' \
+    >"$tmp/rows.svm"
+keys="data.train=$tmp/rows.svm model.kind=linear train.mode=async train.batch=20 train.epochs=2 train.optimizer=adagrad"
+hosts_slots 1 2
+job 3 run.dir="$tmp/rows-one" $keys >"$tmp/out" 2>&1 || fail "rows on one host: $(cat "$tmp/out")"
+! grep -q 'travels whole' "$tmp/out" || fail 'on one host gradients are whole'
+hosts_job 3 "$dtrain" run.dir="$tmp/rows-two" $keys >"$tmp/out" 2>&1 || fail "rows on two hosts: $(cat "$tmp/out")"
+grep -q 'a gradient of train.mode=async travels whole' "$tmp/out" || fail "$(cat "$tmp/out")"
+for dir in rows-one rows-two; do
+    check_eq "$dir: gradients sent" "$(record "$tmp/$dir" final gradients_sent)" 120
+    check_eq "$dir: gradients applied" "$(record "$tmp/$dir" final gradients_applied)" 120
+    check_le "$dir: loss" "$(record "$tmp/$dir" final loss)" 0.69
+done
+hosts_job 3 "$dtrain" run.dir="$tmp/lazy" $keys train.optimizer=adam train.lazy=yes >"$tmp/out" 2>&1 &&
+    fail 'train.lazy=yes over two hosts'
+grep -q 'train.lazy=yes: expected train.mode=sync, or all ranks on one host' "$tmp/out" || fail "$(cat "$tmp/out")"

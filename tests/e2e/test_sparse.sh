@@ -2,8 +2,9 @@
 # Sparse rows: the gradient is of the rows that a batch touches, summed over the replicas and updated by the
 # workers, each its part. The bits are those of whole gradients, which go through train.exchange=reduce, at
 # any number of ranks and over a resume: with rules that touch the rows of a batch alone and with those that
-# update all, with clipping, and over a batch that goes through the network in slices. Would catch a row that
-# is left out, comes twice or is summed in another order, and state that a checkpoint forgets.
+# update all, with clipping, and over a batch that goes through the network in slices; and in async with one worker.
+# Would catch a row that is left out, comes twice or is summed in another order, a version of the weights that lacks
+# one, and state that a checkpoint forgets.
 . "$(dirname "$0")/lib.sh"
 rows=$tmp/rows.svm
 awk 'BEGIN {
@@ -66,8 +67,44 @@ run 3 half train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 train.max_s
 run 2 half train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05
 check_eq resumed "$(crc "$tmp/half")" "$(crc "$tmp/adagrad-1")"
 
-expect_error 2 'train.lazy=yes: expected train.mode=sync' 3 run.dir="$tmp/no" data.train="$rows" \
-    train.lazy=yes train.mode=async
+# Async: one worker, whose gradients nobody comes between, ends with the bits of whole gradients in sync. (While a
+# checkpoint waits, so does a gradient, and the next one is of weights without it.)
+one='run.replicas=1 train.mode=async run.checkpoint_steps=0'
+alone() {
+    name=$1
+    shift
+    run 2 "$name-sync" run.replicas=1 train.exchange=reduce "$@"
+    run 2 "$name-async" $one "$@"
+    ! grep -q 'travels whole' "$tmp/out" || fail "$name: gradients are whole"
+    check_eq "$name in async" "$(crc "$tmp/$name-async")" "$(crc "$tmp/$name-sync")"
+}
+alone alone train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 train.delay_compensation=0.1
+alone alone-ftrl train.optimizer=ftrl train.lr=0.5 train.l1=0.02
+alone alone-momentum train.lr=0.1
+alone alone-adam train.optimizer=adam model.kind=mlp model.hidden=33,20
+alone alone-slices train.optimizer=adagrad train.batch=0 train.epochs=4 model.kind=mlp model.hidden=9
+run 2 alone-lazy-sync train.optimizer=adam train.lazy=yes run.replicas=1
+run 2 alone-lazy $one train.optimizer=adam train.lazy=yes
+check_eq 'lazy in async' "$(crc "$tmp/alone-lazy")" "$(crc "$tmp/alone-lazy-sync")"
+for steps in 101 1000; do
+    run 2 alone-half $one train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 \
+        train.delay_compensation=0.1 train.max_steps=$steps
+done
+check_eq 'resumed in async' "$(crc "$tmp/alone-half")" "$(crc "$tmp/alone-async")"
+
+# With several workers each gradient is applied once, over a resume with other ranks, and the model learns.
+for rule in 'adagrad train.lr=0.1' 'adam train.lr=0.005 train.clip_norm=1 train.delay_compensation=0.1'; do
+    rm -rf "$tmp/several"
+    run 4 several train.mode=async train.staleness=4 run.replicas=6 train.optimizer=$rule train.max_steps=500
+    run 3 several train.mode=async train.staleness=4 run.replicas=6 train.optimizer=$rule
+    for count in step gradients_sent gradients_applied; do
+        check_eq "$rule: $count" "$(record "$tmp/several" final $count)" 1596
+    done
+    check_le "$rule: loss" "$(record "$tmp/several" final loss)" 1.55
+done
+
+expect_error 2 'train.lazy=yes: expected train.exchange=auto or node' 3 run.dir="$tmp/no" data.train="$rows" \
+    train.lazy=yes train.exchange=reduce
 expect_error 2 'train.l1: expected train.optimizer=ftrl' 1 run.dir="$tmp/no" data.train="$rows" train.l1=1
 expect_error 2 'train.optimizer=ftrl: expected train.lr above 0' 1 run.dir="$tmp/no" data.train="$rows" \
     train.optimizer=ftrl train.schedule=cosine

@@ -34,6 +34,22 @@ run 3 hashed data.hash_bits=12 train.clip_norm=0.5
 run 1 hashed-1 data.hash_bits=12 train.clip_norm=0.5
 check_eq 'bits, hashed' "$(crc "$tmp/hashed")" "$(crc "$tmp/hashed-1")"
 
+# Async with one worker, whose gradients nobody comes between, has the bits of sync with one replica. (While a
+# checkpoint waits, so does a gradient, and the next one is of weights without it.)
+for rule in 'data.hash_bits=12 train.clip_norm=0.5' 'train.wide_optimizer=ftrl train.wide_lr=0.3 train.l1=3' \
+    'train.optimizer=adam train.lr=0.01 train.wide_optimizer=adagrad train.wide_lr=0.1'; do
+    rm -rf "$tmp/alone" "$tmp/alone-async"
+    run 2 alone run.replicas=1 train.exchange=reduce $rule
+    run 2 alone-async run.replicas=1 train.mode=async run.checkpoint_steps=0 $rule train.max_steps=41
+    run 2 alone-async run.replicas=1 train.mode=async run.checkpoint_steps=0 $rule
+    ! grep -q 'travels whole' "$tmp/out" || fail "$rule: gradients are whole"
+    check_eq "bits in async, $rule" "$(crc "$tmp/alone-async")" "$(crc "$tmp/alone")"
+done
+run 4 async data.hash_bits=12 train.mode=async train.staleness=4
+check_eq 'gradients of several workers' "$(record "$tmp/async" final gradients_applied)" \
+    "$(record "$tmp/async" final gradients_sent)"
+check_le 'rmse in async' "$(record "$tmp/async" eval rmse)" 0.25
+
 # Killed and resumed with another number of ranks.
 run 3 half train.max_steps=61
 run 2 half

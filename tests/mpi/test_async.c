@@ -4,7 +4,11 @@
  * Every word of every gradient is a function of worker, number and place, and every weight is the
  * number of updates in it, so that a torn or stale word anywhere shows.
  *
- *   test_async shared|window GRADIENTS PARAMS [NAME=VALUE ...]   sets variables before MPI starts */
+ *   test_async shared|window|rows GRADIENTS PARAMS [NAME=VALUE ...]   sets variables before MPI starts
+ *
+ * rows: in shared memory, and gradients touch some rows alone. What is no row and rows that are all updated have the
+ * number of updates, as the state has; the others, three in four floats, that of the update that touched them last,
+ * by which a worker that reads finds rows that its version should not have, and the bank those that it lacks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +18,11 @@ enum { MOST_WORKERS = 64, STALENESS = 5, RESTS = 50 };
 
 static int failures;
 static size_t params;
+
+/* Rows that change alone, those that all change, what is no row. */
+enum { WIDTH = 7, RANGES = 2 };
+static struct dt_row_range ranges[RANGES];
+static bool has_rows;
 
 #define EXPECT(what, ...)                                                                          \
     do {                                                                                           \
@@ -26,19 +35,58 @@ static size_t params;
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
+static size_t range_end(int range)
+{
+    return ranges[range].offset + ranges[range].rows * ranges[range].width;
+}
+
 static float word_of(int worker, uint64_t number, size_t i)
 {
     return (float)(((uint64_t)worker * 7919 + number * 104729 + i) & 0xffffff);
 }
 
+/* The last weight is no row of touched ones. */
 static void expect_weights(const float *weights, const char *when)
 {
-    for (size_t i = 1; i < params; i++)
-        if (weights[i] != weights[0]) {
-            EXPECT(weights[i] == weights[0], "%s: weight %zu is %g, the first is %g", when, i,
-                   (double)weights[i], (double)weights[0]);
+    const float number = weights[params - 1];
+    for (size_t i = 0; i < params; i++) {
+        bool right = weights[i] == number;
+        if (has_rows && i < range_end(0))
+            right = weights[i] <= number && weights[i] == weights[i - i % WIDTH];
+        if (!right) {
+            EXPECT(right, "%s: weight %zu is %g, the last is %g", when, i, (double)weights[i],
+                   (double)number);
             return;
         }
+    }
+}
+
+/* The next row behind `row` that a gradient touches. */
+static size_t next_row(int worker, uint64_t number, size_t row)
+{
+    return row + 1 + ((size_t)worker * 31 + number * 17 + row * 7) % 23;
+}
+
+/* A gradient; touched: lists its rows, and writes their words and those of what is no row. */
+static void write_gradient(const struct dt_touched *touched, int worker, uint64_t number,
+                           float *grad)
+{
+    size_t at = 0;
+    for (int r = 0; touched && r < RANGES; r++) {
+        uint32_t count = 0;
+        float *to = grad + ranges[r].offset;
+        for (; at < ranges[r].offset; at++)
+            grad[at] = word_of(worker, number, at);
+        for (size_t row = number % 5; row < ranges[r].rows; row = next_row(worker, number, row)) {
+            touched[r].row[count++] = (uint32_t)row;
+            for (size_t i = 0; i < WIDTH; i++)
+                *to++ = word_of(worker, number, ranges[r].offset + row * WIDTH + i);
+        }
+        *touched[r].count = count;
+        at = range_end(r);
+    }
+    for (; at < params; at++)
+        grad[at] = word_of(worker, number, at);
 }
 
 static uint64_t work(struct dt_async *async, int worker, uint64_t sent, uint64_t most)
@@ -46,11 +94,12 @@ static uint64_t work(struct dt_async *async, int worker, uint64_t sent, uint64_t
     for (uint64_t n = 0; n < most && dt_async_begin(async); n++) {
         const float *weights = dt_async_read(async);
         expect_weights(weights, "as read");
-        float *grad = dt_async_grad(async);
-        for (size_t i = 0; i < params; i++)
-            grad[i] = word_of(worker, sent, i);
+        const struct dt_touched *touched = dt_async_touched(async);
+        EXPECT(!touched == !has_rows, "touched rows");
+        write_gradient(touched, worker, sent, dt_async_grad(async));
         if (sent % 8 == 0) expect_weights(weights, "later");
-        struct dt_note note = {.replica = worker, .draw = sent++, .rows = (uint64_t)weights[0]};
+        struct dt_note note = {
+            .replica = worker, .draw = sent++, .rows = (uint64_t)weights[params - 1]};
         dt_async_send(async, &note);
     }
     return sent;
@@ -58,15 +107,23 @@ static uint64_t work(struct dt_async *async, int worker, uint64_t sent, uint64_t
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* The state counts the updates of each parameter. */
-static void update(void *arg, const struct dt_gradient *gradient, uint64_t before, size_t offset,
+/* The state counts the updates of each parameter. Rows that the gradient did not touch have zeros. */
+static void update(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,
                    size_t n, const float *weights, float *out, float *const *states)
 {
     (void)arg;
-    int worker = gradient->worker;
-    uint64_t number = gradient->note->number, torn = 0, wrong = 0;
+    int worker = part->worker;
+    uint64_t number = part->note->number, torn = 0, wrong = 0;
+    const bool rows = has_rows && offset >= ranges[1].offset && offset < range_end(1);
+    size_t row = rows ? (offset - ranges[1].offset) / WIDTH : 0, next = number % 5;
+    while (rows && next < row)
+        next = next_row(worker, number, next);
     for (size_t i = 0; i < n; i++) {
-        torn += gradient->grad[i + offset] != word_of(worker, number, i + offset);
+        if (rows && i && i % WIDTH == 0) {
+            if (row == next) next = next_row(worker, number, row);
+            row++;
+        }
+        torn += part->grad[i] != (!rows || row == next ? word_of(worker, number, i + offset) : 0);
         wrong += weights[i] != (float)before || states[0][i + offset] != (float)before;
         out[i] = weights[i] + 1;
         states[0][i + offset] += 1;
@@ -76,11 +133,37 @@ static void update(void *arg, const struct dt_gradient *gradient, uint64_t befor
     EXPECT(!wrong, "%d of the bank's weights are not %d", (int)wrong, (int)before);
 }
 
+/* Weights and state are those of the update that touched the row last. */
+static void update_rows(void *arg, const struct dt_gradient *part, uint64_t before,
+                        const struct dt_row_range *range, const uint32_t *row, size_t count,
+                        float *weights, float *const *states)
+{
+    const int worker = part->worker;
+    const uint64_t number = part->note->number;
+    uint64_t torn = 0, wrong = 0;
+    (void)arg;
+    EXPECT(range->offset == ranges[0].offset && range->rows == ranges[0].rows, "another range");
+    for (size_t k = 0, next = number % 5; k < count; k++) {
+        torn += row[k] != next;
+        next = next_row(worker, number, row[k]);
+        for (size_t i = 0; i < WIDTH; i++) {
+            const size_t place = range->offset + row[k] * WIDTH + i;
+            torn += part->grad[k * WIDTH + i] != word_of(worker, number, place);
+            wrong += weights[place] != states[0][place] || weights[place] > (float)before;
+            weights[place] = states[0][place] = (float)(before + 1);
+        }
+    }
+    EXPECT(!torn, "worker %d's gradient %d: %d rows or words", worker, (int)number, (int)torn);
+    EXPECT(!wrong, "%d of the bank's weights are not those of the last update", (int)wrong);
+}
+
 /* Every so many updates the weights must rest. */
 static void expect_rest(struct dt_async *async, uint64_t step)
 {
-    expect_weights(dt_async_weights(async), "at rest");
-    EXPECT(dt_async_weights(async)[0] == (float)step, "at rest, step %d", (int)step);
+    const float *weights = dt_async_weights(async);
+    expect_weights(weights, "at rest");
+    EXPECT(weights[params - 1] == (float)step, "at rest, step %d", (int)step);
+    EXPECT(!memcmp(weights, dt_async_states(async)[0], params * sizeof *weights), "a row is lost");
 }
 
 /* Returns the updates done. */
@@ -125,7 +208,8 @@ static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gra
         if (bank) EXPECT(step == end[span] || close, "span %d", span);
         dt_world_trainers_bcast(world, &step, sizeof step);
         if (!bank) expect_weights(dt_async_read(async), "at rest");
-        if (!bank) EXPECT(dt_async_read(async)[0] == (float)step, "not the newest weights");
+        if (!bank)
+            EXPECT(dt_async_read(async)[params - 1] == (float)step, "not the newest weights");
     }
     return sent;
 }
@@ -140,8 +224,8 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
     EXPECT(counts->sent == gradients && counts->applied == gradients && histogram == gradients,
            "%d sent, %d applied", (int)counts->sent, (int)counts->applied);
     EXPECT(counts->gap_max <= STALENESS, "gap %d", (int)counts->gap_max);
-    printf("%s: %d gradients of %zu floats, clock gap %d\n", dt_async_memory_name(async),
-           (int)counts->applied, params, (int)counts->gap_max);
+    printf("%s: %d gradients of %zu floats%s, clock gap %d\n", dt_async_memory_name(async),
+           (int)counts->applied, params, has_rows ? ", touched rows" : "", (int)counts->gap_max);
 }
 
 /* A worker that leaves the span after one gradient, which nothing lets in until it was sent, does not
@@ -175,10 +259,17 @@ int main(int argc, char **argv)
     bool active[MOST_WORKERS];
     memset(active, 1, sizeof active);
     if (dt_world_workers(world) > 4) active[1] = false;
-    bool shared = strcmp(argv[1], "shared") == 0;
+    bool shared = strcmp(argv[1], "window") != 0;
+    has_rows = strcmp(argv[1], "rows") == 0;
+    const size_t rows = params / (4 * WIDTH) - 1;
+    ranges[0] = (struct dt_row_range){.rows = 3 * rows, .width = WIDTH, .touched_alone = true};
+    ranges[1] = (struct dt_row_range){.offset = range_end(0) + 3, .rows = rows, .width = WIDTH};
     struct dt_async_spec spec = {.params = params,
                                  .states = 1,
                                  .update = update,
+                                 .row_range = ranges,
+                                 .row_ranges = has_rows ? RANGES : 0,
+                                 .update_rows = update_rows,
                                  .staleness = STALENESS,
                                  .active = active,
                                  .memory = shared ? DT_ASYNC_SHARED : DT_ASYNC_WINDOW};

@@ -1,6 +1,6 @@
 /* The slot protocol under the adversarial scheduler: gradients lost, applied twice or torn, weights
- * torn or overwritten while they are read or should rest, an update log that leaves something out, clocks
- * that run ahead, spans that do not end. Operations that go wrong as a bug of the protocol would have
+ * torn or overwritten while they are read or should rest, rows that a version lacks or has too early, an update
+ * log that leaves something out, clocks that run ahead, spans that do not end. Operations that go wrong as a bug of the protocol would have
  * them show that each of these would be found. */
 #include <check.h>
 #include <stdio.h>
@@ -8,11 +8,18 @@
 
 #define DT_READ_TRIES 1
 #include "comm/async_bank.c"
+#include "comm/async_rows.c"
 #include "comm/async_worker.c"
 
 #include "onesided_fake.h"
 
 enum { MOST_WORKERS = FAKE_ACTORS - 1, MOST_STEPS = 40, VALUES = 4 /* words of payload */ };
+
+/* Behind them rows of a word each, of which gradients have touched ones alone. */
+enum { RANGES = 2, MOST_ROWS = 20 };
+static const struct dt_row_range RANGE[RANGES] = {
+    {.offset = 2 * VALUES, .rows = MOST_ROWS, .width = 2, .touched_alone = true},
+    {.offset = 2 * (VALUES + MOST_ROWS), .rows = 5, .width = 2, .touched_alone = true}};
 
 /* One seed's run. */
 static struct scene {
@@ -27,6 +34,8 @@ static struct scene {
                   [MOST_WORKERS]; /* gradients of the span in weights of a version */
     uint64_t applied[MOST_WORKERS], told[MOST_WORKERS]; /* gradients; in the update log */
     uint64_t step;                                      /* that the bank knows of */
+    uint64_t row[MOST_STEPS + 1][RANGES][MOST_ROWS]; /* the update that wrote each in a version */
+    struct dt_touched touched[MOST_WORKERS * DT__SLOTS * RANGES];
 } scene;
 
 static uint64_t value_of(uint64_t kind, uint64_t a, uint64_t i)
@@ -57,7 +66,78 @@ static void expect_values(const float *floats, uint64_t kind, uint64_t a, const 
     }
 }
 
-enum { WEIGHTS = 1, GRADIENTS = 2 }; /* kinds; gradients of worker w: GRADIENTS + w */
+/* Kinds; gradients of worker w: GRADIENTS + w; rows of range i: ROWS + i. */
+enum { WEIGHTS = 1, GRADIENTS = 2, ROWS = 16 };
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static void expect_word(const float *at, uint64_t expected, const char *what)
+{
+    uint64_t value;
+    memcpy(&value, at, 8);
+    if (value != expected)
+        fake_fail(&scene.fake, "%s: %llx, not %llx", what, (unsigned long long)value,
+                  (unsigned long long)expected);
+}
+
+/* Rising; few or none, so that the row log is overrun at times, and at times not. */
+static uint32_t rows_of(uint64_t worker, uint64_t number, int range, uint32_t rows[2])
+{
+    struct dt_rng rng = dt_rng_make(worker, DT_STREAM_TEST, number, (uint64_t)range);
+    const uint64_t half = RANGE[range].rows / 2;
+    const uint32_t count = (uint32_t)(dt_rng_u64(&rng, 0) % 3);
+    rows[0] = (uint32_t)(dt_rng_u64(&rng, 1) % half);
+    rows[1] = (uint32_t)(half + dt_rng_u64(&rng, 2) % (RANGE[range].rows - half));
+    return count;
+}
+
+static void write_gradient_rows(const struct dt__slots_worker *worker, float *grad)
+{
+    const struct dt_touched *touched = dt__slots_touched(worker);
+    const uint64_t w = (uint64_t)worker->index;
+    for (int i = 0; i < worker->shape->ranges; i++) {
+        *touched[i].count = rows_of(w, worker->sent, i, touched[i].row);
+        fake_yield(&scene.fake);
+        for (uint64_t k = 0; k < *touched[i].count; k++) {
+            const uint64_t value =
+                value_of(GRADIENTS + w, worker->sent, VALUES + touched[i].row[k]);
+            memcpy(grad + RANGE[i].offset + 2 * k, &value, 8);
+            fake_yield(&scene.fake);
+        }
+    }
+}
+
+static void expect_gradient_rows(const struct dt_gradient *gradient)
+{
+    const uint64_t w = (uint64_t)gradient->worker, number = gradient->note->number;
+    const uint64_t version = gradient->note->version;
+    for (int i = 0; i < scene.shape.ranges; i++) {
+        const struct dt_touched *touched = &gradient->touched[i];
+        const size_t at = RANGE[i].offset;
+        uint32_t rows[2];
+        if (*touched->count != rows_of(w, number, i, rows))
+            fake_fail(&scene.fake, "%d touched rows", (int)*touched->count);
+        for (uint64_t k = 0; k < *touched->count && k < 2; k++) {
+            if (touched->row[k] != rows[k]) fake_fail(&scene.fake, "row %d", (int)touched->row[k]);
+            expect_word(gradient->grad + at + 2 * k,
+                        value_of(GRADIENTS + w, number, VALUES + rows[k]), "row of a gradient");
+            if (gradient->seen && version <= MOST_STEPS)
+                expect_word(gradient->seen + at + 2 * k,
+                            value_of((uint64_t)(ROWS + i), scene.row[version][i][rows[k]], rows[k]),
+                            "row seen");
+        }
+    }
+}
+
+static void expect_rows(const float *weights, uint64_t version, const char *what)
+{
+    for (int i = 0; i < scene.shape.ranges && version <= MOST_STEPS; i++)
+        for (uint64_t r = 0; r < RANGE[i].rows; r++) {
+            expect_word(weights + RANGE[i].offset + 2 * r,
+                        value_of((uint64_t)(ROWS + i), scene.row[version][i][r], r), what);
+            if (r % 4 == 0) fake_yield(&scene.fake);
+        }
+}
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
@@ -76,6 +156,8 @@ static enum fault {
     NO_LOCK,       /* two act for the bank at once */
     HASTY_REST,    /* the bank does not wait for the one who is at it */
     EARLY_LEAVE,   /* a worker leaves while its gradients wait */
+    UNCOPIED_ROWS, /* a buffer lacks rows that were written while it was out of use */
+    UNLOGGED_ROWS, /* rows are written that the row log does not name */
 } fault;
 
 static struct {
@@ -195,6 +277,28 @@ static void expect_gradient(const struct dt_gradient *gradient)
     uint64_t version = note->version;
     expect_values(gradient->grad, (uint64_t)(GRADIENTS + w), number, "gradient");
     if (gradient->seen) expect_values(gradient->seen, WEIGHTS, version, "weights seen");
+    expect_gradient_rows(gradient);
+}
+
+/* Writes to each row that a gradient touched, while the others run on. */
+static void apply_rows(struct dt__slots_bank *bank, float *target, int n,
+                       const struct dt_gradient *gradients)
+{
+    const uint64_t before = bank->state->step, after = before + (uint64_t)n;
+    if (after > MOST_STEPS) return;
+    memcpy(scene.row[after], scene.row[before], sizeof scene.row[after]);
+    for (int i = 0; i < bank->shape->ranges; i++) {
+        if (fault != UNCOPIED_ROWS) dt__slots_copy_rows(bank, i);
+        for (int g = 0; g < n; g++)
+            for (uint32_t k = 0; k < *gradients[g].touched[i].count; k++) {
+                const uint32_t row = gradients[g].touched[i].row[k];
+                const uint64_t value = value_of((uint64_t)(ROWS + i), after, row);
+                scene.row[after][i][row] = after;
+                memcpy(target + RANGE[i].offset + 2 * row, &value, 8);
+                fake_yield(&scene.fake);
+            }
+        dt__slots_log_rows(bank, i, fault == UNLOGGED_ROWS ? n - 1 : n, gradients);
+    }
 }
 
 static void apply(struct dt__slots_bank *bank, int n, const struct dt_gradient *gradients)
@@ -205,6 +309,7 @@ static void apply(struct dt__slots_bank *bank, int n, const struct dt_gradient *
         expect_gradient(&gradients[i]);
     expect_values(dt__slots_weights(bank), WEIGHTS, bank->state->step, "the bank's own weights");
     write_values(target, WEIGHTS, after);
+    apply_rows(bank, target, n, gradients);
     if (after > scene.until) fake_fail(&scene.fake, "more gradients than tickets");
     for (int w = 0; w < scene.shape.workers && after <= MOST_STEPS; w++)
         scene.clock[after][w] = bank->state->peer[w].applied;
@@ -254,8 +359,11 @@ static void worker_body(void)
         expect_fresh(worker, version, before);
         before = version;
         expect_values(weights, WEIGHTS, version, "weights");
+        expect_rows(weights, version, "row");
         write_values(dt__slots_grad(worker), (uint64_t)(GRADIENTS + w), worker->sent);
+        write_gradient_rows(worker, dt__slots_grad(worker));
         expect_values(weights, WEIGHTS, version, "weights, later");
+        expect_rows(weights, version, "row, later");
         dt__slots_send(worker, &(struct dt_note){.replica = w, .rows = worker->sent + 1});
         if (worker->combine) worker->combine(worker->combine_arg);
     }
@@ -282,6 +390,7 @@ static void expect_rest(const struct dt__slots_bank *bank)
     if (bank->state->step != scene.step) fake_fail(&scene.fake, "rest at a step not known of");
     for (int i = 0; i < 3; i++)
         expect_values(dt__slots_weights(bank), WEIGHTS, scene.step, "weights at rest");
+    expect_rows(dt__slots_weights(bank), scene.step, "row at rest");
 }
 
 /* Now and then the bank wants a rest, at once or at some step. */
@@ -322,7 +431,10 @@ static void scene_init(uint64_t seed)
     struct dt__slots_way way = {.shared = shared,
                                 .slack = shared ? 0 : (int)(dt_rng_u64(&rng, 1) % 5) / 2,
                                 .log_entries = 1 + (int)(dt_rng_u64(&rng, 6) % 6)};
-    struct dt_async_spec spec = {.params = 2 * VALUES,
+    const bool rows = dt_rng_u64(&rng, 7) % 2 == 0;
+    struct dt_async_spec spec = {.params = 2 * (size_t)(VALUES + (rows ? MOST_ROWS + 5 : 0)),
+                                 .row_range = RANGE,
+                                 .row_ranges = rows ? RANGES : 0,
                                  .staleness = (int64_t)(dt_rng_u64(&rng, 2) % 8) - 4,
                                  .keep_seen = dt_rng_u64(&rng, 3) % 4 == 0};
     if (spec.staleness < 0) spec.staleness = -1;
@@ -335,11 +447,15 @@ static void scene_init(uint64_t seed)
     for (int i = 0; i <= workers; i++)
         if (mapped || i == 0)
             dt__slots_bank_init(&scene.bank[i], &scene.shape, &scene.fake.port[i].remote);
+    dt__row_lists_map(&scene.shape, scene.fake.private, scene.touched);
+    for (int i = 0; i <= workers; i++)
+        scene.bank[i].touched = scene.shape.ranges ? scene.touched : NULL;
     scene.step = 0;
     for (int w = 0; w < workers; w++) {
         dt__slots_worker_init(&scene.worker[w], &scene.shape, &scene.fake.port[w + 1].remote, w);
         if (shared) scene.worker[w].combine = combine;
         scene.worker[w].combine_arg = &scene.bank[w + 1];
+        scene.worker[w].touched = scene.bank[w + 1].touched;
         scene.applied[w] = scene.told[w] = 0;
         scene.active[w] = w == 0 || dt_rng_u64(&rng, 8 + (uint64_t)w) % 8 != 0;
     }
@@ -347,6 +463,12 @@ static void scene_init(uint64_t seed)
         uint64_t value = value_of(WEIGHTS, 0, i);
         memcpy(dt__slots_weights(&scene.bank[0]) + 2 * i, &value, 8);
     }
+    memset(scene.row[0], 0, sizeof scene.row[0]);
+    for (int i = 0; i < scene.shape.ranges; i++)
+        for (uint64_t r = 0; r < RANGE[i].rows; r++) {
+            uint64_t value = value_of((uint64_t)(ROWS + i), 0, r);
+            memcpy(dt__slots_weights(&scene.bank[0]) + RANGE[i].offset + 2 * r, &value, 8);
+        }
 }
 
 static void scene_free(void)
@@ -420,6 +542,7 @@ static const struct {
     {DEAF_STOP, "deaf stop"},         {STALE_FLOOR, "stale floor"},
     {HELD, "hold without end"},       {NO_LOCK, "two at once"},
     {HASTY_REST, "hasty rest"},       {EARLY_LEAVE, "early leave"},
+    {UNCOPIED_ROWS, "uncopied rows"}, {UNLOGGED_ROWS, "unlogged rows"},
 };
 
 START_TEST(finds_every_fault)
