@@ -27,6 +27,7 @@ dtrain_run() {
 }
 
 turn_dtrain() { dtrain_run "dtrain np=$1" "$1"; }
+turn_async() { dtrain_run "dtrain np=$full, async" "$full" train.mode=async; }
 turn_ftrl() { dtrain_run "dtrain np=$full, ftrl" "$full" train.wide_optimizer=ftrl train.wide_lr=0.02 train.l1=1; }
 
 # turn_torch THREADS: of the interpreter, in one process.
@@ -45,12 +46,14 @@ measure() {
     round=1
     note_logloss 'the hidden model' "$best"
     if have_torch; then
-        take_turns "turn_dtrain $full" 'turn_dtrain 1' turn_ftrl 'turn_torch 1' "turn_torch $workers"
+        take_turns "turn_dtrain $full" turn_async 'turn_dtrain 1' turn_ftrl 'turn_torch 1' "turn_torch $workers"
         compare samples_per_sec "dtrain np=$full" 'PyTorch, 1 threads' 3
         compare logloss 'PyTorch, 1 threads' "dtrain np=$full" 0.998
     else
-        take_turns "turn_dtrain $full" 'turn_dtrain 1' turn_ftrl
+        take_turns "turn_dtrain $full" turn_async 'turn_dtrain 1' turn_ftrl
     fi
+    compare samples_per_sec "dtrain np=$full, async" "dtrain np=$full" 0.95
+    compare logloss "dtrain np=$full" "dtrain np=$full, async" 0.996
 }
 
 measure
