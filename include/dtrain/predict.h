@@ -35,6 +35,8 @@ int dt_predictor_width(const struct dt_predictor *predictor);
 int dt_predictor_classes(const struct dt_predictor *predictor); /* 0: regression */
 /* Entries of a row's sparse part, one a column of categories; 0: the network reads all features as they are. */
 int dt_predictor_entries(const struct dt_predictor *predictor);
+/* Numbers of a row before those entries; the features, if there are none. */
+int dt_predictor_numbers(const struct dt_predictor *predictor);
 /* Rows of features that are worth predicting at once: DT_EVAL_CHUNK, or as many as 64 MiB hold. */
 int dt_predictor_chunk(const struct dt_predictor *predictor);
 /* Names; NULL where the training data had none. */

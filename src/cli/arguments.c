@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "dtrain/data.h"
 
 /* ---- a configuration ------------------------------------------------------------------------ */
 
@@ -81,4 +82,12 @@ void cli_model_close(struct cli_model *model)
     dt_config_free(&model->config);
     dt_predictor_close(model->predictor);
     *model = (struct cli_model){0};
+}
+
+dt_status cli_model_survey(const struct cli_model *model, struct dt_source **out)
+{
+    DT_TRY(dt_source_survey(&model->config, DT_PART_EVAL, &model->file->schema, out));
+    if (*out) return DT_OK;
+    return dt_fail(DT_EUSAGE, "%s was trained without held-out data: expected data.eval=FILES",
+                   model->path);
 }

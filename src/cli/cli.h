@@ -44,6 +44,9 @@ struct cli_model {
 /* From argv[1], as dt_predictor_open has it, and options behind it. */
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv);
 void cli_model_close(struct cli_model *model);
+/* Its held-out rows, or data.eval's. DT_EUSAGE: it has none. */
+struct dt_source;
+dt_status cli_model_survey(const struct cli_model *model, struct dt_source **out);
 /* Sets options from arguments over what the config holds: INI files first, whatever their place, then
  * section.key=value in order, of the keys that the command takes. DT_EUSAGE. */
 dt_status cli_configure(struct dt_config *config, const char *command, int count, char **arguments);

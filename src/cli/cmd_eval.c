@@ -138,11 +138,7 @@ static dt_status evaluate(const struct cli_model *model)
     struct dt_metric_values values;
     struct dt_class_scores scores = {0};
     dt_status status;
-    DT_GUARD(dt_source_survey(&model->config, DT_PART_EVAL, &model->file->schema, &source));
-    if (!source)
-        DT_GUARD(dt_fail(DT_EUSAGE,
-                         "%s was trained without held-out data: expected data.eval=FILES",
-                         model->path));
+    DT_GUARD(cli_model_survey(model, &source));
     DT_GUARD(dt_metrics_create(dt_predictor_model(model->predictor), &metrics));
     const uint64_t chunks = dt_measure_chunks(&model->config, source);
     DT_GUARD(dt_measure_create(&model->config, source, dt_predictor_model(model->predictor), 0,

@@ -143,11 +143,7 @@ static dt_status stream_files(struct stream *stream, const struct cli_model *mod
     struct dt_table *table = NULL;
     struct dt_batch batch;
     dt_status status;
-    DT_GUARD(dt_source_survey(&model->config, DT_PART_EVAL, &model->file->schema, &source));
-    if (!source)
-        DT_GUARD(dt_fail(DT_EUSAGE,
-                         "%s was trained without held-out data: expected data.eval=FILES",
-                         model->path));
+    DT_GUARD(cli_model_survey(model, &source));
     uint64_t rows = dt_source_rows(source);
     DT_GUARD(dt_table_create(&model->config, source, 0, rows, &table));
     for (uint64_t at = 0; at < rows; at += BATCH) {
@@ -171,11 +167,10 @@ static dt_status stream_init(struct stream *stream, struct dt_predictor *predict
     stream->nin = (size_t)dt_predictor_features(predictor);
     stream->width = (size_t)dt_predictor_width(predictor);
     stream->room = (size_t)dt_predictor_chunk(predictor);
-    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
     const size_t categories = (size_t)dt_predictor_entries(predictor);
     if (categories) {
         stream->room = BATCH;
-        stream->dense = (size_t)schema->dense;
+        stream->dense = (size_t)dt_predictor_numbers(predictor);
         stream->categories = categories;
         DT_TRY(dt_alloc(BATCH + 1, sizeof *stream->offsets, "rows", &stream->offsets));
         DT_TRY(dt_alloc(BATCH * categories, sizeof *stream->index, "rows", &stream->index));

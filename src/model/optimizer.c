@@ -182,39 +182,27 @@ static const struct row {
     double epsilon; /* unless train.epsilon says it */
     /* Beside scale, decay, rate, epsilon and keep1 = momentum; NULL: nothing. */
     void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct factors *f);
-    struct variant plain, momentum;
+    struct variant plain, momentum; /* momentum.loops NULL: momentum makes no difference */
 } ROWS[] = {
     [DT_OPT_SGD] = {1e-8, NULL, {&sgd_loops, {0}, true}, {&heavy_ball_loops, {"momentum"}, false}},
     [DT_OPT_NESTEROV] = {1e-8,
                          NULL,
                          {&sgd_loops, {0}, true},
                          {&nesterov_loops, {"momentum"}, false}},
-    [DT_OPT_ADAGRAD] = {1e-10,
-                        NULL,
-                        {&adagrad_loops, {"square"}, true},
-                        {&adagrad_loops, {"square"}, true}},
+    [DT_OPT_ADAGRAD] = {1e-10, NULL, {&adagrad_loops, {"square"}, true}, {0}},
     [DT_OPT_RMSPROP] = {1e-8,
                         rmsprop_factors,
                         {&rmsprop_loops, {"square"}, false},
                         {&rmsprop_momentum_loops, {"square", "momentum"}, false}},
-    [DT_OPT_ADAM] = {1e-8,
-                     adam_factors,
-                     {&adam_loops, {"mean", "square"}, false},
-                     {&adam_loops, {"mean", "square"}, false}},
-    [DT_OPT_ADAMW] = {1e-8,
-                      adamw_factors,
-                      {&adamw_loops, {"mean", "square"}, false},
-                      {&adamw_loops, {"mean", "square"}, false}},
-    [DT_OPT_FTRL] = {1,
-                     NULL,
-                     {&ftrl_loops, {"z", "square"}, true},
-                     {&ftrl_loops, {"z", "square"}, true}},
+    [DT_OPT_ADAM] = {1e-8, adam_factors, {&adam_loops, {"mean", "square"}, false}, {0}},
+    [DT_OPT_ADAMW] = {1e-8, adamw_factors, {&adamw_loops, {"mean", "square"}, false}, {0}},
+    [DT_OPT_FTRL] = {1, NULL, {&ftrl_loops, {"z", "square"}, true}, {0}},
 };
 
 static const struct variant *variant_of(const struct dt_optimizer *optimizer)
 {
     const struct row *row = &ROWS[optimizer->kind];
-    return optimizer->momentum > 0.0 ? &row->momentum : &row->plain;
+    return optimizer->momentum > 0.0 && row->momentum.loops ? &row->momentum : &row->plain;
 }
 
 static void optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, int kind)

@@ -106,8 +106,8 @@ static double softmax_loss(const struct dt__outputs *outputs, const struct dt_ba
     double sum = 0.0;
     for (int r = 0; r < batch->rows; r++, z += n) {
         const float most = row_max(n, z);
-        double total = 0.0;
-        for (int i = 0; i < n; i++)
+        double total = (double)dt__expf(z[0] - most);
+        for (int i = 1; i < n; i++)
             total += (double)dt__expf(z[i] - most);
         sum += (double)weight_of(batch, r) *
                (log(total) - ((double)z[batch->label[r]] - (double)most));

@@ -29,19 +29,12 @@ struct dt__batcher {
     int32_t classes[DT_EVAL_CHUNK];
 };
 
-/* Rows that a batch holds, and numbers of each in x. */
+/* Rows that a batch holds. */
 static size_t version_chunk(const struct dt__version *version)
 {
     return dt_predictor_entries(version->predictor)
                ? DT_EVAL_CHUNK
                : (size_t)dt_predictor_chunk(version->predictor);
-}
-
-static size_t version_numbers(const struct dt__version *version)
-{
-    return dt_predictor_entries(version->predictor)
-               ? (size_t)dt_predictor_export(version->predictor)->schema.dense
-               : (size_t)dt_predictor_features(version->predictor);
 }
 
 /* Takes the first job, and those behind it of the same version that fit a batch with it. */
@@ -68,7 +61,7 @@ static dt_status answer_batch(struct dt__batcher *batcher, const struct dt__vers
                               int32_t *out_class)
 {
     const size_t entries = (size_t)dt_predictor_entries(version->predictor);
-    const size_t numbers = version_numbers(version);
+    const size_t numbers = (size_t)dt_predictor_numbers(version->predictor);
     struct dt_batch batch = {
         .rows = (int)rows, .ndense = (int)numbers, .x = from->x + at * numbers};
     for (size_t r = 0; r <= rows && entries; r++)
@@ -85,7 +78,8 @@ static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
 {
     const struct dt__version *version = jobs->version;
     const size_t width = (size_t)dt_predictor_width(version->predictor);
-    const size_t numbers = version_numbers(version), most = version_chunk(version);
+    const size_t numbers = (size_t)dt_predictor_numbers(version->predictor),
+                 most = version_chunk(version);
     const size_t entries = (size_t)dt_predictor_entries(version->predictor);
     size_t rows = 0;
     DT_TRY(dt_grow(&batcher->x, &batcher->x_capacity, numbers * most + 1, sizeof(float), "batch"));

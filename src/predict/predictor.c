@@ -108,6 +108,11 @@ int dt_predictor_entries(const struct dt_predictor *predictor)
     return schema->dense < schema->features ? dt_schema_categories(schema) : 0;
 }
 
+int dt_predictor_numbers(const struct dt_predictor *predictor)
+{
+    return dt_predictor_entries(predictor) ? predictor->file.schema.dense : predictor->features;
+}
+
 int dt_predictor_chunk(const struct dt_predictor *predictor)
 {
     const int fit = (64 << 20) / (int)sizeof(float) / predictor->features;

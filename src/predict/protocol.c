@@ -67,8 +67,7 @@ static dt_status request_alloc_rows(size_t rows, const struct dt_predictor *pred
         return dt_fail(DT_EFORMAT, "%zu rows, at most %d in a request", rows, max_rows);
     out->rows = rows;
     const size_t entries = (size_t)dt_predictor_entries(predictor);
-    const int numbers =
-        entries ? dt_predictor_export(predictor)->schema.dense : dt_predictor_features(predictor);
+    const int numbers = dt_predictor_numbers(predictor);
     DT_TRY(dt_alloc(rows, (size_t)numbers * sizeof *out->x, "rows of a request", &out->x));
     if (!entries) return DT_OK;
     DT_TRY(dt_alloc(rows, entries * sizeof *out->index, "rows of a request", &out->index));

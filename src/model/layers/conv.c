@@ -15,12 +15,17 @@ enum { SAME = -1, PIECE_ROWS = 8 };
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* "stride 2", "pad same", ... behind the sizes. */
-static bool conv_parse_options(struct dt__layer *layer, struct dt__words words, int first)
+/* Sizes, and behind them "stride 2", "pad same", ... */
+static bool conv_parse(struct dt__layer *layer, struct dt__words words)
 {
+    const bool line = layer->kind == &dt__conv1d_layer;
     int *size = layer->size;
+    if (words.count < 2 || !dt__word_int(words.word[0], 1, &size[FILTERS]) ||
+        !(line ? dt__word_int(words.word[1], 1, &size[KERNEL_W])
+               : dt__word_pair(words.word[1], 1, &size[KERNEL_H], &size[KERNEL_W])))
+        return false;
     size[STRIDE_H] = size[STRIDE_W] = size[GROUPS] = 1;
-    for (int i = first; i < words.count; i += 2) {
+    for (int i = 2; i < words.count; i += 2) {
         const char *name = words.word[i], *value = i + 1 < words.count ? words.word[i + 1] : "";
         bool good = false;
         if (!strcmp(name, "stride"))
@@ -33,23 +38,7 @@ static bool conv_parse_options(struct dt__layer *layer, struct dt__words words, 
             good = dt__word_int(value, 1, &size[GROUPS]);
         if (!good) return false;
     }
-    return true;
-}
-
-static bool conv_parse(struct dt__layer *layer, struct dt__words words)
-{
-    int *size = layer->size;
-    return words.count >= 2 && dt__word_int(words.word[0], 1, &size[FILTERS]) &&
-           dt__word_pair(words.word[1], 1, &size[KERNEL_H], &size[KERNEL_W]) &&
-           conv_parse_options(layer, words, 2);
-}
-
-static bool conv1d_parse(struct dt__layer *layer, struct dt__words words)
-{
-    int *size = layer->size;
-    if (words.count < 2 || !dt__word_int(words.word[0], 1, &size[FILTERS]) ||
-        !dt__word_int(words.word[1], 1, &size[KERNEL_W]) || !conv_parse_options(layer, words, 2))
-        return false;
+    if (!line) return true;
     size[KERNEL_H] = size[STRIDE_H] = 1;
     if (size[PAD_H] != SAME) size[PAD_H] = 0;
     return true;
@@ -204,7 +193,7 @@ const struct dt__layer_kind dt__conv1d_layer = {
     .name = "conv1d",
     .usage = "conv1d FILTERS LENGTH [stride S] [pad P|same] [groups G] [activation]",
     .epilogue = true,
-    .parse = conv1d_parse,
+    .parse = conv_parse,
     .infer = conv_infer,
     .open = conv_open,
     .close = dt__convolution_destroy,
