@@ -19,10 +19,8 @@ struct command {
     const char *details; /* paragraphs of plain text between empty lines, for help and manual */
 };
 
-extern const struct command commands[];
+extern const struct command commands[]; /* the first is what is run if none is named */
 extern const size_t commands_count;
-/* The first command: what is run if none is named. */
-const struct command *command_default(void);
 const struct command *command_find(const char *name); /* NULL: none */
 
 command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options, cmd_compare,

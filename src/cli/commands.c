@@ -7,17 +7,14 @@ const struct command commands[] = {
     {"train", cmd_train, true, "CONFIG.ini [section.key=value ...]",
      "trains a network, or continues where a run stood",
      "Started by mpirun: mpirun -np N dtrain CONFIG.ini. Rank 0 keeps the weights, the others "
-     "compute "
-     "gradients; one process alone does both. A run directory that holds a checkpoint is "
+     "compute gradients; one process alone does both. A run directory that holds a checkpoint is "
      "continued.\n\n"
      "Exit codes: 0 completed, 2 wrong configuration, 75 stopped on request with a checkpoint "
-     "saved (run "
-     "it again to go on), 1 anything else.\n\n"
+     "saved (run it again to go on), 1 anything else.\n\n"
      "A stop is asked for by USR1 to mpirun, or USR1, TERM or INT to a rank; a second one 5 s or "
-     "more later "
-     "ends at once. ^C is mpirun's own to answer: it kills the ranks a second later and returns 1; "
-     "run it "
-     "again to go on from the checkpoint that was saved within that second, or the one before."},
+     "more later ends at once. ^C is mpirun's own to answer: it kills the ranks a second later "
+     "and returns 1; run it again to go on from the checkpoint that was saved within that "
+     "second, or the one before."},
     {"launch", cmd_launch, true,
      "[-np N] [--hostfile FILE] [--restarts K] [--grow SECS] [mpirun's options] CONFIG.ini [section.key=value ...]",
      "starts mpirun, and again after a failure, on the hosts that still answer",
@@ -25,11 +22,11 @@ const struct command commands[] = {
      "started again from the newest checkpoint, on the hosts of the file that answer, with at most as many "
      "ranks as they have slots; until K (3) failures have come without a checkpoint in between. The waits "
      "between the tries grow from 1 s to 60 s. The end has the same bits with fewer ranks.\n\n"
-     "Errors of the configuration, of data or of memory, and a loss that is not finite, would come again: "
-     "they end it.\n\n"
-     "^C, TERM or USR1 stop the job at a checkpoint (exit code 75); a second one ends it. Hosts that come "
-     "back, or are added to the file, are taken in at the next start; with --grow SECS the job is stopped at "
-     "a checkpoint for them, looked for so often."},
+     "Errors of the configuration, of data or of memory, and a loss that is not finite, would come "
+     "again: they end it.\n\n"
+     "^C, TERM or USR1 stop the job at a checkpoint (exit code 75); a second one ends it. Hosts "
+     "that come back, or are added to the file, are taken in at the next start; with --grow SECS "
+     "the job is stopped at a checkpoint for them, looked for so often."},
     {"eval", cmd_eval, false, "CHECKPOINT|MODEL|RUN_DIR [section.key=value ...]",
      "measures a model on held-out data: a table on a terminal, else one JSON line",
      "Of a run directory the best export, or the newest checkpoint if nothing was evaluated; of a "
@@ -38,13 +35,10 @@ const struct command commands[] = {
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
      "predicts rows: JSON lines or CSV in, JSON lines out",
      "MODEL is a model file, a version directory, the directory above it (highest version), or a "
-     "run "
-     "directory (its best export).\n\n"
+     "run directory (its best export).\n\n"
      "A row is a JSON array, or a line of CSV or LIBSVM; {\"instances\": [[...], ...]} holds "
-     "several. CSV "
-     "columns go by the header's names if it has those of the model's features. data.eval=FILES "
-     "predicts "
-     "the rows of files in any training format instead.\n\n"
+     "several. CSV columns go by the header's names if it has those of the model's features. "
+     "data.eval=FILES predicts the rows of files in any training format instead.\n\n"
      "A bad row gives {\"line\": N, \"error\": ...}, and exit code 1 at the end."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
@@ -58,47 +52,39 @@ const struct command commands[] = {
      "The best run comes first. --csv and --json give all digits."},
     {"top", cmd_top, false, "RUN_DIR [--once]",
      "a live view of a run: progress, loss, best model, checkpoint, what each rank does",
-     "Reads the run directory alone: it works from any host that sees it. q ends it; --once shows "
-     "it once, "
-     "as does an output that is not a terminal."},
+     "Reads the run directory alone: it works from any host that sees it. q ends it; --once "
+     "shows it once, as does an output that is not a terminal."},
     {"serve", cmd_serve, false, "MODEL|RUN_DIR [section.key=value ...]",
      "predictions over HTTP; newer versions of the model are taken up as they appear",
      "TensorFlow Serving's REST: POST {\"instances\": [[...], ...]} to /v1/models/default:predict; the Open "
      "Inference Protocol v2: /v2/models/default/infer; counts for Prometheus: /metrics.\n\n"
-     "Listens on 127.0.0.1, port 8501, unless serve.host and serve.port say otherwise. Stopped by TERM, INT or "
-     "USR1, it answers what it has taken, and exits 0."},
+     "Listens on 127.0.0.1, port 8501, unless serve.host and serve.port say otherwise. Stopped "
+     "by TERM, INT or USR1, it answers what it has taken, and exits 0."},
     {"export", cmd_export, false, "MODEL OUT.onnx",
      "writes a model with its normalisation as ONNX, for other programs",
      "Input \"input\" (rows, features): features as they stand in data files. Outputs \"probabilities\" "
      "(rows, classes) and \"class\" (rows), or \"values\" (rows, targets). Names are in the metadata."},
     {"report", cmd_report, false, "RUN_DIR... OUT.html",
      "one HTML page of a run, or of several beside each other",
-     "Curves with values under the pointer, evaluation, confusion, where the time goes, configuration, "
-     "starts and ends; the page needs no other file and no network."},
+     "Curves with values under the pointer, evaluation, confusion, where the time goes, "
+     "configuration, starts and ends; the page needs no other file and no network."},
     {"tune-lr", cmd_tune_lr, true, "CONFIG.ini [section.key=value ...]",
      "finds a learning rate to start from: some steps at a rising rate",
-     "The loss of 200 steps, at a rate that rises from 1e-7 to 10, is drawn, and a rate suggested: "
-     "the one at which it falls fastest. Takes the configuration of a run, alone or under mpirun, and leaves "
-     "nothing behind."},
+     "The loss of 200 steps, at a rate that rises from 1e-7 to 10, is drawn, and a rate "
+     "suggested: the one at which it falls fastest. Takes the configuration of a run, alone or "
+     "under mpirun, and leaves nothing behind."},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning",
      "All of them, those of a section (train), or one (train.lr) at length. --markdown gives a "
-     "table, --man "
-     "the page dtrain-config(5), --json-schema a schema of a configuration as an object of "
-     "sections "
-     "(numbers may be numbers, yes and no may be true and false)."},
+     "table, --man the page dtrain-config(5), --json-schema a schema of a configuration as an "
+     "object of sections (numbers may be numbers, yes and no may be true and false)."},
     {"help", cmd_help, false, "[COMMAND] [--man|--bash|--zsh]",
      "says what a command does, or what there is",
-     "--man gives the page dtrain(1); --bash and --zsh give completions, e.g. "
-     "source <(dtrain help --bash)."},
+     "--man gives the page dtrain(1); --bash and --zsh give completions, e.g. source <(dtrain "
+     "help --bash)."},
 };
 
 const size_t commands_count = sizeof commands / sizeof *commands;
-
-const struct command *command_default(void)
-{
-    return &commands[0];
-}
 
 const struct command *command_find(const char *name)
 {

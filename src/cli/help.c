@@ -13,29 +13,6 @@ static const char WHAT[] = "dtrain trains neural networks and linear models on C
 
 /* ---- for a terminal ------------------------------------------------------------------------- */
 
-/* Paragraphs, which empty lines part, in lines of at most 80 characters behind `indent` spaces. */
-static void print_wrapped(FILE *out, int indent, const char *text)
-{
-    int column = 0;
-    while (*text) {
-        if (!strncmp(text, "\n\n", 2)) {
-            fprintf(out, "\n\n");
-            column = 0;
-        }
-        text += strspn(text, " \n");
-        int length = (int)strcspn(text, " \n");
-        if (!length) break;
-        if (column && column + 1 + length > 80) {
-            fprintf(out, "\n");
-            column = 0;
-        }
-        fprintf(out, "%*s%.*s", column ? 1 : indent, "", length, text);
-        column += (column ? 1 : indent) + length;
-        text += length;
-    }
-    fprintf(out, "\n");
-}
-
 void cli_print_help(FILE *out)
 {
     fprintf(out,
@@ -59,12 +36,30 @@ void cli_print_help(FILE *out)
         "  dtrain --version               versions of the program and its libraries\n");
 }
 
+/* Details are paragraphs, which empty lines part, in lines of at most 80 characters. */
 void cli_print_command_help(FILE *out, const struct command *command)
 {
     fprintf(out, "dtrain %s %s\n\n%s.\n", command->name, command->usage, command->summary);
     if (!*command->details) return;
     fprintf(out, "\n");
-    print_wrapped(out, 0, command->details);
+    int column = 0;
+    for (const char *text = command->details; *text;) {
+        if (!strncmp(text, "\n\n", 2)) {
+            fprintf(out, "\n\n");
+            column = 0;
+        }
+        text += strspn(text, " \n");
+        const int length = (int)strcspn(text, " \n");
+        if (!length) break;
+        if (column && column + 1 + length > 80) {
+            fprintf(out, "\n");
+            column = 0;
+        }
+        fprintf(out, "%s%.*s", column ? " " : "", length, text);
+        column += (column > 0) + length;
+        text += length;
+    }
+    fprintf(out, "\n");
 }
 
 void cli_print_version(FILE *out)
@@ -95,27 +90,21 @@ static const char *const FILES[][2] = {
 
 static const char *const RECORDS[][2] = {
     {"start", "How a start found things: step, mode, exchange, size (ranks), workers, replicas, "
-              "hosts, params "
-              "(trained numbers), batch, kernel, threads, config_crc32c, time_unix."},
+              "hosts, params (trained numbers), batch, kernel, threads, config_crc32c, time_unix."},
     {"train",
      "Every run.log_steps and at the end: step (updates done), epoch (a fraction), samples and "
-     "wall_secs "
-     "(summed over resumes), loss (mean data loss since the record before, without penalties), lr, "
-     "samples_per_sec. Async adds staleness_mean and staleness_max."},
-    {"eval", "An evaluation: step, rows, loss and the metrics of the task; confusion has the true "
-             "classes as "
-             "rows; secs is what it took."},
+     "wall_secs (summed over resumes), loss (mean data loss since the record before, without "
+     "penalties), lr, samples_per_sec. Async adds staleness_mean and staleness_max."},
+    {"eval", "An evaluation: step, rows, loss and the metrics of the task; confusion has the "
+             "true classes as rows; secs is what it took."},
     {"checkpoint", "A save: step, file, secs."},
-    {"final", "The end: status (completed, stopped or early_stopped), step, epoch, samples, loss, "
-              "samples_per_sec (training samples over training time, without start, evaluation and "
-              "waiting for "
-              "checkpoints), wall_secs, bank_cpu_secs, params_crc32c (CRC-32C of the weights: "
-              "equal bits show at "
-              "a glance). Where the mean worker's time went: compute_secs, data_secs, wait_secs, "
-              "reduce_secs, "
-              "update_secs, network_secs; worker_compute_secs and so on have each worker's. Async: "
-              "gradients_sent, gradients_applied, clock_gap_max, "
-              "staleness_histogram."},
+    {"final", "The end: status (completed, stopped or early_stopped), step, epoch, samples, "
+              "loss, samples_per_sec (training samples over training time, without start, "
+              "evaluation and waiting for checkpoints), wall_secs, bank_cpu_secs, params_crc32c "
+              "(CRC-32C of the weights: equal bits show at a glance). Where the mean worker's "
+              "time went: compute_secs, data_secs, wait_secs, reduce_secs, update_secs, "
+              "network_secs; worker_compute_secs and so on have each worker's. Async: "
+              "gradients_sent, gradients_applied, clock_gap_max, staleness_histogram."},
 };
 
 static void print_items(FILE *out, const char *const (*items)[2], size_t count)
@@ -128,14 +117,14 @@ static void print_items(FILE *out, const char *const (*items)[2], size_t count)
 }
 
 static const char ROLES[] =
-    "Rank 0 of a job is the parameter bank: it keeps the weights and the optimizer. Every "
-    "other rank is a worker: it shuffles its own share of the data and computes gradients. "
-    "One process alone is both.\n"
+    "Rank 0 of a job is the parameter bank: it keeps the weights and the optimizer. Every other "
+    "rank is a worker: it shuffles its own share of the data and computes gradients. One process "
+    "alone is both.\n"
     ".PP\n"
     "A configuration is an INI file, see\n"
     ".BR dtrain\\-config (5);\n"
-    "arguments of the form section.key=value win over it. The same command, run again, goes "
-    "on from the newest checkpoint.\n";
+    "arguments of the form section.key=value win over it. The same command, run again, goes on "
+    "from the newest checkpoint.\n";
 
 static const char FLAGS[] = ".SH OPTIONS\n"
                             ".TP\n"
@@ -169,12 +158,10 @@ static const char ENDS[] =
     "Stopped on request, with a checkpoint saved or nothing begun: run it again to go on.\n"
     ".TP\n"
     ".B 1\n"
-    "Anything else. One line on stderr begins with \"dtrain: error:\" and says what and "
-    "where.\n"
+    "Anything else. One line on stderr begins with \"dtrain: error:\" and says what and where.\n"
     ".SH SIGNALS\n"
-    "USR1 to mpirun, or USR1, TERM or INT to a rank, asks for a stop: the step under way "
-    "ends, a checkpoint is saved, the job ends with 75. A second one 5 s or more later ends "
-    "it at once.\n"
+    "USR1 to mpirun, or USR1, TERM or INT to a rank, asks for a stop: the step under way ends, a "
+    "checkpoint is saved, the job ends with 75. A second one 5 s or more later ends it at once.\n"
     ".SH ENVIRONMENT\n"
     ".TP\n"
     ".B OPENBLAS_CORETYPE\n"
@@ -212,8 +199,8 @@ void cli_print_manual(FILE *out)
     fprintf(out, "%s.SH FILES\nIn the run directory:\n", FLAGS);
     print_items(out, FILES, sizeof FILES / sizeof *FILES);
     fprintf(out,
-            ".SH RECORDS\nThe kinds of metrics.jsonl. After a resume records may repeat: the last "
-            "of a kind and step counts.\n");
+            ".SH RECORDS\nThe kinds of metrics.jsonl. After a resume records may repeat: the "
+            "last of a kind and step counts.\n");
     print_items(out, RECORDS, sizeof RECORDS / sizeof *RECORDS);
     fprintf(out, "%s", ENDS);
 }

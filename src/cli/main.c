@@ -68,14 +68,12 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
         cli_print_version(stdout);
         return DT_OK;
     }
-    /* A command's name may be left out: then it is the default's. */
+    /* A command's name may be left out: then it is the first's. */
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
-    if (command) {
-        argc--;
-        argv++;
-    } else {
-        command = command_default();
-    }
+    if (command)
+        argc--, argv++;
+    else
+        command = &commands[0];
     *out_command = command;
     for (int i = 1; i < argc; i++) {
         if (!is_any(argv[i], "--help", "-h")) continue;
