@@ -250,6 +250,9 @@ void dt_reducer_need(struct dt_reducer *reducer, int bucket);
 /* Worker: the gradients of `bucket` of all its replicas are written and its weights are no longer
  * read in this step. From the last bucket to the first. */
 void dt_reducer_ready(struct dt_reducer *reducer, int bucket);
+/* Worker, in a long step whose gradients are ready: carries on with the exchange, without waiting. Messages
+ * travel while some rank of each host calls this every few ms. */
+void dt_reducer_advance(struct dt_reducer *reducer);
 /* Worker: ends the step with what it asks for. Returns what all ranks asked for: not NONE ends the
  * span behind this step on every rank (VOID: the weights are no longer those of any step). */
 int dt_reducer_end(struct dt_reducer *reducer, int ask);
@@ -262,6 +265,10 @@ int dt_reducer_serve(struct dt_reducer *reducer, uint64_t from, uint64_t until, 
                      void *arg, uint64_t *out_step);
 /* Worker: the last step's updates have all been made (before a synchronization point). */
 void dt_reducer_settle(struct dt_reducer *reducer);
+/* Worker, of a team: the ranks that share these weights wait for each other. Of them one is the first, and may
+ * write the weights between two steps, and two barriers. */
+void dt_reducer_barrier(struct dt_reducer *reducer);
+bool dt_reducer_is_first(const struct dt_reducer *reducer);
 
 /* The step's budget of this rank, seconds since the last call: for the bench. */
 struct dt_reducer_times {

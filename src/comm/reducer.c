@@ -617,6 +617,14 @@ void dt_reducer_ready(struct dt_reducer *x, int bucket)
     if (x->group_rank == 0) x->strategy->advance(x, DT_ASK_NONE);
 }
 
+void dt_reducer_advance(struct dt_reducer *x)
+{
+    if (!x->strategy->advance) return;
+    while (dt__group_sum(x))
+        continue;
+    if (x->group_rank == 0) x->strategy->advance(x, DT_ASK_NONE);
+}
+
 /* Leader: carries the step through to its end. Returns what all ranks ask for. */
 static int lead_step(struct dt_reducer *x, int bank_ask)
 {
@@ -677,6 +685,18 @@ void dt_reducer_settle(struct dt_reducer *x)
     for (int b = 0; b < x->spec.buckets; b++)
         dt_reducer_need(x, b);
     dt__event_post(&x->control->settled, 1);
+}
+
+void dt_reducer_barrier(struct dt_reducer *x)
+{
+    const uint32_t all = ++x->barriers * (uint32_t)x->group_workers;
+    dt__event_post(&x->control->met, 1);
+    dt__event_wait(&x->control->met, all, x->world, "the other workers");
+}
+
+bool dt_reducer_is_first(const struct dt_reducer *x)
+{
+    return x->group_rank == 0;
 }
 
 int dt_reducer_serve(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,

@@ -70,6 +70,7 @@ struct dt__control {
     struct dt__event_count agreed;    /* steps of which all know what is asked for */
     struct dt__event_count settled;   /* workers that have settled at the end of a span */
     struct dt__event_count exchanged; /* steps whose touched rows have come from all groups */
+    struct dt__event_count met;       /* workers that have come to a barrier */
     _Alignas(64) _Atomic int asks[2]; /* by parity of the step */
     int agreed_ask[2];
     _Atomic int bank_ask;
@@ -146,6 +147,7 @@ struct dt_reducer {
 
     uint32_t tick;         /* steps begun since create, on every trainer */
     uint32_t spans;        /* synchronization points held */
+    uint32_t barriers;     /* come to */
     uint32_t *pieces_done; /* (buckets) expected counts of `updated` */
     uint32_t *pieces;      /* (buckets) pieces that a bucket is updated in */
     int buckets_summed;    /* of this step: of which this worker has summed its slice */

@@ -245,6 +245,21 @@ static void dawdle(const struct dt_world *world, int step)
     if (dt_rng_uniform(&rng, (uint64_t)step) < 0.3) dt_sleep_secs(2e-3);
 }
 
+/* A step goes on computing when its gradients are ready: the exchange between hosts is done meanwhile. */
+static bool long_steps;
+
+/* Weights are made only where some gradient is not 0. */
+static void compute_on(struct dt_reducer *x, float first, float last)
+{
+    const float *weights = dt_reducer_weights(x);
+    const double start = dt_clock_secs();
+    while ((weights[0] == first || weights[PARAMS - 1] == last) && dt_clock_secs() - start < 20) {
+        dt_reducer_advance(x);
+        dt_sleep_secs(1e-4);
+    }
+    EXPECT(weights[0] != first && weights[PARAMS - 1] != last, "nothing came in a long step");
+}
+
 static int worker_step(struct dt_world *world, struct dt_reducer *x, const struct trial *trial,
                        int step)
 {
@@ -258,8 +273,10 @@ static int worker_step(struct dt_world *world, struct dt_reducer *x, const struc
         if (dt_reducer_factors(x, r)) give_factors(dt_reducer_grad(x, r), dt_reducer_factors(x, r));
     }
     dawdle(world, step);
+    const float before = dt_reducer_weights(x)[0], behind = dt_reducer_weights(x)[PARAMS - 1];
     for (int b = BUCKETS - 1; b >= 0; b--)
         dt_reducer_ready(x, b);
+    if (long_steps) compute_on(x, before, behind);
     bool last = dt_world_worker_index(world) == dt_world_workers(world) - 1;
     return dt_reducer_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
 }
@@ -357,6 +374,29 @@ static void try_reducer(struct dt_world *world, const struct trial *trial)
     dt_reducer_destroy(x);
 }
 
+/* A team's first rank writes between two barriers what all read behind the second. */
+static void try_barrier(struct dt_world *world)
+{
+    float rate = 0;
+    const struct trial trial = {.kind = DT_REDUCER_NODE, .replicas = 1};
+    struct dt_reducer_spec spec = spec_of(&trial, &rate);
+    struct dt_reducer *x;
+    if (!dt_world_is_worker(world)) return;
+    spec.team = dt_world_workers(world);
+    dt_status status = dt_reducer_create(world, &spec, &x);
+    EXPECT(!status, "%s", dt_error_text());
+    EXPECT(dt_reducer_is_first(x) == (dt_world_worker_index(world) == 0), "another one is first");
+    for (int i = 1; i <= 200; i++) {
+        dt_reducer_barrier(x);
+        if (i % 20 == 0) dawdle(world, i);
+        if (dt_reducer_is_first(x)) dt_reducer_vectors(x)[0][PARAMS - 1] = (float)i;
+        dt_reducer_barrier(x);
+        float seen = dt_reducer_weights(x)[PARAMS - 1];
+        EXPECT(seen == (float)i, "%g behind barrier %d", (double)seen, i);
+    }
+    dt_reducer_destroy(x);
+}
+
 /* Far from the end of its span the job does as the bank asks. */
 static void try_bank_ask(struct dt_world *world, int kind, bool alone)
 {
@@ -441,6 +481,12 @@ int main(void)
     try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, false, 6, DT_ASK_STOP, 0, true});
     try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, true, 6, DT_ASK_ERROR, 0, true});
     if (dt_world_size(world) > 1) try_bank_ask(world, DT_REDUCER_ORDERED, true);
+    long_steps = dt_world_size(world) > 2; /* else one worker is alone, and updates at the end */
+    for (int norm = 0; norm < 2 && long_steps; norm++)
+        try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 5, norm, -1, 0, 0, true});
+    long_steps = false;
+    no_room = false;
+    try_barrier(world);
     try_wires(world);
     try_factors(world);
     in_turn = true;
