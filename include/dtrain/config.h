@@ -238,6 +238,10 @@ enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
       "local_steps > 1: Nesterov momentum of that update")                                         \
     X(train, local_after, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
       "local_steps > 1: every step is exchanged up to this one")                                   \
+    X(train, overlap, BOOL, "no", 0, 0, NULL, TOLD, "train",                                       \
+      "local_steps > 1: the exchange of a round goes on while the next one computes, and is "      \
+      "applied one round late; until then a group goes on from its own steps (DiLoCo, Douillard "  \
+      "et al. 2023, with late updates). Bits of its own; outer_lr: better 0.4 to 0.5")             \
     X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, TOLD, "train",                                \
       "what groups exchange, rounded to 16 bits, or to 8 with a scale a block of 256; each keeps " \
       "its rounding error and adds it to the next: half or a quarter of the bytes on links")       \

@@ -64,6 +64,9 @@ struct dt_checkpoint {
     int group_nstate;
     const char *group_state_name[DT_CHECKPOINT_STATE];
     float **group_state; /* (groups * group_nstate): of group 0, ...; (P) each */
+    /* train.overlap: (groups) (P) each: what the group's last round did to its weights, of which `params` do not
+     * know yet; NULL: they know of all. */
+    float **group_difference;
 };
 void dt_checkpoint_free(struct dt_checkpoint *checkpoint);
 

@@ -24,6 +24,12 @@
     X(c->run.reproducible && c->train.exchange == DT_REDUCER_REDUCE,                               \
       "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, node " \
       "or ordered")                                                                                \
+    X(c->train.overlap && bound,                                                                   \
+      "train.overlap=yes: train.mode=async has no rounds of local steps; expected sync, or "       \
+      "train.overlap=no")                                                                          \
+    X(c->train.overlap && c->train.local_steps == 1,                                               \
+      "train.overlap=yes: train.local_steps=1 leaves no round to compute in while groups "         \
+      "exchange; expected more, or train.overlap=no")                                              \
     X(bound && c->train.local_steps > 1,                                                           \
       "train.local_steps: train.mode=async exchanges every gradient; expected sync, or "           \
       "train.local_steps=1")                                                                       \

@@ -60,6 +60,9 @@ void dt_checkpoint_free(struct dt_checkpoint *checkpoint)
          i++)
         dt_free(checkpoint->group_state[i]);
     dt_free(checkpoint->group_state);
+    for (int g = 0; checkpoint->group_difference && g < checkpoint->groups; g++)
+        dt_free(checkpoint->group_difference[g]);
+    dt_free(checkpoint->group_difference);
     *checkpoint = (struct dt_checkpoint){0};
 }
 
@@ -72,6 +75,12 @@ struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint)
                               .params = checkpoint->params,
                               .config = checkpoint->config,
                               .best = checkpoint->best};
+}
+
+/* Beside a group's optimizer, of states too; if any group has one, all have. */
+static void difference_path(char path[PATH_SIZE], int group)
+{
+    snprintf(path, PATH_SIZE, "/groups/%d/difference", group);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -114,6 +123,10 @@ static void checkpoint_put(struct dt__h5_layout *layout, const struct dt_model *
         dt__h5_put_group(layout, path);
         vectors_put(layout, path, model, from->group_state_name,
                     from->group_state + g * from->group_nstate, from->group_nstate);
+        if (!from->group_difference) continue;
+        difference_path(path, g);
+        dt__h5_put_group(layout, path);
+        dt__flat_put(layout, path, model, DT__ALL_TENSORS, from->group_difference[g]);
     }
 }
 
@@ -182,6 +195,13 @@ static dt_status groups_load(struct dt__h5_file *file, const struct dt_model *mo
         snprintf(path, sizeof path, "/groups/%d", g);
         DT_TRY(vectors_load(file, path, model, to->group_state_name, to->group_nstate,
                             to->group_state + g * to->group_nstate));
+    }
+    difference_path(path, 0);
+    if (!dt__h5_find(file, DT__H5_GROUP, path)) return DT_OK;
+    DT_TRY(dt_alloc((size_t)groups, sizeof *to->group_difference, "groups", &to->group_difference));
+    for (int g = 0; g < groups; g++) {
+        difference_path(path, g);
+        DT_TRY(dt__flat_load(file, path, model, DT__ALL_TENSORS, &to->group_difference[g]));
     }
     return DT_OK;
 }

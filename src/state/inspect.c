@@ -115,7 +115,8 @@ static void print_run(const struct dt_checkpoint *from, FILE *out)
         fprintf(out, "groups        %d, each with", from->groups);
         for (int i = 0; i < from->group_nstate; i++)
             fprintf(out, " %s", from->group_state_name[i]);
-        fprintf(out, "%s\n", from->group_nstate ? "" : " no state");
+        fprintf(out, "%s%s\n", from->group_nstate ? "" : " no state",
+                from->group_difference ? "; the weights do not know of their last round yet" : "");
     }
     fprintf(out, "trained       %" PRIu64 " samples in %.1f s, kernel ", from->samples,
             from->wall_secs);

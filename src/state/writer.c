@@ -24,6 +24,9 @@ struct snapshot {
         sums_room;      /* items allocated */
     size_t *group_room; /* (group_vectors) likewise */
     int group_vectors;  /* groups * group_nstate, as allocated */
+    float **difference; /* (differences) our own too, if the last copy has none as well */
+    size_t *difference_room;
+    int differences;
 };
 
 /* Copies n items into *to, which has room for *room of them. */
@@ -88,6 +91,23 @@ static dt_status snapshot_take_groups(struct snapshot *snapshot, const struct dt
     return DT_OK;
 }
 
+static dt_status snapshot_take_differences(struct snapshot *snapshot,
+                                           const struct dt_checkpoint *from)
+{
+    const size_t groups = (size_t)from->groups;
+    if (!from->group_difference) return DT_OK;
+    if (!snapshot->difference_room) { /* groups stay as many for as long as the program runs */
+        DT_TRY(dt_alloc(groups, sizeof(size_t), "a snapshot", &snapshot->difference_room));
+        DT_TRY(dt_alloc(groups, sizeof(float *), "a snapshot", &snapshot->difference));
+        snapshot->differences = from->groups;
+    }
+    for (int g = 0; g < from->groups; g++)
+        DT_TRY(copy(&snapshot->difference[g], &snapshot->difference_room[g],
+                    from->group_difference[g], (size_t)from->params_count, sizeof(float)));
+    snapshot->checkpoint.group_difference = snapshot->difference;
+    return DT_OK;
+}
+
 /* Copies `from`; memory is allocated at the first copy, and when something has grown. model: only what an
  * export needs. */
 static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkpoint *from,
@@ -110,6 +130,7 @@ static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkp
     memcpy(to->state, own.state, sizeof to->state);
     memcpy(to->group_state_name, own.group_state_name, sizeof to->group_state_name);
     to->group_state = own.group_state;
+    to->group_difference = NULL;
     to->groups = model ? 0 : from->groups;
     to->group_nstate = model ? 0 : from->group_nstate;
     DT_TRY(copy_words(to, from));
@@ -119,6 +140,7 @@ static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkp
                     sizeof *to->params));
     if (replicas == 0) return DT_OK;
     DT_TRY(snapshot_take_groups(snapshot, from));
+    DT_TRY(snapshot_take_differences(snapshot, from));
     DT_TRY(copy(&to->draws, &snapshot->draws_room, from->draws, replicas, sizeof *to->draws));
     return copy(&to->loss_sums, &snapshot->sums_room, from->loss_sums, replicas,
                 sizeof *to->loss_sums);
@@ -126,8 +148,13 @@ static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkp
 
 static void snapshot_free(struct snapshot *snapshot)
 {
+    snapshot->checkpoint.group_difference = NULL;
     dt_checkpoint_free(&snapshot->checkpoint);
     dt_free(snapshot->group_room);
+    for (int g = 0; g < snapshot->differences; g++)
+        dt_free(snapshot->difference[g]);
+    dt_free(snapshot->difference);
+    dt_free(snapshot->difference_room);
     *snapshot = (struct snapshot){0};
 }
 

@@ -35,6 +35,8 @@ struct dt_bank {
     struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
     int groups_before;           /* of the run that is resumed; 0: groups did not matter */
     int groups_owned; /* of each group's vectors in `state`: copies of theirs, which the bank owns */
+    float **group_difference;    /* train.overlap: (groups) those of `state`, if there are any; else NULL */
+    bool differences_owned;      /* copies, likewise */
     struct dt_checkpoint state;  /* what the next save holds; borrows vectors, names and texts */
     struct dt_writer *writer;
     uint64_t saved_step;   /* of the newest save, under way or good */

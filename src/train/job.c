@@ -60,6 +60,11 @@ bool dt__is_local(const struct dt_job *job)
     return is_local_at(job, job->step);
 }
 
+bool dt__overlaps(const struct dt_job *job)
+{
+    return dt__is_local(job) && job->config->train.overlap;
+}
+
 /* The last end of a round up to `step`. */
 static uint64_t round_floor(const struct dt_job *job, uint64_t step)
 {
@@ -75,10 +80,15 @@ uint64_t dt__round_end(const struct dt_job *job, uint64_t step)
                  round_floor(job, step) + (uint64_t)job->config->train.local_steps);
 }
 
+uint64_t dt__round_begin(const struct dt_job *job, uint64_t step)
+{
+    return step ? round_floor(job, step - 1) : 0;
+}
+
 bool dt__round_passed(const struct dt_job *job, int64_t every)
 {
     if (every <= 0 || job->step == 0) return false;
-    uint64_t begin = round_floor(job, job->step - 1), length = (uint64_t)every;
+    uint64_t begin = dt__round_begin(job, job->step), length = (uint64_t)every;
     return job->step / length > begin / length;
 }
 
@@ -135,6 +145,7 @@ uint64_t dt__span_end(const struct dt_job *job)
     uint64_t next = least(job->last_step, next_multiple(job->step, eval_interval(job)));
     if (job->mode == DT_MODE_SYNC) {
         uint64_t record = next_multiple(job->step, job->config->run.log_steps);
+        if (dt__overlaps(job) && !job->pending) return dt__round_end(job, job->step);
         return span_end_of(job, least(next, least(record, dt__next_save(job))));
     }
     uint64_t warm = (uint64_t)job->config->train.warm_start_steps;

@@ -21,6 +21,7 @@ struct dt_job {
     int replicas;             /* R */
     int groups;               /* G, with local steps or a rounded wire */
     uint64_t step, last_step; /* updates done; the run's end */
+    bool pending;             /* train.overlap: the weights do not know of the last round yet */
 
     struct dt_source *train, *eval; /* eval: NULL without held-out data */
     struct dt_plan *plan;
@@ -62,9 +63,13 @@ double dt__secs_left(const struct dt_job *job, uint64_t samples, double samples_
 bool dt__is_rounded(const struct dt_job *job);
 /* Whether the next step is one of a round of local steps. */
 bool dt__is_local(const struct dt_job *job);
+/* Whether its groups exchange while the next round computes. */
+bool dt__overlaps(const struct dt_job *job);
 /* The end of the round that begins at `step`; without local steps each is a round. Rounds end at multiples of
  * train.local_steps behind train.local_after, and with the run. */
 uint64_t dt__round_end(const struct dt_job *job, uint64_t step);
+/* The begin of the round that ended at `step`. */
+uint64_t dt__round_begin(const struct dt_job *job, uint64_t step);
 /* Whether a multiple of `every` lies in the round that ended at this step. 0: none does. */
 bool dt__round_passed(const struct dt_job *job, int64_t every);
 bool dt__log_due(const struct dt_job *job);       /* a train record, at this step */
@@ -110,9 +115,13 @@ void dt__update_group(void *group, const struct dt_update_info *info, size_t off
                       const float *grad, float *const *vectors, float *out);
 /* dt_update_fn of a round's end; grad: the groups' differences from the weights (weights - group's), each
  * times its part of the round's samples, summed: the gradient of the outer update. States move by it. Source:
- * Douillard et al., "DiLoCo: distributed low-communication training of language models", 2023, algorithm 1. */
+ * Douillard et al., "DiLoCo: distributed low-communication training of language models", 2023, algorithm 1.
+ * With train.overlap the weights are ahead by what the next update takes from the momentum. */
 void dt__update_outer(void *job, const struct dt_update_info *info, size_t offset, size_t n,
                       const float *grad, float *const *vectors, float *out);
+/* train.overlap: how much of its own difference a group begins with: as much as the outer update would take of it,
+ * if all groups had the same one, but at most all. With more, what sets groups apart grows from round to round. */
+double dt__own_rate(const struct dt_job *job);
 /* dt_async_update_fn: the same with one replica's gradient over its share, compensated for its delay,
  * at a rate that falls with its staleness, as the configuration says. One that failed changes
  * nothing. */

@@ -1,9 +1,12 @@
 /* Local steps (see local.h). A round: each group's first step reads the bank's weights and writes its own,
  * the others go on from there; then each group's leader puts the difference, times its part of the round's
- * samples, into the group's slot of the job's exchange.
+ * samples, into the group's slot of the job's exchange. With train.overlap it stays there through the next
+ * round, in which workers carry on with that exchange between their steps.
  * Source: Douillard et al. 2023 (DiLoCo); Lin et al., "Don't use large mini-batches, use local SGD", ICLR
  * 2020 (train.local_after). */
 #include "train/local.h"
+
+#include <string.h>
 
 #include "base/clones.h"
 
@@ -79,6 +82,18 @@ int dt__idle_workers(const struct dt_job *job)
     return idle;
 }
 
+/* The group's part of the samples of steps [begin, end). */
+static double group_part(const struct dt_group *group, uint64_t begin, uint64_t end)
+{
+    const struct dt_job *job = group->job;
+    const uint64_t all = dt__samples_at(job, end) - dt__samples_at(job, begin);
+    uint64_t rows = 0;
+    for (uint64_t step = begin; step < end; step++)
+        for (int r = group->first; r < group->first + group->count; r++)
+            rows += dt_plan_share(job->plan, step, r).count;
+    return all ? (double)rows / (double)all : 0;
+}
+
 /* ---- open ----------------------------------------------------------------------------------- */
 
 static dt_status group_create(const struct dt_job *job, int worker, int index,
@@ -102,7 +117,10 @@ static dt_status group_create(const struct dt_job *job, int worker, int index,
                                    .norm_params = dt_model_trained(job->model),
                                    .update = dt__update_group,
                                    .arg = group};
-    return dt_reducer_create(job->world, &spec, &group->reducer);
+    DT_TRY(dt_reducer_create(job->world, &spec, &group->reducer));
+    if (!dt__overlaps(job) || !dt_reducer_is_first(group->reducer)) return DT_OK;
+    DT_TRY(dt_alloc(spec.params, sizeof(float), "weights of a round's begin", &group->began));
+    return dt_alloc(spec.params, sizeof(float), "a group's difference", &group->difference);
 }
 
 dt_status dt__local_open(const struct dt_trainer *trainer)
@@ -124,8 +142,11 @@ dt_status dt__local_open(const struct dt_trainer *trainer)
 void dt__local_close(struct dt_job *job)
 {
     if (!job->local) return;
-    for (int i = 0; i < job->local->count; i++)
+    for (int i = 0; i < job->local->count; i++) {
         dt_reducer_destroy(job->local->group[i].reducer);
+        dt_free(job->local->group[i].began);
+        dt_free(job->local->group[i].difference);
+    }
     dt_free(job->local->group);
     dt_free(job->local);
     job->local = NULL;
@@ -145,33 +166,76 @@ float *dt__local_state(const struct dt_job *job, int group, int index)
     return dt_reducer_vectors(find_group(job, group)->reducer)[1 + index];
 }
 
+float *dt__local_difference(const struct dt_job *job, int group)
+{
+    return find_group(job, group)->difference;
+}
+
+/* Vector `index` of a group, at the bank or at its leader; behind the optimizer's state its difference. */
+static float *vector_of(const struct dt_trainer *trainer, int group, int index)
+{
+    const struct dt_job *job = trainer->job;
+    const struct dt_bank *bank = trainer->bank;
+    const bool state = index < job->optimizer.nstate;
+    if (bank && state) return bank->state.group_state[group * bank->state.group_nstate + index];
+    if (bank) return bank->group_difference[group];
+    return state ? dt__local_state(job, group, index) : dt__local_difference(job, group);
+}
+
 /* Between the bank and the groups' leaders; a process alone has it in one place. */
 static void move_state(const struct dt_trainer *trainer, bool to_bank)
 {
     const struct dt_job *job = trainer->job;
     const size_t bytes = dt_model_params(job->model) * sizeof(float);
-    const int states = job->optimizer.nstate;
+    const int vectors = job->optimizer.nstate + job->pending;
     for (int g = 0; g < job->groups; g++) {
         int first, count;
         dt__group_workers(job, g, &first, &count);
         int leader = dt_world_worker_rank(job->world, first);
-        for (int i = 0; i < states; i++) {
-            float *at = NULL;
-            if (trainer->bank)
-                at = trainer->bank->state.group_state[g * trainer->bank->state.group_nstate + i];
-            else if (dt_world_rank(job->world) == leader)
-                at = dt__local_state(job, g, i);
+        for (int i = 0; i < vectors; i++) {
+            const bool here = trainer->bank || dt_world_rank(job->world) == leader;
+            float *at = here ? vector_of(trainer, g, i) : NULL;
             dt_world_move(job->world, to_bank ? leader : 0, to_bank ? 0 : leader, at, bytes);
         }
     }
 }
 
+/* Where a group begins its next round: the bank's weights, with its own difference in place of the mean of all,
+ * which is on its way. */
+DT__CLONES
+static void foresee(size_t n, float rate, const float *restrict outer,
+                    const float *restrict difference, float *restrict weights)
+{
+    for (size_t i = 0; i < n; i++)
+        weights[i] = outer[i] - rate * difference[i];
+}
+
+static void group_begin(struct dt_group *group)
+{
+    const struct dt_job *job = group->job;
+    const size_t params = dt_model_params(job->model), trained = dt_model_trained(job->model);
+    const float *outer = dt_reducer_weights(job->reducer), *difference = group->difference;
+    float *weights = dt_reducer_vectors(group->reducer)[0];
+    foresee(trained, (float)dt__own_rate(job), outer, difference, weights);
+    foresee(params - trained, 1, outer + trained, difference + trained, weights + trained);
+}
+
 void dt__local_start(const struct dt_trainer *trainer)
 {
-    struct dt_local *local = trainer->job->local;
+    struct dt_job *job = trainer->job;
+    const size_t params = dt_model_params(job->model);
+    dt_world_trainers_bcast(job->world, &job->pending, sizeof job->pending);
     move_state(trainer, false);
-    for (int i = 0; i < local->count; i++)
-        dt_reducer_start(local->group[i].reducer);
+    for (int i = 0; i < job->local->count; i++) {
+        struct dt_group *group = &job->local->group[i];
+        float *weights = dt_reducer_vectors(group->reducer)[0];
+        if (group->difference && group->leads) {
+            group->part = group_part(group, dt__round_begin(job, job->step), job->step);
+            group_begin(group);
+        }
+        dt_reducer_start(group->reducer);
+        if (group->began) memcpy(group->began, weights, params * sizeof *weights);
+    }
 }
 
 void dt__local_gather(const struct dt_trainer *trainer)
@@ -180,6 +244,9 @@ void dt__local_gather(const struct dt_trainer *trainer)
     for (int i = 0; i < local->count; i++)
         dt_reducer_gather(local->group[i].reducer);
     move_state(trainer, true);
+    if (trainer->bank)
+        trainer->bank->state.group_difference =
+            trainer->job->pending ? trainer->bank->group_difference : NULL;
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */
@@ -208,7 +275,6 @@ static int group_step(struct dt_group *group, struct dt_worker *worker, uint64_t
     group->rows = 0;
     for (int r = group->first; r < end; r++)
         group->rows += dt_plan_share(job->plan, step, r).count;
-    group->round_rows += group->rows;
     dt_reducer_begin(group->reducer, step);
     dt__step_gradients(&at, worker);
     int asked = dt_reducer_end(group->reducer, worker->failed ? DT_ASK_ERROR : ask);
@@ -225,49 +291,109 @@ static void write_difference(size_t n, float weight, const float *restrict from,
         out[i] = weight * (from[i] - to[i]);
 }
 
-/* What the groups that this worker leads give to the exchange. */
-static void write_differences(const struct dt_job *job, uint64_t end)
+/* weight * values */
+DT__CLONES
+static void write_weighted(size_t n, float weight, const float *restrict values,
+                           float *restrict out)
 {
-    double rows = (double)(dt__samples_at(job, end) - dt__samples_at(job, job->step));
+    for (size_t i = 0; i < n; i++)
+        out[i] = weight * values[i];
+}
+
+/* What the groups that this worker leads give to the exchange: what the round that ends at `end` did, or, with
+ * train.overlap, the one before. */
+static void give_differences(const struct dt_job *job, uint64_t end)
+{
+    const size_t params = dt_model_params(job->model);
+    for (int i = 0; i < job->local->count; i++) {
+        const struct dt_group *group = &job->local->group[i];
+        if (!group->leads) continue;
+        float *slot = dt_reducer_grad(job->reducer, group->index);
+        if (group->difference)
+            write_weighted(params, (float)group->part, group->difference, slot);
+        else
+            write_difference(params, (float)group_part(group, job->step, end),
+                             dt_reducer_weights(job->reducer), dt_reducer_weights(group->reducer),
+                             slot);
+    }
+    for (int b = dt_model_buckets(job->model) - 1; b >= 0; b--)
+        dt_reducer_ready(job->reducer, b);
+}
+
+static void await_weights(const struct dt_job *job)
+{
+    for (int b = 0; b < dt_model_buckets(job->model); b++)
+        dt_reducer_need(job->reducer, b);
+}
+
+/* The exchange of the round before is done, and all ranks know of it: nobody reads a group's weights now. */
+static void turn_groups(const struct dt_job *job, uint64_t end)
+{
+    const size_t params = dt_model_params(job->model);
+    await_weights(job);
     for (int i = 0; i < job->local->count; i++) {
         struct dt_group *group = &job->local->group[i];
-        dt_reducer_settle(group->reducer);
-        if (!group->leads) continue;
-        write_difference(dt_model_params(job->model), (float)((double)group->round_rows / rows),
-                         dt_reducer_weights(job->reducer), dt_reducer_weights(group->reducer),
-                         dt_reducer_grad(job->reducer, group->index));
+        if (group->began) {
+            float *weights = dt_reducer_vectors(group->reducer)[0];
+            group->part = group_part(group, job->step, end);
+            write_difference(params, 1, group->began, weights, group->difference);
+            group_begin(group);
+            memcpy(group->began, weights, params * sizeof *weights);
+        }
+        dt_reducer_barrier(group->reducer);
     }
 }
 
 static void begin_round(const struct dt_job *job)
 {
     dt_reducer_begin(job->reducer, job->step);
-    for (int b = 0; b < dt_model_buckets(job->model); b++)
-        dt_reducer_need(job->reducer, b);
-    for (int i = 0; i < job->local->count; i++) {
-        job->local->group[i].start = dt_reducer_weights(job->reducer);
-        job->local->group[i].round_rows = 0;
-    }
+    await_weights(job);
+    for (int i = 0; i < job->local->count; i++)
+        job->local->group[i].start = dt__overlaps(job) ? NULL : dt_reducer_weights(job->reducer);
 }
 
 int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
                     uint64_t end)
 {
+    const bool overlaps = dt__overlaps(job);
     int asked = DT_ASK_NONE;
     begin_round(job);
+    if (overlaps) give_differences(job, end);
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
         int ask = gives_up(job) ? DT_ASK_GIVE_UP : DT_ASK_NONE;
         for (int i = 0; i < job->local->count && !(asked & DT_ASK_VOID); i++)
             asked |= group_step(&job->local->group[i], worker, step, ask);
+        if (overlaps) dt_reducer_advance(job->reducer);
         dt__slow_down(job);
     }
-    write_differences(job, end);
-    for (int b = dt_model_buckets(job->model) - 1; b >= 0; b--)
-        dt_reducer_ready(job->reducer, b);
+    for (int i = 0; i < job->local->count; i++)
+        dt_reducer_settle(job->local->group[i].reducer);
+    if (!overlaps) give_differences(job, end);
     dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, end);
     if (dt_stop_requested()) asked |= DT_ASK_STOP;
     if (bank) asked |= dt__bank_asks(bank);
     asked = dt_reducer_end(job->reducer, asked);
-    if (!(asked & DT_ASK_VOID)) job->step = end;
+    if (asked & DT_ASK_VOID) return asked;
+    if (overlaps) turn_groups(job, end);
+    job->step = end;
+    return asked;
+}
+
+int dt__local_catch_up(const struct dt_trainer *trainer)
+{
+    struct dt_job *job = trainer->job;
+    uint64_t done;
+    int asked;
+    if (trainer->worker) {
+        dt_reducer_begin(job->reducer, job->step);
+        give_differences(job, job->step);
+        asked = dt_reducer_end(job->reducer, DT_ASK_NONE);
+        dt_reducer_settle(job->reducer);
+    } else {
+        asked = dt_reducer_serve(job->reducer, 0, 1, dt__bank_asks, trainer->bank, &done);
+    }
+    job->pending = false;
+    if (trainer->bank)
+        trainer->bank->saved_step = DT__NOT_SAVED; /* the weights of this step are others */
     return asked;
 }

@@ -5,6 +5,11 @@
  * reducer of the job, where each group is one replica. So bits depend on groups, replicas and the length of
  * rounds, and not on who computes what.
  *
+ * With train.overlap the exchange of a round's differences goes on through the next round, and is done at its
+ * end. A group goes on from where it is: it begins a round with the bank's weights less its difference, of which
+ * these do not know yet. So at a synchronization point nothing is on its way: weights and differences are the
+ * state. The run's last round is exchanged at once.
+ *
  * Workers are dealt to groups in a row; with fewer workers than groups, each has whole groups. */
 #ifndef DT_TRAIN_LOCAL_H
 #define DT_TRAIN_LOCAL_H
@@ -18,8 +23,11 @@ struct dt_group {
     bool leads;               /* this worker speaks for it */
     struct dt_reducer *reducer; /* its weights and its optimizer's state */
     const float *start;       /* in a round's first step: the bank's weights; then NULL: its own */
-    uint64_t rows;            /* samples of this step ... */
-    uint64_t round_rows;      /* ... and of the round so far */
+    uint64_t rows;            /* samples of this step */
+    /* train.overlap, at the first of the ranks that share its weights: (P) each. */
+    float *began;      /* the weights that its round began with */
+    float *difference; /* what its last round did: began - weights; the exchange under way has it */
+    double part;       /* of that round's samples */
 };
 
 struct dt_local {
@@ -45,9 +53,12 @@ void dt__local_close(struct dt_job *job); /* collective likewise */
 void dt__local_gather(const struct dt_trainer *trainer);
 /* Where a process alone has state `index` of a group, which the bank shares then. */
 float *dt__local_state(const struct dt_job *job, int group, int index);
+float *dt__local_difference(const struct dt_job *job, int group); /* likewise */
 
-/* One round up to `end`, and its exchange. Returns what all ranks ask for. bank: that of a process alone. */
+/* One round up to `end`, and its exchange, or that of the round before. Returns what all ranks ask for. bank: that of a process alone. */
 int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
                     uint64_t end);
+/* Between spans: exchanges what is pending. Returns what ranks ask for. Collective over bank and workers. */
+int dt__local_catch_up(const struct dt_trainer *trainer);
 
 #endif

@@ -28,6 +28,11 @@ static void print_groups(const struct dt_bank *bank)
             job->groups, job->groups > 1 ? "s" : "", (long long)config->train.local_steps,
             config->train.local_after ? ", from train.local_after on" : "", config->train.outer_lr,
             config->train.outer_momentum, state);
+    mb *= job->groups;
+    if (config->train.overlap)
+        dt_info("overlap: groups exchange while the next round computes; their differences take %.4g "
+                "MB at them, %.4g MB at the bank and in each checkpoint",
+                2 * mb, mb);
 }
 
 /* What a large model takes. */
@@ -129,6 +134,8 @@ dt_status dt__record_start(struct dt_bank *bank)
         dt_json_int(record, "groups", job->groups);
     if (config->train.local_steps > 1)
         dt_json_int(record, "local_steps", config->train.local_steps);
+    if (config->train.local_steps > 1)
+        dt_json_text(record, "overlap", config->train.overlap ? "yes" : "no");
     if (dt__is_rounded(job))
         dt_json_text(record, "wire", dt_config_word(DT_WIRE_WORDS, config->train.wire, word));
     dt_json_int(record, "params", (int64_t)dt_model_params(job->model));

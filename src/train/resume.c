@@ -401,6 +401,21 @@ static void load_state(const struct dt_checkpoint *from, const char *name, bool 
     }
 }
 
+/* Likewise of the groups' differences. */
+static dt_status make_differences(struct dt_bank *bank)
+{
+    const struct dt_job *job = bank->job;
+    const size_t groups = (size_t)job->groups, params = dt_model_params(job->model);
+    DT_TRY(dt_alloc(groups, sizeof(float *), "groups", &bank->group_difference));
+    bank->differences_owned = dt_world_size(job->world) > 1;
+    for (int g = 0; g < job->groups; g++)
+        if (bank->differences_owned)
+            DT_TRY(dt_alloc(params, sizeof(float), "groups", &bank->group_difference[g]));
+        else
+            bank->group_difference[g] = dt__local_difference(job, g);
+    return DT_OK;
+}
+
 /* The bank's copy of the groups' state; a process alone has it in one place. Rounding errors stand in the
  * exchange. */
 static dt_status make_groups(struct dt_bank *bank)
@@ -429,7 +444,7 @@ static dt_status make_groups(struct dt_bank *bank)
                             &vectors[i]));
         else
             vectors[i] = dt__local_state(job, i / states, i % states);
-    return DT_OK;
+    return job->local && dt__overlaps(job) ? make_differences(bank) : DT_OK;
 }
 
 void dt__bank_groups_free(struct dt_bank *bank)
@@ -438,6 +453,10 @@ void dt__bank_groups_free(struct dt_bank *bank)
     for (int i = 0; i < state->groups * state->group_nstate; i++)
         if (i % state->group_nstate < bank->groups_owned) dt_free(state->group_state[i]);
     dt_free(state->group_state);
+    for (int g = 0; bank->group_difference && bank->differences_owned && g < state->groups; g++)
+        dt_free(bank->group_difference[g]);
+    dt_free(bank->group_difference);
+    bank->group_difference = state->group_difference = NULL;
     state->group_state = NULL;
     state->groups = state->group_nstate = 0;
 }
@@ -463,17 +482,72 @@ static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
     return DT_OK;
 }
 
-static void load_vectors(struct dt_bank *bank)
+/* The mean of what the groups' last round did. */
+static void mean_difference(const struct dt_checkpoint *from, float *out)
+{
+    memset(out, 0, (size_t)from->params_count * sizeof *out);
+    for (int g = 0; g < from->groups; g++)
+        for (size_t i = 0; i < (size_t)from->params_count; i++)
+            out[i] += from->group_difference[g][i] / (float)from->groups;
+}
+
+/* To where the groups' exchange takes them up; other groups each begin with the mean. */
+static void load_differences(struct dt_bank *bank, bool same)
+{
+    struct dt_checkpoint *state = &bank->state;
+    const struct dt_checkpoint *from = &bank->loaded;
+    bank->job->pending = true;
+    state->group_difference = bank->group_difference;
+    for (int g = 0; g < state->groups; g++)
+        if (same)
+            memcpy(state->group_difference[g], from->group_difference[g],
+                   (size_t)from->params_count * sizeof(float));
+        else
+            mean_difference(from, state->group_difference[g]);
+}
+
+/* Where no exchange takes them up, the outer update with their mean is made here. */
+static dt_status apply_differences(struct dt_bank *bank)
+{
+    struct dt_job *job = bank->job;
+    struct dt_checkpoint *from = &bank->loaded;
+    const size_t n = (size_t)from->params_count;
+    const struct dt_update_info info = {.step = from->step};
+    float *mean = NULL, *none = NULL;
+    DT_TRY(dt_alloc(n, sizeof *mean, "differences", &mean));
+    dt_status status = dt_alloc(n, sizeof *none, "outer momentum", &none);
+    if (!status) {
+        float *vectors[] = {from->params, none};
+        for (int i = 0; i < from->nstate; i++)
+            if (!strcmp(from->state_name[i], job->outer.state_name[0])) vectors[1] = from->state[i];
+        mean_difference(from, mean);
+        job->pending = true;
+        dt__update_outer(job, &info, 0, n, mean, vectors, from->params);
+        job->pending = false;
+        dt_info("what the groups did in their last round, and were about to exchange, is applied "
+                "now: train.overlap is off");
+    }
+    dt_free(none);
+    dt_free(mean);
+    return status;
+}
+
+static dt_status load_vectors(struct dt_bank *bank)
 {
     struct dt_checkpoint *state = &bank->state;
     const struct dt_checkpoint *from = &bank->loaded;
     const bool same = from->groups == state->groups;
+    if (from->group_difference && bank->group_difference)
+        load_differences(bank, same);
+    else if (from->group_difference)
+        DT_TRY(apply_differences(bank));
     memcpy(state->params, from->params, (size_t)state->params_count * sizeof(float));
     for (int i = 0; i < state->nstate; i++)
         load_state(from, state->state_name[i], false, 0, state->state[i]);
     for (int i = 0; i < state->groups * state->group_nstate; i++)
         load_state(from, state->group_state_name[i % state->group_nstate], same,
                    i / state->group_nstate, state->group_state[i]);
+    return DT_OK;
 }
 
 /* Weights and optimizer state: the checkpoint's, or new ones. */
@@ -486,8 +560,7 @@ static dt_status fill_vectors(struct dt_bank *bank, float *const *vectors)
         return dt_fail(DT_EMISMATCH, "the checkpoint holds %llu parameters, the model has %llu",
                        (unsigned long long)loaded->params_count,
                        (unsigned long long)state->params_count);
-    load_vectors(bank);
-    return DT_OK;
+    return load_vectors(bank);
 }
 
 dt_status dt__bank_set_aside(struct dt_bank *bank)
@@ -511,8 +584,7 @@ dt_status dt__bank_set_aside(struct dt_bank *bank)
 dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors)
 {
     DT_TRY(name_vectors(bank, vectors));
-    load_vectors(bank);
-    return DT_OK;
+    return load_vectors(bank);
 }
 
 static dt_status check_data(const struct dt_bank *bank)

@@ -232,6 +232,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     bank->last_loss = NAN;
     bank->saved_at = dt_clock_secs();
     bool here = bank->resumed && strcmp(job->config->run.resume, "auto") == 0;
+    if (bank->loaded.group_difference && !job->pending) here = false; /* these weights are others */
     bank->saved_step = here ? job->step : DT__NOT_SAVED;
     return DT_OK;
 }

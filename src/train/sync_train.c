@@ -104,15 +104,27 @@ static int bank_span(struct dt_bank *bank, uint64_t end)
     return dt_reducer_serve(job->reducer, job->step, end, dt__bank_asks, bank, &job->step);
 }
 
+/* Its steps, and behind the run's last one what is pending. */
+static int span_steps(const struct dt_trainer *trainer, uint64_t end)
+{
+    struct dt_job *job = trainer->job;
+    const uint64_t begin = job->step;
+    int asked = trainer->worker ? worker_span(job, trainer->worker, trainer->bank, end)
+                                : bank_span(trainer->bank, end);
+    if (asked & DT_ASK_VOID) return asked;
+    job->pending |= job->local && dt__overlaps(job) && job->step > begin;
+    if (job->pending && job->step == job->last_step) asked |= dt__local_catch_up(trainer);
+    return asked;
+}
+
 static int span(const struct dt_trainer *trainer, uint64_t end)
 {
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
-    if (!bank) return worker_span(job, trainer->worker, NULL, end);
+    if (!bank) return span_steps(trainer, end);
     double cpu = dt_clock_cpu_secs(), steps = (double)job->step;
     dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
-    int asked =
-        trainer->worker ? worker_span(job, trainer->worker, bank, end) : bank_span(bank, end);
+    int asked = span_steps(trainer, end);
     double secs = dt_clock_secs() - bank->span_start;
     steps = (double)job->step - steps;
     if (steps > 0) bank->step_secs = secs / steps;
@@ -272,8 +284,8 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     job->network = trainer->worker ? trainer->worker->network : NULL;
     if (job->network) dt_network_set_rounded(job->network, job->rounded);
     share_losses(trainer);
-    if (job->local) dt__local_start(trainer);
     dt_reducer_start(job->reducer);
+    if (job->local) dt__local_start(trainer);
     return DT_OK;
 }
 

@@ -159,17 +159,45 @@ void dt__update_group(void *arg, const struct dt_update_info *info, size_t offse
                      group->rows, info->norm2, offset, n, grad, weights, out, vectors + 1);
 }
 
+/* grad: the mean of differences, or rests of rounding where there are none (`empty`). The weights that come out
+ * are those of Nesterov's rule,
+ *     m <- beta m + grad,  weights <- weights - lr (grad + beta m),
+ * with what the next update will take from the momentum, lr beta^2 m, taken off already, unless there is none
+ * (`last`): what is left of it then is lr (1 + beta) times the next mean. */
+DT__CLONES
+static void ahead_update(size_t n, float lr, float beta, bool empty, bool last,
+                         const float *restrict grad, const float *weights, float *restrict momentum,
+                         float *out)
+{
+    const float decay = empty ? 1 : beta, ahead = last ? 0 : lr * beta * beta;
+    const float rate = lr * (1 + beta);
+    for (size_t i = 0; i < n; i++) {
+        momentum[i] = decay * momentum[i] + grad[i];
+        out[i] = weights[i] - rate * grad[i] - ahead * momentum[i];
+    }
+}
+
+double dt__own_rate(const struct dt_job *job)
+{
+    const double rate = job->config->train.outer_lr * (1 + job->config->train.outer_momentum);
+    return rate < 1 ? rate : 1;
+}
+
 void dt__update_outer(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                       const float *grad, float *const *vectors, float *out)
 {
     const struct dt_job *job = arg;
+    const double lr = job->config->train.outer_lr;
     const size_t all = dt_model_trained(job->model), left = offset < all ? all - offset : 0;
     const size_t trained = left < n ? left : n;
     const float *weights = vectors[0] + offset;
     float *momentum = job->outer.nstate ? vectors[1] + offset : NULL;
-    if (trained)
-        dt_optimizer_apply(&job->outer, info->step, job->config->train.outer_lr, 1, trained, grad,
-                           weights, out, &momentum);
+    const bool last = !dt__overlaps(job) || job->step == job->last_step;
+    if (trained && momentum && (dt__overlaps(job) || job->pending))
+        ahead_update(trained, (float)lr, (float)job->outer.momentum, !job->pending, last, grad,
+                     weights, momentum, out);
+    else if (trained)
+        dt_optimizer_apply(&job->outer, info->step, lr, 1, trained, grad, weights, out, &momentum);
     for (size_t i = trained; i < n; i++)
         out[i] = weights[i] - grad[i];
 }

@@ -17,7 +17,7 @@ train() {
     hosts_job "$ranks" "$dtrain" "$recipes/exp-curve.ini" "run.dir=$tmp/$name" $keys "$@" 2>"$tmp/$name.err"
 }
 good() { train "$@" || { cat "$tmp/$1.err"; fail "$1"; }; }
-one() { job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/$1" $keys train.groups="$2" 2>"$tmp/err" || { cat "$tmp/err"; fail "$1"; }; }
+one() { job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/$1" $keys train.groups="$2" ${3:-} 2>"$tmp/err" || { cat "$tmp/err"; fail "$1"; }; }
 same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
 
 one one3 3
@@ -33,6 +33,25 @@ good half 6 train.groups=2 train.max_steps=24
 job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/half" $keys train.max_steps=40 2>"$tmp/err" || { cat "$tmp/err"; fail 'resumed alone'; }
 good half 6
 same half one2
+
+# The exchange goes on while the next round computes, with groups of one host and of two.
+keys="$keys train.overlap=yes"
+one late3 3
+one late2 2
+good late 6
+same late late3
+good late-over 6 train.groups=2 run.checkpoint_steps=8 run.keep=0 test.slow_rank=1 test.slow_secs=0.02
+same late-over late2
+# What a group of two hosts has pending goes back to both.
+for at in 000000016 000000040; do
+    from=$tmp/late-over/ckpt/step-$at.h5
+    good late-$at 6 train.groups=2 run.resume="$from"
+    same late-$at late2
+done
+one late-wire 2 train.wire=q8
+good late-wire3 6 train.groups=2 train.wire=q8
+same late-wire3 late-wire
+keys=${keys% train.overlap=yes}
 
 # A round of 4 s, of which a stop waits for half a second.
 train stopped 6 train.groups=2 test.slow_rank=3 test.slow_secs=0.5 test.round_secs=0.5 run.log_steps=1 run.checkpoint_steps=8 &

@@ -1,0 +1,120 @@
+#!/bin/sh
+# train.overlap: the exchange of a round goes on through the next one. The same bits at any number of ranks, with
+# records, saves and evaluations between, behind a kill, a stop and a resume with another number of ranks; what a
+# checkpoint has pending is in none of them lost. One group alone goes where it goes without overlap; with plain
+# averaging two rounds are one of twice the length, for then groups first meet at the end.
+# Would catch an exchange that takes part in a round before all have its result, differences that a checkpoint
+# forgets, or that a resume applies twice, an end that leaves the last round out.
+# seconds: 150
+. "$(dirname "$0")/lib.sh"
+"$recipes/exp-data.sh" "$tmp/data"
+sed '/^hidden/d; /^activation/d' "$recipes/exp-curve.ini" >"$tmp/curve.ini"
+net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
+# run NP DIR OPTION...: five replicas, which no number of groups or ranks below divides.
+run() {
+    np=$1 dir=$tmp/$2
+    shift 2
+    job "$np" "$tmp/curve.ini" run.dir="$dir" run.replicas=5 data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" model.layers="$net" train.optimizer=adam \
+        train.lr=0.002 train.batch=37 train.epochs=8 train.decay_steps=112 eval.steps=-1 "$@" 2>"$tmp/err"
+}
+good() { run "$@" || { cat "$tmp/err"; fail "$*"; }; }
+same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
+local='train.local_steps=8 train.groups=2 train.overlap=yes train.outer_lr=0.5'
+
+# ---- any number of ranks, spans that end anywhere; a layer with a state, a rounded wire ----------------
+good 1 np1 $local
+grep -q 'overlap: groups exchange while the next round computes' "$tmp/err" || fail 'the start does not say it'
+good 2 np2 $local
+good 3 np3 $local
+good 5 np5 $local run.log_steps=3 eval.steps=7 run.checkpoint_steps=5
+for np in 2 3 5; do same np$np np1; done
+good 2 late $local train.overlap=no
+[ "$(crc "$tmp/late")" != "$(crc "$tmp/np1")" ] || fail 'overlap changes nothing'
+net='dense 60 relu, batchnorm, dense 30 relu'
+more='train.clip_norm=0.5 train.groups=3 train.local_steps=5 train.overlap=yes train.wire=q8'
+good 1 wire1 $more
+good 3 wire3 $more
+same wire3 wire1
+net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
+
+# ---- what it comes to --------------------------------------------------------------------------------
+# near A B: the loss on held-out data at the end, to five digits.
+near() { echo "$(record "$tmp/$1" eval loss) $(record "$tmp/$2" eval loss)" |
+    awk '{d = $1 / $2 - 1; print "loss:", $1, $2; exit !(d < 1e-5 && d > -1e-5)}'; }
+sgd='train.optimizer=sgd train.lr=0.05 run.log_steps=8 train.max_steps=72'
+meet="$sgd train.local_steps=8 train.groups=1 train.outer_lr=0.3"
+good 1 alone $meet
+good 2 alone-late $meet train.overlap=yes # 0.3 (1 + 0.9) of its own difference are foreseen, as is the momentum
+near alone alone-late || fail 'one group alone goes elsewhere with overlap'
+# Groups have as many samples in each round.
+plain="$sgd run.replicas=4 train.batch=32 train.groups=2 train.outer_lr=1 train.outer_momentum=0"
+good 2 long $plain train.max_steps=32 train.local_steps=16
+good 2 twice $plain train.max_steps=16 train.local_steps=8 train.overlap=yes
+good 2 once $plain train.max_steps=16 train.local_steps=16
+near twice once || fail 'two overlapping rounds are not one of twice the length'
+good 2 four $plain train.max_steps=32 train.local_steps=8 train.overlap=yes
+near four long && fail 'four overlapping rounds are two of twice the length: groups do not meet'
+
+# ---- kill, and resume with other ranks -----------------------------------------------------------------
+run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.05 run.keep=0 &
+settle 30 grep -q '"kind":"checkpoint","step":24,' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
+kill -9 "$(pid "$tmp/killed" dtrain 2)"
+wait $! && fail 'a killed rank is no failure'
+settle 5 gone || fail 'a process is left'
+"$dtrain" inspect "$tmp/killed" | grep -q 'the weights do not know of their last round yet' || fail 'inspect tells nothing'
+cp -r "$tmp/killed" "$tmp/elsewhere"
+good 1 killed $local
+same killed np1
+"$dtrain" inspect "$tmp/killed" | grep -q 'last round yet' && fail 'the end leaves a round out'
+# Taken into another run directory; without overlap, and back again, which is told.
+at=$(ls "$tmp/elsewhere/ckpt" | sed -n 's/^step-/&/p' | tail -n 1)
+good 2 taken $local run.resume="$tmp/elsewhere/ckpt/$at"
+same taken np1
+good 1 off1 $local train.overlap=no run.resume="$tmp/elsewhere/ckpt/$at"
+grep -q 'is applied now: train.overlap is off' "$tmp/err" || fail 'it is not told what becomes of the last round'
+grep -q '"kind":"change",.*"train.overlap":"yes -> no"' "$tmp/off1/metrics.jsonl" || fail 'the change is not recorded'
+good 4 off4 $local train.overlap=no run.resume="$tmp/elsewhere/ckpt/$at"
+same off4 off1
+good 2 regrouped $local train.groups=3 train.local_steps=4 run.resume="$tmp/elsewhere/ckpt/$at"
+# A run that has ended goes on: with its momentum, and nothing pending.
+good 2 half $local train.max_steps=56
+good 3 half $local
+good 1 half1 $local train.max_steps=56
+good 2 half1 $local
+same half half1
+good 2 after1 train.local_after=30 $local
+good 4 after4 train.local_after=30 $local
+same after4 after1
+good 2 before train.local_after=30 $local train.max_steps=30 # ends where the first round would begin
+
+# ---- a stop --------------------------------------------------------------------------------------------
+# stop NAME OPTION...: by USR1, in the second round.
+stop() {
+    name=$1
+    shift
+    run 3 "$name" $local test.slow_rank=1 test.slow_secs=0.1 "$@" &
+    settle 30 grep -q '"kind":"checkpoint","step":8,' "$tmp/$name/metrics.jsonl" || fail "$name does not start"
+    kill -USR1 "$(pid "$tmp/$name" mpirun)"
+    wait $!
+    check_eq "exit code of $name" $? 75
+    cp "$tmp/err" "$tmp/stop"
+    good 2 "$name" $local
+    same "$name" np1
+}
+stop stopped run.checkpoint_steps=8
+# Given up: a round of 4 s, longer than the patience.
+stop given-up test.round_secs=0.5 test.slow_secs=0.5 run.log_steps=1
+grep -q 'stopped in a round of local steps' "$tmp/stop" || { cat "$tmp/stop"; fail 'the round was not given up'; }
+
+# ---- what does not go ----------------------------------------------------------------------------------
+# refused TEXT OPTION...
+refused() {
+    text=$1
+    shift
+    expect_error 2 "$text" 2 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
+        data.eval="$tmp/data/test.csv" train.overlap=yes "$@"
+}
+refused 'train.overlap=yes: train.mode=async' train.mode=async
+refused 'train.overlap=yes: train.mode=async' train.mode=async train.local_steps=8
+refused 'train.overlap=yes: train.local_steps=1'
