@@ -186,12 +186,11 @@ dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *
                         int32_t *roles, size_t *features)
 {
     memset(roles, 0, cells->count * sizeof *roles);
-    DT_TRY(
-        roles_of_list("data.ignore", config->data.ignore, cells, header, DT__ROLE_IGNORE, roles));
-    if (*config->data.weight)
-        DT_TRY(roles_of_list("data.weight", config->data.weight, cells, header, DT__ROLE_WEIGHT,
-                             roles));
-    DT_TRY(roles_of_list("data.label", config->data.label, cells, header, DT__ROLE_LABEL, roles));
+    const char *key[] = {"data.ignore", "data.weight", "data.label"};
+    const char *list[] = {config->data.ignore, config->data.weight, config->data.label};
+    const int32_t role[] = {DT__ROLE_IGNORE, DT__ROLE_WEIGHT, DT__ROLE_LABEL};
+    for (int i = 0; i < 3; i++)
+        DT_TRY(roles_of_list(key[i], list[i], cells, header, role[i], roles));
     *features = 0;
     for (size_t i = 0; i < cells->count; i++)
         if (!roles[i]) roles[i] = (int32_t)(*features)++;

@@ -40,14 +40,13 @@ static uint64_t at_least_1(uint64_t n)
 static dt_status loader_make_orders(struct dt_loader *loader, const struct dt_config *config,
                                     const struct dt_source *source, uint64_t *rows)
 {
-    uint64_t window, chunk, seed = dt__plan_seed(loader->plan);
+    uint64_t window, chunk, seed = loader->plan->seed;
     /* Rows of a window: all if the whole source fits in memory; else so many that two windows of each
      * of the R replicas fit, wherever the replicas are. */
     uint64_t row = dt__source_row_bytes(source), asked = (uint64_t)config->data.shuffle_window;
     window = chunk = source->rows;
     if (source->rows > memory_budget(config) / row) {
-        window = at_least_1(memory_budget(config) /
-                            (2 * (uint64_t)dt__plan_replicas(loader->plan)) / row);
+        window = at_least_1(memory_budget(config) / (2 * (uint64_t)loader->plan->replicas) / row);
         if (asked && asked < window) window = asked;
         chunk = at_least_1(window / CHUNKS_IN_WINDOW);
         if (chunk > CHUNK_BYTES / row) chunk = at_least_1(CHUNK_BYTES / row);
@@ -77,7 +76,7 @@ static dt_status loader_read_all(struct dt_loader *loader, const struct dt_sourc
     DT_TRY(dt__cursor_open(source, false, &cursor));
     dt_status status = DT_OK;
     for (int i = 0; i < loader->count; i++) {
-        const struct dt__shard *shard = dt__plan_shard(loader->plan, loader->first + i);
+        const struct dt__shard *shard = &loader->plan->shards[loader->first + i];
         for (size_t s = 0; s < shard->nsegments && !status; s++)
             status = dt__cursor_load(cursor, shard->segments[s].row, shard->segments[s].count,
                                      &loader->rows);
@@ -177,8 +176,8 @@ dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, 
         DT_TRY(
             dt__assembly_rows(&loader->assembly, &loader->rows, loader->slots, 0, (size_t)count));
     if (dt__augment_any(&loader->augment))
-        dt__augment_rows(&loader->augment, loader->shape, dt__plan_seed(loader->plan), replica,
-                         epoch, begin, count, loader->assembly.x, loader->picture);
+        dt__augment_rows(&loader->augment, loader->shape, loader->plan->seed, replica, epoch, begin,
+                         count, loader->assembly.x, loader->picture);
     dt__assembly_batch(&loader->assembly, count, out);
     return DT_OK;
 }

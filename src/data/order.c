@@ -78,12 +78,6 @@ uint64_t dt__order_row(struct dt__order *order, uint64_t epoch, uint64_t at, uin
 
 typedef unsigned __int128 wide;
 
-struct dt_plan {
-    uint64_t samples, batch, steps, seed;
-    int replicas;
-    struct dt__shard *shards; /* (replicas) */
-};
-
 /* ---- shards --------------------------------------------------------------------------------- */
 
 static dt_status shard_add(struct dt__shard *shard, uint64_t row, uint64_t count)
@@ -198,21 +192,6 @@ uint64_t dt_plan_batch(const struct dt_plan *plan)
 uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica)
 {
     return plan->shards[replica].rows;
-}
-
-const struct dt__shard *dt__plan_shard(const struct dt_plan *plan, int replica)
-{
-    return &plan->shards[replica];
-}
-
-uint64_t dt__plan_seed(const struct dt_plan *plan)
-{
-    return plan->seed;
-}
-
-int dt__plan_replicas(const struct dt_plan *plan)
-{
-    return plan->replicas;
 }
 
 /* ---- Webster's order ------------------------------------------------------------------------ */

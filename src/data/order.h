@@ -44,9 +44,11 @@ struct dt__shard {
     uint64_t rows;
 };
 
-const struct dt__shard *dt__plan_shard(const struct dt_plan *plan, int replica);
-uint64_t dt__plan_seed(const struct dt_plan *plan);
-int dt__plan_replicas(const struct dt_plan *plan);
+struct dt_plan {
+    uint64_t samples, batch, steps, seed;
+    int replicas;
+    struct dt__shard *shards; /* (replicas) */
+};
 
 /* The run of source rows that begins at row `local` of the shard: its first row, and its length. */
 struct dt__segment dt__shard_run(const struct dt__shard *shard, uint64_t local);

@@ -177,7 +177,7 @@ dt_status dt__readahead_create(const struct dt_source *source, const struct dt_p
         struct replica *replica = &ahead->replicas[i];
         const uint64_t window = orders[i].window;
         const struct dt_share share = dt_plan_share(plan, step, first + i);
-        *replica = (struct replica){.order = orders[i], .shard = dt__plan_shard(plan, first + i)};
+        *replica = (struct replica){.order = orders[i], .shard = &plan->shards[first + i]};
         if (!orders[i].rows) continue;
         replica->next = (struct place){share.epoch, share.begin / window};
         if (share.begin >= orders[i].rows) replica->next = (struct place){share.epoch + 1, 0};

@@ -11,18 +11,13 @@
 
 /* ==== formats ================================================================================= */
 
-static const struct dt__format *const formats[] = {
+const struct dt__format *const dt__formats[] = {
     [DT_FORMAT_IDX] = &dt__format_idx,        [DT_FORMAT_CSV] = &dt__format_csv,
     [DT_FORMAT_LIBSVM] = &dt__format_libsvm,  [DT_FORMAT_HDF5] = &dt__format_hdf5,
     [DT__FORMAT_MEMORY] = &dt__format_memory,
 };
 
 enum { HEAD_BYTES = 4096 };
-
-const struct dt__format *dt__format_of(int format)
-{
-    return formats[format];
-}
 
 /* Binary signatures count first, then the name, then the telling first line of LIBSVM; all else is CSV. */
 dt_status dt__format_detect(const char *path, int *out)
@@ -81,7 +76,7 @@ dt_status dt__cursor_open(const struct dt_source *source, bool random, struct dt
 
 static void place_close(struct open_file *place)
 {
-    if (place->file) dt__format_of(place->file->format)->close(place->reader);
+    if (place->file) dt__formats[place->file->format]->close(place->reader);
     *place = (struct open_file){0};
 }
 
@@ -110,8 +105,8 @@ static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__
         DT_TRY(dt__file_measure(file, &bytes));
         if (bytes != file->bytes)
             return dt_fail(DT_EMISMATCH, "%s: the file has changed since the survey", file->path);
-        DT_TRY(dt__format_of(file->format)
-                   ->open(cursor->source, file, cursor->random, &place->reader));
+        DT_TRY(
+            dt__formats[file->format]->open(cursor->source, file, cursor->random, &place->reader));
         place->file = file;
     }
     place->used = ++cursor->now;
@@ -200,7 +195,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
         if (sifting) step = smaller(step, SCRATCH_ROWS);
         if (sifting) to->rows = 0;
         DT_TRY(cursor_find_reader(cursor, file, &reader));
-        DT_TRY(dt__format_of(file->format)->read(reader, raw - file->raw, step, to));
+        DT_TRY(dt__formats[file->format]->read(reader, raw - file->raw, step, to));
         DT_TRY(rows_check(source, file, raw - file->raw, step, to));
         for (size_t i = 0; sifting && i < step; i++)
             if (dt__holdout_has(&source->holdout, raw + i) == source->held_out)

@@ -27,8 +27,8 @@ enum { DT__IDX_MAX_DIMS = 8 };
 /* Bytes of an item of an IDX file's type; 0: there is no such type. */
 size_t dt__idx_item_size(int type);
 
-/* The format of an enum dt_format that is not AUTO. */
-const struct dt__format *dt__format_of(int format);
+/* By enum dt_format, but for AUTO. */
+extern const struct dt__format *const dt__formats[];
 /* Tells the format of a file by its first bytes, unpacked, and its name. DT_EIO: cannot be read;
  * DT_EFORMAT: empty, or known to be something else. */
 dt_status dt__format_detect(const char *path, int *out);

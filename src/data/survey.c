@@ -193,8 +193,8 @@ static dt_status files_survey(struct dt__survey *survey)
         }
         if (file->labels && file->format != DT_FORMAT_IDX)
             return dt_fail(DT_EMISMATCH, "%s: %s data has no label files", file->path,
-                           dt__format_of(file->format)->name);
-        DT_TRY(dt__format_of(file->format)->survey(survey, file));
+                           dt__formats[file->format]->name);
+        DT_TRY(dt__formats[file->format]->survey(survey, file));
         dt_work_gets_on();
         file->raw = source->raw_rows;
         source->raw_rows += file->rows;
@@ -256,7 +256,7 @@ static dt_status schema_make(struct dt__survey *survey)
     const char *whole = NULL; /* a file whose rows come whole, without a sparse part */
     if (!source->raw_rows) return dt_fail(DT_EFORMAT, "the files have no rows");
     for (size_t i = 0; i < source->nfiles; i++)
-        if (!dt__format_of(source->files[i].format)->grammar) whole = source->files[i].path;
+        if (!dt__formats[source->files[i].format]->grammar) whole = source->files[i].path;
     if (survey->known)
         DT_TRY(dt_schema_copy(survey->known, schema));
     else

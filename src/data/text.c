@@ -214,7 +214,7 @@ dt_status dt__text_open(const struct dt_source *source, const struct dt__file *f
     (void)random;
     DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
     *reader = (struct text_reader){
-        .source = source, .grammar = dt__format_of(file->format)->grammar, .next = UINT64_MAX};
+        .source = source, .grammar = dt__formats[file->format]->grammar, .next = UINT64_MAX};
     reader->parser = (struct dt__parser){.file = file,
                                          .columns = (struct dt__columns *)&source->columns,
                                          .features = (uint32_t)source->schema.features};

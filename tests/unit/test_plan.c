@@ -119,7 +119,7 @@ START_TEST(shards_cover_the_source)
     uint64_t samples = dt_plan_samples(plan), most = 0, least = samples;
     EXPECT_OK(dt_alloc(samples, sizeof *seen, "rows", &seen));
     for (int r = 0; r < replicas; r++) {
-        const struct dt__shard *shard = dt__plan_shard(plan, r);
+        const struct dt__shard *shard = &plan->shards[r];
         most = shard->rows > most ? shard->rows : most;
         least = shard->rows < least ? shard->rows : least;
         for (uint64_t i = 0; i < shard->rows; i++)
@@ -141,7 +141,7 @@ START_TEST(even_files_stay_whole)
     struct dt_source *source = make_source(even);
     struct dt_plan *plan = make_plan(source, 2, 10);
     for (int r = 0; r < 2; r++) {
-        const struct dt__shard *shard = dt__plan_shard(plan, r);
+        const struct dt__shard *shard = &plan->shards[r];
         ck_assert_uint_eq(shard->nsegments, 2);
         for (size_t s = 0; s < 2; s++)
             ck_assert_uint_ge(shard->segments[s].count, 99);
@@ -168,9 +168,9 @@ START_TEST(seed_deals_the_files)
     EXPECT_OK(dt_plan_create(source, 2, 5, 10, &c));
     bool differ = false;
     for (int r = 0; r < 5; r++) {
-        uint64_t first = dt__plan_shard(a, r)->segments[0].row;
-        ck_assert_uint_eq(first, dt__plan_shard(b, r)->segments[0].row);
-        differ |= first != dt__plan_shard(c, r)->segments[0].row;
+        uint64_t first = a->shards[r].segments[0].row;
+        ck_assert_uint_eq(first, b->shards[r].segments[0].row);
+        differ |= first != c->shards[r].segments[0].row;
     }
     ck_assert(differ);
     dt_plan_destroy(a), dt_plan_destroy(b), dt_plan_destroy(c);
