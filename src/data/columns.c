@@ -316,15 +316,6 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
     return DT_OK;
 }
 
-static dt_status feature_name(const struct dt_column *column, int at, char **out)
-{
-    if (column->kind == DT_COLUMN_NUMBER)
-        return dt_format(out, at == column->first ? "%s" : "%s (missing)", column->name);
-    int number = at - column->first;
-    if (number == column->ncategories) return dt_format(out, "%s (other)", column->name);
-    return dt_format(out, "%s=%s", column->name, column->categories[number]);
-}
-
 /* Names of all features, from those of the columns. */
 static dt_status settle_names(struct dt_schema *schema)
 {
@@ -334,12 +325,14 @@ static dt_status settle_names(struct dt_schema *schema)
                     &schema->feature_names));
     for (int c = 0; c < schema->ncolumns; c++) {
         const struct dt_column *column = &schema->columns[c];
-        int count = column->kind == DT_COLUMN_NUMBER ? 1 : column->ncategories + 1;
-        for (int i = 0; i < count; i++)
-            DT_TRY(
-                feature_name(column, column->first + i, &schema->feature_names[column->first + i]));
+        const char *name = column->name;
+        char **out = schema->feature_names + column->first;
+        if (column->kind == DT_COLUMN_NUMBER) DT_TRY(dt_strdup(name, out));
         if (column->flag)
-            DT_TRY(feature_name(column, column->flag, &schema->feature_names[column->flag]));
+            DT_TRY(dt_format(&schema->feature_names[column->flag], "%s (missing)", name));
+        for (int i = 0; i < column->ncategories; i++)
+            DT_TRY(dt_format(out++, "%s=%s", name, column->categories[i]));
+        if (column->kind == DT_COLUMN_CATEGORY) DT_TRY(dt_format(out, "%s (other)", name));
     }
     return DT_OK;
 }

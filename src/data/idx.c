@@ -115,26 +115,9 @@ done:
 
 /* ---- does the header tell the truth? -------------------------------------------------------- */
 
-/* Unpacks everything: several gzip members in one file, or a file that is not whole. */
-static dt_status array_read_through(struct array *array)
-{
-    static const size_t step = SLICE;
-    unsigned char *scratch;
-    DT_TRY(dt_alloc(step, 1, "IDX data", &scratch));
-    dt_status status = DT_OK;
-    uint64_t left = array->rows * array->row_bytes;
-    for (size_t length = 0; left && !status; left -= length) {
-        length = left < step ? (size_t)left : step;
-        status = array_read_bytes(array, scratch, length);
-        dt_work_gets_on();
-        if (!status) status = dt_stop_check();
-    }
-    dt_free(scratch);
-    return status ? status : array_check_end(array);
-}
-
 static dt_status array_check_size(struct array *array)
 {
+    unsigned char scratch[SLICE];
     struct stat info;
     uint32_t length = 0;
     uint64_t promised = array->start + array->rows * array->row_bytes;
@@ -158,7 +141,15 @@ static dt_status array_check_size(struct array *array)
     if (in) fclose(in);
     if (!good) return dt_fail(DT_EIO, "%s: %s", array->path, strerror(errno));
     length = (uint32_t)tail[3] << 24 | (uint32_t)tail[2] << 16 | (uint32_t)tail[1] << 8 | tail[0];
-    return length == (uint32_t)promised ? DT_OK : array_read_through(array);
+    if (length == (uint32_t)promised) return DT_OK;
+    /* Several gzip members in one file, or a file that is not whole: all of it is unpacked. */
+    for (uint64_t left = promised - array->start, part; left; left -= part) {
+        part = left < SLICE ? left : SLICE;
+        DT_TRY(array_read_bytes(array, scratch, (size_t)part));
+        dt_work_gets_on();
+        DT_TRY(dt_stop_check());
+    }
+    return array_check_end(array);
 }
 
 /* ---- numbers -------------------------------------------------------------------------------- */

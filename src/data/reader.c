@@ -114,19 +114,6 @@ static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__
     return DT_OK;
 }
 
-static const struct dt__file *source_find_file(const struct dt_source *source, uint64_t raw)
-{
-    size_t low = 0, high = source->nfiles;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (source->files[middle].raw <= raw)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &source->files[low];
-}
-
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 static bool floats_are_finite(const unsigned char *bytes, size_t n)
@@ -189,7 +176,9 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
     uint64_t raw = dt__source_raw(source, row);
     const uint64_t end = dt__source_raw(source, row + count - 1) + 1;
     for (size_t step; raw < end; raw += step) { /* raw rows that lie in one file */
-        const struct dt__file *file = source_find_file(source, raw);
+        const struct dt__file *file =
+            source->files +
+            dt__find_last(&source->files->raw, source->nfiles, sizeof *source->files, raw);
         void *reader;
         step = smaller(end - raw, file->raw + file->rows - raw);
         if (sifting) step = smaller(step, SCRATCH_ROWS);

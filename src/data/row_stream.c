@@ -247,37 +247,29 @@ void dt_rows_close(struct dt_rows *rows)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Next record that is not blank. What cannot be cut into records ends the stream. */
-static dt_status rows_next_record(struct dt_rows *rows, char **out, size_t *length)
-{
-    bool quotes = rows->grammar && rows->grammar->quotes;
-    *out = NULL;
-    if (rows->ended) return DT_OK;
-    dt_status status;
-    do
-        status = dt__lines_next(&rows->lines, quotes, out, length);
-    while (!status && *out && text_is_blank(*out, *length));
-    rows->ended = status || !*out;
-    return status;
-}
-
+/* The next record that is neither blank nor a header. What cannot be cut into records ends the stream. */
 static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *out_end)
 {
+    const bool quotes = rows->grammar && rows->grammar->quotes;
     char *record = NULL;
     size_t length = 0;
-    bool header = false;
     if (rows->instances) return json_next_instance(rows);
-    do {
-        dt_status status = rows_next_record(rows, &record, &length);
+    for (bool header = true; header;) {
+        dt_status status = DT_OK;
+        record = NULL;
+        do
+            if (!rows->ended) status = dt__lines_next(&rows->lines, quotes, &record, &length);
+        while (!status && record && text_is_blank(record, length));
+        rows->ended |= status || !record;
         *out_line = status ? rows->lines.next_line : rows->lines.line;
-        if (status) return status;
+        DT_TRY(status);
         *out_end = !record;
         header = false;
         if (record && rows->grammar == &dt__csv_grammar && !rows->file.roles)
             status = csv_begin(rows, record, length, &header);
         rows->ended |= status == DT_EMISMATCH;
-        if (status) return status;
-    } while (header);
+        DT_TRY(status);
+    }
     if (!record) return DT_OK;
     if (!rows->grammar) return json_parse(rows, record, length);
     return rows->grammar->parse(&rows->parser, record, length);

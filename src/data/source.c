@@ -25,6 +25,19 @@ void dt_source_destroy(struct dt_source *source)
     dt_free(source);
 }
 
+size_t dt__find_last(const uint64_t *first, size_t count, size_t stride, uint64_t value)
+{
+    size_t low = 0, high = count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (*(const uint64_t *)(const void *)((const char *)first + middle * stride) <= value)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 uint64_t dt_source_rows(const struct dt_source *source)
 {
     return source->rows;

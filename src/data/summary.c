@@ -220,10 +220,9 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     }
     bool values = label->numbers && !label->texts &&
                   (label->fractions || label->greatest >= 1000 || label->least < -1);
-    fprintf(
-        out,
-        "\n[data]\ntrain = %s\nlabel = %s   ; what is predicted: another column's name, or -1\n",
-        table->lines.name, table->header ? label->name : "-1");
+    fprintf(out, "\n[data]\ntrain = %s\nlabel = %s   ; what is predicted: ", table->lines.name,
+            table->header ? label->name : "-1");
+    fprintf(out, "another column's name, or -1\n");
     print_list(table, "ignore = ", "no features", TO_IGNORE, out);
     print_list(table, "; decimal commas in ", "put points in their place", "comma", out);
     print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there",

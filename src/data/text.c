@@ -234,19 +234,6 @@ void dt__text_close(void *arg)
     dt_free(reader);
 }
 
-static const struct dt__mark *mark_find(const struct dt__file *file, uint64_t row)
-{
-    size_t low = 0, high = file->nmarks;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (file->marks[middle].row <= row)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &file->marks[low];
-}
-
 /* Only a file that has changed can fail here: the survey parsed every row. */
 static dt_status row_read(struct text_reader *reader, struct dt__block *out)
 {
@@ -278,7 +265,9 @@ static dt_status row_read(struct text_reader *reader, struct dt__block *out)
 dt_status dt__text_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct text_reader *reader = arg;
-    const struct dt__mark *mark = mark_find(reader->parser.file, row);
+    const struct dt__file *file = reader->parser.file;
+    const struct dt__mark *mark =
+        file->marks + dt__find_last(&file->marks->row, file->nmarks, sizeof *file->marks, row);
     uint64_t next = reader->next, offset;
     char *record;
     size_t length;

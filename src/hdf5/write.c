@@ -77,38 +77,31 @@ static size_t page_index(const struct dt__h5_layout *layout, uint64_t at)
     return low;
 }
 
-static dt_status page_at(struct dt__h5_layout *layout, uint64_t at, struct page **out)
-{
-    size_t index = page_index(layout, at);
-    if (index == layout->npages || layout->pages[index]->at != at) {
-        struct page *page;
-        DT_TRY(dt_grow(&layout->pages, &layout->pages_capacity, layout->npages + 1,
-                       sizeof *layout->pages, "a file's metadata"));
-        DT_TRY(dt_alloc(1, sizeof *page, "a file's metadata", &page));
-        page->at = at;
-        memmove(layout->pages + index + 1, layout->pages + index,
-                (layout->npages - index) * sizeof *layout->pages);
-        layout->pages[index] = page;
-        layout->npages++;
-    }
-    *out = layout->pages[index];
-    return DT_OK;
-}
-
 /* Never fails: the library may crash over a close that did. The layout has its failure, and is given up. */
 static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t length,
                            const void *bytes)
 {
     (void)type, (void)dxpl;
     struct driver *driver = (struct driver *)file;
+    struct dt__h5_layout *layout = driver->layout;
     for (const char *from = bytes; length > 0;) {
-        struct page *page;
-        size_t inside = at % PAGE, part = length < PAGE - inside ? length : PAGE - inside;
-        dt_status status = page_at(driver->layout, at - inside, &page);
-        if (status)
-            dt__h5_layout_fail(driver->layout, status);
-        else
-            memcpy(page->bytes + inside, from, part);
+        const size_t inside = at % PAGE, part = length < PAGE - inside ? length : PAGE - inside;
+        const size_t index = page_index(layout, at - inside);
+        struct page *page = index < layout->npages ? layout->pages[index] : NULL;
+        if (!page || page->at != at - inside) { /* a new one, in its place */
+            dt_status status = dt_grow(&layout->pages, &layout->pages_capacity, layout->npages + 1,
+                                       sizeof *layout->pages, "a file's metadata");
+            page = NULL;
+            if (!status) status = dt_alloc(1, sizeof *page, "a file's metadata", &page);
+            dt__h5_layout_fail(layout, status);
+            if (page) {
+                page->at = at - inside;
+                memmove(layout->pages + index + 1, layout->pages + index,
+                        (layout->npages++ - index) * sizeof *layout->pages);
+                layout->pages[index] = page;
+            }
+        }
+        if (page) memcpy(page->bytes + inside, from, part);
         from += part;
         at += part;
         length -= part;
