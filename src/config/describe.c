@@ -61,17 +61,24 @@ static int wider(int width, const char *text)
     return length > width ? length : width;
 }
 
-static void describe_table(FILE *out, const char *what)
+/* One option on lines of its own, or all that are asked for as a table. */
+static void describe_text(FILE *out, const char *what)
 {
     static const char marks[] = {[DT__FREE] = '*', [DT__FIXED] = ' ', [DT__TOLD] = '+'};
     char range[128];
     int name = 0, initial = 0, type = 0;
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        if (!option_is_asked(&dt__options[i], what)) continue;
-        option_range(&dt__options[i], range, sizeof range);
-        name = wider(name, dt__options[i].name);
-        initial = wider(initial, dt__options[i].initial);
+        const struct dt__option *option = &dt__options[i];
+        if (!option_is_asked(option, what)) continue;
+        option_range(option, range, sizeof range);
+        name = wider(name, option->name);
+        initial = wider(initial, option->initial);
         type = wider(type, range);
+        if (!what || strcmp(what, option->name)) continue;
+        fprintf(out, "%s = %s\n  %s\n\n  type      %s\n  resume    %s\n  commands  %s\n",
+                option->name, option->initial, option->help, range, resume_text(option),
+                option->commands);
+        return;
     }
     fprintf(out, "%-*s   %-*s  %-*s  %s\n", name, "key", initial, "default", type, "type and range",
             "meaning");
@@ -84,22 +91,6 @@ static void describe_table(FILE *out, const char *what)
     }
     fprintf(out,
             "\n* may change when a run is resumed; + too, and the run's history tells of it\n");
-}
-
-static void describe_text(FILE *out, const char *what)
-{
-    char range[128];
-    int i = 0;
-    while (what && i < DT__OPTION_COUNT && strcmp(what, dt__options[i].name))
-        i++;
-    if (!what || i == DT__OPTION_COUNT) {
-        describe_table(out, what);
-        return;
-    }
-    const struct dt__option *option = &dt__options[i];
-    option_range(option, range, sizeof range);
-    fprintf(out, "%s = %s\n  %s\n\n  type      %s\n  resume    %s\n  commands  %s\n", option->name,
-            option->initial, option->help, range, resume_text(option), option->commands);
 }
 
 /* ---- Markdown ------------------------------------------------------------------------------- */

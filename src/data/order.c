@@ -196,32 +196,27 @@ uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica)
 
 /* ---- Webster's order ------------------------------------------------------------------------ */
 
-/* Position in the epoch of sample j of replica r: how many samples have a key (2k+1)/(2*rows) before its own, that
- * is (2k+1) * own < (2j+1) * rows, or equal where ties go to the other replica. */
-static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
-{
-    uint64_t before = j, own = plan->shards[r].rows;
-    for (int q = 0; q < plan->replicas; q++) {
-        if (q == r) continue;
-        const wide product = (wide)(2 * j + 1) * plan->shards[q].rows;
-        const bool lost_tie = product % own == 0 && q > r;
-        before += ((uint64_t)(product / own) - lost_tie + 1) / 2; /* the greatest 2k+1 is odd */
-    }
-    return before;
-}
-
-/* Samples of replica r among the first n positions of an epoch. Among the first n, every replica
- * has its quota n * s_r / S to within 1 + R * s_r / S: the search is short. */
+/* Samples of replica r among the first n positions of an epoch. The position of its sample j is the number of samples
+ * that have a key (2k+1)/(2*rows) before its own: (2k+1) * own < (2j+1) * rows, or equal where ties go to the other
+ * replica. Among the first n, every replica has its quota n * s_r / S to within 1 + R * s_r / S: the search is
+ * short. */
 static uint64_t webster_count(const struct dt_plan *plan, int r, uint64_t n)
 {
-    uint64_t rows = plan->shards[r].rows;
-    uint64_t quota = (uint64_t)((wide)n * rows / plan->samples);
-    uint64_t slack = (uint64_t)((wide)rows * (unsigned)plan->replicas / plan->samples) + 2;
+    uint64_t own = plan->shards[r].rows;
+    uint64_t quota = (uint64_t)((wide)n * own / plan->samples);
+    uint64_t slack = (uint64_t)((wide)own * (unsigned)plan->replicas / plan->samples) + 2;
     uint64_t low = quota > slack ? quota - slack : 0;
-    uint64_t high = rows - quota > slack ? quota + slack : rows;
+    uint64_t high = own - quota > slack ? quota + slack : own;
     while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (webster_position(plan, r, middle) < n)
+        uint64_t middle = low + (high - low) / 2, position = middle;
+        for (int q = 0; q < plan->replicas; q++) {
+            if (q == r) continue;
+            const wide product = (wide)(2 * middle + 1) * plan->shards[q].rows;
+            const bool lost_tie = product % own == 0 && q > r;
+            position +=
+                ((uint64_t)(product / own) - lost_tie + 1) / 2; /* the greatest 2k+1 is odd */
+        }
+        if (position < n)
             low = middle + 1;
         else
             high = middle;

@@ -128,19 +128,6 @@ static dt_status job_write_shard(struct job *job, int number)
 
 /* ---- the directory -------------------------------------------------------------------------- */
 
-static dt_status dir_check_empty(const char *dir)
-{
-    char *pattern;
-    glob_t found;
-    DT_TRY(dt_format(&pattern, "%s/shard-*.h5", dir));
-    int code = glob(pattern, GLOB_NOSORT, NULL, &found);
-    dt_free(pattern);
-    if (code == GLOB_NOMATCH) return DT_OK;
-    if (code) return dt_fail(DT_EIO, "%s: cannot be read", dir);
-    globfree(&found);
-    return dt_fail(DT_EIO, "%s: there are shards in it already", dir);
-}
-
 /* ---- in ------------------------------------------------------------------------------------- */
 
 static dt_status job_shuffle(struct job *job)
@@ -180,13 +167,21 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     struct dt_config plain = *config; /* texts are shared */
     struct job job = {.dir = out_dir, .shards = shards};
     struct dt_source *source;
+    char *pattern;
+    glob_t found;
     if (*config->data.weight)
         return dt_fail(DT_EUSAGE, "data.weight=%s: shards have no weights", config->data.weight);
     plain.data.eval_fraction = 0;
     plain.data.normalize = DT_NORMALIZE_NONE;
     plain.data.normalize_target = DT_NORMALIZE_TARGET_NO;
     DT_TRY(dt_dir_make(out_dir));
-    DT_TRY(dir_check_empty(out_dir));
+    DT_TRY(dt_format(&pattern, "%s/shard-*.h5", out_dir));
+    int code = glob(pattern, GLOB_NOSORT, NULL, &found);
+    dt_free(pattern);
+    if (!code) globfree(&found);
+    if (code != GLOB_NOMATCH)
+        return dt_fail(DT_EIO, code ? "%s: cannot be read" : "%s: there are shards in it already",
+                       out_dir);
     DT_TRY(dt_source_survey(&plain, DT_PART_TRAIN, NULL, &source));
     source->layout.dense = source->layout.features;
     job.source = source;

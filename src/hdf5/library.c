@@ -80,30 +80,26 @@ hid_t dt__h5_stored_type(enum dt__h5_type type)
     return number_type(type).little;
 }
 
-/* Half precision, as h5py writes it. */
-static bool type_is_half(hid_t type)
-{
-    size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
-    return H5Tget_class(type) == H5T_FLOAT && H5Tget_size(type) == 2 &&
-           H5Tget_precision(type) == 16 && H5Tget_offset(type) == 0 &&
-           H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
-           sign == 15 && exponent == 10 && exponent_bits == 5 && mantissa == 0 &&
-           mantissa_bits == 10;
-}
-
 static bool item_type(hid_t type, struct dt__h5_record *item)
 {
+    size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
     if (H5Tget_class(type) == H5T_ENUM) { /* numpy's bool, over a small integer */
         hid_t base = H5Tget_super(type);
         bool good = base >= 0 && H5Tget_class(base) == H5T_INTEGER && item_type(base, item);
         if (base >= 0) H5Tclose(base);
         return good;
     }
-    item->type = DT__H5_TEXT;
-    for (int i = DT__H5_U8; i < DT__H5_TEXT; i++) {
+    /* Half precision, as h5py writes it. */
+    bool half =
+        H5Tget_class(type) == H5T_FLOAT && H5Tget_size(type) == 2 && H5Tget_precision(type) == 16 &&
+        H5Tget_offset(type) == 0 &&
+        H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
+        sign == 15 && exponent == 10 && exponent_bits == 5 && mantissa == 0 && mantissa_bits == 10;
+    item->type = half ? DT__H5_F16 : DT__H5_TEXT;
+    for (int i = DT__H5_U8; i < DT__H5_TEXT && !half; i++) {
         struct number_type number = number_type((enum dt__h5_type)i);
-        if (i == DT__H5_F16 ? type_is_half(type)
-                            : H5Tequal(type, number.little) > 0 || H5Tequal(type, number.big) > 0)
+        if (i != DT__H5_F16 &&
+            (H5Tequal(type, number.little) > 0 || H5Tequal(type, number.big) > 0))
             item->type = i;
     }
     item->size = item->type == DT__H5_TEXT ? 1 : H5Tget_size(type);
