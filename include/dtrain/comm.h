@@ -133,7 +133,8 @@ const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 /* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
  * bucket. Who updates: on one host the workers, each a slice, in memory that they share with the bank,
  * which sleeps meanwhile; on several hosts with the fixed tree (ordered) each host's first rank the
- * slice that the host owns; else (reduce, node on several hosts) the bank. */
+ * slice that the host owns, and of row-sparse ranges each host's workers a copy of their own; else
+ * (reduce, node on several hosts) the bank. */
 
 /* What every step's update is told. */
 struct dt_update_info {
@@ -204,7 +205,7 @@ void dt_reducer_destroy(struct dt_reducer *reducer);   /* collective over the tr
 int dt_reducer_kind(const struct dt_reducer *reducer); /* what runs */
 
 /* Bank, and where one host holds all, workers: the vectors, whole, to fill before dt_reducer_start and to
- * read between spans (NULL: not in the memory of this rank). At the bank the weights
+ * read between spans (NULL: not in the memory of this rank; elsewhere not for use). At the bank the weights
  * always, the optimizer's state behind dt_reducer_gather. */
 float *const *dt_reducer_vectors(struct dt_reducer *reducer);
 /* The same of what rounding has left of a giver's sums; NULL: nothing is rounded. */
@@ -237,7 +238,8 @@ const float *dt_reducer_weights(const struct dt_reducer *reducer);
 float *dt_reducer_grad(struct dt_reducer *reducer, int replica);
 /* Worker: where to list the rows that replica `replica`'s gradient touched, one for each row-sparse range:
  * of such a range the gradient then has these rows alone, one behind the other from the range's offset on.
- * NULL: gradients are whole, as they are without ranges and where one host does not hold all ranks. */
+ * NULL: gradients are whole, as they are without ranges, and where one host does not hold all ranks unless the
+ * exchange is ordered. */
 const struct dt_touched *dt_reducer_touched(const struct dt_reducer *reducer, int replica);
 /* Worker: where replica `replica`'s factors go, of all factored matrices; of these its gradient is not read then.
  * NULL: gradients are whole, as they are without such matrices, with the norm, where one host does not hold all

@@ -20,7 +20,7 @@
       "train.optimizer=ftrl: expected train.lr above 0, and train.schedule=constant: its rates "   \
       "fall by themselves")                                                                        \
     X(c->train.lazy && !bound && c->train.exchange == DT_REDUCER_REDUCE,                           \
-      "train.lazy=yes: expected train.exchange=auto or node")                                      \
+      "train.lazy=yes: expected train.exchange=auto, node or ordered")                             \
     X(c->run.reproducible && c->train.exchange == DT_REDUCER_REDUCE,                               \
       "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, node " \
       "or ordered")                                                                                \

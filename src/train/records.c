@@ -43,11 +43,14 @@ static void print_memory(const struct dt_bank *bank)
     const double mb = (double)dt_model_params(job->model) * sizeof(float) / 1e6;
     const int states = job->optimizer.nstate;
     if (mb * (1 + states) < LARGE) return;
+    const bool several = job->mode == DT_MODE_SYNC && dt_world_hosts(job->world) > 1 &&
+                         dt_reducer_touched(job->reducer, 0);
     dt_info(
-        "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank; a checkpoint "
+        "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank%s; a checkpoint "
         "is as large, and is written from one copy; a replica's gradient has room for %.4g MB, "
         "of which sparse rows use what they touch%s",
-        mb, mb * (1 + states), mb,
+        mb, mb * (1 + states),
+        several ? ", and the same at each other host" : "", mb,
         job->mode == DT_MODE_ASYNC ? "; async keeps a version of the weights a worker, and more"
                                    : "");
 }

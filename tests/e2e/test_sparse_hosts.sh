@@ -1,0 +1,94 @@
+#!/bin/sh
+# Sparse rows on two and three hosts: the rows that a batch touches go between hosts, and the bits are those of one
+# process: with rules that touch the rows of a batch alone and with those that update all, with clipping, with an
+# embedding and a linear path; hosts with other numbers of workers, and a bank without any beside it; state goes to
+# hosts that resume and comes back in a checkpoint. Fewer bytes on the link than whole gradients. Would catch rows
+# that are summed in the order of hosts, copies of a table that differ, state that a host starts without.
+# seconds: 100
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/netns.sh"
+hosts_up 3
+rows=$tmp/rows.svm
+awk 'BEGIN {
+    for (srand(3); n < 6000; n++) {
+        class = int(rand() * 5)
+        line = class
+        for (i = f = 0; i < 8; i++) {
+            f += 1 + int(rand() * rand() * 2000) # the first features are the frequent ones
+            line = line " " f ":" int(100 * rand() + 30 * (f % 5 == class)) / 100
+        }
+        print line
+    }
+}' >"$rows"
+table=$tmp/table.csv
+awk 'BEGIN {
+    split("red,green,blue", color, ",")
+    print "shop,weight,color,price"
+    for (srand(4); n++ < 2000;) {
+        shop = int(rand() * rand() * 900); c = 1 + int(rand() * 3); w = rand()
+        printf "shop %d,%.3f,%s,%.4f\n", shop, w, color[c], (shop % 7) * 0.3 + w * (c == 2) + 0.1 * rand()
+    }
+}' >"$table"
+svm="data.train=$rows data.eval_fraction=0.1 eval.steps=-1 run.replicas=5 model.kind=linear train.batch=61 \
+train.epochs=1 export.best=no export.latest=no"
+wide="data.train=$table data.label=price data.eval_fraction=0.1 eval.steps=-1 run.replicas=5 model.task=regress \
+model.hidden=16 model.embedding=4 model.wide=yes data.hash_bits=10 train.batch=60 train.epochs=2 \
+export.best=no export.latest=no"
+
+# one NAME KEYS...: in one process. on NP NAME KEYS...: on the hosts.
+one() { name=$1; shift; job 1 run.dir="$tmp/$name" "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$name"; }; }
+on() {
+    ranks=$1 name=$2
+    shift 2
+    hosts_job "$ranks" "$dtrain" run.dir="$tmp/$name" "$@" 2>"$tmp/$name.err" || { cat "$tmp/$name.err"; fail "$name"; }
+    ! grep -q 'the gradient travels whole' "$tmp/$name.err" || fail "$name: gradients are whole"
+}
+same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
+# alike NAME KEYS...: two hosts with three workers, and three with five, have the bits of one process.
+alike() {
+    what=$1
+    shift
+    one "$what" "$@"
+    hosts_slots 2 2
+    on 4 "$what-2" "$@"
+    same "$what-2" "$what"
+    hosts_slots 3 1 2
+    on 6 "$what-3" "$@"
+    same "$what-3" "$what"
+}
+
+alike adagrad $svm train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05
+alike momentum $svm train.lr=0.1
+alike wide $wide train.optimizer=adagrad train.lr=0.1 train.wide_optimizer=ftrl train.wide_lr=0.3 train.l1=3
+hosts_slots 1 2
+on 3 lazy-2 $svm train.optimizer=adam train.lazy=yes
+one lazy $svm train.optimizer=adam train.lazy=yes
+same lazy-2 lazy
+
+# From hosts to one process, to other hosts: the state is in the checkpoint, and at each host that goes on.
+deep="$wide train.optimizer=adam train.lr=0.01 train.lazy=yes train.clip_norm=0.5"
+one whole $deep
+hosts_slots 2 1 1
+on 4 half $deep train.max_steps=17
+one half $deep train.max_steps=33
+hosts_slots 2 2
+on 4 half $deep
+same half whole
+
+# Each host has two workers; start and end cost the same both ways.
+sent() { on_host 2 awk '$1 == "eth0:" {print $10}' /proc/net/dev; }
+hosts_slots 3 2
+for exchange in auto reduce; do
+    before=$(sent)
+    hosts_job 5 "$dtrain" run.dir="$tmp/bytes-$exchange" $svm train.exchange=$exchange train.optimizer=adagrad \
+        train.batch=20 2>"$tmp/err" || { cat "$tmp/err"; fail "$exchange"; }
+    eval "sent_$exchange=$(($(sent) - before))"
+done
+check_le 'bytes of touched rows, of those of whole gradients' \
+    "$(echo "$sent_auto $sent_reduce" | awk '{print $1 / $2}')" 0.3
+expect_whole() {
+    ! hosts_job 3 "$dtrain" run.dir="$tmp/no" $svm train.lazy=yes train.exchange=node 2>"$tmp/err" || fail "$1"
+    grep -q 'train.lazy=yes: expected train.exchange=auto or ordered' "$tmp/err" || { cat "$tmp/err"; fail "$1"; }
+}
+hosts_slots 2 1
+expect_whole 'lazy with whole gradients'
