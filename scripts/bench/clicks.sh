@@ -1,9 +1,11 @@
 #!/bin/sh
 # A click log, wide and deep: 13 numbers and 26 categories hashed to 2^22, embedding 16, 256-128, adagrad; rows
 # that clicks.c makes of a hidden model, whose logloss is the best there is. PyTorch has EmbeddingBags of sparse
-# gradients, the same rows, batch and rule. Speed is that of training; logloss after one pass.
+# gradients, the same rows, batch and rule. Speed is that of training; logloss after one pass. Then two hosts over
+# 1 Gbit/s with a worker each, against one with both: what a host sends a step, and the speed (namespaces: needs root).
 . "$(dirname "$0")/lib.sh"
 . "$bench/torch.sh"
+. "$root/tests/e2e/netns.sh"
 clicks=$tmp/clicks
 rows=1000000
 [ -z "${QUICK:-}" ] || rows=100000
@@ -17,7 +19,7 @@ dtrain_run() {
     program=$1 np=$2 run=$tmp/run
     shift 2
     rm -rf "$run"
-    job "$np" train run.dir="$run" data.train="$clicks/train.csv" data.eval="$clicks/eval.csv" data.label=click \
+    launch "$np" train run.dir="$run" data.train="$clicks/train.csv" data.eval="$clicks/eval.csv" data.label=click \
         data.hash_bits=22 model.embedding=16 model.wide=yes model.hidden=256,128 train.batch=$batch \
         train.epochs=1 train.optimizer=adagrad train.lr=0.02 eval.steps=-1 run.checkpoint_secs=0 export.best=no \
         export.latest=no run.seed="$round" "$@" >"$tmp/log" 2>&1 </dev/null ||
@@ -38,6 +40,17 @@ turn_torch() {
     note_logloss "PyTorch, $1 threads" "$(json logloss <"$tmp/json")"
 }
 
+# One host and two; what the second sends is rows and slices, at the end also the state of its slices.
+turn_hosts() {
+    dtrain_run 'dtrain np=3, one host' 3 run.replicas=2
+    before=$(sent)
+    launch() { ranks=$1; shift; hosts_job "$ranks" "$dtrain" "$@"; }
+    dtrain_run 'dtrain np=3, two hosts' 3 run.replicas=2
+    launch() { job "$@"; }
+    note 'dtrain np=3, two hosts' bytes_a_step "$(calc "int(($(sent) - $before) / $(record "$run" final step))")"
+}
+sent() { on_host 2 awk '$1 == "eth0:" { print $10 }' /proc/net/dev; }
+
 measure() {
     make -s "${BUILD:-build}/scripts/bench/clicks" || return
     mkdir -p "$clicks"
@@ -57,3 +70,10 @@ measure() {
 }
 
 measure
+# A bed that cannot be made ends this script.
+skip() { remark "skipped: $*"; exit 0; }
+case="$case, two hosts over 1 Gbit/s"
+hosts_up 2 1gbit
+hosts_slots 2 1
+take_turns turn_hosts
+compare samples_per_sec 'dtrain np=3, two hosts' 'dtrain np=3, one host' 0.5

@@ -14,6 +14,9 @@
 # for wire and cpu work side by side, but for the first and last piece of each slice. With local steps the
 # exchange comes every H steps. Latency, byte and message are fitted: least squares of the logarithms.
 #
+# Tables that sparse features read are no part of V: each host sends the rows that its batches touch to all others, so
+# that a link carries (N - 1) rows (width + 1) * 4 bytes more each way (src/comm/rows.h).
+#
 #   awk -f cost_model.awk -v cores=N MEASURED     lines of MEASURED: NET BIT/S HOSTS MS
 # prints   fit LATENCY_US BYTE_NS MESSAGE_US
 #          predicted NET BIT/S HOSTS MEASURED_MS PREDICTED_MS BOUND_MS

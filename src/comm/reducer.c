@@ -304,7 +304,8 @@ static dt_status lay_out(struct dt_reducer *x, struct layout *layout)
     if (!dt_size_mul(x->spec.params, sizeof(float), &layout->vector) ||
         !dt_size_add(layout->vector, 63, &layout->vector) ||
         !dt_size_mul(layout->vector &= ~63UL,
-                     (size_t)(layout->vectors + layout->slots + layout->errors + layout->parts), &vectors) ||
+                     (size_t)(layout->vectors + layout->slots + layout->errors + layout->parts),
+                     &vectors) ||
         !dt_size_mul(layout->given, (size_t)layout->sums, &sums) ||
         !dt_size_add(vectors, sums, &vectors) ||
         !dt_size_mul(layout->lists, (size_t)layout->slots, &lists) ||
@@ -560,14 +561,25 @@ void *dt_reducer_factors(const struct dt_reducer *x, int replica)
     return x->factors ? x->factors[replica] : NULL;
 }
 
+static void leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char *what)
+{
+    MPI_Request request;
+    DT_MPI(MPI_Ibcast(floats, (int)n, MPI_FLOAT, 0, x->leaders, &request));
+    dt__request_finish(x->world, &request, what);
+}
+
 void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char *what)
 {
     const size_t most = DT__MPI_CHUNK / sizeof(float);
-    for (size_t at = 0; at < n; at += most) {
-        MPI_Request request;
-        DT_MPI(MPI_Ibcast(floats + at, (int)(n - at < most ? n - at : most), MPI_FLOAT, 0, x->leaders,
-                          &request));
-        dt__request_finish(x->world, &request, what);
+    for (size_t at = 0, some; at < n; at += some) {
+        some = n - at < most ? n - at : most;
+        float same = 1; /* all are: of a new run's state, gigabytes that need not travel */
+        for (size_t i = 1; x->group_index == 0 && i < some && same > 0; i++)
+            same = memcmp(&floats[at + i], &floats[at], sizeof *floats) == 0;
+        leaders_bcast(x, &same, 1, what);
+        leaders_bcast(x, floats + at, same > 0 ? 1 : some, what);
+        for (size_t i = 1; x->group_index > 0 && i < some && same > 0; i++)
+            floats[at + i] = floats[at];
     }
 }
 

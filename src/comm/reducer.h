@@ -135,8 +135,8 @@ struct dt_reducer {
 
     struct dt__shared shared;
     struct dt__control *control;
-    float *vectors[DT_REDUCER_VECTORS]; /* weights; in the bank's group the optimizer's state too, and with
-                                           touched rows in every group, of which others have these rows' */
+    float *vectors[DT_REDUCER_VECTORS]; /* weights; in the bank's group the optimizer's state too; of
+                                           touched rows in every group */
     float **slot;                       /* (R) gradients of the group's replicas, else NULL */
     float **error; /* (givers) of rounded sums: (P) each, at the bank's group, and at the group that rounds; else
                       NULL */
@@ -226,9 +226,9 @@ void dt__group_agreed(struct dt_reducer *x, int asked);
 uint32_t dt__group_all(const struct dt_reducer *x);
 /* Worker: its gradients of the bucket are ready; sums its slice of the buckets that all have ready. */
 void dt__group_ready(struct dt_reducer *x, int bucket);
-/* Worker: sums its slice, and share of touched rows, of the next bucket that all workers of the group have ready;
- * false: there is none. The sum of each of the group's parts goes to the slot of its first replica, or, with one_sum, of
- * all to the first part's. */
+/* Worker: sums its slice, and its share of touched rows, of the next bucket that all workers of the
+ * group have ready; false: there is none. The sum of each of the group's parts goes to the slot of its
+ * first replica, or, with one_sum, of all to the first part's. */
 bool dt__group_sum(struct dt_reducer *x);
 /* Worker that does not lead: sums what is left, and waits for the agreement. Returns what is asked for. */
 int dt__group_follow(struct dt_reducer *x, int ask);

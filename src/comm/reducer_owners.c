@@ -58,7 +58,7 @@ struct message {
 struct dt__owners {
     struct chunk *chunk; /* in the order of sending */
     int chunks;
-    int stretches; /* of buckets, at most */
+    int stretches;      /* of buckets, at most */
     int *bucket_chunks; /* (buckets + 1) the chunks of bucket b begin at [b + 1] and end at [b] */
     int *part_number;   /* (parts) among those of its group */
     int *wholes_before; /* (parts) foreign ones before it that are all of a giver ... */
@@ -132,7 +132,8 @@ static int tag_of_weights(const struct dt__owners *o, const struct chunk *chunk)
 /* ---- create: chunks ------------------------------------------------------------------------- */
 
 /* The owner's slice of a stretch [from, to) of a bucket. */
-static void slice_of(const struct dt_reducer *x, size_t from, size_t to, int owner, size_t *begin, size_t *end)
+static void slice_of(const struct dt_reducer *x, size_t from, size_t to, int owner, size_t *begin,
+                     size_t *end)
 {
     if (!x->spec.norm) {
         dt__slice(from, to, owner, x->groups, dt__grain(x), begin, end);
@@ -200,7 +201,8 @@ static dt_status cut_chunks(struct dt_reducer *x)
                     cut_piece(x, &stretch, (x->group_index + i) % x->groups, piece);
         o->bucket_chunks[b] = o->chunks;
         x->pieces[b] = (uint32_t)(o->chunks - o->bucket_chunks[b + 1]);
-        if (dt__rows_are_in(x, b)) x->pieces[b] += x->group_workers ? (uint32_t)x->group_workers : 1;
+        if (dt__rows_are_in(x, b))
+            x->pieces[b] += x->group_workers ? (uint32_t)x->group_workers : 1;
     }
     return DT_OK;
 }

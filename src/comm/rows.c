@@ -8,10 +8,11 @@
 
 enum { LINE = 64 };
 
-/* What a merge is made of: nodes of the tree whose rows are listed, each under its first replica. */
+/* What a merge is made of: nodes of the tree whose rows are listed, each under its first
+ * replica. */
 struct leaves {
     const struct dt_touched *touched; /* (R, ranges) */
-    float *const *vector; /* (R) in which the listed rows stand, one behind the other from a range's offset on */
+    float *const *vector; /* (R) the listed rows, one behind the other from a range's offset on */
     const int *leaf;      /* (count) first replicas, rising */
     int count;
     int first, end; /* the node that they make up */
@@ -29,12 +30,12 @@ struct dt__rows {
     struct dt_touched *touched; /* (R, ranges) the lists of each replica */
     bool mapped;                /* they are in shared memory: gradients are of touched rows */
     int *replica;               /* (R) 0, 1, 2, ... */
-    struct leaves all;          /* of the whole sum: the replicas, or, of several groups, the parts */
+    struct leaves all; /* of the whole sum: the replicas, or, of several groups, the parts */
 
     /* Several groups: of each part, under its first replica. */
     struct dt_touched *part_touched; /* (R, ranges) */
     float **part_vector;             /* (R) */
-    uint32_t **summed; /* (R, ranges) (group's workers) rows that each has summed, in parts of two replicas and more */
+    uint32_t **summed; /* (R, ranges) (group's workers) rows of each; NULL: not summed here */
     int *part_first;   /* (parts) */
 
     /* The merge under way: leaves with rows to come, where in their lists it is, and ends. */
@@ -104,9 +105,11 @@ void dt__rows_destroy(struct dt_reducer *x)
 {
     if (!x->rows) return;
     struct dt__rows *rows = x->rows;
-    void *owned[] = {rows->range,      rows->touched, rows->part_touched, rows->summed, rows->part_vector,
-                     rows->part_first, rows->replica, rows->head,         rows->end,    rows->holder,
-                     rows->row,        rows->sum,     rows};
+    void *owned[] = {rows->range,   rows->touched,     rows->part_touched,
+                     rows->summed,  rows->part_vector, rows->part_first,
+                     rows->replica, rows->head,        rows->end,
+                     rows->holder,  rows->row,         rows->sum,
+                     rows};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         dt_free(owned[i]);
 }
@@ -140,14 +143,16 @@ void dt__rows_map(struct dt_reducer *x, int replica, void *memory)
     struct dt__rows *rows = x->rows;
     if (!dt__rows_bytes(x)) return;
     lists_map(rows, memory, &rows->touched[replica * rows->ranges]);
-    rows->all = (struct leaves){rows->touched, x->slot, rows->replica, x->spec.replicas, 0, x->spec.replicas};
+    rows->all = (struct leaves){rows->touched,    x->slot, rows->replica,
+                                x->spec.replicas, 0,       x->spec.replicas};
     rows->mapped = true;
 }
 
 bool dt__rows_part_has_room(const struct dt_reducer *x, int part)
 {
     const struct dt__part *p = &x->part[part];
-    return x->groups > 1 && dt__rows_bytes(x) && (p->group != x->group_index || p->end - p->first > 1);
+    return x->groups > 1 && dt__rows_bytes(x) &&
+           (p->group != x->group_index || p->end - p->first > 1);
 }
 
 static size_t summed_bytes(const struct dt_reducer *x)
@@ -166,8 +171,8 @@ void dt__rows_map_part(struct dt_reducer *x, int part, float *vector, void *memo
     if (!dt__rows_bytes(x) || x->groups == 1) return;
     const int first = x->part[part].first;
     rows->part_first[part] = first;
-    rows->all = (struct leaves){rows->part_touched, rows->part_vector, rows->part_first, x->parts,
-                                0, x->spec.replicas};
+    rows->all = (struct leaves){
+        rows->part_touched, rows->part_vector, rows->part_first, x->parts, 0, x->spec.replicas};
     rows->mapped = true;
     for (int i = 0; i < rows->ranges && !vector; i++)
         rows->part_touched[first * rows->ranges + i] = rows->touched[first * rows->ranges + i];
@@ -191,8 +196,8 @@ const struct dt_touched *dt_reducer_touched(const struct dt_reducer *x, int repl
 
 /* ---- merge ---------------------------------------------------------------------------------- */
 
-static const struct dt_touched *list_of(const struct dt__rows *rows, const struct leaves *leaves, int leaf,
-                                        int range)
+static const struct dt_touched *list_of(const struct dt__rows *rows, const struct leaves *leaves,
+                                        int leaf, int range)
 {
     return &leaves->touched[leaf * rows->ranges + range];
 }
@@ -212,8 +217,8 @@ static uint32_t count_below(const struct dt_touched *list, uint32_t row)
 }
 
 /* The first row behind `share` of so many shares of the lists' entries. */
-static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *leaves, int range, int share,
-                           int shares)
+static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *leaves, int range,
+                           int share, int shares)
 {
     uint64_t all = 0;
     uint32_t from = 0, to = (uint32_t)rows->range[range].rows;
@@ -234,12 +239,13 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
     return from;
 }
 
-/* The rows of a range that this worker updates: as many touched ones as the others', or as many rows. A bank whose
- * group has no worker updates all. */
+/* The rows of a range that this worker updates: as many touched ones as the others', or as many
+ * rows. A bank whose group has no worker updates all. */
 static void rows_slice(const struct dt_reducer *x, int range, uint32_t *from, uint32_t *to)
 {
     const struct dt__rows *rows = x->rows;
-    const int workers = x->group_workers ? x->group_workers : 1, worker = x->group_workers ? x->worker : 0;
+    const int workers = x->group_workers ? x->group_workers : 1,
+              worker = x->group_workers ? x->worker : 0;
     const uint64_t all = rows->range[range].rows;
     if (rows->range[range].touched_alone) {
         *from = row_behind(rows, &rows->all, range, worker, workers);
@@ -250,8 +256,8 @@ static void rows_slice(const struct dt_reducer *x, int range, uint32_t *from, ui
     *to = (uint32_t)(all * ((uint64_t)worker + 1) / (uint64_t)workers);
 }
 
-static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int range, uint32_t from,
-                        uint32_t to)
+static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int range,
+                        uint32_t from, uint32_t to)
 {
     rows->leaves = leaves;
     rows->heads = 0;
@@ -271,7 +277,8 @@ static bool merge_next(struct dt__rows *rows, int range, uint32_t *out_row)
     uint32_t next = UINT32_MAX;
     if (!rows->heads) return false;
     for (int h = 0; h < rows->heads; h++) {
-        const uint32_t row = list_of(rows, leaves, rows->head[h].leaf, range)->row[rows->head[h].at];
+        const uint32_t row =
+            list_of(rows, leaves, rows->head[h].leaf, range)->row[rows->head[h].at];
         if (row < next) next = row;
     }
     int heads = 0;
@@ -304,8 +311,8 @@ static void row_add(size_t n, const float *from, float *restrict to)
 
 /* The sum over node [a, b) of floats [at, at + n) of the row at hand, whose holders there are
  * [first, last), one at least; scratch or a leaf's own place. */
-static const float *sum_holders(const struct dt__rows *rows, int range, int first, int last, int a, int b,
-                                size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
+static const float *sum_holders(const struct dt__rows *rows, int range, int first, int last, int a,
+                                int b, size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
 {
     const struct holder *holder = rows->holder;
     if (last - first == 1) return holder_row(rows, range, holder[first]) + at;
@@ -322,8 +329,8 @@ static const float *sum_holders(const struct dt__rows *rows, int range, int firs
     return block[0];
 }
 
-/* The sum of the row at hand. Where a leaf lacks it the whole gradient has +0, which makes +0 of -0: at any node
- * above it, so that it does not matter where in between this is done. */
+/* The sum of the row at hand. Where a leaf lacks it the whole gradient has +0, which makes +0 of
+ * -0: at any node above it, so that it does not matter where in between this is done. */
 static void row_sum(const struct dt_reducer *x, int range, float *out)
 {
     const struct dt__rows *rows = x->rows;
@@ -368,12 +375,12 @@ bool dt__rows_are_in(const struct dt_reducer *x, int bucket)
 static struct leaves part_leaves(const struct dt_reducer *x, const struct dt__part *part)
 {
     const struct dt__rows *rows = x->rows;
-    return (struct leaves){rows->touched, x->slot, rows->replica + part->first, part->end - part->first,
-                           part->first, part->end};
+    return (struct leaves){rows->touched,           x->slot,     rows->replica + part->first,
+                           part->end - part->first, part->first, part->end};
 }
 
-/* This worker's share of the rows of a part. As nobody knows how many rows the others will have, each writes to where
- * its first row would be if all were touched. */
+/* This worker's share of the rows of a part. As nobody knows how many rows the others will have,
+ * each writes to where its first row would be if all were touched. */
 static void sum_part(struct dt_reducer *x, const struct dt__part *part, int range)
 {
     struct dt__rows *rows = x->rows;
@@ -400,7 +407,8 @@ void dt__rows_sum_parts(struct dt_reducer *x, int bucket)
     }
 }
 
-struct dt_touched dt__rows_of_part(const struct dt_reducer *x, int part, int range, float **out_rows)
+struct dt_touched dt__rows_of_part(const struct dt_reducer *x, int part, int range,
+                                   float **out_rows)
 {
     const struct dt__rows *rows = x->rows;
     const int first = x->part[part].first;
@@ -454,8 +462,8 @@ static void norm_close(struct norm_lanes *lanes)
 }
 
 /* Adds floats [offset, offset + n) of the sum, as far as they lie in [begin, end). */
-static void norm_add(struct norm_lanes *lanes, size_t begin, size_t end, const float *sum, size_t offset,
-                     size_t n)
+static void norm_add(struct norm_lanes *lanes, size_t begin, size_t end, const float *sum,
+                     size_t offset, size_t n)
 {
     const size_t last = offset + n < end ? offset + n : end;
     for (size_t at = offset > begin ? offset : begin, stop; at < last; at = stop) {

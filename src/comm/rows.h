@@ -1,16 +1,17 @@
 /* rows: gradients of touched rows.
  *
- * Of a row-sparse range of the vector a replica's slot has the rows that its batch touched, one behind the
- * other, and a list of their numbers, both in shared memory. The workers merge the lists, each its part of
- * the rows, and sum a row over the replicas that have it, in the order of the fixed tree. The bits are those
- * of whole gradients, where the others would have zeros.
+ * Of a row-sparse range of the vector a replica's slot has the rows that its batch touched, one
+ * behind the other, and a list of their numbers, both in shared memory. The workers merge the
+ * lists, each its part of the rows, and sum a row over the replicas that have it, in the order
+ * of the fixed tree. The bits are those of whole gradients, where the others would have zeros.
  *
- * Where several groups exchange by the fixed tree (owners), each keeps the ranges whole, weights and optimizer's
- * state: its workers sum each part's rows likewise, every group gets the rows of all parts, and its workers sum these
- * and update their copy. All groups do the same arithmetic, so that the copies stay equal, and no weights of ranges
- * travel. A link carries the rows of the H - 1 other groups, an owner's slices would take 2 (H - 1) / H of all touched
- * rows: as much on two hosts, H / 2 times less on many where batches touch other rows, but two latencies instead of
- * one, and state that has to be brought to the bank. */
+ * Where several groups exchange by the fixed tree (owners), each keeps the ranges whole, weights
+ * and optimizer's state: its workers sum each part's rows likewise, every group gets the rows of
+ * all parts, and its workers sum these and update their copy. All groups do the same arithmetic,
+ * so that the copies stay equal, and no weights of ranges travel. A link carries the rows of the
+ * H - 1 other groups, an owner's slices would take 2 (H - 1) / H of all touched rows: as much on
+ * two hosts, H / 2 times less on many where batches touch other rows, but two latencies instead
+ * of one, and state that has to be brought to the bank. */
 #ifndef DT_COMM_ROWS_H
 #define DT_COMM_ROWS_H
 
@@ -18,14 +19,17 @@
 
 struct dt_reducer;
 
-/* What this rank needs by itself. DT_EMEMORY. DT_EUSAGE: ranges that do not rise or reach over a bucket. */
+/* What this rank needs by itself. DT_EMEMORY. DT_EUSAGE: ranges that do not rise or reach over a
+ * bucket. */
 dt_status dt__rows_create(struct dt_reducer *x);
 void dt__rows_destroy(struct dt_reducer *x);
-/* Bytes of shared memory that a replica's lists take, a multiple of a cache line; 0: gradients are whole. */
+/* Bytes of shared memory that a replica's lists take, a multiple of a cache line; 0: gradients
+ * are whole. */
 size_t dt__rows_bytes(const struct dt_reducer *x);
 void dt__rows_map(struct dt_reducer *x, int replica, void *memory);
-/* Several groups: whether a part's rows need a vector and lists of their own here; only a lone replica of this group
- * does without. Bytes of the lists; and the place of both, NULL: not needed. Behind dt__rows_map. */
+/* Several groups: whether a part's rows need a vector and lists of their own here; only a lone
+ * replica of this group does without. Bytes of the lists; and the place of both, NULL: not
+ * needed. Behind dt__rows_map. */
 bool dt__rows_part_has_room(const struct dt_reducer *x, int part);
 size_t dt__rows_part_bytes(const struct dt_reducer *x);
 void dt__rows_map_part(struct dt_reducer *x, int part, float *vector, void *memory);
@@ -37,16 +41,18 @@ bool dt__rows_are_in(const struct dt_reducer *x, int bucket); /* in some range t
 void dt__rows_update(struct dt_reducer *x, int range);
 /* Leaves the sums of this worker's rows in the slots of the first replicas that have them. */
 void dt__rows_sum(struct dt_reducer *x);
-/* Squares of floats [begin, end), which are whole blocks, into norms, as dt__norm_blocks has them. sum: (P) of what is
- * no row; one group: dt__rows_sum has been there. */
+/* Squares of floats [begin, end), which are whole blocks, into norms, as dt__norm_blocks has
+ * them. sum: (P) of what is no row; one group: dt__rows_sum has been there. */
 void dt__rows_norm(struct dt_reducer *x, const float *sum, double *norms, size_t begin, size_t end);
 
-/* Several groups. Worker: sums its share of the rows of the bucket's ranges, of each of the group's parts. */
+/* Several groups. Worker: sums its share of the rows of the bucket's ranges, of each of the
+ * group's parts. */
 void dt__rows_sum_parts(struct dt_reducer *x, int bucket);
 /* Leader, when all workers have: brings their shares together. */
 void dt__rows_close_parts(struct dt_reducer *x);
 /* A part's list, and where its rows stand; of another group's part, where both are to come. */
-struct dt_touched dt__rows_of_part(const struct dt_reducer *x, int part, int range, float **out_rows);
+struct dt_touched dt__rows_of_part(const struct dt_reducer *x, int part, int range,
+                                   float **out_rows);
 /* With all parts there: sum and update of this worker's rows of all ranges. */
 void dt__rows_update_in_step(struct dt_reducer *x);
 

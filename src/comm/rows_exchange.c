@@ -1,102 +1,96 @@
-/* Touched rows between groups: every leader sends the rows of its group's parts, numbers and sums, to all others.
+/* Touched rows between groups: every leader sends the rows of its group's parts, numbers and
+ * sums, to all others.
  *
- * A message is a list of row numbers, or of the floats of these rows, in pieces of DT__MPI_CHUNK bytes. Who receives
- * does not know how many rows there will be, but has room for all: it asks for the most, and sees from the messages'
- * lengths how many came. Numbers need no message ahead, then, and the exchange takes one latency. Pieces beyond the
- * last row are empty.
+ * Ahead goes a message of how many rows there are in each list, and right behind it the lists,
+ * without waiting for anybody: row numbers, and the floats of these rows, in messages of
+ * DT__CHUNK floats, below the size from which MPI would ask the receiver first. So the exchange
+ * takes one latency.
  *
- * Receives begin when the own group has summed its rows: by then all its workers have made the updates of the step
- * before, and read the places where rows arrive no more. */
+ * Receives begin when the own group has summed its rows: by then all its workers have made the
+ * updates of the step before, and read the places where rows arrive no more. */
 #include <string.h>
 
 #include "comm/reducer.h"
 
-/* What a request carries: floats or row numbers of a part's range, from a place on. */
-struct piece {
+enum { TAG_COUNTS, TAG_ROWS };
+
+/* The rows of a part in a range. */
+struct list {
     int part, range;
-    bool numbers;
-    size_t from; /* the first of its numbers or floats */
 };
 
 struct dt__rows_exchange {
     MPI_Comm comm;
-    struct piece *piece; /* (foreign) that come in, and behind them those of a part of this group */
-    int foreign, own;
-    MPI_Request *request; /* (foreign) persistent ones, then (own, groups - 1) of this step */
+    struct list *list;    /* of all groups: parts and ranges in order */
+    uint32_t *count;      /* (lists) rows of this step */
+    int *group_list;      /* (groups + 1) where a group's lists begin */
+    MPI_Request *request; /* of this step: first the counts of other groups */
+    int *from;            /* (groups) whose those are */
     int *index;           /* (requests) those that have ended, of one look */
-    MPI_Status *status;   /* likewise */
-    int requests;
+    int requests, counts; /* of which so many are of counts */
     bool started;
     int left; /* requests that have not ended, once started */
 };
 
-enum { MOST = DT__MPI_CHUNK / sizeof(float) }; /* of a piece */
-
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* Pieces of all lists of parts of this group, or of others; out: NULL, to count them. */
-static int list_pieces(const struct dt_reducer *x, bool own, struct piece *out)
+static void list_parts(const struct dt_reducer *x, struct dt__rows_exchange *e)
 {
-    int pieces = 0;
-    for (int p = 0; p < x->parts; p++) {
-        if ((x->part[p].group == x->group_index) != own) continue;
-        for (int i = 0; i < x->spec.row_ranges; i++)
-            for (int numbers = 1; numbers >= 0; numbers--) {
-                const struct dt_row_range *range = &x->spec.row_range[i];
-                const size_t most = range->rows * (numbers ? 1 : range->width);
-                for (size_t from = 0; from < most; from += MOST, pieces++)
-                    if (out) out[pieces] = (struct piece){p, i, numbers, from};
-            }
+    int lists = 0;
+    for (int g = 0; g < x->groups; g++) {
+        e->group_list[g] = lists;
+        for (int p = 0; p < x->parts; p++)
+            for (int i = 0; i < x->spec.row_ranges && x->part[p].group == g; i++)
+                e->list[lists++] = (struct list){p, i};
     }
-    return pieces;
+    e->group_list[x->groups] = lists;
+}
+
+/* The most messages that a group's lists are sent in. */
+static size_t most_messages(const struct dt_reducer *x, const struct dt__rows_exchange *e,
+                            int group)
+{
+    size_t messages = 1;
+    for (int l = e->group_list[group]; l < e->group_list[group + 1]; l++) {
+        const struct dt_row_range *range = &x->spec.row_range[e->list[l].range];
+        messages += range->rows / DT__CHUNK + range->rows * range->width / DT__CHUNK + 2;
+    }
+    return messages;
 }
 
 dt_status dt__rows_exchange_create(struct dt_reducer *x, struct dt__rows_exchange **out)
 {
+    const size_t groups = (size_t)x->groups, lists = (size_t)x->parts * (size_t)x->spec.row_ranges;
     struct dt__rows_exchange *e;
     DT_TRY(dt_alloc(1, sizeof *e, "touched rows", &e));
     *out = e;
     e->comm = MPI_COMM_NULL;
-    e->foreign = list_pieces(x, false, NULL);
-    e->own = list_pieces(x, true, NULL);
-    e->requests = e->foreign + e->own * (x->groups - 1);
-    DT_TRY(dt_alloc((size_t)(e->foreign + e->own), sizeof *e->piece, "touched rows", &e->piece));
-    DT_TRY(dt_alloc((size_t)e->requests, sizeof *e->index, "touched rows", &e->index));
-    DT_TRY(dt_alloc((size_t)e->requests, sizeof *e->status, "touched rows", &e->status));
-    DT_TRY(dt_alloc((size_t)e->requests, sizeof *e->request, "touched rows", &e->request));
-    list_pieces(x, false, e->piece);
-    list_pieces(x, true, e->piece + e->foreign);
-    for (int i = 0; i < e->requests; i++)
-        e->request[i] = MPI_REQUEST_NULL;
-    return DT_OK;
+    DT_TRY(dt_alloc(lists, sizeof *e->list, "touched rows", &e->list));
+    DT_TRY(dt_alloc(lists, sizeof *e->count, "touched rows", &e->count));
+    DT_TRY(dt_alloc(groups + 1, sizeof *e->group_list, "touched rows", &e->group_list));
+    list_parts(x, e);
+    size_t most = 0;
+    for (int g = 0; g < x->groups; g++)
+        most += most_messages(x, e, g) * (g == x->group_index ? groups - 1 : 1);
+    if (most > INT32_MAX)
+        return dt_fail(DT_EUSAGE, "%zu messages a step, of sparse rows, are too many", most);
+    DT_TRY(dt_alloc(groups, sizeof *e->from, "touched rows", &e->from));
+    DT_TRY(dt_alloc(most, sizeof *e->index, "touched rows", &e->index));
+    return dt_alloc(most, sizeof *e->request, "touched rows", &e->request);
 }
 
 void dt__rows_exchange_connect(struct dt_reducer *x, struct dt__rows_exchange *e)
 {
     DT_MPI(MPI_Comm_dup(x->leaders, &e->comm));
-    for (int i = 0; i < e->foreign; i++) {
-        const struct piece piece = e->piece[i];
-        const struct dt_row_range *range = &x->spec.row_range[piece.range];
-        float *rows;
-        const struct dt_touched list = dt__rows_of_part(x, piece.part, piece.range, &rows);
-        const size_t left = range->rows * (piece.numbers ? 1 : range->width) - piece.from;
-        void *to = piece.numbers ? (void *)(list.row + piece.from) : rows + piece.from;
-        DT_MPI(MPI_Recv_init(to, (int)(left < MOST ? left : MOST), piece.numbers ? MPI_UINT32_T : MPI_FLOAT,
-                             x->part[piece.part].group, 0, e->comm, &e->request[i]));
-    }
 }
 
 void dt__rows_exchange_destroy(struct dt__rows_exchange *e)
 {
     if (!e) return;
-    for (int i = 0; e->request && i < e->foreign; i++)
-        if (e->request[i] != MPI_REQUEST_NULL) DT_MPI(MPI_Request_free(&e->request[i]));
     if (e->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&e->comm));
-    dt_free(e->piece);
-    dt_free(e->index);
-    dt_free(e->status);
-    dt_free(e->request);
-    dt_free(e);
+    void *owned[] = {e->list, e->count, e->group_list, e->request, e->from, e->index, e};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        dt_free(owned[i]);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -106,36 +100,80 @@ void dt__rows_exchange_begin(struct dt__rows_exchange *e)
     e->started = false;
 }
 
-/* Groups send to those that follow them first, so that not all send to the same one. */
+/* A message to each other group, or from one: n words of 4 bytes. Groups send to those that
+ * follow them first, so that not all send to the same one. */
+static void post_send(const struct dt_reducer *x, struct dt__rows_exchange *e, const void *words,
+                      size_t n, int tag)
+{
+    for (int g = 1; g < x->groups; g++, e->left++)
+        DT_MPI(MPI_Isend(words, (int)n, MPI_UINT32_T, (x->group_index + g) % x->groups, tag,
+                         e->comm, &e->request[e->requests++]));
+}
+
+static void post_receive(struct dt__rows_exchange *e, int group, void *words, size_t n, int tag)
+{
+    DT_MPI(MPI_Irecv(words, (int)n, MPI_UINT32_T, group, tag, e->comm, &e->request[e->requests++]));
+    e->left++;
+}
+
+/* The messages of `n` words, from this group's or to another's. */
+static void post_words(const struct dt_reducer *x, struct dt__rows_exchange *e, int group,
+                       void *words, size_t n)
+{
+    for (size_t at = 0, some; at < n; at += some) {
+        some = n - at < DT__CHUNK ? n - at : DT__CHUNK;
+        if (group == x->group_index)
+            post_send(x, e, (uint32_t *)words + at, some, TAG_ROWS);
+        else
+            post_receive(e, group, (uint32_t *)words + at, some, TAG_ROWS);
+    }
+}
+
+/* A group's lists, whose counts are known. */
+static void post_lists(const struct dt_reducer *x, struct dt__rows_exchange *e, int group)
+{
+    for (int l = e->group_list[group]; l < e->group_list[group + 1]; l++) {
+        const struct list list = e->list[l];
+        float *rows;
+        const struct dt_touched touched = dt__rows_of_part(x, list.part, list.range, &rows);
+        post_words(x, e, group, touched.row, e->count[l]);
+        post_words(x, e, group, rows, e->count[l] * x->spec.row_range[list.range].width);
+    }
+}
+
 static void exchange_start(struct dt_reducer *x, struct dt__rows_exchange *e)
 {
-    int r = e->foreign;
-    dt__rows_close_parts(x);
-    for (int i = 0; i < e->foreign; i++) {
-        const struct piece *piece = &e->piece[i];
-        float *rows;
-        if (piece->numbers) *dt__rows_of_part(x, piece->part, piece->range, &rows).count = 0;
-        DT_MPI(MPI_Start(&e->request[i]));
-    }
-    for (int i = e->foreign; i < e->foreign + e->own; i++) {
-        const struct piece *piece = &e->piece[i];
-        float *rows;
-        struct dt_touched list = dt__rows_of_part(x, piece->part, piece->range, &rows);
-        const size_t all = *list.count * (piece->numbers ? 1 : x->spec.row_range[piece->range].width);
-        const size_t left = all > piece->from ? all - piece->from : 0;
-        const void *from = piece->numbers ? (const void *)(list.row + piece->from) : rows + piece->from;
-        for (int g = 1; g < x->groups; g++)
-            DT_MPI(MPI_Isend(from, (int)(left < MOST ? left : MOST),
-                             piece->numbers ? MPI_UINT32_T : MPI_FLOAT, (x->group_index + g) % x->groups, 0,
-                             e->comm, &e->request[r++]));
-    }
+    const int *at = e->group_list, me = x->group_index;
     e->started = true;
-    e->left = e->requests;
+    e->requests = e->counts = e->left = 0;
+    for (int g = 0; g < x->groups; g++) {
+        if (g == me || at[g] == at[g + 1]) continue;
+        e->from[e->counts++] = g;
+        post_receive(e, g, e->count + at[g], (size_t)(at[g + 1] - at[g]), TAG_COUNTS);
+    }
+    dt__rows_close_parts(x);
+    for (int l = at[me]; l < at[me + 1]; l++) {
+        float *rows;
+        e->count[l] = *dt__rows_of_part(x, e->list[l].part, e->list[l].range, &rows).count;
+    }
+    if (at[me] < at[me + 1])
+        post_send(x, e, e->count + at[me], (size_t)(at[me + 1] - at[me]), TAG_COUNTS);
+    post_lists(x, e, me);
+}
+
+/* A group's counts have come: its lists follow. */
+static void take_counts(struct dt_reducer *x, struct dt__rows_exchange *e, int group)
+{
+    for (int l = e->group_list[group]; l < e->group_list[group + 1]; l++) {
+        float *rows;
+        *dt__rows_of_part(x, e->list[l].part, e->list[l].range, &rows).count = e->count[l];
+    }
+    post_lists(x, e, group);
 }
 
 bool dt__rows_exchange_advance(struct dt_reducer *x, struct dt__rows_exchange *e)
 {
-    int count;
+    int ended;
     if (!e->started) {
         for (int b = 0; b < x->spec.buckets; b++)
             if (dt__rows_are_in(x, b) &&
@@ -145,17 +183,11 @@ bool dt__rows_exchange_advance(struct dt_reducer *x, struct dt__rows_exchange *e
         return true;
     }
     if (!e->left) return false;
-    DT_MPI(MPI_Testsome(e->requests, e->request, &count, e->index, e->status));
-    if (count == MPI_UNDEFINED || count == 0) return false;
-    e->left -= count;
-    for (int i = 0; i < count; i++) {
-        const struct piece *piece = &e->piece[e->index[i] < e->foreign ? e->index[i] : 0];
-        float *rows;
-        int numbers;
-        if (e->index[i] >= e->foreign || !piece->numbers) continue;
-        DT_MPI(MPI_Get_count(&e->status[i], MPI_UINT32_T, &numbers));
-        *dt__rows_of_part(x, piece->part, piece->range, &rows).count += (uint32_t)numbers;
-    }
+    DT_MPI(MPI_Testsome(e->requests, e->request, &ended, e->index, MPI_STATUSES_IGNORE));
+    if (ended == MPI_UNDEFINED || ended == 0) return false;
+    e->left -= ended;
+    for (int i = 0; i < ended; i++)
+        if (e->index[i] < e->counts) take_counts(x, e, e->from[e->index[i]]);
     return true;
 }
 

@@ -38,7 +38,7 @@
       "average; expected another optimizer, or train.local_steps=1")                               \
     X(c->train.local_steps > 1 && c->train.lazy,                                                   \
       "train.lazy=yes: gradients are whole with train.local_steps; expected train.local_steps=1")  \
-    X(bound && wire,                                                                               \
+    X(bound &&wire,                                                                                \
       "train.wire: train.mode=async exchanges whole floats; expected sync, or train.wire=f32")     \
     X(wire && c->train.exchange == DT_REDUCER_REDUCE,                                              \
       "train.wire: train.exchange=reduce leaves the sum to MPI, which knows floats; expected "     \

@@ -49,8 +49,7 @@ static void print_memory(const struct dt_bank *bank)
         "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank%s; a checkpoint "
         "is as large, and is written from one copy; a replica's gradient has room for %.4g MB, "
         "of which sparse rows use what they touch%s",
-        mb, mb * (1 + states),
-        several ? ", and the same at each other host" : "", mb,
+        mb, mb * (1 + states), several ? ", and the same at each other host" : "", mb,
         job->mode == DT_MODE_ASYNC ? "; async keeps a version of the weights a worker, and more"
                                    : "");
 }

@@ -57,7 +57,8 @@ static void wire_look_step(const struct dt_job *job, struct dt_worker *worker,
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
     if (dt_reducer_touched(job->reducer, 0)) { /* rounds, and a rounded wire, take whole tables */
-        dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try a larger train.batch",
+        dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try a larger "
+                "train.batch",
                 ms * wire, ms * step);
         return;
     }
@@ -145,11 +146,13 @@ static dt_status check_touched(const struct dt_job *job, bool are_touched)
 {
     if (are_touched) return DT_OK;
     if (job->config->train.lazy && !dt_optimizer_is_sparse(&job->optimizer))
-        return dt_fail(DT_EUSAGE, "train.lazy=yes: expected train.exchange=auto or ordered, or all ranks "
-                                  "on one host and node: elsewhere gradients are whole");
+        return dt_fail(DT_EUSAGE,
+                       "train.lazy=yes: expected train.exchange=auto or ordered, or all ranks "
+                       "on one host and node: elsewhere gradients are whole");
     if (dt_world_is_bank(job->world))
         dt_info("sparse rows: the gradient travels whole, and every step updates all weights; with "
-                "train.exchange=auto or ordered, on one host node too, it is of the rows that a batch touches");
+                "train.exchange=auto or ordered, on one host node too, it is of the rows that a "
+                "batch touches");
     return DT_OK;
 }
 

@@ -103,7 +103,7 @@ for rule in 'adagrad train.lr=0.1' 'adam train.lr=0.005 train.clip_norm=1 train.
     check_le "$rule: loss" "$(record "$tmp/several" final loss)" 1.55
 done
 
-expect_error 2 'train.lazy=yes: expected train.exchange=auto or node' 3 run.dir="$tmp/no" data.train="$rows" \
+expect_error 2 'train.lazy=yes: expected train.exchange=auto, node or ordered' 3 run.dir="$tmp/no" data.train="$rows" \
     train.lazy=yes train.exchange=reduce
 expect_error 2 'train.l1: expected train.optimizer=ftrl' 1 run.dir="$tmp/no" data.train="$rows" train.l1=1
 expect_error 2 'train.optimizer=ftrl: expected train.lr above 0' 1 run.dir="$tmp/no" data.train="$rows" \

@@ -1,12 +1,14 @@
-/* Gradients of touched rows against the same gradients written out and added up by hand: weights and optimizer state
- * have the same bits, with rules that update the touched rows alone and with those that update all, with the norm, at
- * several numbers of replicas, on one host and on several.
+/* Gradients of touched rows against the same gradients written out and added up by hand: weights
+ * and optimizer state have the same bits, with rules that update the touched rows alone and with
+ * those that update all, with the norm, at several numbers of replicas, on one host and on
+ * several.
  *
- * Would catch a row that one list alone has, or all; rows of two ranges, wider than a block, or of a single
- * float; a replica that touches nothing; a worker's part that ends between two rows of a block; a block of
- * the norm that rows and other floats share; a sum in another order; -0 where the whole gradient has +0. Of several
- * hosts: rows that come before the last step's are used up, a host that starts without the optimizer's state, a bank
- * that has not its own host's update yet, hosts that have another number of workers, or none. */
+ * Would catch a row that one list alone has, or all; rows of two ranges, wider than a block, or
+ * of a single float; a replica that touches nothing; a worker's part that ends between two rows
+ * of a block; a block of the norm that rows and other floats share; a sum in another order; -0
+ * where the whole gradient has +0. Of several hosts: rows that come before the last step's are
+ * used up, a host that starts without the optimizer's state, a bank that has not its own host's
+ * update yet, hosts that have another number of workers, or none. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +39,8 @@ struct rule {
 
 /* ---- several hosts -------------------------------------------------------------------------- */
 
-/* Which ranks share memory: all; every other one; the first half; none; all but the bank; so many runs as three. */
+/* Which ranks share memory: all; every other one; the first half; none; all but the bank; so
+ * many runs as three. */
 enum place { TOGETHER, IN_TURN, HALVES, ALONE, BANK_ALONE, THIRDS, PLACES } place;
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
 {
@@ -74,8 +77,8 @@ static float gradient(uint64_t step, int replica, const float *weights, size_t i
 }
 
 /* touched: NULL, or where to list rows. */
-static void make_gradient(uint64_t step, int replica, const float *weights, const struct dt_touched *touched,
-                          float *grad)
+static void make_gradient(uint64_t step, int replica, const float *weights,
+                          const struct dt_touched *touched, float *grad)
 {
     size_t at = 0;
     for (int in = 0; in < RANGES; in++) {
@@ -103,7 +106,8 @@ static void apply_floats(const struct rule *rule, double norm2, size_t n, const 
     for (size_t i = 0; i < n; i++) {
         const float g = grad[i] * scale;
         /* Momentum's sign shows the sign of a zero. */
-        state[i] = rule->touched_alone ? state[i] + g * g : copysignf(0.9f * fabsf(state[i]) + fabsf(g), g);
+        state[i] = rule->touched_alone ? state[i] + g * g
+                                       : copysignf(0.9f * fabsf(state[i]) + fabsf(g), g);
         out[i] = weights[i] - 0.1f * (rule->touched_alone ? g / (sqrtf(state[i]) + 1e-10f) : state[i]);
     }
 }
@@ -163,7 +167,8 @@ static double serial_norm(const float *sum)
         double lane[8] = {0};
         for (size_t i = at; i < NORM_PARAMS && i < at + NORM_BLOCK; i++)
             lane[(i - at) & 7] += (double)sum[i] * (double)sum[i];
-        total += ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+        total += ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
+                 ((lane[4] + lane[5]) + (lane[6] + lane[7]));
     }
     return total;
 }
@@ -212,7 +217,8 @@ static void step_once(struct dt_world *world, struct dt_reducer *x, int replicas
     for (int b = 0; b < BUCKETS; b++)
         dt_reducer_need(x, b);
     for (int r = first; r < first + count; r++)
-        make_gradient(step, r, dt_reducer_weights(x), dt_reducer_touched(x, r), dt_reducer_grad(x, r));
+        make_gradient(step, r, dt_reducer_weights(x), dt_reducer_touched(x, r),
+                      dt_reducer_grad(x, r));
     dawdle(world, step);
     for (int b = BUCKETS - 1; b >= 0; b--)
         dt_reducer_ready(x, b);
@@ -228,7 +234,8 @@ static int bank_ask_nothing(void *arg)
 /* Trains; at the bank, out has weights and state. */
 static int train(struct dt_world *world, int replicas, bool norm, struct rule *rule, float *out)
 {
-    const struct dt_reducer_spec spec = {.kind = place == TOGETHER ? DT_REDUCER_NODE : DT_REDUCER_ORDERED,
+    const struct dt_reducer_spec spec = {.kind = place == TOGETHER ? DT_REDUCER_NODE
+                                                                   : DT_REDUCER_ORDERED,
                                          .params = PARAMS,
                                          .buckets = BUCKETS,
                                          .bucket_end = bucket_end,
@@ -279,13 +286,16 @@ static int compare(struct dt_world *world, int replicas, bool norm, bool touched
         serial(replicas, norm, &rule, expected);
         for (size_t i = 0; i < 2 * PARAMS && !failed; i++) {
             failed = memcmp(expected + i, out + i, sizeof *out) != 0;
-            if (failed) fprintf(stderr, "float %zu: %g, expected %g\n", i, (double)out[i], (double)expected[i]);
+            if (failed)
+                fprintf(stderr, "float %zu: %g, expected %g\n", i, (double)out[i],
+                        (double)expected[i]);
         }
-        failed |= fabsf(expected[130 + 7 * 45 + 1] - (float)(mix(77, 0, 130 + 7 * 45 + 1) & 0xff) / 1024) < 1e-4f;
+        failed |= fabsf(expected[130 + 7 * 45 + 1] -
+                        (float)(mix(77, 0, 130 + 7 * 45 + 1) & 0xff) / 1024) < 1e-4f;
     }
     if (failed)
-        fprintf(stderr, "place %d, R = %d, norm %d, touched alone %d: failed\n", place, replicas, norm,
-                touched_alone);
+        fprintf(stderr, "place %d, R = %d, norm %d, touched alone %d: failed\n", place, replicas,
+                norm, touched_alone);
     free(expected);
     free(out);
     return failed;
