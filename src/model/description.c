@@ -82,13 +82,6 @@ static int cut_words(char *item, char *word[MAX_WORDS])
 
 /* ---- layers --------------------------------------------------------------------------------- */
 
-static const struct dt__layer_kind *find_kind(const char *name)
-{
-    for (size_t i = 0; i < KIND_COUNT; i++)
-        if (!strcmp(KINDS[i]->name, name)) return KINDS[i];
-    return dt__activation_find(name) ? &dt__activation_layer : NULL;
-}
-
 static dt_status fail_unknown(const char *item)
 {
     struct dt_text text = {0};
@@ -162,7 +155,9 @@ static dt_status parse_item(struct dt_model *model, char *item)
                        has_wide(model) ? "'wide'" : "the output layer");
     struct dt__layer layer = {.last = !strcmp(word[0], OUTPUT)};
     if (layer.last && count == 1) return dt_fail(DT_EUSAGE, "'output': expected a layer behind it");
-    layer.kind = find_kind(word[layer.last]);
+    for (size_t i = 0; i < KIND_COUNT && !layer.kind; i++)
+        if (!strcmp(KINDS[i]->name, word[layer.last])) layer.kind = KINDS[i];
+    if (!layer.kind && dt__activation_find(word[layer.last])) layer.kind = &dt__activation_layer;
     if (!layer.kind) return fail_unknown(word[layer.last]);
     dt_status status = DT_OK;
     for (int i = 0; i < count && !status; i++)

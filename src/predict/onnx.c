@@ -473,17 +473,6 @@ static const char *add_layer(struct graph *graph, const struct dt__layer *layer,
 
 /* ---- the ends of the graph ------------------------------------------------------------------ */
 
-/* x = (raw * scale - mean) * inv_std, as far as that does anything. */
-static const char *add_normalisation(struct graph *graph, const struct dt_schema *schema,
-                                     const char *x)
-{
-    size_t n = (size_t)schema->features;
-    if (schema->scale != 1) x = NODE("Mul", x, add_scalar(graph, schema->scale));
-    if (!schema->mean) return x;
-    x = NODE("Sub", x, add_floats(graph, "mean", n, schema->mean));
-    return NODE("Mul", x, add_floats(graph, "inv_std", n, schema->inv_std));
-}
-
 /* Gives the newest node's output its public name. */
 static void name_output(struct graph *graph, const char *name)
 {
@@ -666,7 +655,15 @@ dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
     graph->predictor = predictor;
     graph->model = dt_predictor_model(predictor);
     graph->params = dt_predictor_export(predictor)->params;
-    const char *x = add_normalisation(graph, &dt_predictor_export(predictor)->schema, "input");
+    /* x = (raw * scale - mean) * inv_std, as far as that does anything. */
+    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
+    const size_t n = (size_t)schema->features;
+    const char *x = "input";
+    if (schema->scale != 1) x = NODE("Mul", x, add_scalar(graph, schema->scale));
+    if (schema->mean) {
+        x = NODE("Sub", x, add_floats(graph, "mean", n, schema->mean));
+        x = NODE("Mul", x, add_floats(graph, "inv_std", n, schema->inv_std));
+    }
     graph->before = pool_add(graph, graph->model->layers * sizeof *graph->before);
     for (size_t i = 0; i < graph->model->layers && !graph->status; i++) {
         graph->before[i] = x;

@@ -23,24 +23,18 @@ struct dt_predictor {
     float *logits; /* (DT_EVAL_CHUNK, nout) */
 };
 
-/* A run directory's best model if it has one; what it has else dt_export_load knows. */
-static dt_status export_load_best(const char *path, struct dt_export *out, char **out_path)
-{
-    char *best;
-    DT_TRY(dt_format(&best, "%s/export/best", path));
-    dt_status status = DT_EIO;
-    if (dt_path_is_dir(best)) status = dt_export_load(best, out, out_path);
-    dt_free(best);
-    return status == DT_EIO ? dt_export_load(path, out, out_path) : status;
-}
-
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
 {
     struct dt_predictor *p;
+    char *best = NULL;
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *p, "predictor", &p));
     *p = (struct dt_predictor){0};
-    DT_GUARD(export_load_best(path, &p->file, &p->path));
+    /* A run directory's best model if it has one; what it has else dt_export_load knows. */
+    DT_GUARD(dt_format(&best, "%s/export/best", path));
+    status = dt_path_is_dir(best) ? dt_export_load(best, &p->file, &p->path) : DT_EIO;
+    if (status == DT_EIO) status = dt_export_load(path, &p->file, &p->path);
+    DT_GUARD(status);
     DT_GUARD(dt_model_create(&p->file.desc, &p->model));
     DT_GUARD(dt_model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
     DT_GUARD(dt_network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network));
@@ -50,6 +44,7 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
     DT_GUARD(dt_alloc((size_t)p->nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
     *out = p;
 done:
+    dt_free(best);
     if (status) dt_predictor_close(p);
     return status;
 }

@@ -170,25 +170,6 @@ struct target {
     uint64_t version;
 };
 
-/* "NAME", "NAME/versions/7": *rest is behind it. */
-static void target_parse_model(const struct dt_server *server, const char *text,
-                               struct target *target, const char **rest)
-{
-    size_t length = strlen(server->options.name);
-    static const char versions[] = "/versions/";
-    target->known_name = !strncmp(text, server->options.name, length) && strchr("/:", text[length]);
-    text += target->known_name ? length : strcspn(text, "/:");
-    if (!strncmp(text, versions, strlen(versions))) {
-        char *end;
-        text += strlen(versions);
-        target->version = strtoull(text, &end, 10);
-        target->has_version = true;
-        if (end == text || *text == '-') target->known_name = false;
-        text = end;
-    }
-    *rest = text;
-}
-
 static struct target target_parse(const struct dt_server *server, const char *url)
 {
     static const struct {
@@ -199,16 +180,29 @@ static struct target target_parse(const struct dt_server *server, const char *ur
         {"/v2/models/", "", ROUTE_V2_MODEL},       {"/v2/models/", "/ready", ROUTE_V2_READY},
         {"/v2/models/", "/infer", ROUTE_V2_INFER},
     };
+    static const char versions[] = "/versions/";
+    const char *name = server->options.name;
+    const size_t length = strlen(name);
     struct target target = {.route = ROUTE_NONE, .known_name = true};
     if (!strcmp(url, "/metrics")) target.route = ROUTE_METRICS;
     if (!strcmp(url, "/v2/health/live") || !strcmp(url, "/v2/health/ready"))
         target.route = ROUTE_ALIVE;
     if (!strcmp(url, "/v2") || !strcmp(url, "/v2/")) target.route = ROUTE_SERVER;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && target.route == ROUTE_NONE; i++) {
-        const char *rest;
         if (strncmp(url, rows[i].prefix, strlen(rows[i].prefix))) continue;
+        /* "NAME" or "NAME/versions/7", and the tail. */
+        const char *rest = url + strlen(rows[i].prefix);
         target = (struct target){.route = ROUTE_NONE};
-        target_parse_model(server, url + strlen(rows[i].prefix), &target, &rest);
+        target.known_name = !strncmp(rest, name, length) && strchr("/:", rest[length]);
+        rest += target.known_name ? length : strcspn(rest, "/:");
+        if (!strncmp(rest, versions, strlen(versions))) {
+            const char *number = rest + strlen(versions);
+            char *end;
+            target.version = strtoull(number, &end, 10);
+            target.has_version = true;
+            if (end == number || *number == '-') target.known_name = false;
+            rest = end;
+        }
         if (!strcmp(rest, rows[i].tail)) target.route = rows[i].route;
     }
     return target;

@@ -179,19 +179,6 @@ static dt_status add_record(struct dt_history *history, enum dt_record_kind kind
     return DT_OK;
 }
 
-/* A start at a step: what was recorded beyond it is done again. */
-static void give_up_beyond(struct dt_history *history, uint64_t step)
-{
-    while (history->ntrain && history->train[history->ntrain - 1].step > step)
-        history->ntrain--;
-    for (int kind = DT_RECORD_CHANGE; kind <= DT_RECORD_FINAL; kind++) {
-        struct dt_history_records *records = &history->records[kind];
-        while (records->count && step_of(records->items[records->count - 1]) > step)
-            json_decref(records->items[--records->count]);
-    }
-    find_best(history);
-}
-
 static dt_status add_line(struct dt_history *history, const char *line, size_t length)
 {
     json_t *record = json_loadb(line, length, 0, NULL);
@@ -200,8 +187,18 @@ static dt_status add_line(struct dt_history *history, const char *line, size_t l
     if (kind && !strcmp(kind, "train")) {
         status = add_train(history, record);
     } else if (kind) {
-        if (!strcmp(kind, "start")) give_up_beyond(history, step_of(record));
-        history->ended = !strcmp(kind, "final") || (history->ended && strcmp(kind, "start") != 0);
+        const bool start = !strcmp(kind, "start");
+        const uint64_t step = step_of(record);
+        /* A start at a step: what was recorded beyond it is done again. */
+        while (start && history->ntrain && history->train[history->ntrain - 1].step > step)
+            history->ntrain--;
+        for (int i = DT_RECORD_CHANGE; start && i <= DT_RECORD_FINAL; i++) {
+            struct dt_history_records *records = &history->records[i];
+            while (records->count && step_of(records->items[records->count - 1]) > step)
+                json_decref(records->items[--records->count]);
+        }
+        if (start) find_best(history);
+        history->ended = !strcmp(kind, "final") || (history->ended && !start);
         for (int i = 0; i < LINE_KINDS; i++)
             if (!strcmp(kind, KINDS[i])) return add_record(history, (enum dt_record_kind)i, record);
     }
