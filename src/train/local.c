@@ -385,10 +385,12 @@ int dt__local_catch_up(const struct dt_trainer *trainer)
     uint64_t done;
     int asked;
     if (trainer->worker) {
+        const double start = dt_clock_secs();
         dt_reducer_begin(job->reducer, job->step);
         give_differences(job, job->step);
         asked = dt_reducer_end(job->reducer, DT_ASK_NONE);
         dt_reducer_settle(job->reducer);
+        dt__budget_add(job, trainer->worker, dt_clock_secs() - start);
     } else {
         asked = dt_reducer_serve(job->reducer, 0, 1, dt__bank_asks, trainer->bank, &done);
     }
