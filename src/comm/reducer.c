@@ -575,7 +575,8 @@ void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char
         some = n - at < most ? n - at : most;
         /* All are the same: of a new run's state, gigabytes that need not travel. */
         const unsigned char *bytes = (const unsigned char *)(floats + at);
-        float same = memcmp(bytes, bytes + sizeof *floats, (some - 1) * sizeof *floats) == 0;
+        float same = x->group_index == 0 &&
+                     memcmp(bytes, bytes + sizeof *floats, (some - 1) * sizeof *floats) == 0;
         leaders_bcast(x, &same, 1, what);
         leaders_bcast(x, floats + at, same > 0 ? 1 : some, what);
         for (size_t i = 1; x->group_index > 0 && i < some && same > 0; i++)
