@@ -84,7 +84,7 @@ echo "lint: $(wc -l <"$breaches") breaches of the house rules"
 if command -v cppcheck >/dev/null; then
     cppcheck --quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
         --suppress=missingIncludeSystem --suppress=invalidPointerCast \
-        --suppress=invalidFunctionArg:src/model/loss.c -D_GNU_SOURCE -D'DT_VERSION="lint"' -Iinclude -Isrc \
+        --suppress=invalidFunctionArg:src/model/task.c -D_GNU_SOURCE -D'DT_VERSION="lint"' -Iinclude -Isrc \
         -j "$(nproc)" src && echo 'lint: cppcheck is content' || status=1
 else
     echo 'lint: cppcheck skipped: not installed'
