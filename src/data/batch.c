@@ -102,6 +102,8 @@ dt_status dt__block_add_row(const struct dt__layout *layout, struct dt__block *b
     /* The dense part as the layout has it; for bytes every value must be one. */
     unsigned char *out = dt__block_x(layout, block, block->rows);
     size_t n = (size_t)layout->dense;
+    if (row->capacity > n)
+        return dt_fail(DT_EBUG, "a row of %zu numbers where %zu are read", row->capacity, n);
     if (layout->bytes) {
         for (size_t i = 0; i < n; i++)
             out[i] = i < row->capacity ? (unsigned char)row->x[i] : 0;

@@ -411,14 +411,14 @@ static dt_status get_list(const struct dt__h5_file *file, const char *group, con
     return dt__h5_names(file, path, &out->items, &out->count);
 }
 
-static dt_status columns_from_names(const struct dt__names *columns,
+static dt_status columns_from_names(const char *group, const struct dt__names *columns,
                                     const struct dt__names *categories, struct dt_schema *schema)
 {
     size_t at = 0;
     if (sscanf(columns->items[0], "%d %d", &schema->dense, &schema->hash_bits) < 2 ||
         schema->dense < 0 || schema->dense > schema->features || schema->hash_bits < 0 ||
         schema->hash_bits > 30)
-        return dt_fail(DT_EFORMAT, "the columns of the model are malformed");
+        return dt_fail(DT_EFORMAT, "%s/columns are malformed", group);
     if (columns->count == 1) return DT_OK;
     DT_TRY(dt_alloc(columns->count - 1, sizeof *schema->columns, "columns", &schema->columns));
     schema->ncolumns = (int)columns->count - 1;
@@ -434,8 +434,9 @@ static dt_status columns_from_names(const struct dt__names *columns,
         if (words < 5 || name < 0 || column.kind < 0 || column.kind > DT_COLUMN_CATEGORY ||
             column.first < 0 || column.flag < 0 || column.ncategories < 0 ||
             (size_t)column.ncategories > categories->count - at || last >= schema->features ||
-            column.flag >= schema->features)
-            return dt_fail(DT_EFORMAT, "column %zu of the model is malformed", c);
+            (column.kind == DT_COLUMN_NUMBER && column.first >= schema->dense) ||
+            (column.flag && column.flag >= schema->dense))
+            return dt_fail(DT_EFORMAT, "%s/columns: column %zu is malformed", group, c);
         const size_t count = (size_t)column.ncategories;
         column.ncategories = 0; /* until they are there */
         schema->columns[c] = column;
@@ -456,7 +457,7 @@ dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,
     DT_GUARD(get_list(file, group, "columns", &columns));
     if (!columns.count) goto done;
     DT_GUARD(get_list(file, group, "categories", &categories));
-    status = columns_from_names(&columns, &categories, schema);
+    status = columns_from_names(group, &columns, &categories, schema);
 done:
     dt__names_free(columns.items, columns.count);
     dt__names_free(categories.items, categories.count);

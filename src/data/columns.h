@@ -55,6 +55,9 @@ dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *r
 dt_status dt__columns_cell(struct dt__columns *columns, size_t column, const char *text,
                            size_t length, struct dt__row *row);
 
+/* Where a shard of a table keeps them: no name of the user's own data. */
+#define DT__SHARD_GROUP "/dtrain"
+
 /* The columns of a schema, dense and hash_bits in a file of HDF5: two lists of texts in `group`, of the columns
  * and of the categories. get: for schema->features; what the group lacks is left as it is. DT_EFORMAT. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,

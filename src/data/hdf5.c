@@ -138,7 +138,7 @@ static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file
     struct dt__names features = {0}, labels = {0};
     struct dt_schema columns = {.features = survey->features};
     dt_status status;
-    DT_GUARD(dt__columns_get(file, "", &columns));
+    DT_GUARD(dt__columns_get(file, DT__SHARD_GROUP, &columns));
     if (columns.columns) DT_GUARD(dt__survey_columns(survey, &columns));
     if (file_has_array(file, "/feature_names")) {
         DT_GUARD(dt__h5_names(file, "/feature_names", &features.items, &features.count));

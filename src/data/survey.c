@@ -155,24 +155,42 @@ done:
     return status;
 }
 
+struct identity {
+    dev_t device;
+    ino_t inode;
+    size_t index; /* of the file in the list */
+};
+
+static int by_identity(const void *a, const void *b)
+{
+    const struct identity *one = a, *other = b;
+    if (one->device != other->device) return one->device < other->device ? -1 : 1;
+    if (one->inode != other->inode) return one->inode < other->inode ? -1 : 1;
+    return (one->index > other->index) - (one->index < other->index);
+}
+
 /* One file under two names would count double. Measures all of them, too. */
 static dt_status files_measure(struct dt__survey *survey, const char *key)
 {
     struct dt_source *source = survey->source;
-    struct stat *seen;
+    struct identity *seen;
     DT_TRY(dt_alloc(source->nfiles, sizeof *seen, "files", &seen));
     dt_status status = DT_OK;
     for (size_t i = 0; i < source->nfiles && !status; i++) {
         struct dt__file *file = &source->files[i];
+        struct stat info = {0};
         status = dt__file_measure(file, &file->bytes);
         survey->bytes += file->bytes;
-        if (!status && stat(file->path, &seen[i]))
+        if (!status && stat(file->path, &info))
             status = dt_fail(DT_EIO, "%s: %s", file->path, strerror(errno));
-        for (size_t j = 0; j < i && !status; j++)
-            if (seen[j].st_dev == seen[i].st_dev && seen[j].st_ino == seen[i].st_ino)
-                status = dt_fail(DT_EMISMATCH, "%s: '%s' is named twice: it is '%s'", key,
-                                 file->path, source->files[j].path);
+        seen[i] = (struct identity){info.st_dev, info.st_ino, i};
     }
+    if (!status) qsort(seen, source->nfiles, sizeof *seen, by_identity);
+    for (size_t i = 1; i < source->nfiles && !status; i++)
+        if (seen[i].device == seen[i - 1].device && seen[i].inode == seen[i - 1].inode)
+            status =
+                dt_fail(DT_EMISMATCH, "%s: '%s' is named twice: it is '%s'", key,
+                        source->files[seen[i].index].path, source->files[seen[i - 1].index].path);
     dt_free(seen);
     return status;
 }
@@ -253,10 +271,15 @@ static dt_status schema_make(struct dt__survey *survey)
     struct dt_source *source = survey->source;
     struct dt_schema *schema = &source->schema;
     const bool normalize = config->data.normalize != DT_NORMALIZE_NONE;
-    const char *whole = NULL; /* a file whose rows come whole, without a sparse part */
+    const char *whole = NULL; /* a file whose rows come whole, without the sparse part */
     if (!source->raw_rows) return dt_fail(DT_EFORMAT, "the files have no rows");
-    for (size_t i = 0; i < source->nfiles; i++)
-        if (!dt__formats[source->files[i].format]->grammar) whole = source->files[i].path;
+    for (size_t i = 0; i < source->nfiles; i++) {
+        const int format = source->files[i].format;
+        bool fits = dt__formats[format]->grammar;
+        if (fits && survey->known && survey->known->dense < survey->known->features)
+            fits = format == (survey->known->columns ? DT_FORMAT_CSV : DT_FORMAT_LIBSVM);
+        if (!fits) whole = source->files[i].path;
+    }
     if (survey->known)
         DT_TRY(dt_schema_copy(survey->known, schema));
     else

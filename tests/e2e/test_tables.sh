@@ -55,12 +55,22 @@ sparse 3 resumed train.epochs=1
 sparse 1 resumed
 check_eq 'bits after a resume' "$(crc "$tmp/resumed")" "$(crc "$tmp/s1")"
 
-# ---- shards keep what they were made of ------------------------------------------------------------
-# Whole rows of shards under a model of sparse rows: no part of them may be taken for the dense one.
+# ---- rows that come whole -----------------------------------------------------------------------------
+# Under a model of sparse rows no part of a whole row may be taken for the dense part.
+"$dtrain" inspect "$tmp/s3" | awk '$1 == "features" {print $2 + 0; exit}' >"$tmp/features"
+awk -v n="$(cat "$tmp/features")" '{
+    split("", value)
+    for (i = 2; i <= NF; i++) {split($i, pair, ":"); value[pair[1]] = pair[2]}
+    printf "%s", $1
+    for (i = 1; i <= n; i++) printf ",%s", i in value ? value[i] : 0
+    print ""}' "$tmp/a.svm" >"$tmp/whole.csv"
 "$dtrain" shard "$tmp/wide" 1 data.train="$tmp/a.svm" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-accuracy() { "$dtrain" eval "$tmp/s3" data.eval="$1" 2>"$tmp/err" | json accuracy; }
+accuracy() { "$dtrain" eval "$tmp/s3" data.label=0 data.eval="$1" 2>"$tmp/err" | json accuracy; }
+check_eq 'accuracy on CSV and on sparse rows' "$(accuracy "$tmp/whole.csv")" "$(accuracy "$tmp/a.svm")"
 check_eq 'accuracy on shards and on sparse rows' "$(accuracy "$tmp/wide/*.h5")" "$(accuracy "$tmp/a.svm")"
 
+
+# ---- shards keep what they were made of ------------------------------------------------------------
 # A model of a table's shards reads the table: columns by name, texts, gaps.
 "$dtrain" shard "$tmp/shards" 2 data.train="$tmp/a.csv" data.label=price data.ignore=id,w data.missing=flag \
     model.task=regress 2>"$tmp/err" || fail "$(cat "$tmp/err")"
