@@ -349,8 +349,10 @@ static bool is_held(const char *dir)
 
 dt_status dt_history_update(struct dt_history *history)
 {
-    DT_TRY(read_config(history));
-    DT_TRY(read_records(history));
+    dt_status status = read_config(history);
+    find_best(history); /* the metric's name is an option's value */
+    if (!status) status = read_records(history);
+    DT_TRY(status);
     DT_TRY(read_status(history));
     if (history->records[DT_RECORD_EVAL].count == 0) find_best(history);
     const size_t finals = history->records[DT_RECORD_FINAL].count;

@@ -179,6 +179,12 @@ START_TEST(an_update_reads_what_is_new)
     ck_assert_uint_eq(dt_history_count(history, DT_RECORD_START), 1);
     ck_assert_str_eq(dt_history_option(history, "train.lr"), "0.1");
     ck_assert_str_eq(history->metric, "accuracy");
+    put("config.ini", "[eval]\nmetric = accuracy\n");
+    for (int i = 0; i < 3; i++)
+        EXPECT_OK(dt_history_update(history));
+    ck_assert_str_eq(history->metric, "accuracy");
+    ck_assert(dt_history_best(history, &best, &value));
+    ck_assert_double_eq(value, 0.5);
     append(START(10) TRAIN(30, 3) EVAL(30, 0.4) FINAL(30, "completed"));
     EXPECT_OK(dt_history_update(history));
     ck_assert(dt_history_best(history, &best, &value));
