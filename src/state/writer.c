@@ -96,11 +96,12 @@ static dt_status snapshot_take_differences(struct snapshot *snapshot,
 {
     const size_t groups = (size_t)from->groups;
     if (!from->group_difference) return DT_OK;
-    if (!snapshot->difference_room) { /* groups stay as many for as long as the program runs */
+    /* Groups stay as many for as long as the program runs. */
+    if (!snapshot->difference_room)
         DT_TRY(dt_alloc(groups, sizeof(size_t), "a snapshot", &snapshot->difference_room));
+    if (!snapshot->difference)
         DT_TRY(dt_alloc(groups, sizeof(float *), "a snapshot", &snapshot->difference));
-        snapshot->differences = from->groups;
-    }
+    snapshot->differences = from->groups;
     for (int g = 0; g < from->groups; g++)
         DT_TRY(copy(&snapshot->difference[g], &snapshot->difference_room[g],
                     from->group_difference[g], (size_t)from->params_count, sizeof(float)));

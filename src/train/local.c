@@ -335,7 +335,7 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
         struct dt_group *group = &job->local->group[i];
         if (group->began) {
             float *weights = dt_reducer_vectors(group->reducer)[0];
-            group->part = group_part(group, job->step, end);
+            group->part = group_part(group, dt__round_begin(job, end), end);
             write_difference(params, 1, group->began, weights, group->difference);
             group_begin(group);
             memcpy(group->began, weights, params * sizeof *weights);

@@ -12,19 +12,28 @@
 /* A disk that is full stays so for a while. */
 static const double RETRY_SECS = 10;
 
-static dt_status check_finite(const struct dt_checkpoint *state)
+static bool are_finite(uint64_t n, const float *values)
 {
-    enum { LANES = 64 }; /* sums of zeros, unless some parameter is not finite; vectors of them */
+    enum { LANES = 64 }; /* sums of zeros, unless some value is not finite; vectors of them */
     float lane[LANES] = {0}, sum = 0;
     uint64_t i = 0;
-    for (; i + LANES <= state->params_count; i += LANES)
+    for (; i + LANES <= n; i += LANES)
         for (int l = 0; l < LANES; l++)
-            lane[l] += state->params[i + (uint64_t)l] * 0.0f;
-    for (; i < state->params_count; i++)
-        sum += state->params[i] * 0.0f;
+            lane[l] += values[i + (uint64_t)l] * 0.0f;
+    for (; i < n; i++)
+        sum += values[i] * 0.0f;
     for (int l = 0; l < LANES; l++)
         sum += lane[l];
-    if (sum == 0) return DT_OK;
+    return sum == 0;
+}
+
+/* The weights, and what groups have done and not yet exchanged. */
+static dt_status check_finite(const struct dt_checkpoint *state)
+{
+    bool finite = are_finite(state->params_count, state->params);
+    for (int g = 0; state->group_difference && g < state->groups; g++)
+        finite = finite && are_finite(state->params_count, state->group_difference[g]);
+    if (finite) return DT_OK;
     return dt_fail(DT_ENUMERIC, "step %llu: a weight is not finite: the last good checkpoint stays",
                    (unsigned long long)state->step);
 }

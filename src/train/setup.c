@@ -326,7 +326,9 @@ static dt_status create_parts(struct dt_run *run)
 static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool *out_done)
 {
     if (bank && bank->resumed) {
-        bool at_end = job->step == job->last_step || dt__stops_early(job, &bank->loaded.best);
+        /* A run that stopped early may have left its last round's exchange pending. */
+        const bool at_last = job->step == job->last_step && !bank->loaded.group_difference;
+        bool at_end = at_last || dt__stops_early(job, &bank->loaded.best);
         *out_done = job->step > job->last_step ||
                     (at_end && dt_report_has_ended(job->config->run.dir, job->step));
     }

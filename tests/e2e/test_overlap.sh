@@ -56,6 +56,18 @@ near twice once || fail 'two overlapping rounds are not one of twice the length'
 good 2 four $plain train.max_steps=32 train.local_steps=8 train.overlap=yes
 near four long && fail 'four overlapping rounds are two of twice the length: groups do not meet'
 
+# ---- a round that began off the grid; weights that are no numbers any more --------------------------------
+off='train.local_steps=4 train.groups=2 train.overlap=yes'
+good 2 grid $off train.max_steps=11
+good 2 grid $off train.max_steps=40 run.checkpoint_steps=4 run.keep=0 test.slow_rank=1 test.slow_secs=0.05
+good 3 again $off train.max_steps=40 run.resume="$tmp/grid/ckpt/step-000000012.h5"
+same again grid
+net='dense 8 tanh'
+run 2 wild $off train.local_steps=3 train.optimizer=sgd train.lr=1e9 train.schedule=constant run.checkpoint_steps=1 &&
+    fail 'a rate of 1e9 trains'
+check_eq 'checkpoints of a run that is not finite' "$(ls "$tmp/wild/ckpt" | paste -sd ' ')" 'latest.h5 step-000000000.h5'
+net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
+
 # ---- kill, and resume with other ranks -----------------------------------------------------------------
 run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.05 run.keep=0 &
 settle 30 grep -q '"kind":"checkpoint","step":24,' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
