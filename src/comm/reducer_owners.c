@@ -690,7 +690,8 @@ static bool owners_advance(struct dt_reducer *x, int bank_ask)
 
 static bool owners_done(const struct dt_reducer *x)
 {
-    return x->owners->done == x->owners->requests && x->owners->rows_posted;
+    const struct dt__owners *o = x->owners;
+    return o->done == o->requests && o->rows_posted && o->norm == NORM_KNOWN;
 }
 
 const struct dt__reducer_strategy dt__reducer_owners = {

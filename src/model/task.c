@@ -373,10 +373,10 @@ static void square_values(int nout, double weight, const double *sums, struct dt
     for (int i = 0; i < nout; i++) {
         const double variation = sum2[i] - sum[i] * sum[i] / weight;
         all += error2[i];
-        if (variation > 1e-14 * sum2[i])
-            r2 += 1.0 - error2[i] / variation;
-        else
+        if (variation <= 1e-14 * sum2[i])
             r2 += error2[i] > 0.0 ? 0.0 : 1.0;
+        else /* NaN, if no row has a weight */
+            r2 += 1.0 - error2[i] / variation;
     }
     out->rmse = sqrt(all / count);
     out->mae = sums[0] / count;
