@@ -214,5 +214,5 @@ rows=$(((panels + columns - 1) / columns))
     cat "$tables/panels"
     echo 'unset multiplot'
 } >"$tables/plot"
-gnuplot "$tables/plot"
+LC_ALL=C.UTF-8 gnuplot "$tables/plot"
 echo "plot: $out"

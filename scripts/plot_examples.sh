@@ -203,5 +203,5 @@ points() {
     [ ! -f "$tables/truth" ] || points
     echo 'unset multiplot'
 } >"$tables/plot"
-gnuplot "$tables/plot"
+LC_ALL=C.UTF-8 gnuplot "$tables/plot"
 echo "plot: $out"

@@ -140,4 +140,4 @@ rows=$(((panels + columns - 1) / columns))
     cat "$tmp/panels"
     echo 'unset multiplot'
 } >"$tmp/plot"
-gnuplot "$tmp/plot"
+LC_ALL=C.UTF-8 gnuplot "$tmp/plot"
