@@ -88,7 +88,7 @@ static bool take_if_best(struct dt_history *history, size_t index)
     return true;
 }
 
-/* Of all evaluations anew: one was put between them, or taken away. */
+/* Of all evaluations anew: the metric may be another, or one was put between them or taken away. */
 static void find_best(struct dt_history *history)
 {
     /* eval.metric, or what the first evaluation suggests. */
@@ -217,8 +217,9 @@ static void forget_records(struct dt_history *history)
     for (int kind = 0; kind < DT_RECORD_KINDS; kind++)
         forget_kind(history, kind);
     history->ntrain = 0;
-    history->has_best = history->ended = false;
+    history->ended = false;
     history->read = 0;
+    find_best(history);
 }
 
 /* Takes in the lines beyond those that have been read; one without its end is left for the next time. */
@@ -350,11 +351,10 @@ static bool is_held(const char *dir)
 dt_status dt_history_update(struct dt_history *history)
 {
     dt_status status = read_config(history);
-    find_best(history); /* the metric's name is an option's value */
+    find_best(history); /* the metric's name is that of an option, which was read anew */
     if (!status) status = read_records(history);
     DT_TRY(status);
     DT_TRY(read_status(history));
-    if (history->records[DT_RECORD_EVAL].count == 0) find_best(history);
     const size_t finals = history->records[DT_RECORD_FINAL].count;
     history->status = NULL;
     if (history->ended && finals)
