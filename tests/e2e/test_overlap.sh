@@ -7,19 +7,7 @@
 # forgets, or that a resume applies twice, an end that leaves the last round out.
 # seconds: 150
 . "$(dirname "$0")/lib.sh"
-"$recipes/exp-data.sh" "$tmp/data"
-sed '/^hidden/d; /^activation/d' "$recipes/exp-curve.ini" >"$tmp/curve.ini"
-net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
-# run NP DIR OPTION...: five replicas, which no number of groups or ranks below divides.
-run() {
-    np=$1 dir=$tmp/$2
-    shift 2
-    job "$np" "$tmp/curve.ini" run.dir="$dir" run.replicas=5 data.train="$tmp/data/train.csv" \
-        data.eval="$tmp/data/test.csv" model.layers="$net" train.optimizer=adam \
-        train.lr=0.002 train.batch=37 train.epochs=8 train.decay_steps=112 eval.steps=-1 "$@" 2>"$tmp/err"
-}
-good() { run "$@" || { cat "$tmp/err"; fail "$*"; }; }
-same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
+. "$root/tests/e2e/local.sh"
 local='train.local_steps=8 train.groups=2 train.overlap=yes train.outer_lr=0.5'
 
 # ---- any number of ranks, spans that end anywhere; a layer with a state, a rounded wire ----------------

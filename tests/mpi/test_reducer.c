@@ -13,13 +13,13 @@
 
 #include "comm/world.h"
 #include "dtrain/comm.h"
+#include "mpi/serial.h"
 
 enum {
     PARAMS = 150001,
     BUCKETS = 3,
     STEPS = 12,
     SPAN = 5,
-    NORM_BLOCK = 2048,
     NORM_PARAMS = 149000,
     WIRE_PARAMS = 149990
 };
@@ -64,19 +64,6 @@ static void apply(void *arg, const struct dt_update_info *info, size_t offset, s
 }
 
 /* ---- reference ------------------------------------------------------------------------------ */
-
-static double serial_norm(const float *sum)
-{
-    double total = 0;
-    for (size_t at = 0; at < NORM_PARAMS; at += NORM_BLOCK) {
-        double lane[8] = {0};
-        for (size_t i = at; i < NORM_PARAMS && i < at + NORM_BLOCK; i++)
-            lane[(i - at) & 7] += (double)sum[i] * (double)sum[i];
-        total += ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
-                 ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-    }
-    return total;
-}
 
 /* The fixed tree's sums, by hand. */
 static float tree_sum(int replicas, float *const *g, size_t i)
@@ -153,7 +140,7 @@ static void serial(int replicas, int steps, bool norm, float rate, float **vecto
         }
         for (size_t i = 0; i < PARAMS; i++)
             sum[i] = tree_sum(rounding.givers, given, i);
-        struct dt_update_info info = {(uint64_t)step, norm ? serial_norm(sum) : 0};
+        struct dt_update_info info = {(uint64_t)step, norm ? serial_norm(NORM_PARAMS, sum) : 0};
         apply(&rate, &info, 0, PARAMS, sum, vectors, fresh);
         for (size_t i = 0; i < PARAMS && rounding.wire; i++)
             sum[i] = fresh[i] - vectors[0][i];

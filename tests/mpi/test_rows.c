@@ -15,6 +15,7 @@
 
 #include "comm/world.h"
 #include "dtrain/comm.h"
+#include "mpi/serial.h"
 
 enum {
     RANGES = 3,
@@ -24,8 +25,7 @@ enum {
     SECOND = 130 + 500 * 45 + 77, /* where ranges begin */
     THIRD = SECOND + 9 * 2500,
     PARAMS = THIRD + 3000 + 55 + 100,
-    NORM_PARAMS = PARAMS - 20,
-    NORM_BLOCK = 2048
+    NORM_PARAMS = PARAMS - 20
 };
 static struct dt_row_range range[RANGES] = {
     {130, 500, 45, false}, {SECOND, 9, 2500, false}, {THIRD, 3000, 1, false}};
@@ -160,19 +160,6 @@ static float tree_sum(int replicas, float *const *g, size_t i)
     }
 }
 
-static double serial_norm(const float *sum)
-{
-    double total = 0;
-    for (size_t at = 0; at < NORM_PARAMS; at += NORM_BLOCK) {
-        double lane[8] = {0};
-        for (size_t i = at; i < NORM_PARAMS && i < at + NORM_BLOCK; i++)
-            lane[(i - at) & 7] += (double)sum[i] * (double)sum[i];
-        total += ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
-                 ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-    }
-    return total;
-}
-
 /* What training starts from: weights and state. */
 static void fill(float *weights, float *state)
 {
@@ -194,7 +181,7 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
             make_gradient(step, r, out, NULL, grad[r]);
         for (size_t i = 0; i < PARAMS; i++)
             sum[i] = tree_sum(replicas, grad, i);
-        apply_floats(rule, norm ? serial_norm(sum) : 0, PARAMS, sum, out, out + PARAMS, out);
+        apply_floats(rule, norm ? serial_norm(NORM_PARAMS, sum) : 0, PARAMS, sum, out, out + PARAMS, out);
     }
     for (int r = 0; r < replicas; r++)
         free(grad[r]);
