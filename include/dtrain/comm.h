@@ -59,9 +59,6 @@ int dt_world_evaluator_rank(const struct dt_world *world); /* -1: none */
 /* Replicas [*first, *first + *count) of R are those of worker `worker` of so many: contiguous, as even as can
  * be; at most one each for the first R workers, if there are more. */
 void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *count);
-/* The same over all workers. */
-void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first,
-                       int *count);
 
 /* Watchdog: from now on the job ends when a rank that has something to do makes no progress for
  * stall_secs (0: off), or no rank does. It ends at once when a process of this host is gone. */

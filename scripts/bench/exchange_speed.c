@@ -102,7 +102,7 @@ static void create(struct bench *bench, const char *how)
     for (int r = 0; r < replicas && wire && dt_world_is_bank(bench->world); r++)
         memset(dt_reducer_error(bench->reducer, r), 0, params * sizeof(float));
     if (dt_world_is_worker(bench->world)) {
-        dt_world_replicas(bench->world, dt_world_worker_index(bench->world), replicas, &first,
+        dt_deal_replicas(replicas, dt_world_worker_index(bench->world), replicas, &first,
                           &count);
         float *grad = dt_reducer_grad(bench->reducer, first);
         for (size_t i = 0; i < params; i++)

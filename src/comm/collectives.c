@@ -78,6 +78,10 @@ void dt__wait_done(struct dt__wait *wait)
 void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what)
 {
     struct dt__wait wait;
+    if (!world) {
+        DT_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
+        return;
+    }
     dt__wait_init(&wait, world, what);
     for (int done = 0;;) {
         DT_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
@@ -95,36 +99,9 @@ struct agreement {
     char text[DT_ERROR_MAX];
 };
 
-static void agreement_fill(struct agreement *agreement, dt_status mine, int rank, int size,
-                           const char *host)
-{
-    agreement->status = (int)mine;
-    if (mine != DT_EUSAGE && size > 1)
-        snprintf(agreement->text, sizeof agreement->text, "[rank %d on %s] %s", rank, host,
-                 dt_error_text());
-    else
-        snprintf(agreement->text, sizeof agreement->text, "%s", dt_error_text());
-}
-
-dt_status dt__agree_before(MPI_Comm comm, dt_status mine)
-{
-    int rank, size, lowest, length;
-    char host[MPI_MAX_PROCESSOR_NAME] = "";
-    struct agreement agreement = {0};
-    DT_MPI(MPI_Comm_rank(comm, &rank));
-    DT_MPI(MPI_Comm_size(comm, &size));
-    lowest = mine ? rank : size;
-    DT_MPI(MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, comm));
-    if (lowest == size) return DT_OK;
-    DT_MPI(MPI_Get_processor_name(host, &length));
-    agreement_fill(&agreement, mine, rank, size, host);
-    DT_MPI(MPI_Bcast(&agreement, (int)sizeof agreement, MPI_BYTE, lowest, comm));
-    return dt_fail((dt_status)agreement.status, "%s", agreement.text);
-}
-
 dt_status dt__agree_among(struct dt_world *world, MPI_Comm comm, dt_status mine)
 {
-    int rank, size;
+    int rank, size, length;
     MPI_Request request;
     DT_MPI(MPI_Comm_rank(comm, &rank));
     DT_MPI(MPI_Comm_size(comm, &size));
@@ -132,8 +109,14 @@ dt_status dt__agree_among(struct dt_world *world, MPI_Comm comm, dt_status mine)
     DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, comm, &request));
     dt__request_finish(world, &request, "agreement");
     if (lowest == size) return DT_OK;
-    struct agreement agreement = {0};
-    agreement_fill(&agreement, mine, world->rank, world->size, world->host_name[world->rank]);
+    struct agreement agreement = {.status = (int)mine};
+    char host[MPI_MAX_PROCESSOR_NAME] = "", place[DT__PLACE] = "";
+    if (mine != DT_EUSAGE && (world ? world->size : size) > 1) {
+        DT_MPI(MPI_Get_processor_name(host, &length));
+        snprintf(place, sizeof place, "[rank %d on %.*s] ", world ? world->rank : rank,
+                 DT__HOST_NAME - 1, host);
+    }
+    snprintf(agreement.text, sizeof agreement.text, "%s%s", place, dt_error_text());
     DT_MPI(MPI_Ibcast(&agreement, (int)sizeof agreement, MPI_BYTE, lowest, comm, &request));
     dt__request_finish(world, &request, "agreement");
     return dt_fail((dt_status)agreement.status, "%s", agreement.text);
@@ -151,30 +134,30 @@ dt_status dt_world_agree_trainers(struct dt_world *world, dt_status mine)
 
 /* ---- patient collectives -------------------------------------------------------------------- */
 
-static size_t chunk_at(size_t length, size_t at)
+static int chunk_at(size_t length, size_t at)
 {
-    return length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK;
+    return length - at < DT__MPI_CHUNK ? (int)(length - at) : DT__MPI_CHUNK;
 }
 
-static void bcast_chunks(struct dt_world *world, MPI_Comm comm, void *bytes, size_t length,
-                         int root)
+void dt__bcast_among(struct dt_world *world, MPI_Comm comm, void *bytes, size_t length, int root,
+                     const char *what)
 {
+    MPI_Request request;
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
-        MPI_Request request;
-        DT_MPI(MPI_Ibcast((char *)bytes + at, (int)chunk_at(length, at), MPI_BYTE, root, comm,
-                          &request));
-        dt__request_finish(world, &request, "broadcast");
+        DT_MPI(
+            MPI_Ibcast((char *)bytes + at, chunk_at(length, at), MPI_BYTE, root, comm, &request));
+        dt__request_finish(world, &request, what);
     }
 }
 
 void dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int root)
 {
-    bcast_chunks(world, world->all, bytes, length, root);
+    dt__bcast_among(world, world->all, bytes, length, root, "broadcast");
 }
 
 void dt_world_trainers_bcast(struct dt_world *world, void *bytes, size_t length)
 {
-    bcast_chunks(world, world->trainers, bytes, length, 0);
+    dt__bcast_among(world, world->trainers, bytes, length, 0, "broadcast");
 }
 
 dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t *inout_length,
@@ -207,19 +190,26 @@ void dt_world_trainers_barrier(struct dt_world *world)
     dt__barrier_among(world, world->trainers);
 }
 
+void dt__move_among(struct dt_world *world, MPI_Comm comm, int from, int to, void *bytes,
+                    size_t length, const char *what)
+{
+    int rank;
+    MPI_Request request;
+    DT_MPI(MPI_Comm_rank(comm, &rank));
+    if (from == to || (rank != from && rank != to)) return;
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
+        char *piece = (char *)bytes + at;
+        if (rank == from)
+            DT_MPI(MPI_Isend(piece, chunk_at(length, at), MPI_BYTE, to, 0, comm, &request));
+        else
+            DT_MPI(MPI_Irecv(piece, chunk_at(length, at), MPI_BYTE, from, 0, comm, &request));
+        dt__request_finish(world, &request, what);
+    }
+}
+
 void dt_world_move(struct dt_world *world, int from, int to, void *bytes, size_t length)
 {
-    if (from == to || (world->rank != from && world->rank != to)) return;
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
-        MPI_Request request;
-        char *piece = (char *)bytes + at;
-        int n = (int)chunk_at(length, at);
-        if (world->rank == from)
-            DT_MPI(MPI_Isend(piece, n, MPI_BYTE, to, 0, world->trainers, &request));
-        else
-            DT_MPI(MPI_Irecv(piece, n, MPI_BYTE, from, 0, world->trainers, &request));
-        dt__request_finish(world, &request, "state");
-    }
+    dt__move_among(world, world->trainers, from, to, bytes, length, "state");
 }
 
 /* Piece by piece: one of each rank, `length` apart at the bank. */
@@ -229,7 +219,7 @@ static void gather_over(struct dt_world *world, MPI_Comm comm, const void *bytes
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
         MPI_Datatype piece, spaced;
         MPI_Request request;
-        int n = (int)chunk_at(length, at);
+        int n = chunk_at(length, at);
         DT_MPI(MPI_Type_contiguous(n, MPI_BYTE, &piece));
         DT_MPI(MPI_Type_create_resized(piece, 0, (MPI_Aint)length, &spaced));
         DT_MPI(MPI_Type_commit(&spaced));

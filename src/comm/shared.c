@@ -25,26 +25,6 @@ dt_status dt__shared_room(size_t bytes, const char *what)
                    (double)bytes / 1e6);
 }
 
-static dt_status allocate(MPI_Comm comm, size_t bytes, int rank, const char *what,
-                          struct dt__shared *shared)
-{
-    MPI_Aint size = rank ? 0 : (MPI_Aint)bytes;
-    int unit;
-    void *base;
-    int code = MPI_Win_allocate_shared(size, 1, MPI_INFO_NULL, comm, &base, &shared->win);
-    if (code != MPI_SUCCESS) {
-        char text[MPI_MAX_ERROR_STRING];
-        shared->win = MPI_WIN_NULL;
-        return dt_fail(DT_ECOMM,
-                       "MPI gives no memory that the ranks of a host share, for the %s (%s): let "
-                       "Open MPI choose its osc component: OMPI_MCA_osc=^ucx",
-                       what, dt__mpi_text(code, text));
-    }
-    DT_MPI(MPI_Win_shared_query(shared->win, 0, &size, &unit, &base));
-    shared->memory = base;
-    return DT_OK;
-}
-
 dt_status dt__shared_create(struct dt_world *world, MPI_Comm comm, size_t bytes, const char *what,
                             MPI_Comm all, struct dt__shared *out)
 {
@@ -61,12 +41,26 @@ dt_status dt__shared_create(struct dt_world *world, MPI_Comm comm, size_t bytes,
         status = dt__shared_room(bytes, what);
     status = dt__agree_among(world, all, status);
     if (!status) {
-        out->memory = out->own;
-        if (size > 1) status = allocate(comm, bytes, rank, what, out);
+        void *base = out->own;
+        MPI_Aint mine = rank ? 0 : (MPI_Aint)bytes;
+        int unit, code = MPI_SUCCESS;
+        if (size > 1)
+            code = MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, comm, &base, &out->win);
+        if (code != MPI_SUCCESS) {
+            char text[MPI_MAX_ERROR_STRING];
+            out->win = MPI_WIN_NULL;
+            status =
+                dt_fail(DT_ECOMM,
+                        "MPI gives no memory that the ranks of a host share, for the %s (%s): let "
+                        "Open MPI choose its osc component: OMPI_MCA_osc=^ucx",
+                        what, dt__mpi_text(code, text));
+        } else if (size > 1) {
+            DT_MPI(MPI_Win_shared_query(out->win, 0, &mine, &unit, &base));
+        }
         status = dt__agree_among(world, all, status);
+        out->memory = (unsigned char *)base + -(uintptr_t)base % CACHE_LINE;
     }
     if (status) dt__shared_free(out);
-    out->memory += -(uintptr_t)out->memory % CACHE_LINE;
     return status;
 }
 

@@ -1,13 +1,14 @@
-/* The watchdog's thread: looks at the heartbeats, and ends the job of those who got stuck, or whose rank
- * is gone. */
+/* The watchdog: the heartbeats that ranks show, the messages by which hosts hear of each other, and the thread that
+ * ends the job of those who got stuck, or whose rank is gone. */
 #include "comm/watchdog.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "comm/heartbeat.h"
 #include "comm/world.h"
 
 static const int64_t LOOK_US = 200000;   /* from look to look */
@@ -16,14 +17,366 @@ static const int64_t QUIET_US = 1000000; /* beyond the deadline: another host is
 static const int64_t ABORT_US = 8000000; /* an abort has reached all hosts (measured: up to 3 s) */
 static const int64_t ALL_WAIT_US = 12000000; /* beyond it: who is stuck alone has been named */
 
+static int64_t now_us(void)
+{
+    return (int64_t)(dt_clock_secs() * 1e6);
+}
+
+/* ---- this rank ------------------------------------------------------------------------------ */
+
+/* All relaxed: a look that comes a little late changes nothing. */
+static void store_relaxed(_Atomic int64_t *place, int64_t value)
+{
+    atomic_store_explicit(place, value, memory_order_relaxed);
+}
+
+static void store_phase(struct dt__phase *phase, const char *text)
+{
+    uint64_t words[DT__PHASE_WORDS] = {0};
+    strncpy((char *)words, text, sizeof words - 1);
+    for (int i = 0; i < DT__PHASE_WORDS; i++)
+        atomic_store_explicit(&phase->word[i], words[i], memory_order_relaxed);
+}
+
+static void load_phase(const struct dt__phase *phase, char text[DT_PHASE_TEXT])
+{
+    for (int i = 0; i < DT__PHASE_WORDS; i++) {
+        uint64_t word = atomic_load(&phase->word[i]);
+        memcpy(text + 8 * i, &word, 8);
+    }
+    text[DT_PHASE_TEXT - 1] = '\0';
+}
+
+static struct dt__heartbeat *own_heartbeat(const struct dt_world *world)
+{
+    return atomic_load_explicit(&world->watchdog.mine, memory_order_relaxed);
+}
+
+void dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step)
+{
+    store_phase(&own_heartbeat(world)->phase, phase);
+    atomic_store_explicit(&own_heartbeat(world)->step, step, memory_order_relaxed);
+    dt__watchdog_progress(world);
+    dt__heartbeat_exchange(world);
+}
+
+void dt__watchdog_progress(struct dt_world *world)
+{
+    store_relaxed(&own_heartbeat(world)->progress_us, now_us());
+    atomic_store_explicit(&own_heartbeat(world)->wait.word[0], 0, memory_order_relaxed);
+}
+
+void dt__watchdog_wait(struct dt_world *world, const char *what)
+{
+    store_phase(&own_heartbeat(world)->wait, what);
+    store_relaxed(&own_heartbeat(world)->progress_us, now_us());
+}
+
+void dt_world_show_wait(struct dt_world *world, double share)
+{
+    int permille = share >= 0 && share <= 1 ? 1 + (int)(1000 * share) : 0;
+    atomic_store_explicit(&own_heartbeat(world)->wait_permille, permille, memory_order_relaxed);
+}
+
+void dt_world_show_samples(struct dt_world *world, uint64_t samples)
+{
+    atomic_store_explicit(&own_heartbeat(world)->samples, samples, memory_order_relaxed);
+}
+
+void dt_world_idle(struct dt_world *world, const char *what)
+{
+    store_phase(&own_heartbeat(world)->wait, what);
+    dt__heartbeat_exchange(world);
+}
+
+void dt__watchdog_ask(struct dt_world *world)
+{
+    store_relaxed(&own_heartbeat(world)->asking_us, now_us());
+}
+
+void dt__watchdog_answered(struct dt_world *world)
+{
+    store_relaxed(&own_heartbeat(world)->asking_us, 0);
+}
+
+/* Work that takes long shows that it makes progress, from whatever thread. */
+static void watchdog_work_progress(void *arg)
+{
+    struct dt_world *world = arg;
+    store_relaxed(&atomic_load(&world->watchdog.mine)->progress_us, now_us());
+    if (pthread_equal(pthread_self(), world->watchdog.main)) dt__heartbeat_exchange(world);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+/* This rank shows in that row of the table from here on. */
+static void heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table *table, int row)
+{
+    struct dt__heartbeat *heartbeat = &table->row[row];
+    atomic_store(&world->watchdog.mine, heartbeat);
+    heartbeat->rank = world->rank;
+    atomic_store(&heartbeat->awake_us, now_us()); /* it may be stopped before its first look */
+    dt_world_heartbeat(world, "start-up", 0);
+    atomic_store(&heartbeat->pid, (int)getpid());
+    atomic_store(&world->watchdog.table, table);
+}
+
+/* When somebody in the table last made progress. */
+static int64_t newest_progress_us(const struct dt__heartbeat_table *table)
+{
+    int64_t newest = 0;
+    for (int i = 0; i < table->rows; i++) {
+        int64_t progress = atomic_load(&table->row[i].progress_us);
+        if (progress > newest) newest = progress;
+    }
+    return newest;
+}
+
+void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out)
+{
+    const struct dt__watchdog *watchdog = &world->watchdog;
+    const struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
+    const struct dt__heartbeat *heartbeat = NULL;
+    int64_t seen_us = 0;
+    for (int i = 0; i < table->rows && !heartbeat; i++)
+        if (table->row[i].rank == rank && atomic_load(&table->row[i].pid)) {
+            heartbeat = &table->row[i];
+            seen_us = atomic_load(&heartbeat->progress_us);
+        }
+    for (int i = 0; i < watchdog->peers && !heartbeat; i++)
+        if (watchdog->peer[i].heartbeat.rank == rank) {
+            heartbeat = &watchdog->peer[i].heartbeat;
+            seen_us = atomic_load(&watchdog->peer[i].progress_us);
+        }
+    *out = (struct dt_rank_status){.rank = rank,
+                                   .host = world->host_name[rank],
+                                   .role = rank == 0                                ? "bank"
+                                           : rank == dt_world_evaluator_rank(world) ? "evaluator"
+                                                                                    : "worker",
+                                   .known = heartbeat,
+                                   .wait_share = (double)NAN,
+                                   .samples_per_sec = (double)NAN};
+    if (!heartbeat) return;
+    load_phase(&heartbeat->phase, out->phase);
+    load_phase(&heartbeat->wait, out->wait);
+    out->step = atomic_load(&heartbeat->step);
+    out->samples = atomic_load(&heartbeat->samples);
+    out->idle_secs = (double)(now_us() - seen_us) * 1e-6;
+    int permille = atomic_load(&heartbeat->wait_permille);
+    if (permille) out->wait_share = (permille - 1) * 1e-3;
+}
+
+/* ---- other hosts ---------------------------------------------------------------------------- */
+
+enum { HEARTBEAT_TAG = 1, MAX_PERIOD_US = 500000, MIN_PERIOD_US = 100000 };
+
+/* Messages go this often. */
+static int64_t exchange_period_us(const struct dt_world *world)
+{
+    int64_t period = atomic_load(&world->watchdog.stall_us) / 8;
+    if (period <= 0 || period > MAX_PERIOD_US) return MAX_PERIOD_US;
+    return period < MIN_PERIOD_US ? MIN_PERIOD_US : period;
+}
+
+void dt__watchdog_connect(struct dt_world *world)
+{
+    struct dt__watchdog *watchdog = &world->watchdog;
+    size_t bytes =
+        sizeof *watchdog->alone + (size_t)world->host_size * sizeof watchdog->alone->row[0];
+    /* Where MPI has no memory for a host's table each rank keeps its own, on which the others never show. */
+    if (!dt__shared_create(world, world->host, bytes, "heartbeat table", world->all,
+                           &watchdog->shared)) {
+        struct dt__heartbeat_table *table =
+            (struct dt__heartbeat_table *)(void *)watchdog->shared.memory;
+        if (world->host_rank == 0) {
+            memset(table, 0, bytes);
+            table->rows = world->host_size;
+        }
+        DT_MPI(MPI_Barrier(world->host));
+        heartbeat_table_use(world, table, world->host_rank);
+    }
+    if (world->hosts == 1) return;
+    DT_MPI(MPI_Comm_dup(world->all, &watchdog->comm));
+    int peers = 0;
+    int64_t now = now_us(); /* as if heard now: a deadline begins here */
+    for (int r = 0, hosts = 0; r < world->size; r++) {
+        if (world->host_of[r] < hosts) continue; /* hosts are counted by their first ranks */
+        hosts++;
+        if (world->host_rank == 0 && (world->rank == 0) != (r == 0))
+            watchdog->peer[peers++] = (struct dt__peer){.heartbeat.rank = r,
+                                                        .request = MPI_REQUEST_NULL,
+                                                        .heard_us = now,
+                                                        .progress_us = now};
+    }
+    watchdog->peers = peers;
+}
+
+static struct dt__heartbeat_message message_make(const struct dt_world *world)
+{
+    const struct dt__heartbeat *heartbeat = own_heartbeat(world);
+    struct dt__heartbeat_message out = {
+        .idle_us = now_us() - newest_progress_us(atomic_load(&world->watchdog.table)),
+        .stop = dt_stop_requested(),
+        .step = atomic_load(&heartbeat->step)};
+    for (int i = 0; i < DT__PHASE_WORDS; i++)
+        out.phase[i] = atomic_load(&heartbeat->phase.word[i]);
+    return out;
+}
+
+static void peer_take_message(struct dt__peer *peer, const struct dt__heartbeat_message *message)
+{
+    int64_t now = now_us();
+    atomic_store(&peer->heard_us, now);
+    atomic_store(&peer->progress_us, now - message->idle_us);
+    atomic_store(&peer->heartbeat.step, message->step);
+    for (int i = 0; i < DT__PHASE_WORDS; i++)
+        atomic_store(&peer->heartbeat.phase.word[i], message->phase[i]);
+    if (message->stop) dt_stop_request();
+}
+
 void dt_world_watch(struct dt_world *world, double stall_secs)
 {
     dt__watchdog_progress(world);
-    dt__peers_reset(world);
+    struct dt__heartbeat_message heard_now = message_make(world);
+    heard_now.stop = 0;
+    for (int i = 0; i < world->watchdog.peers; i++)
+        peer_take_message(&world->watchdog.peer[i], &heard_now);
     atomic_store(&world->watchdog.stall_us, (int64_t)(stall_secs * 1e6));
 }
 
-/* ---- who reports ----------------------------------------------------------------------------- */
+void dt__heartbeat_exchange(struct dt_world *world)
+{
+    struct dt__watchdog *watchdog = &world->watchdog;
+    if (!watchdog->peers) return;
+    int64_t now = now_us();
+    if (now < watchdog->exchange_at_us) return;
+    watchdog->exchange_at_us = now + exchange_period_us(world);
+    for (int i = 0, there; i < watchdog->peers; i += !there) {
+        const int rank = watchdog->peer[i].heartbeat.rank;
+        struct dt__heartbeat_message message;
+        DT_MPI(MPI_Iprobe(rank, HEARTBEAT_TAG, watchdog->comm, &there, MPI_STATUS_IGNORE));
+        if (!there) continue;
+        DT_MPI(MPI_Recv(&message, (int)sizeof message, MPI_BYTE, rank, HEARTBEAT_TAG,
+                        watchdog->comm, MPI_STATUS_IGNORE));
+        peer_take_message(&watchdog->peer[i], &message);
+    }
+    atomic_store(&watchdog->listened_us, now_us());
+    for (int i = 0; i < watchdog->peers; i++) {
+        struct dt__peer *peer = &watchdog->peer[i];
+        int done; /* one message at a time: to a peer that does not listen they must not pile up */
+        DT_MPI(MPI_Test(&peer->request, &done, MPI_STATUS_IGNORE));
+        if (!done) continue;
+        peer->out = message_make(world);
+        DT_MPI(MPI_Isend(&peer->out, (int)sizeof peer->out, MPI_BYTE, peer->heartbeat.rank,
+                         HEARTBEAT_TAG, watchdog->comm, &peer->request));
+    }
+}
+
+/* ---- who is stuck --------------------------------------------------------------------------- */
+
+/* Adds "rank 2 on node7 (gradient, step 17)", behind a comma if others stand there. */
+static dt_status heartbeat_name(const struct dt_world *world, const struct dt__heartbeat *heartbeat,
+                                struct dt_text *names)
+{
+    char phase[DT_PHASE_TEXT], wait[DT_PHASE_TEXT];
+    load_phase(&heartbeat->phase, phase);
+    load_phase(&heartbeat->wait, wait);
+    return dt_text_add(names, "%srank %d on %s (%s, step %llu%s%s)", names->length ? ", " : "",
+                       heartbeat->rank, world->host_name[heartbeat->rank], phase,
+                       (unsigned long long)atomic_load(&heartbeat->step),
+                       *wait ? ", waiting for " : "", wait);
+}
+
+enum rank_state {
+    RANK_GONE,    /* its process has ended, and not as one that is done */
+    RANK_STOPPED, /* its watchdog has not looked since the limit */
+    RANK_STUCK,   /* it has something to do, and made no progress since the limit */
+    RANK_SEEN
+};
+
+/* Names the ranks of this host that are in that state. */
+static void name_ranks(const struct dt_world *world, enum rank_state state, int64_t limit,
+                       struct dt_text *names)
+{
+    struct dt__heartbeat_table *table = atomic_load(&world->watchdog.table);
+    for (int i = 0; i < table->rows; i++) {
+        const struct dt__heartbeat *rank = &table->row[i];
+        const int pid = atomic_load(&rank->pid);
+        const int64_t awake = atomic_load(&rank->awake_us);
+        const bool waits = atomic_load(&rank->wait.word[0]) || atomic_load(&rank->asking_us);
+        const bool is[] = {[RANK_GONE] = state == RANK_GONE && pid && kill(pid, 0) != 0 &&
+                                         errno == ESRCH && atomic_load(&rank->pid),
+                           [RANK_STOPPED] = awake && awake <= limit,
+                           [RANK_STUCK] =
+                               awake && !waits && atomic_load(&rank->progress_us) <= limit,
+                           [RANK_SEEN] = awake};
+        if (is[state] && heartbeat_name(world, rank, names)) return;
+    }
+}
+
+static bool rank_is_alone_on_host(const struct dt_world *world, int rank)
+{
+    int ranks = 0;
+    for (int r = 0; r < world->size; r++)
+        ranks += world->host_of[r] == world->host_of[rank];
+    return ranks == 1;
+}
+
+/* A rank of another host has been silent beyond the deadline. Who sees its heartbeat reports first, then the bank,
+ * then host by host: each gives the abort of those before it time to come, so that one line names the culprit. */
+static bool is_too_silent(const struct dt_world *world, int rank, int64_t beyond_us)
+{
+    int64_t turn = world->host_of[world->rank] + (rank_is_alone_on_host(world, rank) ? 0 : 1);
+    return beyond_us >= QUIET_US + exchange_period_us(world) + turn * ABORT_US;
+}
+
+static void name_silent_hosts(struct dt_world *world, int64_t now, int64_t stall,
+                              struct dt_text *names)
+{
+    struct dt__watchdog *watchdog = &world->watchdog;
+    const bool listens =
+        atomic_load(&watchdog->listened_us) >= now - QUIET_US - exchange_period_us(world);
+    for (int i = 0; i < watchdog->peers && listens; i++) {
+        const struct dt__peer *peer = &watchdog->peer[i];
+        if (!is_too_silent(world, peer->heartbeat.rank, now - atomic_load(&peer->heard_us) - stall))
+            continue;
+        if (heartbeat_name(world, &peer->heartbeat, names)) return;
+        dt_text_add(names, ", which is not heard from");
+    }
+    /* A rank that waits inside MPI for the bank of another host's memory cannot listen. */
+    const int64_t asking = atomic_load(&atomic_load(&watchdog->mine)->asking_us);
+    if (names->length || !asking || !is_too_silent(world, 0, now - asking - stall)) return;
+    if (watchdog->peers)
+        heartbeat_name(world, &watchdog->peer[0].heartbeat, names);
+    else
+        dt_text_add(names, "rank 0 on %s (in a phase not known here)", world->host_name[0]);
+    dt_text_add(names, ", which does not answer");
+}
+
+/* Those who made no progress for so long. */
+static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, struct dt_text *names)
+{
+    const struct dt__watchdog *watchdog = &world->watchdog;
+    const int64_t limit = now - stall;
+    /* A rank alone on its host cannot report that it is stopped: the bank does, and it leaves the report
+     * to the bank when it is stuck as well. */
+    const bool bank_reports =
+        world->host_of[world->rank] != 0 && rank_is_alone_on_host(world, world->rank);
+    name_ranks(world, RANK_STOPPED, limit, names);
+    if (!names->length)
+        name_ranks(world, RANK_STUCK, bank_reports ? limit - ABORT_US : limit, names);
+    if (!names->length) name_silent_hosts(world, now, stall, names);
+    if (names->length || world->rank) return;
+    /* Everybody waits: for each other, or for a file system. The bank reports. */
+    int64_t newest = newest_progress_us(atomic_load(&watchdog->table));
+    for (int i = 0; i < watchdog->peers; i++) {
+        int64_t progress = atomic_load(&watchdog->peer[i].progress_us);
+        if (progress > newest) newest = progress;
+    }
+    if (newest <= limit - ALL_WAIT_US) name_ranks(world, RANK_SEEN, limit, names);
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
 
 /* The job of this process, for errors that are found far from it. */
 static struct dt_world *_Atomic watched_world;
@@ -37,135 +390,10 @@ bool dt__error_claim(char place[DT__PLACE])
     return atomic_exchange(&atomic_load(&world->watchdog.table)->error_claimed, 1) == 0;
 }
 
-/* ---- ranks of this host --------------------------------------------------------------------- */
-
-typedef bool heartbeat_test_fn(const struct dt__heartbeat *heartbeat, int64_t limit);
-
-/* The process has ended, and not as one that is done. */
-static bool rank_is_gone(const struct dt__heartbeat *heartbeat, int64_t limit)
-{
-    (void)limit;
-    int pid = atomic_load(&heartbeat->pid);
-    return pid && kill(pid, 0) != 0 && errno == ESRCH && atomic_load(&heartbeat->pid);
-}
-
-static bool rank_is_stopped(const struct dt__heartbeat *heartbeat, int64_t limit)
-{
-    int64_t awake = atomic_load(&heartbeat->awake_us);
-    return awake && awake <= limit;
-}
-
-static bool rank_is_stuck(const struct dt__heartbeat *heartbeat, int64_t limit)
-{
-    bool waits = atomic_load(&heartbeat->wait.word[0]) || atomic_load(&heartbeat->asking_us);
-    return atomic_load(&heartbeat->awake_us) && !waits &&
-           atomic_load(&heartbeat->progress_us) <= limit;
-}
-
-static bool rank_is_seen(const struct dt__heartbeat *heartbeat, int64_t limit)
-{
-    (void)limit;
-    return atomic_load(&heartbeat->awake_us);
-}
-
-static void name_ranks(const struct dt_world *world, heartbeat_test_fn *test, int64_t limit,
-                       struct dt_text *names)
-{
-    const struct dt__heartbeat_table *table = atomic_load(&world->watchdog.table);
-    for (int i = 0; i < table->rows; i++)
-        if (test(&table->row[i], limit) && dt__heartbeat_name(world, &table->row[i], names)) return;
-}
-
-static bool rank_is_alone_on_host(const struct dt_world *world, int rank)
-{
-    int ranks = 0;
-    for (int r = 0; r < world->size; r++)
-        ranks += world->host_of[r] == world->host_of[rank];
-    return ranks == 1;
-}
-
-/* ---- other hosts ---------------------------------------------------------------------------- */
-
-/* Who sees a rank's heartbeat reports first, then the bank, then host by host: each gives the abort of
- * those before it time to come, so that one line names the culprit. */
-static int64_t silence_patience_us(const struct dt_world *world, int silent)
-{
-    int64_t turn = world->host_of[world->rank] + (rank_is_alone_on_host(world, silent) ? 0 : 1);
-    return QUIET_US + dt__exchange_period_us(world) + turn * ABORT_US;
-}
-
-/* A silent host counts only for a rank that listens. */
-static void name_silent_hosts(struct dt_world *world, int64_t now, int64_t stall,
-                              struct dt_text *names)
-{
-    struct dt__watchdog *watchdog = &world->watchdog;
-    if (atomic_load(&watchdog->listened_us) < now - QUIET_US - dt__exchange_period_us(world))
-        return;
-    for (int i = 0; i < watchdog->peers; i++) {
-        const struct dt__heartbeat *heartbeat = &watchdog->peer[i].heartbeat;
-        int64_t silence = now - atomic_load(&watchdog->peer[i].heard_us) - stall;
-        if (silence < 0 || silence < silence_patience_us(world, heartbeat->rank)) continue;
-        if (dt__heartbeat_name(world, heartbeat, names)) return;
-        dt_text_add(names, ", which is not heard from");
-    }
-}
-
-/* A rank that waits inside MPI for the bank of another host's memory cannot listen. */
-static void name_silent_bank(struct dt_world *world, int64_t now, int64_t stall,
-                             struct dt_text *names)
-{
-    int64_t asking = atomic_load(&atomic_load(&world->watchdog.mine)->asking_us);
-    int64_t silence = now - asking - stall;
-    if (!asking || silence < 0 || silence < silence_patience_us(world, 0)) return;
-    if (world->watchdog.peers)
-        dt__heartbeat_name(world, &world->watchdog.peer[0].heartbeat, names);
-    else
-        dt_text_add(names, "rank 0 on %s (in a phase not known here)", world->host_name[0]);
-    dt_text_add(names, ", which does not answer");
-}
-
-/* Everybody waits: for each other, or for a file system. The bank reports. */
-static bool all_ranks_wait(struct dt_world *world, int64_t limit)
-{
-    int64_t newest = dt__heartbeat_newest_us(atomic_load(&world->watchdog.table));
-    for (int i = 0; i < world->watchdog.peers; i++) {
-        int64_t progress = atomic_load(&world->watchdog.peer[i].progress_us);
-        if (progress > newest) newest = progress;
-    }
-    return world->rank == 0 && newest <= limit - ALL_WAIT_US;
-}
-
-/* ---- what comes of it ----------------------------------------------------------------------- */
-
-static void check_stalled(struct dt_world *world, int64_t now)
-{
-    int64_t stall = atomic_load(&world->watchdog.stall_us), limit = now - stall;
-    struct dt_text names = {0};
-    /* A rank alone on its host cannot report that it is stopped: the bank does, and it leaves the report
-     * to the bank when it is stuck as well. */
-    bool bank_reports =
-        world->host_of[world->rank] != 0 && rank_is_alone_on_host(world, world->rank);
-    int64_t stuck_limit = bank_reports ? limit - ABORT_US : limit;
-    if (stall <= 0 || world->watchdog.woke_us > limit) return;
-    name_ranks(world, rank_is_stopped, limit, &names);
-    if (!names.length) name_ranks(world, rank_is_stuck, stuck_limit, &names);
-    if (!names.length) name_silent_hosts(world, now, stall, &names);
-    if (!names.length) name_silent_bank(world, now, stall, &names);
-    if (!names.length && all_ranks_wait(world, limit))
-        name_ranks(world, rank_is_seen, limit, &names);
-    if (!names.length) return;
-    char message[DT_ERROR_MAX];
-    snprintf(message, sizeof message, "no progress for %g s (run.stall_secs) at %s",
-             (double)stall * 1e-6, names.data);
-    dt__world_die(1, message);
-}
-
-/* ---- the thread ----------------------------------------------------------------------------- */
-
 static void watchdog_look(struct dt_world *world)
 {
     struct dt__watchdog *watchdog = &world->watchdog;
-    int64_t now = dt__now_us();
+    const int64_t now = now_us(), stall = atomic_load(&watchdog->stall_us);
     if (now - watchdog->looked_us > LATE_US) watchdog->woke_us = now;
     watchdog->looked_us = now;
     atomic_store(&atomic_load(&watchdog->mine)->awake_us, now);
@@ -175,13 +403,18 @@ static void watchdog_look(struct dt_world *world)
     else if (atomic_load(&table->stop))
         dt_stop_request();
     struct dt_text names = {0};
-    name_ranks(world, rank_is_gone, 0, &names);
+    char message[DT_ERROR_MAX];
+    name_ranks(world, RANK_GONE, now, &names);
     if (names.length) {
-        char message[DT_ERROR_MAX];
         snprintf(message, sizeof message, "%s is gone: killed, or it crashed", names.data);
         dt__world_die(1, message);
     }
-    check_stalled(world, now);
+    if (stall <= 0 || watchdog->woke_us > now - stall) return;
+    name_stalled(world, now, stall, &names);
+    if (!names.length) return;
+    snprintf(message, sizeof message, "no progress for %g s (run.stall_secs) at %s",
+             (double)stall * 1e-6, names.data);
+    dt__world_die(1, message);
 }
 
 static void *watchdog_run(void *arg)
@@ -190,7 +423,7 @@ static void *watchdog_run(void *arg)
     struct dt__watchdog *watchdog = &world->watchdog;
     for (bool quit = false; !quit;) {
         watchdog_look(world);
-        int64_t at = dt__now_us() + LOOK_US;
+        int64_t at = now_us() + LOOK_US;
         struct timespec until = {.tv_sec = (time_t)(at / 1000000),
                                  .tv_nsec = (long)(at % 1000000) * 1000};
         pthread_mutex_lock(&watchdog->lock);
@@ -203,28 +436,19 @@ static void *watchdog_run(void *arg)
     return NULL;
 }
 
-/* Work that takes long shows that it makes progress, from whatever thread. */
-static void watchdog_work_progress(void *arg)
-{
-    struct dt_world *world = arg;
-    atomic_store_explicit(&atomic_load(&world->watchdog.mine)->progress_us, dt__now_us(),
-                          memory_order_relaxed);
-    if (pthread_equal(pthread_self(), world->watchdog.main)) dt__heartbeat_exchange(world);
-}
-
 dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
 {
     struct dt__watchdog *watchdog = &world->watchdog;
     watchdog->comm = MPI_COMM_NULL;
     watchdog->shared.win = MPI_WIN_NULL;
     watchdog->main = pthread_self();
-    watchdog->looked_us = dt__now_us();
+    watchdog->looked_us = now_us();
     watchdog->stall_us = (int64_t)(stall_secs * 1e6);
     DT_TRY(dt_alloc((size_t)world->size, sizeof *watchdog->peer, "heartbeats", &watchdog->peer));
     DT_TRY(dt_alloc(1, sizeof *watchdog->alone + sizeof watchdog->alone->row[0], "heartbeat table",
                     &watchdog->alone));
     watchdog->alone->rows = 1;
-    dt__heartbeat_table_use(world, watchdog->alone, 0);
+    heartbeat_table_use(world, watchdog->alone, 0);
     atomic_store(&watched_world, world);
     dt_work_watch(watchdog_work_progress, world);
     pthread_condattr_t monotonic;
@@ -236,12 +460,6 @@ dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
     DT_TRY(dt_thread_start(&watchdog->thread, "watchdog", watchdog_run, world));
     watchdog->started = true;
     return DT_OK;
-}
-
-void dt__watchdog_connect(struct dt_world *world)
-{
-    dt__heartbeat_table_share(world);
-    dt__peers_connect(world);
 }
 
 void dt__watchdog_stop(struct dt_world *world)
@@ -263,7 +481,9 @@ void dt__watchdog_free(struct dt_world *world)
     struct dt__watchdog *watchdog = &world->watchdog;
     atomic_store(&watched_world, NULL);
     if (world->connected) {
-        dt__peers_free(world);
+        for (int i = 0; i < watchdog->peers; i++)
+            DT_MPI(MPI_Wait(&watchdog->peer[i].request, MPI_STATUS_IGNORE));
+        if (watchdog->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&watchdog->comm));
         dt__shared_free(&watchdog->shared);
     }
     dt_free(watchdog->alone);

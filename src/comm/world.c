@@ -59,33 +59,6 @@ static void limit_send_buffers(void)
     setenv("OMPI_MCA_btl_tcp_sndbuf", bytes, 0);
 }
 
-/* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a world
- * of its own, or ends it in MPI_Init with a page about its build. */
-static dt_status check_singletons(void)
-{
-    if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK") || getenv("PMI_RANK")) return DT_OK;
-    const char *key = getenv("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-    long tasks = env_number(key);
-    if (tasks < 2) return DT_OK;
-    return dt_fail(DT_EUSAGE,
-                   "Slurm started %ld tasks (%s), but each sees itself alone: start them with "
-                   "`srun --mpi=pmix` or `mpirun`",
-                   tasks, key);
-}
-
-/* So does a launcher whose PMI this MPI does not speak. */
-static dt_status check_pmi(void)
-{
-    int size;
-    long tasks = env_number("PMI_SIZE");
-    DT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
-    if (size > 1 || tasks < 2) return DT_OK;
-    return dt_fail(DT_EUSAGE,
-                   "the launcher started %ld processes (PMI_SIZE), but each sees itself alone: "
-                   "start them with `srun --mpi=pmix` or `mpirun`",
-                   tasks);
-}
-
 /* ---- create --------------------------------------------------------------------------------- */
 
 /* This rank's own part; the rank that has no world yet is still in the agreement behind it. */
@@ -155,7 +128,7 @@ dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_wor
     struct dt_world *world = NULL;
     dt_status status = prepare(comm, stall_secs, &world);
     if (!status) dt__watchdog_wait(world, "the other ranks");
-    status = dt__agree_before(comm, status);
+    status = dt__agree_among(NULL, comm, status);
     if (status) {
         dt_world_destroy(world);
         return status;
@@ -175,18 +148,32 @@ dt_status dt_world_create(struct dt_world **out)
 {
     const double START_SECS = 600; /* as run.stall_secs by default */
     const MPI_Comm comm = MPI_COMM_WORLD;
-    int provided;
+    int provided, size;
     /* What Open MPI needs and does not choose itself; a user's own setting wins. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
     setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
     limit_send_buffers();
-    DT_TRY(check_singletons());
+    /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a world
+     * of its own, or ends it in MPI_Init with a page about its build. */
+    const char *key = getenv("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+    if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMIX_RANK") && !getenv("PMI_RANK") &&
+        env_number(key) > 1)
+        return dt_fail(DT_EUSAGE,
+                       "Slurm started %ld tasks (%s), but each sees itself alone: start them with "
+                       "`srun --mpi=pmix` or `mpirun`",
+                       env_number(key), key);
     DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided));
-    DT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    dt_status status = check_pmi();
-    if (!status) status = dt_world_attach(&comm, START_SECS, out);
-    if (!status) (*out)->owns_mpi = true;
-    return status;
+    DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    DT_MPI(MPI_Comm_size(comm, &size));
+    if (size == 1 &&
+        env_number("PMI_SIZE") > 1) /* so does a launcher whose PMI this MPI does not speak */
+        return dt_fail(DT_EUSAGE,
+                       "the launcher started %ld processes (PMI_SIZE), but each sees itself alone: "
+                       "start them with `srun --mpi=pmix` or `mpirun`",
+                       env_number("PMI_SIZE"));
+    DT_TRY(dt_world_attach(&comm, START_SECS, out));
+    (*out)->owns_mpi = true;
+    return DT_OK;
 }
 
 void dt_world_abandon(void)
@@ -289,12 +276,6 @@ void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *co
     }
     *first = (int)begin;
     *count = (int)(end - begin);
-}
-
-void dt_world_replicas(const struct dt_world *world, int worker, int replicas, int *first,
-                       int *count)
-{
-    dt_deal_replicas(world->workers, worker, replicas, first, count);
 }
 
 int dt_world_cores(const struct dt_world *world)

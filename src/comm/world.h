@@ -53,13 +53,16 @@ void dt__wait_progress(struct dt__wait *wait);
 /* The wait is over. */
 void dt__wait_done(struct dt__wait *wait);
 
-/* Waits patiently for a request. */
+/* Waits patiently for a request. world: NULL: there is none yet; blocks. */
 void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what);
 
-/* As dt_world_agree, of ranks that may have no world yet. Collective over comm; blocks. */
-dt_status dt__agree_before(MPI_Comm comm, dt_status mine);
-/* dt_world_agree and a barrier of the ranks of `comm`. Collective over it. */
+/* dt_world_agree, dt_world_bcast, dt_world_move and a barrier of the ranks of `comm`. Collective over it. world of
+ * dt__agree_among: NULL: there is none yet; blocks. what: is waited for. */
 dt_status dt__agree_among(struct dt_world *world, MPI_Comm comm, dt_status mine);
+void dt__bcast_among(struct dt_world *world, MPI_Comm comm, void *bytes, size_t length, int root,
+                     const char *what);
+void dt__move_among(struct dt_world *world, MPI_Comm comm, int from, int to, void *bytes,
+                    size_t length, const char *what);
 void dt__barrier_among(struct dt_world *world, MPI_Comm comm);
 
 /* Prints the error line, with this rank's place before it, and ends the job. */

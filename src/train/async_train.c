@@ -127,7 +127,7 @@ static dt_status create_exchange(struct dt_job *job)
     DT_TRY(dt_world_agree_trainers(job->world, status));
     for (int w = 0; w < dt_world_workers(job->world); w++) {
         int first, count;
-        dt_world_replicas(job->world, w, job->replicas, &first, &count);
+        dt_deal_replicas(dt_world_workers(job->world), w, job->replicas, &first, &count);
         for (int r = first; r < first + count; r++)
             active[w] |= dt_plan_replica_rows(job->plan, r) > 0;
     }

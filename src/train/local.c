@@ -55,7 +55,7 @@ static void worker_groups(const struct dt_job *job, int worker, int *first, int 
 void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count)
 {
     if (!dt__is_local(job) && !dt__is_rounded(job)) {
-        dt_world_replicas(job->world, worker, job->replicas, first, count);
+        dt_deal_replicas(dt_world_workers(job->world), worker, job->replicas, first, count);
         return;
     }
     int group, groups, begin, members, last, of_last;

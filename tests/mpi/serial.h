@@ -1,8 +1,33 @@
-/* What the tests of the exchange compare with, written out. */
+/* What the tests of the exchange compare with, written out; and a rank that is late now and then. */
 #ifndef DTRAIN_TESTS_MPI_SERIAL_H
 #define DTRAIN_TESTS_MPI_SERIAL_H
 
-#include <stddef.h>
+#include <stdlib.h>
+
+#include "dtrain/comm.h"
+
+/* The fixed tree's sums, by hand. */
+static float tree_sum(int replicas, float *const *g, size_t i)
+{
+    switch (replicas) {
+    case 1:
+        return g[0][i];
+    case 2:
+        return g[0][i] + g[1][i];
+    case 3:
+        return (g[0][i] + g[1][i]) + g[2][i];
+    case 4:
+        return (g[0][i] + g[1][i]) + (g[2][i] + g[3][i]);
+    case 5:
+        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + g[4][i];
+    case 6:
+        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + (g[4][i] + g[5][i]);
+    case 7:
+        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + ((g[4][i] + g[5][i]) + g[6][i]);
+    default:
+        abort();
+    }
+}
 
 /* The square of the norm of a sum of gradients: by blocks, in eight lanes each. */
 static double serial_norm(size_t params, const float *sum)
@@ -17,6 +42,12 @@ static double serial_norm(size_t params, const float *sum)
                  ((lane[4] + lane[5]) + (lane[6] + lane[7]));
     }
     return total;
+}
+
+static void dawdle(const struct dt_world *world, uint64_t step)
+{
+    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)dt_world_rank(world), 0);
+    if (dt_rng_uniform(&rng, step) < 0.3) dt_sleep_secs(2e-3);
 }
 
 #endif

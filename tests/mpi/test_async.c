@@ -13,25 +13,16 @@
 #include <string.h>
 
 #include "dtrain/async.h"
+#include "mpi/expect.h"
 
 enum { MOST_WORKERS = 64, STALENESS = 5, RESTS = 50 };
 
-static int failures;
 static size_t params;
 
 /* Rows that change alone, those that all change, what is no row. */
 enum { WIDTH = 7, RANGES = 2 };
 static struct dt_row_range ranges[RANGES];
 static bool has_rows;
-
-#define EXPECT(what, ...)                                                                          \
-    do {                                                                                           \
-        if (!(what) && failures++ < 20) {                                                          \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #what);                             \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fputc('\n', stderr);                                                                   \
-        }                                                                                          \
-    } while (0)
 
 /* ---- worker --------------------------------------------------------------------------------- */
 

@@ -9,14 +9,9 @@
 #include <unistd.h>
 
 #include "dtrain/comm.h"
+#include "mpi/expect.h"
 
 enum { PIECE = 16 << 20 };
-
-static int failures;
-#define EXPECT(what)                                                                               \
-    do {                                                                                           \
-        if (!(what) && failures++ < 20) fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
-    } while (0)
 
 /* `pieces` times the same memory, one behind the other. */
 static char *map_again(size_t pieces)
@@ -38,7 +33,7 @@ static void gather_large(struct dt_world *world)
     char *from = map_again(pieces), *to = map_again(pieces);
     memset(from, 7, PIECE);
     dt_world_trainers_gather(world, from, length, to);
-    EXPECT(to[0] == 7 && to[PIECE - 1] == 7 && !memcmp(from, to, PIECE));
+    EXPECT(to[0] == 7 && to[PIECE - 1] == 7 && !memcmp(from, to, PIECE), "large pieces");
     munmap(from, pieces * PIECE);
     munmap(to, pieces * PIECE);
 }
@@ -51,7 +46,7 @@ static void gather_small(struct dt_world *world, size_t length)
         mine[i] = (unsigned char)(i * 7 + (size_t)rank);
     dt_world_trainers_gather(world, mine, length, all);
     for (size_t i = 0; all && i < (size_t)size * length; i++)
-        EXPECT(all[i] == (unsigned char)(i % length * 7 + i / length));
+        EXPECT(all[i] == (unsigned char)(i % length * 7 + i / length), "byte %zu", i);
     free(mine);
     free(all);
 }

@@ -13,6 +13,7 @@
 
 #include "comm/world.h"
 #include "dtrain/comm.h"
+#include "mpi/expect.h"
 #include "mpi/serial.h"
 
 enum {
@@ -24,17 +25,6 @@ enum {
     WIRE_PARAMS = 149990
 };
 static const size_t bucket_end[BUCKETS] = {100000, 149990, PARAMS};
-static int failures;
-
-#define EXPECT(what, ...)                                                                          \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            failures++;                                                                            \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #what);                             \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fputc('\n', stderr);                                                                   \
-        }                                                                                          \
-    } while (0)
 
 /* Of the trials that follow: enum dt_wire, and groups of replicas. */
 static struct {
@@ -64,29 +54,6 @@ static void apply(void *arg, const struct dt_update_info *info, size_t offset, s
 }
 
 /* ---- reference ------------------------------------------------------------------------------ */
-
-/* The fixed tree's sums, by hand. */
-static float tree_sum(int replicas, float *const *g, size_t i)
-{
-    switch (replicas) {
-    case 1:
-        return g[0][i];
-    case 2:
-        return g[0][i] + g[1][i];
-    case 3:
-        return (g[0][i] + g[1][i]) + g[2][i];
-    case 4:
-        return (g[0][i] + g[1][i]) + (g[2][i] + g[3][i]);
-    case 5:
-        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + g[4][i];
-    case 6:
-        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + (g[4][i] + g[5][i]);
-    case 7:
-        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + ((g[4][i] + g[5][i]) + g[6][i]);
-    default:
-        abort();
-    }
-}
 
 /* To multiples of 2^-7 of its power of two. */
 static float round_bf16(float value)
@@ -226,12 +193,6 @@ static int bank_asks(void *arg)
     return ((const struct trial *)arg)->bank_ask;
 }
 
-static void dawdle(const struct dt_world *world, int step)
-{
-    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)dt_world_rank(world), 0);
-    if (dt_rng_uniform(&rng, (uint64_t)step) < 0.3) dt_sleep_secs(2e-3);
-}
-
 /* A step goes on computing when its gradients are ready: the exchange between hosts is done meanwhile. */
 static bool long_steps;
 
@@ -251,7 +212,7 @@ static int worker_step(struct dt_world *world, struct dt_reducer *x, const struc
                        int step)
 {
     int first, count;
-    dt_world_replicas(world, dt_world_worker_index(world), trial->replicas, &first, &count);
+    dt_deal_replicas(dt_world_workers(world), dt_world_worker_index(world), trial->replicas, &first, &count);
     dt_reducer_begin(x, (uint64_t)step);
     for (int b = 0; b < BUCKETS; b++)
         dt_reducer_need(x, b);
@@ -259,7 +220,7 @@ static int worker_step(struct dt_world *world, struct dt_reducer *x, const struc
         make_gradient((uint64_t)step, r, dt_reducer_weights(x), dt_reducer_grad(x, r));
         if (dt_reducer_factors(x, r)) give_factors(dt_reducer_grad(x, r), dt_reducer_factors(x, r));
     }
-    dawdle(world, step);
+    dawdle(world, (uint64_t)step);
     const float before = dt_reducer_weights(x)[0], behind = dt_reducer_weights(x)[PARAMS - 1];
     for (int b = BUCKETS - 1; b >= 0; b--)
         dt_reducer_ready(x, b);
@@ -375,7 +336,7 @@ static void try_barrier(struct dt_world *world)
     EXPECT(dt_reducer_is_first(x) == (dt_world_worker_index(world) == 0), "another one is first");
     for (int i = 1; i <= 200; i++) {
         dt_reducer_barrier(x);
-        if (i % 20 == 0) dawdle(world, i);
+        if (i % 20 == 0) dawdle(world, (uint64_t)i);
         if (dt_reducer_is_first(x)) dt_reducer_vectors(x)[0][PARAMS - 1] = (float)i;
         dt_reducer_barrier(x);
         float seen = dt_reducer_weights(x)[PARAMS - 1];

@@ -141,25 +141,6 @@ static void apply_rows(void *arg, const struct dt_update_info *info,
 
 /* ---- reference ------------------------------------------------------------------------------ */
 
-/* The fixed tree's sums, by hand. */
-static float tree_sum(int replicas, float *const *g, size_t i)
-{
-    switch (replicas) {
-    case 1:
-        return g[0][i];
-    case 2:
-        return g[0][i] + g[1][i];
-    case 3:
-        return (g[0][i] + g[1][i]) + g[2][i];
-    case 5:
-        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + g[4][i];
-    case 7:
-        return ((g[0][i] + g[1][i]) + (g[2][i] + g[3][i])) + ((g[4][i] + g[5][i]) + g[6][i]);
-    default:
-        abort();
-    }
-}
-
 /* What training starts from: weights and state. */
 static void fill(float *weights, float *state)
 {
@@ -190,16 +171,10 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
 
 /* ---- the same, distributed ------------------------------------------------------------------ */
 
-static void dawdle(const struct dt_world *world, uint64_t step)
-{
-    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)dt_world_rank(world), 0);
-    if (dt_rng_uniform(&rng, step) < 0.3) dt_sleep_secs(2e-3);
-}
-
 static void step_once(struct dt_world *world, struct dt_reducer *x, int replicas, uint64_t step)
 {
     int first, count;
-    dt_world_replicas(world, dt_world_worker_index(world), replicas, &first, &count);
+    dt_deal_replicas(dt_world_workers(world), dt_world_worker_index(world), replicas, &first, &count);
     dt_reducer_begin(x, step);
     for (int b = 0; b < BUCKETS; b++)
         dt_reducer_need(x, b);

@@ -8,15 +8,9 @@
 #include <unistd.h>
 
 #include "dtrain/dtrain.h"
+#include "mpi/expect.h"
 
 enum { ROWS = 300 };
-
-static int failures;
-#define EXPECT(what)                                                                               \
-    do {                                                                                           \
-        if (!(what) && failures++ < 20)                                                            \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #what, dt_error_text());        \
-    } while (0)
 
 static char crc[2][9];
 
@@ -34,11 +28,11 @@ static dt_status train(struct dt_world *world, const char *dir, const struct dt_
     struct dt_train_options options = {.train = rows, .record = note_crc, .arg = out};
     struct dt_config config;
     char assignment[200];
-    EXPECT(dt_config_init(&config) == DT_OK);
+    EXPECT(dt_config_init(&config) == DT_OK, "%s", dt_error_text());
     for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
-        EXPECT(dt_config_set(&config, SETTINGS[i]) == DT_OK);
+        EXPECT(dt_config_set(&config, SETTINGS[i]) == DT_OK, "%s", dt_error_text());
     snprintf(assignment, sizeof assignment, "run.dir=%s", dir);
-    EXPECT(dt_config_set(&config, assignment) == DT_OK);
+    EXPECT(dt_config_set(&config, assignment) == DT_OK, "%s", dt_error_text());
     dt_status status = dt_train(world, &config, &options);
     dt_config_free(&config);
     return status;
@@ -64,13 +58,13 @@ int main(int argc, char **argv)
     }
     struct dt_arrays rows = {.rows = ROWS, .features = 1, .x = x, .label = label};
     dt_log_set_level(DT_LOG_WARN);
-    EXPECT(dt_world_attach(&comm, 60, &world) == DT_OK);
+    EXPECT(dt_world_attach(&comm, 60, &world) == DT_OK, "%s", dt_error_text());
     for (int i = 0; i < 2; i++)
-        EXPECT(train(world, dir[i], &rows, crc[i]) == DT_OK);
-    EXPECT(rank != 0 || (strlen(crc[0]) == 8 && strcmp(crc[0], crc[1]) == 0));
+        EXPECT(train(world, dir[i], &rows, crc[i]) == DT_OK, "%s", dt_error_text());
+    EXPECT(rank != 0 || (strlen(crc[0]) == 8 && strcmp(crc[0], crc[1]) == 0), "%s", dt_error_text());
     if (rank == 1) rows.rows--;
-    EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH);
-    EXPECT(strstr(dt_error_text(), "are others than those of rank 0") != NULL);
+    EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
+    EXPECT(strstr(dt_error_text(), "are others than those of rank 0") != NULL, "%s", dt_error_text());
     dt_world_destroy(world);
     MPI_Allreduce(&failures, &total, 1, MPI_INT, MPI_SUM, comm);
     snprintf(command, sizeof command, "rm -r '%s'", top);

@@ -20,18 +20,9 @@
 
 #include "dtrain/async.h"
 #include "dtrain/comm.h"
+#include "mpi/expect.h"
 
-static int failures, rank, size;
-
-#define EXPECT(what, ...)                                                                          \
-    do {                                                                                           \
-        if (!(what)) {                                                                             \
-            failures++;                                                                            \
-            fprintf(stderr, "rank %d: %s:%d: %s: ", rank, __FILE__, __LINE__, #what);              \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fputc('\n', stderr);                                                                   \
-        }                                                                                          \
-    } while (0)
+static int rank, size;
 
 /* ---- faults --------------------------------------------------------------------------------- */
 

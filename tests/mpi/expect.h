@@ -1,0 +1,21 @@
+/* What is expected of every rank: EXPECT(what, format, ...) counts what is not so, and prints the first few. */
+#ifndef DTRAIN_TESTS_MPI_EXPECT_H
+#define DTRAIN_TESTS_MPI_EXPECT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int failures;
+
+#define EXPECT(what, ...)                                                                          \
+    do {                                                                                           \
+        if (!(what) && failures++ < 20) {                                                          \
+            const char *ompi_rank = getenv("OMPI_COMM_WORLD_RANK");                                \
+            fprintf(stderr, "rank %s: %s:%d: %s: ", ompi_rank ? ompi_rank : "0", __FILE__,         \
+                    __LINE__, #what);                                                              \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fputc('\n', stderr);                                                                   \
+        }                                                                                          \
+    } while (0)
+
+#endif
