@@ -2,8 +2,10 @@
 
 Rows are those that clicks.c writes (OUT.bin), whole in memory; a batch is an index_select of shuffled rows. The
 wide part is an EmbeddingBag of sums and a linear layer over the numbers, the deep one an EmbeddingBag of single
-categories, concatenated with the numbers. One pass over the training rows; prints one JSON line. With --world 2
-it is one process of DistributedDataParallel over gloo, which takes its part of each global batch.
+categories, concatenated with the numbers. Initial weights are drawn as dtrain draws them: with PyTorch's own the
+output begins smaller, and the logloss after a pass over 1 M rows is lower by 0.0007. One pass over the training
+rows; prints one JSON line. With --world 2 it is one process of DistributedDataParallel over gloo, which takes its
+part of each global batch.
 """
 import argparse
 import json
@@ -53,8 +55,15 @@ class WideAndDeep(torch.nn.Module):
         widths = [NUMBERS + CATEGORIES * args.width] + [int(width) for width in args.hidden.split('-')]
         layers = []
         for nin, nout in zip(widths, widths[1:]):
-            layers += [nn.Linear(nin, nout), nn.ReLU()]
-        self.deep = nn.Sequential(*layers, nn.Linear(widths[-1], 1))
+            layers += [self.linear(nin, nout, nn.init.kaiming_normal_, nonlinearity='relu'), nn.ReLU()]
+        self.deep = nn.Sequential(*layers, self.linear(widths[-1], 1, nn.init.xavier_uniform_))
+
+    @staticmethod
+    def linear(nin, nout, init, **options):
+        layer = torch.nn.Linear(nin, nout)
+        init(layer.weight, **options)
+        torch.nn.init.zeros_(layer.bias)
+        return layer
 
     def forward(self, numbers, index):
         vectors = self.table(index.view(-1, 1)).view(len(index), -1)
