@@ -1,182 +1,7 @@
-/* Reducers: groups of ranks, the memory that they share, and what all strategies have in common. */
-#include "base/clones.h"
+/* Reducers: groups of ranks, the memory that they share, and the steps that all strategies have in common. */
 #include "comm/reducer.h"
 
 #include <string.h>
-
-/* ---- the fixed tree ------------------------------------------------------------------------- */
-
-int dt__tree_split(int a, int b)
-{
-    int half = 1;
-    while (2 * half < b - a)
-        half *= 2;
-    return a + half;
-}
-
-DT__CLONES
-void dt__tree_add(size_t n, const float *left, const float *right, float *out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = left[i] + right[i];
-}
-
-static const float *sum_node(const float *const *leaf, const int *whole, int a, int b,
-                             size_t offset, size_t n, float (*block)[DT__TREE_BLOCK])
-{
-    if (b - a == 1 || (whole && whole[a] == b)) return leaf[a] + offset;
-    int split = dt__tree_split(a, b);
-    /* The left sum may rest in block[0] while the right one is made in the levels below. */
-    const float *left = sum_node(leaf, whole, a, split, offset, n, block);
-    const float *right = sum_node(leaf, whole, split, b, offset, n, block + 1);
-    dt__tree_add(n, left, right, block[0]);
-    return block[0];
-}
-
-const float *dt__tree_sum(const float *const *leaf, const int *whole, int a, int b, size_t offset,
-                          size_t n, float (*block)[DT__TREE_BLOCK])
-{
-    return sum_node(leaf, whole, a, b, offset, n, block);
-}
-
-/* ---- givers --------------------------------------------------------------------------------- */
-
-int dt__wire_at(const struct dt_reducer *x, size_t at)
-{
-    return at < x->spec.wire_params ? x->spec.wire : DT_WIRE_F32;
-}
-
-int dt__giver_begin(const struct dt_reducer *x, int giver)
-{
-    return (int)((int64_t)x->spec.replicas * giver / x->spec.givers);
-}
-
-/* What a sum over givers asks of its leaves. */
-struct giver_call {
-    dt__giver_fn *giver;
-    const void *arg;
-    size_t at, n;
-};
-
-static const float *givers_node(struct dt_reducer *x, const struct giver_call *call, int a, int b,
-                                float (*block)[DT__TREE_BLOCK])
-{
-    if (b - a == 1) return call->giver(x, call->arg, a, call->at, call->n, block);
-    int split = dt__tree_split(a, b);
-    const float *left = givers_node(x, call, a, split, block);
-    const float *right = givers_node(x, call, split, b, block + 1);
-    dt__tree_add(call->n, left, right, block[0]);
-    return block[0];
-}
-
-const float *dt__givers_sum(struct dt_reducer *x, dt__giver_fn *giver, const void *arg, size_t at,
-                            size_t n)
-{
-    const struct giver_call call = {giver, arg, at, n};
-    return givers_node(x, &call, 0, x->spec.givers, x->scratch->block);
-}
-
-/* ---- norm ----------------------------------------------------------------------------------- */
-
-DT__CLONES
-void dt__norm_blocks(const struct dt_reducer *x, double *norms, const float *sum, size_t begin,
-                     size_t end)
-{
-    end = end < x->spec.norm_params ? end : x->spec.norm_params;
-    for (size_t at = begin; at < end; at += DT__TREE_BLOCK) {
-        size_t last = at + DT__TREE_BLOCK < end ? at + DT__TREE_BLOCK : end;
-        double lane[8] = {0};
-        for (size_t i = at; i < last; i++)
-            lane[(i - at) & 7] += (double)sum[i] * (double)sum[i];
-        norms[at / DT__TREE_BLOCK] = ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
-                                     ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-    }
-}
-
-double dt__norm_total(const struct dt_reducer *x, const double *norms)
-{
-    double total = 0;
-    for (size_t b = 0; b < x->norm_blocks; b++)
-        total += norms[b];
-    return total;
-}
-
-static void find_parts(struct dt_reducer *x, int first, int end)
-{
-    int r = first;
-    while (r < end && x->group_of_replica[r] == x->group_of_replica[first])
-        r++;
-    if (r == end) {
-        x->part[x->parts++] =
-            (struct dt__part){.first = first, .end = end, .group = x->group_of_replica[first]};
-        return;
-    }
-    int split = dt__tree_split(first, end);
-    find_parts(x, first, split);
-    find_parts(x, split, end);
-}
-
-static void find_givers(struct dt_reducer *x)
-{
-    x->parts = 0;
-    for (int g = 0; g < x->spec.givers; g++) {
-        int first = x->giver_part[g] = x->parts;
-        find_parts(x, dt__giver_begin(x, g), dt__giver_begin(x, g + 1));
-        for (int p = first; p < x->parts; p++) {
-            x->part[p].giver = g;
-            x->part[p].whole = x->parts == first + 1;
-        }
-    }
-    x->giver_part[x->spec.givers] = x->parts;
-}
-
-/* ---- slices --------------------------------------------------------------------------------- */
-
-void dt__slice(size_t from, size_t to, int index, int count, size_t grain, size_t *begin,
-               size_t *end)
-{
-    size_t base = from - from % grain, units = (to - base + grain - 1) / grain;
-    size_t first = base + units * (size_t)index / (size_t)count * grain;
-    size_t last = base + units * ((size_t)index + 1) / (size_t)count * grain;
-    *begin = first > from ? first : from;
-    *end = last < to ? last : to;
-    if (*begin > *end) *begin = *end;
-}
-
-size_t dt__grain(const struct dt_reducer *x)
-{
-    return x->spec.wire ? DT__WIRE_BLOCK : 16;
-}
-
-size_t dt__block_length(size_t at, size_t end)
-{
-    size_t n = DT__TREE_BLOCK - at % DT__TREE_BLOCK;
-    return n < end - at ? n : end - at;
-}
-
-size_t dt__bucket_begin(const struct dt_reducer *x, int bucket)
-{
-    return bucket ? x->bucket_end[bucket - 1] : 0;
-}
-
-bool dt__stretch_next(const struct dt_reducer *x, int bucket, size_t *begin, size_t *end)
-{
-    size_t at = *end, last = x->bucket_end[bucket];
-    for (int i = 0; dt__rows_are_touched(x) && i < x->spec.row_ranges; i++) {
-        const struct dt_row_range *range = &x->spec.row_range[i];
-        const size_t behind = range->offset + range->rows * range->width;
-        if (behind <= at) continue;
-        if (range->offset > at) {
-            last = range->offset < last ? range->offset : last;
-            break;
-        }
-        at = behind;
-    }
-    if (at >= last) return false;
-    *begin = at;
-    *end = last;
-    return true;
-}
 
 /* ---- groups --------------------------------------------------------------------------------- */
 
@@ -220,37 +45,50 @@ static void split_groups(struct dt_reducer *x)
     x->worker = x->group_rank - (has_bank ? 1 : 0);
 }
 
-/* The rank in x->all of one of its workers. */
-static int rank_of_worker(const struct dt_reducer *x, int worker)
+static void find_parts(struct dt_reducer *x, int giver, int first, int end)
 {
-    return x->spec.team ? worker : dt_world_worker_rank(x->world, worker);
+    int r = first;
+    while (r < end && x->group_of_replica[r] == x->group_of_replica[first])
+        r++;
+    if (r == end) {
+        x->part[x->parts++] = (struct dt__part){first, end, x->group_of_replica[first], giver};
+        return;
+    }
+    int split = dt__tree_split(first, end);
+    find_parts(x, giver, first, split);
+    find_parts(x, giver, split, end);
 }
 
+/* Which group has each replica, and what that makes of the trees. */
 static dt_status map_replicas(struct dt_reducer *x)
 {
-    size_t replicas = (size_t)x->spec.replicas, givers = (size_t)x->spec.givers;
-    int ranks, *group_of = NULL;
+    const int givers = x->spec.givers, replicas = x->spec.replicas;
+    const int workers = x->spec.team ? x->spec.team : x->world->workers;
+    int ranks, *group_of = NULL; /* of each rank */
     DT_MPI(MPI_Comm_size(x->all, &ranks));
-    dt_status status = dt_alloc(replicas, sizeof(int), "replica table", &x->group_of_replica);
-    if (!status) status = dt_alloc(replicas, sizeof(float *), "gradient slots", &x->slot);
-    if (!status) status = dt_alloc(replicas, sizeof *x->part, "subtree table", &x->part);
-    if (!status) status = dt_alloc(givers + 1, sizeof(int), "subtree table", &x->giver_part);
-    if (!status) status = dt_alloc(givers, sizeof *x->error, "rounding errors", &x->error);
-    if (!status) status = dt_alloc(givers, sizeof *x->given, "rounded sums", &x->given);
+    dt_status status = dt_alloc((size_t)replicas, sizeof(int), "replica table", &x->group_of_replica);
+    if (!status) status = dt_alloc((size_t)replicas, sizeof(float *), "gradient slots", &x->slot);
+    if (!status) status = dt_alloc((size_t)replicas, sizeof *x->part, "subtree table", &x->part);
+    if (!status) status = dt_alloc((size_t)givers + 1, sizeof *x->giver, "subtree table", &x->giver);
     if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "group table", &group_of);
     DT_GUARD(dt__agree_among(x->world, x->all, status));
     DT_MPI(MPI_Allgather(&x->group_index, 1, MPI_INT, group_of, 1, MPI_INT, x->all));
-    const int *worker_of = x->spec.worker_of;
-    int workers = x->spec.team ? x->spec.team : x->world->workers;
-    for (int w = 0; w < workers && !worker_of; w++) {
-        int first, count;
-        dt_deal_replicas(workers, w, x->spec.replicas, &first, &count);
-        for (int r = first; r < first + count; r++)
-            x->group_of_replica[r] = group_of[rank_of_worker(x, w)];
+    for (int r = 0, w = -1, end = 0; r < replicas; r++) {
+        for (int first, count; r == end && !x->spec.worker_of; end = first + count)
+            dt_deal_replicas(workers, ++w, replicas, &first, &count);
+        const int worker = x->spec.worker_of ? x->spec.worker_of[r] : w;
+        x->group_of_replica[r] =
+            group_of[x->spec.team ? worker : dt_world_worker_rank(x->world, worker)];
     }
-    for (int r = 0; r < x->spec.replicas && worker_of; r++)
-        x->group_of_replica[r] = group_of[rank_of_worker(x, worker_of[r])];
-    find_givers(x);
+    x->parts = 0;
+    for (int g = 0; g <= givers; g++) {
+        struct dt__giver *giver = &x->giver[g];
+        giver->first = (int)((int64_t)replicas * g / givers);
+        giver->part = x->parts;
+        if (g == givers) break;
+        find_parts(x, g, giver->first, (int)((int64_t)replicas * (g + 1) / givers));
+        giver->group = x->parts == giver->part + 1 ? x->part[giver->part].group : -1;
+    }
 done:
     dt_free(group_of);
     return status;
@@ -258,18 +96,14 @@ done:
 
 /* ---- shared memory -------------------------------------------------------------------------- */
 
-struct layout {
-    /* Bytes; `vector` of one vector, slot, error or part's rows, `lists` and `factors` of a slot, `part_lists` of a
-     * part's rows, `given` of a rounded sum. */
-    size_t control, vector, norms, lists, factors, part_lists, given, total;
-    int vectors, slots, errors, parts, sums;
-};
-
-/* Whether this group rounds the giver's sum. */
-static bool rounds(const struct dt_reducer *x, int giver)
+void *dt__room_take(struct dt__room *room, size_t count, size_t size)
 {
-    const struct dt__part *part = &x->part[x->giver_part[giver]];
-    return x->spec.wire && part->whole && part->group == x->group_index;
+    void *at = room->memory ? room->memory + room->used : NULL;
+    size_t bytes;
+    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, 63, &bytes) ||
+        !dt_size_add(room->used, bytes & ~63UL, &room->used))
+        room->used = SIZE_MAX;
+    return at;
 }
 
 /* Bytes of a replica's factors; 0: gradients are whole. */
@@ -280,81 +114,31 @@ static size_t factor_bytes(const struct dt_reducer *x)
     return last->place + last->bytes;
 }
 
-static dt_status lay_out(struct dt_reducer *x, struct layout *layout)
+/* What the ranks of this group share. */
+static void deal_memory(struct dt_reducer *x, struct dt__room *room)
 {
-    bool bank_group = x->group_index == 0;
-    layout->vectors = bank_group || dt__rows_bytes(x) ? x->spec.vectors : 1;
-    layout->slots = 0;
-    for (int r = 0; r < x->spec.replicas; r++)
-        layout->slots += x->group_of_replica[r] == x->group_index;
-    layout->control = sizeof *x->control + (size_t)x->spec.buckets * sizeof x->control->bucket[0];
-    x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
-    layout->norms = bank_group && x->spec.norm ? (x->norm_blocks * sizeof(double) + 63) & ~63UL : 0;
-    layout->lists = dt__rows_bytes(x);
-    layout->part_lists = dt__rows_part_bytes(x);
-    for (int p = 0; p < x->parts; p++)
-        layout->parts += dt__rows_part_has_room(x, p);
-    layout->factors = factor_bytes(x);
-    for (int g = 0; g < x->spec.givers; g++) {
-        layout->errors += x->spec.wire && (bank_group || rounds(x, g));
-        layout->sums += x->groups > 1 && rounds(x, g);
+    const bool bank_group = x->group_index == 0, touched = dt__rows_are_touched(x);
+    const size_t params = x->spec.params, factors = factor_bytes(x);
+    x->control = dt__room_take(room, 1, sizeof *x->control + (size_t)x->spec.buckets *
+                                                                 sizeof x->control->bucket[0]);
+    if (bank_group && x->spec.norm) x->norms = dt__room_take(room, x->norm_blocks, sizeof(double));
+    for (int v = 0; v < (bank_group || touched ? x->spec.vectors : 1); v++)
+        x->vectors[v] = dt__room_take(room, params, sizeof(float));
+    for (int r = 0; r < x->spec.replicas; r++) {
+        if (x->group_of_replica[r] != x->group_index) continue;
+        x->slot[r] = dt__room_take(room, params, sizeof(float));
+        if (touched) dt__rows_map(x, r, room);
+        if (factors) x->factors[r] = dt__room_take(room, factors, 1);
     }
-    layout->given = x->given_place[x->spec.buckets];
-    size_t vectors, lists, factors, part_lists, sums;
-    if (!dt_size_mul(x->spec.params, sizeof(float), &layout->vector) ||
-        !dt_size_add(layout->vector, 63, &layout->vector) ||
-        !dt_size_mul(layout->vector &= ~63UL,
-                     (size_t)(layout->vectors + layout->slots + layout->errors + layout->parts),
-                     &vectors) ||
-        !dt_size_mul(layout->given, (size_t)layout->sums, &sums) ||
-        !dt_size_add(vectors, sums, &vectors) ||
-        !dt_size_mul(layout->lists, (size_t)layout->slots, &lists) ||
-        !dt_size_mul(layout->factors, (size_t)layout->slots, &factors) ||
-        !dt_size_mul(layout->part_lists, (size_t)layout->parts, &part_lists) ||
-        !dt_size_add(vectors, lists, &vectors) || !dt_size_add(vectors, factors, &vectors) ||
-        !dt_size_add(vectors, part_lists, &vectors) ||
-        !dt_size_add(vectors, layout->control + layout->norms, &layout->total))
-        return dt_fail(DT_EMEMORY, "%zu parameters and %d replicas: too large", x->spec.params,
-                       x->spec.replicas);
-    return DT_OK;
-}
-
-static dt_status map_memory(struct dt_reducer *x, const struct layout *layout)
-{
-    DT_TRY(dt__shared_create(x->world, x->group, layout->total, "node exchange", x->all,
-                             &x->shared));
-    unsigned char *at = x->shared.memory;
-    x->control = (struct dt__control *)(void *)at;
-    if (x->group_rank == 0) memset(at, 0, layout->control);
-    at += layout->control;
-    if (layout->norms) x->norms = (double *)(void *)at;
-    at += layout->norms;
-    for (int v = 0; v < layout->vectors; v++, at += layout->vector)
-        x->vectors[v] = (float *)(void *)at;
-    for (int r = 0; r < x->spec.replicas; r++)
-        if (x->group_of_replica[r] == x->group_index) {
-            x->slot[r] = (float *)(void *)at;
-            at += layout->vector;
-            dt__rows_map(x, r, at);
-            at += layout->lists;
-            if (layout->factors) x->factors[r] = at;
-            at += layout->factors;
-        }
-    for (int p = 0; p < x->parts; p++) {
-        const bool room = dt__rows_part_has_room(x, p);
-        dt__rows_map_part(x, p, room ? (float *)(void *)at : NULL, at + layout->vector);
-        if (room) at += layout->vector + layout->part_lists;
+    for (int p = 0; p < x->parts && touched && x->groups > 1; p++)
+        dt__rows_map_part(x, p, room);
+    for (int g = 0; g < x->spec.givers && x->spec.wire; g++) {
+        struct dt__giver *giver = &x->giver[g];
+        const bool rounds = giver->group == x->group_index;
+        if (bank_group || rounds) giver->error = dt__room_take(room, params, sizeof(float));
+        if (x->groups > 1 && rounds)
+            giver->given = dt__room_take(room, x->bucket[x->spec.buckets].given, 1);
     }
-    for (int g = 0; g < x->spec.givers; g++) {
-        if (x->spec.wire && (x->group_index == 0 || rounds(x, g))) {
-            x->error[g] = (float *)(void *)at;
-            at += layout->vector;
-        }
-        if (x->groups == 1 || !rounds(x, g)) continue;
-        x->given[g] = at;
-        at += layout->given;
-    }
-    return DT_OK;
 }
 
 static void dissolve_groups(struct dt_reducer *x)
@@ -364,26 +148,34 @@ static void dissolve_groups(struct dt_reducer *x)
     if (x->leaders != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->leaders));
     dt_free(x->slot);
     dt_free(x->part);
-    dt_free(x->giver_part);
-    dt_free(x->error);
-    dt_free(x->given);
+    dt_free(x->giver);
     dt_free(x->group_of_replica);
-    x->slot = x->error = NULL;
-    x->given = NULL;
+    x->slot = NULL;
     x->part = NULL;
-    x->group_of_replica = x->giver_part = NULL;
+    x->giver = NULL;
+    x->group_of_replica = NULL;
 }
 
 /* Groups, tables and memory for what x->grouped says. Fails on all ranks or on none. */
 static dt_status form_groups(struct dt_reducer *x)
 {
-    struct layout layout = {0};
+    struct dt__room room = {0};
     split_groups(x);
     dt_status status = map_replicas(x);
-    if (!status) status = dt__agree_among(x->world, x->all, lay_out(x, &layout));
-    if (!status) status = map_memory(x, &layout);
-    if (status) dissolve_groups(x);
-    return status;
+    if (!status) {
+        deal_memory(x, &room);
+        status = dt__shared_create(x->world, x->group, room.used, "node exchange", x->all, &x->shared);
+    }
+    if (status) {
+        dissolve_groups(x);
+        return status;
+    }
+    room = (struct dt__room){.memory = x->shared.memory};
+    deal_memory(x, &room);
+    if (x->group_rank == 0)
+        memset(x->control, 0,
+               sizeof *x->control + (size_t)x->spec.buckets * sizeof x->control->bucket[0]);
+    return DT_OK;
 }
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -409,10 +201,22 @@ static dt_status check_spec(const struct dt_reducer_spec *spec)
     return DT_OK;
 }
 
-static dt_status factors_create(struct dt_reducer *x)
+/* What this rank does by itself. */
+static dt_status allocate(struct dt_reducer *x)
 {
-    const size_t matrices = (size_t)x->spec.matrices;
-    size_t levels = 1;
+    const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
+    size_t segments = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
+    DT_TRY(dt_alloc(buckets + 1, sizeof *x->bucket, "bucket table", &x->bucket));
+    for (size_t b = 0, begin = 0; b < buckets; begin = x->bucket[b++].at.end) {
+        size_t end = x->spec.bucket_end[b], bytes;
+        bytes = dt__wire_bytes(dt__wire_at(x, begin), begin, end - begin);
+        x->bucket[b].at = (struct dt__floats){begin, end};
+        x->bucket[b + 1].given = x->bucket[b].given + ((bytes + 63) & ~63UL);
+    }
+    DT_TRY(dt_alloc(segments, sizeof *x->segment, "bucket table", &x->segment));
+    DT_TRY(dt_alloc(DT__TREE_DEPTH, sizeof *x->block, "sum scratch", &x->block));
+    DT_TRY(dt_alloc(DT__TREE_BLOCK, sizeof *x->fresh, "update scratch", &x->fresh));
+    DT_TRY(dt__rows_create(x));
     if (!matrices) return DT_OK;
     DT_TRY(dt_alloc(matrices, sizeof *x->factored, "factored gradients", &x->factored));
     memcpy(x->factored, x->spec.factored, matrices * sizeof *x->factored);
@@ -426,44 +230,17 @@ static dt_status factors_create(struct dt_reducer *x)
     return dt_alloc((size_t)x->spec.replicas, sizeof(void *), "factored gradients", &x->factors);
 }
 
-/* What this rank does by itself. */
-static dt_status allocate(struct dt_reducer *x)
-{
-    size_t buckets = (size_t)x->spec.buckets;
-    DT_TRY(dt_alloc(buckets, sizeof(size_t), "bucket table", &x->bucket_end));
-    memcpy(x->bucket_end, x->spec.bucket_end, buckets * sizeof(size_t));
-    DT_TRY(dt_alloc(buckets + 1, sizeof(size_t), "bucket table", &x->given_place));
-    for (int b = 0; b < x->spec.buckets; b++) {
-        size_t begin = dt__bucket_begin(x, b), n = x->bucket_end[b] - begin;
-        size_t bytes = dt__wire_bytes(dt__wire_at(x, begin), begin, n);
-        x->given_place[b + 1] = x->given_place[b] + ((bytes + 63) & ~63UL);
-    }
-    DT_TRY(dt_alloc(1, sizeof *x->scratch, "sum scratch", &x->scratch));
-    DT_TRY(dt__rows_create(x));
-    DT_TRY(factors_create(x));
-    DT_TRY(dt_alloc(DT__TREE_BLOCK, sizeof *x->fresh, "update scratch", &x->fresh));
-    DT_TRY(dt_alloc(buckets, sizeof(uint32_t), "bucket table", &x->pieces));
-    return dt_alloc(buckets, sizeof(uint32_t), "bucket table", &x->pieces_done);
-}
-
-static int count_hosts(const struct dt_reducer *x)
-{
-    if (!x->spec.team) return x->world->hosts;
-    int hosts = 1; /* ranks of a host may stand apart: at least so many */
-    int first = dt_world_worker_rank(x->world, x->spec.first_worker);
-    for (int rank = first + 1; rank < first + x->spec.team; rank++)
-        hosts += x->world->host_of[rank] != x->world->host_of[rank - 1];
-    return hosts;
-}
-
 /* Where memory that a host shares is wanting, each rank is a group of its own. */
 static dt_status choose_groups(struct dt_reducer *x)
 {
-    bool several = count_hosts(x) > 1, any = x->spec.kind == DT_REDUCER_AUTO;
-    bool tree = x->spec.reproducible || x->spec.wire;
+    const bool any = x->spec.kind == DT_REDUCER_AUTO, tree = x->spec.reproducible || x->spec.wire;
+    int rank, first = dt_world_worker_rank(x->world, x->spec.first_worker);
+    int hosts = x->spec.team ? 1 : x->world->hosts;
+    for (int r = first + 1; r < first + x->spec.team; r++) /* a host's may stand apart: at least so many */
+        hosts += x->world->host_of[r] != x->world->host_of[r - 1];
     x->exchange = x->spec.kind;
     if (any || (x->exchange == DT_REDUCER_NODE && tree))
-        x->exchange = several ? DT_REDUCER_ORDERED : DT_REDUCER_NODE;
+        x->exchange = hosts > 1 ? DT_REDUCER_ORDERED : DT_REDUCER_NODE;
     x->grouped = x->exchange != DT_REDUCER_REDUCE;
     dt_status status = form_groups(x);
     if (status && factor_bytes(x)) { /* factors save time, but need room beside whole gradients' */
@@ -471,7 +248,6 @@ static dt_status choose_groups(struct dt_reducer *x)
         status = form_groups(x);
     }
     if (!status || !any) return status;
-    int rank;
     DT_MPI(MPI_Comm_rank(x->all, &rank));
     if (rank == 0)
         dt_warn("%s; taking train.exchange=%s", dt_error_text(),
@@ -479,6 +255,39 @@ static dt_status choose_groups(struct dt_reducer *x)
     x->grouped = false;
     x->exchange = tree ? DT_REDUCER_ORDERED : DT_REDUCER_REDUCE;
     return form_groups(x);
+}
+
+/* Behind choose_groups, which says whether gradients are touched rows, or factors. */
+static void cut_segments(struct dt_reducer *x)
+{
+    const int ranges = dt__rows_are_touched(x) ? x->spec.row_ranges : 0;
+    const int matrices = x->factors && x->factors[0] ? x->spec.matrices : 0;
+    struct dt__segment *segment = x->segment;
+    for (int b = 0, i = 0; b < x->spec.buckets; b++) {
+        struct dt__bucket *bucket = &x->bucket[b];
+        bucket->pieces = (uint32_t)x->group_workers;
+        for (size_t at = bucket->at.begin; at < bucket->at.end; at = segment++->at.end) {
+            struct dt__segment next = {.at = {bucket->at.end, bucket->at.end}};
+            if (i < ranges) {
+                const struct dt_row_range *range = &x->spec.row_range[i];
+                const size_t end = range->offset + range->rows * range->width;
+                next = (struct dt__segment){DT__ROWS, i, {range->offset, end}};
+            } else if (i < matrices) {
+                const struct dt_factored *matrix = &x->factored[i];
+                const size_t end = matrix->offset + matrix->rows * matrix->columns;
+                next = (struct dt__segment){DT__FACTORED, i, {matrix->offset, end}};
+            }
+            if (next.at.begin > at) {
+                const size_t end = next.at.begin < bucket->at.end ? next.at.begin : bucket->at.end;
+                next = (struct dt__segment){DT__WHOLE, 0, {at, end}};
+            } else {
+                bucket->has_rows |= next.kind == DT__ROWS;
+                i++;
+            }
+            *segment = next;
+        }
+        x->bucket[b + 1].segment = (int)(segment - x->segment);
+    }
 }
 
 dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec *spec,
@@ -497,16 +306,17 @@ dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec
                                  .leaders = MPI_COMM_NULL};
     DT_GUARD(dt__agree_among(world, all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
+    x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
+    x->grain = spec->wire ? DT__WIRE_BLOCK : 16;
     if (!spec->wire) x->spec.givers = 1;
     if (!spec->wire_params) x->spec.wire_params = spec->params;
     DT_GUARD(dt__agree_among(world, all, allocate(x)));
     DT_GUARD(choose_groups(x));
+    cut_segments(x);
     x->strategy = x->groups == 1                      ? &dt__reducer_shared
               : x->exchange == DT_REDUCER_ORDERED ? &dt__reducer_owners
                                                   : &dt__reducer_stream;
     x->one_sum = x->exchange != DT_REDUCER_ORDERED;
-    for (int b = 0; b < spec->buckets; b++)
-        x->pieces[b] = (uint32_t)x->group_workers;
     if (x->strategy->create) DT_GUARD(x->strategy->create(x));
     dt__barrier_among(world, all);
     *out = x;
@@ -526,12 +336,10 @@ void dt_reducer_destroy(struct dt_reducer *x)
     dt_free(x->factored);
     dt_free(x->factors);
     dt_free(x->tiles);
-    dt_free(x->bucket_end);
-    dt_free(x->given_place);
-    dt_free(x->scratch);
+    dt_free(x->bucket);
+    dt_free(x->segment);
+    dt_free(x->block);
     dt_free(x->fresh);
-    dt_free(x->pieces);
-    dt_free(x->pieces_done);
     dt_free(x);
 }
 
@@ -545,7 +353,7 @@ float *const *dt_reducer_vectors(struct dt_reducer *x)
 }
 float *dt_reducer_error(struct dt_reducer *x, int giver)
 {
-    return x->spec.wire ? x->error[giver] : NULL;
+    return x->spec.wire ? x->giver[giver].error : NULL;
 }
 const float *dt_reducer_weights(const struct dt_reducer *x)
 {
@@ -561,13 +369,6 @@ void *dt_reducer_factors(const struct dt_reducer *x, int replica)
     return x->factors ? x->factors[replica] : NULL;
 }
 
-static void leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char *what)
-{
-    MPI_Request request;
-    DT_MPI(MPI_Ibcast(floats, (int)n, MPI_FLOAT, 0, x->leaders, &request));
-    dt__request_finish(x->world, &request, what);
-}
-
 void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char *what)
 {
     const size_t most = DT__MPI_CHUNK / sizeof(float);
@@ -577,8 +378,9 @@ void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char
         const unsigned char *bytes = (const unsigned char *)(floats + at);
         float same = x->group_index == 0 &&
                      memcmp(bytes, bytes + sizeof *floats, (some - 1) * sizeof *floats) == 0;
-        leaders_bcast(x, &same, 1, what);
-        leaders_bcast(x, floats + at, same > 0 ? 1 : some, what);
+        dt__bcast_among(x->world, x->leaders, &same, sizeof same, 0, what);
+        dt__bcast_among(x->world, x->leaders, floats + at, (same > 0 ? 1 : some) * sizeof *floats, 0,
+                        what);
         for (size_t i = 1; x->group_index > 0 && i < some && same > 0; i++)
             floats[at + i] = floats[at];
     }
@@ -606,7 +408,7 @@ void dt_reducer_gather(struct dt_reducer *x)
 
 void dt_reducer_begin(struct dt_reducer *x, uint64_t step)
 {
-    x->tick++;
+    x->group_done = ++x->tick * (uint32_t)x->group_workers;
     x->buckets_summed = 0;
     x->agreed = false;
     x->info = (struct dt_update_info){.step = step};
@@ -617,17 +419,18 @@ void dt_reducer_begin(struct dt_reducer *x, uint64_t step)
 void dt_reducer_need(struct dt_reducer *x, int bucket)
 {
     struct dt__event_count *updated = &x->control->bucket[bucket].updated;
-    if (dt__event_reached(updated, x->pieces_done[bucket])) return;
+    const uint32_t pieces = x->bucket[bucket].pieces_done;
+    if (dt__event_reached(updated, pieces)) return;
     double since = dt_clock_secs();
-    dt__event_wait(updated, x->pieces_done[bucket], x->world, "weights");
+    dt__event_wait(updated, pieces, x->world, "weights");
     x->times.wait += dt_clock_secs() - since;
 }
 
 void dt_reducer_ready(struct dt_reducer *x, int bucket)
 {
     if (!x->strategy->advance) return;
-    dt__group_ready(x, bucket);
-    if (x->group_rank == 0) x->strategy->advance(x, DT_ASK_NONE);
+    dt__event_post(&x->control->bucket[bucket].ready, 1);
+    dt_reducer_advance(x);
 }
 
 void dt_reducer_advance(struct dt_reducer *x)
@@ -657,32 +460,48 @@ static int lead_step(struct dt_reducer *x, int bank_ask)
     return x->control->agreed_ask[x->tick & 1];
 }
 
-/* Several groups: when the touched rows of all have come, their update. */
-static void update_rows(struct dt_reducer *x)
+/* The step's updates are made, but for touched rows of several groups: when those of all have come, this rank's. */
+static void complete_step(struct dt_reducer *x, bool updates_rows)
 {
+    const bool rows = updates_rows && x->groups > 1 && dt__rows_are_touched(x);
     const double start = dt_clock_secs();
-    dt__event_wait(&x->control->exchanged, x->tick, x->world, "the other hosts' gradients");
+    if (rows) dt__event_wait(&x->control->exchanged, x->tick, x->world, "the other hosts' gradients");
     const double met = dt_clock_secs();
-    x->info.norm2 = x->control->norm2;
-    dt__rows_update_in_step(x);
+    if (rows) x->info.norm2 = x->control->norm2;
+    for (int b = 0; b < x->spec.buckets; b++) {
+        const struct dt__bucket *bucket = &x->bucket[b];
+        x->bucket[b].pieces_done += bucket->pieces;
+        if (!rows || !bucket->has_rows) continue;
+        for (int s = bucket->segment; s < bucket[1].segment; s++)
+            if (x->segment[s].kind == DT__ROWS) dt__rows_update(x, x->segment[s].index);
+        dt__event_post(&x->control->bucket[b].updated, 1);
+    }
+    if (!rows) return;
     x->times.network += met - start;
     x->times.update += dt_clock_secs() - met;
 }
 
 int dt_reducer_end(struct dt_reducer *x, int ask)
 {
+    const double start = dt_clock_secs();
     int asked;
     if (x->strategy->end) {
         asked = x->strategy->end(x, ask);
-    } else if (x->group_rank > 0) {
-        asked = dt__group_follow(x, ask);
-    } else {
+    } else if (x->group_rank == 0) {
         dt__group_arrive(x, ask);
         asked = lead_step(x, DT_ASK_NONE);
+    } else {
+        dt__group_arrive(x, ask);
+        for (int b = x->spec.buckets - 1 - x->buckets_summed; b >= 0; b--) {
+            dt__event_wait(&x->control->bucket[b].ready, x->group_done, x->world,
+                           "the other workers' gradients");
+            dt__group_sum(x);
+        }
+        dt__event_wait(&x->control->agreed, x->tick, x->world, "the other hosts' gradients");
+        x->times.network += dt_clock_secs() - start;
+        asked = x->control->agreed_ask[x->tick & 1];
     }
-    if (x->groups > 1 && dt__rows_are_touched(x) && !(asked & DT_ASK_VOID)) update_rows(x);
-    for (int b = 0; b < x->spec.buckets && !(asked & DT_ASK_VOID); b++)
-        x->pieces_done[b] += x->pieces[b];
+    if (!(asked & DT_ASK_VOID)) complete_step(x, true);
     return asked;
 }
 
@@ -722,13 +541,11 @@ int dt_reducer_serve(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask
         dt_reducer_begin(x, from);
         asked = lead_step(x, ask(arg));
         if (asked & DT_ASK_VOID) break;
-        if (!x->group_workers && dt__rows_are_touched(x)) update_rows(x);
-        for (int b = 0; b < x->spec.buckets; b++)
-            x->pieces_done[b] += x->pieces[b];
+        complete_step(x, !x->group_workers); /* else its workers update rows by themselves */
         from++;
     }
-    for (int b = 0; b < x->spec.buckets; b++) /* its group's workers update rows by themselves */
-        dt__event_wait(&x->control->bucket[b].updated, x->pieces_done[b], x->world, "weights");
+    for (int b = 0; b < x->spec.buckets; b++)
+        dt__event_wait(&x->control->bucket[b].updated, x->bucket[b].pieces_done, x->world, "weights");
     *out_step = from;
     return asked;
 }

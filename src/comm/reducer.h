@@ -78,17 +78,38 @@ struct dt__control {
     struct dt__bucket_events bucket[];
 };
 
+/* Floats [begin, end) of the flat vector. */
+struct dt__floats {
+    size_t begin, end;
+};
+
+/* What buckets are made of, in order: floats that are exchanged whole, the rows of a row-sparse range whose gradients
+ * are touched rows, and matrices whose gradients are factors. */
+struct dt__segment {
+    enum { DT__WHOLE, DT__ROWS, DT__FACTORED } kind;
+    int index; /* of the range or matrix */
+    struct dt__floats at;
+};
+
+struct dt__bucket {
+    struct dt__floats at;
+    int segment;                  /* its first one */
+    bool has_rows;                /* some of them are touched rows */
+    uint32_t pieces, pieces_done; /* that it is updated in; expected count of `updated` */
+    size_t given;                 /* where its bytes begin in a rounded sum */
+};
+
 /* A maximal subtree of replicas that one group holds: it can make its sum alone. */
 struct dt__part {
     int first, end; /* node [first, end) of the tree */
-    int group;
-    int giver;
-    bool whole; /* the giver's only part: its group rounds the sum */
+    int group, giver;
 };
 
-/* Scratch of one thread: a block a level of the tree. */
-struct dt__tree_scratch {
-    _Alignas(64) float block[DT__TREE_DEPTH][DT__TREE_BLOCK];
+struct dt__giver {
+    int first, part; /* where its replicas, and its parts, begin; those of the next one behind */
+    int group;       /* that holds all of it, and rounds its sum; -1: the owners round it */
+    float *error; /* (P) of rounded sums, at the bank's group, and at the group that rounds; else NULL */
+    unsigned char *given; /* the rounded sum for other groups, at the group that rounds; else NULL */
 };
 
 struct dt__stream;
@@ -119,10 +140,12 @@ struct dt_reducer {
     MPI_Comm all; /* the trainers; or a team of workers, whose first one has the bank's memory */
     const struct dt__reducer_strategy *strategy;
     struct dt_reducer_spec spec;
-    size_t *bucket_end; /* (buckets), copied */
+    struct dt__bucket *bucket;   /* (buckets + 1): the last one says where the others end */
+    struct dt__segment *segment; /* of all buckets */
     int exchange;       /* enum dt_exchange_kind */
     bool grouped;       /* ranks of a host form a group */
     bool one_sum;       /* a group gives away one sum, not one a part */
+    size_t grain;       /* of a slice, the finest: a cache line, or a block of the wire */
 
     MPI_Comm group, leaders; /* leaders: the first ranks of the groups; else MPI_COMM_NULL */
     int group_rank, group_size;
@@ -131,29 +154,24 @@ struct dt_reducer {
     int *group_of_replica;     /* (R) */
     struct dt__part *part;     /* of all groups, in tree order */
     int parts;
-    int *giver_part; /* (givers + 1) where the giver's parts begin */
+    struct dt__giver *giver; /* (givers + 1) likewise */
 
     struct dt__shared shared;
     struct dt__control *control;
     float *vectors[DT_REDUCER_VECTORS]; /* weights; in the bank's group the optimizer's state too; of
                                            touched rows in every group */
     float **slot;                       /* (R) gradients of the group's replicas, else NULL */
-    float **error; /* (givers) of rounded sums: (P) each, at the bank's group, and at the group that rounds; else
-                      NULL */
-    unsigned char **given; /* (givers) rounded sums for other groups, at the group that rounds; else NULL */
-    size_t *given_place;   /* (buckets + 1) where a bucket's bytes begin in them */
     double *norms; /* (norm_blocks) in the bank's group, if the norm is asked for */
     size_t norm_blocks;
 
     uint32_t tick;         /* steps begun since create, on every trainer */
+    uint32_t group_done;   /* what `ended` and the like come to when all the group's workers have done this step */
     uint32_t spans;        /* synchronization points held */
     uint32_t barriers;     /* come to */
-    uint32_t *pieces_done; /* (buckets) expected counts of `updated` */
-    uint32_t *pieces;      /* (buckets) pieces that a bucket is updated in */
     int buckets_summed;    /* of this step: of which this worker has summed its slice */
     bool agreed;           /* leader: what all ask for in this step is known */
     struct dt_update_info info;
-    struct dt__tree_scratch *scratch;
+    float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) scratch: a block a level of the tree */
     float *fresh; /* (DT__TREE_BLOCK) new weights of a block, before the others see them */
     struct dt__stream *stream;
     struct dt__owners *owners;
@@ -168,53 +186,54 @@ struct dt_reducer {
 
 /* ---- the fixed tree ------------------------------------------------------------------------- */
 
-/* Node [a, b) of two or more replicas splits at a plus the largest power of two below b - a, so the
- * tree is a function of R alone: the one order in which gradients are summed. */
+/* Node [a, b) of two or more leaves splits at a plus the largest power of two below b - a, so the
+ * tree is a function of their number alone: the one order in which gradients are summed. */
 int dt__tree_split(int a, int b);
-/* Sum over node [a, b) of floats [offset, offset + n), n <= DT__TREE_BLOCK.
- * leaf: (R) whole vectors; an inner node whose sum is known already stands at leaf[a] with
- * whole[a] = b (NULL: none is known). block: scratch, one a level. Returns where the n sums stand: block[0],
- * or a leaf itself. */
-const float *dt__tree_sum(const float *const *leaf, const int *whole, int a, int b, size_t offset,
-                          size_t n, float (*block)[DT__TREE_BLOCK]);
-
-/* Where floats [at, at + n) of a giver's sum stand, rounded: block[0], or elsewhere. */
-typedef const float *dt__giver_fn(struct dt_reducer *x, const void *arg, int giver, size_t at,
-                                  size_t n, float (*block)[DT__TREE_BLOCK]);
-/* The sum over all givers, likewise, by the tree of them, in x->scratch. */
-const float *dt__givers_sum(struct dt_reducer *x, dt__giver_fn *giver, const void *arg, size_t at,
-                            size_t n);
-
-/* How the floats at this place are rounded: enum dt_wire. */
-int dt__wire_at(const struct dt_reducer *x, size_t at);
-int dt__giver_begin(const struct dt_reducer *x, int giver); /* its first replica */
-
+/* Where floats [at, at + n) of the sum over node [a, b) stand: block[0], or elsewhere. NULL: it is to be made of the
+ * node's halves. */
+typedef const float *dt__leaf_fn(struct dt_reducer *x, const void *arg, int a, int b, size_t at,
+                                 size_t n, float (*block)[DT__TREE_BLOCK]);
+/* The same, made; n <= DT__TREE_BLOCK. block: scratch, one a level. */
+const float *dt__tree_sum(struct dt_reducer *x, dt__leaf_fn *leaf, const void *arg, int a, int b,
+                          size_t at, size_t n, float (*block)[DT__TREE_BLOCK]);
 /* out = left + right, (n) each; out may be one of them. */
 void dt__tree_add(size_t n, const float *left, const float *right, float *out);
+/* How the floats at this place are rounded: enum dt_wire. */
+int dt__wire_at(const struct dt_reducer *x, size_t at);
 
-/* Squares of those floats [begin, end) of `sum` that count for the norm, a block of DT__TREE_BLOCK after
- * the other, into norms. */
-void dt__norm_blocks(const struct dt_reducer *x, double *norms, const float *sum, size_t begin,
-                     size_t end);
+/* Squares of a block of floats under way: blocks of DT__TREE_BLOCK floats, in eight lanes each. */
+struct dt__norm {
+    struct dt__floats at; /* that count */
+    double *norms;        /* (blocks) */
+    size_t block;
+    double lane[8];
+};
+/* Adds floats [offset, offset + n), as far as they count, which stand at sum. */
+void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n);
+/* Squares of those floats of [begin, end), which are whole blocks, that count for the norm, into norms. Floats that
+ * are exchanged whole stand at their place in sum; rows, of one group, where dt__rows_sum leaves them. */
+void dt__norm_blocks(struct dt_reducer *x, double *norms, const float *sum, struct dt__floats at);
 double dt__norm_total(const struct dt_reducer *x, const double *norms);
 
 /* ---- slices --------------------------------------------------------------------------------- */
 
-/* Floats [*begin, *end) of a range that are slice `index` of `count`, cut where offsets are multiples of
- * `grain`. */
-void dt__slice(size_t from, size_t to, int index, int count, size_t grain, size_t *begin,
-               size_t *end);
-size_t dt__bucket_begin(const struct dt_reducer *x, int bucket);
-/* Floats [*begin, *end) of a bucket that are no touched rows: the first such stretch behind the old *end, which is the
- * bucket's begin at first; false: there is none. */
-bool dt__stretch_next(const struct dt_reducer *x, int bucket, size_t *begin, size_t *end);
-/* A slice's finest grain: a cache line, or a block of the wire. */
-size_t dt__grain(const struct dt_reducer *x);
+/* Slice `index` of `count` of these floats, cut where offsets are multiples of `grain`. */
+struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain);
+/* What of them lies in others, too. */
+struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 /* Floats of [at, end) up to the next multiple of DT__TREE_BLOCK. */
 size_t dt__block_length(size_t at, size_t end);
 
 /* The bank's floats to all other leaders, which call it too. */
 void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char *what);
+
+/* Shared memory as it is dealt out; without memory it is only counted. */
+struct dt__room {
+    unsigned char *memory;
+    size_t used; /* SIZE_MAX: more than can be */
+};
+/* The next bytes, from a cache line on; NULL without memory. */
+void *dt__room_take(struct dt__room *room, size_t count, size_t size);
 
 /* ---- inside a group ------------------------------------------------------------------------- */
 
@@ -222,15 +241,9 @@ void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char
 bool dt__group_arrive(struct dt_reducer *x, int ask);
 /* All ranks ask for this, all together. */
 void dt__group_agreed(struct dt_reducer *x, int asked);
-/* What `ended` and the like come to when all workers of the group have done it in this step. */
-uint32_t dt__group_all(const struct dt_reducer *x);
-/* Worker: its gradients of the bucket are ready; sums its slice of the buckets that all have ready. */
-void dt__group_ready(struct dt_reducer *x, int bucket);
 /* Worker: sums its slice, and its share of touched rows, of the next bucket that all workers of the
  * group have ready; false: there is none. The sum of each of the group's parts goes to the slot of its
  * first replica, or, with one_sum, of all to the first part's. */
 bool dt__group_sum(struct dt_reducer *x);
-/* Worker that does not lead: sums what is left, and waits for the agreement. Returns what is asked for. */
-int dt__group_follow(struct dt_reducer *x, int ask);
 
 #endif

@@ -39,14 +39,14 @@ enum {
 struct chunk {
     int bucket, owner;
     int tag; /* the same at every group: of a group's first part, and so on; behind them, of weights */
-    size_t begin, end;
+    struct dt__floats at;
     int wire;         /* enum dt_wire */
     size_t bytes;     /* of its floats, rounded */
-    unsigned char *update;   /* (bytes) rounded; f32: NULL, weights travel from and to where they are */
-    unsigned char *incoming; /* own: the partial sums of other groups, one by one */
+    size_t update;    /* place of the rounded update; f32: none, weights travel from and to where they are */
+    size_t incoming;  /* own: place of the partial sums of other groups, one by one */
     size_t own_at;    /* its place among this group's own floats */
     int missing;      /* own: partial sums that this step still waits for */
-    int first_weight; /* own: the requests that send its weights */
+    int first_send;   /* of the requests that send: own: its weights; else this group's partial sums */
 };
 
 /* What a request carries. */
@@ -55,38 +55,37 @@ struct message {
     int chunk;
 };
 
+/* Of a part: its number among those of its group, and how many parts of other groups stand before it: those that are
+ * all of a giver, and those that are not. */
+struct part_place {
+    int number, wholes, rests;
+};
+
 struct dt__owners {
     struct chunk *chunk; /* in the order of sending */
-    int chunks;
-    int stretches;      /* of buckets, at most */
-    int *bucket_chunks; /* (buckets + 1) the chunks of bucket b begin at [b + 1] and end at [b] */
-    int *part_number;   /* (parts) among those of its group */
-    int *wholes_before; /* (parts) foreign ones before it that are all of a giver ... */
-    int *rests_before;  /* ... and that are not */
-    int most_parts;     /* of a group */
+    int chunks, own_chunks;
+    int *bucket_chunks;       /* (buckets + 1) the chunks of bucket b begin at [b + 1] and end at [b] */
+    struct part_place *place; /* (parts + 1) the last one has all of other groups */
+    int *part_at;             /* (R) the part whose first replica this is */
+    int tags;                 /* of a chunk: one a part of a group, and one of weights */
     MPI_Comm comm;
     MPI_Request *request;
     struct message *message;
     int *index; /* (requests) those that have ended, of one look */
     int requests;
-    size_t own;  /* floats that this group owns */
-    int foreign, foreign_wholes; /* parts of other groups; of them those that are all of a giver */
-    unsigned char *incoming;     /* the chunks' */
-    unsigned char *updates;      /* the chunks' */
-    float *
-        state[DT_REDUCER_VECTORS]; /* (own) of the optimizer; the bank's group has the whole ones */
+    size_t own;                           /* floats that this group owns */
+    size_t incoming_bytes, update_bytes;  /* the chunks' */
+    unsigned char *incoming, *updates;
+    float *state[DT_REDUCER_VECTORS]; /* (own) of the optimizer; the bank's group has the whole ones */
     float **error; /* (givers) (own) of sums that no group can round alone; likewise, NULL: another */
-    float *sum;         /* (P) of which the own floats are used, if the norm is asked for */
-    double *norms;      /* (norm_blocks) likewise */
-    const float **leaf; /* (R) for the sum of one chunk */
-    int *whole;         /* (R) */
-    int *asks;          /* (groups) what they ask for in this step */
+    float *sum;    /* (P) of which the own floats are used, if the norm is asked for */
+    double *norms; /* (norm_blocks) likewise */
+    int *asks;     /* (groups) what they ask for in this step */
 
     /* The step under way. */
-    int done;       /* requests that have ended */
-    int started;    /* buckets whose partial sums are on their way, from the last */
-    int summed;     /* own chunks whose sum is there */
-    int own_chunks; /* of so many */
+    int done;    /* requests that have ended */
+    int started; /* buckets whose partial sums are on their way, from the last */
+    int summed;  /* own chunks whose sum is there */
     bool ask_sent;
     int asks_missing; /* groups that have not said what they ask for */
     bool rows_posted; /* the group's workers may update the touched rows */
@@ -94,125 +93,35 @@ struct dt__owners {
     MPI_Request norm_request;
 };
 
-/* ---- create: parts -------------------------------------------------------------------------- */
+/* ---- create: parts and chunks --------------------------------------------------------------- */
+
+/* The part is all of a giver: its group rounds the sum. */
+static bool is_whole(const struct dt_reducer *x, const struct dt__part *part)
+{
+    return x->giver[part->giver].group >= 0;
+}
 
 /* A group's parts need not stand in a row: ranks may go to hosts in turn. */
 static dt_status number_parts(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
+    struct part_place next = {0};
     int *parts_of = NULL;
-    DT_TRY(dt_alloc((size_t)x->parts, sizeof(int), "subtree table", &o->part_number));
-    DT_TRY(dt_alloc((size_t)x->parts, sizeof(int), "subtree table", &o->wholes_before));
-    DT_TRY(dt_alloc((size_t)x->parts, sizeof(int), "subtree table", &o->rests_before));
+    DT_TRY(dt_alloc((size_t)x->parts + 1, sizeof *o->place, "subtree table", &o->place));
+    DT_TRY(dt_alloc((size_t)x->spec.replicas, sizeof(int), "subtree table", &o->part_at));
     DT_TRY(dt_alloc((size_t)x->groups, sizeof(int), "subtree table", &parts_of));
     for (int p = 0; p < x->parts; p++) {
-        int number = parts_of[x->part[p].group]++;
-        o->part_number[p] = number;
-        if (number >= o->most_parts) o->most_parts = number + 1;
-        o->wholes_before[p] = o->foreign_wholes;
-        o->rests_before[p] = o->foreign - o->foreign_wholes;
-        if (x->part[p].group == x->group_index) continue;
-        o->foreign++;
-        o->foreign_wholes += x->part[p].whole;
+        const struct dt__part *part = &x->part[p];
+        next.number = parts_of[part->group]++;
+        if (next.number + 2 > o->tags) o->tags = next.number + 2;
+        o->part_at[part->first] = p;
+        o->place[p] = next;
+        if (part->group == x->group_index) continue;
+        *(is_whole(x, part) ? &next.wholes : &next.rests) += 1;
     }
+    o->place[x->parts] = next;
     dt_free(parts_of);
     return DT_OK;
-}
-
-static int tags_a_chunk(const struct dt__owners *o)
-{
-    return o->most_parts + 1;
-}
-
-static int tag_of_weights(const struct dt__owners *o, const struct chunk *chunk)
-{
-    return chunk->tag + o->most_parts;
-}
-
-/* ---- create: chunks ------------------------------------------------------------------------- */
-
-/* The owner's slice of a stretch [from, to) of a bucket. */
-static void slice_of(const struct dt_reducer *x, size_t from, size_t to, int owner, size_t *begin,
-                     size_t *end)
-{
-    if (!x->spec.norm) {
-        dt__slice(from, to, owner, x->groups, dt__grain(x), begin, end);
-        return;
-    }
-    dt__slice(0, x->spec.params, owner, x->groups, DT__TREE_BLOCK, begin, end);
-    *begin = *begin > from ? *begin : from;
-    *end = *end < to ? *end : to;
-    if (*end < *begin) *end = *begin;
-}
-
-/* A stretch of floats that are exchanged in slices: what of a bucket is no touched rows. */
-struct stretch {
-    int bucket, number; /* of all stretches, in the order of sending */
-    size_t begin, end;
-};
-
-static void cut_piece(struct dt_reducer *x, const struct stretch *stretch, int owner, int piece)
-{
-    struct dt__owners *o = x->owners;
-    size_t begin, end;
-    slice_of(x, stretch->begin, stretch->end, owner, &begin, &end);
-    size_t pieces = (end - begin + DT__CHUNK - 1) / DT__CHUNK;
-    if (pieces > MOST_PIECES) pieces = MOST_PIECES;
-    if ((size_t)piece >= pieces) return;
-    dt__slice(begin, end, piece, (int)pieces, dt__grain(x), &begin, &end);
-    if (begin == end) return;
-    bool mine = owner == x->group_index;
-    int wire = dt__wire_at(x, begin);
-    int number = (stretch->number * MOST_PIECES + piece) * x->groups + owner;
-    o->chunk[o->chunks++] = (struct chunk){.bucket = stretch->bucket,
-                                           .owner = owner,
-                                           .tag = number * tags_a_chunk(o),
-                                           .begin = begin,
-                                           .end = end,
-                                           .wire = wire,
-                                           .bytes = dt__wire_bytes(wire, begin, end - begin),
-                                           .own_at = o->own};
-    if (!mine) return;
-    o->own += end - begin;
-    o->own_chunks++;
-}
-
-static dt_status cut_chunks(struct dt_reducer *x)
-{
-    struct dt__owners *o = x->owners;
-    int buckets = x->spec.buckets;
-    struct stretch stretch = {0};
-    o->stretches = buckets + x->spec.row_ranges;
-    size_t most = x->spec.params / DT__CHUNK + (size_t)o->stretches * (size_t)x->groups + 1;
-    if ((double)o->stretches * MOST_PIECES * x->groups * tags_a_chunk(o) > INT32_MAX)
-        return dt_fail(
-            DT_EUSAGE,
-            "%d layers on %d hosts, with %d sums of replicas on one of them, are too many "
-            "messages a step: expected fewer replicas, or ranks host by host",
-            buckets, x->groups, o->most_parts);
-    DT_TRY(dt_alloc(most, sizeof *o->chunk, "chunk table", &o->chunk));
-    DT_TRY(dt_alloc((size_t)buckets + 1, sizeof(int), "chunk table", &o->bucket_chunks));
-    for (int b = buckets - 1; b >= 0; b--) {
-        stretch.bucket = b;
-        stretch.end = dt__bucket_begin(x, b);
-        for (; dt__stretch_next(x, b, &stretch.begin, &stretch.end); stretch.number++)
-            for (int piece = 0; piece < MOST_PIECES; piece++)
-                for (int i = 1; i <= x->groups; i++)
-                    cut_piece(x, &stretch, (x->group_index + i) % x->groups, piece);
-        o->bucket_chunks[b] = o->chunks;
-        x->pieces[b] = (uint32_t)(o->chunks - o->bucket_chunks[b + 1]);
-        if (dt__rows_are_in(x, b))
-            x->pieces[b] += x->group_workers ? (uint32_t)x->group_workers : 1;
-    }
-    return DT_OK;
-}
-
-/* ---- create: messages ----------------------------------------------------------------------- */
-
-/* Bytes of a part's sum of the chunk. */
-static size_t partial_bytes(const struct chunk *chunk, bool whole)
-{
-    return whole ? chunk->bytes : (chunk->end - chunk->begin) * sizeof(float);
 }
 
 /* Room for so many bytes, in whole cache lines. */
@@ -221,171 +130,182 @@ static size_t room(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* Own chunk: where the sum of another group's part arrives. */
-static unsigned char *incoming(const struct dt__owners *o, const struct chunk *chunk, int part)
+/* Bytes of a part's sum of the chunk. */
+static size_t partial_bytes(const struct chunk *chunk, bool whole)
 {
-    return chunk->incoming + (size_t)o->wholes_before[part] * room(partial_bytes(chunk, true)) +
-           (size_t)o->rests_before[part] * room(partial_bytes(chunk, false));
+    return whole ? chunk->bytes : (chunk->at.end - chunk->at.begin) * sizeof(float);
 }
 
-static size_t incoming_bytes(const struct dt__owners *o, const struct chunk *chunk)
+/* Own chunk: where the sum of another group's part arrives; of the part behind the last one: where all have ended. */
+static size_t incoming_at(const struct dt__owners *o, const struct chunk *chunk, int part)
 {
-    return (size_t)o->foreign_wholes * room(partial_bytes(chunk, true)) +
-           (size_t)(o->foreign - o->foreign_wholes) * room(partial_bytes(chunk, false));
+    return chunk->incoming + (size_t)o->place[part].wholes * room(partial_bytes(chunk, true)) +
+           (size_t)o->place[part].rests * room(partial_bytes(chunk, false));
 }
 
-/* Where the sum of this group's part stands. */
-static const void *outgoing(const struct dt_reducer *x, const struct chunk *chunk,
-                            const struct dt__part *part)
+/* Of a segment of whole floats, number `number` of all in the order of sending. */
+static void cut_piece(struct dt_reducer *x, int bucket, struct dt__floats segment, int number,
+                      int owner, int piece)
 {
-    if (!part->whole || !chunk->wire) return x->slot[part->first] + chunk->begin;
-    const size_t bucket = dt__bucket_begin(x, chunk->bucket);
-    return x->given[part->giver] + x->given_place[chunk->bucket] +
-           dt__wire_bytes(chunk->wire, bucket, chunk->begin - bucket);
+    struct dt__owners *o = x->owners;
+    struct dt__floats at = dt__slice(segment, owner, x->groups, x->grain);
+    if (x->spec.norm)
+        at = dt__clip(dt__slice((struct dt__floats){0, x->spec.params}, owner, x->groups, DT__TREE_BLOCK),
+                      segment);
+    size_t pieces = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
+    if (pieces > MOST_PIECES) pieces = MOST_PIECES;
+    if ((size_t)piece >= pieces) return;
+    at = dt__slice(at, piece, (int)pieces, x->grain);
+    if (at.begin == at.end) return;
+    const int wire = dt__wire_at(x, at.begin);
+    struct chunk *chunk = &o->chunk[o->chunks++];
+    *chunk = (struct chunk){.bucket = bucket,
+                            .owner = owner,
+                            .tag = ((number * MOST_PIECES + piece) * x->groups + owner) * o->tags,
+                            .at = at,
+                            .wire = wire,
+                            .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
+                            .update = o->update_bytes,
+                            .incoming = o->incoming_bytes,
+                            .own_at = o->own};
+    if (wire) o->update_bytes += room(chunk->bytes);
+    if (owner != x->group_index) return;
+    o->incoming_bytes = incoming_at(o, chunk, x->parts);
+    o->own += at.end - at.begin;
+    o->own_chunks++;
 }
 
-static MPI_Request *add_message(struct dt__owners *o, enum message_kind kind, int chunk)
+/* Segments of whole floats, at most. */
+static int most_segments(const struct dt_reducer *x)
 {
-    o->message[o->requests] = (struct message){kind, chunk};
-    return &o->request[o->requests++];
+    return x->spec.buckets + x->spec.row_ranges;
 }
+
+static dt_status cut_chunks(struct dt_reducer *x)
+{
+    struct dt__owners *o = x->owners;
+    int buckets = x->spec.buckets, number = 0;
+    size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)x->groups + 1;
+    if ((double)most_segments(x) * MOST_PIECES * x->groups * o->tags > INT32_MAX)
+        return dt_fail(
+            DT_EUSAGE,
+            "%d layers on %d hosts, with %d sums of replicas on one of them, are too many "
+            "messages a step: expected fewer replicas, or ranks host by host",
+            buckets, x->groups, o->tags - 1);
+    DT_TRY(dt_alloc(most, sizeof *o->chunk, "chunk table", &o->chunk));
+    DT_TRY(dt_alloc((size_t)buckets + 1, sizeof(int), "chunk table", &o->bucket_chunks));
+    for (int b = buckets - 1; b >= 0; b--) {
+        struct dt__bucket *bucket = &x->bucket[b];
+        for (int s = bucket->segment; s < bucket[1].segment; s++) {
+            if (x->segment[s].kind != DT__WHOLE) continue;
+            for (int piece = 0; piece < MOST_PIECES; piece++)
+                for (int i = 1; i <= x->groups; i++)
+                    cut_piece(x, b, x->segment[s].at, number, (x->group_index + i) % x->groups, piece);
+            number++;
+        }
+        o->bucket_chunks[b] = o->chunks;
+        bucket->pieces = (uint32_t)(o->chunks - o->bucket_chunks[b + 1]);
+        if (bucket->has_rows) bucket->pieces += x->group_workers ? (uint32_t)x->group_workers : 1;
+    }
+    return DT_OK;
+}
+
+/* ---- create: messages ----------------------------------------------------------------------- */
 
 /* What travels from the owner. */
 static void *weights_of(const struct dt_reducer *x, const struct chunk *chunk)
 {
-    return chunk->wire ? (void *)chunk->update : x->vectors[0] + chunk->begin;
+    return chunk->wire ? (void *)(x->owners->updates + chunk->update) : x->vectors[0] + chunk->at.begin;
 }
 
-/* Of an own chunk: a partial sum from each other group's part, and weights to each other group. */
-static void add_own(struct dt_reducer *x, int c)
+static void add_message(struct dt_reducer *x, enum message_kind kind, int chunk, void *bytes,
+                        size_t length, int group, int tag)
+{
+    struct dt__owners *o = x->owners;
+    MPI_Request *request = &o->request[o->requests];
+    o->message[o->requests++] = (struct message){kind, chunk};
+    if (kind == PARTIAL_OUT || kind == WEIGHTS_OUT || kind == ASK_OUT)
+        DT_MPI(MPI_Send_init(bytes, (int)length, MPI_BYTE, group, tag, o->comm, request));
+    else
+        DT_MPI(MPI_Recv_init(bytes, (int)length, MPI_BYTE, group, tag, o->comm, request));
+}
+
+/* Of an own chunk: a partial sum from each other group's part, and weights to each other group. Of another group's
+ * chunk: this group's partial sums, and its weights. */
+static void add_messages_of_chunk(struct dt_reducer *x, int c)
 {
     struct dt__owners *o = x->owners;
     struct chunk *chunk = &o->chunk[c];
+    const bool own = chunk->owner == x->group_index;
+    const size_t bucket = x->bucket[chunk->bucket].at.begin, begin = chunk->at.begin;
+    const int tag = chunk->tag + o->tags - 1;
+    chunk->first_send = o->requests;
     for (int p = 0; p < x->parts; p++) {
-        int from = x->part[p].group;
-        if (from == x->group_index) continue;
-        DT_MPI(MPI_Recv_init(incoming(o, chunk, p), (int)partial_bytes(chunk, x->part[p].whole),
-                             MPI_BYTE, from, chunk->tag + o->part_number[p], o->comm,
-                             add_message(o, PARTIAL_IN, c)));
+        const struct dt__part *part = &x->part[p];
+        if (own == (part->group == x->group_index)) continue;
+        void *sum = own ? (void *)(o->incoming + incoming_at(o, chunk, p)) : x->slot[part->first] + begin;
+        if (!own && is_whole(x, part) && chunk->wire)
+            sum = x->giver[part->giver].given + x->bucket[chunk->bucket].given +
+                  dt__wire_bytes(chunk->wire, bucket, begin - bucket);
+        add_message(x, own ? PARTIAL_IN : PARTIAL_OUT, c, sum, partial_bytes(chunk, is_whole(x, part)),
+                    own ? part->group : chunk->owner, chunk->tag + o->place[p].number);
     }
-    chunk->first_weight = o->requests;
+    if (!own) {
+        add_message(x, WEIGHTS_IN, c, weights_of(x, chunk), chunk->bytes, chunk->owner, tag);
+        return;
+    }
+    chunk->first_send = o->requests;
     for (int i = 1; i < x->groups; i++)
-        DT_MPI(MPI_Send_init(weights_of(x, chunk), (int)chunk->bytes, MPI_BYTE,
-                             (x->group_index + i) % x->groups, tag_of_weights(o, chunk), o->comm,
-                             add_message(o, WEIGHTS_OUT, c)));
-}
-
-/* Of another group's chunk: this group's partial sums, and its weights. */
-static void add_foreign(struct dt_reducer *x, int c)
-{
-    struct dt__owners *o = x->owners;
-    struct chunk *chunk = &o->chunk[c];
-    chunk->first_weight = o->requests;
-    for (int p = 0; p < x->parts; p++)
-        if (x->part[p].group == x->group_index)
-            DT_MPI(MPI_Send_init(outgoing(x, chunk, &x->part[p]),
-                                 (int)partial_bytes(chunk, x->part[p].whole), MPI_BYTE,
-                                 chunk->owner, chunk->tag + o->part_number[p], o->comm,
-                                 add_message(o, PARTIAL_OUT, c)));
-    DT_MPI(MPI_Recv_init(weights_of(x, chunk), (int)chunk->bytes, MPI_BYTE, chunk->owner,
-                         tag_of_weights(o, chunk), o->comm, add_message(o, WEIGHTS_IN, c)));
-}
-
-static void add_messages(struct dt_reducer *x)
-{
-    struct dt__owners *o = x->owners;
-    int ask_tag = (o->stretches * MOST_PIECES * x->groups) * tags_a_chunk(o);
-    for (int c = 0; c < o->chunks; c++) {
-        if (o->chunk[c].owner == x->group_index)
-            add_own(x, c);
-        else
-            add_foreign(x, c);
-    }
-    for (int i = 1; i < x->groups; i++) {
-        int group = (x->group_index + i) % x->groups;
-        DT_MPI(MPI_Send_init(&o->asks[x->group_index], 1, MPI_INT, group, ask_tag, o->comm,
-                             add_message(o, ASK_OUT, 0)));
-        DT_MPI(MPI_Recv_init(&o->asks[group], 1, MPI_INT, group, ask_tag, o->comm,
-                             add_message(o, ASK_IN, 0)));
-    }
+        add_message(x, WEIGHTS_OUT, c, weights_of(x, chunk), chunk->bytes,
+                    (x->group_index + i) % x->groups, tag);
 }
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* Partial sums that come in, and rounded updates, of all chunks. */
-static dt_status allocate_payload(struct dt_reducer *x)
-{
-    struct dt__owners *o = x->owners;
-    size_t partial = 0, updates = 0, most;
-    if (!dt_size_mul(o->own + 16 * (size_t)o->own_chunks, sizeof(float) * (size_t)o->foreign, &most))
-        return dt_fail(DT_EMEMORY, "partial sums are beyond memory");
-    for (int c = 0; c < o->chunks; c++) {
-        const struct chunk *chunk = &o->chunk[c];
-        if (chunk->owner == x->group_index) partial += incoming_bytes(o, chunk);
-        if (chunk->wire) updates += room(chunk->bytes);
-    }
-    DT_TRY(dt_alloc(partial, 1, "partial sums", &o->incoming));
-    DT_TRY(dt_alloc(updates, 1, "updates", &o->updates));
-    partial = updates = 0;
-    for (int c = 0; c < o->chunks; c++) {
-        struct chunk *chunk = &o->chunk[c];
-        if (chunk->wire) chunk->update = o->updates + updates;
-        if (chunk->wire) updates += room(chunk->bytes);
-        if (chunk->owner != x->group_index) continue;
-        chunk->incoming = o->incoming + partial;
-        partial += incoming_bytes(o, chunk);
-    }
-    return DT_OK;
-}
-
-/* Errors of those sums that the owners round, a slice each. */
-static dt_status allocate_errors(struct dt_reducer *x)
-{
-    struct dt__owners *o = x->owners;
-    if (!x->spec.wire) return DT_OK;
-    DT_TRY(dt_alloc((size_t)x->spec.givers, sizeof *o->error, "rounding errors", &o->error));
-    for (int g = 0; g < x->spec.givers; g++)
-        if (!x->part[x->giver_part[g]].whole && x->group_index > 0)
-            DT_TRY(dt_alloc(o->own, sizeof(float), "rounding errors", &o->error[g]));
-    return DT_OK;
-}
-
 static dt_status allocate(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
-    size_t replicas = (size_t)x->spec.replicas, others = (size_t)x->groups - 1;
-    size_t parts = (size_t)(x->parts - o->foreign), chunks = (size_t)o->chunks;
-    size_t own_chunks = (size_t)o->own_chunks;
-    size_t most = own_chunks * ((size_t)o->foreign + others) + (chunks - own_chunks) * (parts + 1) +
-                  2 * others;
+    const size_t others = (size_t)x->groups - 1, chunks = (size_t)o->chunks,
+                 own_chunks = (size_t)o->own_chunks;
+    const size_t foreign = (size_t)(o->place[x->parts].wholes + o->place[x->parts].rests);
+    const size_t most = own_chunks * (foreign + others) +
+                        (chunks - own_chunks) * ((size_t)x->parts - foreign + 1) + 2 * others;
     DT_TRY(dt_alloc(most, sizeof *o->request, "requests", &o->request));
     DT_TRY(dt_alloc(most, sizeof *o->message, "requests", &o->message));
     DT_TRY(dt_alloc(most, sizeof *o->index, "requests", &o->index));
-    DT_TRY(allocate_payload(x));
+    DT_TRY(dt_alloc((size_t)x->groups, sizeof(int), "requests", &o->asks));
+    DT_TRY(dt_alloc(o->incoming_bytes, 1, "partial sums", &o->incoming));
+    DT_TRY(dt_alloc(o->update_bytes, 1, "updates", &o->updates));
     for (int v = 1; v < x->spec.vectors && x->group_index > 0; v++)
         DT_TRY(dt_alloc(o->own, sizeof(float), "optimizer state", &o->state[v]));
-    DT_TRY(allocate_errors(x));
+    DT_TRY(dt_alloc((size_t)x->spec.givers, sizeof *o->error, "rounding errors", &o->error));
+    for (int g = 0; g < x->spec.givers && x->spec.wire && x->group_index > 0; g++)
+        if (x->giver[g].group < 0)
+            DT_TRY(dt_alloc(o->own, sizeof(float), "rounding errors", &o->error[g]));
     if (dt__rows_are_touched(x)) DT_TRY(dt__rows_exchange_create(x, &x->rows_exchange));
-    if (x->spec.norm) {
-        DT_TRY(dt_alloc(x->spec.params, sizeof(float), "gradient sums", &o->sum));
-        DT_TRY(dt_alloc(x->norm_blocks, sizeof(double), "norm", &o->norms));
-    }
-    DT_TRY(dt_alloc((size_t)x->groups, sizeof(int), "requests", &o->asks));
-    DT_TRY(dt_alloc(replicas, sizeof *o->leaf, "sum table", &o->leaf));
-    return dt_alloc(replicas, sizeof *o->whole, "sum table", &o->whole);
+    if (!x->spec.norm) return DT_OK;
+    DT_TRY(dt_alloc(x->spec.params, sizeof(float), "gradient sums", &o->sum));
+    return dt_alloc(x->norm_blocks, sizeof(double), "norm", &o->norms);
 }
 
 static dt_status owners_create(struct dt_reducer *x)
 {
     dt_status status = dt_alloc(1, sizeof *x->owners, "slices", &x->owners);
-    if (!status) x->owners->comm = MPI_COMM_NULL;
+    struct dt__owners *o = x->owners;
+    if (!status) o->comm = MPI_COMM_NULL;
     if (!status) status = number_parts(x);
     if (!status) status = cut_chunks(x);
     if (!status && x->leaders != MPI_COMM_NULL) status = allocate(x);
     DT_TRY(dt__agree_among(x->world, x->all, status));
     if (x->leaders == MPI_COMM_NULL) return DT_OK;
-    DT_MPI(MPI_Comm_dup(x->leaders, &x->owners->comm));
-    add_messages(x);
+    DT_MPI(MPI_Comm_dup(x->leaders, &o->comm));
+    for (int c = 0; c < o->chunks; c++)
+        add_messages_of_chunk(x, c);
+    for (int i = 1, tag = most_segments(x) * MOST_PIECES * x->groups * o->tags; i < x->groups; i++) {
+        const int group = (x->group_index + i) % x->groups;
+        add_message(x, ASK_OUT, 0, &o->asks[x->group_index], sizeof(int), group, tag);
+        add_message(x, ASK_IN, 0, &o->asks[group], sizeof(int), group, tag);
+    }
     if (x->rows_exchange) dt__rows_exchange_connect(x, x->rows_exchange);
     return DT_OK;
 }
@@ -398,11 +318,8 @@ static void owners_destroy(struct dt_reducer *x)
     for (int i = 0; i < o->requests; i++)
         DT_MPI(MPI_Request_free(&o->request[i]));
     if (o->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&o->comm));
-    void *owned[] = {
-        o->chunk, o->bucket_chunks, o->part_number, o->wholes_before, o->rests_before,
-        o->error, o->request,       o->message,     o->index,         o->incoming,
-        o->sum,   o->updates,       o->norms,       o->leaf,          o->whole,
-        o->asks,  o};
+    void *owned[] = {o->chunk, o->bucket_chunks, o->place, o->part_at, o->error, o->request, o->message,
+                     o->index, o->incoming,      o->sum,   o->updates, o->norms, o->asks,    o};
     for (int v = 0; v < DT_REDUCER_VECTORS; v++)
         dt_free(o->state[v]);
     for (int g = 0; o->error && g < x->spec.givers; g++)
@@ -421,32 +338,21 @@ static void vectors_of(const struct dt_reducer *x, const struct chunk *chunk,
     const struct dt__owners *o = x->owners;
     out[0] = x->vectors[0];
     for (int v = 1; v < x->spec.vectors; v++)
-        out[v] = x->group_index ? o->state[v] + chunk->own_at - chunk->begin : x->vectors[v];
+        out[v] = x->group_index ? o->state[v] + chunk->own_at - chunk->at.begin : x->vectors[v];
 }
 
 /* Likewise the error of a sum that the owners round. */
 static float *error_of(const struct dt_reducer *x, const struct chunk *chunk, int giver)
 {
-    return x->group_index ? x->owners->error[giver] + chunk->own_at - chunk->begin
-                          : x->error[giver];
+    return x->group_index ? x->owners->error[giver] + chunk->own_at - chunk->at.begin
+                          : x->giver[giver].error;
 }
 
 /* n floats between the bank and another group's leader; the other leaders do nothing. */
-static void move_floats(const struct dt_reducer *x, int group, bool to_bank, float *at, size_t n, int tag)
+static void move_floats(const struct dt_reducer *x, int group, bool to_bank, float *at, size_t n)
 {
-    const bool bank = x->group_index == 0;
-    if (group == 0 || (!bank && x->group_index != group)) return;
-    for (size_t done = 0, most = DT__MPI_CHUNK / sizeof(float), some; done < n; done += some) {
-        MPI_Request request;
-        some = n - done < most ? n - done : most;
-        if (bank == to_bank)
-            DT_MPI(MPI_Irecv(at + done, (int)some, MPI_FLOAT, bank ? group : 0, tag,
-                             x->owners->comm, &request));
-        else
-            DT_MPI(MPI_Isend(at + done, (int)some, MPI_FLOAT, bank ? group : 0, tag,
-                             x->owners->comm, &request));
-        dt__request_finish(x->world, &request, "optimizer state");
-    }
+    dt__move_among(x->world, x->leaders, to_bank ? group : 0, to_bank ? 0 : group, at, n * sizeof *at,
+                   "optimizer state");
 }
 
 /* Between the bank and the owners, chunk by chunk; errors of rounded sums are whole where they are kept, or
@@ -456,21 +362,19 @@ static void owners_move_state(struct dt_reducer *x, bool to_bank)
     const struct dt__owners *o = x->owners;
     for (int c = 0; c < o->chunks; c++) {
         const struct chunk *chunk = &o->chunk[c];
-        const size_t n = chunk->end - chunk->begin;
-        const bool here = x->group_index == 0 || chunk->owner == x->group_index;
+        const size_t begin = chunk->at.begin, n = chunk->at.end - begin;
         float *mine[DT_REDUCER_VECTORS];
+        if (x->group_index && chunk->owner != x->group_index) continue;
         vectors_of(x, chunk, mine);
-        for (int v = 1; v < x->spec.vectors && here; v++)
-            move_floats(x, chunk->owner, to_bank, mine[v] + chunk->begin, n, chunk->tag);
-        for (int g = 0; g < x->spec.givers && here && x->spec.wire; g++)
-            if (!x->part[x->giver_part[g]].whole)
-                move_floats(x, chunk->owner, to_bank, error_of(x, chunk, g) + chunk->begin, n,
-                            chunk->tag);
+        for (int v = 1; v < x->spec.vectors; v++)
+            move_floats(x, chunk->owner, to_bank, mine[v] + begin, n);
+        for (int g = 0; g < x->spec.givers && x->spec.wire; g++)
+            if (x->giver[g].group < 0)
+                move_floats(x, chunk->owner, to_bank, error_of(x, chunk, g) + begin, n);
     }
-    for (int g = 0; g < x->spec.givers && x->spec.wire; g++) {
-        const struct dt__part *part = &x->part[x->giver_part[g]];
-        if (part->whole) move_floats(x, part->group, to_bank, x->error[g], x->spec.params, 0);
-    }
+    for (int g = 0; g < x->spec.givers && x->spec.wire; g++)
+        if (x->giver[g].group >= 0)
+            move_floats(x, x->giver[g].group, to_bank, x->giver[g].error, x->spec.params);
     for (int i = 0; x->rows_exchange && !to_bank && i < x->spec.row_ranges; i++) {
         const struct dt_row_range *range = &x->spec.row_range[i];
         for (int v = 1; v < x->spec.vectors; v++)
@@ -493,7 +397,7 @@ static void owners_begin(struct dt_reducer *x)
     o->rows_posted = !x->rows_exchange;
     if (x->rows_exchange) dt__rows_exchange_begin(x->rows_exchange);
     for (int c = 0; c < o->chunks; c++)
-        o->chunk[c].missing = o->foreign + 1;
+        o->chunk[c].missing = o->place[x->parts].wholes + o->place[x->parts].rests + 1;
     for (int i = 0; i < o->requests; i++) {
         enum message_kind kind = o->message[i].kind;
         if (kind == PARTIAL_IN || kind == WEIGHTS_IN || kind == ASK_IN)
@@ -501,33 +405,44 @@ static void owners_begin(struct dt_reducer *x)
     }
 }
 
-/* dt__giver_fn: of an own chunk, with all partial sums there. */
-static const float *owned_giver(struct dt_reducer *x, const void *arg, int giver, size_t at, size_t n,
-                                float (*block)[DT__TREE_BLOCK])
+/* dt__leaf_fn: the sum of a part, of an own chunk of which all partial sums are there. */
+static const float *part_leaf(struct dt_reducer *x, const void *arg, int a, int b, size_t at, size_t n,
+                              float (*block)[DT__TREE_BLOCK])
+{
+    const struct dt__owners *o = x->owners;
+    const struct chunk *chunk = arg;
+    const int p = o->part_at[a];
+    (void)n, (void)block;
+    if (x->part[p].end != b) return NULL;
+    if (x->part[p].group == x->group_index) return x->slot[a] + at;
+    return (const float *)(const void *)(o->incoming + incoming_at(o, chunk, p)) + (at - chunk->at.begin);
+}
+
+/* dt__leaf_fn: the sum of a giver, likewise. */
+static const float *giver_leaf(struct dt_reducer *x, const void *arg, int a, int b, size_t at, size_t n,
+                               float (*block)[DT__TREE_BLOCK])
 {
     const struct chunk *chunk = arg;
-    struct dt__owners *o = x->owners;
-    const int first = x->giver_part[giver], end = x->giver_part[giver + 1];
-    const size_t from = at - chunk->begin;
-    if (x->part[first].whole && chunk->wire) { /* rounded by its group */
-        if (x->part[first].group == x->group_index) return x->slot[x->part[first].first] + at;
-        dt__wire_read(chunk->wire, at, n,
-                      incoming(o, chunk, first) + dt__wire_bytes(chunk->wire, chunk->begin, from),
-                      block[0]);
-        return block[0];
+    const struct dt__giver *giver = &x->giver[a];
+    const size_t begin = chunk->at.begin;
+    if (b - a > 1) return NULL;
+    if (!chunk->wire || giver->group < 0) {
+        const float *sum = dt__tree_sum(x, part_leaf, chunk, giver->first, giver[1].first, at, n, block);
+        if (chunk->wire) /* of two parts and more: it stands in the block */
+            dt__wire_round(chunk->wire, at, n, block[0], error_of(x, chunk, a) + at, NULL);
+        return sum;
     }
-    for (int p = first; p < end; p++) {
-        const struct dt__part *part = &x->part[p];
-        bool mine = part->group == x->group_index;
-        o->leaf[part->first] = mine ? x->slot[part->first] + chunk->begin
-                                    : (const float *)(const void *)incoming(o, chunk, p);
-        o->whole[part->first] = part->end;
-    }
-    const float *sum = dt__tree_sum(o->leaf, o->whole, dt__giver_begin(x, giver),
-                                    dt__giver_begin(x, giver + 1), from, n, block);
-    if (chunk->wire) /* of two parts and more: it stands in the block */
-        dt__wire_round(chunk->wire, at, n, block[0], error_of(x, chunk, giver) + at, NULL);
-    return sum;
+    if (giver->group == x->group_index) return x->slot[giver->first] + at; /* rounded by its group */
+    dt__wire_read(chunk->wire, at, n,
+                  x->owners->incoming + incoming_at(x->owners, chunk, giver->part) +
+                      dt__wire_bytes(chunk->wire, begin, at - begin),
+                  block[0]);
+    return block[0];
+}
+
+static const float *sum_of_all(struct dt_reducer *x, const struct chunk *chunk, size_t at, size_t n)
+{
+    return dt__tree_sum(x, giver_leaf, chunk, 0, x->spec.givers, at, n, x->block);
 }
 
 /* Updates an own chunk and sends its weights, or, with a rounded wire, the update. */
@@ -538,30 +453,21 @@ static void update_chunk(struct dt_reducer *x, int c)
     float *vectors[DT_REDUCER_VECTORS];
     vectors_of(x, chunk, vectors);
     double start = dt_clock_secs();
-    for (size_t at = chunk->begin, n; at < chunk->end; at += n) {
-        n = dt__block_length(at, chunk->end);
-        const float *sum = o->sum ? o->sum + at : dt__givers_sum(x, owned_giver, chunk, at, n);
+    for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
+        n = dt__block_length(at, chunk->at.end);
+        const float *sum = o->sum ? o->sum + at : sum_of_all(x, chunk, at, n);
         float *out = chunk->wire ? x->fresh : vectors[0] + at;
         x->spec.update(x->spec.arg, &x->info, at, n, sum, vectors, out);
         if (chunk->wire)
             dt__wire_update(chunk->wire, at, n, out, vectors[x->spec.vectors - 1] + at,
                             vectors[0] + at,
-                            chunk->update + dt__wire_bytes(chunk->wire, chunk->begin,
-                                                           at - chunk->begin));
+                            o->updates + chunk->update +
+                                dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin));
     }
     x->times.update += dt_clock_secs() - start;
     dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
     for (int i = 0; i < x->groups - 1; i++)
-        DT_MPI(MPI_Start(&o->request[chunk->first_weight + i]));
-}
-
-/* Another group's update, or weights, of a chunk have come. */
-static void take_weights(struct dt_reducer *x, const struct chunk *chunk)
-{
-    if (chunk->wire)
-        dt__wire_add(chunk->wire, chunk->begin, chunk->end - chunk->begin, chunk->update,
-                     x->vectors[0] + chunk->begin);
-    dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
+        DT_MPI(MPI_Start(&o->request[chunk->first_send + i]));
 }
 
 /* One more of the chunk's sums is there: the last one makes it whole. */
@@ -575,9 +481,9 @@ static void chunk_progress(struct dt_reducer *x, int c)
         update_chunk(x, c);
         return;
     }
-    for (size_t at = chunk->begin, n; at < chunk->end; at += n) {
-        n = dt__block_length(at, chunk->end);
-        memcpy(o->sum + at, dt__givers_sum(x, owned_giver, chunk, at, n), n * sizeof(float));
+    for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
+        n = dt__block_length(at, chunk->at.end);
+        memcpy(o->sum + at, sum_of_all(x, chunk, at, n), n * sizeof(float));
     }
 }
 
@@ -588,13 +494,13 @@ static bool advance_buckets(struct dt_reducer *x)
     int before = o->started;
     for (; o->started < x->spec.buckets; o->started++) {
         int b = x->spec.buckets - 1 - o->started;
-        if (!dt__event_reached(&x->control->bucket[b].summed, dt__group_all(x))) break;
+        if (!dt__event_reached(&x->control->bucket[b].summed, x->group_done)) break;
         for (int c = o->bucket_chunks[b + 1]; c < o->bucket_chunks[b]; c++) {
             if (o->chunk[c].owner == x->group_index) {
                 chunk_progress(x, c);
                 continue;
             }
-            for (int i = o->chunk[c].first_weight; o->message[i].kind == PARTIAL_OUT; i++)
+            for (int i = o->chunk[c].first_send; o->message[i].kind == PARTIAL_OUT; i++)
                 DT_MPI(MPI_Start(&o->request[i]));
         }
     }
@@ -611,9 +517,14 @@ static bool advance_messages(struct dt_reducer *x)
     o->done += count;
     for (int i = 0; i < count; i++) {
         const struct message *message = &o->message[o->index[i]];
+        const struct chunk *chunk = &o->chunk[message->chunk];
         if (message->kind == PARTIAL_IN) chunk_progress(x, message->chunk);
-        if (message->kind == WEIGHTS_IN) take_weights(x, &o->chunk[message->chunk]);
         if (message->kind == ASK_IN) o->asks_missing--;
+        if (message->kind != WEIGHTS_IN) continue;
+        if (chunk->wire)
+            dt__wire_add(chunk->wire, chunk->at.begin, chunk->at.end - chunk->at.begin,
+                         o->updates + chunk->update, x->vectors[0] + chunk->at.begin);
+        dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
     }
     return true;
 }
@@ -625,13 +536,10 @@ static bool advance_norm(struct dt_reducer *x)
     int done;
     const bool rows_come = !x->rows_exchange || dt__rows_exchange_done(x->rows_exchange);
     if (o->norm == NORM_OPEN && o->summed == o->own_chunks && rows_come) {
-        size_t begin, end;
         memset(o->norms, 0, x->norm_blocks * sizeof *o->norms);
-        dt__slice(0, x->spec.params, x->group_index, x->groups, DT__TREE_BLOCK, &begin, &end);
-        if (x->rows_exchange)
-            dt__rows_norm(x, o->sum, o->norms, begin, end);
-        else
-            dt__norm_blocks(x, o->norms, o->sum, begin, end);
+        dt__norm_blocks(x, o->norms, o->sum,
+                        dt__slice((struct dt__floats){0, x->spec.params}, x->group_index, x->groups,
+                                  DT__TREE_BLOCK));
         DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, o->norms, (int)x->norm_blocks, MPI_DOUBLE, MPI_SUM,
                               o->comm, &o->norm_request));
         o->norm = NORM_POSTED;
@@ -663,7 +571,7 @@ static bool advance_rows(struct dt_reducer *x)
 static bool advance_ask(struct dt_reducer *x, int bank_ask)
 {
     struct dt__owners *o = x->owners;
-    if (!o->ask_sent && dt__event_reached(&x->control->ended, dt__group_all(x))) {
+    if (!o->ask_sent && dt__event_reached(&x->control->ended, x->group_done)) {
         o->asks[x->group_index] = bank_ask | atomic_exchange(&x->control->asks[x->tick & 1], 0);
         for (int i = 0; i < o->requests; i++)
             if (o->message[i].kind == ASK_OUT) DT_MPI(MPI_Start(&o->request[i]));

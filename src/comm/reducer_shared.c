@@ -3,23 +3,149 @@
  * each on its slice or tiles, and the bank sleeps. */
 #include <string.h>
 
+#include "base/clones.h"
 #include "comm/reducer.h"
 
 /* How often a sleeping bank looks for signals and clocks. */
 static const double BANK_NAP_SECS = 0.02;
 
-/* ---- a group's step ------------------------------------------------------------------------- */
+/* ---- the fixed tree ------------------------------------------------------------------------- */
 
-uint32_t dt__group_all(const struct dt_reducer *x)
+int dt__tree_split(int a, int b)
 {
-    return x->tick * (uint32_t)x->group_workers;
+    int half = 1;
+    while (2 * half < b - a)
+        half *= 2;
+    return a + half;
 }
+
+DT__CLONES
+void dt__tree_add(size_t n, const float *left, const float *right, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = left[i] + right[i];
+}
+
+const float *dt__tree_sum(struct dt_reducer *x, dt__leaf_fn *leaf, const void *arg, int a, int b,
+                          size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
+{
+    const float *there = leaf(x, arg, a, b, at, n, block);
+    if (there) return there;
+    int split = dt__tree_split(a, b);
+    /* The left sum may rest in block[0] while the right one is made in the levels below. */
+    const float *left = dt__tree_sum(x, leaf, arg, a, split, at, n, block);
+    const float *right = dt__tree_sum(x, leaf, arg, split, b, at, n, block + 1);
+    dt__tree_add(n, left, right, block[0]);
+    return block[0];
+}
+
+/* dt__leaf_fn: the gradients of replicas of this group. */
+static const float *slot_leaf(struct dt_reducer *x, const void *arg, int a, int b, size_t at,
+                              size_t n, float (*block)[DT__TREE_BLOCK])
+{
+    (void)arg, (void)n, (void)block;
+    return b - a == 1 ? x->slot[a] + at : NULL;
+}
+
+/* dt__leaf_fn: sums of givers, all of them in slots. A lone replica's is rounded where it stands. */
+static const float *giver_leaf(struct dt_reducer *x, const void *arg, int a, int b, size_t at,
+                               size_t n, float (*block)[DT__TREE_BLOCK])
+{
+    const int first = x->giver[a].first, end = x->giver[a + 1].first, wire = dt__wire_at(x, at);
+    if (b - a > 1) return NULL;
+    const float *sum = dt__tree_sum(x, slot_leaf, arg, first, end, at, n, block);
+    if (wire)
+        dt__wire_round(wire, at, n, sum == block[0] ? block[0] : x->slot[first] + at,
+                       x->giver[a].error + at, NULL);
+    return sum;
+}
+
+int dt__wire_at(const struct dt_reducer *x, size_t at)
+{
+    return at < x->spec.wire_params ? x->spec.wire : DT_WIRE_F32;
+}
+
+/* ---- slices --------------------------------------------------------------------------------- */
+
+struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain)
+{
+    const size_t base = of.begin - of.begin % grain, units = (of.end - base + grain - 1) / grain;
+    return dt__clip(of, (struct dt__floats){base + units * (size_t)index / (size_t)count * grain,
+                                            base + units * ((size_t)index + 1) / (size_t)count * grain});
+}
+
+struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to)
+{
+    const size_t begin = floats.begin > to.begin ? floats.begin : to.begin;
+    const size_t end = floats.end < to.end ? floats.end : to.end;
+    return (struct dt__floats){begin < end ? begin : end, end};
+}
+
+size_t dt__block_length(size_t at, size_t end)
+{
+    size_t n = DT__TREE_BLOCK - at % DT__TREE_BLOCK;
+    return n < end - at ? n : end - at;
+}
+
+/* ---- norm ----------------------------------------------------------------------------------- */
+
+static void norm_close(struct dt__norm *norm)
+{
+    const double *lane = norm->lane;
+    norm->norms[norm->block] =
+        ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    memset(norm->lane, 0, sizeof norm->lane);
+}
+
+DT__CLONES
+void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n)
+{
+    const struct dt__floats add = dt__clip((struct dt__floats){offset, offset + n}, norm->at);
+    for (size_t at = add.begin, end; at < add.end; at = end) {
+        end = at + dt__block_length(at, add.end);
+        if (at / DT__TREE_BLOCK != norm->block) {
+            norm_close(norm);
+            norm->block = at / DT__TREE_BLOCK;
+        }
+        for (size_t i = at; i < end; i++) /* a block begins at a multiple of 8 */
+            norm->lane[i & 7] += (double)sum[i - offset] * (double)sum[i - offset];
+    }
+}
+
+void dt__norm_blocks(struct dt_reducer *x, double *norms, const float *sum, struct dt__floats at)
+{
+    at = dt__clip(at, (struct dt__floats){0, x->spec.norm_params});
+    struct dt__norm norm = {.at = at, .norms = norms, .block = at.begin / DT__TREE_BLOCK};
+    const size_t blocks = (at.end + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK - norm.block;
+    if (at.begin == at.end) return;
+    memset(norms + norm.block, 0, blocks * sizeof *norms);
+    for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
+        const struct dt__segment *segment = &x->segment[s];
+        const struct dt__floats here = dt__clip(segment->at, at);
+        if (here.begin == here.end) continue;
+        if (segment->kind == DT__ROWS)
+            dt__rows_norm(x, segment->index, here, &norm);
+        else
+            dt__norm_add(&norm, sum + here.begin, here.begin, here.end - here.begin);
+    }
+    norm_close(&norm);
+}
+
+double dt__norm_total(const struct dt_reducer *x, const double *norms)
+{
+    double total = 0;
+    for (size_t b = 0; b < x->norm_blocks; b++)
+        total += norms[b];
+    return total;
+}
+
+/* ---- a group's step ------------------------------------------------------------------------- */
 
 bool dt__group_arrive(struct dt_reducer *x, int ask)
 {
     struct dt__control *control = x->control;
     if (ask) atomic_fetch_or(&control->asks[x->tick & 1], ask);
-    return dt__event_post(&control->ended, 1) == dt__group_all(x);
+    return dt__event_post(&control->ended, 1) == x->group_done;
 }
 
 void dt__group_agreed(struct dt_reducer *x, int asked)
@@ -31,113 +157,55 @@ void dt__group_agreed(struct dt_reducer *x, int asked)
 
 /* Sums of a block, by the tree: of each of the group's parts into the slot of its first replica, rounded if
  * that is all of a giver; or of all of them into the first one's. */
-static void sum_block(struct dt_reducer *x, int bucket, size_t at, size_t n)
+static void sum_block(struct dt_reducer *x, const struct dt__bucket *bucket, size_t at, size_t n)
 {
-    const size_t begin = dt__bucket_begin(x, bucket);
+    const size_t begin = bucket->at.begin;
     const int wire = dt__wire_at(x, begin);
     float *first = NULL;
     for (int p = 0; p < x->parts; p++) {
-        struct dt__part part = x->part[p];
+        const struct dt__part part = x->part[p];
         if (part.group != x->group_index) continue;
-        const float *sum = dt__tree_sum((const float *const *)x->slot, NULL, part.first, part.end,
-                                        at, n, x->scratch->block);
-        float *out = x->slot[part.first] + at;
-        if (!x->one_sum || !first) {
-            if (sum != out) memcpy(out, sum, n * sizeof *out);
-            if (wire && part.whole)
-                dt__wire_round(wire, at, n, out, x->error[part.giver] + at,
-                               x->given[part.giver] + x->given_place[bucket] +
-                                   dt__wire_bytes(wire, begin, at - begin));
-            first = out;
+        const float *sum = dt__tree_sum(x, slot_leaf, NULL, part.first, part.end, at, n, x->block);
+        if (x->one_sum && first) {
+            dt__tree_add(n, first, sum, first);
             continue;
         }
-        for (size_t i = 0; i < n; i++)
-            first[i] += sum[i];
+        const struct dt__giver *giver = &x->giver[part.giver];
+        first = x->slot[part.first] + at;
+        if (sum != first) memcpy(first, sum, n * sizeof *first);
+        if (wire && giver->group == x->group_index)
+            dt__wire_round(wire, at, n, first, giver->error + at,
+                           giver->given + bucket->given + dt__wire_bytes(wire, begin, at - begin));
     }
 }
 
 bool dt__group_sum(struct dt_reducer *x)
 {
     if (x->worker < 0 || x->buckets_summed == x->spec.buckets) return false;
-    int bucket = x->spec.buckets - 1 - x->buckets_summed;
-    struct dt__bucket_events *events = &x->control->bucket[bucket];
-    if (!dt__event_reached(&events->ready, dt__group_all(x))) return false;
-    for (size_t from, to = dt__bucket_begin(x, bucket); dt__stretch_next(x, bucket, &from, &to);) {
-        size_t begin, end;
-        dt__slice(from, to, x->worker, x->group_workers, DT__TREE_BLOCK, &begin, &end);
-        for (size_t at = begin, n; at < end; at += n)
-            sum_block(x, bucket, at, n = dt__block_length(at, end));
+    const int b = x->spec.buckets - 1 - x->buckets_summed;
+    const struct dt__bucket *bucket = &x->bucket[b];
+    if (!dt__event_reached(&x->control->bucket[b].ready, x->group_done)) return false;
+    for (int s = bucket->segment; s < bucket[1].segment; s++) {
+        const struct dt__segment *segment = &x->segment[s];
+        const struct dt__floats slice =
+            dt__slice(segment->at, x->worker, x->group_workers, DT__TREE_BLOCK);
+        if (segment->kind == DT__ROWS) {
+            dt__rows_sum_parts(x, segment->index);
+            continue;
+        }
+        for (size_t at = slice.begin, n; at < slice.end; at += n)
+            sum_block(x, bucket, at, n = dt__block_length(at, slice.end));
     }
-    dt__rows_sum_parts(x, bucket);
-    dt__event_post(&events->summed, 1);
+    dt__event_post(&x->control->bucket[b].summed, 1);
     x->buckets_summed++;
     return true;
 }
 
-void dt__group_ready(struct dt_reducer *x, int bucket)
-{
-    dt__event_post(&x->control->bucket[bucket].ready, 1);
-    while (dt__group_sum(x))
-        continue;
-}
-
-int dt__group_follow(struct dt_reducer *x, int ask)
-{
-    double start = dt_clock_secs();
-    dt__group_arrive(x, ask);
-    for (int b = x->spec.buckets - 1 - x->buckets_summed; b >= 0; b--) {
-        dt__event_wait(&x->control->bucket[b].ready, dt__group_all(x), x->world,
-                       "the other workers' gradients");
-        dt__group_sum(x);
-    }
-    dt__event_wait(&x->control->agreed, x->tick, x->world, "the other hosts' gradients");
-    x->times.network += dt_clock_secs() - start;
-    return x->control->agreed_ask[x->tick & 1];
-}
-
 /* ---- one group: update ---------------------------------------------------------------------- */
 
-/* dt__giver_fn: of slots in this memory. A lone replica's is rounded where it stands. */
-static const float *shared_giver(struct dt_reducer *x, const void *arg, int giver, size_t at,
-                                 size_t n, float (*block)[DT__TREE_BLOCK])
+static const float *sum_of_all(struct dt_reducer *x, size_t at, size_t n)
 {
-    (void)arg;
-    const int first = dt__giver_begin(x, giver), end = dt__giver_begin(x, giver + 1);
-    const float *sum =
-        dt__tree_sum((const float *const *)x->slot, NULL, first, end, at, n, block);
-    const int wire = dt__wire_at(x, at);
-    if (wire)
-        dt__wire_round(wire, at, n, sum == block[0] ? block[0] : x->slot[first] + at,
-                       x->error[giver] + at, NULL);
-    return sum;
-}
-
-static const float *tree_block(struct dt_reducer *x, size_t at, size_t n)
-{
-    return dt__givers_sum(x, shared_giver, NULL, at, n);
-}
-
-/* Sums of what of floats [from, to) is no row of touched ones, to replica 0's slot. What is rounded at once
- * is of one bucket. */
-static void sum_stretch(struct dt_reducer *x, size_t from, size_t to)
-{
-    int b = 0;
-    for (size_t at = from, n; at < to; at += n) {
-        while (x->bucket_end[b] <= at)
-            b++;
-        n = dt__block_length(at, to < x->bucket_end[b] ? to : x->bucket_end[b]);
-        const float *sum = tree_block(x, at, n);
-        float *out = x->slot[0] + at;
-        for (size_t i = 0; i < n; i++)
-            out[i] = sum[i];
-    }
-}
-
-/* The range of touched rows that comes next; behind the last one an empty range at the end. */
-static struct dt_row_range range_at(const struct dt_reducer *x, int index, size_t end)
-{
-    const struct dt_row_range none = {.offset = end};
-    return dt__rows_are_touched(x) && index < x->spec.row_ranges ? x->spec.row_range[index] : none;
+    return dt__tree_sum(x, giver_leaf, NULL, 0, x->spec.givers, at, n, x->block);
 }
 
 /* The norm needs all sums first: they stay in replica 0's slot, and its blocks give the norm. Sums of
@@ -146,25 +214,23 @@ static struct dt_row_range range_at(const struct dt_reducer *x, int index, size_
 static void sum_for_norm(struct dt_reducer *x)
 {
     const bool touched = dt__rows_are_touched(x);
-    const uint32_t waits = touched ? 2 : 1;
-    const uint32_t all = dt__group_all(x) * waits;
-    size_t begin, end;
-    dt__slice(0, x->spec.params, x->worker, x->group_workers, DT__TREE_BLOCK, &begin, &end);
-    size_t at = begin;
-    for (int i = 0; at < end; i++) {
-        const struct dt_row_range range = range_at(x, i, end);
-        if (range.offset > at) sum_stretch(x, at, range.offset < end ? range.offset : end);
-        const size_t behind = range.offset + range.rows * range.width;
-        if (behind > at) at = behind;
+    const uint32_t all = x->group_done * (touched ? 2 : 1);
+    const struct dt__floats slice = dt__slice((struct dt__floats){0, x->spec.params}, x->worker,
+                                              x->group_workers, DT__TREE_BLOCK);
+    for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
+        const struct dt__floats here = dt__clip(x->segment[s].at, slice);
+        for (size_t at = here.begin, n; at < here.end && x->segment[s].kind == DT__WHOLE; at += n) {
+            n = dt__block_length(at, here.end);
+            const float *sum = sum_of_all(x, at, n);
+            if (sum != x->slot[0] + at) memcpy(x->slot[0] + at, sum, n * sizeof *sum);
+        }
     }
     if (touched) {
         dt__rows_sum(x);
         dt__event_post(&x->control->normed, 1);
         dt__event_wait(&x->control->normed, all - (uint32_t)x->group_workers, x->world, "sums");
-        dt__rows_norm(x, x->slot[0], x->norms, begin, end);
-    } else {
-        dt__norm_blocks(x, x->norms, x->slot[0], begin, end);
     }
+    dt__norm_blocks(x, x->norms, x->slot[0], slice);
     dt__event_post(&x->control->normed, 1);
     dt__event_wait(&x->control->normed, all, x->world, "sums");
     x->info.norm2 = dt__norm_total(x, x->norms);
@@ -184,18 +250,6 @@ static void update_block(struct dt_reducer *x, size_t at, size_t n, const float 
         dt__wire_update(wire, at, n, out, x->vectors[x->spec.vectors - 1] + at, weights, NULL);
     else if (out != weights)
         memcpy(weights, out, n * sizeof *weights);
-}
-
-/* Sum and update of this worker's slice of floats [from, to), a block at a time: the sum never leaves the
- * cache. */
-static void update_stretch(struct dt_reducer *x, size_t from, size_t to)
-{
-    size_t begin, end;
-    dt__slice(from, to, x->worker, x->group_workers, dt__grain(x), &begin, &end);
-    for (size_t at = begin, n; at < end; at += n) {
-        n = dt__block_length(at, end);
-        update_block(x, at, n, x->spec.norm ? x->slot[0] + at : tree_block(x, at, n));
-    }
 }
 
 /* Sum over node [a, b) of a tile of a factored matrix, in level[0]: each gradient is made here, from its factors. */
@@ -218,9 +272,9 @@ static void tile_sum(struct dt_reducer *x, int matrix, int a, int b, struct dt_t
 static void update_factored(struct dt_reducer *x, int index)
 {
     const struct dt_factored *matrix = &x->factored[index];
-    size_t begin, end;
-    dt__slice(0, dt_tiles(matrix), x->worker, x->group_workers, 1, &begin, &end);
-    for (size_t t = begin; t < end; t++) {
+    const struct dt__floats tiles = /* their numbers */
+        dt__slice((struct dt__floats){0, dt_tiles(matrix)}, x->worker, x->group_workers, 1);
+    for (size_t t = tiles.begin; t < tiles.end; t++) {
         const struct dt_tile tile = dt_tile_at(matrix, t);
         const size_t floats = tile.rows * tile.columns;
         const size_t run = tile.columns < matrix->columns ? tile.columns : floats;
@@ -234,32 +288,22 @@ static void update_factored(struct dt_reducer *x, int index)
     }
 }
 
-/* Where the factored matrix that comes next begins; behind the last one `end`. */
-static size_t factored_at(const struct dt_reducer *x, int index, size_t end)
+/* Sum and update of this worker's share of a segment; of whole floats a block at a time: the sum never leaves the
+ * cache. */
+static void update_segment(struct dt_reducer *x, const struct dt__segment *segment)
 {
-    const bool more = dt_reducer_factors(x, 0) && index < x->spec.matrices;
-    return more && x->factored[index].offset < end ? x->factored[index].offset : end;
-}
-
-static void update_slices(struct dt_reducer *x)
-{
-    int i = 0, factored = 0; /* the next range of rows, and factored matrix */
-    if (x->spec.norm) sum_for_norm(x);
-    for (int b = 0; b < x->spec.buckets; b++) {
-        size_t at = dt__bucket_begin(x, b);
-        const size_t end = x->bucket_end[b];
-        for (struct dt_row_range range; (range = range_at(x, i, end)).offset < end; i++) {
-            update_stretch(x, at, range.offset);
-            dt__rows_update(x, i);
-            at = range.offset + range.rows * range.width;
-        }
-        for (size_t next; (next = factored_at(x, factored, end)) < end; factored++) {
-            update_stretch(x, at, next);
-            update_factored(x, factored);
-            at = next + x->factored[factored].rows * x->factored[factored].columns;
-        }
-        update_stretch(x, at, end);
-        dt__event_post(&x->control->bucket[b].updated, 1);
+    const struct dt__floats slice = dt__slice(segment->at, x->worker, x->group_workers, x->grain);
+    if (segment->kind == DT__ROWS) {
+        dt__rows_update(x, segment->index);
+        return;
+    }
+    if (segment->kind == DT__FACTORED) {
+        update_factored(x, segment->index);
+        return;
+    }
+    for (size_t at = slice.begin, n; at < slice.end; at += n) {
+        n = dt__block_length(at, slice.end);
+        update_block(x, at, n, x->spec.norm ? x->slot[0] + at : sum_of_all(x, at, n));
     }
 }
 
@@ -274,10 +318,16 @@ static int shared_end(struct dt_reducer *x, int ask)
     } else {
         dt__event_wait(&control->agreed, x->tick, x->world, "the other workers' gradients");
     }
-    int asked = control->agreed_ask[x->tick & 1];
+    const int asked = control->agreed_ask[x->tick & 1];
     double met = dt_clock_secs();
-    if (!(asked & DT_ASK_VOID)) update_slices(x);
     x->times.wait += met - start;
+    if (asked & DT_ASK_VOID) return asked;
+    if (x->spec.norm) sum_for_norm(x);
+    for (int b = 0; b < x->spec.buckets; b++) {
+        for (int s = x->bucket[b].segment; s < x->bucket[b + 1].segment; s++)
+            update_segment(x, &x->segment[s]);
+        dt__event_post(&control->bucket[b].updated, 1);
+    }
     x->times.update += dt_clock_secs() - met;
     return asked;
 }

@@ -15,7 +15,7 @@ enum { DEPTH = 16 }; /* chunks under way at once */
 /* A piece of a bucket that travels as one message. */
 struct chunk {
     int bucket;
-    size_t begin, end;
+    struct dt__floats at;
 };
 
 struct dt__stream {
@@ -46,12 +46,12 @@ static dt_status prepare(struct dt_reducer *x)
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
     DT_TRY(dt_alloc(most, sizeof *s->chunk, "chunk table", &s->chunk));
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
-        x->pieces[b] = 0;
-        for (size_t at = dt__bucket_begin(x, b); at < x->bucket_end[b]; at += DT__CHUNK) {
-            size_t end = at + DT__CHUNK < x->bucket_end[b] ? at + DT__CHUNK : x->bucket_end[b];
-            s->chunk[s->chunks++] = (struct chunk){b, at, end};
-            x->pieces[b]++;
-        }
+        const struct dt__floats bucket = x->bucket[b].at;
+        const int before = s->chunks;
+        for (size_t at = bucket.begin; at < bucket.end; at += DT__CHUNK)
+            s->chunk[s->chunks++] =
+                (struct chunk){b, dt__clip((struct dt__floats){at, at + DT__CHUNK}, bucket)};
+        x->bucket[b].pieces = (uint32_t)(s->chunks - before);
     }
     if (x->leaders == MPI_COMM_NULL) return DT_OK;
     if (x->group_index == 0)
@@ -101,9 +101,9 @@ static bool advance_up(struct dt_reducer *x)
     int before = s->posted + s->up_done;
     for (; s->posted < s->chunks && s->posted - s->up_done < DEPTH; s->posted++) {
         struct chunk chunk = s->chunk[s->posted];
-        if (!dt__event_reached(&x->control->bucket[chunk.bucket].summed, dt__group_all(x))) break;
-        DT_MPI(MPI_Ireduce(s->mine + chunk.begin, s->sum ? s->sum + chunk.begin : NULL,
-                           (int)(chunk.end - chunk.begin), MPI_FLOAT, MPI_SUM, 0, s->up,
+        if (!dt__event_reached(&x->control->bucket[chunk.bucket].summed, x->group_done)) break;
+        DT_MPI(MPI_Ireduce(s->mine + chunk.at.begin, s->sum ? s->sum + chunk.at.begin : NULL,
+                           (int)(chunk.at.end - chunk.at.begin), MPI_FLOAT, MPI_SUM, 0, s->up,
                            &s->up_request[s->posted % DEPTH]));
     }
     while (s->up_done < s->posted) {
@@ -111,7 +111,7 @@ static bool advance_up(struct dt_reducer *x)
         DT_MPI(MPI_Test(&s->up_request[s->up_done % DEPTH], &done, MPI_STATUS_IGNORE));
         if (!done) break;
         if (++s->up_done < s->chunks || !s->sum || !x->spec.norm) continue;
-        dt__norm_blocks(x, x->norms, s->sum, 0, x->spec.params);
+        dt__norm_blocks(x, x->norms, s->sum, (struct dt__floats){0, x->spec.params});
         x->info.norm2 = dt__norm_total(x, x->norms);
     }
     return s->posted + s->up_done != before;
@@ -122,7 +122,7 @@ static bool advance_ask(struct dt_reducer *x, int bank_ask)
 {
     struct dt__stream *s = x->stream;
     int done = 0;
-    if (!s->ask_posted && dt__event_reached(&x->control->ended, dt__group_all(x))) {
+    if (!s->ask_posted && dt__event_reached(&x->control->ended, x->group_done)) {
         s->ask = bank_ask | atomic_exchange(&x->control->asks[x->tick & 1], 0);
         DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &s->ask, 1, MPI_INT, MPI_BOR, x->leaders,
                               &s->ask_request));
@@ -144,12 +144,10 @@ static bool advance_down(struct dt_reducer *x)
     int before = s->sent + s->down_done, may = s->sum ? s->up_done : s->chunks;
     if (s->sum && x->spec.norm && s->up_done < s->chunks) may = 0;
     for (; s->sent < may && s->sent - s->down_done < DEPTH; s->sent++) {
-        struct chunk chunk = s->chunk[s->sent];
-        size_t n = chunk.end - chunk.begin;
-        float *weights = x->vectors[0] + chunk.begin;
+        const size_t begin = s->chunk[s->sent].at.begin, n = s->chunk[s->sent].at.end - begin;
+        float *weights = x->vectors[0] + begin;
         if (s->sum)
-            x->spec.update(x->spec.arg, &x->info, chunk.begin, n, s->sum + chunk.begin, x->vectors,
-                           weights);
+            x->spec.update(x->spec.arg, &x->info, begin, n, s->sum + begin, x->vectors, weights);
         DT_MPI(
             MPI_Ibcast(weights, (int)n, MPI_FLOAT, 0, s->down, &s->down_request[s->sent % DEPTH]));
     }

@@ -6,8 +6,6 @@
 #include "base/clones.h"
 #include "comm/reducer.h"
 
-enum { LINE = 64 };
-
 /* What a merge is made of: nodes of the tree whose rows are listed, each under its first
  * replica. */
 struct leaves {
@@ -28,8 +26,7 @@ struct dt__rows {
     struct dt_row_range *range; /* (ranges), copied */
     int ranges;
     struct dt_touched *touched; /* (R, ranges) the lists of each replica */
-    bool mapped;                /* they are in shared memory: gradients are of touched rows */
-    int *replica;               /* (R) 0, 1, 2, ... */
+    int *replica;      /* (R) 0, 1, 2, ... */
     struct leaves all; /* of the whole sum: the replicas, or, of several groups, the parts */
 
     /* Several groups: of each part, under its first replica. */
@@ -52,40 +49,28 @@ struct dt__rows {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static dt_status rows_check(const struct dt_reducer *x)
-{
-    size_t behind = 0;
-    for (int i = 0; i < x->spec.row_ranges; i++) {
-        const struct dt_row_range *range = &x->spec.row_range[i];
-        const size_t end = range->offset + range->rows * range->width;
-        int b = 0;
-        while (b < x->spec.buckets && x->spec.bucket_end[b] <= range->offset)
-            b++;
-        if (range->offset < behind || range->rows > UINT32_MAX || b == x->spec.buckets ||
-            end > x->spec.bucket_end[b])
-            return dt_fail(DT_EUSAGE, "reducer: range %d of rows does not lie behind the one "
-                                      "before, in one bucket", i);
-        behind = end;
-    }
-    return DT_OK;
-}
-
 dt_status dt__rows_create(struct dt_reducer *x)
 {
     const size_t replicas = (size_t)x->spec.replicas, ranges = (size_t)x->spec.row_ranges;
-    struct dt__rows *rows;
     if (!ranges) return DT_OK;
-    DT_TRY(rows_check(x));
     DT_TRY(dt_alloc(1, sizeof *x->rows, "touched rows", &x->rows));
-    rows = x->rows;
+    struct dt__rows *rows = x->rows;
     rows->ranges = (int)ranges;
     rows->block = DT__TREE_BLOCK;
     DT_TRY(dt_alloc(ranges, sizeof *rows->range, "touched rows", &rows->range));
-    for (size_t i = 0; i < ranges; i++) {
-        rows->range[i] = x->spec.row_range[i];
-        if (rows->range[i].width > rows->block) rows->block = rows->range[i].width;
-    }
+    memcpy(rows->range, x->spec.row_range, ranges * sizeof *rows->range);
     x->spec.row_range = rows->range;
+    for (size_t i = 0, behind = 0, b = 0; i < ranges; i++) {
+        const struct dt_row_range *range = &rows->range[i];
+        const size_t end = range->offset + range->rows * range->width;
+        while (b < (size_t)x->spec.buckets && x->bucket[b].at.end <= range->offset)
+            b++;
+        if (range->offset < behind || range->rows > UINT32_MAX || end > x->bucket[b].at.end)
+            return dt_fail(DT_EUSAGE, "reducer: range %zu of rows does not lie behind the one "
+                                      "before, in one bucket", i);
+        behind = end;
+        if (range->width > rows->block) rows->block = range->width;
+    }
     DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->touched, "touched rows", &rows->touched));
     DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->touched, "touched rows", &rows->part_touched));
     DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->summed, "touched rows", &rows->summed));
@@ -114,84 +99,51 @@ void dt__rows_destroy(struct dt_reducer *x)
         dt_free(owned[i]);
 }
 
-static size_t list_bytes(const struct dt_row_range *range)
-{
-    return LINE + ((range->rows * sizeof(uint32_t) + LINE - 1) & ~(size_t)(LINE - 1));
-}
-
-/* Lists in `memory`, empty ones. */
-static void lists_map(const struct dt__rows *rows, unsigned char *memory, struct dt_touched *out)
-{
-    for (int i = 0; i < rows->ranges; memory += list_bytes(&rows->range[i++])) {
-        out[i] = (struct dt_touched){.row = (uint32_t *)(void *)(memory + LINE),
-                                     .count = (uint32_t *)(void *)memory};
-        *out[i].count = 0;
-    }
-}
-
-size_t dt__rows_bytes(const struct dt_reducer *x)
-{
-    size_t bytes = 0;
-    if (x->groups > 1 && x->exchange != DT_REDUCER_ORDERED) return 0;
-    for (int i = 0; x->rows && i < x->rows->ranges; i++)
-        bytes += list_bytes(&x->rows->range[i]);
-    return bytes;
-}
-
-void dt__rows_map(struct dt_reducer *x, int replica, void *memory)
-{
-    struct dt__rows *rows = x->rows;
-    if (!dt__rows_bytes(x)) return;
-    lists_map(rows, memory, &rows->touched[replica * rows->ranges]);
-    rows->all = (struct leaves){rows->touched,    x->slot, rows->replica,
-                                x->spec.replicas, 0,       x->spec.replicas};
-    rows->mapped = true;
-}
-
-bool dt__rows_part_has_room(const struct dt_reducer *x, int part)
-{
-    const struct dt__part *p = &x->part[part];
-    return x->groups > 1 && dt__rows_bytes(x) &&
-           (p->group != x->group_index || p->end - p->first > 1);
-}
-
-static size_t summed_bytes(const struct dt_reducer *x)
-{
-    return ((size_t)x->group_workers * sizeof(uint32_t) + LINE - 1) & ~(size_t)(LINE - 1);
-}
-
-size_t dt__rows_part_bytes(const struct dt_reducer *x)
-{
-    return x->rows ? dt__rows_bytes(x) + (size_t)x->rows->ranges * summed_bytes(x) : 0;
-}
-
-void dt__rows_map_part(struct dt_reducer *x, int part, float *vector, void *memory)
-{
-    struct dt__rows *rows = x->rows;
-    if (!dt__rows_bytes(x) || x->groups == 1) return;
-    const int first = x->part[part].first;
-    rows->part_first[part] = first;
-    rows->all = (struct leaves){
-        rows->part_touched, rows->part_vector, rows->part_first, x->parts, 0, x->spec.replicas};
-    rows->mapped = true;
-    for (int i = 0; i < rows->ranges && !vector; i++)
-        rows->part_touched[first * rows->ranges + i] = rows->touched[first * rows->ranges + i];
-    rows->part_vector[first] = vector ? vector : x->slot[first];
-    if (!vector) return;
-    lists_map(rows, memory, &rows->part_touched[first * rows->ranges]);
-    unsigned char *at = (unsigned char *)memory + dt__rows_bytes(x);
-    for (int i = 0; i < rows->ranges; i++, at += summed_bytes(x))
-        rows->summed[first * rows->ranges + i] = (uint32_t *)(void *)at;
-}
-
 bool dt__rows_are_touched(const struct dt_reducer *x)
 {
-    return x->rows && x->rows->mapped;
+    return x->rows && (x->groups == 1 || x->exchange == DT_REDUCER_ORDERED);
 }
 
 const struct dt_touched *dt_reducer_touched(const struct dt_reducer *x, int replica)
 {
     return dt__rows_are_touched(x) ? &x->rows->touched[replica * x->rows->ranges] : NULL;
+}
+
+/* Empty lists. */
+static void lists_map(const struct dt__rows *rows, struct dt__room *room, struct dt_touched *out)
+{
+    for (int i = 0; i < rows->ranges; i++) {
+        out[i].count = dt__room_take(room, 1, sizeof *out->count);
+        out[i].row = dt__room_take(room, rows->range[i].rows, sizeof *out->row);
+        if (out[i].count) *out[i].count = 0;
+    }
+}
+
+void dt__rows_map(struct dt_reducer *x, int replica, struct dt__room *room)
+{
+    struct dt__rows *rows = x->rows;
+    lists_map(rows, room, &rows->touched[replica * rows->ranges]);
+    rows->all = (struct leaves){rows->touched,    x->slot, rows->replica,
+                                x->spec.replicas, 0,       x->spec.replicas};
+}
+
+void dt__rows_map_part(struct dt_reducer *x, int part, struct dt__room *room)
+{
+    struct dt__rows *rows = x->rows;
+    const int first = x->part[part].first, at = first * rows->ranges;
+    rows->part_first[part] = first;
+    rows->all = (struct leaves){
+        rows->part_touched, rows->part_vector, rows->part_first, x->parts, 0, x->spec.replicas};
+    if (x->part[part].group == x->group_index && x->part[part].end == first + 1) {
+        rows->part_vector[first] = x->slot[first];
+        memcpy(&rows->part_touched[at], &rows->touched[at],
+               (size_t)rows->ranges * sizeof *rows->touched);
+        return;
+    }
+    rows->part_vector[first] = dt__room_take(room, x->spec.params, sizeof(float));
+    lists_map(rows, room, &rows->part_touched[at]);
+    for (int i = 0; i < rows->ranges; i++)
+        rows->summed[at + i] = dt__room_take(room, (size_t)x->group_workers, sizeof(uint32_t));
 }
 
 /* ---- merge ---------------------------------------------------------------------------------- */
@@ -302,15 +254,9 @@ static float *holder_row(const struct dt__rows *rows, int range, struct holder h
 
 /* ---- sum ------------------------------------------------------------------------------------ */
 
-/* to += from. Leaves that do not have the row are left out: they would add 0. */
-static void row_add(size_t n, const float *from, float *restrict to)
-{
-    for (size_t i = 0; i < n; i++)
-        to[i] += from[i];
-}
-
 /* The sum over node [a, b) of floats [at, at + n) of the row at hand, whose holders there are
- * [first, last), one at least; scratch or a leaf's own place. */
+ * [first, last), one at least; scratch or a leaf's own place. Leaves that do not have the row are left out:
+ * they would add 0. */
 static const float *sum_holders(const struct dt__rows *rows, int range, int first, int last, int a,
                                 int b, size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
 {
@@ -324,9 +270,11 @@ static const float *sum_holders(const struct dt__rows *rows, int range, int firs
     if (middle == last) return sum_holders(rows, range, first, last, a, split, at, n, block);
     const float *left = sum_holders(rows, range, first, middle, a, split, at, n, block);
     const float *right = sum_holders(rows, range, middle, last, split, b, at, n, block + 1);
-    if (left != block[0]) memcpy(block[0], left, n * sizeof *left);
-    row_add(n, right, block[0]);
-    return block[0];
+    float *restrict sum = block[0];
+    if (left != sum) memcpy(sum, left, n * sizeof *left);
+    for (size_t i = 0; i < n; i++)
+        sum[i] += right[i];
+    return sum;
 }
 
 /* The sum of the row at hand. Where a leaf lacks it the whole gradient has +0, which makes +0 of
@@ -339,7 +287,7 @@ static void row_sum(const struct dt_reducer *x, int range, float *out)
     for (size_t at = 0; at < width; at += DT__TREE_BLOCK) {
         const size_t n = width - at < DT__TREE_BLOCK ? width - at : DT__TREE_BLOCK;
         const float *sum = sum_holders(rows, range, 0, rows->holders, rows->leaves->first,
-                                       rows->leaves->end, at, n, x->scratch->block);
+                                       rows->leaves->end, at, n, x->block);
         for (size_t i = 0; i < n; i++)
             out[at + i] = all ? sum[i] : sum[i] + 0.0f;
     }
@@ -359,19 +307,6 @@ void dt__rows_sum(struct dt_reducer *x)
 
 /* ---- several groups: sums of parts ---------------------------------------------------------- */
 
-static bool range_is_in(const struct dt_reducer *x, int range, int bucket)
-{
-    const size_t offset = x->rows->range[range].offset;
-    return dt__bucket_begin(x, bucket) <= offset && offset < x->bucket_end[bucket];
-}
-
-bool dt__rows_are_in(const struct dt_reducer *x, int bucket)
-{
-    for (int i = 0; dt__rows_are_touched(x) && i < x->rows->ranges; i++)
-        if (range_is_in(x, i, bucket)) return true;
-    return false;
-}
-
 static struct leaves part_leaves(const struct dt_reducer *x, const struct dt__part *part)
 {
     const struct dt__rows *rows = x->rows;
@@ -379,214 +314,112 @@ static struct leaves part_leaves(const struct dt_reducer *x, const struct dt__pa
                            part->end - part->first, part->first, part->end};
 }
 
-/* This worker's share of the rows of a part. As nobody knows how many rows the others will have,
- * each writes to where its first row would be if all were touched. */
-static void sum_part(struct dt_reducer *x, const struct dt__part *part, int range)
+/* The group sums the part by itself: it is not one replica's. */
+static bool part_is_summed(const struct dt_reducer *x, const struct dt__part *part)
 {
-    struct dt__rows *rows = x->rows;
-    const struct leaves leaves = part_leaves(x, part);
-    const struct dt_row_range *r = &rows->range[range];
-    const uint32_t from = row_behind(rows, &leaves, range, x->worker, x->group_workers);
-    const uint32_t to = row_behind(rows, &leaves, range, x->worker + 1, x->group_workers);
-    uint32_t *list = rows->part_touched[part->first * rows->ranges + range].row, row, at = from;
-    merge_begin(rows, &leaves, range, from, to);
-    for (; merge_next(rows, range, &row); at++) {
-        row_sum(x, range, rows->part_vector[part->first] + r->offset + at * r->width);
-        list[at] = row;
-    }
-    rows->summed[part->first * rows->ranges + range][x->worker] = at - from;
+    return part->group == x->group_index && part->end - part->first > 1;
 }
 
-void dt__rows_sum_parts(struct dt_reducer *x, int bucket)
-{
-    for (int i = 0; dt__rows_are_touched(x) && i < x->rows->ranges; i++) {
-        if (!range_is_in(x, i, bucket)) continue;
-        for (int p = 0; p < x->parts; p++)
-            if (x->part[p].group == x->group_index && dt__rows_part_has_room(x, p))
-                sum_part(x, &x->part[p], i);
-    }
-}
-
-struct dt_touched dt__rows_of_part(const struct dt_reducer *x, int part, int range,
-                                   float **out_rows)
+struct dt__part_rows dt__rows_of_part(const struct dt_reducer *x, int part, int range)
 {
     const struct dt__rows *rows = x->rows;
     const int first = x->part[part].first;
-    *out_rows = rows->part_vector[first] + rows->range[range].offset;
-    return rows->part_touched[first * rows->ranges + range];
+    return (struct dt__part_rows){rows->part_touched[first * rows->ranges + range],
+                                  rows->part_vector[first] + rows->range[range].offset};
 }
 
-/* What the workers have summed of a part's range, brought together. */
-static void close_part(const struct dt_reducer *x, int part, int range)
+/* As nobody knows how many rows the others will have, each worker writes to where its first row would be if all were
+ * touched. */
+void dt__rows_sum_parts(struct dt_reducer *x, int range)
 {
-    const struct dt__rows *rows = x->rows;
+    struct dt__rows *rows = x->rows;
     const size_t width = rows->range[range].width;
-    const struct leaves leaves = part_leaves(x, &x->part[part]);
-    float *values;
-    const struct dt_touched list = dt__rows_of_part(x, part, range, &values);
-    uint32_t count = 0;
-    for (int w = 0; w < x->group_workers; w++) {
-        const uint32_t from = row_behind(rows, &leaves, range, w, x->group_workers);
-        const uint32_t n = rows->summed[leaves.first * rows->ranges + range][w];
-        memmove(list.row + count, list.row + from, n * sizeof *list.row);
-        memmove(values + count * width, values + from * width, n * width * sizeof *values);
-        count += n;
+    for (int p = 0; p < x->parts; p++) {
+        if (!part_is_summed(x, &x->part[p])) continue;
+        const struct leaves leaves = part_leaves(x, &x->part[p]);
+        const struct dt__part_rows out = dt__rows_of_part(x, p, range);
+        const uint32_t from = row_behind(rows, &leaves, range, x->worker, x->group_workers);
+        const uint32_t to = row_behind(rows, &leaves, range, x->worker + 1, x->group_workers);
+        uint32_t row, at = from;
+        merge_begin(rows, &leaves, range, from, to);
+        for (; merge_next(rows, range, &row); at++) {
+            row_sum(x, range, out.values + at * width);
+            out.list.row[at] = row;
+        }
+        rows->summed[leaves.first * rows->ranges + range][x->worker] = at - from;
     }
-    *list.count = count;
 }
 
 void dt__rows_close_parts(struct dt_reducer *x)
 {
-    for (int p = 0; p < x->parts; p++) {
-        if (x->part[p].group != x->group_index || !dt__rows_part_has_room(x, p)) continue;
-        for (int i = 0; i < x->rows->ranges; i++)
-            close_part(x, p, i);
-    }
-}
-
-/* ---- norm ----------------------------------------------------------------------------------- */
-
-/* Squares of a block under way. */
-struct norm_lanes {
-    double *norms;
-    size_t block;
-    double lane[8];
-};
-
-static void norm_close(struct norm_lanes *lanes)
-{
-    const double *lane = lanes->lane;
-    lanes->norms[lanes->block] =
-        ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-    memset(lanes->lane, 0, sizeof lanes->lane);
-}
-
-/* Adds floats [offset, offset + n) of the sum, as far as they lie in [begin, end). */
-static void norm_add(struct norm_lanes *lanes, size_t begin, size_t end, const float *sum,
-                     size_t offset, size_t n)
-{
-    const size_t last = offset + n < end ? offset + n : end;
-    for (size_t at = offset > begin ? offset : begin, stop; at < last; at = stop) {
-        const size_t block = at / DT__TREE_BLOCK, behind = (block + 1) * DT__TREE_BLOCK;
-        stop = last < behind ? last : behind;
-        if (block != lanes->block) {
-            norm_close(lanes);
-            lanes->block = block;
+    const struct dt__rows *rows = x->rows;
+    for (int i = 0; i < rows->ranges * x->parts; i++) {
+        const int part = i / rows->ranges, range = i % rows->ranges;
+        const size_t width = rows->range[range].width;
+        uint32_t count = 0;
+        if (!part_is_summed(x, &x->part[part])) continue;
+        const struct leaves leaves = part_leaves(x, &x->part[part]);
+        const struct dt__part_rows out = dt__rows_of_part(x, part, range);
+        for (int w = 0; w < x->group_workers; w++) {
+            const uint32_t from = row_behind(rows, &leaves, range, w, x->group_workers);
+            const uint32_t n = rows->summed[leaves.first * rows->ranges + range][w];
+            memmove(out.list.row + count, out.list.row + from, n * sizeof *out.list.row);
+            memmove(out.values + count * width, out.values + from * width, n * width * sizeof(float));
+            count += n;
         }
-        for (size_t i = at; i < stop; i++) /* a block begins at a multiple of 8 */
-            lanes->lane[i & 7] += (double)sum[i - offset] * (double)sum[i - offset];
+        *out.list.count = count;
     }
 }
 
-/* Where the sum of the row at hand stands: where dt__rows_sum left it, or else in `scratch`. */
-static const float *row_total(const struct dt_reducer *x, int range, float *scratch)
-{
-    if (x->spec.norm && x->groups == 1) return holder_row(x->rows, range, x->rows->holder[0]);
-    row_sum(x, range, scratch);
-    return scratch;
-}
+/* ---- norm and update ------------------------------------------------------------------------ */
 
-/* Rows of [begin, end), the first and the last of which may lie there in part. */
-static void norm_add_rows(struct dt_reducer *x, struct norm_lanes *lanes, int i, size_t begin,
-                          size_t end)
-{
-    struct dt__rows *rows = x->rows;
-    const struct dt_row_range *range = &rows->range[i];
-    const size_t behind = range->offset + range->rows * range->width;
-    const size_t from = begin > range->offset ? begin : range->offset;
-    const size_t to = end < behind ? end : behind;
-    uint32_t row;
-    if (from >= to) return;
-    merge_begin(rows, &rows->all, i, (uint32_t)((from - range->offset) / range->width),
-                (uint32_t)((to - range->offset + range->width - 1) / range->width));
-    while (merge_next(rows, i, &row))
-        norm_add(lanes, begin, end, row_total(x, i, rows->sum), range->offset + row * range->width,
-                 range->width);
-}
-
-void dt__rows_norm(struct dt_reducer *x, const float *sum, double *norms, size_t begin, size_t end)
-{
-    struct norm_lanes lanes = {.norms = norms, .block = begin / DT__TREE_BLOCK};
-    size_t at = begin;
-    end = end < x->spec.norm_params ? end : x->spec.norm_params;
-    if (begin >= end) return;
-    memset(norms + lanes.block, 0,
-           ((end + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK - lanes.block) * sizeof *norms);
-    for (int i = 0; i < x->rows->ranges; i++) {
-        const struct dt_row_range *range = &x->rows->range[i];
-        if (range->offset > at) norm_add(&lanes, begin, end, sum + at, at, range->offset - at);
-        norm_add_rows(x, &lanes, i, begin, end);
-        const size_t behind = range->offset + range->rows * range->width;
-        if (behind > at) at = behind;
-    }
-    if (end > at) norm_add(&lanes, begin, end, sum + at, at, end - at);
-    norm_close(&lanes);
-}
-
-/* ---- update --------------------------------------------------------------------------------- */
-
-/* The sum of the row at hand, to where updates read it. */
+/* The sum of the row at hand, to `to`: from where dt__rows_sum left it, or made now. */
 static void row_take(const struct dt_reducer *x, int range, float *to)
 {
-    const float *sum = row_total(x, range, to);
-    if (sum != to) memcpy(to, sum, x->rows->range[range].width * sizeof *to);
+    const struct dt__rows *rows = x->rows;
+    if (x->spec.norm && x->groups == 1)
+        memcpy(to, holder_row(rows, range, rows->holder[0]), rows->range[range].width * sizeof *to);
+    else
+        row_sum(x, range, to);
 }
 
-/* Touched rows alone, so many at a time that their sums stay in the cache. */
-static void update_touched(struct dt_reducer *x, int i)
+void dt__rows_norm(struct dt_reducer *x, int i, struct dt__floats at, struct dt__norm *norm)
 {
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];
-    const size_t most = rows->block / range->width;
     uint32_t row;
-    for (bool more = true; more;) {
-        size_t count = 0;
-        while (count < most && (more = merge_next(rows, i, &row))) {
-            row_take(x, i, rows->sum + count * range->width);
-            rows->row[count++] = row;
-        }
-        if (count)
-            x->spec.update_rows(x->spec.arg, &x->info, range, rows->row, count, rows->sum,
-                                x->vectors);
+    merge_begin(rows, &rows->all, i, (uint32_t)((at.begin - range->offset) / range->width),
+                (uint32_t)((at.end - range->offset + range->width - 1) / range->width));
+    while (merge_next(rows, i, &row)) {
+        row_take(x, i, rows->sum);
+        dt__norm_add(norm, rows->sum, range->offset + row * range->width, range->width);
     }
 }
 
-/* Rows [from, to), of which those that are not touched have a gradient of 0. */
-static void update_all(struct dt_reducer *x, int i, uint32_t from, uint32_t to)
-{
-    struct dt__rows *rows = x->rows;
-    const struct dt_row_range *range = &rows->range[i];
-    const size_t most = rows->block / range->width;
-    uint32_t row = 0;
-    bool more = merge_next(rows, i, &row);
-    while (from < to) {
-        const uint32_t end = to - from < most ? to : from + (uint32_t)most;
-        const size_t n = (end - from) * range->width, at = range->offset + from * range->width;
-        memset(rows->sum, 0, n * sizeof *rows->sum);
-        for (; more && row < end; more = merge_next(rows, i, &row))
-            row_take(x, i, rows->sum + (row - from) * range->width);
-        x->spec.update(x->spec.arg, &x->info, at, n, rows->sum, x->vectors, x->vectors[0] + at);
-        from = end;
-    }
-}
-
+/* So many rows at a time that their sums stay in the cache. */
 void dt__rows_update(struct dt_reducer *x, int i)
 {
-    uint32_t from, to;
+    struct dt__rows *rows = x->rows;
+    const struct dt_row_range *range = &rows->range[i];
+    const size_t most = rows->block / range->width, width = range->width;
+    uint32_t from, to, row = 0;
     rows_slice(x, i, &from, &to);
-    merge_begin(x->rows, &x->rows->all, i, from, to);
-    if (x->rows->range[i].touched_alone)
-        update_touched(x, i);
-    else
-        update_all(x, i, from, to);
-}
-
-void dt__rows_update_in_step(struct dt_reducer *x)
-{
-    for (int b = 0; b < x->spec.buckets; b++) {
-        if (!dt__rows_are_in(x, b)) continue;
-        for (int i = 0; i < x->rows->ranges; i++)
-            if (range_is_in(x, i, b)) dt__rows_update(x, i);
-        dt__event_post(&x->control->bucket[b].updated, 1);
+    merge_begin(rows, &rows->all, i, from, to);
+    bool more = merge_next(rows, i, &row);
+    while (range->touched_alone && more) {
+        size_t count = 0;
+        for (; more && count < most; more = merge_next(rows, i, &row)) {
+            row_take(x, i, rows->sum + count * width);
+            rows->row[count++] = row;
+        }
+        x->spec.update_rows(x->spec.arg, &x->info, range, rows->row, count, rows->sum, x->vectors);
+    }
+    for (uint32_t end; !range->touched_alone && from < to; from = end) { /* others' gradient is 0 */
+        end = to - from < most ? to : from + (uint32_t)most;
+        const size_t n = (end - from) * width, at = range->offset + from * width;
+        memset(rows->sum, 0, n * sizeof *rows->sum);
+        for (; more && row < end; more = merge_next(rows, i, &row))
+            row_take(x, i, rows->sum + (row - from) * width);
+        x->spec.update(x->spec.arg, &x->info, at, n, rows->sum, x->vectors, x->vectors[0] + at);
     }
 }

@@ -18,43 +18,38 @@
 #include "dtrain/comm.h"
 
 struct dt_reducer;
+struct dt__floats;
+struct dt__norm;
+struct dt__room;
 
 /* What this rank needs by itself. DT_EMEMORY. DT_EUSAGE: ranges that do not rise or reach over a
  * bucket. */
 dt_status dt__rows_create(struct dt_reducer *x);
 void dt__rows_destroy(struct dt_reducer *x);
-/* Bytes of shared memory that a replica's lists take, a multiple of a cache line; 0: gradients
- * are whole. */
-size_t dt__rows_bytes(const struct dt_reducer *x);
-void dt__rows_map(struct dt_reducer *x, int replica, void *memory);
-/* Several groups: whether a part's rows need a vector and lists of their own here; only a lone
- * replica of this group does without. Bytes of the lists; and the place of both, NULL: not
- * needed. Behind dt__rows_map. */
-bool dt__rows_part_has_room(const struct dt_reducer *x, int part);
-size_t dt__rows_part_bytes(const struct dt_reducer *x);
-void dt__rows_map_part(struct dt_reducer *x, int part, float *vector, void *memory);
-
 bool dt__rows_are_touched(const struct dt_reducer *x); /* gradients are of touched rows */
-bool dt__rows_are_in(const struct dt_reducer *x, int bucket); /* in some range there */
+/* If so: takes a replica's lists from the group's memory. */
+void dt__rows_map(struct dt_reducer *x, int replica, struct dt__room *room);
+/* And, of several groups, behind all replicas, room for a part's rows; only a lone replica of this group does
+ * without. */
+void dt__rows_map_part(struct dt_reducer *x, int part, struct dt__room *room);
 
-/* Sum, unless dt__rows_norm has made it, and update of this worker's part of a range's rows. */
+/* Sum, unless dt__rows_sum has made it, and update of this worker's part of a range's rows. */
 void dt__rows_update(struct dt_reducer *x, int range);
 /* Leaves the sums of this worker's rows in the slots of the first replicas that have them. */
 void dt__rows_sum(struct dt_reducer *x);
-/* Squares of floats [begin, end), which are whole blocks, into norms, as dt__norm_blocks has
- * them. sum: (P) of what is no row; one group: dt__rows_sum has been there. */
-void dt__rows_norm(struct dt_reducer *x, const float *sum, double *norms, size_t begin, size_t end);
+/* Adds the squares of those rows of a range that lie in floats `at`, of which the first and the last may in part. */
+void dt__rows_norm(struct dt_reducer *x, int range, struct dt__floats at, struct dt__norm *norm);
 
-/* Several groups. Worker: sums its share of the rows of the bucket's ranges, of each of the
- * group's parts. */
-void dt__rows_sum_parts(struct dt_reducer *x, int bucket);
+/* Several groups. Worker: sums its share of the range's rows, of each of the group's parts. */
+void dt__rows_sum_parts(struct dt_reducer *x, int range);
 /* Leader, when all workers have: brings their shares together. */
 void dt__rows_close_parts(struct dt_reducer *x);
-/* A part's list, and where its rows stand; of another group's part, where both are to come. */
-struct dt_touched dt__rows_of_part(const struct dt_reducer *x, int part, int range,
-                                   float **out_rows);
-/* With all parts there: sum and update of this worker's rows of all ranges. */
-void dt__rows_update_in_step(struct dt_reducer *x);
+/* A part's rows of a range; of another group's part, where they are to come. */
+struct dt__part_rows {
+    struct dt_touched list;
+    float *values;
+};
+struct dt__part_rows dt__rows_of_part(const struct dt_reducer *x, int part, int range);
 
 /* ---- between groups: the messages of a leader ----------------------------------------------- */
 

@@ -34,44 +34,29 @@ struct dt__rows_exchange {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static void list_parts(const struct dt_reducer *x, struct dt__rows_exchange *e)
-{
-    int lists = 0;
-    for (int g = 0; g < x->groups; g++) {
-        e->group_list[g] = lists;
-        for (int p = 0; p < x->parts; p++)
-            for (int i = 0; i < x->spec.row_ranges && x->part[p].group == g; i++)
-                e->list[lists++] = (struct list){p, i};
-    }
-    e->group_list[x->groups] = lists;
-}
-
-/* The most messages that a group's lists are sent in. */
-static size_t most_messages(const struct dt_reducer *x, const struct dt__rows_exchange *e,
-                            int group)
-{
-    size_t messages = 1;
-    for (int l = e->group_list[group]; l < e->group_list[group + 1]; l++) {
-        const struct dt_row_range *range = &x->spec.row_range[e->list[l].range];
-        messages += range->rows / DT__CHUNK + range->rows * range->width / DT__CHUNK + 2;
-    }
-    return messages;
-}
-
 dt_status dt__rows_exchange_create(struct dt_reducer *x, struct dt__rows_exchange **out)
 {
-    const size_t groups = (size_t)x->groups, lists = (size_t)x->parts * (size_t)x->spec.row_ranges;
+    const size_t groups = (size_t)x->groups;
+    const int ranges = x->spec.row_ranges, parts = x->parts;
     struct dt__rows_exchange *e;
+    size_t most = 0; /* messages */
     DT_TRY(dt_alloc(1, sizeof *e, "touched rows", &e));
     *out = e;
     e->comm = MPI_COMM_NULL;
-    DT_TRY(dt_alloc(lists, sizeof *e->list, "touched rows", &e->list));
-    DT_TRY(dt_alloc(lists, sizeof *e->count, "touched rows", &e->count));
+    DT_TRY(dt_alloc((size_t)(parts * ranges), sizeof *e->list, "touched rows", &e->list));
+    DT_TRY(dt_alloc((size_t)(parts * ranges), sizeof *e->count, "touched rows", &e->count));
     DT_TRY(dt_alloc(groups + 1, sizeof *e->group_list, "touched rows", &e->group_list));
-    list_parts(x, e);
-    size_t most = 0;
-    for (int g = 0; g < x->groups; g++)
-        most += most_messages(x, e, g) * (g == x->group_index ? groups - 1 : 1);
+    for (int g = 0, lists = 0; g < x->groups; g++) {
+        const size_t times = g == x->group_index ? groups - 1 : 1;
+        most += times;
+        for (int i = 0; i < parts * ranges; i++) {
+            const struct dt_row_range *range = &x->spec.row_range[i % ranges];
+            if (x->part[i / ranges].group != g) continue;
+            e->list[lists++] = (struct list){i / ranges, i % ranges};
+            most += times * (range->rows / DT__CHUNK + range->rows * range->width / DT__CHUNK + 2);
+        }
+        e->group_list[g + 1] = lists;
+    }
     if (most > INT32_MAX)
         return dt_fail(DT_EUSAGE, "%zu messages a step, of sparse rows, are too many", most);
     DT_TRY(dt_alloc(groups, sizeof *e->from, "touched rows", &e->from));
@@ -100,32 +85,29 @@ void dt__rows_exchange_begin(struct dt__rows_exchange *e)
     e->started = false;
 }
 
-/* A message to each other group, or from one: n words of 4 bytes. Groups send to those that
+/* A message of n words of 4 bytes: of this group to each other one, or from another. Groups send to those that
  * follow them first, so that not all send to the same one. */
-static void post_send(const struct dt_reducer *x, struct dt__rows_exchange *e, const void *words,
-                      size_t n, int tag)
+static void post(const struct dt_reducer *x, struct dt__rows_exchange *e, int group, void *words,
+                 size_t n, int tag)
 {
-    for (int g = 1; g < x->groups; g++, e->left++)
-        DT_MPI(MPI_Isend(words, (int)n, MPI_UINT32_T, (x->group_index + g) % x->groups, tag,
-                         e->comm, &e->request[e->requests++]));
+    const bool own = group == x->group_index;
+    for (int g = 1; g < (own ? x->groups : 2); g++, e->left++) {
+        MPI_Request *request = &e->request[e->requests++];
+        if (own)
+            DT_MPI(MPI_Isend(words, (int)n, MPI_UINT32_T, (group + g) % x->groups, tag, e->comm,
+                             request));
+        else
+            DT_MPI(MPI_Irecv(words, (int)n, MPI_UINT32_T, group, tag, e->comm, request));
+    }
 }
 
-static void post_receive(struct dt__rows_exchange *e, int group, void *words, size_t n, int tag)
-{
-    DT_MPI(MPI_Irecv(words, (int)n, MPI_UINT32_T, group, tag, e->comm, &e->request[e->requests++]));
-    e->left++;
-}
-
-/* The messages of `n` words, from this group's or to another's. */
+/* The messages of `n` words. */
 static void post_words(const struct dt_reducer *x, struct dt__rows_exchange *e, int group,
                        void *words, size_t n)
 {
     for (size_t at = 0, some; at < n; at += some) {
         some = n - at < DT__CHUNK ? n - at : DT__CHUNK;
-        if (group == x->group_index)
-            post_send(x, e, (uint32_t *)words + at, some, TAG_ROWS);
-        else
-            post_receive(e, group, (uint32_t *)words + at, some, TAG_ROWS);
+        post(x, e, group, (uint32_t *)words + at, some, TAG_ROWS);
     }
 }
 
@@ -134,41 +116,27 @@ static void post_lists(const struct dt_reducer *x, struct dt__rows_exchange *e, 
 {
     for (int l = e->group_list[group]; l < e->group_list[group + 1]; l++) {
         const struct list list = e->list[l];
-        float *rows;
-        const struct dt_touched touched = dt__rows_of_part(x, list.part, list.range, &rows);
-        post_words(x, e, group, touched.row, e->count[l]);
-        post_words(x, e, group, rows, e->count[l] * x->spec.row_range[list.range].width);
+        const struct dt__part_rows rows = dt__rows_of_part(x, list.part, list.range);
+        *rows.list.count = e->count[l];
+        post_words(x, e, group, rows.list.row, e->count[l]);
+        post_words(x, e, group, rows.values, e->count[l] * x->spec.row_range[list.range].width);
     }
 }
 
 static void exchange_start(struct dt_reducer *x, struct dt__rows_exchange *e)
 {
-    const int *at = e->group_list, me = x->group_index;
+    const int me = x->group_index;
     e->started = true;
     e->requests = e->counts = e->left = 0;
-    for (int g = 0; g < x->groups; g++) {
-        if (g == me || at[g] == at[g + 1]) continue;
-        e->from[e->counts++] = g;
-        post_receive(e, g, e->count + at[g], (size_t)(at[g + 1] - at[g]), TAG_COUNTS);
-    }
     dt__rows_close_parts(x);
-    for (int l = at[me]; l < at[me + 1]; l++) {
-        float *rows;
-        e->count[l] = *dt__rows_of_part(x, e->list[l].part, e->list[l].range, &rows).count;
+    for (int l = e->group_list[me]; l < e->group_list[me + 1]; l++)
+        e->count[l] = *dt__rows_of_part(x, e->list[l].part, e->list[l].range).list.count;
+    for (int i = 1; i <= x->groups; i++) { /* others first: their counts are the first requests */
+        const int g = (me + i) % x->groups, lists = e->group_list[g + 1] - e->group_list[g];
+        if (lists && g != me) e->from[e->counts++] = g;
+        if (lists) post(x, e, g, e->count + e->group_list[g], (size_t)lists, TAG_COUNTS);
     }
-    if (at[me] < at[me + 1])
-        post_send(x, e, e->count + at[me], (size_t)(at[me + 1] - at[me]), TAG_COUNTS);
     post_lists(x, e, me);
-}
-
-/* A group's counts have come: its lists follow. */
-static void take_counts(struct dt_reducer *x, struct dt__rows_exchange *e, int group)
-{
-    for (int l = e->group_list[group]; l < e->group_list[group + 1]; l++) {
-        float *rows;
-        *dt__rows_of_part(x, e->list[l].part, e->list[l].range, &rows).count = e->count[l];
-    }
-    post_lists(x, e, group);
 }
 
 bool dt__rows_exchange_advance(struct dt_reducer *x, struct dt__rows_exchange *e)
@@ -176,8 +144,8 @@ bool dt__rows_exchange_advance(struct dt_reducer *x, struct dt__rows_exchange *e
     int ended;
     if (!e->started) {
         for (int b = 0; b < x->spec.buckets; b++)
-            if (dt__rows_are_in(x, b) &&
-                !dt__event_reached(&x->control->bucket[b].summed, dt__group_all(x)))
+            if (x->bucket[b].has_rows &&
+                !dt__event_reached(&x->control->bucket[b].summed, x->group_done))
                 return false;
         exchange_start(x, e);
         return true;
@@ -186,8 +154,8 @@ bool dt__rows_exchange_advance(struct dt_reducer *x, struct dt__rows_exchange *e
     DT_MPI(MPI_Testsome(e->requests, e->request, &ended, e->index, MPI_STATUSES_IGNORE));
     if (ended == MPI_UNDEFINED || ended == 0) return false;
     e->left -= ended;
-    for (int i = 0; i < ended; i++)
-        if (e->index[i] < e->counts) take_counts(x, e, e->from[e->index[i]]);
+    for (int i = 0; i < ended; i++) /* the group's lists follow its counts */
+        if (e->index[i] < e->counts) post_lists(x, e, e->from[e->index[i]]);
     return true;
 }
 
