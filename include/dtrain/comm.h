@@ -18,7 +18,31 @@ extern "C" {
 
 enum dt_role { DT_ROLE_BANK, DT_ROLE_WORKER, DT_ROLE_EVALUATOR };
 
-struct dt_world; /* this process's place in the job */
+enum { DT_HOST_NAME = 64 };
+struct dt_ranks; /* some of the job's, that act together */
+
+/* This process's place in the job. To be read alone. */
+struct dt_world {
+    int rank, size;
+    int hosts;
+    char (*host_name)[DT_HOST_NAME]; /* (size) */
+    int *host_of;                    /* (size) host index */
+    int cores;                       /* that the ranks of this host may use together */
+    struct dt_ranks *all;
+    struct dt_ranks *trainers; /* bank and workers: not for the evaluator */
+
+    /* As dt_world_set_roles has it. */
+    enum dt_role role;
+    bool is_bank;
+    bool is_worker;   /* it computes gradients: every rank but bank and evaluator; the bank if it is alone */
+    int workers;      /* at least 1 */
+    int worker;       /* this one's index, -1: none */
+    int worker_rank;  /* of worker 0; worker w's is worker_rank + w */
+    int host_workers; /* workers on this rank's host */
+    int evaluator;    /* its rank, -1: none */
+
+    struct dt__world_inside *inside; /* communicators and watchdog */
+};
 
 /* Starts MPI (FUNNELED), after setting, unless the user did: mpi_yield_when_idle, osc=^ucx; on four hosts and
  * more whose TCP uses BBR btl_tcp_sndbuf.
@@ -38,24 +62,8 @@ dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world *
 /* Collective. Ends MPI, if dt_world_create began it. */
 void dt_world_destroy(struct dt_world *world);
 
-int dt_world_rank(const struct dt_world *world);
-int dt_world_size(const struct dt_world *world);
-int dt_world_hosts(const struct dt_world *world);
-const char *dt_world_host(const struct dt_world *world, int rank); /* host name of a rank */
-
-int dt_world_host_workers(const struct dt_world *world); /* workers on this rank's host */
-int dt_world_cores(const struct dt_world *world); /* that the ranks of this host may use together */
-
 /* Splits roles off: with `dedicated` the last rank is the evaluator. Collective. */
 void dt_world_set_roles(struct dt_world *world, bool dedicated);
-enum dt_role dt_world_role(const struct dt_world *world);
-bool dt_world_is_bank(const struct dt_world *world);
-/* Computes gradients: every rank but bank and evaluator; the bank itself if it is alone. */
-bool dt_world_is_worker(const struct dt_world *world);
-int dt_world_workers(const struct dt_world *world);
-int dt_world_worker_index(const struct dt_world *world); /* 0-based among workers, -1 if none */
-int dt_world_worker_rank(const struct dt_world *world, int worker);
-int dt_world_evaluator_rank(const struct dt_world *world); /* -1: none */
 /* Replicas [*first, *first + *count) of R are those of worker `worker` of so many: contiguous, as even as can
  * be; at most one each for the first R workers, if there are more. */
 void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *count);
@@ -87,31 +95,26 @@ void dt_world_show_samples(struct dt_world *world, uint64_t samples);
 /* Nothing to do but to wait for `what`, for as long as it takes; call it every now and then. */
 void dt_world_idle(struct dt_world *world, const char *what);
 
-/* Agreement: all ranks pass their status; all return the lowest failing rank's status with its
- * message as the error text, prefixed "[rank N on HOST] ". Collective over all ranks. */
-dt_status dt_world_agree(struct dt_world *world, dt_status mine);
-/* The same over bank and workers only. */
-dt_status dt_world_agree_trainers(struct dt_world *world, dt_status mine);
-
 /* Prints "dtrain: error: [rank N on HOST] MESSAGE" once a host and ends the job at once. */
 void dt_world_abort(struct dt_world *world, dt_status status) __attribute__((noreturn));
 
-/* Patient collectives over all ranks (`trainers`: bank and workers only). What fails in MPI ends the job:
- * those that need no memory cannot fail. */
-void dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int root);
+/* Patient collectives over some of the job's ranks. What fails in MPI ends the job: those that need no memory
+ * cannot fail.
+ *
+ * Agreement: all pass their status; all return the lowest failing rank's status with its message as the error
+ * text, prefixed "[rank N on HOST] ". */
+dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine);
+void dt_ranks_barrier(const struct dt_ranks *ranks);
+void dt_ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, int root);
 /* Bytes of any length from root; other ranks get dt_alloc'd memory. */
-dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t *inout_length,
+dt_status dt_ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes, size_t *inout_length,
                               int root);
-void dt_world_trainers_bcast(struct dt_world *world, void *bytes, size_t length);
-/* Gathers `length` bytes of every rank at the bank, in rank order; all NULL elsewhere. */
-void dt_world_gather(struct dt_world *world, const void *bytes, size_t length, void *all);
-void dt_world_trainers_gather(struct dt_world *world, const void *bytes, size_t length, void *all);
-void dt_world_trainers_barrier(struct dt_world *world);
-/* Sums of each rank's values over the trainers, at the bank; the others' `out` may be NULL. */
-void dt_world_trainers_sum(struct dt_world *world, const double *values, int count, double *out);
-
-/* Bytes of one trainer to another; the others do nothing. */
-void dt_world_move(struct dt_world *world, int from, int to, void *bytes, size_t length);
+/* Gathers `length` bytes of every rank at the first, in rank order; all NULL elsewhere. */
+void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all);
+/* Sums of each rank's values, at the first; the others' `out` may be NULL. */
+void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out);
+/* Bytes of one rank to another; the others do nothing. */
+void dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes, size_t length);
 
 /* Small messages between bank and evaluator (eager: a send does not wait). */
 void dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length);

@@ -76,7 +76,36 @@ struct dt_tensor {
     bool row_sparse; /* read by sparse inputs: a batch that has some touches few of its rows, shape[0] */
 };
 
-struct dt_model; /* immutable once made; shared by any number of networks */
+/* The outputs of a network, and the units of their values. */
+struct dt_outputs {
+    int count;
+    float *mean, *std; /* (count), or NULL: a value is the output as it stands */
+};
+
+/* Immutable once made; shared by any number of networks. To be read alone. */
+struct dt_model {
+    struct dt_model_desc desc;
+    size_t features; /* floats of a row */
+    int classes;     /* 2 for one logit; 0 for regression */
+    struct dt_outputs outputs;
+    size_t params; /* floats in the flat vector, P */
+    /* The first so many are trained; behind them are the state tensors, which no optimizer touches: what a
+     * gradient has there is rows * (new value - value seen), and an update adds its mean over rows. */
+    size_t trained;
+    /* In the order of the flat vector, which they fill without gaps: params_crc32c covers it. */
+    struct dt_tensor *tensor;
+    size_t tensors;
+    size_t row_sparse; /* tensors that are */
+    /* A bucket is the range of the flat vector that one layer with parameters trains, in order; the state
+     * tensors of all are one more bucket, the last. */
+    size_t *bucket_end; /* (buckets) */
+    int buckets;
+
+    /* The room's own. */
+    const struct dt__task *task;
+    struct dt__layer *layer;
+    size_t layers, layer_room, tensor_room, bucket_room;
+};
 /* DT_EUSAGE: the text is wrong, or shapes do not fit: names the layer. DT_EMEMORY. */
 dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **out);
 void dt_model_destroy(struct dt_model *model);
@@ -84,24 +113,8 @@ void dt_model_destroy(struct dt_model *model);
  * are those of standardised targets; losses, metrics and predictions are in the targets' own units. NULL:
  * the outputs are the values. Right after the model was made. DT_EMEMORY. */
 dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std);
-const struct dt_model_desc *dt_model_get_desc(const struct dt_model *model);
-size_t dt_model_features(const struct dt_model *model); /* floats of a row */
-int dt_model_classes(const struct dt_model *model);     /* 2 for one logit; 0 for regression */
-size_t dt_model_params(const struct dt_model *model);   /* floats in the flat vector, P */
-/* The first so many are trained; behind them are the state tensors, which no optimizer touches: what a
- * gradient has there is rows * (new value - value seen), and an update adds its mean over rows. */
-size_t dt_model_trained(const struct dt_model *model);
-/* The tensors, in the order of the flat vector, which they fill without gaps: params_crc32c covers
- * it. */
-size_t dt_model_tensors(const struct dt_model *model);
-const struct dt_tensor *dt_model_tensor(const struct dt_model *model, size_t index);
-/* The row-sparse tensors: number `index` of so many, in the order of the flat vector. */
-size_t dt_model_row_sparse(const struct dt_model *model);
+/* Row-sparse tensor number `index`, in the order of the flat vector. */
 const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model, size_t index);
-/* A bucket is the range of the flat vector that one layer with parameters trains, in order; the state
- * tensors of all are one more bucket, the last. */
-int dt_model_buckets(const struct dt_model *model);
-const size_t *dt_model_bucket_ends(const struct dt_model *model); /* (buckets) */
 /* A table of layers: output shape, parameters and multiply-adds a sample. Caller frees. */
 dt_status dt_model_table(const struct dt_model *model, char **out);
 

@@ -73,9 +73,9 @@ static void work(const struct bench *bench, uint64_t from, uint64_t until)
 static double span(const struct bench *bench, int nth)
 {
     uint64_t steps = (uint64_t)bench->steps, from = steps * (uint64_t)nth, done;
-    dt_world_trainers_barrier(bench->world);
+    dt_ranks_barrier(bench->world->trainers);
     double start = dt_clock_secs();
-    if (dt_world_is_worker(bench->world))
+    if (bench->world->is_worker)
         work(bench, from, from + steps);
     else
         dt_reducer_serve(bench->reducer, from, from + steps, ask_nothing, NULL, &done);
@@ -86,7 +86,7 @@ static void create(struct bench *bench, const char *how)
 {
     const int wire = !strcmp(how, "q8") ? DT_WIRE_Q8 : !strcmp(how, "bf16") ? DT_WIRE_BF16 : DT_WIRE_F32;
     const size_t params = bench->bucket_end[bench->buckets - 1];
-    int first, count, replicas = dt_world_workers(bench->world);
+    int first, count, replicas = bench->world->workers;
     struct dt_reducer_spec spec = {.kind = strcmp(how, "reduce") ? DT_REDUCER_AUTO : DT_REDUCER_REDUCE,
                                    .params = params,
                                    .buckets = bench->buckets,
@@ -97,12 +97,12 @@ static void create(struct bench *bench, const char *how)
                                    .vectors = wire ? 2 : 1,
                                    .update = update_sgd};
     if (dt_reducer_create(bench->world, &spec, &bench->reducer)) die(bench->world);
-    for (int v = 0; v < spec.vectors && dt_world_is_bank(bench->world); v++)
+    for (int v = 0; v < spec.vectors && bench->world->is_bank; v++)
         memset(dt_reducer_vectors(bench->reducer)[v], 0, params * sizeof(float));
-    for (int r = 0; r < replicas && wire && dt_world_is_bank(bench->world); r++)
+    for (int r = 0; r < replicas && wire && bench->world->is_bank; r++)
         memset(dt_reducer_error(bench->reducer, r), 0, params * sizeof(float));
-    if (dt_world_is_worker(bench->world)) {
-        dt_deal_replicas(replicas, dt_world_worker_index(bench->world), replicas, &first,
+    if (bench->world->is_worker) {
+        dt_deal_replicas(replicas, bench->world->worker, replicas, &first,
                           &count);
         float *grad = dt_reducer_grad(bench->reducer, first);
         for (size_t i = 0; i < params; i++)
@@ -136,13 +136,13 @@ int main(int argc, char **argv)
     (void)span(&bench, 0); /* connections are made, buffers touched */
     for (int i = 0; i < bench.spans; i++)
         ms[i] = span(&bench, i + 1);
-    if (dt_world_is_bank(bench.world)) {
+    if (bench.world->is_bank) {
         const size_t params = bench.bucket_end[bench.buckets - 1];
         qsort(ms, (size_t)bench.spans, sizeof *ms, compare_doubles);
         for (size_t i = 0; i < params; i++)
             total += (double)dt_reducer_vectors(bench.reducer)[0][i];
         printf("hosts %d workers %d params %zu buckets %d median_ms %.3f least_ms %.3f sum %.9g\n",
-               dt_world_hosts(bench.world), dt_world_workers(bench.world), params, bench.buckets,
+               bench.world->hosts, bench.world->workers, params, bench.buckets,
                ms[bench.spans / 2], ms[0], total);
     }
     dt_reducer_destroy(bench.reducer);

@@ -66,8 +66,8 @@ static double peak_seconds(const float *a, float *c)
 static double flops_of(const struct dt_model *model)
 {
     double flops = 0.0;
-    for (size_t i = 0; i < dt_model_tensors(model); i++) {
-        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+    for (size_t i = 0; i < model->tensors; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
         if (tensor->role == DT_TENSOR_WEIGHT) flops += (i ? 6.0 : 4.0) * (double)tensor->count;
     }
     return flops;
@@ -102,8 +102,8 @@ static double layer_seconds(const struct dt_tensor *weight, int rows)
 static double bf16_rate(const struct dt_model *model, int rows)
 {
     double secs = 0.0, flops = 0.0;
-    for (size_t i = 0; i + 2 < dt_model_tensors(model); i++) {
-        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+    for (size_t i = 0; i + 2 < model->tensors; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
         if (tensor->role != DT_TENSOR_WEIGHT) continue;
         secs += layer_seconds(tensor, rows);
         flops += (i ? 6.0 : 4.0) * (double)tensor->count * rows;
@@ -119,10 +119,10 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
     if (dt_model_create(desc, &model) ||
         dt_network_create(model, rows, bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32, &network))
         die();
-    const size_t params_count = dt_model_params(model);
+    const size_t params_count = model->params;
     if (dt_alloc(params_count, sizeof *rounded, "weights", &rounded)) die();
     float *params = floats(params_count, 0.0f, 0.0f), *grad = floats(params_count, 0.0f, 0.0f);
-    float *x = floats((size_t)rows * dt_model_features(model), 0.0f, 1.0f);
+    float *x = floats((size_t)rows * model->features, 0.0f, 1.0f);
     float *a = floats(PEAK * PEAK, -1.0f, 1.0f), *c = floats(PEAK * PEAK, 0.0f, 0.0f);
     int32_t *label;
     if (dt_alloc((size_t)rows, sizeof *label, "labels", &label)) die();

@@ -16,17 +16,17 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
         dt_world_abandon();
         return status;
     }
-    status = dt_world_agree(world, installed ? dt_fail(installed, "%s", text) : DT_OK);
+    status = dt_ranks_agree(world->all, installed ? dt_fail(installed, "%s", text) : DT_OK);
     if (!status) {
         dt_signals_move_handlers(); /* MPI's, of faults */
         status = dt_config_init(&config);
-        if (!status && dt_world_is_bank(world))
+        if (!status && world->is_bank)
             status = cli_configure(&config, "train", argc - 1, argv + 1);
-        status = dt_world_agree(world, status);
+        status = dt_ranks_agree(world->all, status);
         if (!status) status = body(world, &config);
         dt_config_free(&config);
     }
-    if (status && status != DT_STOPPED && dt_world_is_bank(world)) dt_error("%s", dt_error_text());
+    if (status && status != DT_STOPPED && world->is_bank) dt_error("%s", dt_error_text());
     dt_world_destroy(world);
     return status;
 }

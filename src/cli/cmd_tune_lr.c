@@ -62,7 +62,7 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 static dt_status tune(struct dt_world *world, struct dt_config *config)
 {
     struct dt_lr_test test;
-    const bool bank = dt_world_is_bank(world);
+    const bool bank = world->is_bank;
     const char *temporary = getenv("TMPDIR");
     char scratch[PATH_MAX] = "tune-lr.XXXXXX";
     dt_status status = DT_OK;
@@ -78,7 +78,7 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
                         temporary, strerror(errno));
         }
     }
-    status = dt_world_agree(world, status);
+    status = dt_ranks_agree(world->all, status);
     if (!status) status = dt_lr_test(world, config, bank ? scratch : "", &test);
     if (!status && bank) test_print(&test);
     if (bank && *scratch) nftw(scratch, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

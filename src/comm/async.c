@@ -180,7 +180,7 @@ static void async_combine(void *arg)
 
 static bool is_bank(const struct dt_async *async)
 {
-    return dt_world_is_bank(async->world);
+    return async->world->is_bank;
 }
 
 static dt_status async_open_memory(struct dt_async *async, bool shared)
@@ -190,8 +190,8 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     struct dt__slots_way way = {
         .shared = shared, .slack = shared ? 0 : 2, .log_entries = LOG_ENTRIES};
     dt_status status =
-        dt__slots_shape_init(&async->shape, dt_world_workers(async->world), way, &async->spec);
-    DT_TRY(dt_world_agree_trainers(async->world, status));
+        dt__slots_shape_init(&async->shape, async->world->workers, way, &async->spec);
+    DT_TRY(dt_ranks_agree(async->world->trainers, status));
     async->shared = shared;
     return (shared ? dt__async_shared_open : dt__async_window_open)(
         async->world, async->shape.bytes, async->shape.slots_at, &async->remote);
@@ -201,7 +201,7 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
 static dt_status async_choose_memory(struct dt_async *async)
 {
     int memory = async->spec.memory;
-    if (memory == DT_ASYNC_AUTO && dt_world_hosts(async->world) == 1) {
+    if (memory == DT_ASYNC_AUTO && async->world->hosts == 1) {
         if (async_open_memory(async, true) == DT_OK) return DT_OK;
         memory = DT_ASYNC_WINDOW;
     }
@@ -242,7 +242,7 @@ static dt_status async_create_end(struct dt_async *async)
         async->states[i] =
             (float *)(remote->memory + shape->states_at + (size_t)i * shape->states_stride);
     if (!is_bank(async)) {
-        DT_TRY(dt__slots_worker_init(worker, shape, remote, dt_world_worker_index(async->world)));
+        DT_TRY(dt__slots_worker_init(worker, shape, remote, async->world->worker));
         worker->touched = async->touched;
         if (async->shared) {
             worker->combine = async_combine;
@@ -269,13 +269,13 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
                          DT_ASYNC_STATES);
     if (!status) status = dt_alloc(1, sizeof *async, "async exchange", &async);
     if (!status && ranges) status = dt_alloc(ranges, sizeof *range, "touched rows", &async->range);
-    DT_GUARD(dt_world_agree_trainers(world, status));
+    DT_GUARD(dt_ranks_agree(world->trainers, status));
     async->world = world;
     async->spec = *spec;
     async->spec.row_range = async->range;
     if (ranges) memcpy(async->range, range, ranges * sizeof *range);
     DT_GUARD(async_choose_memory(async));
-    DT_GUARD(dt_world_agree_trainers(world, async_create_end(async)));
+    DT_GUARD(dt_ranks_agree(world->trainers, async_create_end(async)));
     *out = async;
 done:
     if (status) dt_async_destroy(async);
@@ -310,16 +310,16 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
         first++;
     for (int w = 0; w < workers; w++)
         async->active[w] = async->spec.active[w] && (!alone || w == first);
-    dt_world_trainers_barrier(async->world); /* everybody has left the span before */
+    dt_ranks_barrier(async->world->trainers); /* everybody has left the span before */
     if (is_bank(async)) {
         dt__slots_open(&async->bank, from, until, async->active);
         async->step = from;
         dt_world_heartbeat(async->world, "serving", from);
     } else {
-        async->begins = async->active[dt_world_worker_index(async->world)];
+        async->begins = async->active[async->world->worker];
         dt__slots_worker_open(&async->worker, until);
     }
-    dt_world_trainers_barrier(async->world);
+    dt_ranks_barrier(async->world->trainers);
 }
 
 /* ---- worker --------------------------------------------------------------------------------- */
@@ -348,7 +348,7 @@ float *dt_async_grad(struct dt_async *async)
 
 const struct dt_touched *dt_async_touched(const struct dt_async *async)
 {
-    return dt_world_is_bank(async->world) ? async->touched : dt__slots_touched(&async->worker);
+    return async->world->is_bank ? async->touched : dt__slots_touched(&async->worker);
 }
 
 void dt_async_send(struct dt_async *async, const struct dt_note *note)
@@ -432,7 +432,7 @@ const struct dt_async_counts *dt_async_count(struct dt_async *async)
     const struct own_counts mine = {async->worker.sent, (uint64_t)(async->wait_secs * 1e3),
                                     async->busy_secs};
     struct dt_async_counts *counts = &async->counts;
-    dt_world_trainers_gather(async->world, &mine, sizeof mine, async->gathered);
+    dt_ranks_gather(async->world->trainers, &mine, sizeof mine, async->gathered);
     if (!is_bank(async)) return NULL;
     counts->sent = counts->applied = 0;
     counts->busy_secs = async->busy_secs;

@@ -50,7 +50,7 @@ static void shared_pause(struct dt__onesided *remote, const char *what)
 {
     struct shared *shared = (struct shared *)remote;
     struct dt__event_count *news =
-        dt_world_is_bank(shared->world) ? shared->bank_news : shared->worker_news;
+        shared->world->is_bank ? shared->bank_news : shared->worker_news;
     if (!shared->waiting) dt__watchdog_wait(shared->world, what);
     shared->waiting = true;
     dt__event_wait_for(news, shared->seen + 1, SLEEP_SECS);
@@ -99,19 +99,19 @@ dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, size_t zer
     if (!status && !dt_size_add(bytes, 2 * sizeof(struct dt__event_count), &all))
         status = dt_fail(DT_EMEMORY, "the async window is beyond memory");
     if (!status) status = dt_alloc(1, sizeof *shared, "async memory", &shared);
-    DT_GUARD(dt_world_agree_trainers(world, status));
-    DT_GUARD(dt__shared_create(world, world->trainers, all, "async window", world->trainers,
+    DT_GUARD(dt_ranks_agree(world->trainers, status));
+    DT_GUARD(dt__shared_create(world->trainers->comm, all, "async window", world->trainers,
                                &shared->shared));
     shared->remote = (struct dt__onesided){.ops = &OPS, .memory = shared->shared.memory};
     shared->world = world;
     shared->bank_news = (struct dt__event_count *)(void *)(shared->remote.memory + bytes);
     shared->worker_news = shared->bank_news + 1;
-    if (dt_world_is_bank(world)) {
+    if (world->is_bank) {
         memset(shared->remote.memory, 0, zeroed);
         memset(shared->bank_news, 0, all - bytes);
     }
     *out = &shared->remote;
-    dt_world_trainers_barrier(world);
+    dt_ranks_barrier(world->trainers);
     return DT_OK;
 done:
     dt_free(shared);

@@ -99,7 +99,7 @@ static void window_sync(struct dt__onesided *remote)
 static void window_progress(struct dt__onesided *remote)
 {
     int there;
-    DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, window_of(remote)->world->trainers, &there,
+    DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, window_of(remote)->world->trainers->comm, &there,
                       MPI_STATUS_IGNORE));
 }
 
@@ -108,7 +108,7 @@ static void window_pause(struct dt__onesided *remote, const char *what)
     struct window *window = window_of(remote);
     if (!window->waiting) {
         dt__wait_init(&window->wait, window->world, what);
-        if (dt_world_is_bank(window->world)) window->wait.nap_secs = NAP_SECS;
+        if (window->world->is_bank) window->wait.nap_secs = NAP_SECS;
     }
     window->waiting = true;
     dt__wait_pause(&window->wait);
@@ -158,19 +158,19 @@ static dt_status allocate(struct window *window, MPI_Aint bytes, void **base)
     char text[MPI_MAX_ERROR_STRING];
     dt_status status = DT_OK;
     int code =
-        MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, window->world->trainers, base, &window->win);
+        MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, window->world->trainers->comm, base, &window->win);
     if (code != MPI_SUCCESS)
         status = dt_fail(DT_ECOMM,
                          "MPI gives no one-sided memory between these ranks (%s): let Open MPI "
                          "choose its osc component: OMPI_MCA_osc=^ucx, or train.mode=sync",
                          dt__mpi_text(code, text));
-    return dt_world_agree_trainers(window->world, status);
+    return dt_ranks_agree(window->world->trainers, status);
 }
 
 dt_status dt__async_window_open(struct dt_world *world, size_t bytes, size_t zeroed,
                                 struct dt__onesided **out)
 {
-    bool bank = dt_world_is_bank(world);
+    bool bank = world->is_bank;
     struct window *window = NULL;
     void *base = NULL;
     size_t all = 0;
@@ -179,19 +179,19 @@ dt_status dt__async_window_open(struct dt_world *world, size_t bytes, size_t zer
         status = dt_fail(DT_EMEMORY, "the async window is beyond memory");
     if (!status && bank && world->hosts == 1) status = dt__shared_room(all, "async window");
     if (!status) status = dt_alloc(1, sizeof *window, "async window", &window);
-    DT_GUARD(dt_world_agree_trainers(world, status));
+    DT_GUARD(dt_ranks_agree(world->trainers, status));
     window->world = world;
     window->remote.ops = &OPS;
     DT_GUARD(allocate(window, (MPI_Aint)all, &base));
     DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));
     window->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
-    dt_world_trainers_bcast(world, &window->pad, sizeof window->pad);
+    dt_ranks_bcast(world->trainers, &window->pad, sizeof window->pad, 0);
     if (bank) window->remote.memory = (unsigned char *)base + window->pad;
     if (bank) memset(window->remote.memory, 0, zeroed);
     DT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win));
     window_sync(&window->remote);
     *out = &window->remote;
-    dt_world_trainers_barrier(world);
+    dt_ranks_barrier(world->trainers);
     return DT_OK;
 done:
     dt_free(window);

@@ -55,7 +55,7 @@ void dt__wait_pause(struct dt__wait *wait)
 {
     unsigned round = wait->round++;
     if (round == 0) dt__watchdog_wait(wait->world, wait->what);
-    if (wait->nap_secs <= 0 && wait->world->spin && round < SPIN_ROUNDS) return;
+    if (wait->nap_secs <= 0 && wait->world->inside->spin && round < SPIN_ROUNDS) return;
     double us = FIRST_SLEEP_US + (double)(round > SPIN_ROUNDS ? round - SPIN_ROUNDS : 0) / 4;
     us = us < LAST_SLEEP_US ? us : LAST_SLEEP_US;
     dt_sleep_secs(wait->nap_secs > 0 ? wait->nap_secs : us * 1e-6);
@@ -99,122 +99,76 @@ struct agreement {
     char text[DT_ERROR_MAX];
 };
 
-dt_status dt__agree_among(struct dt_world *world, MPI_Comm comm, dt_status mine)
+dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine)
 {
+    const struct dt_world *world = ranks->world;
     int rank, size, length;
     MPI_Request request;
-    DT_MPI(MPI_Comm_rank(comm, &rank));
-    DT_MPI(MPI_Comm_size(comm, &size));
+    DT_MPI(MPI_Comm_rank(ranks->comm, &rank));
+    DT_MPI(MPI_Comm_size(ranks->comm, &size));
     int lowest = mine ? rank : size;
-    DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, comm, &request));
-    dt__request_finish(world, &request, "agreement");
+    DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, ranks->comm, &request));
+    dt__request_finish(ranks->world, &request, "agreement");
     if (lowest == size) return DT_OK;
     struct agreement agreement = {.status = (int)mine};
     char host[MPI_MAX_PROCESSOR_NAME] = "", place[DT__PLACE] = "";
     if (mine != DT_EUSAGE && (world ? world->size : size) > 1) {
         DT_MPI(MPI_Get_processor_name(host, &length));
         snprintf(place, sizeof place, "[rank %d on %.*s] ", world ? world->rank : rank,
-                 DT__HOST_NAME - 1, host);
+                 DT_HOST_NAME - 1, host);
     }
     snprintf(agreement.text, sizeof agreement.text, "%s%s", place, dt_error_text());
-    DT_MPI(MPI_Ibcast(&agreement, (int)sizeof agreement, MPI_BYTE, lowest, comm, &request));
-    dt__request_finish(world, &request, "agreement");
+    DT_MPI(MPI_Ibcast(&agreement, (int)sizeof agreement, MPI_BYTE, lowest, ranks->comm, &request));
+    dt__request_finish(ranks->world, &request, "agreement");
     return dt_fail((dt_status)agreement.status, "%s", agreement.text);
 }
 
-dt_status dt_world_agree(struct dt_world *world, dt_status mine)
-{
-    return dt__agree_among(world, world->all, mine);
-}
-
-dt_status dt_world_agree_trainers(struct dt_world *world, dt_status mine)
-{
-    return dt__agree_among(world, world->trainers, mine);
-}
-
 /* ---- patient collectives -------------------------------------------------------------------- */
+
+void dt_ranks_barrier(const struct dt_ranks *ranks)
+{
+    MPI_Request request;
+    DT_MPI(MPI_Ibarrier(ranks->comm, &request));
+    dt__request_finish(ranks->world, &request, "barrier");
+}
 
 static int chunk_at(size_t length, size_t at)
 {
     return length - at < DT__MPI_CHUNK ? (int)(length - at) : DT__MPI_CHUNK;
 }
 
-void dt__bcast_among(struct dt_world *world, MPI_Comm comm, void *bytes, size_t length, int root,
-                     const char *what)
+void dt_ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, int root)
 {
     MPI_Request request;
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
-        DT_MPI(
-            MPI_Ibcast((char *)bytes + at, chunk_at(length, at), MPI_BYTE, root, comm, &request));
-        dt__request_finish(world, &request, what);
+        DT_MPI(MPI_Ibcast((char *)bytes + at, chunk_at(length, at), MPI_BYTE, root, ranks->comm,
+                          &request));
+        dt__request_finish(ranks->world, &request, ranks->what ? ranks->what : "broadcast");
     }
 }
 
-void dt_world_bcast(struct dt_world *world, void *bytes, size_t length, int root)
-{
-    dt__bcast_among(world, world->all, bytes, length, root, "broadcast");
-}
-
-void dt_world_trainers_bcast(struct dt_world *world, void *bytes, size_t length)
-{
-    dt__bcast_among(world, world->trainers, bytes, length, 0, "broadcast");
-}
-
-dt_status dt_world_bcast_blob(struct dt_world *world, void *inout_bytes, size_t *inout_length,
+dt_status dt_ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes, size_t *inout_length,
                               int root)
 {
     uint64_t length = *inout_length;
-    dt_world_bcast(world, &length, sizeof length, root);
+    int rank;
+    DT_MPI(MPI_Comm_rank(ranks->comm, &rank));
+    dt_ranks_bcast(ranks, &length, sizeof length, root);
     char *bytes = NULL;
     dt_status status = DT_OK;
-    if (world->rank == root)
+    if (rank == root)
         memcpy(&bytes, inout_bytes, sizeof bytes);
     else
         status = dt_alloc(length + 1, 1, "broadcast", &bytes);
-    DT_TRY(dt_world_agree(world, status));
-    dt_world_bcast(world, bytes, length, root);
+    DT_TRY(dt_ranks_agree(ranks, status));
+    dt_ranks_bcast(ranks, bytes, length, root);
     memcpy(inout_bytes, &bytes, sizeof bytes);
     *inout_length = length;
     return DT_OK;
 }
 
-void dt__barrier_among(struct dt_world *world, MPI_Comm comm)
-{
-    MPI_Request request;
-    DT_MPI(MPI_Ibarrier(comm, &request));
-    dt__request_finish(world, &request, "barrier");
-}
-
-void dt_world_trainers_barrier(struct dt_world *world)
-{
-    dt__barrier_among(world, world->trainers);
-}
-
-void dt__move_among(struct dt_world *world, MPI_Comm comm, int from, int to, void *bytes,
-                    size_t length, const char *what)
-{
-    int rank;
-    MPI_Request request;
-    DT_MPI(MPI_Comm_rank(comm, &rank));
-    if (from == to || (rank != from && rank != to)) return;
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
-        char *piece = (char *)bytes + at;
-        if (rank == from)
-            DT_MPI(MPI_Isend(piece, chunk_at(length, at), MPI_BYTE, to, 0, comm, &request));
-        else
-            DT_MPI(MPI_Irecv(piece, chunk_at(length, at), MPI_BYTE, from, 0, comm, &request));
-        dt__request_finish(world, &request, what);
-    }
-}
-
-void dt_world_move(struct dt_world *world, int from, int to, void *bytes, size_t length)
-{
-    dt__move_among(world, world->trainers, from, to, bytes, length, "state");
-}
-
-/* Piece by piece: one of each rank, `length` apart at the bank. */
-static void gather_over(struct dt_world *world, MPI_Comm comm, const void *bytes, size_t length,
-                        void *all)
+/* Piece by piece: one of each rank, `length` apart at the first. */
+void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t length, void *all)
 {
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
         MPI_Datatype piece, spaced;
@@ -224,28 +178,34 @@ static void gather_over(struct dt_world *world, MPI_Comm comm, const void *bytes
         DT_MPI(MPI_Type_create_resized(piece, 0, (MPI_Aint)length, &spaced));
         DT_MPI(MPI_Type_commit(&spaced));
         DT_MPI(MPI_Igather((const char *)bytes + at, n, MPI_BYTE, all ? (char *)all + at : NULL, 1,
-                           spaced, 0, comm, &request));
-        dt__request_finish(world, &request, "gather");
+                           spaced, 0, ranks->comm, &request));
+        dt__request_finish(ranks->world, &request, "gather");
         DT_MPI(MPI_Type_free(&spaced));
         DT_MPI(MPI_Type_free(&piece));
     }
 }
 
-void dt_world_gather(struct dt_world *world, const void *bytes, size_t length, void *all)
-{
-    gather_over(world, world->all, bytes, length, all);
-}
-
-void dt_world_trainers_gather(struct dt_world *world, const void *bytes, size_t length, void *all)
-{
-    gather_over(world, world->trainers, bytes, length, all);
-}
-
-void dt_world_trainers_sum(struct dt_world *world, const double *values, int count, double *out)
+void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count, double *out)
 {
     MPI_Request request;
-    DT_MPI(MPI_Ireduce(values, out, count, MPI_DOUBLE, MPI_SUM, 0, world->trainers, &request));
-    dt__request_finish(world, &request, "sum");
+    DT_MPI(MPI_Ireduce(values, out, count, MPI_DOUBLE, MPI_SUM, 0, ranks->comm, &request));
+    dt__request_finish(ranks->world, &request, "sum");
+}
+
+void dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes, size_t length)
+{
+    int rank;
+    MPI_Request request;
+    DT_MPI(MPI_Comm_rank(ranks->comm, &rank));
+    if (from == to || (rank != from && rank != to)) return;
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
+        char *piece = (char *)bytes + at;
+        if (rank == from)
+            DT_MPI(MPI_Isend(piece, chunk_at(length, at), MPI_BYTE, to, 0, ranks->comm, &request));
+        else
+            DT_MPI(MPI_Irecv(piece, chunk_at(length, at), MPI_BYTE, from, 0, ranks->comm, &request));
+        dt__request_finish(ranks->world, &request, ranks->what ? ranks->what : "state");
+    }
 }
 
 /* ---- small messages ------------------------------------------------------------------------- */
@@ -253,15 +213,15 @@ void dt_world_trainers_sum(struct dt_world *world, const double *values, int cou
 void dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes, size_t length)
 {
     MPI_Request request;
-    DT_MPI(MPI_Isend(bytes, (int)length, MPI_BYTE, rank, tag, world->all, &request));
+    DT_MPI(MPI_Isend(bytes, (int)length, MPI_BYTE, rank, tag, world->all->comm, &request));
     dt__request_finish(world, &request, "message");
 }
 
 bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length)
 {
     int there = 0;
-    DT_MPI(MPI_Iprobe(rank, tag, world->all, &there, MPI_STATUS_IGNORE));
+    DT_MPI(MPI_Iprobe(rank, tag, world->all->comm, &there, MPI_STATUS_IGNORE));
     if (!there) return false;
-    DT_MPI(MPI_Recv(bytes, (int)length, MPI_BYTE, rank, tag, world->all, MPI_STATUS_IGNORE));
+    DT_MPI(MPI_Recv(bytes, (int)length, MPI_BYTE, rank, tag, world->all->comm, MPI_STATUS_IGNORE));
     return true;
 }

@@ -6,16 +6,17 @@
 /* ---- groups --------------------------------------------------------------------------------- */
 
 /* The ranks that take part: the trainers, or a team of workers. */
-static MPI_Comm choose_ranks(const struct dt_world *world, const struct dt_reducer_spec *spec)
+static struct dt_ranks choose_ranks(const struct dt_world *world, const struct dt_reducer_spec *spec)
 {
-    MPI_Comm all = world->trainers;
+    struct dt_ranks all = *world->trainers;
+    const MPI_Comm from = all.comm;
     MPI_Group trainers, team;
     if (!spec->team) return all;
-    int first = dt_world_worker_rank(world, spec->first_worker);
+    int first = world->worker_rank + spec->first_worker;
     int range[1][3] = {{first, first + spec->team - 1, 1}};
-    DT_MPI(MPI_Comm_group(world->trainers, &trainers));
+    DT_MPI(MPI_Comm_group(from, &trainers));
     DT_MPI(MPI_Group_range_incl(trainers, 1, range, &team));
-    DT_MPI(MPI_Comm_create_group(world->trainers, team, 0, &all));
+    DT_MPI(MPI_Comm_create_group(from, team, 0, &all.comm));
     DT_MPI(MPI_Group_free(&team));
     DT_MPI(MPI_Group_free(&trainers));
     return all;
@@ -25,17 +26,18 @@ static void split_groups(struct dt_reducer *x)
 {
     struct dt_world *world = x->world;
     if (x->grouped)
-        DT_MPI(MPI_Comm_split_type(x->all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
+        DT_MPI(MPI_Comm_split_type(x->all.comm, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
                                    &x->group));
     else
-        DT_MPI(MPI_Comm_split(x->all, world->rank, 0, &x->group));
+        DT_MPI(MPI_Comm_split(x->all.comm, world->rank, 0, &x->group));
     DT_MPI(MPI_Comm_rank(x->group, &x->group_rank));
     DT_MPI(MPI_Comm_size(x->group, &x->group_size));
-    DT_MPI(MPI_Comm_split(x->all, x->group_rank ? MPI_UNDEFINED : 0, world->rank, &x->leaders));
+    DT_MPI(MPI_Comm_split(x->all.comm, x->group_rank ? MPI_UNDEFINED : 0, world->rank,
+                          &x->leaders.comm));
     int place[2] = {0, 0}; /* groups, index; the bank leads the first */
-    if (x->leaders != MPI_COMM_NULL) {
-        DT_MPI(MPI_Comm_size(x->leaders, &place[0]));
-        DT_MPI(MPI_Comm_rank(x->leaders, &place[1]));
+    if (x->group_rank == 0) {
+        DT_MPI(MPI_Comm_size(x->leaders.comm, &place[0]));
+        DT_MPI(MPI_Comm_rank(x->leaders.comm, &place[1]));
     }
     DT_MPI(MPI_Bcast(place, 2, MPI_INT, 0, x->group));
     x->groups = place[0];
@@ -65,20 +67,20 @@ static dt_status map_replicas(struct dt_reducer *x)
     const int givers = x->spec.givers, replicas = x->spec.replicas;
     const int workers = x->spec.team ? x->spec.team : x->world->workers;
     int ranks, *group_of = NULL; /* of each rank */
-    DT_MPI(MPI_Comm_size(x->all, &ranks));
+    DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
     dt_status status = dt_alloc((size_t)replicas, sizeof(int), "replica table", &x->group_of_replica);
     if (!status) status = dt_alloc((size_t)replicas, sizeof(float *), "gradient slots", &x->slot);
     if (!status) status = dt_alloc((size_t)replicas, sizeof *x->part, "subtree table", &x->part);
     if (!status) status = dt_alloc((size_t)givers + 1, sizeof *x->giver, "subtree table", &x->giver);
     if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "group table", &group_of);
-    DT_GUARD(dt__agree_among(x->world, x->all, status));
-    DT_MPI(MPI_Allgather(&x->group_index, 1, MPI_INT, group_of, 1, MPI_INT, x->all));
+    DT_GUARD(dt_ranks_agree(&x->all, status));
+    DT_MPI(MPI_Allgather(&x->group_index, 1, MPI_INT, group_of, 1, MPI_INT, x->all.comm));
     for (int r = 0, w = -1, end = 0; r < replicas; r++) {
         for (int first, count; r == end && !x->spec.worker_of; end = first + count)
             dt_deal_replicas(workers, ++w, replicas, &first, &count);
         const int worker = x->spec.worker_of ? x->spec.worker_of[r] : w;
         x->group_of_replica[r] =
-            group_of[x->spec.team ? worker : dt_world_worker_rank(x->world, worker)];
+            group_of[x->spec.team ? worker : x->world->worker_rank + worker];
     }
     x->parts = 0;
     for (int g = 0; g <= givers; g++) {
@@ -145,7 +147,7 @@ static void dissolve_groups(struct dt_reducer *x)
 {
     dt__shared_free(&x->shared);
     if (x->group != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->group));
-    if (x->leaders != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->leaders));
+    if (x->leaders.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->leaders.comm));
     dt_free(x->slot);
     dt_free(x->part);
     dt_free(x->giver);
@@ -164,7 +166,7 @@ static dt_status form_groups(struct dt_reducer *x)
     dt_status status = map_replicas(x);
     if (!status) {
         deal_memory(x, &room);
-        status = dt__shared_create(x->world, x->group, room.used, "node exchange", x->all, &x->shared);
+        status = dt__shared_create(x->group, room.used, "node exchange", &x->all, &x->shared);
     }
     if (status) {
         dissolve_groups(x);
@@ -234,7 +236,7 @@ static dt_status allocate(struct dt_reducer *x)
 static dt_status choose_groups(struct dt_reducer *x)
 {
     const bool any = x->spec.kind == DT_REDUCER_AUTO, tree = x->spec.reproducible || x->spec.wire;
-    int rank, first = dt_world_worker_rank(x->world, x->spec.first_worker);
+    int rank, first = x->world->worker_rank + x->spec.first_worker;
     int hosts = x->spec.team ? 1 : x->world->hosts;
     for (int r = first + 1; r < first + x->spec.team; r++) /* a host's may stand apart: at least so many */
         hosts += x->world->host_of[r] != x->world->host_of[r - 1];
@@ -248,7 +250,7 @@ static dt_status choose_groups(struct dt_reducer *x)
         status = form_groups(x);
     }
     if (!status || !any) return status;
-    DT_MPI(MPI_Comm_rank(x->all, &rank));
+    DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     if (rank == 0)
         dt_warn("%s; taking train.exchange=%s", dt_error_text(),
                 tree ? "ordered without shared memory" : "reduce");
@@ -294,7 +296,7 @@ dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec
                             struct dt_reducer **out)
 {
     struct dt_reducer *x = NULL;
-    MPI_Comm all = choose_ranks(world, spec);
+    struct dt_ranks all = choose_ranks(world, spec);
     dt_status status = check_spec(spec);
     if (!status) status = dt_alloc(1, sizeof *x, "reducer", &x);
     if (x)
@@ -303,14 +305,14 @@ dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec
                                  .spec = *spec,
                                  .shared.win = MPI_WIN_NULL,
                                  .group = MPI_COMM_NULL,
-                                 .leaders = MPI_COMM_NULL};
-    DT_GUARD(dt__agree_among(world, all, status));
+                                 .leaders = {.world = world, .comm = MPI_COMM_NULL}};
+    DT_GUARD(dt_ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
     x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
     x->grain = spec->wire ? DT__WIRE_BLOCK : 16;
     if (!spec->wire) x->spec.givers = 1;
     if (!spec->wire_params) x->spec.wire_params = spec->params;
-    DT_GUARD(dt__agree_among(world, all, allocate(x)));
+    DT_GUARD(dt_ranks_agree(&all, allocate(x)));
     DT_GUARD(choose_groups(x));
     cut_segments(x);
     x->strategy = x->groups == 1                      ? &dt__reducer_shared
@@ -318,10 +320,10 @@ dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec
                                                   : &dt__reducer_stream;
     x->one_sum = x->exchange != DT_REDUCER_ORDERED;
     if (x->strategy->create) DT_GUARD(x->strategy->create(x));
-    dt__barrier_among(world, all);
+    dt_ranks_barrier(&all);
     *out = x;
 done:
-    if (!x && spec->team) DT_MPI(MPI_Comm_free(&all));
+    if (!x && spec->team) DT_MPI(MPI_Comm_free(&all.comm));
     if (status) dt_reducer_destroy(x);
     return status;
 }
@@ -332,7 +334,7 @@ void dt_reducer_destroy(struct dt_reducer *x)
     if (x->strategy && x->strategy->destroy) x->strategy->destroy(x);
     if (x->world) dissolve_groups(x);
     dt__rows_destroy(x);
-    if (x->spec.team) DT_MPI(MPI_Comm_free(&x->all));
+    if (x->spec.team) DT_MPI(MPI_Comm_free(&x->all.comm));
     dt_free(x->factored);
     dt_free(x->factors);
     dt_free(x->tiles);
@@ -369,7 +371,7 @@ void *dt_reducer_factors(const struct dt_reducer *x, int replica)
     return x->factors ? x->factors[replica] : NULL;
 }
 
-void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char *what)
+void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n)
 {
     const size_t most = DT__MPI_CHUNK / sizeof(float);
     for (size_t at = 0, some; at < n; at += some) {
@@ -378,9 +380,8 @@ void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char
         const unsigned char *bytes = (const unsigned char *)(floats + at);
         float same = x->group_index == 0 &&
                      memcmp(bytes, bytes + sizeof *floats, (some - 1) * sizeof *floats) == 0;
-        dt__bcast_among(x->world, x->leaders, &same, sizeof same, 0, what);
-        dt__bcast_among(x->world, x->leaders, floats + at, (same > 0 ? 1 : some) * sizeof *floats, 0,
-                        what);
+        dt_ranks_bcast(&x->leaders, &same, sizeof same, 0);
+        dt_ranks_bcast(&x->leaders, floats + at, (same > 0 ? 1 : some) * sizeof *floats, 0);
         for (size_t i = 1; x->group_index > 0 && i < some && same > 0; i++)
             floats[at + i] = floats[at];
     }
@@ -389,9 +390,13 @@ void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char
 /* The bank's weights to the other groups' leaders. */
 void dt_reducer_start(struct dt_reducer *x)
 {
-    if (x->leaders != MPI_COMM_NULL) dt__leaders_bcast(x, x->vectors[0], x->spec.params, "weights");
-    if (x->strategy->move_state && x->leaders != MPI_COMM_NULL) x->strategy->move_state(x, false);
-    dt__barrier_among(x->world, x->all);
+    if (x->group_rank == 0) {
+        x->leaders.what = "weights";
+        dt__leaders_bcast(x, x->vectors[0], x->spec.params);
+        x->leaders.what = "optimizer state";
+        if (x->strategy->move_state) x->strategy->move_state(x, false);
+    }
+    dt_ranks_barrier(&x->all);
 }
 
 bool dt_reducer_is_spread(const struct dt_reducer *x)
@@ -401,7 +406,7 @@ bool dt_reducer_is_spread(const struct dt_reducer *x)
 
 void dt_reducer_gather(struct dt_reducer *x)
 {
-    if (x->strategy->move_state && x->leaders != MPI_COMM_NULL) x->strategy->move_state(x, true);
+    if (x->strategy->move_state && x->group_rank == 0) x->strategy->move_state(x, true);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -413,7 +418,7 @@ void dt_reducer_begin(struct dt_reducer *x, uint64_t step)
     x->agreed = false;
     x->info = (struct dt_update_info){.step = step};
     dt_world_heartbeat(x->world, "gradient", step);
-    if (x->strategy->begin && x->leaders != MPI_COMM_NULL) x->strategy->begin(x);
+    if (x->strategy->begin && x->group_rank == 0) x->strategy->begin(x);
 }
 
 void dt_reducer_need(struct dt_reducer *x, int bucket)

@@ -137,7 +137,7 @@ extern const struct dt__reducer_strategy dt__reducer_shared, dt__reducer_stream,
 
 struct dt_reducer {
     struct dt_world *world;
-    MPI_Comm all; /* the trainers; or a team of workers, whose first one has the bank's memory */
+    struct dt_ranks all; /* the trainers; or a team of workers, whose first one has the bank's memory */
     const struct dt__reducer_strategy *strategy;
     struct dt_reducer_spec spec;
     struct dt__bucket *bucket;   /* (buckets + 1): the last one says where the others end */
@@ -147,7 +147,8 @@ struct dt_reducer {
     bool one_sum;       /* a group gives away one sum, not one a part */
     size_t grain;       /* of a slice, the finest: a cache line, or a block of the wire */
 
-    MPI_Comm group, leaders; /* leaders: the first ranks of the groups; else MPI_COMM_NULL */
+    MPI_Comm group;
+    struct dt_ranks leaders; /* the first ranks of the groups */
     int group_rank, group_size;
     int groups, group_index;
     int group_workers, worker; /* workers in the group; index of this one among them, -1: bank */
@@ -225,7 +226,7 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 size_t dt__block_length(size_t at, size_t end);
 
 /* The bank's floats to all other leaders, which call it too. */
-void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n, const char *what);
+void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n);
 
 /* Shared memory as it is dealt out; without memory it is only counted. */
 struct dt__room {

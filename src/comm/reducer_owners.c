@@ -295,10 +295,10 @@ static dt_status owners_create(struct dt_reducer *x)
     if (!status) o->comm = MPI_COMM_NULL;
     if (!status) status = number_parts(x);
     if (!status) status = cut_chunks(x);
-    if (!status && x->leaders != MPI_COMM_NULL) status = allocate(x);
-    DT_TRY(dt__agree_among(x->world, x->all, status));
-    if (x->leaders == MPI_COMM_NULL) return DT_OK;
-    DT_MPI(MPI_Comm_dup(x->leaders, &o->comm));
+    if (!status && x->group_rank == 0) status = allocate(x);
+    DT_TRY(dt_ranks_agree(&x->all, status));
+    if (x->group_rank > 0) return DT_OK;
+    DT_MPI(MPI_Comm_dup(x->leaders.comm, &o->comm));
     for (int c = 0; c < o->chunks; c++)
         add_messages_of_chunk(x, c);
     for (int i = 1, tag = most_segments(x) * MOST_PIECES * x->groups * o->tags; i < x->groups; i++) {
@@ -351,8 +351,7 @@ static float *error_of(const struct dt_reducer *x, const struct chunk *chunk, in
 /* n floats between the bank and another group's leader; the other leaders do nothing. */
 static void move_floats(const struct dt_reducer *x, int group, bool to_bank, float *at, size_t n)
 {
-    dt__move_among(x->world, x->leaders, to_bank ? group : 0, to_bank ? 0 : group, at, n * sizeof *at,
-                   "optimizer state");
+    dt_ranks_move(&x->leaders, to_bank ? group : 0, to_bank ? 0 : group, at, n * sizeof *at);
 }
 
 /* Between the bank and the owners, chunk by chunk; errors of rounded sums are whole where they are kept, or
@@ -378,8 +377,7 @@ static void owners_move_state(struct dt_reducer *x, bool to_bank)
     for (int i = 0; x->rows_exchange && !to_bank && i < x->spec.row_ranges; i++) {
         const struct dt_row_range *range = &x->spec.row_range[i];
         for (int v = 1; v < x->spec.vectors; v++)
-            dt__leaders_bcast(x, x->vectors[v] + range->offset, range->rows * range->width,
-                              "optimizer state");
+            dt__leaders_bcast(x, x->vectors[v] + range->offset, range->rows * range->width);
     }
 }
 

@@ -53,7 +53,7 @@ static dt_status prepare(struct dt_reducer *x)
                 (struct chunk){b, dt__clip((struct dt__floats){at, at + DT__CHUNK}, bucket)};
         x->bucket[b].pieces = (uint32_t)(s->chunks - before);
     }
-    if (x->leaders == MPI_COMM_NULL) return DT_OK;
+    if (x->group_rank > 0) return DT_OK;
     if (x->group_index == 0)
         DT_TRY(dt_alloc(x->spec.params, sizeof(float), "gradient sums", &s->sum));
     for (int p = x->parts - 1; p >= 0; p--)
@@ -66,10 +66,10 @@ static dt_status prepare(struct dt_reducer *x)
 
 static dt_status stream_create(struct dt_reducer *x)
 {
-    DT_TRY(dt__agree_among(x->world, x->all, prepare(x)));
-    if (x->leaders == MPI_COMM_NULL) return DT_OK;
-    DT_MPI(MPI_Comm_dup(x->leaders, &x->stream->up));
-    DT_MPI(MPI_Comm_dup(x->leaders, &x->stream->down));
+    DT_TRY(dt_ranks_agree(&x->all, prepare(x)));
+    if (x->group_rank > 0) return DT_OK;
+    DT_MPI(MPI_Comm_dup(x->leaders.comm, &x->stream->up));
+    DT_MPI(MPI_Comm_dup(x->leaders.comm, &x->stream->down));
     return DT_OK;
 }
 
@@ -124,7 +124,7 @@ static bool advance_ask(struct dt_reducer *x, int bank_ask)
     int done = 0;
     if (!s->ask_posted && dt__event_reached(&x->control->ended, x->group_done)) {
         s->ask = bank_ask | atomic_exchange(&x->control->asks[x->tick & 1], 0);
-        DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &s->ask, 1, MPI_INT, MPI_BOR, x->leaders,
+        DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &s->ask, 1, MPI_INT, MPI_BOR, x->leaders.comm,
                               &s->ask_request));
         s->ask_posted = true;
     }

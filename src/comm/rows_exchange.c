@@ -66,7 +66,7 @@ dt_status dt__rows_exchange_create(struct dt_reducer *x, struct dt__rows_exchang
 
 void dt__rows_exchange_connect(struct dt_reducer *x, struct dt__rows_exchange *e)
 {
-    DT_MPI(MPI_Comm_dup(x->leaders, &e->comm));
+    DT_MPI(MPI_Comm_dup(x->leaders.comm, &e->comm));
 }
 
 void dt__rows_exchange_destroy(struct dt__rows_exchange *e)

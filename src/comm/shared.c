@@ -25,8 +25,8 @@ dt_status dt__shared_room(size_t bytes, const char *what)
                    (double)bytes / 1e6);
 }
 
-dt_status dt__shared_create(struct dt_world *world, MPI_Comm comm, size_t bytes, const char *what,
-                            MPI_Comm all, struct dt__shared *out)
+dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what, const struct dt_ranks *all,
+                            struct dt__shared *out)
 {
     int rank, size;
     DT_MPI(MPI_Comm_rank(comm, &rank));
@@ -39,7 +39,7 @@ dt_status dt__shared_create(struct dt_world *world, MPI_Comm comm, size_t bytes,
         status = dt_alloc(bytes, 1, what, &out->own);
     else if (rank == 0)
         status = dt__shared_room(bytes, what);
-    status = dt__agree_among(world, all, status);
+    status = dt_ranks_agree(all, status);
     if (!status) {
         void *base = out->own;
         MPI_Aint mine = rank ? 0 : (MPI_Aint)bytes;
@@ -57,7 +57,7 @@ dt_status dt__shared_create(struct dt_world *world, MPI_Comm comm, size_t bytes,
         } else if (size > 1) {
             DT_MPI(MPI_Win_shared_query(out->win, 0, &mine, &unit, &base));
         }
-        status = dt__agree_among(world, all, status);
+        status = dt_ranks_agree(all, status);
         out->memory = (unsigned char *)base + -(uintptr_t)base % CACHE_LINE;
     }
     if (status) dt__shared_free(out);
@@ -106,7 +106,7 @@ void dt__event_wait(struct dt__event_count *event, uint32_t target, struct dt_wo
                     const char *what)
 {
     if (dt__event_reached(event, target)) return;
-    for (int i = 0; world->spin && i < SPIN_PAUSES; i++) {
+    for (int i = 0; world->inside->spin && i < SPIN_PAUSES; i++) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif

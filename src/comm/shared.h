@@ -18,8 +18,8 @@ struct dt__shared {
  * The contents are undefined. Collective over comm; fails on all ranks of `all`, which holds comm's, or on
  * none, and all of them call it.
  * DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
-dt_status dt__shared_create(struct dt_world *world, MPI_Comm comm, size_t bytes, const char *what,
-                            MPI_Comm all, struct dt__shared *out);
+dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what, const struct dt_ranks *all,
+                            struct dt__shared *out);
 /* DT_EMEMORY: /dev/shm has less than that. */
 dt_status dt__shared_room(size_t bytes, const char *what);
 void dt__shared_free(struct dt__shared *shared); /* collective over comm */

@@ -49,7 +49,7 @@ static void load_phase(const struct dt__phase *phase, char text[DT_PHASE_TEXT])
 
 static struct dt__heartbeat *own_heartbeat(const struct dt_world *world)
 {
-    return atomic_load_explicit(&world->watchdog.mine, memory_order_relaxed);
+    return atomic_load_explicit(&world->inside->watchdog.mine, memory_order_relaxed);
 }
 
 void dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step)
@@ -103,8 +103,8 @@ void dt__watchdog_answered(struct dt_world *world)
 static void watchdog_work_progress(void *arg)
 {
     struct dt_world *world = arg;
-    store_relaxed(&atomic_load(&world->watchdog.mine)->progress_us, now_us());
-    if (pthread_equal(pthread_self(), world->watchdog.main)) dt__heartbeat_exchange(world);
+    store_relaxed(&atomic_load(&world->inside->watchdog.mine)->progress_us, now_us());
+    if (pthread_equal(pthread_self(), world->inside->watchdog.main)) dt__heartbeat_exchange(world);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -113,12 +113,12 @@ static void watchdog_work_progress(void *arg)
 static void heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table *table, int row)
 {
     struct dt__heartbeat *heartbeat = &table->row[row];
-    atomic_store(&world->watchdog.mine, heartbeat);
+    atomic_store(&world->inside->watchdog.mine, heartbeat);
     heartbeat->rank = world->rank;
     atomic_store(&heartbeat->awake_us, now_us()); /* it may be stopped before its first look */
     dt_world_heartbeat(world, "start-up", 0);
     atomic_store(&heartbeat->pid, (int)getpid());
-    atomic_store(&world->watchdog.table, table);
+    atomic_store(&world->inside->watchdog.table, table);
 }
 
 /* When somebody in the table last made progress. */
@@ -134,7 +134,7 @@ static int64_t newest_progress_us(const struct dt__heartbeat_table *table)
 
 void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out)
 {
-    const struct dt__watchdog *watchdog = &world->watchdog;
+    const struct dt__watchdog *watchdog = &world->inside->watchdog;
     const struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
     const struct dt__heartbeat *heartbeat = NULL;
     int64_t seen_us = 0;
@@ -151,7 +151,7 @@ void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank
     *out = (struct dt_rank_status){.rank = rank,
                                    .host = world->host_name[rank],
                                    .role = rank == 0                                ? "bank"
-                                           : rank == dt_world_evaluator_rank(world) ? "evaluator"
+                                           : rank == world->evaluator ? "evaluator"
                                                                                     : "worker",
                                    .known = heartbeat,
                                    .wait_share = (double)NAN,
@@ -173,36 +173,36 @@ enum { HEARTBEAT_TAG = 1, MAX_PERIOD_US = 500000, MIN_PERIOD_US = 100000 };
 /* Messages go this often. */
 static int64_t exchange_period_us(const struct dt_world *world)
 {
-    int64_t period = atomic_load(&world->watchdog.stall_us) / 8;
+    int64_t period = atomic_load(&world->inside->watchdog.stall_us) / 8;
     if (period <= 0 || period > MAX_PERIOD_US) return MAX_PERIOD_US;
     return period < MIN_PERIOD_US ? MIN_PERIOD_US : period;
 }
 
 void dt__watchdog_connect(struct dt_world *world)
 {
-    struct dt__watchdog *watchdog = &world->watchdog;
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
     size_t bytes =
-        sizeof *watchdog->alone + (size_t)world->host_size * sizeof watchdog->alone->row[0];
+        sizeof *watchdog->alone + (size_t)world->inside->host_size * sizeof watchdog->alone->row[0];
     /* Where MPI has no memory for a host's table each rank keeps its own, on which the others never show. */
-    if (!dt__shared_create(world, world->host, bytes, "heartbeat table", world->all,
+    if (!dt__shared_create(world->inside->host, bytes, "heartbeat table", world->all,
                            &watchdog->shared)) {
         struct dt__heartbeat_table *table =
             (struct dt__heartbeat_table *)(void *)watchdog->shared.memory;
-        if (world->host_rank == 0) {
+        if (world->inside->host_rank == 0) {
             memset(table, 0, bytes);
-            table->rows = world->host_size;
+            table->rows = world->inside->host_size;
         }
-        DT_MPI(MPI_Barrier(world->host));
-        heartbeat_table_use(world, table, world->host_rank);
+        DT_MPI(MPI_Barrier(world->inside->host));
+        heartbeat_table_use(world, table, world->inside->host_rank);
     }
     if (world->hosts == 1) return;
-    DT_MPI(MPI_Comm_dup(world->all, &watchdog->comm));
+    DT_MPI(MPI_Comm_dup(world->all->comm, &watchdog->comm));
     int peers = 0;
     int64_t now = now_us(); /* as if heard now: a deadline begins here */
     for (int r = 0, hosts = 0; r < world->size; r++) {
         if (world->host_of[r] < hosts) continue; /* hosts are counted by their first ranks */
         hosts++;
-        if (world->host_rank == 0 && (world->rank == 0) != (r == 0))
+        if (world->inside->host_rank == 0 && (world->rank == 0) != (r == 0))
             watchdog->peer[peers++] = (struct dt__peer){.heartbeat.rank = r,
                                                         .request = MPI_REQUEST_NULL,
                                                         .heard_us = now,
@@ -215,7 +215,7 @@ static struct dt__heartbeat_message message_make(const struct dt_world *world)
 {
     const struct dt__heartbeat *heartbeat = own_heartbeat(world);
     struct dt__heartbeat_message out = {
-        .idle_us = now_us() - newest_progress_us(atomic_load(&world->watchdog.table)),
+        .idle_us = now_us() - newest_progress_us(atomic_load(&world->inside->watchdog.table)),
         .stop = dt_stop_requested(),
         .step = atomic_load(&heartbeat->step)};
     for (int i = 0; i < DT__PHASE_WORDS; i++)
@@ -239,14 +239,14 @@ void dt_world_watch(struct dt_world *world, double stall_secs)
     dt__watchdog_progress(world);
     struct dt__heartbeat_message heard_now = message_make(world);
     heard_now.stop = 0;
-    for (int i = 0; i < world->watchdog.peers; i++)
-        peer_take_message(&world->watchdog.peer[i], &heard_now);
-    atomic_store(&world->watchdog.stall_us, (int64_t)(stall_secs * 1e6));
+    for (int i = 0; i < world->inside->watchdog.peers; i++)
+        peer_take_message(&world->inside->watchdog.peer[i], &heard_now);
+    atomic_store(&world->inside->watchdog.stall_us, (int64_t)(stall_secs * 1e6));
 }
 
 void dt__heartbeat_exchange(struct dt_world *world)
 {
-    struct dt__watchdog *watchdog = &world->watchdog;
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
     if (!watchdog->peers) return;
     int64_t now = now_us();
     if (now < watchdog->exchange_at_us) return;
@@ -298,7 +298,7 @@ enum rank_state {
 static void name_ranks(const struct dt_world *world, enum rank_state state, int64_t limit,
                        struct dt_text *names)
 {
-    struct dt__heartbeat_table *table = atomic_load(&world->watchdog.table);
+    struct dt__heartbeat_table *table = atomic_load(&world->inside->watchdog.table);
     for (int i = 0; i < table->rows; i++) {
         const struct dt__heartbeat *rank = &table->row[i];
         const int pid = atomic_load(&rank->pid);
@@ -333,7 +333,7 @@ static bool is_too_silent(const struct dt_world *world, int rank, int64_t beyond
 static void name_silent_hosts(struct dt_world *world, int64_t now, int64_t stall,
                               struct dt_text *names)
 {
-    struct dt__watchdog *watchdog = &world->watchdog;
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
     const bool listens =
         atomic_load(&watchdog->listened_us) >= now - QUIET_US - exchange_period_us(world);
     for (int i = 0; i < watchdog->peers && listens; i++) {
@@ -356,7 +356,7 @@ static void name_silent_hosts(struct dt_world *world, int64_t now, int64_t stall
 /* Those who made no progress for so long. */
 static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, struct dt_text *names)
 {
-    const struct dt__watchdog *watchdog = &world->watchdog;
+    const struct dt__watchdog *watchdog = &world->inside->watchdog;
     const int64_t limit = now - stall;
     /* A rank alone on its host cannot report that it is stopped: the bank does, and it leaves the report
      * to the bank when it is stuck as well. */
@@ -387,12 +387,12 @@ bool dt__error_claim(char place[DT__PLACE])
     place[0] = '\0';
     if (!world) return true;
     snprintf(place, DT__PLACE, "[rank %d on %s] ", world->rank, world->host_name[world->rank]);
-    return atomic_exchange(&atomic_load(&world->watchdog.table)->error_claimed, 1) == 0;
+    return atomic_exchange(&atomic_load(&world->inside->watchdog.table)->error_claimed, 1) == 0;
 }
 
 static void watchdog_look(struct dt_world *world)
 {
-    struct dt__watchdog *watchdog = &world->watchdog;
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
     const int64_t now = now_us(), stall = atomic_load(&watchdog->stall_us);
     if (now - watchdog->looked_us > LATE_US) watchdog->woke_us = now;
     watchdog->looked_us = now;
@@ -420,7 +420,7 @@ static void watchdog_look(struct dt_world *world)
 static void *watchdog_run(void *arg)
 {
     struct dt_world *world = arg;
-    struct dt__watchdog *watchdog = &world->watchdog;
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
     for (bool quit = false; !quit;) {
         watchdog_look(world);
         int64_t at = now_us() + LOOK_US;
@@ -438,7 +438,7 @@ static void *watchdog_run(void *arg)
 
 dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
 {
-    struct dt__watchdog *watchdog = &world->watchdog;
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
     watchdog->comm = MPI_COMM_NULL;
     watchdog->shared.win = MPI_WIN_NULL;
     watchdog->main = pthread_self();
@@ -464,7 +464,7 @@ dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
 
 void dt__watchdog_stop(struct dt_world *world)
 {
-    struct dt__watchdog *watchdog = &world->watchdog;
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
     if (!watchdog->mine) return;
     dt_work_watch(NULL, NULL);
     atomic_store(&watchdog->mine->pid, 0);
@@ -478,9 +478,9 @@ void dt__watchdog_stop(struct dt_world *world)
 
 void dt__watchdog_free(struct dt_world *world)
 {
-    struct dt__watchdog *watchdog = &world->watchdog;
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
     atomic_store(&watched_world, NULL);
-    if (world->connected) {
+    if (world->inside->connected) {
         for (int i = 0; i < watchdog->peers; i++)
             DT_MPI(MPI_Wait(&watchdog->peer[i].request, MPI_STATUS_IGNORE));
         if (watchdog->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&watchdog->comm));

@@ -64,23 +64,30 @@ static void limit_send_buffers(void)
 /* This rank's own part; the rank that has no world yet is still in the agreement behind it. */
 static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out)
 {
-    struct dt_world *world;
+    struct {
+        struct dt_world world;
+        struct dt__world_inside inside;
+    } *both;
     int length;
     char host[MPI_MAX_PROCESSOR_NAME] = "";
-    DT_TRY(dt_alloc(1, sizeof *world, "world", &world));
-    *out = world;
-    world->all = world->trainers = world->host = MPI_COMM_NULL;
+    DT_TRY(dt_alloc(1, sizeof *both, "world", &both));
+    struct dt_world *world = *out = &both->world;
+    struct dt__world_inside *inside = world->inside = &both->inside;
+    inside->all = inside->trainers = (struct dt_ranks){.world = world, .comm = MPI_COMM_NULL};
+    inside->host = MPI_COMM_NULL;
+    world->all = &inside->all;
+    world->trainers = &inside->trainers;
     DT_MPI(MPI_Comm_rank(comm, &world->rank));
     DT_MPI(MPI_Comm_size(comm, &world->size));
     size_t size = (size_t)world->size;
     DT_TRY(dt_alloc(size, sizeof *world->host_name, "host names", &world->host_name));
     DT_TRY(dt_alloc(size, sizeof *world->host_of, "host table", &world->host_of));
     DT_MPI(MPI_Get_processor_name(host, &length));
-    snprintf(world->host_name[world->rank], DT__HOST_NAME, "%.*s", DT__HOST_NAME - 1, host);
+    snprintf(world->host_name[world->rank], DT_HOST_NAME, "%.*s", DT_HOST_NAME - 1, host);
     DT_TRY(dt__watchdog_start(world, stall_secs));
     /* What the launcher, a batch system or a container left to this process; all if that cannot be
      * told. */
-    cpu_set_t *cores = &world->own_cores;
+    cpu_set_t *cores = &inside->own_cores;
     CPU_ZERO(cores);
     if (sched_getaffinity(0, sizeof *cores, cores) == 0) return DT_OK;
     for (long i = 0; i < sysconf(_SC_NPROCESSORS_ONLN) && i < CPU_SETSIZE; i++)
@@ -91,32 +98,31 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
 /* Collective; what fails here ends the job. */
 static void connect_ranks(struct dt_world *world, MPI_Comm comm)
 {
-    world->connected = true;
-    DT_MPI(MPI_Comm_dup(comm, &world->all));
-    DT_MPI(MPI_Comm_set_errhandler(world->all, MPI_ERRORS_RETURN));
+    struct dt__world_inside *inside = world->inside;
+    const MPI_Comm *all = &world->all->comm, *host = &inside->host;
+    inside->connected = true;
+    DT_MPI(MPI_Comm_dup(comm, &world->all->comm));
+    DT_MPI(MPI_Comm_set_errhandler(*all, MPI_ERRORS_RETURN));
     /* A host is what shares memory: two machines may bear one name. */
-    char mine[DT__HOST_NAME];
+    char mine[DT_HOST_NAME];
     memcpy(mine, world->host_name[world->rank], sizeof mine);
-    DT_MPI(MPI_Allgather(mine, DT__HOST_NAME, MPI_CHAR, world->host_name, DT__HOST_NAME, MPI_CHAR,
-                         world->all));
-    DT_MPI(MPI_Comm_split_type(world->all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
-                               &world->host));
-    DT_MPI(MPI_Comm_rank(world->host, &world->host_rank));
-    DT_MPI(MPI_Comm_size(world->host, &world->host_size));
+    DT_MPI(MPI_Allgather(mine, DT_HOST_NAME, MPI_CHAR, world->host_name, DT_HOST_NAME, MPI_CHAR, *all));
+    DT_MPI(MPI_Comm_split_type(*all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &inside->host));
+    DT_MPI(MPI_Comm_rank(*host, &inside->host_rank));
+    DT_MPI(MPI_Comm_size(*host, &inside->host_size));
     int first = world->rank; /* of the host */
-    DT_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, world->host));
-    DT_MPI(MPI_Allgather(&first, 1, MPI_INT, world->host_of, 1, MPI_INT, world->all));
+    DT_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, *host));
+    DT_MPI(MPI_Allgather(&first, 1, MPI_INT, world->host_of, 1, MPI_INT, *all));
     world->hosts = 0;
     for (int r = 0; r < world->size; r++) {
         first = world->host_of[r];
         world->host_of[r] = first < r ? world->host_of[first] : world->hosts++;
     }
     cpu_set_t cores;
-    DT_MPI(MPI_Allreduce(&world->own_cores, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR,
-                         world->host));
+    DT_MPI(MPI_Allreduce(&inside->own_cores, &cores, (int)sizeof cores, MPI_BYTE, MPI_BOR, *host));
     world->cores = CPU_COUNT(&cores);
     /* Spinning pays while every rank of the host can have a core, the sleeping bank aside. */
-    world->spin = world->host_size - 1 <= world->cores;
+    inside->spin = inside->host_size - 1 <= world->cores;
     prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: short sleeps are what a patient wait is made of */
     dt__watchdog_connect(world);
     dt_world_set_roles(world, false);
@@ -124,16 +130,16 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
 
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out)
 {
-    const MPI_Comm comm = *(const MPI_Comm *)mpi_comm;
+    const struct dt_ranks ranks = {.comm = *(const MPI_Comm *)mpi_comm};
     struct dt_world *world = NULL;
-    dt_status status = prepare(comm, stall_secs, &world);
+    dt_status status = prepare(ranks.comm, stall_secs, &world);
     if (!status) dt__watchdog_wait(world, "the other ranks");
-    status = dt__agree_among(NULL, comm, status);
+    status = dt_ranks_agree(&ranks, status);
     if (status) {
         dt_world_destroy(world);
         return status;
     }
-    connect_ranks(world, comm);
+    connect_ranks(world, ranks.comm);
     *out = world;
     return DT_OK;
 }
@@ -172,7 +178,7 @@ dt_status dt_world_create(struct dt_world **out)
                        "start them with `srun --mpi=pmix` or `mpirun`",
                        env_number("PMI_SIZE"));
     DT_TRY(dt_world_attach(&comm, START_SECS, out));
-    (*out)->owns_mpi = true;
+    (*out)->inside->owns_mpi = true;
     return DT_OK;
 }
 
@@ -187,83 +193,41 @@ void dt_world_abandon(void)
 void dt_world_destroy(struct dt_world *world)
 {
     if (!world) return;
-    bool owns_mpi = world->owns_mpi;
+    struct dt__world_inside *inside = world->inside;
+    const bool owns_mpi = inside->owns_mpi;
     dt__watchdog_stop(world);
     dt__watchdog_free(world);
-    if (world->trainers != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->trainers));
-    if (world->host != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->host));
-    if (world->all != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->all));
+    MPI_Comm *const comm[] = {&inside->trainers.comm, &inside->host, &inside->all.comm};
+    for (size_t i = 0; i < sizeof comm / sizeof *comm; i++)
+        if (*comm[i] != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(comm[i]));
     dt_free(world->host_name);
     dt_free(world->host_of);
-    dt_free(world);
+    dt_free(world); /* and what is inside, which it begins */
     if (owns_mpi) DT_MPI(MPI_Finalize());
 }
 
 /* ---- roles ---------------------------------------------------------------------------------- */
 
+/* The bank of a job without workers is its own worker. */
 void dt_world_set_roles(struct dt_world *world, bool dedicated)
 {
-    world->dedicated = dedicated;
-    world->workers = world->size - 1 - (dedicated ? 1 : 0);
-    if (world->workers < 1) world->workers = 1;
-    if (world->trainers != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&world->trainers));
-    int color = dt_world_role(world) == DT_ROLE_EVALUATOR ? MPI_UNDEFINED : 0;
-    DT_MPI(MPI_Comm_split(world->all, color, world->rank, &world->trainers));
-}
-
-int dt_world_rank(const struct dt_world *world)
-{
-    return world->rank;
-}
-int dt_world_size(const struct dt_world *world)
-{
-    return world->size;
-}
-int dt_world_hosts(const struct dt_world *world)
-{
-    return world->hosts;
-}
-int dt_world_workers(const struct dt_world *world)
-{
-    return world->workers;
-}
-
-const char *dt_world_host(const struct dt_world *world, int rank)
-{
-    return world->host_name[rank];
-}
-
-enum dt_role dt_world_role(const struct dt_world *world)
-{
-    if (world->rank == 0) return DT_ROLE_BANK;
-    return world->rank == dt_world_evaluator_rank(world) ? DT_ROLE_EVALUATOR : DT_ROLE_WORKER;
-}
-
-bool dt_world_is_bank(const struct dt_world *world)
-{
-    return world->rank == 0;
-}
-
-bool dt_world_is_worker(const struct dt_world *world)
-{
-    return dt_world_worker_index(world) >= 0;
-}
-
-int dt_world_evaluator_rank(const struct dt_world *world)
-{
-    return world->dedicated ? world->size - 1 : -1;
-}
-
-/* The bank of a job without workers is its own worker. */
-int dt_world_worker_rank(const struct dt_world *world, int worker)
-{
-    return world->size == 1 ? 0 : worker + 1;
-}
-
-int dt_world_worker_index(const struct dt_world *world)
-{
-    if (world->size == 1) return 0;
-    return dt_world_role(world) == DT_ROLE_WORKER ? world->rank - 1 : -1;
+    const int rank = world->rank, size = world->size, host = world->host_of[rank];
+    MPI_Comm *trainers = &world->trainers->comm;
+    world->evaluator = dedicated ? size - 1 : -1;
+    world->is_bank = rank == 0;
+    world->role = world->is_bank             ? DT_ROLE_BANK
+                  : rank == world->evaluator ? DT_ROLE_EVALUATOR
+                                             : DT_ROLE_WORKER;
+    world->is_worker = size == 1 || world->role == DT_ROLE_WORKER;
+    world->worker_rank = size == 1 ? 0 : 1;
+    world->worker = world->is_worker ? rank - world->worker_rank : -1;
+    world->workers = size - 1 - dedicated > 1 ? size - 1 - dedicated : 1;
+    world->host_workers = 0;
+    for (int r = world->worker_rank; r < world->worker_rank + world->workers; r++)
+        world->host_workers += world->host_of[r] == host;
+    if (*trainers != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(trainers));
+    const int color = world->role == DT_ROLE_EVALUATOR ? MPI_UNDEFINED : 0;
+    DT_MPI(MPI_Comm_split(world->all->comm, color, rank, trainers));
 }
 
 void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *count)
@@ -276,17 +240,4 @@ void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *co
     }
     *first = (int)begin;
     *count = (int)(end - begin);
-}
-
-int dt_world_cores(const struct dt_world *world)
-{
-    return world->cores;
-}
-
-int dt_world_host_workers(const struct dt_world *world)
-{
-    int workers = 0, host = world->host_of[world->rank];
-    for (int w = 0; w < world->workers; w++)
-        workers += world->host_of[dt_world_worker_rank(world, w)] == host;
-    return workers;
 }

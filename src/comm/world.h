@@ -1,4 +1,4 @@
-/* The inside of struct dt_world; MPI calls that are checked, and waits that sleep. */
+/* What struct dt_world keeps to itself; MPI calls that are checked, and waits that sleep. */
 #ifndef DT_COMM_WORLD_H
 #define DT_COMM_WORLD_H
 
@@ -8,25 +8,22 @@
 #include "comm/watchdog.h"
 #include "dtrain/comm.h"
 
-enum { DT__HOST_NAME = 64 };
+struct dt_ranks {
+    struct dt_world *world; /* NULL: there is none yet; waits block */
+    MPI_Comm comm;          /* MPI_COMM_NULL: this rank is none of them */
+    const char *what;       /* they move and broadcast, for the watchdog; NULL: nothing in particular */
+};
 
-struct dt_world {
-    int rank, size;
-    bool owns_mpi;     /* dt_world_destroy ends MPI */
-    bool connected;    /* the communicators below exist */
-    MPI_Comm all;      /* a copy of the program's communicator */
-    MPI_Comm trainers; /* bank and workers; MPI_COMM_NULL at the evaluator */
-    MPI_Comm host;     /* the ranks of this host */
+struct dt__world_inside {
+    bool owns_mpi;        /* dt_world_destroy ends MPI */
+    bool connected;       /* the communicators below exist */
+    struct dt_ranks all;  /* a copy of the program's communicator */
+    struct dt_ranks trainers;
+    MPI_Comm host;        /* the ranks of this host */
     int host_rank, host_size;
     cpu_set_t own_cores; /* that this rank may use */
-    int cores;           /* that the ranks of this host may use together */
-    int hosts;
-    char (*host_name)[DT__HOST_NAME]; /* (size) */
-    int *host_of;                     /* (size) host index */
-    bool dedicated;
-    int workers;
+    bool spin;           /* no more ranks than cores: a short spin pays */
     struct dt__watchdog watchdog;
-    bool spin; /* no more ranks than cores: a short spin pays */
 };
 
 /* Wraps every MPI call: on failure prints call, place and MPI's own text, and ends the job. */
@@ -55,15 +52,6 @@ void dt__wait_done(struct dt__wait *wait);
 
 /* Waits patiently for a request. world: NULL: there is none yet; blocks. */
 void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what);
-
-/* dt_world_agree, dt_world_bcast, dt_world_move and a barrier of the ranks of `comm`. Collective over it. world of
- * dt__agree_among: NULL: there is none yet; blocks. what: is waited for. */
-dt_status dt__agree_among(struct dt_world *world, MPI_Comm comm, dt_status mine);
-void dt__bcast_among(struct dt_world *world, MPI_Comm comm, void *bytes, size_t length, int root,
-                     const char *what);
-void dt__move_among(struct dt_world *world, MPI_Comm comm, int from, int to, void *bytes,
-                    size_t length, const char *what);
-void dt__barrier_among(struct dt_world *world, MPI_Comm comm);
 
 /* Prints the error line, with this rank's place before it, and ends the job. */
 void dt__world_die(int exit_code, const char *message) __attribute__((noreturn));

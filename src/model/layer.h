@@ -105,28 +105,6 @@ struct dt__layer_kind {
     dt_status (*backward)(const struct dt__layer_call *call);
 };
 
-/* The outputs of a network: how many, and the units of their values (dt_model_set_units). */
-struct dt__outputs {
-    int count;
-    float *mean, *std; /* (count), or NULL: a value is the output as it stands */
-};
-
-/* The layers and tensors that a description comes to. */
-struct dt_model {
-    struct dt_model_desc desc;
-    const struct dt__task *task;
-    struct dt__outputs outputs;
-    struct dt__layer *layer;
-    size_t layers, layer_room;
-    struct dt_tensor *tensor;
-    size_t tensors, tensor_room;
-    size_t row_sparse; /* tensors that are */
-    size_t *bucket_end;
-    size_t bucket_room;
-    int buckets;
-    size_t trained, params; /* floats */
-};
-
 /* description.c: the layers of model->desc, the output layer with them. DT_EUSAGE: the item that is wrong. */
 dt_status dt__layers_parse(struct dt_model *model);
 void dt__layers_free(struct dt_model *model);

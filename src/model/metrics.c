@@ -33,7 +33,7 @@ dt_status dt_metrics_create(const struct dt_model *model, struct dt_metrics **ou
 {
     dt_status status;
     struct dt_metrics *metrics = NULL;
-    const size_t classes = (size_t)dt_model_classes(model);
+    const size_t classes = (size_t)model->classes;
     DT_GUARD(dt_alloc(1, sizeof *metrics, "metrics", &metrics));
     metrics->task = model->task;
     metrics->nout = model->desc.nout;

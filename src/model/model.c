@@ -146,7 +146,9 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
     if (!dt__task_find(desc->task, desc->nout))
         return dt_fail(DT_EUSAGE, "model: there is no task %d", desc->task);
     DT_TRY(dt_alloc(1, sizeof *model, "model", &model));
+    model->features = (size_t)features;
     model->task = dt__task_find(desc->task, desc->nout);
+    model->classes = model->task->classes == DT__OUTPUTS ? desc->nout : model->task->classes;
     model->outputs.count = desc->nout;
     dt_status status = dt_model_desc_copy(desc, &model->desc);
     if (!status) status = dt__layers_parse(model);
@@ -162,7 +164,7 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
 
 dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std)
 {
-    struct dt__outputs *outputs = &model->outputs;
+    struct dt_outputs *outputs = &model->outputs;
     const size_t n = (size_t)outputs->count;
     if (!mean || model->desc.task != DT_TASK_REGRESS) return DT_OK;
     DT_TRY(dt_alloc(n, sizeof *mean, "units of targets", &outputs->mean));
@@ -193,56 +195,11 @@ void dt_model_destroy(struct dt_model *model)
 
 /* ---- what a model says ---------------------------------------------------------------------- */
 
-const struct dt_model_desc *dt_model_get_desc(const struct dt_model *model)
-{
-    return &model->desc;
-}
-
-size_t dt_model_features(const struct dt_model *model)
-{
-    return dt__shape_size(model->layer[0].in);
-}
-
-size_t dt_model_params(const struct dt_model *model)
-{
-    return model->params;
-}
-
-size_t dt_model_trained(const struct dt_model *model)
-{
-    return model->trained;
-}
-
-size_t dt_model_tensors(const struct dt_model *model)
-{
-    return model->tensors;
-}
-
-const struct dt_tensor *dt_model_tensor(const struct dt_model *model, size_t index)
-{
-    return &model->tensor[index];
-}
-
-size_t dt_model_row_sparse(const struct dt_model *model)
-{
-    return model->row_sparse;
-}
-
 const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model, size_t index)
 {
     for (size_t i = 0; i < model->tensors; i++)
         if (model->tensor[i].row_sparse && index-- == 0) return &model->tensor[i];
     return NULL;
-}
-
-int dt_model_buckets(const struct dt_model *model)
-{
-    return model->buckets;
-}
-
-const size_t *dt_model_bucket_ends(const struct dt_model *model)
-{
-    return model->bucket_end;
 }
 
 static dt_status text_add_layer(struct dt_text *text, const char *name, struct dt__shape shape,

@@ -322,7 +322,7 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
     if (network->touched && !batch->offsets)
         return dt_fail(DT_EBUG, "gradients of touched rows, of a batch without a sparse part");
     if (batch->offsets)
-        DT_TRY(dt__entries_sort(&network->entries, batch, dt_model_features(network->model)));
+        DT_TRY(dt__entries_sort(&network->entries, batch, network->model->features));
     DT_TRY(network_forward(network, &pass, logits));
     *out_loss = network->model->task->gradient(&network->model->outputs, batch, logits);
     return network_backward(network, &pass, logits);

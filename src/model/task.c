@@ -85,7 +85,7 @@ static double softmax_group(const struct dt_batch *batch, int first, int rows, i
     return sum;
 }
 
-static double softmax_gradient(const struct dt__outputs *outputs, const struct dt_batch *batch,
+static double softmax_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
                                float *z)
 {
     const int n = outputs->count;
@@ -99,7 +99,7 @@ static double softmax_gradient(const struct dt__outputs *outputs, const struct d
     return sum;
 }
 
-static double softmax_loss(const struct dt__outputs *outputs, const struct dt_batch *batch,
+static double softmax_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
                            const float *z)
 {
     const int n = outputs->count;
@@ -115,7 +115,7 @@ static double softmax_loss(const struct dt__outputs *outputs, const struct dt_ba
     return sum;
 }
 
-static void softmax_predict(int rows, const struct dt__outputs *outputs, const float *logits,
+static void softmax_predict(int rows, const struct dt_outputs *outputs, const float *logits,
                             float *out)
 {
     const int n = outputs->count;
@@ -142,7 +142,7 @@ static int softmax_choose(int n, const float *logits)
 
 /* sums: right, right among the first five. The rank of a label is the number of classes before it when they
  * are sorted by falling logit, ties by class number; NaN counts as before. */
-static void softmax_measure(const struct dt__outputs *outputs, const float *logits,
+static void softmax_measure(const struct dt_outputs *outputs, const float *logits,
                             const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     const int n = outputs->count;
@@ -179,7 +179,7 @@ static inline float binary_loss(float z, int32_t label)
 }
 
 DT__CLONES
-static double binary_gradient(const struct dt__outputs *outputs, const struct dt_batch *batch,
+static double binary_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
                               float *logits)
 {
     const int32_t *restrict label = batch->label;
@@ -194,7 +194,7 @@ static double binary_gradient(const struct dt__outputs *outputs, const struct dt
     return sum;
 }
 
-static double binary_loss_sum(const struct dt__outputs *outputs, const struct dt_batch *batch,
+static double binary_loss_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
                               const float *z)
 {
     const int32_t *label = batch->label;
@@ -205,7 +205,7 @@ static double binary_loss_sum(const struct dt__outputs *outputs, const struct dt
     return sum;
 }
 
-static void binary_predict(int rows, const struct dt__outputs *outputs, const float *logits,
+static void binary_predict(int rows, const struct dt_outputs *outputs, const float *logits,
                            float *out)
 {
     (void)outputs;
@@ -223,7 +223,7 @@ static int binary_choose(int nout, const float *logits)
 }
 
 /* sums: right; then scores, labels and weights (DT_EVAL_CHUNK each). */
-static void binary_measure(const struct dt__outputs *outputs, const float *logits,
+static void binary_measure(const struct dt_outputs *outputs, const float *logits,
                            const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     double *score = sums + 1, *positive = score + DT_EVAL_CHUNK, *weight = positive + DT_EVAL_CHUNK;
@@ -287,7 +287,7 @@ static void binary_values(int nout, double total, const double *sums, struct dt_
 /* Squared error: mean over the nout elements of a row. With units the gradient is that of (target - mean) / std,
  * the loss that of the target. */
 DT__CLONES
-static double square_gradient(const struct dt__outputs *outputs, const struct dt_batch *batch,
+static double square_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
                               float *logits)
 {
     const int n = outputs->count;
@@ -309,12 +309,12 @@ static double square_gradient(const struct dt__outputs *outputs, const struct dt
 }
 
 /* What is predicted where z comes out. */
-static inline float square_value(const struct dt__outputs *outputs, int i, float z)
+static inline float square_value(const struct dt_outputs *outputs, int i, float z)
 {
     return outputs->mean ? z * outputs->std[i] + outputs->mean[i] : z;
 }
 
-static double square_loss(const struct dt__outputs *outputs, const struct dt_batch *batch,
+static double square_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
                           const float *z)
 {
     const int n = outputs->count;
@@ -330,7 +330,7 @@ static double square_loss(const struct dt__outputs *outputs, const struct dt_bat
     return sum / n;
 }
 
-static void square_predict(int rows, const struct dt__outputs *outputs, const float *logits,
+static void square_predict(int rows, const struct dt_outputs *outputs, const float *logits,
                            float *out)
 {
     const size_t n = (size_t)outputs->count, count = (size_t)rows * n;
@@ -341,7 +341,7 @@ static void square_predict(int rows, const struct dt__outputs *outputs, const fl
 }
 
 /* sums: absolute errors; of each target squared errors, targets, squared targets. */
-static void square_measure(const struct dt__outputs *outputs, const float *logits,
+static void square_measure(const struct dt_outputs *outputs, const float *logits,
                            const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     const int n = outputs->count;
@@ -431,12 +431,6 @@ const struct dt__task *dt__task_find(int task, int nout)
     for (size_t i = 0; i < sizeof TASKS / sizeof *TASKS; i++)
         if (TASKS[i].task == task && (!TASKS[i].one_logit || nout == 1)) return &TASKS[i];
     return NULL;
-}
-
-int dt_model_classes(const struct dt_model *model)
-{
-    const int classes = model->task->classes;
-    return classes == DT__OUTPUTS ? model->desc.nout : classes;
 }
 
 void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out)

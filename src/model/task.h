@@ -19,12 +19,12 @@ struct dt__task {
     int classes; /* 0: predicts values; DT__OUTPUTS: as many as outputs */
     /* logits (rows, nout), in: what came out; out: the gradient of the batch's summed loss by
      * them. Returns the sum of the rows' losses. */
-    double (*gradient)(const struct dt__outputs *outputs, const struct dt_batch *batch,
+    double (*gradient)(const struct dt_outputs *outputs, const struct dt_batch *batch,
                        float *logits);
     /* The sum alone. */
-    double (*loss)(const struct dt__outputs *outputs, const struct dt_batch *batch,
+    double (*loss)(const struct dt_outputs *outputs, const struct dt_batch *batch,
                    const float *logits);
-    void (*predict)(int rows, const struct dt__outputs *outputs, const float *logits, float *out);
+    void (*predict)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);
     int (*choose)(int nout, const float *logits); /* the class */
 
     /* A chunk's sums behind rows, weight and loss: so many doubles, and so many an output, that are added
@@ -34,7 +34,7 @@ struct dt__task {
     } added;
     bool scores;
     /* Zeroed before. confusion may be NULL. */
-    void (*measure)(const struct dt__outputs *outputs, const float *logits,
+    void (*measure)(const struct dt_outputs *outputs, const float *logits,
                     const struct dt_batch *batch, double *sums, uint64_t *confusion);
     /* From the rows' weight and sums over all chunks, and `n` scored rows, which it may sort. */
     void (*values)(int nout, double weight, const double *sums, struct dt__scored *scored, size_t n,

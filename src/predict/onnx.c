@@ -193,8 +193,8 @@ static const char *add_list(struct graph *graph, size_t n, const int64_t *values
 static const struct dt_tensor *find_parameter(const struct graph *graph,
                                               const struct dt__layer *layer, const char *name)
 {
-    for (size_t t = 0; t < dt_model_tensors(graph->model); t++) {
-        const struct dt_tensor *tensor = dt_model_tensor(graph->model, t);
+    for (size_t t = 0; t < graph->model->tensors; t++) {
+        const struct dt_tensor *tensor = &graph->model->tensor[t];
         const char *last = strrchr(tensor->name, '/');
         if (tensor->layer == layer->index && last && !strcmp(last + 1, name)) return tensor;
     }
@@ -494,7 +494,7 @@ static void add_answers(struct graph *graph, const char *x)
         name_output(graph, "values");
         return;
     }
-    if (dt_model_get_desc(graph->model)->nout > 1) {
+    if (graph->model->desc.nout > 1) {
         NODE("ArgMax", x);
         add_int(graph, "axis", 1);
         add_int(graph, "keepdims", 0);
@@ -604,7 +604,7 @@ static dt_status write_model(struct graph *graph, const char *path)
     snprintf(step, sizeof step, "%llu", (unsigned long long)file->step);
     add_metadata(graph, &metadata, "task", classes ? "classify" : "regress");
     add_metadata(graph, &metadata, "step", step);
-    add_metadata(graph, &metadata, "layers", dt_model_get_desc(graph->model)->layers);
+    add_metadata(graph, &metadata, "layers", graph->model->desc.layers);
     if (file->schema.feature_names) {
         const char *names = names_json(graph, file->schema.feature_names, file->schema.features);
         if (names) add_metadata(graph, &metadata, "feature_names", names);

@@ -38,9 +38,9 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
     DT_GUARD(dt_model_create(&p->file.desc, &p->model));
     DT_GUARD(dt_model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
     DT_GUARD(dt_network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network));
-    p->features = (int)dt_model_features(p->model);
+    p->features = (int)p->model->features;
     p->nout = p->file.desc.nout;
-    p->classes = dt_model_classes(p->model);
+    p->classes = p->model->classes;
     DT_GUARD(dt_alloc((size_t)p->nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
     *out = p;
 done:

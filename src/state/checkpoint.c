@@ -137,9 +137,9 @@ dt_status dt__state_write(const char *path, const struct dt_export *from,
     struct dt__h5_layout *layout = NULL;
     dt_status status;
     DT_TRY(dt_model_create(&from->desc, &model));
-    if (dt_model_params(model) != from->params_count)
+    if (model->params != from->params_count)
         DT_GUARD(dt_fail(DT_EBUG, "a file of %llu parameters for a network of %zu",
-                         (unsigned long long)from->params_count, dt_model_params(model)));
+                         (unsigned long long)from->params_count, model->params));
     DT_GUARD(dt__h5_layout_create(DT__USER_BLOCK, &layout));
     dt__export_put(layout, model, from);
     if (rest) checkpoint_put(layout, model, rest);

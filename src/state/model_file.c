@@ -139,8 +139,8 @@ void dt__flat_put(struct dt__h5_layout *layout, const char *group, const struct 
 {
     char path[PATH_SIZE];
     uint64_t dims[DT__H5_MAX_RANK];
-    for (size_t i = 0; i < dt_model_tensors(model); i++) {
-        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+    for (size_t i = 0; i < model->tensors; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
         if (!is_meant(tensor, which)) continue;
         /* The groups on the way to the tensor come first. */
         for (const char *at = strchr(tensor->name, '/'); at; at = strchr(at + 1, '/')) {
@@ -168,13 +168,13 @@ dt_status dt__flat_load(struct dt__h5_file *file, const char *group, const struc
 {
     float *flat;
     const struct dt__h5_item *array;
-    for (size_t i = 0; i < dt_model_tensors(model); i++)
-        if (is_meant(dt_model_tensor(model, i), which))
-            DT_TRY(find_tensor(file, group, dt_model_tensor(model, i), &array));
-    DT_TRY(dt_alloc(dt_model_params(model), sizeof *flat, group, &flat));
+    for (size_t i = 0; i < model->tensors; i++)
+        if (is_meant(&model->tensor[i], which))
+            DT_TRY(find_tensor(file, group, &model->tensor[i], &array));
+    DT_TRY(dt_alloc(model->params, sizeof *flat, group, &flat));
     dt_status status = DT_OK;
-    for (size_t i = 0; i < dt_model_tensors(model) && !status; i++) {
-        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+    for (size_t i = 0; i < model->tensors && !status; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
         if (!is_meant(tensor, which)) continue;
         status = find_tensor(file, group, tensor, &array);
         if (!status)
@@ -372,7 +372,7 @@ dt_status dt__export_get(struct dt__h5_file *file, struct dt_export *out,
     if (from.desc.categories && (from.desc.dense != from.schema.dense ||
                                  from.desc.categories != dt_schema_categories(&from.schema)))
         DT_GUARD(dt_fail(DT_EFORMAT, "/schema does not fit /model: its columns are others"));
-    from.params_count = dt_model_params(model);
+    from.params_count = model->params;
     DT_GUARD(dt__flat_load(file, "/model", model, DT__ALL_TENSORS, &from.params));
     if (out_model) {
         *out_model = model;

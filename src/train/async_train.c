@@ -106,7 +106,7 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
         } else {
             worker_span(job, trainer->worker);
         }
-        dt_world_trainers_bcast(job->world, &end, sizeof end);
+        dt_ranks_bcast(job->world->trainers, &end, sizeof end, 0);
         job->step = end.step;
         const struct dt_async_counts *counts = dt_async_count(job->async);
         if (bank) bank->counts = counts;
@@ -122,16 +122,16 @@ static dt_status create_exchange(struct dt_job *job)
 {
     bool *active;
     dt_status status =
-        dt_alloc((size_t)dt_world_workers(job->world), sizeof *active, "workers", &active);
+        dt_alloc((size_t)job->world->workers, sizeof *active, "workers", &active);
     if (!status) status = dt__list_row_ranges(job, &job->row_range, &job->row_ranges);
-    DT_TRY(dt_world_agree_trainers(job->world, status));
-    for (int w = 0; w < dt_world_workers(job->world); w++) {
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    for (int w = 0; w < job->world->workers; w++) {
         int first, count;
-        dt_deal_replicas(dt_world_workers(job->world), w, job->replicas, &first, &count);
+        dt_deal_replicas(job->world->workers, w, job->replicas, &first, &count);
         for (int r = first; r < first + count; r++)
             active[w] |= dt_plan_replica_rows(job->plan, r) > 0;
     }
-    struct dt_async_spec spec = {.params = dt_model_params(job->model),
+    struct dt_async_spec spec = {.params = job->model->params,
                                  .states = job->optimizer.nstate,
                                  .update = dt__update_async,
                                  .prepare = dt__async_prepare_fn(job),
@@ -155,11 +155,11 @@ static dt_status check_touched(const struct dt_job *job)
         return dt_fail(DT_EUSAGE,
                        "train.lazy=yes: expected train.mode=sync, or all ranks on one host "
                        "with room in /dev/shm: elsewhere gradients are whole");
-    if (dt_world_is_bank(job->world))
+    if (job->world->is_bank)
         dt_info("sparse rows: without shared memory a gradient of train.mode=async travels whole "
                 "(%.3g MB), "
                 "and updates all weights; on one host it has the rows that a batch touches alone",
-                (double)dt_model_params(job->model) * sizeof(float) / 1e6);
+                (double)job->model->params * sizeof(float) / 1e6);
     return DT_OK;
 }
 
@@ -167,7 +167,7 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
     DT_TRY(create_exchange(job));
-    DT_TRY(dt_world_agree_trainers(job->world, check_touched(job)));
+    DT_TRY(dt_ranks_agree(job->world->trainers, check_touched(job)));
     dt_status status = DT_OK;
     if (trainer->bank) {
         float *vectors[1 + DT_MAX_STATE] = {dt_async_weights(job->async)};
@@ -175,9 +175,9 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
             vectors[1 + i] = dt_async_states(job->async)[i];
         status = dt__bank_open(trainer->bank, vectors);
     }
-    DT_TRY(dt_world_agree_trainers(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
     /* Replicas go on with the draw that the checkpoint has them at. */
     uint64_t *draws = trainer->bank ? trainer->bank->state.draws : trainer->worker->draws;
-    dt_world_trainers_bcast(job->world, draws, (size_t)job->replicas * sizeof *draws);
+    dt_ranks_bcast(job->world->trainers, draws, (size_t)job->replicas * sizeof *draws, 0);
     return DT_OK;
 }

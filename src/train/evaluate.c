@@ -33,7 +33,7 @@ dt_status dt_measure_create(const struct dt_config *config, const struct dt_sour
                             struct dt_measure **out)
 {
     struct dt_measure *measure = NULL;
-    size_t nout = (size_t)dt_model_get_desc(model)->nout;
+    size_t nout = (size_t)model->desc.nout;
     dt_status status;
     DT_GUARD(dt_alloc(1, sizeof *measure, "evaluation", &measure));
     measure->model = model;
@@ -83,7 +83,7 @@ dt_status dt_measure_add(struct dt_measure *measure, const float *params, uint64
 
 size_t dt__confusion_cells(const struct dt_job *job)
 {
-    size_t classes = (size_t)dt_model_classes(job->model);
+    size_t classes = (size_t)job->model->classes;
     return classes <= DT__RECORD_CLASSES ? classes * classes : 0;
 }
 
@@ -186,11 +186,11 @@ static dt_status conclude(struct dt_bank *bank, struct packet packet, const char
     const struct dt_job *job = bank->job;
     struct dt_evaluation evaluation;
     uint64_t chunks = dt_measure_chunks(job->config, job->eval);
-    uint64_t workers = (uint64_t)dt_world_workers(job->world);
+    uint64_t workers = (uint64_t)job->world->workers;
     bool better;
     dt_metrics_reset(bank->metrics);
     for (uint64_t w = 0; w < workers; w++) {
-        const char *at = all + (size_t)dt_world_worker_rank(job->world, (int)w) * packet.bytes;
+        const char *at = all + ((size_t)job->world->worker_rank + w) * packet.bytes;
         uint64_t mine = chunks * (w + 1) / workers - chunks * w / workers;
         if (packet.cells)
             dt_metrics_add_confusion(bank->metrics, (const uint64_t *)(const void *)at);
@@ -209,7 +209,7 @@ dt_status dt__evaluate(const struct dt_trainer *trainer)
     struct dt_job *job = trainer->job;
     struct dt_worker *worker = trainer->worker;
     struct dt_bank *bank = trainer->bank;
-    uint64_t workers = (uint64_t)dt_world_workers(job->world);
+    uint64_t workers = (uint64_t)job->world->workers;
     uint64_t most_chunks = (dt_measure_chunks(job->config, job->eval) + workers - 1) / workers;
     struct packet packet = {.cells = dt__confusion_cells(job),
                             .sums = dt_metrics_sums(job->model) * sizeof(double)};
@@ -220,10 +220,10 @@ dt_status dt__evaluate(const struct dt_trainer *trainer)
     if (!status && bank)
         status = dt_alloc((size_t)workers + 1, packet.bytes, "evaluation sums", &all);
     if (!status && worker && worker->measure) status = measure_mine(job, worker, packet, mine);
-    DT_GUARD(dt_world_agree_trainers(job->world, status));
-    dt_world_trainers_gather(job->world, mine, packet.bytes, all);
+    DT_GUARD(dt_ranks_agree(job->world->trainers, status));
+    dt_ranks_gather(job->world->trainers, mine, packet.bytes, all);
     status = bank ? conclude(bank, packet, all, start) : DT_OK;
-    DT_GUARD(dt_world_agree_trainers(job->world, status));
+    DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     job->best.seen = 1 + job->step;
 done:
     dt_free(all);

@@ -59,7 +59,7 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator, const struct 
 {
     const struct dt_job *job = evaluator->job;
     const struct dt_message busy = {.kind = DT__BUSY};
-    if (model->params_count != dt_model_params(job->model))
+    if (model->params_count != job->model->params)
         return dt_fail(DT_EMISMATCH, "a checkpoint of another model");
     dt_metrics_reset(evaluator->metrics);
     for (uint64_t c = 0; c < evaluator->chunks && !evaluator_is_overtaken(evaluator); c++) {
@@ -214,7 +214,7 @@ static const double GRACE_SECS = 15;
 int dt__link_asks(struct dt_bank *bank)
 {
     struct dt_evaluator_link *link = &bank->link;
-    int rank = dt_world_evaluator_rank(bank->job->world);
+    int rank = bank->job->world->evaluator;
     char name[DT_CHECKPOINT_NAME];
     while (rank >= 0 && !link->waits &&
            dt_world_try_recv(bank->job->world, rank, TAG_MESSAGE, &link->message,
@@ -250,7 +250,7 @@ static bool link_has_last(const struct dt_bank *bank)
 static void link_order(struct dt_bank *bank, struct order order)
 {
     struct dt_world *world = bank->job->world;
-    dt_world_send(world, dt_world_evaluator_rank(world), TAG_ORDER, &order, sizeof order);
+    dt_world_send(world, world->evaluator, TAG_ORDER, &order, sizeof order);
 }
 
 /* Waits a while for the last result. */
@@ -258,7 +258,7 @@ static dt_status link_await_round(struct dt_bank *bank)
 {
     struct dt_world *world = bank->job->world;
     double end = dt_clock_secs() + ROUND_SECS, stall = bank->job->config->run.stall_secs;
-    int rank = dt_world_evaluator_rank(world);
+    int rank = world->evaluator;
     dt_world_heartbeat(world, "evaluation", bank->job->step);
     DT_TRY(dt__link_collect(bank));
     while (!link_has_last(bank) && dt_clock_secs() < end) {
@@ -269,7 +269,7 @@ static dt_status link_await_round(struct dt_bank *bank)
         dt_world_abort(world, dt_fail(DT_ECOMM,
                                       "no progress for %g s (run.stall_secs) while waiting for the "
                                       "last evaluation from rank %d on %s",
-                                      stall, rank, dt_world_host(world, rank)));
+                                      stall, rank, world->host_name[rank]));
     return DT_OK;
 }
 
@@ -278,16 +278,16 @@ dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double m
 {
     double start = dt_clock_secs();
     dt_status status = DT_OK;
-    if (dt_world_evaluator_rank(job->world) < 0) return DT_OK;
+    if (job->world->evaluator < 0) return DT_OK;
     if (bank) {
         bank->link.heard_at = start;
         link_order(bank, (struct order){.kind = FINISH, .step = job->step});
     }
     for (bool over = false; !over;) {
         if (bank && !status) status = link_await_round(bank);
-        DT_TRY(dt_world_agree_trainers(job->world, status));
+        DT_TRY(dt_ranks_agree(job->world->trainers, status));
         if (bank) over = link_has_last(bank) || dt_clock_secs() >= start + most_secs;
-        dt_world_trainers_bcast(job->world, &over, sizeof over);
+        dt_ranks_bcast(job->world->trainers, &over, sizeof over, 0);
     }
     return DT_OK;
 }
@@ -295,6 +295,6 @@ dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double m
 void dt__link_dismiss(struct dt_bank *bank, dt_status status)
 {
     struct dt_world *world = bank->job->world;
-    if (dt_world_evaluator_rank(world) < 0) return;
+    if (world->evaluator < 0) return;
     link_order(bank, (struct order){.kind = DISMISS, .status = (int)status});
 }

@@ -168,14 +168,14 @@ const float *dt__weights_at_rest(const struct dt_job *job)
 
 void dt__slow_down(const struct dt_job *job)
 {
-    if (job->config->test.slow_rank == dt_world_rank(job->world))
+    if (job->config->test.slow_rank == job->world->rank)
         dt_sleep_secs(job->config->test.slow_secs);
 }
 
 dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
-    const size_t count = dt_model_row_sparse(job->model);
+    const size_t count = job->model->row_sparse;
     if (schema->dense == schema->features || !count) return DT_OK;
     DT_TRY(dt_alloc(count, sizeof **out, "row-sparse tensors", out));
     for (size_t i = 0; i < count; i++) {

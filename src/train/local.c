@@ -26,7 +26,7 @@ void dt__group_replicas(const struct dt_job *job, int group, int *first, int *co
 
 void dt__group_workers(const struct dt_job *job, int group, int *first, int *count)
 {
-    int workers = dt_world_workers(job->world);
+    int workers = job->world->workers;
     if (workers >= job->groups) {
         *first = part_begin(workers, job->groups, group);
         *count = part_begin(workers, job->groups, group + 1) - *first;
@@ -40,7 +40,7 @@ void dt__group_workers(const struct dt_job *job, int group, int *first, int *cou
 
 static void worker_groups(const struct dt_job *job, int worker, int *first, int *count)
 {
-    int workers = dt_world_workers(job->world);
+    int workers = job->world->workers;
     *first = 0;
     *count = 1;
     if (workers < job->groups) {
@@ -55,7 +55,7 @@ static void worker_groups(const struct dt_job *job, int worker, int *first, int 
 void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count)
 {
     if (!dt__is_local(job) && !dt__is_rounded(job)) {
-        dt_deal_replicas(dt_world_workers(job->world), worker, job->replicas, first, count);
+        dt_deal_replicas(job->world->workers, worker, job->replicas, first, count);
         return;
     }
     int group, groups, begin, members, last, of_last;
@@ -75,7 +75,7 @@ void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *
 int dt__idle_workers(const struct dt_job *job)
 {
     int idle = 0, first, count;
-    for (int w = 0; w < dt_world_workers(job->world); w++) {
+    for (int w = 0; w < job->world->workers; w++) {
         dt__worker_replicas(job, w, &first, &count);
         idle += count == 0;
     }
@@ -108,13 +108,13 @@ static dt_status group_create(const struct dt_job *job, int worker, int index,
                                    .team = workers,
                                    .kind = job->config->train.exchange,
                                    .reproducible = job->config->run.reproducible,
-                                   .params = dt_model_params(job->model),
-                                   .buckets = dt_model_buckets(job->model),
-                                   .bucket_end = dt_model_bucket_ends(job->model),
+                                   .params = job->model->params,
+                                   .buckets = job->model->buckets,
+                                   .bucket_end = job->model->bucket_end,
                                    .replicas = group->count,
                                    .vectors = 1 + job->optimizer.nstate,
                                    .norm = clips,
-                                   .norm_params = dt_model_trained(job->model),
+                                   .norm_params = job->model->trained,
                                    .update = dt__update_group,
                                    .arg = group};
     DT_TRY(dt_reducer_create(job->world, &spec, &group->reducer));
@@ -126,17 +126,17 @@ static dt_status group_create(const struct dt_job *job, int worker, int index,
 dt_status dt__local_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    int first = 0, count = 0, worker = dt_world_worker_index(job->world);
+    int first = 0, count = 0, worker = job->world->worker;
     if (trainer->worker) worker_groups(job, worker, &first, &count);
     dt_status status = dt_alloc(1, sizeof *job->local, "groups", &job->local);
     if (!status)
         status = dt_alloc((size_t)count, sizeof *job->local->group, "groups", &job->local->group);
-    DT_TRY(dt_world_agree_trainers(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
     for (int i = 0; i < count && !status; i++) { /* the teams of a worker are it alone, or one */
         job->local->count = i + 1;
         status = group_create(job, worker, first + i, &job->local->group[i]);
     }
-    return dt_world_agree_trainers(job->world, status);
+    return dt_ranks_agree(job->world->trainers, status);
 }
 
 void dt__local_close(struct dt_job *job)
@@ -186,16 +186,16 @@ static float *vector_of(const struct dt_trainer *trainer, int group, int index)
 static void move_state(const struct dt_trainer *trainer, bool to_bank)
 {
     const struct dt_job *job = trainer->job;
-    const size_t bytes = dt_model_params(job->model) * sizeof(float);
+    const size_t bytes = job->model->params * sizeof(float);
     const int vectors = job->optimizer.nstate + job->pending;
     for (int g = 0; g < job->groups; g++) {
         int first, count;
         dt__group_workers(job, g, &first, &count);
-        int leader = dt_world_worker_rank(job->world, first);
+        int leader = job->world->worker_rank + first;
         for (int i = 0; i < vectors; i++) {
-            const bool here = trainer->bank || dt_world_rank(job->world) == leader;
+            const bool here = trainer->bank || job->world->rank == leader;
             float *at = here ? vector_of(trainer, g, i) : NULL;
-            dt_world_move(job->world, to_bank ? leader : 0, to_bank ? 0 : leader, at, bytes);
+            dt_ranks_move(job->world->trainers, to_bank ? leader : 0, to_bank ? 0 : leader, at, bytes);
         }
     }
 }
@@ -213,7 +213,7 @@ static void foresee(size_t n, float rate, const float *restrict outer,
 static void group_begin(struct dt_group *group)
 {
     const struct dt_job *job = group->job;
-    const size_t params = dt_model_params(job->model), trained = dt_model_trained(job->model);
+    const size_t params = job->model->params, trained = job->model->trained;
     const float *outer = dt_reducer_weights(job->reducer), *difference = group->difference;
     float *weights = dt_reducer_vectors(group->reducer)[0];
     foresee(trained, (float)dt__own_rate(job), outer, difference, weights);
@@ -223,8 +223,8 @@ static void group_begin(struct dt_group *group)
 void dt__local_start(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    const size_t params = dt_model_params(job->model);
-    dt_world_trainers_bcast(job->world, &job->pending, sizeof job->pending);
+    const size_t params = job->model->params;
+    dt_ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
     move_state(trainer, false);
     for (int i = 0; i < job->local->count; i++) {
         struct dt_group *group = &job->local->group[i];
@@ -304,7 +304,7 @@ static void write_weighted(size_t n, float weight, const float *restrict values,
  * train.overlap, the one before. */
 static void give_differences(const struct dt_job *job, uint64_t end)
 {
-    const size_t params = dt_model_params(job->model);
+    const size_t params = job->model->params;
     for (int i = 0; i < job->local->count; i++) {
         const struct dt_group *group = &job->local->group[i];
         if (!group->leads) continue;
@@ -316,20 +316,20 @@ static void give_differences(const struct dt_job *job, uint64_t end)
                              dt_reducer_weights(job->reducer), dt_reducer_weights(group->reducer),
                              slot);
     }
-    for (int b = dt_model_buckets(job->model) - 1; b >= 0; b--)
+    for (int b = job->model->buckets - 1; b >= 0; b--)
         dt_reducer_ready(job->reducer, b);
 }
 
 static void await_weights(const struct dt_job *job)
 {
-    for (int b = 0; b < dt_model_buckets(job->model); b++)
+    for (int b = 0; b < job->model->buckets; b++)
         dt_reducer_need(job->reducer, b);
 }
 
 /* The exchange of the round before is done, and all ranks know of it: nobody reads a group's weights now. */
 static void turn_groups(const struct dt_job *job, uint64_t end)
 {
-    const size_t params = dt_model_params(job->model);
+    const size_t params = job->model->params;
     await_weights(job);
     for (int i = 0; i < job->local->count; i++) {
         struct dt_group *group = &job->local->group[i];

@@ -116,13 +116,13 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     struct watcher watcher = {.test = out};
     struct dt_train_options options = {
         .record = watch_record, .stop = has_diverged, .arg = &watcher};
-    bool bank = dt_world_is_bank(world);
+    bool bank = world->is_bank;
     *out = (struct dt_lr_test){0};
-    DT_TRY(dt_world_agree(world, bank ? set_range(config, scratch) : DT_OK));
+    DT_TRY(dt_ranks_agree(world->all, bank ? set_range(config, scratch) : DT_OK));
     dt_status status = dt_train(world, config, &options);
     if (status == DT_STOPPED) /* by has_diverged, or by a request that one rank alone may know of */
-        status = dt_world_agree(world, dt_stop_check());
+        status = dt_ranks_agree(world->all, dt_stop_check());
     if (status && status != DT_ENUMERIC) /* a loss that is not finite is the range's end */
         return status;
-    return dt_world_agree(world, bank ? dt_lr_test_judge(out) : DT_OK);
+    return dt_ranks_agree(world->all, bank ? dt_lr_test_judge(out) : DT_OK);
 }

@@ -20,7 +20,7 @@ static void print_groups(const struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     const struct dt_config *config = job->config;
     if (job->mode == DT_MODE_ASYNC || config->train.local_steps == 1) return;
-    double mb = (double)dt_model_params(job->model) * sizeof(float) / 1e6;
+    double mb = (double)job->model->params * sizeof(float) / 1e6;
     double state = mb * job->optimizer.nstate * job->groups;
     dt_info("local steps: %d group%s exchange every %lld steps%s (outer rate %g, momentum %g); "
             "the groups' optimizer state takes %.4g MB at them, as much at the bank and in "
@@ -40,10 +40,10 @@ static void print_memory(const struct dt_bank *bank)
 {
     static const double LARGE = 256; /* MB */
     const struct dt_job *job = bank->job;
-    const double mb = (double)dt_model_params(job->model) * sizeof(float) / 1e6;
+    const double mb = (double)job->model->params * sizeof(float) / 1e6;
     const int states = job->optimizer.nstate;
     if (mb * (1 + states) < LARGE) return;
-    const bool several = job->mode == DT_MODE_SYNC && dt_world_hosts(job->world) > 1 &&
+    const bool several = job->mode == DT_MODE_SYNC && job->world->hosts > 1 &&
                          dt_reducer_touched(job->reducer, 0);
     dt_info(
         "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank%s; a checkpoint "
@@ -60,7 +60,7 @@ static void print_wire(const struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     char word[16];
     if (!dt__is_rounded(job)) return;
-    double mb = (double)dt_model_params(job->model) * sizeof(float) / 1e6;
+    double mb = (double)job->model->params * sizeof(float) / 1e6;
     dt_info(
         "wire: what %d group%s give%s, and each update, is rounded to %s; the rounding errors take "
         "%.4g MB at the bank and in each checkpoint",
@@ -76,12 +76,12 @@ static void print_start(const struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     char word[16], settings[DT_MPI_SETTINGS];
     uint64_t batch = dt_plan_batch(job->plan);
-    int workers = dt_world_workers(job->world);
+    int workers = job->world->workers;
     dt_info("%s: %d rank%s on %d host%s (bank%s, %d worker%s%s), %d replica%s",
-            job->config->run.dir, dt_world_size(job->world),
-            dt_world_size(job->world) > 1 ? "s" : "", dt_world_hosts(job->world),
-            dt_world_hosts(job->world) > 1 ? "s" : "",
-            dt_world_size(job->world) > 1 ? "" : " and worker in one", workers,
+            job->config->run.dir, job->world->size,
+            job->world->size > 1 ? "s" : "", job->world->hosts,
+            job->world->hosts > 1 ? "s" : "",
+            job->world->size > 1 ? "" : " and worker in one", workers,
             workers > 1 ? "s" : "", job->config->eval.dedicated ? ", evaluator" : "", job->replicas,
             job->replicas > 1 ? "s" : "");
     dt_info("%s (%s), kernel %s, %lld thread%s a rank, exchange %s", dt_world_mpi_version(),
@@ -129,8 +129,8 @@ dt_status dt__record_start(struct dt_bank *bank)
     dt_json_int(record, "step", (int64_t)job->step);
     dt_json_text(record, "mode", dt_config_word(DT_MODE_WORDS, job->mode, word));
     dt_json_text(record, "exchange", dt__exchange_name(job, word));
-    dt_json_int(record, "size", dt_world_size(job->world));
-    dt_json_int(record, "workers", dt_world_workers(job->world));
+    dt_json_int(record, "size", job->world->size);
+    dt_json_int(record, "workers", job->world->workers);
     dt_json_int(record, "replicas", job->replicas);
     if (config->train.local_steps > 1 || dt__is_rounded(job))
         dt_json_int(record, "groups", job->groups);
@@ -140,9 +140,9 @@ dt_status dt__record_start(struct dt_bank *bank)
         dt_json_text(record, "overlap", config->train.overlap ? "yes" : "no");
     if (dt__is_rounded(job))
         dt_json_text(record, "wire", dt_config_word(DT_WIRE_WORDS, config->train.wire, word));
-    dt_json_int(record, "params", (int64_t)dt_model_params(job->model));
+    dt_json_int(record, "params", (int64_t)job->model->params);
     dt_json_int(record, "batch", (int64_t)dt_plan_batch(job->plan));
-    dt_json_int(record, "hosts", dt_world_hosts(job->world));
+    dt_json_int(record, "hosts", job->world->hosts);
     dt_json_text(record, "config_crc32c", hex);
     dt_json_int(record, "time_unix", dt_clock_unix());
     dt_json_text(record, "kernel", dt_blas_kernel());
@@ -184,7 +184,7 @@ void dt__show_progress(struct dt_bank *bank)
     dt_progress_show(bank->report, &progress, job->step == job->last_step);
     if (dt_run_status_due(bank->report)) {
         /* Once in two seconds: what `dtrain top` reads. */
-        int size = dt_world_size(job->world);
+        int size = job->world->size;
         double now = dt_clock_secs(), secs = bank->viewed_at > 0 ? now - bank->viewed_at : 0;
         bank->viewed_at = now;
         for (int r = 0; r < size; r++) {
@@ -260,12 +260,12 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     struct dt_json *record = dt_record_begin(report, "eval");
     dt_json_int(record, "step", (int64_t)evaluation->step);
     dt_json_metrics(record, values);
-    if (dt_model_classes(job->model) == 2) {
+    if (job->model->classes == 2) {
         char *const *names = dt_source_schema(job->train)->label_names;
         dt_json_text(record, "positive", names ? names[1] : "1");
     }
     if (dt__confusion_cells(job))
-        dt_json_confusion(record, evaluation->confusion, dt_model_classes(job->model));
+        dt_json_confusion(record, evaluation->confusion, job->model->classes);
     dt_json_real(record, "secs", evaluation->secs);
     dt_json_real(record, "wall_secs", wall_secs(bank));
     DT_TRY(dt_record_end(report));
@@ -298,7 +298,7 @@ static void record_async(const struct dt_bank *bank, struct dt_json *record)
     const struct dt_async_counts *counts = bank->counts;
     if (bank->job->mode != DT_MODE_ASYNC || !counts) return;
     int64_t before = bank->resumed ? (int64_t)bank->loaded.step : 0;
-    size_t bins = DT_STALENESS_BINS, workers = (size_t)dt_world_workers(bank->job->world);
+    size_t bins = DT_STALENESS_BINS, workers = (size_t)bank->job->world->workers;
     while (bins > 1 && counts->staleness_histogram[bins - 1] == 0)
         bins--;
     dt_json_int(record, "gradients_sent", before + (int64_t)counts->sent);
@@ -333,7 +333,7 @@ static void print_shares(int parts, const char *const *words, const double *secs
 static void print_budget(struct dt_bank *bank)
 {
     static const char *const ASYNC_WORDS[] = {"compute and update", "wait"};
-    double all = 0, workers = dt_world_workers(bank->job->world), wait = 0;
+    double all = 0, workers = bank->job->world->workers, wait = 0;
     for (int i = 0; i < DT__BUDGET_PARTS; i++)
         all += bank->budget[i];
     if (bank->job->mode == DT_MODE_SYNC) {
@@ -350,7 +350,7 @@ static void print_budget(struct dt_bank *bank)
 static dt_status record_budget(const struct dt_bank *bank, struct dt_json *record)
 {
     const struct dt_world *world = bank->job->world;
-    int workers = dt_world_workers(world);
+    int workers = world->workers;
     double *own = NULL;
     char field[32];
     if (bank->job->mode != DT_MODE_SYNC) return DT_OK;
@@ -359,7 +359,7 @@ static dt_status record_budget(const struct dt_bank *bank, struct dt_json *recor
         snprintf(field, sizeof field, "%s_secs", BUDGET_WORDS[i]);
         dt_json_real(record, field, bank->budget[i] / workers);
         for (int w = 0; w < workers; w++)
-            own[w] = bank->budgets[dt_world_worker_rank(world, w) * DT__BUDGET_PARTS + i];
+            own[w] = bank->budgets[(world->worker_rank + w) * DT__BUDGET_PARTS + i];
         snprintf(field, sizeof field, "worker_%s_secs", BUDGET_WORDS[i]);
         dt_json_reals(record, field, own, (size_t)workers);
     }

@@ -175,8 +175,8 @@ static const struct dt_tensor *find_tensor(const struct dt_model *model, const s
 {
     const size_t free_dims = by_name && like->row_sparse;
     *out_named = false;
-    for (size_t i = 0; i < dt_model_tensors(model); i++) {
-        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+    for (size_t i = 0; i < model->tensors; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
         if (strcmp(tensor->name, like->name) != 0) continue;
         *out_named = true;
         if (tensor->rank == like->rank && (!free_dims || tensor->row_sparse) &&
@@ -196,7 +196,7 @@ static void copy_tensor(const struct dt_model *to, const struct dt_schema *schem
     const float *m0 = before->target_mean, *m1 = schema->target_mean;
     const float *s0 = before->target_std, *s1 = schema->target_std;
     const size_t channels = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
-    const size_t outputs = (size_t)dt_model_get_desc(to)->nout;
+    const size_t outputs = (size_t)to->desc.nout;
     const struct dt__layer *last = &to->layer[to->layers - 1];
     if (!last->last) last--; /* the linear path is behind the output layer, with weights in the same units */
     float *params_at = params + tensor->offset;
@@ -236,10 +236,10 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
 {
     const struct dt_model *to = job->model;
     const struct dt_schema *schema = dt_source_schema(job->train);
-    size_t taken = 0, tensors = dt_model_tensors(to);
+    size_t taken = 0, tensors = to->tensors;
     uint32_t *match;
     dt_status status = match_inputs(schema, &file->schema, &match);
-    const bool embeds = dt_model_get_desc(to)->categories && to->layer->row_sparse >= 0;
+    const bool embeds = to->desc.categories && to->layer->row_sparse >= 0;
     if (!status && ((embeds && !columns_match(schema, &file->schema)) ||
                     (match && to->layer->row_sparse < 0)))
         dt_warn("run.init: %s was trained on other columns, or in another order; weights behind the "
@@ -251,7 +251,7 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
         dt_warn("run.init: %s: inputs go by their places: they have no names to go by, and may differ",
                 path);
     for (size_t i = 0; i < tensors && !status; i++) {
-        const struct dt_tensor *tensor = dt_model_tensor(to, i);
+        const struct dt_tensor *tensor = &to->tensor[i];
         bool named;
         const struct dt_tensor *source = find_tensor(from, tensor, match != NULL, &named);
         if (source && match && tensor->row_sparse)
@@ -284,12 +284,12 @@ static dt_status init_weights(struct dt_bank *bank, float *params)
     size_t taken = 0;
     dt_model_init(job->model, (uint64_t)job->config->run.seed, params);
     /* A linear model begins at 0, as in ftrl's paper: features that never come have no weight. */
-    if (job->optimizer.kind == DT_OPT_FTRL && dt_model_buckets(job->model) == 1)
-        memset(params, 0, dt_model_params(job->model) * sizeof *params);
+    if (job->optimizer.kind == DT_OPT_FTRL && job->model->buckets == 1)
+        memset(params, 0, job->model->params * sizeof *params);
     if (!*from) return DT_OK;
     dt_status status = dt_export_load(from, &file, &path);
     if (!status) status = dt_model_create(&file.desc, &model);
-    if (!status && dt_model_params(model) != file.params_count)
+    if (!status && model->params != file.params_count)
         status = dt_fail(DT_EFORMAT, "%s: %llu parameters are not those of its layers", path,
                          (unsigned long long)file.params_count);
     if (!status) status = copy_tensors(job, params, model, &file, path, &taken);
@@ -338,9 +338,9 @@ static dt_status fill_state(struct dt_bank *bank)
                                     .replicas = job->replicas,
                                     .kernel = (char *)(uintptr_t)dt_blas_kernel(),
                                     .data_crc = dt_source_crc(job->train),
-                                    .desc = *dt_model_get_desc(job->model),
+                                    .desc = job->model->desc,
                                     .schema = *dt_source_schema(job->train),
-                                    .params_count = dt_model_params(job->model)};
+                                    .params_count = job->model->params};
     DT_TRY(dt_alloc(replicas, sizeof(uint64_t), "draw counts", &state->draws));
     DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &state->loss_sums));
     DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &bank->no_loss));
@@ -405,9 +405,9 @@ static void load_state(const struct dt_checkpoint *from, const char *name, bool 
 static dt_status make_differences(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    const size_t groups = (size_t)job->groups, params = dt_model_params(job->model);
+    const size_t groups = (size_t)job->groups, params = job->model->params;
     DT_TRY(dt_alloc(groups, sizeof(float *), "groups", &bank->group_difference));
-    bank->differences_owned = dt_world_size(job->world) > 1;
+    bank->differences_owned = job->world->size > 1;
     for (int g = 0; g < job->groups; g++)
         if (bank->differences_owned)
             DT_TRY(dt_alloc(params, sizeof(float), "groups", &bank->group_difference[g]));
@@ -423,7 +423,7 @@ static dt_status make_groups(struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
     const int owned = job->local ? job->optimizer.nstate : 0, states = owned + dt__is_rounded(job);
-    const bool own = dt_world_size(job->world) > 1;
+    const bool own = job->world->size > 1;
     float **vectors;
     dt__bank_groups_free(bank);
     if (!job->local && !dt__is_rounded(job)) return DT_OK;

@@ -227,7 +227,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
                                     job->config->run.dir));
     dt_report_listen(bank->report, bank->options->record, bank->options->arg);
     DT_TRY(dt_metrics_create(job->model, &bank->metrics));
-    size_t size = (size_t)dt_world_size(job->world);
+    size_t size = (size_t)job->world->size;
     DT_TRY(dt_alloc(size, sizeof *bank->ranks, "status", &bank->ranks));
     const struct dt_config *config = job->config;
     bool best = config->export.best && !config->eval.dedicated; /* an evaluator exports it itself */

@@ -16,25 +16,25 @@ static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in 
 static dt_status share_config(struct dt_world *world, struct dt_config *config,
                               const struct dt_train_options *options)
 {
-    bool bank = dt_world_is_bank(world);
+    bool bank = world->is_bank;
     char *text = NULL;
     size_t length = 0;
     dt_status status = DT_OK;
     if (bank && options->train) status = dt_config_set(config, "data.train=(arrays)");
     if (bank && options->eval && !status) status = dt_config_set(config, "data.eval=(arrays)");
-    if (bank && !status) status = dt_config_check(config, dt_world_size(world));
+    if (bank && !status) status = dt_config_check(config, world->size);
     if (bank && !status) status = dt_model_settle(config);
     if (bank && !status) status = dt_config_print(config, &text);
-    DT_GUARD(dt_world_agree(world, status));
+    DT_GUARD(dt_ranks_agree(world->all, status));
     if (bank) length = strlen(text) + 1;
-    DT_GUARD(dt_world_bcast_blob(world, &text, &length, 0));
+    DT_GUARD(dt_ranks_bcast_blob(world->all, &text, &length, 0));
     if (!bank) {
         dt_config_free(config);
         status = dt_config_init(config);
         if (!status) status = dt_config_read_text(config, "config", text);
         if (!status) status = dt_model_settle(config); /* the text has no short forms */
     }
-    status = dt_world_agree(world, status);
+    status = dt_ranks_agree(world->all, status);
 done:
     dt_free(text);
     return status;
@@ -45,8 +45,8 @@ done:
 /* Of the lowest rank that has something to say; it is no failure. Collective. */
 static dt_status warn_together(const struct dt_job *job, dt_status mine)
 {
-    dt_status status = dt_world_agree(job->world, mine);
-    if (status && dt_world_is_bank(job->world)) dt_warn("%s", dt_error_text());
+    dt_status status = dt_ranks_agree(job->world->all, mine);
+    if (status && job->world->is_bank) dt_warn("%s", dt_error_text());
     return DT_OK;
 }
 
@@ -58,7 +58,7 @@ static dt_status settle_kernel(const struct dt_job *job)
     if (config->run.precision == DT_PRECISION_BF16)
         status = dt_bf16_settle(config->run.kernel, &native);
     if (!status) status = dt_blas_settle(config->run.kernel);
-    DT_TRY(dt_world_agree(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->all, status));
     if (!native)
         status = dt_fail(DT_EMISMATCH,
                          "run.precision=bf16: this CPU has no fast products in bf16; operands are "
@@ -74,24 +74,24 @@ static dt_status check_machines(const struct dt_job *job)
     struct dt_world *world = job->world;
     char kernel[64] = "";
     bool strict = job->config->run.reproducible;
-    if (dt_world_is_bank(world)) strncpy(kernel, dt_blas_kernel(), sizeof kernel - 1);
-    dt_world_bcast(world, kernel, sizeof kernel, 0);
+    if (world->is_bank) strncpy(kernel, dt_blas_kernel(), sizeof kernel - 1);
+    dt_ranks_bcast(world->all, kernel, sizeof kernel, 0);
     dt_status status = DT_OK;
     if (strcasecmp(kernel, dt_blas_kernel()) != 0)
         status = dt_fail(DT_EMISMATCH,
                          "kernel %s here, %s on %s: %s (run.kernel=%s asks for one everywhere)",
-                         dt_blas_kernel(), kernel, dt_world_host(world, 0),
+                         dt_blas_kernel(), kernel, world->host_name[0],
                          strict ? "run.reproducible=yes cannot be kept"
                                 : "bits depend on which ranks compute what",
                          kernel);
-    DT_TRY(strict ? dt_world_agree(world, status) : warn_together(job, status));
-    int workers = dt_world_host_workers(world), cores = dt_world_cores(world);
+    DT_TRY(strict ? dt_ranks_agree(world->all, status) : warn_together(job, status));
+    int workers = world->host_workers, cores = world->cores;
     long long threads = job->config->run.threads;
     status = DT_OK;
     if (workers * threads > cores)
         status =
             dt_fail(DT_EUSAGE, "%s: %d worker%s of %lld thread%s on %d core%s will be slow",
-                    dt_world_host(world, dt_world_rank(world)), workers, workers > 1 ? "s" : "",
+                    world->host_name[world->rank], workers, workers > 1 ? "s" : "",
                     threads, threads > 1 ? "s" : "", cores, cores > 1 ? "s" : "");
     return warn_together(job, status);
 }
@@ -101,10 +101,10 @@ static dt_status check_machines(const struct dt_job *job)
 /* Replicas and groups: those of the checkpoint, those that are asked for, or as many as workers and hosts. */
 static dt_status settle_groups(struct dt_job *job, const struct dt_bank *bank)
 {
-    const int asked = (int)job->config->train.groups, hosts = dt_world_hosts(job->world);
+    const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
     const bool grouped = job->config->train.local_steps > 1 || dt__is_rounded(job);
     job->groups = asked ? asked : bank->groups_before;
-    if (!job->replicas) job->replicas = dt_world_workers(job->world);
+    if (!job->replicas) job->replicas = job->world->workers;
     if (!bank->resumed && !job->config->run.replicas && grouped && job->replicas < job->groups)
         job->replicas = job->groups;
     if (!job->groups) job->groups = hosts < job->replicas ? hosts : job->replicas;
@@ -124,26 +124,26 @@ static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
         char holder[DT_LOCK_HOLDER]; /* of the lock, as the bank reads it */
     } start = {0};
     char holder[DT_LOCK_HOLDER];
-    DT_TRY(dt_world_agree(job->world, bank ? dt__bank_prepare(bank, job) : DT_OK));
+    DT_TRY(dt_ranks_agree(job->world->all, bank ? dt__bank_prepare(bank, job) : DT_OK));
     if (!job->replicas) job->replicas = (int)job->config->run.replicas;
     dt_status status = bank ? settle_groups(job, bank) : DT_OK;
-    DT_TRY(dt_world_agree(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->all, status));
     start.step = job->step;
     start.replicas = job->replicas;
     start.groups = job->groups;
     if (bank) dt_lock_holder(dir, start.holder);
-    dt_world_bcast(job->world, &start, sizeof start, 0);
+    dt_ranks_bcast(job->world->all, &start, sizeof start, 0);
     job->step = start.step;
     job->replicas = start.replicas;
     job->groups = start.groups;
-    if (dt_world_role(job->world) == DT_ROLE_EVALUATOR &&
+    if (job->world->role == DT_ROLE_EVALUATOR &&
         (!*start.holder || strcmp(dt_lock_holder(dir, holder), start.holder) != 0))
         status = dt_fail(DT_EIO,
                          "run.dir=%s: the evaluator does not see the bank's directory here; put it "
                          "on a file system that %s shares with %s",
-                         dir, dt_world_host(job->world, dt_world_rank(job->world)),
-                         dt_world_host(job->world, 0));
-    return dt_world_agree(job->world, status);
+                         dir, job->world->host_name[job->world->rank],
+                         job->world->host_name[0]);
+    return dt_ranks_agree(job->world->all, status);
 }
 
 /* ---- data ----------------------------------------------------------------------------------- */
@@ -160,13 +160,13 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
     else
         status = dt_fail(DT_EUSAGE, "rank 0 has rows in memory, this rank has none: expected the "
                                     "same on every rank");
-    DT_TRY(dt_world_agree(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->all, status));
     if (!*out) return DT_OK;
     uint32_t mine = dt_source_crc(*out), bank = mine;
-    dt_world_bcast(job->world, &bank, sizeof bank, 0);
+    dt_ranks_bcast(job->world->all, &bank, sizeof bank, 0);
     if (mine != bank)
         status = dt_fail(DT_EMISMATCH, "rows in memory are others than those of rank 0");
-    return dt_world_agree(job->world, status);
+    return dt_ranks_agree(job->world->all, status);
 }
 
 /* Rows in files: the bank surveys, the others get the survey. A held-out fraction was surveyed with the rest
@@ -174,7 +174,7 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
 static dt_status share_files(const struct dt_job *job, enum dt_part part, bool held_out,
                              const struct dt_schema *known, struct dt_source **out)
 {
-    bool bank = dt_world_is_bank(job->world);
+    bool bank = job->world->is_bank;
     void *bytes = NULL;
     size_t length = 0;
     dt_status status = DT_OK;
@@ -182,10 +182,10 @@ static dt_status share_files(const struct dt_job *job, enum dt_part part, bool h
         status = held_out ? dt_source_held_out(job->train, out)
                           : dt_source_survey(job->config, part, known, out);
     if (!status && bank && *out) status = dt_source_pack(*out, &bytes, &length);
-    DT_GUARD(dt_world_agree(job->world, status));
-    DT_GUARD(dt_world_bcast_blob(job->world, &bytes, &length, 0));
+    DT_GUARD(dt_ranks_agree(job->world->all, status));
+    DT_GUARD(dt_ranks_bcast_blob(job->world->all, &bytes, &length, 0));
     if (!bank && length) status = dt_source_unpack(bytes, length, out);
-    status = dt_world_agree(job->world, status);
+    status = dt_ranks_agree(job->world->all, status);
 done:
     dt_free(bytes);
     return status;
@@ -231,8 +231,8 @@ static dt_status create_optimizers(struct dt_job *job)
     const bool own = config->train.wide_optimizer || config->train.wide_lr > 0;
     dt_optimizer_init(&job->optimizer, config);
     job->wide_begin = job->wide_end = SIZE_MAX;
-    for (size_t i = 0; own && i < dt_model_tensors(job->model); i++) {
-        const struct dt_tensor *tensor = dt_model_tensor(job->model, i);
+    for (size_t i = 0; own && i < job->model->tensors; i++) {
+        const struct dt_tensor *tensor = &job->model->tensor[i];
         if (!tensor->wide) continue;
         job->wide_begin = tensor->offset;
         job->wide_end = tensor->offset + tensor->count;
@@ -256,7 +256,7 @@ static dt_status create_model(struct dt_job *job)
         desc.dense = schema->dense;
         desc.categories = dt_schema_categories(schema);
     }
-    if (dt_world_is_bank(job->world)) tell_labels(config, schema);
+    if (job->world->is_bank) tell_labels(config, schema);
     dt_blas_set_threads((int)config->run.threads);
     DT_TRY(dt_model_create(&desc, &job->model));
     DT_TRY(dt_model_set_units(job->model, schema->target_mean, schema->target_std));
@@ -312,12 +312,12 @@ static dt_status create_parts(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
     dt_status status = create_model(job);
-    DT_TRY(dt_world_agree(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->all, status));
     dt_world_heartbeat(job->world, "load", job->step);
     if (run->worker) status = dt__worker_open(job, run->worker);
-    if (dt_world_role(job->world) == DT_ROLE_EVALUATOR)
+    if (job->world->role == DT_ROLE_EVALUATOR)
         status = dt__evaluator_open(job, &run->evaluator);
-    return dt_world_agree(job->world, status);
+    return dt_ranks_agree(job->world->all, status);
 }
 
 /* ---- together ------------------------------------------------------------------------------- */
@@ -335,9 +335,9 @@ static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool 
     if (*out_done)
         dt_info("%s: the run is complete at step %llu", job->config->run.dir,
                 (unsigned long long)job->step);
-    dt_world_bcast(job->world, out_done, sizeof *out_done, 0);
+    dt_ranks_bcast(job->world->all, out_done, sizeof *out_done, 0);
     if (!*out_done) return DT_OK;
-    return dt_world_agree(job->world, bank ? dt__exports_catch_up(bank) : DT_OK);
+    return dt_ranks_agree(job->world->all, bank ? dt__exports_catch_up(bank) : DT_OK);
 }
 
 /* Bank and workers open the exchange, with the weights in it. The evaluator has no part in that, but has
@@ -346,14 +346,14 @@ static dt_status open_training(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
     int told = DT_OK;
-    if (dt_world_role(job->world) != DT_ROLE_EVALUATOR) {
+    if (job->world->role != DT_ROLE_EVALUATOR) {
         const struct dt_trainer trainer = {job, run->worker, run->bank};
         told =
             (int)(job->mode == DT_MODE_SYNC ? dt__sync_open(&trainer) : dt__async_open(&trainer));
     }
-    dt_world_bcast(job->world, &told, sizeof told, 0);
+    dt_ranks_bcast(job->world->all, &told, sizeof told, 0);
     if (told) return (dt_status)told;
-    dt_world_bcast(job->world, &job->best, sizeof job->best, 0);
+    dt_ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
     job->schedule.drops = job->best.drops;
     return DT_OK;
 }
@@ -369,11 +369,11 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     dt_world_set_roles(world, config->eval.dedicated);
     dt_world_watch(world, config->run.stall_secs);
     dt_status status = DT_OK;
-    if (dt_world_is_bank(world)) status = dt_alloc(1, sizeof *run->bank, "a bank", &run->bank);
-    if (!status && dt_world_is_worker(world))
+    if (world->is_bank) status = dt_alloc(1, sizeof *run->bank, "a bank", &run->bank);
+    if (!status && world->is_worker)
         status = dt_alloc(1, sizeof *run->worker, "a worker", &run->worker);
     if (run->bank) run->bank->options = &run->options;
-    DT_TRY(dt_world_agree(world, status));
+    DT_TRY(dt_ranks_agree(world->all, status));
     bool sync = config->train.mode == DT_MODE_SYNC || config->train.staleness == 0;
     job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
     DT_TRY(settle_kernel(job));

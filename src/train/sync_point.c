@@ -31,9 +31,9 @@ static dt_status sum_losses(const struct dt_trainer *trainer)
     struct dt_worker *worker = trainer->worker;
     struct dt_bank *bank = trainer->bank;
     /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */
-    dt_world_trainers_sum(job->world, worker ? worker->loss : bank->no_loss, job->replicas,
+    dt_ranks_sum(job->world->trainers, worker ? worker->loss : bank->no_loss, job->replicas,
                           bank ? bank->state.loss_sums : NULL);
-    dt_world_trainers_sum(job->world, worker ? worker->budget : NO_BUDGET, DT__BUDGET_PARTS,
+    dt_ranks_sum(job->world->trainers, worker ? worker->budget : NO_BUDGET, DT__BUDGET_PARTS,
                           bank ? bank->budget : NULL);
     bool due = dt__log_due(job);
     if (worker && due) memset(worker->loss, 0, (size_t)job->replicas * sizeof *worker->loss);
@@ -90,14 +90,14 @@ static dt_status finish(const struct dt_trainer *trainer, enum next next)
     DT_TRY(dt__link_await_last(job, bank, next == STOP ? STOP_PATIENCE_SECS : INFINITY));
     if (job->mode == DT_MODE_SYNC) {
         if (bank)
-            status = dt_alloc((size_t)dt_world_workers(job->world) + 1, sizeof NO_BUDGET,
+            status = dt_alloc((size_t)job->world->workers + 1, sizeof NO_BUDGET,
                               "times of the workers", &bank->budgets);
-        DT_TRY(dt_world_agree_trainers(job->world, status));
-        dt_world_trainers_gather(job->world, trainer->worker ? trainer->worker->budget : NO_BUDGET,
+        DT_TRY(dt_ranks_agree(job->world->trainers, status));
+        dt_ranks_gather(job->world->trainers, trainer->worker ? trainer->worker->budget : NO_BUDGET,
                                  sizeof NO_BUDGET, bank ? bank->budgets : NULL);
     }
     if (bank) status = dt__record_final(bank, word);
-    DT_TRY(dt_world_agree_trainers(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
     return next == STOP ? DT_STOPPED : DT_OK;
 }
 
@@ -106,7 +106,7 @@ static dt_status give_up(const struct dt_trainer *trainer)
 {
     struct dt_bank *bank = trainer->bank;
     dt_status status = bank ? dt__saves_finish(bank) : DT_OK;
-    DT_TRY(dt_world_agree_trainers(trainer->job->world, status));
+    DT_TRY(dt_ranks_agree(trainer->job->world->trainers, status));
     if (bank)
         dt_info(
             "stopped in a round of local steps, which will be done again: the checkpoint of step "
@@ -121,7 +121,7 @@ static void gather_state(const struct dt_trainer *trainer, bool save)
     struct dt_job *job = trainer->job;
     if (job->mode == DT_MODE_ASYNC) return;
     if (!job->local && !dt_reducer_is_spread(job->reducer)) return;
-    dt_world_trainers_bcast(job->world, &save, sizeof save);
+    dt_ranks_bcast(job->world->trainers, &save, sizeof save, 0);
     if (!save) return;
     dt_reducer_gather(job->reducer);
     if (job->local) dt__local_gather(trainer);
@@ -138,7 +138,7 @@ dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_
     dt_world_heartbeat(job->world, "synchronization", job->step);
     dt_trace_phase(job->trace, DT_PHASE_SYNC, job->step);
     if (asked & DT_ASK_ERROR)
-        return dt_world_agree_trainers(job->world,
+        return dt_ranks_agree(job->world->trainers,
                                        trainer->worker ? trainer->worker->failed : DT_OK);
     if (asked & DT_ASK_GIVE_UP) return give_up(trainer);
     if (job->mode == DT_MODE_SYNC) decision.status = (int)sum_losses(trainer);
@@ -163,10 +163,10 @@ dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_
             dt_info("no better evaluation: the rate falls at step %llu",
                     (unsigned long long)job->step);
     }
-    dt_world_trainers_bcast(job->world, &decision, sizeof decision);
+    dt_ranks_bcast(job->world->trainers, &decision, sizeof decision, 0);
     job->schedule.drops = decision.drops;
     if (decision.status)
-        return dt_world_agree_trainers(job->world, bank ? (dt_status)decision.status : DT_OK);
+        return dt_ranks_agree(job->world->trainers, bank ? (dt_status)decision.status : DT_OK);
     *out_end = decision.next != GO_ON;
     return *out_end ? finish(trainer, decision.next) : DT_OK;
 }

@@ -42,8 +42,8 @@ static void wire_look_step(const struct dt_job *job, struct dt_worker *worker,
                            struct wire_look *look)
 {
     enum { MOST_STEPS = 512 };
-    if (worker->wire_told || dt_world_hosts(job->world) == 1 ||
-        dt_world_worker_index(job->world) > 0)
+    if (worker->wire_told || job->world->hosts == 1 ||
+        job->world->worker > 0)
         return;
     double now = dt_clock_secs(), waited = dt_reducer_waited(job->reducer);
     if (++look->steps == LOOK_FROM) look->start = now, look->waited = waited;
@@ -149,7 +149,7 @@ static dt_status check_touched(const struct dt_job *job, bool are_touched)
         return dt_fail(DT_EUSAGE,
                        "train.lazy=yes: expected train.exchange=auto or ordered, or all ranks "
                        "on one host and node: elsewhere gradients are whole");
-    if (dt_world_is_bank(job->world))
+    if (job->world->is_bank)
         dt_info("sparse rows: the gradient travels whole, and every step updates all weights; with "
                 "train.exchange=auto or ordered, on one host node too, it is of the rows that a "
                 "batch touches");
@@ -161,7 +161,7 @@ static dt_status create_outer(struct dt_job *job, struct dt_reducer_spec *spec)
 {
     int *leader_of = NULL;
     dt_status status = dt_alloc((size_t)job->groups, sizeof(int), "groups", &leader_of);
-    DT_TRY(dt_world_agree_trainers(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
     for (int g = 0, count; g < job->groups; g++)
         dt__group_workers(job, g, &leader_of[g], &count);
     spec->worker_of = leader_of;
@@ -202,8 +202,8 @@ static dt_status create_wired(struct dt_job *job, struct dt_reducer_spec *spec)
 {
     int *worker_of = NULL;
     dt_status status = dt_alloc((size_t)job->replicas, sizeof(int), "groups", &worker_of);
-    DT_TRY(dt_world_agree_trainers(job->world, status));
-    for (int w = 0, first, count; w < dt_world_workers(job->world); w++) {
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    for (int w = 0, first, count; w < job->world->workers; w++) {
         dt__worker_replicas(job, w, &first, &count);
         for (int r = first; r < first + count; r++)
             worker_of[r] = w;
@@ -220,19 +220,19 @@ static dt_status create_reducer(struct dt_job *job)
 {
     const bool bf16 = job->config->run.precision == DT_PRECISION_BF16, local = dt__is_local(job);
     const bool rounded = dt__is_rounded(job);
-    const bool keeps_rounded = bf16 && !local && !rounded && dt_world_hosts(job->world) == 1;
+    const bool keeps_rounded = bf16 && !local && !rounded && job->world->hosts == 1;
     struct dt_reducer_spec spec = {.kind = job->config->train.exchange,
                                    .reproducible = job->config->run.reproducible,
-                                   .params = dt_model_params(job->model),
-                                   .buckets = dt_model_buckets(job->model),
-                                   .bucket_end = dt_model_bucket_ends(job->model),
+                                   .params = job->model->params,
+                                   .buckets = job->model->buckets,
+                                   .bucket_end = job->model->bucket_end,
                                    .replicas = job->replicas,
                                    .wire = rounded ? (int)job->config->train.wire : DT_WIRE_F32,
                                    .givers = job->groups,
-                                   .wire_params = dt_model_trained(job->model),
+                                   .wire_params = job->model->trained,
                                    .vectors = 1 + job->optimizer.nstate + keeps_rounded + rounded,
                                    .norm = job->config->train.clip_norm > 0,
-                                   .norm_params = dt_model_trained(job->model),
+                                   .norm_params = job->model->trained,
                                    .update = dt__update_sync,
                                    .update_rows = dt__update_rows_sync,
                                    .tile = gradient_tile,
@@ -246,14 +246,14 @@ static dt_status create_reducer(struct dt_job *job)
     if (!status) status = list_factored(job, &factored, &spec.matrices);
     spec.row_range = ranges;
     spec.factored = factored;
-    status = dt_world_agree_trainers(job->world, status);
+    status = dt_ranks_agree(job->world->trainers, status);
     if (!status) status = dt_reducer_create(job->world, &spec, &job->reducer);
     dt_free(ranges);
     dt_free(factored);
     if (status) return status;
     if (spec.row_ranges) {
         bool touched = dt_reducer_touched(job->reducer, 0) != NULL;
-        DT_TRY(dt_world_agree_trainers(job->world, check_touched(job, touched)));
+        DT_TRY(dt_ranks_agree(job->world->trainers, check_touched(job, touched)));
     }
     if (keeps_rounded && !dt_reducer_is_spread(job->reducer)) {
         float *vector = dt_reducer_vectors(job->reducer)[spec.vectors - 1];
@@ -269,7 +269,7 @@ static void share_losses(const struct dt_trainer *trainer)
     size_t bytes = (size_t)trainer->job->replicas * sizeof(double);
     /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */
     double *losses = trainer->bank ? trainer->bank->state.loss_sums : worker->loss;
-    dt_world_trainers_bcast(trainer->job->world, losses, bytes);
+    dt_ranks_bcast(trainer->job->world->trainers, losses, bytes, 0);
     if (!worker) return;
     memmove(worker->loss, losses, bytes);
     for (int r = 0; r < trainer->job->replicas; r++)
@@ -285,9 +285,9 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     dt_status status = DT_OK;
     float *const *vectors = dt_reducer_vectors(job->reducer);
     if (trainer->bank) status = fill(trainer->bank, vectors);
-    DT_TRY(dt_world_agree_trainers(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
     if (trainer->bank && job->rounded)
-        dt_bf16_round(dt_model_params(job->model), vectors[0], job->rounded);
+        dt_bf16_round(job->model->params, vectors[0], job->rounded);
     job->network = trainer->worker ? trainer->worker->network : NULL;
     if (job->network) dt_network_set_rounded(job->network, job->rounded);
     share_losses(trainer);
@@ -310,7 +310,7 @@ static dt_status enter_local(const struct dt_trainer *trainer)
     struct dt_job *job = trainer->job;
     struct dt_worker *worker = trainer->worker;
     dt_status status = trainer->bank ? dt__bank_set_aside(trainer->bank) : DT_OK;
-    DT_TRY(dt_world_agree_trainers(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
     dt_reducer_destroy(job->reducer);
     job->reducer = NULL;
     if (worker) {
@@ -320,7 +320,7 @@ static dt_status enter_local(const struct dt_trainer *trainer)
         memcpy(worker->budget, before.budget, sizeof worker->budget);
         status = dt__worker_open(job, worker);
     }
-    DT_TRY(dt_world_agree_trainers(job->world, status));
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
     return open_exchange(trainer, dt__bank_refill);
 }
 

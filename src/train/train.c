@@ -17,7 +17,7 @@ static dt_status take_part(struct dt_run *run)
 /* Ranks are named like "rank 0 bank node7". */
 static dt_status trace_write(const struct dt_job *job, const void *all)
 {
-    int ranks = dt_world_size(job->world), evaluator = dt_world_evaluator_rank(job->world);
+    int ranks = job->world->size, evaluator = job->world->evaluator;
     char *path = NULL, **names = NULL;
     dt_status status = dt_format(&path, "%s/trace.json", job->config->run.dir);
     if (!status) status = dt_alloc((size_t)ranks, sizeof(char *), "a trace", &names);
@@ -26,7 +26,7 @@ static dt_status trace_write(const struct dt_job *job, const void *all)
                            r == evaluator        ? "evaluator"
                            : r == 0 && ranks > 1 ? "bank"
                                                  : "worker",
-                           dt_world_host(job->world, r));
+                           job->world->host_name[r]);
     if (!status) status = dt_trace_write(path, all, (const char *const *)names, ranks);
     for (int r = 0; names && r < ranks; r++)
         dt_free(names[r]);
@@ -39,15 +39,15 @@ static dt_status trace_write(const struct dt_job *job, const void *all)
  * over all ranks. */
 static dt_status trace_share(const struct dt_job *job)
 {
-    bool bank = dt_world_is_bank(job->world);
+    bool bank = job->world->is_bank;
     void *all = NULL;
     size_t length;
     const void *mine = dt_trace_bytes(job->trace, &length);
     dt_status status = DT_OK;
     if (bank)
-        status = dt_alloc((size_t)dt_world_size(job->world), length, "the ranks' traces", &all);
-    DT_TRY(dt_world_agree(job->world, status));
-    dt_world_gather(job->world, mine, length, all);
+        status = dt_alloc((size_t)job->world->size, length, "the ranks' traces", &all);
+    DT_TRY(dt_ranks_agree(job->world->all, status));
+    dt_ranks_gather(job->world->all, mine, length, all);
     if (bank && trace_write(job, all)) dt_warn("%s", dt_error_text());
     dt_free(all);
     return DT_OK;
@@ -59,7 +59,7 @@ static dt_status take_part_traced(struct dt_run *run)
     struct dt_job *job = &run->job;
     if (!job->config->report.trace) return take_part(run);
     /* Ranks come from an agreement: their times begin together. */
-    DT_TRY(dt_world_agree(job->world, dt_trace_create(&job->trace)));
+    DT_TRY(dt_ranks_agree(job->world->all, dt_trace_create(&job->trace)));
     dt_status status = take_part(run);
     if (status && status != DT_STOPPED) return status;
     dt_status shared = trace_share(job);
@@ -77,7 +77,7 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config,
     struct dt_run run;
     bool done;
     dt_status status = dt__run_open(&run, world, config, options, &done);
-    if (status == DT_STOPPED && dt_world_is_bank(world))
+    if (status == DT_STOPPED && world->is_bank)
         dt_info("stopped on request before the first step");
     if (!status && !done) {
         /* The bank says what the run is, and saves what its directory does not hold yet: step 0 of a
@@ -86,7 +86,7 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config,
             status = dt__record_start(run.bank);
             if (!status) status = dt__save(run.bank, true);
         }
-        status = dt_world_agree(world, status);
+        status = dt_ranks_agree(world->all, status);
         if (!status) status = take_part_traced(&run);
     }
     dt__run_close(&run);
@@ -100,7 +100,7 @@ dt_status dt_train_arrays(struct dt_world *world, const char *settings,
     struct dt_config config;
     dt_status status = dt_config_init(&config);
     if (!status) status = dt_config_read_text(&config, "settings", settings);
-    status = dt_world_agree(world, status);
+    status = dt_ranks_agree(world->all, status);
     if (!status) status = dt_train(world, &config, &options);
     dt_config_free(&config);
     return status;

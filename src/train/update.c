@@ -47,7 +47,7 @@ double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *tou
                         range->offset + touched[i].row[k] * range->width, range->width);
         at = range->offset + range->rows * range->width;
     }
-    add_squares(lane, grad + at, at, dt_model_trained(job->model) - at);
+    add_squares(lane, grad + at, at, job->model->trained - at);
     return lanes_sum(lane);
 }
 
@@ -90,7 +90,7 @@ static void update_range(const struct dt_job *job, uint64_t step, double lr, uin
                          double norm2, size_t offset, size_t n, const float *grad,
                          const float *weights, float *out, float *const *states)
 {
-    const size_t all = dt_model_trained(job->model), left = offset < all ? all - offset : 0;
+    const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
     const size_t trained = left < n ? left : n;
     const float share = (float)(1 / (double)rows);
     float *state[DT_MAX_STATE];
@@ -188,7 +188,7 @@ void dt__update_outer(void *arg, const struct dt_update_info *info, size_t offse
 {
     const struct dt_job *job = arg;
     const double lr = job->config->train.outer_lr;
-    const size_t all = dt_model_trained(job->model), left = offset < all ? all - offset : 0;
+    const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
     const size_t trained = left < n ? left : n;
     const float *weights = vectors[0] + offset;
     float *momentum = job->outer.nstate ? vectors[1] + offset : NULL;
@@ -244,7 +244,7 @@ static void compensate_whole(void *arg, struct dt_gradient *gradient, const floa
                         seen + begin, grad + begin);
         at = begin + range->rows * range->width;
     }
-    compensate_delay(job, rows, dt_model_trained(job->model) - at, weights + at, seen + at,
+    compensate_delay(job, rows, job->model->trained - at, weights + at, seen + at,
                      grad + at);
     gradient->seen = NULL;
     gradient->norm2 = dt__gradient_norm2(job, touched, grad);
@@ -273,7 +273,7 @@ void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before
         memmove(out, weights, n * sizeof *out);
         return;
     }
-    const size_t all = dt_model_trained(job->model), left = offset < all ? all - offset : 0;
+    const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
     if (part->seen)
         compensate_delay(job, note->rows, left < n ? left : n, weights, part->seen, part->grad);
     update_range(job, before, async_lr(job, part, before), note->rows, part->norm2, offset, n,

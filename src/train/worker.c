@@ -5,7 +5,7 @@
 
 dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
 {
-    int index = dt_world_worker_index(job->world), workers = dt_world_workers(job->world);
+    int index = job->world->worker, workers = job->world->workers;
     size_t replicas = (size_t)job->replicas;
     dt__worker_replicas(job, index, &worker->first, &worker->count);
     DT_TRY(dt_alloc(replicas, sizeof *worker->loss, "loss sums", &worker->loss));
@@ -117,7 +117,7 @@ static void bucket_ready(void *arg, int bucket)
 void dt__step_gradients(const struct dt_step *step, struct dt_worker *worker)
 {
     const struct dt_job *job = step->job;
-    struct step_hooks state = {step, dt_model_buckets(job->model)};
+    struct step_hooks state = {step, job->model->buckets};
     for (int replica = step->first; replica < step->end; replica++) {
         bool last = replica == step->end - 1;
         dt_network_set_touched(worker->network,

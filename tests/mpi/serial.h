@@ -46,7 +46,7 @@ static double serial_norm(size_t params, const float *sum)
 
 static void dawdle(const struct dt_world *world, uint64_t step)
 {
-    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)dt_world_rank(world), 0);
+    struct dt_rng rng = dt_rng_make(7, DT_STREAM_TEST, (uint64_t)world->rank, 0);
     if (dt_rng_uniform(&rng, step) < 0.3) dt_sleep_secs(2e-3);
 }
 

@@ -186,7 +186,7 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
 /* Returns how many this worker has sent. */
 static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gradients)
 {
-    const bool bank = dt_world_is_bank(world);
+    const bool bank = world->is_bank;
     const uint64_t end[3] = {gradients / 20, gradients / 2, gradients};
     uint64_t step = 0, sent = 0;
     for (int span = 0; span < 3; span++) {
@@ -195,9 +195,9 @@ static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gra
         if (bank)
             step = serve(async, step, close ? gradients / 4 : UINT64_MAX);
         else
-            sent = work(async, dt_world_worker_index(world), sent, UINT64_MAX);
+            sent = work(async, world->worker, sent, UINT64_MAX);
         if (bank) EXPECT(step == end[span] || close, "span %d", span);
-        dt_world_trainers_bcast(world, &step, sizeof step);
+        dt_ranks_bcast(world->trainers, &step, sizeof step, 0);
         if (!bank) expect_weights(dt_async_read(async), "at rest");
         if (!bank)
             EXPECT(dt_async_read(async)[params - 1] == (float)step, "not the newest weights");
@@ -225,9 +225,9 @@ static void leave_early(struct dt_world *world, struct dt_async *async, uint64_t
                         uint64_t sent)
 {
     dt_async_open(async, step, step + 1000, false);
-    const bool bank = dt_world_is_bank(world);
-    if (!bank) work(async, dt_world_worker_index(world), sent, 1);
-    dt_world_trainers_barrier(world);
+    const bool bank = world->is_bank;
+    if (!bank) work(async, world->worker, sent, 1);
+    dt_ranks_barrier(world->trainers);
     if (bank) {
         dt_async_close(async);
         uint64_t end = serve(async, step, UINT64_MAX);
@@ -235,7 +235,7 @@ static void leave_early(struct dt_world *world, struct dt_async *async, uint64_t
     } else {
         dt_async_leave(async);
     }
-    dt_world_trainers_barrier(world);
+    dt_ranks_barrier(world->trainers);
 }
 
 int main(int argc, char **argv)
@@ -249,7 +249,7 @@ int main(int argc, char **argv)
     if (dt_world_create(&world)) return 1;
     bool active[MOST_WORKERS];
     memset(active, 1, sizeof active);
-    if (dt_world_workers(world) > 4) active[1] = false;
+    if (world->workers > 4) active[1] = false;
     bool shared = strcmp(argv[1], "window") != 0;
     has_rows = strcmp(argv[1], "rows") == 0;
     const size_t rows = params / (4 * WIDTH) - 1;
@@ -274,9 +274,9 @@ int main(int argc, char **argv)
         leave_early(world, async, gradients, sent);
         dt_async_destroy(async);
     }
-    if (dt_world_is_bank(world)) printf("%.2f s\n", dt_clock_secs() - start);
-    dt_status all = dt_world_agree_trainers(world, failures ? DT_EBUG : DT_OK);
-    if (dt_world_is_bank(world)) printf("%s\n", all ? "FAILED" : "passed");
+    if (world->is_bank) printf("%.2f s\n", dt_clock_secs() - start);
+    dt_status all = dt_ranks_agree(world->trainers, failures ? DT_EBUG : DT_OK);
+    if (world->is_bank) printf("%s\n", all ? "FAILED" : "passed");
     dt_world_destroy(world);
     return all ? 1 : 0;
 }

@@ -32,7 +32,7 @@ static void gather_large(struct dt_world *world)
     const size_t pieces = ((size_t)2 << 30) / PIECE + 1, length = ((size_t)2 << 30) + 5;
     char *from = map_again(pieces), *to = map_again(pieces);
     memset(from, 7, PIECE);
-    dt_world_trainers_gather(world, from, length, to);
+    dt_ranks_gather(world->trainers, from, length, to);
     EXPECT(to[0] == 7 && to[PIECE - 1] == 7 && !memcmp(from, to, PIECE), "large pieces");
     munmap(from, pieces * PIECE);
     munmap(to, pieces * PIECE);
@@ -40,11 +40,11 @@ static void gather_large(struct dt_world *world)
 
 static void gather_small(struct dt_world *world, size_t length)
 {
-    int rank = dt_world_rank(world), size = dt_world_size(world);
+    int rank = world->rank, size = world->size;
     unsigned char *mine = malloc(length), *all = rank ? NULL : malloc((size_t)size * length);
     for (size_t i = 0; i < length; i++)
         mine[i] = (unsigned char)(i * 7 + (size_t)rank);
-    dt_world_trainers_gather(world, mine, length, all);
+    dt_ranks_gather(world->trainers, mine, length, all);
     for (size_t i = 0; all && i < (size_t)size * length; i++)
         EXPECT(all[i] == (unsigned char)(i % length * 7 + i / length), "byte %zu", i);
     free(mine);
@@ -58,8 +58,8 @@ int main(void)
     dt_world_set_roles(world, false);
     gather_small(world, 1);
     gather_small(world, 100003);
-    if (dt_world_size(world) == 1) gather_large(world);
-    int rank = dt_world_rank(world);
+    if (world->size == 1) gather_large(world);
+    int rank = world->rank;
     dt_world_destroy(world);
     if (rank == 0) printf("%s\n", failures ? "failed" : "ok");
     return failures != 0;

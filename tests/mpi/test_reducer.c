@@ -212,7 +212,7 @@ static int worker_step(struct dt_world *world, struct dt_reducer *x, const struc
                        int step)
 {
     int first, count;
-    dt_deal_replicas(dt_world_workers(world), dt_world_worker_index(world), trial->replicas, &first, &count);
+    dt_deal_replicas(world->workers, world->worker, trial->replicas, &first, &count);
     dt_reducer_begin(x, (uint64_t)step);
     for (int b = 0; b < BUCKETS; b++)
         dt_reducer_need(x, b);
@@ -225,7 +225,7 @@ static int worker_step(struct dt_world *world, struct dt_reducer *x, const struc
     for (int b = BUCKETS - 1; b >= 0; b--)
         dt_reducer_ready(x, b);
     if (long_steps) compute_on(x, before, behind);
-    bool last = dt_world_worker_index(world) == dt_world_workers(world) - 1;
+    bool last = world->worker == world->workers - 1;
     return dt_reducer_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
 }
 
@@ -233,7 +233,7 @@ static int run_span(struct dt_world *world, struct dt_reducer *x, const struct t
                     uint64_t *step, uint64_t until)
 {
     int asked = DT_ASK_NONE;
-    if (!dt_world_is_worker(world))
+    if (!world->is_worker)
         return dt_reducer_serve(x, *step, until, bank_asks, (void *)(uintptr_t)trial, step);
     while (*step < until && !asked) {
         asked = worker_step(world, x, trial, (int)*step);
@@ -300,9 +300,9 @@ static void try_reducer(struct dt_world *world, const struct trial *trial)
     struct dt_reducer *x;
     dt_status status = dt_reducer_create(world, &spec, &x);
     EXPECT(!status, "%s", dt_error_text());
-    for (int v = 0; v < spec.vectors && dt_world_is_bank(world); v++)
+    for (int v = 0; v < spec.vectors && world->is_bank; v++)
         memset(dt_reducer_vectors(x)[v], 0, PARAMS * sizeof(float));
-    for (int g = 0; g < spec.givers && spec.wire && dt_world_is_bank(world); g++)
+    for (int g = 0; g < spec.givers && spec.wire && world->is_bank; g++)
         memset(dt_reducer_error(x, g), 0, PARAMS * sizeof(float));
     dt_reducer_start(x);
     uint64_t step = 0;
@@ -311,13 +311,13 @@ static void try_reducer(struct dt_world *world, const struct trial *trial)
         uint64_t until = step + SPAN < STEPS ? step + SPAN : STEPS;
         asked = run_span(world, x, trial, &step, until);
         if (step >= STEPS || asked) dt_reducer_gather(x);
-        dt_world_trainers_barrier(world);
+        dt_ranks_barrier(world->trainers);
     }
     EXPECT(asked == (trial->stop_step < 0 ? DT_ASK_NONE : trial->stop_ask), "asked %d", asked);
     int expected =
         trial->stop_step < 0 ? STEPS : trial->stop_step + !(trial->stop_ask & DT_ASK_ERROR);
     EXPECT(step == (uint64_t)expected, "ended at step %d", (int)step);
-    if (dt_world_is_bank(world) && !(asked & DT_ASK_ERROR))
+    if (world->is_bank && !(asked & DT_ASK_ERROR))
         compare(trial, x, (int)step, rate);
     dt_reducer_destroy(x);
 }
@@ -329,11 +329,11 @@ static void try_barrier(struct dt_world *world)
     const struct trial trial = {.kind = DT_REDUCER_NODE, .replicas = 1};
     struct dt_reducer_spec spec = spec_of(&trial, &rate);
     struct dt_reducer *x;
-    if (!dt_world_is_worker(world)) return;
-    spec.team = dt_world_workers(world);
+    if (!world->is_worker) return;
+    spec.team = world->workers;
     dt_status status = dt_reducer_create(world, &spec, &x);
     EXPECT(!status, "%s", dt_error_text());
-    EXPECT(dt_reducer_is_first(x) == (dt_world_worker_index(world) == 0), "another one is first");
+    EXPECT(dt_reducer_is_first(x) == (world->worker == 0), "another one is first");
     for (int i = 1; i <= 200; i++) {
         dt_reducer_barrier(x);
         if (i % 20 == 0) dawdle(world, (uint64_t)i);
@@ -393,7 +393,7 @@ static void try_factors(struct dt_world *world)
             factored = &matrix;
             try_reducer(world, &(struct trial){DT_REDUCER_NODE, replicas[i], norm, -1, 0, 0, false});
             factored = &large;
-            if (dt_world_size(world) > 1) /* else the memory is this process's alone */
+            if (world->size > 1) /* else the memory is this process's alone */
                 try_reducer(world,
                             &(struct trial){DT_REDUCER_NODE, replicas[i], norm, -1, 0, 0, false});
         }
@@ -419,7 +419,7 @@ int main(void)
         try_reducer(world, &(struct trial){kind, 3, false, 6, DT_ASK_STOP, 0, false});
         try_reducer(world, &(struct trial){kind, 3, false, 6, DT_ASK_ERROR, 0, false});
     }
-    for (int kind = DT_REDUCER_REDUCE; kind <= DT_REDUCER_ORDERED && dt_world_size(world) > 1;
+    for (int kind = DT_REDUCER_REDUCE; kind <= DT_REDUCER_ORDERED && world->size > 1;
          kind++)
         try_bank_ask(world, kind, false);
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
@@ -428,8 +428,8 @@ int main(void)
                         &(struct trial){DT_REDUCER_ORDERED, replicas[i], norm, -1, 0, 0, true});
     try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, false, 6, DT_ASK_STOP, 0, true});
     try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, true, 6, DT_ASK_ERROR, 0, true});
-    if (dt_world_size(world) > 1) try_bank_ask(world, DT_REDUCER_ORDERED, true);
-    long_steps = dt_world_size(world) > 2; /* else one worker is alone, and updates at the end */
+    if (world->size > 1) try_bank_ask(world, DT_REDUCER_ORDERED, true);
+    long_steps = world->size > 2; /* else one worker is alone, and updates at the end */
     for (int norm = 0; norm < 2 && long_steps; norm++)
         try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 5, norm, -1, 0, 0, true});
     long_steps = false;
@@ -444,7 +444,7 @@ int main(void)
                         &(struct trial){DT_REDUCER_ORDERED, replicas[i], norm, -1, 0, 0, false});
     int all = failures;
     DT_MPI(MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    if (dt_world_is_bank(world)) printf("test_reducer: %s\n", all ? "failed" : "passed");
+    if (world->is_bank) printf("test_reducer: %s\n", all ? "failed" : "passed");
     dt_world_destroy(world);
     return all != 0;
 }

@@ -174,7 +174,7 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
 static void step_once(struct dt_world *world, struct dt_reducer *x, int replicas, uint64_t step)
 {
     int first, count;
-    dt_deal_replicas(dt_world_workers(world), dt_world_worker_index(world), replicas, &first, &count);
+    dt_deal_replicas(world->workers, world->worker, replicas, &first, &count);
     dt_reducer_begin(x, step);
     for (int b = 0; b < BUCKETS; b++)
         dt_reducer_need(x, b);
@@ -215,11 +215,11 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
         range[i].touched_alone = rule->touched_alone;
     if (dt_reducer_create(world, &spec, &x)) return 1;
     int failed = !dt_reducer_touched(x, 0);
-    if (dt_world_is_bank(world)) fill(dt_reducer_vectors(x)[0], dt_reducer_vectors(x)[1]);
+    if (world->is_bank) fill(dt_reducer_vectors(x)[0], dt_reducer_vectors(x)[1]);
     dt_reducer_start(x);
     for (uint64_t step = 0, until; step < STEPS; step = until) {
         until = step + SPAN < STEPS ? step + SPAN : STEPS;
-        if (dt_world_is_worker(world)) {
+        if (world->is_worker) {
             for (uint64_t s = step; s < until; s++)
                 step_once(world, x, replicas, s);
             dt_reducer_settle(x);
@@ -228,9 +228,9 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
         }
         /* What the bank has now it may save: nobody waits for the others first. */
         dt_reducer_gather(x);
-        for (int v = 0; v < 2 && dt_world_is_bank(world); v++)
+        for (int v = 0; v < 2 && world->is_bank; v++)
             memcpy(out + v * PARAMS, dt_reducer_vectors(x)[v], PARAMS * sizeof(float));
-        dt_world_trainers_barrier(world);
+        dt_ranks_barrier(world->trainers);
     }
     dt_reducer_destroy(x);
     return failed;
@@ -239,12 +239,12 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
 static int compare(struct dt_world *world, int replicas, bool norm, bool touched_alone)
 {
     float *expected = calloc(2 * PARAMS, sizeof *expected), *out = calloc(2 * PARAMS, sizeof *out);
-    struct rule rule = {touched_alone, 0, dt_world_worker_index(world) == 0};
+    struct rule rule = {touched_alone, 0, world->worker == 0};
     int failed = train(world, replicas, norm, &rule, out);
     /* A bank updates rows only if it has no worker beside it. */
-    if (dt_world_is_worker(world) || place == BANK_ALONE || place == ALONE)
+    if (world->is_worker || place == BANK_ALONE || place == ALONE)
         failed |= (rule.calls > 0) != touched_alone;
-    if (dt_world_is_bank(world)) {
+    if (world->is_bank) {
         serial(replicas, norm, &rule, expected);
         for (size_t i = 0; i < 2 * PARAMS && !failed; i++) {
             failed = memcmp(expected + i, out + i, sizeof *out) != 0;
@@ -270,13 +270,13 @@ int main(void)
     int failures = 0, all;
     if (dt_world_create(&world)) return 1;
     dt_world_watch(world, 20);
-    for (place = TOGETHER; place < (dt_world_size(world) > 1 ? PLACES : IN_TURN); place++)
+    for (place = TOGETHER; place < (world->size > 1 ? PLACES : IN_TURN); place++)
         for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
             for (int way = 0; way < 4; way++)
                 failures += compare(world, replicas[i], way & 1, way & 2);
     all = failures;
     DT_MPI(MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    if (dt_world_is_bank(world)) printf("test_rows: %s\n", all ? "failed" : "passed");
+    if (world->is_bank) printf("test_rows: %s\n", all ? "failed" : "passed");
     dt_world_destroy(world);
     return all != 0;
 }

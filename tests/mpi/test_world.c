@@ -179,11 +179,11 @@ static void gather(struct dt_world *world)
 {
     const size_t length = ((size_t)1 << 32) + 12345;
     fake_gather = true;
-    dt_world_trainers_gather(world, &length, length, NULL);
+    dt_ranks_gather(world->trainers, &length, length, NULL);
     EXPECT(gathered == length, "%zu bytes of %zu", gathered, length);
     fake_gather = false;
     uint64_t mine[3] = {(uint64_t)rank, 7, 11}, all[3 * 64] = {0};
-    dt_world_trainers_gather(world, mine, sizeof mine, rank ? NULL : all);
+    dt_ranks_gather(world->trainers, mine, sizeof mine, rank ? NULL : all);
     for (int r = 0; r < size && rank == 0; r++)
         EXPECT(all[3 * r] == (uint64_t)r && all[3 * r + 2] == 11, "row %d", r);
 }
@@ -205,7 +205,7 @@ static void lost(int victim, int sig)
     if (dt_world_attach(&comm, sig == SIGSTOP ? 2 : 20, &world)) return;
     if (rank == victim) kill(getpid(), sig);
     dt_world_heartbeat(world, "gradient", 17);
-    dt_world_trainers_barrier(world);
+    dt_ranks_barrier(world->trainers);
 }
 
 int main(int argc, char **argv)

@@ -103,7 +103,7 @@ static inline size_t sample_params(const struct dt_model_desc *desc)
 {
     struct dt_model *model;
     assert_ok(dt_model_create(desc, &model));
-    size_t params = dt_model_params(model);
+    size_t params = model->params;
     dt_model_destroy(model);
     return params;
 }

@@ -155,8 +155,8 @@ static void set_up(bool bf16)
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(
         dt_network_create(model, ROWS, bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32, &network));
-    params = randoms(dt_model_params(model), 1);
-    for (size_t i = 0; i < dt_model_params(model); i++)
+    params = randoms(model->params, 1);
+    for (size_t i = 0; i < model->params; i++)
         params[i] *= 0.2f;
     x = randoms(ROWS * NIN, 2);
     for (int r = 0; r < ROWS; r++)
@@ -176,7 +176,7 @@ static float *gradient_of(bool bf16, float *out)
     double loss;
     set_up(bf16);
     const struct dt_batch batch = {.rows = ROWS, .x = x, .label = label};
-    float *grad = randoms(dt_model_params(model), 3);
+    float *grad = randoms(model->params, 3);
     EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, grad, &loss, NULL));
     EXPECT_OK(dt_network_forward(network, params, &batch, out));
     return grad;
@@ -191,7 +191,7 @@ START_TEST(gradients_are_near_and_evaluation_is_f32)
     tear_down();
     float *grad = gradient_of(true, out16);
     double error = 0, norm = 0;
-    for (size_t i = 0; i < dt_model_params(model); i++) {
+    for (size_t i = 0; i < model->params; i++) {
         error += pow((double)grad[i] - (double)exact[i], 2);
         norm += pow((double)exact[i], 2);
     }
@@ -209,7 +209,7 @@ START_TEST(bits_do_not_depend_on_places)
     double loss, again;
     settle("auto");
     set_up(true);
-    const size_t count = dt_model_params(model);
+    const size_t count = model->params;
     struct dt_batch batch = {.rows = ROWS, .x = x, .label = label};
     float *grad = randoms(count, 3), *moved = randoms(count + SHIFT, 4), *xs;
     uint16_t *copy;
@@ -238,7 +238,7 @@ static void set_up_wide(void)
         desc_of("dense 1100 relu, dense 33 tanh", NIN, 3, DT_TASK_CLASSIFY);
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_BF16, &network));
-    params = randoms(dt_model_params(model), 1);
+    params = randoms(model->params, 1);
     x = randoms(ROWS * NIN, 2);
     for (int r = 0; r < ROWS; r++)
         label[r] = r % 3;
@@ -251,7 +251,7 @@ static void check_tiles(const struct dt_factored *matrix, int matrices, const vo
 {
     double loss;
     const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
-    const size_t count = dt_model_params(model);
+    const size_t count = model->params;
     float *rest = randoms(count, 4);
     dt_network_set_factors(network, NULL);
     EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, whole, &loss, NULL));
@@ -284,7 +284,7 @@ static void check_factors(const char *kernel)
     for (int m = 0; m < 2; m++)
         ck_assert_uint_gt(dt_tiles(&matrix[m]), 1);
     EXPECT_OK(dt_alloc(matrix[1].place + matrix[1].bytes, 1, "factors", &factors));
-    float *whole = randoms(dt_model_params(model), 3);
+    float *whole = randoms(model->params, 3);
     check_tiles(matrix, 2, factors, whole, ROWS);
     check_tiles(matrix, 2, factors, whole, 0);
     check_tiles(matrix, 2, factors, whole, ROWS - 2);

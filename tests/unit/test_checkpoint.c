@@ -111,7 +111,7 @@ START_TEST(state_tensors_survive)
     checkpoint.desc.layers = sample_text("dense 4, batchnorm relu, dense 3, batchnorm tanh");
     checkpoint.params_count = sample_params(&checkpoint.desc);
     assert_ok(dt_model_create(&checkpoint.desc, &model));
-    size_t trained = dt_model_trained(model);
+    size_t trained = model->trained;
     dt_model_destroy(model);
     ck_assert_uint_lt(trained, checkpoint.params_count);
     dt_free(checkpoint.params);

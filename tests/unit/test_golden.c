@@ -126,7 +126,7 @@ static void check_net(struct golden *g, int number)
     float *grad, *logits;
     double loss;
     EXPECT_OK(dt_model_create(&g->desc, &model));
-    ck_assert_uint_eq(dt_model_params(model), g->nparams);
+    ck_assert_uint_eq(model->params, g->nparams);
     EXPECT_OK(dt_network_create(model, g->batch.rows, DT_PRECISION_F32, &net));
     EXPECT_OK(dt_alloc(g->nparams, sizeof *grad, "gradient", &grad));
     EXPECT_OK(dt_alloc(g->nlogits, sizeof *logits, "logits", &logits));

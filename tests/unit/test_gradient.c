@@ -61,7 +61,7 @@ static void whole_gradient(const float *weights, float *grad, double *loss)
 START_TEST(slices_draw_the_masks_of_the_share)
 {
     open_worker();
-    const size_t count = dt_model_params(job.model);
+    const size_t count = job.model->params;
     float *weights, *grad, *whole;
     double loss, error = 0, norm = 0;
     EXPECT_OK(dt_alloc(count, sizeof *weights, "weights", &weights));

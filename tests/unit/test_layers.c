@@ -37,9 +37,9 @@ static void net_open(struct net *net, const struct dt_model_desc *of)
 {
     EXPECT_OK(dt_model_create(of, &net->model));
     EXPECT_OK(dt_network_create(net->model, MAX_ROWS, DT_PRECISION_F32, &net->network));
-    net->params = dt_model_params(net->model);
-    net->trained = dt_model_trained(net->model);
-    net->features = dt_model_features(net->model);
+    net->params = net->model->params;
+    net->trained = net->model->trained;
+    net->features = net->model->features;
     net->weights = randoms(net->params, 1);
     for (size_t i = 0; i < net->trained; i++)
         net->weights[i] *= 0.5f;
@@ -218,8 +218,8 @@ END_TEST
 
 static const struct dt_tensor *tensor_of(const struct dt_model *model, const char *name)
 {
-    for (size_t i = 0; i < dt_model_tensors(model); i++)
-        if (!strcmp(dt_model_tensor(model, i)->name, name)) return dt_model_tensor(model, i);
+    for (size_t i = 0; i < model->tensors; i++)
+        if (!strcmp(model->tensor[i].name, name)) return &model->tensor[i];
     ck_abort_msg("no tensor %s", name);
 }
 
@@ -351,8 +351,8 @@ START_TEST(tensors_have_names_and_shapes)
     ck_assert_uint_eq(tensor_of(model, "layers/2/weight")->count, 4 * 6); /* the projection */
     ck_assert_uint_eq(tensor_of(model, "layers/3/bias")->count, 6);
     ck_assert_uint_eq(tensor_of(model, "layers/4/weight")->shape[0], 3 * 2 * 6);
-    ck_assert_int_eq(dt_model_buckets(model), 6); /* five layers and the statistics */
-    ck_assert_uint_eq(dt_model_params(model) - dt_model_trained(model), 12);
+    ck_assert_int_eq(model->buckets, 6); /* five layers and the statistics */
+    ck_assert_uint_eq(model->params - model->trained, 12);
     dt_model_destroy(model);
 }
 END_TEST

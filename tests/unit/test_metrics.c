@@ -33,8 +33,8 @@ static struct dt_metrics *measure(struct dt_metric_values *values)
     struct dt_metrics *metrics;
     uint64_t confusion[MOST_CLASSES * MOST_CLASSES];
     EXPECT_OK(dt_metrics_create(model, &metrics));
-    const int nout = dt_model_get_desc(model)->nout;
-    const bool classify = dt_model_classes(model) > 0;
+    const int nout = model->desc.nout;
+    const bool classify = model->classes > 0;
     ck_assert_uint_le(dt_metrics_sums(model), sizeof sums / sizeof *sums);
     for (int r = 0; r < ROWS; r += DT_EVAL_CHUNK) {
         struct dt_batch batch = {.rows = ROWS - r < DT_EVAL_CHUNK ? ROWS - r : DT_EVAL_CHUNK,

@@ -30,7 +30,7 @@ static void set_up(struct dt_model_desc desc)
 {
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &net));
-    const size_t count = dt_model_params(model), nout = (size_t)desc.nout;
+    const size_t count = model->params, nout = (size_t)desc.nout;
     params = randoms(count, 1);
     grad = randoms(count, 2);
     for (size_t i = 0; i < count; i++)
@@ -59,7 +59,7 @@ static double loss_at(size_t i, float value)
     const float kept = params[i];
     struct dt_batch batch = whole_batch();
     double loss;
-    float *unused = randoms(dt_model_params(model), 6);
+    float *unused = randoms(model->params, 6);
     params[i] = value;
     EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, unused, &loss, NULL));
     params[i] = kept;
@@ -73,7 +73,7 @@ static void check_gradient(void)
     struct dt_batch batch = whole_batch();
     double loss, norm = 0.0, error = 0.0;
     EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, grad, &loss, NULL));
-    for (size_t i = 0; i < dt_model_params(model); i++) {
+    for (size_t i = 0; i < model->params; i++) {
         const float h = 1e-2f, up = params[i] + h, down = params[i] - h;
         double slope = (loss_at(i, up) - loss_at(i, down)) / ((double)up - (double)down);
         norm += slope * slope;
@@ -145,10 +145,10 @@ enum { WIDE = 1000, MANY = 40 };
 static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *units)
 {
     double loss;
-    const struct dt_tensor *bias = dt_model_tensor(model, 1), *output = dt_model_tensor(model, 2);
+    const struct dt_tensor *bias = &model->tensor[1], *output = &model->tensor[2];
     const float row_target = -0.5f;
     struct dt_batch batch = {.rows = 1, .first_row = first_row, .x = x, .target = &row_target};
-    memset(params, 0, dt_model_params(model) * sizeof *params);
+    memset(params, 0, model->params * sizeof *params);
     for (int i = 0; i < WIDE; i++)
         params[bias->offset + (size_t)i] = 1.0f;
     EXPECT_OK(dt_network_gradient(net, params, &batch, rng, false, grad, &loss, NULL));
@@ -216,7 +216,7 @@ START_TEST(mask_is_a_function_of_the_key)
     masked_units(&key, 3, again);
     ck_assert(memcmp(first, again, sizeof first) == 0);
     for (int i = 0; i < WIDE; i++)
-        params[dt_model_tensor(model, 2)->offset + (size_t)i] = 1.0f;
+        params[model->tensor[2].offset + (size_t)i] = 1.0f;
     const struct dt_batch one = {.rows = 1, .x = x};
     EXPECT_OK(dt_network_forward(net, params, &one, &out));
     ck_assert_float_eq(out, (float)WIDE);
@@ -234,7 +234,7 @@ START_TEST(slices_add_up)
 {
     double whole_loss, loss, sum = 0.0;
     set_up(desc_of(SMALL_DROPPING ", scale, dense 4, sigmoid", NIN, 3, DT_TASK_CLASSIFY));
-    const size_t count = dt_model_params(model);
+    const size_t count = model->params;
     float *whole = randoms(count, 7);
     struct dt_batch batch = whole_batch();
     EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, whole, &whole_loss, NULL));
@@ -262,7 +262,7 @@ START_TEST(weights_count_as_repetitions)
     for (int kind = 0; kind < 3; kind++) {
         double loss, again_loss;
         set_up(desc_of(SMALL, NIN, outputs[kind], kind == 2 ? DT_TASK_REGRESS : DT_TASK_CLASSIFY));
-        const size_t count = dt_model_params(model);
+        const size_t count = model->params;
         float *again = randoms(count, 7), xs[6 * NIN], targets[6 * 2];
         int32_t labels[6];
         for (int i = 0; i < 6; i++) {
@@ -292,7 +292,7 @@ START_TEST(bits_do_not_depend_on_alignment)
     enum { SHIFT = 16 };
     double loss, moved_loss;
     set_up(desc_of(SMALL_DROPPING, NIN, 3, DT_TASK_CLASSIFY));
-    const size_t count = dt_model_params(model);
+    const size_t count = model->params;
     float *p = randoms(count + SHIFT, 7), *g = randoms(count + SHIFT, 8),
           *xs = randoms(ROWS * NIN + SHIFT, 9);
     struct dt_batch batch = whole_batch();
@@ -328,7 +328,7 @@ static void note_forward(void *arg, int layer)
 static void note_backward(void *arg, int layer)
 {
     struct calls *calls = arg;
-    const size_t *ends = dt_model_bucket_ends(model), begin = layer ? ends[layer - 1] : 0;
+    const size_t *ends = model->bucket_end, begin = layer ? ends[layer - 1] : 0;
     calls->backward[calls->nbackward++] = layer;
     memcpy(calls->seen + begin, grad + begin, (ends[layer] - begin) * sizeof *grad);
     for (size_t i = begin; i < ends[layer]; i++)
@@ -341,7 +341,7 @@ static void check_hooks(int variant)
     double loss;
     const bool empty = variant;
     set_up(desc_of(SMALL, NIN, 3, DT_TASK_CLASSIFY));
-    const size_t count = dt_model_params(model);
+    const size_t count = model->params;
     float *plain = randoms(count, 7);
     struct calls calls = {.seen = randoms(count, 8)};
     const struct dt_network_hooks hooks = {note_forward, note_backward, &calls};
@@ -376,10 +376,10 @@ START_TEST(no_rows_add_nothing)
     double loss = 1.0;
     set_up(desc_of(SMALL_DROPPING, NIN, 3, DT_TASK_CLASSIFY));
     const struct dt_batch none = {.rows = 0};
-    float *kept = randoms(dt_model_params(model), 2);
+    float *kept = randoms(model->params, 2);
     EXPECT_OK(dt_network_gradient(net, params, &none, &key, true, grad, &loss, NULL));
     ck_assert(loss == 0.0);
-    ck_assert(memcmp(kept, grad, dt_model_params(model) * sizeof *grad) == 0);
+    ck_assert(memcmp(kept, grad, model->params * sizeof *grad) == 0);
     dt_free(kept);
     tear_down();
 }
@@ -394,7 +394,7 @@ static void check_nan(int variant)
              dt_config_word(DT_ACTIVATION_WORDS, variant, word));
     set_up(desc_of(layers, NIN, 3, DT_TASK_CLASSIFY));
     struct dt_batch batch = whole_batch();
-    params[dt_model_tensor(model, 1)->offset] = NAN;
+    params[model->tensor[1].offset] = NAN;
     EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, grad, &loss, NULL));
     ck_assert(isnan(loss));
     tear_down();
@@ -419,11 +419,11 @@ START_TEST(tensors_lie_one_behind_the_other)
                    {"layers/1/weight", 1, 2, {70, 9}},   {"layers/1/bias", 1, 1, {9}},
                    {"layers/2/weight", 2, 2, {9, 3}},    {"layers/2/bias", 2, 1, {3}}};
     set_up(desc_of(SMALL_DROPPING, NIN, 3, DT_TASK_CLASSIFY));
-    ck_assert_uint_eq(dt_model_tensors(model), 6);
-    ck_assert_int_eq(dt_model_buckets(model), 3);
+    ck_assert_uint_eq(model->tensors, 6);
+    ck_assert_int_eq(model->buckets, 3);
     size_t at = 0;
     for (size_t i = 0; i < 6; i++) {
-        const struct dt_tensor *tensor = dt_model_tensor(model, i);
+        const struct dt_tensor *tensor = &model->tensor[i];
         ck_assert_str_eq(tensor->name, tensors[i].name);
         ck_assert_int_eq(tensor->layer, tensors[i].layer);
         ck_assert_int_eq(tensor->rank, tensors[i].rank);
@@ -431,11 +431,11 @@ START_TEST(tensors_lie_one_behind_the_other)
         ck_assert_uint_eq(tensor->shape[1], tensors[i].shape[1]);
         ck_assert_uint_eq(tensor->offset, at);
         at += tensor->count;
-        if (i % 2) ck_assert_uint_eq(dt_model_bucket_ends(model)[i / 2], at);
+        if (i % 2) ck_assert_uint_eq(model->bucket_end[i / 2], at);
     }
-    ck_assert_uint_eq(dt_model_params(model), at);
-    ck_assert_uint_eq(dt_model_trained(model), at);
-    ck_assert_uint_eq(dt_model_features(model), NIN);
+    ck_assert_uint_eq(model->params, at);
+    ck_assert_uint_eq(model->trained, at);
+    ck_assert_uint_eq(model->features, NIN);
     tear_down();
 }
 END_TEST
@@ -467,10 +467,10 @@ static void check_spread(int variant)
     snprintf(layers, sizeof layers, "dense 300 %s, dense 200 %s", word, word);
     struct dt_model_desc desc = desc_of(layers, 400, 1, DT_TASK_REGRESS);
     EXPECT_OK(dt_model_create(&desc, &model));
-    params = randoms(dt_model_params(model), 1);
+    params = randoms(model->params, 1);
     dt_model_init(model, 77, params);
     for (size_t i = 0; i < 6; i += 2) {
-        const struct dt_tensor *weight = dt_model_tensor(model, i), *bias = weight + 1;
+        const struct dt_tensor *weight = &model->tensor[i], *bias = weight + 1;
         const bool he = i < 4 && (variant == DT_ACT_RELU || variant == DT_ACT_GELU);
         const double nin = (double)weight->shape[0], nout = (double)weight->shape[1];
         const double expected = he ? 2.0 / nin : 2.0 / (nin + nout);

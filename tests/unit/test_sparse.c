@@ -63,7 +63,7 @@ START_TEST(products_are_those_of_dense_rows)
     make_rows(cases[_i].dense, cases[_i].ones);
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
-    size_t count = dt_model_params(model);
+    size_t count = model->params;
     float *params = randoms(count, 1), *whole = randoms(count, 2), *grad = randoms(count, 3);
     float a[ROWS * NOUT], b[ROWS * NOUT];
     struct dt_batch full = {.rows = ROWS, .ndense = NIN, .x = whole_x, .label = label};
@@ -108,10 +108,10 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
     make_rows(dense, false);
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
-    ck_assert_uint_eq(dt_model_row_sparse(model), 1);
+    ck_assert_uint_eq(model->row_sparse, 1);
     const struct dt_tensor *weight = dt_model_row_sparse_tensor(model, 0);
     ck_assert_str_eq(weight->name, "layers/0/weight");
-    size_t count = dt_model_params(model), width = weight->count / NIN;
+    size_t count = model->params, width = weight->count / NIN;
     float *params = randoms(count, 1), *whole = randoms(count, 2), *grad = randoms(count, 3);
     uint32_t row[NIN] = {7, 8, 9}, listed = 3;
     const struct dt_touched touched = {row, &listed};
@@ -186,7 +186,7 @@ static void write_out(const struct dt_batch *batch, const float *table, const fl
     struct dt_network *network;
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_network_create(model, 1, DT_PRECISION_F32, &network));
-    size_t count = dt_model_params(model);
+    size_t count = model->params;
     float *params = randoms(count, 1), *grad = randoms(count, 2), x[EMBEDDED];
     for (int i = 0; i < EMBEDDED; i++)
         params[i] = 1;
@@ -223,9 +223,9 @@ START_TEST(embeddings_are_the_vectors_written_out)
     const struct dt_batch batch = make_categories(DENSE);
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
-    size_t count = dt_model_params(model);
+    size_t count = model->params;
     float *params = randoms(count, 1), *grad = randoms(count, 2);
-    ck_assert_uint_eq(dt_model_tensor(model, 0)->count, TABLE * WIDTH);
+    ck_assert_uint_eq(model->tensor[0].count, TABLE * WIDTH);
     EXPECT_OK(dt_network_forward(network, params, &batch, a));
     EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, grad, &loss, NULL));
     write_out(&batch, params, params + TABLE * WIDTH, b, table_grad);
@@ -252,7 +252,7 @@ START_TEST(wide_and_deep_gradients_are_slopes)
     const struct dt_batch batch = make_categories(dense);
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
-    size_t count = dt_model_params(model);
+    size_t count = model->params;
     float *params = randoms(count, 1), *grad = randoms(count, 2), *touched_grad = randoms(count, 3);
     for (size_t i = 0; i < count; i++)
         params[i] *= 0.5f;
@@ -276,7 +276,7 @@ START_TEST(wide_and_deep_gradients_are_slopes)
     dt_network_set_touched(network, touched);
     EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, touched_grad, &loss, NULL));
     EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, touched_grad, &loss, NULL));
-    ck_assert_uint_eq(dt_model_row_sparse(model), 2);
+    ck_assert_uint_eq(model->row_sparse, 2);
     for (size_t t = 0; t < 2; t++) {
         const struct dt_tensor *tensor = dt_model_row_sparse_tensor(model, t);
         const size_t width = tensor->shape[1];
@@ -301,7 +301,7 @@ START_TEST(rows_that_do_not_fit_an_embedding_are_refused)
     struct dt_batch batch = make_categories(DENSE);
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
-    float *params = randoms(dt_model_params(model), 1);
+    float *params = randoms(model->params, 1);
     EXPECT_OK(dt_network_forward(network, params, &batch, out));
     offsets[ROWS]--;
     EXPECT_FAIL(dt_network_forward(network, params, &batch, out), DT_EMISMATCH,
@@ -487,7 +487,7 @@ START_TEST(weights_count_rows)
     make_rows(NIN, false);
     EXPECT_OK(dt_model_create(&desc, &model));
     EXPECT_OK(dt_network_create(model, ROWS, DT_PRECISION_F32, &network));
-    size_t count = dt_model_params(model);
+    size_t count = model->params;
     float *params = randoms(count, 1), *grad = randoms(count, 2), *other = randoms(count, 3);
     float *target = randoms(ROWS * NOUT, 4), weight[] = {2, 1, 0};
     struct dt_batch weighted = {

@@ -198,7 +198,7 @@ START_TEST(test_outer_update_of_states)
     const struct dt_model_desc desc = desc_of("dense 3, batchnorm relu", 2, 1, DT_TASK_REGRESS);
     dt_model_destroy(job.model);
     EXPECT_OK(dt_model_create(&desc, &job.model));
-    size_t params = dt_model_params(job.model), trained = dt_model_trained(job.model);
+    size_t params = job.model->params, trained = job.model->trained;
     ck_assert(trained < params && params <= MOST);
     job.outer = outer_optimizer(0);
     float weights[MOST], grad[MOST], out[MOST], *vectors[] = {weights};
