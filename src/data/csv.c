@@ -150,6 +150,13 @@ static dt_status column_find(const char *key, const char *text, const struct dt_
         if (number < -count || number >= count)
             return dt_fail(DT_EMISMATCH, "%s=%s: there are %lld columns", key, text, count);
         *out = (size_t)(number < 0 ? number + count : number);
+        for (size_t i = 0; header && i < cells->count; i++)
+            if (!strcmp(cells->items[i], text) && i != *out)
+                return dt_fail(DT_EMISMATCH,
+                               "%s=%s: is it column %zu, '%s', or column %zu, which has this name? "
+                               "expected %lld or %lld",
+                               key, text, *out, cells->items[*out], i, (long long)*out - count,
+                               (long long)i - count);
         return DT_OK;
     }
     if (!header)
@@ -209,6 +216,16 @@ bool dt__csv_is_header(const struct dt__names *cells, const int32_t *roles)
             return false;
     }
     return true;
+}
+
+/* 0, 1, 2, ..., with at most a name behind them: what pandas calls columns that have no names. */
+static bool cells_count_up(const struct dt__names *cells)
+{
+    size_t i = 0;
+    long long number;
+    while (i < cells->count && text_is_integer(cells->items[i], &number) && number == (long long)i)
+        i++;
+    return i > 2 && i + 1 >= cells->count;
 }
 
 /* Whether a list of columns has a name, which only a header can meet. */
@@ -426,13 +443,45 @@ static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
         DT_TRY(list_has_name(survey->config->data.ignore, header));
     }
     DT_TRY(dt__csv_roles(survey->config, cells, *header, file->roles, &features));
-    if (survey->config->data.header == DT_HEADER_AUTO)
+    if (survey->config->data.header == DT_HEADER_AUTO && !*header) {
         *header = dt__csv_is_header(cells, file->roles);
+        if (!*header && cells_count_up(cells))
+            dt_warn("%s:1: 0, 1, 2 ... are taken for values; if they name the columns: "
+                    "data.header=yes",
+                    file->path);
+    }
     if (!columns->count) DT_TRY(dt__survey_features(survey, features));
     if (!columns->count) return columns_make(survey, cells, file->roles, features, *header);
     if (features == columns->count) return DT_OK;
     return dt_fail(DT_EMISMATCH, "%zu features, %s %zu", features,
                    survey->known ? "the model has" : "the files before have", columns->count);
+}
+
+/* A first row that has numbers, and so is none of names, but a text where the row behind it has a number: it may
+ * be either. The lines stand behind it. */
+static dt_status first_row_check(const struct dt__file *file, struct dt__lines *lines,
+                                 const struct dt__names *first)
+{
+    struct dt__names second = {0};
+    const uint64_t line = lines->line;
+    char *record;
+    size_t length;
+    double value;
+    DT_TRY(dt__lines_next(lines, true, &record, &length));
+    dt_status status = DT_OK;
+    if (record) status = dt__csv_split(record, length, file->separator, &second);
+    for (size_t i = 0; !status && second.count == first->count && i < first->count; i++) {
+        const char *text = first->items[i], *below = second.items[i];
+        if (file->roles[i] != DT__ROLE_IGNORE && !dt__text_is_missing(text, strlen(text)) &&
+            dt__number_parse(text, strlen(text), &value) == DT__NUMBER_BAD &&
+            dt__number_parse(below, strlen(below), &value) == DT__NUMBER_GOOD)
+            status = dt_fail(DT_EFORMAT,
+                             "column %zu: '%.40s' stands over the number '%.40s', but other cells of "
+                             "the first row are numbers: data.header=yes or no says what it is",
+                             i, text, below);
+    }
+    dt__names_free(second.items, second.count);
+    return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, line) : DT_OK;
 }
 
 static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
@@ -454,6 +503,8 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
     DT_GUARD(dt__csv_split(record, length, file->separator, &cells));
     DT_GUARD(roles_make(survey, file, &cells, &header));
     begun = true;
+    if (!header && survey->config->data.header == DT_HEADER_AUTO && !survey->known)
+        DT_GUARD(first_row_check(file, &lines, &cells));
     if (!header) DT_GUARD(dt__lines_seek(&lines, start, 1));
     DT_GUARD(dt__text_survey(survey, file, &lines, &dt__csv_grammar, &parser));
     if (!file->rows && !header)

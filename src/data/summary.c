@@ -11,11 +11,11 @@
 #include "data/packed.h"
 #include "data/reader.h"
 
-enum { MOST_DISTINCT = 100000, SHOWN_VALUES = 3, VALUE_WIDTH = 12, NAME_WIDTH = 24 };
+enum { MOST_DISTINCT = 100000, SHOWN_VALUES = 3, VALUE_WIDTH = 12, NAME_WIDTH = 24, NAME_BYTES = 256 };
 static const uint64_t MOST_BYTES = UINT64_C(100) << 20;
 
 struct summary {
-    char name[NAME_WIDTH + 1];
+    char name[NAME_BYTES + 1];
     uint64_t missing, numbers, texts, fractions, dates;
     uint64_t commas, infinite; /* of the texts: with a decimal comma, not finite */
     double least, greatest, sum;
@@ -74,7 +74,7 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     return DT_OK;
 }
 
-/* The first row: the separator, and names if no cell of it but the last is a number. */
+/* The first row: the separator, and names if no cell of it is a number, or one is data.label. */
 static dt_status table_begin(struct table *table, const struct dt_config *config,
                              const char *record, size_t length)
 {
@@ -89,10 +89,13 @@ static dt_status table_begin(struct table *table, const struct dt_config *config
     for (size_t i = 0; i < cells.count; i++)
         table->header &=
             dt__number_parse(cells.items[i], strlen(cells.items[i]), &value) == DT__NUMBER_BAD;
+    for (size_t i = 0; i < cells.count; i++)
+        table->header |= !strcmp(cells.items[i], config->data.label) &&
+                         dt__number_parse(cells.items[i], strlen(cells.items[i]), &value);
     for (size_t i = 0; i < cells.count; i++) {
         struct summary *column = &table->columns[i];
         if (table->header)
-            text_copy(cells.items[i], strlen(cells.items[i]), NAME_WIDTH, column->name);
+            text_copy(cells.items[i], strlen(cells.items[i]), NAME_BYTES, column->name);
         else
             snprintf(column->name, sizeof column->name, "%zu", i);
     }
@@ -156,7 +159,9 @@ static void summary_print(const struct summary *column, bool label, uint64_t row
     char distinct[24];
     snprintf(distinct, sizeof distinct, "%zu%s", column->distinct.count,
              column->distinct.count == MOST_DISTINCT ? "+" : "");
-    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", NAME_WIDTH, column->name,
+    char name[NAME_WIDTH + 1];
+    text_copy(column->name, strlen(column->name), NAME_WIDTH, name);
+    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", NAME_WIDTH, name,
             label ? "label" : "feature", summary_type(column, rows), column->missing, distinct);
     if (column->numbers)
         fprintf(out, "%11.5g %11.5g %11.5g  ", column->least, column->sum / (double)column->numbers,

@@ -121,7 +121,23 @@ wrong 'this is a zip archive' 'PK\003\004'
 wrong 'the file is empty' ''
 wrong 'the files have no rows' 'a,y\n'
 wrong 'a quote that does not close' 'a,y\n"1,0\n2,1\n'
+wrong "wrong.txt:1: column 0: 'area' stands over the number '0.5'" 'area,2019,y\n0.5,0.6,cat\n0.6,0.7,dog\n'
+wrong "is it column 2, '1', or column 3, which has this name? expected -2 or -1" 'i,0,1,2\n5,0.5,0.6,1\n6,0.6,0.7,0\n' \
+    data.header=yes data.label=2
 wrong 'a weight below 0' 'a,w,y\n1,-1,0\n2,1,1\n' data.weight=w
+
+# ---- the first row -----------------------------------------------------------------------------------
+# A label that is named stands in a header, whatever the other columns are called.
+printf '0,1,2,kind\n0.5,0.6,0.1,cat\n0.6,0.7,0.2,dog\n0.1,0.2,0.3,dog\n' >"$tmp/count.csv"
+count() { rm -rf "$tmp/count"; job 1 data.train="$tmp/count.csv" model.kind=linear train.epochs=1 run.dir="$tmp/count" "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail count; }; }
+count data.label=kind
+"$dtrain" inspect "$tmp/count" | grep -q 'classes *2 (cat, dog)' || fail 'a header of numbers is taken for a row'
+count
+grep -q 'warning: .*count.csv:1: 0, 1, 2 ... are taken for values.*data.header=yes' "$tmp/log" || fail 'no word of 0, 1, 2 ...'
+"$dtrain" inspect "$tmp/count.csv" data.label=kind | grep -q '3 rows, 4 columns$' || fail 'inspect sees no header of numbers'
+printf 'a,the payment that is due in the next month\n1,0\n2,1\n' >"$tmp/long.csv"
+"$dtrain" inspect "$tmp/long.csv" data.label='the payment that is due in the next month' |
+    grep -q '^label = the payment that is due in the next month ' || fail 'inspect cuts a long name'
 
 # The same of inspect, with advice.
 inspect() { printf "$2" >"$tmp/wrong.csv"; "$dtrain" inspect "$tmp/wrong.csv" >"$tmp/out" 2>&1; grep -q "$1" "$tmp/out" || { cat "$tmp/out"; fail "inspect: no '$1'"; }; }
