@@ -469,8 +469,9 @@ static dt_status first_row_check(const struct dt__file *file, struct dt__lines *
     double value;
     DT_TRY(dt__lines_next(lines, true, &record, &length));
     dt_status status = DT_OK;
-    if (record) status = dt__csv_split(record, length, file->separator, &second);
-    for (size_t i = 0; !status && second.count == first->count && i < first->count; i++) {
+    const bool whole = record && !dt__csv_split(record, length, file->separator, &second) &&
+                       second.count == first->count; /* else it is told of where it is read */
+    for (size_t i = 0; whole && !status && i < first->count; i++) {
         const char *text = first->items[i], *below = second.items[i];
         if (file->roles[i] != DT__ROLE_IGNORE && !dt__text_is_missing(text, strlen(text)) &&
             dt__number_parse(text, strlen(text), &value) == DT__NUMBER_BAD &&
