@@ -3,7 +3,14 @@
 
 #include "config/option.h"
 
-/* X(broken, message) */
+#define FTRL_AVERAGED(rule)                                                                        \
+    "train.local_steps: weights of " rule " follow from its state alone and do not average; "      \
+    "expected another optimizer, or train.local_steps=1"
+#define FTRL_ROUNDED(rule)                                                                         \
+    "train.wire: weights of " rule " follow from its state alone, and have no updates to round; "  \
+    "expected another optimizer, or train.wire=f32"
+
+/* X(broken, message): a message names the keys of both sides. */
 #define RULES(X)                                                                                   \
     X(!*c->run.dir, "run.dir: expected a directory's name")                                        \
     X(!*c->data.train, "data.train: missing; expected files or globs to train on")                 \
@@ -33,9 +40,8 @@
     X(bound && c->train.local_steps > 1,                                                           \
       "train.local_steps: train.mode=async exchanges every gradient; expected sync, or "           \
       "train.local_steps=1")                                                                       \
-    X(c->train.local_steps > 1 && (ftrl || wide_ftrl),                                             \
-      "train.local_steps: weights of train.optimizer=ftrl follow from its state alone and do not " \
-      "average; expected another optimizer, or train.local_steps=1")                               \
+    X(c->train.local_steps > 1 && ftrl, FTRL_AVERAGED("train.optimizer=ftrl"))                     \
+    X(c->train.local_steps > 1 && wide_ftrl, FTRL_AVERAGED("train.wide_optimizer=ftrl"))           \
     X(c->train.local_steps > 1 && c->train.lazy,                                                   \
       "train.lazy=yes: gradients are whole with train.local_steps; expected train.local_steps=1")  \
     X(bound &&wire,                                                                                \
@@ -43,9 +49,8 @@
     X(wire && c->train.exchange == DT_REDUCER_REDUCE,                                              \
       "train.wire: train.exchange=reduce leaves the sum to MPI, which knows floats; expected "     \
       "auto, node or ordered, or train.wire=f32")                                                  \
-    X(wire && (ftrl || wide_ftrl),                                                                 \
-      "train.wire: weights of train.optimizer=ftrl follow from its state alone, and have no "      \
-      "updates to round; expected another optimizer, or train.wire=f32")                           \
+    X(wire && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                          \
+    X(wire && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                                \
     X(wire && c->train.lazy, "train.lazy=yes: gradients are whole with train.wire; expected f32")  \
     X((wire || c->train.local_steps > 1) && c->run.replicas > 0 &&                                 \
           c->train.groups > c->run.replicas,                                                       \
@@ -55,6 +60,12 @@
     X(c->eval.metric > DT_METRIC_LOSS && regresses != (c->eval.metric >= DT_METRIC_RMSE),          \
       "eval.metric: expected loss, accuracy, top5 or auc for model.task=classify, and loss, "      \
       "rmse, mae or r2 for regress")                                                               \
+    X(regresses && c->train.class_weight,                                                          \
+      "train.class_weight=balanced: model.task=regress has no classes; expected classify, or "     \
+      "train.class_weight=none")                                                                   \
+    X(!regresses && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,                           \
+      "data.normalize_target=yes: model.task=classify has no targets; expected regress, or "       \
+      "data.normalize_target=auto")                                                                \
     X(c->eval.patience > 0 && !evaluates,                                                          \
       "eval.patience: expected data.eval or data.eval_fraction to measure on")                     \
     X(c->train.schedule == DT_SCHED_PLATEAU && (!evaluates || c->eval.dedicated),                  \

@@ -170,6 +170,60 @@ static const char PAGE_EXAMPLE[] =
     "adam\nlr = 0.01\n"
     "epochs = 50\n.fi\n.SH SEE ALSO\n.BR dtrain (1)\n";
 
+/* Settings that do not go with everything; beside them what they need to be sensible. */
+static const char *const COMBINED[][2] = {
+    {"train.mode=async"},
+    {"train.exchange=reduce"},
+    {"run.reproducible=yes"},
+    {"train.local_steps=32"},
+    {"train.overlap=yes", "train.local_steps=32"},
+    {"train.wire=q8"},
+    {"train.lazy=yes"},
+    {"train.optimizer=ftrl"},
+    {"train.wide_optimizer=ftrl"},
+    {"train.schedule=cosine"},
+    {"train.schedule=plateau", "data.eval_fraction=0.1"},
+    {"eval.dedicated=yes", "data.eval_fraction=0.1"},
+    {"model.task=regress"},
+    {"train.class_weight=balanced"},
+};
+enum { COMBINED_COUNT = sizeof COMBINED / sizeof *COMBINED };
+
+/* '+': the rules let two of them stand together, '.': they do not; ' ': they are values of one key. */
+static char combination(const char *const a[2], const char *const b[2])
+{
+    const char *const settings[] = {"data.train=rows", a[0], b[0], a[1], b[1]};
+    const size_t key = strcspn(*a, "=") + 1;
+    struct dt_config config;
+    if (!strncmp(*a, *b, key)) return ' ';
+    dt_status status = dt_config_init(&config);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings && !status; i++)
+        if (settings[i]) status = dt_config_set(&config, settings[i]);
+    if (!status) status = dt_config_check(&config, 0);
+    dt_config_free(&config);
+    return status ? '.' : '+';
+}
+
+/* Under each other and, by letters, beside each other. */
+static void manual_combinations(FILE *out)
+{
+    fprintf(out, ".SH COMBINATIONS\nSettings go together, but for those without a + here:\n.PP\n.nf\n");
+    for (int a = 0; a < COMBINED_COUNT; a++) {
+        fprintf(out, "%-30s %c", COMBINED[a][0], 'a' + a);
+        for (int b = 0; b < a; b++)
+            fprintf(out, " %c", combination(COMBINED[a], COMBINED[b]));
+        fprintf(out, "\n");
+    }
+    fprintf(out, "%-32s", "");
+    for (int b = 0; b + 1 < COMBINED_COUNT; b++)
+        fprintf(out, " %c", 'a' + b);
+    fprintf(out, "\n.fi\n.PP\nWhat does not go together ends with exit code 2 and one of these lines:\n");
+    for (int i = 0; dt__rule_messages[i]; i++) {
+        fprintf(out, ".IP \\(bu 2\n");
+        dt__roff_text(out, dt__rule_messages[i]);
+    }
+}
+
 static void describe_manual(FILE *out, const char *what)
 {
     fprintf(out, ".TH DTRAIN\\-CONFIG 5 \"\" \"dtrain %s\" \"File formats\"\n%s", DT_VERSION,
@@ -194,12 +248,7 @@ static void describe_manual(FILE *out, const char *what)
                 resume_text(option));
         dt__roff_text(out, option->help);
     }
-    fprintf(out, ".SH COMBINATIONS\nWhat does not go together ends with exit code 2 and one of "
-                 "these lines:\n");
-    for (int i = 0; dt__rule_messages[i]; i++) {
-        fprintf(out, ".IP \\(bu 2\n");
-        dt__roff_text(out, dt__rule_messages[i]);
-    }
+    manual_combinations(out);
     fprintf(out, "%s", PAGE_EXAMPLE);
 }
 

@@ -345,14 +345,18 @@ static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool 
 static dt_status open_training(struct dt_run *run)
 {
     struct dt_job *job = &run->job;
-    int told = DT_OK;
+    struct {
+        int status;
+        char text[DT_ERROR_MAX];
+    } told = {.status = DT_OK};
     if (job->world->role != DT_ROLE_EVALUATOR) {
         const struct dt_trainer trainer = {job, run->worker, run->bank};
-        told =
+        told.status =
             (int)(job->mode == DT_MODE_SYNC ? dt__sync_open(&trainer) : dt__async_open(&trainer));
+        if (told.status) snprintf(told.text, sizeof told.text, "%s", dt_error_text());
     }
     dt_ranks_bcast(job->world->all, &told, sizeof told, 0);
-    if (told) return (dt_status)told;
+    if (told.status) return dt_fail((dt_status)told.status, "%s", told.text);
     dt_ranks_bcast(job->world->all, &job->best, sizeof job->best, 0);
     job->schedule.drops = job->best.drops;
     return DT_OK;
