@@ -90,9 +90,10 @@ static dt_status rows_of_table(const json_t *list, const struct dt_predictor *pr
     dt_status status = DT_OK;
     json_array_foreach(list, i, row)
     {
-        bool plain =
-            json_is_array(row) || (json_is_object(row) && !json_object_get(row, "instances"));
-        if (!plain) DT_GUARD(dt_fail(DT_EFORMAT, "row %zu: expected a list or an object", i));
+        const json_t *first = json_array_get(row, 0); /* a list of rows would be read as several */
+        bool plain = json_is_array(row) ? !json_is_array(first) && !json_is_object(first)
+                                        : json_is_object(row) && !json_object_get(row, "instances");
+        if (!plain) DT_GUARD(dt_fail(DT_EFORMAT, "row %zu: expected a list of values or an object", i));
         if (!dt__json_add(&lines, row, JSON_COMPACT))
             DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for a request"));
         DT_GUARD(dt_text_append(&lines, "\n", 1));

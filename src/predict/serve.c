@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "dtrain/report.h"
+#include "dtrain/state.h"
 #include "predict/serve.h"
 
 enum { TOO_LARGE = 413, BUCKETS = 12, MOST_BODIES = 256 << 20, HEADER_BYTES = 32 << 10 };
@@ -57,7 +58,7 @@ struct dt_server {
 
     pthread_mutex_t lock;
     struct dt__version *version;    /* that answers now */
-    char *refused;                  /* the newest version's path, if it could not be loaded */
+    struct dt__file_id refused;     /* the newest version, if it could not be loaded */
     struct connection *connections; /* (options.connections) */
     size_t bodies_bytes;            /* of all requests */
 
@@ -69,6 +70,20 @@ struct dt_server {
 
 /* ---- versions ------------------------------------------------------------------------------- */
 
+/* Zeros: there is no file. */
+static struct dt__file_id file_identify(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info)) return (struct dt__file_id){0};
+    return (struct dt__file_id){info.st_dev, info.st_ino, info.st_mtim};
+}
+
+static bool is_same_file(struct dt__file_id a, struct dt__file_id b)
+{
+    return a.device == b.device && a.inode == b.inode && a.written.tv_sec == b.written.tv_sec &&
+           a.written.tv_nsec == b.written.tv_nsec;
+}
+
 static dt_status version_load(const char *path, struct dt__version **out)
 {
     struct dt__version *version;
@@ -78,6 +93,7 @@ static dt_status version_load(const char *path, struct dt__version **out)
         dt_free(version);
         return status;
     }
+    version->file = file_identify(dt_predictor_path(version->predictor));
     /* A version's number is the name of its directory; a model that stands elsewhere has its step. */
     const char *file = dt_predictor_path(version->predictor), *slash = strrchr(file, '/'),
                *name = slash;
@@ -104,7 +120,7 @@ static void version_release(struct dt_server *server, struct dt__version *versio
     dt_free(version);
 }
 
-/* The path of the highest version below a directory; NULL: there is none. */
+/* The model of the highest version below a directory; NULL: there is none. */
 static dt_status version_find_highest(const char *base, char **out)
 {
     uint64_t highest = 0;
@@ -119,34 +135,46 @@ static dt_status version_find_highest(const char *base, char **out)
         found = true;
     }
     if (dir) closedir(dir);
-    return found ? dt_format(out, "%s/%llu", base, (unsigned long long)highest) : DT_OK;
+    return found ? dt_format(out, "%s/%llu/model.h5", base, (unsigned long long)highest) : DT_OK;
+}
+
+/* The file that a start would serve now: a run's best export, else the highest version, else the newest
+ * checkpoint. NULL: the model is a file, or there is none. */
+static dt_status version_find_newest(const char *model, char **out)
+{
+    char *below;
+    uint64_t step;
+    DT_TRY(dt_format(&below, "%s/export/best", model));
+    dt_status status = version_find_highest(below, out);
+    dt_free(below);
+    if (!status && !*out) status = version_find_highest(model, out);
+    if (status || *out) return status;
+    DT_TRY(dt_format(&below, "%s/ckpt", model));
+    if (!dt_checkpoint_newest(below, &step, out)) *out = NULL;
+    dt_free(below);
+    return DT_OK;
 }
 
 static void version_take_up_newer(struct dt_server *server)
 {
-    char *best, *path = NULL;
+    char *path;
     struct dt__version *newer, *older = server->version;
-    if (dt_format(&best, "%s/export/best", server->model)) return;
-    dt_status status = version_find_highest(best, &path);
-    dt_free(best);
-    if (!status && !path) status = version_find_highest(server->model, &path);
-    if (status || !path) return; /* the model is a file, or there is none */
-    uint64_t number = strtoull(strrchr(path, '/') + 1, NULL, 10);
-    bool known = number == older->number || (server->refused && !strcmp(server->refused, path));
+    if (version_find_newest(server->model, &path) || !path) return;
+    const struct dt__file_id file = file_identify(path);
+    const bool known = is_same_file(file, older->file) || is_same_file(file, server->refused);
     if (!known && version_load(path, &newer)) {
         dt_warn("passed over: %s", dt_error_text());
-        dt_free(server->refused);
-        server->refused = path;
-        return;
+        server->refused = file;
+    } else if (!known) {
+        newer->file = file; /* as it was before it was read */
+        pthread_mutex_lock(&server->lock);
+        server->version = newer;
+        pthread_mutex_unlock(&server->lock);
+        dt_info("version %llu in place of %llu: %s", (unsigned long long)newer->number,
+                (unsigned long long)older->number, dt_predictor_path(newer->predictor));
+        version_release(server, older);
     }
     dt_free(path);
-    if (known) return;
-    pthread_mutex_lock(&server->lock);
-    server->version = newer;
-    pthread_mutex_unlock(&server->lock);
-    dt_info("version %llu in place of %llu: %s", (unsigned long long)newer->number,
-            (unsigned long long)older->number, dt_predictor_path(newer->predictor));
-    version_release(server, older);
 }
 
 /* ---- routes --------------------------------------------------------------------------------- */
@@ -613,7 +641,6 @@ void dt_server_stop(struct dt_server *server)
     if (server->version) version_release(server, server->version);
     pthread_mutex_destroy(&server->lock);
     dt_free(server->connections);
-    dt_free(server->refused);
     dt_free(server->model);
     dt_free(server);
 }

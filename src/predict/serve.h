@@ -3,12 +3,21 @@
 #define PREDICT_SERVE_H
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "dtrain/predict.h"
+
+/* Which file a model was loaded from: another one in its place, or one that was written again, is another. */
+struct dt__file_id {
+    dev_t device;
+    ino_t inode;
+    struct timespec written;
+};
 
 /* A model that is answered from until the last who uses it lets go. */
 struct dt__version {
     struct dt_predictor *predictor;
+    struct dt__file_id file;
     uint64_t number;
     int users; /* under the server's lock */
 };

@@ -29,6 +29,7 @@ try:
 except urllib.error.HTTPError as error:
     print(error.code, error.read().decode())" "$1" "$2"
 }
+probabilities() { grep -o '"probabilities":\[[^]]*\]'; }
 labels() { grep -o '"label":"[a-z]*"\|"label":\[[^]]*\]\|"BYTES"[^}]*' | tr -d '\n'; }
 check_eq 'rows by name' "$(ask /v1/models/default:predict \
     '{"instances":[{"size":0.5,"colour":"green"},{"colour":"red","size":0.5},[0.5,"blue"]]}' | labels)" \
@@ -40,9 +41,22 @@ check_eq 'columns by name' "$(ask /v1/models/default:predict '{"inputs":{"size":
 check_eq 'v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"colour","datatype":"BYTES","shape":[2],"data":["green","red"]},
     {"name":"size","datatype":"FP32","shape":[2],"data":[0.5,0.1]}]}' | labels)" '"BYTES","shape":[2],"data":["leaf","other"]'
 for body in '{"instances":[{"size":0.5}]}' '{"instances":[[1]]}' '{"instances":["red"]}' '{"inputs":{"size":[1],"colour":[]}}' \
-    '{"inputs":{"size":[1]}}' '{"instances":[{"size":"x","colour":"red"}]}' '{"instances":[{"instances":[[1,"red"]]}]}'; do
+    '{"inputs":{"size":[1]}}' '{"instances":[{"size":"x","colour":"red"}]}' '{"instances":[{"instances":[[1,"red"]]}]}' \
+    '{"instances":[[[1,"red"],[2,"blue"]],[3,"green"]]}' '{"instances":[[{"size":1,"colour":"red"}]]}'; do
     check_eq "answer to $body" "$(ask /v1/models/default:predict "$body" | cut -c1-3)" 400
 done
+# A run without evaluation: its newest checkpoint; and that of another run in its place, at the same step.
+newer_than() { [ "$(grep -c 'in place of' "$tmp/log")" -gt "$1" ]; }
+train_table() { job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.lr=0.1 "$@" 2>"$tmp/err" || fail "$(cat "$tmp/err")"; }
+train_table train.epochs=9
+settle 10 newer_than 0 || fail 'a newer checkpoint is not taken up'
+rm -rf "$tmp/table"
+train_table train.epochs=9 run.seed=2
+check_answer() {
+    answer=$(ask /v1/models/default:predict '{"instances":[[0.5,"green"]]}' | probabilities)
+    [ "$answer" = "$(echo '[0.5,"green"]' | "$dtrain" predict "$tmp/table" 2>/dev/null | probabilities)" ]
+}
+settle 10 check_answer || fail "another run's model of the same step is not taken up: $(cat "$tmp/log")"
 kill -TERM $server
 wait $server || fail 'a stop'
 
@@ -51,7 +65,6 @@ awk 'BEGIN { srand(5); for (i = 0; i < 200; i++) printf "k%d,", i; print "y"; fo
     for (i = 0; i < 200; i++) printf "%s,", rand() < 0.5 ? "a" : "b"; print r % 2 ? "yes" : "no" } }' >"$tmp/many.csv"
 awk -F, 'NR > 1 && NR < 7 { row = ""; for (i = 1; i <= 200; i++) row = row (i > 1 ? "," : "") "\"" $i "\""
     rows = rows (NR > 2 ? "," : "") "[" row "]" } END { print "{\"instances\":[" rows "]}" }' "$tmp/many.csv" >"$tmp/many.json"
-probabilities() { grep -o '"probabilities":\[[^]]*\]'; }
 for model in 'model.kind=linear' 'model.hidden=4 model.embedding=2 model.wide=yes'; do
     rm -rf "$tmp/many"
     # shellcheck disable=SC2086
