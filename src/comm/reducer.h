@@ -52,6 +52,8 @@ enum {
     DT__TREE_DEPTH = 18,   /* log2 of most replicas + 1, and one more for two trees one on the other */
     DT__CHUNK = 15 << 10   /* floats a message between hosts: 60 KiB, below TCP's eager limit */
 };
+/* Of messages between leaders in a step; dt_ranks_move has 0. */
+enum { DT__TAG_COUNTS = 1, DT__TAG_ROWS, DT__TAG_CHUNKS };
 _Static_assert(DT_REDUCER_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
 _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is made");
 
@@ -224,6 +226,20 @@ struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t g
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 /* Floats of [at, end) up to the next multiple of DT__TREE_BLOCK. */
 size_t dt__block_length(size_t at, size_t end);
+
+/* ---- sums and updates ----------------------------------------------------------------------- */
+
+/* Sums over all givers, of which `giver` knows the sums, to the floats' place in out. */
+void dt__floats_sum(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg, struct dt__floats floats,
+                    float *out);
+/* Updates floats by these sums, (P), or, if that is NULL, by such as dt__floats_sum makes. bytes: where the rounded
+ * update goes; NULL: nowhere. */
+void dt__floats_update(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg,
+                       struct dt__floats floats, const float *sums, float *const *vectors,
+                       unsigned char *bytes);
+/* The same of floats [at, at + n), n <= DT__TREE_BLOCK, with their sum at grad. */
+void dt__block_update(struct dt_reducer *x, float *const *vectors, size_t at, size_t n,
+                      const float *grad, unsigned char *bytes);
 
 /* The bank's floats to all other leaders, which call it too. */
 void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n);

@@ -68,7 +68,6 @@ struct dt__owners {
     struct part_place *place; /* (parts + 1) the last one has all of other groups */
     int *part_at;             /* (R) the part whose first replica this is */
     int tags;                 /* of a chunk: one a part of a group, and one of weights */
-    MPI_Comm comm;
     MPI_Request *request;
     struct message *message;
     int *index; /* (requests) those that have ended, of one look */
@@ -161,7 +160,7 @@ static void cut_piece(struct dt_reducer *x, int bucket, struct dt__floats segmen
     struct chunk *chunk = &o->chunk[o->chunks++];
     *chunk = (struct chunk){.bucket = bucket,
                             .owner = owner,
-                            .tag = ((number * MOST_PIECES + piece) * x->groups + owner) * o->tags,
+                            .tag = DT__TAG_CHUNKS + ((number * MOST_PIECES + piece) * x->groups + owner) * o->tags,
                             .at = at,
                             .wire = wire,
                             .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
@@ -186,7 +185,7 @@ static dt_status cut_chunks(struct dt_reducer *x)
     struct dt__owners *o = x->owners;
     int buckets = x->spec.buckets, number = 0;
     size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)x->groups + 1;
-    if ((double)most_segments(x) * MOST_PIECES * x->groups * o->tags > INT32_MAX)
+    if (DT__TAG_CHUNKS + (double)most_segments(x) * MOST_PIECES * x->groups * o->tags > INT32_MAX)
         return dt_fail(
             DT_EUSAGE,
             "%d layers on %d hosts, with %d sums of replicas on one of them, are too many "
@@ -225,9 +224,9 @@ static void add_message(struct dt_reducer *x, enum message_kind kind, int chunk,
     MPI_Request *request = &o->request[o->requests];
     o->message[o->requests++] = (struct message){kind, chunk};
     if (kind == PARTIAL_OUT || kind == WEIGHTS_OUT || kind == ASK_OUT)
-        DT_MPI(MPI_Send_init(bytes, (int)length, MPI_BYTE, group, tag, o->comm, request));
+        DT_MPI(MPI_Send_init(bytes, (int)length, MPI_BYTE, group, tag, x->leaders.comm, request));
     else
-        DT_MPI(MPI_Recv_init(bytes, (int)length, MPI_BYTE, group, tag, o->comm, request));
+        DT_MPI(MPI_Recv_init(bytes, (int)length, MPI_BYTE, group, tag, x->leaders.comm, request));
 }
 
 /* Of an own chunk: a partial sum from each other group's part, and weights to each other group. Of another group's
@@ -282,7 +281,7 @@ static dt_status allocate(struct dt_reducer *x)
     for (int g = 0; g < x->spec.givers && x->spec.wire && x->group_index > 0; g++)
         if (x->giver[g].group < 0)
             DT_TRY(dt_alloc(o->own, sizeof(float), "rounding errors", &o->error[g]));
-    if (dt__rows_are_touched(x)) DT_TRY(dt__rows_exchange_create(x, &x->rows_exchange));
+    if (dt__rows_are_touched(x)) DT_TRY(dt__rows_exchange_create(x));
     if (!x->spec.norm) return DT_OK;
     DT_TRY(dt_alloc(x->spec.params, sizeof(float), "gradient sums", &o->sum));
     return dt_alloc(x->norm_blocks, sizeof(double), "norm", &o->norms);
@@ -292,32 +291,29 @@ static dt_status owners_create(struct dt_reducer *x)
 {
     dt_status status = dt_alloc(1, sizeof *x->owners, "slices", &x->owners);
     struct dt__owners *o = x->owners;
-    if (!status) o->comm = MPI_COMM_NULL;
     if (!status) status = number_parts(x);
     if (!status) status = cut_chunks(x);
     if (!status && x->group_rank == 0) status = allocate(x);
     DT_TRY(dt_ranks_agree(&x->all, status));
     if (x->group_rank > 0) return DT_OK;
-    DT_MPI(MPI_Comm_dup(x->leaders.comm, &o->comm));
     for (int c = 0; c < o->chunks; c++)
         add_messages_of_chunk(x, c);
-    for (int i = 1, tag = most_segments(x) * MOST_PIECES * x->groups * o->tags; i < x->groups; i++) {
+    const int tag = DT__TAG_CHUNKS + most_segments(x) * MOST_PIECES * x->groups * o->tags;
+    for (int i = 1; i < x->groups; i++) {
         const int group = (x->group_index + i) % x->groups;
         add_message(x, ASK_OUT, 0, &o->asks[x->group_index], sizeof(int), group, tag);
         add_message(x, ASK_IN, 0, &o->asks[group], sizeof(int), group, tag);
     }
-    if (x->rows_exchange) dt__rows_exchange_connect(x, x->rows_exchange);
     return DT_OK;
 }
 
 static void owners_destroy(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
-    dt__rows_exchange_destroy(x->rows_exchange);
+    dt__rows_exchange_destroy(x);
     if (!o) return;
     for (int i = 0; i < o->requests; i++)
         DT_MPI(MPI_Request_free(&o->request[i]));
-    if (o->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&o->comm));
     void *owned[] = {o->chunk, o->bucket_chunks, o->place, o->part_at, o->error, o->request, o->message,
                      o->index, o->incoming,      o->sum,   o->updates, o->norms, o->asks,    o};
     for (int v = 0; v < DT_REDUCER_VECTORS; v++)
@@ -393,7 +389,6 @@ static void owners_begin(struct dt_reducer *x)
     o->asks_missing = x->groups;
     o->norm = x->spec.norm ? NORM_OPEN : NORM_KNOWN;
     o->rows_posted = !x->rows_exchange;
-    if (x->rows_exchange) dt__rows_exchange_begin(x->rows_exchange);
     for (int c = 0; c < o->chunks; c++)
         o->chunk[c].missing = o->place[x->parts].wholes + o->place[x->parts].rests + 1;
     for (int i = 0; i < o->requests; i++) {
@@ -438,11 +433,6 @@ static const float *giver_leaf(struct dt_reducer *x, const void *arg, int a, int
     return block[0];
 }
 
-static const float *sum_of_all(struct dt_reducer *x, const struct chunk *chunk, size_t at, size_t n)
-{
-    return dt__tree_sum(x, giver_leaf, chunk, 0, x->spec.givers, at, n, x->block);
-}
-
 /* Updates an own chunk and sends its weights, or, with a rounded wire, the update. */
 static void update_chunk(struct dt_reducer *x, int c)
 {
@@ -451,17 +441,8 @@ static void update_chunk(struct dt_reducer *x, int c)
     float *vectors[DT_REDUCER_VECTORS];
     vectors_of(x, chunk, vectors);
     double start = dt_clock_secs();
-    for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
-        n = dt__block_length(at, chunk->at.end);
-        const float *sum = o->sum ? o->sum + at : sum_of_all(x, chunk, at, n);
-        float *out = chunk->wire ? x->fresh : vectors[0] + at;
-        x->spec.update(x->spec.arg, &x->info, at, n, sum, vectors, out);
-        if (chunk->wire)
-            dt__wire_update(chunk->wire, at, n, out, vectors[x->spec.vectors - 1] + at,
-                            vectors[0] + at,
-                            o->updates + chunk->update +
-                                dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin));
-    }
+    dt__floats_update(x, giver_leaf, chunk, chunk->at, o->sum, vectors,
+                      chunk->wire ? o->updates + chunk->update : NULL);
     x->times.update += dt_clock_secs() - start;
     dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
     for (int i = 0; i < x->groups - 1; i++)
@@ -475,14 +456,10 @@ static void chunk_progress(struct dt_reducer *x, int c)
     struct chunk *chunk = &o->chunk[c];
     if (--chunk->missing > 0) return;
     o->summed++;
-    if (!o->sum) {
+    if (o->sum)
+        dt__floats_sum(x, giver_leaf, chunk, chunk->at, o->sum);
+    else
         update_chunk(x, c);
-        return;
-    }
-    for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
-        n = dt__block_length(at, chunk->at.end);
-        memcpy(o->sum + at, sum_of_all(x, chunk, at, n), n * sizeof(float));
-    }
 }
 
 /* Partial sums of the buckets that the group has summed go out. */
@@ -532,14 +509,14 @@ static bool advance_norm(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
     int done;
-    const bool rows_come = !x->rows_exchange || dt__rows_exchange_done(x->rows_exchange);
+    const bool rows_come = !x->rows_exchange || dt__rows_exchange_done(x);
     if (o->norm == NORM_OPEN && o->summed == o->own_chunks && rows_come) {
         memset(o->norms, 0, x->norm_blocks * sizeof *o->norms);
         dt__norm_blocks(x, o->norms, o->sum,
                         dt__slice((struct dt__floats){0, x->spec.params}, x->group_index, x->groups,
                                   DT__TREE_BLOCK));
         DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, o->norms, (int)x->norm_blocks, MPI_DOUBLE, MPI_SUM,
-                              o->comm, &o->norm_request));
+                              x->leaders.comm, &o->norm_request));
         o->norm = NORM_POSTED;
     }
     if (o->norm != NORM_POSTED) return false;
@@ -557,8 +534,8 @@ static bool advance_rows(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
     if (o->rows_posted) return false;
-    const bool moved = dt__rows_exchange_advance(x, x->rows_exchange);
-    if (o->norm != NORM_KNOWN || !dt__rows_exchange_done(x->rows_exchange)) return moved;
+    const bool moved = dt__rows_exchange_advance(x);
+    if (o->norm != NORM_KNOWN || !dt__rows_exchange_done(x)) return moved;
     x->control->norm2 = x->info.norm2;
     dt__event_post(&x->control->exchanged, 1);
     return o->rows_posted = true;

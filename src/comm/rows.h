@@ -53,17 +53,12 @@ struct dt__part_rows dt__rows_of_part(const struct dt_reducer *x, int part, int 
 
 /* ---- between groups: the messages of a leader ----------------------------------------------- */
 
-struct dt__rows_exchange;
-/* Tables alone: not collective. DT_EMEMORY; *out is to be destroyed nevertheless. */
-dt_status dt__rows_exchange_create(struct dt_reducer *x, struct dt__rows_exchange **out);
-/* Collective over the leaders. */
-void dt__rows_exchange_connect(struct dt_reducer *x, struct dt__rows_exchange *exchange);
-void dt__rows_exchange_destroy(struct dt__rows_exchange *exchange);
-/* A step begins. */
-void dt__rows_exchange_begin(struct dt__rows_exchange *exchange);
-/* Does what can be done now; true if there was something. */
-bool dt__rows_exchange_advance(struct dt_reducer *x, struct dt__rows_exchange *exchange);
+/* Tables alone: not collective. DT_EMEMORY; x->rows_exchange is to be destroyed nevertheless. */
+dt_status dt__rows_exchange_create(struct dt_reducer *x);
+void dt__rows_exchange_destroy(struct dt_reducer *x);
+/* Does what can be done now in this step; true if there was something. */
+bool dt__rows_exchange_advance(struct dt_reducer *x);
 /* The step's rows have gone and come. */
-bool dt__rows_exchange_done(const struct dt__rows_exchange *exchange);
+bool dt__rows_exchange_done(const struct dt_reducer *x);
 
 #endif

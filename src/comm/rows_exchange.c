@@ -12,15 +12,12 @@
 
 #include "comm/reducer.h"
 
-enum { TAG_COUNTS, TAG_ROWS };
-
 /* The rows of a part in a range. */
 struct list {
     int part, range;
 };
 
 struct dt__rows_exchange {
-    MPI_Comm comm;
     struct list *list;    /* of all groups: parts and ranges in order */
     uint32_t *count;      /* (lists) rows of this step */
     int *group_list;      /* (groups + 1) where a group's lists begin */
@@ -28,21 +25,19 @@ struct dt__rows_exchange {
     int *from;            /* (groups) whose those are */
     int *index;           /* (requests) those that have ended, of one look */
     int requests, counts; /* of which so many are of counts */
-    bool started;
-    int left; /* requests that have not ended, once started */
+    uint32_t step; /* the last one that it has begun, of x->tick */
+    int left;      /* requests that have not ended, of that step */
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-dt_status dt__rows_exchange_create(struct dt_reducer *x, struct dt__rows_exchange **out)
+dt_status dt__rows_exchange_create(struct dt_reducer *x)
 {
     const size_t groups = (size_t)x->groups;
     const int ranges = x->spec.row_ranges, parts = x->parts;
-    struct dt__rows_exchange *e;
     size_t most = 0; /* messages */
-    DT_TRY(dt_alloc(1, sizeof *e, "touched rows", &e));
-    *out = e;
-    e->comm = MPI_COMM_NULL;
+    DT_TRY(dt_alloc(1, sizeof *x->rows_exchange, "touched rows", &x->rows_exchange));
+    struct dt__rows_exchange *e = x->rows_exchange;
     DT_TRY(dt_alloc((size_t)(parts * ranges), sizeof *e->list, "touched rows", &e->list));
     DT_TRY(dt_alloc((size_t)(parts * ranges), sizeof *e->count, "touched rows", &e->count));
     DT_TRY(dt_alloc(groups + 1, sizeof *e->group_list, "touched rows", &e->group_list));
@@ -64,15 +59,10 @@ dt_status dt__rows_exchange_create(struct dt_reducer *x, struct dt__rows_exchang
     return dt_alloc(most, sizeof *e->request, "touched rows", &e->request);
 }
 
-void dt__rows_exchange_connect(struct dt_reducer *x, struct dt__rows_exchange *e)
+void dt__rows_exchange_destroy(struct dt_reducer *x)
 {
-    DT_MPI(MPI_Comm_dup(x->leaders.comm, &e->comm));
-}
-
-void dt__rows_exchange_destroy(struct dt__rows_exchange *e)
-{
+    struct dt__rows_exchange *e = x->rows_exchange;
     if (!e) return;
-    if (e->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&e->comm));
     void *owned[] = {e->list, e->count, e->group_list, e->request, e->from, e->index, e};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         dt_free(owned[i]);
@@ -80,53 +70,45 @@ void dt__rows_exchange_destroy(struct dt__rows_exchange *e)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-void dt__rows_exchange_begin(struct dt__rows_exchange *e)
+/* n words of 4 bytes: of this group to each other one, or from another; counts in one message. Groups send to those
+ * that follow them first, so that not all send to the same one. */
+static void post(struct dt_reducer *x, int group, void *words, size_t n, int tag)
 {
-    e->started = false;
-}
-
-/* A message of n words of 4 bytes: of this group to each other one, or from another. Groups send to those that
- * follow them first, so that not all send to the same one. */
-static void post(const struct dt_reducer *x, struct dt__rows_exchange *e, int group, void *words,
-                 size_t n, int tag)
-{
+    struct dt__rows_exchange *e = x->rows_exchange;
     const bool own = group == x->group_index;
-    for (int g = 1; g < (own ? x->groups : 2); g++, e->left++) {
-        MPI_Request *request = &e->request[e->requests++];
-        if (own)
-            DT_MPI(MPI_Isend(words, (int)n, MPI_UINT32_T, (group + g) % x->groups, tag, e->comm,
-                             request));
-        else
-            DT_MPI(MPI_Irecv(words, (int)n, MPI_UINT32_T, group, tag, e->comm, request));
-    }
-}
-
-/* The messages of `n` words. */
-static void post_words(const struct dt_reducer *x, struct dt__rows_exchange *e, int group,
-                       void *words, size_t n)
-{
+    const size_t most = tag == DT__TAG_COUNTS ? n : DT__CHUNK;
     for (size_t at = 0, some; at < n; at += some) {
-        some = n - at < DT__CHUNK ? n - at : DT__CHUNK;
-        post(x, e, group, (uint32_t *)words + at, some, TAG_ROWS);
+        uint32_t *from = (uint32_t *)words + at;
+        some = n - at < most ? n - at : most;
+        for (int g = 1; g < (own ? x->groups : 2); g++, e->left++) {
+            MPI_Request *request = &e->request[e->requests++];
+            if (own)
+                DT_MPI(MPI_Isend(from, (int)some, MPI_UINT32_T, (group + g) % x->groups, tag,
+                                 x->leaders.comm, request));
+            else
+                DT_MPI(MPI_Irecv(from, (int)some, MPI_UINT32_T, group, tag, x->leaders.comm, request));
+        }
     }
 }
 
 /* A group's lists, whose counts are known. */
-static void post_lists(const struct dt_reducer *x, struct dt__rows_exchange *e, int group)
+static void post_lists(struct dt_reducer *x, int group)
 {
+    const struct dt__rows_exchange *e = x->rows_exchange;
     for (int l = e->group_list[group]; l < e->group_list[group + 1]; l++) {
         const struct list list = e->list[l];
         const struct dt__part_rows rows = dt__rows_of_part(x, list.part, list.range);
         *rows.list.count = e->count[l];
-        post_words(x, e, group, rows.list.row, e->count[l]);
-        post_words(x, e, group, rows.values, e->count[l] * x->spec.row_range[list.range].width);
+        post(x, group, rows.list.row, e->count[l], DT__TAG_ROWS);
+        post(x, group, rows.values, e->count[l] * x->spec.row_range[list.range].width, DT__TAG_ROWS);
     }
 }
 
-static void exchange_start(struct dt_reducer *x, struct dt__rows_exchange *e)
+static void exchange_start(struct dt_reducer *x)
 {
+    struct dt__rows_exchange *e = x->rows_exchange;
     const int me = x->group_index;
-    e->started = true;
+    e->step = x->tick;
     e->requests = e->counts = e->left = 0;
     dt__rows_close_parts(x);
     for (int l = e->group_list[me]; l < e->group_list[me + 1]; l++)
@@ -134,20 +116,21 @@ static void exchange_start(struct dt_reducer *x, struct dt__rows_exchange *e)
     for (int i = 1; i <= x->groups; i++) { /* others first: their counts are the first requests */
         const int g = (me + i) % x->groups, lists = e->group_list[g + 1] - e->group_list[g];
         if (lists && g != me) e->from[e->counts++] = g;
-        if (lists) post(x, e, g, e->count + e->group_list[g], (size_t)lists, TAG_COUNTS);
+        post(x, g, e->count + e->group_list[g], (size_t)lists, DT__TAG_COUNTS);
     }
-    post_lists(x, e, me);
+    post_lists(x, me);
 }
 
-bool dt__rows_exchange_advance(struct dt_reducer *x, struct dt__rows_exchange *e)
+bool dt__rows_exchange_advance(struct dt_reducer *x)
 {
+    struct dt__rows_exchange *e = x->rows_exchange;
     int ended;
-    if (!e->started) {
+    if (e->step != x->tick) {
         for (int b = 0; b < x->spec.buckets; b++)
             if (x->bucket[b].has_rows &&
                 !dt__event_reached(&x->control->bucket[b].summed, x->group_done))
                 return false;
-        exchange_start(x, e);
+        exchange_start(x);
         return true;
     }
     if (!e->left) return false;
@@ -155,11 +138,11 @@ bool dt__rows_exchange_advance(struct dt_reducer *x, struct dt__rows_exchange *e
     if (ended == MPI_UNDEFINED || ended == 0) return false;
     e->left -= ended;
     for (int i = 0; i < ended; i++) /* the group's lists follow its counts */
-        if (e->index[i] < e->counts) post_lists(x, e, e->from[e->index[i]]);
+        if (e->index[i] < e->counts) post_lists(x, e->from[e->index[i]]);
     return true;
 }
 
-bool dt__rows_exchange_done(const struct dt__rows_exchange *e)
+bool dt__rows_exchange_done(const struct dt_reducer *x)
 {
-    return e->started && e->left == 0;
+    return x->rows_exchange->step == x->tick && x->rows_exchange->left == 0;
 }
