@@ -41,36 +41,31 @@ static bool save_waits(const struct dt_bank *bank)
     return bank->job->step != bank->saved_step && dt__save_due(bank);
 }
 
-/* Lets gradients be applied up to the next checkpoint, accounts for some, and returns what has been asked
- * for, by their workers as well. */
-static int follow_gradients(struct dt_bank *bank, int asked)
+/* Lets gradients be applied up to the next checkpoint, some at a time, and accounts for them, until the span is
+ * over. Returns what has been asked for, by their workers as well. After an error nothing is saved: what was begun
+ * is applied, so that the span can end. */
+static int bank_span(struct dt_bank *bank)
 {
     struct dt_applied applied[MOST_AT_ONCE];
     struct dt_job *job = bank->job;
-    /* After an error nothing is saved: what was begun is applied, so that the span can end. */
-    uint64_t until = asked & DT_ASK_ERROR ? UINT64_MAX : save_waits(bank) ? 0 : dt__next_save(job);
-    int n = dt_async_serve(job->async, until, MOST_AT_ONCE, applied);
-    for (int i = 0; i < n; i++) {
-        dt__count_applied(&applied[i], &bank->state, &bank->staleness);
-        job->step = bank->state.step;
-        bank->state.train_secs += applied[i].clock - bank->span_start; /* up to this gradient */
-        bank->span_start = applied[i].clock;
-        asked |= applied[i].note.ask;
-        if (!(asked & DT_ASK_ERROR) && dt__log_due(job)) require(bank, dt__record_train(bank));
-    }
-    dt__show_progress(bank);
-    return asked;
-}
-
-static int bank_span(struct dt_bank *bank)
-{
-    struct dt_async *async = bank->job->async;
+    struct dt_async *async = job->async;
     int asked = DT_ASK_NONE;
     double cpu = dt_clock_cpu_secs();
     bank->span_start = dt_clock_secs();
-    dt_trace_phase(bank->job->trace, DT_PHASE_SERVE, bank->job->step);
+    dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
     while (!dt_async_over(async)) {
-        asked = follow_gradients(bank, asked);
+        uint64_t until = save_waits(bank) ? 0 : dt__next_save(job);
+        if (asked & DT_ASK_ERROR) until = UINT64_MAX;
+        int n = dt_async_serve(async, until, MOST_AT_ONCE, applied);
+        for (int i = 0; i < n; i++) {
+            dt__count_applied(&applied[i], &bank->state, &bank->staleness);
+            job->step = bank->state.step;
+            bank->state.train_secs += applied[i].clock - bank->span_start; /* up to this gradient */
+            bank->span_start = applied[i].clock;
+            asked |= applied[i].note.ask;
+            if (!(asked & DT_ASK_ERROR) && dt__log_due(job)) require(bank, dt__record_train(bank));
+        }
+        dt__show_progress(bank);
         if (!(asked & DT_ASK_ERROR)) require(bank, dt__saves_collect(bank));
         if (!(asked & DT_ASK_ERROR) && save_waits(bank) && dt_async_quiescent(async)) {
             bank->state.params = dt_async_weights(async);
@@ -78,7 +73,7 @@ static int bank_span(struct dt_bank *bank)
         }
         require(bank, dt__link_collect(bank)); /* only an early stop needs the workers */
         if (dt__stop_asked(bank)) asked |= DT_ASK_STOP;
-        if (bank->job->best.stop) asked |= DT_ASK_SYNC;
+        if (job->best.stop) asked |= DT_ASK_SYNC;
         if (asked) dt_async_close(async);
     }
     bank->state.params = dt_async_weights(async);
@@ -117,67 +112,44 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-/* A worker whose replicas have no rows takes no part. */
-static dt_status create_exchange(struct dt_job *job)
-{
-    bool *active;
-    dt_status status =
-        dt_alloc((size_t)job->world->workers, sizeof *active, "workers", &active);
-    if (!status) status = dt__list_row_ranges(job, &job->row_range, &job->row_ranges);
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
-    for (int w = 0; w < job->world->workers; w++) {
-        int first, count;
-        dt_deal_replicas(job->world->workers, w, job->replicas, &first, &count);
-        for (int r = first; r < first + count; r++)
-            active[w] |= dt_plan_replica_rows(job->plan, r) > 0;
-    }
-    struct dt_async_spec spec = {.params = job->model->params,
-                                 .states = job->optimizer.nstate,
-                                 .update = dt__update_async,
-                                 .prepare = dt__async_prepare_fn(job),
-                                 .row_range = job->row_range,
-                                 .row_ranges = job->row_ranges,
-                                 .update_rows = dt__update_rows_async,
-                                 .arg = job,
-                                 .staleness = job->config->train.staleness,
-                                 .keep_seen = job->config->train.delay_compensation > 0,
-                                 .active = active};
-    status = dt_async_create(job->world, &spec, &job->async);
-    dt_free(active);
-    return status;
-}
-
-/* Where gradients are whole nobody knows which rows a batch touched. */
-static dt_status check_touched(const struct dt_job *job)
-{
-    if (!job->row_ranges || dt_async_touched(job->async)) return DT_OK;
-    if (job->config->train.lazy && !dt_optimizer_is_sparse(&job->optimizer))
-        return dt_fail(DT_EUSAGE,
-                       "train.lazy=yes: expected train.mode=sync, or all ranks on one host "
-                       "with room in /dev/shm: elsewhere gradients are whole");
-    if (job->world->is_bank)
-        dt_info("sparse rows: without shared memory a gradient of train.mode=async travels whole "
-                "(%.3g MB), "
-                "and updates all weights; on one host it has the rows that a batch touches alone",
-                (double)job->model->params * sizeof(float) / 1e6);
-    return DT_OK;
-}
-
 dt_status dt__async_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    DT_TRY(create_exchange(job));
-    DT_TRY(dt_ranks_agree(job->world->trainers, check_touched(job)));
-    dt_status status = DT_OK;
-    if (trainer->bank) {
+    struct dt_bank *bank = trainer->bank;
+    const int workers = job->world->workers;
+    bool *active = NULL; /* a worker whose replicas have no rows takes no part */
+    dt_status status = dt_alloc((size_t)workers, sizeof *active, "workers", &active);
+    if (!status) status = dt__list_row_ranges(job, &job->row_range, &job->row_ranges);
+    for (int w = 0, first, count; w < workers && !status; w++) {
+        dt_deal_replicas(workers, w, job->replicas, &first, &count);
+        for (int r = first; r < first + count; r++)
+            active[w] |= dt_plan_replica_rows(job->plan, r) > 0;
+    }
+    const struct dt_async_spec spec = {.params = job->model->params,
+                                       .states = job->optimizer.nstate,
+                                       .update = dt__update_async,
+                                       .prepare = dt__async_prepare_fn(job),
+                                       .row_range = job->row_range,
+                                       .row_ranges = job->row_ranges,
+                                       .update_rows = dt__update_rows_async,
+                                       .arg = job,
+                                       .staleness = job->config->train.staleness,
+                                       .keep_seen = job->config->train.delay_compensation > 0,
+                                       .active = active};
+    status = dt_ranks_agree(job->world->trainers, status);
+    if (!status) status = dt_async_create(job->world, &spec, &job->async);
+    dt_free(active);
+    if (!status && job->row_ranges) status = dt__check_touched(job, dt_async_touched(job->async));
+    DT_TRY(status);
+    if (bank) {
         float *vectors[1 + DT_MAX_STATE] = {dt_async_weights(job->async)};
         for (int i = 0; i < job->optimizer.nstate; i++)
             vectors[1 + i] = dt_async_states(job->async)[i];
-        status = dt__bank_open(trainer->bank, vectors);
+        status = dt__bank_open(bank, vectors);
     }
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
     /* Replicas go on with the draw that the checkpoint has them at. */
-    uint64_t *draws = trainer->bank ? trainer->bank->state.draws : trainer->worker->draws;
+    uint64_t *draws = bank ? bank->state.draws : trainer->worker->draws;
     dt_ranks_bcast(job->world->trainers, draws, (size_t)job->replicas * sizeof *draws, 0);
     return DT_OK;
 }

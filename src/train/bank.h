@@ -89,6 +89,11 @@ dt_status dt__best_found(struct dt_bank *bank);
 /* Makes good the exports that the loaded checkpoint's run should have left. */
 dt_status dt__exports_catch_up(struct dt_bank *bank);
 
+/* ---- init.c --------------------------------------------------------------------------------- */
+
+/* A new run's weights: params (P). DT_EMISMATCH: of run.init's model nothing fits. */
+dt_status dt__init_weights(struct dt_bank *bank, float *params);
+
 /* ---- resume.c ------------------------------------------------------------------------------- */
 
 /* Loads what run.resume names, and checks the configuration against it. */
@@ -112,6 +117,7 @@ int dt__bank_asks(void *bank);
 /* Async: a checkpoint's counts, and the staleness, with one more gradient in them. */
 void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *state,
                        struct dt_staleness *staleness);
+double dt__wall_secs(const struct dt_bank *bank); /* of this run, over all its starts */
 void dt__show_progress(struct dt_bank *bank);
 /* Says what the run is; records it, and what a resume changes. */
 dt_status dt__record_start(struct dt_bank *bank);

@@ -164,22 +164,6 @@ struct packet {
     size_t cells, sums, bytes;
 };
 
-static dt_status measure_mine(const struct dt_job *job, struct dt_worker *worker,
-                              struct packet packet, char *out)
-{
-    uint64_t *confusion = packet.cells ? (uint64_t *)(void *)out : NULL;
-    const float *weights = dt__weights_at_rest(job);
-    out += packet.cells * sizeof *confusion;
-    dt_status status = DT_OK;
-    for (uint64_t c = worker->chunk; c < worker->chunk_end && !status; c++, out += packet.sums) {
-        dt_world_heartbeat(job->world, "evaluation", job->step);
-        status = dt_measure_chunk(worker->measure, weights, c, (double *)(void *)out, confusion);
-        dt__slow_down(job);
-        if (!status) status = dt_stop_check();
-    }
-    return status;
-}
-
 /* The bank adds up all workers' packets, in worker order and so in chunk order, and sees what that means. */
 static dt_status conclude(struct dt_bank *bank, struct packet packet, const char *all, double start)
 {
@@ -219,7 +203,17 @@ dt_status dt__evaluate(const struct dt_trainer *trainer)
     dt_status status = dt_alloc(1, packet.bytes, "evaluation sums", &mine);
     if (!status && bank)
         status = dt_alloc((size_t)workers + 1, packet.bytes, "evaluation sums", &all);
-    if (!status && worker && worker->measure) status = measure_mine(job, worker, packet, mine);
+    if (!status && worker && worker->measure) {
+        const float *weights = dt__weights_at_rest(job);
+        uint64_t *confusion = packet.cells ? (uint64_t *)(void *)mine : NULL;
+        char *at = mine + packet.cells * sizeof *confusion;
+        for (uint64_t c = worker->chunk; c < worker->chunk_end && !status; c++, at += packet.sums) {
+            dt_world_heartbeat(job->world, "evaluation", job->step);
+            status = dt_measure_chunk(worker->measure, weights, c, (double *)(void *)at, confusion);
+            dt__slow_down(job);
+            if (!status) status = dt_stop_check();
+        }
+    }
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     dt_ranks_gather(job->world->trainers, mine, packet.bytes, all);
     status = bank ? conclude(bank, packet, all, start) : DT_OK;

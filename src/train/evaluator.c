@@ -73,96 +73,65 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator, const struct 
     return DT_OK;
 }
 
-/* The result of a checkpoint goes to the bank behind its export: what is recorded as the best has been
- * exported. */
-static dt_status evaluator_conclude(struct dt_evaluator *evaluator, struct dt_export *model,
-                                    double start)
-{
-    const struct dt_job *job = evaluator->job;
-    struct dt_message message = {.kind = DT__RESULT};
-    bool better;
-    dt__evaluation_make(job, model->step, evaluator->metrics, start, &message.evaluation);
-    DT_TRY(dt__evaluation_judge(job, &message.evaluation, &evaluator->best, &better));
-    model->best = evaluator->best;
-    if (better && job->config->export.best)
-        DT_TRY(dt_export_write(evaluator->best_dir, model, job->config->export.keep));
-    evaluator->evaluated = true;
-    evaluator_say(evaluator, &message);
-    return DT_OK;
-}
-
-/* A checkpoint may go before it is read, or be damaged: then there is another one soon. The last one must
- * be good. */
+/* A checkpoint may go before it is read, or be damaged: then there is another one soon. The last one must be
+ * good. Its result goes to the bank behind its export: what is recorded as the best has been exported. */
 static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *path, uint64_t step)
 {
-    struct dt_message claim = {.kind = DT__CLAIM, .evaluation.step = step};
+    const struct dt_job *job = evaluator->job;
+    const struct dt_message claim = {.kind = DT__CLAIM, .evaluation.step = step};
+    struct dt_message result = {.kind = DT__RESULT};
     struct dt_export model = {0};
-    double start = dt_clock_secs();
+    const double start = dt_clock_secs();
     char *file = NULL;
+    bool better;
     evaluator->began = true;
     evaluator->evaluated = false;
     evaluator->step = step;
     evaluator_say(evaluator, &claim);
-    dt_world_heartbeat(evaluator->job->world, "load", step);
-    dt_trace_phase(evaluator->job->trace, DT_PHASE_LOAD, step);
+    dt_world_heartbeat(job->world, "load", step);
+    dt_trace_phase(job->trace, DT_PHASE_LOAD, step);
     dt_status status = dt_export_load(path, &model, &file);
     dt_free(file);
     if (status && evaluator->order.kind != FINISH) {
         if (dt_path_exists(path)) dt_warn("evaluation: %s", dt_error_text());
         return DT_OK;
     }
-    dt_trace_phase(evaluator->job->trace, DT_PHASE_EVALUATE, step);
+    dt_trace_phase(job->trace, DT_PHASE_EVALUATE, step);
     if (!status) status = evaluator_measure(evaluator, &model);
-    dt_trace_phase(evaluator->job->trace, DT_PHASE_SAVE, step);
-    if (!status && !evaluator_is_overtaken(evaluator))
-        status = evaluator_conclude(evaluator, &model, start);
+    dt_trace_phase(job->trace, DT_PHASE_SAVE, step);
+    if (status || evaluator_is_overtaken(evaluator)) goto done;
+    dt__evaluation_make(job, model.step, evaluator->metrics, start, &result.evaluation);
+    DT_GUARD(dt__evaluation_judge(job, &result.evaluation, &evaluator->best, &better));
+    model.best = evaluator->best;
+    if (better && job->config->export.best)
+        DT_GUARD(dt_export_write(evaluator->best_dir, &model, job->config->export.keep));
+    evaluator->evaluated = true;
+    evaluator_say(evaluator, &result);
+done:
     dt_export_free(&model);
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path) : DT_OK;
 }
 
-/* The last checkpoint, which the bank has ordered. */
-static dt_status evaluator_finish(struct dt_evaluator *evaluator)
+/* The checkpoint to evaluate now, *path NULL: none. It is the last one, once the bank has ordered it; before, the
+ * newest, if it has not been seen, throttled from start to start. The caller frees *path. */
+static dt_status evaluator_next(struct dt_evaluator *evaluator, uint64_t *step, char **path)
 {
-    uint64_t step = evaluator->order.step;
-    char name[DT_CHECKPOINT_NAME], *path;
-    DT_TRY(dt_format(&path, "%s/%s", evaluator->ckpt_dir, dt_checkpoint_name(step, name)));
-    dt_status status = evaluator_evaluate(evaluator, path, step);
-    dt_free(path);
-    return status;
-}
-
-/* The newest checkpoint, if it has not been seen; throttled from start to start. */
-static dt_status evaluator_look(struct dt_evaluator *evaluator)
-{
-    double now = dt_clock_secs(), throttle = evaluator->job->config->eval.throttle_secs;
-    uint64_t step;
-    char *path;
-    evaluator->look_at = now + LOOK_SECS;
-    if (!dt_checkpoint_newest(evaluator->ckpt_dir, &step, &path)) return DT_OK;
-    dt_status status = DT_OK;
-    if (!evaluator->began || step != evaluator->step) {
-        if (throttle > LOOK_SECS) evaluator->look_at = now + throttle;
-        status = evaluator_evaluate(evaluator, path, step);
+    const double now = dt_clock_secs(), throttle = evaluator->job->config->eval.throttle_secs;
+    char name[DT_CHECKPOINT_NAME];
+    *path = NULL;
+    if (evaluator->order.kind == FINISH) {
+        *step = evaluator->order.step;
+        if (evaluator->evaluated && *step == evaluator->step) return DT_OK;
+        return dt_format(path, "%s/%s", evaluator->ckpt_dir, dt_checkpoint_name(*step, name));
     }
-    dt_free(path);
-    return status;
-}
-
-static dt_status evaluator_work(struct dt_evaluator *evaluator)
-{
-    const struct order *order = &evaluator->order;
-    while (order->kind != DISMISS) {
-        bool finishes = order->kind == FINISH;
-        bool idle = finishes ? evaluator->evaluated && order->step == evaluator->step
-                             : dt_clock_secs() < evaluator->look_at;
-        if (idle) {
-            dt_trace_phase(evaluator->job->trace, DT_PHASE_IDLE, evaluator->step);
-            dt_world_idle(evaluator->job->world, "a checkpoint");
-            dt_sleep_secs(IDLE_SECS);
-        } else {
-            DT_TRY(finishes ? evaluator_finish(evaluator) : evaluator_look(evaluator));
-        }
-        evaluator_listen(evaluator);
+    if (now < evaluator->look_at) return DT_OK;
+    evaluator->look_at = now + LOOK_SECS;
+    if (!dt_checkpoint_newest(evaluator->ckpt_dir, step, path)) return DT_OK;
+    if (evaluator->began && *step == evaluator->step) {
+        dt_free(*path);
+        *path = NULL;
+    } else if (throttle > LOOK_SECS) {
+        evaluator->look_at = now + throttle;
     }
     return DT_OK;
 }
@@ -199,8 +168,20 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
     evaluator->best = job->best;
     evaluator->look_at = dt_clock_secs() + job->config->eval.start_delay_secs;
     if (setpriority(PRIO_PROCESS, 0, NICENESS)) dt_debug("the evaluator cannot be made nice");
-    dt_status status = evaluator_work(evaluator);
-    if (status) dt_world_abort(job->world, status);
+    while (evaluator->order.kind != DISMISS) {
+        uint64_t step;
+        char *path;
+        dt_status status = evaluator_next(evaluator, &step, &path);
+        if (path) status = evaluator_evaluate(evaluator, path, step);
+        if (status) dt_world_abort(job->world, status);
+        if (!path) {
+            dt_trace_phase(job->trace, DT_PHASE_IDLE, evaluator->step);
+            dt_world_idle(job->world, "a checkpoint");
+            dt_sleep_secs(IDLE_SECS);
+        }
+        dt_free(path);
+        evaluator_listen(evaluator);
+    }
     return (dt_status)evaluator->order.status;
 }
 
@@ -253,38 +234,31 @@ static void link_order(struct dt_bank *bank, struct order order)
     dt_world_send(world, world->evaluator, TAG_ORDER, &order, sizeof order);
 }
 
-/* Waits a while for the last result. */
-static dt_status link_await_round(struct dt_bank *bank)
-{
-    struct dt_world *world = bank->job->world;
-    double end = dt_clock_secs() + ROUND_SECS, stall = bank->job->config->run.stall_secs;
-    int rank = world->evaluator;
-    dt_world_heartbeat(world, "evaluation", bank->job->step);
-    DT_TRY(dt__link_collect(bank));
-    while (!link_has_last(bank) && dt_clock_secs() < end) {
-        dt_sleep_secs(PAUSE_SECS);
-        DT_TRY(dt__link_collect(bank));
-    }
-    if (stall > 0 && dt_clock_secs() - bank->link.heard_at >= stall + GRACE_SECS)
-        dt_world_abort(world, dt_fail(DT_ECOMM,
-                                      "no progress for %g s (run.stall_secs) while waiting for the "
-                                      "last evaluation from rank %d on %s",
-                                      stall, rank, world->host_name[rank]));
-    return DT_OK;
-}
-
 /* In rounds, so that the workers hear from the bank and know that it is alive. */
 dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double most_secs)
 {
-    double start = dt_clock_secs();
+    const double start = dt_clock_secs(), stall = job->config->run.stall_secs;
+    const int rank = job->world->evaluator;
     dt_status status = DT_OK;
-    if (job->world->evaluator < 0) return DT_OK;
+    if (rank < 0) return DT_OK;
     if (bank) {
         bank->link.heard_at = start;
         link_order(bank, (struct order){.kind = FINISH, .step = job->step});
     }
     for (bool over = false; !over;) {
-        if (bank && !status) status = link_await_round(bank);
+        const double end = dt_clock_secs() + ROUND_SECS;
+        if (bank) dt_world_heartbeat(job->world, "evaluation", job->step);
+        if (bank) status = dt__link_collect(bank);
+        while (bank && !status && !link_has_last(bank) && dt_clock_secs() < end) {
+            dt_sleep_secs(PAUSE_SECS);
+            status = dt__link_collect(bank);
+        }
+        if (bank && !status && stall > 0 && dt_clock_secs() - bank->link.heard_at >= stall + GRACE_SECS)
+            dt_world_abort(job->world,
+                           dt_fail(DT_ECOMM,
+                                   "no progress for %g s (run.stall_secs) while waiting for the "
+                                   "last evaluation from rank %d on %s",
+                                   stall, rank, job->world->host_name[rank]));
         DT_TRY(dt_ranks_agree(job->world->trainers, status));
         if (bank) over = link_has_last(bank) || dt_clock_secs() >= start + most_secs;
         dt_ranks_bcast(job->world->trainers, &over, sizeof over, 0);

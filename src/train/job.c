@@ -127,16 +127,6 @@ bool dt__eval_due(const struct dt_job *job)
            (job->step == job->last_step || dt__eval_regular(job));
 }
 
-/* A span ends with a round, the first one that reaches what is due; and where local steps begin. */
-static uint64_t span_end_of(const struct dt_job *job, uint64_t due)
-{
-    uint64_t after = (uint64_t)job->config->train.local_after;
-    if (!is_local_at(job, due)) return due;
-    if (job->step < after) return after;
-    uint64_t floor = round_floor(job, due);
-    return floor == due ? due : dt__round_end(job, floor);
-}
-
 /* Async: records and checkpoints are made on the way, only evaluation needs the workers. */
 uint64_t dt__span_end(const struct dt_job *job)
 {
@@ -144,9 +134,14 @@ uint64_t dt__span_end(const struct dt_job *job)
     if (job->best.stop || dt__eval_due(job)) return job->step;
     uint64_t next = least(job->last_step, next_multiple(job->step, eval_interval(job)));
     if (job->mode == DT_MODE_SYNC) {
-        uint64_t record = next_multiple(job->step, job->config->run.log_steps);
+        /* A span ends with a round, the first one that reaches what is due; and where local steps begin. */
+        const uint64_t after = (uint64_t)job->config->train.local_after;
+        const uint64_t record = next_multiple(job->step, job->config->run.log_steps);
+        const uint64_t due = least(next, least(record, dt__next_save(job)));
         if (dt__overlaps(job) && !job->pending) return dt__round_end(job, job->step);
-        return span_end_of(job, least(next, least(record, dt__next_save(job))));
+        if (!is_local_at(job, due)) return due;
+        if (job->step < after) return after;
+        return round_floor(job, due) == due ? due : dt__round_end(job, due);
     }
     uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
     return job->step < warm ? least(next, warm) : next;
@@ -164,6 +159,11 @@ const float *dt__weights_at_rest(const struct dt_job *job)
 {
     return job->mode == DT_MODE_ASYNC ? dt_async_read(job->async)
                                       : dt_reducer_weights(job->reducer);
+}
+
+double dt__weights_mb(const struct dt_job *job)
+{
+    return (double)job->model->params * sizeof(float) / 1e6;
 }
 
 void dt__slow_down(const struct dt_job *job)
@@ -190,4 +190,24 @@ dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **ou
     }
     *out_count = (int)count;
     return DT_OK;
+}
+
+dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *touched)
+{
+    const bool sync = job->mode == DT_MODE_SYNC;
+    dt_status status = DT_OK;
+    if (!touched && job->config->train.lazy && !dt_optimizer_is_sparse(&job->optimizer))
+        status = dt_fail(DT_EUSAGE, "train.lazy=yes: expected %s: elsewhere gradients are whole",
+                         sync ? "train.exchange=auto or ordered, or all ranks on one host and node"
+                              : "train.mode=sync, or all ranks on one host with room in /dev/shm");
+    else if (!touched && sync && job->world->is_bank)
+        dt_info("sparse rows: the gradient travels whole, and every step updates all weights; with "
+                "train.exchange=auto or ordered, on one host node too, it is of the rows that a "
+                "batch touches");
+    else if (!touched && job->world->is_bank)
+        dt_info("sparse rows: without shared memory a gradient of train.mode=async travels whole "
+                "(%.3g MB), and updates all weights; on one host it has the rows that a batch "
+                "touches alone",
+                dt__weights_mb(job));
+    return dt_ranks_agree(job->world->trainers, status);
 }

@@ -88,12 +88,19 @@ bool dt__eval_due(const struct dt_job *job);
 const char *dt__exchange_name(const struct dt_job *job, char word[16]);
 /* The weights, between spans. Bank and workers. */
 const float *dt__weights_at_rest(const struct dt_job *job);
+double dt__weights_mb(const struct dt_job *job); /* what they take, in MB */
 void dt__slow_down(const struct dt_job *job); /* test.slow_rank */
 /* The row-sparse tensors, if there are sparse rows; the caller frees *out. DT_EMEMORY. */
 dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count);
+/* Of an exchange of sparse rows; touched NULL: gradients are whole, and nobody knows which rows a batch touched:
+ * that is said. Collective over bank and workers. DT_EUSAGE: train.lazy needs them. */
+dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *touched);
 
 /* ---- update.c: the arithmetic of an update -------------------------------------------------- */
 
+/* Makes the optimizers of the run: the linear path may have a rule of its own. DT_EUSAGE: it has one, and there is
+ * none. */
+dt_status dt__optimizers_init(struct dt_job *job);
 /* Sum of squares of n floats, in a fixed order. */
 double dt__norm2(const float *values, size_t n);
 /* That of a gradient of what is trained, which has the touched rows of job->row_range alone, or is whole (touched:

@@ -18,6 +18,20 @@ static int part_begin(int n, int parts, int index)
     return (int)((int64_t)n * index / parts);
 }
 
+dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank)
+{
+    const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
+    const bool grouped = job->config->train.local_steps > 1 || dt__is_rounded(job);
+    job->groups = asked ? asked : bank->groups_before;
+    if (!job->replicas) job->replicas = job->world->workers;
+    if (!bank->resumed && !job->config->run.replicas && grouped && job->replicas < job->groups)
+        job->replicas = job->groups;
+    if (!job->groups) job->groups = hosts < job->replicas ? hosts : job->replicas;
+    if (!grouped || job->groups <= job->replicas) return DT_OK;
+    return dt_fail(DT_EUSAGE, "train.groups=%d: expected at most run.replicas=%d", job->groups,
+                   job->replicas);
+}
+
 void dt__group_replicas(const struct dt_job *job, int group, int *first, int *count)
 {
     *first = part_begin(job->replicas, job->groups, group);
@@ -70,6 +84,20 @@ void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *
     }
     dt__group_replicas(job, group + groups - 1, &last, &of_last);
     *count = last + of_last - *first;
+}
+
+dt_status dt__list_givers(const struct dt_job *job, int gradients, int **out)
+{
+    const bool local = dt__is_local(job);
+    DT_TRY(dt_alloc((size_t)gradients, sizeof **out, "groups", out));
+    for (int g = 0, count; local && g < gradients; g++)
+        dt__group_workers(job, g, &(*out)[g], &count);
+    for (int w = 0, first, count; !local && w < job->world->workers; w++) {
+        dt__worker_replicas(job, w, &first, &count);
+        for (int r = first; r < first + count; r++)
+            (*out)[r] = w;
+    }
+    return DT_OK;
 }
 
 int dt__idle_workers(const struct dt_job *job)
@@ -154,47 +182,34 @@ void dt__local_close(struct dt_job *job)
 
 /* ---- the groups' state ---------------------------------------------------------------------- */
 
-static struct dt_group *find_group(const struct dt_job *job, int index)
+float *dt__local_vector(const struct dt_job *job, int group, int index)
 {
-    for (int i = 0; i < job->local->count; i++)
-        if (job->local->group[i].index == index) return &job->local->group[i];
-    return NULL;
-}
-
-float *dt__local_state(const struct dt_job *job, int group, int index)
-{
-    return dt_reducer_vectors(find_group(job, group)->reducer)[1 + index];
-}
-
-float *dt__local_difference(const struct dt_job *job, int group)
-{
-    return find_group(job, group)->difference;
-}
-
-/* Vector `index` of a group, at the bank or at its leader; behind the optimizer's state its difference. */
-static float *vector_of(const struct dt_trainer *trainer, int group, int index)
-{
-    const struct dt_job *job = trainer->job;
-    const struct dt_bank *bank = trainer->bank;
+    const struct dt_group *at = job->local->group;
+    while (at->index != group)
+        at++;
     const bool state = index < job->optimizer.nstate;
-    if (bank && state) return bank->state.group_state[group * bank->state.group_nstate + index];
-    if (bank) return bank->group_difference[group];
-    return state ? dt__local_state(job, group, index) : dt__local_difference(job, group);
+    return state ? dt_reducer_vectors(at->reducer)[1 + index] : at->difference;
 }
 
 /* Between the bank and the groups' leaders; a process alone has it in one place. */
 static void move_state(const struct dt_trainer *trainer, bool to_bank)
 {
     const struct dt_job *job = trainer->job;
+    const struct dt_bank *bank = trainer->bank;
     const size_t bytes = job->model->params * sizeof(float);
-    const int vectors = job->optimizer.nstate + job->pending;
+    const int states = job->optimizer.nstate;
     for (int g = 0; g < job->groups; g++) {
         int first, count;
         dt__group_workers(job, g, &first, &count);
         int leader = job->world->worker_rank + first;
-        for (int i = 0; i < vectors; i++) {
-            const bool here = trainer->bank || job->world->rank == leader;
-            float *at = here ? vector_of(trainer, g, i) : NULL;
+        for (int i = 0; i < states + job->pending; i++) {
+            float *at = NULL;
+            if (bank && i < states)
+                at = bank->state.group_state[g * bank->state.group_nstate + i];
+            else if (bank)
+                at = bank->group_difference[g];
+            else if (job->world->rank == leader)
+                at = dt__local_vector(job, g, i);
             dt_ranks_move(job->world->trainers, to_bank ? leader : 0, to_bank ? 0 : leader, at, bytes);
         }
     }
@@ -251,17 +266,6 @@ void dt__local_gather(const struct dt_trainer *trainer)
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
-/* A stop waits only so long for the end of a round, which is done again after the resume: batch systems kill
- * a job some time after they ask it to stop. */
-static bool gives_up(const struct dt_job *job)
-{
-    struct dt_local *local = job->local;
-    int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
-    if (!(dt_reducer_consult(job->reducer, ask) & DT_ASK_STOP)) return false;
-    if (local->stop_at <= 0) local->stop_at = dt_clock_secs();
-    return dt_clock_secs() - local->stop_at > job->config->test.round_secs;
-}
-
 /* One step of a group; what its workers ask for. */
 static int group_step(struct dt_group *group, struct dt_worker *worker, uint64_t step, int ask)
 {
@@ -291,15 +295,6 @@ static void write_difference(size_t n, float weight, const float *restrict from,
         out[i] = weight * (from[i] - to[i]);
 }
 
-/* weight * values */
-DT__CLONES
-static void write_weighted(size_t n, float weight, const float *restrict values,
-                           float *restrict out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = weight * values[i];
-}
-
 /* What the groups that this worker leads give to the exchange: what the round that ends at `end` did, or, with
  * train.overlap, the one before. */
 static void give_differences(const struct dt_job *job, uint64_t end)
@@ -309,9 +304,9 @@ static void give_differences(const struct dt_job *job, uint64_t end)
         const struct dt_group *group = &job->local->group[i];
         if (!group->leads) continue;
         float *slot = dt_reducer_grad(job->reducer, group->index);
-        if (group->difference)
-            write_weighted(params, (float)group->part, group->difference, slot);
-        else
+        for (size_t p = 0; group->difference && p < params; p++)
+            slot[p] = (float)group->part * group->difference[p];
+        if (!group->difference)
             write_difference(params, (float)group_part(group, job->step, end),
                              dt_reducer_weights(job->reducer), dt_reducer_weights(group->reducer),
                              slot);
@@ -344,30 +339,31 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
     }
 }
 
-static void begin_round(const struct dt_job *job)
-{
-    dt_reducer_begin(job->reducer, job->step);
-    await_weights(job);
-    for (int i = 0; i < job->local->count; i++)
-        job->local->group[i].start = dt__overlaps(job) ? NULL : dt_reducer_weights(job->reducer);
-}
-
 int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
                     uint64_t end)
 {
+    struct dt_local *local = job->local;
     const bool overlaps = dt__overlaps(job);
     int asked = DT_ASK_NONE;
-    begin_round(job);
+    dt_reducer_begin(job->reducer, job->step);
+    await_weights(job);
+    for (int i = 0; i < local->count; i++)
+        local->group[i].start = overlaps ? NULL : dt_reducer_weights(job->reducer);
     if (overlaps) give_differences(job, end);
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
-        int ask = gives_up(job) ? DT_ASK_GIVE_UP : DT_ASK_NONE;
-        for (int i = 0; i < job->local->count && !(asked & DT_ASK_VOID); i++)
-            asked |= group_step(&job->local->group[i], worker, step, ask);
+        /* A stop waits only so long for the end of a round, which is done again after the resume: batch systems
+         * kill a job some time after they ask it to stop. */
+        const int own = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
+        const bool stop = dt_reducer_consult(job->reducer, own) & DT_ASK_STOP;
+        if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
+        const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
+        for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++)
+            asked |= group_step(&local->group[i], worker, step, late ? DT_ASK_GIVE_UP : DT_ASK_NONE);
         if (overlaps) dt_reducer_advance(job->reducer);
         dt__slow_down(job);
     }
-    for (int i = 0; i < job->local->count; i++)
-        dt_reducer_settle(job->local->group[i].reducer);
+    for (int i = 0; i < local->count; i++)
+        dt_reducer_settle(local->group[i].reducer);
     if (!overlaps) give_differences(job, end);
     dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, end);
     if (dt_stop_requested()) asked |= DT_ASK_STOP;

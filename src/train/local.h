@@ -36,6 +36,9 @@ struct dt_local {
     double stop_at; /* clock at which a stop was first known; 0: none is */
 };
 
+/* Replicas and groups: those of the checkpoint, those that are asked for, or as many as workers and hosts. Bank only.
+ * DT_EUSAGE: more groups than replicas. */
+dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank);
 /* Replicas [*first, *first + *count) are those of a group; of a worker: where groups matter, none is dealt to
  * more workers than it must. */
 void dt__group_replicas(const struct dt_job *job, int group, int *first, int *count);
@@ -43,6 +46,10 @@ void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *
 /* Workers that are dealt to the group. */
 void dt__group_workers(const struct dt_job *job, int group, int *first, int *count);
 int dt__idle_workers(const struct dt_job *job);
+/* Which worker gives each of the gradients that the job's exchange sums: that of a replica, or, at the end of a round,
+ * that of a group, which its first worker gives. The caller frees *out (gradients). DT_EMEMORY. */
+dt_status dt__list_givers(const struct dt_job *job, int gradients, int **out);
+
 
 /* Makes the groups' exchanges, empty; then, with the bank's copy of their state filled, starts them.
  * Collective over bank and workers. */
@@ -51,9 +58,9 @@ void dt__local_start(const struct dt_trainer *trainer);
 void dt__local_close(struct dt_job *job); /* collective likewise */
 /* Brings the groups' state to the bank. Collective likewise. */
 void dt__local_gather(const struct dt_trainer *trainer);
-/* Where a process alone has state `index` of a group, which the bank shares then. */
-float *dt__local_state(const struct dt_job *job, int group, int index);
-float *dt__local_difference(const struct dt_job *job, int group); /* likewise */
+/* A group's state `index`, or, behind the optimizer's states, its difference: at its leader. A process alone shares
+ * them with its bank. */
+float *dt__local_vector(const struct dt_job *job, int group, int index);
 
 /* One round up to `end`, and its exchange, or that of the round before. Returns what all ranks ask for. bank: that of a process alone. */
 int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,

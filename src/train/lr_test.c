@@ -21,20 +21,6 @@ static double smooth_next(double *mean, int point, double loss)
     return *mean / (1 - pow(SMOOTHING, point + 1));
 }
 
-/* The point before `end` from which on the smoothed loss falls most over the next REACH points. */
-static int steepest_before(const struct dt_lr_test *test, int end)
-{
-    int steepest = SETTLE < end ? SETTLE : end;
-    double most = -INFINITY;
-    for (int i = SETTLE; i + REACH <= end; i++) {
-        double fall = test->smooth[i] - test->smooth[i + REACH];
-        if (fall <= most) continue;
-        most = fall;
-        steepest = i;
-    }
-    return steepest;
-}
-
 dt_status dt_lr_test_judge(struct dt_lr_test *test)
 {
     double mean = 0;
@@ -49,12 +35,30 @@ dt_status dt_lr_test_judge(struct dt_lr_test *test)
     double settled = test->smooth[test->rises ? 0 : SETTLE];
     test->flat =
         !test->rises && settled - test->smooth[test->least] < LEAST_FALL * fabs(settled);
-    double steepest = test->lr[steepest_before(test, test->least)];
-    test->suggest = fmin(steepest, test->lr[test->least] / 10);
+    /* The point before the least from which on the smoothed loss falls most over the next REACH points. */
+    int steepest = SETTLE < test->least ? SETTLE : test->least;
+    double most = -INFINITY;
+    for (int i = SETTLE; i + REACH <= test->least; i++) {
+        const double fall = test->smooth[i] - test->smooth[i + REACH];
+        if (fall <= most) continue;
+        most = fall;
+        steepest = i;
+    }
+    test->suggest = fmin(test->lr[steepest], test->lr[test->least] / 10);
     return DT_OK;
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
+
+/* The run's settings, but for its rate: without all that a short run does not need. */
+static const char *const SETTINGS[] = {
+    "train.mode=sync",       "train.schedule=exponential", "train.warmup_steps=0",
+    "train.min_lr=0",        "train.epochs=1e6",           "run.log_steps=1",
+    "run.checkpoint_steps=0", "run.checkpoint_secs=0",      "run.resume=never",
+    "data.eval=",            "data.eval_labels=",          "eval.steps=-1",
+    "eval.patience=0",       "eval.dedicated=no",          "export.latest=no",
+    "export.best=no",        "eval.metric=auto",           "report.tensorboard=no",
+    "report.trace=no",       "report.prometheus="};
 
 struct watcher {
     struct dt_lr_test *test;
@@ -84,32 +88,6 @@ static bool has_diverged(void *arg)
     return ((const struct watcher *)arg)->diverged;
 }
 
-/* The run's settings, but for its rate and all that a short run does not need. */
-static dt_status set_range(struct dt_config *config, const char *scratch)
-{
-    static const char *const SETTINGS[] = {"train.mode=sync",        "train.schedule=exponential",
-                                           "train.warmup_steps=0",   "train.min_lr=0",
-                                           "train.epochs=1e6",       "run.log_steps=1",
-                                           "run.checkpoint_steps=0", "run.checkpoint_secs=0",
-                                           "run.resume=never",       "data.eval=",
-                                           "data.eval_labels=",      "eval.steps=-1",
-                                           "eval.patience=0",        "eval.dedicated=no",
-                                           "export.latest=no",       "export.best=no",
-                                           "eval.metric=auto",       "report.tensorboard=no",
-                                           "report.trace=no",        "report.prometheus="};
-    char *dir = NULL;
-    for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
-        DT_TRY(dt_config_set(config, SETTINGS[i]));
-    DT_TRY(dt_format(&dir, "run.dir=%s", scratch));
-    dt_status status = dt_config_set(config, dir);
-    dt_free(dir);
-    config->train.lr = LOWEST;
-    config->train.decay_rate = HIGHEST / LOWEST;
-    config->train.decay_steps = DT_LR_TEST_STEPS - 1;
-    config->train.max_steps = DT_LR_TEST_STEPS;
-    return status;
-}
-
 dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
                      struct dt_lr_test *out)
 {
@@ -117,9 +95,20 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     struct dt_train_options options = {
         .record = watch_record, .stop = has_diverged, .arg = &watcher};
     bool bank = world->is_bank;
+    char *dir = NULL;
     *out = (struct dt_lr_test){0};
-    DT_TRY(dt_ranks_agree(world->all, bank ? set_range(config, scratch) : DT_OK));
-    dt_status status = dt_train(world, config, &options);
+    dt_status status = DT_OK;
+    for (size_t i = 0; bank && i < sizeof SETTINGS / sizeof *SETTINGS && !status; i++)
+        status = dt_config_set(config, SETTINGS[i]);
+    if (bank && !status) status = dt_format(&dir, "run.dir=%s", scratch);
+    if (dir) status = dt_config_set(config, dir);
+    dt_free(dir);
+    config->train.lr = LOWEST;
+    config->train.decay_rate = HIGHEST / LOWEST;
+    config->train.decay_steps = DT_LR_TEST_STEPS - 1;
+    config->train.max_steps = DT_LR_TEST_STEPS;
+    DT_TRY(dt_ranks_agree(world->all, status));
+    status = dt_train(world, config, &options);
     if (status == DT_STOPPED) /* by has_diverged, or by a request that one rank alone may know of */
         status = dt_ranks_agree(world->all, dt_stop_check());
     if (status && status != DT_ENUMERIC) /* a loss that is not finite is the range's end */

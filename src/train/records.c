@@ -9,30 +9,42 @@ static double epoch_at(const struct dt_bank *bank, uint64_t samples)
     return (double)samples / (double)dt_plan_samples(bank->job->plan);
 }
 
-static double wall_secs(const struct dt_bank *bank)
+double dt__wall_secs(const struct dt_bank *bank)
 {
     return bank->wall_before + dt_clock_secs() - bank->run_start;
 }
 
-/* What local steps are, and what they cost. */
+/* ---- what a run is -------------------------------------------------------------------------- */
+
+static const char *plural(int64_t n)
+{
+    return n > 1 ? "s" : "";
+}
+
+/* What groups do with local steps and on a rounded wire, and what that costs. */
 static void print_groups(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     const struct dt_config *config = job->config;
-    if (job->mode == DT_MODE_ASYNC || config->train.local_steps == 1) return;
-    double mb = (double)job->model->params * sizeof(float) / 1e6;
-    double state = mb * job->optimizer.nstate * job->groups;
-    dt_info("local steps: %d group%s exchange every %lld steps%s (outer rate %g, momentum %g); "
-            "the groups' optimizer state takes %.4g MB at them, as much at the bank and in "
-            "each checkpoint",
-            job->groups, job->groups > 1 ? "s" : "", (long long)config->train.local_steps,
-            config->train.local_after ? ", from train.local_after on" : "", config->train.outer_lr,
-            config->train.outer_momentum, state);
-    mb *= job->groups;
-    if (config->train.overlap)
-        dt_info("overlap: groups exchange while the next round computes; their differences take %.4g "
-                "MB at them, %.4g MB at the bank and in each checkpoint",
-                2 * mb, mb);
+    const double mb = dt__weights_mb(job), all = mb * job->groups;
+    const bool local = job->mode == DT_MODE_SYNC && config->train.local_steps > 1;
+    char word[16];
+    if (local)
+        dt_info("local steps: %d group%s exchange every %lld steps%s (outer rate %g, momentum %g); "
+                "the groups' optimizer state takes %.4g MB at them, as much at the bank and in "
+                "each checkpoint",
+                job->groups, plural(job->groups), (long long)config->train.local_steps,
+                config->train.local_after ? ", from train.local_after on" : "",
+                config->train.outer_lr, config->train.outer_momentum, all * job->optimizer.nstate);
+    if (local && config->train.overlap)
+        dt_info("overlap: groups exchange while the next round computes; their differences take "
+                "%.4g MB at them, %.4g MB at the bank and in each checkpoint",
+                2 * all, all);
+    if (dt__is_rounded(job))
+        dt_info("wire: what %d group%s give%s, and each update, is rounded to %s; the rounding "
+                "errors take %.4g MB at the bank and in each checkpoint",
+                job->groups, plural(job->groups), job->groups > 1 ? "" : "s",
+                dt_config_word(DT_WIRE_WORDS, config->train.wire, word), all + mb);
 }
 
 /* What a large model takes. */
@@ -40,7 +52,7 @@ static void print_memory(const struct dt_bank *bank)
 {
     static const double LARGE = 256; /* MB */
     const struct dt_job *job = bank->job;
-    const double mb = (double)job->model->params * sizeof(float) / 1e6;
+    const double mb = dt__weights_mb(job);
     const int states = job->optimizer.nstate;
     if (mb * (1 + states) < LARGE) return;
     const bool several = job->mode == DT_MODE_SYNC && job->world->hosts > 1 &&
@@ -54,20 +66,6 @@ static void print_memory(const struct dt_bank *bank)
                                    : "");
 }
 
-/* What a rounded wire is, and what it costs. */
-static void print_wire(const struct dt_bank *bank)
-{
-    const struct dt_job *job = bank->job;
-    char word[16];
-    if (!dt__is_rounded(job)) return;
-    double mb = (double)job->model->params * sizeof(float) / 1e6;
-    dt_info(
-        "wire: what %d group%s give%s, and each update, is rounded to %s; the rounding errors take "
-        "%.4g MB at the bank and in each checkpoint",
-        job->groups, job->groups > 1 ? "s" : "", job->groups > 1 ? "" : "s",
-        dt_config_word(DT_WIRE_WORDS, job->config->train.wire, word), mb * (job->groups + 1));
-}
-
 /* A share of fewer rows does not fill a core (scripts/doc/tuning.md). */
 enum { FEW_ROWS = 16 };
 
@@ -76,17 +74,16 @@ static void print_start(const struct dt_bank *bank)
     const struct dt_job *job = bank->job;
     char word[16], settings[DT_MPI_SETTINGS];
     uint64_t batch = dt_plan_batch(job->plan);
-    int workers = job->world->workers;
+    const int ranks = job->world->size, hosts = job->world->hosts;
+    const int workers = job->world->workers;
     dt_info("%s: %d rank%s on %d host%s (bank%s, %d worker%s%s), %d replica%s",
-            job->config->run.dir, job->world->size,
-            job->world->size > 1 ? "s" : "", job->world->hosts,
-            job->world->hosts > 1 ? "s" : "",
-            job->world->size > 1 ? "" : " and worker in one", workers,
-            workers > 1 ? "s" : "", job->config->eval.dedicated ? ", evaluator" : "", job->replicas,
-            job->replicas > 1 ? "s" : "");
+            job->config->run.dir, ranks, plural(ranks), hosts, plural(hosts),
+            ranks > 1 ? "" : " and worker in one", workers, plural(workers),
+            job->config->eval.dedicated ? ", evaluator" : "", job->replicas,
+            plural(job->replicas));
     dt_info("%s (%s), kernel %s, %lld thread%s a rank, exchange %s", dt_world_mpi_version(),
             dt_world_mpi_settings(settings), dt_blas_kernel(), (long long)job->config->run.threads,
-            job->config->run.threads > 1 ? "s" : "", dt__exchange_name(job, word));
+            plural(job->config->run.threads), dt__exchange_name(job, word));
     char *table = NULL;
     if (dt_model_table(bank->job->model, &table)) table = NULL;
     for (char *line = table, *end; line && *line; line = end) {
@@ -106,7 +103,6 @@ static void print_start(const struct dt_bank *bank)
     dt_info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
             (unsigned long long)job->step, (unsigned long long)job->last_step);
     print_groups(bank);
-    print_wire(bank);
     int idle = dt__idle_workers(job);
     if (idle)
         dt_warn("%d of %d workers have no replica and idle: run.replicas=%d", idle, workers,
@@ -134,10 +130,10 @@ dt_status dt__record_start(struct dt_bank *bank)
     dt_json_int(record, "replicas", job->replicas);
     if (config->train.local_steps > 1 || dt__is_rounded(job))
         dt_json_int(record, "groups", job->groups);
-    if (config->train.local_steps > 1)
+    if (config->train.local_steps > 1) {
         dt_json_int(record, "local_steps", config->train.local_steps);
-    if (config->train.local_steps > 1)
         dt_json_text(record, "overlap", config->train.overlap ? "yes" : "no");
+    }
     if (dt__is_rounded(job))
         dt_json_text(record, "wire", dt_config_word(DT_WIRE_WORDS, config->train.wire, word));
     dt_json_int(record, "params", (int64_t)job->model->params);
@@ -198,7 +194,7 @@ void dt__show_progress(struct dt_bank *bank)
             .progress = progress,
             .last_step = job->last_step,
             .lr = dt_schedule_lr(&job->schedule, job->step ? job->step - 1 : 0),
-            .wall_secs = wall_secs(bank),
+            .wall_secs = dt__wall_secs(bank),
             .nranks = size,
             .ranks = bank->ranks};
         dt_run_status_write(bank->report, &status);
@@ -234,7 +230,7 @@ dt_status dt__record_train(struct dt_bank *bank)
     dt_json_real(record, "loss", bank->last_loss);
     dt_json_real(record, "lr", dt_schedule_lr(&job->schedule, job->step - 1));
     dt_json_real(record, "samples_per_sec", window_rate(bank));
-    dt_json_real(record, "wall_secs", wall_secs(bank));
+    dt_json_real(record, "wall_secs", dt__wall_secs(bank));
     if (job->mode == DT_MODE_ASYNC) {
         dt_json_real(record, "staleness_mean", staleness->sum / (double)staleness->count);
         dt_json_int(record, "staleness_max", (int64_t)staleness->max);
@@ -267,7 +263,7 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     if (dt__confusion_cells(job))
         dt_json_confusion(record, evaluation->confusion, job->model->classes);
     dt_json_real(record, "secs", evaluation->secs);
-    dt_json_real(record, "wall_secs", wall_secs(bank));
+    dt_json_real(record, "wall_secs", dt__wall_secs(bank));
     DT_TRY(dt_record_end(report));
     double value;
     bool more_is_better;
@@ -315,35 +311,33 @@ static void record_async(const struct dt_bank *bank, struct dt_json *record)
 static const char *const BUDGET_WORDS[DT__BUDGET_PARTS] = {"compute", "data",   "wait",
                                                            "reduce",  "update", "network"};
 
-/* Parts of a whole by their words: "compute 62 %, wait 3 %"; what rounds to nothing is left out. */
-static void print_shares(int parts, const char *const *words, const double *secs, double all)
+/* The parts of a worker's time by their words: "compute 62 %, wait 3 %"; what rounds to nothing is left out. Async:
+ * of this start, as far as waiting says it. */
+static void print_budget(const struct dt_bank *bank)
 {
+    static const char *const ASYNC_WORDS[DT__BUDGET_PARTS] = {"compute and update", "wait"};
+    const bool sync = bank->job->mode == DT_MODE_SYNC;
+    const double train_secs =
+        bank->state.train_secs - (bank->resumed ? bank->loaded.train_secs : 0);
+    double secs[DT__BUDGET_PARTS] = {0}, all = 0;
     char text[128] = "";
     size_t length = 0;
-    for (int i = 0; i < parts && length < sizeof text; i++) {
-        double percent = all > 0 ? 100 * secs[i] / all : 0;
+    for (int w = 0; !sync && bank->counts && w < bank->job->world->workers; w++) {
+        const double wait = (double)bank->counts->worker_wait_ms[w] / 1000;
+        secs[0] += train_secs - wait;
+        secs[1] += wait;
+    }
+    if (sync) memcpy(secs, bank->budget, sizeof secs);
+    for (int i = 0; i < DT__BUDGET_PARTS; i++)
+        all += secs[i];
+    for (int i = 0; i < DT__BUDGET_PARTS && length < sizeof text; i++) {
+        const double percent = all > 0 ? 100 * secs[i] / all : 0;
         if (percent < 0.5) continue;
         length += (size_t)snprintf(text + length, sizeof text - length, "%s%s %.0f %%",
-                                   length ? ", " : "", words[i], percent);
+                                   length ? ", " : "", (sync ? BUDGET_WORDS : ASYNC_WORDS)[i],
+                                   percent);
     }
     if (length) dt_info("a worker's time: %s", text);
-}
-
-/* Where the time went. Async: of this start, as far as waiting says it. */
-static void print_budget(struct dt_bank *bank)
-{
-    static const char *const ASYNC_WORDS[] = {"compute and update", "wait"};
-    double all = 0, workers = bank->job->world->workers, wait = 0;
-    for (int i = 0; i < DT__BUDGET_PARTS; i++)
-        all += bank->budget[i];
-    if (bank->job->mode == DT_MODE_SYNC) {
-        print_shares(DT__BUDGET_PARTS, BUDGET_WORDS, bank->budget, all);
-    } else if (bank->counts) {
-        all = workers * (bank->state.train_secs - (bank->resumed ? bank->loaded.train_secs : 0));
-        for (int w = 0; w < (int)workers; w++)
-            wait += (double)bank->counts->worker_wait_ms[w] / 1000;
-        print_shares(2, ASYNC_WORDS, (double[]){all - wait, wait}, all);
-    }
 }
 
 /* Sync: the mean worker's seconds of each part, and each worker's own. */
@@ -382,7 +376,7 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status)
     dt_json_int(record, "samples", (int64_t)state->samples);
     dt_json_real(record, "loss", bank->last_loss);
     dt_json_real(record, "samples_per_sec", rate);
-    dt_json_real(record, "wall_secs", wall_secs(bank));
+    dt_json_real(record, "wall_secs", dt__wall_secs(bank));
     dt_json_real(record, "bank_cpu_secs", bank->cpu_secs);
     dt_json_text(record, "params_crc32c", crc);
     record_async(bank, record);

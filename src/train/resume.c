@@ -1,13 +1,10 @@
-/* What a run starts from: new weights, those of a model (run.init), or a checkpoint's state; and what a
- * resume changes. Bank only.
+/* The state that a run starts from: a checkpoint's, or a new one; and what a resume changes. Bank only.
  *
  * A resume takes all of the checkpoint: weights, optimizer, counts, the sums of the open log window. Its
  * configuration has to match, but for keys that may change; those that change the bits go into the
  * history, a JSON line a resume, which every later checkpoint carries. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "model/layer.h"
 #include "train/local.h"
 
 /* ---- the checkpoint ----------------------------------------------------------------------- */
@@ -66,264 +63,31 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
     return DT_OK;
 }
 
-/* The rate of the next update, which more epochs change too, if the schedule ends with them. */
-static dt_status add_rate_change(struct dt_bank *bank, const struct dt_config *before)
-{
-    struct dt_job *now = bank->job, was = *now;
-    char from[DT_REAL_TEXT], to[DT_REAL_TEXT];
-    was.config = before;
-    was.last_step = dt__last_step(&was);
-    dt_schedule_init(&was.schedule, before, was.last_step);
-    was.schedule.drops = now->schedule.drops = bank->loaded.best.drops;
-    if (now->step >= now->last_step) return DT_OK;
-    dt_real_text(dt_schedule_lr(&was.schedule, now->step), from);
-    dt_real_text(dt_schedule_lr(&now->schedule, now->step), to);
-    return strcmp(from, to) != 0 ? add_change(bank, "rate", from, to) : DT_OK;
-}
-
-/* What goes into the history: the bits depend on it. */
+/* What goes into the history: the bits depend on it. So they do on the rate of the next update, which more epochs
+ * change too, if the schedule ends with them. */
 static dt_status collect_changes(struct dt_bank *bank)
 {
+    struct dt_job *now = bank->job, was = *now;
     struct dt_config before;
-    dt_status status = read_config_before(bank, &before);
-    if (!status) status = dt_config_changes(&before, bank->job->config, add_change, bank);
-    if (!status) status = add_rate_change(bank, &before);
-    if (!status && bank->change.text.length > 0) status = dt_json_end(&bank->change);
+    char from[DT_REAL_TEXT], to[DT_REAL_TEXT];
+    dt_status status;
+    DT_GUARD(read_config_before(bank, &before));
+    DT_GUARD(dt_config_changes(&before, now->config, add_change, bank));
+    was.config = &before;
+    was.last_step = dt__last_step(&was);
+    dt_schedule_init(&was.schedule, &before, was.last_step);
+    was.schedule.drops = now->schedule.drops = bank->loaded.best.drops;
+    dt_real_text(dt_schedule_lr(&was.schedule, now->step), from);
+    dt_real_text(dt_schedule_lr(&now->schedule, now->step), to);
+    if (now->step < now->last_step && strcmp(from, to) != 0)
+        DT_GUARD(add_change(bank, "rate", from, to));
+    if (bank->change.text.length > 0) status = dt_json_end(&bank->change);
+done:
     dt_config_free(&before);
     return status;
 }
 
-/* ---- new weights ---------------------------------------------------------------------------- */
-
-/* Inputs go by their names: two tables may have the same columns in another order, and number the same categories
- * otherwise, which go by their counts. */
-struct named {
-    const char *text;
-    uint32_t input;
-};
-
-static int named_compare(const void *a, const void *b)
-{
-    return strcmp(((const struct named *)a)->text, ((const struct named *)b)->text);
-}
-
-/* For each input of `to` the one of `from` that bears its name, UINT32_MAX: none. *out NULL: all have their
- * places, or have no names. */
-static dt_status match_inputs(const struct dt_schema *to, const struct dt_schema *from, uint32_t **out)
-{
-    const size_t count = (size_t)from->features;
-    struct named *named = NULL;
-    uint32_t *match = NULL;
-    bool same = to->features == from->features;
-    *out = NULL;
-    if (!to->feature_names || !from->feature_names) return DT_OK;
-    dt_status status = dt_alloc(count, sizeof *named, "names", &named);
-    if (!status) status = dt_alloc((size_t)to->features, sizeof *match, "inputs", &match);
-    for (uint32_t i = 0; i < count && !status; i++)
-        named[i] = (struct named){from->feature_names[i], i};
-    if (!status) qsort(named, count, sizeof *named, named_compare);
-    for (uint32_t i = 0; i < (uint32_t)to->features && !status; i++) {
-        const struct named key = {to->feature_names[i], i};
-        const struct named *found = bsearch(&key, named, count, sizeof key, named_compare);
-        const bool stays = i < count && strcmp(from->feature_names[i], key.text) == 0;
-        match[i] = stays ? i : found ? found->input : UINT32_MAX;
-        same &= stays;
-    }
-    dt_free(named);
-    if (!status && !same)
-        *out = match;
-    else
-        dt_free(match);
-    return status;
-}
-
-/* Columns alike by place and name, as far as an embedding's vectors lie by them. */
-static bool columns_match(const struct dt_schema *to, const struct dt_schema *from)
-{
-    if (!to->columns || !from->columns) return to->columns == from->columns;
-    bool same = to->ncolumns == from->ncolumns && to->hash_bits == from->hash_bits;
-    for (int c = 0; c < to->ncolumns && same; c++) {
-        const char *name = to->columns[c].name, *other = from->columns[c].name;
-        same = to->columns[c].kind == from->columns[c].kind &&
-               (!name || !other || strcmp(name, other) == 0);
-    }
-    return same;
-}
-
-/* Rows of a tensor that reads the inputs, from where their inputs stand in `from`; the others stay as they
- * are in `rows`, which has the tensor's size. */
-static size_t copy_rows(const struct dt_tensor *to, size_t inputs, const uint32_t *match,
-                        const struct dt_tensor *from, size_t inputs_before, const float *source,
-                        float *rows)
-{
-    const size_t first = inputs - to->shape[0], first_before = inputs_before - from->shape[0];
-    const size_t width = to->count / to->shape[0];
-    size_t copied = 0;
-    for (size_t r = 0; r < to->shape[0]; r++) {
-        const uint32_t input = match[first + r];
-        if (input == UINT32_MAX || input < first_before) continue;
-        memcpy(rows + r * width, source + (input - first_before) * width, width * sizeof *rows);
-        copied++;
-    }
-    return copied;
-}
-
-/* The tensor of this name and shape; NULL: there is none. *out_named: there is one of the name. by_name: a tensor
- * that reads the inputs may have other ones. */
-static const struct dt_tensor *find_tensor(const struct dt_model *model, const struct dt_tensor *like,
-                                           bool by_name, bool *out_named)
-{
-    const size_t free_dims = by_name && like->row_sparse;
-    *out_named = false;
-    for (size_t i = 0; i < model->tensors; i++) {
-        const struct dt_tensor *tensor = &model->tensor[i];
-        if (strcmp(tensor->name, like->name) != 0) continue;
-        *out_named = true;
-        if (tensor->rank == like->rank && (!free_dims || tensor->row_sparse) &&
-            memcmp(tensor->shape + free_dims, like->shape + free_dims,
-                   ((size_t)like->rank - free_dims) * sizeof *like->shape) == 0)
-            return tensor;
-    }
-    return NULL;
-}
-
-/* Copies a tensor. Weights and bias of the output layer are put into the new targets' units, so that the same
- * values are predicted: (W x + b) s0 + m0 = (W' x + b') s1 + m1. */
-static void copy_tensor(const struct dt_model *to, const struct dt_schema *schema, float *params,
-                        const struct dt_schema *before, const float *source,
-                        const struct dt_tensor *tensor)
-{
-    const float *m0 = before->target_mean, *m1 = schema->target_mean;
-    const float *s0 = before->target_std, *s1 = schema->target_std;
-    const size_t channels = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
-    const size_t outputs = (size_t)to->desc.nout;
-    const struct dt__layer *last = &to->layer[to->layers - 1];
-    if (!last->last) last--; /* the linear path is behind the output layer, with weights in the same units */
-    float *params_at = params + tensor->offset;
-    memcpy(params_at, source, tensor->count * sizeof *params);
-    if ((!m0 && !m1) || tensor->layer < last->index || channels > outputs) return;
-    for (size_t i = 0; i < tensor->count && tensor->role != DT_TENSOR_STATE; i++) {
-        const size_t c = i % channels;
-        const double factor = (s0 ? (double)s0[c] : 1) / (s1 ? (double)s1[c] : 1);
-        double offset = ((m0 ? (double)m0[c] : 0) - (m1 ? (double)m1[c] : 0));
-        offset = tensor->role == DT_TENSOR_BIAS ? offset / (s1 ? (double)s1[c] : 1) : 0;
-        params_at[i] = (float)((double)source[i] * factor + offset);
-    }
-}
-
-/* A tensor that reads the inputs, by their names. */
-static dt_status copy_by_name(const struct dt_job *job, const struct dt_tensor *tensor,
-                              const uint32_t *match, const struct dt_export *file,
-                              const struct dt_tensor *source, float *params)
-{
-    const struct dt_schema *schema = dt_source_schema(job->train);
-    float *rows;
-    DT_TRY(dt_alloc(tensor->count, sizeof *rows, tensor->name, &rows));
-    memcpy(rows, params + tensor->offset, tensor->count * sizeof *rows);
-    const size_t copied =
-        copy_rows(tensor, (size_t)schema->features, match, source, (size_t)file->schema.features,
-                  file->params + source->offset, rows);
-    copy_tensor(job->model, schema, params, &file->schema, rows, tensor);
-    dt_free(rows);
-    dt_info("run.init: %s: %zu of %zu inputs by their names%s", tensor->name, copied,
-            tensor->shape[0], copied < tensor->shape[0] ? ", the others start fresh" : "");
-    return DT_OK;
-}
-
-/* What does not fit keeps the weights that it has, which are new; that is said. */
-static dt_status copy_tensors(const struct dt_job *job, float *params, const struct dt_model *from,
-                              const struct dt_export *file, const char *path, size_t *out_taken)
-{
-    const struct dt_model *to = job->model;
-    const struct dt_schema *schema = dt_source_schema(job->train);
-    size_t taken = 0, tensors = to->tensors;
-    uint32_t *match;
-    dt_status status = match_inputs(schema, &file->schema, &match);
-    const bool embeds = to->desc.categories && to->layer->row_sparse >= 0;
-    if (!status && ((embeds && !columns_match(schema, &file->schema)) ||
-                    (match && to->layer->row_sparse < 0)))
-        dt_warn("run.init: %s was trained on other columns, or in another order; weights behind the "
-                "first layer go by their places", path);
-    /* Hashed inputs, and those of a file without header, have no names. */
-    const bool unnamed = !schema->feature_names || !file->schema.feature_names;
-    const bool known = schema->feature_names || file->schema.feature_names;
-    if (!status && unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
-        dt_warn("run.init: %s: inputs go by their places: they have no names to go by, and may differ",
-                path);
-    for (size_t i = 0; i < tensors && !status; i++) {
-        const struct dt_tensor *tensor = &to->tensor[i];
-        bool named;
-        const struct dt_tensor *source = find_tensor(from, tensor, match != NULL, &named);
-        if (source && match && tensor->row_sparse)
-            status = copy_by_name(job, tensor, match, file, source, params);
-        else if (source)
-            copy_tensor(to, schema, params, &file->schema, file->params + source->offset, tensor);
-        else
-            dt_info("run.init: %s starts fresh: %s", tensor->name,
-                    named ? "it has another shape there" : "it is not there");
-        taken += source != NULL;
-    }
-    dt_free(match);
-    DT_TRY(status);
-    if (taken == 0)
-        return dt_fail(DT_EMISMATCH,
-                       "run.init=%s: not one tensor has a name and shape of this model", path);
-    dt_info("run.init: %zu of %zu tensors from %s", taken, tensors, path);
-    *out_taken = taken;
-    return DT_OK;
-}
-
-/* A new run's weights. Those of another run are the first line of the history. */
-static dt_status init_weights(struct dt_bank *bank, float *params)
-{
-    const struct dt_job *job = bank->job;
-    const char *from = job->config->run.init;
-    struct dt_export file = {0};
-    struct dt_model *model = NULL;
-    char *path = NULL, *text = NULL;
-    size_t taken = 0;
-    dt_model_init(job->model, (uint64_t)job->config->run.seed, params);
-    /* A linear model begins at 0, as in ftrl's paper: features that never come have no weight. */
-    if (job->optimizer.kind == DT_OPT_FTRL && job->model->buckets == 1)
-        memset(params, 0, job->model->params * sizeof *params);
-    if (!*from) return DT_OK;
-    dt_status status = dt_export_load(from, &file, &path);
-    if (!status) status = dt_model_create(&file.desc, &model);
-    if (!status && model->params != file.params_count)
-        status = dt_fail(DT_EFORMAT, "%s: %llu parameters are not those of its layers", path,
-                         (unsigned long long)file.params_count);
-    if (!status) status = copy_tensors(job, params, model, &file, path, &taken);
-    if (!status)
-        status = dt_format(&text, "%zu tensors of %s, params_crc32c %08x", taken, path,
-                           dt_crc32c(0, file.params, file.params_count * sizeof(float)));
-    if (!status) {
-        dt_json_begin(&bank->change);
-        dt_json_text(&bank->change, "kind", "change");
-        dt_json_int(&bank->change, "step", 0);
-        dt_json_text(&bank->change, "run.init", text);
-        status = dt_json_end(&bank->change);
-    }
-    if (!status) status = dt_format(&bank->state.history, "%s\n", bank->change.text.data);
-    dt_free(text);
-    dt_model_destroy(model);
-    dt_export_free(&file);
-    dt_free(path);
-    return status;
-}
-
 /* ---- the state at the start ----------------------------------------------------------------- */
-
-/* An evaluator may have found and exported a better one after the checkpoint was made. */
-static dt_status restore_best(struct dt_bank *bank)
-{
-    struct dt_job *job = bank->job;
-    struct dt_best exported = {0}, *best = &job->best;
-    *best = bank->loaded.best;
-    if (job->config->eval.dedicated) DT_TRY(dt_export_best(bank->best_dir, &exported));
-    if (dt__best_beats(job, &exported, best)) *best = exported;
-    best->stop = dt__stops_early(job, best);
-    return DT_OK;
-}
 
 /* The state as the first save will hold it; its vectors are the exchange's own. */
 static dt_status fill_state(struct dt_bank *bank)
@@ -354,7 +118,12 @@ static dt_status fill_state(struct dt_bank *bank)
     state->samples = loaded->samples;
     state->wall_secs = bank->wall_before = loaded->wall_secs;
     state->train_secs = bank->log_train_secs = loaded->train_secs;
-    DT_TRY(restore_best(bank));
+    /* An evaluator may have found and exported a better one after the checkpoint was made. */
+    struct dt_best exported = {0}, *best = &job->best;
+    *best = loaded->best;
+    if (job->config->eval.dedicated) DT_TRY(dt_export_best(bank->best_dir, &exported));
+    if (dt__best_beats(job, &exported, best)) *best = exported;
+    best->stop = dt__stops_early(job, best);
     state->loss_rows = loaded->loss_rows;
     memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));
     memcpy(state->loss_sums, loaded->loss_sums, replicas * sizeof(double));
@@ -363,20 +132,18 @@ static dt_status fill_state(struct dt_bank *bank)
 
 /* ---- weights and the optimizer's state ------------------------------------------------------ */
 
-/* The vector of this name; NULL: there is none. */
-static const float *find_state(const struct dt_checkpoint *from, const char *name)
+/* The one of n vectors that has this name; NULL: there is none. */
+static const float *find_state(int n, const char *const *names, float *const *states, const char *name)
 {
-    for (int i = 0; i < from->nstate; i++)
-        if (strcmp(from->state_name[i], name) == 0) return from->state[i];
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return states[i];
     return NULL;
 }
 
 static const float *find_group_state(const struct dt_checkpoint *from, int group, const char *name)
 {
-    for (int i = 0; i < from->group_nstate; i++)
-        if (strcmp(from->group_state_name[i], name) == 0)
-            return from->group_state[group * from->group_nstate + i];
-    return NULL;
+    const int n = from->group_nstate;
+    return find_state(n, from->group_state_name, from->group_state + group * n, name);
 }
 
 /* What a rounded wire keeps: of the update, and of what each group gives, which is gradients or differences: an
@@ -391,7 +158,8 @@ static void load_state(const struct dt_checkpoint *from, const char *name, bool 
 {
     const bool error = !strcmp(name, GRADIENT_ERROR) || !strcmp(name, DIFFERENCE_ERROR);
     const size_t n = (size_t)from->params_count;
-    const float *one = same ? find_group_state(from, group, name) : find_state(from, name);
+    const float *one = same ? find_group_state(from, group, name)
+                            : find_state(from->nstate, from->state_name, from->state, name);
     memset(out, 0, n * sizeof *out);
     if (one) memcpy(out, one, n * sizeof *out);
     for (int g = 0; g < from->groups && !same && !one && !error; g++) {
@@ -401,22 +169,7 @@ static void load_state(const struct dt_checkpoint *from, const char *name, bool 
     }
 }
 
-/* Likewise of the groups' differences. */
-static dt_status make_differences(struct dt_bank *bank)
-{
-    const struct dt_job *job = bank->job;
-    const size_t groups = (size_t)job->groups, params = job->model->params;
-    DT_TRY(dt_alloc(groups, sizeof(float *), "groups", &bank->group_difference));
-    bank->differences_owned = job->world->size > 1;
-    for (int g = 0; g < job->groups; g++)
-        if (bank->differences_owned)
-            DT_TRY(dt_alloc(params, sizeof(float), "groups", &bank->group_difference[g]));
-        else
-            bank->group_difference[g] = dt__local_difference(job, g);
-    return DT_OK;
-}
-
-/* The bank's copy of the groups' state; a process alone has it in one place. Rounding errors stand in the
+/* The bank's copy of the groups' state and differences; a process alone has it in one place. Rounding errors stand in the
  * exchange. */
 static dt_status make_groups(struct dt_bank *bank)
 {
@@ -443,8 +196,17 @@ static dt_status make_groups(struct dt_bank *bank)
             DT_TRY(dt_alloc((size_t)state->params_count, sizeof(float), "the groups' state",
                             &vectors[i]));
         else
-            vectors[i] = dt__local_state(job, i / states, i % states);
-    return job->local && dt__overlaps(job) ? make_differences(bank) : DT_OK;
+            vectors[i] = dt__local_vector(job, i / states, i % states);
+    if (!job->local || !dt__overlaps(job)) return DT_OK;
+    DT_TRY(dt_alloc((size_t)job->groups, sizeof *vectors, "groups", &bank->group_difference));
+    vectors = bank->group_difference;
+    bank->differences_owned = own;
+    for (int g = 0; g < job->groups; g++)
+        if (own)
+            DT_TRY(dt_alloc((size_t)state->params_count, sizeof(float), "groups", &vectors[g]));
+        else
+            vectors[g] = dt__local_vector(job, g, owned);
+    return DT_OK;
 }
 
 void dt__bank_groups_free(struct dt_bank *bank)
@@ -491,21 +253,6 @@ static void mean_difference(const struct dt_checkpoint *from, float *out)
             out[i] += from->group_difference[g][i] / (float)from->groups;
 }
 
-/* To where the groups' exchange takes them up; other groups each begin with the mean. */
-static void load_differences(struct dt_bank *bank, bool same)
-{
-    struct dt_checkpoint *state = &bank->state;
-    const struct dt_checkpoint *from = &bank->loaded;
-    bank->job->pending = true;
-    state->group_difference = bank->group_difference;
-    for (int g = 0; g < state->groups; g++)
-        if (same)
-            memcpy(state->group_difference[g], from->group_difference[g],
-                   (size_t)from->params_count * sizeof(float));
-        else
-            mean_difference(from, state->group_difference[g]);
-}
-
 /* Where no exchange takes them up, the outer update with their mean is made here. */
 static dt_status apply_differences(struct dt_bank *bank)
 {
@@ -537,30 +284,26 @@ static dt_status load_vectors(struct dt_bank *bank)
     struct dt_checkpoint *state = &bank->state;
     const struct dt_checkpoint *from = &bank->loaded;
     const bool same = from->groups == state->groups;
-    if (from->group_difference && bank->group_difference)
-        load_differences(bank, same);
-    else if (from->group_difference)
+    const size_t bytes = (size_t)state->params_count * sizeof(float);
+    if (from->group_difference && !bank->group_difference) {
         DT_TRY(apply_differences(bank));
-    memcpy(state->params, from->params, (size_t)state->params_count * sizeof(float));
+    } else if (from->group_difference) {
+        /* To where the groups' exchange takes them up; other groups each begin with the mean. */
+        bank->job->pending = true;
+        state->group_difference = bank->group_difference;
+        for (int g = 0; g < state->groups; g++)
+            if (same)
+                memcpy(state->group_difference[g], from->group_difference[g], bytes);
+            else
+                mean_difference(from, state->group_difference[g]);
+    }
+    memcpy(state->params, from->params, bytes);
     for (int i = 0; i < state->nstate; i++)
         load_state(from, state->state_name[i], false, 0, state->state[i]);
     for (int i = 0; i < state->groups * state->group_nstate; i++)
         load_state(from, state->group_state_name[i % state->group_nstate], same,
                    i / state->group_nstate, state->group_state[i]);
     return DT_OK;
-}
-
-/* Weights and optimizer state: the checkpoint's, or new ones. */
-static dt_status fill_vectors(struct dt_bank *bank, float *const *vectors)
-{
-    const struct dt_checkpoint *state = &bank->state, *loaded = &bank->loaded;
-    DT_TRY(name_vectors(bank, vectors));
-    if (!bank->resumed) return init_weights(bank, vectors[0]);
-    if (loaded->params_count != state->params_count)
-        return dt_fail(DT_EMISMATCH, "the checkpoint holds %llu parameters, the model has %llu",
-                       (unsigned long long)loaded->params_count,
-                       (unsigned long long)state->params_count);
-    return load_vectors(bank);
 }
 
 dt_status dt__bank_set_aside(struct dt_bank *bank)
@@ -587,23 +330,25 @@ dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors)
     return load_vectors(bank);
 }
 
-static dt_status check_data(const struct dt_bank *bank)
-{
-    if (strcmp(bank->loaded.kernel, bank->state.kernel) != 0)
-        dt_warn("the checkpoint was made with kernel %s, this run has %s: other bits "
-                "(run.kernel=%s keeps them)",
-                bank->loaded.kernel, bank->state.kernel, bank->loaded.kernel);
-    if (bank->loaded.data_crc == bank->state.data_crc) return DT_OK;
-    return dt_fail(DT_EMISMATCH,
-                   "data.train=%s: files, rows or columns are not those that the "
-                   "checkpoint was trained on",
-                   bank->job->config->data.train);
-}
-
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
 {
+    const struct dt_checkpoint *state = &bank->state, *loaded = &bank->loaded;
     if (bank->resumed) DT_TRY(collect_changes(bank));
     DT_TRY(fill_state(bank));
-    if (bank->resumed) DT_TRY(check_data(bank));
-    return fill_vectors(bank, vectors);
+    if (bank->resumed && strcmp(loaded->kernel, state->kernel) != 0)
+        dt_warn("the checkpoint was made with kernel %s, this run has %s: other bits "
+                "(run.kernel=%s keeps them)",
+                loaded->kernel, state->kernel, loaded->kernel);
+    if (bank->resumed && loaded->data_crc != state->data_crc)
+        return dt_fail(DT_EMISMATCH,
+                       "data.train=%s: files, rows or columns are not those that the "
+                       "checkpoint was trained on",
+                       bank->job->config->data.train);
+    DT_TRY(name_vectors(bank, vectors));
+    if (!bank->resumed) return dt__init_weights(bank, vectors[0]);
+    if (loaded->params_count != state->params_count)
+        return dt_fail(DT_EMISMATCH, "the checkpoint holds %llu parameters, the model has %llu",
+                       (unsigned long long)loaded->params_count,
+                       (unsigned long long)state->params_count);
+    return load_vectors(bank);
 }

@@ -27,36 +27,19 @@ static bool are_finite(uint64_t n, const float *values)
     return sum == 0;
 }
 
-/* The weights, and what groups have done and not yet exchanged. */
-static dt_status check_finite(const struct dt_checkpoint *state)
-{
-    bool finite = are_finite(state->params_count, state->params);
-    for (int g = 0; state->group_difference && g < state->groups; g++)
-        finite = finite && are_finite(state->params_count, state->group_difference[g]);
-    if (finite) return DT_OK;
-    return dt_fail(DT_ENUMERIC, "step %llu: a weight is not finite: the last good checkpoint stays",
-                   (unsigned long long)state->step);
-}
-
 static bool can_save(const struct dt_bank *bank)
 {
     return dt_clock_secs() >= bank->retry_at && !dt_writer_busy(bank->writer);
 }
 
-/* Rounds of local steps whose end a stop may not wait for: each is saved, so that no more than one is done
- * again. */
-static bool has_long_rounds(const struct dt_bank *bank)
-{
-    const struct dt_job *job = bank->job;
-    double secs = bank->step_secs * (double)job->config->train.local_steps;
-    return job->local && secs > job->config->test.round_secs / 2;
-}
-
+/* Rounds of local steps whose end a stop may not wait for are each saved, so that no more than one is done again. */
 bool dt__save_time_due(const struct dt_bank *bank)
 {
-    double secs = bank->job->config->run.checkpoint_secs;
-    bool due = secs > 0 && dt_clock_secs() - bank->saved_at >= secs;
-    return (due || has_long_rounds(bank)) && can_save(bank);
+    const struct dt_job *job = bank->job;
+    const double secs = job->config->run.checkpoint_secs;
+    const double round = bank->step_secs * (double)job->config->train.local_steps;
+    const bool due = secs > 0 && dt_clock_secs() - bank->saved_at >= secs;
+    return (due || (job->local && round > job->config->test.round_secs / 2)) && can_save(bank);
 }
 
 bool dt__save_due(const struct dt_bank *bank)
@@ -123,12 +106,19 @@ dt_status dt__saves_finish(struct dt_bank *bank)
 dt_status dt__save(struct dt_bank *bank, bool last)
 {
     struct dt_checkpoint *state = &bank->state;
-    DT_TRY(check_finite(state));
+    /* The weights, and what groups have done and not yet exchanged. */
+    bool finite = are_finite(state->params_count, state->params);
+    for (int g = 0; state->group_difference && g < state->groups; g++)
+        finite = finite && are_finite(state->params_count, state->group_difference[g]);
+    if (!finite)
+        return dt_fail(DT_ENUMERIC,
+                       "step %llu: a weight is not finite: the last good checkpoint stays",
+                       (unsigned long long)state->step);
     await_writer(bank);
     DT_TRY(collect(bank, false));
     if (bank->saved_step != bank->job->step || (last && bank->best_unsaved)) {
         state->best = bank->job->best;
-        state->wall_secs = bank->wall_before + dt_clock_secs() - bank->run_start;
+        state->wall_secs = dt__wall_secs(bank);
         DT_TRY(dt_writer_start(bank->writer, state));
         bank->saved_at = dt_clock_secs();
         bank->saved_step = bank->job->step;

@@ -43,40 +43,36 @@ done:
 /* ---- machines ------------------------------------------------------------------------------- */
 
 /* Of the lowest rank that has something to say; it is no failure. Collective. */
-static dt_status warn_together(const struct dt_job *job, dt_status mine)
+static void warn_together(const struct dt_job *job, dt_status mine)
 {
-    dt_status status = dt_ranks_agree(job->world->all, mine);
-    if (status && job->world->is_bank) dt_warn("%s", dt_error_text());
-    return DT_OK;
+    if (dt_ranks_agree(job->world->all, mine) && job->world->is_bank)
+        dt_warn("%s", dt_error_text());
 }
 
-static dt_status settle_kernel(const struct dt_job *job)
+/* One kernel everywhere, for matrix products have other bits with another one; and a core for each thread
+ * that computes. The bank sleeps while workers compute, unless it is one; an evaluator is nice. */
+static dt_status settle_machines(const struct dt_job *job)
 {
+    struct dt_world *world = job->world;
     const struct dt_config *config = job->config;
+    const bool strict = config->run.reproducible;
+    const char *here = world->host_name[world->rank];
     bool native = true;
+    char kernel[64] = ""; /* of the bank */
     dt_status status = DT_OK;
     if (config->run.precision == DT_PRECISION_BF16)
         status = dt_bf16_settle(config->run.kernel, &native);
     if (!status) status = dt_blas_settle(config->run.kernel);
-    DT_TRY(dt_ranks_agree(job->world->all, status));
+    DT_TRY(dt_ranks_agree(world->all, status));
     if (!native)
         status = dt_fail(DT_EMISMATCH,
                          "run.precision=bf16: this CPU has no fast products in bf16; operands are "
                          "rounded and multiplied in f32 (%s), slower than run.precision=f32",
                          dt_blas_kernel());
-    return warn_together(job, status);
-}
-
-/* One kernel everywhere, for matrix products have other bits with another one; and a core for each thread
- * that computes. The bank sleeps while workers compute, unless it is one; an evaluator is nice. */
-static dt_status check_machines(const struct dt_job *job)
-{
-    struct dt_world *world = job->world;
-    char kernel[64] = "";
-    bool strict = job->config->run.reproducible;
+    warn_together(job, status);
     if (world->is_bank) strncpy(kernel, dt_blas_kernel(), sizeof kernel - 1);
     dt_ranks_bcast(world->all, kernel, sizeof kernel, 0);
-    dt_status status = DT_OK;
+    status = DT_OK;
     if (strcasecmp(kernel, dt_blas_kernel()) != 0)
         status = dt_fail(DT_EMISMATCH,
                          "kernel %s here, %s on %s: %s (run.kernel=%s asks for one everywhere)",
@@ -84,34 +80,20 @@ static dt_status check_machines(const struct dt_job *job)
                          strict ? "run.reproducible=yes cannot be kept"
                                 : "bits depend on which ranks compute what",
                          kernel);
-    DT_TRY(strict ? dt_ranks_agree(world->all, status) : warn_together(job, status));
-    int workers = world->host_workers, cores = world->cores;
-    long long threads = job->config->run.threads;
+    if (strict) DT_TRY(dt_ranks_agree(world->all, status));
+    if (!strict) warn_together(job, status);
+    const int workers = world->host_workers, cores = world->cores;
+    const long long threads = config->run.threads;
     status = DT_OK;
     if (workers * threads > cores)
-        status =
-            dt_fail(DT_EUSAGE, "%s: %d worker%s of %lld thread%s on %d core%s will be slow",
-                    world->host_name[world->rank], workers, workers > 1 ? "s" : "",
-                    threads, threads > 1 ? "s" : "", cores, cores > 1 ? "s" : "");
-    return warn_together(job, status);
+        status = dt_fail(DT_EUSAGE, "%s: %d worker%s of %lld thread%s on %d core%s will be slow",
+                         here, workers, workers > 1 ? "s" : "", threads, threads > 1 ? "s" : "",
+                         cores, cores > 1 ? "s" : "");
+    warn_together(job, status);
+    return DT_OK;
 }
 
 /* ---- what the bank knows -------------------------------------------------------------------- */
-
-/* Replicas and groups: those of the checkpoint, those that are asked for, or as many as workers and hosts. */
-static dt_status settle_groups(struct dt_job *job, const struct dt_bank *bank)
-{
-    const int asked = (int)job->config->train.groups, hosts = job->world->hosts;
-    const bool grouped = job->config->train.local_steps > 1 || dt__is_rounded(job);
-    job->groups = asked ? asked : bank->groups_before;
-    if (!job->replicas) job->replicas = job->world->workers;
-    if (!bank->resumed && !job->config->run.replicas && grouped && job->replicas < job->groups)
-        job->replicas = job->groups;
-    if (!job->groups) job->groups = hosts < job->replicas ? hosts : job->replicas;
-    if (!grouped || job->groups <= job->replicas) return DT_OK;
-    return dt_fail(DT_EUSAGE, "train.groups=%d: expected at most run.replicas=%d", job->groups,
-                   job->replicas);
-}
 
 /* The run directory, and where the run stands. The evaluator reads and writes in the directory as well: it
  * must see the same lock there. */
@@ -126,7 +108,7 @@ static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
     char holder[DT_LOCK_HOLDER];
     DT_TRY(dt_ranks_agree(job->world->all, bank ? dt__bank_prepare(bank, job) : DT_OK));
     if (!job->replicas) job->replicas = (int)job->config->run.replicas;
-    dt_status status = bank ? settle_groups(job, bank) : DT_OK;
+    dt_status status = bank ? dt__settle_groups(job, bank) : DT_OK;
     DT_TRY(dt_ranks_agree(job->world->all, status));
     start.step = job->step;
     start.replicas = job->replicas;
@@ -224,25 +206,7 @@ static void tell_labels(const struct dt_config *config, const struct dt_schema *
             chosen ? " (data.normalize_target=no learns them as they stand)" : "");
 }
 
-/* The linear path may have a rule of its own. */
-static dt_status create_optimizers(struct dt_job *job)
-{
-    const struct dt_config *config = job->config;
-    const bool own = config->train.wide_optimizer || config->train.wide_lr > 0;
-    dt_optimizer_init(&job->optimizer, config);
-    job->wide_begin = job->wide_end = SIZE_MAX;
-    for (size_t i = 0; own && i < job->model->tensors; i++) {
-        const struct dt_tensor *tensor = &job->model->tensor[i];
-        if (!tensor->wide) continue;
-        job->wide_begin = tensor->offset;
-        job->wide_end = tensor->offset + tensor->count;
-        dt_optimizer_init_wide(&job->wide, config);
-        dt_optimizer_share(&job->optimizer, &job->wide);
-    }
-    if (!own || job->wide_end < SIZE_MAX) return DT_OK;
-    return dt_fail(DT_EUSAGE, "train.wide_optimizer, train.wide_lr: expected model.wide=yes");
-}
-
+/* The network of the data's shape, the order of its samples, the rules of its updates. */
 static dt_status create_model(struct dt_job *job)
 {
     const struct dt_config *config = job->config;
@@ -263,14 +227,8 @@ static dt_status create_model(struct dt_job *job)
     DT_TRY(dt_plan_create(job->train, (uint64_t)config->run.seed, job->replicas,
                           config->train.batch, &job->plan));
     job->last_step = dt__last_step(job);
-    DT_TRY(create_optimizers(job));
-    job->outer = (struct dt_optimizer){.kind = DT_OPT_NESTEROV,
-                                       .momentum = config->train.outer_momentum,
-                                       .nstate = config->train.outer_momentum > 0,
-                                       .states = config->train.outer_momentum > 0,
-                                       .state_name = {"outer_momentum"}};
     dt_schedule_init(&job->schedule, config, job->last_step);
-    return DT_OK;
+    return dt__optimizers_init(job);
 }
 
 /* A new run whose first rows have a feature that is far from 1 and not normalised is told of it; rows that
@@ -305,19 +263,6 @@ static void warn_of_scale(const struct dt_job *job)
                 "data.normalize=standard, or data.scale, brings them there",
                 at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));
     dt_table_destroy(table);
-}
-
-/* Model and plan are everybody's, the rest is the role's. */
-static dt_status create_parts(struct dt_run *run)
-{
-    struct dt_job *job = &run->job;
-    dt_status status = create_model(job);
-    DT_TRY(dt_ranks_agree(job->world->all, status));
-    dt_world_heartbeat(job->world, "load", job->step);
-    if (run->worker) status = dt__worker_open(job, run->worker);
-    if (job->world->role == DT_ROLE_EVALUATOR)
-        status = dt__evaluator_open(job, &run->evaluator);
-    return dt_ranks_agree(job->world->all, status);
 }
 
 /* ---- together ------------------------------------------------------------------------------- */
@@ -380,13 +325,17 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     DT_TRY(dt_ranks_agree(world->all, status));
     bool sync = config->train.mode == DT_MODE_SYNC || config->train.staleness == 0;
     job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
-    DT_TRY(settle_kernel(job));
-    DT_TRY(check_machines(job));
+    DT_TRY(settle_machines(job));
     DT_TRY(share_start(job, run->bank));
     config->run.replicas = job->replicas;
     if (config->train.local_steps > 1 || dt__is_rounded(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, run->bank, &run->options));
-    DT_TRY(create_parts(run));
+    /* Model and plan are everybody's, the rest is the role's. */
+    DT_TRY(dt_ranks_agree(world->all, create_model(job)));
+    dt_world_heartbeat(world, "load", job->step);
+    if (run->worker) status = dt__worker_open(job, run->worker);
+    if (world->role == DT_ROLE_EVALUATOR) status = dt__evaluator_open(job, &run->evaluator);
+    DT_TRY(dt_ranks_agree(world->all, status));
     if (run->bank) warn_of_scale(job);
     DT_TRY(find_done(job, run->bank, out_done));
     return *out_done ? DT_OK : open_training(run);

@@ -22,11 +22,12 @@ int dt__bank_asks(void *arg)
 
 /* ---- losses --------------------------------------------------------------------------------- */
 
+static const double NO_BUDGET[DT__BUDGET_PARTS]; /* of a bank that has no replicas */
+
 /* Losses add up over a log window; a replica's sum is made by its worker in order of steps, so that
  * the record has the same digits at any number of ranks. */
 static dt_status sum_losses(const struct dt_trainer *trainer)
 {
-    static const double NO_BUDGET[DT__BUDGET_PARTS];
     struct dt_job *job = trainer->job;
     struct dt_worker *worker = trainer->worker;
     struct dt_bank *bank = trainer->bank;
@@ -50,44 +51,67 @@ static dt_status sum_losses(const struct dt_trainer *trainer)
 
 /* ---- what the bank decides ------------------------------------------------------------------ */
 
+/* What comes behind the synchronization point. */
+struct decision {
+    int status; /* dt_status; its text goes by agreement */
+    enum { GO_ON, STOP, END } next;
+    int64_t drops; /* of the rate so far, with train.schedule=plateau */
+};
+
+/* Whether the run goes on; and a save, if one is due here. Collective. */
+static struct decision decide(const struct dt_trainer *trainer, int asked, dt_status status)
+{
+    struct dt_job *job = trainer->job;
+    struct dt_bank *bank = trainer->bank;
+    struct decision decision = {.next = GO_ON};
+    bool save = false;
+    if (bank && !status) status = dt__saves_collect(bank);
+    if (bank && !status) status = dt__link_collect(bank);
+    if (bank && !status) {
+        const bool at_end = job->step == job->last_step || job->best.stop;
+        if (at_end && !dt__eval_due(job))
+            decision.next = END;
+        else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a short span asks nobody */
+            decision.next = STOP;
+        save = decision.next != GO_ON || dt__save_due(bank);
+    }
+    if (job->local || (job->mode == DT_MODE_SYNC && dt_reducer_is_spread(job->reducer))) {
+        /* Others own the optimizer's state: it comes to the bank, to be saved. */
+        dt_ranks_bcast(job->world->trainers, &save, sizeof save, 0);
+        if (save) dt_reducer_gather(job->reducer);
+        if (save && job->local) dt__local_gather(trainer);
+    }
+    if (bank && save) {
+        dt_trace_phase(job->trace, DT_PHASE_SAVE, job->step);
+        status = dt__save(bank, decision.next != GO_ON); /* the last is waited for */
+    }
+    if (bank) {
+        bank->span_start = dt_clock_secs();
+        decision.drops = job->best.drops;
+        if (decision.drops > job->schedule.drops)
+            dt_info("no better evaluation: the rate falls at step %llu",
+                    (unsigned long long)job->step);
+    }
+    decision.status = (int)status;
+    dt_ranks_bcast(job->world->trainers, &decision, sizeof decision, 0);
+    job->schedule.drops = decision.drops;
+    return decision;
+}
+
 /* A stop waits only so long for an evaluator, which looks at the checkpoint again when the run goes on:
  * batch systems kill a job some 30 s after they ask it to stop. */
 static const double STOP_PATIENCE_SECS = 5;
 
-/* What comes behind the synchronization point. */
-enum next { GO_ON, STOP, END };
-struct decision {
-    int status; /* dt_status; its text goes by agreement */
-    enum next next;
-    int64_t drops; /* of the rate so far, with train.schedule=plateau */
-};
-
-/* Whether the run goes on, and whether it is to be saved here. */
-static dt_status decide(struct dt_bank *bank, int asked, enum next *out, bool *out_save)
-{
-    const struct dt_job *job = bank->job;
-    DT_TRY(dt__saves_collect(bank));
-    DT_TRY(dt__link_collect(bank));
-    bool at_end = job->step == job->last_step || job->best.stop;
-    if (at_end && !dt__eval_due(job))
-        *out = END;
-    else if ((asked & DT_ASK_STOP) || dt__stop_asked(bank)) /* a short span asks nobody */
-        *out = STOP;
-    *out_save = *out != GO_ON || dt__save_due(bank);
-    return DT_OK;
-}
-
 /* The last evaluation and the last record. Sync: the bank learns what the time of each worker went into. */
-static dt_status finish(const struct dt_trainer *trainer, enum next next)
+static dt_status finish(const struct dt_trainer *trainer, bool stopped)
 {
-    static const double NO_BUDGET[DT__BUDGET_PARTS];
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
     dt_status status = DT_OK;
-    const char *word = next == STOP                 ? "stopped"
+    const char *word = stopped                      ? "stopped"
                        : job->step < job->last_step ? "early_stopped"
                                                     : "completed";
-    DT_TRY(dt__link_await_last(job, bank, next == STOP ? STOP_PATIENCE_SECS : INFINITY));
+    DT_TRY(dt__link_await_last(job, bank, stopped ? STOP_PATIENCE_SECS : INFINITY));
     if (job->mode == DT_MODE_SYNC) {
         if (bank)
             status = dt_alloc((size_t)job->world->workers + 1, sizeof NO_BUDGET,
@@ -98,33 +122,7 @@ static dt_status finish(const struct dt_trainer *trainer, enum next next)
     }
     if (bank) status = dt__record_final(bank, word);
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
-    return next == STOP ? DT_STOPPED : DT_OK;
-}
-
-/* A round of local steps was given up: the run ends where the newest checkpoint stands. */
-static dt_status give_up(const struct dt_trainer *trainer)
-{
-    struct dt_bank *bank = trainer->bank;
-    dt_status status = bank ? dt__saves_finish(bank) : DT_OK;
-    DT_TRY(dt_ranks_agree(trainer->job->world->trainers, status));
-    if (bank)
-        dt_info(
-            "stopped in a round of local steps, which will be done again: the checkpoint of step "
-            "%llu stands",
-            (unsigned long long)bank->saved_step);
-    return DT_STOPPED;
-}
-
-/* The optimizer's state to the bank, to be saved, where others own it. Collective. */
-static void gather_state(const struct dt_trainer *trainer, bool save)
-{
-    struct dt_job *job = trainer->job;
-    if (job->mode == DT_MODE_ASYNC) return;
-    if (!job->local && !dt_reducer_is_spread(job->reducer)) return;
-    dt_ranks_bcast(job->world->trainers, &save, sizeof save, 0);
-    if (!save) return;
-    dt_reducer_gather(job->reducer);
-    if (job->local) dt__local_gather(trainer);
+    return stopped ? DT_STOPPED : DT_OK;
 }
 
 /* ---- the synchronization point -------------------------------------------------------------- */
@@ -133,40 +131,31 @@ dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_
 {
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
-    struct decision decision = {.status = DT_OK};
     *out_end = false;
     dt_world_heartbeat(job->world, "synchronization", job->step);
     dt_trace_phase(job->trace, DT_PHASE_SYNC, job->step);
     if (asked & DT_ASK_ERROR)
         return dt_ranks_agree(job->world->trainers,
                                        trainer->worker ? trainer->worker->failed : DT_OK);
-    if (asked & DT_ASK_GIVE_UP) return give_up(trainer);
-    if (job->mode == DT_MODE_SYNC) decision.status = (int)sum_losses(trainer);
-    if (dt__eval_due(job)) dt_trace_phase(job->trace, DT_PHASE_EVALUATE, job->step);
-    dt_status evaluated = dt__eval_due(job) ? dt__evaluate(trainer) : DT_OK;
-    dt_trace_phase(job->trace, DT_PHASE_SYNC, job->step);
-    if (evaluated == DT_STOPPED)
-        asked |= DT_ASK_STOP;
-    else
-        DT_TRY(evaluated);
-    bool save = false;
-    if (bank && !decision.status) decision.status = (int)decide(bank, asked, &decision.next, &save);
-    gather_state(trainer, save);
-    if (bank && save) {
-        dt_trace_phase(job->trace, DT_PHASE_SAVE, job->step);
-        decision.status = (int)dt__save(bank, decision.next != GO_ON); /* the last is waited for */
+    if (asked & DT_ASK_GIVE_UP) { /* a round of local steps: the run ends where the newest checkpoint stands */
+        DT_TRY(dt_ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));
+        if (bank)
+            dt_info("stopped in a round of local steps, which will be done again: the checkpoint of "
+                    "step %llu stands",
+                    (unsigned long long)bank->saved_step);
+        return DT_STOPPED;
     }
-    if (bank) {
-        bank->span_start = dt_clock_secs();
-        decision.drops = job->best.drops;
-        if (decision.drops > job->schedule.drops)
-            dt_info("no better evaluation: the rate falls at step %llu",
-                    (unsigned long long)job->step);
+    const dt_status summed = job->mode == DT_MODE_SYNC ? sum_losses(trainer) : DT_OK;
+    if (dt__eval_due(job)) {
+        dt_trace_phase(job->trace, DT_PHASE_EVALUATE, job->step);
+        const dt_status evaluated = dt__evaluate(trainer);
+        dt_trace_phase(job->trace, DT_PHASE_SYNC, job->step);
+        if (evaluated != DT_STOPPED) DT_TRY(evaluated);
+        if (evaluated == DT_STOPPED) asked |= DT_ASK_STOP;
     }
-    dt_ranks_bcast(job->world->trainers, &decision, sizeof decision, 0);
-    job->schedule.drops = decision.drops;
+    const struct decision decision = decide(trainer, asked, summed);
     if (decision.status)
         return dt_ranks_agree(job->world->trainers, bank ? (dt_status)decision.status : DT_OK);
     *out_end = decision.next != GO_ON;
-    return *out_end ? finish(trainer, decision.next) : DT_OK;
+    return *out_end ? finish(trainer, decision.next == STOP) : DT_OK;
 }

@@ -7,6 +7,50 @@
 #include "base/clones.h"
 #include "train/local.h"
 
+/* ---- rules ---------------------------------------------------------------------------------- */
+
+dt_status dt__optimizers_init(struct dt_job *job)
+{
+    const struct dt_config *config = job->config;
+    const bool own = config->train.wide_optimizer || config->train.wide_lr > 0;
+    dt_optimizer_init(&job->optimizer, config);
+    job->outer = (struct dt_optimizer){.kind = DT_OPT_NESTEROV,
+                                       .momentum = config->train.outer_momentum,
+                                       .nstate = config->train.outer_momentum > 0,
+                                       .states = config->train.outer_momentum > 0,
+                                       .state_name = {"outer_momentum"}};
+    job->wide_begin = job->wide_end = SIZE_MAX;
+    for (size_t i = 0; own && i < job->model->tensors; i++) {
+        const struct dt_tensor *tensor = &job->model->tensor[i];
+        if (!tensor->wide) continue;
+        job->wide_begin = tensor->offset;
+        job->wide_end = tensor->offset + tensor->count;
+        dt_optimizer_init_wide(&job->wide, config);
+        dt_optimizer_share(&job->optimizer, &job->wide);
+    }
+    if (!own || job->wide_end < SIZE_MAX) return DT_OK;
+    return dt_fail(DT_EUSAGE, "train.wide_optimizer, train.wide_lr: expected model.wide=yes");
+}
+
+/* The rule of the floats from `offset` on, its rate at the moment, and where it ends: ftrl's rates fall by
+ * themselves. */
+static const struct dt_optimizer *rule_at(const struct dt_job *job, size_t offset, double lr,
+                                          double *out_lr, size_t *out_end)
+{
+    const bool wide = offset >= job->wide_begin && offset < job->wide_end;
+    const double base = job->config->train.lr, own = job->config->train.wide_lr;
+    *out_lr = lr;
+    *out_end = offset < job->wide_begin ? job->wide_begin : wide ? job->wide_end : SIZE_MAX;
+    if (!wide) return &job->optimizer;
+    if (job->wide.kind == DT_OPT_FTRL)
+        *out_lr = own > 0 ? own : base;
+    else if (own > 0)
+        *out_lr = base > 0 ? lr * (own / base) : own;
+    return &job->wide;
+}
+
+/* ---- the norm of a gradient ----------------------------------------------------------------- */
+
 /* Adds the squares of n floats that stand at `at` of a vector, to the lanes of their places there. */
 DT__CLONES
 static void add_squares(double lane[8], const float *values, size_t at, size_t n)
@@ -51,6 +95,8 @@ double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *tou
     return lanes_sum(lane);
 }
 
+/* ---- sync, and what async shares ------------------------------------------------------------ */
+
 /* From the sum over so many rows to their mean, clipped as torch.nn.utils.clip_grad_norm_ does; norm2: of
  * the sum. */
 static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
@@ -60,28 +106,11 @@ static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
     return clip_norm > 0 && factor < 1 ? scale * factor : scale;
 }
 
-/* The rule of a tensor at `offset`, and its rate at the moment: ftrl's rates fall by themselves. */
-static const struct dt_optimizer *rule_at(const struct dt_job *job, size_t offset, double lr,
-                                          double *out_lr)
+/* How many of the floats [offset, offset + n) are trained: those in front; behind them are states. */
+static size_t trained_count(const struct dt_job *job, size_t offset, size_t n)
 {
-    const bool wide = offset >= job->wide_begin && offset < job->wide_end;
-    const double base = job->config->train.lr, own = job->config->train.wide_lr;
-    *out_lr = lr;
-    if (!wide) return &job->optimizer;
-    if (job->wide.kind == DT_OPT_FTRL)
-        *out_lr = own > 0 ? own : base;
-    else if (own > 0)
-        *out_lr = base > 0 ? lr * (own / base) : own;
-    return &job->wide;
-}
-
-/* The next floats from `offset` on, at most n, that have one rule. */
-static size_t rule_extent(const struct dt_job *job, size_t offset, size_t n)
-{
-    const size_t end = offset < job->wide_begin ? job->wide_begin
-                       : offset < job->wide_end ? job->wide_end
-                                                : SIZE_MAX;
-    return end - offset < n ? end - offset : n;
+    const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
+    return left < n ? left : n;
 }
 
 /* Floats [offset, offset + n): what is trained goes to the optimizer; what is a state moves by the mean
@@ -90,14 +119,14 @@ static void update_range(const struct dt_job *job, uint64_t step, double lr, uin
                          double norm2, size_t offset, size_t n, const float *grad,
                          const float *weights, float *out, float *const *states)
 {
-    const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
-    const size_t trained = left < n ? left : n;
+    const size_t trained = trained_count(job, offset, n);
     const float share = (float)(1 / (double)rows);
     float *state[DT_MAX_STATE];
     for (size_t at = 0, part; at < trained; at += part) {
         double rate;
-        const struct dt_optimizer *rule = rule_at(job, offset + at, lr, &rate);
-        part = rule_extent(job, offset + at, trained - at);
+        size_t end;
+        const struct dt_optimizer *rule = rule_at(job, offset + at, lr, &rate, &end);
+        part = end - offset < trained ? end - offset - at : trained - at;
         for (int i = 0; i < job->optimizer.nstate; i++)
             state[i] = states[i] + offset + at;
         dt_optimizer_apply(rule, step, rate, mean_scale(job, rows, norm2), part, grad + at,
@@ -124,7 +153,8 @@ static void update_rows(const struct dt_job *job, uint64_t step, double lr, uint
 {
     float *state[DT_MAX_STATE];
     double rate;
-    const struct dt_optimizer *rule = rule_at(job, range->offset, lr, &rate);
+    size_t end; /* ranges have one rule */
+    const struct dt_optimizer *rule = rule_at(job, range->offset, lr, &rate, &end);
     for (int i = 0; i < job->optimizer.nstate; i++)
         state[i] = states[i] + range->offset;
     dt_optimizer_apply_rows(rule, step, rate, mean_scale(job, rows, norm2), range->width, count,
@@ -188,8 +218,7 @@ void dt__update_outer(void *arg, const struct dt_update_info *info, size_t offse
 {
     const struct dt_job *job = arg;
     const double lr = job->config->train.outer_lr;
-    const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
-    const size_t trained = left < n ? left : n;
+    const size_t trained = trained_count(job, offset, n);
     const float *weights = vectors[0] + offset;
     float *momentum = job->outer.nstate ? vectors[1] + offset : NULL;
     const bool last = !dt__overlaps(job) || job->step == job->last_step;
@@ -273,9 +302,9 @@ void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before
         memmove(out, weights, n * sizeof *out);
         return;
     }
-    const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
     if (part->seen)
-        compensate_delay(job, note->rows, left < n ? left : n, weights, part->seen, part->grad);
+        compensate_delay(job, note->rows, trained_count(job, offset, n), weights, part->seen,
+                         part->grad);
     update_range(job, before, async_lr(job, part, before), note->rows, part->norm2, offset, n,
                  part->grad, weights, out, states);
 }

@@ -40,28 +40,18 @@ void dt__worker_close(struct dt_worker *worker)
 
 /* ---- gradient ------------------------------------------------------------------------------- */
 
-/* A slice of a share, behind the first `done` of its rows, through the network. */
-static dt_status slice_gradient(struct dt_trace *trace, struct dt_worker *worker, int replica,
-                                uint64_t draw, struct dt_share slice, uint64_t done,
-                                const struct dt_rng *dropout, const float *weights, float *grad,
-                                const struct dt_network_hooks *hooks)
+dt_status dt__list_factored(const struct dt_job *job, struct dt_factored **out,
+                            int *out_count)
 {
-    struct dt_batch batch;
-    double asked = dt_clock_secs(), loss = 0;
-    dt_trace_phase(trace, DT_PHASE_DATA, draw);
-    DT_TRY(dt_loader_read(worker->loader, replica, slice.epoch, slice.begin, (int)slice.count,
-                          &batch));
-    worker->data_secs += dt_clock_secs() - asked;
-    dt_trace_phase(trace, DT_PHASE_COMPUTE, draw);
-    batch.first_row = done;
-    DT_TRY(dt_network_gradient(worker->network, weights, &batch, dropout, done > 0, grad, &loss,
-                               hooks));
-    worker->loss[replica] += loss;
-    if (isfinite(loss)) return DT_OK;
-    return dt_fail(DT_ENUMERIC,
-                   "the loss of replica %d is %g: a lower train.lr, or "
-                   "train.clip_norm, may help",
-                   replica, loss);
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    const uint64_t rows = dt_plan_max_share(job->plan);
+    const int precision = (int)job->config->run.precision;
+    if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
+    const int count = dt_model_factored(job->model, precision, (int)rows, NULL);
+    if (!count) return DT_OK;
+    DT_TRY(dt_alloc((size_t)count, sizeof **out, "factored gradients", out));
+    *out_count = dt_model_factored(job->model, precision, (int)rows, *out);
+    return DT_OK;
 }
 
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
@@ -74,16 +64,33 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
     const struct dt_rng dropout =
         dt_rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT, (uint64_t)replica, draw);
     uint64_t done = 0;
-    do { /* the hooks with the last slice only */
-        uint64_t left = share.count - done;
-        bool last = left <= DT__SLICE_ROWS;
-        struct dt_share slice = {share.epoch, share.begin + done, last ? left : DT__SLICE_ROWS};
-        dt_status status = slice_gradient(job->trace, worker, replica, draw, slice, done, &dropout,
-                                          weights, grad, last ? hooks : &forward_only);
+    do { /* slices of the share, through the network: the hooks with the last one only */
+        const uint64_t left = share.count - done;
+        const bool last = left <= DT__SLICE_ROWS;
+        const int rows = (int)(last ? left : DT__SLICE_ROWS);
+        const double asked = dt_clock_secs();
+        struct dt_batch batch;
+        double loss = 0;
+        dt_trace_phase(job->trace, DT_PHASE_DATA, draw);
+        dt_status status = dt_loader_read(worker->loader, replica, share.epoch, share.begin + done,
+                                          rows, &batch);
+        if (!status) {
+            worker->data_secs += dt_clock_secs() - asked;
+            dt_trace_phase(job->trace, DT_PHASE_COMPUTE, draw);
+            batch.first_row = done;
+            status = dt_network_gradient(worker->network, weights, &batch, &dropout, done > 0, grad,
+                                         &loss, last ? hooks : &forward_only);
+        }
+        if (!status) worker->loss[replica] += loss;
+        if (!status && !isfinite(loss))
+            status = dt_fail(DT_ENUMERIC,
+                             "the loss of replica %d is %g: a lower train.lr, or "
+                             "train.clip_norm, may help",
+                             replica, loss);
         if (status)
             worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)draw);
-        done += slice.count;
-        worker->samples += slice.count;
+        done += (uint64_t)rows;
+        worker->samples += (uint64_t)rows;
     } while (done < share.count);
     return worker->failed == DT_OK;
 }

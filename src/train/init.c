@@ -1,0 +1,219 @@
+/* A new run's weights: drawn, or with run.init those of a trained model as far as they fit. Bank only.
+ *
+ * Tensors go by name and shape. One that reads the inputs goes row by row, by the inputs' names: two tables may have
+ * the same columns in another order, and number the same categories otherwise, which go by their counts. The output
+ * layer is put into the units of the new targets. What does not fit starts fresh; all of it is said. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/layer.h"
+#include "train/bank.h"
+
+/* ---- inputs by their names ------------------------------------------------------------------ */
+
+struct named {
+    const char *text;
+    uint32_t input;
+};
+
+static int named_compare(const void *a, const void *b)
+{
+    return strcmp(((const struct named *)a)->text, ((const struct named *)b)->text);
+}
+
+/* For each input of `to` the one of `from` that bears its name, UINT32_MAX: none. *out NULL: all have their
+ * places, or have no names. */
+static dt_status match_inputs(const struct dt_schema *to, const struct dt_schema *from, uint32_t **out)
+{
+    const size_t count = (size_t)from->features;
+    struct named *named = NULL;
+    uint32_t *match = NULL;
+    bool same = to->features == from->features;
+    *out = NULL;
+    if (!to->feature_names || !from->feature_names) return DT_OK;
+    dt_status status = dt_alloc(count, sizeof *named, "names", &named);
+    if (!status) status = dt_alloc((size_t)to->features, sizeof *match, "inputs", &match);
+    for (uint32_t i = 0; i < count && !status; i++)
+        named[i] = (struct named){from->feature_names[i], i};
+    if (!status) qsort(named, count, sizeof *named, named_compare);
+    for (uint32_t i = 0; i < (uint32_t)to->features && !status; i++) {
+        const struct named key = {to->feature_names[i], i};
+        const struct named *found = bsearch(&key, named, count, sizeof key, named_compare);
+        const bool stays = i < count && strcmp(from->feature_names[i], key.text) == 0;
+        match[i] = stays ? i : found ? found->input : UINT32_MAX;
+        same &= stays;
+    }
+    dt_free(named);
+    if (!status && !same)
+        *out = match;
+    else
+        dt_free(match);
+    return status;
+}
+
+/* Columns alike by place and name, as far as an embedding's vectors lie by them. */
+static bool columns_match(const struct dt_schema *to, const struct dt_schema *from)
+{
+    if (!to->columns || !from->columns) return to->columns == from->columns;
+    bool same = to->ncolumns == from->ncolumns && to->hash_bits == from->hash_bits;
+    for (int c = 0; c < to->ncolumns && same; c++) {
+        const char *name = to->columns[c].name, *other = from->columns[c].name;
+        same = to->columns[c].kind == from->columns[c].kind &&
+               (!name || !other || strcmp(name, other) == 0);
+    }
+    return same;
+}
+
+/* ---- tensors -------------------------------------------------------------------------------- */
+
+/* The tensor of this name and shape; NULL: there is none. *out_named: there is one of the name. by_name: a tensor
+ * that reads the inputs may have other ones. */
+static const struct dt_tensor *find_tensor(const struct dt_model *model, const struct dt_tensor *like,
+                                           bool by_name, bool *out_named)
+{
+    const size_t free_dims = by_name && like->row_sparse;
+    *out_named = false;
+    for (size_t i = 0; i < model->tensors; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
+        if (strcmp(tensor->name, like->name) != 0) continue;
+        *out_named = true;
+        if (tensor->rank == like->rank && (!free_dims || tensor->row_sparse) &&
+            memcmp(tensor->shape + free_dims, like->shape + free_dims,
+                   ((size_t)like->rank - free_dims) * sizeof *like->shape) == 0)
+            return tensor;
+    }
+    return NULL;
+}
+
+/* Copies a tensor. Weights and bias of the output layer are put into the new targets' units, so that the same
+ * values are predicted: (W x + b) s0 + m0 = (W' x + b') s1 + m1. */
+static void copy_tensor(const struct dt_model *to, const struct dt_schema *schema, float *params,
+                        const struct dt_schema *before, const float *source,
+                        const struct dt_tensor *tensor)
+{
+    const float *m0 = before->target_mean, *m1 = schema->target_mean;
+    const float *s0 = before->target_std, *s1 = schema->target_std;
+    const size_t channels = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
+    const size_t outputs = (size_t)to->desc.nout;
+    const struct dt__layer *last = &to->layer[to->layers - 1];
+    if (!last->last) last--; /* the linear path is behind the output layer, with weights in the same units */
+    float *params_at = params + tensor->offset;
+    memcpy(params_at, source, tensor->count * sizeof *params);
+    if ((!m0 && !m1) || tensor->layer < last->index || channels > outputs) return;
+    for (size_t i = 0; i < tensor->count && tensor->role != DT_TENSOR_STATE; i++) {
+        const size_t c = i % channels;
+        const double factor = (s0 ? (double)s0[c] : 1) / (s1 ? (double)s1[c] : 1);
+        double offset = ((m0 ? (double)m0[c] : 0) - (m1 ? (double)m1[c] : 0));
+        offset = tensor->role == DT_TENSOR_BIAS ? offset / (s1 ? (double)s1[c] : 1) : 0;
+        params_at[i] = (float)((double)source[i] * factor + offset);
+    }
+}
+
+/* A tensor that reads the inputs: its rows, from where their inputs stand in the other; the others stay as they
+ * are. */
+static dt_status copy_by_name(const struct dt_job *job, const struct dt_tensor *tensor,
+                              const uint32_t *match, const struct dt_export *file,
+                              const struct dt_tensor *source, float *params)
+{
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    const size_t first = (size_t)schema->features - tensor->shape[0];
+    const size_t first_before = (size_t)file->schema.features - source->shape[0];
+    const size_t width = tensor->count / tensor->shape[0];
+    size_t copied = 0;
+    float *rows;
+    DT_TRY(dt_alloc(tensor->count, sizeof *rows, tensor->name, &rows));
+    memcpy(rows, params + tensor->offset, tensor->count * sizeof *rows);
+    for (size_t r = 0; r < tensor->shape[0]; r++) {
+        const uint32_t input = match[first + r];
+        if (input == UINT32_MAX || input < first_before) continue;
+        memcpy(rows + r * width, file->params + source->offset + (input - first_before) * width,
+               width * sizeof *rows);
+        copied++;
+    }
+    copy_tensor(job->model, schema, params, &file->schema, rows, tensor);
+    dt_free(rows);
+    dt_info("run.init: %s: %zu of %zu inputs by their names%s", tensor->name, copied,
+            tensor->shape[0], copied < tensor->shape[0] ? ", the others start fresh" : "");
+    return DT_OK;
+}
+
+/* What does not fit keeps the weights that it has, which are new; that is said. */
+static dt_status copy_tensors(const struct dt_job *job, float *params, const struct dt_model *from,
+                              const struct dt_export *file, const char *path, size_t *out_taken)
+{
+    const struct dt_model *to = job->model;
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    size_t taken = 0, tensors = to->tensors;
+    uint32_t *match;
+    dt_status status = match_inputs(schema, &file->schema, &match);
+    const bool embeds = to->desc.categories && to->layer->row_sparse >= 0;
+    if (!status && ((embeds && !columns_match(schema, &file->schema)) ||
+                    (match && to->layer->row_sparse < 0)))
+        dt_warn("run.init: %s was trained on other columns, or in another order; weights behind the "
+                "first layer go by their places", path);
+    /* Hashed inputs, and those of a file without header, have no names. */
+    const bool unnamed = !schema->feature_names || !file->schema.feature_names;
+    const bool known = schema->feature_names || file->schema.feature_names;
+    if (!status && unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
+        dt_warn("run.init: %s: inputs go by their places: they have no names to go by, and may differ",
+                path);
+    for (size_t i = 0; i < tensors && !status; i++) {
+        const struct dt_tensor *tensor = &to->tensor[i];
+        bool named;
+        const struct dt_tensor *source = find_tensor(from, tensor, match != NULL, &named);
+        if (source && match && tensor->row_sparse)
+            status = copy_by_name(job, tensor, match, file, source, params);
+        else if (source)
+            copy_tensor(to, schema, params, &file->schema, file->params + source->offset, tensor);
+        else
+            dt_info("run.init: %s starts fresh: %s", tensor->name,
+                    named ? "it has another shape there" : "it is not there");
+        taken += source != NULL;
+    }
+    dt_free(match);
+    DT_TRY(status);
+    if (taken == 0)
+        return dt_fail(DT_EMISMATCH,
+                       "run.init=%s: not one tensor has a name and shape of this model", path);
+    dt_info("run.init: %zu of %zu tensors from %s", taken, tensors, path);
+    *out_taken = taken;
+    return DT_OK;
+}
+
+/* Those of another run are the first line of the history. */
+dt_status dt__init_weights(struct dt_bank *bank, float *params)
+{
+    const struct dt_job *job = bank->job;
+    const char *from = job->config->run.init;
+    struct dt_export file = {0};
+    struct dt_model *model = NULL;
+    char *path = NULL, *text = NULL;
+    size_t taken = 0;
+    dt_model_init(job->model, (uint64_t)job->config->run.seed, params);
+    /* A linear model begins at 0, as in ftrl's paper: features that never come have no weight. */
+    if (job->optimizer.kind == DT_OPT_FTRL && job->model->buckets == 1)
+        memset(params, 0, job->model->params * sizeof *params);
+    if (!*from) return DT_OK;
+    dt_status status = dt_export_load(from, &file, &path);
+    if (!status) status = dt_model_create(&file.desc, &model);
+    if (!status && model->params != file.params_count)
+        status = dt_fail(DT_EFORMAT, "%s: %llu parameters are not those of its layers", path,
+                         (unsigned long long)file.params_count);
+    if (!status) status = copy_tensors(job, params, model, &file, path, &taken);
+    if (!status)
+        status = dt_format(&text, "%zu tensors of %s, params_crc32c %08x", taken, path,
+                           dt_crc32c(0, file.params, file.params_count * sizeof(float)));
+    if (!status) {
+        dt_json_begin(&bank->change);
+        dt_json_text(&bank->change, "kind", "change");
+        dt_json_int(&bank->change, "step", 0);
+        dt_json_text(&bank->change, "run.init", text);
+        status = dt_json_end(&bank->change);
+    }
+    if (!status) status = dt_format(&bank->state.history, "%s\n", bank->change.text.data);
+    dt_free(text);
+    dt_model_destroy(model);
+    dt_export_free(&file);
+    dt_free(path);
+    return status;
+}
