@@ -53,6 +53,7 @@ struct dt_bank {
     double wall_before;    /* wall_secs of the runs before */
     double log_train_secs; /* train_secs at the last train record */
     double last_loss;
+    bool loss_told; /* that it is worse than a guess */
     double cpu_secs;                 /* CPU time of the bank's process during spans */
     double budget[DT__BUDGET_PARTS]; /* sync: sums over the workers, at the last record */
     double *budgets; /* sync, at the end: (1 + workers, DT__BUDGET_PARTS) of each rank; else NULL */

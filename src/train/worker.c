@@ -84,7 +84,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         if (!status) worker->loss[replica] += loss;
         if (!status && !isfinite(loss))
             status = dt_fail(DT_ENUMERIC,
-                             "the loss of replica %d is %g: a lower train.lr, or "
+                             "the loss of replica %d is %g: data.normalize=standard, a lower train.lr, or "
                              "train.clip_norm, may help",
                              replica, loss);
         if (status)

@@ -12,3 +12,10 @@ check_ge accuracy "$(record "$tmp/plain" eval accuracy)" 0.95
 } | sed '1s/, or ""there""//' >"$tmp/quoted.csv"
 run quoted "$tmp/quoted.csv"
 check_eq params_crc32c "$(crc "$tmp/quoted")" "$(crc "$tmp/plain")"
+# Features as they stand make the loss explode: that is said once, and what helps; a run that learns says nothing.
+rm -rf "$tmp/raw"
+job 3 "$recipes/penguins.ini" run.dir="$tmp/raw" data.normalize=none run.log_steps=1 train.epochs=2 2>"$tmp/log" || fail raw
+check_eq 'warnings of the loss' "$(grep -c 'warning: step .* that of a mere guess 1.1: data.normalize=standard' "$tmp/log")" 1
+rm -rf "$tmp/plain"
+job 3 "$recipes/penguins.ini" run.dir="$tmp/plain" data.train="$plain" run.log_steps=1 2>"$tmp/log" || fail plain
+check_eq 'warnings of a run that learns' "$(grep -c 'warning: step' "$tmp/log")" 0
