@@ -110,8 +110,7 @@ int dt__idle_workers(const struct dt_job *job)
     return idle;
 }
 
-/* The group's part of the samples of steps [begin, end). */
-static double group_part(const struct dt_group *group, uint64_t begin, uint64_t end)
+double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end)
 {
     const struct dt_job *job = group->job;
     const uint64_t all = dt__samples_at(job, end) - dt__samples_at(job, begin);
@@ -245,7 +244,7 @@ void dt__local_start(const struct dt_trainer *trainer)
         struct dt_group *group = &job->local->group[i];
         float *weights = dt_reducer_vectors(group->reducer)[0];
         if (group->difference && group->leads) {
-            group->part = group_part(group, dt__round_begin(job, job->step), job->step);
+            group->part = dt__group_part(group, dt__round_begin(job, job->step), job->step);
             group_begin(group);
         }
         dt_reducer_start(group->reducer);
@@ -307,7 +306,7 @@ static void give_differences(const struct dt_job *job, uint64_t end)
         for (size_t p = 0; group->difference && p < params; p++)
             slot[p] = (float)group->part * group->difference[p];
         if (!group->difference)
-            write_difference(params, (float)group_part(group, job->step, end),
+            write_difference(params, (float)dt__group_part(group, job->step, end),
                              dt_reducer_weights(job->reducer), dt_reducer_weights(group->reducer),
                              slot);
     }
@@ -330,7 +329,7 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
         struct dt_group *group = &job->local->group[i];
         if (group->began) {
             float *weights = dt_reducer_vectors(group->reducer)[0];
-            group->part = group_part(group, dt__round_begin(job, end), end);
+            group->part = dt__group_part(group, dt__round_begin(job, end), end);
             write_difference(params, 1, group->began, weights, group->difference);
             group_begin(group);
             memcpy(group->began, weights, params * sizeof *weights);

@@ -43,6 +43,8 @@ dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank);
  * more workers than it must. */
 void dt__group_replicas(const struct dt_job *job, int group, int *first, int *count);
 void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count);
+/* Its part of all samples of steps [begin, end). */
+double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end);
 /* Workers that are dealt to the group. */
 void dt__group_workers(const struct dt_job *job, int group, int *first, int *count);
 int dt__idle_workers(const struct dt_job *job);

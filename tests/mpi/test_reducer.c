@@ -362,6 +362,24 @@ static void try_bank_ask(struct dt_world *world, int kind, bool alone)
     dt_reducer_destroy(x);
 }
 
+/* What a worker asks for, it is given once: the span behind it goes on to its end. */
+static void try_ask_once(struct dt_world *world, int kind, bool alone)
+{
+    float rate = 0.01f;
+    const struct trial trial = {kind, 3, false, 2, DT_ASK_SYNC, 0, alone};
+    struct dt_reducer_spec spec = spec_of(&trial, &rate);
+    struct dt_reducer *x;
+    uint64_t step = 0;
+    EXPECT(!dt_reducer_create(world, &spec, &x), "%s", dt_error_text());
+    dt_reducer_start(x);
+    int asked = run_span(world, x, &trial, &step, STEPS);
+    EXPECT(asked == DT_ASK_SYNC && step == 3, "asked %d at step %d", asked, (int)step);
+    dt_ranks_barrier(world->trainers);
+    asked = run_span(world, x, &trial, &step, STEPS);
+    EXPECT(asked == DT_ASK_NONE && step == STEPS, "asked %d at step %d", asked, (int)step);
+    dt_reducer_destroy(x);
+}
+
 /* Each wire, on one host, on two to which ranks go in turn, and with each rank alone. */
 static void try_wires(struct dt_world *world)
 {
@@ -416,6 +434,7 @@ int main(void)
             for (int norm = 0; norm < 2; norm++)
                 try_reducer(world, &(struct trial){kind, replicas[i], norm, -1, 0, 0, false});
     for (int kind = DT_REDUCER_REDUCE; kind <= DT_REDUCER_ORDERED; kind++) {
+        try_ask_once(world, kind, false);
         try_reducer(world, &(struct trial){kind, 3, false, 6, DT_ASK_STOP, 0, false});
         try_reducer(world, &(struct trial){kind, 3, false, 6, DT_ASK_ERROR, 0, false});
     }
@@ -428,6 +447,7 @@ int main(void)
                         &(struct trial){DT_REDUCER_ORDERED, replicas[i], norm, -1, 0, 0, true});
     try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, false, 6, DT_ASK_STOP, 0, true});
     try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, true, 6, DT_ASK_ERROR, 0, true});
+    try_ask_once(world, DT_REDUCER_ORDERED, true);
     if (world->size > 1) try_bank_ask(world, DT_REDUCER_ORDERED, true);
     long_steps = world->size > 2; /* else one worker is alone, and updates at the end */
     for (int norm = 0; norm < 2 && long_steps; norm++)

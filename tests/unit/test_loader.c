@@ -3,6 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "data/reader.h"
 #include "data_files.h"
 
 enum { ROWS = 44000, FEATURES = 12, REPLICAS = 3, BATCH = 500, MOST = 64 };
@@ -16,6 +17,16 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
     if (size >= COUNTED) largest_bytes += size;
     return __real_aligned_alloc(alignment, size);
+}
+
+/* Rows that were read from files, by whatever thread. */
+static size_t rows_read;
+dt_status __real_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count, struct dt__block *out);
+dt_status __wrap_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count, struct dt__block *out);
+dt_status __wrap_dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count, struct dt__block *out)
+{
+    __atomic_fetch_add(&rows_read, count, __ATOMIC_RELAXED);
+    return __real_dt__cursor_read(cursor, row, count, out);
 }
 
 /* A file whose first feature is the row's number: 2.2 MiB as floats. */
@@ -211,6 +222,27 @@ START_TEST(jumps_read_the_same)
 }
 END_TEST
 
+/* The thread reads what comes next, and nothing else: over epochs, the rows read are those that there are, and at
+ * most what it has ahead, two windows a replica. */
+START_TEST(nothing_is_read_in_vain)
+{
+    enum { EPOCHS = 6 };
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    set("data.memory_mb=2");
+    rows_read = 0;
+    struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
+    for (uint64_t step = 0; step < EPOCHS * dt_plan_steps_per_epoch(plan); step++)
+        for (int r = 0; r < REPLICAS; r++)
+            (void)read_share(loader, plan, step, r);
+    dt_loader_destroy(loader); /* ends the thread */
+    ck_assert_uint_ge(rows_read, EPOCHS * ROWS);
+    ck_assert_uint_le(rows_read, (EPOCHS + 1) * ROWS);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
 /* All windows of a rank with all replicas fit data.memory_mb, and use more than half of it. */
 START_TEST(windows_fit_the_memory)
 {
@@ -347,5 +379,6 @@ END_TEST
 
 DATA_SUITE("loader", {order_is_the_same_everywhere, COUNT(SIZES)}, {order_is_shuffled, 2},
            {resume_reads_the_same, 2}, {jumps_read_the_same, 1}, {windows_fit_the_memory, 1},
+           {nothing_is_read_in_vain, 1},
            {change_is_noticed, 1}, {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1},
            {long_work_gets_on_and_can_be_stopped, 4})

@@ -215,20 +215,21 @@ START_TEST(test_outer_update_of_states)
 }
 END_TEST
 
-/* A group's mean is over its own rows; its first step starts from the weights of all, and a step of no rows
- * leaves the weights. */
+/* A group's mean is over its own rows, here half of all and so half of the sums; its first step starts from the
+ * weights of all, and a step of no rows leaves the weights. */
 START_TEST(test_group_update)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
-    struct dt_group group = {.job = &job, .start = START, .rows = 4};
+    struct dt_group group = {.job = &job, .start = START};
     float weights[3] = {9, 9, 9}, momentum[3] = {0}, *vectors[] = {weights, momentum};
     float whole[3], other[3] = {0}, *of_whole[] = {whole, other};
     memcpy(whole, START, sizeof whole);
     for (int step = 0; step < STEPS; step++) { /* sync's rows: two in every third step */
         struct dt_update_info info = {.step = (uint64_t)step};
-        group.rows = step % 3 == 2 ? 2 : 4;
-        dt__update_group(&group, &info, 0, 2, SUMS[step], vectors, weights);
-        dt__update_group(&group, &info, 2, 1, SUMS[step] + 2, vectors, weights + 2);
+        const float half[3] = {SUMS[step][0] / 2, SUMS[step][1] / 2, SUMS[step][2] / 2};
+        group.rows = step % 3 == 2 ? 1 : 2;
+        dt__update_group(&group, &info, 0, 2, half, vectors, weights);
+        dt__update_group(&group, &info, 2, 1, half + 2, vectors, weights + 2);
         dt__update_sync(&job, &info, 0, 3, SUMS[step], of_whole, whole);
         ck_assert_mem_eq(weights, whole, sizeof weights);
         group.start = NULL;
@@ -240,6 +241,20 @@ START_TEST(test_group_update)
     group.start = START;
     dt__update_group(&group, &info, 0, 3, SUMS[0], vectors, weights);
     ck_assert_mem_eq(weights, START, sizeof weights);
+    free_job(&job);
+}
+END_TEST
+
+/* Of a round's samples a group has those of its replicas: of three replicas of ten rows, the first has three. */
+START_TEST(test_group_part)
+{
+    struct dt_job job = make_job(DT_MODE_SYNC, 3);
+    const uint64_t epoch = dt_plan_steps_per_epoch(job.plan);
+    job.groups = 2;
+    const struct dt_group one = {.job = &job, .first = 0, .count = 1}, two = {.job = &job, .first = 1, .count = 2};
+    ck_assert_double_eq_tol(dt__group_part(&one, 0, epoch), 0.3, 1e-12);
+    ck_assert_double_eq_tol(dt__group_part(&two, 0, epoch), 0.7, 1e-12);
+    ck_assert_double_eq(dt__group_part(&one, 0, 0), 0);
     free_job(&job);
 }
 END_TEST
@@ -639,7 +654,7 @@ END_TEST
 
 DATA_SUITE("train", {test_ties, 1}, {test_plateau_rate, 1}, {test_a_failed_save_rests, 1}, {test_sync_update, 1}, {test_outer_update, 1},
            {test_outer_update_of_states, 1}, {test_outer_update_ahead, 1}, {test_own_rate, 1},
-           {test_group_update, 1}, {test_rounds, COUNT(ROUNDS)},
+           {test_group_update, 1}, {test_group_part, 1}, {test_rounds, COUNT(ROUNDS)},
            {test_async_update, COUNT(ASYNC)}, {test_async_update_of_rows, COUNT(ASYNC)},
            {test_failed_gradient_changes_nothing, 1},
            {test_fraction_of_an_epoch_is_rounded_up, COUNT(ENDS)}, {test_samples, 1},
