@@ -169,15 +169,14 @@ void dt__show_progress(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     const struct dt_checkpoint *state = &bank->state;
-    const bool trained =
-        state->loss_rows > 0; /* since the last record, which tells the loss else */
+    const bool trained = state->loss_rows > 0; /* since the last record; else its line has told */
     double rate = trained ? window_rate(bank) : (double)state->samples / state->train_secs;
     struct dt_progress progress = {.step = job->step,
                                    .epoch = epoch_at(bank, state->samples),
                                    .loss = trained ? window_loss(bank) : (double)NAN,
                                    .samples_per_sec = rate,
                                    .secs_left = dt__secs_left(job, bank->state.samples, rate)};
-    dt_progress_show(bank->report, &progress, job->step == job->last_step);
+    if (trained) dt_progress_show(bank->report, &progress, job->step == job->last_step);
     if (dt_run_status_due(bank->report)) {
         /* Once in two seconds: what `dtrain top` reads. */
         int size = job->world->size;

@@ -16,7 +16,10 @@ run() {
         train.mode=async train.batch=60 train.epochs=10 train.lr=0.05 train.momentum=0.5 \
         run.log_steps=50 "$@" >"$tmp/out" 2>&1
 }
-good() { run "$@" || { cat "$tmp/out"; fail "exit $?: $*"; }; }
+good() {
+    run "$@" || { cat "$tmp/out"; fail "exit $?: $*"; }
+    ! grep -i "[ -]nan " "$tmp/out" || fail "progress of nothing: $*"
+}
 
 # accounts NAME STEPS: every gradient was sent, applied and counted once.
 accounts() {
