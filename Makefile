@@ -28,7 +28,7 @@ state  := checked_file field model_file checkpoint directory export writer inspe
 report := json record progress history page tensorboard prometheus trace
 predict := predictor onnx batcher protocol serve
 train  := train setup job update worker sync_train local async_train sync_point evaluate evaluator init resume rundir records lr_test
-cli    := main commands arguments help $(addprefix cmd_,train tune_lr eval predict shard inspect options compare \
+cli    := main commands arguments help hosts $(addprefix cmd_,train tune_lr eval predict shard inspect options compare \
           top report export launch serve)
 
 ROOMS   := base config hdf5 data model comm state report predict train

@@ -1,8 +1,31 @@
-/* What the arguments of a command say: the configuration, or a model and what is set over its own. */
+/* What the arguments of a command say: how much to log; the configuration, or a model and what is set over its own. */
 #include <string.h>
 
 #include "cli/cli.h"
 #include "dtrain/data.h"
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+void cli_take_log_level(int *argc, char **argv)
+{
+    static const char *const words[] = {"error", "warn", "info", "debug"};
+    int kept = 0;
+    for (int i = 0; i < *argc; i++) {
+        const char *word = !strcmp(argv[i], "-q")   ? "error"
+                           : !strcmp(argv[i], "-v") ? "debug"
+                                                    : NULL;
+        if (!strncmp(argv[i], "--log=", 6)) word = argv[i] + 6;
+        size_t level = 0;
+        while (word && level < 4 && strcmp(word, words[level]))
+            level++;
+        if (word && level < 4)
+            dt_log_set_level((enum dt_log_level)level);
+        else
+            argv[kept++] = argv[i];
+    }
+    argv[kept] = NULL;
+    *argc = kept;
+}
 
 /* ---- a configuration ------------------------------------------------------------------------ */
 
@@ -36,41 +59,36 @@ dt_status cli_configure(struct dt_config *config, const char *command, int count
 
 /* ---- a model -------------------------------------------------------------------------------- */
 
-/* What the model was made with, and the arguments over it; what is given is what they say. Of other files than
- * the run's own neither its labels nor its held-out rows are theirs. */
-static dt_status model_configure(struct cli_model *model, int argc, char **argv)
-{
-    struct dt_config *config = &model->config;
-    DT_TRY(dt_config_init(config));
-    DT_TRY(dt_config_read_text(config, model->path, model->file->config));
-    memset(config->given, 0, sizeof config->given);
-    for (int i = 2; i < argc; i++)
-        DT_TRY(dt_config_set_for(config, argv[0], argv[i]));
-    if (!dt_config_is_given(config, "data.eval")) return DT_OK;
-    if (!*config->data.eval) return dt_fail(DT_EUSAGE, "data.eval=: expected files or globs");
-    if (!dt_config_is_given(config, "data.eval_labels"))
-        DT_TRY(dt_config_set(config, "data.eval_labels="));
-    return dt_config_set(config, "data.eval_fraction=0");
-}
-
 dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
 {
-    if (argc < 2) return dt_fail(DT_EUSAGE, "%s: expected a model", argv[0]);
+    struct dt_config *config = &model->config;
     dt_status status;
+    if (argc < 2) return dt_fail(DT_EUSAGE, "%s: expected a model", argv[0]);
     *model = (struct cli_model){0};
     DT_GUARD(dt_predictor_open(argv[1], &model->predictor));
     model->path = dt_predictor_path(model->predictor);
     model->file = dt_predictor_export(model->predictor);
-    DT_GUARD(model_configure(model, argc, argv));
+    DT_GUARD(dt_config_init(config));
+    DT_GUARD(dt_config_read_text(config, model->path, model->file->config));
+    memset(config->given, 0, sizeof config->given); /* what is given is what the arguments say */
+    for (int i = 2; i < argc; i++)
+        DT_GUARD(dt_config_set_for(config, argv[0], argv[i]));
+    if (dt_config_is_given(config, "data.eval")) {
+        /* Of other files than the run's own neither its labels nor its held-out rows are theirs. */
+        if (!*config->data.eval) DT_GUARD(dt_fail(DT_EUSAGE, "data.eval=: expected files or globs"));
+        if (!dt_config_is_given(config, "data.eval_labels"))
+            DT_GUARD(dt_config_set(config, "data.eval_labels="));
+        DT_GUARD(dt_config_set(config, "data.eval_fraction=0"));
+    }
     /* The run's own kernel, unless the arguments name one: then it has to be that. */
-    status = dt_blas_settle(model->config.run.kernel);
-    if (status == DT_EUSAGE && !dt_config_is_given(&model->config, "run.kernel")) {
+    status = dt_blas_settle(config->run.kernel);
+    if (status == DT_EUSAGE && !dt_config_is_given(config, "run.kernel")) {
         dt_warn("%s was made with run.kernel=%s, this is %s: the last digits may differ",
-                model->path, model->config.run.kernel, dt_blas_kernel());
+                model->path, config->run.kernel, dt_blas_kernel());
         status = DT_OK;
     }
     DT_GUARD(status);
-    dt_blas_set_threads((int)model->config.run.threads);
+    dt_blas_set_threads((int)config->run.threads);
     if (dt_path_is_dir(argv[1])) dt_info("%s: %s", argv[0], model->path);
 done:
     if (status) cli_model_close(model);

@@ -48,6 +48,9 @@ dt_status cli_model_survey(const struct cli_model *model, struct dt_source **out
 /* Sets options from arguments over what the config holds: INI files first, whatever their place, then
  * section.key=value in order, of the keys that the command takes. DT_EUSAGE. */
 dt_status cli_configure(struct dt_config *config, const char *command, int count, char **arguments);
+/* Takes -q, -v and --log=LEVEL out of the arguments, wherever they stand; a level that there is not stays for the
+ * command to refuse. */
+void cli_take_log_level(int *argc, char **argv);
 /* Whether this process is to speak for the job, as far as the launcher says: before there is a world, or
  * without one. */
 bool cli_is_first_task(void);

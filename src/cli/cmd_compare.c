@@ -21,30 +21,30 @@ struct run {
 };
 
 struct comparison {
-    struct run *runs;
+    struct run *runs; /* better ones first, those without a metric last; equal ones stay as they were named */
     size_t count;
-    const char
-        *keys[MOST_COLUMNS - COLUMNS]; /* of options that differ: the columns behind the others */
+    const char *title[MOST_COLUMNS], *key[MOST_COLUMNS]; /* (columns) behind COLUMNS options that differ */
     size_t columns;
 };
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* What the last record of training says, where there is no final one. */
-static dt_status run_read(const char *dir, struct run *run)
+/* Reads a run, and puts it into its place. What the last record of training says counts where there is no final
+ * one. */
+static dt_status run_add(struct comparison *comparison, const char *dir)
 {
-    size_t best;
-    DT_TRY(dt_history_read(dir, &run->history));
-    const struct dt_history *history = run->history;
+    struct run run = {0};
+    DT_TRY(dt_history_read(dir, &run.history));
+    const struct dt_history *history = run.history;
     const struct dt_train_point none = {0, NAN, NAN, NAN, NAN, NAN, NAN}, *last = &none;
     const size_t n = history->ntrain;
-    size_t final =
-        dt_history_count(history, DT_RECORD_FINAL) - 1; /* beyond all, if there is none */
-    double *number = run->number;
+    const size_t final = dt_history_count(history, DT_RECORD_FINAL) - 1; /* beyond all, without one */
+    size_t best;
+    double *number = run.number;
     if (n) last = &history->train[n - 1];
-    run->text[RUN] = history->dir;
-    run->text[METRIC] = history->metric;
-    run->text[STATUS] = history->status;
+    run.text[RUN] = history->dir;
+    run.text[METRIC] = history->metric;
+    run.text[STATUS] = history->status;
     number[BEST] = number[AT_STEP] = (double)NAN;
     if (dt_history_best(history, &best, &number[BEST]))
         number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
@@ -54,26 +54,17 @@ static dt_status run_read(const char *dir, struct run *run)
     if (isnan(number[SPEED])) number[SPEED] = last->samples_per_sec;
     number[WALL] = dt_history_real(history, DT_RECORD_FINAL, final, "wall_secs");
     if (isnan(number[WALL])) number[WALL] = last->wall_secs;
-    return DT_OK;
-}
-
-/* Better runs first, those without a metric last; equal ones stay as they were named. */
-static void runs_sort(struct comparison *comparison)
-{
-    for (size_t i = 1; i < comparison->count; i++) {
-        const struct run run = comparison->runs[i];
-        const double value = run.number[BEST];
-        size_t at = i;
-        for (; at > 0; at--) {
-            const double before = comparison->runs[at - 1].number[BEST];
-            const bool better = isnan(before)                 ? !isnan(value)
-                                : run.history->more_is_better ? value > before
-                                                              : value < before;
-            if (!better) break;
-            comparison->runs[at] = comparison->runs[at - 1];
-        }
-        comparison->runs[at] = run;
+    size_t at = comparison->count++;
+    for (; at > 0; at--) {
+        const double value = number[BEST], before = comparison->runs[at - 1].number[BEST];
+        const bool better = isnan(before)             ? !isnan(value)
+                            : history->more_is_better ? value > before
+                                                      : value < before;
+        if (!better) break;
+        comparison->runs[at] = comparison->runs[at - 1];
     }
+    comparison->runs[at] = run;
+    return DT_OK;
 }
 
 static const char *run_option(const struct run *run, const char *key)
@@ -82,30 +73,31 @@ static const char *run_option(const struct run *run, const char *key)
     return value ? value : "";
 }
 
-static void differences_find(struct comparison *comparison)
+static void columns_find(struct comparison *comparison)
 {
     const struct run *first = &comparison->runs[0];
-    comparison->columns = COLUMNS;
-    for (size_t i = 0; i < first->history->noptions; i++) {
+    size_t columns = COLUMNS;
+    memcpy(comparison->title, TITLES, sizeof TITLES);
+    memcpy(comparison->key, KEYS, sizeof KEYS);
+    for (size_t i = 0; i < first->history->noptions && columns < MOST_COLUMNS; i++) {
         const char *key = first->history->options[i].name;
         bool differs = false;
         for (size_t r = 1; r < comparison->count; r++)
             differs |= strcmp(run_option(&comparison->runs[r], key), run_option(first, key)) != 0;
-        if (!differs || !strcmp(key, "run.dir") || !strcmp(key, "run.resume")) continue;
-        if (comparison->columns == MOST_COLUMNS) return;
-        comparison->keys[comparison->columns++ - COLUMNS] = key;
+        if (differs && strcmp(key, "run.dir") && strcmp(key, "run.resume"))
+            comparison->title[columns] = comparison->key[columns] = key, columns++;
     }
+    comparison->columns = columns;
 }
 
 /* ---- the three forms ------------------------------------------------------------------------ */
 
 /* A cell as text: digits enough to compare, or all. */
-static const char *cell_text(const struct comparison *comparison, size_t r, size_t column,
-                             bool exact, char buffer[DT_REAL_TEXT])
+static const char *cell_text(const struct run *run, size_t column, const char *key, bool exact,
+                             char buffer[DT_REAL_TEXT])
 {
-    const struct run *run = &comparison->runs[r];
-    if (column >= COLUMNS) return run_option(run, comparison->keys[column - COLUMNS]);
-    if (run->text[column]) return run->text[column];
+    const char *text = column < COLUMNS ? run->text[column] : run_option(run, key);
+    if (text) return text;
     double value = run->number[column];
     if (isnan(value)) return exact ? "" : "-";
     if (exact) return dt_real_text(value, buffer);
@@ -121,18 +113,19 @@ static void table_print(const struct comparison *comparison)
 {
     enum { MOST_WIDTH = 32 };
     char buffer[DT_REAL_TEXT];
-    const char *text[MOST_COLUMNS];
     int width[MOST_COLUMNS] = {0};
     for (size_t r = 0; r <= comparison->count; r++)
         for (size_t c = 0; c < comparison->columns; c++) {
-            text[c] = c < COLUMNS ? TITLES[c] : comparison->keys[c - COLUMNS];
-            size_t length = strlen(r ? cell_text(comparison, r - 1, c, false, buffer) : text[c]);
+            const char *cell = comparison->title[c];
+            if (r) cell = cell_text(&comparison->runs[r - 1], c, comparison->key[c], false, buffer);
+            size_t length = strlen(cell);
             if (length > MOST_WIDTH && c != RUN) length = MOST_WIDTH;
             if ((int)length > width[c]) width[c] = (int)length;
         }
     for (size_t r = 0; r <= comparison->count; r++)
         for (size_t c = 0; c < comparison->columns; c++) {
-            const char *cell = r ? cell_text(comparison, r - 1, c, false, buffer) : text[c];
+            const char *cell = comparison->title[c];
+            if (r) cell = cell_text(&comparison->runs[r - 1], c, comparison->key[c], false, buffer);
             int length = (int)strlen(cell);
             if (c + 1 == comparison->columns)
                 puts(cell);
@@ -148,8 +141,8 @@ static void csv_print(const struct comparison *comparison)
     char buffer[DT_REAL_TEXT];
     for (size_t r = 0; r <= comparison->count; r++)
         for (size_t c = 0; c < comparison->columns; c++) {
-            const char *cell = c < COLUMNS ? KEYS[c] : comparison->keys[c - COLUMNS];
-            if (r) cell = cell_text(comparison, r - 1, c, true, buffer);
+            const char *cell = comparison->key[c];
+            if (r) cell = cell_text(&comparison->runs[r - 1], c, cell, true, buffer);
             const char *quote = strpbrk(cell, ",\"\n") ? "\"" : "";
             printf("%s", quote);
             for (; *cell; cell++)
@@ -166,13 +159,11 @@ static dt_status json_print(const struct comparison *comparison)
         const struct run *run = &comparison->runs[r];
         dt_json_begin(&json);
         for (size_t c = 0; c < comparison->columns; c++) {
-            if (c >= COLUMNS)
-                dt_json_text(&json, comparison->keys[c - COLUMNS],
-                             run_option(run, comparison->keys[c - COLUMNS]));
-            else if (run->text[c])
-                dt_json_text(&json, KEYS[c], run->text[c]);
+            const char *key = comparison->key[c];
+            if (c < COLUMNS && !run->text[c])
+                dt_json_real(&json, key, run->number[c]);
             else
-                dt_json_real(&json, KEYS[c], run->number[c]);
+                dt_json_text(&json, key, c < COLUMNS ? run->text[c] : run_option(run, key));
         }
         status = dt_json_end(&json);
         if (!status) puts(json.text.data);
@@ -197,11 +188,10 @@ dt_status cmd_compare(int argc, char **argv)
         else if (*argv[i] == '-')
             DT_GUARD(dt_fail(DT_EUSAGE, "%s: compare takes --csv and --json", argv[i]));
         else
-            DT_GUARD(run_read(argv[i], &comparison.runs[comparison.count++]));
+            DT_GUARD(run_add(&comparison, argv[i]));
     }
     if (!comparison.count) DT_GUARD(dt_fail(DT_EUSAGE, "compare: expected run directories"));
-    runs_sort(&comparison);
-    differences_find(&comparison);
+    columns_find(&comparison);
     status = json ? json_print(&comparison) : DT_OK;
     if (csv) csv_print(&comparison);
     if (!csv && !json) table_print(&comparison);

@@ -130,43 +130,37 @@ static void metrics_print_table(const struct cli_model *model,
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static dt_status evaluate(const struct cli_model *model)
+dt_status cmd_eval(int argc, char **argv)
 {
+    struct cli_model model;
     struct dt_source *source = NULL;
     struct dt_metrics *metrics = NULL;
     struct dt_measure *measure = NULL;
     struct dt_metric_values values;
     struct dt_class_scores scores = {0};
     dt_status status;
-    DT_GUARD(cli_model_survey(model, &source));
-    DT_GUARD(dt_metrics_create(dt_predictor_model(model->predictor), &metrics));
-    const uint64_t chunks = dt_measure_chunks(&model->config, source);
-    DT_GUARD(dt_measure_create(&model->config, source, dt_predictor_model(model->predictor), 0,
-                               chunks, &measure));
+    DT_TRY(cli_model_open(&model, argc, argv));
+    const struct dt_model *network = dt_predictor_model(model.predictor);
+    DT_GUARD(cli_model_survey(&model, &source));
+    DT_GUARD(dt_metrics_create(network, &metrics));
+    const uint64_t chunks = dt_measure_chunks(&model.config, source);
+    DT_GUARD(dt_measure_create(&model.config, source, network, 0, chunks, &measure));
     for (uint64_t c = 0; c < chunks; c++)
-        DT_GUARD(dt_measure_add(measure, model->file->params, c, metrics));
+        DT_GUARD(dt_measure_add(measure, model.file->params, c, metrics));
     const uint64_t *confusion = dt_metrics_confusion(metrics);
     dt_metrics_values(metrics, &values);
     if (confusion)
-        DT_GUARD(dt_class_scores_make(confusion, (size_t)dt_predictor_classes(model->predictor),
+        DT_GUARD(dt_class_scores_make(confusion, (size_t)dt_predictor_classes(model.predictor),
                                       &scores));
-    if (isatty(STDOUT_FILENO) && !model->config.eval.json)
-        metrics_print_table(model, &values, confusion, &scores);
+    if (isatty(STDOUT_FILENO) && !model.config.eval.json)
+        metrics_print_table(&model, &values, confusion, &scores);
     else
-        status = metrics_print_json(model, &values, confusion, &scores);
+        status = metrics_print_json(&model, &values, confusion, &scores);
 done:
     dt_free(scores.precision);
     dt_measure_destroy(measure);
     dt_metrics_destroy(metrics);
     dt_source_destroy(source);
-    return status;
-}
-
-dt_status cmd_eval(int argc, char **argv)
-{
-    struct cli_model model;
-    DT_TRY(cli_model_open(&model, argc, argv));
-    dt_status status = evaluate(&model);
     cli_model_close(&model);
     return status;
 }

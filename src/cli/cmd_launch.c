@@ -8,7 +8,6 @@
  * Signals are passed on: the first as a request to stop at a checkpoint, a second one ends the job. mpirun
  * has a process group of its own, so that ^C reaches it through here alone. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,43 +19,29 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/hosts.h"
 #include "dtrain/history.h"
 #include "dtrain/state.h"
 
-enum { HOST_NAME = 256, LINE = 4096 };
-static const double ANSWER_SECS = 15; /* a host that takes longer does not answer */
 static const double END_SECS = 20; /* that a job may take to end behind its error line: mpirun waits
-                                          * for ever for a host whose link is cut */
+                                    * for ever for a host whose link is cut */
 static const double MOST_WAIT_SECS = 60; /* between two tries */
-
-struct host {
-    char name[HOST_NAME];
-    char line[LINE]; /* of the host file */
-    int slots;       /* 0: the line does not say */
-    pid_t check;
-    bool answers;
-};
 
 struct launch {
     char **option; /* mpirun's own */
     int options;
     char **argument; /* dtrain's */
     int arguments;
-    char self[LINE]; /* this program, as it was called: it may be replaced while the job runs */
-    const char *hostfile, *agent;
-    const char
-        *hosts_from; /* the host file, or what Slurm calls its list; NULL: mpirun knows the hosts */
+    char self[CLI_LINE]; /* this program, as it was called: it may be replaced while the job runs */
     int np, restarts;
     double grow_secs;
     struct dt_config config;
 
-    struct host *host;
-    int hosts, answering;
-    char chosen[64]; /* file of the hosts that answer; "": none was given */
-    int signals;     /* signalfd */
-    int asked;       /* signals that asked for a stop */
-    bool growing;    /* the job was stopped to take hosts in */
-    int count;       /* starts */
+    struct cli_hosts hosts;
+    int signals;  /* signalfd */
+    int asked;    /* signals that asked for a stop */
+    bool growing; /* the job was stopped to take hosts in */
+    int starts;
 };
 
 enum outcome { DONE, STOPPED, WRONG, FAILED, LOST };
@@ -95,6 +80,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     static const char *const np[] = {"-np", "-n", "--np", "-c", NULL};
     static const char *const hostfile[] = {"-hostfile", "--hostfile", "-machinefile",
                                            "--machinefile", NULL};
+    struct cli_hosts *hosts = &launch->hosts;
     double number;
     int i = 1;
     DT_TRY(dt_alloc((size_t)argc + 1, sizeof *launch->option, "arguments", &launch->option));
@@ -108,9 +94,9 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
         } else if (!strcmp(argv[i], "--grow")) {
             DT_TRY(take_number(argv[i], argv[i + 1], 1, &launch->grow_secs));
         } else if (is_one_of(argv[i], hostfile) && argv[i + 1]) {
-            launch->hostfile = argv[i + 1];
+            hosts->file = argv[i + 1];
         } else {
-            if (!strcmp(argv[i], "plm_rsh_agent")) launch->agent = argv[i + 1];
+            if (!strcmp(argv[i], "plm_rsh_agent")) hosts->agent = argv[i + 1];
             launch->option[launch->options++] = argv[i];
             continue;
         }
@@ -120,174 +106,19 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
         return dt_fail(DT_EUSAGE, "launch: expected a configuration file behind mpirun's options");
     launch->argument = argv + i;
     launch->arguments = argc - i;
-    launch->hosts_from = launch->hostfile ? launch->hostfile
-                         : getenv("SLURM_TASKS_PER_NODE") && getenv("SLURM_JOB_NODELIST")
-                             ? "SLURM_JOB_NODELIST"
-                             : NULL;
+    const bool slurm = getenv("SLURM_TASKS_PER_NODE") && getenv("SLURM_JOB_NODELIST");
+    hosts->from = hosts->file ? hosts->file : slurm ? "SLURM_JOB_NODELIST" : NULL;
     ssize_t length = readlink("/proc/self/exe", launch->self, sizeof launch->self - 1);
     if (length < 0) return dt_fail(DT_EIO, "/proc/self/exe: %s", strerror(errno));
     DT_TRY(dt_config_init(&launch->config));
     return cli_configure(&launch->config, "train", launch->arguments, launch->argument);
 }
 
-/* ---- hosts ---------------------------------------------------------------------------------- */
-
-/* The next host's tasks, of a list as Slurm has it: "8(x2),4"; *left: hosts that the number before is still for. */
-static int slurm_tasks(const char **list, int *left)
-{
-    char *end;
-    const char *at = *list;
-    int tasks = (int)strtol(at, &end, 10);
-    if (*left == 0) *left = end[0] == '(' && end[1] == 'x' ? (int)strtol(end + 2, NULL, 10) : 1;
-    if (--*left > 0) return tasks;
-    at += strcspn(at, ",");
-    *list = *at == ',' ? at + 1 : at;
-    return tasks;
-}
-
-/* Signals as a program expects them that knows nothing of ours. */
-static void exec_child(char *const *command)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setpgid(0, 0);
-    int null = open("/dev/null", O_RDONLY);
-    if (null >= 0) dup2(null, STDIN_FILENO);
-    execvp(command[0], command);
-    _exit(127);
-}
-
-/* What a command prints. NULL: it cannot be started. */
-static FILE *open_output(char *const *command, pid_t *out_pid)
-{
-    int ends[2];
-    if (pipe(ends)) return NULL;
-    *out_pid = fork();
-    if (*out_pid == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        exec_child(command);
-    }
-    close(ends[1]);
-    FILE *file = *out_pid < 0 ? NULL : fdopen(ends[0], "r");
-    if (!file) close(ends[0]);
-    return file;
-}
-
-/* Lines as a host file has them; of an allocation of Slurm's, one a node: scontrol knows its name alone. */
-static dt_status read_hosts(struct launch *launch)
-{
-    char line[LINE];
-    size_t capacity = 0;
-    int left = 0;
-    const char *tasks = launch->hostfile ? NULL : getenv("SLURM_TASKS_PER_NODE");
-    char *const scontrol[] = {"scontrol", "show", "hostnames", NULL};
-    pid_t pid = 0;
-    FILE *file = launch->hostfile ? fopen(launch->hostfile, "r") : open_output(scontrol, &pid);
-    if (!file) return dt_fail(DT_EIO, "%s: %s", launch->hosts_from, strerror(errno));
-    dt_free(launch->host);
-    launch->host = NULL;
-    launch->hosts = 0;
-    dt_status status = DT_OK;
-    while (!status && fgets(line, sizeof line, file)) {
-        struct host host = {0};
-        if (sscanf(line, "%255s", host.name) != 1 || host.name[0] == '#') continue;
-        const char *slots = strstr(line, "slots=");
-        if (slots) host.slots = (int)strtol(slots + 6, NULL, 10);
-        memcpy(host.line, line, sizeof line);
-        if (tasks) {
-            host.slots = slurm_tasks(&tasks, &left);
-            snprintf(host.line, sizeof host.line, "%s slots=%d\n", host.name, host.slots);
-        }
-        status = dt_grow(&launch->host, &capacity, (size_t)launch->hosts + 1, sizeof host, "hosts");
-        if (!status) launch->host[launch->hosts++] = host;
-    }
-    int exit_status = 0;
-    bool failed = fclose(file) || (pid && (waitpid(pid, &exit_status, 0) < 0 || exit_status));
-    if (!status && failed)
-        status =
-            dt_fail(DT_EIO, "%s: cannot be read: expected a list of hosts", launch->hosts_from);
-    return status;
-}
-
-/* Whether a command can be run there, the way mpirun would do it. */
-static pid_t start_check(const struct launch *launch, const char *host)
-{
-    char *const by_agent[] = {(char *)(uintptr_t)launch->agent, (char *)(uintptr_t)host, "true",
-                              NULL};
-    char *const by_slurm[] = {"srun", "--overlap", "-N1", "-n1", "-w", (char *)(uintptr_t)host,
-                              "true", NULL};
-    char *const by_ssh[] = {
-        "ssh",  "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", (char *)(uintptr_t)host,
-        "true", NULL};
-    pid_t pid = fork();
-    if (pid == 0)
-        exec_child(launch->agent ? by_agent : getenv("SLURM_JOB_NODELIST") ? by_slurm : by_ssh);
-    return pid;
-}
-
-static void check_hosts(struct launch *launch)
-{
-    char own[HOST_NAME] = "";
-    gethostname(own, sizeof own - 1);
-    for (int i = 0; i < launch->hosts; i++) {
-        struct host *host = &launch->host[i];
-        host->answers = !strcmp(host->name, own) || !strcmp(host->name, "localhost");
-        host->check = host->answers ? 0 : start_check(launch, host->name);
-    }
-    double until = dt_clock_secs() + ANSWER_SECS;
-    launch->answering = 0;
-    for (int i = 0; i < launch->hosts; i++) {
-        struct host *host = &launch->host[i];
-        int code = 1;
-        pid_t ended = 0;
-        while (host->check > 0 && !(ended = waitpid(host->check, &code, WNOHANG)) &&
-               dt_clock_secs() < until)
-            dt_sleep_secs(0.02);
-        if (host->check > 0 && !ended) {
-            kill(-host->check, SIGKILL);
-            kill(host->check, SIGKILL);
-            waitpid(host->check, NULL, 0);
-        }
-        if (ended > 0) host->answers = code == 0;
-        launch->answering += host->answers;
-        if (!host->answers) dt_info("launch: %s does not answer", host->name);
-    }
-}
-
-/* The file that mpirun gets; and how many ranks the hosts have room for, 0: not known. */
-static dt_status choose_hosts(struct launch *launch, int *out_slots)
-{
-    *out_slots = 0;
-    if (!launch->hosts_from) return DT_OK;
-    DT_TRY(read_hosts(launch));
-    check_hosts(launch);
-    if (launch->answering == 0) return dt_fail(DT_EIO, "%s: no host answers", launch->hosts_from);
-    if (!launch->chosen[0]) {
-        snprintf(launch->chosen, sizeof launch->chosen, "/tmp/dtrain-hosts-XXXXXX");
-        int fd = mkstemp(launch->chosen);
-        if (fd < 0) return dt_fail(DT_EIO, "%s: %s", launch->chosen, strerror(errno));
-        close(fd);
-    }
-    FILE *file = fopen(launch->chosen, "w");
-    if (!file) return dt_fail(DT_EIO, "%s: %s", launch->chosen, strerror(errno));
-    bool known = true;
-    for (int i = 0; i < launch->hosts; i++) {
-        if (!launch->host[i].answers) continue;
-        fprintf(file, "%s", launch->host[i].line);
-        known &= launch->host[i].slots > 0;
-        *out_slots += launch->host[i].slots;
-    }
-    if (!known) *out_slots = 0;
-    if (fclose(file)) return dt_fail(DT_EIO, "%s: %s", launch->chosen, strerror(errno));
-    return DT_OK;
-}
-
 /* ---- a start -------------------------------------------------------------------------------- */
 
 /* The job's last error line. */
 struct tail {
-    char line[LINE], error[LINE];
+    char line[CLI_LINE], error[CLI_LINE];
     size_t length;
     bool few_slots; /* mpirun has said so, at length */
 };
@@ -325,26 +156,26 @@ static void pass_signals(struct launch *launch, pid_t pid)
 }
 
 /* Hosts that have come back are taken in at a checkpoint. */
-static void grow(struct launch *launch, pid_t pid, double *next)
+static void take_hosts_in(struct launch *launch, pid_t pid, double *next)
 {
-    if (launch->grow_secs <= 0 || !launch->hosts_from || launch->growing || dt_clock_secs() < *next)
-        return;
-    int before = launch->answering;
-    if (!read_hosts(launch)) check_hosts(launch);
-    if (launch->answering > before) {
+    struct cli_hosts *hosts = &launch->hosts;
+    if (launch->grow_secs <= 0 || !hosts->from || launch->growing || dt_clock_secs() < *next) return;
+    const int before = hosts->answering;
+    if (!cli_hosts_read(hosts)) cli_hosts_check(hosts);
+    if (hosts->answering > before) {
         dt_info("launch: %d of %d hosts answer: stopping at a checkpoint to take them in",
-                launch->answering, launch->hosts);
+                hosts->answering, hosts->count);
         launch->growing = true;
         kill(pid, SIGUSR1);
     }
-    launch->answering = before;
+    hosts->answering = before;
     *next = dt_clock_secs() + launch->grow_secs;
 }
 
 /* Some of the job's stderr, once there is some: how much; 0: it has ended. */
 static size_t pass_on(int from, struct tail *tail)
 {
-    char bytes[LINE];
+    char bytes[CLI_LINE];
     ssize_t n;
     do
         n = read(from, bytes, sizeof bytes);
@@ -353,7 +184,7 @@ static size_t pass_on(int from, struct tail *tail)
     fwrite(bytes, 1, (size_t)n, stderr);
     for (ssize_t i = 0; i < n; i++) {
         if (bytes[i] != '\n') {
-            if (tail->length < LINE - 1) tail->line[tail->length++] = bytes[i];
+            if (tail->length < CLI_LINE - 1) tail->line[tail->length++] = bytes[i];
             continue;
         }
         tail->line[tail->length] = '\0';
@@ -378,7 +209,7 @@ static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
         if (tail->error[0] && error_at <= 0) error_at = dt_clock_secs();
         if (error_at > 0 && dt_clock_secs() > error_at + END_SECS) kill(-pid, SIGKILL);
         pass_signals(launch, pid);
-        grow(launch, pid, &next_growth);
+        take_hosts_in(launch, pid, &next_growth);
         if (waitpid(pid, &code, WNOHANG) != pid) continue;
         /* What is there behind a job that has ended. No more: what it left behind may write on. */
         int rest = 0;
@@ -389,10 +220,12 @@ static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
     }
 }
 
-static dt_status start_job(struct launch *launch, int slots, enum outcome *out, char *reason)
+/* Runs mpirun until the job ends: what became of it, and what it said last. */
+static dt_status run_job(struct launch *launch, int slots, enum outcome *out, char *reason)
 {
     char ranks[16];
-    int n = 0, np = launch->np, fds[2];
+    int n = 0, np = launch->np, from;
+    pid_t pid;
     char **command;
     size_t most = (size_t)launch->options + (size_t)launch->arguments + 8;
     DT_TRY(dt_alloc(most, sizeof *command, "command", &command));
@@ -402,36 +235,27 @@ static dt_status start_job(struct launch *launch, int slots, enum outcome *out, 
     if (slots && (!np || np > slots)) np = slots;
     snprintf(ranks, sizeof ranks, "%d", np);
     if (np) command[n++] = "-np", command[n++] = ranks;
-    if (launch->chosen[0]) command[n++] = "--hostfile", command[n++] = launch->chosen;
+    if (launch->hosts.chosen[0]) command[n++] = "--hostfile", command[n++] = launch->hosts.chosen;
     command[n++] = launch->self;
     command[n++] = "train";
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];
-    dt_status status = pipe(fds) ? dt_fail(DT_EIO, "pipe: %s", strerror(errno)) : DT_OK;
-    pid_t pid = status ? -1 : fork();
-    if (pid == 0) {
-        dup2(fds[1], STDERR_FILENO);
-        close(fds[0]);
-        close(fds[1]);
-        exec_child(command);
-    }
-    if (!status && pid < 0) status = dt_fail(DT_EIO, "fork: %s", strerror(errno));
+    dt_status status = cli_start(command, STDERR_FILENO, &from, &pid);
     dt_free(command);
-    if (status) return status;
-    close(fds[1]);
+    DT_TRY(status);
     struct tail tail = {.length = 0};
-    launch->count++;
-    int code = attend(launch, pid, fds[0], &tail);
-    close(fds[0]);
+    launch->starts++;
+    int code = attend(launch, pid, from, &tail);
+    close(from);
     if (WIFEXITED(code) && WEXITSTATUS(code) == 127 && !tail.error[0])
         return dt_fail(DT_EIO, "launch: cannot run mpirun");
-    if (tail.few_slots && launch->count == 1)
+    if (tail.few_slots && launch->starts == 1)
         return dt_fail(
             DT_EUSAGE,
             "launch: mpirun has fewer slots than ranks: --oversubscribe lets ranks share "
             "cores, a host file (--hostfile) says how many a host takes");
     *out = outcome_of(launch, code, &tail);
-    snprintf(reason, LINE, "%.*s", LINE - 16,
+    snprintf(reason, CLI_LINE, "%.*s", CLI_LINE - 16,
              tail.error[0] ? tail.error + 15 : "the job ended without a word");
     return DT_OK;
 }
@@ -452,7 +276,7 @@ static long long saved_step(const struct launch *launch)
 /* One line, and one record behind those of the run. */
 static void tell(const struct launch *launch, const char *event, long long step, const char *reason)
 {
-    char path[4096], word[LINE];
+    char path[4096], word[CLI_LINE];
     size_t n = 0;
     for (const char *c = reason; *c && n < sizeof word - 2; c++)
         if (*c >= ' ' && *c != '"' && *c != '\\') word[n++] = *c;
@@ -465,20 +289,8 @@ static void tell(const struct launch *launch, const char *event, long long step,
     fprintf(file,
             "{\"kind\":\"launch\",\"event\":\"%s\",\"step\":%lld,\"start\":%d,\"hosts\":%d,"
             "\"reason\":\"%s\",\"time_unix\":%lld}\n",
-            event, step, launch->count, launch->answering, word, (long long)time(NULL));
+            event, step, launch->starts, launch->hosts.answering, word, (long long)time(NULL));
     fclose(file);
-}
-
-/* True if a signal came. */
-static bool wait_secs(struct launch *launch, double secs)
-{
-    double until = dt_clock_secs() + secs;
-    while (!launch->asked && dt_clock_secs() < until) {
-        struct pollfd fd = {.fd = launch->signals, .events = POLLIN};
-        poll(&fd, 1, 200);
-        pass_signals(launch, 0);
-    }
-    return launch->asked > 0;
 }
 
 static dt_status report(dt_status status)
@@ -490,17 +302,17 @@ static dt_status report(dt_status status)
 /* A job tells its own errors. */
 static dt_status keep_alive(struct launch *launch)
 {
-    char reason[LINE];
+    char reason[CLI_LINE];
     long long step = saved_step(launch);
     for (int failures = 0;;) {
         int slots;
         enum outcome outcome = LOST;
         pass_signals(launch, 0);
         if (launch->asked) return DT_STOPPED;
-        dt_status hosts = choose_hosts(launch, &slots);
-        if (hosts && !launch->count && !launch->hosts)
+        dt_status hosts = cli_hosts_choose(&launch->hosts, &slots);
+        if (hosts && !launch->starts && !launch->hosts.count)
             return report(hosts); /* no list to begin with */
-        dt_status status = hosts ? DT_OK : start_job(launch, slots, &outcome, reason);
+        dt_status status = hosts ? DT_OK : run_job(launch, slots, &outcome, reason);
         if (status) return report(status); /* there was no job that could tell */
         if (hosts) snprintf(reason, sizeof reason, "%s", dt_error_text());
         if (outcome == DONE) return DT_OK;
@@ -518,8 +330,12 @@ static dt_status keep_alive(struct launch *launch)
         tell(launch, last ? "end" : "restart", now, reason);
         if (last && hosts) dt_error("%s", reason);
         if (last) return DT_EIO;
-        double wait = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
-        if (wait_secs(launch, wait)) return DT_STOPPED;
+        const double wait = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
+        for (double until = dt_clock_secs() + wait; !launch->asked && dt_clock_secs() < until;) {
+            struct pollfd fd = {.fd = launch->signals, .events = POLLIN};
+            poll(&fd, 1, 200);
+            pass_signals(launch, 0);
+        }
     }
 }
 
@@ -539,9 +355,9 @@ dt_status cmd_launch(int argc, char **argv)
     }
     status = status ? report(status) : keep_alive(&launch);
     if (launch.signals >= 0) close(launch.signals);
-    if (launch.chosen[0]) unlink(launch.chosen);
+    if (launch.hosts.chosen[0]) unlink(launch.hosts.chosen);
     dt_config_free(&launch.config);
-    dt_free(launch.host);
+    dt_free(launch.hosts.host);
     dt_free(launch.option);
     return status;
 }

@@ -96,41 +96,38 @@ static dt_status stream_flush(struct stream *stream)
 
 /* ---- rows from standard input --------------------------------------------------------------- */
 
-static dt_status stream_take_row(struct stream *stream, struct dt_rows *rows, bool *out_end)
-{
-    uint64_t line;
-    char error[DT_ERROR_MAX];
-    const bool ready = dt_rows_ready(rows); /* else no answer waits for rows that have not come */
-    if (!ready || stream->count == stream->room) DT_TRY(stream_flush(stream));
-    if (!ready && fflush(stdout)) return dt_fail(DT_EIO, "standard output: cannot write");
-    const size_t at = stream->count * stream->categories;
-    dt_status status =
-        stream->categories
-            ? dt_rows_next_sparse(rows, stream->x + stream->count * stream->dense,
-                                  stream->index + at, stream->value + at, &line, out_end)
-            : dt_rows_next(rows, stream->x + stream->count * stream->nin, &line, out_end);
-    if (!status) stream->count += !*out_end;
-    if (status == DT_EMISMATCH)
-        return dt_fail_prefix(status, "standard input:%llu: ", (unsigned long long)line);
-    if (status != DT_EFORMAT) return status;
-    snprintf(error, sizeof error, "%s", dt_error_text());
-    DT_TRY(stream_flush(stream));
-    dt_json_begin(&stream->json);
-    dt_json_int(&stream->json, "line", (int64_t)line);
-    dt_json_text(&stream->json, "error", error);
-    stream->bad++;
-    return record_end(stream);
-}
-
+/* Rows that wait are answered as soon as input pauses: no answer waits for rows that have not come. */
 static dt_status stream_input(struct stream *stream, const struct cli_model *model)
 {
+    char error[DT_ERROR_MAX];
     struct dt_rows *rows;
-    bool end = false;
-    DT_TRY(dt_rows_open(stdin, "standard input", &model->file->schema, &model->config, &rows));
     dt_status status = DT_OK;
-    while (!status && !end)
-        status = stream_take_row(stream, rows, &end);
+    DT_TRY(dt_rows_open(stdin, "standard input", &model->file->schema, &model->config, &rows));
+    for (bool end = false; !status && !end;) {
+        const bool ready = dt_rows_ready(rows);
+        if (!ready || stream->count == stream->room) DT_GUARD(stream_flush(stream));
+        if (!ready && fflush(stdout))
+            DT_GUARD(dt_fail(DT_EIO, "standard output: cannot write"));
+        uint64_t line;
+        const size_t at = stream->count * stream->categories;
+        status = stream->categories
+                     ? dt_rows_next_sparse(rows, stream->x + stream->count * stream->dense,
+                                           stream->index + at, stream->value + at, &line, &end)
+                     : dt_rows_next(rows, stream->x + stream->count * stream->nin, &line, &end);
+        if (!status) stream->count += !end;
+        if (status == DT_EMISMATCH)
+            status = dt_fail_prefix(status, "standard input:%llu: ", (unsigned long long)line);
+        if (status != DT_EFORMAT) continue;
+        snprintf(error, sizeof error, "%s", dt_error_text());
+        DT_GUARD(stream_flush(stream));
+        dt_json_begin(&stream->json);
+        dt_json_int(&stream->json, "line", (int64_t)line);
+        dt_json_text(&stream->json, "error", error);
+        stream->bad++;
+        status = record_end(stream);
+    }
     if (!status) status = stream_flush(stream);
+done:
     dt_rows_close(rows);
     return status;
 }

@@ -16,7 +16,7 @@
 #include "cli/cli.h"
 #include "dtrain/history.h"
 
-static const int REFRESH_MS = 2000;
+enum { REFRESH_MS = 2000, CONTROL_C = 3 };
 
 struct view {
     const char *dir;
@@ -214,19 +214,6 @@ static int terminal_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-/* Waits for the next turn; true: q was pressed. */
-static bool key_wait(void)
-{
-    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
-    char key = 0;
-    if (poll(&in, 1, REFRESH_MS) <= 0) return false;
-    if (read(STDIN_FILENO, &key, 1) <= 0) { /* nobody can press a key: it goes on until ^C */
-        poll(NULL, 0, REFRESH_MS);
-        return false;
-    }
-    return key == 'q' || key == 'Q' || key == 3;
-}
-
 /* Lines are cut at the terminal's edge (its mode 7): each keeps its place. Keys come singly and unseen;
  * ^C is a key as well, so that the terminal is always put back. */
 static dt_status view_watch(struct view *view)
@@ -238,14 +225,17 @@ static dt_status view_watch(struct view *view)
         raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
-    dt_status status;
-    do {
+    dt_status status = DT_OK;
+    for (char key = 0; !status && key != 'q' && key != 'Q' && key != CONTROL_C;) {
+        struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
         view->width = terminal_width();
         printf("\033[?7l\033[H\033[J");
         status = view_show(view);
         printf("\033[?7h");
         fflush(stdout);
-    } while (!status && !key_wait());
+        if (status || poll(&in, 1, REFRESH_MS) <= 0) continue;
+        if (read(STDIN_FILENO, &key, 1) <= 0) poll(NULL, 0, REFRESH_MS); /* nobody can press a key */
+    }
     if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &before);
     return status;
 }

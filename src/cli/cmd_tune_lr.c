@@ -34,6 +34,7 @@ static void curve_draw(const struct dt_lr_test *test)
     printf("\n%11s %-8g%*s%g\n", "rate", test->lr[0], WIDTH - 10, "", 10.0);
 }
 
+/* The curve, and what it says. */
 static void test_print(const struct dt_lr_test *test)
 {
     curve_draw(test);

@@ -30,32 +30,9 @@ bool cli_is_first_task(void)
     return !rank || !strcmp(rank, "0");
 }
 
-/* Takes -q, -v and --log=LEVEL out of the arguments, wherever they stand; a level that there is not stays for
- * the command to refuse. */
-static void arguments_take_log_level(int *argc, char **argv)
-{
-    static const char *const words[] = {"error", "warn", "info", "debug"};
-    int kept = 0;
-    for (int i = 0; i < *argc; i++) {
-        const char *word = !strcmp(argv[i], "-q")   ? "error"
-                           : !strcmp(argv[i], "-v") ? "debug"
-                                                    : NULL;
-        if (!strncmp(argv[i], "--log=", 6)) word = argv[i] + 6;
-        size_t level = 0;
-        while (word && level < 4 && strcmp(word, words[level]))
-            level++;
-        if (word && level < 4)
-            dt_log_set_level((enum dt_log_level)level);
-        else
-            argv[kept++] = argv[i];
-    }
-    argv[kept] = NULL;
-    *argc = kept;
-}
-
 static dt_status program_run(int argc, char **argv, const struct command **out_command)
 {
-    arguments_take_log_level(&argc, argv);
+    cli_take_log_level(&argc, argv);
     if (argc < 2 && !launched_rank()) {
         cli_print_help(stdout);
         return dt_fail(DT_EUSAGE, "expected a configuration file or a command");

@@ -64,7 +64,8 @@ void dt__local_gather(const struct dt_trainer *trainer);
  * them with its bank. */
 float *dt__local_vector(const struct dt_job *job, int group, int index);
 
-/* One round up to `end`, and its exchange, or that of the round before. Returns what all ranks ask for. bank: that of a process alone. */
+/* One round up to `end`, and its exchange, or that of the round before. Returns what all ranks ask for. bank: that of
+ * a process alone. */
 int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
                     uint64_t end);
 /* Between spans: exchanges what is pending. Returns what ranks ask for. Collective over bank and workers. */

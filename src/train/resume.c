@@ -169,8 +169,8 @@ static void load_state(const struct dt_checkpoint *from, const char *name, bool 
     }
 }
 
-/* The bank's copy of the groups' state and differences; a process alone has it in one place. Rounding errors stand in the
- * exchange. */
+/* The bank's copy of the groups' state and differences; a process alone has them in one place. Rounding errors stand
+ * in the exchange. */
 static dt_status make_groups(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;

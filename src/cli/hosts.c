@@ -1,0 +1,159 @@
+/* The hosts of a job. A list is read anew at each start, so that hosts may come and go; each host is asked to run a
+ * command, the way mpirun would have it run, and those that do are written down for mpirun. */
+#include "cli/hosts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const double ANSWER_SECS = 15; /* a host that takes longer does not answer */
+
+dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid)
+{
+    int ends[2] = {-1, -1};
+    *out_pid = -1;
+    if (out_end && pipe(ends)) return dt_fail(DT_EIO, "pipe: %s", strerror(errno));
+    *out_pid = fork();
+    if (*out_pid == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        setpgid(0, 0);
+        int null = open("/dev/null", O_RDONLY);
+        if (null >= 0) dup2(null, STDIN_FILENO);
+        if (out_end) {
+            dup2(ends[1], fd);
+            close(ends[0]);
+            close(ends[1]);
+        }
+        execvp(command[0], command);
+        _exit(127);
+    }
+    dt_status status = *out_pid < 0 ? dt_fail(DT_EIO, "fork: %s", strerror(errno)) : DT_OK;
+    if (!out_end) return status;
+    close(ends[1]);
+    if (status) close(ends[0]);
+    *out_end = ends[0];
+    return status;
+}
+
+/* The next host's tasks, of a list as Slurm has it: "8(x2),4"; *left: hosts that the number before is still for. */
+static int slurm_tasks(const char **list, int *left)
+{
+    char *end;
+    const char *at = *list;
+    int tasks = (int)strtol(at, &end, 10);
+    if (*left == 0) *left = end[0] == '(' && end[1] == 'x' ? (int)strtol(end + 2, NULL, 10) : 1;
+    if (--*left > 0) return tasks;
+    at += strcspn(at, ",");
+    *list = *at == ',' ? at + 1 : at;
+    return tasks;
+}
+
+/* Lines as a host file has them; of an allocation of Slurm's, one a node: scontrol knows its name alone. */
+dt_status cli_hosts_read(struct cli_hosts *hosts)
+{
+    char *const scontrol[] = {"scontrol", "show", "hostnames", NULL};
+    const char *tasks = hosts->file ? NULL : getenv("SLURM_TASKS_PER_NODE");
+    char line[CLI_LINE];
+    size_t capacity = 0;
+    int left = 0, end, code = 0;
+    pid_t pid = 0;
+    FILE *file = NULL;
+    if (hosts->file)
+        file = fopen(hosts->file, "r");
+    else if (!cli_start(scontrol, STDOUT_FILENO, &end, &pid))
+        file = fdopen(end, "r");
+    if (!file) return dt_fail(DT_EIO, "%s: %s", hosts->from, strerror(errno));
+    dt_free(hosts->host);
+    hosts->host = NULL;
+    hosts->count = 0;
+    dt_status status = DT_OK;
+    while (!status && fgets(line, sizeof line, file)) {
+        struct cli_host host = {0};
+        if (sscanf(line, "%255s", host.name) != 1 || host.name[0] == '#') continue;
+        const char *slots = strstr(line, "slots=");
+        if (slots) host.slots = (int)strtol(slots + 6, NULL, 10);
+        memcpy(host.line, line, sizeof line);
+        if (tasks) {
+            host.slots = slurm_tasks(&tasks, &left);
+            snprintf(host.line, sizeof host.line, "%s slots=%d\n", host.name, host.slots);
+        }
+        status = dt_grow(&hosts->host, &capacity, (size_t)hosts->count + 1, sizeof host, "hosts");
+        if (!status) hosts->host[hosts->count++] = host;
+    }
+    const bool failed = fclose(file) || (pid && (waitpid(pid, &code, 0) < 0 || code));
+    if (status || !failed) return status;
+    return dt_fail(DT_EIO, "%s: cannot be read: expected a list of hosts", hosts->from);
+}
+
+void cli_hosts_check(struct cli_hosts *hosts)
+{
+    char own[CLI_HOST_NAME] = "";
+    gethostname(own, sizeof own - 1);
+    for (int i = 0; i < hosts->count; i++) {
+        struct cli_host *host = &hosts->host[i];
+        char *const by_agent[] = {(char *)(uintptr_t)hosts->agent, host->name, "true", NULL};
+        char *const by_slurm[] = {"srun", "--overlap", "-N1",  "-n1",
+                                  "-w",   host->name,  "true", NULL};
+        char *const by_ssh[] = {"ssh", "-o",       "BatchMode=yes", "-o", "ConnectTimeout=10",
+                                host->name, "true", NULL};
+        host->check = 0;
+        host->answers = !strcmp(host->name, own) || !strcmp(host->name, "localhost");
+        if (!host->answers)
+            cli_start(hosts->agent                   ? by_agent
+                      : getenv("SLURM_JOB_NODELIST") ? by_slurm
+                                                     : by_ssh,
+                      0, NULL, &host->check);
+    }
+    const double until = dt_clock_secs() + ANSWER_SECS;
+    hosts->answering = 0;
+    for (int i = 0; i < hosts->count; i++) {
+        struct cli_host *host = &hosts->host[i];
+        int code = 1;
+        pid_t ended = 0;
+        while (host->check > 0 && !(ended = waitpid(host->check, &code, WNOHANG)) &&
+               dt_clock_secs() < until)
+            dt_sleep_secs(0.02);
+        if (host->check > 0 && !ended) {
+            kill(-host->check, SIGKILL);
+            kill(host->check, SIGKILL);
+            waitpid(host->check, NULL, 0);
+        }
+        if (ended > 0) host->answers = code == 0;
+        hosts->answering += host->answers;
+        if (!host->answers) dt_info("launch: %s does not answer", host->name);
+    }
+}
+
+dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
+{
+    *out_slots = 0;
+    if (!hosts->from) return DT_OK;
+    DT_TRY(cli_hosts_read(hosts));
+    cli_hosts_check(hosts);
+    if (hosts->answering == 0) return dt_fail(DT_EIO, "%s: no host answers", hosts->from);
+    int fd = -1;
+    if (hosts->chosen[0]) {
+        fd = open(hosts->chosen, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    } else {
+        snprintf(hosts->chosen, sizeof hosts->chosen, "/tmp/dtrain-hosts-XXXXXX");
+        fd = mkstemp(hosts->chosen);
+    }
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    bool known = true;
+    for (int i = 0; file && i < hosts->count; i++) {
+        if (!hosts->host[i].answers) continue;
+        fprintf(file, "%s", hosts->host[i].line);
+        known &= hosts->host[i].slots > 0;
+        *out_slots += hosts->host[i].slots;
+    }
+    if (!known) *out_slots = 0;
+    if (!file || fclose(file)) return dt_fail(DT_EIO, "%s: %s", hosts->chosen, strerror(errno));
+    return DT_OK;
+}

@@ -1,0 +1,40 @@
+/* The hosts that a job may run on: those of a host file, or of an allocation of Slurm's, and which of them answer. */
+#ifndef CLI_HOSTS_H
+#define CLI_HOSTS_H
+
+#include <sys/types.h>
+
+#include "dtrain/base.h"
+
+enum { CLI_HOST_NAME = 256, CLI_LINE = 4096 };
+
+struct cli_host {
+    char name[CLI_HOST_NAME];
+    char line[CLI_LINE]; /* of the host file */
+    int slots;           /* 0: the line does not say */
+    pid_t check;
+    bool answers;
+};
+
+struct cli_hosts {
+    const char *file;  /* the host file; NULL: none is given */
+    const char *agent; /* what mpirun runs commands on other hosts with; NULL: ssh, or Slurm's srun */
+    const char *from;  /* the host file, or what Slurm calls its list; NULL: mpirun knows the hosts */
+    struct cli_host *host;
+    int count, answering;
+    char chosen[64]; /* a file of those that answer, to be removed at the end; "": there is none */
+};
+
+/* Reads the list. DT_EIO: it cannot be read. */
+dt_status cli_hosts_read(struct cli_hosts *hosts);
+/* Finds out which of them answer: all are asked at once, and have some seconds. */
+void cli_hosts_check(struct cli_hosts *hosts);
+/* Reads, checks, and writes those that answer into a file for mpirun. *out_slots: how many ranks they have room for,
+ * 0: that is not known. DT_EIO: no host answers, or the list cannot be read. */
+dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots);
+
+/* Starts a program, in a process group of its own and with signals as it expects them. What it writes to `fd` is to be
+ * read from *out_end; NULL: it goes where ours goes. *out_pid: -1 behind a failure. DT_EIO. */
+dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid);
+
+#endif
