@@ -7,6 +7,7 @@
 # cnn       a convolutional network in f32 and bf16, against PyTorch
 # scaling   two workers against one process with half the batch
 # hosts     two hosts over 1 Gbit/s (network namespaces: needs root)
+# links     local steps over 1 Gbit/s and 100 Mbit/s against one host (likewise)
 # accuracy  time to 88 % Fashion-MNIST test accuracy
 # async     async against sync
 # stream    streamed from 8-bit HDF5 shards against held in memory
@@ -20,7 +21,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 bench=scripts/bench
-sections='speed precision cnn scaling hosts accuracy async stream budget growth sparse clicks scale'
+sections='speed precision cnn scaling hosts links accuracy async stream budget growth sparse clicks scale'
 
 check() {
     for name; do

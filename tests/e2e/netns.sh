@@ -61,10 +61,22 @@ add_host() {
         in_host "$name" ip link set eth0 up &&
         in_host "$name" mount --bind "$bed/hosts" /etc/hosts &&
         in_host "$name" mount -t tmpfs shm /dev/shm || return 1
-    [ -z "$2" ] || {
-        in_host "$name" tc qdisc add dev eth0 root tbf rate "$2" burst 256kb latency 50ms &&
-            in_host switch tc qdisc add dev "port$1" root tbf rate "$2" burst 256kb latency 50ms
-    }
+    [ -z "$2" ] || limit_link "$1" "$2"
+}
+
+# limit_link I RATE: both ways of host I's link.
+limit_link() {
+    in_host "$(host_name "$1")" tc qdisc replace dev eth0 root tbf rate "$2" burst 256kb latency 50ms &&
+        in_host switch tc qdisc replace dev "port$1" root tbf rate "$2" burst 256kb latency 50ms
+}
+
+# hosts_rate RATE: of all links from now on.
+hosts_rate() {
+    i=1
+    while [ -e "$bed/$(host_name $i)" ]; do
+        limit_link $i "$1" || fail "the link of host $i"
+        i=$((i + 1))
+    done
 }
 
 # What mpirun calls in place of ssh: AGENT HOST COMMAND.
