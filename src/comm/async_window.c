@@ -107,7 +107,7 @@ static void window_pause(struct dt__onesided *remote, const char *what)
 {
     struct window *window = window_of(remote);
     if (!window->waiting) {
-        dt__wait_init(&window->wait, window->world, what);
+        window->wait = (struct dt__wait){.world = window->world, .what = what};
         if (window->world->is_bank) window->wait.nap_secs = NAP_SECS;
     }
     window->waiting = true;

@@ -46,11 +46,6 @@ void dt__mpi_check(int code, const char *call, const char *file, int line)
  * that stay short beside a message between hosts (500 us at 1 Gbit/s) and let an idle core rest. */
 enum { SPIN_ROUNDS = 200, FIRST_SLEEP_US = 20, LAST_SLEEP_US = 200, EXCHANGE_ROUNDS = 64 };
 
-void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *what)
-{
-    *wait = (struct dt__wait){.world = world, .what = what};
-}
-
 void dt__wait_pause(struct dt__wait *wait)
 {
     unsigned round = wait->round++;
@@ -77,12 +72,11 @@ void dt__wait_done(struct dt__wait *wait)
 
 void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what)
 {
-    struct dt__wait wait;
+    struct dt__wait wait = {.world = world, .what = what};
     if (!world) {
         DT_MPI(MPI_Wait(request, MPI_STATUS_IGNORE));
         return;
     }
-    dt__wait_init(&wait, world, what);
     for (int done = 0;;) {
         DT_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE));
         if (done) break;

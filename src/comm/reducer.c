@@ -319,7 +319,8 @@ dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec
               : x->exchange == DT_REDUCER_ORDERED ? &dt__reducer_owners
                                                   : &dt__reducer_stream;
     x->one_sum = x->exchange != DT_REDUCER_ORDERED;
-    if (x->strategy->create) DT_GUARD(x->strategy->create(x));
+    if (x->strategy->prepare) DT_GUARD(dt_ranks_agree(&all, x->strategy->prepare(x)));
+    if (x->strategy->connect && x->group_rank == 0) x->strategy->connect(x);
     dt_ranks_barrier(&all);
     *out = x;
 done:
@@ -416,6 +417,7 @@ void dt_reducer_begin(struct dt_reducer *x, uint64_t step)
     x->group_done = ++x->tick * (uint32_t)x->group_workers;
     x->buckets_summed = 0;
     x->agreed = false;
+    x->bank_ask = DT_ASK_NONE;
     x->info = (struct dt_update_info){.step = step};
     dt_world_heartbeat(x->world, "gradient", step);
     if (x->strategy->begin && x->group_rank == 0) x->strategy->begin(x);
@@ -433,28 +435,37 @@ void dt_reducer_need(struct dt_reducer *x, int bucket)
 
 void dt_reducer_ready(struct dt_reducer *x, int bucket)
 {
-    if (!x->strategy->advance) return;
+    if (x->groups == 1) return;
     dt__event_post(&x->control->bucket[bucket].ready, 1);
     dt_reducer_advance(x);
 }
 
+/* Leader: what can be done now; true if there was something. */
+static bool lead(struct dt_reducer *x)
+{
+    bool moved = false;
+    for (int i = 0; i < DT__ADVANCES && x->strategy->advance[i]; i++)
+        moved |= x->strategy->advance[i](x);
+    return moved;
+}
+
 void dt_reducer_advance(struct dt_reducer *x)
 {
-    if (!x->strategy->advance) return;
+    if (x->groups == 1) return;
     while (dt__group_sum(x))
         continue;
-    if (x->group_rank == 0) x->strategy->advance(x, DT_ASK_NONE);
+    if (x->group_rank == 0) lead(x);
 }
 
 /* Leader: carries the step through to its end. Returns what all ranks ask for. */
 static int lead_step(struct dt_reducer *x, int bank_ask)
 {
     double start = dt_clock_secs();
-    struct dt__wait wait;
-    dt__wait_init(&wait, x->world, "the other hosts");
+    struct dt__wait wait = {.world = x->world, .what = "the other hosts"};
+    x->bank_ask = bank_ask;
     while (!x->agreed || !x->strategy->done(x)) {
         bool moved = dt__group_sum(x);
-        moved |= x->strategy->advance(x, bank_ask);
+        moved |= lead(x);
         if (moved)
             dt__wait_progress(&wait);
         else

@@ -114,14 +114,16 @@ struct dt__giver {
     unsigned char *given; /* the rounded sum for other groups, at the group that rounds; else NULL */
 };
 
+enum { DT__ADVANCES = 5 };
 struct dt__stream;
 struct dt__owners;
 struct dt__rows;
 
 struct dt__reducer_strategy {
-    /* What lies behind groups and memory, with x->pieces, which are one a worker at first. Collective
-     * over the trainers; fails on all or on none. */
-    dt_status (*create)(struct dt_reducer *x);
+    /* What lies behind groups and memory, with the buckets' pieces, which are one a worker at first: what this rank
+     * does by itself; then, where all have, of leaders what cannot fail. */
+    dt_status (*prepare)(struct dt_reducer *x);
+    void (*connect)(struct dt_reducer *x);
     void (*destroy)(struct dt_reducer *x);
     /* Leaders: the optimizer's state between the bank and the owners of slices. */
     void (*move_state)(struct dt_reducer *x, bool to_bank);
@@ -129,10 +131,10 @@ struct dt__reducer_strategy {
     int (*end)(struct dt_reducer *x, int ask);
     int (*serve)(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,
                  uint64_t *out_step);
-    /* Several groups, of which each has a leader that goes through the step: begins it; does what can be
+    /* Several groups, of which each has a leader that goes through the step: begins it; each does what can be
      * done now, true if there was something; whether all is done. */
     void (*begin)(struct dt_reducer *x);
-    bool (*advance)(struct dt_reducer *x, int bank_ask);
+    bool (*advance[DT__ADVANCES])(struct dt_reducer *x);
     bool (*done)(const struct dt_reducer *x);
 };
 extern const struct dt__reducer_strategy dt__reducer_shared, dt__reducer_stream, dt__reducer_owners;
@@ -172,6 +174,7 @@ struct dt_reducer {
     uint32_t spans;        /* synchronization points held */
     uint32_t barriers;     /* come to */
     int buckets_summed;    /* of this step: of which this worker has summed its slice */
+    int bank_ask;          /* leader: what the bank asks for, if it is this rank */
     bool agreed;           /* leader: what all ask for in this step is known */
     struct dt_update_info info;
     float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) scratch: a block a level of the tree */

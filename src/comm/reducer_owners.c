@@ -287,24 +287,25 @@ static dt_status allocate(struct dt_reducer *x)
     return dt_alloc(x->norm_blocks, sizeof(double), "norm", &o->norms);
 }
 
-static dt_status owners_create(struct dt_reducer *x)
+static dt_status owners_prepare(struct dt_reducer *x)
 {
-    dt_status status = dt_alloc(1, sizeof *x->owners, "slices", &x->owners);
+    DT_TRY(dt_alloc(1, sizeof *x->owners, "slices", &x->owners));
+    DT_TRY(number_parts(x));
+    DT_TRY(cut_chunks(x));
+    return x->group_rank == 0 ? allocate(x) : DT_OK;
+}
+
+static void owners_connect(struct dt_reducer *x)
+{
     struct dt__owners *o = x->owners;
-    if (!status) status = number_parts(x);
-    if (!status) status = cut_chunks(x);
-    if (!status && x->group_rank == 0) status = allocate(x);
-    DT_TRY(dt_ranks_agree(&x->all, status));
-    if (x->group_rank > 0) return DT_OK;
+    const int tag = DT__TAG_CHUNKS + most_segments(x) * MOST_PIECES * x->groups * o->tags;
     for (int c = 0; c < o->chunks; c++)
         add_messages_of_chunk(x, c);
-    const int tag = DT__TAG_CHUNKS + most_segments(x) * MOST_PIECES * x->groups * o->tags;
     for (int i = 1; i < x->groups; i++) {
         const int group = (x->group_index + i) % x->groups;
         add_message(x, ASK_OUT, 0, &o->asks[x->group_index], sizeof(int), group, tag);
         add_message(x, ASK_IN, 0, &o->asks[group], sizeof(int), group, tag);
     }
-    return DT_OK;
 }
 
 static void owners_destroy(struct dt_reducer *x)
@@ -543,11 +544,11 @@ static bool advance_rows(struct dt_reducer *x)
 
 /* What the group asks for goes to all others once its workers have ended the step: straight, for a
  * tree's messages would each stand behind the gradients in its connection. */
-static bool advance_ask(struct dt_reducer *x, int bank_ask)
+static bool advance_ask(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
     if (!o->ask_sent && dt__event_reached(&x->control->ended, x->group_done)) {
-        o->asks[x->group_index] = bank_ask | atomic_exchange(&x->control->asks[x->tick & 1], 0);
+        o->asks[x->group_index] = x->bank_ask | atomic_exchange(&x->control->asks[x->tick & 1], 0);
         for (int i = 0; i < o->requests; i++)
             if (o->message[i].kind == ASK_OUT) DT_MPI(MPI_Start(&o->request[i]));
         o->ask_sent = true;
@@ -561,16 +562,6 @@ static bool advance_ask(struct dt_reducer *x, int bank_ask)
     return true;
 }
 
-static bool owners_advance(struct dt_reducer *x, int bank_ask)
-{
-    bool moved = advance_buckets(x);
-    moved |= advance_messages(x);
-    moved |= advance_rows(x);
-    moved |= advance_norm(x);
-    moved |= advance_ask(x, bank_ask);
-    return moved;
-}
-
 static bool owners_done(const struct dt_reducer *x)
 {
     const struct dt__owners *o = x->owners;
@@ -578,10 +569,11 @@ static bool owners_done(const struct dt_reducer *x)
 }
 
 const struct dt__reducer_strategy dt__reducer_owners = {
-    .create = owners_create,
+    .prepare = owners_prepare,
+    .connect = owners_connect,
     .destroy = owners_destroy,
     .move_state = owners_move_state,
     .begin = owners_begin,
-    .advance = owners_advance,
+    .advance = {advance_buckets, advance_messages, advance_rows, advance_norm, advance_ask},
     .done = owners_done,
 };

@@ -37,8 +37,7 @@ struct dt__stream {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* What this rank does by itself. */
-static dt_status prepare(struct dt_reducer *x)
+static dt_status stream_prepare(struct dt_reducer *x)
 {
     DT_TRY(dt_alloc(1, sizeof *x->stream, "stream", &x->stream));
     struct dt__stream *s = x->stream;
@@ -64,13 +63,10 @@ static dt_status prepare(struct dt_reducer *x)
     return DT_OK;
 }
 
-static dt_status stream_create(struct dt_reducer *x)
+static void stream_connect(struct dt_reducer *x)
 {
-    DT_TRY(dt_ranks_agree(&x->all, prepare(x)));
-    if (x->group_rank > 0) return DT_OK;
     DT_MPI(MPI_Comm_dup(x->leaders.comm, &x->stream->up));
     DT_MPI(MPI_Comm_dup(x->leaders.comm, &x->stream->down));
-    return DT_OK;
 }
 
 static void stream_destroy(struct dt_reducer *x)
@@ -118,12 +114,12 @@ static bool advance_up(struct dt_reducer *x)
 }
 
 /* What the group asks for goes to all leaders once its workers have ended the step. */
-static bool advance_ask(struct dt_reducer *x, int bank_ask)
+static bool advance_ask(struct dt_reducer *x)
 {
     struct dt__stream *s = x->stream;
     int done = 0;
     if (!s->ask_posted && dt__event_reached(&x->control->ended, x->group_done)) {
-        s->ask = bank_ask | atomic_exchange(&x->control->asks[x->tick & 1], 0);
+        s->ask = x->bank_ask | atomic_exchange(&x->control->asks[x->tick & 1], 0);
         DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &s->ask, 1, MPI_INT, MPI_BOR, x->leaders.comm,
                               &s->ask_request));
         s->ask_posted = true;
@@ -160,14 +156,6 @@ static bool advance_down(struct dt_reducer *x)
     return s->sent + s->down_done != before;
 }
 
-static bool stream_advance(struct dt_reducer *x, int bank_ask)
-{
-    bool moved = advance_up(x);
-    moved |= advance_ask(x, bank_ask);
-    moved |= advance_down(x);
-    return moved;
-}
-
 static bool stream_done(const struct dt_reducer *x)
 {
     const struct dt__stream *s = x->stream;
@@ -175,9 +163,10 @@ static bool stream_done(const struct dt_reducer *x)
 }
 
 const struct dt__reducer_strategy dt__reducer_stream = {
-    .create = stream_create,
+    .prepare = stream_prepare,
+    .connect = stream_connect,
     .destroy = stream_destroy,
     .begin = stream_begin,
-    .advance = stream_advance,
+    .advance = {advance_up, advance_ask, advance_down},
     .done = stream_done,
 };

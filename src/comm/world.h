@@ -35,14 +35,13 @@ const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING]);
 /* Most bytes of one MPI call: counts are int, and some transports copy whole messages. */
 enum { DT__MPI_CHUNK = 64 << 20 };
 
-/* A wait under way: short spin, then sleeps that grow; shown to the watchdog. */
+/* A wait under way: short spin, then sleeps that grow; shown to the watchdog. Zeros but for the first two. */
 struct dt__wait {
     struct dt_world *world;
     const char *what; /* is waited for */
     unsigned round;
     double nap_secs; /* of each pause; 0: a short spin, then sleeps that grow */
 };
-void dt__wait_init(struct dt__wait *wait, struct dt_world *world, const char *what);
 /* Passes a little time. */
 void dt__wait_pause(struct dt__wait *wait);
 /* Call when something arrived: the back-off starts again. */
