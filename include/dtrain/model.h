@@ -200,9 +200,9 @@ struct dt_optimizer {
     int states, vector[2];     /* this rule's own states, and which of the vectors each is */
 };
 enum { DT_MAX_STATE = 2 };
-void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config);
-/* The rule of the linear path; epsilon is its kind's own if train.optimizer is of another kind. */
-void dt_optimizer_init_wide(struct dt_optimizer *optimizer, const struct dt_config *config);
+/* The rule of train.optimizer, or of the linear path: its epsilon is its kind's own if train.optimizer is of another
+ * kind. */
+void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide);
 /* Two rules, each of tensors of its own, share vectors: states of one name have one, others what is free, or
  * one that goes by no name but its number. */
 void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide);

@@ -10,7 +10,7 @@
  * Without arguments: the networks of `make bench`. OPENBLAS_CORETYPE chooses the kernel; "oneDNN", too.
  * `make build/scripts/bench/net_speed` builds it. */
 #include "dtrain/model.h"
-#include "model/bf16.h"
+#include "model/bf16_products.h"
 #include "model/blas.h"
 
 #include <stdlib.h>

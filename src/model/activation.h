@@ -4,12 +4,20 @@
 
 #include "model/layer.h"
 
+/* A row's pass: y (n), in: X W, and what comes out; slope (n), out: the derivative. */
+typedef void dt__activation_fn(int n, const float *restrict bias, float *restrict y,
+                               float *restrict slope);
+
+struct dt__activation {
+    const char *name;
+    bool he; /* He's rule suits the weights before it: half of the values vanish */
+    dt__activation_fn *train, *infer; /* infer: slope is not used */
+};
+
 /* By name; NULL: there is none of it. */
 const struct dt__activation *dt__activation_find(const char *name);
 /* Of activation number `index`, from 0; NULL: there are no more. */
 const char *dt__activation_name(int index);
-/* Whether He's rule suits the weights before it. */
-bool dt__activation_is_he(const struct dt__activation *activation);
 
 /* Whether the layer has an activation or dropout: then it keeps slopes, (rows, out). */
 static inline bool dt__has_epilogue(const struct dt__layer *layer)

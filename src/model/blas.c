@@ -5,7 +5,7 @@
 #include "model/blas.h"
 
 #include "dtrain/model.h"
-#include "model/bf16.h"
+#include "model/bf16_products.h"
 
 #include <cblas.h>
 #include <dlfcn.h>

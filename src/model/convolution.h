@@ -40,9 +40,11 @@ dt_status dt__convolution_weight_gradient(struct dt__convolution *convolution, i
                                           const float *x, const float *dy, bool add,
                                           float *dweight);
 
-/* What a layer computes: a convolution's; that of the short way of a residual's end, if it has a weight. */
+/* What a layer computes, for those who write it down for other programs too: a convolution's; that of the short way of
+ * a residual's end, if it has a weight; a pooling's, whose kernel is the window. */
 struct dt__layer;
 bool dt__conv_shape(const struct dt__layer *layer, struct dt__convolution_shape *out);
 struct dt__convolution_shape dt__residual_shape(const struct dt__layer *layer);
+struct dt__convolution_shape dt__pool_shape(const struct dt__layer *layer);
 
 #endif

@@ -67,7 +67,7 @@ dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *b
 
 /* to += the entries [begin, end), times their deltas. */
 static inline void row_add(const struct dt__entries *entries, size_t begin, size_t end,
-                           const struct dt__rows *rows, float *restrict to)
+                           const struct dt__input_rows *rows, float *restrict to)
 {
     for (size_t e = begin; e < end; e++) {
         const struct dt__entry *entry = &entries->entry[e];
@@ -103,7 +103,7 @@ static size_t rows_count_new(const struct dt__entries *entries, uint32_t first,
 }
 
 DT__CLONES
-static void rows_whole(const struct dt__entries *entries, const struct dt__rows *rows, float *grad)
+static void rows_whole(const struct dt__entries *entries, const struct dt__input_rows *rows, float *grad)
 {
     for (size_t e = entries->count, begin; e > 0; e = begin) {
         begin = group_begin(entries, e);
@@ -115,7 +115,7 @@ static void rows_whole(const struct dt__entries *entries, const struct dt__rows 
 /* New rows come between those that are listed, from the last to the first, so that what moves goes to
  * where nothing is needed any more. */
 DT__CLONES
-static void rows_touched(const struct dt__entries *entries, const struct dt__rows *rows,
+static void rows_touched(const struct dt__entries *entries, const struct dt__input_rows *rows,
                          const struct dt_touched *touched, float *grad)
 {
     const uint32_t first = (uint32_t)rows->first;
@@ -137,7 +137,7 @@ static void rows_touched(const struct dt__entries *entries, const struct dt__row
     }
 }
 
-void dt__rows_gradient(const struct dt__entries *entries, const struct dt__rows *rows,
+void dt__entries_gradient(const struct dt__entries *entries, const struct dt__input_rows *rows,
                        bool accumulate, const struct dt_touched *touched, float *grad)
 {
     const size_t dense = rows->dense, width = rows->width;
@@ -186,7 +186,7 @@ dt_status dt__inputs_forward(const struct dt_batch *batch, const float *weight, 
 dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, size_t width)
 {
     const struct dt_batch *batch = call->batch;
-    const struct dt__rows rows = {.delta = call->dy,
+    const struct dt__input_rows rows = {.delta = call->dy,
                                   .by_row = width,
                                   .width = width,
                                   .rows = inputs,
@@ -195,6 +195,6 @@ dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, 
         DT_TRY(dt__gemm(true, false, batch->ndense, (int)width, batch->rows, batch->x, call->dy,
                         call->accumulate, call->grad));
     if (call->entries)
-        dt__rows_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
+        dt__entries_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
     return DT_OK;
 }

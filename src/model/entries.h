@@ -35,7 +35,7 @@ dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, 
 
 /* A tensor (rows, width) of which row i belongs to input first + i, and where the gradient by what an entry
  * adds to the layer's output stands: at delta + row * by_row + place * by_place. */
-struct dt__rows {
+struct dt__input_rows {
     const float *delta;
     size_t by_row, by_place;
     size_t width, rows, first;
@@ -47,7 +47,7 @@ struct dt__rows {
  *   touched  NULL: grad is (rows, width), whole
  *            else grad has the touched rows alone, which are listed there; with `accumulate` those that
  *            it lists already are among them */
-void dt__rows_gradient(const struct dt__entries *entries, const struct dt__rows *rows,
+void dt__entries_gradient(const struct dt__entries *entries, const struct dt__input_rows *rows,
                        bool accumulate, const struct dt_touched *touched, float *grad);
 
 #endif

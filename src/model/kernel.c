@@ -1,6 +1,6 @@
 /* Which kernels suit this CPU. */
 #include "dtrain/model.h"
-#include "model/bf16.h"
+#include "model/bf16_products.h"
 #include "model/blas.h"
 
 #include <string.h>

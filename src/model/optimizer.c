@@ -205,15 +205,17 @@ static const struct variant *variant_of(const struct dt_optimizer *optimizer)
     return optimizer->momentum > 0.0 && row->momentum.loops ? &row->momentum : &row->plain;
 }
 
-static void optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, int kind)
+void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide)
 {
-    const double chosen = kind == config->train.optimizer ? config->train.epsilon : -1;
+    const int usual = config->train.optimizer, chosen = config->train.wide_optimizer; /* 0: the same */
+    const int kind = wide && chosen ? chosen - 1 : usual;
+    const double epsilon = kind == usual ? config->train.epsilon : -1;
     *optimizer = (struct dt_optimizer){.kind = kind,
                                        .momentum = config->train.momentum,
                                        .beta1 = config->train.beta1,
                                        .beta2 = config->train.beta2,
                                        .alpha = config->train.alpha,
-                                       .epsilon = chosen < 0.0 ? ROWS[kind].epsilon : chosen,
+                                       .epsilon = epsilon < 0.0 ? ROWS[kind].epsilon : epsilon,
                                        .weight_decay = config->train.weight_decay,
                                        .l1 = config->train.l1};
     const struct variant *variant = variant_of(optimizer);
@@ -222,17 +224,6 @@ static void optimizer_init(struct dt_optimizer *optimizer, const struct dt_confi
         optimizer->vector[i] = i;
     }
     optimizer->states = optimizer->nstate;
-}
-
-void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config)
-{
-    optimizer_init(optimizer, config, config->train.optimizer);
-}
-
-void dt_optimizer_init_wide(struct dt_optimizer *optimizer, const struct dt_config *config)
-{
-    const int chosen = config->train.wide_optimizer; /* 0: the same */
-    optimizer_init(optimizer, config, chosen ? chosen - 1 : config->train.optimizer);
 }
 
 /* The vector for a state of this name: the one that has it, one that is free, or any that is left. */

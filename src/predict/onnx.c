@@ -12,7 +12,6 @@
 
 #include "model/activation.h"
 #include "model/convolution.h"
-#include "model/pooling.h"
 #include "predict/onnx.pb-c.h"
 
 enum { IR_VERSION = 8, OPSET = 17, MOST_ITEMS = 4096 };
@@ -326,11 +325,11 @@ static const char *conv(struct graph *graph, const struct dt__layer *layer, cons
 
 static const char *pool(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
-    const struct dt__pooling_shape s = dt__pool_shape(layer);
+    const struct dt__convolution_shape s = dt__pool_shape(layer);
     const bool greatest = !strcmp(layer->kind->name, "maxpool");
     x = to_pictures(graph, x, s.height, s.width, s.channels);
     x = NODE(greatest ? "MaxPool" : "AveragePool", x);
-    add_ints(graph, "kernel_shape", 2, (const int[]){s.window_height, s.window_width});
+    add_ints(graph, "kernel_shape", 2, (const int[]){s.kernel_height, s.kernel_width});
     add_ints(graph, "strides", 2, (const int[]){s.stride_height, s.stride_width});
     return to_rows(graph, x, layer);
 }

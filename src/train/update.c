@@ -13,7 +13,7 @@ dt_status dt__optimizers_init(struct dt_job *job)
 {
     const struct dt_config *config = job->config;
     const bool own = config->train.wide_optimizer || config->train.wide_lr > 0;
-    dt_optimizer_init(&job->optimizer, config);
+    dt_optimizer_init(&job->optimizer, config, false);
     job->outer = (struct dt_optimizer){.kind = DT_OPT_NESTEROV,
                                        .momentum = config->train.outer_momentum,
                                        .nstate = config->train.outer_momentum > 0,
@@ -25,7 +25,7 @@ dt_status dt__optimizers_init(struct dt_job *job)
         if (!tensor->wide) continue;
         job->wide_begin = tensor->offset;
         job->wide_end = tensor->offset + tensor->count;
-        dt_optimizer_init_wide(&job->wide, config);
+        dt_optimizer_init(&job->wide, config, true);
         dt_optimizer_share(&job->optimizer, &job->wide);
     }
     if (!own || job->wide_end < SIZE_MAX) return DT_OK;

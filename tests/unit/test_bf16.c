@@ -1,7 +1,7 @@
 /* bf16: the rounding, products against f64 of the rounded operands, the same bits at every alignment and
  * from a copy of the weights, gradients near those of f32; by rounding in f32 on any CPU, and by the
  * library where the CPU has it. */
-#include "model/bf16.h"
+#include "model/bf16_products.h"
 
 #include <math.h>
 

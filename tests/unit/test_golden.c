@@ -183,7 +183,7 @@ static void check_optimizer(hid_t group, int number)
     config.train.optimizer = (int)attribute(group, "optimizer");
     config.train.momentum = attribute(group, "momentum");
     config.train.weight_decay = attribute(group, "weight_decay");
-    dt_optimizer_init(&optimizer, &config);
+    dt_optimizer_init(&optimizer, &config, false);
     for (int i = 0; i < DT_MAX_STATE; i++)
         EXPECT_OK(dt_alloc(count, sizeof(float), "state", &state[i]));
     for (size_t step = 0; step < all / count; step++) {

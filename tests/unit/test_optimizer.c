@@ -17,7 +17,7 @@ static struct dt_optimizer make(int kind, double momentum)
     config.train.optimizer = kind;
     config.train.momentum = momentum;
     config.train.weight_decay = 0.01;
-    dt_optimizer_init(&optimizer, &config);
+    dt_optimizer_init(&optimizer, &config, false);
     dt_config_free(&config);
     return optimizer;
 }

@@ -77,7 +77,7 @@ static struct dt_job make_job(int mode, int replicas)
     const struct dt_model_desc desc = desc_of("linear", 2, 1, DT_TASK_REGRESS);
     EXPECT_OK(dt_model_create(&desc, &job.model));
     job.last_step = 20;
-    dt_optimizer_init(&job.optimizer, &config);
+    dt_optimizer_init(&job.optimizer, &config, false);
     dt_schedule_init(&job.schedule, &config, job.last_step);
     return job;
 }
@@ -342,7 +342,7 @@ START_TEST(test_async_update_of_rows)
     struct dt_job job = make_job(DT_MODE_ASYNC, 2);
     set("train.momentum=0");
     set("train.weight_decay=0");
-    dt_optimizer_init(&job.optimizer, &config);
+    dt_optimizer_init(&job.optimizer, &config, false);
     struct dt_row_range range = {.rows = 2, .width = 1, .touched_alone = true};
     job.row_range = &range;
     job.row_ranges = 1;

@@ -68,8 +68,6 @@ static inline void softplus(float z, float *y, float *slope)
 }
 
 /* A row's pass, with and without slope. */
-typedef void row_fn(int n, const float *restrict bias, float *restrict y, float *restrict slope);
-
 #define ROW(f)                                                                                     \
     DT__CLONES static void f##_row(int n, const float *restrict bias, float *restrict y,           \
                                    float *restrict slope)                                          \
@@ -95,12 +93,6 @@ ROW(silu)
 ROW(leaky_relu)
 ROW(softplus)
 
-struct dt__activation {
-    const char *name;
-    bool he; /* He's rule suits the weights before it: half of the values vanish */
-    row_fn *train, *infer;
-};
-
 static const struct dt__activation IDENTITY = {"", false, identity_row, identity_row_infer};
 static const struct dt__activation ACTIVATIONS[] = {
     {"relu", true, relu_row, relu_row_infer},
@@ -124,11 +116,6 @@ const struct dt__activation *dt__activation_find(const char *name)
 const char *dt__activation_name(int index)
 {
     return index < ACTIVATION_COUNT ? ACTIVATIONS[index].name : NULL;
-}
-
-bool dt__activation_is_he(const struct dt__activation *activation)
-{
-    return activation && activation->he;
 }
 
 /* ---- the epilogue --------------------------------------------------------------------------- */

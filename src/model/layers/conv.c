@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "model/activation.h"
-#include "model/bf16.h"
+#include "model/bf16_products.h"
 #include "model/convolution.h"
 
 /* layer->size */
@@ -112,13 +112,14 @@ static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
                        s.channels, s.filters);
     layer->out = (struct dt__shape){s.out_height, s.out_width, s.filters};
     layer->keep = dt__has_epilogue(layer) ? dt__shape_size(layer->out) : 0;
+    const bool he = layer->activation && layer->activation->he;
     const size_t kernel = (size_t)s.kernel_height * (size_t)s.kernel_width;
     const size_t filters = (size_t)s.filters, channels = (size_t)(s.channels / s.groups);
     const struct dt_tensor weight = {
         .rank = 4,
         .shape = {(size_t)s.kernel_height, (size_t)s.kernel_width, channels, filters},
         .role = DT_TENSOR_WEIGHT,
-        .init = dt__activation_is_he(layer->activation) ? DT_INIT_HE : DT_INIT_GLOROT,
+        .init = he ? DT_INIT_HE : DT_INIT_GLOROT,
         .fan_in = (double)(kernel * channels),
         .fan_out = (double)kernel * (double)filters / s.groups};
     const struct dt_tensor bias = {.rank = 1, .shape = {filters}, .role = DT_TENSOR_BIAS};

@@ -2,14 +2,14 @@
  * layer of a network takes batches whose inputs are sparse in part: of W it reads the rows of the inputs that
  * are there. */
 #include "model/activation.h"
-#include "model/bf16.h"
+#include "model/bf16_products.h"
 #include "model/blas.h"
 #include "model/entries.h"
 
 static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
 {
     const size_t nin = dt__shape_size(layer->in), nout = (size_t)layer->size[0];
-    const bool he = !layer->last && dt__activation_is_he(layer->activation);
+    const bool he = !layer->last && layer->activation && layer->activation->he;
     const struct dt_tensor weight = {.rank = 2,
                                      .shape = {nin, nout},
                                      .role = DT_TENSOR_WEIGHT,

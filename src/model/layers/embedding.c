@@ -72,13 +72,13 @@ static dt_status embedding_forward(const struct dt__layer_call *call)
 static dt_status embedding_backward(const struct dt__layer_call *call)
 {
     const int *size = call->layer->size;
-    const struct dt__rows rows = {.delta = call->dy + size[1],
+    const struct dt__input_rows rows = {.delta = call->dy + size[1],
                                   .by_row = (size_t)size[1],
                                   .by_place = (size_t)size[0],
                                   .width = (size_t)size[0],
                                   .rows = dt__shape_size(call->layer->in) - (size_t)size[1],
                                   .first = (size_t)size[1]};
-    dt__rows_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
+    dt__entries_gradient(call->entries, &rows, call->accumulate, call->touched, call->grad);
     return DT_OK;
 }
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clones.h"
+#include "model/convolution.h"
 #include "model/layer.h"
-#include "model/pooling.h"
 
 /* layer->size */
 enum { WINDOW_H, WINDOW_W, STRIDE_H, STRIDE_W, ONE_NUMBER };
@@ -25,18 +25,20 @@ static bool window_parse(struct dt__layer *layer, struct dt__words words)
                                 dt__word_pair(words.word[2], 1, &size[STRIDE_H], &size[STRIDE_W]));
 }
 
-struct dt__pooling_shape dt__pool_shape(const struct dt__layer *layer)
+struct dt__convolution_shape dt__pool_shape(const struct dt__layer *layer)
 {
     const int *size = layer->size;
-    return (struct dt__pooling_shape){.height = layer->in.h,
-                                      .width = layer->in.w,
-                                      .channels = layer->in.c,
-                                      .out_height = layer->out.h,
-                                      .out_width = layer->out.w,
-                                      .window_height = size[WINDOW_H],
-                                      .window_width = size[WINDOW_W],
-                                      .stride_height = size[STRIDE_H],
-                                      .stride_width = size[STRIDE_W]};
+    return (struct dt__convolution_shape){.height = layer->in.h,
+                                          .width = layer->in.w,
+                                          .channels = layer->in.c,
+                                          .out_height = layer->out.h,
+                                          .out_width = layer->out.w,
+                                          .filters = layer->out.c,
+                                          .kernel_height = size[WINDOW_H],
+                                          .kernel_width = size[WINDOW_W],
+                                          .stride_height = size[STRIDE_H],
+                                          .stride_width = size[STRIDE_W],
+                                          .groups = layer->in.c};
 }
 
 /* One number is a square, but on a line it is a length. */

@@ -1,6 +1,6 @@
-/* bf16: the products of a dense layer with bf16 operands and f32 sums. */
-#ifndef MODEL_BF16_H
-#define MODEL_BF16_H
+/* bf16_products: the products of a dense layer with bf16 operands and f32 sums. */
+#ifndef MODEL_BF16_PRODUCTS_H
+#define MODEL_BF16_PRODUCTS_H
 
 #include "dtrain/model.h"
 

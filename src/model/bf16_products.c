@@ -9,7 +9,7 @@
  * 4096-4096, where it is 1.2 forward).
  * The weight gradient is made tile by tile, here or, from its factors, by who updates the weights.
  * The primitives of a number of rows are made when it first comes. */
-#include "model/bf16.h"
+#include "model/bf16_products.h"
 
 #include <dnnl.h>
 #include <string.h>
