@@ -1,12 +1,13 @@
 # The cost of an exchange between hosts that own slices (src/comm/reducer_owners.c), in one place: fits it to
 # what was measured, prints predicted beside measured, and projects it.
 #
-# N hosts, a replica's subtree on each; V bytes of parameters, in buckets (a layer each); a link carries B
-# bytes/s each way. Each host sends and receives the sums of the others' slices and the weights of all:
+# N hosts, a replica's subtree on each; V parameters, in buckets (a layer each); a link carries B bytes/s each way;
+# a value takes `size` bytes: 4, with train.wire=bf16 2, with q8 1 + 4 / 256 (src/comm/wire.h). Each host sends and
+# receives the sums of the others' slices and the weights, or with a rounded wire the updates, of all:
 #
-#   wire = 2 (N - 1) / N * V * FRAME / B             FRAME: bytes on the wire a byte sent, 1514 / 1448
-#   cpu  = crowd * ((N - 1) / N * V * byte + messages * message)
-#          byte: to send, receive and add one; message: to send or receive one;
+#   wire = 2 (N - 1) / N * V * size * FRAME / B             FRAME: bytes on the wire a byte sent, 1514 / 1448
+#   cpu  = crowd * ((N - 1) / N * V * size * byte + messages * message)
+#          byte: to send, receive and add one; message: to send or receive one; to round costs too little to see;
 #          messages = sum over buckets 4 (N - 1) ceil(P_bucket / N / CHUNK), at most PIECES each;
 #          crowd: hosts that share a core of the bed (1 on a real cluster)
 #   step = 2 latency + max(wire, cpu) + min(wire, cpu) / DEPTH
@@ -17,36 +18,44 @@
 # Tables that sparse features read are no part of V: each host sends the rows that its batches touch to all others, so
 # that a link carries (N - 1) rows (width + 1) * 4 bytes more each way (src/comm/rows.h).
 #
-#   awk -f cost_model.awk -v cores=N MEASURED     lines of MEASURED: NET BIT/S HOSTS MS
+#   awk -f cost_model.awk -v cores=N MEASURED     lines of MEASURED: NET BIT/S HOSTS MS [WIRE]; f32, bf16 or q8
 # prints   fit LATENCY_US BYTE_NS MESSAGE_US
-#          predicted NET BIT/S HOSTS MEASURED_MS PREDICTED_MS BOUND_MS
-#          project NET BIT/S HOSTS H MS          a step, of the exchange alone
+#          predicted NET BIT/S HOSTS MEASURED_MS PREDICTED_MS BOUND_MS WIRE
+#          project NET BIT/S HOSTS H MS WIRE     a step, of the exchange alone; f32 and q8 (bf16 lies between)
 #          start NET BIT/S HOSTS SECS STATE_SECS    the first weights to all; a checkpoint's gathering of adam's state
 BEGIN {
     FRAME = 1514 / 1448; CHUNK = 15360; PIECES = 64; DEPTH = 4
+    SIZE["f32"] = 4; SIZE["bf16"] = 2; SIZE["q8"] = 1 + 4 / 256
     split("784-512-256-10 784-4096-4096-10 1G", nets, " ")
     split("1e9 1e10 1e11", rates, " ")
     split("1 32 500", rounds, " ")
+    split("f32 q8", wires, " ")
     split("2 4 8 16 64 256 1024", sizes, " ")
 }
-NF == 4 { net[++n] = $1; rate[n] = $2 + 0; hosts[n] = $3 + 0; ms[n] = $4 + 0 }
+NF == 4 || NF == 5 {
+    net[++n] = $1; rate[n] = $2 + 0; hosts[n] = $3 + 0; ms[n] = $4 + 0
+    wire_of[n] = NF == 5 ? $5 : "f32"
+    if (!(wire_of[n] in SIZE)) { print "cost_model.awk: no wire " $5 >"/dev/stderr"; bad = 1; exit 1 }
+}
 END {
-    if (!n) exit 1
+    if (!n || bad) exit 1
     fit()
     printf "fit %.4g %.4g %.4g\n", latency * 1e6, byte * 1e9, message * 1e6
     for (i = 1; i <= n; i++)
-        print "predicted", net[i], rate[i], hosts[i], ms[i], 1e3 * step(net[i], rate[i], hosts[i], cores),
-            2e3 * (hosts[i] - 1) / hosts[i] * bytes_of(net[i]) * 8 / rate[i]
+        print "predicted", net[i], rate[i], hosts[i], ms[i], 1e3 * step(net[i], rate[i], hosts[i], cores, wire_of[i]),
+            2e3 * (hosts[i] - 1) / hosts[i] * params_of(net[i]) * SIZE[wire_of[i]] * 8 / rate[i], wire_of[i]
     for (w = 1; w in nets; w++)
         for (r = 1; r in rates; r++)
             for (s = 1; s in sizes; s++) project(nets[w], rates[r] + 0, sizes[s] + 0)
 }
 
-function project(what, bits, count,    h) {
-    for (h = 1; h in rounds; h++)
-        print "project", what, bits, count, rounds[h], 1e3 * step(what, bits, count, count) / rounds[h]
-    print "start", what, bits, count, bytes_of(what) * FRAME * 8 / bits,
-        2 * (count - 1) / count * bytes_of(what) * FRAME * 8 / bits
+function project(what, bits, count,    h, k, secs) {
+    for (k = 1; k in wires; k++)
+        for (h = 1; h in rounds; h++)
+            print "project", what, bits, count, rounds[h],
+                1e3 * step(what, bits, count, count, wires[k]) / rounds[h], wires[k]
+    secs = 4 * params_of(what) * FRAME * 8 / bits # first weights, and a checkpoint's state, are floats
+    print "start", what, bits, count, secs, 2 * (count - 1) / count * secs
 }
 
 # Buckets of a network into P[1..]; a number with G: that many parameters in 96 layers.
@@ -60,8 +69,8 @@ function buckets_of(what, P,    width, k, layers) {
     return layers
 }
 
-function bytes_of(what,    P, k, total) {
-    for (k = buckets_of(what, P); k > 0; k--) total += 4 * P[k]
+function params_of(what,    P, k, total) {
+    for (k = buckets_of(what, P); k > 0; k--) total += P[k]
     return total
 }
 
@@ -75,8 +84,8 @@ function messages_of(what, count,    P, k, pieces, total) {
 }
 
 # Seconds of a step.
-function step(what, bits, count, on_cores,    share, wire, cpu, crowd) {
-    share = (count - 1) / count * bytes_of(what)
+function step(what, bits, count, on_cores, how,    share, wire, cpu, crowd) {
+    share = (count - 1) / count * params_of(what) * SIZE[how]
     crowd = count > on_cores ? count / on_cores : 1
     wire = 2 * share * FRAME * 8 / bits
     cpu = crowd * (share * byte + messages_of(what, count) * message)
@@ -85,7 +94,7 @@ function step(what, bits, count, on_cores,    share, wire, cpu, crowd) {
 
 function misfit(    i, d, total) {
     for (i = 1; i <= n; i++) {
-        d = log(step(net[i], rate[i], hosts[i], cores) / ms[i] * 1e3)
+        d = log(step(net[i], rate[i], hosts[i], cores, wire_of[i]) / ms[i] * 1e3)
         total += d * d
     }
     return total

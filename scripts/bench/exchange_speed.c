@@ -2,7 +2,7 @@
  *
  *   mpirun -np N ... exchange_speed WIDTHS STEPS SPANS [HOW]     e.g. exchange_speed 784-512-256-10 10 5 q8
  *
- * HOW: auto, reduce, or the wire of auto, bf16 or q8.
+ * HOW: auto, reduce, or the wire of auto: f32, bf16 or q8.
  *
  * A bucket a layer, as training has them; one replica a worker; plain SGD is the update. The bank prints
  * one line: hosts, workers, parameters, buckets; of the spans' milliseconds a step the median and the

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The exchange of a sync step alone on 2, 4, 8 and 16 hosts (namespaces, limited links), the cost model that
-# is fitted to it (cost_model.awk has the formula), and what it says of up to 1,024 hosts.
+# The exchange of a sync step alone on 2, 4, 8 and 16 hosts (namespaces, limited links), in floats and with
+# train.wire=q8; the cost model that is fitted to it (cost_model.awk has the formula), and what it says of up to
+# 1,024 hosts.
 . "$(dirname "$0")/lib.sh"
 speed=$root/$BUILD/scripts/bench/exchange_speed
 measured=$tmp/measured
@@ -9,17 +10,20 @@ measured=$tmp/measured
 # rate_bits RATE: bits a second of what tc is given.
 rate_bits() { echo "$1" | sed 's/mbit/e6/; s/gbit/e9/'; }
 
-# measure NET RATE STEPS: the bed of this shell.
+# wired TEXT WIRE: the wire behind it, if it is not f32.
+wired() { echo "$1$([ "$2" = f32 ] || echo " $2")"; }
+
+# measure NET RATE STEPS WIRE: the bed of this shell.
 measure() {
-    net=$1 rate=$2
-    case="$net, $rate"
+    net=$1 rate=$2 wire=$4
+    case=$(wired "$net, $rate" "$wire")
     for round in $(seq "$ROUNDS"); do
-        ms=$(hosts_job $((hosts + 1)) "$speed" "$net" "$3" "$spans" 2>"$tmp/err" |
+        ms=$(hosts_job $((hosts + 1)) "$speed" "$net" "$3" "$spans" "$wire" 2>"$tmp/err" |
             sed -n 's/.*median_ms \([0-9.]*\).*/\1/p')
         [ -n "$ms" ] || { remark "$hosts hosts: $(tail -n 1 "$tmp/err")"; continue; }
         say "$hosts hosts: $ms ms a step"
         note "$hosts hosts" measured_ms "$ms"
-        echo "$net $(rate_bits "$rate") $hosts $ms" >>"$measured"
+        echo "$net $(rate_bits "$rate") $hosts $ms $wire" >>"$measured"
     done
     round=
 }
@@ -36,8 +40,10 @@ bed() (
     hosts_up "$hosts" "$2"
     # shellcheck disable=SC2046  # words
     hosts_slots 2 $(yes 1 | head -n $((hosts - 1)))
-    [ "$2" = 1gbit ] && measure 784-32-10 "$2" 100 && measure 784-512-256-10 "$2" 15
-    [ "$2" = 1gbit ] || measure 784-512-256-10 "$2" 6
+    steps=6
+    [ "$2" = 1gbit ] && steps=15 && measure 784-32-10 "$2" 100 f32
+    measure 784-512-256-10 "$2" $steps f32
+    measure 784-512-256-10 "$2" $steps q8
 )
 
 if [ "$ROUNDS" -gt 1 ]; then spans=5; else spans=3; fi
@@ -48,17 +54,17 @@ done
 
 awk -f "$bench/cost_model.awk" -v cores="$(nproc)" "$measured" >"$tmp/model"
 # shellcheck disable=SC2034  # of note
-while read -r kind net bits hosts a b c; do
+while read -r kind net bits hosts a b c wire; do
     link=$(calc "($bits >= 1e9) ? $bits / 1e9 \"gbit\" : $bits / 1e6 \"mbit\"")
     case $kind in
     fit) case=model remark "latency $net us, $bits ns a byte, $hosts us a message" ;;
     predicted)
-        case="$net, $link"
+        case=$(wired "$net, $link" "$wire")
         note "$hosts hosts" predicted_ms "$b"
         note "$hosts hosts" predicted_by_measured "$(calc "$b / $a")"
         note "$hosts hosts" bound_ms "$c"
         ;;
-    project) case="projection: $net, $link, ms a step" note "$hosts hosts" "H=$a" "$b" ;;
+    project) case="projection: $net, $link, ms a step" note "$hosts hosts" "$(wired "H=$a" "$c")" "$b" ;;
     start)
         case="projection: $net, $link, ms a step"
         note "$hosts hosts" first_weights_s "$a"

@@ -17,6 +17,15 @@ struct wire_look {
     double start, waited;
 };
 
+/* Whether the rules let the run have them. */
+static bool may_set(const struct dt_config *config, int local_steps, int wire)
+{
+    struct dt_config changed = *config; /* its texts are only read */
+    changed.train.local_steps = local_steps;
+    changed.train.wire = wire;
+    return dt_config_check(&changed, 0) == DT_OK;
+}
+
 /* The first worker says it once, if it is much, and after how many steps it would be little: a tenth of what
  * the rest of a step takes. */
 static void wire_look_step(const struct dt_job *job, struct dt_worker *worker,
@@ -30,24 +39,26 @@ static void wire_look_step(const struct dt_job *job, struct dt_worker *worker,
     if (++look->steps == LOOK_FROM) look->start = now, look->waited = waited;
     if (look->steps < LOOK_UNTIL) return;
     worker->wire_told = true;
-    double step = now - look->start, wire = waited - look->waited;
-    if (wire < 0.3 * step) return;
+    double step = now - look->start, wait = waited - look->waited;
+    if (wait < 0.3 * step) return;
     int rarely = 2;
-    while (rarely < MOST_STEPS && wire / rarely > 0.1 * (step - wire))
+    while (rarely < MOST_STEPS && wait / rarely > 0.1 * (step - wait))
         rarely *= 2;
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
     if (dt_reducer_touched(job->reducer, 0)) { /* rounds, and a rounded wire, take whole tables */
         dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try a larger "
                 "train.batch",
-                ms * wire, ms * step);
+                ms * wait, ms * step);
         return;
     }
-    const bool rounds = config->train.exchange != DT_REDUCER_REDUCE && !config->train.lazy &&
-                        config->train.optimizer != DT_OPT_FTRL && config->train.wire != DT_WIRE_Q8;
-    dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try train.local_steps=%d%s%s",
-            ms * wire, ms * step, rarely, rounds ? ", or train.wire=q8, which stays in step with " : "",
-            !rounds                              ? ""
+    const bool rounds = may_set(config, rarely, (int)config->train.wire);
+    const bool wire = config->train.wire != DT_WIRE_Q8 && may_set(config, 1, DT_WIRE_Q8);
+    char text[40] = "a larger train.batch";
+    if (rounds) snprintf(text, sizeof text, "train.local_steps=%d", rarely);
+    dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try %s%s%s", ms * wait,
+            ms * step, text, wire ? ", or train.wire=q8, which stays in step with " : "",
+            !wire                                ? ""
             : config->train.wire == DT_WIRE_BF16 ? "half of the bytes"
                                                  : "a quarter of the bytes");
 }
