@@ -147,6 +147,9 @@ enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
     X(data, scale, REAL, "1", -1e30, 1e30, NULL, FIXED, "train", "factor on every feature")        \
     X(data, normalize, WORD, "none", 0, 0, DT_NORMALIZE_WORDS, FIXED, "train",                     \
       "standard: zero mean and unit variance, statistics kept in the model")                       \
+    X(data, clip, REAL, "0", 0, 1e9, NULL, FIXED, "train",                                         \
+      "features beyond count as this, once they are scaled and normalised: 5 keeps misprints and "  \
+      "other outliers of a table from deciding what a network says; 0: off")                       \
     X(data, normalize_target, WORD, "auto", 0, 0, DT_NORMALIZE_TARGET_WORDS, FIXED, "train",       \
       "regress: yes: learn targets of mean 0 and deviation 1; losses and predictions stay in the " \
       "targets' units; auto: if their mean is beyond 10 or their deviation outside 0.1 to 10")     \

@@ -37,7 +37,8 @@ struct dt_schema {
     int shape[3];         /* of a row: height, width, channels (last); 0, 0, 0: none is known */
     int classes;          /* classify: at least 2; else 0 */
     int targets;          /* regress: columns of y; else 0 */
-    double scale;         /* x = (raw * scale - mean) * inv_std */
+    double scale;         /* x = (raw * scale - mean) * inv_std, */
+    double clip;          /* and that within -clip to clip; 0: wherever it is */
     float *mean;          /* (features), NULL without normalisation */
     float *inv_std;       /* (features), 1 where a feature is constant */
     float *target_mean;   /* (targets) learned is (y - mean) / std; NULL: y as it stands */

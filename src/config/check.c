@@ -17,6 +17,8 @@
     X(*c->data.eval && c->data.eval_fraction > 0,                                                  \
       "data.eval and data.eval_fraction: expected one of them, not both")                          \
     X(*c->data.eval_labels && !*c->data.eval, "data.eval_labels: expected data.eval as well")      \
+    X(c->data.clip > 0 && c->data.clip < 1,                                                        \
+      "data.clip: expected 0, or at least 1, which leaves categories alone")                       \
     X(c->train.schedule != DT_SCHED_CONSTANT && c->train.min_lr > c->train.lr,                     \
       "train.min_lr: expected at most train.lr")                                                   \
     X(c->train.l1 > 0 && !ftrl && !wide_ftrl,                                                      \

@@ -175,12 +175,27 @@ static void normalise_floats(size_t n, const float *restrict raw, float scale,
         x[i] = (raw[i] * scale - mean[i]) * inv_std[i];
 }
 
+DT__CLONES
+static void clip_floats(size_t n, float most, float *restrict x)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float low = x[i] < -most ? -most : x[i];
+        x[i] = low > most ? most : low;
+    }
+}
+
+void dt__schema_clip(const struct dt_schema *schema, size_t n, float *x)
+{
+    if (schema->clip > 0) clip_floats(n, (float)schema->clip, x);
+}
+
 void dt__schema_normalize_row(const struct dt_schema *schema, size_t n, const float *raw, float *x)
 {
     if (schema->mean)
         normalise_floats(n, raw, (float)schema->scale, schema->mean, schema->inv_std, x);
     else
         scale_floats(n, raw, (float)schema->scale, x);
+    dt__schema_clip(schema, n, x);
 }
 
 void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x)
@@ -254,6 +269,7 @@ static dt_status assembly_set_entries(struct dt__assembly *assembly, const struc
         assembly->value[begin + i] = from->value[at + i] * scale;
     for (size_t i = 0; from->value && schema->inv_std && i < count; i++)
         assembly->value[begin + i] *= schema->inv_std[index[i]];
+    if (from->value) dt__schema_clip(schema, count, assembly->value + begin);
     return DT_OK;
 }
 
@@ -282,6 +298,7 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
             normalise_bytes(n, raw, scale, schema->mean, schema->inv_std, x);
         else
             scale_bytes(n, raw, scale, x);
+        if (layout->bytes) dt__schema_clip(schema, n, x);
         memcpy(assembly->y + (at + i) * y_width, from->y + slots[i] * y_width, y_width);
         if (assembly->weight) {
             float weight = from->weight ? from->weight[slots[i]] * source->weight_scale : 1;

@@ -1,5 +1,5 @@
 /* Raw rows in memory (before scale and normalisation, 8-bit data as 8 bits), and batches assembled from
- * them: x = (raw * scale - mean) * inv_std.
+ * them: x = (raw * scale - mean) * inv_std, clipped.
  *
  * A row has a dense part, `dense` numbers, and a sparse part, entries (index, value) with indices in
  * [dense, features). A block holds rows one behind the other. Readers add rows at its end and never ask
@@ -128,5 +128,7 @@ void dt__assembly_batch(const struct dt__assembly *assembly, int count, struct d
 
 /* x of the first n features of one raw row of floats. */
 void dt__schema_normalize_row(const struct dt_schema *schema, size_t n, const float *raw, float *x);
+/* The clip alone, of values that are scaled and normalised. */
+void dt__schema_clip(const struct dt_schema *schema, size_t n, float *x);
 
 #endif

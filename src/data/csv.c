@@ -150,13 +150,6 @@ static dt_status column_find(const char *key, const char *text, const struct dt_
         if (number < -count || number >= count)
             return dt_fail(DT_EMISMATCH, "%s=%s: there are %lld columns", key, text, count);
         *out = (size_t)(number < 0 ? number + count : number);
-        for (size_t i = 0; header && i < cells->count; i++)
-            if (!strcmp(cells->items[i], text) && i != *out)
-                return dt_fail(DT_EMISMATCH,
-                               "%s=%s: is it column %zu, '%s', or column %zu, which has this name? "
-                               "expected %lld or %lld",
-                               key, text, *out, cells->items[*out], i, (long long)*out - count,
-                               (long long)i - count);
         return DT_OK;
     }
     if (!header)
@@ -236,6 +229,28 @@ static dt_status list_has_name(const char *text, bool *out)
     dt_status status = dt__names_split(text, &list);
     for (size_t i = 0; i < list.count; i++)
         *out |= !text_is_integer(list.items[i], &number);
+    dt__names_free(list.items, list.count);
+    return status;
+}
+
+/* A number of a list may be the place of one column and the name of another. */
+static dt_status list_check_numbers(const char *key, const char *text,
+                                    const struct dt__names *cells)
+{
+    struct dt__names list = {0};
+    const long long count = (long long)cells->count;
+    long long number;
+    dt_status status = dt__names_split(text, &list);
+    for (size_t i = 0; i < list.count && !status; i++) {
+        if (!text_is_integer(list.items[i], &number) || number < 0 || number >= count) continue;
+        for (long long c = 0; c < count && !status; c++)
+            if (c != number && !strcmp(cells->items[c], list.items[i]))
+                status = dt_fail(DT_EMISMATCH,
+                                 "%s=%s: is it column %lld, '%s', or column %lld, which has this "
+                                 "name? expected %lld or %lld",
+                                 key, list.items[i], number, cells->items[number], c,
+                                 number - count, c - count);
+    }
     dt__names_free(list.items, list.count);
     return status;
 }
@@ -441,6 +456,11 @@ static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
         DT_TRY(list_has_name(survey->config->data.label, header));
         DT_TRY(list_has_name(survey->config->data.weight, header));
         DT_TRY(list_has_name(survey->config->data.ignore, header));
+    }
+    if (*header) {
+        DT_TRY(list_check_numbers("data.label", survey->config->data.label, cells));
+        DT_TRY(list_check_numbers("data.weight", survey->config->data.weight, cells));
+        DT_TRY(list_check_numbers("data.ignore", survey->config->data.ignore, cells));
     }
     DT_TRY(dt__csv_roles(survey->config, cells, *header, file->roles, &features));
     if (survey->config->data.header == DT_HEADER_AUTO && !*header) {

@@ -308,6 +308,7 @@ dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, f
         index[i] = row->index[i];
         value[i] = row->value[i] * (float)schema->scale * inv_std;
     }
+    dt__schema_clip(schema, row->entries, value);
     return DT_OK;
 }
 

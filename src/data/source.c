@@ -98,6 +98,7 @@ static uint32_t schema_crc(const struct dt_schema *schema)
     uint32_t crc = dt_crc32c(0, sizes, sizeof sizes);
     size_t floats = (size_t)schema->features * sizeof(float);
     crc = dt_crc32c(crc, &schema->scale, sizeof schema->scale);
+    if (schema->clip > 0) crc = dt_crc32c(crc, &schema->clip, sizeof schema->clip);
     if (schema->mean) crc = dt_crc32c(crc, schema->mean, floats);
     if (schema->inv_std) crc = dt_crc32c(crc, schema->inv_std, floats);
     floats = (size_t)schema->targets * sizeof(float);
@@ -265,6 +266,7 @@ static dt_status stream_schema(struct stream *stream, struct dt_schema *schema)
     DT_TRY(STREAM(schema->classes));
     DT_TRY(STREAM(schema->targets));
     DT_TRY(STREAM(schema->scale));
+    DT_TRY(STREAM(schema->clip));
     DT_TRY(stream_array(stream, &schema->mean, (size_t)schema->features, sizeof(float)));
     DT_TRY(stream_array(stream, &schema->inv_std, (size_t)schema->features, sizeof(float)));
     DT_TRY(stream_array(stream, &schema->target_mean, (size_t)schema->targets, sizeof(float)));

@@ -108,6 +108,9 @@ static dt_status moments_read(struct dt_source *source, struct moments *moments)
  * categories stay as they are. */
 static dt_status moments_to_schema(const struct moments *moments, struct dt_schema *schema)
 {
+    static const double FAR = 20; /* deviations: some are common in counts and prices, so many hardly */
+    double farthest = 0;
+    int far = 0;
     const size_t features = (size_t)schema->features;
     int numbers = schema->columns ? 0 : schema->features;
     for (int c = 0; schema->columns && c < schema->ncolumns; c++)
@@ -123,7 +126,14 @@ static dt_status moments_to_schema(const struct moments *moments, struct dt_sche
         schema->mean[f] = sparse || !number ? 0 : (float)mean;
         schema->inv_std[f] =
             constant || !number || !(variance > 0) ? 1 : (float)(1 / sqrt(variance));
+        const double apart = fmax(moments->greatest[f] - mean, mean - moments->least[f]) *
+                             (double)schema->inv_std[f];
+        if (!sparse && number && apart > farthest) farthest = apart, far = f;
     }
+    if (farthest > FAR && !(schema->clip > 0) && schema->feature_names)
+        dt_info("'%s' has a value %.0f deviations from its mean: if that is a misprint, or rare, "
+                "data.clip=5 keeps it from deciding what the network says",
+                schema->feature_names[far], farthest);
     return DT_OK;
 }
 

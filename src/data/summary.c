@@ -18,7 +18,7 @@ struct summary {
     char name[NAME_BYTES + 1];
     uint64_t missing, numbers, texts, fractions, dates;
     uint64_t commas, infinite; /* of the texts: with a decimal comma, not finite */
-    double least, greatest, sum;
+    double least, greatest, sum, squares;
     struct dt__dict distinct; /* up to MOST_DISTINCT */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
@@ -70,6 +70,7 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     summary->least = fmin(summary->least, value);
     summary->greatest = fmax(summary->greatest, value);
     summary->sum += value;
+    summary->squares += value * value;
     summary->fractions += value != rint(value);
     return DT_OK;
 }
@@ -211,17 +212,31 @@ static dt_status table_find_label(const struct table *table, const char *label, 
     return DT_OK;
 }
 
+/* Deviations of the farthest value from the mean. */
+static double summary_farthest(const struct summary *column)
+{
+    const double n = (double)column->numbers, mean = column->sum / n;
+    const double variance = column->squares / n - mean * mean;
+    return n > 0 && variance > 0
+               ? fmax(column->greatest - mean, mean - column->least) / sqrt(variance)
+               : 0;
+}
+
 static void print_advice(const struct table *table, size_t label_at, FILE *out)
 {
     const struct summary *label = &table->columns[label_at];
     uint64_t missing = 0;
-    double widest = 0;
+    double widest = 0, farthest = 0;
+    const char *far = "";
     for (size_t i = 0; i < table->ncolumns; i++) {
         const struct summary *column = &table->columns[i];
         if (i == label_at || summary_is(column, TO_IGNORE, table->rows)) continue;
         missing += column->missing;
         if (column->numbers)
             widest = fmax(widest, fmax(fabs(column->least), fabs(column->greatest)));
+        if (summary_farthest(column) <= farthest) continue;
+        far = column->name;
+        farthest = summary_farthest(column);
     }
     bool values = label->numbers && !label->texts &&
                   (label->fractions || label->greatest >= 1000 || label->least < -1);
@@ -234,7 +249,11 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
                "not finite", out);
     print_list(table, "categories = ", "numbers and texts: all as texts", "mixed", out);
     if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
-    if (widest > 10) fprintf(out, "normalize = standard   ; values reach %g\n", widest);
+    if (widest > 10 || farthest > 20)
+        fprintf(out, "normalize = standard   ; values reach %g\n", widest);
+    if (farthest > 20)
+        fprintf(out, "clip = 5   ; behind normalize: %s has a value %.0f deviations from its mean\n",
+                far, farthest);
     fprintf(out, "eval_fraction = 0.2\n");
     if (values) fprintf(out, "\n[model]\ntask = regress\n");
 }

@@ -246,6 +246,7 @@ static dt_status schema_learn(struct dt__survey *survey)
     const bool table = source->columns.count; /* else columns are those of shards of a table */
     schema->task = survey->task;
     schema->scale = survey->config->data.scale;
+    schema->clip = survey->config->data.clip;
     schema->label_column = survey->label_column;
     survey->label_column = NULL;
     schema->features = survey->features;

@@ -654,7 +654,7 @@ dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
     graph->predictor = predictor;
     graph->model = dt_predictor_model(predictor);
     graph->params = dt_predictor_export(predictor)->params;
-    /* x = (raw * scale - mean) * inv_std, as far as that does anything. */
+    /* x = (raw * scale - mean) * inv_std, clipped, as far as that does anything. */
     const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
     const size_t n = (size_t)schema->features;
     const char *x = "input";
@@ -663,6 +663,8 @@ dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
         x = NODE("Sub", x, add_floats(graph, "mean", n, schema->mean));
         x = NODE("Mul", x, add_floats(graph, "inv_std", n, schema->inv_std));
     }
+    if (schema->clip > 0)
+        x = NODE("Clip", x, add_scalar(graph, -schema->clip), add_scalar(graph, schema->clip));
     graph->before = pool_add(graph, graph->model->layers * sizeof *graph->before);
     for (size_t i = 0; i < graph->model->layers && !graph->status; i++) {
         graph->before[i] = x;

@@ -20,8 +20,10 @@ static void print_name(const char *name, FILE *out)
 
 static void print_schema(const struct dt_schema *schema, FILE *out)
 {
-    fprintf(out, "features      %d, scale %g%s%s\n", schema->features, schema->scale,
+    fprintf(out, "features      %d, scale %g%s%s", schema->features, schema->scale,
             schema->mean ? ", normalised" : "", schema->feature_names ? ", named" : "");
+    if (schema->clip > 0) fprintf(out, ", clipped at %g", schema->clip);
+    fprintf(out, "\n");
     if (schema->task == DT_TASK_REGRESS) {
         fprintf(out, "targets       %d", schema->targets);
         if (schema->target_mean)

@@ -202,6 +202,7 @@ static const struct dt__field SCHEMA_FIELDS[] = {
     SCHEMA("classes", classes, DT__FIELD_INT, NULL, false),
     SCHEMA("targets", targets, DT__FIELD_INT, NULL, false),
     SCHEMA("scale", scale, DT__FIELD_REAL, NULL, false),
+    SCHEMA("clip", clip, DT__FIELD_REAL, NULL, true),
     SCHEMA("label_column", label_column, DT__FIELD_TEXT, NULL, true),
 };
 
@@ -281,6 +282,8 @@ static dt_status schema_get(struct dt__h5_file *file, const struct dt_model_desc
         DT_GUARD(dt__vector_load(file, "/schema/target_mean", DT__H5_F32, n, &s.target_mean));
         DT_GUARD(dt__vector_load(file, "/schema/target_std", DT__H5_F32, n, &s.target_std));
     }
+    if (!(s.clip == 0 || s.clip >= 1))
+        DT_GUARD(dt_fail(DT_EFORMAT, "/schema: clip is not as expected"));
     for (int i = 0; s.target_mean && i < s.targets; i++)
         if (!isfinite(s.target_mean[i]) || !isfinite(s.target_std[i]) || !(s.target_std[i] > 0))
             DT_GUARD(dt_fail(DT_EFORMAT, "/schema/target_mean and target_std are not as expected"));

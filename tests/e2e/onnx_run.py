@@ -44,6 +44,7 @@ OPS = {
     "Mul": lambda a, b: a * b,
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: a - b,
+    "Clip": lambda x, low, high: np.clip(x, low, high),
     "Div": lambda a, b: a / b,
     "Neg": lambda a: -a,
     "Sqrt": np.sqrt,

@@ -124,7 +124,34 @@ wrong 'a quote that does not close' 'a,y\n"1,0\n2,1\n'
 wrong "wrong.txt:1: column 0: 'area' stands over the number '0.5'" 'area,2019,y\n0.5,0.6,cat\n0.6,0.7,dog\n'
 wrong "is it column 2, '1', or column 3, which has this name? expected -2 or -1" 'i,0,1,2\n5,0.5,0.6,1\n6,0.6,0.7,0\n' \
     data.header=yes data.label=2
+wrong 'data.clip: expected 0, or at least 1' 'a,y\n1,0\n2,1\n' data.clip=0.5
 wrong 'a weight below 0' 'a,w,y\n1,-1,0\n2,1,1\n' data.weight=w
+
+# ---- outliers ----------------------------------------------------------------------------------------
+# A misprint counts as data.clip; rows of files and of a stream, dense and sparse, agree on it.
+awk 'BEGIN {srand(7); print "a,kind,y"; for (i = 0; i < 900; i++) {
+    a = rand(); print (i == 9 ? 4000 : a) "," substr("uv", 1 + i % 2, 1) "," (i == 9 ? 0 : 3 * a)}}' >"$tmp/far.csv"
+far() { rm -rf "$tmp/far"; job 1 data.train="$tmp/far.csv" model.task=regress model.hidden=8 data.normalize=standard run.dir="$tmp/far" train.epochs=2 "$@" 2>"$tmp/log" || { cat "$tmp/log"; fail far; }; }
+far
+grep -q "'a' has a value 30 deviations from its mean: .*data.clip=5" "$tmp/log" || { cat "$tmp/log"; fail 'no word of an outlier'; }
+far data.clip=3
+grep -q 'deviations from its mean' "$tmp/log" && fail 'an outlier that is clipped is told of'
+"$dtrain" inspect "$tmp/far" | grep -q 'clipped at 3$' || fail 'inspect does not say the clip'
+"$dtrain" inspect "$tmp/far.csv" | grep -q '^clip = 5 .*: a has a value 30 deviations' || fail 'inspect advises no clip'
+printf 'a,kind\n3000,u\n1e30,u\n-1e30,u\n0.5,u\n' | "$dtrain" predict "$tmp/far" >"$tmp/out" 2>/dev/null
+check_eq 'beyond the clip' "$(sed -n 2p "$tmp/out")" "$(sed -n 1p "$tmp/out")"
+check_eq 'answers' "$(sort -u "$tmp/out" | wc -l)" 3
+same() { # FILE: what predict says of its rows as a stream and as a file
+    "$dtrain" predict "$2" <"$1" 2>/dev/null >"$tmp/stream"
+    "$dtrain" predict "$2" data.eval="$1" 2>/dev/null >"$tmp/file"
+    cmp "$tmp/stream" "$tmp/file" || fail "a stream and a file of $1"
+}
+same "$tmp/far.csv" "$tmp/far"
+sed 's/:0\.9/:7.9/' "$tmp/a.svm" >"$tmp/far.svm"
+sparse 1 far_sparse data.train="$tmp/far.svm" data.clip=1
+same "$tmp/far.svm" "$tmp/far_sparse"
+sed 's/:7\.9[0-9]*/:1/; s/:1\.0[0-9]*/:1/g' "$tmp/far.svm" >"$tmp/near.svm"
+"$dtrain" predict "$tmp/far_sparse" <"$tmp/near.svm" 2>/dev/null | cmp - "$tmp/stream" || fail 'sparse values are not clipped'
 
 # ---- the first row -----------------------------------------------------------------------------------
 # A label that is named stands in a header, whatever the other columns are called.
