@@ -1,6 +1,7 @@
 #!/bin/sh
 # Two hosts over 1 Gbit/s: a bank and a worker on one, a worker on the other; PyTorch's
-# DistributedDataParallel with a process on each.
+# DistributedDataParallel with a process on each. Both in floats, and with fewer bits on the wire: train.wire=q8, and
+# PyTorch's hook that sends gradients in fp16 (it has none in 8 bits).
 . "$(dirname "$0")/lib.sh"
 . "$bench/torch.sh"
 . "$root/tests/e2e/netns.sh"
@@ -21,13 +22,18 @@ place() {
 
 turn() {
     train 3 && note_rate 'dtrain np=3' "$(rate)"
-    [ -z "$PYTHON" ] || note_rate DDP "$(torch_together 'auto 1 1' | json samples_per_sec)"
+    train 3 train.wire=q8 && note_rate 'dtrain np=3, q8' "$(rate)"
+    [ -n "$PYTHON" ] || return 0
+    note_rate DDP "$(torch_together 'auto 1 1' | json samples_per_sec)"
+    note_rate 'DDP, fp16' "$(torch_together 'auto 1 1' --fp16-wire | json samples_per_sec)"
 }
 
 measure() {
     have_torch || true
     take_turns turn
-    [ -z "$PYTHON" ] || compare samples_per_sec 'dtrain np=3' DDP 1
+    [ -n "$PYTHON" ] || return 0
+    compare samples_per_sec 'dtrain np=3' DDP 1
+    compare samples_per_sec 'dtrain np=3, q8' 'DDP, fp16' 1
 }
 
 # A bed that cannot be made ends this script.

@@ -12,6 +12,7 @@ import time
 import numpy
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 DATA = '/usr/share/datasets/fashion-mnist/'
 CALIBRATION = 20  # steps; the first ones, before any clock runs
@@ -30,6 +31,7 @@ def arguments():
     parser.add_argument('--eval-steps', type=int, default=100)
     parser.add_argument('--max-epochs', type=int, default=40, help='with --target')
     parser.add_argument('--bf16', action='store_true', help='autocast')
+    parser.add_argument('--fp16-wire', action='store_true', help='gradients travel in 16 bits')
     parser.add_argument('--rank', type=int, default=0)
     parser.add_argument('--world', type=int, default=1)
     parser.add_argument('--store', help='file that the processes meet at')
@@ -71,6 +73,8 @@ class Trainer:
         self.net = create_net(args.net)
         if args.world > 1:
             self.net = torch.nn.parallel.DistributedDataParallel(self.net, gradient_as_bucket_view=True)
+            if args.fp16_wire:
+                self.net.register_comm_hook(None, default_hooks.fp16_compress_hook)
         self.loss = torch.nn.CrossEntropyLoss()
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=args.lr, momentum=0.9)
         self.x, self.y = read_part(args.data, 'train')
