@@ -30,7 +30,7 @@ struct dt_note {
     uint64_t draw;    /* number of the replica's draw */
     uint64_t rows;    /* samples in the sum */
     double loss;      /* sum over the rows */
-    double norm2;     /* squared norm of the gradient sum, if the update needs it */
+    double norm2;     /* squared norm of the gradient sum; set by dt_async_send with spec.norm2 */
     int32_t replica;
     int32_t ask; /* enum dt_ask: what the worker wants of the bank */
 };
@@ -40,6 +40,7 @@ struct dt_note {
 struct dt_gradient {
     const struct dt_note *note;
     float *grad;        /* (P) sum over the rows; the update may write to it */
+    const unsigned char *parcel; /* the exchange's: the sum, rounded; NULL: grad has it */
     const float *seen;  /* (P) the weights that it was computed from; NULL without spec.keep_seen */
     const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: it is whole */
     double norm2;       /* squared norm of the gradient sum as the worker took it, if it did */
@@ -70,11 +71,15 @@ typedef void dt_async_update_rows_fn(void *arg, const struct dt_gradient *part, 
  * write to the gradient and to the struct. Runs where the update does. */
 typedef void dt_async_prepare_fn(void *arg, struct dt_gradient *gradient, const float *weights);
 
+/* Squared norm of a worker's gradient sum, as it will be applied; touched: its touched rows, or NULL. */
+typedef double dt_async_norm2_fn(void *arg, const struct dt_touched *touched, const float *grad);
+
 struct dt_async_spec {
     size_t params; /* P */
     int states;    /* vectors of optimizer state, at most DT_ASYNC_STATES */
     dt_async_update_fn *update;
     dt_async_prepare_fn *prepare; /* NULL: none, and several gradients are applied in one pass */
+    dt_async_norm2_fn *norm2;     /* NULL: updates need no norm */
     const struct dt_row_range *row_range; /* (row_ranges) row-sparse ones, rising; copied */
     int row_ranges;
     dt_async_update_rows_fn *update_rows; /* if there are such ranges */
@@ -82,14 +87,20 @@ struct dt_async_spec {
     int64_t
         staleness;  /* greatest clock gap; -1: no bound. 0 never lets two workers overlap a clock */
     bool keep_seen; /* gradients bring the weights that they were computed from */
+    /* In a window gradients, with each worker's rounding error kept and added to its next, and the weights that
+     * workers read are rounded (enum dt_wire), floats [0, wire_params) of them (0: all). Neither keep_seen nor
+     * prepare go with it. In shared memory nothing is. */
+    int wire;
+    size_t wire_params;
     const bool *active; /* (workers) has samples to draw; copied. The same at every rank */
     int memory;         /* enum dt_async_memory */
 };
 
 /* Collective over the trainers; at least one worker apart from the bank. The weights are zeros.
- * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker) do not fit. In shared memory a
- * gradient with row-sparse ranges takes of its room what batches touch.
- * DT_EUSAGE: ranges that do not rise, or more states than there may be.
+ * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker; with a rounded wire, the bank's copy
+ * of each worker's weights, and gradients as they are sent) do not fit. In shared memory a gradient with row-sparse
+ * ranges takes of its room what batches touch.
+ * DT_EUSAGE: ranges that do not rise, more states than there may be, a wire that does not go with the rest.
  * DT_ECOMM: MPI has no one-sided component for these hosts; the message has the cure. */
 dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
                           struct dt_async **out);
@@ -97,6 +108,8 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
 void dt_async_destroy(struct dt_async *async);
 /* What dt_async_create chose: "shared" or "window". */
 const char *dt_async_memory_name(const struct dt_async *async);
+/* How it rounds what it carries: enum dt_wire. */
+int dt_async_wire(const struct dt_async *async);
 
 /* Begins a span of updates [from, until): until - from gradients will be started, unless the bank
  * closes the span. alone: by the first active worker only (warm start). Clocks start at 0.
@@ -108,7 +121,8 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
 /* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
  * false: no gradient is left to be started in this span. */
 bool dt_async_begin(struct dt_async *async);
-/* The newest weights (P), which rest until the worker's next send or read. Also between spans. */
+/* The newest weights (P), which rest until the worker's next send or read. Also between spans. Of a gradient that was
+ * begun and over a rounded wire: what rounding has let through of them; between spans they are whole. */
 const float *dt_async_read(struct dt_async *async);
 /* Where the gradient (P) is to be written that was begun. */
 float *dt_async_grad(struct dt_async *async);

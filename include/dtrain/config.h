@@ -246,8 +246,9 @@ enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
       "applied one round late; until then a group goes on from its own steps (DiLoCo, Douillard "  \
       "et al. 2023, with late updates). Bits of its own; outer_lr: better 0.4 to 0.5")             \
     X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, TOLD, "train",                                \
-      "what groups exchange, rounded to 16 bits, or to 8 with a scale a block of 256; each keeps " \
-      "its rounding error and adds it to the next: half or a quarter of the bytes on links")       \
+      "what groups exchange, or async's workers and bank over several hosts, rounded to 16 bits, " \
+      "or to 8 with a scale a block of 256; each keeps its rounding error and adds it to the "     \
+      "next: half or a quarter of the bytes on links")                                             \
     X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
       "async: greatest clock gap; -1: no bound; 0: runs sync")                                     \
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \

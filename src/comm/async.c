@@ -36,7 +36,7 @@ struct dt_async {
     struct dt_touched *touched; /* (workers, slots, ranges) lists; NULL: gradients are whole */
     size_t block;               /* floats of those below: BLOCK, or the widest row */
     float *fresh;               /* new weights of a block, before the others see them */
-    float *grad, *seen;         /* a block of a gradient that has touched rows alone, made whole */
+    float *grad, *seen; /* a block of a gradient that has touched rows alone, or came rounded */
     uint64_t step;              /* updates that the bank has told of */
     struct dt_async_counts counts;
     struct own_counts *gathered; /* bank: (ranks) */
@@ -68,7 +68,12 @@ static void apply_whole(struct dt_async *async, const struct combined *all, size
         const size_t floats = to - at < BLOCK ? to - at : BLOCK;
         for (int i = 0; i < all->n; i++) {
             struct dt_gradient part = all->gradient[i];
-            part.grad += at;
+            if (part.parcel) {
+                dt__parcel_read(&async->shape, part.parcel, at, floats, async->grad);
+                part.grad = async->grad;
+            } else {
+                part.grad += at;
+            }
             if (part.seen) part.seen += at;
             spec->update(spec->arg, &part, all->step + (uint64_t)i, at, floats,
                          i ? async->fresh : all->weights + at, async->fresh, async->states);
@@ -172,6 +177,7 @@ static void async_combine(void *arg)
     while (dt__slots_enter(&async->bank)) {
         int n = dt__slots_take(&async->bank, most, gradients);
         if (n > 0) async_apply(async, n, gradients);
+        dt__slots_answer(&async->bank);
         dt__slots_leave(&async->bank);
     }
 }
@@ -218,8 +224,9 @@ static dt_status async_create_scratch(struct dt_async *async)
     for (size_t i = 0; i < ranges; i++)
         if (async->range[i].width > async->block) async->block = async->range[i].width;
     DT_TRY(dt_alloc(async->block, sizeof *async->fresh, "update scratch", &async->fresh));
+    if (ranges || shape->wire)
+        DT_TRY(dt_alloc(async->block, sizeof *async->grad, "update scratch", &async->grad));
     if (!ranges) return DT_OK;
-    DT_TRY(dt_alloc(async->block, sizeof *async->grad, "update scratch", &async->grad));
     DT_TRY(dt_alloc(async->block, sizeof *async->seen, "update scratch", &async->seen));
     DT_TRY(dt_alloc(lists, sizeof *async->touched, "lists of touched rows", &async->touched));
     dt__row_lists_map(shape, async->remote->memory, async->touched);
@@ -303,6 +310,11 @@ const char *dt_async_memory_name(const struct dt_async *async)
     return async->shared ? "shared" : "window";
 }
 
+int dt_async_wire(const struct dt_async *async)
+{
+    return async->shape.wire;
+}
+
 void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
 {
     int first = 0, workers = async->shape.workers; /* alone: the first that ever takes part */
@@ -353,7 +365,12 @@ const struct dt_touched *dt_async_touched(const struct dt_async *async)
 
 void dt_async_send(struct dt_async *async, const struct dt_note *note)
 {
-    dt__slots_send(&async->worker, note);
+    struct dt_note sent = *note;
+    dt__slots_round(&async->worker);
+    if (async->spec.norm2)
+        sent.norm2 = async->spec.norm2(async->spec.arg, dt__slots_touched(&async->worker),
+                                       dt__slots_grad(&async->worker));
+    dt__slots_send(&async->worker, &sent);
     if (async->shared) async_combine(async);
 }
 
@@ -412,6 +429,7 @@ int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_
     async_progress(async);
     dt__slots_allow(&async->bank, until);
     if (!async->shared) async_combine(async);
+    dt__slots_answer(&async->bank);
     int n = dt__slots_read_log(&async->bank, limit, out);
     if (n == 0) {
         remote->ops->pause(remote, "gradients");

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "comm/async_slots.h"
+#include "dtrain/config.h"
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
@@ -41,22 +42,32 @@ static dt_status shape_check_ranges(const struct dt__slots_shape *shape, size_t 
 dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struct dt__slots_way way,
                                const struct dt_async_spec *spec)
 {
+    const int wire = way.shared ? DT_WIRE_F32 : spec->wire;
+    const size_t rounded = spec->wire_params ? spec->wire_params : spec->params;
     if (workers >= MOST_BUFFERS - 2 - way.slack)
         return dt_fail(DT_EUSAGE, "async: %d workers are too many", workers);
-    *shape = (struct dt__slots_shape){.way = way,
-                                      .workers = workers,
-                                      .buffers = workers + (way.shared ? 1 : 2) + way.slack,
-                                      .staleness = spec->staleness,
-                                      .keep_seen = spec->keep_seen,
-                                      .range = spec->row_range,
-                                      .ranges = way.shared ? spec->row_ranges : 0};
+    if (wire && (spec->keep_seen || spec->prepare || rounded > spec->params))
+        return dt_fail(DT_EUSAGE, "async: a rounded wire brings no weights that were seen");
+    *shape =
+        (struct dt__slots_shape){.way = way,
+                                 .workers = workers,
+                                 .buffers = wire ? 2 : workers + (way.shared ? 1 : 2) + way.slack,
+                                 .staleness = spec->staleness,
+                                 .keep_seen = spec->keep_seen,
+                                 .wire = wire,
+                                 .params = spec->params,
+                                 .rounded = rounded,
+                                 .range = spec->row_range,
+                                 .ranges = way.shared ? spec->row_ranges : 0};
     DT_TRY(shape_check_ranges(shape, spec->params));
     /* Words, state and log are of tens of thousands of workers at most; vectors may be of any size. */
     size_t peers = (size_t)workers * sizeof(struct dt__slots_peer), states, weights, slots;
+    size_t wired = wire ? (size_t)workers : 0, copies, answers;
     shape->bank_at = (size_t)dt__slots_words(shape) * DT__WORD_STRIDE;
     shape->log_at = shape->bank_at + cache_lines_bytes(sizeof(struct dt__slots_state) + peers);
     shape->row_log_at =
         shape->log_at + cache_lines_bytes((size_t)way.log_entries * sizeof(struct dt_applied));
+    shape->sent = dt__parcel_bytes(wire, rounded, spec->params); /* no more than a vector, or so */
     bool fits =
         dt_size_add(shape->row_log_at, dt__row_log_bytes(shape), &shape->states_at) &&
         dt_size_mul(spec->params, sizeof(float), &shape->vector) &&
@@ -64,12 +75,16 @@ dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struc
         dt_size_mul(shape->states_stride, (size_t)spec->states, &states) &&
         dt_size_add(shape->states_at, states, &shape->weights_at) &&
         vectors_bytes(sizeof(struct dt__weights), shape->vector, 1, &shape->weights_stride) &&
-        vectors_bytes(sizeof(struct dt__slot), shape->vector, shape->keep_seen ? 2 : 1,
+        vectors_bytes(sizeof(struct dt__slot), shape->sent, shape->keep_seen ? 2 : 1,
                       &shape->lists_at) &&
         dt_size_add(shape->lists_at, dt__row_lists_bytes(shape), &shape->slot_stride) &&
         dt_size_mul(shape->weights_stride, (size_t)shape->buffers, &weights) &&
         dt_size_mul(shape->slot_stride, (size_t)workers * DT__SLOTS, &slots) &&
-        dt_size_add(shape->weights_at, weights, &shape->slots_at) &&
+        dt_size_mul(shape->weights_stride, wired, &copies) &&
+        dt_size_mul(shape->slot_stride, wired, &answers) &&
+        dt_size_add(shape->weights_at, weights, &shape->copies_at) &&
+        dt_size_add(shape->copies_at, copies, &shape->answers_at) &&
+        dt_size_add(shape->answers_at, answers, &shape->slots_at) &&
         dt_size_add(shape->slots_at, slots, &shape->bytes);
     if (!fits)
         return dt_fail(DT_EMEMORY, "async: %d workers with %zu parameters are beyond memory",
@@ -320,7 +335,8 @@ static void bank_take_gradient(struct dt__slots_bank *bank, int worker, uint64_t
         (struct dt__slot *)(bank->remote->memory + dt__slot_at(shape, worker, place));
     out->worker = worker;
     out->note = &slot->note;
-    out->grad = slot->grad;
+    out->grad = shape->wire ? NULL : slot->grad;
+    out->parcel = shape->wire ? (const unsigned char *)slot->grad : NULL;
     out->seen = shape->keep_seen ? slot->grad + shape->vector / sizeof(float) : NULL;
     out->touched =
         bank->touched ? bank->touched + (worker * DT__SLOTS + place) * shape->ranges : NULL;

@@ -17,12 +17,15 @@
  *   DOORBELL[w]    2 * gradients that worker w has put, over all spans, + the slot of the last
  *   ACK[w]     of those, how many slots the bank has done with
  *   HAZARD[w]     1 + the buffer that worker w reads
+ *   REQUEST[w] of a rounded wire: how often worker w has asked for weights
+ *   ANSWER[w]  of those, how many the bank has answered
  *   state      the bank's, and its view of each worker
  *   update log    what has been applied
  *   row log    of each range of touched rows, which rows were written
  *   weights    K buffers: version, P floats; the optimizer's state
+ *   copies     of a rounded wire: the weights as each worker has them; then the answer to each
  *   slots      2 a worker: note, P floats, and P more where gradients bring the weights they saw; then the
- *              lists of touched rows
+ *              lists of touched rows. Of a rounded wire: note, parcel
  *
  * Gradients: worker w's next goes to the slot of the one before if that has been applied, while its
  * memory is warm, else to the other one, once ACK[w] shows that it is free. Put, flush, ring the doorbell.
@@ -54,6 +57,10 @@
  * to it in place. So readers see whole versions as ever, no row of which moves while they have them, and what an
  * update costs depends on the rows touched, not on those there are.
  *
+ * A rounded wire (async_wire.c; windows only): slots and answers hold parcels. The bank alone reads versions of the
+ * weights while a span lasts, so two are enough, and none is pointed at; between spans they rest, and workers get
+ * them whole.
+ *
  * Clocks: a worker begins its gradient number c of the span (from 0) when c <= FLOOR + staleness. The
  * floor is raised behind the publication, so that it has all updates up to clock c - staleness.
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
@@ -79,16 +86,20 @@ struct dt__slots_shape {
     int workers, buffers;
     int64_t staleness; /* -1: no bound */
     bool keep_seen;
+    int wire;                         /* enum dt_wire */
+    size_t params, rounded;           /* P; floats [0, rounded) are what the wire rounds */
     const struct dt_row_range *range; /* (ranges) of touched rows, borrowed */
     int ranges;                       /* 0: gradients are whole */
     size_t vector; /* bytes of P floats */
+    size_t sent;   /* and of a gradient in its slot */
+    size_t copies_at, answers_at;
     size_t bank_at, log_at, row_log_at, states_at, states_stride, weights_at, weights_stride;
     size_t slots_at, slot_stride, bytes;
     size_t lists_at; /* from a slot's begin */
 };
 
 /* DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for; ranges of rows that
- * do not rise. */
+ * do not rise; a rounded wire with gradients that bring what they saw. */
 dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struct dt__slots_way way,
                                const struct dt_async_spec *spec);
 /* Control words. */
@@ -103,7 +114,7 @@ enum {
     WORD_SEEN,
     WORD_WORKERS
 };
-enum { WORD_DOORBELL, WORD_ACK, WORD_HAZARD, WORDS_A_WORKER };
+enum { WORD_DOORBELL, WORD_ACK, WORD_HAZARD, WORD_REQUEST, WORD_ANSWER, WORDS_A_WORKER };
 enum { DT__WORD_STRIDE = 64 };                            /* bytes */
 int dt__slots_words(const struct dt__slots_shape *shape); /* how many */
 int dt__slots_word(int word, int worker);                 /* WORD_DOORBELL and so on */
@@ -141,7 +152,7 @@ struct dt__weights {
     uint64_t retired;              /* publication that took their place */
     _Alignas(64) float params[];
 };
-/* A gradient, behind it what it saw, and the lists of touched rows. */
+/* A gradient, behind it what it saw, and the lists of touched rows; or its parcel. */
 struct dt__slot {
     _Alignas(64) struct dt_note note;
     _Alignas(64) float grad[];
@@ -160,6 +171,11 @@ struct dt__slots_worker {
     uint64_t gap;                   /* clock gap of the gradient that was begun */
     const struct dt__weights *read; /* what was read last */
     unsigned char *copy; /* weights, then a gradient, where the bank's memory is out of reach */
+    bool under_way;      /* a gradient was begun, and is not sent */
+    /* Of a rounded wire: what is put or got; the kept error; reads asked for. */
+    struct dt__slot *parcel;
+    float *error;
+    uint64_t asked;
     void (*combine)(
         void *arg); /* applies for the bank what waits; called in waits. NULL: the bank does */
     void *combine_arg;
@@ -177,6 +193,10 @@ const float *dt__slots_read(struct dt__slots_worker *worker);
 float *dt__slots_grad(struct dt__slots_worker *worker);
 const struct dt_touched *dt__slots_touched(const struct dt__slots_worker *worker);
 void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note);
+/* async_wire.c. With a rounded wire: makes the gradient what the bank will read of it, before it is sent. */
+void dt__slots_round(struct dt__slots_worker *worker);
+/* The newest weights, to the worker's copy. */
+void dt__slots_read_difference(struct dt__slots_worker *worker);
 /* Who acts for the bank leaves a span only when all its gradients are applied: the bank does not. */
 void dt__slots_settle(struct dt__slots_worker *worker);
 
@@ -189,6 +209,7 @@ struct dt__slots_peer {
     struct dt__doorbell doorbell; /* as of the last look */
     uint64_t served;              /* over all spans */
     uint64_t applied;             /* in this span */
+    uint64_t answered;            /* reads of weights, over all spans */
 };
 
 /* In the bank's memory, for whoever acts for it. */
@@ -223,6 +244,13 @@ int dt__slots_read_log(struct dt__slots_bank *bank, int limit, struct dt_applied
 bool dt__slots_quiescent(const struct dt__slots_bank *bank);
 void dt__slots_close(struct dt__slots_bank *bank);
 bool dt__slots_over(struct dt__slots_bank *bank);
+
+/* async_wire.c. Of a rounded wire: answers who asks for weights. Bytes of a parcel; floats [at, at + n) of one, at a
+ * multiple of DT__WIRE_BLOCK. */
+void dt__slots_answer(struct dt__slots_bank *bank);
+size_t dt__parcel_bytes(int wire, size_t rounded, size_t params);
+void dt__parcel_read(const struct dt__slots_shape *shape, const unsigned char *parcel, size_t at,
+                     size_t n, float *out);
 
 /* For the bank. true: gradients wait, this rank has the lock, and it must leave. */
 bool dt__slots_enter(struct dt__slots_bank *bank);

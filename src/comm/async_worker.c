@@ -12,14 +12,18 @@ dt_status dt__slots_worker_init(struct dt__slots_worker *worker,
                                 int index)
 {
     *worker = (struct dt__slots_worker){.shape = shape, .remote = remote, .index = index};
-    if (remote->memory) return DT_OK;
-    return dt_alloc(shape->weights_stride + shape->slot_stride, 1, "weights and a gradient",
-                    &worker->copy);
+    if (remote->memory && !shape->wire) return DT_OK;
+    DT_TRY(dt_alloc(2, shape->weights_stride, "weights and a gradient", &worker->copy));
+    if (!shape->wire) return DT_OK;
+    DT_TRY(dt_alloc(shape->params, sizeof(float), "rounding errors", &worker->error));
+    return dt_alloc(1, shape->slot_stride, "a rounded gradient", &worker->parcel);
 }
 
 void dt__slots_worker_free(struct dt__slots_worker *worker)
 {
     dt_free(worker->copy);
+    dt_free(worker->error);
+    dt_free(worker->parcel);
 }
 
 void dt__slots_worker_open(struct dt__slots_worker *worker, uint64_t until)
@@ -86,6 +90,7 @@ bool dt__slots_begin(struct dt__slots_worker *worker)
     worker_await_clock(worker);
     if (worker->remote->ops->add(worker->remote, WORD_TICKET, 1) < worker->until) {
         worker->started++;
+        worker->under_way = true;
         return true;
     }
     dt__slots_settle(worker);
@@ -121,9 +126,28 @@ static int worker_protect_newest(struct dt__slots_worker *worker)
     return buffer;
 }
 
+/* Between spans the weights rest, and the room for a gradient is free. */
+static const float *worker_read_resting(struct dt__slots_worker *worker)
+{
+    struct dt__onesided *remote = worker->remote;
+    float *out = dt__slots_grad(worker);
+    remote->ops->get(remote,
+                     dt__weights_at(worker->shape, fetch_published(remote).buffer) +
+                         sizeof(struct dt__weights),
+                     out, worker->shape->vector);
+    remote->ops->flush(remote);
+    return out;
+}
+
 const float *dt__slots_read(struct dt__slots_worker *worker)
 {
     struct dt__onesided *remote = worker->remote;
+    if (worker->shape->wire && !worker->under_way) return worker_read_resting(worker);
+    if (worker->shape->wire) {
+        dt__slots_read_difference(worker);
+        worker->read = (const struct dt__weights *)worker->copy;
+        return worker->read->params;
+    }
     size_t at = dt__weights_at(worker->shape, worker_protect_newest(worker));
     if (remote->memory) {
         remote->ops->sync(remote);
@@ -178,7 +202,7 @@ static void worker_copy_seen(const struct dt__slots_worker *worker, float *to)
 void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note)
 {
     struct dt__onesided *remote = worker->remote;
-    struct dt__slot *slot = worker_slot(worker);
+    struct dt__slot *slot = worker->parcel ? worker->parcel : worker_slot(worker);
     size_t vector = worker->shape->vector, head = sizeof *slot;
     slot->note = *note;
     slot->note.number = worker->sent;
@@ -186,7 +210,7 @@ void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note)
     slot->note.gap = worker->gap;
     if (worker->copy) {
         size_t at = dt__slot_at(worker->shape, worker->index, worker->slot);
-        remote->ops->put(remote, at, slot, head + vector);
+        remote->ops->put(remote, at, slot, head + worker->shape->sent);
         if (worker->shape->keep_seen)
             remote->ops->put(remote, at + head + vector, worker->read->params, vector);
         remote->ops->flush(remote);
@@ -195,6 +219,7 @@ void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note)
         remote->ops->sync(remote);
     }
     worker_clear_hazard(worker);
+    worker->under_way = false;
     struct dt__doorbell doorbell = {.count = ++worker->sent, .slot = worker->slot};
     worker_replace(worker, WORD_DOORBELL, dt__doorbell_pack(doorbell));
 }

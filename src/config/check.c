@@ -46,13 +46,14 @@
     X(c->train.local_steps > 1 && wide_ftrl, FTRL_AVERAGED("train.wide_optimizer=ftrl"))           \
     X(c->train.local_steps > 1 && c->train.lazy,                                                   \
       "train.lazy=yes: gradients are whole with train.local_steps; expected train.local_steps=1")  \
-    X(bound &&wire,                                                                                \
-      "train.wire: train.mode=async exchanges whole floats; expected sync, or train.wire=f32")     \
-    X(wire && c->train.exchange == DT_REDUCER_REDUCE,                                              \
+    X(bound &&wire && c->train.delay_compensation > 0,                                             \
+      "train.wire: train.delay_compensation sends the weights that a gradient saw, which are not " \
+      "rounded; expected 0, or train.wire=f32")                                                    \
+    X(wire && !bound && c->train.exchange == DT_REDUCER_REDUCE,                                    \
       "train.wire: train.exchange=reduce leaves the sum to MPI, which knows floats; expected "     \
       "auto, node or ordered, or train.wire=f32")                                                  \
-    X(wire && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                          \
-    X(wire && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                                \
+    X(wire && !bound && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \
+    X(wire && !bound && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                      \
     X(wire && c->train.lazy, "train.lazy=yes: gradients are whole with train.wire; expected f32")  \
     X((wire || c->train.local_steps > 1) && c->run.replicas > 0 &&                                 \
           c->train.groups > c->run.replicas,                                                       \

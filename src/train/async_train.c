@@ -112,6 +112,11 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
+static double gradient_norm2(void *arg, const struct dt_touched *touched, const float *grad)
+{
+    return dt__gradient_norm2(arg, touched, grad);
+}
+
 dt_status dt__async_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
@@ -129,12 +134,15 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
                                        .states = job->optimizer.nstate,
                                        .update = dt__update_async,
                                        .prepare = dt__async_prepare_fn(job),
+                                       .norm2 = job->config->train.clip_norm > 0 ? gradient_norm2 : NULL,
                                        .row_range = job->row_range,
                                        .row_ranges = job->row_ranges,
                                        .update_rows = dt__update_rows_async,
                                        .arg = job,
                                        .staleness = job->config->train.staleness,
                                        .keep_seen = job->config->train.delay_compensation > 0,
+                                       .wire = (int)job->config->train.wire,
+                                       .wire_params = job->model->trained,
                                        .active = active};
     status = dt_ranks_agree(job->world->trainers, status);
     if (!status) status = dt_async_create(job->world, &spec, &job->async);

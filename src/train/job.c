@@ -55,6 +55,11 @@ bool dt__is_rounded(const struct dt_job *job)
     return job->mode == DT_MODE_SYNC && job->config->train.wire != DT_WIRE_F32;
 }
 
+bool dt__async_wire(const struct dt_job *job)
+{
+    return job->mode == DT_MODE_ASYNC && dt_async_wire(job->async) != DT_WIRE_F32;
+}
+
 bool dt__is_local(const struct dt_job *job)
 {
     return is_local_at(job, job->step);

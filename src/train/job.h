@@ -61,6 +61,8 @@ double dt__secs_left(const struct dt_job *job, uint64_t samples, double samples_
 
 /* Whether what groups exchange is rounded. */
 bool dt__is_rounded(const struct dt_job *job);
+/* Whether async rounds what it sends. */
+bool dt__async_wire(const struct dt_job *job);
 /* Whether the next step is one of a round of local steps. */
 bool dt__is_local(const struct dt_job *job);
 /* Whether its groups exchange while the next round computes. */

@@ -21,7 +21,7 @@ static const char *plural(int64_t n)
     return n > 1 ? "s" : "";
 }
 
-/* What groups do with local steps and on a rounded wire, and what that costs. */
+/* What groups do with local steps, what a rounded wire is, and what they cost. */
 static void print_groups(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -40,11 +40,17 @@ static void print_groups(const struct dt_bank *bank)
         dt_info("overlap: groups exchange while the next round computes; their differences take "
                 "%.4g MB at them, %.4g MB at the bank and in each checkpoint",
                 2 * all, all);
+    dt_config_word(DT_WIRE_WORDS, config->train.wire, word);
     if (dt__is_rounded(job))
         dt_info("wire: what %d group%s give%s, and each update, is rounded to %s; the rounding "
                 "errors take %.4g MB at the bank and in each checkpoint",
-                job->groups, plural(job->groups), job->groups > 1 ? "" : "s",
-                dt_config_word(DT_WIRE_WORDS, config->train.wire, word), all + mb);
+                job->groups, plural(job->groups), job->groups > 1 ? "" : "s", word, all + mb);
+    else if (dt__async_wire(job))
+        dt_info("wire: gradients, and the weights that workers read, are rounded to %s; the bank's "
+                "copies of the weights as each worker has them take %.4g MB",
+                word, mb * job->world->workers);
+    else if (config->train.wire != DT_WIRE_F32)
+        dt_info("wire: nothing leaves this host: train.wire=%s has no effect", word);
 }
 
 /* What a large model takes. */
@@ -134,7 +140,7 @@ dt_status dt__record_start(struct dt_bank *bank)
         dt_json_int(record, "local_steps", config->train.local_steps);
         dt_json_text(record, "overlap", config->train.overlap ? "yes" : "no");
     }
-    if (dt__is_rounded(job))
+    if (dt__is_rounded(job) || dt__async_wire(job))
         dt_json_text(record, "wire", dt_config_word(DT_WIRE_WORDS, config->train.wire, word));
     dt_json_int(record, "params", (int64_t)job->model->params);
     dt_json_int(record, "batch", (int64_t)dt_plan_batch(job->plan));

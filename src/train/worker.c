@@ -161,14 +161,12 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
     worker->loss[replica] = 0;
     dt_network_set_touched(worker->network, touched);
     bool good = dt__replica_gradient(job, worker, replica, draw, weights, grad, NULL);
-    bool norm = good && job->config->train.clip_norm > 0;
     for (int i = 0; touched && !good && i < job->row_ranges; i++)
         *touched[i].count = 0; /* they may be of an earlier gradient */
     return (struct dt_note){.replica = replica,
                             .draw = draw,
                             .rows = dt_plan_share(job->plan, draw, replica).count,
                             .loss = worker->loss[replica],
-                            .norm2 = norm ? dt__gradient_norm2(job, touched, grad) : 0,
                             .ask = good ? DT_ASK_NONE : DT_ASK_ERROR};
 }
 

@@ -76,7 +76,7 @@ refused() {
     expect_error 2 "$text" 2 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
         data.eval="$tmp/data/test.csv" train.wire=q8 "$@"
 }
-refused 'train.wire: train.mode=async' train.mode=async
+refused 'train.wire: train.delay_compensation' train.mode=async train.delay_compensation=0.04
 refused 'train.wire: train.exchange=reduce' train.exchange=reduce
 refused 'train.wire: weights of train.optimizer=ftrl' train.optimizer=ftrl train.schedule=constant
 refused 'train.lazy=yes: gradients are whole with train.wire' train.lazy=yes

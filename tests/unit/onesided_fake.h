@@ -17,7 +17,7 @@
 #include "dtrain/base.h"
 
 enum { FAKE_ACTORS = 5, FAKE_WORDS = 64, FAKE_BYTES = 1 << 14, FAKE_PENDING = 1024 };
-enum { FAKE_STACK = 1 << 16, FAKE_STEPS = 200000 };
+enum { FAKE_STACK = 1 << 16, FAKE_STEPS = 1000000 };
 
 struct fake;
 struct fake_port { /* an actor's end */

@@ -1,6 +1,7 @@
 /* The slot protocol under the adversarial scheduler: gradients lost, applied twice or torn, weights
  * torn or overwritten while they are read or should rest, rows that a version lacks or has too early, an update
- * log that leaves something out, clocks that run ahead, spans that do not end. Operations that go wrong as a bug of the protocol would have
+ * log that leaves something out, clocks that run ahead, spans that do not end, and over a rounded wire copies of the
+ * weights that part. Operations that go wrong as a bug of the protocol would have
  * them show that each of these would be found. */
 #include <check.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #define DT_READ_TRIES 1
 #include "comm/async_bank.c"
 #include "comm/async_rows.c"
+#include "comm/async_wire.c"
 #include "comm/async_worker.c"
 
 #include "onesided_fake.h"
@@ -43,11 +45,32 @@ static uint64_t value_of(uint64_t kind, uint64_t a, uint64_t i)
     return kind << 48 | a << 16 | i;
 }
 
+/* Kinds; gradients of worker w: GRADIENTS + w; rows of range i: ROWS + i. */
+enum { WEIGHTS = 1, GRADIENTS = 2, ROWS = 16 };
+
+/* Floats that a rounded wire lets through: differences of weights are multiples of what is greatest in a block, or
+ * short. */
+static float float_of(uint64_t kind, uint64_t a, uint64_t j)
+{
+    const float scale = (float)(1 << a % 4);
+    if (kind == WEIGHTS) return scene.shape.wire == DT_WIRE_Q8 ? 127 * (float)a : (float)a;
+    return scale * (j ? (float)((kind * 37 + a * 11 + j * 5) % 255) - 127 : 127);
+}
+
+/* Word i of the payload. */
+static uint64_t payload_of(uint64_t kind, uint64_t a, uint64_t i)
+{
+    const float floats[2] = {float_of(kind, a, 2 * i), float_of(kind, a, 2 * i + 1)};
+    uint64_t value;
+    memcpy(&value, floats, sizeof value);
+    return scene.shape.wire ? value : value_of(kind, a, i);
+}
+
 /* Writes, or compares, one word after the other while the others run on. */
 static void write_values(float *floats, uint64_t kind, uint64_t a)
 {
     for (uint64_t i = 0; i < VALUES; i++) {
-        uint64_t value = value_of(kind, a, i);
+        uint64_t value = payload_of(kind, a, i);
         memcpy(floats + 2 * i, &value, 8);
         for (int slow = 0; slow < 4; slow++)
             fake_yield(&scene.fake);
@@ -59,15 +82,12 @@ static void expect_values(const float *floats, uint64_t kind, uint64_t a, const 
     for (uint64_t i = 0; i < VALUES; i++) {
         uint64_t value;
         memcpy(&value, floats + 2 * i, 8);
-        if (value != value_of(kind, a, i))
+        if (value != payload_of(kind, a, i))
             fake_fail(&scene.fake, "%s: word %d is %llx, not %llx", what, (int)i,
-                      (unsigned long long)value, (unsigned long long)value_of(kind, a, i));
+                      (unsigned long long)value, (unsigned long long)payload_of(kind, a, i));
         fake_yield(&scene.fake);
     }
 }
-
-/* Kinds; gradients of worker w: GRADIENTS + w; rows of range i: ROWS + i. */
-enum { WEIGHTS = 1, GRADIENTS = 2, ROWS = 16 };
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
@@ -158,6 +178,7 @@ static enum fault {
     EARLY_LEAVE,   /* a worker leaves while its gradients wait */
     UNCOPIED_ROWS, /* a buffer lacks rows that were written while it was out of use */
     UNLOGGED_ROWS, /* rows are written that the row log does not name */
+    EARLY_ANSWER,  /* a worker is told of an answer that is not out yet */
 } fault;
 
 static struct {
@@ -187,6 +208,9 @@ static void faulty_flush(struct dt__onesided *remote)
 static void faulty_sync(struct dt__onesided *remote)
 {
     const struct dt__slots_state *state = scene.bank[0].state;
+    for (int w = 0; w < scene.shape.workers && fault == EARLY_ANSWER; w++)
+        if (actor_of(remote) == 0)
+            fake_replace(remote, dt__slots_word(WORD_ANSWER, w), state->peer[w].answered);
     if (fault == EARLY_PUBLISH && did[actor_of(remote)].publishing)
         fake_replace(remote, WORD_PUBLISHED,
                      dt__published_pack((struct dt__published){state->publication, state->target}));
@@ -275,7 +299,10 @@ static void expect_gradient(const struct dt_gradient *gradient)
     if (scene.shape.staleness >= 0 && note->gap > (uint64_t)scene.shape.staleness)
         fake_fail(&scene.fake, "clock gap %d", (int)note->gap);
     uint64_t version = note->version;
-    expect_values(gradient->grad, (uint64_t)(GRADIENTS + w), number, "gradient");
+    float rounded[2 * VALUES];
+    if (gradient->parcel) dt__parcel_read(&scene.shape, gradient->parcel, 0, 2 * VALUES, rounded);
+    expect_values(gradient->parcel ? rounded : gradient->grad, (uint64_t)(GRADIENTS + w), number,
+                  "gradient");
     if (gradient->seen) expect_values(gradient->seen, WEIGHTS, version, "weights seen");
     expect_gradient_rows(gradient);
 }
@@ -364,6 +391,7 @@ static void worker_body(void)
         write_gradient_rows(worker, dt__slots_grad(worker));
         expect_values(weights, WEIGHTS, version, "weights, later");
         expect_rows(weights, version, "row, later");
+        dt__slots_round(worker);
         dt__slots_send(worker, &(struct dt_note){.replica = w, .rows = worker->sent + 1});
         if (worker->combine) worker->combine(worker->combine_arg);
     }
@@ -403,6 +431,7 @@ static void bank_body(void)
         if (fake_random(&scene.fake, 4) == 0) until = scene.step + fake_random(&scene.fake, 8);
         dt__slots_allow(bank, until);
         if (!bank->shape->way.shared) combine(bank);
+        dt__slots_answer(bank);
         read_log(bank);
         if (dt__slots_quiescent(bank)) {
             expect_rest(bank);
@@ -436,8 +465,11 @@ static void scene_init(uint64_t seed)
                                  .row_range = RANGE,
                                  .row_ranges = rows ? RANGES : 0,
                                  .staleness = (int64_t)(dt_rng_u64(&rng, 2) % 8) - 4,
-                                 .keep_seen = dt_rng_u64(&rng, 3) % 4 == 0};
+                                 .keep_seen = dt_rng_u64(&rng, 3) % 4 == 0,
+                                 .wire_params = 2 * VALUES - 3};
     if (spec.staleness < 0) spec.staleness = -1;
+    const uint64_t kind = dt_rng_u64(&rng, 15) % 6; /* half of them whole */
+    if (!mapped && !spec.keep_seen && kind <= DT_WIRE_Q8) spec.wire = (int)kind;
     ck_assert_int_eq(dt__slots_shape_init(&scene.shape, workers, way, &spec), DT_OK);
     ck_assert_uint_le(scene.shape.bytes, FAKE_BYTES);
     fake_init(&scene.fake, seed, workers + 1, mapped, scene.shape.bytes);
@@ -460,7 +492,7 @@ static void scene_init(uint64_t seed)
         scene.active[w] = w == 0 || dt_rng_u64(&rng, 8 + (uint64_t)w) % 8 != 0;
     }
     for (uint64_t i = 0; i < VALUES; i++) {
-        uint64_t value = value_of(WEIGHTS, 0, i);
+        uint64_t value = payload_of(WEIGHTS, 0, i);
         memcpy(dt__slots_weights(&scene.bank[0]) + 2 * i, &value, 8);
     }
     memset(scene.row[0], 0, sizeof scene.row[0]);
@@ -543,6 +575,7 @@ static const struct {
     {HELD, "hold without end"},       {NO_LOCK, "two at once"},
     {HASTY_REST, "hasty rest"},       {EARLY_LEAVE, "early leave"},
     {UNCOPIED_ROWS, "uncopied rows"}, {UNLOGGED_ROWS, "unlogged rows"},
+    {EARLY_ANSWER, "early answer"},
 };
 
 START_TEST(finds_every_fault)
