@@ -89,7 +89,7 @@ struct dt_async_spec {
     bool keep_seen; /* gradients bring the weights that they were computed from */
     /* In a window gradients, with each worker's rounding error kept and added to its next, and the weights that
      * workers read are rounded (enum dt_wire), floats [0, wire_params) of them (0: all). Neither keep_seen nor
-     * prepare go with it. In shared memory nothing is. */
+     * prepare go with it. In shared memory nothing is, nor, unless a window is asked for, on one host. */
     int wire;
     size_t wire_params;
     const bool *active; /* (workers) has samples to draw; copied. The same at every rank */

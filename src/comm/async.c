@@ -7,6 +7,7 @@
 
 #include "comm/async_slots.h"
 #include "comm/world.h"
+#include "dtrain/config.h"
 
 /* Floats that are updated at once: with weights, gradients and optimizer state they stay in a
  * core's second-level cache. */
@@ -203,11 +204,12 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
         async->world, async->shape.bytes, async->shape.slots_at, &async->remote);
 }
 
-/* Shared memory where there is some, else windows. */
+/* Shared memory where there is some, else windows, which round only what leaves a host. */
 static dt_status async_choose_memory(struct dt_async *async)
 {
     int memory = async->spec.memory;
     if (memory == DT_ASYNC_AUTO && async->world->hosts == 1) {
+        async->spec.wire = DT_WIRE_F32;
         if (async_open_memory(async, true) == DT_OK) return DT_OK;
         memory = DT_ASYNC_WINDOW;
     }
