@@ -55,9 +55,9 @@ static void window_get(struct dt__onesided *remote, size_t offset, void *bytes, 
 static void window_flush(struct dt__onesided *remote)
 {
     struct window *window = window_of(remote);
-    dt__watchdog_ask(window->world);
+    dt__watchdog_ask(window->world, true);
     DT_MPI(MPI_Win_flush(BANK, window->win));
-    dt__watchdog_answered(window->world);
+    dt__watchdog_ask(window->world, false);
 }
 
 /* ---- control words -------------------------------------------------------------------------- */

@@ -6,39 +6,39 @@
 #include "base/clones.h"
 #include "comm/reducer.h"
 
-/* What a merge is made of: nodes of the tree whose rows are listed, each under its first
- * replica. */
+/* A node of the tree whose rows are listed: a replica's, or a part's sum. */
+struct leaf {
+    int first;               /* its first replica */
+    struct dt_touched *list; /* (ranges) */
+    float *vector;           /* the listed rows, one behind the other from a range's offset on */
+    uint32_t **summed;       /* (ranges) (group's workers) a part's rows of each; NULL: not summed here */
+};
+
+/* What a merge is made of. */
 struct leaves {
-    const struct dt_touched *touched; /* (R, ranges) */
-    float *const *vector; /* (R) the listed rows, one behind the other from a range's offset on */
-    const int *leaf;      /* (count) first replicas, rising */
+    const struct leaf *leaf; /* (count), rising */
     int count;
     int first, end; /* the node that they make up */
 };
 
 /* A leaf that has the row at which the merge is. */
 struct holder {
-    int leaf;
-    uint32_t at; /* the row's place in its list */
+    const struct leaf *leaf;
+    const uint32_t *row; /* its list from that row on */
+    const uint32_t *end; /* of the merge there */
 };
 
 struct dt__rows {
     struct dt_row_range *range; /* (ranges), copied */
     int ranges;
-    struct dt_touched *touched; /* (R, ranges) the lists of each replica */
-    int *replica;      /* (R) 0, 1, 2, ... */
-    struct leaves all; /* of the whole sum: the replicas, or, of several groups, the parts */
+    struct leaf *replica, *part; /* (R), (parts) of several groups */
+    struct dt_touched *list;     /* (2 R, ranges) those of the leaves */
+    uint32_t **summed;           /* (R, ranges) likewise */
+    struct leaves all;           /* of the whole sum: the replicas, or, of several groups, the parts */
 
-    /* Several groups: of each part, under its first replica. */
-    struct dt_touched *part_touched; /* (R, ranges) */
-    float **part_vector;             /* (R) */
-    uint32_t **summed; /* (R, ranges) (group's workers) rows of each; NULL: not summed here */
-    int *part_first;   /* (parts) */
-
-    /* The merge under way: leaves with rows to come, where in their lists it is, and ends. */
+    /* The merge under way. */
     const struct leaves *leaves;
-    struct holder *head;   /* (R) */
-    uint32_t *end;         /* (R) by leaf */
+    struct holder *head;   /* (R) leaves with rows to come */
     struct holder *holder; /* (R) of the row at hand */
     int heads, holders;
 
@@ -71,16 +71,13 @@ dt_status dt__rows_create(struct dt_reducer *x)
         behind = end;
         if (range->width > rows->block) rows->block = range->width;
     }
-    DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->touched, "touched rows", &rows->touched));
-    DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->touched, "touched rows", &rows->part_touched));
+    DT_TRY(dt_alloc(2 * replicas * ranges, sizeof *rows->list, "touched rows", &rows->list));
     DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->summed, "touched rows", &rows->summed));
-    DT_TRY(dt_alloc(replicas, sizeof *rows->part_vector, "touched rows", &rows->part_vector));
-    DT_TRY(dt_alloc(replicas, sizeof *rows->part_first, "touched rows", &rows->part_first));
     DT_TRY(dt_alloc(replicas, sizeof *rows->replica, "touched rows", &rows->replica));
     for (int r = 0; r < x->spec.replicas; r++)
-        rows->replica[r] = r;
+        rows->replica[r] = (struct leaf){.first = r, .list = rows->list + r * rows->ranges};
+    DT_TRY(dt_alloc(replicas, sizeof *rows->part, "touched rows", &rows->part));
     DT_TRY(dt_alloc(replicas, sizeof *rows->head, "touched rows", &rows->head));
-    DT_TRY(dt_alloc(replicas, sizeof *rows->end, "touched rows", &rows->end));
     DT_TRY(dt_alloc(replicas, sizeof *rows->holder, "touched rows", &rows->holder));
     DT_TRY(dt_alloc(rows->block, sizeof *rows->row, "touched rows", &rows->row));
     return dt_alloc(rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
@@ -88,13 +85,10 @@ dt_status dt__rows_create(struct dt_reducer *x)
 
 void dt__rows_destroy(struct dt_reducer *x)
 {
-    if (!x->rows) return;
     struct dt__rows *rows = x->rows;
-    void *owned[] = {rows->range,   rows->touched,     rows->part_touched,
-                     rows->summed,  rows->part_vector, rows->part_first,
-                     rows->replica, rows->head,        rows->end,
-                     rows->holder,  rows->row,         rows->sum,
-                     rows};
+    if (!rows) return;
+    void *owned[] = {rows->range, rows->replica, rows->part, rows->list, rows->summed,
+                     rows->head,  rows->holder,  rows->row,  rows->sum,  rows};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         dt_free(owned[i]);
 }
@@ -106,7 +100,7 @@ bool dt__rows_are_touched(const struct dt_reducer *x)
 
 const struct dt_touched *dt_reducer_touched(const struct dt_reducer *x, int replica)
 {
-    return dt__rows_are_touched(x) ? &x->rows->touched[replica * x->rows->ranges] : NULL;
+    return dt__rows_are_touched(x) ? x->rows->replica[replica].list : NULL;
 }
 
 /* Empty lists. */
@@ -122,37 +116,28 @@ static void lists_map(const struct dt__rows *rows, struct dt__room *room, struct
 void dt__rows_map(struct dt_reducer *x, int replica, struct dt__room *room)
 {
     struct dt__rows *rows = x->rows;
-    lists_map(rows, room, &rows->touched[replica * rows->ranges]);
-    rows->all = (struct leaves){rows->touched,    x->slot, rows->replica,
-                                x->spec.replicas, 0,       x->spec.replicas};
+    rows->replica[replica].vector = x->slot[replica];
+    lists_map(rows, room, rows->replica[replica].list);
+    rows->all = (struct leaves){rows->replica, x->spec.replicas, 0, x->spec.replicas};
 }
 
 void dt__rows_map_part(struct dt_reducer *x, int part, struct dt__room *room)
 {
     struct dt__rows *rows = x->rows;
-    const int first = x->part[part].first, at = first * rows->ranges;
-    rows->part_first[part] = first;
-    rows->all = (struct leaves){
-        rows->part_touched, rows->part_vector, rows->part_first, x->parts, 0, x->spec.replicas};
-    if (x->part[part].group == x->group_index && x->part[part].end == first + 1) {
-        rows->part_vector[first] = x->slot[first];
-        memcpy(&rows->part_touched[at], &rows->touched[at],
-               (size_t)rows->ranges * sizeof *rows->touched);
-        return;
-    }
-    rows->part_vector[first] = dt__room_take(room, x->spec.params, sizeof(float));
-    lists_map(rows, room, &rows->part_touched[at]);
-    for (int i = 0; i < rows->ranges; i++)
-        rows->summed[at + i] = dt__room_take(room, (size_t)x->group_workers, sizeof(uint32_t));
+    const int first = x->part[part].first, ranges = rows->ranges;
+    struct leaf *leaf = &rows->part[part];
+    rows->all = (struct leaves){rows->part, x->parts, 0, x->spec.replicas};
+    *leaf = rows->replica[first];
+    if (x->part[part].group == x->group_index && x->part[part].end == first + 1) return;
+    *leaf = (struct leaf){first, rows->list + (x->spec.replicas + first) * ranges,
+                          dt__room_take(room, x->spec.params, sizeof(float)),
+                          rows->summed + first * ranges};
+    lists_map(rows, room, leaf->list);
+    for (int i = 0; i < ranges; i++)
+        leaf->summed[i] = dt__room_take(room, (size_t)x->group_workers, sizeof(uint32_t));
 }
 
 /* ---- merge ---------------------------------------------------------------------------------- */
-
-static const struct dt_touched *list_of(const struct dt__rows *rows, const struct leaves *leaves,
-                                        int leaf, int range)
-{
-    return &leaves->touched[leaf * rows->ranges + range];
-}
 
 /* How many rows of a list are below `row`. */
 static uint32_t count_below(const struct dt_touched *list, uint32_t row)
@@ -176,13 +161,13 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
     uint32_t from = 0, to = (uint32_t)rows->range[range].rows;
     if (share == shares) return to;
     for (int l = 0; l < leaves->count; l++)
-        all += *list_of(rows, leaves, leaves->leaf[l], range)->count;
+        all += *leaves->leaf[l].list[range].count;
     const uint64_t wanted = all * (uint64_t)share / (uint64_t)shares;
     while (from < to) {
         const uint32_t middle = from + (to - from) / 2;
         uint64_t below = 0;
         for (int l = 0; l < leaves->count; l++)
-            below += count_below(list_of(rows, leaves, leaves->leaf[l], range), middle);
+            below += count_below(&leaves->leaf[l].list[range], middle);
         if (below < wanted)
             from = middle + 1;
         else
@@ -214,32 +199,30 @@ static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int 
     rows->leaves = leaves;
     rows->heads = 0;
     for (int l = 0; l < leaves->count; l++) {
-        const int leaf = leaves->leaf[l];
-        const struct dt_touched *list = list_of(rows, leaves, leaf, range);
-        const struct holder head = {leaf, count_below(list, from)};
-        rows->end[leaf] = count_below(list, to);
-        if (head.at < rows->end[leaf]) rows->head[rows->heads++] = head;
+        const struct leaf *leaf = &leaves->leaf[l];
+        const struct dt_touched *list = &leaf->list[range];
+        const uint32_t begin = count_below(list, from), end = count_below(list, to);
+        if (begin < end)
+            rows->head[rows->heads++] = (struct holder){leaf, list->row + begin, list->row + end};
     }
 }
 
 /* The next row, with the leaves that have it, in order. */
-static bool merge_next(struct dt__rows *rows, int range, uint32_t *out_row)
+static bool merge_next(struct dt__rows *rows, uint32_t *out_row)
 {
-    const struct leaves *leaves = rows->leaves;
     uint32_t next = UINT32_MAX;
     if (!rows->heads) return false;
-    for (int h = 0; h < rows->heads; h++) {
-        const uint32_t row =
-            list_of(rows, leaves, rows->head[h].leaf, range)->row[rows->head[h].at];
-        if (row < next) next = row;
-    }
+    for (int h = 0; h < rows->heads; h++)
+        if (*rows->head[h].row < next) next = *rows->head[h].row;
     int heads = 0;
     rows->holders = 0;
     for (int h = 0; h < rows->heads; h++) {
         struct holder head = rows->head[h];
-        if (list_of(rows, leaves, head.leaf, range)->row[head.at] == next)
-            rows->holder[rows->holders++] = (struct holder){head.leaf, head.at++};
-        if (head.at < rows->end[head.leaf]) rows->head[heads++] = head;
+        if (*head.row == next) {
+            rows->holder[rows->holders++] = head;
+            head.row++;
+        }
+        if (head.row < head.end) rows->head[heads++] = head;
     }
     rows->heads = heads;
     *out_row = next;
@@ -249,7 +232,8 @@ static bool merge_next(struct dt__rows *rows, int range, uint32_t *out_row)
 static float *holder_row(const struct dt__rows *rows, int range, struct holder holder)
 {
     const struct dt_row_range *r = &rows->range[range];
-    return rows->leaves->vector[holder.leaf] + r->offset + holder.at * r->width;
+    const size_t at = (size_t)(holder.row - holder.leaf->list[range].row);
+    return holder.leaf->vector + r->offset + at * r->width;
 }
 
 /* ---- sum ------------------------------------------------------------------------------------ */
@@ -264,7 +248,7 @@ static const float *sum_holders(const struct dt__rows *rows, int range, int firs
     if (last - first == 1) return holder_row(rows, range, holder[first]) + at;
     const int split = dt__tree_split(a, b);
     int middle = first;
-    while (middle < last && holder[middle].leaf < split)
+    while (middle < last && holder[middle].leaf->first < split)
         middle++;
     if (middle == first) return sum_holders(rows, range, first, last, split, b, at, n, block);
     if (middle == last) return sum_holders(rows, range, first, last, a, split, at, n, block);
@@ -300,7 +284,7 @@ void dt__rows_sum(struct dt_reducer *x)
     for (int i = 0; i < rows->ranges; i++) {
         rows_slice(x, i, &from, &to);
         merge_begin(rows, &rows->all, i, from, to);
-        while (merge_next(rows, i, &row))
+        while (merge_next(rows, &row))
             row_sum(x, i, holder_row(rows, i, rows->holder[0]));
     }
 }
@@ -309,9 +293,8 @@ void dt__rows_sum(struct dt_reducer *x)
 
 static struct leaves part_leaves(const struct dt_reducer *x, const struct dt__part *part)
 {
-    const struct dt__rows *rows = x->rows;
-    return (struct leaves){rows->touched,           x->slot,     rows->replica + part->first,
-                           part->end - part->first, part->first, part->end};
+    return (struct leaves){x->rows->replica + part->first, part->end - part->first, part->first,
+                           part->end};
 }
 
 /* The group sums the part by itself: it is not one replica's. */
@@ -322,10 +305,8 @@ static bool part_is_summed(const struct dt_reducer *x, const struct dt__part *pa
 
 struct dt__part_rows dt__rows_of_part(const struct dt_reducer *x, int part, int range)
 {
-    const struct dt__rows *rows = x->rows;
-    const int first = x->part[part].first;
-    return (struct dt__part_rows){rows->part_touched[first * rows->ranges + range],
-                                  rows->part_vector[first] + rows->range[range].offset};
+    const struct leaf *leaf = &x->rows->part[part];
+    return (struct dt__part_rows){leaf->list[range], leaf->vector + x->rows->range[range].offset};
 }
 
 /* As nobody knows how many rows the others will have, each worker writes to where its first row would be if all were
@@ -342,11 +323,11 @@ void dt__rows_sum_parts(struct dt_reducer *x, int range)
         const uint32_t to = row_behind(rows, &leaves, range, x->worker + 1, x->group_workers);
         uint32_t row, at = from;
         merge_begin(rows, &leaves, range, from, to);
-        for (; merge_next(rows, range, &row); at++) {
+        for (; merge_next(rows, &row); at++) {
             row_sum(x, range, out.values + at * width);
             out.list.row[at] = row;
         }
-        rows->summed[leaves.first * rows->ranges + range][x->worker] = at - from;
+        rows->part[p].summed[range][x->worker] = at - from;
     }
 }
 
@@ -362,7 +343,7 @@ void dt__rows_close_parts(struct dt_reducer *x)
         const struct dt__part_rows out = dt__rows_of_part(x, part, range);
         for (int w = 0; w < x->group_workers; w++) {
             const uint32_t from = row_behind(rows, &leaves, range, w, x->group_workers);
-            const uint32_t n = rows->summed[leaves.first * rows->ranges + range][w];
+            const uint32_t n = rows->part[part].summed[range][w];
             memmove(out.list.row + count, out.list.row + from, n * sizeof *out.list.row);
             memmove(out.values + count * width, out.values + from * width, n * width * sizeof(float));
             count += n;
@@ -390,7 +371,7 @@ void dt__rows_norm(struct dt_reducer *x, int i, struct dt__floats at, struct dt_
     uint32_t row;
     merge_begin(rows, &rows->all, i, (uint32_t)((at.begin - range->offset) / range->width),
                 (uint32_t)((at.end - range->offset + range->width - 1) / range->width));
-    while (merge_next(rows, i, &row)) {
+    while (merge_next(rows, &row)) {
         row_take(x, i, rows->sum);
         dt__norm_add(norm, rows->sum, range->offset + row * range->width, range->width);
     }
@@ -405,10 +386,10 @@ void dt__rows_update(struct dt_reducer *x, int i)
     uint32_t from, to, row = 0;
     rows_slice(x, i, &from, &to);
     merge_begin(rows, &rows->all, i, from, to);
-    bool more = merge_next(rows, i, &row);
+    bool more = merge_next(rows, &row);
     while (range->touched_alone && more) {
         size_t count = 0;
-        for (; more && count < most; more = merge_next(rows, i, &row)) {
+        for (; more && count < most; more = merge_next(rows, &row)) {
             row_take(x, i, rows->sum + count * width);
             rows->row[count++] = row;
         }
@@ -418,7 +399,7 @@ void dt__rows_update(struct dt_reducer *x, int i)
         end = to - from < most ? to : from + (uint32_t)most;
         const size_t n = (end - from) * width, at = range->offset + from * width;
         memset(rows->sum, 0, n * sizeof *rows->sum);
-        for (; more && row < end; more = merge_next(rows, i, &row))
+        for (; more && row < end; more = merge_next(rows, &row))
             row_take(x, i, rows->sum + (row - from) * width);
         x->spec.update(x->spec.arg, &x->info, at, n, rows->sum, x->vectors, x->vectors[0] + at);
     }

@@ -89,14 +89,9 @@ void dt_world_idle(struct dt_world *world, const char *what)
     dt__heartbeat_exchange(world);
 }
 
-void dt__watchdog_ask(struct dt_world *world)
+void dt__watchdog_ask(struct dt_world *world, bool asks)
 {
-    store_relaxed(&own_heartbeat(world)->asking_us, now_us());
-}
-
-void dt__watchdog_answered(struct dt_world *world)
-{
-    store_relaxed(&own_heartbeat(world)->asking_us, 0);
+    store_relaxed(&own_heartbeat(world)->asking_us, asks ? now_us() : 0);
 }
 
 /* Work that takes long shows that it makes progress, from whatever thread. */
@@ -137,22 +132,15 @@ void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank
     const struct dt__watchdog *watchdog = &world->inside->watchdog;
     const struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
     const struct dt__heartbeat *heartbeat = NULL;
-    int64_t seen_us = 0;
     for (int i = 0; i < table->rows && !heartbeat; i++)
-        if (table->row[i].rank == rank && atomic_load(&table->row[i].pid)) {
-            heartbeat = &table->row[i];
-            seen_us = atomic_load(&heartbeat->progress_us);
-        }
+        if (table->row[i].rank == rank && atomic_load(&table->row[i].pid)) heartbeat = &table->row[i];
     for (int i = 0; i < watchdog->peers && !heartbeat; i++)
-        if (watchdog->peer[i].heartbeat.rank == rank) {
-            heartbeat = &watchdog->peer[i].heartbeat;
-            seen_us = atomic_load(&watchdog->peer[i].progress_us);
-        }
+        if (watchdog->peer[i].heartbeat.rank == rank) heartbeat = &watchdog->peer[i].heartbeat;
     *out = (struct dt_rank_status){.rank = rank,
                                    .host = world->host_name[rank],
-                                   .role = rank == 0                                ? "bank"
+                                   .role = rank == 0                  ? "bank"
                                            : rank == world->evaluator ? "evaluator"
-                                                                                    : "worker",
+                                                                      : "worker",
                                    .known = heartbeat,
                                    .wait_share = (double)NAN,
                                    .samples_per_sec = (double)NAN};
@@ -161,7 +149,7 @@ void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank
     load_phase(&heartbeat->wait, out->wait);
     out->step = atomic_load(&heartbeat->step);
     out->samples = atomic_load(&heartbeat->samples);
-    out->idle_secs = (double)(now_us() - seen_us) * 1e-6;
+    out->idle_secs = (double)(now_us() - atomic_load(&heartbeat->progress_us)) * 1e-6;
     int permille = atomic_load(&heartbeat->wait_permille);
     if (permille) out->wait_share = (permille - 1) * 1e-3;
 }
@@ -204,9 +192,9 @@ void dt__watchdog_connect(struct dt_world *world)
         hosts++;
         if (world->inside->host_rank == 0 && (world->rank == 0) != (r == 0))
             watchdog->peer[peers++] = (struct dt__peer){.heartbeat.rank = r,
+                                                        .heartbeat.progress_us = now,
                                                         .request = MPI_REQUEST_NULL,
-                                                        .heard_us = now,
-                                                        .progress_us = now};
+                                                        .heard_us = now};
     }
     watchdog->peers = peers;
 }
@@ -227,7 +215,7 @@ static void peer_take_message(struct dt__peer *peer, const struct dt__heartbeat_
 {
     int64_t now = now_us();
     atomic_store(&peer->heard_us, now);
-    atomic_store(&peer->progress_us, now - message->idle_us);
+    atomic_store(&peer->heartbeat.progress_us, now - message->idle_us);
     atomic_store(&peer->heartbeat.step, message->step);
     for (int i = 0; i < DT__PHASE_WORDS; i++)
         atomic_store(&peer->heartbeat.phase.word[i], message->phase[i]);
@@ -370,7 +358,7 @@ static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, str
     /* Everybody waits: for each other, or for a file system. The bank reports. */
     int64_t newest = newest_progress_us(atomic_load(&watchdog->table));
     for (int i = 0; i < watchdog->peers; i++) {
-        int64_t progress = atomic_load(&watchdog->peer[i].progress_us);
+        int64_t progress = atomic_load(&watchdog->peer[i].heartbeat.progress_us);
         if (progress > newest) newest = progress;
     }
     if (newest <= limit - ALL_WAIT_US) name_ranks(world, RANK_SEEN, limit, names);

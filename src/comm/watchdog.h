@@ -59,9 +59,8 @@ struct dt__heartbeat_message {
 
 /* A rank of another host that is heard from. */
 struct dt__peer {
-    struct dt__heartbeat heartbeat; /* what it did as it was heard last */
+    struct dt__heartbeat heartbeat; /* what it did as it was heard last; the progress is its host's */
     _Atomic int64_t heard_us;       /* its last message came */
-    _Atomic int64_t progress_us;    /* somebody of its host made progress */
     MPI_Request request;            /* of the last message to it */
     struct dt__heartbeat_message out;
 };
@@ -103,9 +102,8 @@ void dt__watchdog_wait(struct dt_world *world, const char *what);
 void dt__watchdog_progress(struct dt_world *world);
 /* Now and then in a wait: messages between hosts. */
 void dt__heartbeat_exchange(struct dt_world *world);
-/* This rank begins and ends a call that only the bank can end. */
-void dt__watchdog_ask(struct dt_world *world);
-void dt__watchdog_answered(struct dt_world *world);
+/* This rank begins, or has ended, a call that only the bank can end. */
+void dt__watchdog_ask(struct dt_world *world, bool asks);
 /* True for the one rank of this host that may print the error line; its place in the job, as
  * "[rank 2 on node7] ", into place. */
 enum { DT__PLACE = 128 };
