@@ -27,7 +27,7 @@ comm   := world collectives watchdog shared reducer rows rows_exchange wire redu
 state  := checked_file field model_file checkpoint directory export writer inspect
 report := json record progress history page tensorboard prometheus trace
 predict := predictor onnx batcher protocol serve
-train  := train setup job update worker sync_train local async_train sync_point evaluate evaluator init resume rundir records lr_test
+train  := train setup job update worker sync_train local async_train sync_point evaluate evaluator init resume rundir records advice lr_test
 cli    := main commands arguments help hosts $(addprefix cmd_,train tune_lr eval predict shard inspect options compare \
           top report export launch serve)
 

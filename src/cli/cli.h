@@ -1,4 +1,6 @@
-/* cli: the program. A command is a file cmd_NAME.c and a row of the table in commands.c. */
+/* cli: the program. A command is a file cmd_NAME.c and a row of the table in commands.c; main.c finds it and makes an
+ * exit code of its status. What commands share: arguments.c (what their arguments say), help.c (help, manual and
+ * completions from the tables), hosts.c (of launch: the hosts of a job). */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 

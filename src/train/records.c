@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "train/advice.h"
 #include "train/local.h"
 
 static double epoch_at(const struct dt_bank *bank, uint64_t samples)
@@ -221,36 +222,6 @@ void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *s
     if (applied->staleness > staleness->max) staleness->max = applied->staleness;
 }
 
-/* The loss of a guess: of any class, or of the targets' mean. Targets that are not standardised though that was
- * left open have a mean up to 10 and a deviation up to 10 (data.normalize_target). INFINITY: not known. */
-static double guess_loss(const struct dt_job *job)
-{
-    const struct dt_schema *schema = dt_source_schema(job->train);
-    double sum = 0;
-    if (schema->classes) return log(schema->classes);
-    if (!schema->target_std)
-        return job->config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO ? 200 : INFINITY;
-    for (int i = 0; i < schema->targets; i++)
-        sum += (double)schema->target_std[i] * (double)schema->target_std[i];
-    return sum / schema->targets;
-}
-
-/* No training that works has 10 times the loss of a guess over a whole log window. Said once; who can stop the run
- * watches its losses himself. */
-static void warn_of_loss(struct dt_bank *bank)
-{
-    const struct dt_config *config = bank->job->config;
-    const double guess = guess_loss(bank->job);
-    if (bank->loss_told || bank->options->stop || !(bank->last_loss > 10 * guess)) return;
-    bank->loss_told = true;
-    dt_warn(
-        "step %llu: the loss is %.3g, that of a mere guess %.3g: %sa lower train.lr than %g%s may "
-        "help",
-        (unsigned long long)bank->job->step, bank->last_loss, guess,
-        config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "",
-        config->train.lr, config->train.clip_norm > 0 ? "" : ", or train.clip_norm=1,");
-}
-
 dt_status dt__record_train(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -258,7 +229,7 @@ dt_status dt__record_train(struct dt_bank *bank)
     if (state->loss_rows == 0) return DT_OK; /* nothing was trained since the last record */
     struct dt_staleness *staleness = &bank->staleness;
     bank->last_loss = window_loss(bank);
-    warn_of_loss(bank);
+    dt__advise_loss(bank);
     struct dt_json *record = dt_record_begin(bank->report, "train");
     dt_json_int(record, "step", (int64_t)job->step);
     dt_json_real(record, "epoch", epoch_at(bank, state->samples));

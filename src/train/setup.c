@@ -1,10 +1,10 @@
 /* Everything up to the first step. Every phase ends in an agreement, so that no rank goes on alone. */
 #include "train/setup.h"
 
-#include <math.h>
 #include <string.h>
 #include <strings.h>
 
+#include "train/advice.h"
 #include "train/local.h"
 
 static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in memory */
@@ -191,21 +191,6 @@ static dt_status share_data(struct dt_job *job, const struct dt_bank *bank,
 
 /* ---- what every rank makes for itself ------------------------------------------------------- */
 
-/* What the labels come to, where a user may take it for something else. Bank only. */
-static void tell_labels(const struct dt_config *config, const struct dt_schema *schema)
-{
-    if (schema->classes == 2 && schema->label_names)
-        dt_info("two classes: '%s' is the positive one, '%s' the negative", schema->label_names[1],
-                schema->label_names[0]);
-    if (!schema->target_mean) return;
-    const bool chosen = config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO;
-    dt_info("targets are learned standardised: mean %g, deviation %g%s; losses and predictions are "
-            "in their own units%s",
-            (double)schema->target_mean[0], (double)schema->target_std[0],
-            schema->targets > 1 ? " of the first" : "",
-            chosen ? " (data.normalize_target=no learns them as they stand)" : "");
-}
-
 /* The network of the data's shape, the order of its samples, the rules of its updates. */
 static dt_status create_model(struct dt_job *job)
 {
@@ -220,7 +205,7 @@ static dt_status create_model(struct dt_job *job)
         desc.dense = schema->dense;
         desc.categories = dt_schema_categories(schema);
     }
-    if (job->world->is_bank) tell_labels(config, schema);
+    if (job->world->is_bank) dt__advise_labels(job);
     dt_blas_set_threads((int)config->run.threads);
     DT_TRY(dt_model_create(&desc, &job->model));
     DT_TRY(dt_model_set_units(job->model, schema->target_mean, schema->target_std));
@@ -229,40 +214,6 @@ static dt_status create_model(struct dt_job *job)
     job->last_step = dt__last_step(job);
     dt_schedule_init(&job->schedule, config, job->last_step);
     return dt__optimizers_init(job);
-}
-
-/* A new run whose first rows have a feature that is far from 1 and not normalised is told of it; rows that
- * cannot be read are not this one's to tell. Bank only. */
-static void warn_of_scale(const struct dt_job *job)
-{
-    static const double FAR = 30;
-    enum { MOST_FEATURES = 1 << 16 };
-    const struct dt_config *config = job->config;
-    char *const *names = dt_source_schema(job->train)->feature_names;
-    uint64_t all = dt_source_rows(job->train);
-    int rows = all < DT_EVAL_CHUNK ? (int)all : DT_EVAL_CHUNK, at = 0;
-    struct dt_table *table = NULL;
-    struct dt_batch batch = {0};
-    double most = 0; /* mean square */
-    if (job->step > 0 || config->data.normalize != DT_NORMALIZE_NONE || rows == 0 ||
-        dt_source_schema(job->train)->features > MOST_FEATURES)
-        return;
-    if (!dt_table_create(config, job->train, 0, (uint64_t)rows, &table) &&
-        !dt_table_read(table, 0, rows, &batch)) {
-        for (int f = 0; f < batch.ndense; f++) {
-            double sum = 0;
-            for (int r = 0; r < rows; r++) {
-                double value = batch.x[(size_t)r * (size_t)batch.ndense + (size_t)f];
-                sum += value * value;
-            }
-            if (sum / rows > most) at = f, most = sum / rows;
-        }
-    }
-    if (most > FAR * FAR)
-        dt_warn("feature %d%s%s%s is about %.2g in size, and learning wants numbers near 1: "
-                "data.normalize=standard, or data.scale, brings them there",
-                at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));
-    dt_table_destroy(table);
 }
 
 /* ---- together ------------------------------------------------------------------------------- */
@@ -336,7 +287,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (run->worker) status = dt__worker_open(job, run->worker);
     if (world->role == DT_ROLE_EVALUATOR) status = dt__evaluator_open(job, &run->evaluator);
     DT_TRY(dt_ranks_agree(world->all, status));
-    if (run->bank) warn_of_scale(job);
+    if (run->bank) dt__advise_scale(job);
     DT_TRY(find_done(job, run->bank, out_done));
     return *out_done ? DT_OK : open_training(run);
 }

@@ -4,64 +4,10 @@
  * bank sleeps; on several each host its slice; with plain MPI_Reduce the bank. */
 #include <string.h>
 
+#include "train/advice.h"
 #include "train/local.h"
 
 /* ---- worker --------------------------------------------------------------------------------- */
-
-/* Steps of a span that are looked at: behind those in which connections are made. */
-enum { LOOK_FROM = 5, LOOK_UNTIL = 25 };
-
-/* What a step's exchange with other hosts takes. */
-struct wire_look {
-    int steps; /* of the span */
-    double start, waited;
-};
-
-/* Whether the rules let the run have them. */
-static bool may_set(const struct dt_config *config, int local_steps, int wire)
-{
-    struct dt_config changed = *config; /* its texts are only read */
-    changed.train.local_steps = local_steps;
-    changed.train.wire = wire;
-    return dt_config_check(&changed, 0) == DT_OK;
-}
-
-/* The first worker says it once, if it is much, and after how many steps it would be little: a tenth of what
- * the rest of a step takes. */
-static void wire_look_step(const struct dt_job *job, struct dt_worker *worker,
-                           struct wire_look *look)
-{
-    enum { MOST_STEPS = 512 };
-    if (worker->wire_told || job->world->hosts == 1 ||
-        job->world->worker > 0)
-        return;
-    double now = dt_clock_secs(), waited = dt_reducer_waited(job->reducer);
-    if (++look->steps == LOOK_FROM) look->start = now, look->waited = waited;
-    if (look->steps < LOOK_UNTIL) return;
-    worker->wire_told = true;
-    double step = now - look->start, wait = waited - look->waited;
-    if (wait < 0.3 * step) return;
-    int rarely = 2;
-    while (rarely < MOST_STEPS && wait / rarely > 0.1 * (step - wait))
-        rarely *= 2;
-    double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
-    const struct dt_config *config = job->config;
-    if (dt_reducer_touched(job->reducer, 0)) { /* rounds, and a rounded wire, take whole tables */
-        dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try a larger "
-                "train.batch",
-                ms * wait, ms * step);
-        return;
-    }
-    const bool rounds = may_set(config, rarely, (int)config->train.wire);
-    const bool wire = config->train.wire != DT_WIRE_Q8 && may_set(config, 1, DT_WIRE_Q8);
-    char text[40] = "a larger train.batch";
-    if (rounds) snprintf(text, sizeof text, "train.local_steps=%d", rarely);
-    dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try %s%s%s", ms * wait,
-            ms * step, text, wire ? ", or train.wire=q8, which stays in step with " : "",
-            !wire                                ? ""
-            : config->train.wire == DT_WIRE_BF16 ? "half of the bytes"
-                                                 : "a quarter of the bytes");
-}
 
 /* Steps up to `end`: gradients, then the exchange. Returns what all ranks ask for. bank: that of a process alone. */
 static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
@@ -69,7 +15,7 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
 {
     struct dt_reducer *reducer = job->reducer;
     const double start = dt_clock_secs();
-    struct wire_look look = {0};
+    struct dt_wire_look look = {0};
     int asked = DT_ASK_NONE;
     while (job->step < end && !asked) {
         if (job->local) {
@@ -89,7 +35,7 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
         int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
         if (bank) ask |= dt__bank_asks(bank);
         asked = dt_reducer_end(reducer, worker->failed ? DT_ASK_ERROR : ask);
-        wire_look_step(job, worker, &look);
+        dt__advise_wire(job, worker, &look);
         if (!(asked & DT_ASK_ERROR)) job->step++;
     }
     dt_reducer_settle(reducer);
@@ -228,35 +174,31 @@ dt_status dt__sync_open(const struct dt_trainer *trainer)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* From here on with local steps: another exchange, in which the optimizer's state is the groups', and other
- * replicas may be a worker's. */
-static dt_status enter_local(const struct dt_trainer *trainer)
+dt_status dt__sync_train(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
     struct dt_worker *worker = trainer->worker;
-    dt_status status = trainer->bank ? dt__bank_set_aside(trainer->bank) : DT_OK;
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
-    dt_reducer_destroy(job->reducer);
-    job->reducer = NULL;
-    if (worker) {
-        struct dt_worker before = *worker;
-        dt__worker_close(worker);
-        *worker = (struct dt_worker){.failed = DT_OK};
-        memcpy(worker->budget, before.budget, sizeof worker->budget);
-        status = dt__worker_open(job, worker);
-    }
-    DT_TRY(dt_ranks_agree(job->world->trainers, status));
-    return open_exchange(trainer, dt__bank_refill);
-}
-
-dt_status dt__sync_train(const struct dt_trainer *trainer)
-{
-    if (trainer->bank) trainer->bank->span_start = dt_clock_secs();
+    struct dt_bank *bank = trainer->bank;
+    if (bank) bank->span_start = dt_clock_secs();
     for (bool end = false; !end;) {
-        int asked = span(trainer, dt__span_end(trainer->job));
+        int asked = span(trainer, dt__span_end(job));
         DT_TRY(dt__sync_point(trainer, asked, &end));
-        if (!end && dt__is_local(trainer->job) && !trainer->job->local)
-            DT_TRY(enter_local(trainer));
+        if (end || !dt__is_local(job) || job->local) continue;
+        /* From here on with local steps: another exchange, in which the optimizer's state is the groups', and other
+         * replicas may be a worker's. */
+        dt_status status = bank ? dt__bank_set_aside(bank) : DT_OK;
+        DT_TRY(dt_ranks_agree(job->world->trainers, status));
+        dt_reducer_destroy(job->reducer);
+        job->reducer = NULL;
+        if (worker) {
+            const struct dt_worker before = *worker;
+            dt__worker_close(worker);
+            *worker = (struct dt_worker){.failed = DT_OK};
+            memcpy(worker->budget, before.budget, sizeof worker->budget);
+            status = dt__worker_open(job, worker);
+        }
+        DT_TRY(dt_ranks_agree(job->world->trainers, status));
+        DT_TRY(open_exchange(trainer, dt__bank_refill));
     }
     return DT_OK;
 }

@@ -1,0 +1,129 @@
+/* What a user is told of data and settings that may not mean what is thought, and what would help. */
+#include <math.h>
+
+#include "train/advice.h"
+
+/* ---- data ----------------------------------------------------------------------------------- */
+
+void dt__advise_labels(const struct dt_job *job)
+{
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    if (schema->classes == 2 && schema->label_names)
+        dt_info("two classes: '%s' is the positive one, '%s' the negative", schema->label_names[1],
+                schema->label_names[0]);
+    if (!schema->target_mean) return;
+    const bool chosen = job->config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO;
+    dt_info("targets are learned standardised: mean %g, deviation %g%s; losses and predictions are "
+            "in their own units%s",
+            (double)schema->target_mean[0], (double)schema->target_std[0],
+            schema->targets > 1 ? " of the first" : "",
+            chosen ? " (data.normalize_target=no learns them as they stand)" : "");
+}
+
+void dt__advise_scale(const struct dt_job *job)
+{
+    static const double FAR = 30;
+    enum { MOST_FEATURES = 1 << 16 };
+    const struct dt_config *config = job->config;
+    char *const *names = dt_source_schema(job->train)->feature_names;
+    uint64_t all = dt_source_rows(job->train);
+    int rows = all < DT_EVAL_CHUNK ? (int)all : DT_EVAL_CHUNK, at = 0;
+    struct dt_table *table = NULL;
+    struct dt_batch batch = {0};
+    double most = 0; /* mean square */
+    if (job->step > 0 || config->data.normalize != DT_NORMALIZE_NONE || rows == 0 ||
+        dt_source_schema(job->train)->features > MOST_FEATURES)
+        return;
+    if (!dt_table_create(config, job->train, 0, (uint64_t)rows, &table) &&
+        !dt_table_read(table, 0, rows, &batch)) {
+        for (int f = 0; f < batch.ndense; f++) {
+            double sum = 0;
+            for (int r = 0; r < rows; r++) {
+                double value = batch.x[(size_t)r * (size_t)batch.ndense + (size_t)f];
+                sum += value * value;
+            }
+            if (sum / rows > most) at = f, most = sum / rows;
+        }
+    }
+    if (most > FAR * FAR)
+        dt_warn("feature %d%s%s%s is about %.2g in size, and learning wants numbers near 1: "
+                "data.normalize=standard, or data.scale, brings them there",
+                at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));
+    dt_table_destroy(table);
+}
+
+/* ---- losses --------------------------------------------------------------------------------- */
+
+/* The loss of a guess: of any class, or of the targets' mean. Targets that are not standardised though that was
+ * left open have a mean up to 10 and a deviation up to 10 (data.normalize_target). INFINITY: not known. */
+static double guess_loss(const struct dt_job *job)
+{
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    double sum = 0;
+    if (schema->classes) return log(schema->classes);
+    if (!schema->target_std)
+        return job->config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO ? 200 : INFINITY;
+    for (int i = 0; i < schema->targets; i++)
+        sum += (double)schema->target_std[i] * (double)schema->target_std[i];
+    return sum / schema->targets;
+}
+
+void dt__advise_loss(struct dt_bank *bank)
+{
+    const struct dt_config *config = bank->job->config;
+    const double guess = guess_loss(bank->job);
+    if (bank->loss_told || bank->options->stop || !(bank->last_loss > 10 * guess)) return;
+    bank->loss_told = true;
+    dt_warn(
+        "step %llu: the loss is %.3g, that of a mere guess %.3g: %sa lower train.lr than %g%s may "
+        "help",
+        (unsigned long long)bank->job->step, bank->last_loss, guess,
+        config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "",
+        config->train.lr, config->train.clip_norm > 0 ? "" : ", or train.clip_norm=1,");
+}
+
+/* ---- the wire ------------------------------------------------------------------------------- */
+
+/* Steps of a span that are looked at: behind those in which connections are made. */
+enum { LOOK_FROM = 5, LOOK_UNTIL = 25 };
+
+/* Whether the rules let the run have them. */
+static bool may_set(const struct dt_config *config, int local_steps, int wire)
+{
+    struct dt_config changed = *config; /* its texts are only read */
+    changed.train.local_steps = local_steps;
+    changed.train.wire = wire;
+    return dt_config_check(&changed, 0) == DT_OK;
+}
+
+void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct dt_wire_look *look)
+{
+    enum { MOST_STEPS = 512 };
+    if (worker->wire_told || job->world->hosts == 1 || job->world->worker > 0) return;
+    double now = dt_clock_secs(), waited = dt_reducer_waited(job->reducer);
+    if (++look->steps == LOOK_FROM) look->start = now, look->waited = waited;
+    if (look->steps < LOOK_UNTIL) return;
+    worker->wire_told = true;
+    double step = now - look->start, wait = waited - look->waited;
+    if (wait < 0.3 * step) return;
+    int rarely = 2;
+    while (rarely < MOST_STEPS && wait / rarely > 0.1 * (step - wait))
+        rarely *= 2;
+    double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
+    const struct dt_config *config = job->config;
+    if (dt_reducer_touched(job->reducer, 0)) { /* rounds, and a rounded wire, take whole tables */
+        dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try a larger "
+                "train.batch",
+                ms * wait, ms * step);
+        return;
+    }
+    const bool rounds = may_set(config, rarely, (int)config->train.wire);
+    const bool wire = config->train.wire != DT_WIRE_Q8 && may_set(config, 1, DT_WIRE_Q8);
+    char text[40] = "a larger train.batch";
+    if (rounds) snprintf(text, sizeof text, "train.local_steps=%d", rarely);
+    dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try %s%s%s", ms * wait,
+            ms * step, text, wire ? ", or train.wire=q8, which stays in step with " : "",
+            !wire                                ? ""
+            : config->train.wire == DT_WIRE_BF16 ? "half of the bytes"
+                                                 : "a quarter of the bytes");
+}
