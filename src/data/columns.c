@@ -194,7 +194,7 @@ static dt_status cell_category(struct dt__columns *columns, struct dt__column *c
         if (columns->learning) return DT_OK;
     } else if (columns->learning) {
         return dt__dict_add(&column->dict, text, length, &number);
-    } else if (!dt__dict_find(&column->dict, text, length, &number)) {
+    } else if (!dt__dict_find_blank(&column->dict, text, length, &number)) {
         number = (uint32_t)column->dict.count; /* all others */
     }
     row->index[column->entry] = (uint32_t)column->first + number;
@@ -244,6 +244,20 @@ static int by_count(const void *a, const void *b)
     return strcmp(one->text, other->text);
 }
 
+/* The first text of a column that is not a number. */
+static const char *column_text(const struct dt__column *column)
+{
+    const struct dt__dict *dict = &column->dict;
+    double value;
+    size_t i = 0;
+    while (i + 1 < dict->count &&
+           (dict->entries[i].length == 0 ||
+            dt__number_parse(dt__dict_text(dict, i), dict->entries[i].length, &value) !=
+                DT__NUMBER_BAD))
+        i++;
+    return dt__dict_text(dict, i);
+}
+
 /* The dictionary of a column: what comes often enough, by count. Texts that are nearly all different are hardly
  * categories. */
 static dt_status column_rank(const struct dt__columns *columns, size_t index, uint64_t least,
@@ -266,6 +280,15 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     for (size_t i = 0; i < dict->count; i++)
         ranked[i] = (struct ranked){dt__dict_text(dict, i), dict->entries[i].count};
     qsort(ranked, dict->count, sizeof *ranked, by_count);
+    size_t numbers = 0;
+    double value;
+    for (size_t i = 0; i < dict->count; i++)
+        numbers += dt__number_parse(ranked[i].text, strlen(ranked[i].text), &value) == DT__NUMBER_GOOD;
+    if (!column->insisted && numbers > dict->count / 2)
+        dt_warn("column %zu%s%s%s: its values are taken as texts: %zu of %zu different ones are "
+                "numbers, others are not, such as '%.40s' (NA there makes numbers of it)",
+                index, column->name ? " (" : "", column->name ? column->name : "",
+                column->name ? ")" : "", numbers, dict->count, column_text(column));
     dt_status status = DT_OK;
     for (size_t i = 0; i < dict->count && ranked[i].count >= least && !status; i++)
         status = dt__names_add(&kept, ranked[i].text, strlen(ranked[i].text));

@@ -127,7 +127,9 @@ dt_status dt__csv_split(const char *record, size_t length, char separator, struc
     memcpy(copy, record, length);
     for (text = copy; text;) {
         DT_GUARD(dt__csv_cell(&text, copy + length, separator, &cell));
-        DT_GUARD(dt__names_add(out, cell.text, cell.length));
+        const char *name = cell.text;
+        dt__text_trim(&name, &cell.length);
+        DT_GUARD(dt__names_add(out, name, cell.length));
     }
 done:
     dt_free(copy);
@@ -296,7 +298,9 @@ static dt_status role_by_name(const struct dt__dict *index, const char *name, in
     enum { MOST_NAMED = 8 };
     uint32_t cell;
     if (!name) return DT_OK;
-    if (dt__dict_find(index, name, strlen(name), &cell)) {
+    size_t length = strlen(name); /* of a model that was made when blanks were part of it */
+    dt__text_trim(&name, &length);
+    if (dt__dict_find(index, name, length, &cell)) {
         if (roles[cell] != DT__ROLE_IGNORE)
             return dt_fail(DT_EMISMATCH, "data.%s=%s: the column is %s too",
                            roles[cell] == DT__ROLE_LABEL ? "label" : "weight", name,

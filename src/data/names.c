@@ -48,6 +48,14 @@ void dt__names_sort(char **names, size_t count)
     if (count) qsort(names, count, sizeof *names, order_by_bytes);
 }
 
+void dt__text_trim(const char **text, size_t *length)
+{
+    for (; *length && isblank((unsigned char)**text); ++*text)
+        --*length;
+    while (*length && isblank((unsigned char)(*text)[*length - 1]))
+        --*length;
+}
+
 dt_status dt__names_split(const char *text, struct dt__names *out)
 {
     while (*text) {
@@ -140,6 +148,17 @@ bool dt__dict_find(const struct dt__dict *dict, const char *text, size_t length,
     uint32_t number = dict->count ? dict->slots[dict_slot(dict, text, length)] : 0;
     if (number) *out = number - 1;
     return number != 0;
+}
+
+bool dt__dict_find_blank(const struct dt__dict *dict, const char *text, size_t length, uint32_t *out)
+{
+    char led[256] = " ";
+    if (dt__dict_find(dict, text, length, out)) return true;
+    dt__text_trim(&text, &length);
+    if (dt__dict_find(dict, text, length, out)) return true;
+    if (length + 1 > sizeof led) return false;
+    memcpy(led + 1, text, length);
+    return dt__dict_find(dict, led, length + 1, out);
 }
 
 const char *dt__dict_text(const struct dt__dict *dict, size_t number)

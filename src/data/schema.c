@@ -140,7 +140,7 @@ dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dic
     bool is_number;
     uint32_t class;
     bool whole = text_whole_number(text, length, &value, &is_number);
-    bool known = dt__dict_find(names, text, length, &class);
+    bool known = dt__dict_find_blank(names, text, length, &class);
     if (!known && whole && schema->label_names) { /* "+1" and "1.0" are the class named "1" */
         char name[24];
         int digits = snprintf(name, sizeof name, "%" PRId64, value);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,6 +267,34 @@ static dt_status schema_learn(struct dt__survey *survey)
     return dt__labels_finish(&survey->labels, schema);
 }
 
+/* Whether a list has a text that JSON cannot hold; *out is the first. */
+static bool names_are_odd(char *const *names, int count, const char **out)
+{
+    for (int i = 0; names && i < count; i++) {
+        json_t *text = names[i] ? json_string(names[i]) : NULL;
+        if (names[i] && !text) {
+            *out = names[i];
+            return true;
+        }
+        json_decref(text);
+    }
+    return false;
+}
+
+/* Predictions and requests are JSON. */
+static void warn_of_encoding(const struct dt_schema *schema)
+{
+    const char *text = "";
+    bool odd = names_are_odd(schema->label_names, schema->classes, &text);
+    for (int c = 0; c < schema->ncolumns && !odd; c++)
+        odd = names_are_odd(schema->columns[c].categories, schema->columns[c].ncategories, &text) ||
+              names_are_odd(&schema->columns[c].name, 1, &text);
+    if (odd)
+        dt_warn("the text '%.40s' is not UTF-8: predictions and requests in JSON cannot name it; iconv "
+                "-f LATIN1 -t UTF-8 converts a file",
+                text);
+}
+
 static dt_status schema_make(struct dt__survey *survey)
 {
     const struct dt_config *config = survey->config;
@@ -285,6 +314,7 @@ static dt_status schema_make(struct dt__survey *survey)
         DT_TRY(dt_schema_copy(survey->known, schema));
     else
         DT_TRY(schema_learn(survey));
+    if (!survey->known) warn_of_encoding(schema);
     DT_TRY(dt__dict_add_names(&source->label_names, schema->label_names, (size_t)schema->classes));
     source->most_entries = survey->most_entries;
     source->entries = survey->entries;

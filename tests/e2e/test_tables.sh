@@ -127,6 +127,23 @@ wrong "is it column 2, '1', or column 3, which has this name? expected -2 or -1"
 wrong 'data.clip: expected 0, or at least 1' 'a,y\n1,0\n2,1\n' data.clip=0.5
 wrong 'a weight below 0' 'a,w,y\n1,-1,0\n2,1,1\n' data.weight=w
 
+# ---- texts as they come --------------------------------------------------------------------------------
+# "a, b" for "a,b": names and texts are found with and without the blank, and ' ?' is no number.
+awk 'BEGIN {srand(8); print "age, work, income"; for (i = 0; i < 200; i++) {w = rand() < .5
+    print 20 + i % 40 ", " (w ? "Private" : "State") ", " (w ? ">50K" : "<=50K")}}' >"$tmp/blank.csv"
+texts() { rm -rf "$tmp/texts"; job 1 run.dir="$tmp/texts" model.kind=linear data.normalize=standard train.epochs=20 train.lr=0.5 "$@" 2>"$tmp/log" || { cat "$tmp/log"; fail texts; }; }
+texts data.train="$tmp/blank.csv" data.label=income
+sed 's/, /,/g' "$tmp/blank.csv" >"$tmp/plain.csv"
+for file in blank plain; do check_eq "accuracy on $file.csv" "$("$dtrain" eval "$tmp/texts" data.eval="$tmp/$file.csv" 2>/dev/null | json accuracy)" 1; done
+check_eq 'a text without its blank' "$(echo '{"age": 30, "work": "Private"}' | "$dtrain" predict "$tmp/texts" 2>/dev/null | json label)" ' >50K'
+grep -q 'taken as texts\|not UTF-8' "$tmp/log" && { cat "$tmp/log"; fail 'a warning of plain texts'; }
+printf 'n,y\n-,a\n1,b\n2,a\n3,b\n' >"$tmp/dash.csv"
+texts data.train="$tmp/dash.csv"
+grep -q "column 0 (n): its values are taken as texts: 3 of 4 .*such as '-'" "$tmp/log" || { cat "$tmp/log"; fail 'numbers are taken as texts in silence'; }
+printf 'n,y\n1,gr\374n\n2,rot\n' >"$tmp/latin.csv"
+texts data.train="$tmp/latin.csv"
+grep -qa 'is not UTF-8: .*iconv' "$tmp/log" || { cat "$tmp/log"; fail 'no word of another encoding'; }
+
 # ---- outliers ----------------------------------------------------------------------------------------
 # A misprint counts as data.clip; rows of files and of a stream, dense and sparse, agree on it.
 awk 'BEGIN {srand(7); print "a,kind,y"; for (i = 0; i < 900; i++) {
