@@ -84,7 +84,8 @@ static const char *const FILES[][2] = {
     {"ckpt/step-N.h5",
      "Checkpoints, all that a resume needs; ckpt/latest.h5 is a link to the newest one."},
     {"export/latest/N/model.h5, export/best/N/model.h5",
-     "Models for eval and predict, of step N: at each checkpoint, and the best by eval.metric."},
+     "Models for eval and predict, of step N: at each checkpoint, and the best by eval.metric. Of a tensor of "
+     "sparse inputs whose rows are mostly 0 there are the others alone, as NAME_rows and NAME_values."},
     {"status.json", "What dtrain top shows, rewritten every few seconds."},
 };
 

@@ -94,7 +94,7 @@ static void vectors_put(struct dt__h5_layout *layout, const char *path,
     for (int i = 0; i < count; i++) {
         snprintf(below, sizeof below, "%s/%s", path, names[i]);
         dt__h5_put_group(layout, below);
-        dt__flat_put(layout, below, model, DT__TRAINED_TENSORS, vectors[i]);
+        dt__flat_put(layout, below, model, DT__TRAINED_TENSORS, vectors[i], NULL);
     }
 }
 
@@ -110,7 +110,7 @@ static void checkpoint_put(struct dt__h5_layout *layout, const struct dt_model *
                      NULL);
     if (from->best_params) {
         dt__h5_put_group(layout, "/best");
-        dt__flat_put(layout, "/best", model, DT__ALL_TENSORS, from->best_params);
+        dt__flat_put(layout, "/best", model, DT__ALL_TENSORS, from->best_params, NULL);
     }
     dt__h5_put_group(layout, "/optimizer");
     dt__fields_put(layout, "/optimizer", STATE_FIELDS, from->nstate, from);
@@ -126,7 +126,7 @@ static void checkpoint_put(struct dt__h5_layout *layout, const struct dt_model *
         if (!from->group_difference) continue;
         difference_path(path, g);
         dt__h5_put_group(layout, path);
-        dt__flat_put(layout, path, model, DT__ALL_TENSORS, from->group_difference[g]);
+        dt__flat_put(layout, path, model, DT__ALL_TENSORS, from->group_difference[g], NULL);
     }
 }
 
@@ -135,17 +135,20 @@ dt_status dt__state_write(const char *path, const struct dt_export *from,
 {
     struct dt_model *model;
     struct dt__h5_layout *layout = NULL;
+    struct dt__kept_rows *kept = NULL;
     dt_status status;
     DT_TRY(dt_model_create(&from->desc, &model));
     if (model->params != from->params_count)
         DT_GUARD(dt_fail(DT_EBUG, "a file of %llu parameters for a network of %zu",
                          (unsigned long long)from->params_count, model->params));
+    if (!rest && model->row_sparse) DT_GUARD(dt__kept_rows_create(model, from->params, &kept));
     DT_GUARD(dt__h5_layout_create(DT__USER_BLOCK, &layout));
-    dt__export_put(layout, model, from);
+    dt__export_put(layout, model, from, kept);
     if (rest) checkpoint_put(layout, model, rest);
     status = dt__file_save(path, rest ? DT__CHECKPOINT : DT__MODEL, layout);
 done:
     dt__h5_layout_free(layout);
+    dt__kept_rows_free(model, kept);
     dt_model_destroy(model);
     return status;
 }

@@ -133,9 +133,7 @@ static dt_status load_file(const char *path, struct dt_export *out)
     return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
 }
 
-/* What a directory stands for: its model.h5, its highest version's, or the newest checkpoint in ckpt/ or
- * in itself. *out: the model's file; NULL: *out_ckpt is where checkpoints may be. */
-static dt_status find_model(const char *dir, char **out, char **out_ckpt)
+dt_status dt__model_find(const char *dir, char **out, char **out_ckpt)
 {
     struct dt__numbers versions;
     DT_TRY(dt_format(out, "%s/" MODEL_FILE, dir));
@@ -160,7 +158,7 @@ dt_status dt_export_load(const char *path, struct dt_export *out, char **out_pat
     struct dt_checkpoint newest;
     bool found = true;
     dt_status status;
-    DT_GUARD(dt_path_is_dir(path) ? find_model(path, &file, &ckpt) : dt_strdup(path, &file));
+    DT_GUARD(dt_path_is_dir(path) ? dt__model_find(path, &file, &ckpt) : dt_strdup(path, &file));
     if (file) {
         DT_GUARD(load_file(file, out));
         *out_path = file;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "state/checkpoint.h"
+#include "state/directory.h"
 #include "state/model_file.h"
 
 /* ---- what checkpoints and models share ------------------------------------------------------ */
@@ -184,14 +185,12 @@ static dt_status print_data(const char *path, FILE *out)
 static dt_status find_in_directory(const char *path, char **out_file)
 {
     uint64_t step;
-    char *ckpt;
+    char *ckpt = NULL;
     if (access(path, R_OK | X_OK))
         return dt_fail(DT_EIO, "%s: cannot list: %s", path, strerror(errno));
-    DT_TRY(dt_format(out_file, "%s/model.h5", path));
-    if (dt_path_exists(*out_file)) return DT_OK;
-    dt_free(*out_file);
-    DT_TRY(dt_format(&ckpt, "%s/ckpt", path));
-    const bool found = dt_checkpoint_newest(dt_path_is_dir(ckpt) ? ckpt : path, &step, out_file);
+    DT_TRY(dt__model_find(path, out_file, &ckpt));
+    if (*out_file) return DT_OK;
+    const bool found = dt_checkpoint_newest(ckpt, &step, out_file);
     dt_free(ckpt);
     if (found) return DT_OK;
     return dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path);

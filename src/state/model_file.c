@@ -134,11 +134,76 @@ static bool is_meant(const struct dt_tensor *tensor, enum dt__tensors which)
     return which == DT__ALL_TENSORS || tensor->role != DT_TENSOR_STATE;
 }
 
+/* By bits: what is read back has the checksum of what was written, also where a 0 has a sign. */
+static bool row_is_zero(const float *row, size_t width)
+{
+    static const float zero;
+    size_t i = 0;
+    while (i < width && !memcmp(&row[i], &zero, sizeof zero))
+        i++;
+    return i == width;
+}
+
+static dt_status keep_rows(const struct dt_tensor *tensor, const float *values,
+                           struct dt__kept_rows *out)
+{
+    const size_t rows = tensor->shape[0], width = tensor->count / rows;
+    size_t count = 0, at = 0;
+    for (size_t r = 0; r < rows; r++)
+        count += !row_is_zero(values + r * width, width);
+    if (count == 0) count = 1; /* files have no empty arrays */
+    if (count > rows / 2 * width / (width + 1)) return DT_OK;
+    DT_TRY(dt_alloc(count, sizeof *out->row, "numbers of rows that are not 0", &out->row));
+    DT_TRY(dt_alloc(count * width, sizeof *out->values, "rows that are not 0", &out->values));
+    out->count = count;
+    for (size_t r = 0; r < rows; r++)
+        if (!row_is_zero(values + r * width, width)) {
+            out->row[at] = (uint32_t)r;
+            memcpy(out->values + at++ * width, values + r * width, width * sizeof *values);
+        }
+    return DT_OK;
+}
+
+dt_status dt__kept_rows_create(const struct dt_model *model, const float *params,
+                               struct dt__kept_rows **out)
+{
+    *out = NULL;
+    DT_TRY(dt_alloc(model->row_sparse, sizeof **out, "rows that are not 0", out));
+    for (size_t i = 0; i < model->row_sparse; i++) {
+        const struct dt_tensor *tensor = dt_model_row_sparse_tensor(model, i);
+        DT_TRY(keep_rows(tensor, params + tensor->offset, &(*out)[i]));
+    }
+    return DT_OK;
+}
+
+void dt__kept_rows_free(const struct dt_model *model, struct dt__kept_rows *kept)
+{
+    for (size_t i = 0; kept && i < model->row_sparse; i++) {
+        dt_free(kept[i].row);
+        dt_free(kept[i].values);
+    }
+    dt_free(kept);
+}
+
+static void put_kept_rows(struct dt__h5_layout *layout, const char *path,
+                          const struct dt_tensor *tensor, const struct dt__kept_rows *kept)
+{
+    char name[PATH_SIZE + sizeof "_values"];
+    uint64_t dims[DT__H5_MAX_RANK];
+    tensor_dims(tensor, dims);
+    dims[0] = kept->count;
+    snprintf(name, sizeof name, "%s_rows", path);
+    dt__h5_put_array(layout, name, DT__H5_U32, 1, dims, kept->row, NULL);
+    snprintf(name, sizeof name, "%s_values", path);
+    dt__h5_put_array(layout, name, DT__H5_F32, tensor->rank, dims, kept->values, NULL);
+}
+
 void dt__flat_put(struct dt__h5_layout *layout, const char *group, const struct dt_model *model,
-                  enum dt__tensors which, const float *flat)
+                  enum dt__tensors which, const float *flat, const struct dt__kept_rows *kept)
 {
     char path[PATH_SIZE];
     uint64_t dims[DT__H5_MAX_RANK];
+    size_t row_sparse = 0;
     for (size_t i = 0; i < model->tensors; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
         if (!is_meant(tensor, which)) continue;
@@ -149,35 +214,73 @@ void dt__flat_put(struct dt__h5_layout *layout, const char *group, const struct 
         }
         snprintf(path, sizeof path, "%s/%s", group, tensor->name);
         tensor_dims(tensor, dims);
-        dt__h5_put_array(layout, path, DT__H5_F32, tensor->rank, dims, flat + tensor->offset, NULL);
+        const struct dt__kept_rows *rows = tensor->row_sparse && kept ? &kept[row_sparse] : NULL;
+        row_sparse += tensor->row_sparse;
+        if (rows && rows->row)
+            put_kept_rows(layout, path, tensor, rows);
+        else
+            dt__h5_put_array(layout, path, DT__H5_F32, tensor->rank, dims, flat + tensor->offset, NULL);
     }
 }
 
+/* Where a file has a tensor: whole, or the rows of it that are not 0, whose numbers are at *out_rows (else NULL). */
 static dt_status find_tensor(const struct dt__h5_file *file, const char *group,
-                             const struct dt_tensor *tensor, const struct dt__h5_item **out)
+                             const struct dt_tensor *tensor, const struct dt__h5_item **out,
+                             const struct dt__h5_item **out_rows)
 {
     char path[PATH_SIZE];
     uint64_t dims[DT__H5_MAX_RANK];
-    snprintf(path, sizeof path, "%s/%s", group, tensor->name);
     tensor_dims(tensor, dims);
+    snprintf(path, sizeof path, "%s/%s_rows", group, tensor->name);
+    *out_rows = tensor->row_sparse ? dt__h5_find(file, DT__H5_ARRAY, path) : NULL;
+    snprintf(path, sizeof path, "%s/%s%s", group, tensor->name, *out_rows ? "_values" : "");
+    if (*out_rows) dims[0] = (*out_rows)->count;
     return find_array(file, path, DT__H5_F32, tensor->rank, dims, out);
+}
+
+/* To where they lie in the tensor, whose other rows are 0. */
+static dt_status load_kept_rows(struct dt__h5_file *file, const struct dt_tensor *tensor,
+                                const struct dt__h5_item *values, const struct dt__h5_item *rows,
+                                float *out)
+{
+    const size_t width = tensor->count / tensor->shape[0];
+    uint32_t *row = NULL;
+    float *value = NULL;
+    dt_status status;
+    if (rows->type != DT__H5_U32 || rows->rank != 1 || rows->count > tensor->shape[0])
+        return dt_fail(DT_EFORMAT, "%s has not the type or the shape that it should have", rows->path);
+    DT_GUARD(dt_alloc(rows->count, sizeof *row, rows->path, &row));
+    DT_GUARD(dt_alloc(rows->count * width, sizeof *value, values->path, &value));
+    DT_GUARD(dt__h5_read(file, rows, 0, rows->count, DT__H5_U32, row));
+    DT_GUARD(dt__h5_read(file, values, 0, rows->count, DT__H5_F32, value));
+    for (uint64_t i = 0; i < rows->count; i++) {
+        if (row[i] >= tensor->shape[0] || (i > 0 && row[i] <= row[i - 1]))
+            DT_GUARD(dt_fail(DT_EFORMAT, "%s: numbers of rows do not rise, or are too large", rows->path));
+        memcpy(out + row[i] * width, value + i * width, width * sizeof *out);
+    }
+done:
+    dt_free(value);
+    dt_free(row);
+    return status;
 }
 
 dt_status dt__flat_load(struct dt__h5_file *file, const char *group, const struct dt_model *model,
                         enum dt__tensors which, float **out)
 {
     float *flat;
-    const struct dt__h5_item *array;
+    const struct dt__h5_item *array, *rows;
     for (size_t i = 0; i < model->tensors; i++)
         if (is_meant(&model->tensor[i], which))
-            DT_TRY(find_tensor(file, group, &model->tensor[i], &array));
+            DT_TRY(find_tensor(file, group, &model->tensor[i], &array, &rows));
     DT_TRY(dt_alloc(model->params, sizeof *flat, group, &flat));
     dt_status status = DT_OK;
     for (size_t i = 0; i < model->tensors && !status; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
         if (!is_meant(tensor, which)) continue;
-        status = find_tensor(file, group, tensor, &array);
-        if (!status)
+        status = find_tensor(file, group, tensor, &array, &rows);
+        if (!status && rows)
+            status = load_kept_rows(file, tensor, array, rows, flat + tensor->offset);
+        else if (!status)
             status = dt__h5_read(file, array, 0, array->dims[0], DT__H5_F32, flat + tensor->offset);
     }
     if (status)
@@ -340,7 +443,7 @@ void dt_export_free(struct dt_export *model)
 }
 
 void dt__export_put(struct dt__h5_layout *layout, const struct dt_model *model,
-                    const struct dt_export *from)
+                    const struct dt_export *from, const struct dt__kept_rows *kept)
 {
     struct format format = {DT__FORMAT_VERSION};
     dt__fields_put(layout, "/", &FORMAT_FIELD, 1, &format);
@@ -350,7 +453,7 @@ void dt__export_put(struct dt__h5_layout *layout, const struct dt_model *model,
     dt__fields_put(layout, "/model", DESC_FIELDS, COUNT(DESC_FIELDS), &from->desc);
     if (from->desc.categories)
         dt__fields_put(layout, "/model", INPUT_FIELDS, COUNT(INPUT_FIELDS), &from->desc);
-    dt__flat_put(layout, "/model", model, DT__ALL_TENSORS, from->params);
+    dt__flat_put(layout, "/model", model, DT__ALL_TENSORS, from->params, kept);
 }
 
 dt_status dt__export_get(struct dt__h5_file *file, struct dt_export *out,

@@ -54,6 +54,12 @@ same slices 3 train.optimizer=adagrad train.batch=0 train.epochs=4 run.replicas=
 set -- $(sed -n 's/^parameters *\([0-9]*\), \([0-9]*\) not zero.*/\1 \2/p' "$tmp/inspect")
 check_le 'weights that are not zero' "$2" $(($1 / 2))
 check_ge 'weights that are not zero' "$2" 50
+# Exported are the rows that are not 0, where they are few, and the same weights are read from them.
+run 3 few train.optimizer=ftrl train.lr=0.5 train.l1=1
+"$dtrain" inspect "$tmp/few/export/latest" >"$tmp/inspect" || fail inspect
+grep -q "params_crc32c $(crc "$tmp/few")" "$tmp/inspect" || fail "the export has other weights: $(cat "$tmp/inspect")"
+exported=$(ls -t "$tmp"/few/export/latest/*/model.h5 | head -n 1)
+check_le 'bytes of a sparse export' "$(wc -c <"$exported")" 40000
 
 # Lazy: rows without a gradient keep weight and state. Not what adam does else, the same at any np.
 run 1 lazy-1 train.optimizer=adam train.lazy=yes

@@ -109,6 +109,33 @@ START_TEST(every_path_leads_to_the_model)
 }
 END_TEST
 
+/* Of inputs' weights (20, 10) only some rows are not 0, none at all, or all but a few: the same bits come back, a 0
+ * with a sign among them, and few rows make a smaller file. Would catch rows put to other places. */
+START_TEST(rows_of_zeros_are_left_out)
+{
+    static const int every[] = {3, 7, 20, 1};
+    uint64_t whole_bytes = 0;
+    for (int i = (int)(sizeof every / sizeof *every) - 1; i >= 0; i--) {
+        struct dt_checkpoint checkpoint = sample_checkpoint(5, 200, 10);
+        struct dt_export model = dt_export_of(&checkpoint), loaded;
+        for (size_t row = 0; row < 200; row++)
+            if (every[i] == 20 || row % (size_t)every[i]) memset(model.params + row * 10, 0, 10 * sizeof(float));
+        model.params[61] = -0.0f;
+        char *from;
+        struct stat file;
+        assert_ok(dt_export_write(test_dir, &model, 1));
+        assert_ok(dt_export_load(test_dir, &loaded, &from));
+        assert_same_floats(loaded.params, model.params, model.params_count);
+        ck_assert_int_eq(stat(from, &file), 0);
+        if (every[i] == 1) whole_bytes = (uint64_t)file.st_size;
+        if (every[i] > 3) ck_assert_uint_lt((uint64_t)file.st_size, whole_bytes - 3 * 200 * 10);
+        dt_export_free(&loaded);
+        dt_checkpoint_free(&checkpoint);
+        dt_free(from);
+    }
+}
+END_TEST
+
 START_TEST(a_path_to_nothing_is_an_error)
 {
     char *from;
@@ -340,6 +367,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         every_path_leads_to_the_model,
+        rows_of_zeros_are_left_out,
         a_path_to_nothing_is_an_error,
         a_damaged_model_is_refused,
         a_model_does_not_load_as_a_checkpoint,
