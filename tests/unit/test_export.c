@@ -351,8 +351,9 @@ START_TEST(inspect_tells_what_a_file_holds)
     const char *text = inspect(in_dir(file), DT_OK);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         assert_tells(text, words[i]);
-    assert_ok(try_export(test_dir, 5, 1, 0));
-    assert_tells(inspect(in_dir("5/model.h5"), DT_OK), ": model of");
+    assert_ok(try_export(in_dir("best"), 5, 1, 0));
+    assert_tells(inspect(in_dir("best/5/model.h5"), DT_OK), ": model of");
+    assert_tells(inspect(in_dir("best"), DT_OK), "best/5/model.h5: model of");
     inspect(in_dir("nowhere"), DT_EIO);
     inspect("/bin/ls", DT_EFORMAT);
     assert_tells(inspect(test_dir, DT_OK), "checkpoint of");
