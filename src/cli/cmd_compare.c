@@ -29,8 +29,15 @@ struct comparison {
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* Reads a run, and puts it into its place. What the last record of training says counts where there is no final
- * one. */
+/* What the record of the end says; without one, the last of training. */
+static double final_real(const struct dt_history *history, const char *key, double trained)
+{
+    const size_t last = dt_history_count(history, DT_RECORD_FINAL) - 1; /* beyond all, if there is none */
+    const double value = dt_history_real(history, DT_RECORD_FINAL, last, key);
+    return isnan(value) ? trained : value;
+}
+
+/* Reads a run, and puts it into its place. */
 static dt_status run_add(struct comparison *comparison, const char *dir)
 {
     struct run run = {0};
@@ -38,7 +45,6 @@ static dt_status run_add(struct comparison *comparison, const char *dir)
     const struct dt_history *history = run.history;
     const struct dt_train_point none = {0, NAN, NAN, NAN, NAN, NAN, NAN}, *last = &none;
     const size_t n = history->ntrain;
-    const size_t final = dt_history_count(history, DT_RECORD_FINAL) - 1; /* beyond all, without one */
     size_t best;
     double *number = run.number;
     if (n) last = &history->train[n - 1];
@@ -48,12 +54,9 @@ static dt_status run_add(struct comparison *comparison, const char *dir)
     number[BEST] = number[AT_STEP] = (double)NAN;
     if (dt_history_best(history, &best, &number[BEST]))
         number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
-    number[STEPS] =
-        n ? (double)last->step : dt_history_real(history, DT_RECORD_FINAL, final, "step");
-    number[SPEED] = dt_history_real(history, DT_RECORD_FINAL, final, "samples_per_sec");
-    if (isnan(number[SPEED])) number[SPEED] = last->samples_per_sec;
-    number[WALL] = dt_history_real(history, DT_RECORD_FINAL, final, "wall_secs");
-    if (isnan(number[WALL])) number[WALL] = last->wall_secs;
+    number[STEPS] = n ? (double)last->step : final_real(history, "step", (double)NAN);
+    number[SPEED] = final_real(history, "samples_per_sec", last->samples_per_sec);
+    number[WALL] = final_real(history, "wall_secs", last->wall_secs);
     size_t at = comparison->count++;
     for (; at > 0; at--) {
         const double value = number[BEST], before = comparison->runs[at - 1].number[BEST];

@@ -67,12 +67,20 @@ static double scores_mean(const double *values, size_t n)
     return sum / count;
 }
 
-static void class_scores_print(const struct cli_model *model, const struct dt_class_scores *scores,
-                               int width)
+/* Precision, recall and f1 of each class; and of not too many a row a true one, a column a predicted one. */
+static void classes_print(const struct cli_model *model, const struct dt_class_scores *scores,
+                          const uint64_t *confusion)
 {
+    enum { LEAST_WIDTH = 11, MOST_WIDTH = 32, MOST_CONFUSION = 16, CELL = 9 };
+    const size_t classes = scores->classes;
     char buffer[24];
+    int width = LEAST_WIDTH;
+    for (size_t c = 0; c < classes; c++) {
+        int length = (int)strlen(class_name(model, c, buffer));
+        if (length > width) width = length > MOST_WIDTH ? MOST_WIDTH : length;
+    }
     printf("\n%-*s  %9s  %9s  %9s  %9s\n", width, "class", "precision", "recall", "f1", "rows");
-    for (size_t c = 0; c < scores->classes; c++) {
+    for (size_t c = 0; c < classes; c++) {
         printf("%-*.*s", width, width, class_name(model, c, buffer));
         score_print(scores->precision[c]);
         score_print(scores->recall[c]);
@@ -80,18 +88,11 @@ static void class_scores_print(const struct cli_model *model, const struct dt_cl
         printf("  %9.0f\n", scores->rows[c]);
     }
     printf("%-*s", width, "mean");
-    score_print(scores_mean(scores->precision, scores->classes));
-    score_print(scores_mean(scores->recall, scores->classes));
-    score_print(scores_mean(scores->f1, scores->classes));
+    score_print(scores_mean(scores->precision, classes));
+    score_print(scores_mean(scores->recall, classes));
+    score_print(scores_mean(scores->f1, classes));
     putchar('\n');
-}
-
-/* A row a true class, a column a predicted one. */
-static void confusion_print(const struct cli_model *model, const uint64_t *confusion,
-                            size_t classes, int width)
-{
-    enum { CELL = 9 };
-    char buffer[24];
+    if (classes > MOST_CONFUSION) return;
     printf("\n%-*s", width, "true \\ said");
     for (size_t c = 0; c < classes; c++)
         printf("  %*.*s", CELL, CELL, class_name(model, c, buffer));
@@ -107,9 +108,6 @@ static void metrics_print_table(const struct cli_model *model,
                                 const struct dt_metric_values *values, const uint64_t *confusion,
                                 const struct dt_class_scores *scores)
 {
-    enum { LEAST_WIDTH = 11, MOST_WIDTH = 32, MOST_CONFUSION = 16 };
-    char buffer[24];
-    int width = LEAST_WIDTH;
     printf("step %llu, %.0f rows\n", (unsigned long long)model->file->step, values->rows);
     value_print("loss", values->loss);
     value_print("accuracy", values->accuracy);
@@ -118,14 +116,7 @@ static void metrics_print_table(const struct cli_model *model,
     value_print("rmse", values->rmse);
     value_print("mae", values->mae);
     value_print("r2", values->r2);
-    if (!confusion) return;
-    for (size_t c = 0; c < scores->classes; c++) {
-        int length = (int)strlen(class_name(model, c, buffer));
-        if (length > width) width = length > MOST_WIDTH ? MOST_WIDTH : length;
-    }
-    class_scores_print(model, scores, width);
-    if (scores->classes <= MOST_CONFUSION)
-        confusion_print(model, confusion, scores->classes, width);
+    if (confusion) classes_print(model, scores, confusion);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */

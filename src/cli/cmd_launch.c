@@ -155,23 +155,6 @@ static void pass_signals(struct launch *launch, pid_t pid)
     }
 }
 
-/* Hosts that have come back are taken in at a checkpoint. */
-static void take_hosts_in(struct launch *launch, pid_t pid, double *next)
-{
-    struct cli_hosts *hosts = &launch->hosts;
-    if (launch->grow_secs <= 0 || !hosts->from || launch->growing || dt_clock_secs() < *next) return;
-    const int before = hosts->answering;
-    if (!cli_hosts_read(hosts)) cli_hosts_check(hosts);
-    if (hosts->answering > before) {
-        dt_info("launch: %d of %d hosts answer: stopping at a checkpoint to take them in",
-                hosts->answering, hosts->count);
-        launch->growing = true;
-        kill(pid, SIGUSR1);
-    }
-    hosts->answering = before;
-    *next = dt_clock_secs() + launch->grow_secs;
-}
-
 /* Some of the job's stderr, once there is some: how much; 0: it has ended. */
 static size_t pass_on(int from, struct tail *tail)
 {
@@ -196,11 +179,14 @@ static size_t pass_on(int from, struct tail *tail)
     return (size_t)n;
 }
 
-/* Passes the job's stderr on, and signals to it however much it says, until it ends. */
+/* Passes the job's stderr on, and signals to it however much it says, until it ends. Hosts that have come back are
+ * taken in at a checkpoint. */
 static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
 {
-    int code = 0;
-    double next_growth = dt_clock_secs() + launch->grow_secs, error_at = 0;
+    struct cli_hosts *hosts = &launch->hosts;
+    const bool grows = launch->grow_secs > 0 && hosts->from;
+    double look_at = dt_clock_secs() + launch->grow_secs, error_at = 0;
+    int code = 0, come;
     for (bool open = true;;) {
         struct pollfd fds[2] = {{.fd = launch->signals, .events = POLLIN},
                                 {.fd = open ? from : -1, .events = POLLIN}};
@@ -209,7 +195,15 @@ static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
         if (tail->error[0] && error_at <= 0) error_at = dt_clock_secs();
         if (error_at > 0 && dt_clock_secs() > error_at + END_SECS) kill(-pid, SIGKILL);
         pass_signals(launch, pid);
-        take_hosts_in(launch, pid, &next_growth);
+        if (grows && !launch->growing && dt_clock_secs() >= look_at) {
+            if ((come = cli_hosts_come(hosts)) > 0) {
+                dt_info("launch: %d of %d hosts answer: stopping at a checkpoint to take them in",
+                        hosts->answering + come, hosts->count);
+                launch->growing = true;
+                kill(pid, SIGUSR1);
+            }
+            look_at = dt_clock_secs() + launch->grow_secs;
+        }
         if (waitpid(pid, &code, WNOHANG) != pid) continue;
         /* What is there behind a job that has ended. No more: what it left behind may write on. */
         int rest = 0;

@@ -44,10 +44,16 @@ static const char *secs_format(double secs, char buffer[32])
     return buffer;
 }
 
+/* Of the newest record of a kind; NaN: there is none. */
+static double last_real(const struct view *view, enum dt_record_kind kind, const char *key)
+{
+    return dt_history_real(view->run, kind, dt_history_count(view->run, kind) - 1, key);
+}
+
 /* The status's value of a key, else the last train record's. */
 static double status_real(const struct view *view, const char *key, double recorded)
 {
-    const double value = dt_history_real(view->run, DT_RECORD_STATUS, 0, key);
+    const double value = last_real(view, DT_RECORD_STATUS, key);
     return isnan(value) ? recorded : value;
 }
 
@@ -128,22 +134,20 @@ static void models_print(const struct view *view)
 {
     char path[4096], age[32];
     struct stat info;
-    size_t best, evals = dt_history_count(view->run, DT_RECORD_EVAL);
+    size_t best;
     double value;
     const char *metric = view->run->metric;
     if (dt_history_best(view->run, &best, &value)) {
         printf("best %s %.6g at step %.0f", metric, value,
                dt_history_real(view->run, DT_RECORD_EVAL, best, "step"));
         printf(", last %.6g at step %.0f\n",
-               dt_history_real(view->run, DT_RECORD_EVAL, evals - 1, metric),
-               dt_history_real(view->run, DT_RECORD_EVAL, evals - 1, "step"));
+               last_real(view, DT_RECORD_EVAL, metric), last_real(view, DT_RECORD_EVAL, "step"));
     }
     snprintf(path, sizeof path, "%s/ckpt/latest.h5", view->dir);
     if (stat(path, &info)) return;
-    size_t saves = dt_history_count(view->run, DT_RECORD_CHECKPOINT);
     printf("last checkpoint %s ago", secs_format(difftime(time(NULL), info.st_mtime), age));
-    if (saves)
-        printf(", step %.0f", dt_history_real(view->run, DT_RECORD_CHECKPOINT, saves - 1, "step"));
+    if (dt_history_count(view->run, DT_RECORD_CHECKPOINT))
+        printf(", step %.0f", last_real(view, DT_RECORD_CHECKPOINT, "step"));
     putchar('\n');
 }
 

@@ -56,7 +56,7 @@ static int slurm_tasks(const char **list, int *left)
 }
 
 /* Lines as a host file has them; of an allocation of Slurm's, one a node: scontrol knows its name alone. */
-dt_status cli_hosts_read(struct cli_hosts *hosts)
+static dt_status hosts_read(struct cli_hosts *hosts)
 {
     char *const scontrol[] = {"scontrol", "show", "hostnames", NULL};
     const char *tasks = hosts->file ? NULL : getenv("SLURM_TASKS_PER_NODE");
@@ -92,7 +92,7 @@ dt_status cli_hosts_read(struct cli_hosts *hosts)
     return dt_fail(DT_EIO, "%s: cannot be read: expected a list of hosts", hosts->from);
 }
 
-void cli_hosts_check(struct cli_hosts *hosts)
+static void hosts_check(struct cli_hosts *hosts)
 {
     char own[CLI_HOST_NAME] = "";
     gethostname(own, sizeof own - 1);
@@ -135,8 +135,8 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
 {
     *out_slots = 0;
     if (!hosts->from) return DT_OK;
-    DT_TRY(cli_hosts_read(hosts));
-    cli_hosts_check(hosts);
+    DT_TRY(hosts_read(hosts));
+    hosts_check(hosts);
     if (hosts->answering == 0) return dt_fail(DT_EIO, "%s: no host answers", hosts->from);
     int fd = -1;
     if (hosts->chosen[0]) {
@@ -156,4 +156,13 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
     if (!known) *out_slots = 0;
     if (!file || fclose(file)) return dt_fail(DT_EIO, "%s: %s", hosts->chosen, strerror(errno));
     return DT_OK;
+}
+
+int cli_hosts_come(struct cli_hosts *hosts)
+{
+    const int before = hosts->answering;
+    if (!hosts_read(hosts)) hosts_check(hosts);
+    const int come = hosts->answering - before;
+    hosts->answering = before;
+    return come;
 }

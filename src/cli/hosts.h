@@ -25,13 +25,12 @@ struct cli_hosts {
     char chosen[64]; /* a file of those that answer, to be removed at the end; "": there is none */
 };
 
-/* Reads the list. DT_EIO: it cannot be read. */
-dt_status cli_hosts_read(struct cli_hosts *hosts);
-/* Finds out which of them answer: all are asked at once, and have some seconds. */
-void cli_hosts_check(struct cli_hosts *hosts);
-/* Reads, checks, and writes those that answer into a file for mpirun. *out_slots: how many ranks they have room for,
- * 0: that is not known. DT_EIO: no host answers, or the list cannot be read. */
+/* Reads the list, finds out which of them answer - all are asked at once, and have some seconds - and writes those into
+ * a file for mpirun. *out_slots: how many ranks they have room for, 0: that is not known. DT_EIO: no host answers, or
+ * the list cannot be read. */
 dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots);
+/* How many more would answer now. */
+int cli_hosts_come(struct cli_hosts *hosts);
 
 /* Starts a program, in a process group of its own and with signals as it expects them. What it writes to `fd` is to be
  * read from *out_end; NULL: it goes where ours goes. *out_pid: -1 behind a failure. DT_EIO. */

@@ -1,4 +1,15 @@
-/* A run from its start to its end: it is opened, every rank takes the part of its role, it is closed. */
+/* A run from its start to its end: it is opened, every rank takes the part of its role, it is closed.
+ *
+ * The files of the module, as a run comes by them:
+ *   job.h, job.c     what every rank knows of the run, and what follows from it: how many steps, when what is due
+ *   setup.c          all up to the first step: configuration, machines, data, model
+ *   rundir.c         the bank's files: lock, saves, exports; init.c, resume.c: what the weights begin with
+ *   sync_train.c     spans of sync steps, with local.c for rounds of local steps; async_train.c: spans of async
+ *   worker.c         a replica's gradient; update.c: what it does to the weights
+ *   sync_point.c     between spans: losses, evaluation (evaluate.c), a save, whether the run goes on
+ *   evaluator.c      the dedicated evaluator, and the bank's link to it
+ *   records.c        what is recorded and shown; advice.c: what may be wrong, and would help
+ *   lr_test.c        the learning-rate range test, a short run of its own */
 #include "dtrain/dtrain.h"
 
 #include "train/setup.h"

@@ -1,4 +1,4 @@
-/* The arithmetic of an update: what a gradient's sum does to the weights, in sync and in async.
+/* The arithmetic of an update: by which rule, and what a gradient's sum does to the weights, in sync and in async.
  *
  * Both act element by element on any range of the flat vector, on whichever rank has it. */
 #include <math.h>
