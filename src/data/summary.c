@@ -243,6 +243,8 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     fprintf(out, "\n[data]\ntrain = %s\nlabel = %s   ; what is predicted: ", table->lines.name,
             table->header ? label->name : "-1");
     fprintf(out, "another column's name, or -1\n");
+    if (label->missing)
+        fprintf(out, "; %" PRIu64 " rows have no label: leave them out of the file\n", label->missing);
     print_list(table, "ignore = ", "no features", TO_IGNORE, out);
     print_list(table, "; decimal commas in ", "put points in their place", "comma", out);
     print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there",

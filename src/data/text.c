@@ -174,6 +174,10 @@ static dt_status row_learn(struct dt__survey *survey, struct dt__parser *parser)
     DT_TRY(row_weigh(parser));
     if (survey->task == DT_TASK_CLASSIFY)
         return dt__labels_add_text(&survey->labels, label->text, label->length);
+    if (dt__text_is_missing(label->text, label->length))
+        return dt_fail(DT_EFORMAT, "label: '%.*s' is a missing value: rows without a target are to be "
+                                   "left out of the file",
+                       (int)label->length, label->text);
     dt_status status = dt__number_read(label->text, label->length, &target);
     return status ? dt_fail_prefix(status, "label: ") : DT_OK;
 }

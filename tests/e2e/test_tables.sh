@@ -124,6 +124,7 @@ wrong 'a quote that does not close' 'a,y\n"1,0\n2,1\n'
 wrong "wrong.txt:1: column 0: 'area' stands over the number '0.5'" 'area,2019,y\n0.5,0.6,cat\n0.6,0.7,dog\n'
 wrong "is it column 2, '1', or column 3, which has this name? expected -2 or -1" 'i,0,1,2\n5,0.5,0.6,1\n6,0.6,0.7,0\n' \
     data.header=yes data.label=2
+wrong "wrong.txt:3: label: 'NA' is a missing value: rows without a target" 'a,y\n1,2.5\n2,NA\n' model.task=regress
 wrong 'data.clip: expected 0, or at least 1' 'a,y\n1,0\n2,1\n' data.clip=0.5
 wrong 'a weight below 0' 'a,w,y\n1,-1,0\n2,1,1\n' data.weight=w
 
@@ -188,6 +189,7 @@ inspect() { printf "$2" >"$tmp/wrong.csv"; "$dtrain" inspect "$tmp/wrong.csv" >"
 inspect 'the file is empty' ''
 inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 inspect '^; decimal commas in d' 'd;y\n0,5;0\n'
+inspect '^; 1 rows have no label' 'a,y\n1,2.5\n2,NA\n'
 inspect '^; inf or beyond 3e38 in a' 'a,y\n1,0\ninf,1\n'
 
 # ---- two classes, rows as arrays, values that are missing -------------------------------------------
