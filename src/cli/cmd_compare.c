@@ -180,24 +180,32 @@ static dt_status json_print(const struct comparison *comparison)
 dt_status cmd_compare(int argc, char **argv)
 {
     struct comparison comparison = {0};
+    char error[DT_ERROR_MAX] = "";
     bool csv = false, json = false;
-    dt_status status;
+    dt_status status = DT_OK, failed = DT_OK;
     DT_TRY(dt_alloc((size_t)argc, sizeof *comparison.runs, "runs", &comparison.runs));
     for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--csv"))
+        if (!strcmp(argv[i], "--csv")) {
             csv = true;
-        else if (!strcmp(argv[i], "--json"))
+        } else if (!strcmp(argv[i], "--json")) {
             json = true;
-        else if (*argv[i] == '-')
+        } else if (*argv[i] == '-') {
             DT_GUARD(dt_fail(DT_EUSAGE, "%s: compare takes --csv and --json", argv[i]));
-        else
-            DT_GUARD(run_add(&comparison, argv[i]));
+        } else if ((status = run_add(&comparison, argv[i])) && !failed) {
+            /* Of runs/NAME, NAME may be something else: the others are shown all the same. */
+            failed = status;
+            snprintf(error, sizeof error, "%s", dt_error_text());
+        }
     }
-    if (!comparison.count) DT_GUARD(dt_fail(DT_EUSAGE, "compare: expected run directories"));
+    status = failed;
+    if (!comparison.count && !failed)
+        status = dt_fail(DT_EUSAGE, "compare: expected run directories");
+    if (!comparison.count) goto done;
     columns_find(&comparison);
     status = json ? json_print(&comparison) : DT_OK;
     if (csv) csv_print(&comparison);
     if (!csv && !json) table_print(&comparison);
+    if (failed) status = dt_fail(failed, "%s", error);
 done:
     for (size_t i = 0; i < comparison.count; i++)
         dt_history_free(comparison.runs[i].history);

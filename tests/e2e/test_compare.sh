@@ -20,4 +20,5 @@ check_eq 'status of JSON' "$(grep 'lr0.1"' "$tmp/json" | json status)" completed
 check_eq 'rate of JSON' "$(grep 'lr0.1"' "$tmp/json" | json train.lr)" 0.1
 "$dtrain" compare "$tmp/lr0.1" "$tmp" >"$tmp/out" 2>"$tmp/err"
 check_eq 'exit code without a run' $? 1
+grep -q 'lr0.1 .*completed' "$tmp/out" || fail 'the runs beside it are not shown'
 check_eq 'error lines' "$(grep -c '^dtrain: error:.*metrics.jsonl' "$tmp/err")" 1
