@@ -72,6 +72,9 @@ good options train.wire=q8 train.clip_norm=0.5 train.optimizer=adam train.lr=0.0
     train.warm_start_steps=200
 accounts options 900
 check_ge 'accuracy with options' "$(record "$tmp/options" eval accuracy)" 0.85
+good ftrl train.wire=q8 train.optimizer=ftrl train.lr=0.1
+accounts ftrl 900
+check_ge 'accuracy with ftrl' "$(record "$tmp/ftrl" eval accuracy)" 0.85
 job 4 run.dir="$tmp/near" $keys model.hidden=24 train.wire=q8 >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail 'q8 on one host'; }
 check_eq 'lines about no effect' "$(grep -c 'train.wire=q8 has no effect' "$tmp/out")" 1
 [ -z "$(record "$tmp/near" start wire)" ] || fail 'one host has a wire'
