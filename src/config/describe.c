@@ -173,6 +173,7 @@ static const char PAGE_EXAMPLE[] =
 /* Settings that do not go with everything; beside them what they need to be sensible. */
 static const char *const COMBINED[][2] = {
     {"train.mode=async"},
+    {"train.delay_compensation=0.1", "train.mode=async"},
     {"train.exchange=reduce"},
     {"run.reproducible=yes"},
     {"train.local_steps=32"},

@@ -18,8 +18,8 @@ if command -v man >/dev/null; then
     while read -r key; do
         grep -qE "^ *$key( |\$)" "$tmp/dtrain-config.5.txt" || fail "dtrain-config(5) lacks $key"
     done <"$tmp/keys"
-    grep -qE '^ *train.overlap=yes +e \. ' "$tmp/dtrain-config.5.txt" || fail 'overlap (e) goes with async (a)'
-    grep -qE '^ *eval.dedicated=yes +l \+ ' "$tmp/dtrain-config.5.txt" || fail 'an evaluator (l) does not go with async'
+    grep -qE '^ *train.overlap=yes +f \. ' "$tmp/dtrain-config.5.txt" || fail 'overlap (f) goes with async (a)'
+    grep -qE '^ *eval.dedicated=yes +m \+ ' "$tmp/dtrain-config.5.txt" || fail 'an evaluator (m) does not go with async'
 fi
 "$dtrain" help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\)  .*/\1/p' >"$tmp/commands"
 check_ge commands "$(wc -l <"$tmp/commands")" 8

@@ -61,7 +61,7 @@ static const char *const AXES[][MOST_VALUES] = {
      "train.schedule=plateau|data.eval_fraction=0.25|train.plateau_evals=1"},
     {"eval.batches=0", "data.eval_fraction=0.25|eval.steps=2", "eval.patience=2|data.eval_fraction=0.25",
      "eval.dedicated=yes|data.eval_fraction=0.25"},
-    {"data.normalize=none", "data.normalize=standard|data.scale=0.5"},
+    {"data.normalize=none", "data.normalize=standard|data.scale=0.5", "data.normalize=standard|data.clip=1.5"},
     {"train.class_weight=none", "train.class_weight=balanced"},
     {"run.checkpoint_steps=0", "run.checkpoint_steps=1|run.keep=1"},
     {"report.trace=no", "report.trace=yes|report.tensorboard=yes|report.prometheus=@/dtrain.prom"},
