@@ -53,7 +53,6 @@ struct dt_model_desc {
     int dense;      /* of an embedding: inputs that are numbers, the first ones; else 0 */
     int categories; /* likewise: entries of each row among the others, one a column; else 0 */
 };
-dt_status dt_model_desc_copy(const struct dt_model_desc *desc, struct dt_model_desc *out);
 void dt_model_desc_free(struct dt_model_desc *desc);
 
 /* Puts the network's text into model.layers: what is there, checked and in canonical form, or what

@@ -70,7 +70,8 @@ void dt__wait_done(struct dt__wait *wait)
     wait->round = 0;
 }
 
-void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what)
+/* Waits patiently for a request. world: NULL: there is none yet; blocks. */
+static void request_finish(struct dt_world *world, MPI_Request *request, const char *what)
 {
     struct dt__wait wait = {.world = world, .what = what};
     if (!world) {
@@ -102,7 +103,7 @@ dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine)
     DT_MPI(MPI_Comm_size(ranks->comm, &size));
     int lowest = mine ? rank : size;
     DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, ranks->comm, &request));
-    dt__request_finish(ranks->world, &request, "agreement");
+    request_finish(ranks->world, &request, "agreement");
     if (lowest == size) return DT_OK;
     struct agreement agreement = {.status = (int)mine};
     char host[MPI_MAX_PROCESSOR_NAME] = "", place[DT__PLACE] = "";
@@ -113,7 +114,7 @@ dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine)
     }
     snprintf(agreement.text, sizeof agreement.text, "%s%s", place, dt_error_text());
     DT_MPI(MPI_Ibcast(&agreement, (int)sizeof agreement, MPI_BYTE, lowest, ranks->comm, &request));
-    dt__request_finish(ranks->world, &request, "agreement");
+    request_finish(ranks->world, &request, "agreement");
     return dt_fail((dt_status)agreement.status, "%s", agreement.text);
 }
 
@@ -123,7 +124,7 @@ void dt_ranks_barrier(const struct dt_ranks *ranks)
 {
     MPI_Request request;
     DT_MPI(MPI_Ibarrier(ranks->comm, &request));
-    dt__request_finish(ranks->world, &request, "barrier");
+    request_finish(ranks->world, &request, "barrier");
 }
 
 static int chunk_at(size_t length, size_t at)
@@ -137,7 +138,7 @@ void dt_ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, in
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
         DT_MPI(MPI_Ibcast((char *)bytes + at, chunk_at(length, at), MPI_BYTE, root, ranks->comm,
                           &request));
-        dt__request_finish(ranks->world, &request, ranks->what ? ranks->what : "broadcast");
+        request_finish(ranks->world, &request, ranks->what ? ranks->what : "broadcast");
     }
 }
 
@@ -173,7 +174,7 @@ void dt_ranks_gather(const struct dt_ranks *ranks, const void *bytes, size_t len
         DT_MPI(MPI_Type_commit(&spaced));
         DT_MPI(MPI_Igather((const char *)bytes + at, n, MPI_BYTE, all ? (char *)all + at : NULL, 1,
                            spaced, 0, ranks->comm, &request));
-        dt__request_finish(ranks->world, &request, "gather");
+        request_finish(ranks->world, &request, "gather");
         DT_MPI(MPI_Type_free(&spaced));
         DT_MPI(MPI_Type_free(&piece));
     }
@@ -183,7 +184,7 @@ void dt_ranks_sum(const struct dt_ranks *ranks, const double *values, int count,
 {
     MPI_Request request;
     DT_MPI(MPI_Ireduce(values, out, count, MPI_DOUBLE, MPI_SUM, 0, ranks->comm, &request));
-    dt__request_finish(ranks->world, &request, "sum");
+    request_finish(ranks->world, &request, "sum");
 }
 
 void dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes, size_t length)
@@ -198,7 +199,7 @@ void dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes, 
             DT_MPI(MPI_Isend(piece, chunk_at(length, at), MPI_BYTE, to, 0, ranks->comm, &request));
         else
             DT_MPI(MPI_Irecv(piece, chunk_at(length, at), MPI_BYTE, from, 0, ranks->comm, &request));
-        dt__request_finish(ranks->world, &request, ranks->what ? ranks->what : "state");
+        request_finish(ranks->world, &request, ranks->what ? ranks->what : "state");
     }
 }
 
@@ -208,7 +209,7 @@ void dt_world_send(struct dt_world *world, int rank, int tag, const void *bytes,
 {
     MPI_Request request;
     DT_MPI(MPI_Isend(bytes, (int)length, MPI_BYTE, rank, tag, world->all->comm, &request));
-    dt__request_finish(world, &request, "message");
+    request_finish(world, &request, "message");
 }
 
 bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, size_t length)

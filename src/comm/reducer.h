@@ -202,8 +202,6 @@ typedef const float *dt__leaf_fn(struct dt_reducer *x, const void *arg, int a, i
 /* The same, made; n <= DT__TREE_BLOCK. block: scratch, one a level. */
 const float *dt__tree_sum(struct dt_reducer *x, dt__leaf_fn *leaf, const void *arg, int a, int b,
                           size_t at, size_t n, float (*block)[DT__TREE_BLOCK]);
-/* out = left + right, (n) each; out may be one of them. */
-void dt__tree_add(size_t n, const float *left, const float *right, float *out);
 /* How the floats at this place are rounded: enum dt_wire. */
 int dt__wire_at(const struct dt_reducer *x, size_t at);
 
@@ -227,8 +225,6 @@ double dt__norm_total(const struct dt_reducer *x, const double *norms);
 struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain);
 /* What of them lies in others, too. */
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
-/* Floats of [at, end) up to the next multiple of DT__TREE_BLOCK. */
-size_t dt__block_length(size_t at, size_t end);
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
 
@@ -240,9 +236,6 @@ void dt__floats_sum(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg, s
 void dt__floats_update(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg,
                        struct dt__floats floats, const float *sums, float *const *vectors,
                        unsigned char *bytes);
-/* The same of floats [at, at + n), n <= DT__TREE_BLOCK, with their sum at grad. */
-void dt__block_update(struct dt_reducer *x, float *const *vectors, size_t at, size_t n,
-                      const float *grad, unsigned char *bytes);
 
 /* The bank's floats to all other leaders, which call it too. */
 void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n);

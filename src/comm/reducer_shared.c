@@ -19,8 +19,9 @@ int dt__tree_split(int a, int b)
     return a + half;
 }
 
+/* out = left + right, (n) each; out may be one of them. */
 DT__CLONES
-void dt__tree_add(size_t n, const float *left, const float *right, float *out)
+static void floats_add(size_t n, const float *left, const float *right, float *out)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = left[i] + right[i];
@@ -35,7 +36,7 @@ const float *dt__tree_sum(struct dt_reducer *x, dt__leaf_fn *leaf, const void *a
     /* The left sum may rest in block[0] while the right one is made in the levels below. */
     const float *left = dt__tree_sum(x, leaf, arg, a, split, at, n, block);
     const float *right = dt__tree_sum(x, leaf, arg, split, b, at, n, block + 1);
-    dt__tree_add(n, left, right, block[0]);
+    floats_add(n, left, right, block[0]);
     return block[0];
 }
 
@@ -81,7 +82,8 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to)
     return (struct dt__floats){begin < end ? begin : end, end};
 }
 
-size_t dt__block_length(size_t at, size_t end)
+/* Floats of [at, end) up to the next multiple of DT__TREE_BLOCK. */
+static size_t block_length(size_t at, size_t end)
 {
     size_t n = DT__TREE_BLOCK - at % DT__TREE_BLOCK;
     return n < end - at ? n : end - at;
@@ -102,7 +104,7 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
 {
     const struct dt__floats add = dt__clip((struct dt__floats){offset, offset + n}, norm->at);
     for (size_t at = add.begin, end; at < add.end; at = end) {
-        end = at + dt__block_length(at, add.end);
+        end = at + block_length(at, add.end);
         if (at / DT__TREE_BLOCK != norm->block) {
             norm_close(norm);
             norm->block = at / DT__TREE_BLOCK;
@@ -150,17 +152,17 @@ void dt__floats_sum(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg, s
                     float *out)
 {
     for (size_t at = floats.begin, n; at < floats.end; at += n) {
-        n = dt__block_length(at, floats.end);
+        n = block_length(at, floats.end);
         const float *sum = sum_all(x, giver, arg, at, n);
         if (sum != out + at) memcpy(out + at, sum, n * sizeof *sum);
     }
 }
 
-/* New weights are made in this core's cache and go out in one run. Other cores hold the old ones, and
- * single lines would be taken back from them one by one, between those of the state: 44 us for 50,000
- * weights on cores without a common cache, 27 us in runs (measured). */
-void dt__block_update(struct dt_reducer *x, float *const *vectors, size_t at, size_t n,
-                      const float *grad, unsigned char *bytes)
+/* Of floats [at, at + n), n <= DT__TREE_BLOCK, with their sum at grad. New weights are made in this core's cache and
+ * go out in one run. Other cores hold the old ones, and single lines would be taken back from them one by one, between
+ * those of the state: 44 us for 50,000 weights on cores without a common cache, 27 us in runs (measured). */
+static void update_block(struct dt_reducer *x, float *const *vectors, size_t at, size_t n,
+                         const float *grad, unsigned char *bytes)
 {
     const int wire = dt__wire_at(x, at);
     float *weights = vectors[0] + at;
@@ -179,10 +181,10 @@ void dt__floats_update(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg
 {
     const int wire = dt__wire_at(x, floats.begin);
     for (size_t at = floats.begin, n; at < floats.end; at += n) {
-        n = dt__block_length(at, floats.end);
+        n = block_length(at, floats.end);
         const float *sum = sums ? sums + at : sum_all(x, giver, arg, at, n);
         unsigned char *to = bytes ? bytes + dt__wire_bytes(wire, floats.begin, at - floats.begin) : NULL;
-        dt__block_update(x, vectors, at, n, sum, to);
+        update_block(x, vectors, at, n, sum, to);
     }
 }
 
@@ -214,7 +216,7 @@ static void sum_block(struct dt_reducer *x, const struct dt__bucket *bucket, siz
         if (part.group != x->group_index) continue;
         const float *sum = dt__tree_sum(x, slot_leaf, NULL, part.first, part.end, at, n, x->block);
         if (x->one_sum && first) {
-            dt__tree_add(n, first, sum, first);
+            floats_add(n, first, sum, first);
             continue;
         }
         const struct dt__giver *giver = &x->giver[part.giver];
@@ -241,7 +243,7 @@ bool dt__group_sum(struct dt_reducer *x)
             continue;
         }
         for (size_t at = slice.begin, n; at < slice.end; at += n)
-            sum_block(x, bucket, at, n = dt__block_length(at, slice.end));
+            sum_block(x, bucket, at, n = block_length(at, slice.end));
     }
     dt__event_post(&x->control->bucket[b].summed, 1);
     x->buckets_summed++;
@@ -287,7 +289,7 @@ static void tile_sum(struct dt_reducer *x, int matrix, int a, int b, struct dt_t
     int split = dt__tree_split(a, b);
     tile_sum(x, matrix, a, split, tile, level);
     tile_sum(x, matrix, split, b, tile, right);
-    dt__tree_add(tile.rows * tile.columns, level, right, level);
+    floats_add(tile.rows * tile.columns, level, right, level);
 }
 
 /* Sum and update of this worker's tiles of a factored matrix: neither sum nor gradients leave the cache. */
@@ -305,7 +307,7 @@ static void update_factored(struct dt_reducer *x, int index)
             const size_t left = run - i % run;
             const size_t row = tile.row + i / tile.columns, column = tile.column + i % tile.columns;
             n = left < DT__TREE_BLOCK ? left : DT__TREE_BLOCK;
-            dt__block_update(x, x->vectors, matrix->offset + row * matrix->columns + column, n,
+            update_block(x, x->vectors, matrix->offset + row * matrix->columns + column, n,
                              x->tiles + i, NULL);
         }
     }

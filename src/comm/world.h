@@ -49,9 +49,6 @@ void dt__wait_progress(struct dt__wait *wait);
 /* The wait is over. */
 void dt__wait_done(struct dt__wait *wait);
 
-/* Waits patiently for a request. world: NULL: there is none yet; blocks. */
-void dt__request_finish(struct dt_world *world, MPI_Request *request, const char *what);
-
 /* Prints the error line, with this rank's place before it, and ends the job. */
 void dt__world_die(int exit_code, const char *message) __attribute__((noreturn));
 

@@ -9,23 +9,6 @@
 #include "model/layer.h"
 #include "model/task.h"
 
-/* ---- description ---------------------------------------------------------------------------- */
-
-dt_status dt_model_desc_copy(const struct dt_model_desc *desc, struct dt_model_desc *out)
-{
-    char *layers;
-    DT_TRY(dt_strdup(desc->layers, &layers));
-    *out = *desc;
-    out->layers = layers;
-    return DT_OK;
-}
-
-void dt_model_desc_free(struct dt_model_desc *desc)
-{
-    dt_free(desc->layers);
-    *desc = (struct dt_model_desc){0};
-}
-
 /* ---- shapes and tensors --------------------------------------------------------------------- */
 
 static dt_status model_add_bucket(struct dt_model *model)
@@ -150,7 +133,9 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
     model->task = dt__task_find(desc->task, desc->nout);
     model->classes = model->task->classes == DT__OUTPUTS ? desc->nout : model->task->classes;
     model->outputs.count = desc->nout;
-    dt_status status = dt_model_desc_copy(desc, &model->desc);
+    model->desc = *desc;
+    model->desc.layers = NULL;
+    dt_status status = dt_strdup(desc->layers, &model->desc.layers);
     if (!status) status = dt__layers_parse(model);
     if (!status) status = model_infer_shapes(model);
     if (!status) status = model_place_states(model);
@@ -179,6 +164,12 @@ void dt__layers_free(struct dt_model *model)
     for (size_t i = 0; i < model->layers; i++)
         dt_free(model->layer[i].text);
     dt_free(model->layer);
+}
+
+void dt_model_desc_free(struct dt_model_desc *desc)
+{
+    dt_free(desc->layers);
+    *desc = (struct dt_model_desc){0};
 }
 
 void dt_model_destroy(struct dt_model *model)
