@@ -50,6 +50,16 @@ struct dt_tile {
     size_t row, rows, column, columns;
 };
 
+/* Where a gradient of all parameters, P, goes. */
+struct dt_slot {
+    float *grad; /* (P) */
+    /* One for each row-sparse range: of such a range grad has the rows alone that the gradient touched, one behind
+     * the other from the range's offset on, row i that of row touched->row[i]. NULL: grad has all rows. */
+    const struct dt_touched *touched;
+    /* Of all factored matrices, each's at its place: of these grad has nothing. NULL: grad has them. */
+    void *factors;
+};
+
 static inline size_t dt_tiles(const struct dt_factored *matrix)
 {
     return ((matrix->rows + matrix->tile_rows - 1) / matrix->tile_rows) *

@@ -233,18 +233,13 @@ enum dt_ask {
 /* Asked of this rank once a step (workers) or every few ms (bank): what does it want? */
 typedef int dt_ask_fn(void *arg);
 
-/* Worker: where to read weights, where to write replica `replica`'s gradient (P floats). */
+/* Worker: where to read weights. */
 const float *dt_reducer_weights(const struct dt_reducer *reducer);
-float *dt_reducer_grad(struct dt_reducer *reducer, int replica);
-/* Worker: where to list the rows that replica `replica`'s gradient touched, one for each row-sparse range:
- * of such a range the gradient then has these rows alone, one behind the other from the range's offset on.
- * NULL: gradients are whole, as they are without ranges, and where one host does not hold all ranks unless the
- * exchange is ordered. */
-const struct dt_touched *dt_reducer_touched(const struct dt_reducer *reducer, int replica);
-/* Worker: where replica `replica`'s factors go, of all factored matrices; of these its gradient is not read then.
- * NULL: gradients are whole, as they are without such matrices, with the norm, where one host does not hold all
- * ranks, and where shared memory has no room for factors too. */
-void *dt_reducer_factors(const struct dt_reducer *reducer, int replica);
+/* Worker: where replica `replica`'s gradient goes. Its rows are whole without row-sparse ranges, and where one host
+ * does not hold all ranks unless the exchange is ordered; touched is NULL at all ranks or at none. Its matrices are
+ * whole without factored ones, with the norm, where one host does not hold all ranks, and where shared memory has no
+ * room for factors too. */
+struct dt_slot dt_reducer_slot(const struct dt_reducer *reducer, int replica);
 /* Worker: begins step `step`. */
 void dt_reducer_begin(struct dt_reducer *reducer, uint64_t step);
 /* Worker: waits until the weights of `bucket` are those of this step. */

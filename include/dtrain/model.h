@@ -140,18 +140,10 @@ dt_status dt_network_create(const struct dt_model *model, int max_rows, int prec
 void dt_network_set_rounded(struct dt_network *network, const uint16_t *rounded);
 /* Makes room for gradients of batches with so many sparse entries; else it is made as they come. */
 dt_status dt_network_reserve(struct dt_network *network, size_t entries);
-/* Gradients of touched rows: touched is one for each row-sparse tensor, in their order, and each gradient
- * lists the rows there; all batches have a sparse part then. Of such a tensor's place in grad only the first
- * *count rows are written then: row i is the gradient of row touched->row[i]. Rows of dense inputs always
- * count as touched. NULL, as at first: gradients are whole. */
-void dt_network_set_touched(struct dt_network *network, const struct dt_touched *touched);
 /* The matrices whose gradients can be given away as factors by networks of `precision` for max_rows rows: returns
  * how many, and writes them to out unless that is NULL. */
 int dt_model_factored(const struct dt_model *model, int precision, int max_rows,
                       struct dt_factored *out);
-/* Gradients leave factors in `factors`, at each matrix's place, and nothing of those matrices in grad. They are of
- * batches without a sparse part, and not accumulated. NULL, as at first: gradients are whole. */
-void dt_network_set_factors(struct dt_network *network, void *factors);
 /* The gradient of a tile of matrix number `matrix`, from factors that any network of the model, precision and
  * max_rows left: with the bits that the whole gradient has there. out (rows, columns) of the tile. DT_EMEMORY. */
 dt_status dt_network_tile(struct dt_network *network, int matrix, const void *factors,
@@ -172,16 +164,19 @@ struct dt_network_hooks {
  *   dropout  key of this draw's masks; the element of row r (in the draw) and column c of the dropout
  *            behind layer l is drop number (l << 40) + r * nout + c; may be NULL if nothing drops.
  *            Kept units are scaled by 1 / (1 - rate)
- *   grad     (P) written: the SUM over the rows of the gradient of the sample's loss
+ *   slot     written: the SUM over the rows of the gradient of the sample's loss
  *            (cross-entropy; squared error averaged over nout)
- *            (squared errors of standardised targets, where the model has units)
+ *            (squared errors of standardised targets, where the model has units).
+ *            Touched rows: of all row-sparse tensors, in their order, and of batches with a sparse part;
+ *            rows of dense inputs always count as touched. Factors: of batches without a sparse part,
+ *            and not accumulated
  *   out_loss sum of the samples' losses, in double, in the targets' units; may be NaN: the caller checks
- *   accumulate  false: grad = gradient; true: grad += gradient, so that a batch larger than
+ *   accumulate  false: the slot gets the gradient; true: it is added to what is there, so that a batch larger than
  *            max_rows is done in slices
  * DT_EMEMORY: a product failed; hooks of the buckets that were not reached have not been called. */
 dt_status dt_network_gradient(struct dt_network *network, const float *params,
                               const struct dt_batch *batch, const struct dt_rng *dropout,
-                              bool accumulate, float *grad, double *out_loss,
+                              bool accumulate, struct dt_slot slot, double *out_loss,
                               const struct dt_network_hooks *hooks);
 
 /* Forward without dropout: logits, or values without units, (rows, nout) into out. rows <= max_rows. DT_EMEMORY: a

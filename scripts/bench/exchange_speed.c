@@ -104,7 +104,7 @@ static void create(struct bench *bench, const char *how)
     if (bench->world->is_worker) {
         dt_deal_replicas(replicas, bench->world->worker, replicas, &first,
                           &count);
-        float *grad = dt_reducer_grad(bench->reducer, first);
+        float *grad = dt_reducer_slot(bench->reducer, first).grad;
         for (size_t i = 0; i < params; i++)
             grad[i] = (float)(i % 1000) * 1e-3f - 0.5f * (float)first;
     }

@@ -139,7 +139,7 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
     for (int round = 0; round < ROUNDS; round++) {
         double start = dt_clock_secs();
         for (int i = 0; i < calls; i++)
-            if (dt_network_gradient(network, params, &batch, &key, false, grad, &loss, NULL)) die();
+            if (dt_network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL)) die();
         double secs = (dt_clock_secs() - start) / calls, gemm = peak_seconds(a, c);
         if (secs < best) best = secs;
         if (gemm < peak) peak = gemm;

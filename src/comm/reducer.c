@@ -362,14 +362,12 @@ const float *dt_reducer_weights(const struct dt_reducer *x)
 {
     return x->vectors[0];
 }
-float *dt_reducer_grad(struct dt_reducer *x, int replica)
-{
-    return x->slot[replica];
-}
 
-void *dt_reducer_factors(const struct dt_reducer *x, int replica)
+struct dt_slot dt_reducer_slot(const struct dt_reducer *x, int replica)
 {
-    return x->factors ? x->factors[replica] : NULL;
+    return (struct dt_slot){.grad = x->slot[replica],
+                            .touched = dt__rows_are_touched(x) ? dt__rows_touched(x, replica) : NULL,
+                            .factors = x->factors ? x->factors[replica] : NULL};
 }
 
 void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n)

@@ -98,9 +98,9 @@ bool dt__rows_are_touched(const struct dt_reducer *x)
     return x->rows && (x->groups == 1 || x->exchange == DT_REDUCER_ORDERED);
 }
 
-const struct dt_touched *dt_reducer_touched(const struct dt_reducer *x, int replica)
+const struct dt_touched *dt__rows_touched(const struct dt_reducer *x, int replica)
 {
-    return dt__rows_are_touched(x) ? x->rows->replica[replica].list : NULL;
+    return x->rows->replica[replica].list;
 }
 
 /* Empty lists. */

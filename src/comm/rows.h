@@ -27,7 +27,9 @@ struct dt__room;
 dt_status dt__rows_create(struct dt_reducer *x);
 void dt__rows_destroy(struct dt_reducer *x);
 bool dt__rows_are_touched(const struct dt_reducer *x); /* gradients are of touched rows */
-/* If so: takes a replica's lists from the group's memory. */
+/* If so: a replica's lists, (ranges); of another group's not for use. */
+const struct dt_touched *dt__rows_touched(const struct dt_reducer *x, int replica);
+/* And takes a replica's lists from the group's memory. */
 void dt__rows_map(struct dt_reducer *x, int replica, struct dt__room *room);
 /* And, of several groups, behind all replicas, room for a part's rows; only a lone replica of this group does
  * without. */

@@ -26,11 +26,9 @@ struct dt_network {
     float *delta[2];                  /* (max_rows, widest output but the last) */
     float *work;                      /* (max_rows, most work) */
     struct dt__entries entries;       /* of the batch of a gradient */
-    const struct dt_touched *touched; /* (row-sparse tensors); NULL: gradients are whole */
     struct dt_factored *factored;     /* (matrices) whose gradients may be factors */
     struct node **factored_node;      /* (matrices) whose they are */
     int matrices;
-    unsigned char *factors; /* of all of them; NULL: gradients are whole */
 };
 
 enum { LINE = 16 }; /* floats in a cache line */
@@ -144,16 +142,6 @@ dt_status dt_network_reserve(struct dt_network *network, size_t entries)
     return dt__entries_reserve(&network->entries, entries);
 }
 
-void dt_network_set_touched(struct dt_network *network, const struct dt_touched *touched)
-{
-    network->touched = touched;
-}
-
-void dt_network_set_factors(struct dt_network *network, void *factors)
-{
-    network->factors = factors;
-}
-
 dt_status dt_network_tile(struct dt_network *network, int matrix, const void *factors,
                           struct dt_tile tile, float *out)
 {
@@ -182,7 +170,7 @@ struct pass {
     const struct dt_batch *batch;
     const struct dt_rng *dropout;
     bool accumulate;
-    float *grad;
+    struct dt_slot slot; /* all NULL: there is no way back */
     const struct dt_network_hooks *hooks;
 };
 
@@ -201,11 +189,11 @@ static struct dt__layer_call layer_call(const struct dt_network *network, const 
                                        network->rounded ? network->rounded + layer->begin : NULL,
                                    .x = node->x,
                                    .y = y,
-                                   .keep = pass->grad ? node->keep : NULL,
+                                   .keep = pass->slot.grad ? node->keep : NULL,
                                    .work = network->work,
                                    .dropout = pass->dropout,
                                    .states = pass->params + layer->states,
-                                   .state_grad = pass->grad ? pass->grad + layer->states : NULL,
+                                   .state_grad = pass->slot.grad ? pass->slot.grad + layer->states : NULL,
                                    .link_x = linked ? linked->x : NULL,
                                    .link_keep = linked ? linked->keep : NULL,
                                    .accumulate = pass->accumulate};
@@ -256,6 +244,7 @@ static dt_status network_forward(struct dt_network *network, const struct pass *
 /* dy: gradient by the last layer's output. */
 static dt_status network_backward(struct dt_network *network, const struct pass *pass, float *dy)
 {
+    const struct dt_slot *slot = &pass->slot;
     int turn = 0;
     pass_after_backward(pass, state_bucket(network));
     for (size_t i = network->count; i-- > network->first;) {
@@ -267,13 +256,13 @@ static dt_status network_backward(struct dt_network *network, const struct pass 
             call.dx = dy;
         else
             call.dx = i > network->first ? network->delta[turn ^= 1] : NULL;
-        call.grad = pass->grad + node->layer->begin;
-        for (int m = 0; network->factors && m < network->matrices; m++)
+        call.grad = pass->slot.grad + node->layer->begin;
+        for (int m = 0; slot->factors && m < network->matrices; m++)
             if (network->factored_node[m] == node)
-                call.factors = network->factors + network->factored[m].place;
+                call.factors = (unsigned char *)slot->factors + network->factored[m].place;
         if (pass->batch->offsets) call.entries = &network->entries;
-        if (network->touched && node->layer->row_sparse >= 0)
-            call.touched = &network->touched[node->layer->row_sparse];
+        if (slot->touched && node->layer->row_sparse >= 0)
+            call.touched = &slot->touched[node->layer->row_sparse];
         if (kind->backward) DT_TRY(kind->backward(&call));
         pass_after_backward(pass, node->layer->index);
         dy = call.dx;
@@ -285,31 +274,32 @@ static dt_status network_backward(struct dt_network *network, const struct pass 
 static void network_gradient_of_none(const struct dt_network *network, const struct pass *pass)
 {
     const struct dt_model *model = network->model;
+    const struct dt_slot *slot = &pass->slot;
     for (int i = 0; i < model->buckets; i++)
         pass_before_forward(pass, i);
     for (size_t i = 0, sparse = 0; i < model->tensors && !pass->accumulate; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
-        if (network->touched && tensor->row_sparse)
-            *network->touched[sparse++].count = 0;
+        if (slot->touched && tensor->row_sparse)
+            *slot->touched[sparse++].count = 0;
         else
-            memset(pass->grad + tensor->offset, 0, tensor->count * sizeof *pass->grad);
+            memset(slot->grad + tensor->offset, 0, tensor->count * sizeof *slot->grad);
     }
-    for (int i = 0; network->factors && !pass->accumulate && i < network->matrices; i++)
-        memset(network->factors + network->factored[i].place, 0, sizeof(int)); /* of no rows */
+    for (int i = 0; slot->factors && !pass->accumulate && i < network->matrices; i++)
+        memset((unsigned char *)slot->factors + network->factored[i].place, 0, sizeof(int)); /* of no rows */
     for (int i = model->buckets - 1; i >= 0; i--)
         pass_after_backward(pass, i);
 }
 
 dt_status dt_network_gradient(struct dt_network *network, const float *params,
                               const struct dt_batch *batch, const struct dt_rng *dropout,
-                              bool accumulate, float *grad, double *out_loss,
+                              bool accumulate, struct dt_slot slot, double *out_loss,
                               const struct dt_network_hooks *hooks)
 {
     const struct pass pass = {.params = params,
                               .batch = batch,
                               .dropout = dropout,
                               .accumulate = accumulate,
-                              .grad = grad,
+                              .slot = slot,
                               .hooks = hooks};
     float *logits = network->node[network->count - 1].y;
     *out_loss = 0.0;
@@ -317,9 +307,9 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
         network_gradient_of_none(network, &pass);
         return DT_OK;
     }
-    if (network->factors && (accumulate || batch->offsets))
+    if (slot.factors && (accumulate || batch->offsets))
         return dt_fail(DT_EBUG, "factors of a gradient that is added up, or of sparse inputs");
-    if (network->touched && !batch->offsets)
+    if (slot.touched && !batch->offsets)
         return dt_fail(DT_EBUG, "gradients of touched rows, of a batch without a sparse part");
     if (batch->offsets)
         DT_TRY(dt__entries_sort(&network->entries, batch, network->model->features));

@@ -111,7 +111,7 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
         rarely *= 2;
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
-    if (dt_reducer_touched(job->reducer, 0)) { /* rounds, and a rounded wire, take whole tables */
+    if (dt_reducer_slot(job->reducer, 0).touched) { /* rounds, and a rounded wire, take whole tables */
         dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try a larger "
                 "train.batch",
                 ms * wait, ms * step);

@@ -302,7 +302,7 @@ static void give_differences(const struct dt_job *job, uint64_t end)
     for (int i = 0; i < job->local->count; i++) {
         const struct dt_group *group = &job->local->group[i];
         if (!group->leads) continue;
-        float *slot = dt_reducer_grad(job->reducer, group->index);
+        float *slot = dt_reducer_slot(job->reducer, group->index).grad;
         for (size_t p = 0; group->difference && p < params; p++)
             slot[p] = (float)group->part * group->difference[p];
         if (!group->difference)

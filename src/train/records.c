@@ -63,7 +63,7 @@ static void print_memory(const struct dt_bank *bank)
     const int states = job->optimizer.nstate;
     if (mb * (1 + states) < LARGE) return;
     const bool several = job->mode == DT_MODE_SYNC && job->world->hosts > 1 &&
-                         dt_reducer_touched(job->reducer, 0);
+                         dt_reducer_slot(job->reducer, 0).touched;
     dt_info(
         "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank%s; a checkpoint "
         "is as large, and is written from one copy; a replica's gradient has room for %.4g MB, "

@@ -137,7 +137,7 @@ static dt_status create_reducer(struct dt_job *job)
         float *vector = dt_reducer_vectors(job->reducer)[spec.vectors - 1];
         job->rounded = (uint16_t *)(void *)vector; /* NULL: this rank shares no memory */
     }
-    return spec.row_ranges ? dt__check_touched(job, dt_reducer_touched(job->reducer, 0)) : DT_OK;
+    return spec.row_ranges ? dt__check_touched(job, dt_reducer_slot(job->reducer, 0).touched) : DT_OK;
 }
 
 /* fill: the bank's vectors. */

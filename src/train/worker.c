@@ -55,7 +55,7 @@ dt_status dt__list_factored(const struct dt_job *job, struct dt_factored **out,
 }
 
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
-                          uint64_t draw, const float *weights, float *grad,
+                          uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks)
 {
     struct dt_share share = dt_plan_share(job->plan, draw, replica);
@@ -78,7 +78,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
             worker->data_secs += dt_clock_secs() - asked;
             dt_trace_phase(job->trace, DT_PHASE_COMPUTE, draw);
             batch.first_row = done;
-            status = dt_network_gradient(worker->network, weights, &batch, &dropout, done > 0, grad,
+            status = dt_network_gradient(worker->network, weights, &batch, &dropout, done > 0, slot,
                                          &loss, last ? hooks : &forward_only);
         }
         if (!status) worker->loss[replica] += loss;
@@ -127,13 +127,9 @@ void dt__step_gradients(const struct dt_step *step, struct dt_worker *worker)
     struct step_hooks state = {step, job->model->buckets};
     for (int replica = step->first; replica < step->end; replica++) {
         bool last = replica == step->end - 1;
-        dt_network_set_touched(worker->network,
-                               dt_reducer_touched(step->reducer, replica - step->slot));
-        dt_network_set_factors(worker->network,
-                               dt_reducer_factors(step->reducer, replica - step->slot));
         struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
         dt__replica_gradient(job, worker, replica, step->step, step->weights,
-                             dt_reducer_grad(step->reducer, replica - step->slot), &hooks);
+                             dt_reducer_slot(step->reducer, replica - step->slot), &hooks);
     }
     while (state.unready > 0)
         bucket_ready(&state, state.unready - 1);
@@ -159,8 +155,8 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
 {
     uint64_t draw = worker->draws[replica]++;
     worker->loss[replica] = 0;
-    dt_network_set_touched(worker->network, touched);
-    bool good = dt__replica_gradient(job, worker, replica, draw, weights, grad, NULL);
+    const struct dt_slot slot = {.grad = grad, .touched = touched};
+    bool good = dt__replica_gradient(job, worker, replica, draw, weights, slot, NULL);
     for (int i = 0; touched && !good && i < job->row_ranges; i++)
         *touched[i].count = 0; /* they may be of an earlier gradient */
     return (struct dt_note){.replica = replica,

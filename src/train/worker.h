@@ -40,11 +40,11 @@ void dt__worker_close(struct dt_worker *worker);
 /* The matrices whose gradients may stay factors until they are used: of dense rows that go through the network at
  * once. The caller frees *out; DT_EMEMORY. */
 dt_status dt__list_factored(const struct dt_job *job, struct dt_factored **out, int *out_count);
-/* Adds the loss of a replica's share of step (async: draw) `draw` to worker->loss and writes the sum of
- * its gradient over the share (P); false, with worker->failed set, if the loss is not finite or data
+/* Adds the loss of a replica's share of step (async: draw) `draw` to worker->loss and puts the sum
+ * of its gradient over the share into the slot; false, with worker->failed set, if the loss is not finite or data
  * could not be read. */
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
-                          uint64_t draw, const float *weights, float *grad,
+                          uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
 /* A step of a worker's replicas, in sync. */
 struct dt_step {

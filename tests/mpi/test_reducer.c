@@ -217,8 +217,9 @@ static int worker_step(struct dt_world *world, struct dt_reducer *x, const struc
     for (int b = 0; b < BUCKETS; b++)
         dt_reducer_need(x, b);
     for (int r = first; r < first + count; r++) {
-        make_gradient((uint64_t)step, r, dt_reducer_weights(x), dt_reducer_grad(x, r));
-        if (dt_reducer_factors(x, r)) give_factors(dt_reducer_grad(x, r), dt_reducer_factors(x, r));
+        const struct dt_slot slot = dt_reducer_slot(x, r);
+        make_gradient((uint64_t)step, r, dt_reducer_weights(x), slot.grad);
+        if (slot.factors) give_factors(slot.grad, slot.factors);
     }
     dawdle(world, (uint64_t)step);
     const float before = dt_reducer_weights(x)[0], behind = dt_reducer_weights(x)[PARAMS - 1];

@@ -179,8 +179,8 @@ static void step_once(struct dt_world *world, struct dt_reducer *x, int replicas
     for (int b = 0; b < BUCKETS; b++)
         dt_reducer_need(x, b);
     for (int r = first; r < first + count; r++)
-        make_gradient(step, r, dt_reducer_weights(x), dt_reducer_touched(x, r),
-                      dt_reducer_grad(x, r));
+        make_gradient(step, r, dt_reducer_weights(x), dt_reducer_slot(x, r).touched,
+                      dt_reducer_slot(x, r).grad);
     dawdle(world, step);
     for (int b = BUCKETS - 1; b >= 0; b--)
         dt_reducer_ready(x, b);
@@ -214,7 +214,7 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
     for (int i = 0; i < RANGES; i++)
         range[i].touched_alone = rule->touched_alone;
     if (dt_reducer_create(world, &spec, &x)) return 1;
-    int failed = !dt_reducer_touched(x, 0);
+    int failed = !dt_reducer_slot(x, 0).touched;
     if (world->is_bank) fill(dt_reducer_vectors(x)[0], dt_reducer_vectors(x)[1]);
     dt_reducer_start(x);
     for (uint64_t step = 0, until; step < STEPS; step = until) {

@@ -177,7 +177,7 @@ static float *gradient_of(bool bf16, float *out)
     set_up(bf16);
     const struct dt_batch batch = {.rows = ROWS, .x = x, .label = label};
     float *grad = randoms(model->params, 3);
-    EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     EXPECT_OK(dt_network_forward(network, params, &batch, out));
     return grad;
 }
@@ -215,14 +215,14 @@ START_TEST(bits_do_not_depend_on_places)
     uint16_t *copy;
     EXPECT_OK(dt_alloc(count + SHIFT, sizeof *copy, "copy", &copy));
     EXPECT_OK(dt_alloc(ROWS * NIN + SHIFT, sizeof *xs, "rows", &xs));
-    EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     for (size_t shift = 0; shift < SHIFT; shift++) {
         dt_bf16_round(count, params, copy + shift);
         memcpy(xs + shift, x, ROWS * NIN * sizeof *x);
         batch.x = xs + shift;
         dt_network_set_rounded(network, copy + shift);
         float *out = moved + shift * 5 % SHIFT;
-        EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, out, &again, NULL));
+        EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = out}, &again, NULL));
         ck_assert(memcmp(grad, out, count * sizeof *grad) == 0);
         ck_assert(memcmp(&loss, &again, sizeof loss) == 0);
     }
@@ -253,10 +253,9 @@ static void check_tiles(const struct dt_factored *matrix, int matrices, const vo
     const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
     const size_t count = model->params;
     float *rest = randoms(count, 4);
-    dt_network_set_factors(network, NULL);
-    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, whole, &loss, NULL));
-    dt_network_set_factors(network, (void *)(uintptr_t)factors);
-    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, rest, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = whole}, &loss, NULL));
+    const struct dt_slot slot = {.grad = rest, .factors = (void *)(uintptr_t)factors};
+    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, slot, &loss, NULL));
     for (int m = 0; m < matrices; m++) {
         float *tile_values = randoms(matrix[m].tile_rows * matrix[m].tile_columns, 5);
         for (size_t t = 0; t < dt_tiles(&matrix[m]); t++) {

@@ -130,7 +130,7 @@ static void check_net(struct golden *g, int number)
     EXPECT_OK(dt_network_create(model, g->batch.rows, DT_PRECISION_F32, &net));
     EXPECT_OK(dt_alloc(g->nparams, sizeof *grad, "gradient", &grad));
     EXPECT_OK(dt_alloc(g->nlogits, sizeof *logits, "logits", &logits));
-    EXPECT_OK(dt_network_gradient(net, g->params, &g->batch, NULL, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, g->params, &g->batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     EXPECT_OK(dt_network_forward(net, g->params, &g->batch, logits));
     double loss_error = fabs(loss / g->loss - 1.0);
     double grad_error = distance(g->nparams, grad, g->grad);

@@ -53,7 +53,7 @@ static void whole_gradient(const float *weights, float *grad, double *loss)
     EXPECT_OK(dt_network_create(job.model, ROWS, DT_PRECISION_F32, &network));
     EXPECT_OK(dt_loader_read(worker.loader, 0, 0, 0, ROWS, &batch));
     batch.first_row = 0;
-    EXPECT_OK(dt_network_gradient(network, weights, &batch, &dropout, false, grad, loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, weights, &batch, &dropout, false, (struct dt_slot){.grad = grad}, loss, NULL));
     dt_network_destroy(network);
 }
 
@@ -68,7 +68,7 @@ START_TEST(slices_draw_the_masks_of_the_share)
     EXPECT_OK(dt_alloc(count, sizeof *grad, "gradient", &grad));
     EXPECT_OK(dt_alloc(count, sizeof *whole, "gradient", &whole));
     dt_model_init(job.model, 5, weights);
-    ck_assert(dt__replica_gradient(&job, &worker, 0, 0, weights, grad, NULL));
+    ck_assert(dt__replica_gradient(&job, &worker, 0, 0, weights, (struct dt_slot){.grad = grad}, NULL));
     whole_gradient(weights, whole, &loss);
     ck_assert_double_eq_tol(worker.loss[0], loss, 1e-6 * loss);
     for (size_t i = 0; i < count; i++) {

@@ -68,7 +68,7 @@ static double net_gradient(struct net *net, int rows, float *grad)
     const struct dt_batch batch = {
         .rows = rows, .x = net->x, .label = net->label, .target = net->target};
     double loss;
-    EXPECT_OK(dt_network_gradient(net->network, net->weights, &batch, &net->key, false, grad, &loss,
+    EXPECT_OK(dt_network_gradient(net->network, net->weights, &batch, &net->key, false, (struct dt_slot){.grad = grad}, &loss,
                                   NULL));
     return loss;
 }

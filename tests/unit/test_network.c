@@ -61,7 +61,7 @@ static double loss_at(size_t i, float value)
     double loss;
     float *unused = randoms(model->params, 6);
     params[i] = value;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, unused, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = unused}, &loss, NULL));
     params[i] = kept;
     dt_free(unused);
     return loss;
@@ -72,7 +72,7 @@ static void check_gradient(void)
 {
     struct dt_batch batch = whole_batch();
     double loss, norm = 0.0, error = 0.0;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     for (size_t i = 0; i < model->params; i++) {
         const float h = 1e-2f, up = params[i] + h, down = params[i] - h;
         double slope = (loss_at(i, up) - loss_at(i, down)) / ((double)up - (double)down);
@@ -151,7 +151,7 @@ static void masked_units(const struct dt_rng *rng, uint64_t first_row, float *un
     memset(params, 0, model->params * sizeof *params);
     for (int i = 0; i < WIDE; i++)
         params[bias->offset + (size_t)i] = 1.0f;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, rng, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, params, &batch, rng, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     memcpy(units, grad + output->offset, WIDE * sizeof *units);
 }
 
@@ -237,13 +237,13 @@ START_TEST(slices_add_up)
     const size_t count = model->params;
     float *whole = randoms(count, 7);
     struct dt_batch batch = whole_batch();
-    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, whole, &whole_loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = whole}, &whole_loss, NULL));
     for (int r = 0; r < ROWS; r += 3) {
         struct dt_batch slice = {.rows = ROWS - r < 3 ? ROWS - r : 3,
                                  .first_row = (uint64_t)r,
                                  .x = x + r * NIN,
                                  .label = label + r};
-        EXPECT_OK(dt_network_gradient(net, params, &slice, &key, r > 0, grad, &loss, NULL));
+        EXPECT_OK(dt_network_gradient(net, params, &slice, &key, r > 0, (struct dt_slot){.grad = grad}, &loss, NULL));
         sum += loss;
     }
     ck_assert_double_eq_tol(sum, whole_loss, 1e-5);
@@ -274,9 +274,9 @@ START_TEST(weights_count_as_repetitions)
         const struct dt_batch weighted = {
             .rows = 4, .x = x, .label = label, .target = target, .weight = weight};
         const struct dt_batch repeated = {.rows = 6, .x = xs, .label = labels, .target = targets};
-        EXPECT_OK(dt_network_gradient(net, params, &weighted, NULL, false, grad, &loss, NULL));
+        EXPECT_OK(dt_network_gradient(net, params, &weighted, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
         EXPECT_OK(
-            dt_network_gradient(net, params, &repeated, NULL, false, again, &again_loss, NULL));
+            dt_network_gradient(net, params, &repeated, NULL, false, (struct dt_slot){.grad = again}, &again_loss, NULL));
         ck_assert_double_eq_tol(loss, again_loss, 1e-5);
         for (size_t i = 0; i < count; i++)
             ck_assert_float_eq_tol(grad[i], again[i], 2e-5f);
@@ -296,14 +296,14 @@ START_TEST(bits_do_not_depend_on_alignment)
     float *p = randoms(count + SHIFT, 7), *g = randoms(count + SHIFT, 8),
           *xs = randoms(ROWS * NIN + SHIFT, 9);
     struct dt_batch batch = whole_batch();
-    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     for (size_t shift = 1; shift < SHIFT; shift++) {
         const size_t other = shift * 5 % SHIFT;
         memcpy(p + shift, params, count * sizeof *p);
         memcpy(xs + other, x, ROWS * NIN * sizeof *x);
         batch.x = xs + other;
         EXPECT_OK(
-            dt_network_gradient(net, p + shift, &batch, &key, false, g + other, &moved_loss, NULL));
+            dt_network_gradient(net, p + shift, &batch, &key, false, (struct dt_slot){.grad = g + other}, &moved_loss, NULL));
         ck_assert(memcmp(grad, g + other, count * sizeof *g) == 0);
         ck_assert(memcmp(&loss, &moved_loss, sizeof loss) == 0);
     }
@@ -347,8 +347,8 @@ static void check_hooks(int variant)
     const struct dt_network_hooks hooks = {note_forward, note_backward, &calls};
     struct dt_batch batch = whole_batch();
     if (empty) batch.rows = 0;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, plain, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, grad, &loss, &hooks));
+    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = plain}, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, &hooks));
     ck_assert_int_eq(calls.nforward, 3);
     ck_assert_int_eq(calls.nbackward, 3);
     for (int i = 0; i < 3; i++) {
@@ -377,7 +377,7 @@ START_TEST(no_rows_add_nothing)
     set_up(desc_of(SMALL_DROPPING, NIN, 3, DT_TASK_CLASSIFY));
     const struct dt_batch none = {.rows = 0};
     float *kept = randoms(model->params, 2);
-    EXPECT_OK(dt_network_gradient(net, params, &none, &key, true, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, params, &none, &key, true, (struct dt_slot){.grad = grad}, &loss, NULL));
     ck_assert(loss == 0.0);
     ck_assert(memcmp(kept, grad, model->params * sizeof *grad) == 0);
     dt_free(kept);
@@ -395,7 +395,7 @@ static void check_nan(int variant)
     set_up(desc_of(layers, NIN, 3, DT_TASK_CLASSIFY));
     struct dt_batch batch = whole_batch();
     params[model->tensor[1].offset] = NAN;
-    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     ck_assert(isnan(loss));
     tear_down();
 }
@@ -535,7 +535,7 @@ START_TEST(a_product_that_fails_is_an_error)
     const struct dt_batch batch = whole_batch();
     onednn_fails = true;
     ck_assert(dt_blas_choose("oneDNN"));
-    EXPECT_FAIL(dt_network_gradient(net, params, &batch, NULL, false, grad, &loss, NULL),
+    EXPECT_FAIL(dt_network_gradient(net, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL),
                 DT_EMEMORY, "oneDNN: the product (7, 5) x (5, 70) failed");
     EXPECT_FAIL(dt_network_forward(net, params, &batch, out), DT_EMEMORY, "oneDNN");
     tear_down();

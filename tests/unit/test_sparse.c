@@ -78,16 +78,16 @@ START_TEST(products_are_those_of_dense_rows)
     EXPECT_OK(dt_network_forward(network, params, &sparse, b));
     for (int i = 0; i < ROWS * NOUT; i++)
         ck_assert_float_eq_tol(a[i], b[i], 1e-5f);
-    EXPECT_OK(dt_network_gradient(network, params, &full, NULL, false, whole, &whole_loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &sparse, NULL, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &full, NULL, false, (struct dt_slot){.grad = whole}, &whole_loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &sparse, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     ck_assert_double_eq_tol(loss, whole_loss, 1e-5);
     for (size_t i = 0; i < count; i++)
         ck_assert_float_eq_tol(grad[i], whole[i], 1e-5f);
     struct dt_batch first = sparse, rest = sparse;
     first.rows = 4, rest.rows = ROWS - 4, rest.x += 4 * cases[_i].dense, rest.offsets += 4,
     rest.label += 4;
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, grad, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, grad, &part, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, (struct dt_slot){.grad = grad}, &part, NULL));
     for (size_t i = 0; i < count; i++)
         ck_assert_float_eq_tol(grad[i], whole[i], 1e-5f);
     dt_free(params), dt_free(whole), dt_free(grad);
@@ -126,8 +126,7 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
         struct dt_batch rest = first;
         rest.rows = ROWS - cut, rest.x += cut * dense, rest.offsets += cut, rest.label += cut;
         for (int way = 0; way < 2; way++) {
-            float *out = way ? grad : whole;
-            dt_network_set_touched(network, way ? &touched : NULL);
+            const struct dt_slot out = {.grad = way ? grad : whole, .touched = way ? &touched : NULL};
             EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, out, &loss, NULL));
             if (!cut) continue;
             EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, out, &loss, NULL));
@@ -148,7 +147,8 @@ START_TEST(touched_rows_are_those_of_a_whole_gradient)
         ck_assert_mem_eq(whole + behind, grad + behind, (count - behind) * sizeof *grad);
     }
     struct dt_batch none = {.rows = 0};
-    EXPECT_OK(dt_network_gradient(network, params, &none, NULL, false, grad, &loss, NULL));
+    const struct dt_slot slot = {.grad = grad, .touched = &touched};
+    EXPECT_OK(dt_network_gradient(network, params, &none, NULL, false, slot, &loss, NULL));
     ck_assert_uint_eq(listed, 0);
     dt_free(params), dt_free(whole), dt_free(grad);
     dt_network_destroy(network), dt_model_destroy(model);
@@ -200,7 +200,7 @@ static void write_out(const struct dt_batch *batch, const float *table, const fl
                    WIDTH * sizeof *x);
         const struct dt_batch row = {.rows = 1, .ndense = EMBEDDED, .x = x, .label = label + r};
         EXPECT_OK(dt_network_forward(network, params, &row, logits + r * NOUT));
-        EXPECT_OK(dt_network_gradient(network, params, &row, NULL, false, grad, &loss, NULL));
+        EXPECT_OK(dt_network_gradient(network, params, &row, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
         for (int i = DENSE; i < EMBEDDED; i++) {
             const uint32_t at = index_of[r * COLUMNS + (i - DENSE) / WIDTH] - DENSE;
             table_grad[at * WIDTH + (uint32_t)((i - DENSE) % WIDTH)] += grad[i] / x[i];
@@ -227,7 +227,7 @@ START_TEST(embeddings_are_the_vectors_written_out)
     float *params = randoms(count, 1), *grad = randoms(count, 2);
     ck_assert_uint_eq(model->tensor[0].count, TABLE * WIDTH);
     EXPECT_OK(dt_network_forward(network, params, &batch, a));
-    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     write_out(&batch, params, params + TABLE * WIDTH, b, table_grad);
     for (int i = 0; i < ROWS * NOUT; i++)
         ck_assert_float_eq_tol(a[i], b[i], 1e-5f);
@@ -256,13 +256,13 @@ START_TEST(wide_and_deep_gradients_are_slopes)
     float *params = randoms(count, 1), *grad = randoms(count, 2), *touched_grad = randoms(count, 3);
     for (size_t i = 0; i < count; i++)
         params[i] *= 0.5f;
-    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     for (size_t i = 0; i < count; i += 3) {
         const float kept = params[i], h = 4e-3f;
         params[i] = kept + h;
-        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, touched_grad, &up, NULL));
+        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = touched_grad}, &up, NULL));
         params[i] = kept - h;
-        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, touched_grad, &down, NULL));
+        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = touched_grad}, &down, NULL));
         params[i] = kept;
         ck_assert_double_eq_tol((up - down) / (2 * (double)h), (double)grad[i], 3e-3);
     }
@@ -270,12 +270,11 @@ START_TEST(wide_and_deep_gradients_are_slopes)
     const struct dt_touched touched[] = {{row[0], &listed[0]}, {row[1], &listed[1]}};
     struct dt_batch first = batch, rest = batch;
     first.rows = 4, rest.rows -= 4, rest.x += 4 * dense, rest.offsets += 4, rest.label += 4;
-    dt_network_set_touched(network, NULL);
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, grad, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, grad, &loss, NULL));
-    dt_network_set_touched(network, touched);
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, touched_grad, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, touched_grad, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, (struct dt_slot){.grad = grad}, &loss, NULL));
+    const struct dt_slot slot = {.grad = touched_grad, .touched = touched};
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, slot, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &rest, NULL, true, slot, &loss, NULL));
     ck_assert_uint_eq(model->row_sparse, 2);
     for (size_t t = 0; t < 2; t++) {
         const struct dt_tensor *tensor = dt_model_row_sparse_tensor(model, t);
@@ -494,11 +493,11 @@ START_TEST(weights_count_rows)
         .rows = 3, .ndense = NIN, .x = whole_x, .label = label, .target = target, .weight = weight};
     struct dt_batch first = {
         .rows = 2, .ndense = NIN, .x = whole_x, .label = label, .target = target};
-    EXPECT_OK(dt_network_gradient(network, params, &weighted, NULL, false, grad, &loss, NULL));
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, other, &again, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &weighted, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, (struct dt_slot){.grad = other}, &again, NULL));
     double sum = again;
     first.rows = 1;
-    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, true, other, &again, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &first, NULL, true, (struct dt_slot){.grad = other}, &again, NULL));
     ck_assert_double_eq_tol(loss, sum + again, 1e-5);
     for (size_t i = 0; i < count; i++)
         ck_assert_float_eq_tol(grad[i], other[i], 1e-5f);
