@@ -63,8 +63,8 @@ struct driver {
     haddr_t eoa, eof;
 };
 
-/* Place of the first page at or behind `at`. */
-static size_t page_index(const struct dt__h5_layout *layout, uint64_t at)
+/* The page that begins at `at`; NULL: there is none yet, and its place among them is *out_index. */
+static struct page *page_find(const struct dt__h5_layout *layout, uint64_t at, size_t *out_index)
 {
     size_t low = 0, high = layout->npages;
     while (low < high) {
@@ -74,7 +74,8 @@ static size_t page_index(const struct dt__h5_layout *layout, uint64_t at)
         else
             high = middle;
     }
-    return low;
+    *out_index = low;
+    return low < layout->npages && layout->pages[low]->at == at ? layout->pages[low] : NULL;
 }
 
 /* Never fails: the library may crash over a close that did. The layout has its failure, and is given up. */
@@ -86,12 +87,11 @@ static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at
     struct dt__h5_layout *layout = driver->layout;
     for (const char *from = bytes; length > 0;) {
         const size_t inside = at % PAGE, part = length < PAGE - inside ? length : PAGE - inside;
-        const size_t index = page_index(layout, at - inside);
-        struct page *page = index < layout->npages ? layout->pages[index] : NULL;
-        if (!page || page->at != at - inside) { /* a new one, in its place */
+        size_t index;
+        struct page *page = page_find(layout, at - inside, &index);
+        if (!page) {
             dt_status status = dt_grow(&layout->pages, &layout->pages_capacity, layout->npages + 1,
                                        sizeof *layout->pages, "a file's metadata");
-            page = NULL;
             if (!status) status = dt_alloc(1, sizeof *page, "a file's metadata", &page);
             dt__h5_layout_fail(layout, status);
             if (page) {
@@ -116,10 +116,10 @@ static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at,
     (void)type, (void)dxpl;
     const struct dt__h5_layout *layout = ((struct driver *)file)->layout;
     for (char *to = bytes; length > 0;) {
-        size_t inside = at % PAGE, part = length < PAGE - inside ? length : PAGE - inside;
-        size_t index = page_index(layout, at - inside);
-        if (index < layout->npages && layout->pages[index]->at == at - inside)
-            memcpy(to, layout->pages[index]->bytes + inside, part);
+        size_t inside = at % PAGE, part = length < PAGE - inside ? length : PAGE - inside, index;
+        const struct page *page = page_find(layout, at - inside, &index);
+        if (page)
+            memcpy(to, page->bytes + inside, part);
         else
             memset(to, 0, part);
         to += part;
@@ -409,10 +409,10 @@ static dt_status stream_pages(const struct dt__h5_layout *layout, uint64_t at, u
     static const unsigned char zeros[PAGE];
     while (at < end) {
         uint64_t inside = at % PAGE, part = PAGE - inside;
-        size_t index = page_index(layout, at - inside);
-        bool there = index < layout->npages && layout->pages[index]->at == at - inside;
+        size_t index;
+        const struct page *page = page_find(layout, at - inside, &index);
         if (part > end - at) part = end - at;
-        DT_TRY(sink(arg, there ? layout->pages[index]->bytes + inside : zeros, (size_t)part));
+        DT_TRY(sink(arg, page ? page->bytes + inside : zeros, (size_t)part));
         at += part;
     }
     return DT_OK;
