@@ -169,19 +169,26 @@ static void load_state(const struct dt_checkpoint *from, const char *name, bool 
     }
 }
 
-/* The bank's copy of the groups' state and differences; a process alone has them in one place. Rounding errors stand
- * in the exchange. */
+/* The bank's copy of a group's vector (dt__local_vector); a process alone has it in one place. */
+static dt_status make_group_vector(const struct dt_job *job, int group, int index, float **out)
+{
+    if (job->world->size > 1)
+        return dt_alloc(job->model->params, sizeof **out, "the groups' state", out);
+    *out = dt__local_vector(job, group, index);
+    return DT_OK;
+}
+
+/* The groups' state and differences, as the bank has them. Rounding errors stand in the exchange. */
 static dt_status make_groups(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
     const int owned = job->local ? job->optimizer.nstate : 0, states = owned + dt__is_rounded(job);
-    const bool own = job->world->size > 1;
     float **vectors;
     dt__bank_groups_free(bank);
     if (!job->local && !dt__is_rounded(job)) return DT_OK;
     DT_TRY(dt_alloc((size_t)(job->groups * states), sizeof *vectors, "groups", &vectors));
-    bank->groups_owned = own ? owned : 0;
+    bank->groups_owned = job->world->size > 1 ? owned : 0;
     state->group_state = vectors;
     state->groups = job->groups;
     state->group_nstate = states;
@@ -192,20 +199,13 @@ static dt_status make_groups(struct dt_bank *bank)
     for (int i = 0; i < job->groups * states; i++)
         if (i % states == owned)
             vectors[i] = dt_reducer_error(job->reducer, i / states);
-        else if (own)
-            DT_TRY(dt_alloc((size_t)state->params_count, sizeof(float), "the groups' state",
-                            &vectors[i]));
         else
-            vectors[i] = dt__local_vector(job, i / states, i % states);
+            DT_TRY(make_group_vector(job, i / states, i % states, &vectors[i]));
     if (!job->local || !dt__overlaps(job)) return DT_OK;
     DT_TRY(dt_alloc((size_t)job->groups, sizeof *vectors, "groups", &bank->group_difference));
-    vectors = bank->group_difference;
-    bank->differences_owned = own;
+    bank->differences_owned = job->world->size > 1;
     for (int g = 0; g < job->groups; g++)
-        if (own)
-            DT_TRY(dt_alloc((size_t)state->params_count, sizeof(float), "groups", &vectors[g]));
-        else
-            vectors[g] = dt__local_vector(job, g, owned);
+        DT_TRY(make_group_vector(job, g, owned, &bank->group_difference[g]));
     return DT_OK;
 }
 
