@@ -88,10 +88,9 @@ struct dt_rank_status {
     double samples_per_sec; /* NaN: dt_world_rank_status does not know it */
 };
 void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out);
-/* The share of this rank's time that it waited lately, for dt_world_rank_status. */
-void dt_world_show_wait(struct dt_world *world, double share);
-/* This rank has trained on so many samples since the start, for dt_world_rank_status. */
-void dt_world_show_samples(struct dt_world *world, uint64_t samples);
+/* For dt_world_rank_status: this rank has trained on so many samples since the start, and lately waited for a share
+ * of its time; below 0: not known. */
+void dt_world_show(struct dt_world *world, uint64_t samples, double wait_share);
 /* Nothing to do but to wait for `what`, for as long as it takes; call it every now and then. */
 void dt_world_idle(struct dt_world *world, const char *what);
 
@@ -267,13 +266,14 @@ void dt_reducer_settle(struct dt_reducer *reducer);
 void dt_reducer_barrier(struct dt_reducer *reducer);
 bool dt_reducer_is_first(const struct dt_reducer *reducer);
 
-/* The step's budget of this rank, seconds since the last call: for the bench. */
+/* The step's budget of this rank, seconds. */
 struct dt_reducer_times {
     double wait, reduce, update, network;
 };
+/* Adds those since the last call to *out. */
+void dt_reducer_take_times(struct dt_reducer *reducer, struct dt_reducer_times *out);
 /* Of them wait and network, without taking them. */
 double dt_reducer_waited(const struct dt_reducer *reducer);
-void dt_reducer_take_times(struct dt_reducer *reducer, struct dt_reducer_times *out);
 
 #ifdef __cplusplus
 }

@@ -213,7 +213,7 @@ static dt_status allocate(struct dt_reducer *x)
         size_t end = x->spec.bucket_end[b], bytes;
         bytes = dt__wire_bytes(dt__wire_at(x, begin), begin, end - begin);
         x->bucket[b].at = (struct dt__floats){begin, end};
-        x->bucket[b + 1].given = x->bucket[b].given + ((bytes + 63) & ~63UL);
+        x->bucket[b + 1].given = x->bucket[b].given + dt__cache_lines(bytes);
     }
     DT_TRY(dt_alloc(segments, sizeof *x->segment, "bucket table", &x->segment));
     DT_TRY(dt_alloc(DT__TREE_DEPTH, sizeof *x->block, "sum scratch", &x->block));
@@ -564,13 +564,16 @@ int dt_reducer_serve(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask
     return asked;
 }
 
+void dt_reducer_take_times(struct dt_reducer *x, struct dt_reducer_times *out)
+{
+    out->wait += x->times.wait;
+    out->reduce += x->times.reduce;
+    out->update += x->times.update;
+    out->network += x->times.network;
+    x->times = (struct dt_reducer_times){0};
+}
+
 double dt_reducer_waited(const struct dt_reducer *x)
 {
     return x->times.wait + x->times.network;
-}
-
-void dt_reducer_take_times(struct dt_reducer *x, struct dt_reducer_times *out)
-{
-    *out = x->times;
-    x->times = (struct dt_reducer_times){0};
 }

@@ -123,12 +123,6 @@ static dt_status number_parts(struct dt_reducer *x)
     return DT_OK;
 }
 
-/* Room for so many bytes, in whole cache lines. */
-static size_t room(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
-
 /* Bytes of a part's sum of the chunk. */
 static size_t partial_bytes(const struct chunk *chunk, bool whole)
 {
@@ -138,8 +132,8 @@ static size_t partial_bytes(const struct chunk *chunk, bool whole)
 /* Own chunk: where the sum of another group's part arrives; of the part behind the last one: where all have ended. */
 static size_t incoming_at(const struct dt__owners *o, const struct chunk *chunk, int part)
 {
-    return chunk->incoming + (size_t)o->place[part].wholes * room(partial_bytes(chunk, true)) +
-           (size_t)o->place[part].rests * room(partial_bytes(chunk, false));
+    return chunk->incoming + (size_t)o->place[part].wholes * dt__cache_lines(partial_bytes(chunk, true)) +
+           (size_t)o->place[part].rests * dt__cache_lines(partial_bytes(chunk, false));
 }
 
 /* Of a segment of whole floats, number `number` of all in the order of sending. */
@@ -167,7 +161,7 @@ static void cut_piece(struct dt_reducer *x, int bucket, struct dt__floats segmen
                             .update = o->update_bytes,
                             .incoming = o->incoming_bytes,
                             .own_at = o->own};
-    if (wire) o->update_bytes += room(chunk->bytes);
+    if (wire) o->update_bytes += dt__cache_lines(chunk->bytes);
     if (owner != x->group_index) return;
     o->incoming_bytes = incoming_at(o, chunk, x->parts);
     o->own += at.end - at.begin;

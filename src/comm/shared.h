@@ -8,6 +8,12 @@
 
 #include "dtrain/comm.h"
 
+/* Room for so many bytes, in whole cache lines. */
+static inline size_t dt__cache_lines(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
 struct dt__shared {
     MPI_Win win;
     unsigned char *memory; /* cache-line aligned; the same bytes at every rank */

@@ -72,15 +72,12 @@ void dt__watchdog_wait(struct dt_world *world, const char *what)
     store_relaxed(&own_heartbeat(world)->progress_us, now_us());
 }
 
-void dt_world_show_wait(struct dt_world *world, double share)
+void dt_world_show(struct dt_world *world, uint64_t samples, double wait_share)
 {
-    int permille = share >= 0 && share <= 1 ? 1 + (int)(1000 * share) : 0;
-    atomic_store_explicit(&own_heartbeat(world)->wait_permille, permille, memory_order_relaxed);
-}
-
-void dt_world_show_samples(struct dt_world *world, uint64_t samples)
-{
-    atomic_store_explicit(&own_heartbeat(world)->samples, samples, memory_order_relaxed);
+    struct dt__heartbeat *heartbeat = own_heartbeat(world);
+    const int permille = wait_share >= 0 && wait_share <= 1 ? 1 + (int)(1000 * wait_share) : 0;
+    atomic_store_explicit(&heartbeat->samples, samples, memory_order_relaxed);
+    atomic_store_explicit(&heartbeat->wait_permille, permille, memory_order_relaxed);
 }
 
 void dt_world_idle(struct dt_world *world, const char *what)

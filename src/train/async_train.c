@@ -16,7 +16,7 @@ static void worker_span(const struct dt_job *job, struct dt_worker *worker)
         dt_world_heartbeat(job->world, "gradient", worker->draws[replica]);
         struct dt_note note = dt__async_gradient(job, worker, replica, weights,
                                                  dt_async_grad(async), dt_async_touched(async));
-        dt_world_show_samples(job->world, worker->samples);
+        dt_world_show(job->world, worker->samples, -1);
         dt__slow_down(job);
         if (dt_stop_requested()) note.ask |= DT_ASK_STOP;
         dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, note.draw);

@@ -170,17 +170,11 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
 
 void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs)
 {
-    struct dt_reducer_times times;
+    struct dt_reducer_times times = {0};
     double *spent = worker->budget;
     dt_reducer_take_times(job->reducer, &times);
-    for (int i = 0; job->local && i < job->local->count; i++) {
-        struct dt_reducer_times more;
-        dt_reducer_take_times(job->local->group[i].reducer, &more);
-        times.wait += more.wait;
-        times.reduce += more.reduce;
-        times.update += more.update;
-        times.network += more.network;
-    }
+    for (int i = 0; job->local && i < job->local->count; i++)
+        dt_reducer_take_times(job->local->group[i].reducer, &times);
     spent[DT__WAIT] += times.wait;
     spent[DT__REDUCE] += times.reduce;
     spent[DT__UPDATE] += times.update;
@@ -189,6 +183,5 @@ void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double s
     spent[DT__COMPUTE] +=
         secs - worker->data_secs - times.wait - times.reduce - times.update - times.network;
     worker->data_secs = 0;
-    dt_world_show_wait(job->world, secs > 0 ? times.wait / secs : 0);
-    dt_world_show_samples(job->world, worker->samples);
+    dt_world_show(job->world, worker->samples, secs > 0 ? times.wait / secs : 0);
 }

@@ -222,7 +222,8 @@ START_TEST(bits_do_not_depend_on_places)
         batch.x = xs + shift;
         dt_network_set_rounded(network, copy + shift);
         float *out = moved + shift * 5 % SHIFT;
-        EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = out}, &again, NULL));
+        EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false,
+                                      (struct dt_slot){.grad = out}, &again, NULL));
         ck_assert(memcmp(grad, out, count * sizeof *grad) == 0);
         ck_assert(memcmp(&loss, &again, sizeof loss) == 0);
     }

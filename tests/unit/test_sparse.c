@@ -78,7 +78,8 @@ START_TEST(products_are_those_of_dense_rows)
     EXPECT_OK(dt_network_forward(network, params, &sparse, b));
     for (int i = 0; i < ROWS * NOUT; i++)
         ck_assert_float_eq_tol(a[i], b[i], 1e-5f);
-    EXPECT_OK(dt_network_gradient(network, params, &full, NULL, false, (struct dt_slot){.grad = whole}, &whole_loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &full, NULL, false,
+                                  (struct dt_slot){.grad = whole}, &whole_loss, NULL));
     EXPECT_OK(dt_network_gradient(network, params, &sparse, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     ck_assert_double_eq_tol(loss, whole_loss, 1e-5);
     for (size_t i = 0; i < count; i++)
@@ -260,9 +261,11 @@ START_TEST(wide_and_deep_gradients_are_slopes)
     for (size_t i = 0; i < count; i += 3) {
         const float kept = params[i], h = 4e-3f;
         params[i] = kept + h;
-        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = touched_grad}, &up, NULL));
+        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false,
+                                      (struct dt_slot){.grad = touched_grad}, &up, NULL));
         params[i] = kept - h;
-        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false, (struct dt_slot){.grad = touched_grad}, &down, NULL));
+        EXPECT_OK(dt_network_gradient(network, params, &batch, NULL, false,
+                                      (struct dt_slot){.grad = touched_grad}, &down, NULL));
         params[i] = kept;
         ck_assert_double_eq_tol((up - down) / (2 * (double)h), (double)grad[i], 3e-3);
     }
@@ -493,7 +496,8 @@ START_TEST(weights_count_rows)
         .rows = 3, .ndense = NIN, .x = whole_x, .label = label, .target = target, .weight = weight};
     struct dt_batch first = {
         .rows = 2, .ndense = NIN, .x = whole_x, .label = label, .target = target};
-    EXPECT_OK(dt_network_gradient(network, params, &weighted, NULL, false, (struct dt_slot){.grad = grad}, &loss, NULL));
+    EXPECT_OK(dt_network_gradient(network, params, &weighted, NULL, false,
+                                  (struct dt_slot){.grad = grad}, &loss, NULL));
     EXPECT_OK(dt_network_gradient(network, params, &first, NULL, false, (struct dt_slot){.grad = other}, &again, NULL));
     double sum = again;
     first.rows = 1;
