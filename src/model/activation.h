@@ -1,4 +1,5 @@
-/* activation: what happens to a layer's values between two matrix products. */
+/* activation: what happens to a layer's values between two matrix products: bias, activation and dropout, whose masks
+ * are a pure function of a key and an element's number. */
 #ifndef MODEL_ACTIVATION_H
 #define MODEL_ACTIVATION_H
 
@@ -34,6 +35,24 @@ void dt__epilogue_forward(const struct dt__layer_call *call, size_t rows, int n,
  * slope NULL). bias_grad (n): the sums of delta's columns, or += if `add`. */
 void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta, bool add,
                            float *bias_grad);
+
+/* ---- dropout -------------------------------------------------------------------------------- */
+
+/* One layer's dropout in one draw. */
+struct dt__dropout {
+    struct dt_rng key;
+    uint64_t first; /* drop number of the element at row 0, column 0 */
+    double rate;    /* probability to drop */
+};
+
+/* The call's; false: nothing is dropped. */
+bool dt__dropout_of(const struct dt__layer_call *call, struct dt__dropout *out);
+
+/* Multiplies the n elements from drop number `number` on by 0 or 1 / (1 - rate), in a and in b. */
+void dt__dropout_apply(const struct dt__dropout *dropout, uint64_t number, int n, float *restrict a,
+                       float *restrict b);
+
+/* ---- layers of their own --------------------------------------------------------------------- */
 
 /* infer and backward of layers that keep their slope and are nothing else. */
 dt_status dt__slope_infer(struct dt_model *model, struct dt__layer *layer);

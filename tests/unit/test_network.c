@@ -1,5 +1,5 @@
 /* Networks: gradients against finite differences, dropout, hooks, slices, layout. */
-#include "model/dropout.h"
+#include "model/activation.h"
 #include "model_text.h"
 #include "suite.h"
 

@@ -4,7 +4,6 @@
 #include "base/clones.h"
 #include "model/activation.h"
 
-#include "model/dropout.h"
 #include "model/vmath.h"
 
 #include <string.h>
