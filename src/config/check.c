@@ -28,37 +28,37 @@
     X(ftrl && !(c->train.lr > 0 && c->train.schedule == DT_SCHED_CONSTANT),                        \
       "train.optimizer=ftrl: expected train.lr above 0, and train.schedule=constant: its rates "   \
       "fall by themselves")                                                                        \
-    X(c->train.lazy && !bound && c->train.exchange == DT_REDUCER_REDUCE,                           \
+    X(c->train.lazy && !async && c->train.exchange == DT_REDUCER_REDUCE,                           \
       "train.lazy=yes: expected train.exchange=auto, node or ordered")                             \
     X(c->run.reproducible && c->train.exchange == DT_REDUCER_REDUCE,                               \
       "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, node " \
       "or ordered")                                                                                \
-    X(c->train.overlap && bound,                                                                   \
+    X(c->train.overlap && async,                                                                   \
       "train.overlap=yes: train.mode=async has no rounds of local steps; expected sync, or "       \
       "train.overlap=no")                                                                          \
     X(c->train.overlap && c->train.local_steps == 1,                                               \
       "train.overlap=yes: train.local_steps=1 leaves no round to compute in while groups "         \
       "exchange; expected more, or train.overlap=no")                                              \
-    X(bound && c->train.local_steps > 1,                                                           \
+    X(async && c->train.local_steps > 1,                                                           \
       "train.local_steps: train.mode=async exchanges every gradient; expected sync, or "           \
       "train.local_steps=1")                                                                       \
     X(c->train.local_steps > 1 && ftrl, FTRL_AVERAGED("train.optimizer=ftrl"))                     \
     X(c->train.local_steps > 1 && wide_ftrl, FTRL_AVERAGED("train.wide_optimizer=ftrl"))           \
     X(c->train.local_steps > 1 && c->train.lazy,                                                   \
       "train.lazy=yes: gradients are whole with train.local_steps; expected train.local_steps=1")  \
-    X(bound &&wire && c->train.delay_compensation > 0,                                             \
+    X(wire && async && c->train.delay_compensation > 0,                                            \
       "train.wire: train.delay_compensation sends the weights that a gradient saw, which are not " \
       "rounded; expected 0, or train.wire=f32")                                                    \
-    X(wire && !bound && c->train.exchange == DT_REDUCER_REDUCE,                                    \
+    X(wire && !async && c->train.exchange == DT_REDUCER_REDUCE,                                    \
       "train.wire: train.exchange=reduce leaves the sum to MPI, which knows floats; expected "     \
       "auto, node or ordered, or train.wire=f32")                                                  \
-    X(wire && !bound && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \
-    X(wire && !bound && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                      \
+    X(wire && !async && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \
+    X(wire && !async && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                      \
     X(wire && c->train.lazy, "train.lazy=yes: gradients are whole with train.wire; expected f32")  \
     X((wire || c->train.local_steps > 1) && c->run.replicas > 0 &&                                 \
           c->train.groups > c->run.replicas,                                                       \
       "train.groups: expected at most run.replicas")                                               \
-    X(bound && c->run.reproducible,                                                                \
+    X(async && c->run.reproducible,                                                                \
       "run.reproducible=yes: train.mode=async cannot keep this promise; expected sync")            \
     X(c->eval.metric > DT_METRIC_LOSS && regresses != (c->eval.metric >= DT_METRIC_RMSE),          \
       "eval.metric: expected loss, accuracy, top5 or auc for model.task=classify, and loss, "      \
@@ -92,7 +92,7 @@ dt_status dt_config_check(const struct dt_config *config, int size)
     bool ftrl = c->train.optimizer == DT_OPT_FTRL;
     bool wide_ftrl = c->train.wide_optimizer == DT_OPT_FTRL + 1;
     bool wire = c->train.wire != DT_WIRE_F32;
-    bool bound = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0;
+    bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0;
 #define BROKEN(broken, message) broken,
     const bool is_broken[] = {RULES(BROKEN)};
     for (int i = 0; dt__rule_messages[i]; i++)
