@@ -54,7 +54,7 @@ static const char *const AXES[][MOST_VALUES] = {
     {"run.precision=f32", "run.precision=bf16"},
     {"run.replicas=4|train.groups=2", "run.replicas=1|train.groups=1", "run.replicas=5|train.groups=3",
      "run.replicas=3|train.groups=1"},
-    {"train.batch=16", "train.batch=0", "train.batch=2|train.epochs=1"},
+    {"train.batch=16", "train.batch=0", "train.batch=6|train.epochs=1"},
     {"run.reproducible=no", "run.reproducible=yes"},
     {"train.schedule=constant", "train.schedule=cosine|train.warmup_steps=2", "train.schedule=linear",
      "train.schedule=exponential|train.decay_steps=2", "train.schedule=step|train.decay_steps=3",
@@ -94,7 +94,7 @@ static dt_status set_all(struct dt_config *config, const char *settings)
 static dt_status make_config(const struct choice *choice, struct dt_config *config)
 {
     dt_status status = dt_config_init(config);
-    if (!status) status = set_all(config, "data.header=yes|train.epochs=4|run.log_steps=1|export.latest=no");
+    if (!status) status = set_all(config, "data.header=yes|train.epochs=2|run.log_steps=1|export.latest=no");
     for (int a = 0; a < COUNT && !status; a++)
         status = set_all(config, AXES[a][choice->value[a]]);
     EXPECT(!status, "%s", dt_error_text());
