@@ -29,15 +29,17 @@ struct dt_world {
     int *host_of;                    /* (size) host index */
     int cores;                       /* that the ranks of this host may use together */
     struct dt_ranks *all;
-    struct dt_ranks *trainers; /* bank and workers: not for the evaluator */
+    struct dt_ranks *trainers; /* the bank, then the workers by number: not for the evaluator */
 
     /* As dt_world_set_roles has it. */
     enum dt_role role;
     bool is_bank;
     bool is_worker;   /* it computes gradients: every rank but bank and evaluator; the bank if it is alone */
     int workers;      /* at least 1 */
-    int worker;       /* this one's index, -1: none */
-    int worker_rank;  /* of worker 0; worker w's is worker_rank + w */
+    int worker;       /* this one's number, -1: none. Host by host, those with most workers first */
+    int *rank_of;     /* (workers) the rank that each one is */
+    int *workers_of;  /* (hosts) how many each host has */
+    int worker_rank;  /* of worker 0 among the trainers; worker w's is worker_rank + w */
     int host_workers; /* workers on this rank's host */
     int evaluator;    /* its rank, -1: none */
 

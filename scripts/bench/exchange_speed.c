@@ -6,7 +6,8 @@
  *
  * A bucket a layer, as training has them; one replica a worker; plain SGD is the update. The bank prints
  * one line: hosts, workers, parameters, buckets; of the spans' milliseconds a step the median and the
- * least; and the sum of weights behind it all, which is a function of widths, steps and workers alone.
+ * least; and the sum of weights behind it all, a function of widths, steps and where the workers are (a host sums in
+ * place, and gradients are made once).
  * `make build/scripts/bench/exchange_speed` builds it; scale.sh runs it. */
 #include "dtrain/comm.h"
 

@@ -25,15 +25,16 @@ static struct dt_ranks choose_ranks(const struct dt_world *world, const struct d
 static void split_groups(struct dt_reducer *x)
 {
     struct dt_world *world = x->world;
+    int rank;
+    DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     if (x->grouped)
-        DT_MPI(MPI_Comm_split_type(x->all.comm, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL,
+        DT_MPI(MPI_Comm_split_type(x->all.comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL,
                                    &x->group));
     else
-        DT_MPI(MPI_Comm_split(x->all.comm, world->rank, 0, &x->group));
+        DT_MPI(MPI_Comm_split(x->all.comm, rank, 0, &x->group));
     DT_MPI(MPI_Comm_rank(x->group, &x->group_rank));
     DT_MPI(MPI_Comm_size(x->group, &x->group_size));
-    DT_MPI(MPI_Comm_split(x->all.comm, x->group_rank ? MPI_UNDEFINED : 0, world->rank,
-                          &x->leaders.comm));
+    DT_MPI(MPI_Comm_split(x->all.comm, x->group_rank ? MPI_UNDEFINED : 0, rank, &x->leaders.comm));
     int place[2] = {0, 0}; /* groups, index; the bank leads the first */
     if (x->group_rank == 0) {
         DT_MPI(MPI_Comm_size(x->leaders.comm, &place[0]));
@@ -236,10 +237,10 @@ static dt_status allocate(struct dt_reducer *x)
 static dt_status choose_groups(struct dt_reducer *x)
 {
     const bool any = x->spec.kind == DT_REDUCER_AUTO, tree = x->spec.reproducible || x->spec.wire;
-    int rank, first = x->world->worker_rank + x->spec.first_worker;
-    int hosts = x->spec.team ? 1 : x->world->hosts;
-    for (int r = first + 1; r < first + x->spec.team; r++) /* a host's may stand apart: at least so many */
-        hosts += x->world->host_of[r] != x->world->host_of[r - 1];
+    const int *rank_of = x->world->rank_of, *host_of = x->world->host_of, first = x->spec.first_worker;
+    int rank, hosts = x->spec.team ? 1 : x->world->hosts;
+    for (int w = first + 1; w < first + x->spec.team; w++)
+        hosts += host_of[rank_of[w]] != host_of[rank_of[w - 1]];
     x->exchange = x->spec.kind;
     if (any || (x->exchange == DT_REDUCER_NODE && tree))
         x->exchange = hosts > 1 ? DT_REDUCER_ORDERED : DT_REDUCER_NODE;

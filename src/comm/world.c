@@ -82,6 +82,8 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
     size_t size = (size_t)world->size;
     DT_TRY(dt_alloc(size, sizeof *world->host_name, "host names", &world->host_name));
     DT_TRY(dt_alloc(size, sizeof *world->host_of, "host table", &world->host_of));
+    DT_TRY(dt_alloc(size, sizeof *world->workers_of, "host table", &world->workers_of));
+    DT_TRY(dt_alloc(size, sizeof *world->rank_of, "worker table", &world->rank_of));
     DT_MPI(MPI_Get_processor_name(host, &length));
     snprintf(world->host_name[world->rank], DT_HOST_NAME, "%.*s", DT_HOST_NAME - 1, host);
     DT_TRY(dt__watchdog_start(world, stall_secs));
@@ -202,11 +204,32 @@ void dt_world_destroy(struct dt_world *world)
         if (*comm[i] != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(comm[i]));
     dt_free(world->host_name);
     dt_free(world->host_of);
+    dt_free(world->workers_of);
+    dt_free(world->rank_of);
     dt_free(world); /* and what is inside, which it begins */
     if (owns_mpi) DT_MPI(MPI_Finalize());
 }
 
 /* ---- roles ---------------------------------------------------------------------------------- */
+
+/* What a host has of the replicas is summed there as far as it is a subtree of theirs, which splits behind powers of
+ * two. So the workers of a host are numbered in a row, and hosts with most workers come first: that of the bank, which
+ * takes a worker's place, thus comes last. */
+static void number_workers(struct dt_world *world)
+{
+    const int end = world->worker_rank + world->workers;
+    int numbered = 0;
+    memset(world->workers_of, 0, (size_t)world->hosts * sizeof *world->workers_of);
+    for (int r = world->worker_rank; r < end; r++)
+        world->workers_of[world->host_of[r]]++;
+    for (int most = world->workers; most > 0; most--)
+        for (int host = 0; host < world->hosts; host++)
+            for (int r = world->worker_rank; r < end && world->workers_of[host] == most; r++)
+                if (world->host_of[r] == host) world->rank_of[numbered++] = r;
+    world->worker = -1;
+    for (int w = 0; w < world->workers && world->is_worker; w++)
+        if (world->rank_of[w] == world->rank) world->worker = w;
+}
 
 /* The bank of a job without workers is its own worker. */
 void dt_world_set_roles(struct dt_world *world, bool dedicated)
@@ -220,14 +243,13 @@ void dt_world_set_roles(struct dt_world *world, bool dedicated)
                                              : DT_ROLE_WORKER;
     world->is_worker = size == 1 || world->role == DT_ROLE_WORKER;
     world->worker_rank = size == 1 ? 0 : 1;
-    world->worker = world->is_worker ? rank - world->worker_rank : -1;
     world->workers = size - 1 - dedicated > 1 ? size - 1 - dedicated : 1;
-    world->host_workers = 0;
-    for (int r = world->worker_rank; r < world->worker_rank + world->workers; r++)
-        world->host_workers += world->host_of[r] == host;
+    number_workers(world);
+    world->host_workers = world->workers_of[host];
     if (*trainers != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(trainers));
     const int color = world->role == DT_ROLE_EVALUATOR ? MPI_UNDEFINED : 0;
-    DT_MPI(MPI_Comm_split(world->all->comm, color, rank, trainers));
+    const int place = world->is_worker ? world->worker_rank + world->worker : 0;
+    DT_MPI(MPI_Comm_split(world->all->comm, color, place, trainers));
 }
 
 void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *count)

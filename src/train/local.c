@@ -207,7 +207,7 @@ static void move_state(const struct dt_trainer *trainer, bool to_bank)
                 at = bank->state.group_state[g * bank->state.group_nstate + i];
             else if (bank)
                 at = bank->group_difference[g];
-            else if (job->world->rank == leader)
+            else if (job->world->worker == first)
                 at = dt__local_vector(job, g, i);
             dt_ranks_move(job->world->trainers, to_bank ? leader : 0, to_bank ? 0 : leader, at, bytes);
         }

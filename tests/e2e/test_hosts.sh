@@ -24,6 +24,16 @@ train three 5 run.reproducible=yes
 check_eq 'exchange on three hosts' "$(record "$tmp/three" start exchange)" ordered
 check_eq 'bits on three hosts' "$(crc "$tmp/three")" "$(crc "$tmp/one")"
 
+# Of two hosts each sends what the model takes, also where the bank has a worker's place: what a host has of the
+# replicas is one sum. Would catch hosts that have parts of the replicas' tree here and there.
+sent() { on_host 2 awk '$1 == "eth0:" {print $10}' /proc/net/dev; }
+hosts_slots 2 2
+before=$(sent)
+train uneven 4 run.replicas=3 train.epochs=10 train.max_steps=100
+bytes=$((($(sent) - before) / 100))
+check_le 'bytes a step of a host' "$bytes" $((5 * 4 * (785 * 128 + 129 * 10) / 4))
+hosts_slots 2 2 1
+
 # What the exchange takes is said once, where it is most of a step; on one host never.
 told='the exchange with other hosts takes .* try train.local_steps=[0-9]*, or train.wire=q8'
 train slow 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.1
