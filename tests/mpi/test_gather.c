@@ -41,7 +41,7 @@ static void gather_large(struct dt_world *world)
 static void gather_small(struct dt_world *world, size_t length)
 {
     int rank = world->rank, size = world->size;
-    unsigned char *mine = malloc(length), *all = rank ? NULL : malloc((size_t)size * length);
+    unsigned char *mine = calloc(length, 1), *all = rank ? NULL : malloc((size_t)size * length);
     for (size_t i = 0; i < length; i++)
         mine[i] = (unsigned char)(i * 7 + (size_t)rank);
     dt_ranks_gather(world->trainers, mine, length, all);

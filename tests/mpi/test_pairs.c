@@ -384,7 +384,7 @@ static void run_together(struct dt_world *one, struct dt_world *two, int index, 
 /* ---- hosts ---------------------------------------------------------------------------------- */
 
 /* Ranks of a host: rank * 2 / size, or in turn, as with `mpirun --map-by node`. */
-static enum { ONE_HOST, IN_A_ROW, IN_TURN } hosts;
+static enum placing { ONE_HOST, IN_A_ROW, IN_TURN } hosts;
 
 int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
 {
@@ -395,7 +395,7 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
     return MPI_Comm_split(comm, hosts == IN_TURN ? rank % 2 : rank * 2 / size, key, out);
 }
 
-static struct dt_world *attach(MPI_Comm comm, int how)
+static struct dt_world *attach(MPI_Comm comm, enum placing how)
 {
     struct dt_world *world = NULL;
     hosts = how;
