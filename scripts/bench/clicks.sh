@@ -43,13 +43,12 @@ turn_torch() {
 # One host and two; what the second sends is rows and slices, at the end also the state of its slices.
 turn_hosts() {
     dtrain_run 'dtrain np=3, one host' 3 run.replicas=2
-    before=$(sent)
+    before=$(host_sent 2)
     launch() { ranks=$1; shift; hosts_job "$ranks" "$dtrain" "$@"; }
     dtrain_run 'dtrain np=3, two hosts' 3 run.replicas=2
     launch() { job "$@"; }
-    note 'dtrain np=3, two hosts' bytes_a_step "$(calc "int(($(sent) - $before) / $(record "$run" final step))")"
+    note 'dtrain np=3, two hosts' bytes_a_step "$(calc "int(($(host_sent 2) - $before) / $(record "$run" final step))")"
 }
-sent() { on_host 2 awk '$1 == "eth0:" { print $10 }' /proc/net/dev; }
 
 measure() {
     make -s "${BUILD:-build}/scripts/bench/clicks" || return

@@ -108,7 +108,6 @@ static dt_status moments_read(struct dt_source *source, struct moments *moments)
  * categories stay as they are. */
 static dt_status moments_to_schema(const struct moments *moments, struct dt_schema *schema)
 {
-    static const double FAR = 20; /* deviations: some are common in counts and prices, so many hardly */
     double farthest = 0;
     int far = 0;
     const size_t features = (size_t)schema->features;
@@ -130,7 +129,7 @@ static dt_status moments_to_schema(const struct moments *moments, struct dt_sche
                              (double)schema->inv_std[f];
         if (!sparse && number && apart > farthest) farthest = apart, far = f;
     }
-    if (farthest > FAR && !(schema->clip > 0) && schema->feature_names)
+    if (farthest > DT__FAR_DEVIATIONS && !(schema->clip > 0) && schema->feature_names)
         dt_info("'%s' has a value %.0f deviations from its mean: if that is a misprint, or rare, "
                 "data.clip=5 keeps it from deciding what the network says",
                 schema->feature_names[far], farthest);

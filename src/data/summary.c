@@ -234,9 +234,10 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
         missing += column->missing;
         if (column->numbers)
             widest = fmax(widest, fmax(fabs(column->least), fabs(column->greatest)));
-        if (summary_farthest(column) <= farthest) continue;
+        const double apart = summary_farthest(column);
+        if (apart <= farthest) continue;
         far = column->name;
-        farthest = summary_farthest(column);
+        farthest = apart;
     }
     bool values = label->numbers && !label->texts &&
                   (label->fractions || label->greatest >= 1000 || label->least < -1);
@@ -251,9 +252,9 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
                "not finite", out);
     print_list(table, "categories = ", "numbers and texts: all as texts", "mixed", out);
     if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
-    if (widest > 10 || farthest > 20)
+    if (widest > 10 || farthest > DT__FAR_DEVIATIONS)
         fprintf(out, "normalize = standard   ; values reach %g\n", widest);
-    if (farthest > 20)
+    if (farthest > DT__FAR_DEVIATIONS)
         fprintf(out, "clip = 5   ; behind normalize: %s has a value %.0f deviations from its mean\n",
                 far, farthest);
     fprintf(out, "eval_fraction = 0.2\n");

@@ -39,6 +39,8 @@ dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read);
 /* Marks row `row` of a text file as a place to enter, if the last mark is far enough behind. */
 dt_status dt__survey_mark(struct dt__file *file, uint64_t row, uint64_t offset, uint64_t line);
 
+/* Deviations from the mean beyond which a value is told of: some are common in counts and prices, so many hardly. */
+enum { DT__FAR_DEVIATIONS = 20 };
 /* statistics.c: reads the rows of the part, if `config` asks for what follows from them: what stands for
  * missing values, schema.mean and inv_std (of raw * scale, population variance), the targets' units, all
  * unless `known` has them; the scale of weights and weights of classes, which no schema has: a resume learns

@@ -14,20 +14,14 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from saved import tensors
+
 STEPS = 50
 ACTIVATIONS = {
     "relu": functional.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid,
     "gelu": functional.gelu, "silu": functional.silu, "softplus": functional.softplus,
     "leaky_relu": functional.leaky_relu,
 }
-
-
-def tensors(run_dir, step):
-    """A dictionary a layer, in order."""
-    with h5py.File(f"{run_dir}/ckpt/step-{step:09d}.h5", "r") as file:
-        group = file["/model/layers"]
-        return [{k: torch.from_numpy(group[n][k][()].copy()) for k in group[n]}
-                for n in sorted(group, key=int)]
 
 
 def split(text):

@@ -1,8 +1,8 @@
 """Repeats runs on sparse rows in PyTorch, batch by batch, from their step-0 checkpoints.
 
 follow_sparse.py ORDER_DIR: the run there drew the same batches from as many rows, of which row i has feature i
-alone, at a rate that rises from step to step: how far a weight went tells when its row was drawn. stdin: a line a run, RUN_DIR DATA RULE LR; DATA is
-LIBSVM, or a table x,TEXT,...,CLASS. Of sgd (without momentum), adagrad and lazy (SparseAdam; what no features read:
+alone, at a rate that rises from step to step: how far a weight went tells when its row was drawn. stdin: a line
+a run, RUN_DIR DATA RULE LR; DATA is LIBSVM, or a table x,TEXT,...,CLASS. Of sgd (without momentum), adagrad and lazy (SparseAdam; what no features read:
 Adam) gradients of tables are sparse; of the other rules whole. stdout: for each run the largest relative difference
 of its losses, and that of its weights by norm.
 """
@@ -11,20 +11,13 @@ import csv
 import json
 import sys
 
-import h5py
 import numpy as np
 import torch
 from torch.nn import functional
 
+from saved import tensors
+
 STEPS = 50
-
-
-def tensors(run_dir, step):
-    """A dictionary a layer, in order."""
-    with h5py.File(f"{run_dir}/ckpt/step-{step:09d}.h5", "r") as file:
-        group = file["/model/layers"]
-        return [{k: torch.from_numpy(group[n][k][()].copy()) for k in group[n]}
-                for n in sorted(group, key=int)]
 
 
 def drawn(order_dir):

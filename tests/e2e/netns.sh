@@ -107,6 +107,9 @@ hosts_job() {
         --mca plm_rsh_agent "$bed/agent" -np "$ranks" "$@"
 }
 
+# host_sent I: bytes that host I has sent on its link so far.
+host_sent() { on_host "$1" awk '$1 == "eth0:" { print $10 }' /proc/net/dev; }
+
 # hosts_hide I DIR: on host I the directory is empty.
 hosts_hide() { on_host "$1" mount -t tmpfs none "$2"; }
 

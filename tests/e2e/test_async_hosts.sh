@@ -79,14 +79,13 @@ job 4 run.dir="$tmp/near" $keys model.hidden=24 train.wire=q8 >"$tmp/out" 2>&1 |
 check_eq 'lines about no effect' "$(grep -c 'train.wire=q8 has no effect' "$tmp/out")" 1
 [ -z "$(record "$tmp/near" start wire)" ] || fail 'one host has a wire'
 
-sent() { on_host 2 awk '$1 == "eth0:" {print $10}' /proc/net/dev; }
 hosts_slots 2 1
 for wire in f32 q8; do
-    before=$(sent)
+    before=$(host_sent 2)
     hosts_job 3 "$dtrain" run.dir="$tmp/bytes-$wire" $keys model.hidden=500,300 train.epochs=2 train.wire=$wire \
         >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail "bytes-$wire"; }
     far=$(sed -n '/"final"/s/.*"worker_applied": *\[[0-9]*,\([0-9]*\)\].*/\1/p' "$tmp/bytes-$wire/metrics.jsonl")
-    eval "each_$wire=$((($(sent) - before) / far))"
+    eval "each_$wire=$((($(host_sent 2) - before) / far))"
 done
 check_le 'bytes of a gradient in q8, of those in f32' "$(echo "$each_q8 $each_f32" | awk '{print $1 / $2}')" 0.42
 

@@ -26,11 +26,10 @@ check_eq 'bits on three hosts' "$(crc "$tmp/three")" "$(crc "$tmp/one")"
 
 # Of two hosts each sends what the model takes, also where the bank has a worker's place: what a host has of the
 # replicas is one sum. Would catch hosts that have parts of the replicas' tree here and there.
-sent() { on_host 2 awk '$1 == "eth0:" {print $10}' /proc/net/dev; }
 hosts_slots 2 2
-before=$(sent)
+before=$(host_sent 2)
 train uneven 4 run.replicas=3 train.epochs=10 train.max_steps=100
-bytes=$((($(sent) - before) / 100))
+bytes=$((($(host_sent 2) - before) / 100))
 check_le 'bytes a step of a host' "$bytes" $((5 * 4 * (785 * 128 + 129 * 10) / 4))
 hosts_slots 2 2 1
 

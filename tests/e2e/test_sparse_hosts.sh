@@ -76,13 +76,12 @@ on 4 half $deep
 same half whole
 
 # Each host has two workers; start and end cost the same both ways.
-sent() { on_host 2 awk '$1 == "eth0:" {print $10}' /proc/net/dev; }
 hosts_slots 3 2
 for exchange in auto reduce; do
-    before=$(sent)
+    before=$(host_sent 2)
     hosts_job 5 "$dtrain" run.dir="$tmp/bytes-$exchange" $svm train.exchange=$exchange train.optimizer=adagrad \
         train.batch=20 2>"$tmp/err" || { cat "$tmp/err"; fail "$exchange"; }
-    eval "sent_$exchange=$(($(sent) - before))"
+    eval "sent_$exchange=$(($(host_sent 2) - before))"
 done
 check_le 'bytes of touched rows, of those of whole gradients' \
     "$(echo "$sent_auto $sent_reduce" | awk '{print $1 / $2}')" 0.3

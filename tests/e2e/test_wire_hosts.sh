@@ -19,7 +19,6 @@ train() {
 }
 one() { name=$1; shift; job 1 "$recipes/exp-curve.ini" "run.dir=$tmp/$name" $keys "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$name"; }; }
 same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
-sent() { on_host 2 awk '$1 == "eth0:" {print $10}' /proc/net/dev; }
 
 hosts_slots 2 2
 for wire in bf16 q8; do
@@ -40,9 +39,9 @@ same over over-one
 # Each host gives half the gradient and half the weights a step; start and end cost the same with each wire.
 hosts_slots 2 1
 for wire in f32 bf16 q8; do
-    before=$(sent)
+    before=$(host_sent 2)
     train bytes-$wire 3 run.replicas=2 train.groups=2 train.epochs=9 train.wire=$wire
-    eval "sent_$wire=$(($(sent) - before))"
+    eval "sent_$wire=$(($(host_sent 2) - before))"
 done
 check_le 'bytes in bf16, of those in f32' "$(echo "$sent_bf16 $sent_f32" | awk '{print $1 / $2}')" 0.65
 check_le 'bytes in q8, of those in f32' "$(echo "$sent_q8 $sent_f32" | awk '{print $1 / $2}')" 0.42
