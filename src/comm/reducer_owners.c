@@ -374,8 +374,7 @@ static void owners_move_state(struct dt_reducer *x, bool to_bank)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* What will come is asked for from the first; nothing can come before this group has sent what it is
- * made of. */
+/* Sums that other groups send are asked for from the first: they come to where nobody else reads. */
 static void owners_begin(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
@@ -388,8 +387,7 @@ static void owners_begin(struct dt_reducer *x)
         o->chunk[c].missing = o->place[x->parts].wholes + o->place[x->parts].rests + 1;
     for (int i = 0; i < o->requests; i++) {
         enum message_kind kind = o->message[i].kind;
-        if (kind == PARTIAL_IN || kind == WEIGHTS_IN || kind == ASK_IN)
-            DT_MPI(MPI_Start(&o->request[i]));
+        if (kind == PARTIAL_IN || kind == ASK_IN) DT_MPI(MPI_Start(&o->request[i]));
     }
 }
 
@@ -457,7 +455,8 @@ static void chunk_progress(struct dt_reducer *x, int c)
         update_chunk(x, c);
 }
 
-/* Partial sums of the buckets that the group has summed go out. */
+/* Partial sums of the buckets that the group has summed go out, and their new weights may come in: not before, for a
+ * group without replicas has no sum that its owners would wait for, while its workers may still read the old ones. */
 static bool advance_buckets(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
@@ -470,8 +469,10 @@ static bool advance_buckets(struct dt_reducer *x)
                 chunk_progress(x, c);
                 continue;
             }
-            for (int i = o->chunk[c].first_send; o->message[i].kind == PARTIAL_OUT; i++)
+            int i = o->chunk[c].first_send;
+            for (; o->message[i].kind == PARTIAL_OUT; i++)
                 DT_MPI(MPI_Start(&o->request[i]));
+            DT_MPI(MPI_Start(&o->request[i])); /* WEIGHTS_IN */
         }
     }
     return o->started != before;

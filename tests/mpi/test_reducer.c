@@ -208,6 +208,16 @@ static void compute_on(struct dt_reducer *x, float first, float last)
     EXPECT(weights[0] != first && weights[PARAMS - 1] != last, "nothing came in a long step");
 }
 
+/* Weights stay until all workers of a host have said that they are ready, those without a replica too. */
+static void expect_rest(const struct dt_reducer *x)
+{
+    static float before[PARAMS];
+    const float *weights = dt_reducer_weights(x);
+    memcpy(before, weights, sizeof before);
+    dt_sleep_secs(2e-3);
+    EXPECT(!memcmp(before, weights, sizeof before), "weights changed under an idle worker");
+}
+
 static int worker_step(struct dt_world *world, struct dt_reducer *x, const struct trial *trial,
                        int step)
 {
@@ -221,6 +231,7 @@ static int worker_step(struct dt_world *world, struct dt_reducer *x, const struc
         make_gradient((uint64_t)step, r, dt_reducer_weights(x), slot.grad);
         if (slot.factors) give_factors(slot.grad, slot.factors);
     }
+    if (!count) expect_rest(x);
     dawdle(world, (uint64_t)step);
     const float before = dt_reducer_weights(x)[0], behind = dt_reducer_weights(x)[PARAMS - 1];
     for (int b = BUCKETS - 1; b >= 0; b--)
