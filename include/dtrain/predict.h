@@ -18,9 +18,7 @@ extern "C" {
 
 struct dt_predictor;
 
-/* Opens a model file, a checkpoint, the directory of an exported version, the directory above it (highest
- * version), or a run directory (its best export; its newest checkpoint if nothing was evaluated).
- * DT_EIO: no such file, or it cannot be read; DT_EFORMAT: not a model, or damaged; DT_EMEMORY. */
+/* Opens the model that a path stands for (dt_model_find; the best of a run). Errors as dt_export_load has. */
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out);
 void dt_predictor_close(struct dt_predictor *predictor); /* NULL is fine */
 

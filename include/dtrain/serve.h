@@ -23,14 +23,14 @@ struct dt_server_options {
 
 struct dt_server;
 
-/* Loads the model (any path that dt_predictor_open takes) and listens. The options' texts outlive the server.
+/* Loads the model (as dt_predictor_open does) and listens. The options' texts outlive the server.
  * DT_EIO: the address is in use or is none; else as dt_predictor_open. */
 dt_status dt_server_start(const char *model, const struct dt_server_options *options,
                           struct dt_server **out);
 int dt_server_port(const struct dt_server *server);
-/* To be called about twice a second: takes up a newer version (of a run directory: the highest in export/best;
- * of a directory of versions: the highest), which answers every request that comes from then on, and closes
- * connections that have been slow for too long. A version that cannot be loaded is warned of, and passed over. */
+/* To be called about twice a second: takes up the model that the path stands for by now (dt_model_find; a file
+ * that was written again is another one), which answers every request that comes from then on, and closes
+ * connections that have been slow for too long. A model that cannot be loaded is warned of, and passed over. */
 void dt_server_poll(struct dt_server *server);
 /* Takes no more, answers what it has taken, and frees all. NULL is fine. */
 void dt_server_stop(struct dt_server *server);

@@ -161,8 +161,19 @@ struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint);
  * one; so are those of later steps, left by a branch that was given up: this one is the highest. */
 dt_status dt_export_write(const char *base, const struct dt_export *model, int64_t keep);
 
-/* Loads a model file, a version directory, its parent (highest N), a checkpoint, or a run directory
- * (its newest good checkpoint). *out_path: the file that it came from. */
+/* Which model a path stands for, wherever one is named. A file is itself. A directory is the first of these
+ * that there is:
+ *   export/best/N/model.h5, the highest N   of a run its best model; `best` false: passed over
+ *   model.h5                                of a version's directory
+ *   N/model.h5, the highest N               of a directory of versions
+ *   the newest checkpoint in ckpt           of a run
+ *   the newest checkpoint in it             of a directory of checkpoints
+ * *out_file: the file; *out_ckpt (may be NULL): of a checkpoint that stands for a directory the directory of
+ * checkpoints, where older ones are if it should be damaged, else NULL. The caller frees both.
+ * DT_EIO: a directory that holds none of these, or cannot be listed. */
+dt_status dt_model_find(const char *path, bool best, char **out_file, char **out_ckpt);
+/* Loads what dt_model_find finds without `best`: of a run its newest good checkpoint. *out_path: the file that it
+ * came from. DT_EIO: there is none, or it cannot be read; DT_EFORMAT: not a model, or damaged; DT_EMEMORY. */
 dt_status dt_export_load(const char *path, struct dt_export *out, char **out_path);
 /* The best metric as the highest good version below BASE records it; known = false if there is none.
  * Warns of a version that it passes over. */

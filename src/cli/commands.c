@@ -29,14 +29,14 @@ const struct command commands[] = {
      "the job is stopped at a checkpoint for them, looked for so often."},
     {"eval", cmd_eval, false, "CHECKPOINT|MODEL|RUN_DIR [section.key=value ...]",
      "measures a model on held-out data: a table on a terminal, else one JSON line",
-     "Of a run directory the best export, or the newest checkpoint if nothing was evaluated; of a "
-     "directory of exports the highest version. stderr says which it is.\n\n"
+     "A model, here and in the other commands, is a model file, a checkpoint, or a directory: of a run (its best "
+     "export, or its newest checkpoint if nothing was evaluated), of an exported version, of several (the highest), "
+     "or of checkpoints (the newest). stderr says which file it is. inspect and run.init take a run's newest "
+     "checkpoint.\n\n"
      "The data is what the run was evaluated on, unless data.eval names other files."},
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
      "predicts rows: JSON lines or CSV in, JSON lines out",
-     "MODEL is a model file, a version directory, the directory above it (highest version), or a "
-     "run directory (its best export).\n\n"
-     "A row is a JSON array, or a line of CSV or LIBSVM; {\"instances\": [[...], ...]} holds "
+     "MODEL is any path that eval takes. A row is a JSON array, or a line of CSV or LIBSVM; {\"instances\": [[...], ...]} holds "
      "several. CSV columns go by the header's names if it has those of the model's features. "
      "data.eval=FILES predicts the rows of files in any training format instead.\n\n"
      "A bad row gives {\"line\": N, \"error\": ...}, and exit code 1 at the end."},

@@ -26,15 +26,12 @@ struct dt_predictor {
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
 {
     struct dt_predictor *p;
-    char *best = NULL;
+    char *file = NULL, *ckpt = NULL;
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *p, "predictor", &p));
     *p = (struct dt_predictor){0};
-    /* A run directory's best model if it has one; what it has else dt_export_load knows. */
-    DT_GUARD(dt_format(&best, "%s/export/best", path));
-    status = dt_path_is_dir(best) ? dt_export_load(best, &p->file, &p->path) : DT_EIO;
-    if (status == DT_EIO) status = dt_export_load(path, &p->file, &p->path);
-    DT_GUARD(status);
+    DT_GUARD(dt_model_find(path, true, &file, &ckpt));
+    DT_GUARD(dt_export_load(ckpt ? ckpt : file, &p->file, &p->path));
     DT_GUARD(dt_model_create(&p->file.desc, &p->model));
     DT_GUARD(dt_model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
     DT_GUARD(dt_network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network));
@@ -44,7 +41,8 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
     DT_GUARD(dt_alloc((size_t)p->nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
     *out = p;
 done:
-    dt_free(best);
+    dt_free(file);
+    dt_free(ckpt);
     if (status) dt_predictor_close(p);
     return status;
 }

@@ -10,7 +10,6 @@
 #include "dtrain/serve.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
@@ -120,46 +119,11 @@ static void version_release(struct dt_server *server, struct dt__version *versio
     dt_free(version);
 }
 
-/* The model of the highest version below a directory; NULL: there is none. */
-static dt_status version_find_highest(const char *base, char **out)
-{
-    uint64_t highest = 0;
-    bool found = false;
-    DIR *dir = opendir(base);
-    *out = NULL;
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        char *end;
-        uint64_t number = strtoull(entry->d_name, &end, 10);
-        if (*end || end == entry->d_name || *entry->d_name == '-') continue;
-        if (!found || number > highest) highest = number;
-        found = true;
-    }
-    if (dir) closedir(dir);
-    return found ? dt_format(out, "%s/%llu/model.h5", base, (unsigned long long)highest) : DT_OK;
-}
-
-/* The file that a start would serve now: a run's best export, else the highest version, else the newest
- * checkpoint. NULL: the model is a file, or there is none. */
-static dt_status version_find_newest(const char *model, char **out)
-{
-    char *below;
-    uint64_t step;
-    DT_TRY(dt_format(&below, "%s/export/best", model));
-    dt_status status = version_find_highest(below, out);
-    dt_free(below);
-    if (!status && !*out) status = version_find_highest(model, out);
-    if (status || *out) return status;
-    DT_TRY(dt_format(&below, "%s/ckpt", model));
-    if (!dt_checkpoint_newest(below, &step, out)) *out = NULL;
-    dt_free(below);
-    return DT_OK;
-}
-
 static void version_take_up_newer(struct dt_server *server)
 {
     char *path;
     struct dt__version *newer, *older = server->version;
-    if (version_find_newest(server->model, &path) || !path) return;
+    if (dt_model_find(server->model, true, &path, NULL)) return;
     const struct dt__file_id file = file_identify(path);
     const bool known = is_same_file(file, older->file) || is_same_file(file, server->refused);
     if (!known && version_load(path, &newer)) {

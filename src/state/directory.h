@@ -29,8 +29,4 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
  * warns of what will not go. Not between a new file's rename and the move of latest.h5: that file would count as abandoned. */
 dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected);
 
-/* What a directory stands for: its model.h5, its highest version's, or the newest checkpoint in ckpt/ or in itself.
- * *out: the model's file; NULL: *out_ckpt is where checkpoints may be. Free what is not NULL. */
-dt_status dt__model_find(const char *dir, char **out, char **out_ckpt);
-
 #endif

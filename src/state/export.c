@@ -42,6 +42,11 @@ static dt_status version_path(const char *base, const char *prefix, uint64_t ste
     return dt_format(out, "%s/%s%llu", base, prefix, (unsigned long long)step);
 }
 
+static dt_status model_path(const char *base, uint64_t step, char **out)
+{
+    return dt_format(out, "%s/%llu/" MODEL_FILE, base, (unsigned long long)step);
+}
+
 static dt_status fail_errno(const char *path, const char *doing)
 {
     return dt_fail(DT_EIO, "%s: %s: %s", path, doing, strerror(errno));
@@ -133,47 +138,78 @@ static dt_status load_file(const char *path, struct dt_export *out)
     return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
 }
 
-dt_status dt__model_find(const char *dir, char **out, char **out_ckpt)
+/* DIR/NAME, if it is there; else NULL. */
+static dt_status path_below(const char *dir, const char *name, char **out)
 {
-    struct dt__numbers versions;
-    DT_TRY(dt_format(out, "%s/" MODEL_FILE, dir));
+    DT_TRY(dt_format(out, "%s/%s", dir, name));
     if (dt_path_exists(*out)) return DT_OK;
     dt_free(*out);
     *out = NULL;
-    DT_TRY(dt__dir_numbers(dir, parse_version, &versions));
-    dt_status status;
-    if (versions.count)
-        status = dt_format(out, "%s/%llu/" MODEL_FILE, dir, (unsigned long long)versions.items[0]);
-    else
-        status = dt_format(out_ckpt, "%s/ckpt", dir);
+    return DT_OK;
+}
+
+/* The model of the highest version below `base`, if there is one; else NULL. */
+static dt_status highest_version(const char *base, char **out)
+{
+    struct dt__numbers versions;
+    DT_TRY(dt__dir_numbers(base, parse_version, &versions));
+    dt_status status = versions.count ? model_path(base, versions.items[0], out) : DT_OK;
     dt_free(versions.items);
-    if (status || versions.count || dt_path_exists(*out_ckpt)) return status;
-    dt_free(*out_ckpt);
-    return dt_strdup(dir, out_ckpt);
+    return status;
+}
+
+static dt_status fail_nothing(const char *path)
+{
+    return dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path);
+}
+
+dt_status dt_model_find(const char *path, bool best, char **out_file, char **out_ckpt)
+{
+    char *exports = NULL, *ckpt = NULL, *file = NULL;
+    uint64_t step;
+    dt_status status;
+    if (out_ckpt) *out_ckpt = NULL;
+    if (!dt_path_is_dir(path)) return dt_strdup(path, out_file);
+    DT_GUARD(dt_format(&exports, "%s/export/best", path));
+    if (best && dt_path_is_dir(exports)) DT_GUARD(highest_version(exports, &file));
+    if (!file) DT_GUARD(path_below(path, MODEL_FILE, &file));
+    if (!file) DT_GUARD(highest_version(path, &file));
+    if (!file) {
+        DT_GUARD(path_below(path, "ckpt", &ckpt));
+        if (!ckpt) DT_GUARD(dt_strdup(path, &ckpt));
+        if (!dt_checkpoint_newest(ckpt, &step, &file)) DT_GUARD(fail_nothing(path));
+        if (out_ckpt) {
+            *out_ckpt = ckpt;
+            ckpt = NULL;
+        }
+    }
+    *out_file = file;
+done:
+    dt_free(exports);
+    dt_free(ckpt);
+    return status;
 }
 
 dt_status dt_export_load(const char *path, struct dt_export *out, char **out_path)
 {
-    char *file = NULL, *ckpt = NULL;
+    char *file, *ckpt;
     struct dt_checkpoint newest;
     bool found = true;
-    dt_status status;
-    DT_GUARD(dt_path_is_dir(path) ? dt__model_find(path, &file, &ckpt) : dt_strdup(path, &file));
-    if (file) {
-        DT_GUARD(load_file(file, out));
+    DT_TRY(dt_model_find(path, false, &file, &ckpt));
+    dt_status status = ckpt ? dt_checkpoint_load_latest(ckpt, &newest, out_path, &found)
+                            : load_file(file, out);
+    if (!found) status = fail_nothing(path);
+    if (!status && ckpt) {
+        *out = dt_export_of(&newest);
+        newest.params = NULL; /* the rest is what only a resume needs */
+        newest.config = NULL;
+        newest.desc.layers = NULL;
+        newest.schema = (struct dt_schema){0};
+        dt_checkpoint_free(&newest);
+    } else if (!status) {
         *out_path = file;
         file = NULL;
-        goto done;
     }
-    DT_GUARD(dt_checkpoint_load_latest(ckpt, &newest, out_path, &found));
-    if (!found) DT_GUARD(dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path));
-    *out = dt_export_of(&newest);
-    newest.params = NULL; /* the rest is what only a resume needs */
-    newest.config = NULL;
-    newest.desc.layers = NULL;
-    newest.schema = (struct dt_schema){0};
-    dt_checkpoint_free(&newest);
-done:
     dt_free(file);
     dt_free(ckpt);
     return status;
@@ -188,9 +224,7 @@ dt_status dt_export_best(const char *base, struct dt_best *out)
     for (size_t i = 0; i < versions.count && !best.known && !status; i++) {
         char *path;
         struct dt_export model;
-        status =
-            dt_format(&path, "%s/%llu/" MODEL_FILE, base, (unsigned long long)versions.items[i]);
-        if (status) break;
+        if ((status = model_path(base, versions.items[i], &path)) != DT_OK) break;
         if (load_file(path, &model)) {
             dt_warn("passed over: %s", dt_error_text());
         } else {

@@ -181,34 +181,18 @@ static dt_status print_data(const char *path, FILE *out)
     return DT_OK;
 }
 
-/* The file that stands for a directory: an export's model, or the newest checkpoint. */
-static dt_status find_in_directory(const char *path, char **out_file)
-{
-    uint64_t step;
-    char *ckpt = NULL;
-    if (access(path, R_OK | X_OK))
-        return dt_fail(DT_EIO, "%s: cannot list: %s", path, strerror(errno));
-    DT_TRY(dt__model_find(path, out_file, &ckpt));
-    if (*out_file) return DT_OK;
-    const bool found = dt_checkpoint_newest(ckpt, &step, out_file);
-    dt_free(ckpt);
-    if (found) return DT_OK;
-    return dt_fail(DT_EIO, "%s: holds neither a model nor a checkpoint", path);
-}
-
 dt_status dt_inspect(const char *path, FILE *out)
 {
-    char *file = NULL, start[7] = "";
-    if (dt_path_is_dir(path)) DT_TRY(find_in_directory(path, &file));
-    const char *name = file ? file : path;
-    if (file) fprintf(out, "%s\n", file);
+    char *file, start[7] = "";
+    DT_TRY(dt_model_find(path, false, &file, NULL));
+    if (dt_path_is_dir(path)) fprintf(out, "%s\n", file);
     /* Whether the file says in its first bytes that it is one of this program's. Of one that cannot be read, the
      * reader says what is wrong. */
-    int fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, start, sizeof start);
     if (fd >= 0) close(fd);
     bool ours = got < 0 || (got == sizeof start && !memcmp(start, "dtrain ", sizeof start));
-    dt_status status = ours ? print_ours(name, out) : print_data(name, out);
+    dt_status status = ours ? print_ours(file, out) : print_data(file, out);
     dt_free(file);
     return status;
 }

@@ -59,6 +59,17 @@ check_answer() {
 settle 10 check_answer || fail "another run's model of the same step is not taken up: $(cat "$tmp/log")"
 kill -TERM $server
 wait $server || fail 'a stop'
+# A file that another one takes the place of.
+cp "$tmp/table/ckpt/latest.h5" "$tmp/model.h5"
+"$dtrain" serve "$tmp/model.h5" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
+server=$!
+at_exit "kill -9 $server 2>/dev/null"
+settle 10 serving || fail "$(cat "$tmp/log")"
+cp "$tmp/table/ckpt/step-000000000.h5" "$tmp/new.h5"
+mv "$tmp/new.h5" "$tmp/model.h5"
+settle 10 newer_than 0 || fail 'a file in the place of another is not taken up'
+kill -TERM $server
+wait $server || fail 'a stop'
 
 # Hashed categories, many a row, some of which share a feature: each counts, as it did in training.
 awk 'BEGIN { srand(5); for (i = 0; i < 200; i++) printf "k%d,", i; print "y"; for (r = 0; r < 80; r++) {

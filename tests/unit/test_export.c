@@ -89,6 +89,22 @@ static bool has_version(const char *base, uint64_t step)
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
+/* The end of the file that a path stands for, and of the directory that has older ones. */
+static void assert_found(const char *path, bool best, const char *end_of_file, const char *end_of_ckpt)
+{
+    char *found[2];
+    const char *const ends[2] = {end_of_file, end_of_ckpt};
+    assert_ok(dt_model_find(path, best, &found[0], &found[1]));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(!found[i], !ends[i]);
+        if (!ends[i]) continue;
+        size_t length = strlen(found[i]), end = strlen(ends[i]);
+        ck_assert_msg(length >= end && !strcmp(found[i] + length - end, ends[i]), "%s: %s does not end with %s", path,
+                      found[i], ends[i]);
+        dt_free(found[i]);
+    }
+}
+
 START_TEST(every_path_leads_to_the_model)
 {
     char *file;
@@ -104,6 +120,18 @@ START_TEST(every_path_leads_to_the_model)
     ck_assert(load_mark(test_dir, &step, "ckpt/step-000000007.h5") == 3 && step == 7);
     ck_assert(load_mark(in_dir("ckpt"), &step, "ckpt/step-000000007.h5") == 3 && step == 7);
     ck_assert(load_mark(in_dir("ckpt/latest.h5"), &step, "ckpt/latest.h5") == 3 && step == 7);
+    /* The best of a run comes before its checkpoints, where it is wanted and there is one. */
+    const char *newest = "/ckpt/step-000000007.h5";
+    close(open(in_dir("export/best"), O_CREAT | O_WRONLY, 0600));
+    assert_found(test_dir, true, newest, "/ckpt");
+    ck_assert_int_eq(remove(in_dir("export/best")) || mkdir(in_dir("export/best"), 0700), 0);
+    assert_found(test_dir, true, newest, "/ckpt");
+    assert_ok(try_export(in_dir("export/best"), 5, 1, 0));
+    assert_found(test_dir, true, "/export/best/5/model.h5", NULL);
+    assert_found(test_dir, false, newest, "/ckpt");
+    assert_found(in_dir("ckpt"), true, newest, "/ckpt");
+    assert_found(in_dir("ckpt/latest.h5"), true, "/ckpt/latest.h5", NULL);
+    assert_found(in_dir("nowhere"), true, "/nowhere", NULL);
     dt_checkpoint_free(&checkpoint);
     dt_free(file);
 }
