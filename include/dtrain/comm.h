@@ -40,7 +40,6 @@ struct dt_world {
     int *rank_of;     /* (workers) the rank that each one is */
     int *workers_of;  /* (hosts) how many each host has */
     int worker_rank;  /* of worker 0 among the trainers; worker w's is worker_rank + w */
-    int host_workers; /* workers on this rank's host */
     int evaluator;    /* its rank, -1: none */
 
     struct dt__world_inside *inside; /* communicators and watchdog */

@@ -234,7 +234,7 @@ static void number_workers(struct dt_world *world)
 /* The bank of a job without workers is its own worker. */
 void dt_world_set_roles(struct dt_world *world, bool dedicated)
 {
-    const int rank = world->rank, size = world->size, host = world->host_of[rank];
+    const int rank = world->rank, size = world->size;
     MPI_Comm *trainers = &world->trainers->comm;
     world->evaluator = dedicated ? size - 1 : -1;
     world->is_bank = rank == 0;
@@ -245,7 +245,6 @@ void dt_world_set_roles(struct dt_world *world, bool dedicated)
     world->worker_rank = size == 1 ? 0 : 1;
     world->workers = size - 1 - dedicated > 1 ? size - 1 - dedicated : 1;
     number_workers(world);
-    world->host_workers = world->workers_of[host];
     if (*trainers != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(trainers));
     const int color = world->role == DT_ROLE_EVALUATOR ? MPI_UNDEFINED : 0;
     const int place = world->is_worker ? world->worker_rank + world->worker : 0;

@@ -82,7 +82,7 @@ static dt_status settle_machines(const struct dt_job *job)
                          kernel);
     if (strict) DT_TRY(dt_ranks_agree(world->all, status));
     if (!strict) warn_together(job, status);
-    const int workers = world->host_workers, cores = world->cores;
+    const int workers = world->workers_of[world->host_of[world->rank]], cores = world->cores;
     const long long threads = config->run.threads;
     status = DT_OK;
     if (workers * threads > cores)
