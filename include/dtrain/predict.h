@@ -54,6 +54,9 @@ dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, si
 dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
                              float *out, int32_t *out_class);
 
+/* DT_EFORMAT: an answer (width) is no finite number: the row, or a weight, is too large. */
+dt_status dt_predictor_check(const struct dt_predictor *predictor, const float *answer);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,8 @@
 /* `dtrain predict`: a JSON record for each row of standard input, or of files, in their order.
  *
  * Rows wait until a batch is full or input pauses; then they are predicted together. A row that cannot be
- * read gives a record of its line and error, behind the rows before it, and the exit code at the end. */
+ * read or predicted gives a record of its line and error, behind the rows before it, and the exit code at the
+ * end. */
 #include "cli/cli.h"
 #include "dtrain/report.h"
 
@@ -18,6 +19,8 @@ struct stream {
     uint32_t *index;          /* (room, categories) */
     float *value;             /* likewise */
     size_t count;             /* rows that wait */
+    uint64_t line[BATCH];     /* of each ... */
+    size_t instance[BATCH];   /* ... and its number among the rows of that line */
     float *answers;           /* (BATCH, width) */
     int32_t classes[BATCH];
     struct dt_json json;         /* the record under way */
@@ -35,11 +38,28 @@ static dt_status record_end(struct stream *stream)
     return DT_OK;
 }
 
+/* place: "line" of standard input, or "row" of files. */
+static dt_status stream_write_error(struct stream *stream, const char *place, uint64_t number,
+                                    const char *error)
+{
+    dt_json_begin(&stream->json);
+    dt_json_int(&stream->json, place, (int64_t)number);
+    dt_json_text(&stream->json, "error", error);
+    stream->bad++;
+    return record_end(stream);
+}
+
 static dt_status stream_write_row(struct stream *stream, size_t row)
 {
     struct dt_json *json = &stream->json;
     const struct dt_batch *rows = stream->rows;
     const float *answer = stream->answers + row * stream->width;
+    if (dt_predictor_check(stream->predictor, answer)) {
+        if (rows)
+            return stream_write_error(stream, "row", stream->good + stream->bad, dt_error_text());
+        if (stream->instance[row]) dt_fail_prefix(DT_EFORMAT, "instance %zu: ", stream->instance[row]);
+        return stream_write_error(stream, "line", stream->line[row], dt_error_text());
+    }
     dt_json_begin(json);
     if (dt_predictor_classes(stream->predictor)) {
         int class_number = stream->classes[row];
@@ -101,6 +121,8 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
 {
     char error[DT_ERROR_MAX];
     struct dt_rows *rows;
+    uint64_t line, before = 0;
+    size_t instance = 0;
     dt_status status = DT_OK;
     DT_TRY(dt_rows_open(stdin, "standard input", &model->file->schema, &model->config, &rows));
     for (bool end = false; !status && !end;) {
@@ -108,23 +130,23 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
         if (!ready || stream->count == stream->room) DT_GUARD(stream_flush(stream));
         if (!ready && fflush(stdout))
             DT_GUARD(dt_fail(DT_EIO, "standard output: cannot write"));
-        uint64_t line;
         const size_t at = stream->count * stream->categories;
         status = stream->categories
                      ? dt_rows_next_sparse(rows, stream->x + stream->count * stream->dense,
                                            stream->index + at, stream->value + at, &line, &end)
                      : dt_rows_next(rows, stream->x + stream->count * stream->nin, &line, &end);
-        if (!status) stream->count += !end;
+        instance = line == before ? instance + 1 : 0;
+        before = line;
+        if (!status && !end) {
+            stream->line[stream->count] = line;
+            stream->instance[stream->count++] = instance;
+        }
         if (status == DT_EMISMATCH)
             status = dt_fail_prefix(status, "standard input:%llu: ", (unsigned long long)line);
         if (status != DT_EFORMAT) continue;
         snprintf(error, sizeof error, "%s", dt_error_text());
         DT_GUARD(stream_flush(stream));
-        dt_json_begin(&stream->json);
-        dt_json_int(&stream->json, "line", (int64_t)line);
-        dt_json_text(&stream->json, "error", error);
-        stream->bad++;
-        status = record_end(stream);
+        status = stream_write_error(stream, "line", line, error);
     }
     if (!status) status = stream_flush(stream);
 done:

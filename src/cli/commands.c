@@ -39,7 +39,8 @@ const struct command commands[] = {
      "MODEL is any path that eval takes. A row is a JSON array, or a line of CSV or LIBSVM; {\"instances\": [[...], ...]} holds "
      "several. CSV columns go by the header's names if it has those of the model's features. "
      "data.eval=FILES predicts the rows of files in any training format instead.\n\n"
-     "A bad row gives {\"line\": N, \"error\": ...}, and exit code 1 at the end."},
+     "A bad row, and one whose prediction is no finite number, gives {\"line\": N, \"error\": ...} (of files "
+     "\"row\", from 0), and exit code 1 at the end."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
      "Streams: data.memory_mb bounds the memory, whatever the size of the data."},

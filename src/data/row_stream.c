@@ -147,7 +147,8 @@ static dt_status json_parse(struct dt_rows *rows, char *record, size_t length)
         json_decref(value);
         return json_next_instance(rows);
     }
-    dt_status status = json_read_row(rows, value);
+    dt_status status = json_is_array(instances) ? dt_fail(DT_EFORMAT, "instances: no rows")
+                                                : json_read_row(rows, value);
     json_decref(value);
     return status;
 }

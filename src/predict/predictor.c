@@ -4,6 +4,7 @@
  * row agrees: both read the same logits. */
 #include "dtrain/predict.h"
 
+#include <math.h>
 #include <string.h>
 
 struct dt_predictor {
@@ -193,5 +194,13 @@ dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, si
         DT_TRY(dt_predictor_batch(predictor, &batch, out + at * width,
                                   out_class ? out_class + at : NULL));
     }
+    return DT_OK;
+}
+
+dt_status dt_predictor_check(const struct dt_predictor *predictor, const float *answer)
+{
+    for (int i = 0; i < dt_predictor_width(predictor); i++)
+        if (!isfinite(answer[i]))
+            return dt_fail(DT_EFORMAT, "its prediction is beyond the range of 32-bit floats");
     return DT_OK;
 }

@@ -250,6 +250,9 @@ static dt_status exchange_predict(struct exchange *exchange, const struct dt__ve
     DT_GUARD(dt_alloc(request.rows, width * sizeof *out, "answers", &out));
     DT_GUARD(dt_alloc(request.rows, sizeof *classes, "answers", &classes));
     DT_GUARD(dt__batcher_answer(server->batcher, version, &request, out, classes));
+    for (size_t r = 0; r < request.rows; r++)
+        if (dt_predictor_check(predictor, out + r * width))
+            DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
     status = dt__answer_format(&request, predictor, server->options.name, version->number, out,
                                classes, text);
 done:

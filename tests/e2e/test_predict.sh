@@ -119,6 +119,24 @@ predict curve <"$tmp/data/test.csv"
 agree curve "$tmp/data/test.csv"
 head -n 1 "$tmp/out" | grep -qx '{"value":[-0-9.e]*}' || fail 'a value'
 
+# Rows whose value is beyond all floats: an error each, in their places.
+awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b } }' \
+    >"$tmp/linear.csv"
+job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear train.epochs=20 \
+    train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+printf '[1,2]\n[3e38,3e38]\n{"instances":[[1,1],[3e38,3e38]]}\n{"instances":[]}\n' >"$tmp/rows"
+"$dtrain" predict "$tmp/linear" <"$tmp/rows" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code with values that overflow' $? 1
+grep -q '^dtrain: error: 3 of 5 rows' "$tmp/err" || fail "$(cat "$tmp/err")"
+! grep null "$tmp/out" || fail 'a value that is none'
+check_eq 'records of rows that overflow' "$(sed -n 's/"error":"\(instance 1\|its prediction\|instances: no rows\).*/\1/p' \
+    "$tmp/out" | paste -sd' ')" '{"line":2,its prediction {"line":3,instance 1 {"line":4,instances: no rows'
+check_eq 'their places' "$(grep -n '"error"' "$tmp/out" | cut -d: -f1 | paste -sd' ')" '2 4 5'
+printf 'a,b,y\n1,1,1\n3e38,3e38,1\n' >"$tmp/huge.csv"
+"$dtrain" predict "$tmp/linear" data.eval="$tmp/huge.csv" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code with a file of such a row' $? 1
+tail -n 1 "$tmp/out" | grep -q '^{"row":1,"error":"its prediction' || fail "$(cat "$tmp/out")"
+
 # ---- Fashion-MNIST, 10,000 rows ------------------------------------------------------------------
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip 'in part: Fashion-MNIST is not installed'

@@ -59,13 +59,22 @@ check_answer() {
 settle 10 check_answer || fail "another run's model of the same step is not taken up: $(cat "$tmp/log")"
 kill -TERM $server
 wait $server || fail 'a stop'
-# A file that another one takes the place of.
-cp "$tmp/table/ckpt/latest.h5" "$tmp/model.h5"
+# A regression, of a file that another one takes the place of. A value beyond all floats is no null.
+awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b = rand(); print a "," b "," 3 * a + 2 * b } }' \
+    >"$tmp/linear.csv"
+job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear train.epochs=20 \
+    train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+cp "$tmp/linear/ckpt/latest.h5" "$tmp/model.h5"
 "$dtrain" serve "$tmp/model.h5" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
 server=$!
 at_exit "kill -9 $server 2>/dev/null"
 settle 10 serving || fail "$(cat "$tmp/log")"
-cp "$tmp/table/ckpt/step-000000000.h5" "$tmp/new.h5"
+port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+check_eq 'a value that overflows' "$(ask /v1/models/default:predict '{"instances":[[1,2],[3e38,3e38]]}' | cut -c1-22)" \
+    '400 {"error":"row 1: i'
+check_eq 'one that does not' "$(ask /v1/models/default:predict '{"instances":[[1,2]]}' | cut -c1-16)" '{"predictions":['
+check_eq 'no rows' "$(ask /v1/models/default:predict '{"instances":[]}' | head -n 1)" '400 {"error":"instances: no rows"}'
+cp "$tmp/linear/ckpt/step-000000000.h5" "$tmp/new.h5"
 mv "$tmp/new.h5" "$tmp/model.h5"
 settle 10 newer_than 0 || fail 'a file in the place of another is not taken up'
 kill -TERM $server
