@@ -177,7 +177,8 @@ struct dt_reducer_spec {
     int replicas;             /* R, at most DT_REDUCER_REPLICAS */
     /* What is given away, rounded (enum dt_wire; f32: not, and the two below say nothing): the sum of each of
      * `givers` ranges of replicas in a row, g's from R g / givers on; and each update. Rounding errors are
-     * kept, and added to what is rounded next. Sums inside a giver are f32, wherever its replicas are. */
+     * kept, and added to what is rounded next. Sums inside a giver are f32, wherever its replicas are. Touched
+     * rows are rounded to bf16 whatever the wire, and no error of them is kept; their updates are not rounded. */
     int wire, givers;
     size_t wire_params; /* floats [0, wire_params) are rounded; the end of a bucket; 0: all */
     int vectors; /* weights, optimizer state and what else updates keep, with a wire the error of rounded
@@ -196,9 +197,8 @@ struct dt_reducer_spec {
 
 struct dt_reducer;
 /* Collective over the trainers or the team (which has its bank's memory at its first worker).
- * DT_EUSAGE: reproducible or rounded with reduce, rounded row-sparse ranges, or a spec beyond the bounds above;
- * DT_EMEMORY: shared memory too small
- * for an explicit node or ordered (auto takes reduce and says so). */
+ * DT_EUSAGE: reproducible or rounded with reduce, or a spec beyond the bounds above; DT_EMEMORY: shared memory
+ * too small for an explicit node or ordered (auto takes reduce and says so). */
 dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec *spec,
                             struct dt_reducer **out);
 void dt_reducer_destroy(struct dt_reducer *reducer);   /* collective over the trainers */

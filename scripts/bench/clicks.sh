@@ -43,11 +43,15 @@ turn_torch() {
 # One host and two; what the second sends is rows and slices, at the end also the state of its slices.
 turn_hosts() {
     dtrain_run 'dtrain np=3, one host' 3 run.replicas=2
-    before=$(host_sent 2)
     launch() { ranks=$1; shift; hosts_job "$ranks" "$dtrain" "$@"; }
-    dtrain_run 'dtrain np=3, two hosts' 3 run.replicas=2
+    for wire in f32 bf16 q8; do
+        before=$(host_sent 2)
+        dtrain_run "dtrain np=3, two hosts, $wire" 3 run.replicas=2 train.wire=$wire
+        bytes=$(calc "int(($(host_sent 2) - $before) / $(record "$run" final step))")
+        say "the second host sends $bytes bytes a step"
+        note "dtrain np=3, two hosts, $wire" bytes_a_step "$bytes"
+    done
     launch() { job "$@"; }
-    note 'dtrain np=3, two hosts' bytes_a_step "$(calc "int(($(host_sent 2) - $before) / $(record "$run" final step))")"
 }
 
 measure() {
@@ -75,4 +79,6 @@ case="$case, two hosts over 1 Gbit/s"
 hosts_up 2 1gbit
 hosts_slots 2 1
 take_turns turn_hosts
-compare samples_per_sec 'dtrain np=3, two hosts' 'dtrain np=3, one host' 0.5
+for wire in f32 bf16 q8; do
+    compare samples_per_sec "dtrain np=3, two hosts, $wire" 'dtrain np=3, one host' 0.5
+done

@@ -117,6 +117,42 @@ static size_t factor_bytes(const struct dt_reducer *x)
     return last->place + last->bytes;
 }
 
+static void cut_segments(struct dt_reducer *x)
+{
+    const int ranges = dt__rows_are_touched(x) ? x->spec.row_ranges : 0;
+    const int matrices = factor_bytes(x) ? x->spec.matrices : 0;
+    struct dt__segment *segment = x->segment;
+    x->given = 0;
+    for (int b = 0, i = 0; b < x->spec.buckets; b++) {
+        struct dt__bucket *bucket = &x->bucket[b];
+        bucket->has_rows = false;
+        bucket->pieces = (uint32_t)x->group_workers;
+        for (size_t at = bucket->at.begin; at < bucket->at.end; at = segment++->at.end) {
+            struct dt__segment next = {.at = {bucket->at.end, bucket->at.end}};
+            if (i < ranges) {
+                const struct dt_row_range *range = &x->spec.row_range[i];
+                const size_t end = range->offset + range->rows * range->width;
+                next = (struct dt__segment){DT__ROWS, i, {range->offset, end}, 0};
+            } else if (i < matrices) {
+                const struct dt_factored *matrix = &x->factored[i];
+                const size_t end = matrix->offset + matrix->rows * matrix->columns;
+                next = (struct dt__segment){DT__FACTORED, i, {matrix->offset, end}, 0};
+            }
+            if (next.at.begin > at) {
+                const size_t end = next.at.begin < bucket->at.end ? next.at.begin : bucket->at.end;
+                const size_t bytes = dt__wire_bytes(dt__wire_at(x, at), at, end - at);
+                next = (struct dt__segment){DT__WHOLE, 0, {at, end}, x->given};
+                x->given += dt__cache_lines(bytes);
+            } else {
+                bucket->has_rows |= next.kind == DT__ROWS;
+                i++;
+            }
+            *segment = next;
+        }
+        x->bucket[b + 1].segment = (int)(segment - x->segment);
+    }
+}
+
 /* What the ranks of this group share. */
 static void deal_memory(struct dt_reducer *x, struct dt__room *room)
 {
@@ -140,7 +176,7 @@ static void deal_memory(struct dt_reducer *x, struct dt__room *room)
         const bool rounds = giver->group == x->group_index;
         if (bank_group || rounds) giver->error = dt__room_take(room, params, sizeof(float));
         if (x->groups > 1 && rounds)
-            giver->given = dt__room_take(room, x->bucket[x->spec.buckets].given, 1);
+            giver->given = dt__room_take(room, x->given, 1);
     }
 }
 
@@ -166,6 +202,7 @@ static dt_status form_groups(struct dt_reducer *x)
     split_groups(x);
     dt_status status = map_replicas(x);
     if (!status) {
+        cut_segments(x);
         deal_memory(x, &room);
         status = dt__shared_create(x->group, room.used, "node exchange", &x->all, &x->shared);
     }
@@ -196,9 +233,8 @@ static dt_status check_spec(const struct dt_reducer_spec *spec)
     if (spec->reproducible && spec->kind == DT_REDUCER_REDUCE)
         return dt_fail(DT_EUSAGE, "run.reproducible=yes does not go with train.exchange=reduce: "
                                   "expected auto, node or ordered");
-    if (spec->wire && (spec->kind == DT_REDUCER_REDUCE || spec->row_ranges))
-        return dt_fail(DT_EUSAGE, "reducer: train.wire goes neither with train.exchange=reduce nor with "
-                                  "gradients of touched rows");
+    if (spec->wire && spec->kind == DT_REDUCER_REDUCE)
+        return dt_fail(DT_EUSAGE, "reducer: train.wire does not go with train.exchange=reduce");
     if (spec->wire && (spec->givers < 1 || spec->givers > spec->replicas))
         return dt_fail(DT_EUSAGE, "reducer: %d groups of %d replicas", spec->givers, spec->replicas);
     return DT_OK;
@@ -210,12 +246,8 @@ static dt_status allocate(struct dt_reducer *x)
     const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
     size_t segments = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
     DT_TRY(dt_alloc(buckets + 1, sizeof *x->bucket, "bucket table", &x->bucket));
-    for (size_t b = 0, begin = 0; b < buckets; begin = x->bucket[b++].at.end) {
-        size_t end = x->spec.bucket_end[b], bytes;
-        bytes = dt__wire_bytes(dt__wire_at(x, begin), begin, end - begin);
-        x->bucket[b].at = (struct dt__floats){begin, end};
-        x->bucket[b + 1].given = x->bucket[b].given + dt__cache_lines(bytes);
-    }
+    for (size_t b = 0, begin = 0; b < buckets; begin = x->bucket[b++].at.end)
+        x->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
     DT_TRY(dt_alloc(segments, sizeof *x->segment, "bucket table", &x->segment));
     DT_TRY(dt_alloc(DT__TREE_DEPTH, sizeof *x->block, "sum scratch", &x->block));
     DT_TRY(dt_alloc(DT__TREE_BLOCK, sizeof *x->fresh, "update scratch", &x->fresh));
@@ -260,39 +292,6 @@ static dt_status choose_groups(struct dt_reducer *x)
     return form_groups(x);
 }
 
-/* Behind choose_groups, which says whether gradients are touched rows, or factors. */
-static void cut_segments(struct dt_reducer *x)
-{
-    const int ranges = dt__rows_are_touched(x) ? x->spec.row_ranges : 0;
-    const int matrices = x->factors && x->factors[0] ? x->spec.matrices : 0;
-    struct dt__segment *segment = x->segment;
-    for (int b = 0, i = 0; b < x->spec.buckets; b++) {
-        struct dt__bucket *bucket = &x->bucket[b];
-        bucket->pieces = (uint32_t)x->group_workers;
-        for (size_t at = bucket->at.begin; at < bucket->at.end; at = segment++->at.end) {
-            struct dt__segment next = {.at = {bucket->at.end, bucket->at.end}};
-            if (i < ranges) {
-                const struct dt_row_range *range = &x->spec.row_range[i];
-                const size_t end = range->offset + range->rows * range->width;
-                next = (struct dt__segment){DT__ROWS, i, {range->offset, end}};
-            } else if (i < matrices) {
-                const struct dt_factored *matrix = &x->factored[i];
-                const size_t end = matrix->offset + matrix->rows * matrix->columns;
-                next = (struct dt__segment){DT__FACTORED, i, {matrix->offset, end}};
-            }
-            if (next.at.begin > at) {
-                const size_t end = next.at.begin < bucket->at.end ? next.at.begin : bucket->at.end;
-                next = (struct dt__segment){DT__WHOLE, 0, {at, end}};
-            } else {
-                bucket->has_rows |= next.kind == DT__ROWS;
-                i++;
-            }
-            *segment = next;
-        }
-        x->bucket[b + 1].segment = (int)(segment - x->segment);
-    }
-}
-
 dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec *spec,
                             struct dt_reducer **out)
 {
@@ -315,7 +314,6 @@ dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec
     if (!spec->wire_params) x->spec.wire_params = spec->params;
     DT_GUARD(dt_ranks_agree(&all, allocate(x)));
     DT_GUARD(choose_groups(x));
-    cut_segments(x);
     x->strategy = x->groups == 1                      ? &dt__reducer_shared
               : x->exchange == DT_REDUCER_ORDERED ? &dt__reducer_owners
                                                   : &dt__reducer_stream;

@@ -91,6 +91,7 @@ struct dt__segment {
     enum { DT__WHOLE, DT__ROWS, DT__FACTORED } kind;
     int index; /* of the range or matrix */
     struct dt__floats at;
+    size_t given; /* whole floats: where their bytes begin in a rounded sum */
 };
 
 struct dt__bucket {
@@ -98,7 +99,6 @@ struct dt__bucket {
     int segment;                  /* its first one */
     bool has_rows;                /* some of them are touched rows */
     uint32_t pieces, pieces_done; /* that it is updated in; expected count of `updated` */
-    size_t given;                 /* where its bytes begin in a rounded sum */
 };
 
 /* A maximal subtree of replicas that one group holds: it can make its sum alone. */
@@ -146,6 +146,7 @@ struct dt_reducer {
     struct dt_reducer_spec spec;
     struct dt__bucket *bucket;   /* (buckets + 1): the last one says where the others end */
     struct dt__segment *segment; /* of all buckets */
+    size_t given;                /* bytes of a rounded sum */
     int exchange;       /* enum dt_exchange_kind */
     bool grouped;       /* ranks of a host form a group */
     bool one_sum;       /* a group gives away one sum, not one a part */
@@ -202,7 +203,7 @@ typedef const float *dt__leaf_fn(struct dt_reducer *x, const void *arg, int a, i
 /* The same, made; n <= DT__TREE_BLOCK. block: scratch, one a level. */
 const float *dt__tree_sum(struct dt_reducer *x, dt__leaf_fn *leaf, const void *arg, int a, int b,
                           size_t at, size_t n, float (*block)[DT__TREE_BLOCK]);
-/* How the floats at this place are rounded: enum dt_wire. */
+/* How the whole floats at this place are rounded: enum dt_wire. */
 int dt__wire_at(const struct dt_reducer *x, size_t at);
 
 /* Squares of a block of floats under way: blocks of DT__TREE_BLOCK floats, in eight lanes each. */

@@ -42,6 +42,7 @@ struct chunk {
     struct dt__floats at;
     int wire;         /* enum dt_wire */
     size_t bytes;     /* of its floats, rounded */
+    size_t given;     /* place of these in a giver's rounded sum */
     size_t update;    /* place of the rounded update; f32: none, weights travel from and to where they are */
     size_t incoming;  /* own: place of the partial sums of other groups, one by one */
     size_t own_at;    /* its place among this group's own floats */
@@ -137,14 +138,15 @@ static size_t incoming_at(const struct dt__owners *o, const struct chunk *chunk,
 }
 
 /* Of a segment of whole floats, number `number` of all in the order of sending. */
-static void cut_piece(struct dt_reducer *x, int bucket, struct dt__floats segment, int number,
+static void cut_piece(struct dt_reducer *x, int bucket, const struct dt__segment *segment, int number,
                       int owner, int piece)
 {
     struct dt__owners *o = x->owners;
-    struct dt__floats at = dt__slice(segment, owner, x->groups, x->grain);
+    const size_t begin = segment->at.begin;
+    struct dt__floats at = dt__slice(segment->at, owner, x->groups, x->grain);
     if (x->spec.norm)
         at = dt__clip(dt__slice((struct dt__floats){0, x->spec.params}, owner, x->groups, DT__TREE_BLOCK),
-                      segment);
+                      segment->at);
     size_t pieces = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
     if (pieces > MOST_PIECES) pieces = MOST_PIECES;
     if ((size_t)piece >= pieces) return;
@@ -158,6 +160,7 @@ static void cut_piece(struct dt_reducer *x, int bucket, struct dt__floats segmen
                             .at = at,
                             .wire = wire,
                             .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
+                            .given = segment->given + dt__wire_bytes(wire, begin, at.begin - begin),
                             .update = o->update_bytes,
                             .incoming = o->incoming_bytes,
                             .own_at = o->own};
@@ -193,7 +196,7 @@ static dt_status cut_chunks(struct dt_reducer *x)
             if (x->segment[s].kind != DT__WHOLE) continue;
             for (int piece = 0; piece < MOST_PIECES; piece++)
                 for (int i = 1; i <= x->groups; i++)
-                    cut_piece(x, b, x->segment[s].at, number, (x->group_index + i) % x->groups, piece);
+                    cut_piece(x, b, &x->segment[s], number, (x->group_index + i) % x->groups, piece);
             number++;
         }
         o->bucket_chunks[b] = o->chunks;
@@ -230,16 +233,14 @@ static void add_messages_of_chunk(struct dt_reducer *x, int c)
     struct dt__owners *o = x->owners;
     struct chunk *chunk = &o->chunk[c];
     const bool own = chunk->owner == x->group_index;
-    const size_t bucket = x->bucket[chunk->bucket].at.begin, begin = chunk->at.begin;
     const int tag = chunk->tag + o->tags - 1;
     chunk->first_send = o->requests;
     for (int p = 0; p < x->parts; p++) {
         const struct dt__part *part = &x->part[p];
         if (own == (part->group == x->group_index)) continue;
-        void *sum = own ? (void *)(o->incoming + incoming_at(o, chunk, p)) : x->slot[part->first] + begin;
-        if (!own && is_whole(x, part) && chunk->wire)
-            sum = x->giver[part->giver].given + x->bucket[chunk->bucket].given +
-                  dt__wire_bytes(chunk->wire, bucket, begin - bucket);
+        void *sum = own                                  ? o->incoming + incoming_at(o, chunk, p)
+                    : is_whole(x, part) && chunk->wire ? x->giver[part->giver].given + chunk->given
+                                                       : (void *)(x->slot[part->first] + chunk->at.begin);
         add_message(x, own ? PARTIAL_IN : PARTIAL_OUT, c, sum, partial_bytes(chunk, is_whole(x, part)),
                     own ? part->group : chunk->owner, chunk->tag + o->place[p].number);
     }
@@ -345,8 +346,8 @@ static void move_floats(const struct dt_reducer *x, int group, bool to_bank, flo
     dt_ranks_move(&x->leaders, to_bank ? group : 0, to_bank ? 0 : group, at, n * sizeof *at);
 }
 
-/* Between the bank and the owners, chunk by chunk; errors of rounded sums are whole where they are kept, or
- * the owners' too. The state of row-sparse ranges all groups have, from the bank. */
+/* Between the bank and the owners, chunk by chunk; errors of rounded sums stand whole where they are kept, or
+ * are the owners' too. The state of row-sparse ranges all groups have, from the bank. */
 static void owners_move_state(struct dt_reducer *x, bool to_bank)
 {
     const struct dt__owners *o = x->owners;
@@ -362,9 +363,14 @@ static void owners_move_state(struct dt_reducer *x, bool to_bank)
             if (x->giver[g].group < 0)
                 move_floats(x, chunk->owner, to_bank, error_of(x, chunk, g) + begin, n);
     }
-    for (int g = 0; g < x->spec.givers && x->spec.wire; g++)
-        if (x->giver[g].group >= 0)
-            move_floats(x, x->giver[g].group, to_bank, x->giver[g].error, x->spec.params);
+    for (int g = 0; g < x->spec.givers && x->spec.wire; g++) {
+        for (int s = 0; s < x->bucket[x->spec.buckets].segment && x->giver[g].group >= 0; s++) {
+            const struct dt__segment *segment = &x->segment[s];
+            const size_t begin = segment->at.begin, n = segment->at.end - begin;
+            if (segment->kind == DT__WHOLE)
+                move_floats(x, x->giver[g].group, to_bank, x->giver[g].error + begin, n);
+        }
+    }
     for (int i = 0; x->rows_exchange && !to_bank && i < x->spec.row_ranges; i++) {
         const struct dt_row_range *range = &x->spec.row_range[i];
         for (int v = 1; v < x->spec.vectors; v++)

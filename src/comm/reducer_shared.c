@@ -206,9 +206,9 @@ void dt__group_agreed(struct dt_reducer *x, int asked)
 
 /* Sums of a block, by the tree: of each of the group's parts into the slot of its first replica, rounded if
  * that is all of a giver; or of all of them into the first one's. */
-static void sum_block(struct dt_reducer *x, const struct dt__bucket *bucket, size_t at, size_t n)
+static void sum_block(struct dt_reducer *x, const struct dt__segment *segment, size_t at, size_t n)
 {
-    const size_t begin = bucket->at.begin;
+    const size_t begin = segment->at.begin;
     const int wire = dt__wire_at(x, begin);
     float *first = NULL;
     for (int p = 0; p < x->parts; p++) {
@@ -224,7 +224,7 @@ static void sum_block(struct dt_reducer *x, const struct dt__bucket *bucket, siz
         if (sum != first) memcpy(first, sum, n * sizeof *first);
         if (wire && giver->group == x->group_index)
             dt__wire_round(wire, at, n, first, giver->error + at,
-                           giver->given + bucket->given + dt__wire_bytes(wire, begin, at - begin));
+                           giver->given + segment->given + dt__wire_bytes(wire, begin, at - begin));
     }
 }
 
@@ -243,7 +243,7 @@ bool dt__group_sum(struct dt_reducer *x)
             continue;
         }
         for (size_t at = slice.begin, n; at < slice.end; at += n)
-            sum_block(x, bucket, at, n = block_length(at, slice.end));
+            sum_block(x, segment, at, n = block_length(at, slice.end));
     }
     dt__event_post(&x->control->bucket[b].summed, 1);
     x->buckets_summed++;

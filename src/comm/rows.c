@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/clones.h"
 #include "comm/reducer.h"
 
@@ -10,15 +11,22 @@
 struct leaf {
     int first;               /* its first replica */
     struct dt_touched *list; /* (ranges) */
-    float *vector;           /* the listed rows, one behind the other from a range's offset on */
+    float *vector;     /* the listed rows, one behind the other from a range's offset on; NULL: rounded alone */
+    uint16_t *rounded; /* a part's that is all of a giver: likewise, in bf16, to send or as they have come */
     uint32_t **summed;       /* (ranges) (group's workers) a part's rows of each; NULL: not summed here */
+};
+
+/* A node of the trees: replicas [a, b), or givers. */
+struct node {
+    bool of_givers;
+    int a, b;
 };
 
 /* What a merge is made of. */
 struct leaves {
     const struct leaf *leaf; /* (count), rising */
     int count;
-    int first, end; /* the node that they make up */
+    struct node node; /* that they make up */
 };
 
 /* A leaf that has the row at which the merge is. */
@@ -118,7 +126,7 @@ void dt__rows_map(struct dt_reducer *x, int replica, struct dt__room *room)
     struct dt__rows *rows = x->rows;
     rows->replica[replica].vector = x->slot[replica];
     lists_map(rows, room, rows->replica[replica].list);
-    rows->all = (struct leaves){rows->replica, x->spec.replicas, 0, x->spec.replicas};
+    rows->all = (struct leaves){rows->replica, x->spec.replicas, {true, 0, x->spec.givers}};
 }
 
 void dt__rows_map_part(struct dt_reducer *x, int part, struct dt__room *room)
@@ -126,12 +134,15 @@ void dt__rows_map_part(struct dt_reducer *x, int part, struct dt__room *room)
     struct dt__rows *rows = x->rows;
     const int first = x->part[part].first, ranges = rows->ranges;
     struct leaf *leaf = &rows->part[part];
-    rows->all = (struct leaves){rows->part, x->parts, 0, x->spec.replicas};
+    const bool own = x->part[part].group == x->group_index, lone = x->part[part].end == first + 1;
+    const bool rounded = x->spec.wire && x->giver[x->part[part].giver].group >= 0;
+    rows->all = (struct leaves){rows->part, x->parts, {true, 0, x->spec.givers}};
     *leaf = rows->replica[first];
-    if (x->part[part].group == x->group_index && x->part[part].end == first + 1) return;
-    *leaf = (struct leaf){first, rows->list + (x->spec.replicas + first) * ranges,
-                          dt__room_take(room, x->spec.params, sizeof(float)),
-                          rows->summed + first * ranges};
+    leaf->rounded = rounded ? dt__room_take(room, x->spec.params, sizeof(uint16_t)) : NULL;
+    if (own && lone) return;
+    leaf->list = rows->list + (x->spec.replicas + first) * ranges;
+    leaf->vector = own || !rounded ? dt__room_take(room, x->spec.params, sizeof(float)) : NULL;
+    leaf->summed = rows->summed + first * ranges;
     lists_map(rows, room, leaf->list);
     for (int i = 0; i < ranges; i++)
         leaf->summed[i] = dt__room_take(room, (size_t)x->group_workers, sizeof(uint32_t));
@@ -229,31 +240,68 @@ static bool merge_next(struct dt__rows *rows, uint32_t *out_row)
     return true;
 }
 
-static float *holder_row(const struct dt__rows *rows, int range, struct holder holder)
+/* Where its row stands in the leaf's vector. */
+static size_t holder_at(const struct dt__rows *rows, int range, struct holder holder)
 {
     const struct dt_row_range *r = &rows->range[range];
-    const size_t at = (size_t)(holder.row - holder.leaf->list[range].row);
-    return holder.leaf->vector + r->offset + at * r->width;
+    return r->offset + (size_t)(holder.row - holder.leaf->list[range].row) * r->width;
 }
 
 /* ---- sum ------------------------------------------------------------------------------------ */
 
-/* The sum over node [a, b) of floats [at, at + n) of the row at hand, whose holders there are
- * [first, last), one at least; scratch or a leaf's own place. Leaves that do not have the row are left out:
- * they would add 0. */
-static const float *sum_holders(const struct dt__rows *rows, int range, int first, int last, int a,
-                                int b, size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
+DT__CLONES
+static void bf16_read(size_t n, const uint16_t *restrict rounded, float *restrict out)
 {
-    const struct holder *holder = rows->holder;
-    if (last - first == 1) return holder_row(rows, range, holder[first]) + at;
-    const int split = dt__tree_split(a, b);
+    for (size_t i = 0; i < n; i++)
+        out[i] = dt__bf16_value(rounded[i]);
+}
+
+DT__CLONES
+static void bf16_write(size_t n, const float *restrict values, uint16_t *restrict out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = dt__bf16_of(values[i]);
+}
+
+/* A giver's sum; never -0, as where a leaf lacks the row. */
+DT__CLONES
+static void bf16_round(size_t n, const float *values, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = dt__bf16_value(dt__bf16_of(values[i])) + 0.0f;
+}
+
+/* The sum over a node of floats [at, at + n) of the row at hand, whose holders there are [first, last), one
+ * at least; scratch or a leaf's own place. Leaves that do not have the row are left out: they would add 0. */
+static const float *sum_holders(const struct dt_reducer *x, int range, int first, int last, struct node node,
+                                size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
+{
+    const struct holder *holder = x->rows->holder;
+    if (node.of_givers && node.b - node.a == 1) {
+        const struct dt__giver *giver = &x->giver[node.a];
+        const struct node replicas = {false, giver->first, giver[1].first};
+        const float *sum = sum_holders(x, range, first, last, replicas, at, n, block);
+        if (!x->spec.wire) return sum;
+        bf16_round(n, sum, block[0]);
+        return block[0];
+    }
+    if (!node.of_givers && last - first == 1) {
+        const struct leaf *leaf = holder[first].leaf;
+        at += holder_at(x->rows, range, holder[first]);
+        if (leaf->vector) return leaf->vector + at;
+        bf16_read(n, leaf->rounded + at, block[0]);
+        return block[0];
+    }
+    const int split = dt__tree_split(node.a, node.b);
+    const int boundary = node.of_givers ? x->giver[split].first : split;
+    const struct node low = {node.of_givers, node.a, split}, high = {node.of_givers, split, node.b};
     int middle = first;
-    while (middle < last && holder[middle].leaf->first < split)
+    while (middle < last && holder[middle].leaf->first < boundary)
         middle++;
-    if (middle == first) return sum_holders(rows, range, first, last, split, b, at, n, block);
-    if (middle == last) return sum_holders(rows, range, first, last, a, split, at, n, block);
-    const float *left = sum_holders(rows, range, first, middle, a, split, at, n, block);
-    const float *right = sum_holders(rows, range, middle, last, split, b, at, n, block + 1);
+    if (middle == first) return sum_holders(x, range, first, last, high, at, n, block);
+    if (middle == last) return sum_holders(x, range, first, last, low, at, n, block);
+    const float *left = sum_holders(x, range, first, middle, low, at, n, block);
+    const float *right = sum_holders(x, range, middle, last, high, at, n, block + 1);
     float *restrict sum = block[0];
     if (left != sum) memcpy(sum, left, n * sizeof *left);
     for (size_t i = 0; i < n; i++)
@@ -270,8 +318,7 @@ static void row_sum(const struct dt_reducer *x, int range, float *out)
     const bool all = rows->holders == rows->leaves->count;
     for (size_t at = 0; at < width; at += DT__TREE_BLOCK) {
         const size_t n = width - at < DT__TREE_BLOCK ? width - at : DT__TREE_BLOCK;
-        const float *sum = sum_holders(rows, range, 0, rows->holders, rows->leaves->first,
-                                       rows->leaves->end, at, n, x->block);
+        const float *sum = sum_holders(x, range, 0, rows->holders, rows->leaves->node, at, n, x->block);
         for (size_t i = 0; i < n; i++)
             out[at + i] = all ? sum[i] : sum[i] + 0.0f;
     }
@@ -285,7 +332,7 @@ void dt__rows_sum(struct dt_reducer *x)
         rows_slice(x, i, &from, &to);
         merge_begin(rows, &rows->all, i, from, to);
         while (merge_next(rows, &row))
-            row_sum(x, i, holder_row(rows, i, rows->holder[0]));
+            row_sum(x, i, rows->holder[0].leaf->vector + holder_at(rows, i, rows->holder[0]));
     }
 }
 
@@ -293,8 +340,8 @@ void dt__rows_sum(struct dt_reducer *x)
 
 static struct leaves part_leaves(const struct dt_reducer *x, const struct dt__part *part)
 {
-    return (struct leaves){x->rows->replica + part->first, part->end - part->first, part->first,
-                           part->end};
+    return (struct leaves){x->rows->replica + part->first, part->end - part->first,
+                           {false, part->first, part->end}};
 }
 
 /* The group sums the part by itself: it is not one replica's. */
@@ -306,7 +353,9 @@ static bool part_is_summed(const struct dt_reducer *x, const struct dt__part *pa
 struct dt__part_rows dt__rows_of_part(const struct dt_reducer *x, int part, int range)
 {
     const struct leaf *leaf = &x->rows->part[part];
-    return (struct dt__part_rows){leaf->list[range], leaf->vector + x->rows->range[range].offset};
+    const size_t offset = x->rows->range[range].offset;
+    return (struct dt__part_rows){leaf->list[range], leaf->vector ? leaf->vector + offset : NULL,
+                                  leaf->rounded ? leaf->rounded + offset : NULL};
 }
 
 /* As nobody knows how many rows the others will have, each worker writes to where its first row would be if all were
@@ -337,18 +386,18 @@ void dt__rows_close_parts(struct dt_reducer *x)
     for (int i = 0; i < rows->ranges * x->parts; i++) {
         const int part = i / rows->ranges, range = i % rows->ranges;
         const size_t width = rows->range[range].width;
-        uint32_t count = 0;
-        if (!part_is_summed(x, &x->part[part])) continue;
-        const struct leaves leaves = part_leaves(x, &x->part[part]);
         const struct dt__part_rows out = dt__rows_of_part(x, part, range);
-        for (int w = 0; w < x->group_workers; w++) {
+        uint32_t count = 0;
+        if (x->part[part].group != x->group_index) continue;
+        const struct leaves leaves = part_leaves(x, &x->part[part]);
+        for (int w = 0; w < x->group_workers && part_is_summed(x, &x->part[part]); w++) {
             const uint32_t from = row_behind(rows, &leaves, range, w, x->group_workers);
             const uint32_t n = rows->part[part].summed[range][w];
             memmove(out.list.row + count, out.list.row + from, n * sizeof *out.list.row);
             memmove(out.values + count * width, out.values + from * width, n * width * sizeof(float));
-            count += n;
+            *out.list.count = count += n;
         }
-        *out.list.count = count;
+        if (out.rounded) bf16_write(*out.list.count * width, out.values, out.rounded);
     }
 }
 
@@ -359,7 +408,8 @@ static void row_take(const struct dt_reducer *x, int range, float *to)
 {
     const struct dt__rows *rows = x->rows;
     if (x->spec.norm && x->groups == 1)
-        memcpy(to, holder_row(rows, range, rows->holder[0]), rows->range[range].width * sizeof *to);
+        memcpy(to, rows->holder[0].leaf->vector + holder_at(rows, range, rows->holder[0]),
+               rows->range[range].width * sizeof *to);
     else
         row_sum(x, range, to);
 }

@@ -11,7 +11,11 @@
  * so that the copies stay equal, and no weights of ranges travel. A link carries the rows of the
  * H - 1 other groups, an owner's slices would take 2 (H - 1) / H of all touched rows: as much on
  * two hosts, H / 2 times less on many where batches touch other rows, but two latencies instead
- * of one, and state that has to be brought to the bank. */
+ * of one, and state that has to be brought to the bank.
+ *
+ * With a rounded wire each giver's sum of a row is rounded to bf16, whatever the wire, and these are
+ * added; a part that is all of a giver travels so. No error is kept: the row's next gradient may be
+ * far off. All who sum a row round by themselves, also what has come rounded, which does not change. */
 #ifndef DT_COMM_ROWS_H
 #define DT_COMM_ROWS_H
 
@@ -50,6 +54,7 @@ void dt__rows_close_parts(struct dt_reducer *x);
 struct dt__part_rows {
     struct dt_touched list;
     float *values;
+    uint16_t *rounded; /* in bf16, as they travel; NULL: the values do */
 };
 struct dt__part_rows dt__rows_of_part(const struct dt_reducer *x, int part, int range);
 

@@ -4,7 +4,7 @@
  * Ahead goes a message of how many rows there are in each list, and right behind it the lists,
  * without waiting for anybody: row numbers, and the floats of these rows, in messages of
  * DT__CHUNK floats, below the size from which MPI would ask the receiver first. So the exchange
- * takes one latency.
+ * takes one latency. With a rounded wire the floats of a whole giver are bf16.
  *
  * Receives begin when the own group has summed its rows: by then all its workers have made the
  * updates of the step before, and read the places where rows arrive no more. */
@@ -70,23 +70,23 @@ void dt__rows_exchange_destroy(struct dt_reducer *x)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* n words of 4 bytes: of this group to each other one, or from another; counts in one message. Groups send to those
- * that follow them first, so that not all send to the same one. */
-static void post(struct dt_reducer *x, int group, void *words, size_t n, int tag)
+/* n bytes of this group to each other one, or from another; counts in one message. Groups send to those that
+ * follow them first, so that not all send to the same one. */
+static void post(struct dt_reducer *x, int group, void *bytes, size_t n, int tag)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     const bool own = group == x->group_index;
-    const size_t most = tag == DT__TAG_COUNTS ? n : DT__CHUNK;
+    const size_t most = tag == DT__TAG_COUNTS ? n : DT__CHUNK * sizeof(float);
     for (size_t at = 0, some; at < n; at += some) {
-        uint32_t *from = (uint32_t *)words + at;
+        unsigned char *from = (unsigned char *)bytes + at;
         some = n - at < most ? n - at : most;
         for (int g = 1; g < (own ? x->groups : 2); g++, e->left++) {
             MPI_Request *request = &e->request[e->requests++];
             if (own)
-                DT_MPI(MPI_Isend(from, (int)some, MPI_UINT32_T, (group + g) % x->groups, tag,
+                DT_MPI(MPI_Isend(from, (int)some, MPI_BYTE, (group + g) % x->groups, tag,
                                  x->leaders.comm, request));
             else
-                DT_MPI(MPI_Irecv(from, (int)some, MPI_UINT32_T, group, tag, x->leaders.comm, request));
+                DT_MPI(MPI_Irecv(from, (int)some, MPI_BYTE, group, tag, x->leaders.comm, request));
         }
     }
 }
@@ -99,8 +99,12 @@ static void post_lists(struct dt_reducer *x, int group)
         const struct list list = e->list[l];
         const struct dt__part_rows rows = dt__rows_of_part(x, list.part, list.range);
         *rows.list.count = e->count[l];
-        post(x, group, rows.list.row, e->count[l], DT__TAG_ROWS);
-        post(x, group, rows.values, e->count[l] * x->spec.row_range[list.range].width, DT__TAG_ROWS);
+        const size_t floats = e->count[l] * x->spec.row_range[list.range].width;
+        post(x, group, rows.list.row, e->count[l] * sizeof *rows.list.row, DT__TAG_ROWS);
+        if (rows.rounded)
+            post(x, group, rows.rounded, floats * sizeof *rows.rounded, DT__TAG_ROWS);
+        else
+            post(x, group, rows.values, floats * sizeof *rows.values, DT__TAG_ROWS);
     }
 }
 
@@ -116,7 +120,7 @@ static void exchange_start(struct dt_reducer *x)
     for (int i = 1; i <= x->groups; i++) { /* others first: their counts are the first requests */
         const int g = (me + i) % x->groups, lists = e->group_list[g + 1] - e->group_list[g];
         if (lists && g != me) e->from[e->counts++] = g;
-        post(x, g, e->count + e->group_list[g], (size_t)lists, DT__TAG_COUNTS);
+        post(x, g, e->count + e->group_list[g], (size_t)lists * sizeof *e->count, DT__TAG_COUNTS);
     }
     post_lists(x, me);
 }

@@ -54,7 +54,8 @@
       "auto, node or ordered, or train.wire=f32")                                                  \
     X(wire && !async && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \
     X(wire && !async && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                      \
-    X(wire && c->train.lazy, "train.lazy=yes: gradients are whole with train.wire; expected f32")  \
+    X(wire && async && c->train.lazy,                                                              \
+      "train.lazy=yes: gradients are whole with train.wire in train.mode=async; expected f32")     \
     X((wire || c->train.local_steps > 1) && c->run.replicas > 0 &&                                 \
           c->train.groups > c->run.replicas,                                                       \
       "train.groups: expected at most run.replicas")                                               \

@@ -111,19 +111,15 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
         rarely *= 2;
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
-    if (dt_reducer_slot(job->reducer, 0).touched) { /* rounds, and a rounded wire, take whole tables */
-        dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try a larger "
-                "train.batch",
-                ms * wait, ms * step);
-        return;
-    }
-    const bool rounds = may_set(config, rarely, (int)config->train.wire);
+    const bool touched = dt_reducer_slot(job->reducer, 0).touched != NULL; /* rounds take whole tables */
+    const bool rounds = !touched && may_set(config, rarely, (int)config->train.wire);
     const bool wire = config->train.wire != DT_WIRE_Q8 && may_set(config, 1, DT_WIRE_Q8);
     char text[40] = "a larger train.batch";
     if (rounds) snprintf(text, sizeof text, "train.local_steps=%d", rarely);
     dt_info("the exchange with other hosts takes %.3g ms of a %.3g ms step: try %s%s%s", ms * wait,
             ms * step, text, wire ? ", or train.wire=q8, which stays in step with " : "",
             !wire                                ? ""
+            : touched                            ? "half of the bytes or less"
             : config->train.wire == DT_WIRE_BF16 ? "half of the bytes"
                                                  : "a quarter of the bytes");
 }

@@ -93,7 +93,7 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
 
 /* On one host the weights in bf16 stand beside those in f32, in one vector more, and who updates a range
  * writes both. Where weights come over a wire, or are rounded as if they did, each worker rounds them itself. With
- * local steps and on a rounded wire gradients are whole. */
+ * local steps gradients are whole. */
 static dt_status create_reducer(struct dt_job *job)
 {
     const bool bf16 = job->config->run.precision == DT_PRECISION_BF16, local = dt__is_local(job);
@@ -120,7 +120,7 @@ static dt_status create_reducer(struct dt_job *job)
                                    .tile = gradient_tile,
                                    .arg = job};
     dt_status status = dt__list_givers(job, spec.replicas, &worker_of);
-    if (!status && !local && !rounded)
+    if (!status && !local)
         status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
     if (!status && !local && !rounded) status = dt__list_factored(job, &factored, &spec.matrices);
     spec.worker_of = worker_of;

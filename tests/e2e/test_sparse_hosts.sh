@@ -2,8 +2,9 @@
 # Sparse rows on two and three hosts: the rows that a batch touches go between hosts, and the bits are those of one
 # process: with rules that touch the rows of a batch alone and with those that update all, with clipping, with an
 # embedding and a linear path; hosts with other numbers of workers, and a bank without any beside it; state goes to
-# hosts that resume and comes back in a checkpoint. Fewer bytes on the link than whole gradients. Would catch rows
-# that are summed in the order of hosts, copies of a table that differ, state that a host starts without.
+# hosts that resume and comes back in a checkpoint. Fewer bytes on the link than whole gradients, and again with a
+# rounded wire. Would catch rows that are summed in the order of hosts, copies of a table that differ, state that a host
+# starts without, rounding that depends on who has which replicas.
 # seconds: 100
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
@@ -60,6 +61,8 @@ alike() {
 alike adagrad $svm train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05
 alike momentum $svm train.lr=0.1
 alike wide $wide train.optimizer=adagrad train.lr=0.1 train.wide_optimizer=ftrl train.wide_lr=0.3 train.l1=3
+alike q8 $svm train.optimizer=adagrad train.lr=0.1 train.clip_norm=0.05 train.wire=q8 train.groups=2
+alike bf16 $wide train.optimizer=adam train.lr=0.01 train.wire=bf16 train.groups=3 train.lazy=yes
 hosts_slots 1 2
 on 3 lazy-2 $svm train.optimizer=adam train.lazy=yes
 one lazy $svm train.optimizer=adam train.lazy=yes
@@ -74,17 +77,27 @@ one half $deep train.max_steps=33
 hosts_slots 2 2
 on 4 half $deep
 same half whole
+# With the errors of rounded sums and updates.
+rounded="$wide train.lr=0.05 train.wire=q8 train.groups=2"
+one round-whole $rounded
+hosts_slots 2 2
+on 4 round-half $rounded train.max_steps=17
+hosts_slots 3 1 2
+on 6 round-half $rounded train.max_steps=33
+one round-half $rounded
+same round-half round-whole
 
 # Each host has two workers; start and end cost the same both ways.
 hosts_slots 3 2
-for exchange in auto reduce; do
+for way in exchange=auto exchange=reduce wire=bf16; do
     before=$(host_sent 2)
-    hosts_job 5 "$dtrain" run.dir="$tmp/bytes-$exchange" $svm train.exchange=$exchange train.optimizer=adagrad \
-        train.batch=20 2>"$tmp/err" || { cat "$tmp/err"; fail "$exchange"; }
-    eval "sent_$exchange=$(($(host_sent 2) - before))"
+    hosts_job 5 "$dtrain" run.dir="$tmp/bytes-$way" $svm train.$way train.optimizer=adagrad \
+        train.batch=20 2>"$tmp/err" || { cat "$tmp/err"; fail "$way"; }
+    eval "sent_${way#*=}=$(($(host_sent 2) - before))"
 done
 check_le 'bytes of touched rows, of those of whole gradients' \
     "$(echo "$sent_auto $sent_reduce" | awk '{print $1 / $2}')" 0.3
+check_le 'bytes of rounded rows, of those in floats' "$(echo "$sent_bf16 $sent_auto" | awk '{print $1 / $2}')" 0.75
 expect_whole() {
     ! hosts_job 3 "$dtrain" run.dir="$tmp/no" $svm train.lazy=yes train.exchange=node 2>"$tmp/err" || fail "$1"
     grep -q 'train.lazy=yes: expected train.exchange=auto or ordered' "$tmp/err" || { cat "$tmp/err"; fail "$1"; }

@@ -8,7 +8,8 @@
  * of a block; a block of the norm that rows and other floats share; a sum in another order; -0
  * where the whole gradient has +0. Of several hosts: rows that come before the last step's are
  * used up, a host that starts without the optimizer's state, a bank that has not its own host's
- * update yet, hosts that have another number of workers, or none. */
+ * update yet, hosts that have another number of workers, or none. With a rounded wire: sums of groups that
+ * are rounded by some hosts and not by others, twice, or in another order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,10 @@ enum {
 static struct dt_row_range range[RANGES] = {
     {130, 500, 45, false}, {SECOND, 9, 2500, false}, {THIRD, 3000, 1, false}};
 static const size_t bucket_end[BUCKETS] = {SECOND - 27, THIRD + 3000 + 55, PARAMS};
+
+/* Of the trials that follow: whether sums of so many groups are rounded to bf16. */
+static bool rounds;
+static int givers = 1;
 
 struct rule {
     bool touched_alone; /* adagrad; else momentum */
@@ -150,23 +155,69 @@ static void fill(float *weights, float *state)
     }
 }
 
+static bool in_rows(size_t at)
+{
+    for (int in = 0; in < RANGES; in++)
+        if (at >= range[in].offset && at < range[in].offset + range[in].rows * range[in].width) return true;
+    return false;
+}
+
+/* To multiples of 2^-7 of its power of two; of a sum, or, with the error that is kept, of whole floats. */
+static float rounded(float value, float *error)
+{
+    uint32_t bits;
+    float power;
+    if (error) value += *error;
+    memcpy(&bits, &value, sizeof bits);
+    bits &= 0x7f800000u;
+    memcpy(&power, &bits, sizeof power);
+    const float result = value == 0 ? 0 : (float)(rint((double)value / (double)power * 128) / 128 * (double)power);
+    if (error) *error = value - result;
+    return result;
+}
+
+/* Sums over each giver's replicas, rounded: rows as they are, other floats with what was left before. */
+static void sum_givers(int replicas, float **grad, float **error, float **given, float *sum)
+{
+    for (size_t i = 0; i < PARAMS; i++) {
+        for (int g = 0; g < givers; g++) {
+            const int first = replicas * g / givers, end = replicas * (g + 1) / givers;
+            given[g][i] = rounded(tree_sum(end - first, grad + first, i), in_rows(i) ? NULL : &error[g][i]);
+        }
+        sum[i] = tree_sum(givers, given, i);
+    }
+}
+
 /* out: (2 PARAMS) weights and state. */
 static void serial(int replicas, bool norm, const struct rule *rule, float *out)
 {
-    float *grad[7], *sum = calloc(PARAMS, sizeof *sum);
+    float *grad[7], *given[7], *error[8], *sum = calloc(PARAMS, sizeof *sum), *fresh = calloc(PARAMS, sizeof *sum);
     for (int r = 0; r < replicas; r++)
         grad[r] = calloc(PARAMS, sizeof(float));
+    for (int g = 0; g < givers; g++)
+        given[g] = calloc(PARAMS, sizeof(float));
+    for (int g = 0; g <= givers; g++) /* the last one is the update's */
+        error[g] = calloc(PARAMS, sizeof(float));
     fill(out, out + PARAMS);
     for (uint64_t step = 0; step < STEPS; step++) {
         for (int r = 0; r < replicas; r++)
             make_gradient(step, r, out, NULL, grad[r]);
-        for (size_t i = 0; i < PARAMS; i++)
+        if (rounds)
+            sum_givers(replicas, grad, error, given, sum);
+        for (size_t i = 0; i < PARAMS && !rounds; i++)
             sum[i] = tree_sum(replicas, grad, i);
-        apply_floats(rule, norm ? serial_norm(NORM_PARAMS, sum) : 0, PARAMS, sum, out, out + PARAMS, out);
+        apply_floats(rule, norm ? serial_norm(NORM_PARAMS, sum) : 0, PARAMS, sum, out, out + PARAMS, fresh);
+        for (size_t i = 0; i < PARAMS; i++)
+            out[i] = !rounds || in_rows(i) ? fresh[i] : out[i] + rounded(fresh[i] - out[i], &error[givers][i]);
     }
     for (int r = 0; r < replicas; r++)
         free(grad[r]);
+    for (int g = 0; g < givers; g++)
+        free(given[g]);
+    for (int g = 0; g <= givers; g++)
+        free(error[g]);
     free(sum);
+    free(fresh);
 }
 
 /* ---- the same, distributed ------------------------------------------------------------------ */
@@ -202,7 +253,9 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
                                          .buckets = BUCKETS,
                                          .bucket_end = bucket_end,
                                          .replicas = replicas,
-                                         .vectors = 2,
+                                         .wire = rounds ? DT_WIRE_BF16 : DT_WIRE_F32,
+                                         .givers = givers,
+                                         .vectors = rounds ? 3 : 2,
                                          .norm = norm,
                                          .norm_params = NORM_PARAMS,
                                          .update = apply,
@@ -216,6 +269,9 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
     if (dt_reducer_create(world, &spec, &x)) return 1;
     int failed = !dt_reducer_slot(x, 0).touched;
     if (world->is_bank) fill(dt_reducer_vectors(x)[0], dt_reducer_vectors(x)[1]);
+    if (world->is_bank && rounds) memset(dt_reducer_vectors(x)[2], 0, PARAMS * sizeof(float));
+    for (int g = 0; g < givers && world->is_bank && rounds; g++)
+        memset(dt_reducer_error(x, g), 0, PARAMS * sizeof(float));
     dt_reducer_start(x);
     for (uint64_t step = 0, until; step < STEPS; step = until) {
         until = step + SPAN < STEPS ? step + SPAN : STEPS;
@@ -256,8 +312,8 @@ static int compare(struct dt_world *world, int replicas, bool norm, bool touched
                         (float)(mix(77, 0, 130 + 7 * 45 + 1) & 0xff) / 1024) < 1e-4f;
     }
     if (failed)
-        fprintf(stderr, "place %d, R = %d, norm %d, touched alone %d: failed\n", place, replicas,
-                norm, touched_alone);
+        fprintf(stderr, "place %d, R = %d, norm %d, touched alone %d, %d groups, rounded %d: failed\n", place,
+                replicas, norm, touched_alone, givers, rounds);
     free(expected);
     free(out);
     return failed;
@@ -272,8 +328,12 @@ int main(void)
     dt_world_watch(world, 20);
     for (place = TOGETHER; place < (world->size > 1 ? PLACES : IN_TURN); place++)
         for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
-            for (int way = 0; way < 4; way++)
+            for (int way = 0; way < 4; way++) {
+                rounds = false, givers = 1;
                 failures += compare(world, replicas[i], way & 1, way & 2);
+                rounds = true, givers = 1 + (int)(i + (size_t)way) % replicas[i];
+                failures += compare(world, replicas[i], way & 1, way & 2);
+            }
     all = failures;
     DT_MPI(MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     if (world->is_bank) printf("test_rows: %s\n", all ? "failed" : "passed");
