@@ -17,95 +17,46 @@ static const double BEST_PART = 0.02, BEST_REST_MOST = 60;
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
 
-/* A copy of a checkpoint in memory that is used again for the next one. */
+/* A copy of a checkpoint. What its pointers lead to is in blocks, one behind the other in the order of copying,
+ * which the next copy uses again. */
 struct snapshot {
-    struct dt_checkpoint checkpoint; /* all of it our own */
-    size_t params_room, state_room[DT_CHECKPOINT_STATE], draws_room,
-        sums_room;      /* items allocated */
-    size_t *group_room; /* (group_vectors) likewise */
-    int group_vectors;  /* groups * group_nstate, as allocated */
-    float **difference; /* (differences) our own too, if the last copy has none as well */
-    size_t *difference_room;
-    int differences;
+    struct dt_checkpoint checkpoint; /* the schema is a copy of its own */
+    struct block {
+        void *bytes;
+        size_t room;
+    } *block;
+    size_t blocks, used; /* allocated; by this copy */
 };
 
-/* Copies n items into *to, which has room for *room of them. */
-static dt_status copy(void *to, size_t *room, const void *from, size_t n, size_t size)
+/* Has the pointer at `pointer` lead to a copy of the n items that it leads to, in the next block; NULL stays. */
+static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t n, size_t size)
 {
-    void *at;
-    DT_TRY(dt_grow(to, room, n, size, "a snapshot"));
-    memcpy(&at, to, sizeof at);
-    memcpy(at, from, n * size);
+    void *from;
+    DT_TRY(dt_grow(&snapshot->block, &snapshot->blocks, snapshot->used + 1, sizeof *snapshot->block,
+                   "a snapshot"));
+    struct block *block = &snapshot->block[snapshot->used++];
+    memcpy(&from, pointer, sizeof from);
+    if (!from) return DT_OK;
+    DT_TRY(dt_grow(&block->bytes, &block->room, n * size, 1, "a snapshot"));
+    if (n) memcpy(block->bytes, from, n * size);
+    memcpy(pointer, &block->bytes, sizeof block->bytes);
     return DT_OK;
 }
 
-/* The text, or NULL, in place of the one before. */
-static dt_status copy_text(char **to, const char *from)
+static dt_status snapshot_copy_text(struct snapshot *snapshot, void *pointer)
 {
-    dt_free(*to);
-    *to = NULL;
-    return from ? dt_strdup(from, to) : DT_OK;
+    const char *text;
+    memcpy(&text, pointer, sizeof text);
+    return snapshot_copy(snapshot, pointer, text ? strlen(text) + 1 : 0, 1);
 }
 
-static dt_status copy_words(struct dt_checkpoint *to, const struct dt_checkpoint *from)
+/* `count` vectors of n floats, or NULL. */
+static dt_status snapshot_copy_vectors(struct snapshot *snapshot, float ***vectors, int count,
+                                       size_t n)
 {
-    DT_TRY(copy_text(&to->config, from->config));
-    DT_TRY(copy_text(&to->kernel, from->kernel));
-    DT_TRY(copy_text(&to->history, from->history));
-    DT_TRY(copy_text(&to->desc.layers, from->desc.layers));
-    for (int i = 0; i < DT_CHECKPOINT_STATE; i++)
-        DT_TRY(copy_text((char **)(uintptr_t)&to->state_name[i],
-                         i < to->nstate ? from->state_name[i] : NULL));
-    for (int i = 0; i < DT_CHECKPOINT_STATE; i++)
-        DT_TRY(copy_text((char **)(uintptr_t)&to->group_state_name[i],
-                         i < to->group_nstate ? from->group_state_name[i] : NULL));
-    dt_schema_free(&to->schema);
-    return dt_schema_copy(&from->schema, &to->schema);
-}
-
-static dt_status snapshot_take_groups(struct snapshot *snapshot, const struct dt_checkpoint *from)
-{
-    struct dt_checkpoint *to = &snapshot->checkpoint;
-    size_t params = (size_t)from->params_count;
-    int vectors = from->groups * from->group_nstate;
-    if (vectors != snapshot->group_vectors) { /* a wire's first, then those of local steps */
-        for (int i = 0; i < snapshot->group_vectors; i++)
-            dt_free(to->group_state[i]);
-        dt_free(to->group_state);
-        dt_free(snapshot->group_room);
-        to->group_state = NULL;
-        snapshot->group_room = NULL;
-        snapshot->group_vectors = 0;
-    }
-    if (vectors == 0) return DT_OK;
-    if (!to->group_state) {
-        to->groups = 0; /* as yet */
-        DT_TRY(dt_alloc((size_t)vectors, sizeof *to->group_state, "a snapshot", &to->group_state));
-        DT_TRY(dt_alloc((size_t)vectors, sizeof(size_t), "a snapshot", &snapshot->group_room));
-        to->groups = from->groups;
-        snapshot->group_vectors = vectors;
-    }
-    for (int i = 0; i < vectors; i++)
-        DT_TRY(copy(&to->group_state[i], &snapshot->group_room[i], from->group_state[i], params,
-                    sizeof(float)));
-    return DT_OK;
-}
-
-static dt_status snapshot_take_differences(struct snapshot *snapshot,
-                                           const struct dt_checkpoint *from)
-{
-    const size_t groups = (size_t)from->groups;
-    if (!from->group_difference) return DT_OK;
-    /* Groups stay as many for as long as the program runs. */
-    if (!snapshot->difference_room)
-        DT_TRY(dt_alloc(groups, sizeof(size_t), "a snapshot", &snapshot->difference_room));
-    if (!snapshot->difference)
-        DT_TRY(dt_alloc(groups, sizeof(float *), "a snapshot", &snapshot->difference));
-    snapshot->differences = from->groups;
-    for (int g = 0; g < from->groups; g++)
-        DT_TRY(copy(&snapshot->difference[g], &snapshot->difference_room[g],
-                    from->group_difference[g], (size_t)from->params_count, sizeof(float)));
-    snapshot->checkpoint.group_difference = snapshot->difference;
+    DT_TRY(snapshot_copy(snapshot, vectors, (size_t)count, sizeof **vectors));
+    for (int i = 0; *vectors && i < count; i++)
+        DT_TRY(snapshot_copy(snapshot, &(*vectors)[i], n, sizeof ***vectors));
     return DT_OK;
 }
 
@@ -114,49 +65,45 @@ static dt_status snapshot_take_differences(struct snapshot *snapshot,
 static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkpoint *from,
                                bool model)
 {
-    struct dt_checkpoint *to = &snapshot->checkpoint, own = *to;
-    size_t params = (size_t)from->params_count, replicas = model ? 0 : (size_t)from->replicas;
-    *to = *from; /* the numbers; what is pointed to is our own */
-    to->nstate = model ? 0 : from->nstate;
-    to->draws = own.draws;
-    to->loss_sums = own.loss_sums;
-    to->config = own.config;
-    to->kernel = own.kernel;
-    to->history = own.history;
-    to->desc.layers = own.desc.layers;
-    to->schema = own.schema;
-    to->params = own.params;
+    struct dt_checkpoint *to = &snapshot->checkpoint;
+    const size_t params = (size_t)from->params_count, replicas = (size_t)from->replicas;
+    dt_schema_free(&to->schema);
+    *to = *from;
+    to->schema = (struct dt_schema){0};
     to->best_params = NULL;
-    memcpy(to->state_name, own.state_name, sizeof to->state_name);
-    memcpy(to->state, own.state, sizeof to->state);
-    memcpy(to->group_state_name, own.group_state_name, sizeof to->group_state_name);
-    to->group_state = own.group_state;
-    to->group_difference = NULL;
-    to->groups = model ? 0 : from->groups;
-    to->group_nstate = model ? 0 : from->group_nstate;
-    DT_TRY(copy_words(to, from));
-    DT_TRY(copy(&to->params, &snapshot->params_room, from->params, params, sizeof *to->params));
+    if (model) {
+        to->nstate = to->groups = to->group_nstate = 0;
+        to->draws = NULL;
+        to->loss_sums = NULL;
+        to->group_state = to->group_difference = NULL;
+    }
+    snapshot->used = 0;
+    DT_TRY(dt_schema_copy(&from->schema, &to->schema));
+    DT_TRY(snapshot_copy_text(snapshot, &to->config));
+    DT_TRY(snapshot_copy_text(snapshot, &to->kernel));
+    DT_TRY(snapshot_copy_text(snapshot, &to->history));
+    DT_TRY(snapshot_copy_text(snapshot, &to->desc.layers));
+    for (int i = 0; i < DT_CHECKPOINT_STATE; i++) {
+        if (i >= to->nstate) to->state_name[i] = NULL;
+        if (i >= to->group_nstate) to->group_state_name[i] = NULL;
+        DT_TRY(snapshot_copy_text(snapshot, &to->state_name[i]));
+        DT_TRY(snapshot_copy_text(snapshot, &to->group_state_name[i]));
+    }
+    DT_TRY(snapshot_copy(snapshot, &to->draws, replicas, sizeof *to->draws));
+    DT_TRY(snapshot_copy(snapshot, &to->loss_sums, replicas, sizeof *to->loss_sums));
+    DT_TRY(snapshot_copy(snapshot, &to->params, params, sizeof *to->params));
     for (int i = 0; i < to->nstate; i++)
-        DT_TRY(copy(&to->state[i], &snapshot->state_room[i], from->state[i], params,
-                    sizeof *to->params));
-    if (replicas == 0) return DT_OK;
-    DT_TRY(snapshot_take_groups(snapshot, from));
-    DT_TRY(snapshot_take_differences(snapshot, from));
-    DT_TRY(copy(&to->draws, &snapshot->draws_room, from->draws, replicas, sizeof *to->draws));
-    return copy(&to->loss_sums, &snapshot->sums_room, from->loss_sums, replicas,
-                sizeof *to->loss_sums);
+        DT_TRY(snapshot_copy(snapshot, &to->state[i], params, sizeof *to->params));
+    DT_TRY(snapshot_copy_vectors(snapshot, &to->group_state, to->groups * to->group_nstate, params));
+    return snapshot_copy_vectors(snapshot, &to->group_difference, to->groups, params);
 }
 
 static void snapshot_free(struct snapshot *snapshot)
 {
-    snapshot->checkpoint.group_difference = NULL;
-    dt_checkpoint_free(&snapshot->checkpoint);
-    dt_free(snapshot->group_room);
-    for (int g = 0; g < snapshot->differences; g++)
-        dt_free(snapshot->difference[g]);
-    dt_free(snapshot->difference);
-    dt_free(snapshot->difference_room);
-    *snapshot = (struct snapshot){0};
+    dt_schema_free(&snapshot->checkpoint.schema);
+    for (size_t i = 0; i < snapshot->blocks; i++)
+        dt_free(snapshot->block[i].bytes);
+    dt_free(snapshot->block);
 }
 
 /* ---- the writer ----------------------------------------------------------------------------- */
