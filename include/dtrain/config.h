@@ -14,8 +14,8 @@ extern "C" {
 enum dt_format { DT_FORMAT_AUTO, DT_FORMAT_IDX, DT_FORMAT_CSV, DT_FORMAT_LIBSVM, DT_FORMAT_HDF5 };
 #define DT_HEADER_WORDS "auto|yes|no"
 enum dt_header { DT_HEADER_AUTO, DT_HEADER_YES, DT_HEADER_NO };
-#define DT_NORMALIZE_WORDS "none|standard"
-enum dt_normalize { DT_NORMALIZE_NONE, DT_NORMALIZE_STANDARD };
+#define DT_NORMALIZE_WORDS "none|standard|robust"
+enum dt_normalize { DT_NORMALIZE_NONE, DT_NORMALIZE_STANDARD, DT_NORMALIZE_ROBUST };
 #define DT_NORMALIZE_TARGET_WORDS "auto|no|yes"
 enum dt_normalize_target { DT_NORMALIZE_TARGET_AUTO, DT_NORMALIZE_TARGET_NO, DT_NORMALIZE_TARGET_YES };
 #define DT_PRECISION_WORDS "f32|bf16"
@@ -146,7 +146,8 @@ enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
       "shape of a row, HEIGHTxWIDTHxCHANNELS, for layers that need one; empty: the file's")        \
     X(data, scale, REAL, "1", -1e30, 1e30, NULL, FIXED, "train", "factor on every feature")        \
     X(data, normalize, WORD, "none", 0, 0, DT_NORMALIZE_WORDS, FIXED, "train",                     \
-      "standard: zero mean and unit variance, statistics kept in the model")                       \
+      "standard: zero mean and unit variance, statistics kept in the model; robust: the same, of " \
+      "statistics that misprints and other outliers do not move, and data.clip=5 if it is 0")      \
     X(data, clip, REAL, "0", 0, 1e9, NULL, FIXED, "train",                                         \
       "features beyond count as this, once they are scaled and normalised: 5 keeps misprints and "  \
       "other outliers of a table from deciding what a network says; 0: off")                       \

@@ -1,7 +1,8 @@
 /* Statistics of the training data: mean and deviation of each feature and target, what stands for missing
  * values, the scale of weights and the weights of classes. One pass over the rows in order, in double, so that
- * they never depend on anything else. */
+ * they never depend on anything else; for robust ones a look at a sample before it. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/reader.h"
@@ -14,6 +15,7 @@ struct moments {
     uint64_t rows;
     uint64_t stride; /* of so many blocks of rows one is read */
     double *count, *mean, *squares, *least, *greatest;
+    double *low, *high;                   /* values beyond count as these */
     double weight;                        /* sum over the rows */
     uint64_t *class_count;                /* (classes), or NULL */
     double *target_mean, *target_squares; /* (targets), weighted, or NULL */
@@ -27,6 +29,12 @@ static double row_value(const struct dt__layout *layout, const unsigned char *x,
     return (double)value;
 }
 
+static double moments_fence(const struct moments *moments, size_t feature, double value)
+{
+    if (value < moments->low[feature]) return moments->low[feature];
+    return value > moments->high[feature] ? moments->high[feature] : value;
+}
+
 /* Merges the dense part of a block of rows into the moments of one feature. Missing values are NaN. */
 static void moments_merge(const struct dt__layout *layout, double scale, const unsigned char *x,
                           size_t rows, size_t feature, struct moments *moments)
@@ -36,6 +44,7 @@ static void moments_merge(const struct dt__layout *layout, double scale, const u
     for (size_t r = 0; r < rows; r++) {
         double value = row_value(layout, x + r * stride, feature) * scale;
         if (isnan(value)) continue;
+        value = moments_fence(moments, feature, value);
         sum += value;
         if (before + here++ == 0) moments->least[feature] = moments->greatest[feature] = value;
         moments->least[feature] = fmin(moments->least[feature], value);
@@ -44,7 +53,8 @@ static void moments_merge(const struct dt__layout *layout, double scale, const u
     if (here == 0) return;
     double mean = sum / here, apart = mean - moments->mean[feature];
     for (size_t r = 0; r < rows; r++) {
-        double off = row_value(layout, x + r * stride, feature) * scale - mean;
+        const double value = row_value(layout, x + r * stride, feature) * scale;
+        const double off = moments_fence(moments, feature, value) - mean;
         if (!isnan(off)) squares += off * off;
     }
     moments->squares[feature] += squares + apart * apart * before * here / (before + here);
@@ -94,15 +104,134 @@ static dt_status moments_read(struct dt_source *source, struct moments *moments)
             moments_merge(layout, source->schema.scale, block.x, rows, f, moments);
         /* The sparse part: sums of the values and of their squares, what is not there being 0. */
         for (size_t e = 0; block.offsets && e < block.offsets[block.rows]; e++) {
+            const size_t f = block.index[e];
             double value = (block.value ? (double)block.value[e] : 1) * source->schema.scale;
-            moments->mean[block.index[e]] += value;
-            moments->squares[block.index[e]] += value * value;
+            value = moments_fence(moments, f, value);
+            moments->mean[f] += value;
+            moments->squares[f] += value * value;
         }
     }
     dt__block_free(&block);
     dt__cursor_close(cursor);
     return status;
 }
+
+/* ---- fences ---------------------------------------------------------------------------------- */
+
+/* Robust statistics are those of values that stay within fences: the 1st and the 99th percentile of a sample, and
+ * once more the span between them to either side. Values of a normal distribution never reach that far (7
+ * deviations), so that without outliers these are the plain statistics; one beyond counts as one at the fence.
+ * Source: Winsor's way, Tukey 1962, The Future of Data Analysis, section 14. */
+
+/* Rows in the sample, from blocks all over the data, and values at most: 1 in 100 of them is counted well. */
+enum { SAMPLE_ROWS = 1 << 14, SAMPLE_BLOCK = 64, SAMPLE_VALUES = 1 << 24 };
+
+struct sample_value {
+    uint32_t feature;
+    float value;
+};
+
+struct sample {
+    struct sample_value *values;
+    size_t count, room;
+};
+
+static int sample_value_compare(const void *left, const void *right)
+{
+    const struct sample_value *a = left, *b = right;
+    if (a->feature != b->feature) return a->feature < b->feature ? -1 : 1;
+    return (a->value > b->value) - (a->value < b->value);
+}
+
+/* Features that are numbers; flags and categories stand behind them. */
+static int schema_numbers(const struct dt_schema *schema)
+{
+    int numbers = schema->columns ? 0 : schema->features;
+    for (int c = 0; schema->columns && c < schema->ncolumns; c++)
+        numbers += schema->columns[c].kind == DT_COLUMN_NUMBER;
+    return numbers;
+}
+
+/* A missing value, NaN, is none. */
+static dt_status sample_add(struct sample *sample, size_t feature, double value)
+{
+    if (isnan(value)) return DT_OK;
+    DT_TRY(dt_grow(&sample->values, &sample->room, sample->count + 1, sizeof *sample->values,
+                   "normalisation"));
+    sample->values[sample->count++] = (struct sample_value){(uint32_t)feature, (float)value};
+    return DT_OK;
+}
+
+static dt_status sample_add_block(struct sample *sample, const struct dt_source *source,
+                                  const struct dt__block *block)
+{
+    const struct dt__layout *layout = &source->layout;
+    const double scale = source->schema.scale;
+    const size_t numbers = (size_t)schema_numbers(&source->schema), stride = dt__layout_x(layout);
+    for (size_t r = 0; r < block->rows; r++)
+        for (size_t f = 0; f < numbers && f < (size_t)layout->dense; f++)
+            DT_TRY(sample_add(sample, f, row_value(layout, block->x + r * stride, f) * scale));
+    for (size_t e = 0; block->offsets && e < block->offsets[block->rows]; e++)
+        if (block->index[e] < numbers)
+            DT_TRY(sample_add(sample, block->index[e],
+                              (block->value ? (double)block->value[e] : 1) * scale));
+    return DT_OK;
+}
+
+static dt_status sample_read(const struct dt_source *source, struct sample *sample)
+{
+    const uint64_t width = dt__source_entries(source, 1) + (uint64_t)source->layout.dense + 1;
+    uint64_t most = SAMPLE_VALUES / width;
+    struct dt__block block = {0};
+    struct dt__cursor *cursor;
+    most = most < SAMPLE_BLOCK ? SAMPLE_BLOCK : most < SAMPLE_ROWS ? most : SAMPLE_ROWS;
+    const uint64_t step = SAMPLE_BLOCK * (1 + (source->rows - 1) / most);
+    DT_TRY(dt__cursor_open(source, false, &cursor));
+    dt_status status = dt__block_alloc(&source->layout, SAMPLE_BLOCK, 0, &block);
+    for (uint64_t at = 0; !status && at < source->rows; at += step) {
+        const uint64_t left = source->rows - at;
+        block.rows = 0;
+        status = dt__cursor_load(cursor, at, left < SAMPLE_BLOCK ? left : SAMPLE_BLOCK, &block);
+        if (!status) status = sample_add_block(sample, source, &block);
+    }
+    dt__block_free(&block);
+    dt__cursor_close(cursor);
+    return status;
+}
+
+/* Of sorted values of one feature. Where the percentiles are one value, as in a column that is nearly always 0,
+ * those of the rarer values. The zeros that sparse rows leave out belong to them. */
+static void fence_set(const struct sample_value *values, size_t count, bool sparse, double *low,
+                      double *high)
+{
+    for (size_t rare = count / 100 + 1; rare > 0; rare /= 4) {
+        if (count < 2 * rare + 1) continue;
+        double least = (double)values[rare].value, most = (double)values[count - 1 - rare].value;
+        if (sparse) least = fmin(least, 0), most = fmax(most, 0);
+        if (!(most > least)) continue;
+        *low = least - (most - least), *high = most + (most - least);
+        return;
+    }
+}
+
+static dt_status fences_learn(const struct dt_source *source, struct moments *moments)
+{
+    struct sample sample = {0};
+    dt_status status = sample_read(source, &sample);
+    if (!status && sample.count)
+        qsort(sample.values, sample.count, sizeof *sample.values, sample_value_compare);
+    for (size_t at = 0, end; !status && at < sample.count; at = end) {
+        const size_t feature = sample.values[at].feature;
+        for (end = at; end < sample.count && sample.values[end].feature == feature; end++) {
+        }
+        fence_set(sample.values + at, end - at, feature >= (size_t)source->layout.dense,
+                  &moments->low[feature], &moments->high[feature]);
+    }
+    dt_free(sample.values);
+    return status;
+}
+
+/* ---- what is kept ----------------------------------------------------------------------------- */
 
 /* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags and
  * categories stay as they are. */
@@ -111,9 +240,7 @@ static dt_status moments_to_schema(const struct moments *moments, struct dt_sche
     double farthest = 0;
     int far = 0;
     const size_t features = (size_t)schema->features;
-    int numbers = schema->columns ? 0 : schema->features;
-    for (int c = 0; schema->columns && c < schema->ncolumns; c++)
-        numbers += schema->columns[c].kind == DT_COLUMN_NUMBER;
+    const int numbers = schema_numbers(schema);
     DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->mean));
     DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->inv_std));
     for (int f = 0; f < schema->features; f++) {
@@ -130,9 +257,10 @@ static dt_status moments_to_schema(const struct moments *moments, struct dt_sche
         if (!sparse && number && apart > farthest) farthest = apart, far = f;
     }
     if (farthest > DT__FAR_DEVIATIONS && !(schema->clip > 0) && schema->feature_names)
-        dt_info("'%s' has a value %.0f deviations from its mean: if that is a misprint, or rare, "
-                "data.clip=5 keeps it from deciding what the network says",
-                schema->feature_names[far], farthest);
+        dt_info(
+            "'%s' has a value %.0f deviations from its mean: if that is a misprint, or rare, "
+            "data.normalize=robust, or data.clip=5, keeps it from deciding what the network says",
+            schema->feature_names[far], farthest);
     return DT_OK;
 }
 
@@ -209,10 +337,13 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     if (!all && !units) return DT_OK;
     if (!all) moments.stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS;
     if (gaps || normalize) {
-        DT_GUARD(dt_alloc(features, 5 * sizeof *sums, "normalisation", &sums));
+        DT_GUARD(dt_alloc(features, 7 * sizeof *sums, "normalisation", &sums));
         moments.count = sums, moments.mean = sums + features;
         moments.squares = sums + 2 * features;
         moments.least = sums + 3 * features, moments.greatest = sums + 4 * features;
+        moments.low = sums + 5 * features, moments.high = sums + 6 * features;
+        for (size_t f = 0; f < features; f++)
+            moments.low[f] = -INFINITY, moments.high[f] = INFINITY;
     }
     if (balanced)
         DT_GUARD(dt_alloc((size_t)schema->classes, sizeof *moments.class_count, "classes",
@@ -222,7 +353,10 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
         moments.target_squares = moments.target_mean + targets;
     }
     source->gaps = gaps;
-    status = moments_read(source, &moments);
+    status = normalize && config->data.normalize == DT_NORMALIZE_ROBUST
+                 ? fences_learn(source, &moments)
+                 : DT_OK;
+    if (!status) status = moments_read(source, &moments);
     source->gaps = false;
     if (status) goto done;
     for (int c = 0; gaps && c < schema->ncolumns; c++) {

@@ -252,11 +252,11 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
                "not finite", out);
     print_list(table, "categories = ", "numbers and texts: all as texts", "mixed", out);
     if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
-    if (widest > 10 || farthest > DT__FAR_DEVIATIONS)
-        fprintf(out, "normalize = standard   ; values reach %g\n", widest);
     if (farthest > DT__FAR_DEVIATIONS)
-        fprintf(out, "clip = 5   ; behind normalize: %s has a value %.0f deviations from its mean\n",
-                far, farthest);
+        fprintf(out, "normalize = robust   ; %s has a value %.0f deviations from its mean\n", far,
+                farthest);
+    else if (widest > 10)
+        fprintf(out, "normalize = standard   ; values reach %g\n", widest);
     fprintf(out, "eval_fraction = 0.2\n");
     if (values) fprintf(out, "\n[model]\ntask = regress\n");
 }

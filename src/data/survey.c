@@ -248,6 +248,8 @@ static dt_status schema_learn(struct dt__survey *survey)
     schema->task = survey->task;
     schema->scale = survey->config->data.scale;
     schema->clip = survey->config->data.clip;
+    if (survey->config->data.normalize == DT_NORMALIZE_ROBUST && !(schema->clip > 0))
+        schema->clip = DT__ROBUST_CLIP;
     schema->label_column = survey->label_column;
     survey->label_column = NULL;
     schema->features = survey->features;

@@ -41,6 +41,8 @@ dt_status dt__survey_mark(struct dt__file *file, uint64_t row, uint64_t offset, 
 
 /* Deviations from the mean beyond which a value is told of: some are common in counts and prices, so many hardly. */
 enum { DT__FAR_DEVIATIONS = 20 };
+/* data.clip with data.normalize=robust, where it is not given. */
+enum { DT__ROBUST_CLIP = 5 };
 /* statistics.c: reads the rows of the part, if `config` asks for what follows from them: what stands for
  * missing values, schema.mean and inv_std (of raw * scale, population variance), the targets' units, all
  * unless `known` has them; the scale of weights and weights of classes, which no schema has: a resume learns

@@ -32,6 +32,7 @@ model() {
 }
 /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null && onnx=yes || onnx=no
 model six six data.ignore=value,two model.hidden=12,7 model.activation=relu data.normalize=standard data.clip=1.2
+model robust value data.ignore=two,six model.task=regress model.hidden=6 data.normalize=robust
 model two two data.ignore=value,six model.hidden=5 model.activation=gelu data.scale=0.25
 model value value data.ignore=two,six model.task=regress model.hidden=9 model.activation=sigmoid train.lr=0.05
 model linear six data.ignore=value,two model.kind=linear

@@ -68,7 +68,7 @@ static void set_options(uint8_t choice, struct dt_config *config)
     config->data.header = (choice >> 1) % 3;
     if (choice & 16) insist(!dt_config_set(config, "data.label=0"));
     if (choice & 32) insist(!dt_config_set(config, "data.ignore=1,-2"));
-    if (choice & 64) config->data.normalize = DT_NORMALIZE_STANDARD;
+    if (choice & 64) config->data.normalize = choice & 1 ? DT_NORMALIZE_ROBUST : DT_NORMALIZE_STANDARD;
     if (choice & 128) config->data.eval_fraction = 0.3;
     if (choice % 3 == 1) config->data.missing = DT_MISSING_FLAG;
     if (choice % 5 == 1) config->data.hash_bits = 11;

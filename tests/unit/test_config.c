@@ -71,6 +71,7 @@ START_TEST(words_are_the_enumerators)
         {"data.format=hdf5", &config.data.format, DT_FORMAT_HDF5},
         {"data.header=no", &config.data.header, DT_HEADER_NO},
         {"data.normalize=standard", &config.data.normalize, DT_NORMALIZE_STANDARD},
+        {"data.normalize=robust", &config.data.normalize, DT_NORMALIZE_ROBUST},
         {"model.kind=linear", &config.model.kind, DT_KIND_LINEAR},
         {"model.activation=gelu", &config.model.activation, DT_ACT_GELU},
         {"model.task=regress", &config.model.task, DT_TASK_REGRESS},

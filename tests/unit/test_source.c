@@ -141,6 +141,107 @@ START_TEST(statistics_are_of_training_rows)
 }
 END_TEST
 
+/* Rows of four features: even, nearly always 0, 0 or 1, constant; one in five lacks the first if gaps are wanted. Row
+ * 77 has misprints, if any: in the first two, or in the constant one as well. */
+static struct dt_source *survey_with(const char *normalize, int rows, const char *misprint, bool gaps)
+{
+    char assignment[64];
+    FILE *out = fopen("a.csv", "w");
+    ck_assert_ptr_nonnull(out);
+    for (int r = 0; r < rows; r++) {
+        const bool odd = misprint && r == 77;
+        if (odd)
+            fprintf(out, "%s,%s,", misprint, misprint);
+        else if (gaps && r % 5 == 3)
+            fprintf(out, ",%d,", r % 300 == 8 ? r % 53 + 1 : 0);
+        else
+            fprintf(out, "%d.5,%d,", r * 7919 % 1009 - 300, r % 300 == 8 ? r % 53 + 1 : 0);
+        fprintf(out, "%d,4.25,%d\n", r % 200 == 3, r % 2);
+    }
+    fclose(out);
+    snprintf(assignment, sizeof assignment, "data.normalize=%s", normalize), set(assignment);
+    set("data.train=a.csv"), set(gaps ? "data.missing=mean" : "data.missing=error");
+    return survey();
+}
+
+/* Without outliers robust statistics are the plain ones to the bit. A misprint of any size, in rows that are sampled
+ * or not, in a column that has gaps, moves them by little, and in one that is nearly always 0 leaves them their size;
+ * it counts as 5 deviations, or data.clip. Would catch statistics that are clipped but not robust, and fences that shut out rare values. */
+START_TEST(robust_statistics_stay_where_they_are)
+{
+    static const struct {
+        int rows;
+        const char *misprint;
+        bool gaps;
+    } cases[] = {{400, "1e9", false}, {400, "-60000", true}, {20000, "3e30", true}, {60000, "1e9", false}};
+    const int rows = cases[_i].rows;
+    const bool gaps = cases[_i].gaps;
+    struct dt_source *plain = survey_with("standard", rows, NULL, gaps);
+    struct dt_source *clean = survey_with("robust", rows, NULL, gaps);
+    struct dt_source *odd = survey_with("robust", rows, cases[_i].misprint, gaps);
+    const struct dt_schema *a = dt_source_schema(plain), *b = dt_source_schema(clean);
+    const struct dt_schema *c = dt_source_schema(odd);
+    ck_assert_double_eq(a->clip, 0);
+    ck_assert_double_eq(b->clip, 5);
+    ck_assert_double_eq(c->clip, 5);
+    for (int f = 0; f < 4; f++) {
+        if (f != 1) ck_assert_float_eq(b->mean[f], a->mean[f]);
+        if (f != 1) ck_assert_float_eq(b->inv_std[f], a->inv_std[f]);
+        ck_assert_float_eq_tol(c->mean[f] * a->inv_std[f], a->mean[f] * a->inv_std[f], 0.1f);
+        ck_assert_float_eq_tol(logf(c->inv_std[f] / a->inv_std[f]), 0, (f == 1 ? 1.2f : 0.05f));
+    }
+    if (gaps) ck_assert_float_eq_tol(c->columns[0].fill, a->columns[0].fill, 10);
+    struct dt_table *table = open_table(odd);
+    const float end = *cases[_i].misprint == '-' ? -5 : 5;
+    ck_assert_float_eq(read_row(table, 77).x[0], end);
+    ck_assert_float_eq(read_row(table, 77).x[1], end);
+    dt_table_destroy(table);
+    dt_source_destroy(plain), dt_source_destroy(clean), dt_source_destroy(odd);
+    set("data.clip=3");
+    odd = survey_with("robust", rows, cases[_i].misprint, gaps);
+    ck_assert_double_eq(dt_source_schema(odd)->clip, 3);
+    dt_source_destroy(odd);
+}
+END_TEST
+
+/* The same of rows in memory and of bytes, with data.scale; a handful of rows has statistics too. */
+START_TEST(robust_statistics_of_arrays_and_bytes)
+{
+    static float x[600][2];
+    static int32_t label[600];
+    const bool bytes = _i % 2;
+    const int rows = _i < 2 ? 600 : 3;
+    FILE *out = fopen("a.csv", "w");
+    ck_assert_ptr_nonnull(out);
+    for (int r = 0; r < rows; r++) {
+        label[r] = r % 2;
+        x[r][0] = (float)(r * 7 % 20), x[r][1] = r % 4 ? 0 : 1;
+        if (r == 9) x[r][0] = bytes ? 255 : -1e20f;
+        fprintf(out, "%g,%g,%d\n", (double)x[r][0], (double)x[r][1], label[r]);
+    }
+    fclose(out);
+    const struct dt_arrays arrays = {.rows = (uint64_t)rows, .features = 2, .label = label, .x = x[0]};
+    struct dt_source *source;
+    set("data.normalize=robust"), set("data.scale=0.5"), set("data.train=a.csv"), set("data.header=no");
+    if (bytes)
+        source = survey();
+    else
+        EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
+    const struct dt_schema *schema = dt_source_schema(source);
+    if (rows == 600) {
+        ck_assert_int_eq(source->layout.bytes, bytes);
+        ck_assert_float_eq_tol(schema->mean[0], 9.5f / 2, 0.05f);
+        ck_assert_float_eq_tol(1 / schema->inv_std[0], sqrtf(33.25f) / 2, 0.1f);
+        ck_assert_float_eq_tol(schema->mean[1], 0.25f / 2, 1e-4f);
+    }
+    struct dt_table *table = open_table(source);
+    for (uint64_t r = 0; r < (uint64_t)rows; r++)
+        for (int f = 0; f < 2; f++)
+            ck_assert_float_le(fabsf(read_row(table, r).x[f]), 5);
+    dt_table_destroy(table), dt_source_destroy(source);
+}
+END_TEST
+
 /* Units of targets: learned from the training rows alone, by their weights; a constant target has deviation 1;
  * `auto` leaves targets near 1 as they are; a field's points share one mean and deviation. */
 START_TEST(targets_have_units)
@@ -354,7 +455,7 @@ START_TEST(tables_are_the_same)
 }
 END_TEST
 
-DATA_SUITE("source", {targets_have_units, 1}, {files_come_in_order, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
+DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {files_come_in_order, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
            {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1},
            {arrays_are_a_source, 2}, {each_column_has_its_own_statistics, 2},
            {crc_knows_the_data, 1}, {tables_are_the_same, 1})

@@ -428,6 +428,28 @@ START_TEST(sparse_rows_are_scaled_alone)
 }
 END_TEST
 
+/* Robust: a misprint among sparse inputs counts as 5 deviations of the others, whose scale it does not move. */
+START_TEST(sparse_rows_are_scaled_robustly)
+{
+    for (int dirty = 0; dirty < 2; dirty++) {
+        FILE *out = fopen("a.svm", "w");
+        for (int r = 0; r < 4000; r++)
+            fprintf(out, r % 4 ? "1 2000:1\n" : "0 7:%s\n", dirty && r == 400 ? "-1e30" : r % 8 ? "2" : "3");
+        fclose(out);
+        set("data.train=a.svm"), set("data.normalize=robust");
+        struct dt_source *source = survey();
+        const struct dt_schema *schema = dt_source_schema(source);
+        ck_assert_int_eq(schema->dense, 0);
+        ck_assert_float_eq(schema->mean[6], 0);
+        ck_assert_float_eq_tol(schema->inv_std[6], 1 / 1.11102f, 0.01f);
+        ck_assert_float_eq_tol(schema->inv_std[1999], 1 / 0.4330127f, 1e-5f);
+        struct dt_table *table = open_table(source);
+        ck_assert_float_eq(read_row(table, 400).value[0], dirty ? -5 : 3 * schema->inv_std[6]);
+        dt_table_destroy(table), dt_source_destroy(source);
+    }
+}
+END_TEST
+
 /* Categories with many texts are entries without values behind the dense numbers, hashed ones too. */
 START_TEST(categories_are_entries)
 {
@@ -514,5 +536,5 @@ DATA_SUITE("sparse", {products_are_those_of_dense_rows, 6}, {weights_count_rows,
            {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2},
            {touched_rows_are_those_of_a_whole_gradient, 2}, {entries_come_by_input_and_row, 7},
            {embeddings_are_the_vectors_written_out, 1}, {wide_and_deep_gradients_are_slopes, 2},
-           {rows_that_do_not_fit_an_embedding_are_refused, 1}, {sparse_rows_are_scaled_alone, 1},
+           {rows_that_do_not_fit_an_embedding_are_refused, 1}, {sparse_rows_are_scaled_alone, 1}, {sparse_rows_are_scaled_robustly, 1},
            {categories_are_entries, 2})
