@@ -24,7 +24,7 @@ static int64_t now_us(void)
 
 /* ---- this rank ------------------------------------------------------------------------------ */
 
-/* All relaxed: a look that comes a little late changes nothing. */
+/* Relaxed: a look that comes a little late changes nothing. */
 static void store_relaxed(_Atomic int64_t *place, int64_t value)
 {
     atomic_store_explicit(place, value, memory_order_relaxed);
@@ -63,7 +63,8 @@ void dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step
 void dt__watchdog_progress(struct dt_world *world)
 {
     store_relaxed(&own_heartbeat(world)->progress_us, now_us());
-    atomic_store_explicit(&own_heartbeat(world)->wait.word[0], 0, memory_order_relaxed);
+    /* Who sees that it waits no more sees the progress, too. */
+    atomic_store_explicit(&own_heartbeat(world)->wait.word[0], 0, memory_order_release);
 }
 
 void dt__watchdog_wait(struct dt_world *world, const char *what)
@@ -101,14 +102,16 @@ static void watchdog_work_progress(void *arg)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* This rank shows in that row of the table from here on. */
+/* This rank shows in that row of the table from here on. Who is awake has made progress: the own thread may write to
+ * the row, and others read it, before this is through. */
 static void heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table *table, int row)
 {
     struct dt__heartbeat *heartbeat = &table->row[row];
-    atomic_store(&world->inside->watchdog.mine, heartbeat);
     heartbeat->rank = world->rank;
+    store_phase(&heartbeat->phase, "start-up");
+    atomic_store(&heartbeat->progress_us, now_us());
+    atomic_store(&world->inside->watchdog.mine, heartbeat);
     atomic_store(&heartbeat->awake_us, now_us()); /* it may be stopped before its first look */
-    dt_world_heartbeat(world, "start-up", 0);
     atomic_store(&heartbeat->pid, (int)getpid());
     atomic_store(&world->inside->watchdog.table, table);
 }

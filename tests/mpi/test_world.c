@@ -6,6 +6,7 @@
  *   test_world hang SECS   rank 1 hangs in the start: the watchdog ends the job
  *   test_world killed      rank 1 is killed: a surviving rank names it
  *   test_world stopped     rank 0 is stopped as soon as it starts, before its watchdog has looked
+ *   test_world late        rank 1 is slow to show itself in its host's table: nobody takes that for a stall
  *
  * Would catch a rank that ends alone before the others know of it, a start that nobody watches, counts
  * that do not fit an int. */
@@ -57,6 +58,16 @@ int __wrap_sched_getaffinity(pid_t pid, size_t bytes, void *set)
 {
     if (hang_secs > 0) dt_sleep_secs(hang_secs);
     return __real_sched_getaffinity(pid, bytes, set);
+}
+
+static pthread_t late_thread; /* whose looks at the clock take longer than a watchdog's from look to look */
+static bool is_late;
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    if (is_late && pthread_equal(pthread_self(), late_thread)) dt_sleep_secs(0.25);
+    return __real_clock_gettime(clock, out);
 }
 
 /* ---- starts that fail ----------------------------------------------------------------------- */
@@ -208,6 +219,19 @@ static void lost(int victim, int sig)
     dt_ranks_barrier(world->trainers);
 }
 
+static void show_late(void)
+{
+    struct dt_world *world;
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    late_thread = pthread_self();
+    is_late = rank == 1;
+    const dt_status status = dt_world_attach(&comm, 20, &world);
+    is_late = false;
+    EXPECT(!status, "%s", dt_error_text());
+    dt_world_destroy(world);
+    MPI_Finalize();
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -216,6 +240,7 @@ int main(int argc, char **argv)
     if (argc > 2) hang(strtod(argv[2], NULL));
     if (argc == 2 && strcmp(argv[1], "killed") == 0) lost(1, SIGKILL);
     if (argc == 2 && strcmp(argv[1], "stopped") == 0) lost(0, SIGSTOP);
+    if (argc == 2 && strcmp(argv[1], "late") == 0) return show_late(), failures != 0;
     struct started started = {0};
     fail_every("world", start_world, &started);
     fail_every("node", start_node, &started);
