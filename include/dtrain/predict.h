@@ -35,7 +35,7 @@ int dt_predictor_classes(const struct dt_predictor *predictor); /* 0: regression
 int dt_predictor_entries(const struct dt_predictor *predictor);
 /* Numbers of a row before those entries; the features, if there are none. */
 int dt_predictor_numbers(const struct dt_predictor *predictor);
-/* Rows of features that are worth predicting at once: DT_EVAL_CHUNK, or as many as 64 MiB hold. */
+/* Rows that are worth predicting at once: DT_EVAL_CHUNK, or as many as 64 MiB hold. */
 int dt_predictor_chunk(const struct dt_predictor *predictor);
 /* Names; NULL where the training data had none. */
 const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature);
@@ -48,6 +48,23 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int cl
  * Rows may be any number; a NaN in one gives NaN in its own answer alone. */
 dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
                             float *out, int32_t *out_class);
+
+/* Rows as the network takes them, scaled and normalised. */
+struct dt_inputs {
+    float *x;        /* (rows, numbers) */
+    uint32_t *index; /* (rows, entries) as is value; NULL: the model has none */
+    float *value;
+};
+/* Room for so many rows. DT_EMEMORY. */
+dt_status dt_inputs_init(struct dt_inputs *inputs, const struct dt_predictor *predictor,
+                         size_t rows);
+void dt_inputs_free(struct dt_inputs *inputs);
+/* The next row of a stream of the predictor's schema, as row `at`; else as dt_rows_next. */
+dt_status dt_inputs_read(struct dt_inputs *inputs, size_t at, const struct dt_predictor *predictor,
+                         struct dt_rows *rows, uint64_t *out_line, bool *out_end);
+/* Answers any number of them, else as dt_predictor_rows. */
+dt_status dt_predictor_inputs(struct dt_predictor *predictor, const struct dt_inputs *inputs,
+                              size_t rows, float *out, int32_t *out_class);
 
 /* The same for a batch of at most DT_EVAL_CHUNK rows as dt_table_read gives it: scaled and normalised, with a
  * sparse part or without. */

@@ -10,22 +10,17 @@ enum { BATCH = DT_EVAL_CHUNK };
 
 struct stream {
     struct dt_predictor *predictor;
-    size_t nin, width; /* numbers in a row and in its answer */
-    size_t room;       /* rows that may wait */
-    float
-        *x; /* (room, nin) rows that wait for their prediction; of sparse categories the numbers */
-    size_t dense, categories; /* of a model of sparse categories, which are in */
-    uint64_t *offsets;        /* (room + 1) */
-    uint32_t *index;          /* (room, categories) */
-    float *value;             /* likewise */
-    size_t count;             /* rows that wait */
-    uint64_t line[BATCH];     /* of each ... */
-    size_t instance[BATCH];   /* ... and its number among the rows of that line */
-    float *answers;           /* (BATCH, width) */
+    size_t nin, width;       /* numbers in a row and in its answer */
+    struct dt_inputs inputs; /* rows that wait */
+    size_t count;            /* of them */
+    uint64_t line[BATCH];    /* of each ... */
+    size_t instance[BATCH];  /* ... and its number among the rows of that line */
+    float *answers;          /* (BATCH, width) */
     int32_t classes[BATCH];
     struct dt_json json;         /* the record under way */
     const struct dt_batch *rows; /* the rows of the answers, if they come from files */
-    bool target, features;       /* records have those of the row as well */
+    bool target;                 /* records have that of the row as well, */
+    float *features;             /* (nin) and these; NULL: not */
     uint64_t good, bad;
 };
 
@@ -81,37 +76,31 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
     if (stream->features) { /* all of them, those that are 0 in a sparse row too */
         const size_t ndense = (size_t)rows->ndense;
         for (size_t i = 0; i < stream->nin; i++)
-            stream->x[i] = i < ndense ? rows->x[row * ndense + i] : 0;
+            stream->features[i] = i < ndense ? rows->x[row * ndense + i] : 0;
         for (uint64_t e = rows->offsets ? rows->offsets[row] : 0;
              rows->offsets && e < rows->offsets[row + 1]; e++)
-            stream->x[rows->index[e]] = rows->value ? rows->value[e] : 1;
-        dt_json_floats(json, "features", stream->x, stream->nin);
+            stream->features[rows->index[e]] = rows->value ? rows->value[e] : 1;
+        dt_json_floats(json, "features", stream->features, stream->nin);
     }
     stream->good++;
     return record_end(stream);
 }
 
 /* At most BATCH rows. */
-static dt_status stream_write_batch(struct stream *stream, const struct dt_batch *batch)
+static dt_status stream_write_rows(struct stream *stream, size_t count)
 {
-    DT_TRY(dt_predictor_batch(stream->predictor, batch, stream->answers, stream->classes));
-    for (int i = 0; i < batch->rows; i++)
-        DT_TRY(stream_write_row(stream, (size_t)i));
+    for (size_t i = 0; i < count; i++)
+        DT_TRY(stream_write_row(stream, i));
     return DT_OK;
 }
 
 static dt_status stream_flush(struct stream *stream)
 {
-    struct dt_batch batch = {
-        .rows = (int)stream->count, .ndense = (int)stream->nin, .x = stream->x};
-    if (stream->categories) {
-        batch.ndense = (int)stream->dense;
-        batch.offsets = stream->offsets;
-        batch.index = stream->index;
-        batch.value = stream->value;
-    }
+    const size_t count = stream->count;
     stream->count = 0;
-    return batch.rows ? stream_write_batch(stream, &batch) : DT_OK;
+    DT_TRY(dt_predictor_inputs(stream->predictor, &stream->inputs, count, stream->answers,
+                               stream->classes));
+    return stream_write_rows(stream, count);
 }
 
 /* ---- rows from standard input --------------------------------------------------------------- */
@@ -124,17 +113,15 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
     uint64_t line, before = 0;
     size_t instance = 0;
     dt_status status = DT_OK;
+    const size_t room = (size_t)dt_predictor_chunk(stream->predictor);
+    DT_TRY(dt_inputs_init(&stream->inputs, stream->predictor, room));
     DT_TRY(dt_rows_open(stdin, "standard input", &model->file->schema, &model->config, &rows));
     for (bool end = false; !status && !end;) {
         const bool ready = dt_rows_ready(rows);
-        if (!ready || stream->count == stream->room) DT_GUARD(stream_flush(stream));
+        if (!ready || stream->count == room) DT_GUARD(stream_flush(stream));
         if (!ready && fflush(stdout))
             DT_GUARD(dt_fail(DT_EIO, "standard output: cannot write"));
-        const size_t at = stream->count * stream->categories;
-        status = stream->categories
-                     ? dt_rows_next_sparse(rows, stream->x + stream->count * stream->dense,
-                                           stream->index + at, stream->value + at, &line, &end)
-                     : dt_rows_next(rows, stream->x + stream->count * stream->nin, &line, &end);
+        status = dt_inputs_read(&stream->inputs, stream->count, stream->predictor, rows, &line, &end);
         instance = line == before ? instance + 1 : 0;
         before = line;
         if (!status && !end) {
@@ -169,7 +156,8 @@ static dt_status stream_files(struct stream *stream, const struct cli_model *mod
         int count = rows - at < BATCH ? (int)(rows - at) : BATCH;
         DT_GUARD(dt_table_read(table, at, count, &batch));
         stream->rows = &batch; /* cppcheck-suppress autoVariables ; until this returns */
-        DT_GUARD(stream_write_batch(stream, &batch));
+        DT_GUARD(dt_predictor_batch(stream->predictor, &batch, stream->answers, stream->classes));
+        DT_GUARD(stream_write_rows(stream, (size_t)count));
     }
 done:
     stream->rows = NULL;
@@ -180,40 +168,20 @@ done:
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static dt_status stream_init(struct stream *stream, struct dt_predictor *predictor)
-{
-    stream->predictor = predictor;
-    stream->nin = (size_t)dt_predictor_features(predictor);
-    stream->width = (size_t)dt_predictor_width(predictor);
-    stream->room = (size_t)dt_predictor_chunk(predictor);
-    const size_t categories = (size_t)dt_predictor_entries(predictor);
-    if (categories) {
-        stream->room = BATCH;
-        stream->dense = (size_t)dt_predictor_numbers(predictor);
-        stream->categories = categories;
-        DT_TRY(dt_alloc(BATCH + 1, sizeof *stream->offsets, "rows", &stream->offsets));
-        DT_TRY(dt_alloc(BATCH * categories, sizeof *stream->index, "rows", &stream->index));
-        DT_TRY(dt_alloc(BATCH * categories, sizeof *stream->value, "rows", &stream->value));
-        for (uint64_t r = 0; r <= BATCH; r++)
-            stream->offsets[r] = r * categories;
-    }
-    const size_t numbers = stream->categories ? stream->dense * BATCH : stream->nin * stream->room;
-    const size_t floats =
-        numbers > stream->nin ? numbers : stream->nin; /* predict.features: a row */
-    DT_TRY(dt_alloc(floats, sizeof(float), "rows", &stream->x));
-    return dt_alloc(stream->width, BATCH * sizeof(float), "answers", &stream->answers);
-}
-
 dt_status cmd_predict(int argc, char **argv)
 {
     struct cli_model model;
     struct stream stream = {0};
     DT_TRY(cli_model_open(&model, argc, argv));
-    dt_status status = stream_init(&stream, model.predictor);
+    stream.predictor = model.predictor;
+    stream.nin = (size_t)dt_predictor_features(model.predictor);
+    stream.width = (size_t)dt_predictor_width(model.predictor);
+    dt_status status = dt_alloc(stream.width, BATCH * sizeof(float), "answers", &stream.answers);
+    const bool features = model.config.predict.features;
+    if (!status && features) status = dt_alloc(stream.nin, sizeof(float), "row", &stream.features);
     bool files = dt_config_is_given(&model.config, "data.eval") || model.config.predict.held_out;
     stream.target = model.config.predict.target;
-    stream.features = model.config.predict.features;
-    if (!status && !files && (stream.target || stream.features))
+    if (!status && !files && (stream.target || features))
         status = dt_fail(DT_EUSAGE,
                          "predict.%s goes with rows of files: expected "
                          "data.eval=FILES or predict.held_out=yes",
@@ -223,10 +191,8 @@ dt_status cmd_predict(int argc, char **argv)
         status =
             dt_fail(DT_EFORMAT, "%llu of %llu rows could not be predicted",
                     (unsigned long long)stream.bad, (unsigned long long)(stream.bad + stream.good));
-    dt_free(stream.x);
-    dt_free(stream.offsets);
-    dt_free(stream.index);
-    dt_free(stream.value);
+    dt_inputs_free(&stream.inputs);
+    dt_free(stream.features);
     dt_free(stream.answers);
     dt_json_free(&stream.json);
     cli_model_close(&model);

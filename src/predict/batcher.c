@@ -22,26 +22,17 @@ struct dt__batcher {
     bool started, quit;
     struct job *first, *last;
     uint64_t batches, rows;
-    float *x, *value, *out; /* of a batch of several jobs; made for the widest version so far */
-    uint32_t *index;
+    struct dt_inputs all; /* of a batch of several jobs; made for the widest version so far */
+    float *out;
     size_t x_capacity, index_capacity, value_capacity, out_capacity;
-    uint64_t offsets[DT_EVAL_CHUNK + 1]; /* of any batch with entries */
     int32_t classes[DT_EVAL_CHUNK];
 };
-
-/* Rows that a batch holds. */
-static size_t version_chunk(const struct dt__version *version)
-{
-    return dt_predictor_entries(version->predictor)
-               ? DT_EVAL_CHUNK
-               : (size_t)dt_predictor_chunk(version->predictor);
-}
 
 /* Takes the first job, and those behind it of the same version that fit a batch with it. */
 static struct job *jobs_take(struct dt__batcher *batcher)
 {
     struct job *first = batcher->first, *last = first;
-    size_t rows = first->request->rows, most = version_chunk(first->version);
+    size_t rows = first->request->rows, most = (size_t)dt_predictor_chunk(first->version->predictor);
     while (last->next && last->next->version == first->version &&
            rows + last->next->request->rows <= most) {
         last = last->next;
@@ -55,72 +46,38 @@ static struct job *jobs_take(struct dt__batcher *batcher)
     return first;
 }
 
-/* Rows [at, at + rows) of a request, at most a chunk. */
-static dt_status answer_batch(struct dt__batcher *batcher, const struct dt__version *version,
-                              const struct dt__request *from, size_t at, size_t rows, float *out,
-                              int32_t *out_class)
-{
-    const size_t entries = (size_t)dt_predictor_entries(version->predictor);
-    const size_t numbers = (size_t)dt_predictor_numbers(version->predictor);
-    struct dt_batch batch = {
-        .rows = (int)rows, .ndense = (int)numbers, .x = from->x + at * numbers};
-    for (size_t r = 0; r <= rows && entries; r++)
-        batcher->offsets[r] = r * entries;
-    if (entries) {
-        batch.offsets = batcher->offsets;
-        batch.index = from->index + at * entries;
-        batch.value = from->value + at * entries;
-    }
-    return dt_predictor_batch(version->predictor, &batch, out, out_class);
-}
-
 static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
 {
-    const struct dt__version *version = jobs->version;
-    const size_t width = (size_t)dt_predictor_width(version->predictor);
-    const size_t numbers = (size_t)dt_predictor_numbers(version->predictor),
-                 most = version_chunk(version);
-    const size_t entries = (size_t)dt_predictor_entries(version->predictor);
+    struct dt_predictor *predictor = jobs->version->predictor;
+    struct dt_inputs *all = &batcher->all;
+    const size_t width = (size_t)dt_predictor_width(predictor);
+    const size_t numbers = (size_t)dt_predictor_numbers(predictor),
+                 most = (size_t)dt_predictor_chunk(predictor);
+    const size_t entries = (size_t)dt_predictor_entries(predictor);
     size_t rows = 0;
-    DT_TRY(dt_grow(&batcher->x, &batcher->x_capacity, numbers * most + 1, sizeof(float), "batch"));
-    DT_TRY(dt_grow(&batcher->index, &batcher->index_capacity, entries * most + 1, sizeof(uint32_t),
+    DT_TRY(dt_grow(&all->x, &batcher->x_capacity, numbers * most + 1, sizeof *all->x, "batch"));
+    DT_TRY(dt_grow(&all->index, &batcher->index_capacity, entries * most + 1, sizeof *all->index,
                    "batch"));
-    DT_TRY(dt_grow(&batcher->value, &batcher->value_capacity, entries * most + 1, sizeof(float),
+    DT_TRY(dt_grow(&all->value, &batcher->value_capacity, entries * most + 1, sizeof *all->value,
                    "batch"));
     DT_TRY(dt_grow(&batcher->out, &batcher->out_capacity, width * most, sizeof(float), "batch"));
     for (struct job *job = jobs; job; job = job->next) {
-        const struct dt__request *from = job->request;
-        memcpy(batcher->x + rows * numbers, from->x, from->rows * numbers * sizeof(float));
+        const struct dt_inputs *from = &job->request->inputs;
+        const size_t count = job->request->rows;
+        memcpy(all->x + rows * numbers, from->x, count * numbers * sizeof *from->x);
         if (entries) {
-            memcpy(batcher->index + rows * entries, from->index,
-                   from->rows * entries * sizeof *from->index);
-            memcpy(batcher->value + rows * entries, from->value,
-                   from->rows * entries * sizeof(float));
+            memcpy(all->index + rows * entries, from->index, count * entries * sizeof *from->index);
+            memcpy(all->value + rows * entries, from->value, count * entries * sizeof *from->value);
         }
-        rows += from->rows;
+        rows += count;
     }
-    const struct dt__request all = {
-        .x = batcher->x, .index = batcher->index, .value = batcher->value};
-    DT_TRY(answer_batch(batcher, version, &all, 0, rows, batcher->out, batcher->classes));
+    DT_TRY(dt_predictor_inputs(predictor, all, rows, batcher->out, batcher->classes));
     rows = 0;
     for (struct job *job = jobs; job; job = job->next) {
         const size_t count = job->request->rows;
         memcpy(job->out, batcher->out + rows * width, count * width * sizeof(float));
         memcpy(job->out_class, batcher->classes + rows, count * sizeof(int32_t));
         rows += count;
-    }
-    return DT_OK;
-}
-
-/* One job, of any number of rows. */
-static dt_status answer_alone(struct dt__batcher *batcher, const struct job *job)
-{
-    const size_t width = (size_t)dt_predictor_width(job->version->predictor);
-    const size_t rows = job->request->rows;
-    for (size_t at = 0; at < rows; at += DT_EVAL_CHUNK) {
-        size_t count = rows - at < DT_EVAL_CHUNK ? rows - at : DT_EVAL_CHUNK;
-        DT_TRY(answer_batch(batcher, job->version, job->request, at, count, job->out + at * width,
-                            job->out_class + at));
     }
     return DT_OK;
 }
@@ -136,7 +93,9 @@ static void *batcher_run(void *arg)
         struct job *jobs = jobs_take(batcher);
         pthread_mutex_unlock(&batcher->lock);
         dt_status status =
-            jobs->next ? answer_together(batcher, jobs) : answer_alone(batcher, jobs);
+            jobs->next ? answer_together(batcher, jobs)
+                       : dt_predictor_inputs(jobs->version->predictor, &jobs->request->inputs,
+                                             jobs->request->rows, jobs->out, jobs->out_class);
         pthread_mutex_lock(&batcher->lock);
         for (struct job *job = jobs; job; job = job->next) {
             job->status = status;
@@ -176,9 +135,7 @@ void dt__batcher_destroy(struct dt__batcher *batcher)
     pthread_cond_destroy(&batcher->work);
     pthread_cond_destroy(&batcher->done);
     pthread_mutex_destroy(&batcher->lock);
-    dt_free(batcher->x);
-    dt_free(batcher->index);
-    dt_free(batcher->value);
+    dt_inputs_free(&batcher->all);
     dt_free(batcher->out);
     dt_free(batcher);
 }

@@ -107,10 +107,15 @@ int dt_predictor_numbers(const struct dt_predictor *predictor)
     return dt_predictor_entries(predictor) ? predictor->file.schema.dense : predictor->features;
 }
 
+static int rows_that_fit(int numbers)
+{
+    const int fit = (64 << 20) / (int)sizeof(float) / numbers;
+    return fit < 1 ? 1 : fit < DT_EVAL_CHUNK ? fit : DT_EVAL_CHUNK;
+}
+
 int dt_predictor_chunk(const struct dt_predictor *predictor)
 {
-    const int fit = (64 << 20) / (int)sizeof(float) / predictor->features;
-    return fit < 1 ? 1 : fit < DT_EVAL_CHUNK ? fit : DT_EVAL_CHUNK;
+    return rows_that_fit(dt_predictor_numbers(predictor) + 2 * dt_predictor_entries(predictor));
 }
 
 const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature)
@@ -184,7 +189,7 @@ dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, si
                             float *out, int32_t *out_class)
 {
     size_t nin = (size_t)predictor->features, width = (size_t)dt_predictor_width(predictor);
-    size_t chunk = (size_t)dt_predictor_chunk(predictor);
+    size_t chunk = (size_t)rows_that_fit(predictor->features);
     DT_TRY(dt_grow(&predictor->x, &predictor->x_capacity, chunk * nin, sizeof(float), "rows"));
     for (size_t at = 0; at < rows; at += chunk) {
         size_t count = rows - at < chunk ? rows - at : chunk;
@@ -193,6 +198,62 @@ dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, si
         dt_schema_normalize(&predictor->file.schema, raw + at * nin, count, predictor->x);
         DT_TRY(dt_predictor_batch(predictor, &batch, out + at * width,
                                   out_class ? out_class + at : NULL));
+    }
+    return DT_OK;
+}
+
+dt_status dt_inputs_init(struct dt_inputs *inputs, const struct dt_predictor *predictor,
+                         size_t rows)
+{
+    const size_t numbers = (size_t)dt_predictor_numbers(predictor);
+    const size_t entries = (size_t)dt_predictor_entries(predictor);
+    *inputs = (struct dt_inputs){0};
+    dt_status status = dt_alloc(rows, numbers * sizeof *inputs->x, "rows", &inputs->x);
+    if (!status && entries)
+        status = dt_alloc(rows, entries * sizeof *inputs->index, "rows", &inputs->index);
+    if (!status && entries)
+        status = dt_alloc(rows, entries * sizeof *inputs->value, "rows", &inputs->value);
+    if (status) dt_inputs_free(inputs);
+    return status;
+}
+
+void dt_inputs_free(struct dt_inputs *inputs)
+{
+    dt_free(inputs->x);
+    dt_free(inputs->index);
+    dt_free(inputs->value);
+    *inputs = (struct dt_inputs){0};
+}
+
+dt_status dt_inputs_read(struct dt_inputs *inputs, size_t at, const struct dt_predictor *predictor,
+                         struct dt_rows *rows, uint64_t *out_line, bool *out_end)
+{
+    const size_t entries = (size_t)dt_predictor_entries(predictor);
+    float *x = inputs->x + at * (size_t)dt_predictor_numbers(predictor);
+    if (!entries) return dt_rows_next(rows, x, out_line, out_end);
+    return dt_rows_next_sparse(rows, x, inputs->index + at * entries, inputs->value + at * entries,
+                               out_line, out_end);
+}
+
+dt_status dt_predictor_inputs(struct dt_predictor *predictor, const struct dt_inputs *inputs,
+                              size_t rows, float *out, int32_t *out_class)
+{
+    struct dt_predictor *p = predictor;
+    const size_t numbers = (size_t)dt_predictor_numbers(p), width = (size_t)dt_predictor_width(p);
+    const size_t entries = (size_t)dt_predictor_entries(p);
+    DT_TRY(dt_grow(&p->offsets, &p->offsets_capacity, DT_EVAL_CHUNK + 1, sizeof *p->offsets, "rows"));
+    for (size_t at = 0; at < rows; at += DT_EVAL_CHUNK) {
+        const size_t count = rows - at < DT_EVAL_CHUNK ? rows - at : DT_EVAL_CHUNK;
+        struct dt_batch batch = {
+            .rows = (int)count, .ndense = (int)numbers, .x = inputs->x + at * numbers};
+        if (entries) {
+            for (size_t r = 0; r <= count; r++)
+                p->offsets[r] = r * entries;
+            batch.offsets = p->offsets;
+            batch.index = inputs->index + at * entries;
+            batch.value = inputs->value + at * entries;
+        }
+        DT_TRY(dt_predictor_batch(p, &batch, out + at * width, out_class ? out_class + at : NULL));
     }
     return DT_OK;
 }

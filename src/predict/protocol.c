@@ -66,12 +66,7 @@ static dt_status request_alloc_rows(size_t rows, const struct dt_predictor *pred
     if (rows > (size_t)max_rows)
         return dt_fail(DT_EFORMAT, "%zu rows, at most %d in a request", rows, max_rows);
     out->rows = rows;
-    const size_t entries = (size_t)dt_predictor_entries(predictor);
-    const int numbers = dt_predictor_numbers(predictor);
-    DT_TRY(dt_alloc(rows, (size_t)numbers * sizeof *out->x, "rows of a request", &out->x));
-    if (!entries) return DT_OK;
-    DT_TRY(dt_alloc(rows, entries * sizeof *out->index, "rows of a request", &out->index));
-    return dt_alloc(rows, entries * sizeof *out->value, "rows of a request", &out->value);
+    return dt_inputs_init(&out->inputs, predictor, rows);
 }
 
 /* The rows of a table that has texts among its columns go the way of `dtrain predict`: as JSON lines. */
@@ -79,7 +74,6 @@ static dt_status rows_of_table(const json_t *list, const struct dt_predictor *pr
                                struct dt__request *out)
 {
     const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
-    const size_t entries = (size_t)dt_predictor_entries(predictor);
     struct dt_text lines = {0};
     struct dt_rows *rows = NULL;
     FILE *in = NULL;
@@ -102,10 +96,7 @@ static dt_status rows_of_table(const json_t *list, const struct dt_predictor *pr
     if (!in) DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for a request"));
     DT_GUARD(dt_rows_open(in, "request", schema, NULL, &rows));
     for (i = 0; i < out->rows && !status; i++) {
-        status = entries ? dt_rows_next_sparse(rows, out->x + i * (size_t)schema->dense,
-                                               out->index + i * entries, out->value + i * entries,
-                                               &line, &end)
-                         : dt_rows_next(rows, out->x + i * (size_t)schema->features, &line, &end);
+        status = dt_inputs_read(&out->inputs, i, predictor, rows, &line, &end);
         if (status) dt_fail_prefix(status, "row %zu: ", i);
     }
 done:
@@ -125,7 +116,7 @@ static dt_status rows_of_list(const json_t *list, const struct dt_predictor *pre
     if (dt_predictor_export(predictor)->schema.columns) return rows_of_table(list, predictor, out);
     json_array_foreach(list, i, row)
     {
-        float *x = out->x + i * features;
+        float *x = out->inputs.x + i * features;
         dt_status status =
             json_is_object(row) ? row_of_object(row, predictor, x) : row_of_list(row, features, x);
         if (status) return dt_fail_prefix(status, "row %zu: ", i);
@@ -141,13 +132,13 @@ static dt_status request_take_column(const char *name, const json_t *values,
     size_t features = (size_t)dt_predictor_features(predictor), count = 0;
     float *column;
     if (!json_is_array(values)) return dt_fail(DT_EFORMAT, "'%s': expected a list", name);
-    if (!out->x) DT_TRY(request_alloc_rows(json_array_size(values), predictor, max_rows, out));
+    if (!out->inputs.x) DT_TRY(request_alloc_rows(json_array_size(values), predictor, max_rows, out));
     DT_TRY(dt_alloc(out->rows, sizeof *column, "column of a request", &column));
     dt_status status = value_flatten(values, out->rows, column, &count, 0);
     if (!status && count != out->rows)
         status = dt_fail(DT_EFORMAT, "%zu numbers for %zu rows", count, out->rows);
     for (size_t r = 0; r < out->rows && !status; r++)
-        out->x[r * features + (size_t)feature] = column[r];
+        out->inputs.x[r * features + (size_t)feature] = column[r];
     dt_free(column);
     return status ? dt_fail_prefix(status, "'%s': ", name) : DT_OK;
 }
@@ -266,7 +257,7 @@ static dt_status input_parse(const json_t *input, const struct dt_predictor *pre
                        features);
     DT_TRY(request_alloc_rows(rows, predictor, max_rows, out));
     size_t n = rows * (size_t)dt_predictor_features(predictor);
-    DT_TRY(value_flatten(json_object_get(input, "data"), n, out->x, &count, 0));
+    DT_TRY(value_flatten(json_object_get(input, "data"), n, out->inputs.x, &count, 0));
     return count == n ? DT_OK : dt_fail(DT_EFORMAT, "%zu numbers, its shape has %zu", count, n);
 }
 
@@ -322,11 +313,10 @@ dt_status dt__request_parse(const char *body, size_t length, bool v2,
     json_decref(json);
     const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
     if (!status && !schema->columns) { /* rows of a table come normalised */
-        float *raw = request.x;
-        status = dt_alloc(request.rows, (size_t)schema->features * sizeof *raw, "rows of a request",
-                          &request.x);
-        if (!status) dt_schema_normalize(schema, raw, request.rows, request.x);
-        dt_free(status ? NULL : raw);
+        struct dt_inputs raw = request.inputs;
+        status = dt_inputs_init(&request.inputs, predictor, request.rows);
+        if (!status) dt_schema_normalize(schema, raw.x, request.rows, request.inputs.x);
+        dt_inputs_free(&raw);
     }
     if (status)
         dt__request_free(&request);
@@ -337,9 +327,7 @@ dt_status dt__request_parse(const char *body, size_t length, bool v2,
 
 void dt__request_free(struct dt__request *request)
 {
-    dt_free(request->x);
-    dt_free(request->index);
-    dt_free(request->value);
+    dt_inputs_free(&request->inputs);
     dt_free(request->id);
     *request = (struct dt__request){0};
 }

@@ -43,9 +43,7 @@ enum dt__protocol { DT__INSTANCES, DT__INPUTS, DT__INFER };
 struct dt__request {
     enum dt__protocol protocol; /* how to answer */
     size_t rows;
-    float *x; /* (rows, features) scaled and normalised; (rows, dense) before entries */
-    uint32_t *index; /* (rows, dt_predictor_entries) as is value; NULL: none */
-    float *value;
+    struct dt_inputs inputs;
     char *id; /* v2: the request's own; NULL: none */
 };
 /* From the body of ":predict" (v2 false) or "/infer". DT_EFORMAT: says what is wrong with it. */

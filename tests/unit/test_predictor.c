@@ -111,10 +111,8 @@ START_TEST(values_come_in_order)
             x[r][i] = (raw[r][i] * 0.5f - mean[i]) * inv_std[i];
     }
     assert_ok(dt_predictor_rows(predictor, raw[0], ROWS, out, NULL));
-    for (int r = 0; r < ROWS; r += 200) {
-        struct dt_batch batch = {.rows = 200, .ndense = NIN, .x = x[r]};
-        assert_ok(dt_predictor_batch(predictor, &batch, again + r, NULL));
-    }
+    const struct dt_inputs inputs = {.x = x[0]};
+    assert_ok(dt_predictor_inputs(predictor, &inputs, ROWS, again, NULL));
     for (int r = 0; r < ROWS; r++) {
         ck_assert_double_eq_tol(out[r], logit(raw[r], 0, 1), 1e-3);
         ck_assert_float_eq(out[r], again[r]);
