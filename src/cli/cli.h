@@ -60,9 +60,5 @@ bool cli_is_first_task(void);
 void cli_print_help(FILE *out);
 void cli_print_command_help(FILE *out, const struct command *command);
 void cli_print_version(FILE *out);
-/* The manual page dtrain(1), and completions: all from the tables of commands and options. */
-void cli_print_manual(FILE *out);
-void cli_print_bash(FILE *out);
-void cli_print_zsh(FILE *out);
 
 #endif

@@ -180,7 +180,7 @@ static const char ENDS[] =
     ".BR dtrain\\-config (5),\n"
     ".BR mpirun (1)\n";
 
-void cli_print_manual(FILE *out)
+static void print_manual(FILE *out)
 {
     fprintf(out, ".TH DTRAIN 1 \"\" \"dtrain %s\" \"User commands\"\n.SH NAME\n", dt_version());
     fprintf(out, "dtrain \\- trains neural networks and linear models on CPU clusters\n");
@@ -251,7 +251,7 @@ static const char BASH[] =
     "}\n"
     "complete -o default -o bashdefault -F _dtrain dtrain ./dtrain\n";
 
-void cli_print_bash(FILE *out)
+static void print_bash(FILE *out)
 {
     fprintf(out, "# bash completion of dtrain\n_dtrain() {\n");
     print_tables(out);
@@ -282,7 +282,7 @@ static const char ZSH[] =
     "}\n"
     "if [[ $funcstack[1] == _dtrain ]]; then _dtrain \"$@\"; else compdef _dtrain dtrain; fi\n";
 
-void cli_print_zsh(FILE *out)
+static void print_zsh(FILE *out)
 {
     fprintf(out, "#compdef dtrain\n# zsh completion of dtrain\n_dtrain() {\n");
     print_tables(out);
@@ -294,7 +294,7 @@ dt_status cmd_help(int argc, char **argv)
     static const struct {
         const char *flag;
         void (*print)(FILE *out);
-    } forms[] = {{"--man", cli_print_manual}, {"--bash", cli_print_bash}, {"--zsh", cli_print_zsh}};
+    } forms[] = {{"--man", print_manual}, {"--bash", print_bash}, {"--zsh", print_zsh}};
     if (argc > 2) return dt_fail(DT_EUSAGE, "%s: expected one command or nothing", argv[2]);
     for (size_t i = 0; argc == 2 && i < sizeof forms / sizeof *forms; i++) {
         if (strcmp(argv[1], forms[i].flag)) continue;

@@ -73,7 +73,7 @@ static dt_status row_fail(const struct dt__parser *parser, size_t column, char *
     return dt_fail(DT_EFORMAT, "column %zu: %s", column, message);
 }
 
-dt_status dt__csv_parse(struct dt__parser *parser, char *record, size_t length)
+static dt_status csv_parse(struct dt__parser *parser, char *record, size_t length)
 {
     const struct dt__file *file = parser->file;
     char *text = record, *end = record + length;
@@ -88,7 +88,7 @@ dt_status dt__csv_parse(struct dt__parser *parser, char *record, size_t length)
     return DT_OK;
 }
 
-const struct dt__grammar dt__csv_grammar = {true, dt__csv_parse};
+const struct dt__grammar dt__csv_grammar = {true, csv_parse};
 
 /* ---- the first record ----------------------------------------------------------------------- */
 

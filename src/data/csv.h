@@ -13,7 +13,6 @@ dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *
 
 /* Parses one record by parser->file's roles into parser->row, label and weight. Columns in messages
  * count from 0, as in data.label. DT_EFORMAT: too few or too many cells, or a cell is wrong. */
-dt_status dt__csv_parse(struct dt__parser *parser, char *record, size_t length);
 extern const struct dt__grammar dt__csv_grammar;
 
 /* The character that data.separator says; auto: the one of comma, semicolon, tab and bar that the

@@ -55,7 +55,7 @@ static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *wor
     return dt__row_add_entry(&parser->row, (uint32_t)index - 1, value);
 }
 
-dt_status dt__libsvm_parse(struct dt__parser *parser, char *record, size_t length)
+static dt_status libsvm_parse(struct dt__parser *parser, char *record, size_t length)
 {
     char *text = record, *after = record, *end = record + length;
     struct dt__cell word;
@@ -72,7 +72,7 @@ dt_status dt__libsvm_parse(struct dt__parser *parser, char *record, size_t lengt
     return DT_OK;
 }
 
-const struct dt__grammar dt__libsvm_grammar = {false, dt__libsvm_parse};
+const struct dt__grammar dt__libsvm_grammar = {false, libsvm_parse};
 
 /* ---- files ---------------------------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
 /* Parses "label index:value ..." into the entries of parser->row (from index 0) and parser->label, which
  * is empty if the row has none. DT_EFORMAT: a word that is not index:value, an index that does
  * not rise or is too large, a value that is not a finite number. */
-dt_status dt__libsvm_parse(struct dt__parser *parser, char *record, size_t length);
 extern const struct dt__grammar dt__libsvm_grammar;
 
 /* Whether the first line of text[0..length) begins "number index:" or "index:". */

@@ -10,6 +10,7 @@
 #include "dtrain/serve.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
@@ -92,18 +93,16 @@ static dt_status version_load(const char *path, struct dt__version **out)
         dt_free(version);
         return status;
     }
-    version->file = file_identify(dt_predictor_path(version->predictor));
-    /* A version's number is the name of its directory; a model that stands elsewhere has its step. */
     const char *file = dt_predictor_path(version->predictor), *slash = strrchr(file, '/'),
-               *name = slash;
-    uint64_t number = 0;
-    while (name && name > file && name[-1] != '/')
+               *name = slash ? slash : file;
+    char *end;
+    version->file = file_identify(file);
+    /* A version's number is the name of its directory; a model that stands elsewhere has its step. */
+    while (name > file && name[-1] != '/')
         name--;
-    for (; name && name < slash && *name >= '0' && *name <= '9'; name++)
-        number = 10 * number + (uint64_t)(*name - '0');
-    version->number = name && slash && name == slash && slash > file && slash[-1] != '/'
-                          ? number
-                          : dt_predictor_export(version->predictor)->step;
+    version->number = strtoull(name, &end, 10);
+    if (end != slash || name == slash || !isdigit((unsigned char)*name))
+        version->number = dt_predictor_export(version->predictor)->step;
     version->users = 1; /* the server */
     *out = version;
     return DT_OK;

@@ -94,18 +94,23 @@ static dt_status format_status(struct dt_json *json, const struct dt_run_status 
     return dt_text_add(text, "]}\n");
 }
 
+dt_status dt__report_place(const struct dt_text *text, const char *made, const char *path)
+{
+    const int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool whole = fd >= 0 && write(fd, text->data, text->length) == (ssize_t)text->length;
+    if (fd >= 0 && close(fd)) whole = false;
+    if (whole && !rename(made, path)) return DT_OK;
+    return dt_fail(DT_EIO, "%s: cannot write: %s", path, strerror(errno));
+}
+
 void dt_run_status_write(struct dt_report *report, const struct dt_run_status *status)
 {
     struct dt_text *text = &report->status_text;
     if (report->status_fails) return;
-    bool whole = !format_status(&report->status_json, status, text);
-    int fd = whole ? open(report->status_made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : -1;
-    whole = fd >= 0 && write(fd, text->data, text->length) == (ssize_t)text->length;
-    if (fd >= 0 && close(fd)) whole = false;
-    if (!whole || rename(report->status_made, report->status_path)) {
+    if (format_status(&report->status_json, status, text) ||
+        dt__report_place(text, report->status_made, report->status_path)) {
         report->status_fails = true;
-        dt_warn("%s: cannot write: %s; dtrain top sees the records alone", report->status_path,
-                strerror(errno));
+        dt_warn("%s; dtrain top sees the records alone", dt_error_text());
     }
 }
 

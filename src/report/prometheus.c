@@ -117,13 +117,7 @@ static dt_status write_gauges(const struct dt__prometheus *prometheus)
     for (size_t i = 0; i < prometheus->count && !status; i++)
         status = add_gauge(&text, prometheus, prometheus->gauges[i].name,
                            "The newest value in the run's records.", prometheus->gauges[i].value);
-    FILE *file = status ? NULL : fopen(prometheus->made, "we");
-    if (!status) {
-        bool good = file && fwrite(text.data, 1, text.length, file) == text.length;
-        if (file && fclose(file)) good = false;
-        if (!good || rename(prometheus->made, prometheus->path))
-            status = dt_fail(DT_EIO, "%s: cannot write: %m", prometheus->path);
-    }
+    if (!status) status = dt__report_place(&text, prometheus->made, prometheus->path);
     dt_text_free(&text);
     return status;
 }

@@ -1,17 +1,12 @@
 /* Checkpoints: all that a resume needs, beyond what an export has. */
 #include "state/checkpoint.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "state/field.h"
 #include "state/model_file.h"
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
-#define FIELD(name, type, words)                                                                   \
-    {                                                                                              \
-#name, type, offsetof(struct dt_checkpoint, name), words, false                            \
-    }
+#define FIELD(name, kind, words) DT__FIELD(dt_checkpoint, #name, name, kind, words, false)
 
 /* What an export has not. */
 static const struct dt__field FIELDS[] = {
@@ -23,19 +18,15 @@ static const struct dt__field FIELDS[] = {
 };
 
 /* Names of the optimizer's vectors; an attribute that is not there is a vector that is not. */
-static const struct dt__field STATE_FIELDS[] = {
-    {"state0", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, state_name[0]), NULL, true},
-    {"state1", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, state_name[1]), NULL, true},
-    {"state2", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, state_name[2]), NULL, true},
-};
-_Static_assert(COUNT(STATE_FIELDS) == DT_CHECKPOINT_STATE, "a field for each vector");
+#define STATE(member, i) DT__FIELD(dt_checkpoint, "state" #i, member[i], DT__FIELD_TEXT, NULL, true)
+static const struct dt__field STATE_FIELDS[] = {STATE(state_name, 0), STATE(state_name, 1),
+                                                STATE(state_name, 2)};
+_Static_assert(sizeof STATE_FIELDS / sizeof *STATE_FIELDS == DT_CHECKPOINT_STATE, "a field for each vector");
 
 /* The same of each group's, and how many groups there are. */
 static const struct dt__field GROUP_FIELDS[] = {
-    {"state0", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, group_state_name[0]), NULL, true},
-    {"state1", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, group_state_name[1]), NULL, true},
-    {"state2", DT__FIELD_TEXT, offsetof(struct dt_checkpoint, group_state_name[2]), NULL, true},
-    {"groups", DT__FIELD_INT, offsetof(struct dt_checkpoint, groups), NULL, false},
+    STATE(group_state_name, 0), STATE(group_state_name, 1), STATE(group_state_name, 2),
+    FIELD(groups, DT__FIELD_INT, NULL),
 };
 
 enum { MAX_REPLICAS = 65536, PATH_SIZE = 96 };
@@ -103,7 +94,7 @@ static void checkpoint_put(struct dt__h5_layout *layout, const struct dt_model *
 {
     char path[PATH_SIZE];
     const uint64_t replicas = (uint64_t)from->replicas;
-    dt__fields_put(layout, "/", FIELDS, COUNT(FIELDS), from);
+    dt__fields_put(layout, "/", DT__FIELDS(FIELDS), from);
     dt__h5_put_group(layout, "/replicas");
     dt__h5_put_array(layout, "/replicas/draws", DT__H5_U64, 1, &replicas, from->draws, NULL);
     dt__h5_put_array(layout, "/replicas/loss_sums", DT__H5_F64, 1, &replicas, from->loss_sums,
@@ -117,7 +108,7 @@ static void checkpoint_put(struct dt__h5_layout *layout, const struct dt_model *
     vectors_put(layout, "/optimizer", model, from->state_name, from->state, from->nstate);
     if (from->groups == 0) return;
     dt__h5_put_group(layout, "/groups");
-    dt__fields_put(layout, "/groups", GROUP_FIELDS, COUNT(GROUP_FIELDS), from);
+    dt__fields_put(layout, "/groups", DT__FIELDS(GROUP_FIELDS), from);
     for (int g = 0; g < from->groups; g++) {
         snprintf(path, sizeof path, "/groups/%d", g);
         dt__h5_put_group(layout, path);
@@ -184,7 +175,7 @@ static dt_status groups_load(struct dt__h5_file *file, const struct dt_model *mo
                              struct dt_checkpoint *to)
 {
     char path[PATH_SIZE];
-    dt_status status = dt__fields_get(file, "/groups", GROUP_FIELDS, COUNT(GROUP_FIELDS), to);
+    dt_status status = dt__fields_get(file, "/groups", DT__FIELDS(GROUP_FIELDS), to);
     int groups = to->groups;
     to->groups = 0; /* until their vectors are there */
     DT_TRY(status);
@@ -222,7 +213,7 @@ dt_status dt__checkpoint_get(struct dt__h5_file *file, struct dt_checkpoint *out
                                .params = shared.params,
                                .config = shared.config,
                                .best = shared.best};
-    DT_GUARD(dt__fields_get(file, "/", FIELDS, COUNT(FIELDS), &to));
+    DT_GUARD(dt__fields_get(file, "/", DT__FIELDS(FIELDS), &to));
     if (!to.kernel)
         DT_GUARD(dt_fail(DT_EFORMAT, "attribute kernel of / is missing or not as expected"));
     if (to.replicas < 1 || to.replicas > MAX_REPLICAS)
@@ -232,7 +223,7 @@ dt_status dt__checkpoint_get(struct dt__h5_file *file, struct dt_checkpoint *out
     DT_GUARD(dt__vector_load(file, "/replicas/loss_sums", DT__H5_F64, replicas, &to.loss_sums));
     if (dt__h5_find(file, DT__H5_GROUP, "/best"))
         DT_GUARD(dt__flat_load(file, "/best", model, DT__ALL_TENSORS, &to.best_params));
-    DT_GUARD(dt__fields_get(file, "/optimizer", STATE_FIELDS, COUNT(STATE_FIELDS), &to));
+    DT_GUARD(dt__fields_get(file, "/optimizer", DT__FIELDS(STATE_FIELDS), &to));
     DT_GUARD(names_check("/optimizer", to.state_name, &to.nstate));
     DT_GUARD(vectors_load(file, "/optimizer", model, to.state_name, to.nstate, to.state));
     if (dt__h5_find(file, DT__H5_GROUP, "/groups")) DT_GUARD(groups_load(file, model, &to));

@@ -2,6 +2,8 @@
 #ifndef DT_STATE_FIELD_H
 #define DT_STATE_FIELD_H
 
+#include <stddef.h>
+
 #include "hdf5/read.h"
 #include "hdf5/write.h"
 
@@ -24,6 +26,14 @@ struct dt__field {
     const char *words;
     bool optional; /* a file may have none: the member stays */
 };
+
+/* A row of a table: a member of struct RECORD. */
+#define DT__FIELD(record, name, member, kind, words, optional)                                     \
+    {                                                                                              \
+        name, kind, offsetof(struct record, member), words, optional                               \
+    }
+/* A table as the functions below take it, with its length. */
+#define DT__FIELDS(table) table, (int)(sizeof(table) / sizeof *(table))
 
 /* Writes the members of `record` as attributes of the group at `path`. What fails is the layout's failure. */
 void dt__fields_put(struct dt__h5_layout *layout, const char *path, const struct dt__field *fields,

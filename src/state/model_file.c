@@ -2,32 +2,23 @@
 #include "state/model_file.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "data/columns.h"
 #include "state/field.h"
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
-
 enum { PATH_SIZE = 192 };
 
 /* ---- what defines the network --------------------------------------------------------------- */
 
-#define DESC(name, member, what, words)                                                            \
-    {                                                                                              \
-        name, what, offsetof(struct dt_model_desc, member), words, false                           \
-    }
+#define DESC(name, member, kind, words) DT__FIELD(dt_model_desc, name, member, kind, words, false)
 static const struct dt__field DESC_FIELDS[] = {
     DESC("layers", layers, DT__FIELD_TEXT, NULL), DESC("task", task, DT__FIELD_WORD, DT_TASK_WORDS),
     DESC("nout", nout, DT__FIELD_INT, NULL),      DESC("height", shape[0], DT__FIELD_INT, NULL),
     DESC("width", shape[1], DT__FIELD_INT, NULL), DESC("channels", shape[2], DT__FIELD_INT, NULL),
 };
 /* Of a model with an embedding. */
-#define INPUTS(name)                                                                               \
-    {                                                                                              \
-#name, DT__FIELD_INT, offsetof(struct dt_model_desc, name), NULL, true                     \
-    }
+#define INPUTS(name) DT__FIELD(dt_model_desc, #name, name, DT__FIELD_INT, NULL, true)
 static const struct dt__field INPUT_FIELDS[] = {INPUTS(dense), INPUTS(categories)};
 
 /* What version 0.1 wrote instead of a text: an MLP, whose hidden widths are those of its weights. */
@@ -36,10 +27,7 @@ struct short_form {
     double dropout;
     int task, nin, nout, nhidden;
 };
-#define SHORT(name, what, words)                                                                   \
-    {                                                                                              \
-#name, what, offsetof(struct short_form, name), words, false                               \
-    }
+#define SHORT(name, kind, words) DT__FIELD(short_form, #name, name, kind, words, false)
 static const struct dt__field SHORT_FIELDS[] = {
     SHORT(kind, DT__FIELD_NAME, NULL),    SHORT(activation, DT__FIELD_NAME, NULL),
     SHORT(dropout, DT__FIELD_REAL, NULL), SHORT(task, DT__FIELD_WORD, DT_TASK_WORDS),
@@ -53,7 +41,7 @@ static dt_status short_form_get(const struct dt__h5_file *file, struct dt_model_
     struct dt_text layers = {0};
     char path[PATH_SIZE], real[DT_REAL_TEXT];
     dt_status status;
-    DT_GUARD(dt__fields_get(file, "/model", SHORT_FIELDS, COUNT(SHORT_FIELDS), &form));
+    DT_GUARD(dt__fields_get(file, "/model", DT__FIELDS(SHORT_FIELDS), &form));
     if (form.nhidden < 0 || form.nhidden > 1000)
         DT_GUARD(dt_fail(DT_EFORMAT, "/model: %d hidden layers", form.nhidden));
     if (form.nhidden == 0) DT_GUARD(dt_text_add(&layers, "linear"));
@@ -80,8 +68,8 @@ static dt_status desc_get(const struct dt__h5_file *file, struct dt_model_desc *
 {
     struct dt_model_desc desc = {0};
     if (dt__h5_find(file, DT__H5_ATTRIBUTE, "/model@nhidden")) return short_form_get(file, out);
-    dt_status status = dt__fields_get(file, "/model", DESC_FIELDS, COUNT(DESC_FIELDS), &desc);
-    if (!status) status = dt__fields_get(file, "/model", INPUT_FIELDS, COUNT(INPUT_FIELDS), &desc);
+    dt_status status = dt__fields_get(file, "/model", DT__FIELDS(DESC_FIELDS), &desc);
+    if (!status) status = dt__fields_get(file, "/model", DT__FIELDS(INPUT_FIELDS), &desc);
     if (!status && !desc.layers)
         status = dt_fail(DT_EFORMAT, "attribute layers of /model is missing or not as expected");
     if (status)
@@ -293,10 +281,8 @@ dt_status dt__flat_load(struct dt__h5_file *file, const char *group, const struc
 
 /* ---- schema --------------------------------------------------------------------------------- */
 
-#define SCHEMA(name, member, what, words, optional)                                                \
-    {                                                                                              \
-        name, what, offsetof(struct dt_schema, member), words, optional                            \
-    }
+#define SCHEMA(name, member, kind, words, optional)                                                \
+    DT__FIELD(dt_schema, name, member, kind, words, optional)
 static const struct dt__field SCHEMA_FIELDS[] = {
     SCHEMA("task", task, DT__FIELD_WORD, DT_TASK_WORDS, false),
     SCHEMA("features", features, DT__FIELD_INT, NULL, false),
@@ -322,7 +308,7 @@ static void put_floats(struct dt__h5_layout *layout, const char *path, int lengt
 static dt_status schema_put(struct dt__h5_layout *layout, const struct dt_schema *schema)
 {
     dt__h5_put_group(layout, "/schema");
-    dt__fields_put(layout, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), schema);
+    dt__fields_put(layout, "/schema", DT__FIELDS(SCHEMA_FIELDS), schema);
     put_floats(layout, "/schema/mean", schema->features, schema->mean);
     put_floats(layout, "/schema/inv_std", schema->features, schema->inv_std);
     put_floats(layout, "/schema/target_mean", schema->targets, schema->target_mean);
@@ -374,7 +360,7 @@ static dt_status schema_get(struct dt__h5_file *file, const struct dt_model_desc
 {
     struct dt_schema s = {0};
     dt_status status;
-    DT_GUARD(dt__fields_get(file, "/schema", SCHEMA_FIELDS, COUNT(SCHEMA_FIELDS), &s));
+    DT_GUARD(dt__fields_get(file, "/schema", DT__FIELDS(SCHEMA_FIELDS), &s));
     DT_GUARD(schema_check(&s, desc));
     if (has_array(file, "/schema/mean") || has_array(file, "/schema/inv_std")) {
         uint64_t features = (uint64_t)s.features;
@@ -405,19 +391,10 @@ done:
 
 /* ---- exports -------------------------------------------------------------------------------- */
 
-#define EXPORT(name, type)                                                                         \
-    {                                                                                              \
-#name, type, offsetof(struct dt_export, name), NULL, false                                 \
-    }
-#define BEST(name, type)                                                                           \
-    {                                                                                              \
-        "best_" #name, type, offsetof(struct dt_export, best.name), NULL, false                    \
-    }
+#define EXPORT(name, kind) DT__FIELD(dt_export, #name, name, kind, NULL, false)
+#define BEST(name, kind) DT__FIELD(dt_export, "best_" #name, best.name, kind, NULL, false)
 /* Files of version 0.1 have none. */
-#define BEST_LATER(name, type)                                                                     \
-    {                                                                                              \
-        "best_" #name, type, offsetof(struct dt_export, best.name), NULL, true                     \
-    }
+#define BEST_LATER(name, kind) DT__FIELD(dt_export, "best_" #name, best.name, kind, NULL, true)
 static const struct dt__field EXPORT_FIELDS[] = {
     EXPORT(step, DT__FIELD_U64),      EXPORT(config, DT__FIELD_TEXT),
     BEST(known, DT__FIELD_BOOL),      BEST(value, DT__FIELD_REAL),
@@ -431,8 +408,8 @@ static const struct dt__field EXPORT_FIELDS[] = {
 struct format {
     int version;
 };
-static const struct dt__field FORMAT_FIELD = {"format_version", DT__FIELD_INT,
-                                              offsetof(struct format, version), NULL, false};
+static const struct dt__field FORMAT_FIELDS[] = {
+    DT__FIELD(format, "format_version", version, DT__FIELD_INT, NULL, false)};
 
 void dt_export_free(struct dt_export *model)
 {
@@ -447,13 +424,13 @@ void dt__export_put(struct dt__h5_layout *layout, const struct dt_model *model,
                     const struct dt_export *from, const struct dt__kept_rows *kept)
 {
     struct format format = {DT__FORMAT_VERSION};
-    dt__fields_put(layout, "/", &FORMAT_FIELD, 1, &format);
-    dt__fields_put(layout, "/", EXPORT_FIELDS, COUNT(EXPORT_FIELDS), from);
+    dt__fields_put(layout, "/", DT__FIELDS(FORMAT_FIELDS), &format);
+    dt__fields_put(layout, "/", DT__FIELDS(EXPORT_FIELDS), from);
     dt__h5_layout_fail(layout, schema_put(layout, &from->schema));
     dt__h5_put_group(layout, "/model");
-    dt__fields_put(layout, "/model", DESC_FIELDS, COUNT(DESC_FIELDS), &from->desc);
+    dt__fields_put(layout, "/model", DT__FIELDS(DESC_FIELDS), &from->desc);
     if (from->desc.categories)
-        dt__fields_put(layout, "/model", INPUT_FIELDS, COUNT(INPUT_FIELDS), &from->desc);
+        dt__fields_put(layout, "/model", DT__FIELDS(INPUT_FIELDS), &from->desc);
     dt__flat_put(layout, "/model", model, DT__ALL_TENSORS, from->params, kept);
 }
 
@@ -464,10 +441,10 @@ dt_status dt__export_get(struct dt__h5_file *file, struct dt_export *out,
     struct dt_model *model = NULL;
     struct format format;
     dt_status status;
-    DT_GUARD(dt__fields_get(file, "/", &FORMAT_FIELD, 1, &format));
+    DT_GUARD(dt__fields_get(file, "/", DT__FIELDS(FORMAT_FIELDS), &format));
     if (format.version != DT__FORMAT_VERSION)
         DT_GUARD(dt_fail(DT_EFORMAT, "format_version is %d", format.version));
-    DT_GUARD(dt__fields_get(file, "/", EXPORT_FIELDS, COUNT(EXPORT_FIELDS), &from));
+    DT_GUARD(dt__fields_get(file, "/", DT__FIELDS(EXPORT_FIELDS), &from));
     if (!from.config)
         DT_GUARD(dt_fail(DT_EFORMAT, "attribute config of / is missing or not as expected"));
     DT_GUARD(desc_get(file, &from.desc));
