@@ -1,6 +1,7 @@
 /* Several groups, each of which owns a slice of the vector: reduce-scatter, update, all-gather.
  *
- * A bucket is dealt out to the groups in equal slices, and these are cut into chunks. A group sends each
+ * A bucket is dealt out to the groups in slices, equal where each group has one subtree of replicas, else so that
+ * the busiest link carries least, and these are cut into chunks. A group sends each
  * chunk's owner one partial sum for each maximal subtree of replicas that it holds. The owner sums in
  * the order of the fixed tree, updates (it has the optimizer's state of its slices), and sends the new
  * weights to all others. So with H groups of one subtree each, a link carries 2 (H - 1) / H of the
@@ -27,6 +28,7 @@
  *
  * The owner does not wait for the agreement on what ranks ask for before it updates: a step that turns
  * out to have failed ends the run, and its weights are never saved. */
+#include <math.h>
 #include <string.h>
 
 #include "comm/reducer.h"
@@ -68,6 +70,7 @@ struct dt__owners {
     int *bucket_chunks;       /* (buckets + 1) the chunks of bucket b begin at [b + 1] and end at [b] */
     struct part_place *place; /* (parts + 1) the last one has all of other groups */
     int *part_at;             /* (R) the part whose first replica this is */
+    double *cut;              /* (groups + 1) group g owns [cut[g], cut[g + 1]) of each segment; the ends are 0 and 1 */
     int tags;                 /* of a chunk: one a part of a group, and one of weights */
     MPI_Request *request;
     struct message *message;
@@ -101,6 +104,50 @@ static bool is_whole(const struct dt_reducer *x, const struct dt__part *part)
     return x->giver[part->giver].group >= 0;
 }
 
+/* A group that has p of all P parts, and owns the share s of the vector, sends p (1 - s) + (H - 1) s vectors, and gets
+ * (P - p) s + 1 - s. The shares that it may own if that is to be `most` at most; false: none. */
+static bool bound_share(const struct dt_reducer *x, int parts, double most, double *least_share, double *most_share)
+{
+    const double sends = x->groups - 1 - parts, gets = x->parts - parts - 1;
+    *least_share = sends < 0 && parts > most ? (most - parts) / sends : 0;
+    *most_share = 1;
+    if (sends > 0) *most_share = fmin(*most_share, (most - parts) / sends);
+    if (gets > 0) *most_share = fmin(*most_share, (most - 1) / gets);
+    return *least_share <= *most_share && (sends < 0 || parts <= most);
+}
+
+static bool bound_shares(const struct dt_reducer *x, const int *parts_of, double most, double *all_least,
+                         double *all_most)
+{
+    bool can = true;
+    *all_least = *all_most = 0;
+    for (int g = 0; g < x->groups; g++) {
+        double least_share, most_share;
+        can &= bound_share(x, parts_of[g], most, &least_share, &most_share);
+        *all_least += least_share;
+        *all_most += most_share;
+    }
+    return can && *all_least <= 1 && *all_most >= 1;
+}
+
+/* Cuts the vector into the groups' shares, such that the busiest link carries least. */
+static void cut_shares(struct dt_reducer *x, const int *parts_of)
+{
+    double *cut = x->owners->cut, low = 0, high = x->parts + x->groups, all_least, all_most;
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        *(bound_shares(x, parts_of, middle, &all_least, &all_most) ? &high : &low) = middle;
+    }
+    bound_shares(x, parts_of, high, &all_least, &all_most);
+    const double part = all_most > all_least ? (1 - all_least) / (all_most - all_least) : 0;
+    for (int g = 0; g < x->groups; g++) {
+        double least, most;
+        bound_share(x, parts_of[g], high, &least, &most);
+        cut[g + 1] = cut[g] + least + part * (most - least);
+    }
+    cut[x->groups] = 1;
+}
+
 /* A group's parts need not stand in a row: ranks may go to hosts in turn. */
 static dt_status number_parts(struct dt_reducer *x)
 {
@@ -109,6 +156,7 @@ static dt_status number_parts(struct dt_reducer *x)
     int *parts_of = NULL;
     DT_TRY(dt_alloc((size_t)x->parts + 1, sizeof *o->place, "subtree table", &o->place));
     DT_TRY(dt_alloc((size_t)x->spec.replicas, sizeof(int), "subtree table", &o->part_at));
+    DT_TRY(dt_alloc((size_t)x->groups + 1, sizeof *o->cut, "subtree table", &o->cut));
     DT_TRY(dt_alloc((size_t)x->groups, sizeof(int), "subtree table", &parts_of));
     for (int p = 0; p < x->parts; p++) {
         const struct dt__part *part = &x->part[p];
@@ -120,8 +168,19 @@ static dt_status number_parts(struct dt_reducer *x)
         *(is_whole(x, part) ? &next.wholes : &next.rests) += 1;
     }
     o->place[x->parts] = next;
+    cut_shares(x, parts_of);
     dt_free(parts_of);
     return DT_OK;
+}
+
+/* What a group owns of these floats. */
+static struct dt__floats owned(const struct dt_reducer *x, struct dt__floats of, int group, size_t grain)
+{
+    const double *cut = x->owners->cut + group;
+    const size_t base = of.begin - of.begin % grain;
+    const double units = (double)((of.end - base + grain - 1) / grain);
+    return dt__clip(of, (struct dt__floats){base + (size_t)(units * cut[0] + 0.5) * grain,
+                                            base + (size_t)(units * cut[1] + 0.5) * grain});
 }
 
 /* Bytes of a part's sum of the chunk. */
@@ -143,10 +202,9 @@ static void cut_piece(struct dt_reducer *x, int bucket, const struct dt__segment
 {
     struct dt__owners *o = x->owners;
     const size_t begin = segment->at.begin;
-    struct dt__floats at = dt__slice(segment->at, owner, x->groups, x->grain);
+    struct dt__floats at = owned(x, segment->at, owner, x->grain);
     if (x->spec.norm)
-        at = dt__clip(dt__slice((struct dt__floats){0, x->spec.params}, owner, x->groups, DT__TREE_BLOCK),
-                      segment->at);
+        at = dt__clip(owned(x, (struct dt__floats){0, x->spec.params}, owner, DT__TREE_BLOCK), segment->at);
     size_t pieces = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
     if (pieces > MOST_PIECES) pieces = MOST_PIECES;
     if ((size_t)piece >= pieces) return;
@@ -310,14 +368,14 @@ static void owners_destroy(struct dt_reducer *x)
     if (!o) return;
     for (int i = 0; i < o->requests; i++)
         DT_MPI(MPI_Request_free(&o->request[i]));
-    void *owned[] = {o->chunk, o->bucket_chunks, o->place, o->part_at, o->error, o->request, o->message,
-                     o->index, o->incoming,      o->sum,   o->updates, o->norms, o->asks,    o};
+    void *tables[] = {o->chunk,   o->bucket_chunks, o->place,    o->part_at, o->cut,     o->error, o->request,
+                      o->message, o->index,         o->incoming, o->sum,     o->updates, o->norms, o->asks, o};
     for (int v = 0; v < DT_REDUCER_VECTORS; v++)
         dt_free(o->state[v]);
     for (int g = 0; o->error && g < x->spec.givers; g++)
         dt_free(o->error[g]);
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        dt_free(owned[i]);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        dt_free(tables[i]);
 }
 
 /* ---- the optimizer's state ------------------------------------------------------------------ */
@@ -515,8 +573,7 @@ static bool advance_norm(struct dt_reducer *x)
     if (o->norm == NORM_OPEN && o->summed == o->own_chunks && rows_come) {
         memset(o->norms, 0, x->norm_blocks * sizeof *o->norms);
         dt__norm_blocks(x, o->norms, o->sum,
-                        dt__slice((struct dt__floats){0, x->spec.params}, x->group_index, x->groups,
-                                  DT__TREE_BLOCK));
+                        owned(x, (struct dt__floats){0, x->spec.params}, x->group_index, DT__TREE_BLOCK));
         DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, o->norms, (int)x->norm_blocks, MPI_DOUBLE, MPI_SUM,
                               x->leaders.comm, &o->norm_request));
         o->norm = NORM_POSTED;
