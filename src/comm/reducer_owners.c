@@ -177,10 +177,9 @@ static dt_status number_parts(struct dt_reducer *x)
 static struct dt__floats owned(const struct dt_reducer *x, struct dt__floats of, int group, size_t grain)
 {
     const double *cut = x->owners->cut + group;
-    const size_t base = of.begin - of.begin % grain;
-    const double units = (double)((of.end - base + grain - 1) / grain);
-    return dt__clip(of, (struct dt__floats){base + (size_t)(units * cut[0] + 0.5) * grain,
-                                            base + (size_t)(units * cut[1] + 0.5) * grain});
+    const size_t base = of.begin - of.begin % grain, units = (of.end - base + grain - 1) / grain;
+    return dt__clip(of, (struct dt__floats){base + (size_t)((double)units * cut[0] + 0.5) * grain,
+                                            base + (size_t)((double)units * cut[1] + 0.5) * grain});
 }
 
 /* Bytes of a part's sum of the chunk. */
