@@ -186,6 +186,7 @@ dt_status dt__sync_train(const struct dt_trainer *trainer)
         if (end || !dt__is_local(job) || job->local) continue;
         /* From here on with local steps: another exchange, in which the optimizer's state is the groups', and other
          * replicas may be a worker's. */
+        dt_reducer_gather(job->reducer); /* others may own the optimizer's state */
         dt_status status = bank ? dt__bank_set_aside(bank) : DT_OK;
         DT_TRY(dt_ranks_agree(job->world->trainers, status));
         dt_reducer_destroy(job->reducer);
