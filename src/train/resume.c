@@ -151,15 +151,16 @@ static const float *find_group_state(const struct dt_checkpoint *from, int group
 static const char UPDATE_ERROR[] = "update_error", GRADIENT_ERROR[] = "gradient_error",
                   DIFFERENCE_ERROR[] = "difference_error";
 
-/* By name: a momentum of 0 had none. `group` one of other groups than there were: groups that come together
- * have the mean, groups that part each a copy; but no rounding error, which begins at 0. */
+/* By name: a momentum of 0 had none. `same`: there were these groups, of which this is the state of `group`; what none
+ * of them had, but all in common, each has a copy of. Other groups than there were: such as come together have the
+ * mean, such as part each a copy; but no rounding error, which begins at 0. */
 static void load_state(const struct dt_checkpoint *from, const char *name, bool same, int group,
                        float *out)
 {
     const bool error = !strcmp(name, GRADIENT_ERROR) || !strcmp(name, DIFFERENCE_ERROR);
     const size_t n = (size_t)from->params_count;
-    const float *one = same ? find_group_state(from, group, name)
-                            : find_state(from->nstate, from->state_name, from->state, name);
+    const float *one = same ? find_group_state(from, group, name) : NULL;
+    if (!one) one = find_state(from->nstate, from->state_name, from->state, name);
     memset(out, 0, n * sizeof *out);
     if (one) memcpy(out, one, n * sizeof *out);
     for (int g = 0; g < from->groups && !same && !one && !error; g++) {

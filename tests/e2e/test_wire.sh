@@ -32,6 +32,7 @@ several() {
         good $np "$name-$np" "$@"
         same "$name-$np" "$name"
     done
+    good 2 "$name-half" "$@" train.max_steps=8 # where local_after has each group take a copy of the state
     good 3 "$name-half" "$@" train.max_steps=12
     good 1 "$name-half" "$@" train.max_steps=20
     good 2 "$name-half" "$@"
