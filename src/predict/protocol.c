@@ -59,12 +59,17 @@ static dt_status row_of_object(const json_t *value, const struct dt_predictor *p
     return DT_OK;
 }
 
+static dt_status rows_check(size_t rows, int max_rows)
+{
+    if (!rows) return dt_fail(DT_EFORMAT, "no rows");
+    if (rows <= (size_t)max_rows) return DT_OK;
+    return dt_fail(DT_EFORMAT, "%zu rows, at most %d in a request", rows, max_rows);
+}
+
 static dt_status request_alloc_rows(size_t rows, const struct dt_predictor *predictor, int max_rows,
                                     struct dt__request *out)
 {
-    if (!rows) return dt_fail(DT_EFORMAT, "no rows");
-    if (rows > (size_t)max_rows)
-        return dt_fail(DT_EFORMAT, "%zu rows, at most %d in a request", rows, max_rows);
+    DT_TRY(rows_check(rows, max_rows));
     out->rows = rows;
     return dt_inputs_init(&out->inputs, predictor, rows);
 }
@@ -124,73 +129,44 @@ static dt_status rows_of_list(const json_t *list, const struct dt_predictor *pre
     return DT_OK;
 }
 
-/* One column by name: as many numbers as there are rows, which the first column tells. */
-static dt_status request_take_column(const char *name, const json_t *values,
-                                     const struct dt_predictor *predictor, int max_rows,
-                                     struct dt__request *out, int feature)
-{
-    size_t features = (size_t)dt_predictor_features(predictor), count = 0;
-    float *column;
-    if (!json_is_array(values)) return dt_fail(DT_EFORMAT, "'%s': expected a list", name);
-    if (!out->inputs.x) DT_TRY(request_alloc_rows(json_array_size(values), predictor, max_rows, out));
-    DT_TRY(dt_alloc(out->rows, sizeof *column, "column of a request", &column));
-    dt_status status = value_flatten(values, out->rows, column, &count, 0);
-    if (!status && count != out->rows)
-        status = dt_fail(DT_EFORMAT, "%zu numbers for %zu rows", count, out->rows);
-    for (size_t r = 0; r < out->rows && !status; r++)
-        out->inputs.x[r * features + (size_t)feature] = column[r];
-    dt_free(column);
-    return status ? dt_fail_prefix(status, "'%s': ", name) : DT_OK;
-}
-
 typedef const json_t *find_column_fn(const json_t *columns, const char *name);
 
-/* The same with texts among them: made into rows by name. */
-static dt_status rows_of_table_columns(const json_t *columns, find_column_fn *find,
-                                       const struct dt_predictor *predictor, int max_rows,
-                                       struct dt__request *out)
-{
-    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
-    json_t *list = json_array();
-    dt_status status = DT_OK;
-    for (int c = 0; c < schema->ncolumns; c++) {
-        const char *name = schema->columns[c].name;
-        const json_t *values = name ? find(columns, name) : NULL;
-        if (!values) continue; /* a row without it is judged as such */
-        if (!json_array_size(list))
-            for (size_t r = 0; r < json_array_size(values) && r <= (size_t)max_rows; r++)
-                json_array_append_new(list, json_object());
-        if (json_array_size(values) != json_array_size(list))
-            DT_GUARD(dt_fail(DT_EFORMAT, "'%s': %zu values for %zu rows", name,
-                             json_array_size(values), json_array_size(list)));
-        for (size_t r = 0; r < json_array_size(list); r++)
-            json_object_set(json_array_get(list, r), name, json_array_get(values, r));
-    }
-    DT_GUARD(request_alloc_rows(json_array_size(list), predictor, max_rows, out));
-    status = rows_of_table(list, predictor, out);
-done:
-    json_decref(list);
-    return status;
-}
-
+/* Lists by the columns' names, of as many values each, are made into rows by name, which miss what is missing. */
 static dt_status rows_of_columns(const json_t *columns, size_t count, find_column_fn *find,
                                  const struct dt_predictor *predictor, int max_rows,
                                  struct dt__request *out)
 {
-    int features = dt_predictor_features(predictor);
-    if (dt_predictor_export(predictor)->schema.columns)
-        return rows_of_table_columns(columns, find, predictor, max_rows, out);
-    for (int f = 0; f < features; f++) {
-        const char *name = dt_predictor_feature_name(predictor, f);
-        if (!name)
-            return dt_fail(DT_EFORMAT, "the model's features have no names: expected 'input'");
-        const json_t *values = find(columns, name);
-        if (!values) return dt_fail(DT_EFORMAT, "'%s' is missing", name);
-        DT_TRY(request_take_column(name, values, predictor, max_rows, out, f));
+    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
+    const int ncolumns = schema->columns ? schema->ncolumns : schema->features;
+    json_t *list = json_array();
+    dt_status status = DT_OK;
+    if (!schema->columns && !schema->feature_names)
+        DT_GUARD(dt_fail(DT_EFORMAT, "the model's features have no names: expected 'input'"));
+    if (!schema->columns && count > (size_t)ncolumns)
+        DT_GUARD(dt_fail(DT_EFORMAT, "more inputs than the model's %d features", ncolumns));
+    for (int c = 0; c < ncolumns; c++) {
+        const char *name = schema->columns ? schema->columns[c].name : schema->feature_names[c];
+        const json_t *values = name ? find(columns, name) : NULL;
+        const size_t rows = json_array_size(values);
+        if (!values) continue;
+        if (!json_is_array(values)) DT_GUARD(dt_fail(DT_EFORMAT, "'%s': expected a list", name));
+        if (!json_array_size(list)) { /* the first */
+            DT_GUARD(rows_check(rows, max_rows));
+            for (size_t r = 0; r < rows; r++)
+                json_array_append_new(list, json_object());
+        }
+        if (rows != json_array_size(list))
+            DT_GUARD(dt_fail(DT_EFORMAT, "'%s': %zu values for %zu rows", name, rows,
+                             json_array_size(list)));
+        for (size_t r = 0; r < rows; r++)
+            json_object_set(json_array_get(list, r), name, json_array_get(values, r));
     }
-    if (count > (size_t)features)
-        return dt_fail(DT_EFORMAT, "more inputs than the model's %d features", features);
-    return DT_OK;
+    if (!json_array_size(list))
+        DT_GUARD(dt_fail(DT_EFORMAT, "expected lists by the names of the model's columns"));
+    status = rows_of_list(list, predictor, max_rows, out);
+done:
+    json_decref(list);
+    return status;
 }
 
 static const json_t *object_find(const json_t *columns, const char *name)

@@ -5,6 +5,7 @@
  * better one takes the place of a copy that still waits. Each save begins with the best that is not
  * exported yet; if it cannot be, its weights go into the checkpoint: a checkpoint never names a best
  * model that is in no file. */
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
@@ -158,26 +159,6 @@ static enum phase writer_phase(struct dt_writer *writer, bool wait)
     return phase;
 }
 
-/* Sleeps until something changes, or the clock has reached `until` (0: no matter when). */
-static void writer_sleep(struct dt_writer *writer, double until)
-{
-    struct timespec at;
-    if (until <= 0) {
-        pthread_cond_wait(&writer->changed, &writer->lock);
-        return;
-    }
-    double rest = until - dt_clock_secs();
-    if (rest <= 0) return;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    at.tv_sec += (time_t)rest;
-    at.tv_nsec += (long)((rest - (double)(time_t)rest) * 1e9);
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_nsec -= 1000000000;
-        at.tv_sec++;
-    }
-    pthread_cond_timedwait(&writer->changed, &writer->lock, &at);
-}
-
 struct work {
     enum phase phase;
     bool tidy, best;
@@ -194,7 +175,12 @@ static struct work writer_await_work(struct dt_writer *writer)
         work = (struct work){writer->phase, writer->tidy,
                              waits && dt_clock_secs() >= writer->best_rest};
         if (!idle || work.tidy || work.best) break;
-        writer_sleep(writer, waits ? writer->best_rest : 0);
+        const double until = writer->best_rest; /* by the clock that `changed` has too */
+        const struct timespec at = {(time_t)until, (long)((until - floor(until)) * 1e9)};
+        if (waits)
+            pthread_cond_timedwait(&writer->changed, &writer->lock, &at);
+        else
+            pthread_cond_wait(&writer->changed, &writer->lock);
     }
     if (work.phase == BUSY)
         work.tidy = work.best = false;

@@ -73,6 +73,18 @@ port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
 check_eq 'a value that overflows' "$(ask /v1/models/default:predict '{"instances":[[1,2],[3e38,3e38]]}' | cut -c1-22)" \
     '400 {"error":"row 1: i'
 check_eq 'one that does not' "$(ask /v1/models/default:predict '{"instances":[[1,2]]}' | cut -c1-16)" '{"predictions":['
+values() { grep -o '[0-9][0-9.]*' | paste -sd' '; }
+want=$(ask /v1/models/default:predict '{"instances":[[1,2],[0.5,1]]}' | values)
+check_eq 'numbers as columns' "$(ask /v1/models/default:predict '{"inputs":{"b":[2,1],"a":[[1],0.5]}}' | values)" "$want"
+check_eq 'numbers as columns of v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"a","datatype":"FP32","shape":[2],"data":[1,0.5]},
+    {"name":"b","datatype":"FP32","shape":[2],"data":[2,1]}]}' | sed 's/.*"data"//' | values)" "$want"
+refuse() { check_eq "answer to $1" "$(ask /v1/models/default:predict "$1" | head -n 1)" "400 {\"error\":\"inputs: $2\"}"; }
+refuse '{"inputs":{"a":[1,2],"b":[1]}}' "'b': 1 values for 2 rows"
+refuse '{"inputs":{"a":[1,2]}}' "row 0: 'b' is missing"
+refuse '{"inputs":{"a":[1],"b":1}}' "'b': expected a list"
+refuse '{"inputs":{"a":[],"b":[]}}' 'no rows'
+refuse '{"inputs":{}}' "expected lists by the names of the model's columns"
+refuse '{"inputs":{"a":[1],"b":[1],"c":[1]}}' "more inputs than the model's 2 features"
 check_eq 'no rows' "$(ask /v1/models/default:predict '{"instances":[]}' | head -n 1)" '400 {"error":"instances: no rows"}'
 cp "$tmp/linear/ckpt/step-000000000.h5" "$tmp/new.h5"
 mv "$tmp/new.h5" "$tmp/model.h5"
