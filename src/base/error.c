@@ -37,7 +37,7 @@ size_t dt__text_format(char *buffer, size_t size, const char *format, va_list ar
     }
     buffer[length] = '\0';
     for (char *at = buffer; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f) *at = '?';
+        if (dt__is_control(*at)) *at = '?';
     return length;
 }
 

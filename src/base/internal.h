@@ -3,6 +3,7 @@
 #define BASE_INTERNAL_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,6 +11,12 @@
  * characters, which could drive a terminal, become '?'. Returns the length. */
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
+
+/* What a terminal would obey, not show. */
+static inline bool dt__is_control(char c)
+{
+    return (unsigned char)c < ' ' || c == 0x7f;
+}
 
 /* The portable way, beside the one that dt_crc32c takes. */
 uint32_t dt__crc32c_portable(uint32_t crc, const void *bytes, size_t length);

@@ -23,7 +23,7 @@ struct run {
 struct comparison {
     struct run *runs; /* better ones first, those without a metric last; equal ones stay as they were named */
     size_t count;
-    const char *title[MOST_COLUMNS], *key[MOST_COLUMNS]; /* (columns) behind COLUMNS options that differ */
+    const char *key[MOST_COLUMNS]; /* (columns) behind COLUMNS options that differ */
     size_t columns;
 };
 
@@ -80,7 +80,6 @@ static void columns_find(struct comparison *comparison)
 {
     const struct run *first = &comparison->runs[0];
     size_t columns = COLUMNS;
-    memcpy(comparison->title, TITLES, sizeof TITLES);
     memcpy(comparison->key, KEYS, sizeof KEYS);
     for (size_t i = 0; i < first->history->noptions && columns < MOST_COLUMNS; i++) {
         const char *key = first->history->options[i].name;
@@ -88,17 +87,20 @@ static void columns_find(struct comparison *comparison)
         for (size_t r = 1; r < comparison->count; r++)
             differs |= strcmp(run_option(&comparison->runs[r], key), run_option(first, key)) != 0;
         if (differs && strcmp(key, "run.dir") && strcmp(key, "run.resume"))
-            comparison->title[columns] = comparison->key[columns] = key, columns++;
+            comparison->key[columns++] = key;
     }
     comparison->columns = columns;
 }
 
 /* ---- the three forms ------------------------------------------------------------------------ */
 
-/* A cell as text: digits enough to compare, or all. */
-static const char *cell_text(const struct run *run, size_t column, const char *key, bool exact,
-                             char buffer[DT_REAL_TEXT])
+/* A cell as text, in row 0 the column's title: digits enough to compare, or all. */
+static const char *cell_text(const struct comparison *comparison, size_t row, size_t column,
+                             bool exact, char buffer[DT_REAL_TEXT])
 {
+    const char *key = comparison->key[column];
+    if (row == 0) return exact || column >= COLUMNS ? key : TITLES[column];
+    const struct run *run = &comparison->runs[row - 1];
     const char *text = column < COLUMNS ? run->text[column] : run_option(run, key);
     if (text) return text;
     double value = run->number[column];
@@ -119,16 +121,14 @@ static void table_print(const struct comparison *comparison)
     int width[MOST_COLUMNS] = {0};
     for (size_t r = 0; r <= comparison->count; r++)
         for (size_t c = 0; c < comparison->columns; c++) {
-            const char *cell = comparison->title[c];
-            if (r) cell = cell_text(&comparison->runs[r - 1], c, comparison->key[c], false, buffer);
+            const char *cell = cell_text(comparison, r, c, false, buffer);
             size_t length = strlen(cell);
             if (length > MOST_WIDTH && c != RUN) length = MOST_WIDTH;
             if ((int)length > width[c]) width[c] = (int)length;
         }
     for (size_t r = 0; r <= comparison->count; r++)
         for (size_t c = 0; c < comparison->columns; c++) {
-            const char *cell = comparison->title[c];
-            if (r) cell = cell_text(&comparison->runs[r - 1], c, comparison->key[c], false, buffer);
+            const char *cell = cell_text(comparison, r, c, false, buffer);
             int length = (int)strlen(cell);
             if (c + 1 == comparison->columns)
                 puts(cell);
@@ -144,8 +144,7 @@ static void csv_print(const struct comparison *comparison)
     char buffer[DT_REAL_TEXT];
     for (size_t r = 0; r <= comparison->count; r++)
         for (size_t c = 0; c < comparison->columns; c++) {
-            const char *cell = comparison->key[c];
-            if (r) cell = cell_text(&comparison->runs[r - 1], c, cell, true, buffer);
+            const char *cell = cell_text(comparison, r, c, true, buffer);
             const char *quote = strpbrk(cell, ",\"\n") ? "\"" : "";
             printf("%s", quote);
             for (; *cell; cell++)

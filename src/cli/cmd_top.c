@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/internal.h"
 #include "cli/cli.h"
 #include "dtrain/history.h"
 
@@ -63,7 +64,7 @@ static void text_print(const char *text, int width)
 {
     int i = 0;
     for (; text && text[i] && (i < width || !width); i++)
-        putchar((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
+        putchar(dt__is_control(text[i]) ? '?' : text[i]);
     printf("%*s", width > i ? width - i : 0, "");
 }
 

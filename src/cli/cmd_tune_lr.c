@@ -1,6 +1,5 @@
 /* `dtrain tune-lr`: the range test, its curve as a picture of characters, and a rate to start from. */
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "dtrain/train.h"
+#include "state/directory.h"
 
 enum { WIDTH = 64, HEIGHT = 14 };
 
@@ -52,12 +52,6 @@ static void test_print(const struct dt_lr_test *test)
     printf("train.lr=%.2g\n", test->suggest);
 }
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
-{
-    (void)info, (void)type, (void)where;
-    return remove(path);
-}
-
 /* The test's run goes into a directory that is removed again: here, or where temporary ones go if none can be made
  * here. */
 static dt_status tune(struct dt_world *world, struct dt_config *config)
@@ -82,7 +76,7 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
     status = dt_ranks_agree(world->all, status);
     if (!status) status = dt_lr_test(world, config, bank ? scratch : "", &test);
     if (!status && bank) test_print(&test);
-    if (bank && *scratch) nftw(scratch, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    if (bank && *scratch) dt__path_remove(scratch);
     return status;
 }
 

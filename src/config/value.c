@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/internal.h"
 #include "config/option.h"
 
 /* ---- text to value -------------------------------------------------------------------------- */
@@ -122,21 +123,16 @@ const char *dt_config_word(const char *words, int value, char buffer[16])
 
 /* ---- quotes -------------------------------------------------------------------------------------- */
 
-static bool is_control(char c)
-{
-    return (unsigned char)c < ' ' || c == 0x7f;
-}
-
 dt_status dt__value_quote(struct dt_text *text, const char *value)
 {
     const size_t length = strlen(value);
     bool plain = length == 0 || (!strchr(" \"", value[0]) && value[length - 1] != ' ');
     for (const char *at = value; plain && *at; at++)
-        plain = *at != ';' && !is_control(*at);
+        plain = *at != ';' && !dt__is_control(*at);
     if (plain) return dt_text_add(text, "%s", value);
     DT_TRY(dt_text_add(text, "\""));
     for (; *value; value++) {
-        if (is_control(*value) || strchr("\"\\;", *value))
+        if (dt__is_control(*value) || strchr("\"\\;", *value))
             DT_TRY(dt_text_add(text, "\\x%02x", (unsigned)*value));
         else
             DT_TRY(dt_text_append(text, value, 1));

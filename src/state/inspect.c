@@ -1,11 +1,11 @@
 /* What dtrain inspect says of checkpoints, models and shards. */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/internal.h"
 #include "state/checkpoint.h"
 #include "state/directory.h"
 #include "state/model_file.h"
@@ -16,7 +16,7 @@
 static void print_name(const char *name, FILE *out)
 {
     for (; *name; name++)
-        fputc((unsigned char)*name < ' ' || *name == 127 ? '?' : *name, out);
+        fputc(dt__is_control(*name) ? '?' : *name, out);
 }
 
 static void print_schema(const struct dt_schema *schema, FILE *out)

@@ -12,3 +12,16 @@ run() {
 }
 good() { run "$@" || { cat "$tmp/err"; fail "$*"; }; }
 same() { check_eq "params_crc32c of $1" "$(crc "$tmp/$1")" "$(crc "$tmp/$2")"; }
+# stop NAME OPTION...: by USR1, in the second round; then to its end, which is that of np1.
+stop() {
+    name=$1
+    shift
+    run 3 "$name" $local test.slow_rank=1 test.slow_secs=0.1 "$@" &
+    settle 30 grep -q '"kind":"checkpoint","step":8,' "$tmp/$name/metrics.jsonl" || fail "$name does not start"
+    kill -USR1 "$(pid "$tmp/$name" mpirun)"
+    wait $!
+    check_eq "exit code of $name" $? 75
+    cp "$tmp/err" "$tmp/stop"
+    good 2 "$name" $local
+    same "$name" np1
+}

@@ -82,19 +82,6 @@ good 2 regrouped train.local_steps=4 train.groups=4
 good 2 regrouped train.local_steps=1 train.groups=4 train.epochs=9
 
 # ---- a stop ------------------------------------------------------------------------------------------
-# stop NAME OPTION...: by USR1, in the second round.
-stop() {
-    name=$1
-    shift
-    run 3 "$name" $local test.slow_rank=1 test.slow_secs=0.1 "$@" &
-    settle 30 grep -q '"kind":"checkpoint","step":8,' "$tmp/$name/metrics.jsonl" || fail "$name does not start"
-    kill -USR1 "$(pid "$tmp/$name" mpirun)"
-    wait $!
-    check_eq "exit code of $name" $? 75
-    cp "$tmp/err" "$tmp/stop"
-    good 2 "$name" $local
-    same "$name" np1
-}
 stop stopped run.checkpoint_steps=8
 check_eq 'stopped behind a whole round' "$(($(records "$tmp/stopped" final step | head -n 1) % 8))" 0
 # Given up: a round of 4 s, longer than the patience; each is saved, so that one alone is done again.

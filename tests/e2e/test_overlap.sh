@@ -89,19 +89,6 @@ same after4 after1
 good 2 before train.local_after=30 $local train.max_steps=30 # ends where the first round would begin
 
 # ---- a stop --------------------------------------------------------------------------------------------
-# stop NAME OPTION...: by USR1, in the second round.
-stop() {
-    name=$1
-    shift
-    run 3 "$name" $local test.slow_rank=1 test.slow_secs=0.1 "$@" &
-    settle 30 grep -q '"kind":"checkpoint","step":8,' "$tmp/$name/metrics.jsonl" || fail "$name does not start"
-    kill -USR1 "$(pid "$tmp/$name" mpirun)"
-    wait $!
-    check_eq "exit code of $name" $? 75
-    cp "$tmp/err" "$tmp/stop"
-    good 2 "$name" $local
-    same "$name" np1
-}
 stop stopped run.checkpoint_steps=8
 # Given up: a round of 4 s, longer than the patience.
 stop given-up test.round_secs=0.5 test.slow_secs=0.5 run.log_steps=1

@@ -1,14 +1,26 @@
-/* What the tests of models share: a description from its parts. */
+/* What the tests of models share: a description from its parts, and numbers. */
 #ifndef UNIT_MODEL_TEXT_H
 #define UNIT_MODEL_TEXT_H
 
 #include "dtrain/model.h"
+#include "suite.h"
 
 /* Rows of nin plain features; lends `layers`: not to be freed. */
 static inline struct dt_model_desc desc_of(const char *layers, int nin, int nout, int task)
 {
     return (struct dt_model_desc){
         .layers = (char *)(uintptr_t)layers, .shape = {1, 1, nin}, .nout = nout, .task = task};
+}
+
+/* Standard normal numbers, the same for the same stream; the caller frees them. */
+static inline float *randoms(size_t count, uint64_t stream)
+{
+    float *values;
+    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
+    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (float)dt_rng_normal(&rng, i);
+    return values;
 }
 
 #endif

@@ -48,16 +48,6 @@ END_TEST
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-static float *randoms(size_t count, uint64_t stream)
-{
-    float *values;
-    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
-    struct dt_rng rng = dt_rng_make(3, DT_STREAM_TEST, stream, 0);
-    for (size_t i = 0; i < count; i++)
-        values[i] = (float)dt_rng_normal(&rng, i);
-    return values;
-}
-
 static double rounded(float value)
 {
     uint16_t out;

@@ -16,16 +16,6 @@ struct net {
     struct dt_rng key;
 };
 
-static float *randoms(size_t count, uint64_t stream)
-{
-    float *values;
-    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
-    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
-    for (size_t i = 0; i < count; i++)
-        values[i] = (float)dt_rng_normal(&rng, i);
-    return values;
-}
-
 static struct dt_model_desc desc(const char *layers, int h, int w, int c, int nout, int task)
 {
     struct dt_model_desc of = desc_of(layers, c, nout, task);

@@ -16,16 +16,6 @@ static float *params, *grad, *x, *target;
 static int32_t label[ROWS];
 static struct dt_rng key;
 
-static float *randoms(size_t count, uint64_t stream)
-{
-    float *values;
-    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
-    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
-    for (size_t i = 0; i < count; i++)
-        values[i] = (float)dt_rng_normal(&rng, i);
-    return values;
-}
-
 static void set_up(struct dt_model_desc desc)
 {
     EXPECT_OK(dt_model_create(&desc, &model));

@@ -6,16 +6,6 @@
 
 enum { ROWS = 9, NIN = 40, DENSE = 3, NOUT = 5 };
 
-static float *randoms(size_t count, uint64_t stream)
-{
-    float *values;
-    EXPECT_OK(dt_alloc(count, sizeof *values, "values", &values));
-    struct dt_rng rng = dt_rng_make(5, DT_STREAM_TEST, stream, 0);
-    for (size_t i = 0; i < count; i++)
-        values[i] = (float)dt_rng_normal(&rng, i);
-    return values;
-}
-
 /* The same rows twice: x whole, and its first columns with entries for the others. */
 static float whole_x[ROWS * NIN], dense_x[ROWS * NIN], value[ROWS * NIN];
 static uint64_t offsets[ROWS + 1];
