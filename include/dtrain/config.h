@@ -65,6 +65,13 @@ enum dt_exchange_kind { DT_REDUCER_AUTO, DT_REDUCER_REDUCE, DT_REDUCER_NODE, DT_
 #define DT_WIRE_WORDS "f32|bf16|q8"
 enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 
+#define DT_PRESET_WORDS "none|table"
+enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
+/* What run.preset=table comes to. */
+#define DT_PRESET_TABLE_TEXT                                                                       \
+    "data.normalize=robust, train.epochs=30, train.optimizer=adam, train.lr=0.001, "               \
+    "train.schedule=cosine"
+
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of the
  * words). Range: least and greatest value; for WORD the words.
  *
@@ -74,6 +81,9 @@ enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 #define DT_OPTIONS_run(X)                                                                          \
     X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
       "run directory: config, metrics, checkpoints, exports")                                      \
+    X(run, preset, WORD, "none", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
+      "table: what suits most tables, for keys that nothing else sets: " DT_PRESET_TABLE_TEXT      \
+      " (the last two with adam alone). A short form: config.ini shows what it came to")           \
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
       "seed of initial weights, data order and dropout")                                           \
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
@@ -391,6 +401,10 @@ dt_status dt_config_set_for(struct dt_config *config, const char *command, const
 
 /* Whether a key, "section.key", was set by a file, a text or an assignment; else it has its default. */
 bool dt_config_is_given(const struct dt_config *config, const char *name);
+
+/* Sets what run.preset stands for, but for keys that are given; run.preset is none then. To be called before
+ * dt_config_check, which dt_train does. */
+dt_status dt_config_settle(struct dt_config *config);
 
 /* Checks that hold between keys and with `size` ranks (async needs 2, a dedicated evaluator 3, ...);
  * size 0: no check of ranks. DT_EUSAGE names the keys. */

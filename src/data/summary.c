@@ -252,13 +252,13 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
                "not finite", out);
     print_list(table, "categories = ", "numbers and texts: all as texts", "mixed", out);
     if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
-    if (farthest > DT__FAR_DEVIATIONS)
-        fprintf(out, "normalize = robust   ; %s has a value %.0f deviations from its mean\n", far,
-                farthest);
-    else if (widest > 10)
-        fprintf(out, "normalize = standard   ; values reach %g\n", widest);
     fprintf(out, "eval_fraction = 0.2\n");
     if (values) fprintf(out, "\n[model]\ntask = regress\n");
+    fprintf(out, "\n[run]\npreset = table   ; " DT_PRESET_TABLE_TEXT "\n");
+    if (farthest > DT__FAR_DEVIATIONS)
+        fprintf(out, "; robust: %s has a value %.0f deviations from its mean\n", far, farthest);
+    else if (widest > 10)
+        fprintf(out, "; robust: values reach %g\n", widest);
 }
 
 dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out)

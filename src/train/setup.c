@@ -22,6 +22,7 @@ static dt_status share_config(struct dt_world *world, struct dt_config *config,
     dt_status status = DT_OK;
     if (bank && options->train) status = dt_config_set(config, "data.train=(arrays)");
     if (bank && options->eval && !status) status = dt_config_set(config, "data.eval=(arrays)");
+    if (bank && !status) status = dt_config_settle(config);
     if (bank && !status) status = dt_config_check(config, world->size);
     if (bank && !status) status = dt_model_settle(config);
     if (bank && !status) status = dt_config_print(config, &text);

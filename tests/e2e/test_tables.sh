@@ -155,7 +155,7 @@ grep -q "'a' has a value 30 deviations from its mean: .*data.clip=5" "$tmp/log" 
 far data.clip=3
 grep -q 'deviations from its mean' "$tmp/log" && fail 'an outlier that is clipped is told of'
 "$dtrain" inspect "$tmp/far" | grep -q 'clipped at 3$' || fail 'inspect does not say the clip'
-"$dtrain" inspect "$tmp/far.csv" | grep -q '^normalize = robust .* a has a value 30 deviations' || fail 'inspect advises no clip'
+"$dtrain" inspect "$tmp/far.csv" | grep -q '^; robust: a has a value 30 deviations' || fail 'inspect advises no clip'
 printf 'a,kind\n3000,u\n1e30,u\n-1e30,u\n0.5,u\n' | "$dtrain" predict "$tmp/far" >"$tmp/out" 2>/dev/null
 check_eq 'beyond the clip' "$(sed -n 2p "$tmp/out")" "$(sed -n 1p "$tmp/out")"
 check_eq 'answers' "$(sort -u "$tmp/out" | wc -l)" 3
@@ -186,6 +186,16 @@ robust 3 half train.max_steps=5
 robust 2 half
 check_eq 'bits of three' "$(crc "$tmp/robust_three")" "$(crc "$tmp/robust_one")"
 check_eq 'bits of a resume' "$(crc "$tmp/robust_half")" "$(crc "$tmp/robust_one")"
+# What inspect proposes, pasted, is a run with the preset, whose keys may as well be written out; it is found again.
+{ "$dtrain" inspect "$tmp/far.csv" | sed -n '/^\[data\]/,$p'; } >"$tmp/pasted.ini"
+check_le 'lines of what is proposed' "$(grep -c ' = ' "$tmp/pasted.ini")" 5
+for time in first second; do
+    job 1 "$tmp/pasted.ini" run.dir="$tmp/pasted" 2>"$tmp/log" || { cat "$tmp/log"; fail "what inspect proposes, the $time time"; }
+done
+job 1 run.dir="$tmp/written" data.train="$tmp/far.csv" model.task=regress data.eval_fraction=0.2 data.normalize=robust \
+    train.optimizer=adam train.lr=0.001 train.schedule=cosine train.epochs=30 2>"$tmp/log" || { cat "$tmp/log"; fail written; }
+check_eq 'bits of the preset' "$(crc "$tmp/pasted")" "$(crc "$tmp/written")"
+grep -q '^normalize = robust' "$tmp/pasted/config.ini" || fail 'config.ini does not show what the preset came to'
 sed 's/:0\.9/:7.9/' "$tmp/a.svm" >"$tmp/far.svm"
 sparse 1 far_sparse data.train="$tmp/far.svm" data.clip=1
 same "$tmp/far.svm" "$tmp/far_sparse"

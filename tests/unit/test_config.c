@@ -639,6 +639,37 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* A preset sets what nothing else has set, adam's rate and schedule for adam alone, and is none then, so that what is
+ * printed reads back to the same; without one nothing changes. */
+START_TEST(a_preset_gives_way)
+{
+    set_up();
+    EXPECT_OK(dt_config_settle(&config));
+    ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
+    ck_assert_double_eq(config.train.epochs, 10);
+    EXPECT_OK(dt_config_set(&config, "run.preset=table"));
+    EXPECT_OK(dt_config_set(&config, "train.epochs=7"));
+    EXPECT_OK(dt_config_settle(&config));
+    ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
+    ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_ROBUST);
+    ck_assert_int_eq(config.train.optimizer, DT_OPT_ADAM);
+    ck_assert_int_eq(config.train.schedule, DT_SCHED_COSINE);
+    ck_assert_double_eq(config.train.lr, 0.001);
+    ck_assert_double_eq(config.train.epochs, 7);
+    dt_config_free(&config);
+    set_up();
+    EXPECT_OK(dt_config_set(&config, "run.preset=table"));
+    EXPECT_OK(dt_config_set(&config, "data.normalize=none"));
+    EXPECT_OK(dt_config_set(&config, "train.optimizer=ftrl"));
+    EXPECT_OK(dt_config_settle(&config));
+    ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_NONE);
+    ck_assert_int_eq(config.train.schedule, DT_SCHED_CONSTANT);
+    ck_assert_double_eq(config.train.lr, 0.01);
+    ck_assert_double_eq(config.train.epochs, 30);
+    dt_config_free(&config);
+}
+END_TEST
+
 START_TEST(descriptions_have_every_key)
 {
     for (int form = DT_DESCRIBE_TEXT; form <= DT_DESCRIBE_MARKDOWN; form++) {
@@ -666,4 +697,4 @@ SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the
       random_text_survives, any_number_survives, every_option_survives,
       test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
       a_resume_may_change_only_what_is_free, rules_between_keys, rules_that_are_kept,
-      every_allocation_may_fail, descriptions_have_every_key)
+      every_allocation_may_fail, a_preset_gives_way, descriptions_have_every_key)

@@ -446,8 +446,9 @@ START_TEST(a_table_is_summed_up)
         "  199.5",
         "ignore = id,day ",
         "missing = mean",
-        "normalize = standard",
-        "task = regress"};
+        "task = regress",
+        "[run]\npreset = table",
+        "; robust: values reach 20"};
     for (size_t i = 0; i < COUNT(lines); i++)
         ck_assert_msg(strstr(told, lines[i]), "no '%s' in\n%s", lines[i], told);
 }
