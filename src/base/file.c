@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/internal.h"
+
 /* ---- paths ---------------------------------------------------------------------------------- */
 
 bool dt_path_exists(const char *path)
@@ -25,17 +27,12 @@ bool dt_path_is_dir(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static dt_status fail_errno(const char *path, const char *doing)
-{
-    return dt_fail(DT_EIO, "%s: %s: %s", path, doing, strerror(errno));
-}
-
 /* A name beside `path` that nobody else has: path.tmp-<16 hex digits>. */
 static dt_status temporary_name(const char *path, char **out)
 {
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return fail_errno(path, "cannot get random bits");
+        return dt__fail_errno(path, "cannot get random bits");
     return dt_format(out, "%s.tmp-%016llx", path, (unsigned long long)random);
 }
 
@@ -62,11 +59,11 @@ dt_status dt_dir_make(const char *path)
 dt_status dt_dir_sync(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(path, "cannot open the directory");
+    if (fd < 0) return dt__fail_errno(path, "cannot open the directory");
     dt_status status = DT_OK;
     /* EINVAL: a file system whose directories know no fsync. */
-    if (fsync(fd) && errno != EINVAL) status = fail_errno(path, "cannot sync the directory");
-    if (close(fd) && !status) status = fail_errno(path, "cannot close the directory");
+    if (fsync(fd) && errno != EINVAL) status = dt__fail_errno(path, "cannot sync the directory");
+    if (close(fd) && !status) status = dt__fail_errno(path, "cannot close the directory");
     return status;
 }
 
@@ -94,7 +91,7 @@ dt_status dt_fd_write(int fd, const char *path, const void *from, size_t length)
     for (off_t offset = lseek(fd, 0, SEEK_CUR); length > 0;) {
         ssize_t written = write(fd, bytes, length < part ? length : part);
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return fail_errno(path, "cannot write");
+        if (written < 0) return dt__fail_errno(path, "cannot write");
         sync_file_range(fd, offset, written, SYNC_FILE_RANGE_WRITE); /* no more than a hint */
         offset += written;
         bytes += written;
@@ -137,7 +134,7 @@ dt_status dt_fd_write_at(int fd, const char *what, const void *bytes, size_t len
 static dt_status move_into_place(const char *temporary, const char *path)
 {
     char *copy;
-    if (rename(temporary, path)) return fail_errno(path, "cannot rename into place");
+    if (rename(temporary, path)) return dt__fail_errno(path, "cannot rename into place");
     DT_TRY(dt_strdup(path, &copy));
     dt_status status = dt_dir_sync(dirname(copy));
     dt_free(copy);
@@ -150,11 +147,11 @@ dt_status dt_file_write_by(const char *path, dt_file_fill_fn *fill, void *fill_a
     char *temporary; /* errors name the file that is wanted */
     DT_TRY(temporary_name(path, &temporary));
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    dt_status status = fd < 0 ? fail_errno(path, "cannot create") : fill(fd, path, fill_arg);
+    dt_status status = fd < 0 ? dt__fail_errno(path, "cannot create") : fill(fd, path, fill_arg);
     if (!status && fchmod(fd, 0666 & ~umask_of_process()))
-        status = fail_errno(path, "cannot set the mode");
-    if (!status && fsync(fd)) status = fail_errno(path, "cannot sync");
-    if (fd >= 0 && close(fd) && !status) status = fail_errno(path, "cannot close");
+        status = dt__fail_errno(path, "cannot set the mode");
+    if (!status && fsync(fd)) status = dt__fail_errno(path, "cannot sync");
+    if (fd >= 0 && close(fd) && !status) status = dt__fail_errno(path, "cannot close");
     if (!status && verify) status = verify(temporary, arg);
     if (!status) status = move_into_place(temporary, path);
     if (status) unlink(temporary);
@@ -185,7 +182,7 @@ dt_status dt_file_link(const char *target, const char *link)
     char *temporary;
     DT_TRY(temporary_name(link, &temporary));
     dt_status status = DT_OK;
-    if (symlink(target, temporary)) status = fail_errno(link, "cannot make the link");
+    if (symlink(target, temporary)) status = dt__fail_errno(link, "cannot make the link");
     if (!status) status = move_into_place(temporary, link);
     if (status) unlink(temporary);
     dt_free(temporary);
@@ -198,9 +195,9 @@ dt_status dt_file_open(const char *path, int *out_fd, uint64_t *out_size)
 {
     struct stat info;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return fail_errno(path, "cannot open");
+    if (fd < 0) return dt__fail_errno(path, "cannot open");
     dt_status status = DT_OK;
-    if (fstat(fd, &info)) status = fail_errno(path, "cannot be examined");
+    if (fstat(fd, &info)) status = dt__fail_errno(path, "cannot be examined");
     if (!status && !S_ISREG(info.st_mode)) status = dt_fail(DT_EFORMAT, "%s: not a file", path);
     if (status) {
         close(fd);
@@ -217,7 +214,7 @@ dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t
     for (char *at = to; length > 0;) {
         ssize_t got = pread(fd, at, length < part ? length : part, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_errno(path, "cannot read");
+        if (got < 0) return dt__fail_errno(path, "cannot read");
         if (got == 0) return dt_fail(DT_EFORMAT, "%s: damaged: it ends too soon", path);
         at += got;
         offset += (uint64_t)got;
@@ -235,12 +232,12 @@ dt_status dt_file_read(const char *path, size_t limit, void *out_bytes, size_t *
     ssize_t got = 1;
     dt_status status = DT_OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(path, "cannot open");
+    if (fd < 0) return dt__fail_errno(path, "cannot open");
     while (!status && got) {
         got = read(fd, block, sizeof block);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            status = fail_errno(path, "cannot read");
+            status = dt__fail_errno(path, "cannot read");
         else if ((size_t)got > limit - text.length)
             status = dt_fail(DT_EFORMAT, "%s: larger than %zu bytes", path, limit);
         else

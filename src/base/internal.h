@@ -2,15 +2,22 @@
 #ifndef BASE_INTERNAL_H
 #define BASE_INTERNAL_H
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "dtrain/base.h"
 
 /* Text for a person's eyes: formats into buffer (size >= 1), cut at a whole UTF-8 character; control
  * characters, which could drive a terminal, become '?'. Returns the length. */
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
+
+/* DT_EIO: what cannot be done with a path ("cannot open"), and the system's reason in errno. */
+#define dt__fail_errno(path, what) dt_fail(DT_EIO, "%s: %s: %s", path, what, strerror(errno))
 
 /* What a terminal would obey, not show. */
 static inline bool dt__is_control(char c)

@@ -36,8 +36,8 @@ const struct command commands[] = {
      "The data is what the run was evaluated on, unless data.eval names other files."},
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
      "predicts rows: JSON lines or CSV in, JSON lines out",
-     "MODEL is any path that eval takes. A row is a JSON array, or a line of CSV or LIBSVM; {\"instances\": [[...], ...]} holds "
-     "several. CSV columns go by the header's names if it has those of the model's features. "
+     "MODEL is any path that eval takes. A row is a JSON array, or a line of CSV or LIBSVM; "
+     "{\"instances\": [[...], ...]} holds several. CSV columns go by the header's names if it has those of the model's features. "
      "data.eval=FILES predicts the rows of files in any training format instead.\n\n"
      "A bad row, and one whose prediction is no finite number, gives {\"line\": N, \"error\": ...} (of files "
      "\"row\", from 0), and exit code 1 at the end."},

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/internal.h"
 #include "report/report.h"
 
 /* ---- the line ------------------------------------------------------------------------------- */
@@ -100,7 +101,7 @@ dt_status dt__report_place(const struct dt_text *text, const char *made, const c
     bool whole = fd >= 0 && write(fd, text->data, text->length) == (ssize_t)text->length;
     if (fd >= 0 && close(fd)) whole = false;
     if (whole && !rename(made, path)) return DT_OK;
-    return dt_fail(DT_EIO, "%s: cannot write: %s", path, strerror(errno));
+    return dt__fail_errno(path, "cannot write");
 }
 
 void dt_run_status_write(struct dt_report *report, const struct dt_run_status *status)

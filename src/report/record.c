@@ -6,12 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/internal.h"
 #include "report/report.h"
-
-static dt_status fail_errno(const struct dt_report *report, const char *doing)
-{
-    return dt_fail(DT_EIO, "%s: %s: %s", report->path, doing, strerror(errno));
-}
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -34,10 +30,10 @@ static off_t whole_lines(int fd)
 static dt_status open_records(struct dt_report *report)
 {
     report->fd = open(report->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (report->fd < 0) return fail_errno(report, "cannot open");
+    if (report->fd < 0) return dt__fail_errno(report->path, "cannot open");
     off_t end = whole_lines(report->fd);
-    if (end < 0) return fail_errno(report, "cannot read");
-    if (ftruncate(report->fd, end)) return fail_errno(report, "cannot cut a torn line");
+    if (end < 0) return dt__fail_errno(report->path, "cannot read");
+    if (ftruncate(report->fd, end)) return dt__fail_errno(report->path, "cannot cut a torn line");
     return DT_OK;
 }
 
@@ -67,7 +63,7 @@ static dt_status copy_records(const struct dt_report *report, int from, int to)
     for (off_t at = 0;;) {
         ssize_t got = pread(from, block, sizeof block, at);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return fail_errno(report, "cannot read");
+        if (got < 0) return dt__fail_errno(report->path, "cannot read");
         if (got == 0) return DT_OK;
         DT_TRY(dt_fd_write(to, report->path, block, (size_t)got));
         at += got;
@@ -100,9 +96,9 @@ dt_status dt_report_close(struct dt_report *report)
     dt_status status = DT_OK;
     dt_log_progress(NULL);
     if (report->fd >= 0) status = report_stay_in_place(report);
-    if (report->fd >= 0 && fsync(report->fd) && !status) status = fail_errno(report, "cannot sync");
+    if (report->fd >= 0 && fsync(report->fd) && !status) status = dt__fail_errno(report->path, "cannot sync");
     if (report->fd >= 0 && close(report->fd) && !status)
-        status = fail_errno(report, "cannot close");
+        status = dt__fail_errno(report->path, "cannot close");
     dt_json_free(&report->record);
     dt__run_status_remove(report);
     dt__tensorboard_close(report->tensorboard);
@@ -185,14 +181,14 @@ static dt_status put_line(struct dt_report *report, struct dt_text *line)
     DT_TRY(dt_text_append(line, "\n", 1));
     DT_TRY(report_stay_in_place(report));
     off_t before = lseek(report->fd, 0, SEEK_END);
-    if (before < 0) return fail_errno(report, "cannot seek");
+    if (before < 0) return dt__fail_errno(report->path, "cannot seek");
     ssize_t written;
     do
         written = write(report->fd, line->data, line->length);
     while (written < 0 && errno == EINTR);
     if (written != (ssize_t)line->length) {
         if (written >= 0) errno = ENOSPC;
-        dt_status status = fail_errno(report, "cannot write");
+        dt_status status = dt__fail_errno(report->path, "cannot write");
         if (ftruncate(report->fd, before)) dt_warn("%s: cannot cut a torn line", report->path);
         return status;
     }

@@ -41,7 +41,8 @@ struct dt_report {
 
 void dt__run_status_remove(struct dt_report *report);
 
-/* Writes a file under the name `made` and renames it to `path`: who reads that sees it whole. It is not synced. DT_EIO. */
+/* Writes a file under the name `made` and renames it to `path`: who reads that sees it whole. It is not synced.
+ * DT_EIO. */
 dt_status dt__report_place(const struct dt_text *text, const char *made, const char *path);
 
 /* Adds a value of jansson's, with its flags (JSON_COMPACT and the like). False: no memory, no value, or a

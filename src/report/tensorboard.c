@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/internal.h"
 #include "report/report.h"
 
 struct dt__tensorboard {
@@ -104,7 +105,7 @@ dt_status dt_report_tensorboard(struct dt_report *report, const char *run_dir)
     if (!status) {
         board->fd = open(board->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
         status = board->fd < 0
-                     ? dt_fail(DT_EIO, "%s: cannot open: %s", board->path, strerror(errno))
+                     ? dt__fail_errno(board->path, "cannot open")
                      : write_field(board, 0, 3, version, sizeof version - 1);
     }
     if (status)

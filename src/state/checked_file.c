@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/internal.h"
+
 enum { BLOCK = 1 << 18 };
 
 static const char *const KIND_WORDS[] = {[DT__CHECKPOINT] = "checkpoint", [DT__MODEL] = "model"};
@@ -108,7 +110,7 @@ static dt_status saving_fill_file(int fd, const char *path, void *arg)
     DT_TRY(dt__h5_stream(saving->layout, saving_write_part, saving));
     header_print(&saving->header, block);
     if (lseek(fd, 0, SEEK_SET) < 0)
-        return dt_fail(DT_EIO, "%s: cannot seek: %s", path, strerror(errno));
+        return dt__fail_errno(path, "cannot seek");
     return dt_fd_write(fd, path, block, sizeof block);
 }
 

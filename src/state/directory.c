@@ -13,6 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/internal.h"
 #include "data/names.h"
 #include "state/checkpoint.h"
 
@@ -30,7 +31,7 @@ static dt_status dir_list(const char *dir, struct dt__names *out)
     while (stream && !status && (errno = 0, entry = readdir(stream)))
         if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
             status = dt__names_add(out, entry->d_name, strlen(entry->d_name));
-    if (!status && errno) status = dt_fail(DT_EIO, "%s: cannot list: %s", dir, strerror(errno));
+    if (!status && errno) status = dt__fail_errno(dir, "cannot list");
     if (stream) closedir(stream);
     return status;
 }
@@ -255,7 +256,7 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
     dt_status status = DT_OK;
     DT_TRY(dt_format(&path, "%s/lock", run_dir));
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) DT_GUARD(dt_fail(DT_EIO, "%s: cannot open: %s", path, strerror(errno)));
+    if (fd < 0) DT_GUARD(dt__fail_errno(path, "cannot open"));
     while (flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno == EINTR) continue;
         if (errno == EWOULDBLOCK) {

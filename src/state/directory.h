@@ -26,7 +26,8 @@ dt_status dt__path_remove(const char *path);
 dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint,
                               char **out_file);
 /* Removes the oldest beyond `keep` (0: all stay; two at least stay; `protected` is never removed, NULL: none), and
- * warns of what will not go. Not between a new file's rename and the move of latest.h5: that file would count as abandoned. */
+ * warns of what will not go. Not between a new file's rename and the move of latest.h5: that file would count as
+ * abandoned. */
 dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/internal.h"
 #include "state/checkpoint.h"
 #include "state/directory.h"
 #include "state/model_file.h"
@@ -47,11 +48,6 @@ static dt_status model_path(const char *base, uint64_t step, char **out)
     return dt_format(out, "%s/%llu/" MODEL_FILE, base, (unsigned long long)step);
 }
 
-static dt_status fail_errno(const char *path, const char *doing)
-{
-    return dt_fail(DT_EIO, "%s: %s: %s", path, doing, strerror(errno));
-}
-
 /* ---- writing -------------------------------------------------------------------------------- */
 
 /* Puts the directory `made` where `final` is or shall be: two directories are exchanged at once, if the file
@@ -60,14 +56,14 @@ static dt_status version_place(const char *final, const char *made)
 {
     char *aside = NULL;
     if (rename(made, final) == 0) return DT_OK;
-    if (errno != ENOTEMPTY && errno != EEXIST) return fail_errno(final, "cannot rename into place");
+    if (errno != ENOTEMPTY && errno != EEXIST) return dt__fail_errno(final, "cannot rename into place");
     if (renameat2(AT_FDCWD, made, AT_FDCWD, final, RENAME_EXCHANGE) == 0) return DT_OK;
     DT_TRY(dt_format(&aside, "%s-old", made));
     dt_status status = DT_OK;
     if (rename(final, aside)) {
-        status = fail_errno(final, "cannot move aside");
+        status = dt__fail_errno(final, "cannot move aside");
     } else if (rename(made, final)) {
-        status = fail_errno(final, "cannot rename into place");
+        status = dt__fail_errno(final, "cannot rename into place");
         if (rename(aside, final)) dt_warn("%s: now at %s: %s", final, aside, strerror(errno));
     }
     dt_free(aside);
@@ -81,7 +77,7 @@ static dt_status version_make(const char *base, const struct dt_export *model)
     DT_GUARD(version_path(base, HIDDEN, model->step, &made));
     DT_GUARD(version_path(base, "", model->step, &final));
     DT_GUARD(dt_format(&file, "%s/" MODEL_FILE, made));
-    DT_GUARD(mkdir(made, 0777) ? fail_errno(made, "cannot make the directory") : DT_OK);
+    DT_GUARD(mkdir(made, 0777) ? dt__fail_errno(made, "cannot make the directory") : DT_OK);
     DT_GUARD(dt__state_write(file, model, NULL));
     DT_GUARD(version_place(final, made));
     DT_GUARD(dt_dir_sync(base));
