@@ -46,11 +46,6 @@ static dt_status metrics_print_json(const struct cli_model *model,
 
 /* ---- a table -------------------------------------------------------------------------------- */
 
-static void value_print(const char *name, double value)
-{
-    if (!isnan(value)) printf("%-10s  %.5g\n", name, value);
-}
-
 static void score_print(double value)
 {
     if (isnan(value))
@@ -108,14 +103,11 @@ static void metrics_print_table(const struct cli_model *model,
                                 const struct dt_metric_values *values, const uint64_t *confusion,
                                 const struct dt_class_scores *scores)
 {
+    const char *name;
+    double value;
     printf("step %llu, %.0f rows\n", (unsigned long long)model->file->step, values->rows);
-    value_print("loss", values->loss);
-    value_print("accuracy", values->accuracy);
-    value_print("top5", values->top5);
-    value_print("auc", values->auc);
-    value_print("rmse", values->rmse);
-    value_print("mae", values->mae);
-    value_print("r2", values->r2);
+    for (int i = 0; dt_metric_at(i, values, &name, &value); i++)
+        if (!isnan(value)) printf("%-10s  %.5g\n", name, value);
     if (confusion) classes_print(model, scores, confusion);
 }
 
