@@ -105,17 +105,6 @@ bool dt__text_is_date(const char *text, size_t length)
     return i == length || text[i] == ' ' || text[i] == 'T';
 }
 
-bool dt__text_is_decimal_comma(const char *text, size_t length)
-{
-    char copy[SHOWN];
-    double value;
-    const char *comma = memchr(text, ',', length);
-    if (!comma || length >= SHOWN) return false;
-    memcpy(copy, text, length);
-    copy[comma - text] = '.';
-    return dt__number_parse(copy, length, &value) == DT__NUMBER_GOOD;
-}
-
 /* The column's first value says what it is. */
 static dt_status column_open(struct dt__columns *columns, struct dt__column *column,
                              const char *text, size_t length)
@@ -132,9 +121,8 @@ static dt_status column_open(struct dt__columns *columns, struct dt__column *col
                        "'%.*s' is a date: leave the column out with data.ignore, or put numbers in "
                        "its place (year, weekday, days since)",
                        shown, text);
-    if (dt__text_is_decimal_comma(text, length))
-        return dt_fail(DT_EFORMAT, "'%.*s' is a number with a decimal comma: write a point", shown,
-                       text);
+    if (dt__text_is_decimal_comma(text, length) || dt__text_is_dressed_number(text, length))
+        return dt__number_read(text, length, &(float){0});
     column->kind = DT_COLUMN_CATEGORY;
     for (uint64_t i = 0; i < column->missing && !columns->hash_bits; i++)
         DT_TRY(dt__dict_add(&column->dict, "", 0, &number));
@@ -270,7 +258,7 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     if (!column->insisted && dict->count > FEW_TEXTS && dict->count > columns->rows / 2) {
         char place[64];
         snprintf(place, sizeof place, "%.60s", column->name ? column->name : "");
-        if (!column->name) snprintf(place, sizeof place, "%zu", index);
+        if (!column->name) snprintf(place, sizeof place, "%zu", column->place);
         return dt_fail(DT_EFORMAT,
                        "column %s: %zu different texts in %llu rows are hardly categories; "
                        "data.ignore=%s leaves it out, data.categories=%s insists",
@@ -312,6 +300,10 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
         to->kind = from->kind == DT_COLUMN_CATEGORY ? DT_COLUMN_CATEGORY : DT_COLUMN_NUMBER;
         bool number = from->kind == DT_COLUMN_NUMBER;
         to->fill = columns->missing == DT_MISSING_ERROR || number ? NAN : 0;
+        if (from->kind == DT__COLUMN_OPEN)
+            dt_warn("column %zu%s%s%s has no value in any row: data.ignore=%zu leaves it out",
+                    from->place, from->name ? " ('" : "", from->name ? from->name : "",
+                    from->name ? "')" : "", from->place);
         if (from->name) DT_TRY(dt_strdup(from->name, &to->name));
         if (to->kind == DT_COLUMN_NUMBER)
             to->first = (int)next++;

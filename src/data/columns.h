@@ -14,7 +14,8 @@
 enum { DT__COLUMN_OPEN = -1 }; /* beside enum dt_column_kind: no value was seen yet */
 
 struct dt__column {
-    char *name; /* NULL without header */
+    char *name;   /* NULL without header */
+    size_t place; /* in the first file, from 0 */
     int kind;
     bool insisted;        /* data.categories names it */
     uint64_t missing;     /* cells without a value */
@@ -66,7 +67,6 @@ dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,
                           struct dt_schema *schema);
 
 bool dt__text_is_date(const char *text, size_t length);
-bool dt__text_is_decimal_comma(const char *text, size_t length);
 
 /* What was learned goes to the schema (columns, features, dense, feature_names), and the columns are
  * settled. DT_EFORMAT: too many features, a column of texts that are all different. */

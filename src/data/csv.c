@@ -69,6 +69,9 @@ static dt_status row_fail(const struct dt__parser *parser, size_t column, char *
         cells++;
     if (!text && cells != file->ncolumns)
         return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", cells, file->ncolumns);
+    if (name && !*name)
+        return dt_fail(DT_EFORMAT, "column %zu, which has no name: %s; data.ignore=%zu leaves it out",
+                       column, message, column);
     if (name) return dt_fail(DT_EFORMAT, "column %zu (%s): %s", column, name, message);
     return dt_fail(DT_EFORMAT, "column %zu: %s", column, message);
 }
@@ -83,7 +86,9 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
         if (cell_take(parser, &text, end, file->roles[column]))
             return row_fail(parser, column, text, end);
     }
-    if (text) return dt_fail(DT_EFORMAT, "more than %zu columns", file->ncolumns);
+    if (text)
+        return dt_fail(DT_EFORMAT, "more than %zu columns%s", file->ncolumns,
+                       text == end ? ": the row ends in a separator, the first one does not" : "");
     if (parser->columns->learning) parser->columns->rows++;
     return DT_OK;
 }
@@ -123,6 +128,13 @@ dt_status dt__csv_split(const char *record, size_t length, char separator, struc
     char *copy, *text;
     struct dt__cell cell;
     dt_status status = DT_OK;
+    bool open = false;
+    for (size_t i = 0; i + 1 < length; i++) {
+        open ^= record[i] == '"';
+        if (record[i] == '\r' && !open && record[i + 1] != '\r')
+            return dt_fail(DT_EFORMAT, "line ends are single carriage returns, as old Macs write them: "
+                                       "tr '\\r' '\\n' <FILE >NEW makes lines of them");
+    }
     DT_TRY(dt_alloc(length + 1, 1, "first row", &copy));
     memcpy(copy, record, length);
     for (text = copy; text;) {
@@ -161,7 +173,9 @@ static dt_status column_find(const char *key, const char *text, const struct dt_
             *out = i;
             return DT_OK;
         }
-    return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'", key, text);
+    return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'; the first row begins '%.40s'%s%.40s%s",
+                   key, text, cells->items[0], cells->count > 1 ? ", '" : "",
+                   cells->count > 1 ? cells->items[1] : "", cells->count > 1 ? "'" : "");
 }
 
 /* Gives each column of a list a role; only data.ignore may have several. */
@@ -363,6 +377,7 @@ static dt_status columns_make(struct dt__survey *survey, const struct dt__names 
     if (header) DT_GUARD(cells_index(cells, &index));
     for (size_t i = 0; i < cells->count; i++) {
         struct dt__column *column = roles[i] >= 0 ? &columns->items[roles[i]] : NULL;
+        if (column) column->place = i;
         if (column && header) DT_GUARD(dt_strdup(cells->items[i], &column->name));
         if (column && insisted[i]) {
             column->kind = DT_COLUMN_CATEGORY;

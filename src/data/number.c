@@ -111,11 +111,70 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out)
     return DT__NUMBER_GOOD;
 }
 
+enum { SHOWN = 40 };
+
+bool dt__text_is_decimal_comma(const char *text, size_t length)
+{
+    char copy[SHOWN];
+    double value;
+    const char *comma = memchr(text, ',', length);
+    if (!comma || length >= SHOWN) return false;
+    memcpy(copy, text, length);
+    copy[comma - text] = '.';
+    return dt__number_parse(copy, length, &value) == DT__NUMBER_GOOD;
+}
+
+/* Cuts one sign off either end. */
+static void cut_signs(const char **text, size_t *length)
+{
+    static const char *const signs[] = {"%", "$", "\xe2\x82\xac", "\xc2\xa3", NULL};
+    for (int i = 0; signs[i]; i++) {
+        const size_t size = strlen(signs[i]);
+        if (*length > size && !memcmp(*text, signs[i], size)) *text += size, *length -= size;
+        if (*length > size && !memcmp(*text + *length - size, signs[i], size)) *length -= size;
+    }
+}
+
+bool dt__text_is_dressed_number(const char *text, size_t length)
+{
+    char copy[SHOWN];
+    double value;
+    size_t size = 0, group = 0;
+    bool point = false, commas = false;
+    const size_t whole = length;
+    if (length >= SHOWN) return false;
+    cut_signs(&text, &length);
+    for (size_t i = 0; i <= length; i++) {
+        const char c = i < length ? text[i] : 0;
+        if (c == ',' || c == '.' || !c) {
+            if (commas && !point && group != 3) return false;
+            if (c == ',' && (point || group == 0 || group > 3)) return false;
+            commas |= c == ',';
+            point |= c == '.';
+            group = 0;
+        } else {
+            group += isdigit((unsigned char)c) != 0;
+        }
+        if (c && c != ',') copy[size++] = c;
+    }
+    return (commas || length < whole) && dt__number_parse(copy, size, &value) == DT__NUMBER_GOOD;
+}
+
 dt_status dt__number_read(const char *text, size_t length, float *out)
 {
     double value;
     enum dt__number kind = dt__number_parse(text, length, &value);
-    int shown = length < 40 ? (int)length : 40;
+    int shown = length < SHOWN ? (int)length : SHOWN;
+    if (kind == DT__NUMBER_BAD && dt__text_is_decimal_comma(text, length))
+        return dt_fail(
+            DT_EFORMAT, "'%.*s' is a number with a decimal comma: write a point%s", shown, text,
+            dt__text_is_dressed_number(text, length) ? ", or nothing if it stands between thousands"
+                                                     : "");
+    if (kind == DT__NUMBER_BAD && dt__text_is_dressed_number(text, length))
+        return dt_fail(DT_EFORMAT,
+                       "'%.*s' is a number with a sign or with commas between its thousands: leave "
+                       "them out",
+                       shown, text);
     if (kind == DT__NUMBER_BAD)
         return dt_fail(DT_EFORMAT,
                        length ? "'%.*s' is not a number" : "empty where a number belongs%.*s",

@@ -238,7 +238,7 @@ static dt_status fences_learn(const struct dt_source *source, struct moments *mo
 static dt_status moments_to_schema(const struct moments *moments, struct dt_schema *schema)
 {
     double farthest = 0;
-    int far = 0;
+    int far = 0, constants = 0, first = 0;
     const size_t features = (size_t)schema->features;
     const int numbers = schema_numbers(schema);
     DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->mean));
@@ -249,6 +249,7 @@ static dt_status moments_to_schema(const struct moments *moments, struct dt_sche
         double variance = sparse ? moments->squares[f] / rows - mean * mean
                                  : moments->squares[f] / moments->count[f];
         bool constant = !sparse && moments->least[f] == moments->greatest[f];
+        if (constant && number && !constants++) first = f;
         schema->mean[f] = sparse || !number ? 0 : (float)mean;
         schema->inv_std[f] =
             constant || !number || !(variance > 0) ? 1 : (float)(1 / sqrt(variance));
@@ -256,6 +257,11 @@ static dt_status moments_to_schema(const struct moments *moments, struct dt_sche
                              (double)schema->inv_std[f];
         if (!sparse && number && apart > farthest) farthest = apart, far = f;
     }
+    /* Weights of such a column stay as they began. */
+    if (constants && schema->feature_names && moments->rows > 1)
+        dt_warn("'%s' (of %d such columns) has one value in all training rows: another one, later, "
+                "changes what the network says at random; data.ignore leaves it out",
+                schema->feature_names[first], constants);
     if (farthest > DT__FAR_DEVIATIONS && !(schema->clip > 0) && schema->feature_names)
         dt_info(
             "'%s' has a value %.0f deviations from its mean: if that is a misprint, or rare, "

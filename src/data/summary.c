@@ -17,7 +17,7 @@ static const uint64_t MOST_BYTES = UINT64_C(100) << 20;
 struct summary {
     char name[NAME_BYTES + 1];
     uint64_t missing, numbers, texts, fractions, dates;
-    uint64_t commas, infinite; /* of the texts: with a decimal comma, not finite */
+    uint64_t commas, dressed, infinite; /* of the texts: with a decimal comma, signs, not finite */
     double least, greatest, sum, squares;
     struct dt__dict distinct; /* up to MOST_DISTINCT */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
@@ -62,7 +62,10 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     if (kind != DT__NUMBER_GOOD) {
         summary->texts++;
         summary->infinite += kind == DT__NUMBER_NOT_FINITE;
-        summary->commas += dt__text_is_decimal_comma(cell->text, cell->length);
+        if (dt__text_is_decimal_comma(cell->text, cell->length))
+            summary->commas++;
+        else
+            summary->dressed += dt__text_is_dressed_number(cell->text, cell->length);
         summary->dates += dt__text_is_date(cell->text, cell->length);
         return DT_OK;
     }
@@ -147,6 +150,7 @@ static const char *summary_type(const struct summary *column, uint64_t rows)
     if (!column->numbers && !column->texts) return "empty";
     if (column->dates && column->dates == column->texts) return "date";
     if (column->commas && column->commas == column->texts) return "comma";
+    if (column->dressed && column->dressed + column->commas == column->texts) return "signed";
     if (column->infinite && column->infinite == column->texts) return "not finite";
     if (column->texts && column->numbers) return "mixed";
     /* Texts that are nearly all different, or numbers that count the rows. */
@@ -182,14 +186,26 @@ static bool summary_is(const struct summary *column, const char *types, uint64_t
     return dt_config_word_index(types, summary_type(column, rows)) >= 0;
 }
 
+/* As data.ignore takes it: by number where the name is none, or would not stand in a list or in a line of INI. */
+static void print_column(const struct table *table, size_t column, FILE *out)
+{
+    const char *name = table->columns[column].name;
+    if (*name && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES)
+        fprintf(out, "%s", name);
+    else
+        fprintf(out, "%zu", column);
+}
+
 /* Names of the columns of these types, as a list behind a key. */
-static void print_list(const struct table *table, const char *key, const char *why,
+static void print_list(const struct table *table, size_t label_at, const char *key, const char *why,
                        const char *types, FILE *out)
 {
     bool any = false;
-    for (size_t i = 0; i + 1 < table->ncolumns; i++) {
-        if (!summary_is(&table->columns[i], types, table->rows)) continue;
-        fprintf(out, "%s%s", any ? "," : key, table->columns[i].name);
+    for (size_t i = 0; i < table->ncolumns; i++) {
+        const bool feature = i != label_at || *key == ';'; /* what a comment tells is of all */
+        if (!feature || !summary_is(&table->columns[i], types, table->rows)) continue;
+        fprintf(out, "%s", any ? "," : key);
+        print_column(table, i, out);
         any = true;
     }
     if (any) fprintf(out, "   ; %s\n", why);
@@ -241,16 +257,21 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     }
     bool values = label->numbers && !label->texts &&
                   (label->fractions || label->greatest >= 1000 || label->least < -1);
-    fprintf(out, "\n[data]\ntrain = %s\nlabel = %s   ; what is predicted: ", table->lines.name,
-            table->header ? label->name : "-1");
+    fprintf(out, "\n[data]\ntrain = %s\nlabel = ", table->lines.name);
+    if (table->header)
+        print_column(table, label_at, out);
+    else
+        fprintf(out, "%zd", (ssize_t)label_at - (ssize_t)table->ncolumns);
+    fprintf(out, "   ; what is predicted: ");
     fprintf(out, "another column's name, or -1\n");
     if (label->missing)
         fprintf(out, "; %" PRIu64 " rows have no label: leave them out of the file\n", label->missing);
-    print_list(table, "ignore = ", "no features", TO_IGNORE, out);
-    print_list(table, "; decimal commas in ", "put points in their place", "comma", out);
-    print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there",
+    print_list(table, label_at, "ignore = ", "no features", TO_IGNORE, out);
+    print_list(table, label_at, "; decimal commas in ", "put points in their place", "comma", out);
+    print_list(table, label_at, "; signs, or commas between thousands, in ", "leave them out", "signed", out);
+    print_list(table, label_at, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there",
                "not finite", out);
-    print_list(table, "categories = ", "numbers and texts: all as texts", "mixed", out);
+    print_list(table, label_at, "categories = ", "numbers and texts: all as texts", "mixed", out);
     if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
     fprintf(out, "eval_fraction = 0.2\n");
     if (values) fprintf(out, "\n[model]\ntask = regress\n");

@@ -280,8 +280,10 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
             values->loss, name, value);
     if (evaluation->step == bank->job->last_step && values->r2 < 0)
         dt_warn("r2 is %.3g: the mean of the targets is a better guess than this model; another "
-                "train.lr, data.normalize=standard or data.normalize_target=yes may help",
-                values->r2);
+                "train.lr, more train.epochs%s%s may help",
+                values->r2,
+                bank->job->config->data.normalize ? "" : ", data.normalize=standard",
+                dt_source_schema(bank->job->train)->target_mean ? "" : ", data.normalize_target=yes");
     return DT_OK;
 }
 

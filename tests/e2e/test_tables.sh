@@ -202,6 +202,18 @@ same "$tmp/far.svm" "$tmp/far_sparse"
 sed 's/:7\.9[0-9]*/:1/; s/:1\.0[0-9]*/:1/g' "$tmp/far.svm" >"$tmp/near.svm"
 "$dtrain" predict "$tmp/far_sparse" <"$tmp/near.svm" 2>/dev/null | cmp - "$tmp/stream" || fail 'sparse values are not clipped'
 
+# ---- columns that say nothing -----------------------------------------------------------------------
+awk 'BEGIN {srand(7); print "a,b,y,c"; for (i = 0; i < 300; i++) {a = rand(); print a ",7," 3 * a ","}}' >"$tmp/nothing.csv"
+job 1 data.train="$tmp/nothing.csv" data.label=y data.missing=mean model.task=regress data.normalize=standard run.dir="$tmp/nothing" \
+    data.eval_fraction=0.2 train.lr=0 train.epochs=1 2>"$tmp/log" || { cat "$tmp/log"; fail nothing; }
+grep -q "warning: 'b' (of 2 such columns) has one value in all training rows" "$tmp/log" || { cat "$tmp/log"; fail 'no word of a constant column'; }
+grep -q "warning: column 3 ('c') has no value in any row: data.ignore=3" "$tmp/log" || { cat "$tmp/log"; fail 'no word of an empty column'; }
+if grep -q 'r2 is' "$tmp/log"; then
+    grep 'r2 is' "$tmp/log" | grep -q 'normalize=standard' && fail 'data.normalize is advised where it is set'
+else
+    fail 'a network that learns nothing is better than the mean'
+fi
+
 # ---- the first row -----------------------------------------------------------------------------------
 # A label that is named stands in a header, whatever the other columns are called.
 printf '0,1,2,kind\n0.5,0.6,0.1,cat\n0.6,0.7,0.2,dog\n0.1,0.2,0.3,dog\n' >"$tmp/count.csv"
@@ -220,6 +232,11 @@ inspect() { printf "$2" >"$tmp/wrong.csv"; "$dtrain" inspect "$tmp/wrong.csv" >"
 inspect 'the file is empty' ''
 inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 inspect '^; decimal commas in d' 'd;y\n0,5;0\n'
+inspect '^; signs, or commas between thousands, in p' 'p,y\n5%%,0\n7%%,1\n'
+inspect 'single carriage returns' 'a,y\r1,0\r'
+awk 'BEGIN {print ",\"size, mm\",2,y,"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"
+"$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,1,4 ' || fail 'inspect names columns that have no name'
+"$dtrain" inspect "$tmp/wrong.csv" data.label='size, mm' | grep -q '^label = 1 ' || fail 'inspect: a label that does not stand in a line'
 inspect '^; 1 rows have no label' 'a,y\n1,2.5\n2,NA\n'
 inspect '^; inf or beyond 3e38 in a' 'a,y\n1,0\ninf,1\n'
 

@@ -298,6 +298,14 @@ static const struct {
      NULL},
     {"d,y\n4/3/2021 12:00,0\n", "a.csv:2: column 0 (d): '4/3/2021 12:00' is a date", NULL},
     {"d;y\n0,5;0\n", "a.csv:2: column 0 (d): '0,5' is a number with a decimal comma", NULL},
+    {"d,y\n\"1,250\",0\n", "'1,250' is a number with a decimal comma: write a point, or nothing if", NULL},
+    {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 0 (d): '5%' is a number with a sign or with commas", NULL},
+    {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a decimal comma", "model.task=regress"},
+    {"a,y,\n1,0,\n", "a.csv:2: column 2, which has no name: a value is missing; data.missing=mean takes "
+                     "the column's mean; data.ignore=2 leaves it out", "data.label=y"},
+    {"a,y\n1,0,\n", "a.csv:2: more than 2 columns: the row ends in a separator", NULL},
+    {"a,y\r1,0\r2,1\r", "a.csv:1: line ends are single carriage returns", NULL},
+    {"Report,\n,\na,y\n1,0\n", "no column is named 'y'; the first row begins 'Report', ''", "data.label=y"},
     {"p,y\n1,0\nx,1\n", "a.csv:3: column 0 (p): 'x' is not a number; data.categories=p would",
      NULL},
     {"p,y\nx,0\nz,1\n", "a.csv:2: column 0 (p): 'x' is not a number",
@@ -457,6 +465,14 @@ END_TEST
 /* A column of names is no category, unless that is insisted on. */
 START_TEST(identifiers_are_no_categories)
 {
+    FILE *plain = fopen("b.csv", "w"); /* no header: by the column's place in the file */
+    for (int r = 0; r < 300; r++)
+        fprintf(plain, "%d,n%d\n", r % 2, r);
+    fclose(plain);
+    set("data.train=b.csv"), set("data.label=0");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 1: 300 different texts in 300 rows are hardly "
+                                          "categories; data.ignore=1 leaves it out");
+    set("data.label=-1");
     FILE *out = fopen("a.csv", "w");
     fprintf(out, "name,y\n");
     for (int r = 0; r < 300; r++)
