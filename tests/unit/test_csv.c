@@ -469,10 +469,10 @@ START_TEST(identifiers_are_no_categories)
     for (int r = 0; r < 300; r++)
         fprintf(plain, "%d,n%d\n", r % 2, r);
     fclose(plain);
-    set("data.train=b.csv"), set("data.label=0");
+    set("data.train=b.csv"), set("data.label=0"), set("data.header=no");
     EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 1: 300 different texts in 300 rows are hardly "
                                           "categories; data.ignore=1 leaves it out");
-    set("data.label=-1");
+    set("data.label=-1"), set("data.header=auto");
     FILE *out = fopen("a.csv", "w");
     fprintf(out, "name,y\n");
     for (int r = 0; r < 300; r++)
