@@ -112,9 +112,10 @@ const char *dt_async_memory_name(const struct dt_async *async);
 int dt_async_wire(const struct dt_async *async);
 
 /* Begins a span of updates [from, until): until - from gradients will be started, unless the bank
- * closes the span. alone: by the first active worker only (warm start). Clocks start at 0.
+ * closes the span. alone: by the first active worker only (warm start). Clocks start at 0. may: the bank's; as of
+ * dt_async_serve, whose first call comes when workers may have sent something.
  * Collective over the trainers: everybody has left the span before. */
-void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
+void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone, uint64_t may);
 
 /* ---- worker --------------------------------------------------------------------------------- */
 

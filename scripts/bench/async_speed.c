@@ -80,7 +80,7 @@ static void run_slots(struct bench *bench)
     const struct dt_async_spec spec = {
         .params = bench->params, .update = update, .staleness = -1, .active = active};
     if (dt_async_create(world, &spec, &async)) die(world);
-    dt_async_open(async, 0, bench->gradients, false);
+    dt_async_open(async, 0, bench->gradients, false, bench->gradients);
     dt_ranks_barrier(world->trainers);
     double start = dt_clock_secs();
     if (world->is_worker)

@@ -317,7 +317,7 @@ int dt_async_wire(const struct dt_async *async)
     return async->shape.wire;
 }
 
-void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
+void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone, uint64_t may)
 {
     int first = 0, workers = async->shape.workers; /* alone: the first that ever takes part */
     while (first < workers - 1 && !async->spec.active[first])
@@ -327,6 +327,7 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
     dt_ranks_barrier(async->world->trainers); /* everybody has left the span before */
     if (is_bank(async)) {
         dt__slots_open(&async->bank, from, until, async->active);
+        dt__slots_allow(&async->bank, may);
         async->step = from;
         dt_world_heartbeat(async->world, "serving", from);
     } else {

@@ -41,6 +41,12 @@ static bool save_waits(const struct dt_bank *bank)
     return bank->job->step != bank->saved_step && dt__save_due(bank);
 }
 
+/* Updates up to which gradients may be applied. */
+static uint64_t may_apply(const struct dt_bank *bank)
+{
+    return save_waits(bank) ? 0 : dt__next_save(bank->job);
+}
+
 /* Lets gradients be applied up to the next checkpoint, some at a time, and accounts for them, until the span is
  * over. Returns what has been asked for, by their workers as well. After an error nothing is saved: what was begun
  * is applied, so that the span can end. */
@@ -54,8 +60,7 @@ static int bank_span(struct dt_bank *bank)
     bank->span_start = dt_clock_secs();
     dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
     while (!dt_async_over(async)) {
-        uint64_t until = save_waits(bank) ? 0 : dt__next_save(job);
-        if (asked & DT_ASK_ERROR) until = UINT64_MAX;
+        const uint64_t until = asked & DT_ASK_ERROR ? UINT64_MAX : may_apply(bank);
         int n = dt_async_serve(async, until, MOST_AT_ONCE, applied);
         for (int i = 0; i < n; i++) {
             dt__count_applied(&applied[i], &bank->state, &bank->staleness);
@@ -94,7 +99,8 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
             uint64_t step;
             int asked;
         } end = {0};
-        dt_async_open(job->async, job->step, dt__span_end(job), job->step < warm);
+        dt_async_open(job->async, job->step, dt__span_end(job), job->step < warm,
+                      bank ? may_apply(bank) : 0);
         if (bank) {
             end.asked = bank_span(bank);
             end.step = job->step;

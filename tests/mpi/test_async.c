@@ -228,7 +228,7 @@ static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gra
     const uint64_t end[3] = {gradients / 20, gradients / 2, gradients};
     uint64_t step = 0, sent = 0;
     for (int span = 0; span < 3; span++) {
-        dt_async_open(async, step, end[span], span == 0);
+        dt_async_open(async, step, end[span], span == 0, 0);
         bool close = span == 1;
         if (bank)
             step = serve(async, step, close ? gradients / 4 : UINT64_MAX);
@@ -258,23 +258,27 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
            (int)counts->applied, params, has_rows ? ", touched rows" : "", (int)counts->gap_max);
 }
 
-/* A worker that leaves the span after one gradient, which nothing lets in until it was sent, does not
- * leave it behind. */
-static void leave_early(struct dt_world *world, struct dt_async *async, uint64_t step,
-                        uint64_t sent)
+/* A worker that leaves the span after one gradient does not leave it behind: nothing lets it in until it was sent, or,
+ * at once, it is let in from the first, and applied before the bank serves. Returns what the worker has sent. */
+static uint64_t leave_early(struct dt_world *world, struct dt_async *async, bool at_once,
+                            uint64_t *step, uint64_t sent)
 {
-    dt_async_open(async, step, step + 1000, false);
+    const uint64_t until = *step + 1000;
+    dt_async_open(async, *step, until, false, at_once ? until : 0);
     const bool bank = world->is_bank;
-    if (!bank) work(async, world->worker, sent, 1);
+    if (!bank) sent = work(async, world->worker, sent, 1);
+    if (!bank && at_once) dt_async_leave(async);
     dt_ranks_barrier(world->trainers);
     if (bank) {
         dt_async_close(async);
-        uint64_t end = serve(async, step, UINT64_MAX);
-        EXPECT(end > step, "none was applied");
-    } else {
+        uint64_t end = serve(async, *step, UINT64_MAX);
+        EXPECT(end > *step, "none was applied");
+        *step = end;
+    } else if (!at_once) {
         dt_async_leave(async);
     }
     dt_ranks_barrier(world->trainers);
+    return sent;
 }
 
 int main(int argc, char **argv)
@@ -318,7 +322,8 @@ int main(int argc, char **argv)
         uint64_t sent = run(world, async, gradients);
         expect_counts(async, gradients);
         if (!wire)
-            leave_early(world, async, gradients, sent); /* a read is answered by who serves */
+            sent = leave_early(world, async, false, &gradients, sent); /* a read is answered by who serves */
+        if (shared) leave_early(world, async, true, &gradients, sent);
         dt_async_destroy(async);
     }
     if (world->is_bank) printf("%.2f s\n", dt_clock_secs() - start);
