@@ -69,8 +69,8 @@ enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
 /* What run.preset=table comes to. */
 #define DT_PRESET_TABLE_TEXT                                                                       \
-    "data.normalize=robust, train.epochs=30, train.optimizer=adam, train.lr=0.001, "               \
-    "train.schedule=cosine"
+    "data.normalize=robust, train.epochs=30, train.optimizer=adamw, train.lr=0.003, "              \
+    "train.weight_decay=0.1, train.schedule=cosine"
 
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of the
  * words). Range: least and greatest value; for WORD the words.
@@ -83,7 +83,7 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
       "run directory: config, metrics, checkpoints, exports")                                      \
     X(run, preset, WORD, "none", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
       "table: what suits most tables, for keys that nothing else sets: " DT_PRESET_TABLE_TEXT      \
-      " (the last two with adam alone). A short form: config.ini shows what it came to")           \
+      " (the last three with adamw alone). A short form: config.ini shows what it came to")           \
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
       "seed of initial weights, data order and dropout")                                           \
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \

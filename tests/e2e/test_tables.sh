@@ -193,7 +193,7 @@ for time in first second; do
     job 1 "$tmp/pasted.ini" run.dir="$tmp/pasted" 2>"$tmp/log" || { cat "$tmp/log"; fail "what inspect proposes, the $time time"; }
 done
 job 1 run.dir="$tmp/written" data.train="$tmp/far.csv" model.task=regress data.eval_fraction=0.2 data.normalize=robust \
-    train.optimizer=adam train.lr=0.001 train.schedule=cosine train.epochs=30 2>"$tmp/log" || { cat "$tmp/log"; fail written; }
+    train.optimizer=adamw train.lr=0.003 train.weight_decay=0.1 train.schedule=cosine train.epochs=30 2>"$tmp/log" || { cat "$tmp/log"; fail written; }
 check_eq 'bits of the preset' "$(crc "$tmp/pasted")" "$(crc "$tmp/written")"
 grep -q '^normalize = robust' "$tmp/pasted/config.ini" || fail 'config.ini does not show what the preset came to'
 sed 's/:0\.9/:7.9/' "$tmp/a.svm" >"$tmp/far.svm"

@@ -639,7 +639,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* A preset sets what nothing else has set, adam's rate and schedule for adam alone, and is none then, so that what is
+/* A preset sets what nothing else has set, adamw's rate, decay and schedule for adamw alone, and is none then, so that what is
  * printed reads back to the same; without one nothing changes. */
 START_TEST(a_preset_gives_way)
 {
@@ -652,9 +652,10 @@ START_TEST(a_preset_gives_way)
     EXPECT_OK(dt_config_settle(&config));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_ROBUST);
-    ck_assert_int_eq(config.train.optimizer, DT_OPT_ADAM);
+    ck_assert_int_eq(config.train.optimizer, DT_OPT_ADAMW);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_COSINE);
-    ck_assert_double_eq(config.train.lr, 0.001);
+    ck_assert_double_eq(config.train.lr, 0.003);
+    ck_assert_double_eq(config.train.weight_decay, 0.1);
     ck_assert_double_eq(config.train.epochs, 7);
     dt_config_free(&config);
     set_up();
@@ -665,6 +666,7 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_NONE);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_CONSTANT);
     ck_assert_double_eq(config.train.lr, 0.01);
+    ck_assert_double_eq(config.train.weight_decay, 0);
     ck_assert_double_eq(config.train.epochs, 30);
     dt_config_free(&config);
 }
