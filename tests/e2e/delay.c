@@ -6,7 +6,7 @@
  *   DELAY_HOSTS=AABB  which host each rank is on, a letter a rank, as if they shared no memory
  *
  * A place is a stack of calls. Rank SEED modulo the ranks is late at one of three, the others at one of 64: before its
- * calls or behind them, by up to 60 ms, often at first and then less and less. */
+ * calls or behind them, by up to 30 ms, often at first and then less and less. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -70,7 +70,7 @@ static void be_late(uint64_t place, int behind)
                    draw = mix(place + n);
     const unsigned one_of = delay.is_late ? 3 : 64;
     if ((place >> 16 & 0xffff) % one_of || draw % (1 + n / 4)) return;
-    sleep_us(draw >> 32 & 1 ? 20000 + (draw >> 40) % 40000 : (draw >> 40) % 3000);
+    sleep_us(draw >> 32 & 1 ? 10000 + (draw >> 40) % 20000 : (draw >> 40) % 2000);
 }
 
 /* Stops the rank for a while, now and then, as long as it lives. */

@@ -20,8 +20,8 @@ awk 'BEGIN {
 curve="data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv data.label=y model.hidden=60,30"
 table="data.train=$tmp/table.csv data.label=price data.eval_fraction=0.1 model.hidden=16 model.embedding=4 \
 model.wide=yes data.hash_bits=8"
-more='model.task=regress train.batch=37 train.lr=0.004 train.optimizer=adam train.epochs=90 train.max_steps=32
-run.log_steps=8 eval.steps=16 export.latest=no export.best=no'
+more='model.task=regress train.batch=37 train.lr=0.004 train.optimizer=adam train.epochs=90 train.max_steps=24
+run.log_steps=8 eval.steps=12 export.latest=no export.best=no'
 
 # late NAME HOSTS SEED KEYS...: a letter of HOSTS a rank.
 late() {
