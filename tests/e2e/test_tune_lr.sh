@@ -16,6 +16,11 @@ for np in 1 3; do
     check_ge 'accuracy with it' "$(record "$tmp/run$np" eval accuracy)" 0.9
 done
 
+# A preset's own rate is not where the test begins.
+job 1 tune-lr data.train="$data" data.label=species data.missing=mean run.preset=table >"$tmp/out" 2>"$tmp/err" ||
+    { cat "$tmp/err"; fail 'a preset'; }
+check_le 'rate with a preset' "$(sed -n 's/^train.lr=//p' "$tmp/out")" 0.2
+
 # A request that only one rank has got ends all of them.
 limit=$((20 * PATIENCE)) # a hang is seen sooner
 job 3 tune-lr "$ini" data.train="$data" run.dir="$tmp/asked" test.slow_rank=1 test.slow_secs=0.05 \
