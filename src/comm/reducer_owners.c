@@ -116,6 +116,7 @@ static bool bound_share(const struct dt_reducer *x, int parts, double most, doub
     return *least_share <= *most_share && (sends < 0 || parts <= most);
 }
 
+/* The sums of these over the groups; false: the shares cannot be so that `most` is kept. */
 static bool bound_shares(const struct dt_reducer *x, const int *parts_of, double most, double *all_least,
                          double *all_most)
 {

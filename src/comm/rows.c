@@ -13,7 +13,7 @@ struct leaf {
     struct dt_touched *list; /* (ranges) */
     float *vector;     /* the listed rows, one behind the other from a range's offset on; NULL: rounded alone */
     uint16_t *rounded; /* a part's that is all of a giver: likewise, in bf16, to send or as they have come */
-    uint32_t **summed;       /* (ranges) (group's workers) a part's rows of each; NULL: not summed here */
+    uint32_t **summed; /* (ranges) (group's workers) a part's rows of each; NULL: not summed here */
 };
 
 /* A node of the trees: replicas [a, b), or givers. */
@@ -250,13 +250,6 @@ static size_t holder_at(const struct dt__rows *rows, int range, struct holder ho
 /* ---- sum ------------------------------------------------------------------------------------ */
 
 DT__CLONES
-static void bf16_read(size_t n, const uint16_t *restrict rounded, float *restrict out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = dt__bf16_value(rounded[i]);
-}
-
-DT__CLONES
 static void bf16_write(size_t n, const float *restrict values, uint16_t *restrict out)
 {
     for (size_t i = 0; i < n; i++)
@@ -289,7 +282,7 @@ static const float *sum_holders(const struct dt_reducer *x, int range, int first
         const struct leaf *leaf = holder[first].leaf;
         at += holder_at(x->rows, range, holder[first]);
         if (leaf->vector) return leaf->vector + at;
-        bf16_read(n, leaf->rounded + at, block[0]);
+        dt__wire_read(DT_WIRE_BF16, at, n, (const unsigned char *)(leaf->rounded + at), block[0]);
         return block[0];
     }
     const int split = dt__tree_split(node.a, node.b);
