@@ -9,9 +9,7 @@
  * calls or behind them, by up to 30 ms, often at first and then less and less. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <fcntl.h>
-#include <link.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,12 +21,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "program.h"
+
 enum { PLACES = 4096 };
 
 static struct {
-    uintptr_t begin, end, base; /* the program's code; where it lies */
-    uint64_t seed;              /* of this rank; 0: nothing is late */
-    int is_late;                /* often, not seldom */
+    uint64_t seed; /* of this rank; 0: nothing is late */
+    int is_late;   /* often, not seldom */
     atomic_uint_fast64_t calls[PLACES];
 } delay;
 
@@ -47,19 +46,11 @@ static void sleep_us(uint64_t us)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &left, NULL);
 }
 
-/* Where the program is: a hash of the calls that led here, FNV-1a. 0: not in the program's own code. */
+/* Where the program is. 0: not in its own code. */
 static uint64_t place_of(const void *caller)
 {
-    void *frames[12];
-    uintptr_t address = (uintptr_t)caller;
-    uint64_t hash = 14695981039346656037u;
-    if (!delay.seed || address < delay.begin || address >= delay.end) return 0;
-    for (int i = 0, depth = backtrace(frames, 12); i < depth; i++) {
-        address = (uintptr_t)frames[i];
-        if (address >= delay.begin && address < delay.end)
-            hash = (hash ^ (address - delay.base)) * 1099511628211u;
-    }
-    return mix(hash ^ delay.seed) | 1;
+    if (!delay.seed || !is_in_program(caller)) return 0;
+    return mix(hash_stack(12) ^ delay.seed) | 1;
 }
 
 /* Sleeps here, maybe: often in the first calls of a place, then less and less. */
@@ -89,20 +80,6 @@ static void stop_now_and_then(pid_t rank)
         kill(rank, SIGCONT);
     }
     _exit(0);
-}
-
-/* The first object is the program itself. */
-static int find_program(struct dl_phdr_info *info, size_t size, void *unused)
-{
-    (void)size, (void)unused;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
-        delay.base = info->dlpi_addr;
-        delay.begin = info->dlpi_addr + header->p_vaddr;
-        delay.end = delay.begin + header->p_memsz;
-    }
-    return 1;
 }
 
 __attribute__((constructor)) static void delay_start(void)

@@ -12,9 +12,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <fcntl.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -25,13 +23,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "program.h"
+
 enum { CALLS_MAX = 1 << 20 };
 enum kind { ALLOC, WRITE, FSYNC, RENAME, OPEN, READ, CLOSE, THREAD, KINDS };
 static const char *const names[] = {"alloc", "write", "fsync", "rename",
                                     "open",  "read",  "close", "thread"};
 
 static struct {
-    uintptr_t base, begin, end; /* where the program lies; its code */
     enum kind kind;             /* that is to fail; KINDS: none */
     long at;
     int lasting;
@@ -42,20 +41,6 @@ static struct {
         uint64_t stack;
     } * stacks; /* [CALLS_MAX], FAULT_STACKS likewise, or NULL */
 } fault = {.kind = KINDS};
-
-/* The first object is the program itself. */
-static int find_program(struct dl_phdr_info *info, size_t size, void *unused)
-{
-    (void)size, (void)unused;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
-        fault.base = info->dlpi_addr;
-        fault.begin = info->dlpi_addr + header->p_vaddr;
-        fault.end = fault.begin + header->p_memsz;
-    }
-    return 1;
-}
 
 static void *share(const char *path, size_t size)
 {
@@ -95,32 +80,22 @@ static void tell_where(void)
     snprintf(path, sizeof path, "%s.where", getenv("FAULT_COUNT"));
     FILE *file = fopen(path, "a");
     int n = backtrace(frames, 24);
-    for (int i = 0; file && i < n; i++) {
-        uintptr_t address = (uintptr_t)frames[i];
-        if (address >= fault.begin && address < fault.end)
-            fprintf(file, "0x%lx\n", (unsigned long)(address - fault.base - 1));
-    }
+    for (int i = 0; file && i < n; i++)
+        if (is_in_program(frames[i]))
+            fprintf(file, "0x%lx\n", (unsigned long)((uintptr_t)frames[i] - program.base - 1));
     if (file) fclose(file);
 }
 
-/* The hash is FNV-1a, over the addresses in the program. */
 static void note_stack(enum kind kind, long n)
 {
-    void *frames[32];
-    uint64_t hash = 14695981039346656037u;
-    for (int i = 0, depth = backtrace(frames, 32); i < depth; i++) {
-        uintptr_t address = (uintptr_t)frames[i];
-        if (address >= fault.begin && address < fault.end)
-            hash = (hash ^ (address - fault.base)) * 1099511628211u;
-    }
+    const uint64_t hash = hash_stack(32);
     size_t at = (size_t)kind * (CALLS_MAX / KINDS) + (size_t)n;
     if (n < CALLS_MAX / KINDS) fault.stacks[at] = (struct call){kind, n, hash};
 }
 
 static int fails(enum kind kind, const void *caller)
 {
-    uintptr_t address = (uintptr_t)caller;
-    if (address < fault.begin || address >= fault.end) return 0;
+    if (!is_in_program(caller)) return 0;
     long n = atomic_fetch_add(&fault.calls[kind], 1) + 1;
     if (fault.stacks) note_stack(kind, n);
     if (kind != fault.kind || n < fault.at || (n > fault.at && !fault.lasting)) return 0;

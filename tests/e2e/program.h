@@ -1,0 +1,42 @@
+/* For libraries that are preloaded into dtrain: which calls are the program's own, and from where they come. */
+#ifndef E2E_PROGRAM_H
+#define E2E_PROGRAM_H
+
+#include <execinfo.h>
+#include <link.h>
+#include <stdint.h>
+
+static struct {
+    uintptr_t base, begin, end; /* where the program lies; its code */
+} program;
+
+/* The first object is the program itself. */
+static int find_program(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type != PT_LOAD || !(header->p_flags & PF_X)) continue;
+        program.base = info->dlpi_addr;
+        program.begin = info->dlpi_addr + header->p_vaddr;
+        program.end = program.begin + header->p_memsz;
+    }
+    return 1;
+}
+
+static int is_in_program(const void *address)
+{
+    return (uintptr_t)address >= program.begin && (uintptr_t)address < program.end;
+}
+
+/* A hash of the calls in the program that led here, FNV-1a; of so many frames, at most 32. */
+__attribute__((always_inline)) static inline uint64_t hash_stack(int most)
+{
+    void *frames[32];
+    uint64_t hash = 14695981039346656037u;
+    for (int i = 0, depth = backtrace(frames, most); i < depth; i++)
+        if (is_in_program(frames[i])) hash = (hash ^ ((uintptr_t)frames[i] - program.base)) * 1099511628211u;
+    return hash;
+}
+
+#endif
