@@ -42,6 +42,8 @@ struct dt_factored {
     size_t offset, rows, columns; /* row-major from the offset on */
     size_t tile_rows, tile_columns;
     size_t place, bytes; /* of its factors among all those of a replica; both whole cache lines */
+    size_t copy, copy_bytes; /* likewise of its weights as products in bf16 read them; 0: they do not */
+    bool first;              /* nobody wants the gradient by the inputs of its layer */
 };
 
 /* Rows [row, row + rows) of columns [column, column + columns): of a matrix's tiles those at its right and lower

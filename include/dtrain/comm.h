@@ -163,6 +163,9 @@ typedef void dt_update_rows_fn(void *arg, const struct dt_update_info *info,
  * of the tile. */
 typedef dt_status dt_tile_fn(void *arg, int matrix, const void *factors, struct dt_tile tile,
                              float *out);
+/* dt_update_fn for a tile, in place: grad is (rows, columns) of the tile, vectors are whole. */
+typedef void dt_update_tile_fn(void *arg, const struct dt_update_info *info, int matrix, struct dt_tile tile,
+                               const float *grad, float *const *vectors);
 
 enum { DT_REDUCER_VECTORS = 4, DT_REDUCER_REPLICAS = 1 << 16 }; /* at most */
 
@@ -192,6 +195,8 @@ struct dt_reducer_spec {
     const struct dt_factored *factored; /* (matrices) rising, each in one bucket; not with row_range */
     int matrices;
     dt_tile_fn *tile; /* if there are such matrices */
+    dt_update_tile_fn *update_tile;
+    size_t copies; /* bytes that all ranks share, for what update_tile keeps beside the vectors */
     void *arg;
 };
 
@@ -208,6 +213,9 @@ int dt_reducer_kind(const struct dt_reducer *reducer); /* what runs */
  * read between spans (NULL: not in the memory of this rank; elsewhere not for use). At the bank the weights
  * always, the optimizer's state behind dt_reducer_gather. */
 float *const *dt_reducer_vectors(struct dt_reducer *reducer);
+/* The bytes for copies, zeros at first, at a whole cache line; NULL: no matrix is updated tile by tile, as where one
+ * host does not hold all ranks, with a wire, and where shared memory has no room for it. */
+void *dt_reducer_copies(struct dt_reducer *reducer);
 /* The same of what rounding has left of a giver's sums; NULL: nothing is rounded. */
 float *dt_reducer_error(struct dt_reducer *reducer, int giver);
 /* Sends the bank's weights to every worker, and its optimizer state and errors to those who keep them.

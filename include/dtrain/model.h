@@ -27,8 +27,6 @@ dt_status dt_blas_settle(const char *kernel);
  * false: it has none, and operands are rounded and multiplied in f32. DT_EUSAGE: it has not the one asked
  * for. */
 dt_status dt_bf16_settle(const char *kernel, bool *out_native);
-/* n values to bf16: to the nearest, ties to even. */
-void dt_bf16_round(size_t n, const float *values, uint16_t *out);
 /* The kernel for this CPU, from a table by its vectors and its model: "oneDNN", or one of OpenBLAS's
  * ("Haswell", ...); NULL: the table has none, and OpenBLAS chooses. */
 const char *dt_blas_kernel_for_cpu(void);
@@ -135,9 +133,12 @@ struct dt_network; /* activations and scratch of one thread of execution */
  * last layer's. DT_EMEMORY. The model must outlive the network. */
 dt_status dt_network_create(const struct dt_model *model, int max_rows, int precision,
                             struct dt_network **out);
-/* Weights (P) rounded to bf16, which the caller keeps equal to those of each gradient; NULL, as at first:
- * the network rounds them itself. For a network of DT_PRECISION_BF16. */
-void dt_network_set_rounded(struct dt_network *network, const uint16_t *rounded);
+/* Copies of all factored matrices' weights, each at its place, which the caller keeps equal to the weights of each
+ * gradient; NULL, as at first: the network makes its own. */
+void dt_network_set_copies(struct dt_network *network, const void *copies);
+/* Brings a tile of the copy of a factored matrix up to date. weights (P); copies: at a whole cache line, and at first
+ * zeros. */
+void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights, void *copies);
 /* Makes room for gradients of batches with so many sparse entries; else it is made as they come. */
 dt_status dt_network_reserve(struct dt_network *network, size_t entries);
 /* The matrices whose gradients can be given away as factors by networks of `precision` for max_rows rows: returns

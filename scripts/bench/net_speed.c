@@ -73,6 +73,20 @@ static double flops_of(const struct dt_model *model)
     return flops;
 }
 
+/* Copies of the weights of so many matrices, as who updates them keeps them; NULL: there are none. */
+static void *copies_of(const struct dt_factored *matrix, int matrices, const float *weights)
+{
+    size_t bytes = 0;
+    void *copies = NULL;
+    for (int i = 0; i < matrices; i++)
+        bytes += matrix[i].copy_bytes;
+    if (bytes && dt_alloc(bytes, 1, "copies of weights", &copies)) die();
+    for (int i = 0; copies && i < matrices; i++)
+        for (size_t t = 0; t < dt_tiles(&matrix[i]); t++)
+            dt_bf16_pack(&matrix[i], dt_tile_at(&matrix[i], t), weights, copies);
+    return copies;
+}
+
 /* The products of one layer in bf16, over and over: those of a step, the first layer's without dx. */
 static double layer_seconds(const struct dt_tensor *weight, int rows)
 {
@@ -81,20 +95,22 @@ static double layer_seconds(const struct dt_tensor *weight, int rows)
     float *x = floats((size_t)rows * weight->shape[0], 0.0f, 1.0f), *dx = x;
     float *y = floats((size_t)rows * weight->shape[1], 0.0f, 1.0f);
     float *grad = floats(weight->count, 0.0f, 0.0f);
-    uint16_t *copy;
+    const bool first = weight->offset == 0;
+    const struct dt_factored shape = dt__bf16_factored(nin, nout, rows, first);
+    float *weights = floats(weight->count, 0.0f, 0.0f);
+    void *copy = copies_of(&shape, 1, weights);
     double best = 1e30;
-    if (dt_alloc(weight->count, sizeof *copy, "weights", &copy)) die();
-    if (dt__bf16_create(nin, nout, rows, &bf16)) die();
+    if (dt__bf16_create(nin, nout, rows, first, &bf16)) die();
     for (int round = 0; round < ROUNDS; round++) {
         double start = dt_clock_secs();
-        if (dt__bf16_forward(bf16, rows, x, NULL, copy, y) ||
-            dt__bf16_backward(bf16, rows, y, false, grad, NULL, weight->offset ? dx : NULL))
+        if (dt__bf16_forward(bf16, rows, x, weights, copy, y) ||
+            dt__bf16_backward(bf16, rows, y, false, grad, NULL, first ? NULL : dx))
             die();
         double secs = dt_clock_secs() - start;
         if (secs < best) best = secs;
     }
     dt__bf16_destroy(bf16);
-    dt_free(x), dt_free(y), dt_free(grad), dt_free(copy);
+    dt_free(x), dt_free(y), dt_free(grad), dt_free(copy), dt_free(weights);
     return best;
 }
 
@@ -115,12 +131,10 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
 {
     struct dt_model *model;
     struct dt_network *network;
-    uint16_t *rounded;
-    if (dt_model_create(desc, &model) ||
-        dt_network_create(model, rows, bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32, &network))
-        die();
+    struct dt_factored matrix[64];
+    const int precision = bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32;
+    if (dt_model_create(desc, &model) || dt_network_create(model, rows, precision, &network)) die();
     const size_t params_count = model->params;
-    if (dt_alloc(params_count, sizeof *rounded, "weights", &rounded)) die();
     float *params = floats(params_count, 0.0f, 0.0f), *grad = floats(params_count, 0.0f, 0.0f);
     float *x = floats((size_t)rows * model->features, 0.0f, 1.0f);
     float *a = floats(PEAK * PEAK, -1.0f, 1.0f), *c = floats(PEAK * PEAK, 0.0f, 0.0f);
@@ -129,8 +143,8 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
     for (int r = 0; r < rows; r++)
         label[r] = r % (desc->nout > 1 ? desc->nout : 2);
     dt_model_init(model, 1, params);
-    dt_bf16_round(params_count, params, rounded);
-    dt_network_set_rounded(network, rounded);
+    void *copies = copies_of(matrix, dt_model_factored(model, precision, rows, matrix), params);
+    dt_network_set_copies(network, copies);
     const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
     const struct dt_rng key = dt_rng_make(1, DT_STREAM_DROPOUT, 0, 0);
     const double flops = flops_of(model) * rows;
@@ -150,7 +164,7 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
            desc->layers, rows, rows / best, best * 1e6, rate * 1e-9, 100.0 * rate / peak_rate,
            peak_rate * 1e-9);
     dt_free(label), dt_free(c), dt_free(a), dt_free(x), dt_free(grad), dt_free(params);
-    dt_free(rounded);
+    dt_free(copies);
     dt_network_destroy(network);
     dt_model_destroy(model);
 }

@@ -109,10 +109,16 @@ void *dt__room_take(struct dt__room *room, size_t count, size_t size)
     return at;
 }
 
+/* The matrices that are updated tile by tile. */
+static int tiled_matrices(const struct dt_reducer *x)
+{
+    return x->groups > 1 || x->spec.wire ? 0 : x->spec.matrices;
+}
+
 /* Bytes of a replica's factors; 0: gradients are whole. */
 static size_t factor_bytes(const struct dt_reducer *x)
 {
-    if (!x->spec.matrices || x->groups > 1 || x->spec.norm || x->spec.wire) return 0;
+    if (!tiled_matrices(x) || x->spec.norm) return 0;
     const struct dt_factored *last = &x->factored[x->spec.matrices - 1];
     return last->place + last->bytes;
 }
@@ -120,7 +126,7 @@ static size_t factor_bytes(const struct dt_reducer *x)
 static void cut_segments(struct dt_reducer *x)
 {
     const int ranges = dt__rows_are_touched(x) ? x->spec.row_ranges : 0;
-    const int matrices = factor_bytes(x) ? x->spec.matrices : 0;
+    const int matrices = tiled_matrices(x);
     struct dt__segment *segment = x->segment;
     x->given = 0;
     for (int b = 0, i = 0; b < x->spec.buckets; b++) {
@@ -136,7 +142,7 @@ static void cut_segments(struct dt_reducer *x)
             } else if (i < matrices) {
                 const struct dt_factored *matrix = &x->factored[i];
                 const size_t end = matrix->offset + matrix->rows * matrix->columns;
-                next = (struct dt__segment){DT__FACTORED, i, {matrix->offset, end}, 0};
+                next = (struct dt__segment){DT__TILED, i, {matrix->offset, end}, 0};
             }
             if (next.at.begin > at) {
                 const size_t end = next.at.begin < bucket->at.end ? next.at.begin : bucket->at.end;
@@ -163,6 +169,7 @@ static void deal_memory(struct dt_reducer *x, struct dt__room *room)
     if (bank_group && x->spec.norm) x->norms = dt__room_take(room, x->norm_blocks, sizeof(double));
     for (int v = 0; v < (bank_group || touched ? x->spec.vectors : 1); v++)
         x->vectors[v] = dt__room_take(room, params, sizeof(float));
+    if (tiled_matrices(x)) x->copies = dt__room_take(room, x->spec.copies, 1);
     for (int r = 0; r < x->spec.replicas; r++) {
         if (x->group_of_replica[r] != x->group_index) continue;
         x->slot[r] = dt__room_take(room, params, sizeof(float));
@@ -278,7 +285,7 @@ static dt_status choose_groups(struct dt_reducer *x)
         x->exchange = hosts > 1 ? DT_REDUCER_ORDERED : DT_REDUCER_NODE;
     x->grouped = x->exchange != DT_REDUCER_REDUCE;
     dt_status status = form_groups(x);
-    if (status && factor_bytes(x)) { /* factors save time, but need room beside whole gradients' */
+    if (status && tiled_matrices(x)) { /* factors and copies save time, but need room beside whole gradients' */
         x->spec.matrices = 0;
         status = form_groups(x);
     }
@@ -353,6 +360,11 @@ float *const *dt_reducer_vectors(struct dt_reducer *x)
 {
     return x->vectors;
 }
+void *dt_reducer_copies(struct dt_reducer *x)
+{
+    return x->copies;
+}
+
 float *dt_reducer_error(struct dt_reducer *x, int giver)
 {
     return x->spec.wire ? x->giver[giver].error : NULL;

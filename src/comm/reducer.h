@@ -32,7 +32,8 @@
  *                         0-6
  *
  * In shared, the gradient of a matrix may stay two factors a replica (struct dt_factored): who updates a tile of the
- * matrix makes the replicas' gradients there himself, and sums them by the same tree.
+ * matrix makes the replicas' gradients there himself, and sums them by the same tree. With the norm, which needs all
+ * sums before, gradients are whole, and such a matrix is only updated in tiles.
  *
  *   part     its sum is made inside the group; owners gets one sum for each part, stream one of all parts of
  *            a group
@@ -86,9 +87,9 @@ struct dt__floats {
 };
 
 /* What buckets are made of, in order: floats that are exchanged whole, the rows of a row-sparse range whose gradients
- * are touched rows, and matrices whose gradients are factors. */
+ * are touched rows, and matrices that are updated tile by tile. */
 struct dt__segment {
-    enum { DT__WHOLE, DT__ROWS, DT__FACTORED } kind;
+    enum { DT__WHOLE, DT__ROWS, DT__TILED } kind;
     int index; /* of the range or matrix */
     struct dt__floats at;
     size_t given; /* whole floats: where their bytes begin in a rounded sum */
@@ -186,6 +187,7 @@ struct dt_reducer {
     struct dt__rows_exchange *rows_exchange; /* leader, owners with touched rows; else NULL */
     struct dt_factored *factored; /* (spec.matrices), copied */
     void **factors;               /* (R) of the group's replicas; NULL: gradients are whole */
+    void *copies;                 /* (spec.copies bytes) the group's; NULL: no matrix is updated tile by tile */
     float *tiles;                 /* (tree's levels, most_tile) scratch */
     size_t most_tile;             /* floats */
     struct dt_reducer_times times;

@@ -263,7 +263,7 @@ static void sum_for_norm(struct dt_reducer *x)
                                               x->group_workers, DT__TREE_BLOCK);
     for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
         const struct dt__floats here = dt__clip(x->segment[s].at, slice);
-        if (x->segment[s].kind == DT__WHOLE) dt__floats_sum(x, giver_leaf, NULL, here, x->slot[0]);
+        if (x->segment[s].kind != DT__ROWS) dt__floats_sum(x, giver_leaf, NULL, here, x->slot[0]);
     }
     if (touched) {
         dt__rows_sum(x);
@@ -292,24 +292,27 @@ static void tile_sum(struct dt_reducer *x, int matrix, int a, int b, struct dt_t
     floats_add(tile.rows * tile.columns, level, right, level);
 }
 
-/* Sum and update of this worker's tiles of a factored matrix: neither sum nor gradients leave the cache. */
-static void update_factored(struct dt_reducer *x, int index)
+/* With the norm it is there already: a tile of what sum_for_norm left. */
+static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, const float *sums, float *out)
+{
+    const float *from = sums + matrix->offset + tile.row * matrix->columns + tile.column;
+    for (size_t r = 0; r < tile.rows; r++)
+        memcpy(out + r * tile.columns, from + r * matrix->columns, tile.columns * sizeof *out);
+}
+
+/* Sum and update of this worker's tiles of a matrix: neither factors' gradients nor their sum leave the cache. */
+static void update_tiles(struct dt_reducer *x, int index)
 {
     const struct dt_factored *matrix = &x->factored[index];
     const struct dt__floats tiles = /* their numbers */
         dt__slice((struct dt__floats){0, dt_tiles(matrix)}, x->worker, x->group_workers, 1);
     for (size_t t = tiles.begin; t < tiles.end; t++) {
         const struct dt_tile tile = dt_tile_at(matrix, t);
-        const size_t floats = tile.rows * tile.columns;
-        const size_t run = tile.columns < matrix->columns ? tile.columns : floats;
-        tile_sum(x, index, 0, x->spec.replicas, tile, x->tiles);
-        for (size_t i = 0, n; i < floats; i += n) {
-            const size_t left = run - i % run;
-            const size_t row = tile.row + i / tile.columns, column = tile.column + i % tile.columns;
-            n = left < DT__TREE_BLOCK ? left : DT__TREE_BLOCK;
-            update_block(x, x->vectors, matrix->offset + row * matrix->columns + column, n,
-                             x->tiles + i, NULL);
-        }
+        if (x->spec.norm)
+            tile_read(matrix, tile, x->slot[0], x->tiles);
+        else
+            tile_sum(x, index, 0, x->spec.replicas, tile, x->tiles);
+        x->spec.update_tile(x->spec.arg, &x->info, index, tile, x->tiles, x->vectors);
     }
 }
 
@@ -319,8 +322,8 @@ static void update_segment(struct dt_reducer *x, const struct dt__segment *segme
     const struct dt__floats slice = dt__slice(segment->at, x->worker, x->group_workers, x->grain);
     if (segment->kind == DT__ROWS)
         dt__rows_update(x, segment->index);
-    else if (segment->kind == DT__FACTORED)
-        update_factored(x, segment->index);
+    else if (segment->kind == DT__TILED)
+        update_tiles(x, segment->index);
     else
         dt__floats_update(x, giver_leaf, NULL, slice, x->spec.norm ? x->slot[0] : NULL, x->vectors, NULL);
 }

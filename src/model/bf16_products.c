@@ -1,12 +1,8 @@
 /* Products with bf16 operands and f32 sums, by oneDNN, or where the CPU has none by rounding the operands
  * and multiplying in f32.
  *
- * Weights stand in bf16 row by row as in f32, not in the library's own layout: they come at the cost of
- * one more store from the update that makes them, at the same offsets, whatever range that works on. The
- * library's layout would make the forward product up to 1.6 times as fast, and cost more than it gives:
- * 0.24 ms a direction for 784-512-256, whose products take 0.3 (measured, 64 rows, Emerald Rapids). With
- * AVX512-BF16 alone it would make them 1.06 to 1.1 times as fast (measured, Zen 4, 64 rows of 784-512 to 128 of
- * 4096-4096, where it is 1.2 forward).
+ * Weights come as copies in the layout that the library reads fastest (bf16_pack.c), so that no product lays them
+ * out again. Who updates them keeps the copies; else a layer makes its own, for the same bits.
  * The weight gradient is made tile by tile, here or, from its factors, by who updates the weights.
  * The primitives of a number of rows are made when it first comes. */
 #include "model/bf16_products.h"
@@ -36,28 +32,6 @@ enum { REFERENCE = 2, KERNEL_COUNT };
 
 static const struct kernel *settled; /* NULL: this process computes in f32 alone */
 
-/* The kernel that is named, or else the first that pays. */
-dt_status dt_bf16_settle(const char *option, bool *out_native)
-{
-    const char *suffix = strstr(option, DT__BF16_SUFFIX);
-    const char *name = suffix ? suffix + strlen(DT__BF16_SUFFIX) : NULL;
-    const struct kernel *const reference = &KERNELS[REFERENCE];
-    for (int i = 0; i < KERNEL_COUNT && !settled; i++) {
-        const struct kernel *kernel = &KERNELS[i];
-        if (name ? strcasecmp(kernel->name, name) != 0 : kernel->pays && !kernel->pays()) continue;
-        if (kernel == reference || (dnnl_set_max_cpu_isa(kernel->isa) == dnnl_success &&
-                                    dnnl_get_effective_cpu_isa() == kernel->isa))
-            settled = kernel;
-    }
-    if (name && (!settled || strcasecmp(settled->name, name)))
-        return dt_fail(DT_EUSAGE,
-                       "run.kernel=%s: expected products in bf16 that this machine has: "
-                       "...-bf16-amx, -avx512 or -reference",
-                       option);
-    *out_native = name || settled != reference;
-    return DT_OK;
-}
-
 const char *dt__bf16_kernel(void)
 {
     return settled ? settled->name : NULL;
@@ -70,16 +44,16 @@ bool dt__bf16_is_native(void)
 
 /* ---- rounding ------------------------------------------------------------------------------- */
 
-void dt_bf16_round(size_t n, const float *restrict values, uint16_t *restrict out)
+static void round_values(size_t n, const float *restrict values, uint16_t *restrict out)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = dt__bf16_of(values[i]);
 }
 
-static void widen(size_t n, const uint16_t *restrict values, float *restrict out)
+static void round_wide(size_t n, const float *restrict values, float *restrict out)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = dt__bf16_value(values[i]);
+        out[i] = dt__bf16_value(dt__bf16_of(values[i]));
 }
 
 /* ---- products ------------------------------------------------------------------------------- */
@@ -91,7 +65,7 @@ static void widen(size_t n, const uint16_t *restrict values, float *restrict out
  * against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with AVX512-BF16 alone 1.0 to 1.1 times
  * as fast). And a tile can be made by whoever has the factors, just when it is
  * needed: then it, the weights there and the deltas of its columns stay in the second-level cache. */
-enum { TILE_VALUES = 1 << 15, TILE_COLUMNS = 1 << 10, TILE_GRAIN = 16 };
+enum { TILE_VALUES = 1 << 15, TILE_COLUMNS = 1 << 10, TILE_GRAIN = DT__PACK_DEPTH };
 
 /* Of so many rows, in bf16, or for the reference in f32 that was rounded to it. */
 struct factors {
@@ -113,9 +87,9 @@ static size_t delta_bytes(const struct dt_factored *shape, int max_rows)
     return whole_lines(((size_t)max_rows + PAD) * (shape->tile_columns + PAD) * sizeof(float));
 }
 
-struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows)
+struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows, bool first)
 {
-    struct dt_factored shape = {.rows = (size_t)nin, .columns = (size_t)nout};
+    struct dt_factored shape = {.rows = (size_t)nin, .columns = (size_t)nout, .first = first};
     shape.tile_columns = nout < TILE_COLUMNS ? shape.columns : TILE_COLUMNS;
     shape.tile_rows = TILE_VALUES / shape.tile_columns / TILE_GRAIN * TILE_GRAIN;
     if (shape.tile_rows > shape.rows) shape.tile_rows = shape.rows;
@@ -123,6 +97,9 @@ struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows)
     shape.bytes = whole_lines(sizeof(int)) +
                   whole_lines(shape.rows * (size_t)max_rows * sizeof(float)) +
                   across * delta_bytes(&shape, max_rows);
+    if (!dt__bf16_is_native()) return shape;
+    shape.copy_bytes = dt__bf16_packed_bytes(shape.rows, shape.columns);
+    if (!first) shape.copy_bytes += dt__bf16_packed_bytes(shape.columns, shape.rows);
     return shape;
 }
 
@@ -152,9 +129,9 @@ struct dt__bf16 {
     uint16_t *x, *delta;    /* (max_rows, nin), (max_rows, nout) rounded */
     void *factors;          /* of a gradient that is whole ... */
     float *tile;            /* ... and a tile of it; NULL before the first one */
-    uint16_t *own;          /* (nin, nout) the weights, where nobody keeps a copy; NULL before */
-    const uint16_t *weight; /* of this step */
-    float *wide[3];         /* reference: x, delta and weights as f32 again */
+    void *own;              /* the copy of the weights where nobody keeps one; NULL before */
+    const void *weight;     /* the copy of this step */
+    float *wide[3];         /* reference: x, delta and weights, rounded, as f32 again */
 };
 
 static dt_status check(dnnl_status_t status, const char *what)
@@ -183,6 +160,20 @@ static dt_status operation_init(const struct dt__bf16 *bf16, struct operation *o
         DT_TRY(check(dnnl_memory_create(&operation->weights, weights, bf16->engine, NULL),
                      "a matrix"));
     return check(dnnl_memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
+}
+
+/* (k, n) as dt_bf16_pack writes it. */
+static dt_status copy_init(int k, int n, dnnl_memory_desc_t *out)
+{
+    const dnnl_dims_t dims = {k, n};
+    return check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_BA16a64b2a), "a layout");
+}
+
+/* As the library would have it: for a product's weights it is what that chooses. */
+static dt_status any_init(int k, int n, dnnl_memory_desc_t *out)
+{
+    const dnnl_dims_t dims = {k, n};
+    return check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_format_tag_any), "a layout");
 }
 
 /* C (m, n) in f32 = A (m, k) B (k, n). *b may leave its layout to the library: then it is
@@ -215,15 +206,18 @@ static dt_status reorder_init(const struct dt__bf16 *bf16, struct operation *reo
     return status;
 }
 
+static void operation_destroy(const struct operation *operation)
+{
+    dnnl_memory_destroy(operation->src);
+    dnnl_memory_destroy(operation->weights);
+    dnnl_memory_destroy(operation->dst);
+    dnnl_primitive_destroy(operation->primitive);
+}
+
 static void plan_destroy(struct plan *plan)
 {
-    for (int i = 0; i < OPERATIONS; i++) {
-        struct operation *operation = &plan->operation[i];
-        dnnl_memory_destroy(operation->src);
-        dnnl_memory_destroy(operation->weights);
-        dnnl_memory_destroy(operation->dst);
-        dnnl_primitive_destroy(operation->primitive);
-    }
+    for (int i = 0; i < OPERATIONS; i++)
+        operation_destroy(&plan->operation[i]);
     dt_free(plan);
 }
 
@@ -235,8 +229,7 @@ static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int 
     const dnnl_dims_t dims = {rows, columns}, strides = {bf16->nout, 1};
     struct operation *p = &plan->operation[TILE + 2 * last];
     dnnl_memory_desc_t delta, packed, x;
-    DT_TRY(check(dnnl_memory_desc_init_by_tag(&packed, 2, dims, dnnl_bf16, dnnl_format_tag_any),
-                 "a shape"));
+    DT_TRY(any_init(rows, columns, &packed));
     DT_TRY(matrix_init(height, rows, dnnl_bf16, false, &x));
     DT_TRY(product_init(bf16, &p[0], &x, &packed));
     if (last_height) {
@@ -256,7 +249,7 @@ static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
 {
     const int nin = bf16->nin, nout = bf16->nout;
     const int width = (int)bf16->shape.tile_columns;
-    dnnl_memory_desc_t x, weight, delta, transposed;
+    dnnl_memory_desc_t x, copy, delta, transposed;
     struct plan *plan;
     dt_status status;
     for (*out = bf16->plans; *out; *out = (*out)->next)
@@ -264,11 +257,12 @@ static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
     DT_TRY(dt_alloc(1, sizeof *plan, "products in bf16", &plan));
     plan->rows = rows;
     DT_GUARD(matrix_init(rows, nin, dnnl_bf16, false, &x));
-    DT_GUARD(matrix_init(nin, nout, dnnl_bf16, false, &weight));
-    DT_GUARD(product_init(bf16, &plan->operation[FORWARD], &x, &weight));
+    DT_GUARD(copy_init(nin, nout, &copy));
+    DT_GUARD(product_init(bf16, &plan->operation[FORWARD], &x, &copy));
     DT_GUARD(matrix_init(rows, nout, dnnl_bf16, false, &delta));
-    DT_GUARD(matrix_init(nout, nin, dnnl_bf16, true, &transposed));
-    DT_GUARD(product_init(bf16, &plan->operation[INPUT_GRAD], &delta, &transposed));
+    DT_GUARD(copy_init(nout, nin, &copy));
+    if (!bf16->shape.first)
+        DT_GUARD(product_init(bf16, &plan->operation[INPUT_GRAD], &delta, &copy));
     DT_GUARD(matrix_init(nin, rows, dnnl_bf16, true, &x));
     DT_GUARD(matrix_init(nin, rows, dnnl_bf16, false, &transposed));
     DT_GUARD(reorder_init(bf16, &plan->operation[TRANSPOSE], &x, &transposed));
@@ -284,7 +278,7 @@ done:
 
 /* weights: of a product, else NULL. The library promises not to write to operands. */
 static dt_status operation_run(const struct dt__bf16 *bf16, const struct operation *o,
-                               const uint16_t *src, const void *weights, void *dst)
+                               const void *src, const void *weights, void *dst)
 {
     const dnnl_exec_arg_t args[] = {
         {DNNL_ARG_SRC, o->src}, {DNNL_ARG_DST, o->dst}, {DNNL_ARG_WEIGHTS, o->weights}};
@@ -382,12 +376,58 @@ static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, floa
     return DT_OK;
 }
 
+/* ---- settling ------------------------------------------------------------------------------- */
+
+/* Whether the library reads weights as dt_bf16_pack writes them: a release may come to prefer another layout. */
+static dt_status reads_copies(bool *out)
+{
+    enum { SIDE = 2 * DT__PACK_WIDTH };
+    struct dt__bf16 bf16 = {0};
+    struct operation product = {0};
+    dnnl_memory_desc_t a, b, copy;
+    dt_status status;
+    DT_GUARD(check(dnnl_engine_create(&bf16.engine, dnnl_cpu, 0), "an engine"));
+    DT_GUARD(matrix_init(SIDE, SIDE, dnnl_bf16, false, &a));
+    DT_GUARD(any_init(SIDE, SIDE, &b));
+    DT_GUARD(copy_init(SIDE, SIDE, &copy));
+    DT_GUARD(product_init(&bf16, &product, &a, &b));
+    *out = dnnl_memory_desc_equal(&b, &copy);
+done:
+    operation_destroy(&product);
+    dnnl_engine_destroy(bf16.engine);
+    return status;
+}
+
+/* The kernel that is named, or else the first that pays. */
+dt_status dt_bf16_settle(const char *option, bool *out_native)
+{
+    const char *suffix = strstr(option, DT__BF16_SUFFIX);
+    const char *name = suffix ? suffix + strlen(DT__BF16_SUFFIX) : NULL;
+    const struct kernel *const reference = &KERNELS[REFERENCE];
+    for (int i = 0; i < KERNEL_COUNT && !settled; i++) {
+        const struct kernel *kernel = &KERNELS[i];
+        bool reads = false;
+        if (name ? strcasecmp(kernel->name, name) != 0 : kernel->pays && !kernel->pays()) continue;
+        if (dnnl_set_max_cpu_isa(kernel->isa) == dnnl_success &&
+            dnnl_get_effective_cpu_isa() == kernel->isa)
+            DT_TRY(reads_copies(&reads));
+        if (reads || kernel == reference) settled = kernel;
+    }
+    if (name && (!settled || strcasecmp(settled->name, name)))
+        return dt_fail(DT_EUSAGE,
+                       "run.kernel=%s: expected products in bf16 that this machine has: "
+                       "...-bf16-amx, -avx512 or -reference",
+                       option);
+    *out_native = name || settled != reference;
+    return DT_OK;
+}
+
 /* ---- a layer -------------------------------------------------------------------------------- */
 
 /* Room is made at the first product: a layer whose inputs are sparse has none. */
 static dt_status bf16_make_room(struct dt__bf16 *bf16)
 {
-    const size_t nin = (size_t)bf16->nin, nout = (size_t)bf16->nout, rows = (size_t)bf16->max_rows;
+    const size_t nin = bf16->shape.rows, nout = bf16->shape.columns, rows = (size_t)bf16->max_rows;
     const size_t sizes[] = {rows * nin, rows * nout, nin * nout};
     if (bf16->delta) return DT_OK;
     for (int i = 0; i < 3 && settled == &KERNELS[REFERENCE]; i++)
@@ -396,7 +436,7 @@ static dt_status bf16_make_room(struct dt__bf16 *bf16)
     return dt_alloc(sizes[1], sizeof *bf16->delta, "gradients in bf16", &bf16->delta);
 }
 
-dt_status dt__bf16_create(int nin, int nout, int max_rows, struct dt__bf16 **out)
+dt_status dt__bf16_create(int nin, int nout, int max_rows, bool first, struct dt__bf16 **out)
 {
     struct dt__bf16 *bf16 = NULL;
     bool native;
@@ -406,7 +446,7 @@ dt_status dt__bf16_create(int nin, int nout, int max_rows, struct dt__bf16 **out
     bf16->nin = nin;
     bf16->nout = nout;
     bf16->max_rows = max_rows;
-    bf16->shape = dt__bf16_factored(nin, nout, max_rows);
+    bf16->shape = dt__bf16_factored(nin, nout, max_rows, first);
     DT_GUARD(check(dnnl_engine_create(&bf16->engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(check(dnnl_stream_create(&bf16->stream, bf16->engine, dnnl_stream_default_flags),
                    "a stream"));
@@ -437,27 +477,34 @@ void dt__bf16_destroy(void *state)
     dt_free(bf16);
 }
 
-dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, const float *weight,
-                           const uint16_t *copy, float *y)
+/* The copy that the layer makes itself. */
+static dt_status pack_own(struct dt__bf16 *bf16, const float *weight)
 {
-    const int nin = bf16->nin, nout = bf16->nout;
-    const size_t inputs = (size_t)rows * (size_t)nin, weights = (size_t)nin * (size_t)nout;
+    if (!bf16->own) DT_TRY(dt_alloc(bf16->shape.copy_bytes, 1, "weights in bf16", &bf16->own));
+    for (size_t t = 0; t < dt_tiles(&bf16->shape); t++)
+        dt_bf16_pack(&bf16->shape, dt_tile_at(&bf16->shape, t), weight, bf16->own);
+    bf16->weight = bf16->own;
+    return DT_OK;
+}
+
+dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, const float *weight,
+                           const void *copy, float *y)
+{
+    const size_t weights = bf16->shape.rows * bf16->shape.columns;
+    const size_t inputs = (size_t)rows * bf16->shape.rows;
+    struct plan *plan;
     DT_TRY(bf16_make_room(bf16));
-    dt_bf16_round(inputs, x, bf16->x);
-    if (!copy) {
-        if (!bf16->own) DT_TRY(dt_alloc(weights, sizeof *bf16->own, "weights in bf16", &bf16->own));
-        dt_bf16_round(weights, weight, bf16->own);
+    if (bf16->wide[0]) {
+        round_wide(inputs, x, bf16->wide[WIDE_X]);
+        round_wide(weights, weight, bf16->wide[WIDE_WEIGHT]);
+        return dt__gemm(false, false, rows, bf16->nout, bf16->nin, bf16->wide[WIDE_X],
+                        bf16->wide[WIDE_WEIGHT], false, y);
     }
-    bf16->weight = copy ? copy : bf16->own;
-    if (!bf16->wide[0]) {
-        struct plan *plan;
-        DT_TRY(plan_of(bf16, rows, &plan));
-        return operation_run(bf16, &plan->operation[FORWARD], bf16->x, bf16->weight, y);
-    }
-    widen(inputs, bf16->x, bf16->wide[WIDE_X]);
-    widen(weights, bf16->weight, bf16->wide[WIDE_WEIGHT]);
-    return dt__gemm(false, false, rows, nout, nin, bf16->wide[WIDE_X], bf16->wide[WIDE_WEIGHT],
-                    false, y);
+    round_values(inputs, x, bf16->x);
+    bf16->weight = copy;
+    if (!copy) DT_TRY(pack_own(bf16, weight));
+    DT_TRY(plan_of(bf16, rows, &plan));
+    return operation_run(bf16, &plan->operation[FORWARD], bf16->x, bf16->weight, y);
 }
 
 dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta, bool add,
@@ -466,8 +513,10 @@ dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta,
     const int nin = bf16->nin, nout = bf16->nout;
     const size_t outputs = (size_t)rows * (size_t)nout;
     struct plan *plan;
-    dt_bf16_round(outputs, delta, bf16->delta);
-    if (bf16->wide[0]) widen(outputs, bf16->delta, bf16->wide[WIDE_DELTA]);
+    if (bf16->wide[0])
+        round_wide(outputs, delta, bf16->wide[WIDE_DELTA]);
+    else
+        round_values(outputs, delta, bf16->delta);
     if (factors)
         DT_TRY(factors_write(bf16, rows, factors));
     else
@@ -477,7 +526,9 @@ dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta,
         return dt__gemm(false, true, rows, nin, nout, bf16->wide[WIDE_DELTA],
                         bf16->wide[WIDE_WEIGHT], false, dx);
     DT_TRY(plan_of(bf16, rows, &plan));
-    return operation_run(bf16, &plan->operation[INPUT_GRAD], bf16->delta, bf16->weight, dx);
+    const size_t turned = dt__bf16_packed_bytes(bf16->shape.rows, bf16->shape.columns);
+    return operation_run(bf16, &plan->operation[INPUT_GRAD], bf16->delta,
+                         (const unsigned char *)bf16->weight + turned, dx);
 }
 
 dt_status dt__bf16_tile(void *state, const void *memory, struct dt_tile tile, float *out)

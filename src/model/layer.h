@@ -60,9 +60,9 @@ struct dt__layer_call {
     const struct dt_batch *batch;
     int rows;
     const float *params;
-    const uint16_t *rounded; /* params in bf16, for a state that is; NULL: not kept */
-    const float *x;          /* (rows, in) */
-    float *y;                /* (rows, out) */
+    const void *copy; /* of its factored matrix, as its products read it; NULL: not kept */
+    const float *x;   /* (rows, in) */
+    float *y;         /* (rows, out) */
     float *keep; /* (rows, keep); NULL: no backward pass will come, nothing is dropped */
     float *work; /* (rows, work) */
     const struct dt_rng *dropout; /* key of the draw's masks; NULL: nothing is dropped */

@@ -15,13 +15,13 @@ struct node {
     const float *x; /* (rows, in) of the last forward pass */
     float *y;       /* (max_rows, out) */
     float *keep;    /* (max_rows, keep) */
+    const void *copy; /* of its factored matrix; NULL: nobody keeps one */
 };
 
 struct dt_network {
     const struct dt_model *model;
-    const uint16_t *rounded; /* (P) the weights in bf16; NULL: nobody keeps them */
-    size_t count, first;     /* layers; the first one with parameters */
-    struct node *node;       /* (count) */
+    size_t count, first; /* layers; the first one with parameters */
+    struct node *node;   /* (count) */
     float *memory;
     float *delta[2];                  /* (max_rows, widest output but the last) */
     float *work;                      /* (max_rows, most work) */
@@ -68,13 +68,15 @@ int dt_model_factored(const struct dt_model *model, int precision, int max_rows,
                       struct dt_factored *out)
 {
     struct dt_factored matrix;
-    size_t place = 0;
+    size_t place = 0, copy = 0;
     int count = 0;
     for (size_t i = 0; i < model->layers && precision == DT_PRECISION_BF16; i++) {
         const struct dt__layer *layer = &model->layer[i];
         if (!layer->kind->factored || !layer->kind->factored(layer, max_rows, &matrix)) continue;
         matrix.place = place;
+        matrix.copy = copy;
         place += matrix.bytes;
+        copy += matrix.copy_bytes;
         if (out) out[count] = matrix;
         count++;
     }
@@ -132,9 +134,11 @@ done:
     return status;
 }
 
-void dt_network_set_rounded(struct dt_network *network, const uint16_t *rounded)
+void dt_network_set_copies(struct dt_network *network, const void *copies)
 {
-    network->rounded = rounded;
+    for (int i = 0; i < network->matrices; i++)
+        network->factored_node[i]->copy =
+            copies ? (const unsigned char *)copies + network->factored[i].copy : NULL;
 }
 
 dt_status dt_network_reserve(struct dt_network *network, size_t entries)
@@ -185,8 +189,7 @@ static struct dt__layer_call layer_call(const struct dt_network *network, const 
                                    .batch = pass->batch,
                                    .rows = pass->batch->rows,
                                    .params = pass->params + layer->begin,
-                                   .rounded =
-                                       network->rounded ? network->rounded + layer->begin : NULL,
+                                   .copy = node->copy,
                                    .x = node->x,
                                    .y = y,
                                    .keep = pass->slot.grad ? node->keep : NULL,

@@ -31,8 +31,9 @@ struct dt_job {
     size_t wide_begin, wide_end;   /* SIZE_MAX: the model has none, or it has no rule of its own */
     struct dt_schedule schedule;
     struct dt_optimizer outer; /* of the update at the end of a round of local steps */
-    uint16_t *
-        rounded; /* (P) run.precision=bf16: the weights in bf16, kept by their updates; NULL: not */
+    struct dt_factored *factored; /* (matrices) run.precision=bf16: may have gradients that are factors, in sync */
+    int matrices;
+    void *copies; /* of these, as products in bf16 read them, kept by the updates; NULL: not */
     struct dt_network *network; /* of this rank's worker, for gradients from factors; NULL: not */
     struct dt_reducer *reducer; /* sync; an evaluator has neither ... */
     struct dt_async *async;     /* ... */
@@ -114,6 +115,9 @@ double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *tou
  * their mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the step. */
 void dt__update_sync(void *job, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out);
+/* dt_update_tile_fn of sync training: also of the copies. */
+void dt__update_tile_sync(void *job, const struct dt_update_info *info, int matrix, struct dt_tile tile,
+                          const float *grad, float *const *vectors);
 /* dt_update_rows_fn of sync training. */
 void dt__update_rows_sync(void *job, const struct dt_update_info *info,
                           const struct dt_row_range *range, const uint32_t *row, size_t count,

@@ -91,18 +91,14 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
     return dt_network_tile(job->network, matrix, factors, tile, out);
 }
 
-/* On one host the weights in bf16 stand beside those in f32, in one vector more, and who updates a range
- * writes both. Where weights come over a wire, or are rounded as if they did, each worker rounds them itself. With
- * local steps gradients are whole. */
+/* Where gradients are factors, who updates a tile also writes the copy that products in bf16 read; else each worker
+ * makes its own. With local steps gradients are whole. */
 static dt_status create_reducer(struct dt_job *job)
 {
-    const bool bf16 = job->config->run.precision == DT_PRECISION_BF16, local = dt__is_local(job);
-    const bool rounded = dt__is_rounded(job);
-    const bool keeps_rounded = bf16 && !local && !rounded && job->world->hosts == 1;
+    const bool local = dt__is_local(job), rounded = dt__is_rounded(job);
     const int states = local ? job->outer.nstate : job->optimizer.nstate;
     int *worker_of = NULL;
     struct dt_row_range *ranges = NULL;
-    struct dt_factored *factored = NULL;
     struct dt_reducer_spec spec = {.kind = job->config->train.exchange,
                                    .reproducible = job->config->run.reproducible,
                                    .params = job->model->params,
@@ -112,31 +108,30 @@ static dt_status create_reducer(struct dt_job *job)
                                    .wire = rounded ? (int)job->config->train.wire : DT_WIRE_F32,
                                    .givers = job->groups,
                                    .wire_params = job->model->trained,
-                                   .vectors = 1 + states + keeps_rounded + rounded,
+                                   .vectors = 1 + states + rounded,
                                    .norm = job->config->train.clip_norm > 0 && !local,
                                    .norm_params = job->model->trained,
                                    .update = local ? dt__update_outer : dt__update_sync,
                                    .update_rows = dt__update_rows_sync,
                                    .tile = gradient_tile,
+                                   .update_tile = dt__update_tile_sync,
                                    .arg = job};
     dt_status status = dt__list_givers(job, spec.replicas, &worker_of);
     if (!status && !local)
         status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
-    if (!status && !local && !rounded) status = dt__list_factored(job, &factored, &spec.matrices);
+    if (!status) status = dt__list_factored(job);
     spec.worker_of = worker_of;
     spec.row_range = ranges;
-    spec.factored = factored;
+    spec.factored = job->factored;
+    spec.matrices = job->matrices;
+    for (int i = 0; i < job->matrices; i++)
+        spec.copies += job->factored[i].copy_bytes;
     status = dt_ranks_agree(job->world->trainers, status);
     if (!status) status = dt_reducer_create(job->world, &spec, &job->reducer);
     dt_free(worker_of);
     dt_free(ranges);
-    dt_free(factored);
     DT_TRY(status);
-    job->rounded = NULL;
-    if (keeps_rounded && !dt_reducer_is_spread(job->reducer)) {
-        float *vector = dt_reducer_vectors(job->reducer)[spec.vectors - 1];
-        job->rounded = (uint16_t *)(void *)vector; /* NULL: this rank shares no memory */
-    }
+    job->copies = spec.copies ? dt_reducer_copies(job->reducer) : NULL;
     return spec.row_ranges ? dt__check_touched(job, dt_reducer_slot(job->reducer, 0).touched) : DT_OK;
 }
 
@@ -150,10 +145,11 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     if (dt__is_local(job)) DT_TRY(dt__local_open(trainer));
     float *const *vectors = dt_reducer_vectors(job->reducer);
     DT_TRY(dt_ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
-    if (bank && job->rounded)
-        dt_bf16_round(job->model->params, vectors[0], job->rounded);
+    for (int i = 0; bank && job->copies && i < job->matrices; i++)
+        for (size_t t = 0; t < dt_tiles(&job->factored[i]); t++)
+            dt_bf16_pack(&job->factored[i], dt_tile_at(&job->factored[i], t), vectors[0], job->copies);
     job->network = worker ? worker->network : NULL;
-    if (job->network) dt_network_set_rounded(job->network, job->rounded);
+    if (job->network) dt_network_set_copies(job->network, job->copies);
     /* The loss sums of an open log window go on at the workers whose replicas they are of. */
     const size_t bytes = (size_t)job->replicas * sizeof(double);
     /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */

@@ -143,7 +143,21 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
     update_range(job, info->step, dt_schedule_lr(&job->schedule, info->step),
                  dt_plan_step_rows(job->plan, info->step), info->norm2, offset, n, grad,
                  vectors[0] + offset, out, vectors + 1);
-    if (job->rounded) dt_bf16_round(n, out, job->rounded + offset);
+}
+
+/* Row by row, or in one run where these have no gaps. */
+void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int index, struct dt_tile tile,
+                          const float *grad, float *const *vectors)
+{
+    const struct dt_job *job = arg;
+    const struct dt_factored *matrix = &job->factored[index];
+    const size_t runs = tile.columns < matrix->columns ? tile.rows : 1;
+    const size_t run = tile.rows / runs * tile.columns;
+    for (size_t r = 0; r < runs; r++) {
+        const size_t offset = matrix->offset + (tile.row + r) * matrix->columns + tile.column;
+        dt__update_sync(arg, info, offset, run, grad + r * run, vectors, vectors[0] + offset);
+    }
+    if (job->copies) dt_bf16_pack(matrix, tile, vectors[0], job->copies);
 }
 
 /* The same for rows of a range, in place; weights and states are the whole vectors. */
@@ -169,10 +183,6 @@ void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
     update_rows(job, info->step, dt_schedule_lr(&job->schedule, info->step),
                 dt_plan_step_rows(job->plan, info->step), info->norm2, range, row, count, grad,
                 vectors[0], vectors + 1);
-    for (size_t i = 0; job->rounded && i < count; i++) {
-        const size_t at = range->offset + row[i] * range->width;
-        dt_bf16_round(range->width, vectors[0] + at, job->rounded + at);
-    }
 }
 
 /* ---- local steps ---------------------------------------------------------------------------- */

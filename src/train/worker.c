@@ -40,17 +40,20 @@ void dt__worker_close(struct dt_worker *worker)
 
 /* ---- gradient ------------------------------------------------------------------------------- */
 
-dt_status dt__list_factored(const struct dt_job *job, struct dt_factored **out,
-                            int *out_count)
+dt_status dt__list_factored(struct dt_job *job)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
     const uint64_t rows = dt_plan_max_share(job->plan);
     const int precision = (int)job->config->run.precision;
+    dt_free(job->factored);
+    job->factored = NULL;
+    job->matrices = 0;
+    if (dt__is_local(job) || dt__is_rounded(job)) return DT_OK;
     if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
     const int count = dt_model_factored(job->model, precision, (int)rows, NULL);
     if (!count) return DT_OK;
-    DT_TRY(dt_alloc((size_t)count, sizeof **out, "factored gradients", out));
-    *out_count = dt_model_factored(job->model, precision, (int)rows, *out);
+    DT_TRY(dt_alloc((size_t)count, sizeof *job->factored, "factored gradients", &job->factored));
+    job->matrices = dt_model_factored(job->model, precision, (int)rows, job->factored);
     return DT_OK;
 }
 

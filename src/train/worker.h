@@ -37,9 +37,9 @@ struct dt_worker {
 dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker);
 void dt__worker_close(struct dt_worker *worker);
 
-/* The matrices whose gradients may stay factors until they are used: of dense rows that go through the network at
- * once. The caller frees *out; DT_EMEMORY. */
-dt_status dt__list_factored(const struct dt_job *job, struct dt_factored **out, int *out_count);
+/* Lists the matrices whose gradients may stay factors until they are used: of dense rows that go through the network
+ * at once, without local steps or a rounded wire. DT_EMEMORY. */
+dt_status dt__list_factored(struct dt_job *job);
 /* Adds the loss of a replica's share of step (async: draw) `draw` to worker->loss and puts the sum
  * of its gradient over the share into the slot; false, with worker->failed set, if the loss is not finite or data
  * could not be read. */

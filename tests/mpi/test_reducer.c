@@ -135,6 +135,7 @@ static const struct dt_factored matrix = {.offset = 1234, .rows = ROWS, .columns
 static const struct dt_factored large = {.offset = 1234, .rows = ROWS, .columns = COLUMNS, .tile_rows = 64,
                                          .tile_columns = 128, .bytes = (size_t)1 << 40};
 static const struct dt_factored *factored; /* of the trials that follow; NULL: none */
+static float *copies;                      /* (ROWS, COLUMNS) that all share; NULL: matrices are whole */
 
 /* Nothing else may be read: not the gradient's place. */
 static void give_factors(float *grad, float *factors)
@@ -152,6 +153,28 @@ static dt_status make_tile(void *arg, int index, const void *factors, struct dt_
         memcpy(out + r * tile.columns, (const float *)factors + (tile.row + r) * COLUMNS + tile.column,
                tile.columns * sizeof(float));
     return DT_OK;
+}
+
+/* Row by row; what is kept beside the weights is their negatives. */
+static void apply_tile(void *arg, const struct dt_update_info *info, int index, struct dt_tile tile,
+                       const float *grad, float *const *vectors)
+{
+    EXPECT(index == 0, "matrix %d", index);
+    for (size_t r = 0; r < tile.rows; r++) {
+        const size_t at = (tile.row + r) * COLUMNS + tile.column;
+        float *weights = vectors[0] + matrix.offset + at;
+        apply(arg, info, matrix.offset + at, tile.columns, grad + r * tile.columns, vectors, weights);
+        for (size_t c = 0; copies && c < tile.columns; c++)
+            copies[at + c] = -weights[c];
+    }
+}
+
+static void expect_copies(const float *weights, int step)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; copies && step > 0 && i < ROWS * COLUMNS; i++)
+        wrong += copies[i] != -weights[matrix.offset + i];
+    EXPECT(wrong == 0, "step %d: %zu copies are not those of the weights", step, wrong);
 }
 
 /* ---- no shared memory ----------------------------------------------------------------------- */
@@ -226,6 +249,7 @@ static int worker_step(struct dt_world *world, struct dt_reducer *x, const struc
     dt_reducer_begin(x, (uint64_t)step);
     for (int b = 0; b < BUCKETS; b++)
         dt_reducer_need(x, b);
+    expect_copies(dt_reducer_weights(x), step);
     for (int r = first; r < first + count; r++) {
         const struct dt_slot slot = dt_reducer_slot(x, r);
         make_gradient((uint64_t)step, r, dt_reducer_weights(x), slot.grad);
@@ -301,6 +325,8 @@ static struct dt_reducer_spec spec_of(const struct trial *trial, float *rate)
                                     .factored = factored,
                                     .matrices = factored != NULL,
                                     .tile = make_tile,
+                                    .update_tile = apply_tile,
+                                    .copies = factored ? ROWS * COLUMNS * sizeof *copies : 0,
                                     .update = apply,
                                     .arg = rate};
 }
@@ -312,6 +338,7 @@ static void try_reducer(struct dt_world *world, const struct trial *trial)
     struct dt_reducer *x;
     dt_status status = dt_reducer_create(world, &spec, &x);
     EXPECT(!status, "%s", dt_error_text());
+    copies = dt_reducer_copies(x);
     for (int v = 0; v < spec.vectors && world->is_bank; v++)
         memset(dt_reducer_vectors(x)[v], 0, PARAMS * sizeof(float));
     for (int g = 0; g < spec.givers && spec.wire && world->is_bank; g++)
@@ -367,6 +394,7 @@ static void try_bank_ask(struct dt_world *world, int kind, bool alone)
     uint64_t step = 0;
     const uint64_t far = 100000;
     EXPECT(!dt_reducer_create(world, &spec, &x), "%s", dt_error_text());
+    copies = dt_reducer_copies(x);
     dt_reducer_start(x);
     int asked = run_span(world, x, &trial, &step, far);
     EXPECT(asked == DT_ASK_SYNC, "asked %d", asked);
@@ -383,6 +411,7 @@ static void try_ask_once(struct dt_world *world, int kind, bool alone)
     struct dt_reducer *x;
     uint64_t step = 0;
     EXPECT(!dt_reducer_create(world, &spec, &x), "%s", dt_error_text());
+    copies = dt_reducer_copies(x);
     dt_reducer_start(x);
     int asked = run_span(world, x, &trial, &step, STEPS);
     EXPECT(asked == DT_ASK_SYNC && step == 3, "asked %d at step %d", asked, (int)step);

@@ -1,21 +1,14 @@
-/* bf16: the rounding, products against f64 of the rounded operands, the same bits at every alignment and
+/* bf16: the rounding and layout of weights, products against f64 of the rounded operands, the same bits at every alignment and
  * from a copy of the weights, gradients near those of f32; by rounding in f32 on any CPU, and by the
  * library where the CPU has it. */
 #include "model/bf16_products.h"
 
 #include <math.h>
 
+#include "base/bf16.h"
 #include "model/blas.h"
 #include "model_text.h"
 #include "suite.h"
-
-static float widened(uint16_t value)
-{
-    uint32_t bits = (uint32_t)value << 16;
-    float out;
-    memcpy(&out, &bits, sizeof out);
-    return out;
-}
 
 static float from_bits(uint32_t bits)
 {
@@ -32,17 +25,13 @@ START_TEST(values_are_rounded_to_nearest_even)
         {0x3f817fff, 0x3f81}, {0xbf808001, 0xbf81}, {0x7f7fffff, 0x7f80}, {0x7f800000, 0x7f80},
         {0xff800000, 0xff80}, {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x3fffffff, 0x4000}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        uint16_t out;
-        float value = from_bits(rows[i][0]);
-        dt_bf16_round(1, &value, &out);
+        const uint16_t out = dt__bf16_of(from_bits(rows[i][0]));
         ck_assert_msg(out == rows[i][1], "%08x is %04x, expected %04x", rows[i][0], out,
                       rows[i][1]);
     }
     const float nans[] = {from_bits(0x7f800001), from_bits(0xffffffff), NAN};
-    uint16_t out[3];
-    dt_bf16_round(3, nans, out);
     for (int i = 0; i < 3; i++)
-        ck_assert(isnan(widened(out[i])));
+        ck_assert(isnan(dt__bf16_value(dt__bf16_of(nans[i]))));
 }
 END_TEST
 
@@ -50,9 +39,7 @@ END_TEST
 
 static double rounded(float value)
 {
-    uint16_t out;
-    dt_bf16_round(1, &value, &out);
-    return (double)widened(out);
+    return (double)dt__bf16_value(dt__bf16_of(value));
 }
 
 /* got (m, n) against sums over k of a[i * ai + l * al] * b[l * bl + j * bj], of rounded values. */
@@ -71,6 +58,19 @@ static void expect_product(const char *what, const float *got, int m, int n, int
     }
 }
 
+/* The copies of matrices' weights, made tile by tile from the last to the first; NULL: none are read. */
+static void *copies_of(const struct dt_factored *matrix, int matrices, const float *weights)
+{
+    const struct dt_factored *last = &matrix[matrices - 1];
+    void *copies = NULL;
+    if (!last->copy_bytes) return NULL;
+    EXPECT_OK(dt_alloc(last->copy + last->copy_bytes, 1, "copies", &copies));
+    for (int m = 0; m < matrices; m++)
+        for (size_t t = dt_tiles(&matrix[m]); t-- > 0;)
+            dt_bf16_pack(&matrix[m], dt_tile_at(&matrix[m], t), weights, copies);
+    return copies;
+}
+
 static void check_shape(int rows, int nin, int nout)
 {
     struct dt__bf16 *bf16;
@@ -79,9 +79,9 @@ static void check_shape(int rows, int nin, int nout)
     float *x = randoms(inputs, 1), *w = randoms(weights, 2), *delta = randoms(outputs, 3);
     float *y = randoms(outputs, 4), *grad = randoms(weights, 5), *dx = randoms(inputs, 6);
     float *before = randoms(weights, 5), *again = randoms(outputs, 7);
-    uint16_t *copy;
-    EXPECT_OK(dt_alloc(weights, sizeof *copy, "copy", &copy));
-    EXPECT_OK(dt__bf16_create(nin, nout, rows, &bf16));
+    const struct dt_factored shape = dt__bf16_factored(nin, nout, rows, false);
+    void *copy = copies_of(&shape, 1, w);
+    EXPECT_OK(dt__bf16_create(nin, nout, rows, false, &bf16));
     EXPECT_OK(dt__bf16_forward(bf16, rows, x, w, NULL, y));
     expect_product("y", y, rows, nout, nin, x, nin, 1, w, nout, 1, NULL);
     EXPECT_OK(dt__bf16_backward(bf16, rows, delta, true, grad, NULL, dx));
@@ -89,10 +89,9 @@ static void check_shape(int rows, int nin, int nout)
     expect_product("dx", dx, rows, nin, nout, delta, nout, 1, w, 1, nout, NULL);
     EXPECT_OK(dt__bf16_backward(bf16, rows, delta, false, grad, NULL, NULL));
     expect_product("gradient", grad, nin, nout, rows, x, 1, nin, delta, nout, 1, NULL);
-    dt_bf16_round(weights, w, copy);
-    EXPECT_OK(dt__bf16_forward(bf16, rows, x, NULL, copy, again));
+    EXPECT_OK(dt__bf16_forward(bf16, rows, x, w, copy, again));
     ck_assert(memcmp(y, again, outputs * sizeof *y) == 0);
-    if (rows > 1) EXPECT_OK(dt__bf16_forward(bf16, rows - 1, x, NULL, copy, again));
+    if (rows > 1) EXPECT_OK(dt__bf16_forward(bf16, rows - 1, x, w, copy, again));
     dt__bf16_destroy(bf16);
     dt_free(x), dt_free(w), dt_free(delta), dt_free(y), dt_free(grad), dt_free(dx);
     dt_free(before), dt_free(again), dt_free(copy);
@@ -108,7 +107,8 @@ static void settle(const char *kernel)
 static void check_products(void)
 {
     static const int shapes[][3] = {{1, 1, 1},   {7, 5, 3},    {64, 33, 17}, {31, 130, 65},
-                                    {2, 300, 2}, {16, 64, 48}, {3, 1, 70}};
+                                    {2, 300, 2}, {16, 64, 48}, {3, 1, 70},
+                                    {9, 95, 97}, {5, 40, 1100}, {4, 33, 2050}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check_shape(shapes[i][0], shapes[i][1], shapes[i][2]);
 }
@@ -193,7 +193,7 @@ START_TEST(gradients_are_near_and_evaluation_is_f32)
 }
 END_TEST
 
-/* Weights rounded by the caller, at any address, make no difference; nor do the addresses of the rest. */
+/* Nor on those of the inputs and the gradient. */
 START_TEST(bits_do_not_depend_on_places)
 {
     double loss, again;
@@ -202,22 +202,18 @@ START_TEST(bits_do_not_depend_on_places)
     const size_t count = model->params;
     struct dt_batch batch = {.rows = ROWS, .x = x, .label = label};
     float *grad = randoms(count, 3), *moved = randoms(count + SHIFT, 4), *xs;
-    uint16_t *copy;
-    EXPECT_OK(dt_alloc(count + SHIFT, sizeof *copy, "copy", &copy));
     EXPECT_OK(dt_alloc(ROWS * NIN + SHIFT, sizeof *xs, "rows", &xs));
     EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false, (struct dt_slot){.grad = grad}, &loss, NULL));
     for (size_t shift = 0; shift < SHIFT; shift++) {
-        dt_bf16_round(count, params, copy + shift);
         memcpy(xs + shift, x, ROWS * NIN * sizeof *x);
         batch.x = xs + shift;
-        dt_network_set_rounded(network, copy + shift);
         float *out = moved + shift * 5 % SHIFT;
         EXPECT_OK(dt_network_gradient(network, params, &batch, &key, false,
                                       (struct dt_slot){.grad = out}, &again, NULL));
         ck_assert(memcmp(grad, out, count * sizeof *grad) == 0);
         ck_assert(memcmp(&loss, &again, sizeof loss) == 0);
     }
-    dt_free(grad), dt_free(moved), dt_free(xs), dt_free(copy);
+    dt_free(grad), dt_free(moved), dt_free(xs);
     tear_down();
 }
 END_TEST
@@ -276,9 +272,14 @@ static void check_factors(const char *kernel)
     EXPECT_OK(dt_alloc(matrix[1].place + matrix[1].bytes, 1, "factors", &factors));
     float *whole = randoms(model->params, 3);
     check_tiles(matrix, 2, factors, whole, ROWS);
+    void *copies = copies_of(matrix, 2, params);
+    dt_network_set_copies(network, copies);
+    float *again = randoms(model->params, 3);
+    check_tiles(matrix, 2, factors, again, ROWS);
+    ck_assert(memcmp(whole, again, model->params * sizeof *whole) == 0);
     check_tiles(matrix, 2, factors, whole, 0);
     check_tiles(matrix, 2, factors, whole, ROWS - 2);
-    dt_free(whole), dt_free(factors);
+    dt_free(whole), dt_free(again), dt_free(factors), dt_free(copies);
     tear_down();
 }
 

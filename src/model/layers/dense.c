@@ -47,7 +47,7 @@ static dt_status dense_forward(const struct dt__layer_call *call)
     if (dense_is_sparse(call))
         DT_TRY(dt__inputs_forward(call->batch, weight, (size_t)nout, false, call->y));
     else if (call->state && call->keep)
-        DT_TRY(dt__bf16_forward(call->state, call->rows, call->x, weight, call->rounded, call->y));
+        DT_TRY(dt__bf16_forward(call->state, call->rows, call->x, weight, call->copy, call->y));
     else
         DT_TRY(dt__gemm(false, false, call->rows, nout, nin, call->x, weight, false, call->y));
     dt__epilogue_forward(call, (size_t)call->rows, nout, bias, call->y, call->keep);
@@ -77,7 +77,8 @@ static dt_status dense_open(const struct dt__layer *layer, int max_rows, bool bf
 {
     struct dt__bf16 *products = NULL;
     if (bf16 && !layer->last)
-        DT_TRY(dt__bf16_create((int)dt__shape_size(layer->in), layer->out.c, max_rows, &products));
+        DT_TRY(dt__bf16_create((int)dt__shape_size(layer->in), layer->out.c, max_rows,
+                               layer->begin == 0, &products));
     *out_state = products;
     return DT_OK;
 }
@@ -87,7 +88,7 @@ static bool dense_factored(const struct dt__layer *layer, int max_rows, struct d
 {
     const size_t nin = dt__shape_size(layer->in), nout = (size_t)layer->out.c;
     if (layer->last || (nin + nout) * (size_t)max_rows > nin * nout) return false;
-    *out = dt__bf16_factored((int)nin, (int)nout, max_rows);
+    *out = dt__bf16_factored((int)nin, (int)nout, max_rows, layer->begin == 0);
     out->offset = layer->begin;
     return true;
 }
