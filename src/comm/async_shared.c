@@ -107,6 +107,7 @@ dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, size_t zer
     shared->bank_news = (struct dt__event_count *)(void *)(shared->remote.memory + bytes);
     shared->worker_news = shared->bank_news + 1;
     if (world->is_bank) {
+        dt__shared_fill(&shared->shared, shared->remote.memory, zeroed);
         memset(shared->remote.memory, 0, zeroed);
         memset(shared->bank_news, 0, all - bytes);
     }

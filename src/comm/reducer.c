@@ -170,11 +170,13 @@ static void deal_memory(struct dt_reducer *x, struct dt__room *room)
     for (int v = 0; v < (bank_group || touched ? x->spec.vectors : 1); v++)
         x->vectors[v] = dt__room_take(room, params, sizeof(float));
     if (tiled_matrices(x)) x->copies = dt__room_take(room, x->spec.copies, 1);
+    room->filled = room->used;
     for (int r = 0; r < x->spec.replicas; r++) {
         if (x->group_of_replica[r] != x->group_index) continue;
         x->slot[r] = dt__room_take(room, params, sizeof(float));
         if (touched) dt__rows_map(x, r, room);
         if (factors) x->factors[r] = dt__room_take(room, factors, 1);
+        if (!touched && !factors) room->filled = room->used;
     }
     for (int p = 0; p < x->parts && touched && x->groups > 1; p++)
         dt__rows_map_part(x, p, room);
@@ -219,9 +221,10 @@ static dt_status form_groups(struct dt_reducer *x)
     }
     room = (struct dt__room){.memory = x->shared.memory};
     deal_memory(x, &room);
-    if (x->group_rank == 0)
-        memset(x->control, 0,
-               sizeof *x->control + (size_t)x->spec.buckets * sizeof x->control->bucket[0]);
+    if (x->group_rank != 0) return DT_OK;
+    dt__shared_fill(&x->shared, x->shared.memory, room.filled);
+    memset(x->control, 0,
+           sizeof *x->control + (size_t)x->spec.buckets * sizeof x->control->bucket[0]);
     return DT_OK;
 }
 
@@ -310,7 +313,6 @@ dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec
         *x = (struct dt_reducer){.world = world,
                                  .all = all,
                                  .spec = *spec,
-                                 .shared.win = MPI_WIN_NULL,
                                  .group = MPI_COMM_NULL,
                                  .leaders = {.world = world, .comm = MPI_COMM_NULL}};
     DT_GUARD(dt_ranks_agree(&all, status));

@@ -246,7 +246,8 @@ void dt__leaders_bcast(struct dt_reducer *x, float *floats, size_t n);
 /* Shared memory as it is dealt out; without memory it is only counted. */
 struct dt__room {
     unsigned char *memory;
-    size_t used; /* SIZE_MAX: more than can be */
+    size_t used;   /* SIZE_MAX: more than can be */
+    size_t filled; /* of these, from the first on, those that are written all over */
 };
 /* The next bytes, from a cache line on; NULL without memory. */
 void *dt__room_take(struct dt__room *room, size_t count, size_t size);

@@ -1,11 +1,16 @@
 /* Memory that ranks of one host share, and event counts in it.
  *
- * The memory is an MPI shared-memory window that its first rank asks for as a whole. It lives in
- * /dev/shm, where a shortage that shows late is a SIGBUS, and a failure of one rank inside MPI can leave
- * the others waiting: so there is a look at the room first, and an agreement before and behind. */
+ * It is a file in /dev/shm that one rank makes, the others open, and that has lost its name before it is used: it goes
+ * with the last rank, however that ends. A shortage would show late, as a SIGBUS: so there is a look at the room first,
+ * and an agreement before and behind. Each rank maps it at a multiple of huge pages, so that it may have some. */
 #include "comm/shared.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -13,7 +18,7 @@
 
 #include "comm/world.h"
 
-enum { CACHE_LINE = 64 };
+enum { PAGE = 1 << 16, HUGE_PAGE = 1 << 21, LARGE = 32 << 20, NAME_SIZE = 64 }; /* PAGE: no usual page is larger */
 
 dt_status dt__shared_room(size_t bytes, const char *what)
 {
@@ -25,50 +30,92 @@ dt_status dt__shared_room(size_t bytes, const char *what)
                    (double)bytes / 1e6);
 }
 
+static dt_status no_memory(const char *what)
+{
+    return dt_fail(DT_EMEMORY, "no memory in /dev/shm that the ranks of a host share, for the %s: %s", what,
+                   strerror(errno));
+}
+
+/* The file, and its name. */
+static dt_status segment_create(size_t bytes, const char *what, char name[NAME_SIZE], int *out_fd)
+{
+    struct timespec now;
+    DT_TRY(dt__shared_room(bytes, what));
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(name, NAME_SIZE, "/dtrain-%ld-%lld-%ld", (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
+    *out_fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
+    if (*out_fd < 0) name[0] = '\0';
+    return *out_fd < 0 || ftruncate(*out_fd, (off_t)bytes) ? no_memory(what) : DT_OK;
+}
+
+/* Room in the address space is taken with a huge page to spare, and what is too much given back. */
+static dt_status segment_map(int fd, size_t bytes, const char *what, unsigned char **out)
+{
+    unsigned char *room =
+        mmap(NULL, bytes + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return no_memory(what);
+    const size_t before = -(uintptr_t)room % HUGE_PAGE;
+    void *at = mmap(room + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    if (before) munmap(room, before);
+    munmap(room + before + bytes, HUGE_PAGE - before);
+    if (at == MAP_FAILED) return no_memory(what);
+    *out = at;
+    return DT_OK;
+}
+
 dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what, const struct dt_ranks *all,
                             struct dt__shared *out)
 {
-    int rank, size;
+    const size_t unit = bytes < HUGE_PAGE ? PAGE : HUGE_PAGE;
+    char name[NAME_SIZE] = "";
+    int rank, size, fd = -1;
     DT_MPI(MPI_Comm_rank(comm, &rank));
     DT_MPI(MPI_Comm_size(comm, &size));
-    *out = (struct dt__shared){.win = MPI_WIN_NULL};
+    *out = (struct dt__shared){.memory = NULL};
     dt_status status = DT_OK;
-    if (!dt_size_add(bytes, CACHE_LINE, &bytes))
+    if (!dt_size_add(bytes, unit - 1, &out->bytes))
         status = dt_fail(DT_EMEMORY, "the %s is beyond memory", what);
-    else if (size == 1)
+    out->bytes -= out->bytes % unit;
+    if (!status && size == 1)
         status = dt_alloc(bytes, 1, what, &out->own);
-    else if (rank == 0)
-        status = dt__shared_room(bytes, what);
+    else if (!status && rank == 0)
+        status = segment_create(out->bytes, what, name, &fd);
     status = dt_ranks_agree(all, status);
+    out->memory = out->own;
     if (!status) {
-        void *base = out->own;
-        MPI_Aint mine = rank ? 0 : (MPI_Aint)bytes;
-        int unit, code = MPI_SUCCESS;
-        if (size > 1)
-            code = MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, comm, &base, &out->win);
-        if (code != MPI_SUCCESS) {
-            char text[MPI_MAX_ERROR_STRING];
-            out->win = MPI_WIN_NULL;
-            status =
-                dt_fail(DT_ECOMM,
-                        "MPI gives no memory that the ranks of a host share, for the %s (%s): let "
-                        "Open MPI choose its osc component: OMPI_MCA_osc=^ucx",
-                        what, dt__mpi_text(code, text));
-        } else if (size > 1) {
-            DT_MPI(MPI_Win_shared_query(out->win, 0, &mine, &unit, &base));
+        if (size > 1) {
+            DT_MPI(MPI_Bcast(name, NAME_SIZE, MPI_CHAR, 0, comm));
+            if (rank) fd = shm_open(name, O_RDWR, 0);
+            status = fd < 0 ? no_memory(what) : segment_map(fd, out->bytes, what, &out->memory);
         }
         status = dt_ranks_agree(all, status);
-        out->memory = (unsigned char *)base + -(uintptr_t)base % CACHE_LINE;
     }
+    if (fd >= 0) close(fd);
+    if (rank == 0 && name[0]) shm_unlink(name);
     if (status) dt__shared_free(out);
     return status;
 }
 
+void dt__shared_fill(const struct dt__shared *shared, const void *begin, size_t bytes)
+{
+#ifndef MADV_COLLAPSE
+    enum { MADV_COLLAPSE = 25 }; /* since Linux 6.1 */
+#endif
+    unsigned char *at = (unsigned char *)(uintptr_t)begin;
+    const size_t skip = -(uintptr_t)at % HUGE_PAGE;
+    if (shared->own || bytes < skip + LARGE) return;
+    at += skip;
+    bytes = (bytes - skip) / HUGE_PAGE * HUGE_PAGE;
+    for (size_t i = 0; i < bytes; i += HUGE_PAGE)
+        at[i] = 0; /* the kernel makes nothing of pages that are not there */
+    madvise(at, bytes, MADV_COLLAPSE); /* advice alone */
+}
+
 void dt__shared_free(struct dt__shared *shared)
 {
-    if (shared->win != MPI_WIN_NULL) DT_MPI(MPI_Win_free(&shared->win));
+    if (shared->memory && !shared->own) munmap(shared->memory, shared->bytes);
     dt_free(shared->own);
-    *shared = (struct dt__shared){.win = MPI_WIN_NULL};
+    *shared = (struct dt__shared){.memory = NULL};
 }
 
 /* ---- event counts --------------------------------------------------------------------------- */

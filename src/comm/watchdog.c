@@ -171,7 +171,7 @@ void dt__watchdog_connect(struct dt_world *world)
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     size_t bytes =
         sizeof *watchdog->alone + (size_t)world->inside->host_size * sizeof watchdog->alone->row[0];
-    /* Where MPI has no memory for a host's table each rank keeps its own, on which the others never show. */
+    /* Where there is no memory for a host's table each rank keeps its own, on which the others never show. */
     if (!dt__shared_create(world->inside->host, bytes, "heartbeat table", world->all,
                            &watchdog->shared)) {
         struct dt__heartbeat_table *table =
@@ -428,7 +428,6 @@ dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     watchdog->comm = MPI_COMM_NULL;
-    watchdog->shared.win = MPI_WIN_NULL;
     watchdog->main = pthread_self();
     watchdog->looked_us = now_us();
     watchdog->stall_us = (int64_t)(stall_secs * 1e6);

@@ -299,7 +299,7 @@ void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, uint64_t step
                              double scale, size_t width, size_t count, const uint32_t *row,
                              const float *grad, float *params, float *const *state)
 {
-    enum { AHEAD = 4 };
+    enum { AHEAD = 16 };
     const struct factors factors = factors_of(optimizer, step, lr, scale);
     const struct loops *loops = variant_of(optimizer)->loops;
     for (size_t i = 0; i < count; i++) {
