@@ -30,19 +30,19 @@ size_t dt__bf16_packed_bytes(size_t k, size_t n)
     return blocks(k, DEPTH) * blocks(n, WIDTH) * sizeof(struct block);
 }
 
-/* Whole cache lines, past the cache: the copies are written by one core and read by all, a step later. */
-static inline void lines_write(const uint32_t *from, size_t words, uint32_t *to)
+/* Whole cache lines: what other cores read, a step later, past the cache. */
+static inline void lines_write(const uint32_t *from, size_t words, bool past, uint32_t *to)
 {
 #ifdef __SSE2__
     enum { WORDS = sizeof(__m128i) / sizeof *from };
-    for (size_t i = 0; i < words; i += WORDS)
+    for (size_t i = 0; past && i < words; i += WORDS)
         _mm_stream_si128((__m128i *)(void *)(to + i), _mm_load_si128((const __m128i *)(const void *)(from + i)));
-#else
-    memcpy(to, from, words * sizeof *from);
+    if (past) return;
 #endif
+    memcpy(to, from, words * sizeof *from);
 }
 
-/* What lines_write wrote is seen before whatever is written from now on. */
+/* What was written past the cache is seen before whatever is written from now on. */
 static inline void lines_end(void)
 {
 #ifdef __SSE2__
@@ -63,45 +63,59 @@ static void block_round(const float *restrict weights, size_t stride, size_t row
 
 /* Of the matrix itself: a whole block. */
 DT__CLONES
-static void block_write(const struct block *restrict block, uint32_t *restrict to)
+static void block_write(const struct block *restrict block, bool past, uint32_t *restrict to)
 {
     _Alignas(64) uint32_t line[WIDTH];
     for (size_t pair = 0; pair < PAIRS; pair++) {
         for (size_t c = 0; c < WIDTH; c++)
             line[c] = block->value[2 * pair][c] | (uint32_t)block->value[2 * pair + 1][c] << 16;
-        lines_write(line, WIDTH, to + pair * WIDTH);
+        lines_write(line, WIDTH, past, to + pair * WIDTH);
     }
 }
 
 /* Of the transpose, 32 of the columns: half the width of a block. */
 DT__CLONES
-static void block_write_turned(const struct block *restrict block, size_t column, uint32_t *restrict to)
+static void block_write_turned(const struct block *restrict block, size_t column, bool past,
+                               uint32_t *restrict to)
 {
     _Alignas(64) uint32_t line[DEPTH];
     for (size_t pair = 0; pair < PAIRS; pair++) {
         for (size_t r = 0; r < DEPTH; r++)
             memcpy(&line[r], &block->value[r][column + 2 * pair], sizeof *line);
-        lines_write(line, DEPTH, to + pair * WIDTH);
+        lines_write(line, DEPTH, past, to + pair * WIDTH);
+    }
+}
+
+static void pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights, bool past,
+                 void *copies)
+{
+    const size_t rows = matrix->rows, columns = matrix->columns;
+    const size_t down = blocks(rows, DEPTH), turned_down = blocks(columns, DEPTH);
+    struct block *const copy = (struct block *)(void *)((unsigned char *)copies + matrix->copy);
+    struct block *const turned = matrix->first ? NULL : copy + down * blocks(columns, WIDTH);
+    for (size_t row = tile.row; row < tile.row + tile.rows; row += DEPTH) {
+        for (size_t column = tile.column; column < tile.column + tile.columns; column += WIDTH) {
+            const size_t below = rows - row, right = columns - column;
+            struct block block;
+            block_round(weights + matrix->offset + row * columns + column, columns,
+                        below < DEPTH ? below : DEPTH, right < WIDTH ? right : WIDTH, &block);
+            block_write(&block, past, (uint32_t *)(void *)&copy[column / WIDTH * down + row / DEPTH]);
+            for (size_t c = 0; c < WIDTH && c < right && turned; c += DEPTH) {
+                struct block *to = &turned[row / WIDTH * turned_down + (column + c) / DEPTH];
+                block_write_turned(&block, c, past, (uint32_t *)(void *)to + row % WIDTH);
+            }
+        }
     }
 }
 
 void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights, void *copies)
 {
-    const size_t rows = matrix->rows, columns = matrix->columns;
-    const size_t down = blocks(rows, DEPTH), turned_down = blocks(columns, DEPTH);
-    struct block *const copy = (struct block *)(void *)((unsigned char *)copies + matrix->copy);
-    struct block *const turned = copy + down * blocks(columns, WIDTH), block;
-    for (size_t row = tile.row; row < tile.row + tile.rows; row += DEPTH) {
-        for (size_t column = tile.column; column < tile.column + tile.columns; column += WIDTH) {
-            const size_t below = rows - row, right = columns - column;
-            block_round(weights + matrix->offset + row * columns + column, columns,
-                        below < DEPTH ? below : DEPTH, right < WIDTH ? right : WIDTH, &block);
-            block_write(&block, (uint32_t *)(void *)&copy[column / WIDTH * down + row / DEPTH]);
-            struct block *const across = &turned[row / WIDTH * turned_down + column / DEPTH];
-            for (size_t half = 0; half < 2 && half * DEPTH < right && !matrix->first; half++)
-                block_write_turned(&block, half * DEPTH,
-                                   (uint32_t *)(void *)&across[half] + row % WIDTH);
-        }
-    }
+    pack(matrix, tile, weights, true, copies);
     lines_end();
+}
+
+void dt__bf16_pack_own(const struct dt_factored *matrix, const float *weights, void *copies)
+{
+    for (size_t t = 0; t < dt_tiles(matrix); t++)
+        pack(matrix, dt_tile_at(matrix, t), weights, false, copies);
 }

@@ -481,8 +481,7 @@ void dt__bf16_destroy(void *state)
 static dt_status pack_own(struct dt__bf16 *bf16, const float *weight)
 {
     if (!bf16->own) DT_TRY(dt_alloc(bf16->shape.copy_bytes, 1, "weights in bf16", &bf16->own));
-    for (size_t t = 0; t < dt_tiles(&bf16->shape); t++)
-        dt_bf16_pack(&bf16->shape, dt_tile_at(&bf16->shape, t), weight, bf16->own);
+    dt__bf16_pack_own(&bf16->shape, weight, bf16->own);
     bf16->weight = bf16->own;
     return DT_OK;
 }
