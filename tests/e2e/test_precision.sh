@@ -35,8 +35,8 @@ check_eq 'crc behind a resume' "$(crc "$tmp/half")" "$(crc "$tmp/one")"
 bf16 1 half run.precision=f32 run.kernel=Haswell train.max_steps=50 && fail 'a resume in another precision'
 check_eq 'refusals' "$(grep -c 'run.precision=f32: the run to resume has bf16' "$tmp/log")" 1
 
-bf16 2 kept run.kernel=auto run.replicas=1 || fail 'copies that updates keep'
-bf16 2 made run.kernel=auto run.replicas=1 train.exchange=reduce || fail 'copies that a worker makes'
+bf16 2 kept run.kernel=auto run.replicas=1 train.batch=20 || fail 'copies that updates keep'
+bf16 2 made run.kernel=auto run.replicas=1 train.batch=20 train.exchange=reduce || fail 'copies that a worker makes'
 check_eq 'crc with copies that a worker makes' "$(crc "$tmp/made")" "$(crc "$tmp/kept")"
 
 # The digits of the last evaluation come again without bf16.
