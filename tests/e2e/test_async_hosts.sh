@@ -25,6 +25,10 @@ for slots in '1 3' '2 2'; do
     check_ge 'accuracy' "$(record "$dir" eval accuracy)" 0.85
 done
 check_ge 'accuracy on one host' "$(record "$tmp/one" eval accuracy)" 0.85
+# A transport without one-sided memory says what helps.
+OMPI_MCA_osc=rdma OMPI_MCA_btl=tcp,self hosts_job 4 "$dtrain" run.dir="$tmp/none" $keys >"$tmp/out" 2>&1 &&
+    fail 'one-sided memory where there is none'
+check_eq 'errors' "$(grep -c '^dtrain: error: .*OMPI_MCA_osc=^ucx' "$tmp/out")" 1
 
 awk 'BEGIN { for (srand(6); n++ < 600;) { f = 1 + int(rand() * 9000); print f % 2, f ":1", f + 1 + int(rand() * 90) ":0.5" } }' \
     >"$tmp/rows.svm"
