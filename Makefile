@@ -15,7 +15,7 @@ PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-seri
 OPENBLAS_DIR ?= $(shell pkg-config --variable=libdir openblas 2>/dev/null)
 
 # One line a room: its files, without .c.
-base   := error log memory rng checksum file clock signals
+base   := error log memory rng checksum bf16 file clock signals
 config := options value ini check describe
 hdf5   := write read guard library
 data   := names number schema columns batch packed text csv libsvm idx arrays hdf5 reader source survey statistics order \

@@ -213,8 +213,8 @@ int dt_reducer_kind(const struct dt_reducer *reducer); /* what runs */
  * read between spans (NULL: not in the memory of this rank; elsewhere not for use). At the bank the weights
  * always, the optimizer's state behind dt_reducer_gather. */
 float *const *dt_reducer_vectors(struct dt_reducer *reducer);
-/* The bytes for copies, zeros at first, at a whole cache line; NULL: no matrix is updated tile by tile, as where one
- * host does not hold all ranks, with a wire, and where shared memory has no room for it. */
+/* The bytes for copies, at a whole cache line; NULL: none are asked for, or no matrix is updated tile by tile, as where
+ * one host does not hold all ranks, with a wire, and where shared memory has no room for it. */
 void *dt_reducer_copies(struct dt_reducer *reducer);
 /* The same of what rounding has left of a giver's sums; NULL: nothing is rounded. */
 float *dt_reducer_error(struct dt_reducer *reducer, int giver);

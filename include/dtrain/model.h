@@ -136,9 +136,10 @@ dt_status dt_network_create(const struct dt_model *model, int max_rows, int prec
 /* Copies of all factored matrices' weights, each at its place, which the caller keeps equal to the weights of each
  * gradient; NULL, as at first: the network makes its own. */
 void dt_network_set_copies(struct dt_network *network, const void *copies);
-/* Brings a tile of the copy of a factored matrix up to date. weights (P); copies: at a whole cache line, and at first
- * zeros. */
+/* Brings a tile of the copy of a factored matrix up to date, for other cores; or all copies of so many matrices.
+ * weights (P); copies: at a whole cache line. */
 void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights, void *copies);
+void dt_bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights, void *copies);
 /* Makes room for gradients of batches with so many sparse entries; else it is made as they come. */
 dt_status dt_network_reserve(struct dt_network *network, size_t entries);
 /* The matrices whose gradients can be given away as factors by networks of `precision` for max_rows rows: returns

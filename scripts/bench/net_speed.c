@@ -81,9 +81,7 @@ static void *copies_of(const struct dt_factored *matrix, int matrices, const flo
     for (int i = 0; i < matrices; i++)
         bytes += matrix[i].copy_bytes;
     if (bytes && dt_alloc(bytes, 1, "copies of weights", &copies)) die();
-    for (int i = 0; copies && i < matrices; i++)
-        for (size_t t = 0; t < dt_tiles(&matrix[i]); t++)
-            dt_bf16_pack(&matrix[i], dt_tile_at(&matrix[i], t), weights, copies);
+    if (copies) dt_bf16_pack_all(matrix, matrices, weights, copies);
     return copies;
 }
 
@@ -131,7 +129,7 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
 {
     struct dt_model *model;
     struct dt_network *network;
-    struct dt_factored matrix[64];
+    struct dt_factored *matrix;
     const int precision = bf16 ? DT_PRECISION_BF16 : DT_PRECISION_F32;
     if (dt_model_create(desc, &model) || dt_network_create(model, rows, precision, &network)) die();
     const size_t params_count = model->params;
@@ -143,6 +141,7 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
     for (int r = 0; r < rows; r++)
         label[r] = r % (desc->nout > 1 ? desc->nout : 2);
     dt_model_init(model, 1, params);
+    if (dt_alloc(model->layers, sizeof *matrix, "matrices", &matrix)) die();
     void *copies = copies_of(matrix, dt_model_factored(model, precision, rows, matrix), params);
     dt_network_set_copies(network, copies);
     const struct dt_batch batch = {.rows = rows, .x = x, .label = label};
@@ -164,7 +163,7 @@ static void run(const struct dt_model_desc *desc, int rows, bool bf16)
            desc->layers, rows, rows / best, best * 1e6, rate * 1e-9, 100.0 * rate / peak_rate,
            peak_rate * 1e-9);
     dt_free(label), dt_free(c), dt_free(a), dt_free(x), dt_free(grad), dt_free(params);
-    dt_free(copies);
+    dt_free(copies), dt_free(matrix);
     dt_network_destroy(network);
     dt_model_destroy(model);
 }

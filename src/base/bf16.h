@@ -2,6 +2,7 @@
 #ifndef BASE_BF16_H
 #define BASE_BF16_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -14,6 +15,9 @@ static inline uint16_t dt__bf16_of(float value)
     uint32_t nan = bits >> 16 | 0x40u;
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
+
+/* n of them. */
+void dt__bf16_round(size_t n, const float *values, uint16_t *out);
 
 static inline float dt__bf16_value(uint16_t half)
 {

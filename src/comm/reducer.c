@@ -169,7 +169,7 @@ static void deal_memory(struct dt_reducer *x, struct dt__room *room)
     if (bank_group && x->spec.norm) x->norms = dt__room_take(room, x->norm_blocks, sizeof(double));
     for (int v = 0; v < (bank_group || touched ? x->spec.vectors : 1); v++)
         x->vectors[v] = dt__room_take(room, params, sizeof(float));
-    if (tiled_matrices(x)) x->copies = dt__room_take(room, x->spec.copies, 1);
+    if (tiled_matrices(x) && x->spec.copies) x->copies = dt__room_take(room, x->spec.copies, 1);
     room->filled = room->used;
     for (int r = 0; r < x->spec.replicas; r++) {
         if (x->group_of_replica[r] != x->group_index) continue;

@@ -249,13 +249,6 @@ static size_t holder_at(const struct dt__rows *rows, int range, struct holder ho
 
 /* ---- sum ------------------------------------------------------------------------------------ */
 
-DT__CLONES
-static void bf16_write(size_t n, const float *restrict values, uint16_t *restrict out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = dt__bf16_of(values[i]);
-}
-
 /* A giver's sum; never -0, as where a leaf lacks the row. */
 DT__CLONES
 static void bf16_round(size_t n, const float *values, float *out)
@@ -390,7 +383,7 @@ void dt__rows_close_parts(struct dt_reducer *x)
             memmove(out.values + count * width, out.values + from * width, n * width * sizeof(float));
             *out.list.count = count += n;
         }
-        if (out.rounded) bf16_write(*out.list.count * width, out.values, out.rounded);
+        if (out.rounded) dt__bf16_round(*out.list.count * width, out.values, out.rounded);
     }
 }
 

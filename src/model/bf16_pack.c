@@ -114,8 +114,9 @@ void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const f
     lines_end();
 }
 
-void dt__bf16_pack_own(const struct dt_factored *matrix, const float *weights, void *copies)
+void dt_bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights, void *copies)
 {
-    for (size_t t = 0; t < dt_tiles(matrix); t++)
-        pack(matrix, dt_tile_at(matrix, t), weights, false, copies);
+    for (int i = 0; i < matrices; i++)
+        for (size_t t = 0; t < dt_tiles(&matrix[i]); t++)
+            pack(&matrix[i], dt_tile_at(&matrix[i], t), weights, false, copies);
 }

@@ -44,12 +44,6 @@ bool dt__bf16_is_native(void)
 
 /* ---- rounding ------------------------------------------------------------------------------- */
 
-static void round_values(size_t n, const float *restrict values, uint16_t *restrict out)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = dt__bf16_of(values[i]);
-}
-
 static void round_wide(size_t n, const float *restrict values, float *restrict out)
 {
     for (size_t i = 0; i < n; i++)
@@ -486,7 +480,7 @@ void dt__bf16_destroy(void *state)
 static dt_status pack_own(struct dt__bf16 *bf16, const float *weight)
 {
     if (!bf16->own) DT_TRY(dt_alloc(bf16->shape.copy_bytes, 1, "weights in bf16", &bf16->own));
-    dt__bf16_pack_own(&bf16->shape, weight, bf16->own);
+    dt_bf16_pack_all(&bf16->shape, 1, weight, bf16->own);
     bf16->weight = bf16->own;
     return DT_OK;
 }
@@ -504,7 +498,7 @@ dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, cons
         return dt__gemm(false, false, rows, bf16->nout, bf16->nin, bf16->wide[WIDE_X],
                         bf16->wide[WIDE_WEIGHT], false, y);
     }
-    round_values(inputs, x, bf16->x);
+    dt__bf16_round(inputs, x, bf16->x);
     bf16->weight = copy;
     if (!copy) DT_TRY(pack_own(bf16, weight));
     DT_TRY(plan_of(bf16, rows, &plan));
@@ -520,7 +514,7 @@ dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta,
     if (bf16->wide[0])
         round_wide(outputs, delta, bf16->wide[WIDE_DELTA]);
     else
-        round_values(outputs, delta, bf16->delta);
+        dt__bf16_round(outputs, delta, bf16->delta);
     if (factors)
         DT_TRY(factors_write(bf16, rows, factors));
     else

@@ -39,7 +39,5 @@ dt_status dt__bf16_tile(void *state, const void *factors, struct dt_tile tile, f
 /* bf16_pack.c: bytes of a copy of weights (k, n), which is blocks of so many rows and columns. */
 enum { DT__PACK_DEPTH = 32, DT__PACK_WIDTH = 64 };
 size_t dt__bf16_packed_bytes(size_t k, size_t n);
-/* dt_bf16_pack of a whole matrix, for products of the same core. */
-void dt__bf16_pack_own(const struct dt_factored *matrix, const float *weights, void *copies);
 
 #endif

@@ -91,8 +91,8 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
     return dt_network_tile(job->network, matrix, factors, tile, out);
 }
 
-/* Where gradients are factors, who updates a tile also writes the copy that products in bf16 read; else each worker
- * makes its own. With local steps gradients are whole. */
+/* Where matrices are updated tile by tile, who updates a tile also writes the copy that products in bf16 read; else each
+ * worker makes its own. With local steps gradients are whole. */
 static dt_status create_reducer(struct dt_job *job)
 {
     const bool local = dt__is_local(job), rounded = dt__is_rounded(job);
@@ -131,7 +131,7 @@ static dt_status create_reducer(struct dt_job *job)
     dt_free(worker_of);
     dt_free(ranges);
     DT_TRY(status);
-    job->copies = spec.copies ? dt_reducer_copies(job->reducer) : NULL;
+    job->copies = dt_reducer_copies(job->reducer);
     return spec.row_ranges ? dt__check_touched(job, dt_reducer_slot(job->reducer, 0).touched) : DT_OK;
 }
 
@@ -145,9 +145,7 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     if (dt__is_local(job)) DT_TRY(dt__local_open(trainer));
     float *const *vectors = dt_reducer_vectors(job->reducer);
     DT_TRY(dt_ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
-    for (int i = 0; bank && job->copies && i < job->matrices; i++)
-        for (size_t t = 0; t < dt_tiles(&job->factored[i]); t++)
-            dt_bf16_pack(&job->factored[i], dt_tile_at(&job->factored[i], t), vectors[0], job->copies);
+    if (bank && job->copies) dt_bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
     job->network = worker ? worker->network : NULL;
     if (job->network) dt_network_set_copies(job->network, job->copies);
     /* The loss sums of an open log window go on at the workers whose replicas they are of. */

@@ -39,7 +39,7 @@ job() {
     mpirun --timeout "$limit" --oversubscribe -np "$np" "$dtrain" "$@"
 }
 
-# without_shm COMMAND...: the same where /dev/shm has room for nothing, as in a small container. Root alone makes it so.
+# without_shm COMMAND...: its jobs run where /dev/shm has room for nothing, as in a small container. Root alone can that.
 can_do_without_shm() { [ "$(id -u)" = 0 ] && unshare --mount mount -t tmpfs -o size=16k shm /dev/shm 2>/dev/null; }
 without_shm() {
     mpirun() {

@@ -193,7 +193,7 @@ START_TEST(gradients_are_near_and_evaluation_is_f32)
 }
 END_TEST
 
-/* Nor on those of the inputs and the gradient. */
+/* At any address of the inputs and of the gradient. */
 START_TEST(bits_do_not_depend_on_places)
 {
     double loss, again;
