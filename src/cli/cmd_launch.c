@@ -8,6 +8,7 @@
  * Signals are passed on: the first as a request to stop at a checkpoint, a second one ends the job. mpirun
  * has a process group of its own, so that ^C reaches it through here alone. */
 #include <errno.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,8 +24,10 @@
 #include "dtrain/history.h"
 #include "dtrain/state.h"
 
-static const double END_SECS = 20; /* that a job may take to end behind its error line: mpirun waits
-                                    * for ever for a host whose link is cut */
+/* That mpirun may take to end behind the job's error line, and behind the last process that it started: it waits for
+ * ever for a host whose link is cut, and at times for a lock of its own behind a rank that was killed in MPI_Init
+ * (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before it has started any it may take three times as long. */
+static const double END_SECS = 10;
 static const double MOST_WAIT_SECS = 60; /* between two tries */
 
 struct launch {
@@ -40,6 +43,7 @@ struct launch {
     struct cli_hosts hosts;
     int signals;  /* signalfd */
     int asked;    /* signals that asked for a stop */
+    bool told;    /* the last start has printed an error line */
     bool growing; /* the job was stopped to take hosts in */
     int starts;
 };
@@ -83,6 +87,8 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     struct cli_hosts *hosts = &launch->hosts;
     double number;
     int i = 1;
+    hosts->agent = getenv("OMPI_MCA_plm_rsh_agent");
+    hosts->agent_args = getenv("OMPI_MCA_plm_rsh_args");
     DT_TRY(dt_alloc((size_t)argc + 1, sizeof *launch->option, "arguments", &launch->option));
     for (; i < argc && !begins_job(argv[i]); i++) {
         if (is_one_of(argv[i], np)) {
@@ -97,6 +103,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
             hosts->file = argv[i + 1];
         } else {
             if (!strcmp(argv[i], "plm_rsh_agent")) hosts->agent = argv[i + 1];
+            if (!strcmp(argv[i], "plm_rsh_args")) hosts->agent_args = argv[i + 1];
             launch->option[launch->options++] = argv[i];
             continue;
         }
@@ -179,23 +186,47 @@ static size_t pass_on(int from, struct tail *tail)
     return (size_t)n;
 }
 
+/* Whether mpirun has something to wait for: a rank, or a way to another host, that has not ended. */
+static bool mpirun_waits(pid_t pid, bool *seen)
+{
+    char path[64], state;
+    bool living = false;
+    glob_t lists;
+    snprintf(path, sizeof path, "/proc/%ld/task/*/children", (long)pid);
+    if (glob(path, 0, NULL, &lists)) return true; /* this kernel does not say */
+    for (size_t i = 0; i < lists.gl_pathc; i++) {
+        FILE *list = fopen(lists.gl_pathv[i], "re"), *stat;
+        for (int child; list && fscanf(list, "%d", &child) == 1; *seen = true) {
+            snprintf(path, sizeof path, "/proc/%d/stat", child);
+            if (!(stat = fopen(path, "re"))) continue;
+            living |= fscanf(stat, "%*d (%*[^)]) %c", &state) == 1 && state != 'Z';
+            fclose(stat);
+        }
+        if (list) fclose(list);
+    }
+    globfree(&lists);
+    return living;
+}
+
 /* Passes the job's stderr on, and signals to it however much it says, until it ends. Hosts that have come back are
  * taken in at a checkpoint. */
 static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
 {
     struct cli_hosts *hosts = &launch->hosts;
     const bool grows = launch->grow_secs > 0 && hosts->from;
-    double look_at = dt_clock_secs() + launch->grow_secs, error_at = 0;
+    double now = dt_clock_secs(), look_at = now + launch->grow_secs, waits_at = now;
+    bool seen = false;
     int code = 0, come;
     for (bool open = true;;) {
         struct pollfd fds[2] = {{.fd = launch->signals, .events = POLLIN},
                                 {.fd = open ? from : -1, .events = POLLIN}};
         poll(fds, 2, 200);
         if (fds[1].revents) open = pass_on(from, tail) > 0;
-        if (tail->error[0] && error_at <= 0) error_at = dt_clock_secs();
-        if (error_at > 0 && dt_clock_secs() > error_at + END_SECS) kill(-pid, SIGKILL);
+        now = dt_clock_secs();
+        if (!tail->error[0] && mpirun_waits(pid, &seen)) waits_at = now;
+        if (now > waits_at + (seen ? END_SECS : 3 * END_SECS)) kill(-pid, SIGKILL);
         pass_signals(launch, pid);
-        if (grows && !launch->growing && dt_clock_secs() >= look_at) {
+        if (grows && !launch->growing && now >= look_at) {
             if ((come = cli_hosts_come(hosts)) > 0) {
                 dt_info("launch: %d of %d hosts answer: stopping at a checkpoint to take them in",
                         hosts->answering + come, hosts->count);
@@ -249,8 +280,13 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
             "launch: mpirun has fewer slots than ranks: --oversubscribe lets ranks share "
             "cores, a host file (--hostfile) says how many a host takes");
     *out = outcome_of(launch, code, &tail);
-    snprintf(reason, CLI_LINE, "%.*s", CLI_LINE - 16,
-             tail.error[0] ? tail.error + 15 : "the job ended without a word");
+    launch->told = tail.error[0];
+    if (launch->told)
+        snprintf(reason, CLI_LINE, "%.*s", CLI_LINE - 16, tail.error + 15);
+    else
+        snprintf(reason, CLI_LINE, "the job ended without a word, and mpirun with %s %d",
+                 WIFEXITED(code) ? "exit code" : "signal",
+                 WIFEXITED(code) ? WEXITSTATUS(code) : WTERMSIG(code));
     return DT_OK;
 }
 
@@ -293,7 +329,7 @@ static dt_status report(dt_status status)
     return status;
 }
 
-/* A job tells its own errors. */
+/* A job tells its own errors; what ends one that has told none is told here. */
 static dt_status keep_alive(struct launch *launch)
 {
     char reason[CLI_LINE];
@@ -308,7 +344,10 @@ static dt_status keep_alive(struct launch *launch)
             return report(hosts); /* no list to begin with */
         dt_status status = hosts ? DT_OK : run_job(launch, slots, &outcome, reason);
         if (status) return report(status); /* there was no job that could tell */
-        if (hosts) snprintf(reason, sizeof reason, "%s", dt_error_text());
+        if (hosts) {
+            launch->told = false;
+            snprintf(reason, sizeof reason, "%s", dt_error_text());
+        }
         if (outcome == DONE) return DT_OK;
         if (outcome == STOPPED && launch->growing && !launch->asked) {
             launch->growing = false;
@@ -316,14 +355,13 @@ static dt_status keep_alive(struct launch *launch)
             continue;
         }
         if (outcome == STOPPED) return DT_STOPPED;
-        if (outcome != LOST) return outcome == WRONG ? DT_EUSAGE : DT_EIO;
         long long now = saved_step(launch);
         failures = now > step ? 1 : failures + 1;
         step = now;
-        bool last = failures > launch->restarts;
-        tell(launch, last ? "end" : "restart", now, reason);
-        if (last && hosts) dt_error("%s", reason);
-        if (last) return DT_EIO;
+        const bool last = outcome != LOST || failures > launch->restarts;
+        if (outcome == LOST) tell(launch, last ? "end" : "restart", now, reason);
+        if (last && !launch->told) dt_error("launch: %s", reason);
+        if (last) return outcome == WRONG ? DT_EUSAGE : DT_EIO;
         const double wait = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
         for (double until = dt_clock_secs() + wait; !launch->asked && dt_clock_secs() < until;) {
             struct pollfd fd = {.fd = launch->signals, .events = POLLIN};

@@ -77,8 +77,8 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     while (!status && fgets(line, sizeof line, file)) {
         struct cli_host host = {0};
         if (sscanf(line, "%255s", host.name) != 1 || host.name[0] == '#') continue;
-        const char *slots = strstr(line, "slots=");
-        if (slots) host.slots = (int)strtol(slots + 6, NULL, 10);
+        for (const char *at = line + 1; (at = strstr(at, "slots")); at++) /* not max_slots */
+            if (strchr(" \t", at[-1])) sscanf(at, "slots = %9d", &host.slots);
         memcpy(host.line, line, sizeof line);
         if (tasks) {
             host.slots = slurm_tasks(&tasks, &left);
@@ -94,22 +94,20 @@ static dt_status hosts_read(struct cli_hosts *hosts)
 
 static void hosts_check(struct cli_hosts *hosts)
 {
-    char own[CLI_HOST_NAME] = "";
+    char own[CLI_HOST_NAME] = "", words[CLI_LINE];
+    const char *agent = hosts->agent ? hosts->agent : "ssh -o BatchMode=yes -o ConnectTimeout=10";
+    const bool slurm = !hosts->agent && getenv("SLURM_JOB_NODELIST");
     gethostname(own, sizeof own - 1);
+    snprintf(words, sizeof words, "exec %.*s %s \"$0\" true", (int)strcspn(agent, ":"), agent,
+             hosts->agent_args ? hosts->agent_args : "");
     for (int i = 0; i < hosts->count; i++) {
         struct cli_host *host = &hosts->host[i];
-        char *const by_agent[] = {(char *)(uintptr_t)hosts->agent, host->name, "true", NULL};
+        char *const by_agent[] = {"sh", "-c", words, host->name, NULL};
         char *const by_slurm[] = {"srun", "--overlap", "-N1",  "-n1",
                                   "-w",   host->name,  "true", NULL};
-        char *const by_ssh[] = {"ssh", "-o",       "BatchMode=yes", "-o", "ConnectTimeout=10",
-                                host->name, "true", NULL};
         host->check = 0;
         host->answers = !strcmp(host->name, own) || !strcmp(host->name, "localhost");
-        if (!host->answers)
-            cli_start(hosts->agent                   ? by_agent
-                      : getenv("SLURM_JOB_NODELIST") ? by_slurm
-                                                     : by_ssh,
-                      0, NULL, &host->check);
+        if (!host->answers) cli_start(slurm ? by_slurm : by_agent, 0, NULL, &host->check);
     }
     const double until = dt_clock_secs() + ANSWER_SECS;
     hosts->answering = 0;

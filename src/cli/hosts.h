@@ -18,7 +18,9 @@ struct cli_host {
 
 struct cli_hosts {
     const char *file;  /* the host file; NULL: none is given */
-    const char *agent; /* what mpirun runs commands on other hosts with; NULL: ssh, or Slurm's srun */
+    /* What mpirun runs commands on other hosts with, words, a choice behind a ':'; NULL: ssh, or Slurm's srun. */
+    const char *agent;
+    const char *agent_args; /* words behind it; NULL: none */
     const char *from;  /* the host file, or what Slurm calls its list; NULL: mpirun knows the hosts */
     struct cli_host *host;
     int count, answering;

@@ -103,16 +103,26 @@ static bool table_item(const struct dt__h5_file *file, const unsigned char *at, 
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-static dt_status file_start_child(struct dt__h5_file *file, bool stay, struct dt__h5_answer *answer)
+/* Asks the child, which is started if there is none; request NULL: for the table alone. Another one takes the place of
+ * one that dies: killed, it says nothing of the file. The file is what two die of. */
+static dt_status file_ask(struct dt__h5_file *file, const struct dt__h5_request *request,
+                          struct dt__h5_answer *answer)
 {
-    DT_TRY(dt__h5_guard_open(file->fd, file->memory, stay, &file->socket));
-    if (!dt__h5_guard_ask(file->socket, NULL, answer)) return file_fail_dead(file);
-    if (answer->status)
-        return dt_fail((dt_status)answer->status, "%s: %s", file->path, answer->message);
-    if (answer->stays) return DT_OK;
-    close(file->socket);
-    file->socket = -1;
-    return DT_OK;
+    for (int deaths = 0; deaths < 2; deaths++) {
+        bool lives = true;
+        answer->status = DT_OK;
+        if (file->socket < 0) {
+            DT_TRY(dt__h5_guard_open(file->fd, file->memory, request != NULL, &file->socket));
+            lives = dt__h5_guard_ask(file->socket, NULL, answer);
+        }
+        if (lives && request && !answer->status)
+            lives = dt__h5_guard_ask(file->socket, request, answer);
+        if (lives && answer->stays) return DT_OK;
+        close(file->socket);
+        file->socket = -1;
+        if (lives) return DT_OK;
+    }
+    return file_fail_dead(file);
 }
 
 dt_status dt__h5_open_table(const char *path, const void *table, size_t length,
@@ -128,7 +138,9 @@ dt_status dt__h5_open_table(const char *path, const void *table, size_t length,
     if ((file->memory = memfd_create("dtrain-hdf5", MFD_CLOEXEC)) < 0)
         DT_GUARD(
             dt_fail(DT_EMEMORY, "%s: no memory file to read it by: %s", path, strerror(errno)));
-    if (!table) DT_GUARD(file_start_child(file, false, &answer));
+    if (!table) DT_GUARD(file_ask(file, NULL, &answer));
+    if (answer.status)
+        DT_GUARD(dt_fail((dt_status)answer.status, "%s: %s", path, answer.message));
     DT_GUARD(dt_alloc(answer.length, 1, "a table of contents", &file->table));
     if (table)
         memcpy(file->table, table, length);
@@ -212,13 +224,12 @@ dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array,
     uint64_t most = row < piece ? piece / row : 1;
     struct dt__h5_answer answer;
     char *to = out;
-    if (file->socket < 0) DT_TRY(file_start_child(file, true, &answer));
     while (rows > 0) {
         struct dt__h5_request request = {.item = (uint64_t)(array - file->items),
                                          .first = first,
                                          .rows = rows < most ? rows : most,
                                          .type = (int)as};
-        if (!dt__h5_guard_ask(file->socket, &request, &answer)) return file_fail_dead(file);
+        DT_TRY(file_ask(file, &request, &answer));
         if (answer.status)
             return dt_fail((dt_status)answer.status, "%s: %s: %s", file->path, array->path,
                            answer.message);

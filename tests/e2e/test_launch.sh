@@ -2,33 +2,67 @@
 # `dtrain launch`: a rank that is killed costs a restart, not the run, and not a bit of it; what is the
 # user's error is not tried again; signals stop the job at a checkpoint; a host that is gone is left out.
 # Would catch a launcher that gives up, tries for ever, or starts at the beginning.
-# seconds: 120
+# seconds: 60
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
 # launch DIR OPTION...: in the background, until its first record; $job: its pid
 common="$recipes/exp-curve.ini data.train=$tmp/data/train.csv data.eval=$tmp/data/test.csv eval.steps=-1 run.replicas=2
-    run.log_steps=10 run.checkpoint_steps=50 train.max_steps=300 test.slow_rank=1 test.slow_secs=0.005"
+    run.log_steps=10 run.checkpoint_steps=50 train.max_steps=200 test.slow_rank=1 test.slow_secs=0.005"
+restarts=3
 launch() {
     dir=$tmp/$1
     shift
-    "$dtrain" launch --oversubscribe -np 3 $common run.dir="$dir" "$@" >"$tmp/out" 2>"$tmp/err" &
+    "$dtrain" launch --oversubscribe --restarts $restarts -np 3 $common run.dir="$dir" "$@" >"$dir.out" 2>"$dir.err" &
     job=$!
 }
-begun() { settle 20 grep -q '"kind":"train","step":'"$1" "$dir/metrics.jsonl" || { cat "$tmp/err"; fail "$dir does not start"; }; }
-starts() { grep -c -e 'starting at step' -e 'resuming at step' "$tmp/err"; }
+# as_mpirun DIR: an mpirun of the test's own, from stdin, for what follows; true_path: it ends there.
+true_path=$PATH true_mpirun=$(command -v mpirun)
+as_mpirun() {
+    mkdir "$1"
+    { echo '#!/bin/sh' && cat; } >"$1/mpirun"
+    chmod +x "$1/mpirun"
+    PATH=$1:$true_path
+}
+begun() { settle 20 grep -q '"kind":"train","step":'"$1" "$dir/metrics.jsonl" || { cat "$dir.err"; fail "$dir does not start"; }; }
+errors() { grep -c '^dtrain: error:' "$1"; }
 
+# An mpirun that has lost all that it started, and does not end, is ended.
+as_mpirun "$tmp/hanging" <<END
+[ ! -e "$tmp/hung" ] || exec $true_mpirun "\$@"
+touch "$tmp/hung"
+true &
+exec sleep 1000
+END
+launch hangs
+hangs=$job
+# An mpirun that says 0 behind a job that was not at its end is not believed.
+as_mpirun "$tmp/early" <<END
+[ ! -e "$tmp/once" ] || exec $true_mpirun "\$@"
+touch "$tmp/once"
+$true_mpirun "\$@" run.checkpoint_steps=40 &
+until grep -q '"kind":"train","step":60' "$tmp/believed/metrics.jsonl" 2>/dev/null; do sleep 0.05; done
+kill -KILL \$!
+sleep 2
+exit 0
+END
+launch believed
+believed=$job
+PATH=$true_path
 launch quiet
-wait $job || { cat "$tmp/err"; fail 'undisturbed'; }
-want=$(crc "$tmp/quiet")
-
+quiet=$job
 launch killed
 begun 60
 kill -KILL "$(pid "$dir" dtrain 1)"
-wait $job || { cat "$tmp/err"; fail 'a killed rank'; }
+killed=$job
+wait $quiet || { cat "$tmp/quiet.err"; fail 'undisturbed'; }
+want=$(crc "$tmp/quiet")
+wait $killed || { cat "$dir.err"; fail 'a killed rank'; }
 check_eq 'bits behind a killed rank' "$(crc "$dir")" "$want"
-check_eq starts "$(starts)" 2
+check_eq starts "$(grep -c -e 'starting at step' -e 'resuming at step' "$dir.err")" 2
 check_eq restarts "$(records "$dir" launch event)" restart
-grep -q 'resuming at step [1-9]' "$tmp/err" || fail 'not from the checkpoint'
+grep -q 'resuming at step [1-9]' "$dir.err" || fail 'not from the checkpoint'
+wait $believed || { cat "$tmp/believed.err"; fail 'an early 0'; }
+check_eq 'bits behind an early 0' "$(crc "$tmp/believed")" "$want"
 
 launch stopped
 begun 60
@@ -40,13 +74,13 @@ launch stopped
 wait $job || fail 'going on'
 check_eq 'bits behind a stop' "$(crc "$dir")" "$want"
 
-launch wrong train.lr=fast
-wait $job
-check_eq 'exit of a wrong option' $? 2
 launch wrong data.label=nowhere
 wait $job
 check_eq 'exit of a wrong label' $? 1
-[ "$(grep -c '^dtrain: error:' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; fail 'one line'; }
+check_eq 'error lines' "$(errors "$dir.err")" 1
+launch wrong train.lr=fast
+wait $job
+check_eq 'exit of a wrong option' $? 2
 
 "$dtrain" launch -np 4096 $common run.dir="$tmp/crowded" >"$tmp/out" 2>"$tmp/err"
 check_eq 'exit with fewer slots than ranks' $? 2
@@ -54,48 +88,35 @@ check_eq 'what is said of it' "$(grep -c '^dtrain: error: launch: mpirun has few
 "$dtrain" launch -np 2 --hostfile "$tmp/nowhere" $common run.dir="$tmp/crowded" >"$tmp/out" 2>"$tmp/err"
 check_eq 'exit without the host file' $? 1
 ! grep -q restart "$tmp/err" || { cat "$tmp/err"; fail 'a host file that is not there is waited for'; }
-launch hopeless --x
-wait $job
-check_eq 'exit without a hope' $? 2
-
 PATH=/nowhere "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/err"
 check_eq 'exit without mpirun' $? 1
 check_eq 'what is said without mpirun' "$(grep '^dtrain: error:' "$tmp/err")" \
     'dtrain: error: launch: cannot run mpirun'
 
-# An mpirun that says 0 behind a job that was not at its end is not believed.
-mkdir "$tmp/early"
-cat >"$tmp/early/mpirun" <<END
-#!/bin/sh
-[ ! -e "$tmp/early/once" ] || exec $(command -v mpirun) "\$@"
-touch "$tmp/early/once"
-$(command -v mpirun) "\$@" run.checkpoint_steps=40 &
-until grep -q '"kind":"train","step":60' "$tmp/believed/metrics.jsonl" 2>/dev/null; do sleep 0.05; done
-kill -KILL \$!
-sleep 2
-exit 0
+# A job that saves once, and then dies at every start without a word: launch gives up, and says so.
+as_mpirun "$tmp/dying" <<END
+cp -r "$tmp/quiet/ckpt" "$tmp/dies"
+kill -KILL \$\$
 END
-chmod +x "$tmp/early/mpirun"
-path=$PATH
-PATH=$tmp/early:$PATH
-launch believed
-wait $job || { cat "$tmp/err"; fail 'an early 0'; }
-PATH=$path
-check_eq 'bits behind an early 0' "$(crc "$tmp/believed")" "$want"
-
+mkdir "$tmp/dies"
+restarts=2
+launch dies
+wait $job
+check_eq 'exit of a job that dies at every start' $? 1
+check_eq 'its starts' "$(grep -c 'launch: .* at step 200: the job ended without a word' "$dir.err")" 3
+check_eq 'what is said of it' "$(grep '^dtrain: error:' "$dir.err")" \
+    'dtrain: error: launch: the job ended without a word, and mpirun with signal 9'
+PATH=$true_path
 # A signal gets through to a job that floods stderr, faster than it is read from the launcher.
-mkdir "$tmp/bin"
 mkfifo "$tmp/flood"
-cat >"$tmp/bin/mpirun" <<'END'
-#!/bin/sh
+as_mpirun "$tmp/flooding" <<'END'
 yes >&2 & one=$!
 yes >&2 & two=$!
 trap 'kill $one $two; exit 75' USR1
 touch "$FLOODS"
 wait
 END
-chmod +x "$tmp/bin/mpirun"
-FLOODS=$tmp/floods PATH=$tmp/bin:$PATH "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/flood" &
+FLOODS=$tmp/floods "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/flood" &
 job=$!
 while [ -n "$(head -c 4096)" ]; do :; done <"$tmp/flood" &
 settle 20 test -e "$tmp/floods" || fail 'no flood'
@@ -103,3 +124,35 @@ kill -INT $job
 settle 20 sh -c "! kill -0 $job" || { kill -KILL $job; fail 'a flood holds a signal back'; }
 wait $job
 check_eq 'exit of a stop in a flood' $? 75
+PATH=$true_path
+
+# Hosts: those that answer an agent of several words, with the room that all lines together name; where one
+# line does not say its room, mpirun decides.
+cat >"$tmp/agent" <<'END'
+#!/bin/sh
+[ "$1 $2 $4" = '-p 2222 true' ] && [ "$3" != away ]
+END
+chmod +x "$tmp/agent"
+as_mpirun "$tmp/asking" <<'END'
+while [ $# -gt 0 ]; do
+    case $1 in
+    -np) echo "np $2" ;;
+    --hostfile) cat "$2" ;;
+    esac
+    shift
+done
+exit 75
+END
+# hosts_of LINES: what mpirun is told of a host file with those lines, and of eight ranks.
+hosts_of() {
+    printf "$1" >"$tmp/hosts"
+    "$dtrain" launch --mca plm_rsh_agent "$tmp/agent -p 2222 : ssh" --hostfile "$tmp/hosts" -np 8 $common \
+        run.dir="$tmp/none" 2>"$tmp/err" | tr '\n' ' '
+}
+check_eq 'room that is known' "$(hosts_of '# all\n\na slots=2\nb slots=1 max_slots=9\naway slots=4\nc max_slots=4 slots=3')" \
+    'np 6 a slots=2 b slots=1 max_slots=9 c max_slots=4 slots=3'
+check_eq 'room that is not' "$(hosts_of 'a slots=2\nb\n')" 'np 8 a slots=2 b '
+check_eq 'room that has a limit alone' "$(hosts_of 'a slots=2\nb max_slots=4\n')" 'np 8 a slots=2 b max_slots=4 '
+
+wait $hangs || { cat "$tmp/hangs.err"; fail 'mpirun hangs'; }
+check_eq 'bits behind an mpirun that hangs' "$(crc "$tmp/hangs")" "$want"

@@ -9,7 +9,21 @@
 static hid_t file;
 
 /* What the library does in the child that reads a file: any malformed file could have it do so. */
-static enum fault { SOUND, CRASH_ON_OPEN, CRASH_ON_READ, MEMORY_GONE } library;
+static enum fault {
+    SOUND,
+    CRASH_ON_OPEN,
+    CRASH_ON_READ,
+    MEMORY_GONE,
+    KILLED_ON_OPEN, /* once, as KILLED_ON_READ: then there is a file "killed" */
+    KILLED_ON_READ
+} library;
+
+static void killed_once(enum fault where)
+{
+    if (library != where || access("killed", F_OK) == 0) return;
+    fclose(fopen("killed", "w"));
+    raise(SIGKILL);
+}
 
 hid_t __real_H5Fopen(const char *path, unsigned flags, hid_t plist);
 hid_t __wrap_H5Fopen(const char *path, unsigned flags, hid_t plist);
@@ -17,6 +31,7 @@ hid_t __wrap_H5Fopen(const char *path, unsigned flags, hid_t plist)
 {
     if (library == CRASH_ON_OPEN) abort();
     if (library == MEMORY_GONE) raise(SIGKILL);
+    killed_once(KILLED_ON_OPEN);
     return __real_H5Fopen(path, flags, plist);
 }
 
@@ -25,6 +40,7 @@ herr_t __wrap_H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t pl
 herr_t __wrap_H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t plist, void *out)
 {
     if (library == CRASH_ON_READ) abort();
+    killed_once(KILLED_ON_READ);
     return __real_H5Dread(set, type, memory, space, plist, out);
 }
 
@@ -620,6 +636,19 @@ START_TEST(a_killed_helper_is_replaced)
 }
 END_TEST
 
+/* A reader that somebody kills says nothing of the file: another one takes its place. */
+START_TEST(a_killed_reader_is_replaced)
+{
+    create("a.h5");
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put_y(H5T_STD_I64BE); /* which the library reads */
+    finish();
+    library = _i ? KILLED_ON_READ : KILLED_ON_OPEN;
+    survey_once();
+    ck_assert_int_eq(access("killed", F_OK), 0);
+}
+END_TEST
+
 static long oom_score(pid_t pid)
 {
     char path[64];
@@ -679,5 +708,5 @@ DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_sto
            {class_names_are_distinct, 1}, {labels_have_many_forms, 5}, {data_sets_have_names, 1},
            {rows_have_a_shape, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
            {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 3},
-           {a_killed_helper_is_replaced, 1}, {the_helper_is_no_first_victim, 1},
+           {a_killed_helper_is_replaced, 1}, {a_killed_reader_is_replaced, 2}, {the_helper_is_no_first_victim, 1},
            {names_of_any_length_are_read, 1}, {not_hdf5_is_said, 1})
