@@ -14,7 +14,7 @@ extern "C" {
 
 /* One JSON object in one line, built field by field; start from zeros. The first failure is kept, and
  * is what dt_json_end returns. Numbers are the shortest that read back; NaN and infinity are null.
- * Strings are escaped; in one that is not UTF-8, bytes beyond ASCII become '?'. */
+ * Strings are escaped; in one that is not UTF-8, each byte beyond ASCII becomes a text such as \xE9. */
 struct dt_json {
     struct dt_text text;
     dt_status status;

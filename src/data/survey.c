@@ -292,8 +292,8 @@ static void warn_of_encoding(const struct dt_schema *schema)
         odd = names_are_odd(schema->columns[c].categories, schema->columns[c].ncategories, &text) ||
               names_are_odd(&schema->columns[c].name, 1, &text);
     if (odd)
-        dt_warn("the text '%.40s' is not UTF-8: predictions and requests in JSON cannot name it; iconv "
-                "-f LATIN1 -t UTF-8 converts a file",
+        dt_warn("the text '%.40s' is not UTF-8: JSON, ONNX and pages write its bytes as \\xE9, and "
+                "requests cannot name it; iconv -f LATIN1 -t UTF-8 converts a file",
                 text);
 }
 

@@ -13,6 +13,7 @@
 #include "model/activation.h"
 #include "model/convolution.h"
 #include "predict/onnx.pb-c.h"
+#include "report/report.h"
 
 enum { IR_VERSION = 8, OPSET = 17, MOST_ITEMS = 4096 };
 
@@ -227,7 +228,9 @@ static const char *add_parameter(struct graph *graph, const struct dt__layer *la
 static const char *add_activation(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
     static const char *const plain[][2] = {
-        {"relu", "Relu"}, {"tanh", "Tanh"}, {"sigmoid", "Sigmoid"}};
+        {"relu", "Relu"},       {"tanh", "Tanh"},
+        {"sigmoid", "Sigmoid"}, {"softplus", "Softplus"},
+        {"leaky_relu", "LeakyRelu"}}; /* its alpha is 0.01, if nothing is said, as here */
     const struct dt__activation *activation = layer->activation;
     if (!activation) return x;
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
@@ -472,6 +475,62 @@ static const char *add_layer(struct graph *graph, const struct dt__layer *layer,
 
 /* ---- the ends of the graph ------------------------------------------------------------------ */
 
+/* Features that the graph works out itself, the flags of gaps, stand behind the numbers: first and count. */
+struct flags {
+    int first, count;
+};
+
+static struct flags flags_of(const struct dt_schema *schema)
+{
+    struct flags flags = {0};
+    for (int c = 0; c < schema->ncolumns; c++) {
+        flags.first += schema->columns[c].kind == DT_COLUMN_NUMBER;
+        flags.count += schema->columns[c].flag > 0;
+    }
+    return flags;
+}
+
+/* Means in place of gaps, which are NaN, and the flags that say where. */
+static const char *add_gaps(struct graph *graph, const struct dt_schema *schema, const char *x)
+{
+    const struct flags flags = flags_of(schema);
+    const int inputs = schema->features - flags.count;
+    float *fill = pool_add(graph, (size_t)inputs * sizeof *fill);
+    int64_t *flagged = pool_add(graph, (size_t)flags.count * sizeof *flagged);
+    for (int c = 0; c < schema->ncolumns && !graph->status; c++) {
+        const struct dt_column *column = &schema->columns[c];
+        if (column->kind == DT_COLUMN_NUMBER) fill[column->first] = column->fill;
+        if (column->flag) flagged[column->flag - flags.first] = column->first;
+    }
+    const char *gaps = NODE("IsNaN", x);
+    x = NODE("Where", gaps, add_floats(graph, "fill", (size_t)inputs, fill), x);
+    if (!flags.count) return x;
+    gaps = NODE("Gather", gaps, add_list(graph, (size_t)flags.count, flagged));
+    add_int(graph, "axis", 1);
+    gaps = NODE("Cast", gaps);
+    add_int(graph, "to", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+    x = NODE("Concat", slice(graph, x, 0, flags.first), gaps, slice(graph, x, flags.first, inputs));
+    add_int(graph, "axis", 1);
+    return x;
+}
+
+/* Rows as the network gets them. */
+static const char *add_inputs(struct graph *graph, const struct dt_schema *schema)
+{
+    const size_t n = (size_t)schema->features;
+    const char *x = "input";
+    if (schema->columns && !isnan(schema->columns->fill)) x = add_gaps(graph, schema, x);
+    /* x = (raw * scale - mean) * inv_std, clipped, as far as that does anything. */
+    if (schema->scale != 1) x = NODE("Mul", x, add_scalar(graph, schema->scale));
+    if (schema->mean) {
+        x = NODE("Sub", x, add_floats(graph, "mean", n, schema->mean));
+        x = NODE("Mul", x, add_floats(graph, "inv_std", n, schema->inv_std));
+    }
+    if (schema->clip > 0)
+        x = NODE("Clip", x, add_scalar(graph, -schema->clip), add_scalar(graph, schema->clip));
+    return x;
+}
+
 /* Gives the newest node's output its public name. */
 static void name_output(struct graph *graph, const char *name)
 {
@@ -549,12 +608,13 @@ static Onnx__ValueInfoProto *make_value(struct graph *graph, const char *name, i
     return &value->info;
 }
 
-/* A list of names as JSON, in the pool. */
-static char *names_json(struct graph *graph, char *const *names, int count)
+/* A list of names as JSON, in the pool, without those of flags. */
+static char *names_json(struct graph *graph, char *const *names, int count, struct flags flags)
 {
     json_t *list = json_array();
     for (int i = 0; i < count; i++)
-        json_array_append_new(list, json_string(names[i]));
+        if (i < flags.first || i >= flags.first + flags.count)
+            json_array_append_new(list, dt__json_string(names[i]));
     size_t size = json_dumpb(list, NULL, 0, JSON_COMPACT);
     char *copy = pool_add(graph, size + 1);
     if (copy) json_dumpb(list, copy, size, JSON_COMPACT);
@@ -596,7 +656,9 @@ static dt_status pack_and_write(const Onnx__ModelProto *model, const char *path)
 static dt_status write_model(struct graph *graph, const char *path)
 {
     const struct dt_export *file = dt_predictor_export(graph->predictor);
+    const struct dt_schema *schema = &file->schema;
     const int classes = dt_predictor_classes(graph->predictor);
+    const struct flags flags = flags_of(schema);
     const int real = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
     struct metadata metadata = {.count = 0};
     char step[24];
@@ -604,16 +666,15 @@ static dt_status write_model(struct graph *graph, const char *path)
     add_metadata(graph, &metadata, "task", classes ? "classify" : "regress");
     add_metadata(graph, &metadata, "step", step);
     add_metadata(graph, &metadata, "layers", graph->model->desc.layers);
-    if (file->schema.feature_names) {
-        const char *names = names_json(graph, file->schema.feature_names, file->schema.features);
+    if (schema->feature_names) {
+        const char *names = names_json(graph, schema->feature_names, schema->features, flags);
         if (names) add_metadata(graph, &metadata, "feature_names", names);
     }
-    if (file->schema.label_names) {
-        const char *names = names_json(graph, file->schema.label_names, classes);
+    if (schema->label_names) {
+        const char *names = names_json(graph, schema->label_names, classes, (struct flags){0});
         if (names) add_metadata(graph, &metadata, "class_names", names);
     }
-    Onnx__ValueInfoProto *input =
-        make_value(graph, "input", real, dt_predictor_features(graph->predictor));
+    Onnx__ValueInfoProto *input = make_value(graph, "input", real, schema->features - flags.count);
     Onnx__ValueInfoProto *outputs[2] = {
         make_value(graph, classes ? "probabilities" : "values", real,
                    dt_predictor_width(graph->predictor)),
@@ -654,17 +715,7 @@ dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
     graph->predictor = predictor;
     graph->model = dt_predictor_model(predictor);
     graph->params = dt_predictor_export(predictor)->params;
-    /* x = (raw * scale - mean) * inv_std, clipped, as far as that does anything. */
-    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
-    const size_t n = (size_t)schema->features;
-    const char *x = "input";
-    if (schema->scale != 1) x = NODE("Mul", x, add_scalar(graph, schema->scale));
-    if (schema->mean) {
-        x = NODE("Sub", x, add_floats(graph, "mean", n, schema->mean));
-        x = NODE("Mul", x, add_floats(graph, "inv_std", n, schema->inv_std));
-    }
-    if (schema->clip > 0)
-        x = NODE("Clip", x, add_scalar(graph, -schema->clip), add_scalar(graph, schema->clip));
+    const char *x = add_inputs(graph, &dt_predictor_export(predictor)->schema);
     graph->before = pool_add(graph, graph->model->layers * sizeof *graph->before);
     for (size_t i = 0; i < graph->model->layers && !graph->status; i++) {
         graph->before[i] = x;

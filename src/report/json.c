@@ -18,16 +18,23 @@ bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags)
     return value && json_dump_callback(value, append, text, flags | JSON_ENCODE_ANY) == 0;
 }
 
-dt_status dt_json_add_string(struct dt_text *text, const char *value)
+json_t *dt__json_string(const char *value)
 {
     json_t *string = json_string(value);
-    char *ascii = NULL;
-    if (!string && !dt_strdup(value, &ascii)) { /* it is not UTF-8 */
-        for (char *at = ascii; *at; at++)
-            if ((unsigned char)*at >= 0x80) *at = '?';
-        string = json_string(ascii);
-        dt_free(ascii);
-    }
+    struct dt_text ascii = {0};
+    dt_status status = DT_OK;
+    if (string) return string;
+    for (; *value && !status; value++) /* it is not UTF-8 */
+        status = *value & 0x80 ? dt_text_add(&ascii, "\\x%02X", (unsigned char)*value)
+                               : dt_text_append(&ascii, value, 1);
+    if (!status) string = json_string(ascii.data);
+    dt_text_free(&ascii);
+    return string;
+}
+
+dt_status dt_json_add_string(struct dt_text *text, const char *value)
+{
+    json_t *string = dt__json_string(value);
     bool added = dt__json_add(text, string, 0);
     json_decref(string);
     return added ? DT_OK : dt_fail(DT_EMEMORY, "out of memory for a JSON string");

@@ -1,8 +1,8 @@
 /* The page of `dtrain report`. page.html, which is part of the program, draws everything from one JSON text
  * that is put in its middle; here that text is made.
  *
- * Slashes in it are escaped, so that no name in a run can end the script that it stands in; the page makes
- * text of names, never markup. */
+ * Every < in it is escaped, so that no name in a run can end the script that it stands in, or keep it from
+ * ending (<!--<script>); the page makes text of names, never markup. */
 #include "dtrain/page.h"
 
 #include <math.h>
@@ -79,12 +79,12 @@ static json_t *run_of(const struct dt_page_run *run)
     double value;
     bool has_best = dt_history_best(history, &best, &value);
     for (size_t i = 0; run->labels && i < run->nlabels; i++)
-        json_array_append_new(labels, json_string(run->labels[i]));
+        json_array_append_new(labels, dt__json_string(run->labels[i]));
     for (size_t i = 0; i < history->noptions; i++)
         json_object_set_new(options, history->options[i].name,
-                            json_string(history->options[i].value));
-    return json_pack("{ss ss ss ss so so so so so so so so so}", "name", history->name, "dir",
-                     history->dir, "status", history->status, "metric", history->metric, "best",
+                            dt__json_string(history->options[i].value));
+    return json_pack("{so so ss ss so so so so so so so so so}", "name",
+                     dt__json_string(history->name), "dir", dt__json_string(history->dir), "status", history->status, "metric", history->metric, "best",
                      has_best ? json_integer((json_int_t)best) : json_null(), "options", options,
                      "train", train_columns(history), "evals", records_of(history, DT_RECORD_EVAL),
                      "starts", records_of(history, DT_RECORD_START), "changes",
@@ -94,6 +94,14 @@ static json_t *run_of(const struct dt_page_run *run)
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */
+
+static int page_add(const char *bytes, size_t length, void *page)
+{
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] == '<' ? dt_text_add(page, "\\u003c") : dt_text_append(page, &bytes[i], 1))
+            return -1;
+    return 0;
+}
 
 dt_status dt_page_write(const char *path, const struct dt_page_run *runs, size_t count)
 {
@@ -106,8 +114,8 @@ dt_status dt_page_write(const char *path, const struct dt_page_run *runs, size_t
     json_t *data = json_pack("{so ss sI}", "runs", list, "version", DT_VERSION, "time_unix",
                              (json_int_t)dt_clock_unix());
     DT_GUARD(dt_text_append(&page, dt__page_template, (size_t)(middle - dt__page_template)));
-    if (!dt__json_add(&page, data, JSON_COMPACT | JSON_ESCAPE_SLASH))
-        DT_GUARD(dt_fail(DT_EMEMORY, "out of memory, or names that are not UTF-8, in the page"));
+    if (!data || json_dump_callback(data, page_add, &page, JSON_COMPACT))
+        DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for the page"));
     DT_GUARD(dt_text_append(&page, rest, strlen(rest)));
     status = dt_file_write(path, page.data, page.length, NULL, NULL);
 done:

@@ -20,6 +20,13 @@ same() {
 job 3 "$recipes/penguins.ini" run.dir="$tmp/penguins" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cut -d, -f3-6 "$recipes/data/penguins.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows"
 same penguins
+awk -F, -v OFS=, 'NR % 5 == 3 { $3 = "NA" } NR % 4 == 2 { $6 = "NA" } 1' "$recipes/data/penguins.csv" >"$tmp/gaps.csv"
+sed 's/[^,]*\]/null]/' "$tmp/rows" >"$tmp/some" && cat "$tmp/some" >>"$tmp/rows"
+for missing in mean flag; do
+    job 3 "$recipes/penguins.ini" run.dir="$tmp/$missing" data.train="$tmp/gaps.csv" data.missing=$missing 2>"$tmp/err" ||
+        fail "$(cat "$tmp/err")"
+    same $missing
+done
 job 3 "$recipes/fashion-mnist.ini" run.dir="$tmp/fashion" train.max_steps=400 eval.steps=-1 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
 /usr/bin/python3 -c "

@@ -4,7 +4,7 @@ const lines = text => text.trim().split('\n').map(line => JSON.parse(line));
 (async () => {
   const session = await ort.InferenceSession.create(process.argv[2]);
   const rows = lines(fs.readFileSync(0, 'utf8')), said = lines(fs.readFileSync(process.argv[3], 'utf8'));
-  const input = new ort.Tensor('float32', Float32Array.from(rows.flat()), [rows.length, rows[0].length]);
+  const input = new ort.Tensor('float32', Float32Array.from(rows.flat(), x => x === null ? NaN : x), [rows.length, rows[0].length]);
   const out = await session.run({input}), answers = out.probabilities || out.values, width = answers.dims[1];
   if (answers.dims[0] !== said.length) throw new Error(`${answers.dims[0]} answers, ${said.length} predictions`);
   let difference = 0, wrong = 0;

@@ -1,7 +1,8 @@
 """Checks an ONNX file with the onnx package and computes it with numpy.
 
-    onnx_run.py MODEL.onnx PREDICTIONS <ROWS      rows: JSON arrays; predictions: what `dtrain predict` said of
-                                                  them. Prints the largest difference, and other classes.
+    onnx_run.py MODEL.onnx PREDICTIONS <ROWS      rows: JSON arrays, or objects by columns, null for a gap;
+                                                  predictions: what `dtrain predict` said of them. Prints the
+                                                  largest difference, and other classes.
 """
 import json
 import math
@@ -45,11 +46,16 @@ OPS = {
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: a - b,
     "Clip": lambda x, low, high: np.clip(x, low, high),
+    "IsNaN": np.isnan,
+    "Where": np.where,
+    "Gather": lambda x, indices, axis: x.take(indices, axis),
     "Div": lambda a, b: a / b,
     "Neg": lambda a: -a,
     "Sqrt": np.sqrt,
     "Erf": erf,
     "Relu": lambda x: np.maximum(x, 0),
+    "LeakyRelu": lambda x, alpha=0.01: np.where(x < 0, np.float32(alpha) * x, x),
+    "Softplus": lambda x: np.logaddexp(0, x),
     "Tanh": np.tanh,
     "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "Identity": lambda x: x,
@@ -59,7 +65,7 @@ OPS = {
     "Softmax": softmax,
     "ArgMax": lambda x, axis, keepdims: x.argmax(axis),
     "Greater": lambda a, b: a > b,
-    "Cast": lambda x, to: x.astype(np.int64),
+    "Cast": lambda x, to: x.astype({1: np.float32, 7: np.int64}[to]),
     "Concat": lambda *x, axis: np.concatenate(x, axis),
     "Reshape": lambda x, shape: x.reshape([x.shape[i] if n == 0 else n for i, n in enumerate(shape)]),
     "Transpose": lambda x, perm: x.transpose(perm),
@@ -82,12 +88,20 @@ def run(model, rows):
     return values
 
 
+def inputs(row, names):
+    """The graph's inputs; of an object by columns, a feature 'a=b' is whether column a is b."""
+    if isinstance(row, list):
+        return row
+    return [row[name] if name in row else row.get(name.split("=")[0]) == name.split("=")[-1] for name in names]
+
+
 def main(path, predictions):
     model = onnx.load(path)
     onnx.checker.check_model(model, full_check=True)
     shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     assert model.opset_import[0].version == 17
-    rows = np.array([json.loads(line) for line in sys.stdin], np.float32)
+    names = {p.key: json.loads(p.value) for p in model.metadata_props if p.key.endswith("_names")}
+    rows = np.array([inputs(json.loads(line), names.get("feature_names")) for line in sys.stdin], np.float32)
     with open(predictions) as file:
         said = [json.loads(line) for line in file]
     values, wrong = run(model, rows), 0
@@ -98,9 +112,8 @@ def main(path, predictions):
         answers = values["probabilities"]
         told = np.array([r["probabilities"] for r in said])
         wrong = sum(r["class"] != c for r, c in zip(said, values["class"]))
-        names = {p.key: p.value for p in model.metadata_props}.get("class_names")
-        if names:
-            wrong += sum(r["label"] != json.loads(names)[r["class"]] for r in said)
+        if "class_names" in names:
+            wrong += sum(r["label"] != names["class_names"][r["class"]] for r in said)
     assert answers.shape == told.shape, f"{answers.shape}, not {told.shape}"
     print(f"difference={np.abs(answers - told).max()} wrong={wrong}")
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # `dtrain report`: one page without references, of a run that ended, of one that was killed with a torn line,
-# and of one whose classes have names that look like markup. Chromium draws it, where it is installed.
+# and of one whose classes have names that look like markup, or are not UTF-8. Chromium draws it, where it is installed.
 . "$(dirname "$0")/lib.sh"
 awk 'BEGIN { srand(3); print "a,b,kind"; for (i = 0; i < 400; i++) {
-    a = rand(); b = rand(); print a "," b "," (a > b ? "</script><b>x" : "plain") } }' >"$tmp/rows.csv"
+    a = rand(); b = rand(); print a "," b "," (a > b ? "<!--<script></script><b>x" : "caf\351") } }' >"$tmp/rows.csv"
 job 2 data.train="$tmp/rows.csv" data.eval_fraction=0.3 run.dir="$tmp/one" model.hidden=8 train.epochs=6 \
     run.log_steps=2 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp -r "$tmp/one" "$tmp/torn"
@@ -16,6 +16,7 @@ for page in one two; do
     check_eq "references out of $page.html" \
         "$(grep -oE '(src|href)=|url\(|@import|https?://[^"'"'"' ]*' "$tmp/$page.html" | grep -cv www.w3.org/2000/svg)" 0
     check_eq "scripts that end in $page.html" "$(grep -o '</script>' "$tmp/$page.html" | wc -l)" 2
+    check_eq "scripts that begin in $page.html" "$(grep -oE '<script|<!--' "$tmp/$page.html" | wc -l)" 2
 done
 grep -q '"status":"interrupted"' "$tmp/two.html" || fail 'the torn run is not interrupted'
 for arguments in '' "$tmp/one" "$tmp/one $tmp"; do
@@ -31,7 +32,7 @@ command -v chromium >/dev/null || skip 'chromium is not installed: the pages are
 for page in one two; do
     timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
         "file://$tmp/$page.html" >"$tmp/dom" 2>/dev/null || fail 'chromium'
-    for text in 'Held-out accuracy' 'Starts and ends' 'Configuration' 'confusion at step' '&lt;/script&gt;&lt;b&gt;x'; do
+    for text in 'Held-out accuracy' 'Starts and ends' 'Configuration' 'confusion at step' '&lt;/script&gt;&lt;b&gt;x' 'caf\xE9'; do
         grep -qF -e "$text" "$tmp/dom" || fail "$page.html does not show '$text'"
     done
     check_ge "curves of $page.html" "$(grep -o '<path d="M' "$tmp/dom" | wc -l)" 3
