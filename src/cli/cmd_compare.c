@@ -37,6 +37,16 @@ static double final_real(const struct dt_history *history, const char *key, doub
     return isnan(value) ? trained : value;
 }
 
+/* What runs/NAME finds beside the runs. A path to nothing is a slip of the pen, and an error. */
+static bool path_is_stray(const char *path)
+{
+    char *records;
+    if (dt_format(&records, "%s/metrics.jsonl", path)) return false;
+    const bool stray = dt_path_exists(path) && !dt_path_exists(records);
+    dt_free(records);
+    return stray;
+}
+
 /* Reads a run, and puts it into its place. */
 static dt_status run_add(struct comparison *comparison, const char *dir)
 {
@@ -180,7 +190,7 @@ dt_status cmd_compare(int argc, char **argv)
 {
     struct comparison comparison = {0};
     char error[DT_ERROR_MAX] = "";
-    bool csv = false, json = false;
+    bool csv = false, json = false, strays = false;
     dt_status status = DT_OK, failed = DT_OK;
     DT_TRY(dt_alloc((size_t)argc, sizeof *comparison.runs, "runs", &comparison.runs));
     for (int i = 1; i < argc; i++) {
@@ -190,15 +200,18 @@ dt_status cmd_compare(int argc, char **argv)
             json = true;
         } else if (*argv[i] == '-') {
             DT_GUARD(dt_fail(DT_EUSAGE, "%s: compare takes --csv and --json", argv[i]));
+        } else if (path_is_stray(argv[i])) {
+            dt_warn("%s is not a run (it has no metrics.jsonl) and is left out", argv[i]);
+            strays = true;
         } else if ((status = run_add(&comparison, argv[i])) && !failed) {
-            /* Of runs/NAME, NAME may be something else: the others are shown all the same. */
+            /* The others are shown all the same. */
             failed = status;
             snprintf(error, sizeof error, "%s", dt_error_text());
         }
     }
     status = failed;
     if (!comparison.count && !failed)
-        status = dt_fail(DT_EUSAGE, "compare: expected run directories");
+        status = dt_fail(strays ? DT_EMISMATCH : DT_EUSAGE, "compare: expected run directories");
     if (!comparison.count) goto done;
     columns_find(&comparison);
     status = json ? json_print(&comparison) : DT_OK;

@@ -51,7 +51,8 @@ struct dt_bank {
     double span_start;     /* clock up to which training time is counted */
     double step_secs;      /* sync: of a step in the last span */
     double wall_before;    /* wall_secs of the runs before */
-    double log_train_secs; /* train_secs at the last train record */
+    double log_train_secs; /* train_secs at the last train record, or at the start */
+    double log_rows_before; /* of state.loss_rows: trained before the start */
     double last_loss;
     bool loss_told; /* that it is worse than a guess */
     double cpu_secs;                 /* CPU time of the bank's process during spans */

@@ -160,7 +160,7 @@ dt_status dt__record_start(struct dt_bank *bank)
 static double window_rate(struct dt_bank *bank)
 {
     double secs = bank->state.train_secs - bank->log_train_secs;
-    return secs > 0 ? bank->state.loss_rows / secs : 0;
+    return secs > 0 ? (bank->state.loss_rows - bank->log_rows_before) / secs : 0;
 }
 
 static double window_loss(const struct dt_bank *bank)
@@ -245,7 +245,7 @@ dt_status dt__record_train(struct dt_bank *bank)
     dt__show_progress(bank);
     *staleness = (struct dt_staleness){0};
     bank->log_train_secs = state->train_secs;
-    state->loss_rows = 0;
+    state->loss_rows = bank->log_rows_before = 0;
     for (int r = 0; r < job->replicas; r++)
         state->loss_sums[r] = 0;
     return dt_record_end(bank->report);

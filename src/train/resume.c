@@ -124,7 +124,7 @@ static dt_status fill_state(struct dt_bank *bank)
     if (job->config->eval.dedicated) DT_TRY(dt_export_best(bank->best_dir, &exported));
     if (dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
-    state->loss_rows = loaded->loss_rows;
+    state->loss_rows = bank->log_rows_before = loaded->loss_rows;
     memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));
     memcpy(state->loss_sums, loaded->loss_sums, replicas * sizeof(double));
     return DT_OK;

@@ -188,7 +188,7 @@ dt_status dt__sync_train(const struct dt_trainer *trainer)
         if (worker) {
             const struct dt_worker before = *worker;
             dt__worker_close(worker);
-            *worker = (struct dt_worker){.failed = DT_OK};
+            *worker = (struct dt_worker){.failed = DT_OK, .samples = before.samples};
             memcpy(worker->budget, before.budget, sizeof worker->budget);
             status = dt__worker_open(job, worker);
         }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # `dtrain compare` of three runs: the best first, what differs and no more, the same numbers as the records,
-# in a table, as CSV and as JSON.
+# in a table, as CSV and as JSON; what is not a run is named, and the rest is compared.
 . "$(dirname "$0")/lib.sh"
 for lr in 0.1 0.02 0.0001; do
     job 2 "$recipes/penguins.ini" run.dir="$tmp/lr$lr" train.lr=$lr train.epochs=4 2>"$tmp/err" || fail "$(cat "$tmp/err")"
@@ -18,7 +18,13 @@ check_eq 'speed of CSV' "$(grep lr0.02 "$tmp/csv" | cut -d, -f6)" "$(record "$tm
 "$dtrain" compare "$tmp"/lr* --json >"$tmp/json"
 check_eq 'status of JSON' "$(grep 'lr0.1"' "$tmp/json" | json status)" completed
 check_eq 'rate of JSON' "$(grep 'lr0.1"' "$tmp/json" | json train.lr)" 0.1
-"$dtrain" compare "$tmp/lr0.1" "$tmp" >"$tmp/out" 2>"$tmp/err"
-check_eq 'exit code without a run' $? 1
+mkdir "$tmp/notes"
+"$dtrain" compare "$tmp/lr0.1" "$tmp/csv" "$tmp/notes" >"$tmp/out" 2>"$tmp/err" || fail 'compare with what is not a run'
+check_eq 'named as no runs' "$(grep -cE 'warning:.*/(csv|notes) is not a run' "$tmp/err")" 2
 grep -q 'lr0.1 .*completed' "$tmp/out" || fail 'the runs beside it are not shown'
+"$dtrain" compare "$tmp/csv" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code without a run' $? 1
+"$dtrain" compare "$tmp/lr0.1" "$tmp/lr0.2" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code with nothing there' $? 1
+grep -q 'lr0.1 .*completed' "$tmp/out" || fail 'the run beside nothing is not shown'
 check_eq 'error lines' "$(grep -c '^dtrain: error:.*metrics.jsonl' "$tmp/err")" 1

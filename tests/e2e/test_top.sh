@@ -6,8 +6,13 @@ export LC_ALL=C
 shows() { grep -q -e "$1" "$tmp/top" || { cat "$tmp/top"; fail "top does not show '$1'"; }; }
 top() { "$dtrain" top --once "$tmp/run" >"$tmp/top" 2>"$tmp/err" || fail "top: $(cat "$tmp/err")"; }
 
+# Beside it: local steps begin between the second and third status (each 2 s), and samples go on. 20 a step of 50 ms.
+"$dtrain" "$recipes/penguins.ini" run.dir="$tmp/local" train.local_steps=2 train.local_after=60 train.max_steps=90 \
+    train.batch=20 run.log_steps=1 test.slow_rank=0 test.slow_secs=0.05 >"$tmp/local.out" 2>&1 &
+local=$!
 mpirun --oversubscribe -np 3 "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=1e7 \
     run.checkpoint_steps=1000 run.log_steps=1000 eval.steps=1000 >"$tmp/out" 2>&1 &
+while [ -e "/proc/$local" ]; do sleep 0.3; cat "$tmp/local/status.json"; done >"$tmp/local.status" 2>/dev/null &
 settle 20 test -s "$tmp/run/status.json" || fail "no status: $(cat "$tmp/out")"
 [ ! -e /usr/bin/python3 ] || /usr/bin/python3 -m json.tool "$tmp/run/status.json" >"$tmp/out" || fail 'status.json is not JSON'
 top
@@ -33,6 +38,8 @@ if command -v script >/dev/null; then
 fi
 for rank in 0 1 2; do kill -9 "$(pid "$tmp/run" dtrain $rank)" 2>/dev/null; done
 wait
+check_le 'samples a second with local steps' "$(tr ',}' '\n\n' <"$tmp/local.status" |
+    sed -n 's/"samples_per_sec"://p' | sort -g | tail -n 1)" 400
 settle 5 gone || fail 'the run goes on'
 printf '{"kind":"train","step":9' >>"$tmp/run/metrics.jsonl"
 top
