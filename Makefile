@@ -172,6 +172,12 @@ asan ubsan:
 	@BUILD=build/$@ SECS=600 CK_TIMEOUT_MULTIPLIER=5 tests/run.sh unit
 	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh mpi
 
+# All sizes of src/base/limits.h at their least.
+tiny: BUILD := build/tiny
+tiny:
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD) CPPFLAGS='$(CPPFLAGS) -DDT_TINY' tests
+	@BUILD=$(BUILD) tests/run.sh unit mpi e2e
+
 # SECS: of each fuzzer.
 fuzz: dtrain
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/fuzz CC=clang CFLAGS='-O1 -g' \
@@ -243,12 +249,13 @@ help:
 	@echo 'make bench       measure speed, against PyTorch where it is installed (QUICK=1 SECTIONS=)'
 	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format'
 	@echo 'make asan        unit and MPI tests under AddressSanitizer; also ubsan, valgrind, coverage'
+	@echo 'make tiny        all tests with blocks, buffers and tables at their least (src/base/limits.h)'
 	@echo 'make fuzz        parsers against arbitrary bytes, under clang (SECS=20 each)'
 	@echo 'make man         manual pages and completions, into $(BUILD)'
 	@echo 'make install     into PREFIX=/usr/local (DESTDIR); uninstall; clean'
 	@echo 'make deb         Debian packages, into build/deb'
 
-.PHONY: FORCE all tests fuzzers demo check check-all fuzz unit bench lint flags format asan ubsan valgrind coverage \
+.PHONY: FORCE all tests fuzzers demo check check-all fuzz tiny unit bench lint flags format asan ubsan valgrind coverage \
 	man install uninstall deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(TESTOBJ)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
+#include "base/limits.h"
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
@@ -86,10 +87,9 @@ static mode_t umask_of_process(void)
 /* The disk works on each part while the next one is copied, so that fsync has little left to do. */
 dt_status dt_fd_write(int fd, const char *path, const void *from, size_t length)
 {
-    const size_t part = 8 << 20;
     const char *bytes = from;
     for (off_t offset = lseek(fd, 0, SEEK_CUR); length > 0;) {
-        ssize_t written = write(fd, bytes, length < part ? length : part);
+        ssize_t written = write(fd, bytes, length < DT__WRITE_BYTES ? length : DT__WRITE_BYTES);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) return dt__fail_errno(path, "cannot write");
         sync_file_range(fd, offset, written, SYNC_FILE_RANGE_WRITE); /* no more than a hint */
@@ -121,7 +121,8 @@ dt_status dt_fd_write_at(int fd, const char *what, const void *bytes, size_t len
 {
     const unsigned char *from = bytes;
     while (length) {
-        ssize_t put = pwrite(fd, from, length, (off_t)offset);
+        const size_t part = length < DT__WRITE_BYTES ? length : DT__WRITE_BYTES;
+        ssize_t put = pwrite(fd, from, part, (off_t)offset);
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return dt_fail(DT_EIO, "%s: %s", what, strerror(errno));
         from += put;
@@ -210,9 +211,9 @@ dt_status dt_file_open(const char *path, int *out_fd, uint64_t *out_size)
 
 dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t offset)
 {
-    const size_t part = 64 << 20;
     for (char *at = to; length > 0;) {
-        ssize_t got = pread(fd, at, length < part ? length : part, (off_t)offset);
+        ssize_t got =
+            pread(fd, at, length < DT__READ_BYTES ? length : DT__READ_BYTES, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return dt__fail_errno(path, "cannot read");
         if (got == 0) return dt_fail(DT_EFORMAT, "%s: damaged: it ends too soon", path);
@@ -227,7 +228,7 @@ dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t
 /* Reads to the end, which a pipe only shows by ending. */
 dt_status dt_file_read(const char *path, size_t limit, void *out_bytes, size_t *out_length)
 {
-    char block[1 << 14];
+    char block[DT__READ_TEXT_BYTES];
     struct dt_text text = {0};
     ssize_t got = 1;
     dt_status status = DT_OK;

@@ -1,5 +1,6 @@
 /* Random numbers and permutations without state: pure functions of a key and a counter. */
 #include "base/clones.h"
+#include "base/limits.h"
 #include "dtrain/base.h"
 
 #include <math.h>
@@ -59,7 +60,7 @@ void dt_rng_block(const struct dt_rng *rng, uint64_t counter, uint32_t out[4])
 }
 
 /* The same rounds over LANES blocks side by side, in vectors. */
-enum { LANES = 32 };
+enum { LANES = DT__RNG_LANES };
 
 DT__CLONES
 static void philox_lanes(const uint32_t key[2], uint64_t counter, uint32_t out[4 * LANES])

@@ -5,22 +5,20 @@
 
 #include <string.h>
 
+#include "base/limits.h"
 #include "comm/async_slots.h"
+#include "comm/wire.h"
 #include "comm/world.h"
 #include "dtrain/config.h"
-
-/* Floats that are updated at once: with weights, gradients and optimizer state they stay in a
- * core's second-level cache. */
-enum { BLOCK = 8192, BLOCKS_A_PROGRESS = 32 };
-
-/* Gradients applied in one pass over the vectors, at most; entries of the update log. */
-enum { MOST_AT_ONCE = 64, LOG_ENTRIES = 1024 };
 
 /* A rank's own counts. */
 struct own_counts {
     uint64_t sent, wait_ms;
     double busy_secs;
 };
+
+_Static_assert(DT__ASYNC_BLOCK % (int)DT__WIRE_BLOCK == 0,
+               "a gradient is read by whole blocks of q8");
 
 struct dt_async {
     struct dt_world *world;
@@ -35,7 +33,7 @@ struct dt_async {
     struct dt__slots_bank bank; /* where its memory is in reach */
     float *states[DT_ASYNC_STATES];
     struct dt_touched *touched; /* (workers, slots, ranges) lists; NULL: gradients are whole */
-    size_t block;               /* floats of those below: BLOCK, or the widest row */
+    size_t block;               /* floats of those below: DT__ASYNC_BLOCK, or the widest row */
     float *fresh;               /* new weights of a block, before the others see them */
     float *grad, *seen; /* a block of a gradient that has touched rows alone, or came rounded */
     uint64_t step;              /* updates that the bank has told of */
@@ -65,8 +63,8 @@ struct combined {
 static void apply_whole(struct dt_async *async, const struct combined *all, size_t from, size_t to)
 {
     const struct dt_async_spec *spec = &async->spec;
-    for (size_t at = from; at < to; at += BLOCK) {
-        const size_t floats = to - at < BLOCK ? to - at : BLOCK;
+    for (size_t at = from; at < to; at += DT__ASYNC_BLOCK) {
+        const size_t floats = to - at < DT__ASYNC_BLOCK ? to - at : DT__ASYNC_BLOCK;
         for (int i = 0; i < all->n; i++) {
             struct dt_gradient part = all->gradient[i];
             if (part.parcel) {
@@ -80,7 +78,9 @@ static void apply_whole(struct dt_async *async, const struct combined *all, size
                          i ? async->fresh : all->weights + at, async->fresh, async->states);
         }
         memcpy(all->out + at, async->fresh, floats * sizeof *all->out);
-        if ((at - from) / BLOCK % BLOCKS_A_PROGRESS == BLOCKS_A_PROGRESS - 1) async_progress(async);
+        if ((at - from) / DT__ASYNC_BLOCK % DT__ASYNC_PROGRESS_BLOCKS ==
+            DT__ASYNC_PROGRESS_BLOCKS - 1)
+            async_progress(async);
     }
 }
 
@@ -120,7 +120,7 @@ static void apply_to_all_rows(struct dt_async *async, const struct combined *all
     const struct dt_async_spec *spec = &async->spec;
     const struct dt_row_range *range = &async->range[index];
     const size_t most = async->block / range->width;
-    uint32_t next[MOST_AT_ONCE] = {0}; /* each one's first row that is still to come */
+    uint32_t next[DT__ASYNC_AT_ONCE] = {0}; /* each one's first row that is still to come */
     for (size_t from = 0, to; from < range->rows; from = to) {
         to = range->rows - from < most ? range->rows : from + most;
         const size_t at = range->offset + from * range->width, floats = (to - from) * range->width;
@@ -173,8 +173,8 @@ static void async_apply(struct dt_async *async, int n, struct dt_gradient *gradi
 static void async_combine(void *arg)
 {
     struct dt_async *async = arg;
-    struct dt_gradient gradients[MOST_AT_ONCE];
-    int most = async->spec.prepare ? 1 : MOST_AT_ONCE;
+    struct dt_gradient gradients[DT__ASYNC_AT_ONCE];
+    int most = async->spec.prepare ? 1 : DT__ASYNC_AT_ONCE;
     while (dt__slots_enter(&async->bank)) {
         int n = dt__slots_take(&async->bank, most, gradients);
         if (n > 0) async_apply(async, n, gradients);
@@ -195,7 +195,7 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
     /* Slack: publications that a reader may miss between its two looks. In shared memory a second try is
      * cheap, over a network each look takes as long as the bank takes to apply a gradient. */
     struct dt__slots_way way = {
-        .shared = shared, .slack = shared ? 0 : 2, .log_entries = LOG_ENTRIES};
+        .shared = shared, .slack = shared ? 0 : 2, .log_entries = DT__ASYNC_LOG};
     dt_status status =
         dt__slots_shape_init(&async->shape, async->world->workers, way, &async->spec);
     DT_TRY(dt_ranks_agree(async->world->trainers, status));
@@ -222,7 +222,7 @@ static dt_status async_create_scratch(struct dt_async *async)
     const struct dt__slots_shape *shape = &async->shape;
     const size_t ranges = (size_t)shape->ranges;
     const size_t lists = (size_t)shape->workers * DT__SLOTS * ranges;
-    async->block = BLOCK;
+    async->block = DT__ASYNC_BLOCK;
     for (size_t i = 0; i < ranges; i++)
         if (async->range[i].width > async->block) async->block = async->range[i].width;
     DT_TRY(dt_alloc(async->block, sizeof *async->fresh, "update scratch", &async->fresh));

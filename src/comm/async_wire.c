@@ -10,10 +10,13 @@
  * Source: Seide et al. 2014 and Tang et al. 2019, as in wire.h. */
 #include <string.h>
 
+#include "base/limits.h"
 #include "comm/async_slots.h"
 #include "comm/wire.h"
 
-enum { PIECE = 4 * DT__WIRE_BLOCK }; /* floats of a difference at once, on the stack */
+enum {
+    PIECE = DT__DIFFERENCE_BLOCKS * DT__WIRE_BLOCK
+}; /* floats of a difference at once, on the stack */
 
 _Static_assert(sizeof(struct dt__slot) == sizeof(struct dt__weights),
                "a gradient fits where weights do");

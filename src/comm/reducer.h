@@ -43,6 +43,7 @@
 #ifndef DT_COMM_REDUCER_H
 #define DT_COMM_REDUCER_H
 
+#include "base/limits.h"
 #include "comm/rows.h"
 #include "comm/shared.h"
 #include "comm/wire.h"
@@ -50,8 +51,7 @@
 
 enum {
     DT__TREE_BLOCK = 2048, /* floats that are summed at once */
-    DT__TREE_DEPTH = 18,   /* log2 of most replicas + 1, and one more for two trees one on the other */
-    DT__CHUNK = 15 << 10   /* floats a message between hosts: 60 KiB, below TCP's eager limit */
+    DT__TREE_DEPTH = 18 /* log2 of most replicas + 1, and one more for two trees one on the other */
 };
 /* Of messages between leaders in a step; dt_ranks_move has 0. */
 enum { DT__TAG_COUNTS = 1, DT__TAG_ROWS, DT__TAG_CHUNKS };

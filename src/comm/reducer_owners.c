@@ -31,11 +31,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "comm/reducer.h"
-
-enum {
-    MOST_PIECES = 64 /* of a slice */
-};
 
 /* A piece of a slice, that travels as one message. */
 struct chunk {
@@ -206,22 +203,23 @@ static void cut_piece(struct dt_reducer *x, int bucket, const struct dt__segment
     if (x->spec.norm)
         at = dt__clip(owned(x, (struct dt__floats){0, x->spec.params}, owner, DT__TREE_BLOCK), segment->at);
     size_t pieces = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
-    if (pieces > MOST_PIECES) pieces = MOST_PIECES;
+    if (pieces > DT__SLICE_CHUNKS) pieces = DT__SLICE_CHUNKS;
     if ((size_t)piece >= pieces) return;
     at = dt__slice(at, piece, (int)pieces, x->grain);
     if (at.begin == at.end) return;
     const int wire = dt__wire_at(x, at.begin);
     struct chunk *chunk = &o->chunk[o->chunks++];
-    *chunk = (struct chunk){.bucket = bucket,
-                            .owner = owner,
-                            .tag = DT__TAG_CHUNKS + ((number * MOST_PIECES + piece) * x->groups + owner) * o->tags,
-                            .at = at,
-                            .wire = wire,
-                            .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
-                            .given = segment->given + dt__wire_bytes(wire, begin, at.begin - begin),
-                            .update = o->update_bytes,
-                            .incoming = o->incoming_bytes,
-                            .own_at = o->own};
+    *chunk = (struct chunk){
+        .bucket = bucket,
+        .owner = owner,
+        .tag = DT__TAG_CHUNKS + ((number * DT__SLICE_CHUNKS + piece) * x->groups + owner) * o->tags,
+        .at = at,
+        .wire = wire,
+        .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
+        .given = segment->given + dt__wire_bytes(wire, begin, at.begin - begin),
+        .update = o->update_bytes,
+        .incoming = o->incoming_bytes,
+        .own_at = o->own};
     if (wire) o->update_bytes += dt__cache_lines(chunk->bytes);
     if (owner != x->group_index) return;
     o->incoming_bytes = incoming_at(o, chunk, x->parts);
@@ -240,7 +238,8 @@ static dt_status cut_chunks(struct dt_reducer *x)
     struct dt__owners *o = x->owners;
     int buckets = x->spec.buckets, number = 0;
     size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)x->groups + 1;
-    if (DT__TAG_CHUNKS + (double)most_segments(x) * MOST_PIECES * x->groups * o->tags > INT32_MAX)
+    if (DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->groups * o->tags >
+        INT32_MAX)
         return dt_fail(
             DT_EUSAGE,
             "%d layers on %d hosts, with %d sums of replicas on one of them, are too many "
@@ -252,7 +251,7 @@ static dt_status cut_chunks(struct dt_reducer *x)
         struct dt__bucket *bucket = &x->bucket[b];
         for (int s = bucket->segment; s < bucket[1].segment; s++) {
             if (x->segment[s].kind != DT__WHOLE) continue;
-            for (int piece = 0; piece < MOST_PIECES; piece++)
+            for (int piece = 0; piece < DT__SLICE_CHUNKS; piece++)
                 for (int i = 1; i <= x->groups; i++)
                     cut_piece(x, b, &x->segment[s], number, (x->group_index + i) % x->groups, piece);
             number++;
@@ -351,7 +350,7 @@ static dt_status owners_prepare(struct dt_reducer *x)
 static void owners_connect(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
-    const int tag = DT__TAG_CHUNKS + most_segments(x) * MOST_PIECES * x->groups * o->tags;
+    const int tag = DT__TAG_CHUNKS + most_segments(x) * DT__SLICE_CHUNKS * x->groups * o->tags;
     for (int c = 0; c < o->chunks; c++)
         add_messages_of_chunk(x, c);
     for (int i = 1; i < x->groups; i++) {

@@ -8,9 +8,8 @@
  * layers. */
 #include <string.h>
 
+#include "base/limits.h"
 #include "comm/reducer.h"
-
-enum { DEPTH = 16 }; /* chunks under way at once */
 
 /* A piece of a bucket that travels as one message. */
 struct chunk {
@@ -25,7 +24,7 @@ struct dt__stream {
     const float *mine; /* this group's sums, (P) */
     float *sum;        /* bank: (P) gradient sums; else NULL */
     float *zeros;      /* (P) what a group without replicas gives; else NULL */
-    MPI_Request up_request[DEPTH], down_request[DEPTH];
+    MPI_Request up_request[DT__STREAM_CHUNKS], down_request[DT__STREAM_CHUNKS];
 
     /* The step under way, counted in chunks, in order. */
     int posted, up_done; /* sums on their way up; arrived at the bank */
@@ -95,16 +94,16 @@ static bool advance_up(struct dt_reducer *x)
 {
     struct dt__stream *s = x->stream;
     int before = s->posted + s->up_done;
-    for (; s->posted < s->chunks && s->posted - s->up_done < DEPTH; s->posted++) {
+    for (; s->posted < s->chunks && s->posted - s->up_done < DT__STREAM_CHUNKS; s->posted++) {
         struct chunk chunk = s->chunk[s->posted];
         if (!dt__event_reached(&x->control->bucket[chunk.bucket].summed, x->group_done)) break;
         DT_MPI(MPI_Ireduce(s->mine + chunk.at.begin, s->sum ? s->sum + chunk.at.begin : NULL,
                            (int)(chunk.at.end - chunk.at.begin), MPI_FLOAT, MPI_SUM, 0, s->up,
-                           &s->up_request[s->posted % DEPTH]));
+                           &s->up_request[s->posted % DT__STREAM_CHUNKS]));
     }
     while (s->up_done < s->posted) {
         int done;
-        DT_MPI(MPI_Test(&s->up_request[s->up_done % DEPTH], &done, MPI_STATUS_IGNORE));
+        DT_MPI(MPI_Test(&s->up_request[s->up_done % DT__STREAM_CHUNKS], &done, MPI_STATUS_IGNORE));
         if (!done) break;
         if (++s->up_done < s->chunks || !s->sum || !x->spec.norm) continue;
         dt__norm_blocks(x, x->norms, s->sum, (struct dt__floats){0, x->spec.params});
@@ -139,17 +138,18 @@ static bool advance_down(struct dt_reducer *x)
     struct dt__stream *s = x->stream;
     int before = s->sent + s->down_done, may = s->sum ? s->up_done : s->chunks;
     if (s->sum && x->spec.norm && s->up_done < s->chunks) may = 0;
-    for (; s->sent < may && s->sent - s->down_done < DEPTH; s->sent++) {
+    for (; s->sent < may && s->sent - s->down_done < DT__STREAM_CHUNKS; s->sent++) {
         const size_t begin = s->chunk[s->sent].at.begin, n = s->chunk[s->sent].at.end - begin;
         float *weights = x->vectors[0] + begin;
         if (s->sum)
             x->spec.update(x->spec.arg, &x->info, begin, n, s->sum + begin, x->vectors, weights);
-        DT_MPI(
-            MPI_Ibcast(weights, (int)n, MPI_FLOAT, 0, s->down, &s->down_request[s->sent % DEPTH]));
+        DT_MPI(MPI_Ibcast(weights, (int)n, MPI_FLOAT, 0, s->down,
+                          &s->down_request[s->sent % DT__STREAM_CHUNKS]));
     }
     for (; s->down_done < s->sent; s->down_done++) {
         int done;
-        DT_MPI(MPI_Test(&s->down_request[s->down_done % DEPTH], &done, MPI_STATUS_IGNORE));
+        DT_MPI(
+            MPI_Test(&s->down_request[s->down_done % DT__STREAM_CHUNKS], &done, MPI_STATUS_IGNORE));
         if (!done) break;
         dt__event_post(&x->control->bucket[s->chunk[s->down_done].bucket].updated, 1);
     }

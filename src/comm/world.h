@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include "base/limits.h"
 #include "comm/watchdog.h"
 #include "dtrain/comm.h"
 
@@ -31,9 +32,6 @@ struct dt__world_inside {
 void dt__mpi_check(int code, const char *call, const char *file, int line);
 /* MPI's own words for an error; into text, which is returned. */
 const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING]);
-
-/* Most bytes of one MPI call: counts are int, and some transports copy whole messages. */
-enum { DT__MPI_CHUNK = 64 << 20 };
 
 /* A wait under way: short spin, then sleeps that grow; shown to the watchdog. Zeros but for the first two. */
 struct dt__wait {

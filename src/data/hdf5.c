@@ -4,10 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "data/reader.h"
 #include "hdf5/read.h"
 
-enum { BLOCK = 1024, MOST_ONE_HOT = 1 << 16 };
+enum { MOST_ONE_HOT = 1 << 16 };
 
 /* One of the two data sets. */
 struct array {
@@ -20,7 +21,7 @@ struct reader {
     struct dt__h5_file *file;
     struct array x, y;
     int32_t *classes; /* of texts: (rows); else NULL */
-    double *one_hot;  /* (BLOCK, items), if y is one-hot */
+    double *one_hot;  /* (DT__H5_LABELS, items), if y is one-hot */
 };
 
 /* ---- arrays --------------------------------------------------------------------------------- */
@@ -106,10 +107,10 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
     if (texts) return labels_learn_texts(survey, file, y->item->path);
     if (items > MOST_ONE_HOT)
         return dt_fail(DT_EFORMAT, "%s has %zu columns, too many classes", y->item->path, items);
-    DT_TRY(dt_alloc(BLOCK, items * sizeof *rows, "labels", &rows));
+    DT_TRY(dt_alloc(DT__H5_LABELS, items * sizeof *rows, "labels", &rows));
     dt_status status = one_hot ? dt__labels_add_number(&survey->labels, (int64_t)items - 1) : DT_OK;
     for (uint64_t row = 0, count; row < y->rows && !status; row += count) {
-        count = y->rows - row < BLOCK ? y->rows - row : BLOCK;
+        count = y->rows - row < DT__H5_LABELS ? y->rows - row : DT__H5_LABELS;
         status = dt__h5_read(file, y->item, row, count, DT__H5_F64, rows);
         for (uint64_t i = 0; i < count && !status; i++) {
             const double label = one_hot ? one_hot_class(rows + i * items, items) : rows[i];
@@ -227,7 +228,7 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
         DT_GUARD(dt__label_of_text(&source->schema, &source->label_names, texts.items[i],
                                    strlen(texts.items[i]), &reader->classes[i]));
     if (labels && !of_texts && y->items > 1)
-        DT_GUARD(dt_alloc(BLOCK, (size_t)y->items * sizeof *reader->one_hot, "labels",
+        DT_GUARD(dt_alloc(DT__H5_LABELS, (size_t)y->items * sizeof *reader->one_hot, "labels",
                           &reader->one_hot));
     *out = reader;
 done:
@@ -250,7 +251,7 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
         DT_TRY(dt__h5_read(reader->file, y->item, row, count,
                            layout->targets ? DT__H5_F32 : DT__H5_I32, to));
     for (size_t done = 0, step; reader->one_hot && done < count; done += step) {
-        step = count - done < BLOCK ? count - done : BLOCK;
+        step = count - done < DT__H5_LABELS ? count - done : DT__H5_LABELS;
         DT_TRY(dt__h5_read(reader->file, y->item, row + done, step, DT__H5_F64, reader->one_hot));
         for (size_t i = 0; i < step; i++) {
             int32_t class = one_hot_class(reader->one_hot + i * y->items, (size_t)y->items);

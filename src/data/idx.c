@@ -8,11 +8,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/limits.h"
 #include "data/packed.h"
 #include "data/reader.h"
 
 enum { U8 = 0x08, S8 = 0x09, S16 = 0x0B, S32 = 0x0C, F32 = 0x0D, F64 = 0x0E };
-enum { BUFFER = 1 << 17, SLICE = 1 << 16, DEFLATE_BEST = 1100 };
+enum { BUFFER = 1 << 17, DEFLATE_BEST = 1100 };
+_Static_assert(DT__IDX_BYTES % 8 == 0, "whole numbers of the widest type");
 
 static const unsigned char ITEM_SIZE[] = {
     [U8] = 1, [S8] = 1, [S16] = 2, [S32] = 4, [F32] = 4, [F64] = 8};
@@ -117,7 +119,7 @@ done:
 
 static dt_status array_check_size(struct array *array)
 {
-    unsigned char scratch[SLICE];
+    unsigned char scratch[DT__IDX_BYTES];
     struct stat info;
     uint32_t length = 0;
     uint64_t promised = array->start + array->rows * array->row_bytes;
@@ -144,7 +146,7 @@ static dt_status array_check_size(struct array *array)
     if (length == (uint32_t)promised) return DT_OK;
     /* Several gzip members in one file, or a file that is not whole: all of it is unpacked. */
     for (uint64_t left = promised - array->start, part; left; left -= part) {
-        part = left < SLICE ? left : SLICE;
+        part = left < DT__IDX_BYTES ? left : DT__IDX_BYTES;
         DT_TRY(array_read_bytes(array, scratch, (size_t)part));
         dt_work_gets_on();
         DT_TRY(dt_stop_check());
@@ -187,7 +189,7 @@ enum items { AS_THEY_ARE, AS_FLOATS, AS_LABELS };
 static dt_status array_read_rows(struct array *array, uint64_t row, size_t count, enum items as,
                                  unsigned char *out)
 {
-    unsigned char scratch[SLICE];
+    unsigned char scratch[DT__IDX_BYTES];
     size_t width = dt__idx_item_size(array->type), bytes = count * array->row_bytes;
     if (row != array->at &&
         gzseek(array->file, (z_off_t)(array->start + row * array->row_bytes), SEEK_SET) < 0)
@@ -195,7 +197,7 @@ static dt_status array_read_rows(struct array *array, uint64_t row, size_t count
     array->at = UINT64_MAX;
     if (as == AS_THEY_ARE) DT_TRY(array_read_bytes(array, out, bytes));
     for (size_t done = 0, length; as != AS_THEY_ARE && done < bytes; done += length) {
-        length = bytes - done < SLICE ? bytes - done : SLICE;
+        length = bytes - done < DT__IDX_BYTES ? bytes - done : DT__IDX_BYTES;
         DT_TRY(array_read_bytes(array, scratch, length));
         for (size_t i = 0; i < length; i += width, out += 4) {
             const double value = item_value(array->type, scratch + i);
@@ -221,9 +223,9 @@ static dt_status idx_learn_y(struct dt__survey *survey, struct array *array, uin
     }
     if (array->items != 1 || array->type == F32 || array->type == F64)
         return dt_fail(DT_EFORMAT, "%s: class labels are one whole number a row", array->path);
-    int32_t labels[1024];
+    int32_t labels[DT__IDX_LABELS];
     for (uint64_t row = 0, count; row < array->rows; row += count) {
-        count = array->rows - row < 1024 ? array->rows - row : 1024;
+        count = array->rows - row < DT__IDX_LABELS ? array->rows - row : DT__IDX_LABELS;
         DT_TRY(array_read_rows(array, row, (size_t)count, AS_LABELS, (unsigned char *)labels));
         for (uint64_t i = 0; i < count; i++) {
             dt_status status = dt__labels_add_number(&survey->labels, labels[i]);

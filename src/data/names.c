@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
+
 void dt__names_free(char **names, size_t count)
 {
     for (size_t i = 0; names && i < count; i++)
@@ -92,6 +94,9 @@ uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed)
     return hash ^ hash >> 32;
 }
 
+_Static_assert((DT__DICT_SLOTS & (DT__DICT_SLOTS - 1)) == 0 && DT__DICT_SLOTS > 1,
+               "a hash is masked; a slot stays free");
+
 /* The slot of a text, or the empty one where it belongs. */
 static size_t dict_slot(const struct dt__dict *dict, const char *text, size_t length)
 {
@@ -106,7 +111,7 @@ static size_t dict_slot(const struct dt__dict *dict, const char *text, size_t le
 dt_status dt__dict_add(struct dt__dict *dict, const char *text, size_t length, uint32_t *out)
 {
     if (2 * (dict->count + 1) > dict->nslots) { /* at most half of the slots are used */
-        const size_t nslots = dict->nslots ? 2 * dict->nslots : 64;
+        const size_t nslots = dict->nslots ? 2 * dict->nslots : DT__DICT_SLOTS;
         uint32_t *slots;
         DT_TRY(dt_alloc(nslots, sizeof *slots, "dictionary", &slots));
         dt_free(dict->slots);

@@ -10,7 +10,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-enum { SLICE = 1 << 17 };
+#include "base/limits.h"
 
 /* ---- what is not read ----------------------------------------------------------------------- */
 
@@ -46,7 +46,7 @@ typedef dt_status sink_fn(void *arg, const unsigned char *bytes, size_t length, 
 
 static dt_status gzip_unpack(const char *path, sink_fn *sink, void *arg)
 {
-    unsigned char out[SLICE];
+    unsigned char out[DT__UNPACK_BYTES];
     bool more = true;
     int got = 0;
     gzFile file = gzopen(path, "rbe");
@@ -64,7 +64,7 @@ static dt_status gzip_unpack(const char *path, sink_fn *sink, void *arg)
 
 static dt_status zstd_unpack(const char *path, sink_fn *sink, void *arg)
 {
-    unsigned char in[SLICE], out[SLICE];
+    unsigned char in[DT__UNPACK_BYTES], out[DT__UNPACK_BYTES];
     bool more = true;
     size_t state = 1, got;
     dt_status status = DT_OK;

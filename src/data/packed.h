@@ -10,6 +10,7 @@ dt_status dt__packed_head(const char *path, unsigned char *head, size_t size, si
 
 /* Whether the first bytes of a file or a stream can be rows as they stand. DT_EFORMAT: they are packed, or of
  * one of those kinds; the message says what to do. */
+enum { DT__PACKED_HEAD = 16 }; /* bytes that tell */
 dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t length);
 
 /* Opens a file for reading from any place: one that is packed is unpacked first, into a file without a

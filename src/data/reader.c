@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/limits.h"
 #include "data/libsvm.h"
 #include "data/packed.h"
 
@@ -42,8 +43,6 @@ dt_status dt__format_detect(const char *path, int *out)
 
 /* ==== the cursor ============================================================================== */
 
-enum { OPEN_FILES = 8, SCRATCH_ROWS = 256, PIECE_BYTES = 16 << 20 };
-
 struct open_file {
     const struct dt__file *file; /* NULL: the place is free */
     void *reader;
@@ -54,7 +53,7 @@ struct dt__cursor {
     const struct dt_source *source;
     bool random;
     uint64_t now;
-    struct open_file open[OPEN_FILES];
+    struct open_file open[DT__OPEN_FILES];
     struct dt__block scratch; /* raw rows, where some rows are not of the part */
 };
 
@@ -66,7 +65,7 @@ dt_status dt__cursor_open(const struct dt_source *source, bool random, struct dt
     cursor->random = random;
     dt_status status = DT_OK;
     if (source->holdout.count)
-        status = dt__block_alloc(&source->layout, SCRATCH_ROWS, 0, &cursor->scratch);
+        status = dt__block_alloc(&source->layout, DT__SIFTED_ROWS, 0, &cursor->scratch);
     if (status)
         dt__cursor_close(cursor);
     else
@@ -83,7 +82,7 @@ static void place_close(struct open_file *place)
 void dt__cursor_close(struct dt__cursor *cursor)
 {
     if (!cursor) return;
-    for (int i = 0; i < OPEN_FILES; i++)
+    for (int i = 0; i < DT__OPEN_FILES; i++)
         place_close(&cursor->open[i]);
     dt__block_free(&cursor->scratch);
     dt_free(cursor);
@@ -96,7 +95,7 @@ static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__
                                     void **out)
 {
     struct open_file *place = &cursor->open[0];
-    for (int i = 0; i < OPEN_FILES && place->file != file; i++)
+    for (int i = 0; i < DT__OPEN_FILES && place->file != file; i++)
         if (cursor->open[i].file == file || cursor->open[i].used < place->used)
             place = &cursor->open[i];
     if (place->file != file) {
@@ -181,7 +180,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
             dt__find_last(&source->files->raw, source->nfiles, sizeof *source->files, raw);
         void *reader;
         step = smaller(end - raw, file->raw + file->rows - raw);
-        if (sifting) step = smaller(step, SCRATCH_ROWS);
+        if (sifting) step = smaller(step, DT__SIFTED_ROWS);
         if (sifting) to->rows = 0;
         DT_TRY(cursor_find_reader(cursor, file, &reader));
         DT_TRY(dt__formats[file->format]->read(reader, raw - file->raw, step, to));
@@ -197,7 +196,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
 dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t count,
                           struct dt__block *out)
 {
-    uint64_t piece = PIECE_BYTES / dt__source_row_bytes(cursor->source) + 1;
+    uint64_t piece = DT__LOAD_BYTES / dt__source_row_bytes(cursor->source) + 1;
     for (uint64_t done = 0, rows; done < count; done += rows) {
         rows = smaller(count - done, piece);
         DT_TRY(dt_stop_check());

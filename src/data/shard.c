@@ -10,11 +10,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "data/reader.h"
 #include "data/shuffle.h"
 #include "hdf5/write.h"
-
-enum { READ_BYTES = 1 << 20, PENDING_BYTES = 1 << 20 };
 
 /* ---- one shard ------------------------------------------------------------------------------ */
 
@@ -39,7 +38,7 @@ static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
 static dt_status shard_open(struct shard *shard, const struct dt_source *source, const char *dir,
                             int number, int count, uint64_t rows)
 {
-    size_t pending = PENDING_BYTES / dt__layout_row(&source->layout) + 1;
+    size_t pending = DT__SHARD_BYTES / dt__layout_row(&source->layout) + 1;
     *shard = (struct shard){.layout = &source->layout, .fd = -1};
     DT_TRY(dt_format(&shard->path, "%s/shard-%05d-of-%05d.h5", dir, number, count));
     DT_TRY(dt_format(&shard->temporary, "%s.partial", shard->path));
@@ -136,7 +135,7 @@ static dt_status job_shuffle(struct job *job)
 {
     const struct dt_source *source = job->source;
     const struct dt__layout *layout = &source->layout;
-    size_t width = dt__layout_row(&source->layout), step = READ_BYTES / width + 1;
+    size_t width = dt__layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
     struct dt__block block = {0};
     struct dt__cursor *cursor = NULL;
     unsigned char *row = NULL;

@@ -4,9 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
+
 /* Half of the memory holds a bucket that is taken out, or the buckets' buffers while rows come
  * in. */
-enum { LARGEST_BUFFER = 1 << 18 };
 
 struct bucket {
     uint64_t begin, rows; /* place in the file, in rows */
@@ -45,7 +46,7 @@ dt_status dt__shuffle_create(const char *dir, uint64_t seed, uint64_t rows, size
     const size_t buckets = shuffle->nbuckets = (size_t)((rows - 1) / fit + 1);
     const uint64_t buffer = memory / 2 / buckets;
     shuffle->buffer_rows =
-        (size_t)((buffer < LARGEST_BUFFER ? buffer : LARGEST_BUFFER) / row_bytes);
+        (size_t)((buffer < DT__SHUFFLE_BYTES ? buffer : DT__SHUFFLE_BYTES) / row_bytes);
     if (!shuffle->buffer_rows) shuffle->buffer_rows = 1;
     DT_GUARD(dt_alloc(buckets, sizeof *shuffle->buckets, "buckets", &shuffle->buckets));
     for (size_t b = 0; b < buckets; b++) {

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/limits.h"
+
 void dt_source_destroy(struct dt_source *source)
 {
     if (!source) return;
@@ -133,7 +135,8 @@ uint32_t dt_source_crc(const struct dt_source *source)
 
 /* ==== held-out rows =========================================================================== */
 
-enum { WORD_BITS = 64, BLOCK_BITS = 4096, BLOCK_WORDS = BLOCK_BITS / WORD_BITS };
+enum { WORD_BITS = 64, BLOCK_BITS = DT__HELD_OUT_ROWS, BLOCK_WORDS = BLOCK_BITS / WORD_BITS };
+_Static_assert(BLOCK_BITS % WORD_BITS == 0, "whole words of bits");
 
 dt_status dt__holdout_init(struct dt__holdout *holdout, uint64_t seed, uint64_t rows,
                            uint64_t count)

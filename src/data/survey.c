@@ -11,13 +11,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/limits.h"
 #include "data/reader.h"
 
 /* A gradient of sparse rows takes as long as one of dense rows where 1/8 of the inputs are set, half as long
  * at 1/16 (measured: Zen 4, one core, 32 and 128 rows of 512 to 8192 inputs, first layers of 64 and 512; a
  * linear model draws level at 1/12). Fewer inputs than these cost little either way: an estimate. */
 enum { MOST_DENSE = 1024, LEAST_SPARSE = 8 };
-enum { MARK_BYTES = 1 << 17, MAX_MARKS = 1 << 16 };
+enum { MAX_MARKS = 1 << 16 };
 
 /* ---- what readers report -------------------------------------------------------------------- */
 
@@ -100,7 +101,8 @@ dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
 
 dt_status dt__survey_mark(struct dt__file *file, uint64_t row, uint64_t offset, uint64_t line)
 {
-    uint64_t step = file->bytes / MAX_MARKS > MARK_BYTES ? file->bytes / MAX_MARKS : MARK_BYTES;
+    uint64_t step =
+        file->bytes / MAX_MARKS > DT__MARK_BYTES ? file->bytes / MAX_MARKS : DT__MARK_BYTES;
     if (file->nmarks && offset - file->marks[file->nmarks - 1].offset < step) return DT_OK;
     DT_TRY(dt_grow(&file->marks, &file->marks_capacity, file->nmarks + 1, sizeof *file->marks,
                    "marks in a text file"));

@@ -7,11 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "data/number.h"
 #include "data/packed.h"
 #include "data/reader.h"
 
-enum { BLOCK = 1 << 18, LONGEST_RECORD = 1 << 26 };
+enum { LONGEST_RECORD = 1 << 26 };
 
 /* Moves what is left to the front and reads more behind it. */
 static dt_status lines_fill(struct dt__lines *lines)
@@ -26,7 +27,7 @@ static dt_status lines_fill(struct dt__lines *lines)
     lines->base += lines->begin;
     lines->begin = 0;
     lines->end = left;
-    DT_TRY(dt_grow(&lines->data, &lines->capacity, left + BLOCK, 1, "lines of text"));
+    DT_TRY(dt_grow(&lines->data, &lines->capacity, left + DT__LINES_BYTES, 1, "lines of text"));
     do /* a pipe gives what it has; a stream in memory has no descriptor */
         got = fd < 0 ? (ssize_t)fread(lines->data + left, 1, lines->capacity - left, lines->in)
                      : read(fd, lines->data + left, lines->capacity - left);
@@ -39,11 +40,14 @@ static dt_status lines_fill(struct dt__lines *lines)
     return DT_OK;
 }
 
+/* Reads as much as tells what kind of file it is; a pipe's first line may be shorter, and the next one be long in
+ * coming. */
 static dt_status lines_begin(struct dt__lines *lines)
 {
     static const char mark[] = "\xEF\xBB\xBF";
     lines->next_line = 1;
-    while (!lines->eof && lines->end < 3)
+    while (!lines->eof && lines->end < DT__PACKED_HEAD &&
+           !(lines->end && memchr(lines->data, '\n', lines->end)))
         DT_TRY(lines_fill(lines));
     if (lines->end >= 3 && !memcmp(lines->data, mark, 3)) lines->begin = 3;
     return DT_OK;

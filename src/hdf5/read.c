@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "hdf5/guard.h"
 
 struct dt__h5_file {
@@ -220,8 +221,7 @@ dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array,
         return dt_fd_read(file->fd, file->path, out, (size_t)rows * row,
                           array->offset + first * row);
     /* By the child, in pieces that do not ask for much memory. */
-    const size_t piece = 8 << 20;
-    uint64_t most = row < piece ? piece / row : 1;
+    uint64_t most = row < DT__H5_READ_BYTES ? DT__H5_READ_BYTES / row : 1;
     struct dt__h5_answer answer;
     char *to = out;
     while (rows > 0) {

@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "hdf5/library.h"
 
-enum { PAGE = 4096, PIECE = 1 << 20, MOST_NAME = 1 << 16, MOST_TEXTS = 1 << 28 };
+enum { PAGE = 4096, MOST_NAME = 1 << 16, MOST_TEXTS = 1 << 28 };
 
 struct page {
     uint64_t at; /* multiple of PAGE */
@@ -426,7 +427,7 @@ dt_status dt__h5_stream(const struct dt__h5_layout *layout, dt__h5_sink_fn *sink
         DT_TRY(stream_pages(layout, at, extent->at, sink, arg));
         const unsigned char *from = extent->data;
         for (uint64_t left = extent->length; left > 0;) {
-            size_t part = left < PIECE ? (size_t)left : PIECE;
+            size_t part = left < DT__H5_WRITE_BYTES ? (size_t)left : DT__H5_WRITE_BYTES;
             DT_TRY(sink(arg, from, part));
             if (from) from += part;
             left -= part;

@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/bf16.h"
+#include "base/limits.h"
 #include "model/blas.h"
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
@@ -59,7 +60,9 @@ static void round_wide(size_t n, const float *restrict values, float *restrict o
  * against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with AVX512-BF16 alone 1.0 to 1.1 times
  * as fast). And a tile can be made by whoever has the factors, just when it is
  * needed: then it, the weights there and the deltas of its columns stay in the second-level cache. */
-enum { TILE_VALUES = 1 << 15, TILE_COLUMNS = 1 << 10, TILE_GRAIN = DT__PACK_DEPTH };
+enum { TILE_GRAIN = DT__PACK_DEPTH };
+_Static_assert(DT__TILE_VALUES >= DT__TILE_COLUMNS * TILE_GRAIN, "a tile has rows");
+_Static_assert(DT__TILE_COLUMNS % DT__PACK_WIDTH == 0, "tiles of a copy are whole packed columns");
 
 /* Of so many rows, in bf16, or for the reference in f32 that was rounded to it. */
 struct factors {
@@ -84,8 +87,8 @@ static size_t delta_bytes(const struct dt_factored *shape, int max_rows)
 struct dt_factored dt__bf16_factored(int nin, int nout, int max_rows, bool first)
 {
     struct dt_factored shape = {.rows = (size_t)nin, .columns = (size_t)nout, .first = first};
-    shape.tile_columns = nout < TILE_COLUMNS ? shape.columns : TILE_COLUMNS;
-    shape.tile_rows = TILE_VALUES / shape.tile_columns / TILE_GRAIN * TILE_GRAIN;
+    shape.tile_columns = nout < DT__TILE_COLUMNS ? shape.columns : DT__TILE_COLUMNS;
+    shape.tile_rows = DT__TILE_VALUES / shape.tile_columns / TILE_GRAIN * TILE_GRAIN;
     if (shape.tile_rows > shape.rows) shape.tile_rows = shape.rows;
     const size_t across = (shape.columns + shape.tile_columns - 1) / shape.tile_columns;
     shape.bytes = whole_lines(sizeof(int)) +

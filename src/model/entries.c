@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/clones.h"
+#include "base/limits.h"
 #include "model/blas.h"
-
-enum { DIGIT_BITS = 11 }; /* of a pass at most: its counts stay in the first cache */
 
 dt_status dt__entries_reserve(struct dt__entries *entries, size_t count)
 {
@@ -26,7 +25,7 @@ void dt__entries_free(struct dt__entries *entries)
 /* One pass of the sort, by `bits` bits of the inputs from `shift` on. */
 static void entries_pass(struct dt__entries *entries, int shift, int bits)
 {
-    uint32_t place[1 << DIGIT_BITS] = {0}, at = 0;
+    uint32_t place[1 << DT__SORT_BITS] = {0}, at = 0;
     const uint32_t mask = (UINT32_C(1) << bits) - 1;
     for (size_t i = 0; i < entries->count; i++)
         place[entries->entry[i].input >> shift & mask]++;
@@ -56,7 +55,7 @@ dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *b
             *entry++ = (struct dt__entry){batch->index[e], (uint32_t)r, (uint32_t)(e - first)};
     while (width < 32 && inputs > (size_t)1 << width)
         width++;
-    const int passes = (width + DIGIT_BITS - 1) / DIGIT_BITS;
+    const int passes = (width + DT__SORT_BITS - 1) / DT__SORT_BITS;
     bits = (width + passes - 1) / passes;
     for (int pass = 0; pass < passes; pass++)
         entries_pass(entries, pass * bits, bits);

@@ -20,11 +20,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "dtrain/report.h"
 #include "dtrain/state.h"
 #include "predict/serve.h"
 
-enum { TOO_LARGE = 413, BUCKETS = 12, MOST_BODIES = 256 << 20, HEADER_BYTES = 32 << 10 };
+enum { TOO_LARGE = 413, BUCKETS = 12, HEADER_BYTES = 32 << 10 };
 static const double BUCKET_SECS[BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                             0.05,   0.1,   0.25,   0.5,   1,    2.5};
 
@@ -398,7 +399,7 @@ static void exchange_take_body(struct exchange *exchange, const char *bytes, siz
         return;
     }
     pthread_mutex_lock(&server->lock);
-    bool room = server->bodies_bytes + size <= MOST_BODIES;
+    bool room = server->bodies_bytes + size <= DT__BODIES_BYTES;
     if (room) server->bodies_bytes += size;
     pthread_mutex_unlock(&server->lock);
     if (room) exchange->counted += size;

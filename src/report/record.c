@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
+#include "base/limits.h"
 #include "report/report.h"
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -14,7 +15,7 @@
 /* Length of the file up to the end of its last whole line; -1: errno. */
 static off_t whole_lines(int fd)
 {
-    char block[4096];
+    char block[DT__RECORDS_TAIL_BYTES];
     off_t end = lseek(fd, 0, SEEK_END);
     while (end > 0) {
         off_t begin = end > (off_t)sizeof block ? end - (off_t)sizeof block : 0;
@@ -59,7 +60,7 @@ dt_status dt_report_open(const char *run_dir, uint64_t total_steps, struct dt_re
 
 static dt_status copy_records(const struct dt_report *report, int from, int to)
 {
-    char block[1 << 14];
+    char block[DT__RECORDS_COPY_BYTES];
     for (off_t at = 0;;) {
         ssize_t got = pread(from, block, sizeof block, at);
         if (got < 0 && errno == EINTR) continue;

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "base/internal.h"
+#include "base/limits.h"
 
-enum { BLOCK = 1 << 18 };
+_Static_assert(DT__VERIFY_BYTES >= (int)DT__USER_BLOCK, "the user block is read whole");
 
 static const char *const KIND_WORDS[] = {[DT__CHECKPOINT] = "checkpoint", [DT__MODEL] = "model"};
 
@@ -61,14 +62,14 @@ static dt_status file_verify(const char *path, void *out_header)
     DT_TRY(dt_file_open(path, &fd, &size));
     if (size < DT__USER_BLOCK)
         DT_GUARD(dt_fail(DT_EFORMAT, "%s: only %" PRIu64 " bytes long", path, size));
-    DT_GUARD(dt_alloc(BLOCK, 1, "verifying a checkpoint", &block));
+    DT_GUARD(dt_alloc(DT__VERIFY_BYTES, 1, "verifying a checkpoint", &block));
     DT_GUARD(dt_fd_read(fd, path, block, DT__USER_BLOCK, 0));
     DT_GUARD(header_parse(path, block, header));
     if (size - DT__USER_BLOCK != header->bytes)
         DT_GUARD(dt_fail(DT_EFORMAT, "%s: damaged: %" PRIu64 " bytes long, should be %" PRIu64,
                          path, size, header->bytes + DT__USER_BLOCK));
     for (uint64_t at = DT__USER_BLOCK, part; at < size; at += part) {
-        part = size - at < BLOCK ? size - at : BLOCK;
+        part = size - at < DT__VERIFY_BYTES ? size - at : DT__VERIFY_BYTES;
         DT_GUARD(dt_fd_read(fd, path, block, (size_t)part, at));
         crc = dt_crc32c(crc, block, (size_t)part);
     }

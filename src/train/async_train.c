@@ -1,6 +1,7 @@
 /* Async training: each worker takes the newest weights, computes a gradient of one replica and hands it in;
  * gradients are applied one by one as they come. In a span no rank waits for another: the bank follows what
  * is applied, and keeps records and checkpoints on the way. */
+#include "base/limits.h"
 #include "train/trainer.h"
 
 /* ---- worker --------------------------------------------------------------------------------- */
@@ -28,8 +29,6 @@ static void worker_span(const struct dt_job *job, struct dt_worker *worker)
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-enum { MOST_AT_ONCE = 64 };
-
 /* The workers are under way: what fails here ends the job. */
 static void require(const struct dt_bank *bank, dt_status status)
 {
@@ -52,7 +51,7 @@ static uint64_t may_apply(const struct dt_bank *bank)
  * is applied, so that the span can end. */
 static int bank_span(struct dt_bank *bank)
 {
-    struct dt_applied applied[MOST_AT_ONCE];
+    struct dt_applied applied[DT__ASYNC_RECORDS];
     struct dt_job *job = bank->job;
     struct dt_async *async = job->async;
     int asked = DT_ASK_NONE;
@@ -61,7 +60,7 @@ static int bank_span(struct dt_bank *bank)
     dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
     while (!dt_async_over(async)) {
         const uint64_t until = asked & DT_ASK_ERROR ? UINT64_MAX : may_apply(bank);
-        int n = dt_async_serve(async, until, MOST_AT_ONCE, applied);
+        int n = dt_async_serve(async, until, DT__ASYNC_RECORDS, applied);
         for (int i = 0; i < n; i++) {
             dt__count_applied(&applied[i], &bank->state, &bank->staleness);
             job->step = bank->state.step;

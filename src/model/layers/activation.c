@@ -2,6 +2,7 @@
  * leaves the slope for the way back. An activation is a row here; where the layer before it takes none,
  * it is a layer of its own. */
 #include "base/clones.h"
+#include "base/limits.h"
 #include "model/activation.h"
 
 #include "model/vmath.h"
@@ -152,7 +153,6 @@ void dt__epilogue_forward(const struct dt__layer_call *call, size_t rows, int n,
 }
 
 /* Columns are summed in strips that stay in registers; each column adds its rows in order. */
-enum { STRIP = 64 };
 
 static inline void strip_backward(size_t rows, size_t stride, int columns,
                                   const float *restrict slope, float *restrict delta,
@@ -172,13 +172,13 @@ void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta,
                            float *bias_grad)
 {
     const size_t width = (size_t)n;
-    for (int c = 0; c < n; c += STRIP) {
-        float sum[STRIP] = {0};
-        int columns = n - c < STRIP ? n - c : STRIP;
+    for (int c = 0; c < n; c += DT__BIAS_STRIP) {
+        float sum[DT__BIAS_STRIP] = {0};
+        int columns = n - c < DT__BIAS_STRIP ? n - c : DT__BIAS_STRIP;
         if (!slope)
             strip_backward(rows, width, columns, NULL, delta + c, sum);
-        else if (columns == STRIP)
-            strip_backward(rows, width, STRIP, slope + c, delta + c, sum);
+        else if (columns == DT__BIAS_STRIP)
+            strip_backward(rows, width, DT__BIAS_STRIP, slope + c, delta + c, sum);
         else
             strip_backward(rows, width, columns, slope + c, delta + c, sum);
         for (int i = 0; i < columns; i++)
@@ -198,13 +198,13 @@ dt_status dt__slope_infer(struct dt_model *model, struct dt__layer *layer)
 
 static dt_status activation_forward(const struct dt__layer_call *call)
 {
-    enum { PIECE = 256 };
-    static const float no_bias[PIECE];
+    static const float no_bias[DT__ACTIVATION_STRIP];
     const struct dt__activation *f = call->layer->activation;
     const size_t count = (size_t)call->rows * dt__shape_size(call->layer->out);
     memcpy(call->y, call->x, count * sizeof *call->y);
-    for (size_t at = 0; at < count; at += PIECE) {
-        const int part = count - at < PIECE ? (int)(count - at) : PIECE;
+    for (size_t at = 0; at < count; at += DT__ACTIVATION_STRIP) {
+        const int part =
+            count - at < DT__ACTIVATION_STRIP ? (int)(count - at) : DT__ACTIVATION_STRIP;
         if (call->keep)
             f->train(part, no_bias, call->y + at, call->keep + at);
         else

@@ -1,6 +1,7 @@
 /* Dropout: masks that are a pure function of a key and an element's number. Mostly the layer before takes
  * it into its own pass; where it does not, it is a layer of its own. */
 #include "base/clones.h"
+#include "base/limits.h"
 #include "model/activation.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 
 /* Drop number i is word i % 4 of block i / 4 of the key; a unit is dropped if the word is below
  * rate * 2^32. Blocks are made a run at a time. */
-enum { WORDS = 4, BLOCKS = 64, RUN = WORDS * BLOCKS };
+enum { WORDS = 4, RUN = WORDS * DT__DROPOUT_BLOCKS };
 
 DT__CLONES
 static void apply_run(const uint32_t *restrict words, uint32_t threshold, float scale, int n,

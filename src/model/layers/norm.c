@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/clones.h"
+#include "base/limits.h"
 #include "model/activation.h"
 
 #define MOMENTUM 0.1 /* of running statistics */
@@ -114,11 +115,9 @@ static dt_status batchnorm_infer(struct dt_model *model, struct dt__layer *layer
 }
 
 /* Channels at a time: what is summed of them stays in registers and the nearest cache. */
-enum { STRIP = 64 };
-
 static int strip_width(int channels, int first)
 {
-    return channels - first < STRIP ? channels - first : STRIP;
+    return channels - first < DT__NORM_STRIP ? channels - first : DT__NORM_STRIP;
 }
 
 /* In one pass, over distances from the first point: in double the two sums lose nothing to it. */
@@ -126,9 +125,9 @@ DT__CLONES
 static void batchnorm_statistics(size_t points, int channels, const float *restrict x,
                                  float *restrict mean, float *restrict variance)
 {
-    for (int first = 0; first < channels; first += STRIP) {
+    for (int first = 0; first < channels; first += DT__NORM_STRIP) {
         const int count = strip_width(channels, first);
-        double sums[STRIP] = {0}, squares[STRIP] = {0};
+        double sums[DT__NORM_STRIP] = {0}, squares[DT__NORM_STRIP] = {0};
         for (size_t p = 0; p < points; p++) {
             const float *from = x + p * (size_t)channels + first;
             for (int c = 0; c < count; c++) {
@@ -149,8 +148,8 @@ DT__CLONES
 static void batchnorm_normalize(size_t points, int channels, const float *x, const float *mean,
                                 const float *variance, const float *gain, float *y)
 {
-    for (int first = 0; first < channels; first += STRIP) {
-        float scale[STRIP], offset[STRIP];
+    for (int first = 0; first < channels; first += DT__NORM_STRIP) {
+        float scale[DT__NORM_STRIP], offset[DT__NORM_STRIP];
         const int count = strip_width(channels, first);
         for (int c = 0; c < count; c++) {
             scale[c] = gain[first + c] * variance_scale(variance[first + c]);
@@ -174,10 +173,11 @@ static void batchnorm_gradient(size_t points, int channels, const float *restric
                                float *restrict dx, bool add, float *restrict gain_grad)
 {
     const double share = frozen ? 0.0 : 1.0 / (double)points;
-    for (int first = 0; first < channels; first += STRIP) {
+    for (int first = 0; first < channels; first += DT__NORM_STRIP) {
         const int count = strip_width(channels, first);
-        double with_x[STRIP] = {0}, alone[STRIP] = {0};
-        float centre[STRIP], scale[STRIP], slope[STRIP], offset[STRIP];
+        double with_x[DT__NORM_STRIP] = {0}, alone[DT__NORM_STRIP] = {0};
+        float centre[DT__NORM_STRIP], scale[DT__NORM_STRIP], slope[DT__NORM_STRIP],
+            offset[DT__NORM_STRIP];
         memcpy(centre, mean + first, (size_t)count * sizeof *mean);
         for (size_t p = 0; p < points; p++) {
             const size_t at = p * (size_t)channels + (size_t)first;
