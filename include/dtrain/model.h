@@ -203,22 +203,39 @@ void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *c
  * one that goes by no name but its number. */
 void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide);
 
+/* What a rule multiplies with in one update, rounded to f32 where PyTorch rounds. */
+struct dt_factors {
+    float scale; /* of the gradient */
+    float decay; /* L2 penalty; adamw: 1 - lr * weight_decay */
+    float rate;  /* learning rate; adam: over 1 - beta1^t */
+    float epsilon;
+    float keep1, add1; /* first state: momentum, beta1 or alpha, and 1 - that */
+    float keep2, add2; /* second state: beta2, or rmsprop's momentum */
+    float unbias;      /* adam: 1 / sqrt(1 - beta2^t) */
+    float l1;          /* ftrl */
+};
+/* They are the same for all parameters: made once an update, whatever ranges it is cut into. (Made anew for
+ * each block of 2,048 floats they cost a tenth of adam's update: two powers and a cosine.)
+ *   step     updates done before this one; 0 for the first (bias correction)
+ *   lr       learning rate; scale: factor on the gradient (1 / samples, times the clip factor) */
+struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uint64_t step,
+                                       double lr, double scale);
+
 /* One update of n parameters, element by element (any split of the vector gives the same bits).
- *   step     updates done before this one; 0 for the first (bias correction, first momentum)
- *   lr       learning rate; scale: factor on the gradient (1 / samples, times the clip factor)
  *   grad     (n) gradient sum
  *   params   (n) read; out (n) written; may be the same pointer, else disjoint
  *   state    nstate pointers to (n), read and written; zeros before the first update
  * Numbers are PyTorch 1.13's torch.optim; ftrl's those of McMahan et al. 2013, algorithm 1. */
-void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr,
-                        double scale, size_t n, const float *grad, const float *params, float *out,
+void dt_optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                        size_t n, const float *grad, const float *params, float *out,
                         float *const *state);
 
 /* The same for `count` rows of params and state, which are (any, width): row row[i], in place, with the
  * gradient sum grad + i * width. */
-void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, uint64_t step, double lr,
-                             double scale, size_t width, size_t count, const uint32_t *row,
-                             const float *grad, float *params, float *const *state);
+void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer,
+                             const struct dt_factors *factors, size_t width, size_t count,
+                             const uint32_t *row, const float *grad, float *params,
+                             float *const *state);
 /* Whether an update with a gradient of 0 changes nothing, so that rows without one can be left out. */
 bool dt_optimizer_is_sparse(const struct dt_optimizer *optimizer);
 

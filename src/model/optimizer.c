@@ -6,26 +6,14 @@
 #include <math.h>
 #include <string.h>
 
-/* What an update multiplies with, rounded to f32 where PyTorch rounds. */
-struct factors {
-    float scale; /* of the gradient */
-    float decay; /* L2 penalty; adamw: 1 - lr * weight_decay */
-    float rate;  /* learning rate; adam: over 1 - beta1^t */
-    float epsilon;
-    float keep1, add1; /* first state: momentum, beta1 or alpha, and 1 - that */
-    float keep2, add2; /* second state: beta2, or rmsprop's momentum */
-    float unbias;      /* adam: 1 / sqrt(1 - beta2^t) */
-    float l1;          /* ftrl */
-};
-
 /* A rule makes parameter i, which is w, anew from its gradient sum g, and updates its states a[i] and
  * b[i]. */
 #define UNUSED __attribute__((unused))
 #define RULE(name)                                                                                 \
-    static inline float name(const struct factors *f, float g, float w, UNUSED float *a,           \
+    static inline float name(const struct dt_factors *f, float g, float w, UNUSED float *a,           \
                              UNUSED float *b, UNUSED size_t i)
 
-static inline float penalized(const struct factors *f, float g, float w)
+static inline float penalized(const struct dt_factors *f, float g, float w)
 {
     return g * f->scale + f->decay * w;
 }
@@ -74,7 +62,7 @@ RULE(rmsprop_momentum)
 }
 
 /* Adam's step with a gradient. Source: Kingma and Ba 2015, algorithm 1. */
-static inline float adam_step(const struct factors *f, float gradient, float *a, float *b)
+static inline float adam_step(const struct dt_factors *f, float gradient, float *a, float *b)
 {
     *a = f->keep1 * *a + f->add1 * gradient;
     *b = f->keep2 * *b + f->add2 * gradient * gradient;
@@ -111,15 +99,15 @@ RULE(ftrl)
 
 /* A rule over n parameters, in place and from w to out: one pass over memory, with vectors. */
 struct loops {
-    void (*in_place)(const struct factors *f, size_t n, const float *restrict g, float *restrict w,
+    void (*in_place)(const struct dt_factors *f, size_t n, const float *restrict g, float *restrict w,
                      float *restrict a, float *restrict b);
-    void (*across)(const struct factors *f, size_t n, const float *restrict g,
+    void (*across)(const struct dt_factors *f, size_t n, const float *restrict g,
                    const float *restrict w, float *restrict out, float *restrict a,
                    float *restrict b);
 };
 
 #define LOOPS(rule)                                                                                \
-    DT__CLONES static void rule##_in_place(const struct factors *f, size_t n,                      \
+    DT__CLONES static void rule##_in_place(const struct dt_factors *f, size_t n,                      \
                                            const float *restrict g, float *restrict w,             \
                                            float *restrict a, float *restrict b)                   \
     {                                                                                              \
@@ -127,7 +115,7 @@ struct loops {
             w[i] = rule(f, g[i], w[i], a, b, i);                                                   \
     }                                                                                              \
     DT__CLONES static void rule##_across(                                                          \
-        const struct factors *f, size_t n, const float *restrict g, const float *restrict w,       \
+        const struct dt_factors *f, size_t n, const float *restrict g, const float *restrict w,       \
         float *restrict out, float *restrict a, float *restrict b)                                 \
     {                                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
@@ -147,14 +135,14 @@ LOOPS(ftrl)
 /* ---- factors -------------------------------------------------------------------------------- */
 
 static void rmsprop_factors(const struct dt_optimizer *o, uint64_t step, double lr,
-                            struct factors *f)
+                            struct dt_factors *f)
 {
     (void)step, (void)lr;
     f->keep1 = (float)o->alpha, f->add1 = (float)(1.0 - o->alpha);
     f->keep2 = (float)o->momentum;
 }
 
-static void adam_factors(const struct dt_optimizer *o, uint64_t step, double lr, struct factors *f)
+static void adam_factors(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f)
 {
     const double t = (double)step + 1.0;
     f->keep1 = (float)o->beta1, f->add1 = (float)(1.0 - o->beta1);
@@ -163,7 +151,7 @@ static void adam_factors(const struct dt_optimizer *o, uint64_t step, double lr,
     f->unbias = (float)(1.0 / sqrt(1.0 - pow(o->beta2, t)));
 }
 
-static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr, struct factors *f)
+static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f)
 {
     adam_factors(o, step, lr, f);
     f->decay = (float)(1.0 - lr * o->weight_decay);
@@ -181,7 +169,7 @@ struct variant {
 static const struct row {
     double epsilon; /* unless train.epsilon says it */
     /* Beside scale, decay, rate, epsilon and keep1 = momentum; NULL: nothing. */
-    void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct factors *f);
+    void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f);
     struct variant plain, momentum; /* momentum.loops NULL: momentum makes no difference */
 } ROWS[] = {
     [DT_OPT_SGD] = {1e-8, NULL, {&sgd_loops, {0}, true}, {&heavy_ball_loops, {"momentum"}, false}},
@@ -259,10 +247,10 @@ void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wid
     memcpy(optimizer->state_name, name, sizeof name);
 }
 
-static struct factors factors_of(const struct dt_optimizer *optimizer, uint64_t step, double lr,
-                                 double scale)
+struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uint64_t step,
+                                       double lr, double scale)
 {
-    struct factors factors = {.scale = (float)scale,
+    struct dt_factors factors = {.scale = (float)scale,
                               .decay = (float)optimizer->weight_decay,
                               .rate = (float)lr,
                               .epsilon = (float)optimizer->epsilon,
@@ -273,18 +261,17 @@ static struct factors factors_of(const struct dt_optimizer *optimizer, uint64_t 
     return factors;
 }
 
-void dt_optimizer_apply(const struct dt_optimizer *optimizer, uint64_t step, double lr,
-                        double scale, size_t n, const float *grad, const float *params, float *out,
+void dt_optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                        size_t n, const float *grad, const float *params, float *out,
                         float *const *state)
 {
-    const struct factors factors = factors_of(optimizer, step, lr, scale);
     const struct loops *loops = variant_of(optimizer)->loops;
     float *a = optimizer->states > 0 ? state[optimizer->vector[0]] : NULL;
     float *b = optimizer->states > 1 ? state[optimizer->vector[1]] : NULL;
     if (out == params)
-        loops->in_place(&factors, n, grad, out, a, b);
+        loops->in_place(factors, n, grad, out, a, b);
     else
-        loops->across(&factors, n, grad, params, out, a, b);
+        loops->across(factors, n, grad, params, out, a, b);
 }
 
 /* Asks for the first lines of a row of weights and state, which lie anywhere in memory. */
@@ -295,12 +282,12 @@ static inline void row_prefetch(const float *values, size_t width)
         __builtin_prefetch(values + i, 1);
 }
 
-void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, uint64_t step, double lr,
-                             double scale, size_t width, size_t count, const uint32_t *row,
-                             const float *grad, float *params, float *const *state)
+void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer,
+                             const struct dt_factors *factors, size_t width, size_t count,
+                             const uint32_t *row, const float *grad, float *params,
+                             float *const *state)
 {
     enum { AHEAD = 16 };
-    const struct factors factors = factors_of(optimizer, step, lr, scale);
     const struct loops *loops = variant_of(optimizer)->loops;
     for (size_t i = 0; i < count; i++) {
         const size_t at = row[i] * width, next = row[i + AHEAD < count ? i + AHEAD : i] * width;
@@ -310,7 +297,7 @@ void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, uint64_t step
             row_prefetch(state[optimizer->vector[s]] + next, width);
             own[s] = state[optimizer->vector[s]] + at;
         }
-        loops->in_place(&factors, width, grad + i * width, params + at, own[0], own[1]);
+        loops->in_place(factors, width, grad + i * width, params + at, own[0], own[1]);
     }
 }
 

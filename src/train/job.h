@@ -14,6 +14,16 @@
 #include "dtrain/state.h"
 #include "dtrain/train.h"
 
+/* The constants of one update, with what they were made from. */
+struct dt_constants {
+    bool made;
+    uint64_t step, staleness, rows;
+    int64_t drops;
+    double norm2;
+    struct dt_factors usual, wide; /* of job->optimizer and job->wide */
+    float share;                   /* of a row in a mean over all */
+};
+
 struct dt_job {
     const struct dt_config *config;
     struct dt_world *world;
@@ -30,6 +40,7 @@ struct dt_job {
     struct dt_optimizer wide;      /* of the linear path, floats [wide_begin, wide_end) */
     size_t wide_begin, wide_end;   /* SIZE_MAX: the model has none, or it has no rule of its own */
     struct dt_schedule schedule;
+    struct dt_constants constants; /* update.c's: of the update that was last applied */
     struct dt_optimizer outer; /* of the update at the end of a round of local steps */
     struct dt_factored *factored; /* (matrices) run.precision=bf16: may have gradients that are factors, in sync */
     int matrices;

@@ -123,7 +123,7 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static dt_status group_create(const struct dt_job *job, int worker, int index,
+static dt_status group_create(struct dt_job *job, int worker, int index,
                               struct dt_group *group)
 {
     const bool clips = job->config->train.clip_norm > 0;

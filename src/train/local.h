@@ -17,7 +17,7 @@
 #include "train/trainer.h"
 
 struct dt_group {
-    const struct dt_job *job;
+    struct dt_job *job;
     int index;
     int first, count;         /* its replicas */
     bool leads;               /* this worker speaks for it */

@@ -32,23 +32,6 @@ dt_status dt__optimizers_init(struct dt_job *job)
     return dt_fail(DT_EUSAGE, "train.wide_optimizer, train.wide_lr: expected model.wide=yes");
 }
 
-/* The rule of the floats from `offset` on, its rate at the moment, and where it ends: ftrl's rates fall by
- * themselves. */
-static const struct dt_optimizer *rule_at(const struct dt_job *job, size_t offset, double lr,
-                                          double *out_lr, size_t *out_end)
-{
-    const bool wide = offset >= job->wide_begin && offset < job->wide_end;
-    const double base = job->config->train.lr, own = job->config->train.wide_lr;
-    *out_lr = lr;
-    *out_end = offset < job->wide_begin ? job->wide_begin : wide ? job->wide_end : SIZE_MAX;
-    if (!wide) return &job->optimizer;
-    if (job->wide.kind == DT_OPT_FTRL)
-        *out_lr = own > 0 ? own : base;
-    else if (own > 0)
-        *out_lr = base > 0 ? lr * (own / base) : own;
-    return &job->wide;
-}
-
 /* ---- the norm of a gradient ----------------------------------------------------------------- */
 
 /* Adds the squares of n floats that stand at `at` of a vector, to the lanes of their places there. */
@@ -113,36 +96,80 @@ static size_t trained_count(const struct dt_job *job, size_t offset, size_t n)
     return left < n ? left : n;
 }
 
+/* The linear path's own rate; ftrl's rates fall by themselves. */
+static double wide_lr(const struct dt_job *job, double lr)
+{
+    const double base = job->config->train.lr, own = job->config->train.wide_lr;
+    if (job->wide.kind == DT_OPT_FTRL) return own > 0 ? own : base;
+    return own <= 0 ? lr : base > 0 ? lr * (own / base) : own;
+}
+
+/* What an update at `step` multiplies with: of a gradient that is the sum over so many rows, and that is so stale.
+ * All ranges of an update come here; the first one makes it.
+ * Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep learning",
+ * IJCAI 2016. */
+static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step,
+                                               uint64_t staleness, uint64_t rows, double norm2)
+{
+    struct dt_constants *c = &job->constants;
+    const int64_t drops = job->schedule.drops;
+    if (c->made && c->step == step && c->staleness == staleness && c->rows == rows &&
+        c->norm2 == norm2 && c->drops == drops)
+        return c;
+    const double schedule = dt_schedule_lr(&job->schedule, step);
+    const double lr =
+        job->config->train.staleness_lr ? schedule / (1 + (double)staleness) : schedule;
+    const double scale = mean_scale(job, rows, norm2);
+    *c = (struct dt_constants){.made = true,
+                               .step = step,
+                               .staleness = staleness,
+                               .rows = rows,
+                               .drops = drops,
+                               .norm2 = norm2,
+                               .usual = dt_optimizer_factors(&job->optimizer, step, lr, scale),
+                               .share = (float)(1 / (double)rows)};
+    if (job->wide_end < SIZE_MAX)
+        c->wide = dt_optimizer_factors(&job->wide, step, wide_lr(job, lr), scale);
+    return c;
+}
+
 /* Floats [offset, offset + n): what is trained goes to the optimizer; what is a state moves by the mean
  * over the rows. grad, weights and out are (n), states the whole vectors. */
-static void update_range(const struct dt_job *job, uint64_t step, double lr, uint64_t rows,
-                         double norm2, size_t offset, size_t n, const float *grad,
-                         const float *weights, float *out, float *const *states)
+static void update_range(const struct dt_job *job, const struct dt_constants *constants,
+                         size_t offset, size_t n, const float *grad, const float *weights,
+                         float *out, float *const *states)
 {
     const size_t trained = trained_count(job, offset, n);
-    const float share = (float)(1 / (double)rows);
     float *state[DT_MAX_STATE];
     for (size_t at = 0, part; at < trained; at += part) {
-        double rate;
-        size_t end;
-        const struct dt_optimizer *rule = rule_at(job, offset + at, lr, &rate, &end);
-        part = end - offset < trained ? end - offset - at : trained - at;
+        const size_t begin = offset + at;
+        const bool wide = begin >= job->wide_begin && begin < job->wide_end;
+        const size_t end =
+            begin < job->wide_begin ? job->wide_begin : wide ? job->wide_end : SIZE_MAX;
+        part = end - offset < trained ? end - begin : trained - at;
         for (int i = 0; i < job->optimizer.nstate; i++)
-            state[i] = states[i] + offset + at;
-        dt_optimizer_apply(rule, step, rate, mean_scale(job, rows, norm2), part, grad + at,
+            state[i] = states[i] + begin;
+        dt_optimizer_apply(wide ? &job->wide : &job->optimizer,
+                           wide ? &constants->wide : &constants->usual, part, grad + at,
                            weights + at, out + at, state);
     }
     for (size_t i = trained; i < n; i++)
-        out[i] = weights[i] + share * grad[i];
+        out[i] = weights[i] + constants->share * grad[i];
+}
+
+/* The constants of a step of sync training. */
+static const struct dt_constants *sync_constants(struct dt_job *job,
+                                                 const struct dt_update_info *info)
+{
+    return constants_of(job, info->step, 0, dt_plan_step_rows(job->plan, info->step), info->norm2);
 }
 
 void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out)
 {
-    const struct dt_job *job = arg;
-    update_range(job, info->step, dt_schedule_lr(&job->schedule, info->step),
-                 dt_plan_step_rows(job->plan, info->step), info->norm2, offset, n, grad,
-                 vectors[0] + offset, out, vectors + 1);
+    struct dt_job *job = arg;
+    update_range(job, sync_constants(job, info), offset, n, grad, vectors[0] + offset, out,
+                 vectors + 1);
 }
 
 /* Row by row, or in one run where these have no gaps. */
@@ -161,28 +188,25 @@ void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int inde
 }
 
 /* The same for rows of a range, in place; weights and states are the whole vectors. */
-static void update_rows(const struct dt_job *job, uint64_t step, double lr, uint64_t rows,
-                        double norm2, const struct dt_row_range *range, const uint32_t *row,
-                        size_t count, const float *grad, float *weights, float *const *states)
+static void update_rows(const struct dt_job *job, const struct dt_constants *constants,
+                        const struct dt_row_range *range, const uint32_t *row, size_t count,
+                        const float *grad, float *weights, float *const *states)
 {
+    const bool wide = range->offset >= job->wide_begin && range->offset < job->wide_end;
     float *state[DT_MAX_STATE];
-    double rate;
-    size_t end; /* ranges have one rule */
-    const struct dt_optimizer *rule = rule_at(job, range->offset, lr, &rate, &end);
     for (int i = 0; i < job->optimizer.nstate; i++)
         state[i] = states[i] + range->offset;
-    dt_optimizer_apply_rows(rule, step, rate, mean_scale(job, rows, norm2), range->width, count,
-                            row, grad, weights + range->offset, state);
+    dt_optimizer_apply_rows(wide ? &job->wide : &job->optimizer,
+                            wide ? &constants->wide : &constants->usual, range->width, count, row,
+                            grad, weights + range->offset, state);
 }
 
 void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
                           const struct dt_row_range *range, const uint32_t *row, size_t count,
                           const float *grad, float *const *vectors)
 {
-    const struct dt_job *job = arg;
-    update_rows(job, info->step, dt_schedule_lr(&job->schedule, info->step),
-                dt_plan_step_rows(job->plan, info->step), info->norm2, range, row, count, grad,
-                vectors[0], vectors + 1);
+    struct dt_job *job = arg;
+    update_rows(job, sync_constants(job, info), range, row, count, grad, vectors[0], vectors + 1);
 }
 
 /* ---- local steps ---------------------------------------------------------------------------- */
@@ -195,8 +219,8 @@ void dt__update_group(void *arg, const struct dt_update_info *info, size_t offse
     if (group->rows == 0) /* none of its replicas has a sample in this step */
         memmove(out, weights, n * sizeof *out);
     else
-        update_range(group->job, info->step, dt_schedule_lr(&group->job->schedule, info->step),
-                     group->rows, info->norm2, offset, n, grad, weights, out, vectors + 1);
+        update_range(group->job, constants_of(group->job, info->step, 0, group->rows, info->norm2),
+                     offset, n, grad, weights, out, vectors + 1);
 }
 
 /* grad: the mean of differences, or rests of rounding where there are none (`empty`). The weights that come out
@@ -232,11 +256,12 @@ void dt__update_outer(void *arg, const struct dt_update_info *info, size_t offse
     const float *weights = vectors[0] + offset;
     float *momentum = job->outer.nstate ? vectors[1] + offset : NULL;
     const bool last = !dt__overlaps(job) || job->step == job->last_step;
+    const struct dt_factors factors = dt_optimizer_factors(&job->outer, info->step, lr, 1);
     if (trained && momentum && (dt__overlaps(job) || job->pending))
         ahead_update(trained, (float)lr, (float)job->outer.momentum, !job->pending, last, grad,
                      weights, momentum, out);
     else if (trained)
-        dt_optimizer_apply(&job->outer, info->step, lr, 1, trained, grad, weights, out, &momentum);
+        dt_optimizer_apply(&job->outer, &factors, trained, grad, weights, out, &momentum);
     for (size_t i = trained; i < n; i++)
         out[i] = weights[i] - grad[i];
 }
@@ -295,18 +320,10 @@ dt_async_prepare_fn *dt__async_prepare_fn(const struct dt_job *job)
     return both ? compensate_whole : NULL;
 }
 
-/* Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep learning",
- * IJCAI 2016. */
-static double async_lr(const struct dt_job *job, const struct dt_gradient *part, uint64_t before)
-{
-    const double lr = dt_schedule_lr(&job->schedule, before);
-    return job->config->train.staleness_lr ? lr / (1 + (double)part->staleness) : lr;
-}
-
 void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,
                       size_t n, const float *weights, float *out, float *const *states)
 {
-    const struct dt_job *job = arg;
+    struct dt_job *job = arg;
     const struct dt_note *note = part->note;
     if (note->ask & DT_ASK_ERROR) {
         memmove(out, weights, n * sizeof *out);
@@ -315,20 +332,20 @@ void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before
     if (part->seen)
         compensate_delay(job, note->rows, trained_count(job, offset, n), weights, part->seen,
                          part->grad);
-    update_range(job, before, async_lr(job, part, before), note->rows, part->norm2, offset, n,
-                 part->grad, weights, out, states);
+    update_range(job, constants_of(job, before, part->staleness, note->rows, part->norm2), offset,
+                 n, part->grad, weights, out, states);
 }
 
 void dt__update_rows_async(void *arg, const struct dt_gradient *part, uint64_t before,
                            const struct dt_row_range *range, const uint32_t *row, size_t count,
                            float *weights, float *const *states)
 {
-    const struct dt_job *job = arg;
+    struct dt_job *job = arg;
     const struct dt_note *note = part->note;
     if (note->ask & DT_ASK_ERROR) return;
     if (part->seen)
         compensate_rows(job, note->rows, range, row, count, weights + range->offset, part->seen,
                         part->grad);
-    update_rows(job, before, async_lr(job, part, before), note->rows, part->norm2, range, row,
-                count, part->grad, weights, states);
+    update_rows(job, constants_of(job, before, part->staleness, note->rows, part->norm2), range,
+                row, count, part->grad, weights, states);
 }

@@ -191,7 +191,8 @@ static void check_optimizer(hid_t group, int number)
         double scale = clip_factor(clip, count, grad) / 4.0;
         for (size_t i = 0; i < count; i++)
             grad[i] *= 4.0f;
-        dt_optimizer_apply(&optimizer, step, lr, scale, count, grad, params, params, state);
+        const struct dt_factors factors = dt_optimizer_factors(&optimizer, step, lr, scale);
+        dt_optimizer_apply(&optimizer, &factors, count, grad, params, params, state);
         double error = distance(count, params, path + step * count);
         ck_assert_msg(error < 5e-7, "optimizer %d, step %zu: differs by %g", number, step, error);
     }

@@ -41,10 +41,11 @@ static void update(const struct dt_optimizer *optimizer, size_t shift, size_t pi
     fill(grad, 1), fill(params, 2), fill(state[0], 3), fill(state[1], 4);
     for (size_t i = 0; i < N; i++)
         state[0][i] = fabsf(state[0][i]), state[1][i] = fabsf(state[1][i]);
+    const struct dt_factors factors = dt_optimizer_factors(optimizer, 3, 0.05, 0.25);
     for (size_t at = 0; at < N; at += piece) {
         float *parts[2] = {state[0] + at, state[1] + at};
         size_t count = N - at < piece ? N - at : piece;
-        dt_optimizer_apply(optimizer, 3, 0.05, 0.25, count, grad + at, params + at, to + at, parts);
+        dt_optimizer_apply(optimizer, &factors, count, grad + at, params + at, to + at, parts);
     }
     memcpy(out[0], to, N * sizeof **out);
     for (int i = 0; i < 2; i++)
@@ -121,7 +122,8 @@ START_TEST(ftrl_is_as_the_paper_has_it)
     for (uint64_t step = 0; step < STEPS; step++) {
         for (int i = 0; i < COUNT; i++)
             grad[i] = i < IDLE ? 0 : (float)dt_rng_normal(&rng, step * COUNT + (uint64_t)i);
-        dt_optimizer_apply(&optimizer, step, alpha, scale, COUNT, grad, params, params, state);
+        const struct dt_factors factors = dt_optimizer_factors(&optimizer, step, alpha, scale);
+        dt_optimizer_apply(&optimizer, &factors, COUNT, grad, params, params, state);
         for (int i = IDLE; i < COUNT; i++) {
             double g = scale * (double)grad[i];
             double sigma = (sqrt(n[i] + g * g) - sqrt(n[i])) / alpha;
@@ -169,8 +171,9 @@ START_TEST(two_rules_share_their_vectors)
             ck_assert_str_eq(one.state_name[s], rows[i].name[s]);
         ck_assert_int_eq(one.nstate, (rows[i].name[0] != NULL) + (rows[i].name[1] != NULL));
         for (uint64_t step = 0; step < 3; step++) {
-            dt_optimizer_apply(&two, step, 0.1, 1, 3, grad, w, w, shared);
-            dt_optimizer_apply(&alone, step, 0.1, 1, 3, grad, v, v, own);
+            const struct dt_factors factors = dt_optimizer_factors(&two, step, 0.1, 1);
+            dt_optimizer_apply(&two, &factors, 3, grad, w, w, shared);
+            dt_optimizer_apply(&alone, &factors, 3, grad, v, v, own);
         }
         ck_assert_mem_eq(w, v, sizeof w);
         for (int s = 0; s < two.states; s++) {
