@@ -38,6 +38,8 @@ enum dt_class_weight { DT_CLASS_WEIGHT_NONE, DT_CLASS_WEIGHT_BALANCED };
 #define DT_MISSING_WORDS "error|mean|flag"
 enum dt_missing { DT_MISSING_ERROR, DT_MISSING_MEAN, DT_MISSING_FLAG };
 enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS };
+#define DT_LOSS_WORDS "auto|mse|mae|huber|poisson"
+enum dt_loss { DT_LOSS_AUTO, DT_LOSS_MSE, DT_LOSS_MAE, DT_LOSS_HUBER, DT_LOSS_POISSON };
 #define DT_MODE_WORDS "sync|async"
 enum dt_mode { DT_MODE_SYNC, DT_MODE_ASYNC };
 #define DT_OPTIMIZER_WORDS "sgd|nesterov|adagrad|rmsprop|adam|adamw|ftrl"
@@ -222,6 +224,12 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
       "sparse rows: a step updates the weights and optimizer state of the features that its batch " \
       "has, no others; sgd without momentum, adagrad and ftrl, without weight decay, do so anyway") \
+    X(train, loss, WORD, "auto", 0, 0, DT_LOSS_WORDS, FIXED, "train",                              \
+      "auto: cross-entropy, or mse (squared error) for model.task=regress, which may have "        \
+      "others: mae (absolute), huber, or poisson (counts: the prediction is e^output)")            \
+    X(train, huber_delta, REAL, "1", 1e-30, 1e30, NULL, FIXED, "train",                            \
+      "train.loss=huber: errors up to this count squared, larger ones as they are; in deviations " \
+      "where data.normalize_target standardises the targets")                                      \
     X(train, clip_norm, REAL, "0", 0, 1e30, NULL, TOLD, "train",                                   \
       "greatest global norm of a step's gradient; 0: off")                                         \
     X(train, class_weight, WORD, "none", 0, 0, DT_CLASS_WEIGHT_WORDS, FIXED, "train",              \

@@ -48,6 +48,8 @@ struct dt_model_desc {
     int shape[3]; /* of a row: height, width, channels; n plain features are 1, 1, n */
     int nout;     /* logits: 1 for two classes, C for more; targets for regression */
     int task;     /* enum dt_task */
+    int loss;     /* enum dt_loss; auto: the task's usual one */
+    double huber_delta; /* of DT_LOSS_HUBER; in deviations, where targets have units */
     int dense;      /* of an embedding: inputs that are numbers, the first ones; else 0 */
     int categories; /* likewise: entries of each row among the others, one a column; else 0 */
 };
@@ -76,6 +78,8 @@ struct dt_tensor {
 /* The outputs of a network, and the units of their values. */
 struct dt_outputs {
     int count;
+    bool log;    /* the value is e^output */
+    float delta; /* of the loss */
     float *mean, *std; /* (count), or NULL: a value is the output as it stands */
 };
 
@@ -99,7 +103,7 @@ struct dt_model {
     int buckets;
 
     /* The room's own. */
-    const struct dt__task *task;
+    const struct dt__loss *loss;
     struct dt__layer *layer;
     size_t layers, layer_room, tensor_room, bucket_room;
 };

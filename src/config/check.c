@@ -67,6 +67,10 @@
     X(regresses && c->train.class_weight,                                                          \
       "train.class_weight=balanced: model.task=regress has no classes; expected classify, or "     \
       "train.class_weight=none")                                                                   \
+    X(!regresses && c->train.loss, "train.loss: expected auto, or model.task=regress")             \
+    X(c->train.loss == DT_LOSS_POISSON && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,     \
+      "data.normalize_target=yes: train.loss=poisson learns counts as they stand; expected no, "   \
+      "or auto")                                                                                   \
     X(!regresses && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,                           \
       "data.normalize_target=yes: model.task=classify has no targets; expected regress, or "       \
       "data.normalize_target=auto")                                                                \

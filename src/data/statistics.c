@@ -19,6 +19,7 @@ struct moments {
     double weight;                        /* sum over the rows */
     uint64_t *class_count;                /* (classes), or NULL */
     double *target_mean, *target_squares; /* (targets), weighted, or NULL */
+    double target_least;                  /* of all of them */
 };
 
 static double row_value(const struct dt__layout *layout, const unsigned char *x, size_t feature)
@@ -75,6 +76,7 @@ static void moments_merge_y(const struct dt__layout *layout, const struct dt__bl
             float value;
             memcpy(&value, dt__block_y(layout, block, r) + i * sizeof value, sizeof value);
             const double off = (double)value - moments->target_mean[i];
+            moments->target_least = fmin(moments->target_least, (double)value);
             moments->target_mean[i] += off * (weight / moments->weight);
             moments->target_squares[i] += weight * off * ((double)value - moments->target_mean[i]);
         }
@@ -335,8 +337,10 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     bool gaps = !known && schema->columns && source->columns.missing != DT_MISSING_ERROR;
     bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
     bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED && schema->classes;
-    bool units = !known && targets && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
-    bool all = gaps || normalize || balanced || source->layout.weights;
+    bool counts = !known && targets && config->train.loss == DT_LOSS_POISSON;
+    bool units = !known && targets && !counts &&
+                 config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
+    bool all = gaps || normalize || balanced || counts || source->layout.weights;
     struct moments moments = {.stride = 1};
     double *sums;
     dt_status status;
@@ -354,7 +358,7 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     if (balanced)
         DT_GUARD(dt_alloc((size_t)schema->classes, sizeof *moments.class_count, "classes",
                           &moments.class_count));
-    if (units) {
+    if (units || counts) {
         DT_GUARD(dt_alloc(targets, 2 * sizeof *sums, "normalisation", &moments.target_mean));
         moments.target_squares = moments.target_mean + targets;
     }
@@ -373,6 +377,9 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
         source->columns.items[c].fill = column->fill;
     }
     DT_GUARD(weights_settle(&moments, source));
+    if (moments.target_least < 0 && counts)
+        DT_GUARD(dt_fail(DT_EFORMAT, "train.loss=poisson: a target is %g, expected counts from 0 on",
+                         moments.target_least));
     if (units) DT_GUARD(units_settle(&moments, config, schema));
     if (normalize) DT_GUARD(moments_to_schema(&moments, schema));
 done:

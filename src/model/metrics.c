@@ -25,7 +25,7 @@ static size_t added_of(const struct dt__task *task, int nout)
 
 size_t dt_metrics_sums(const struct dt_model *model)
 {
-    const struct dt__task *task = model->task;
+    const struct dt__task *task = model->loss->task;
     return SUMS + added_of(task, model->desc.nout) + (task->scores ? 3 * DT_EVAL_CHUNK : 0);
 }
 
@@ -35,7 +35,7 @@ dt_status dt_metrics_create(const struct dt_model *model, struct dt_metrics **ou
     struct dt_metrics *metrics = NULL;
     const size_t classes = (size_t)model->classes;
     DT_GUARD(dt_alloc(1, sizeof *metrics, "metrics", &metrics));
-    metrics->task = model->task;
+    metrics->task = model->loss->task;
     metrics->nout = model->desc.nout;
     metrics->classes = (int)classes;
     metrics->added = added_of(metrics->task, metrics->nout);
@@ -71,12 +71,12 @@ void dt_metrics_reset(struct dt_metrics *metrics)
 void dt_metrics_chunk(const struct dt_model *model, const float *logits,
                       const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
-    const struct dt__task *task = model->task;
+    const struct dt__task *task = model->loss->task;
     memset(sums, 0, dt_metrics_sums(model) * sizeof *sums);
     sums[ROWS] = batch->rows;
     for (int r = 0; r < batch->rows; r++)
         sums[WEIGHT] += batch->weight ? (double)batch->weight[r] : 1.0;
-    sums[LOSS] = task->loss(&model->outputs, batch, logits);
+    sums[LOSS] = model->loss->sum(&model->outputs, batch, logits);
     task->measure(&model->outputs, logits, batch, sums + SUMS, confusion);
 }
 
@@ -181,10 +181,10 @@ dt_status dt_metric_pick(const struct dt_model *model, int metric,
                          const struct dt_metric_values *values, double *out_value,
                          bool *out_more_is_better, const char **out_name)
 {
-    const struct dt__task *task = model->task;
+    const struct dt__task *task = model->loss->task;
     const int nout = model->desc.nout;
     int index = 0;
-    if (metric == DT_METRIC_AUTO) metric = task->usual;
+    if (metric == DT_METRIC_AUTO) metric = model->loss->usual;
     while (METRICS[index].key != metric)
         index++;
     const bool has = task->metrics >> metric & 1 && (metric != DT_METRIC_TOP5 || nout > DT__TOP);

@@ -126,13 +126,15 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
     }
     if (desc->nout < 1 || desc->nout > DT_MAX_WIDTH)
         return dt_fail(DT_EUSAGE, "model: %d outputs, expected 1 to %d", desc->nout, DT_MAX_WIDTH);
-    if (!dt__task_find(desc->task, desc->nout))
-        return dt_fail(DT_EUSAGE, "model: there is no task %d", desc->task);
+    const struct dt__loss *loss = dt__loss_find(desc->task, desc->loss, desc->nout);
+    if (!loss)
+        return dt_fail(DT_EUSAGE, "model: there is no loss %d of task %d", desc->loss, desc->task);
     DT_TRY(dt_alloc(1, sizeof *model, "model", &model));
     model->features = (size_t)features;
-    model->task = dt__task_find(desc->task, desc->nout);
-    model->classes = model->task->classes == DT__OUTPUTS ? desc->nout : model->task->classes;
-    model->outputs.count = desc->nout;
+    model->loss = loss;
+    model->classes = loss->task->classes == DT__OUTPUTS ? desc->nout : loss->task->classes;
+    model->outputs = (struct dt_outputs){
+        .count = desc->nout, .log = loss->log, .delta = (float)desc->huber_delta};
     model->desc = *desc;
     model->desc.layers = NULL;
     dt_status status = dt_strdup(desc->layers, &model->desc.layers);

@@ -317,7 +317,7 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
     if (batch->offsets)
         DT_TRY(dt__entries_sort(&network->entries, batch, network->model->features));
     DT_TRY(network_forward(network, &pass, logits));
-    *out_loss = network->model->task->gradient(&network->model->outputs, batch, logits);
+    *out_loss = network->model->loss->gradient(&network->model->outputs, batch, logits);
     return network_backward(network, &pass, logits);
 }
 

@@ -1,5 +1,6 @@
-/* Tasks: what the outputs of a network mean. A row says its loss and the gradient by the logits, how
- * outputs become predictions, and what an evaluation sums and reports. */
+/* Tasks and losses. A task is the kind of targets: a row says how outputs become predictions, and what an
+ * evaluation sums and reports. A loss is what training makes small: a row says its value, its gradient by the
+ * outputs, and the metric that goes with it. */
 #include "base/clones.h"
 #include "model/task.h"
 
@@ -282,66 +283,123 @@ static void binary_values(int nout, double total, const double *sums, struct dt_
     out->auc = area_under_curve(scored, n);
 }
 
-/* ---- regression: squared error -------------------------------------------------------------- */
-
-/* Squared error: mean over the nout elements of a row. With units the gradient is that of (target - mean) / std,
- * the loss that of the target. */
-DT__CLONES
-static double square_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                              float *logits)
-{
-    const int n = outputs->count;
-    const float *restrict mean = outputs->mean, *restrict std = outputs->std;
-    const float factor = (float)(2.0 / n);
-    const float *restrict target = batch->target;
-    float *restrict z = logits;
-    double sum = 0.0;
-    for (int r = 0; r < batch->rows; r++, z += n, target += n) {
-        const float weight = weight_of(batch, r), scale = factor * weight;
-        for (int i = 0; i < n; i++) {
-            float error = z[i] - (mean ? (target[i] - mean[i]) / std[i] : target[i]);
-            double off = (double)error * (mean ? (double)std[i] : 1.0);
-            sum += (double)weight * (off * off);
-            z[i] = scale * error;
-        }
-    }
-    return sum / n;
-}
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* What is predicted where z comes out. */
-static inline float square_value(const struct dt_outputs *outputs, int i, float z)
+static inline float output_value(const struct dt_outputs *outputs, int i, float z)
 {
+    if (outputs->log) return dt__expf(z);
     return outputs->mean ? z * outputs->std[i] + outputs->mean[i] : z;
 }
 
-static double square_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                          const float *z)
+/* A loss of numbers is two functions of one output z, its target and what they are apart, the error: `cost` in
+ * the targets' units, and `slope`, its derivative by z, where targets are standardised if they have units.
+ * delta is where huber goes over from squares to lines, in the same units. */
+#define UNUSED __attribute__((unused))
+#define COST(name)                                                                                 \
+    static inline double name##_cost(UNUSED double error, UNUSED float z, UNUSED float target,     \
+                                     UNUSED double delta)
+#define SLOPE(name)                                                                                \
+    static inline float name##_slope(UNUSED float error, UNUSED float z, UNUSED float target,      \
+                                     UNUSED float delta)
+
+COST(mse)
 {
-    const int n = outputs->count;
-    const float *target = batch->target;
-    double sum = 0.0;
-    for (int r = 0; r < batch->rows; r++, z += n, target += n) {
-        const double weight = (double)weight_of(batch, r);
-        for (int i = 0; i < n; i++) {
-            float error = square_value(outputs, i, z[i]) - target[i];
-            sum += weight * ((double)error * (double)error);
-        }
-    }
-    return sum / n;
+    return error * error;
+}
+SLOPE(mse)
+{
+    return error; /* half of it: the rows' factor has the 2 */
 }
 
-static void square_predict(int rows, const struct dt_outputs *outputs, const float *logits,
-                           float *out)
+COST(mae)
 {
-    const size_t n = (size_t)outputs->count, count = (size_t)rows * n;
-    if (out != logits) memcpy(out, logits, count * sizeof *out);
-    for (size_t at = 0; outputs->mean && at < count; at += n)
-        for (int i = 0; i < outputs->count; i++)
-            out[at + (size_t)i] = square_value(outputs, i, out[at + (size_t)i]);
+    return fabs(error);
+}
+SLOPE(mae)
+{
+    return (float)(error > 0.0f) - (float)(error < 0.0f);
+}
+
+/* Source: Huber 1964; as torch.nn.HuberLoss has it. */
+COST(huber)
+{
+    const double size = fabs(error);
+    return size <= delta ? 0.5 * error * error : delta * (size - 0.5 * delta);
+}
+SLOPE(huber)
+{
+    return error > delta ? delta : error < -delta ? -delta : error;
+}
+
+/* The negative log-likelihood of a count whose mean is e^z, without the term that the target alone makes: as
+ * torch.nn.PoissonNLLLoss has it. */
+COST(poisson)
+{
+    return (double)dt__expf(z) - (double)target * (double)z;
+}
+SLOPE(poisson)
+{
+    return dt__expf(z) - target;
+}
+
+/* Losses are the mean over the elements of a row. */
+#define NUMBERS(name, factor)                                                                      \
+    DT__CLONES                                                                                     \
+    static double name##_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,  \
+                                  float *logits)                                                   \
+    {                                                                                              \
+        const int n = outputs->count;                                                              \
+        const float *restrict mean = outputs->mean, *restrict std = outputs->std;                  \
+        const float *restrict target = batch->target, delta = outputs->delta;                      \
+        float *restrict z = logits;                                                                \
+        double sum = 0.0;                                                                          \
+        for (int r = 0; r < batch->rows; r++, z += n, target += n) {                               \
+            const float weight = weight_of(batch, r), scale = (float)((factor) / n) * weight;      \
+            for (int i = 0; i < n; i++) {                                                          \
+                const float goal = mean ? (target[i] - mean[i]) / std[i] : target[i];              \
+                const double unit = mean ? (double)std[i] : 1.0;                                   \
+                const float error = z[i] - goal;                                                   \
+                sum += (double)weight * name##_cost((double)error * unit, z[i], target[i],         \
+                                                    (double)delta * unit);                         \
+                z[i] = scale * name##_slope(error, z[i], goal, delta);                             \
+            }                                                                                      \
+        }                                                                                          \
+        return sum / n;                                                                            \
+    }                                                                                              \
+    static double name##_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,      \
+                              const float *z)                                                      \
+    {                                                                                              \
+        const int n = outputs->count;                                                              \
+        const float *target = batch->target;                                                       \
+        double sum = 0.0;                                                                          \
+        for (int r = 0; r < batch->rows; r++, z += n, target += n) {                               \
+            const double weight = (double)weight_of(batch, r);                                     \
+            for (int i = 0; i < n; i++) {                                                          \
+                const float error = output_value(outputs, i, z[i]) - target[i];                    \
+                const double unit = outputs->mean ? (double)outputs->std[i] : 1.0;                 \
+                sum += weight * name##_cost((double)error, z[i], target[i],                        \
+                                            (double)outputs->delta * unit);                        \
+            }                                                                                      \
+        }                                                                                          \
+        return sum / n;                                                                            \
+    }
+NUMBERS(mse, 2.0)
+NUMBERS(mae, 1.0)
+NUMBERS(huber, 1.0)
+NUMBERS(poisson, 1.0)
+
+static void numbers_predict(int rows, const struct dt_outputs *outputs, const float *logits,
+                            float *out)
+{
+    const size_t n = (size_t)outputs->count;
+    for (size_t r = 0; r < (size_t)rows; r++)
+        for (size_t i = 0; i < n; i++)
+            out[r * n + i] = output_value(outputs, (int)i, logits[r * n + i]);
 }
 
 /* sums: absolute errors; of each target squared errors, targets, squared targets. */
-static void square_measure(const struct dt_outputs *outputs, const float *logits,
+static void numbers_measure(const struct dt_outputs *outputs, const float *logits,
                            const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     const int n = outputs->count;
@@ -352,7 +410,7 @@ static void square_measure(const struct dt_outputs *outputs, const float *logits
         const double weight = (double)weight_of(batch, r);
         for (int i = 0; i < n; i++) {
             double wanted = (double)target[i];
-            double error = (double)square_value(outputs, i, logits[i]) - wanted;
+            double error = (double)output_value(outputs, i, logits[i]) - wanted;
             sums[0] += weight * fabs(error);
             error2[i] += weight * error * error;
             sum[i] += weight * wanted;
@@ -363,7 +421,7 @@ static void square_measure(const struct dt_outputs *outputs, const float *logits
 
 /* r2 is the mean of the targets', each as scikit-learn's r2_score: a constant target is met (1) or not (0). Its
  * sums leave a rounding error of some 1e-16, two f32 neighbours a variation of some 1e-14. */
-static void square_values(int nout, double weight, const double *sums, struct dt__scored *scored,
+static void numbers_values(int nout, double weight, const double *sums, struct dt__scored *scored,
                           size_t n, struct dt_metric_values *out)
 {
     const double *error2 = sums + 1, *sum = error2 + nout, *sum2 = sum + nout;
@@ -392,53 +450,58 @@ static const struct dt__task TASKS[] = {
      .one_logit = true,
      .name = "classification",
      .classes = 2,
-     .gradient = binary_gradient,
-     .loss = binary_loss_sum,
      .predict = binary_predict,
      .choose = binary_choose,
      .added = {1, 0},
      .scores = true,
      .measure = binary_measure,
      .values = binary_values,
-     .metrics = BIT(ACCURACY) | BIT(AUC),
-     .usual = DT_METRIC_ACCURACY},
+     .metrics = BIT(ACCURACY) | BIT(AUC)},
     {.task = DT_TASK_CLASSIFY,
      .name = "classification",
      .classes = DT__OUTPUTS,
-     .gradient = softmax_gradient,
-     .loss = softmax_loss,
      .predict = softmax_predict,
      .choose = softmax_choose,
      .added = {2, 0},
      .measure = softmax_measure,
      .values = softmax_values,
-     .metrics = BIT(ACCURACY) | BIT(TOP5),
-     .usual = DT_METRIC_ACCURACY},
+     .metrics = BIT(ACCURACY) | BIT(TOP5)},
     {.task = DT_TASK_REGRESS,
      .name = "regression",
-     .gradient = square_gradient,
-     .loss = square_loss,
-     .predict = square_predict,
+     .predict = numbers_predict,
      .added = {1, 3},
-     .measure = square_measure,
-     .values = square_values,
-     .metrics = BIT(RMSE) | BIT(MAE) | BIT(R2),
-     .usual = DT_METRIC_RMSE},
+     .measure = numbers_measure,
+     .values = numbers_values,
+     .metrics = BIT(RMSE) | BIT(MAE) | BIT(R2)},
 };
 
-const struct dt__task *dt__task_find(int task, int nout)
+/* The first row of a task is its usual loss: train.loss=auto. */
+static const struct dt__loss LOSSES[] = {
+    {&TASKS[0], DT_LOSS_AUTO, binary_gradient, binary_loss_sum, DT_METRIC_ACCURACY, false},
+    {&TASKS[1], DT_LOSS_AUTO, softmax_gradient, softmax_loss, DT_METRIC_ACCURACY, false},
+    {&TASKS[2], DT_LOSS_MSE, mse_gradient, mse_loss, DT_METRIC_RMSE, false},
+    {&TASKS[2], DT_LOSS_MAE, mae_gradient, mae_loss, DT_METRIC_MAE, false},
+    {&TASKS[2], DT_LOSS_HUBER, huber_gradient, huber_loss, DT_METRIC_MAE, false},
+    {&TASKS[2], DT_LOSS_POISSON, poisson_gradient, poisson_loss, DT_METRIC_LOSS, true},
+};
+
+const struct dt__loss *dt__loss_find(int task, int loss, int nout)
 {
-    for (size_t i = 0; i < sizeof TASKS / sizeof *TASKS; i++)
-        if (TASKS[i].task == task && (!TASKS[i].one_logit || nout == 1)) return &TASKS[i];
+    for (size_t i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
+        const struct dt__loss *row = &LOSSES[i];
+        if (row->task->task == task && (!row->task->one_logit || nout == 1) &&
+            (loss == DT_LOSS_AUTO || loss == row->loss))
+            return row;
+    }
     return NULL;
 }
 
 void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out)
 {
-    model->task->predict(rows, &model->outputs, logits, out);
+    model->loss->task->predict(rows, &model->outputs, logits, out);
 }
 
 int dt_model_choose(const struct dt_model *model, const float *logits)
 {
-    return model->task->choose(model->desc.nout, logits);
+    return model->loss->task->choose(model->desc.nout, logits);
 }

@@ -1,4 +1,4 @@
-/* task: what the outputs of a network mean. Adding one is a row in task.c. */
+/* task: what the outputs of a network mean; loss: what training makes small. Adding one is a row in task.c. */
 #ifndef MODEL_TASK_H
 #define MODEL_TASK_H
 
@@ -17,13 +17,6 @@ struct dt__task {
     bool one_logit; /* ... of networks with one output alone */
     const char *name;
     int classes; /* 0: predicts values; DT__OUTPUTS: as many as outputs */
-    /* logits (rows, nout), in: what came out; out: the gradient of the batch's summed loss by
-     * them. Returns the sum of the rows' losses. */
-    double (*gradient)(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                       float *logits);
-    /* The sum alone. */
-    double (*loss)(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                   const float *logits);
     void (*predict)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);
     int (*choose)(int nout, const float *logits); /* the class */
 
@@ -40,10 +33,23 @@ struct dt__task {
     void (*values)(int nout, double weight, const double *sums, struct dt__scored *scored, size_t n,
                    struct dt_metric_values *out);
     unsigned metrics; /* bits of enum dt_metric: those that exist beside the loss */
-    int usual;        /* the metric that `auto` is */
 };
 
-/* NULL: there is none. */
-const struct dt__task *dt__task_find(int task, int nout);
+struct dt__loss {
+    const struct dt__task *task;
+    int loss; /* enum dt_loss */
+    /* logits (rows, nout), in: what came out; out: the gradient of the batch's summed loss by
+     * them. Returns the sum of the rows' losses. */
+    double (*gradient)(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                       float *logits);
+    /* The sum alone. */
+    double (*sum)(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                  const float *logits);
+    int usual; /* the metric that eval.metric=auto is */
+    bool log;  /* outputs are logarithms of what is predicted: targets have no units */
+};
+
+/* Of a network with so many outputs. NULL: there is none. */
+const struct dt__loss *dt__loss_find(int task, int loss, int nout);
 
 #endif

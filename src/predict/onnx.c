@@ -548,7 +548,7 @@ static void add_answers(struct graph *graph, const char *x)
             x = NODE("Mul", x, add_floats(graph, "target_std", n, schema->target_std));
             x = NODE("Add", x, add_floats(graph, "target_mean", n, schema->target_mean));
         }
-        NODE("Identity", x);
+        NODE(graph->model->outputs.log ? "Exp" : "Identity", x);
         name_output(graph, "values");
         return;
     }

@@ -52,7 +52,7 @@ static void print_schema(const struct dt_schema *schema, FILE *out)
 
 static dt_status print_export(const struct dt_export *from, FILE *out)
 {
-    char *table, task[16];
+    char *table, task[16], loss[16];
     struct dt_model *model;
     uint64_t nonzero = 0;
     fprintf(out, "step          %" PRIu64 "\n", from->step);
@@ -64,6 +64,8 @@ static dt_status print_export(const struct dt_export *from, FILE *out)
         nonzero += from->params[i] != 0.0f;
     uint32_t crc = dt_crc32c(0, from->params, from->params_count * sizeof(float));
     fprintf(out, "task          %s\n", dt_config_word(DT_TASK_WORDS, from->desc.task, task));
+    if (from->desc.loss)
+        fprintf(out, "loss          %s\n", dt_config_word(DT_LOSS_WORDS, from->desc.loss, loss));
     fprintf(out, "parameters    %" PRIu64 ", %" PRIu64 " not zero, params_crc32c %08" PRIx32 "\n%s",
             from->params_count, nonzero, crc, table);
     dt_free(table);

@@ -20,6 +20,11 @@ static const struct dt__field DESC_FIELDS[] = {
 /* Of a model with an embedding. */
 #define INPUTS(name) DT__FIELD(dt_model_desc, #name, name, DT__FIELD_INT, NULL, true)
 static const struct dt__field INPUT_FIELDS[] = {INPUTS(dense), INPUTS(categories)};
+/* Of a loss that is not the task's usual one. */
+static const struct dt__field LOSS_FIELDS[] = {
+    DT__FIELD(dt_model_desc, "loss", loss, DT__FIELD_WORD, DT_LOSS_WORDS, true),
+    DT__FIELD(dt_model_desc, "huber_delta", huber_delta, DT__FIELD_REAL, NULL, true),
+};
 
 /* What version 0.1 wrote instead of a text: an MLP, whose hidden widths are those of its weights. */
 struct short_form {
@@ -70,6 +75,7 @@ static dt_status desc_get(const struct dt__h5_file *file, struct dt_model_desc *
     if (dt__h5_find(file, DT__H5_ATTRIBUTE, "/model@nhidden")) return short_form_get(file, out);
     dt_status status = dt__fields_get(file, "/model", DT__FIELDS(DESC_FIELDS), &desc);
     if (!status) status = dt__fields_get(file, "/model", DT__FIELDS(INPUT_FIELDS), &desc);
+    if (!status) status = dt__fields_get(file, "/model", DT__FIELDS(LOSS_FIELDS), &desc);
     if (!status && !desc.layers)
         status = dt_fail(DT_EFORMAT, "attribute layers of /model is missing or not as expected");
     if (status)
@@ -431,6 +437,7 @@ void dt__export_put(struct dt__h5_layout *layout, const struct dt_model *model,
     dt__fields_put(layout, "/model", DT__FIELDS(DESC_FIELDS), &from->desc);
     if (from->desc.categories)
         dt__fields_put(layout, "/model", DT__FIELDS(INPUT_FIELDS), &from->desc);
+    if (from->desc.loss) dt__fields_put(layout, "/model", DT__FIELDS(LOSS_FIELDS), &from->desc);
     dt__flat_put(layout, "/model", model, DT__ALL_TENSORS, from->params, kept);
 }
 

@@ -200,7 +200,9 @@ static dt_status create_model(struct dt_job *job)
     struct dt_model_desc desc = {.layers = config->model.layers,
                                  .shape = {1, 1, schema->features},
                                  .nout = dt_schema_nout(schema),
-                                 .task = schema->task};
+                                 .task = schema->task,
+                                 .loss = config->train.loss,
+                                 .huber_delta = config->train.huber_delta};
     if (schema->shape[0]) memcpy(desc.shape, schema->shape, sizeof desc.shape);
     if (config->model.embedding && schema->dense < schema->features) {
         desc.dense = schema->dense;

@@ -1,6 +1,6 @@
 """Repeats runs of full-batch gradient descent in PyTorch from their step-0 checkpoints.
 
-stdin: a line a run, RUN_DIR CSV TASK OPTIMIZER LR; the CSV holds the features as the
+stdin: a line a run, RUN_DIR CSV TASK OPTIMIZER LR, with a loss for TASK if it is not its usual one; the CSV holds the features as the
 network sees them, then the target. stdout: for each the largest relative difference of its losses,
 and that of its weights by norm.
 """
@@ -41,8 +41,14 @@ def forward(params, x):
 
 
 def loss_of(task, out, y):
-    if task == "regress":
-        return torch.nn.functional.mse_loss(out[:, 0], y)
+    numbers = {
+        "regress": torch.nn.MSELoss(),
+        "mae": torch.nn.L1Loss(),
+        "huber": torch.nn.HuberLoss(delta=0.3),
+        "poisson": torch.nn.PoissonNLLLoss(),
+    }
+    if task in numbers:
+        return numbers[task](out[:, 0], y)
     if out.shape[1] == 1:
         return torch.nn.functional.binary_cross_entropy_with_logits(out[:, 0], y)
     return torch.nn.functional.cross_entropy(out, y.long())

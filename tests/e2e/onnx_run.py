@@ -58,6 +58,7 @@ OPS = {
     "Softplus": lambda x: np.logaddexp(0, x),
     "Tanh": np.tanh,
     "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Exp": np.exp,
     "Identity": lambda x: x,
     "Gemm": lambda x, w, b: x @ w + b,
     "MatMul": lambda x, w: x @ w,

@@ -50,7 +50,7 @@ awk 'BEGIN { srand(2); print "shop,weight,size,age,price"; for (i = 0; i < 300; 
     print "s" shop "," w "," s "," a "," p
     printf "{\"shop\":\"s%d\",\"weight\":%s,\"size\":\"%s\",\"age\":%s}\n", shop, w == "" ? "null" : w, s, a == "" ? "null" : a \
         >"'"$tmp"'/rows.jsonl" } }' >"$tmp/rows.csv"
-model flag -1 model.task=regress model.hidden=7 model.embedding=3 model.wide=yes data.missing=flag data.scale=0.5
+model flag -1 model.task=regress model.hidden=7 model.embedding=3 model.wide=yes train.loss=poisson data.missing=flag data.scale=0.5
 model mean -1 model.task=regress model.hidden=5 data.missing=mean data.scale=0.125 data.normalize=robust data.clip=1
 errors 2 'OUT.onnx' "$tmp/six"
 errors 2 'ends in .onnx' "$tmp/six" "$tmp/six.pb"

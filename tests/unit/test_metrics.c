@@ -192,7 +192,7 @@ START_TEST(values_have_units)
     memcpy(gradient, logits, sizeof gradient);
     dt_model_predict(model, logits, FEW, said);
     const struct dt_batch batch = {.rows = FEW, .target = target};
-    double loss = model->task->gradient(&model->outputs, &batch, gradient), want = 0.0;
+    double loss = model->loss->gradient(&model->outputs, &batch, gradient), want = 0.0;
     for (int i = 0; i < FEW * NOUT; i++) {
         const int c = i % NOUT;
         ck_assert_float_eq(said[i], logits[i] * std[c] + mean[c]);
@@ -211,6 +211,80 @@ START_TEST(values_have_units)
     dt_metrics_destroy(measure(&plain));
     ck_assert(values.rmse == plain.rmse && values.mae == plain.mae && values.r2 == plain.r2);
     ck_assert(values.loss == plain.loss);
+}
+END_TEST
+
+/* Values and gradients are those of PyTorch 1.13 (MSELoss, L1Loss, HuberLoss(delta=0.7), PoissonNLLLoss, each the
+ * mean over 2 x 2 elements, times 2 rows); what a row of weight 2 gives is twice as much. */
+START_TEST(losses_of_numbers_are_those_of_pytorch)
+{
+    enum { COUNT = 4 };
+    static const struct {
+        int loss;
+        double value;
+        float slope[COUNT];
+    } rows[] = {
+        {DT_LOSS_MSE, 3.51125, {-2, 0.25f, -1, -1.4f}},
+        {DT_LOSS_MAE, 2.325, {-0.5f, 0.5f, -0.5f, -0.5f}},
+        {DT_LOSS_HUBER, 1.188125, {-0.35f, 0.125f, -0.35f, -0.35f}},
+        {DT_LOSS_POISSON, 2.300691, {-0.1384349f, 0.6420127f, 2.194528f, -0.1974145f}},
+    };
+    const float out[COUNT] = {-1.5f, 0.25f, 2, 0.1f}, goal[COUNT] = {0.5f, 0, 3, 1.5f};
+    const float twice[2] = {2, 2};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct dt_model_desc desc = desc_of("linear", 1, 2, DT_TASK_REGRESS);
+        desc.loss = rows[k].loss;
+        desc.huber_delta = 0.7;
+        dt_model_destroy(model);
+        EXPECT_OK(dt_model_create(&desc, &model));
+        for (int w = 1; w <= 2; w++) {
+            const struct dt_batch batch = {
+                .rows = 2, .target = goal, .weight = w == 2 ? twice : NULL};
+            float z[COUNT];
+            memcpy(z, out, sizeof z);
+            const double sum = model->loss->sum(&model->outputs, &batch, z);
+            const double same = model->loss->gradient(&model->outputs, &batch, z);
+            ck_assert_double_eq_tol(sum, w * rows[k].value, 1e-5);
+            ck_assert_double_eq_tol(same, w * rows[k].value, 1e-5);
+            for (int i = 0; i < COUNT; i++)
+                ck_assert_float_eq_tol(z[i], (float)w * rows[k].slope[i], 1e-6f);
+        }
+        float said[COUNT];
+        dt_model_predict(model, out, 2, said);
+        for (int i = 0; i < COUNT; i++)
+            ck_assert_float_eq_tol(
+                said[i], rows[k].loss == DT_LOSS_POISSON ? expf(out[i]) : out[i], 1e-5f);
+    }
+}
+END_TEST
+
+/* With units a loss is one of the targets' own units, the slope that of standardised ones: by finite differences of
+ * the loss, divided by its own unit (a square's is the unit squared). Huber's delta counts in deviations. */
+START_TEST(losses_have_units)
+{
+    const float mean[1] = {300}, std[1] = {20}, goal[1] = {290}, h = 1e-2f;
+    static const struct {
+        int loss;
+        double unit;
+    } rows[] = {{DT_LOSS_MSE, 400}, {DT_LOSS_MAE, 20}, {DT_LOSS_HUBER, 400}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        for (float z = -3; z <= 3; z += 0.75f) { /* 0.25 apart from the goal at least: no kink */
+            struct dt_model_desc desc = desc_of("linear", 1, 1, DT_TASK_REGRESS);
+            desc.loss = rows[k].loss;
+            desc.huber_delta = 1.1;
+            dt_model_destroy(model);
+            EXPECT_OK(dt_model_create(&desc, &model));
+            EXPECT_OK(dt_model_set_units(model, mean, std));
+            const struct dt_batch batch = {.rows = 1, .target = goal};
+            float slope = z, left = z - h, right = z + h;
+            const double cost = model->loss->sum(&model->outputs, &batch, &z);
+            const double rise = model->loss->sum(&model->outputs, &batch, &right) -
+                                model->loss->sum(&model->outputs, &batch, &left);
+            ck_assert_double_eq_tol(model->loss->gradient(&model->outputs, &batch, &slope), cost,
+                                    1e-4 * cost);
+            ck_assert_double_eq_tol((double)slope, rise / (double)(right - left) / rows[k].unit,
+                                    2e-3);
+        }
 }
 END_TEST
 
@@ -355,5 +429,6 @@ START_TEST(softmax_is_stable)
 END_TEST
 
 SUITE("metrics", classes_are_counted, two_classes_are_ranked, errors_are_measured, values_have_units,
+      losses_of_numbers_are_those_of_pytorch, losses_have_units,
       constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
       metric_is_picked_by_the_task, softmax_is_stable)
