@@ -286,12 +286,42 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     return status;
 }
 
+/* Where features are that columns have; `same`: they were there before. */
+struct placed {
+    uint64_t numbers, features;
+    bool same;
+};
+
+static void feature_place(int *first, uint64_t at, struct placed *placed)
+{
+    placed->same &= *first >= 0 && (uint64_t)*first == at;
+    *first = (int)at;
+}
+
+/* Numbers, flags, categories, each in the order of the columns. Whatever reads cells or rows relies on it. */
+static struct placed columns_place(struct dt_schema *schema)
+{
+    struct dt_column *columns = schema->columns, *end = columns + schema->ncolumns;
+    const uint64_t hashed = schema->hash_bits ? UINT64_C(1) << schema->hash_bits : 0;
+    struct placed placed = {.same = true};
+    for (struct dt_column *c = columns; c < end; c++)
+        if (c->kind == DT_COLUMN_NUMBER) feature_place(&c->first, placed.numbers++, &placed);
+    for (struct dt_column *c = columns; c < end; c++)
+        if (c->flag) feature_place(&c->flag, placed.numbers++, &placed);
+    placed.features = placed.numbers;
+    for (struct dt_column *c = columns; c < end; c++) {
+        if (c->kind != DT_COLUMN_CATEGORY) continue;
+        feature_place(&c->first, hashed ? placed.numbers : placed.features, &placed);
+        placed.features = hashed ? placed.numbers + hashed
+                                 : placed.features + (uint64_t)c->ncategories + 1;
+    }
+    return placed;
+}
+
 /* Kinds and dictionaries, then where each column's features begin. */
 static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
                                 struct dt_schema *schema)
 {
-    uint64_t next = 0;
-    bool categories = false;
     schema->ncolumns = (int)columns->count;
     DT_TRY(dt_alloc(columns->count, sizeof *schema->columns, "columns", &schema->columns));
     for (size_t c = 0; c < columns->count; c++) {
@@ -305,29 +335,19 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
                     from->place, from->name ? " ('" : "", from->name ? from->name : "",
                     from->name ? "')" : "", from->place);
         if (from->name) DT_TRY(dt_strdup(from->name, &to->name));
-        if (to->kind == DT_COLUMN_NUMBER)
-            to->first = (int)next++;
-        else
-            DT_TRY(column_rank(columns, c, least, to));
+        if (to->kind == DT_COLUMN_CATEGORY) DT_TRY(column_rank(columns, c, least, to));
     }
     for (size_t c = 0; c < columns->count && columns->missing == DT_MISSING_FLAG; c++)
         if (schema->columns[c].kind == DT_COLUMN_NUMBER && columns->items[c].missing)
-            schema->columns[c].flag = (int)next++;
-    schema->dense = (int)next;
-    for (size_t c = 0; c < columns->count; c++) {
-        struct dt_column *column = &schema->columns[c];
-        if (column->kind != DT_COLUMN_CATEGORY) continue;
-        column->first = (int)next;
-        categories = true;
-        if (!columns->hash_bits) next += (uint64_t)column->ncategories + 1;
-        if (next > DT__MAX_FEATURES)
-            return dt_fail(DT_EFORMAT,
-                           "the categories make more than %d features; see "
-                           "data.min_count and data.hash_bits",
-                           DT__MAX_FEATURES);
-    }
-    if (columns->hash_bits && categories) next += UINT64_C(1) << columns->hash_bits;
-    schema->features = (int)next;
+            schema->columns[c].flag = 1; /* it has one */
+    const struct placed placed = columns_place(schema);
+    if (placed.features > DT__MAX_FEATURES)
+        return dt_fail(DT_EFORMAT,
+                       "the categories make more than %d features; see "
+                       "data.min_count and data.hash_bits",
+                       DT__MAX_FEATURES);
+    schema->dense = (int)placed.numbers;
+    schema->features = (int)placed.features;
     return DT_OK;
 }
 
@@ -384,14 +404,16 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
 
 /* ---- in a file ------------------------------------------------------------------------------ */
 
-/* "DENSE HASH_BITS", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME". */
+/* "DENSE HASH_BITS NAMED", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME". A name may be empty: NAMED,
+ * which files had not at first, tells a table with a header. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema)
 {
     struct dt__names columns = {0}, categories = {0};
     char path[PATH_SIZE], head[32], *line = NULL;
     dt_status status;
-    snprintf(head, sizeof head, "%d %d", schema->dense, schema->hash_bits);
+    snprintf(head, sizeof head, "%d %d %d", schema->dense, schema->hash_bits,
+             schema->columns && schema->columns[0].name);
     DT_GUARD(dt__names_add(&columns, head, strlen(head)));
     for (int c = 0; c < schema->ncolumns; c++) {
         const struct dt_column *column = &schema->columns[c];
@@ -426,42 +448,59 @@ static dt_status get_list(const struct dt__h5_file *file, const char *group, con
     return dt__h5_names(file, path, &out->items, &out->count);
 }
 
+/* Whether what a file says of its columns is what settling makes of them. */
+static bool columns_fit(struct dt_schema *schema)
+{
+    const bool whole = schema->dense == schema->features;
+    if (!schema->columns) return schema->dense == 0 || whole;
+    const struct placed placed = columns_place(schema);
+    return placed.same && placed.features == (uint64_t)schema->features &&
+           (whole || placed.numbers == (uint64_t)schema->dense);
+}
+
+/* Where the name of a column begins in its line; NULL: the line is malformed. */
+static const char *column_scan(const char *line, struct dt_column *out)
+{
+    int name = -1;
+    const int words = sscanf(line, "%d %d %d %g %d %n", &out->kind, &out->first, &out->flag,
+                             &out->fill, &out->ncategories, &name);
+    const bool number = out->kind == DT_COLUMN_NUMBER;
+    if (words < 5 || name < 0 || (!number && (out->kind != DT_COLUMN_CATEGORY || out->flag)) ||
+        out->ncategories < 0 || (number && out->ncategories) || isinf(out->fill))
+        return NULL;
+    return line + name;
+}
+
 static dt_status columns_from_names(const char *group, const struct dt__names *columns,
                                     const struct dt__names *categories, struct dt_schema *schema)
 {
     size_t at = 0;
-    if (sscanf(columns->items[0], "%d %d", &schema->dense, &schema->hash_bits) < 2 ||
-        schema->dense < 0 || schema->dense > schema->features || schema->hash_bits < 0 ||
-        schema->hash_bits > 30)
+    int named = 0;
+    if (sscanf(columns->items[0], "%d %d %d", &schema->dense, &schema->hash_bits, &named) < 2 ||
+        schema->hash_bits < 0 || schema->hash_bits > 30)
         return dt_fail(DT_EFORMAT, "%s/columns are malformed", group);
-    if (columns->count == 1) return DT_OK;
-    DT_TRY(dt_alloc(columns->count - 1, sizeof *schema->columns, "columns", &schema->columns));
+    for (size_t c = 1; c < columns->count; c++) {
+        const char *blank = strrchr(columns->items[c], ' ');
+        named |= blank && blank[1];
+    }
+    if (columns->count > 1)
+        DT_TRY(dt_alloc(columns->count - 1, sizeof *schema->columns, "columns", &schema->columns));
     schema->ncolumns = (int)columns->count - 1;
     for (size_t c = 0; c + 1 < columns->count; c++) {
-        const char *line = columns->items[c + 1];
-        struct dt_column column = {0};
-        int name = -1;
-        const int words = sscanf(line, "%d %d %d %g %d %n", &column.kind, &column.first,
-                                 &column.flag, &column.fill, &column.ncategories, &name);
-        int64_t last = column.first;
-        if (column.kind == DT_COLUMN_CATEGORY)
-            last += schema->hash_bits ? (INT64_C(1) << schema->hash_bits) - 1 : column.ncategories;
-        if (words < 5 || name < 0 || column.kind < 0 || column.kind > DT_COLUMN_CATEGORY ||
-            column.first < 0 || column.flag < 0 || column.ncategories < 0 ||
-            (size_t)column.ncategories > categories->count - at || last >= schema->features ||
-            (column.kind == DT_COLUMN_NUMBER && column.first >= schema->dense) ||
-            (column.flag && column.flag >= schema->dense))
+        struct dt_column *column = &schema->columns[c], read = {0};
+        const char *name = column_scan(columns->items[c + 1], &read);
+        const size_t count = (size_t)read.ncategories;
+        if (!name || count > categories->count - at)
             return dt_fail(DT_EFORMAT, "%s/columns: column %zu is malformed", group, c);
-        const size_t count = (size_t)column.ncategories;
-        column.ncategories = 0; /* until they are there */
-        schema->columns[c] = column;
-        if (line[name]) DT_TRY(dt_strdup(line + name, &schema->columns[c].name));
+        *column = read;
+        column->ncategories = 0; /* until they are there */
+        if (named) DT_TRY(dt_strdup(name, &column->name));
         if (!count) continue;
-        DT_TRY(dt__names_copy(categories->items + at, count, &schema->columns[c].categories));
-        schema->columns[c].ncategories = (int)count;
+        DT_TRY(dt__names_copy(categories->items + at, count, &column->categories));
+        column->ncategories = (int)count;
         at += count;
     }
-    return DT_OK;
+    return columns_fit(schema) ? DT_OK : dt_fail(DT_EFORMAT, "%s/columns do not fit it", group);
 }
 
 dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,

@@ -104,11 +104,11 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
     DT_GUARD(dt_alloc(most, sizeof *loader->slots, "batch", &loader->slots));
     DT_GUARD(dt__assembly_init(&loader->assembly, source, most, memory_budget(config)));
     DT_GUARD(dt__augment_parse(config->data.augment, &loader->augment));
-    if (dt__augment_any(&loader->augment) && !schema->shape[0])
+    if (dt__augment_any(&loader->augment) && (!schema->shape[0] || schema->dense < schema->features))
         DT_GUARD(dt_fail(DT_EMISMATCH,
-                         "data.augment = %s: the rows are no pictures (data.shape says what "
-                         "they are, e.g. 28x28x1)",
-                         config->data.augment));
+                         "data.augment = %s: the rows are %s", config->data.augment,
+                         schema->shape[0] ? "sparse in the checkpoint, pictures are not"
+                                          : "no pictures (data.shape says what they are, e.g. 28x28x1)"));
     if (dt__augment_any(&loader->augment))
         DT_GUARD(dt_alloc((size_t)schema->features, sizeof *loader->picture, "pictures",
                           &loader->picture));

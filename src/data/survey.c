@@ -332,7 +332,7 @@ static dt_status schema_make(struct dt__survey *survey)
         bool sparse = source->entries && schema->features > MOST_DENSE &&
                       (schema->dense + set) * LEAST_SPARSE < schema->features;
         if (config->model.embedding && schema->columns) sparse = source->entries > 0;
-        if (!sparse || whole) schema->dense = schema->features;
+        if (!sparse || whole || schema->shape[0]) schema->dense = schema->features; /* pictures are whole */
     }
     if (whole && schema->dense < schema->features && schema->columns)
         return dt_fail(DT_EMISMATCH, "%s: the model takes the categories of a table: expected CSV",

@@ -85,6 +85,27 @@ job 1 data.train="$tmp/shards/*.h5,$tmp/a.csv" data.label=price model.task=regre
     fail 'shards of a table and CSV'
 grep -q 'CSV cannot stand beside shards of a table' "$tmp/log" || { cat "$tmp/log"; fail 'no word of shards and CSV'; }
 
+# ---- a column without a name ------------------------------------------------------------------------
+# Row numbers, as pandas and R write them, beside texts and gaps: trained, resumed, begun from, predicted by the header.
+awk 'BEGIN {srand(9); print ",cut,carat,y"; for (i = 0; i < 40; i++)
+    print i "," (rand() < .5 ? "Ideal" : "Good") "," (i % 9 ? rand() : "") "," i % 2}' >"$tmp/unnamed.csv"
+sed 's/^\([^,]*\),.*,\(.*\)/\1,\2/; 5s/^[^,]*//' "$tmp/unnamed.csv" >"$tmp/alone.csv"
+unnamed() {
+    dir=$tmp/$1
+    shift
+    "$dtrain" run.dir="$dir" data.missing=mean data.scale=0.1 model.hidden=4 train.batch=16 "$@" 2>"$tmp/err" ||
+        { cat "$tmp/err"; fail "$dir"; }
+}
+for table in unnamed alone; do
+    unnamed "$table-whole" data.train="$tmp/$table.csv" train.max_steps=6
+    unnamed "$table" data.train="$tmp/$table.csv" train.max_steps=3
+    unnamed "$table" data.train="$tmp/$table.csv" train.max_steps=6
+    check_eq "bits of $table after a resume" "$(crc "$tmp/$table")" "$(crc "$tmp/$table-whole")"
+    unnamed "$table-on" data.train="$tmp/$table.csv" train.max_steps=1 run.init="$tmp/$table"
+    head -n 3 "$tmp/$table.csv" | "$dtrain" predict "$tmp/$table" >"$tmp/out" 2>"$tmp/err" || fail "$(cat "$tmp/out" "$tmp/err")"
+    check_eq 'rows behind a header' "$(wc -l <"$tmp/out")" 2
+done
+
 # ---- wrong input: one line each --------------------------------------------------------------------
 # wrong TEXT FILE_CONTENT KEY=VALUE...
 wrong() {

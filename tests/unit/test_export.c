@@ -164,6 +164,67 @@ START_TEST(rows_of_zeros_are_left_out)
 }
 END_TEST
 
+/* Two of numbers, one of them with a flag, and two of three texts each, as training would have settled them. */
+static void table_columns(struct dt_column columns[4])
+{
+    static char *texts[] = {"red", "", "blue"};
+    for (int c = 0; c < 4; c++)
+        columns[c] = (struct dt_column){.kind = c % 2, .fill = 0.5f};
+    for (int c = 1; c < 4; c += 2)
+        columns[c].categories = texts, columns[c].ncategories = 3;
+    columns[0].name = "", columns[1].name = "color", columns[2].name = "a b", columns[3].name = "x";
+    columns[2].first = 1, columns[2].flag = 2;
+    columns[1].first = 3, columns[3].first = 7;
+}
+
+enum { TABLE_FEATURES = 11, WRONG_TABLES = 17 };
+
+static void table_damage(int kind, struct dt_schema *schema)
+{
+    struct dt_column *c = schema->columns;
+    int *const numbers[] = {&c[0].first, &c[1].first, &c[2].first, &c[3].first, &c[2].flag, &c[1].kind, &schema->dense};
+    const int wrong[] = {1, 7, 0, 3, 1, 2, 2}, far[] = {-1, 8, 1 << 30, -2, 9, -1, -1};
+    if (kind < 14) *numbers[kind / 2] = kind % 2 ? far[kind / 2] : wrong[kind / 2];
+    if (kind == 14) c[3].ncategories = 2;
+    if (kind == 15) c[0].flag = 3;
+    if (kind == 16) c[0].fill = (float)INFINITY;
+}
+
+/* Whatever reads rows believes where the columns' features are: a file that puts one elsewhere is refused, and one
+ * that does not loads with all of them, a name that is empty as well. */
+START_TEST(columns_are_where_they_must_be)
+{
+    for (int kind = -2; kind < WRONG_TABLES; kind++) {
+        struct dt_column columns[4];
+        struct dt_checkpoint checkpoint = sample_checkpoint(5, TABLE_FEATURES, 3);
+        struct dt_export model = dt_export_of(&checkpoint), loaded;
+        char *from;
+        table_columns(columns);
+        model.schema.columns = columns, model.schema.ncolumns = 4;
+        model.schema.dense = kind == -2 ? TABLE_FEATURES : 3;
+        if (kind >= 0) table_damage(kind, &model.schema);
+        assert_ok(dt_export_write(test_dir, &model, 1));
+        if (kind < 0) {
+            assert_ok(dt_export_load(test_dir, &loaded, &from));
+            ck_assert_int_eq(loaded.schema.ncolumns, 4);
+            ck_assert_int_eq(loaded.schema.dense, model.schema.dense);
+            for (int c = 0; c < 4; c++) {
+                const struct dt_column *column = &loaded.schema.columns[c];
+                ck_assert_str_eq(column->name, columns[c].name);
+                ck_assert_int_eq(column->first, columns[c].first);
+                ck_assert_int_eq(column->flag, columns[c].flag);
+                assert_same_names(column->categories, columns[c].categories, columns[c].ncategories);
+            }
+            dt_export_free(&loaded);
+            dt_free(from);
+        } else {
+            EXPECT_FAIL(dt_export_load(test_dir, &loaded, &from), DT_EFORMAT, "/schema/columns");
+        }
+        dt_checkpoint_free(&checkpoint);
+    }
+}
+END_TEST
+
 START_TEST(a_path_to_nothing_is_an_error)
 {
     char *from;
@@ -397,6 +458,7 @@ int main(void)
     const TTest *const tests[] = {
         every_path_leads_to_the_model,
         rows_of_zeros_are_left_out,
+        columns_are_where_they_must_be,
         a_path_to_nothing_is_an_error,
         a_damaged_model_is_refused,
         a_model_does_not_load_as_a_checkpoint,

@@ -4,6 +4,8 @@
 #include "model/entries.h"
 #include "model_text.h"
 
+#include <math.h>
+
 enum { ROWS = 9, NIN = 40, DENSE = 3, NOUT = 5 };
 
 /* The same rows twice: x whole, and its first columns with entries for the others. */
@@ -397,6 +399,56 @@ START_TEST(rows_stay_sparse)
 }
 END_TEST
 
+/* Rows of text that data.shape makes pictures of are whole, and can be changed: all values of a row come back, each
+ * where it was or mirrored. Rows that a checkpoint has as sparse ones cannot. */
+START_TEST(pictures_are_whole)
+{
+    enum { H = 40, W = 75 };
+    put_file();
+    set("data.shape=40x75x1"), set("data.augment=flip");
+    struct dt_source *source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->dense, FEATURES);
+    struct dt_plan *plan;
+    struct dt_loader *loader;
+    struct dt_batch batch;
+    int mirrored = 0;
+    EXPECT_OK(dt_plan_create(source, 1, 1, 100, &plan));
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 100, 0, &loader));
+    EXPECT_OK(dt_loader_read(loader, 0, 0, 0, 100, &batch));
+    ck_assert_int_eq(batch.ndense, FEATURES);
+    ck_assert_ptr_null(batch.offsets);
+    for (const float *x = batch.x; x < batch.x + 100 * FEATURES; x += FEATURES) {
+        float least = INFINITY;
+        int set_values = 0, as_it_was = 0, flipped = 0;
+        for (int f = 0; f < FEATURES; f++) {
+            set_values += x[f] != 0;
+            if (x[f] != 0 && x[f] < least) least = x[f];
+        }
+        const int row = (int)(4 * least) - 4;
+        for (int i = 0; i < SET; i++) {
+            const uint32_t at = entry_at(row, i);
+            as_it_was += x[at] == value_at(row, i);
+            flipped += x[at / W * W + W - 1 - at % W] == value_at(row, i);
+        }
+        ck_assert_int_eq(set_values, SET);
+        ck_assert(as_it_was == SET || flipped == SET);
+        mirrored += flipped == SET;
+    }
+    ck_assert(mirrored > 20 && mirrored < 80);
+    dt_loader_destroy(loader), dt_plan_destroy(plan);
+    struct dt_schema known;
+    struct dt_source *sparse;
+    EXPECT_OK(dt_schema_copy(dt_source_schema(source), &known));
+    known.dense = 0;
+    EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, &known, &sparse));
+    EXPECT_OK(dt_plan_create(sparse, 1, 1, 100, &plan));
+    EXPECT_FAIL(dt_loader_create(&config, sparse, plan, 0, 1, 100, 0, &loader), DT_EMISMATCH,
+                "data.augment = flip: the rows are sparse in the checkpoint");
+    dt_plan_destroy(plan), dt_schema_free(&known);
+    dt_source_destroy(sparse), dt_source_destroy(source);
+}
+END_TEST
+
 /* Normalised, sparse inputs keep their zeros and are divided by their deviation. */
 START_TEST(sparse_rows_are_scaled_alone)
 {
@@ -523,7 +575,7 @@ START_TEST(weights_count_rows)
 END_TEST
 
 DATA_SUITE("sparse", {products_are_those_of_dense_rows, 6}, {weights_count_rows, 2},
-           {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2},
+           {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2}, {pictures_are_whole, 1},
            {touched_rows_are_those_of_a_whole_gradient, 2}, {entries_come_by_input_and_row, 7},
            {embeddings_are_the_vectors_written_out, 1}, {wide_and_deep_gradients_are_slopes, 2},
            {rows_that_do_not_fit_an_embedding_are_refused, 1}, {sparse_rows_are_scaled_alone, 1}, {sparse_rows_are_scaled_robustly, 1},
