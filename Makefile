@@ -123,7 +123,8 @@ $(MPI): %: %.o $(LIB)
 	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
 
 $(FUZZ): $(BUILD)/%: $(BUILD)/tests/fuzz/%.o $(LIB)
-	$(call say,link)$(CC) $(SANITIZE) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,link)$(CC) $(SANITIZE) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LDLIBS) \
+	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
 
 tests: $(BUILD)/dtrain $(UNIT) $(MPI) $(BENCH)
 fuzzers: $(FUZZ)

@@ -18,7 +18,15 @@ case $program in
     "$recipes/exp-data.sh" "$tmp/data"
     "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/run" data.train="$tmp/data/train.csv" model.hidden=4 \
         data.eval="$tmp/data/test.csv" train.max_steps=2 2>"$tmp/err" || { cat "$tmp/err"; fail 'a checkpoint'; }
-    for file in "$tmp"/run/ckpt/step-*.h5 "$tmp"/run/export/best/*/model.h5; do
+    # Of a table's columns: gaps and texts whole, texts as entries, hashed ones.
+    n=0
+    for columns in data.missing=flag 'data.missing=mean model.embedding=2' 'data.hash_bits=4 model.embedding=2'; do
+        # shellcheck disable=SC2086 # words
+        "$dtrain" run.dir="$tmp/table/run$((n += 1))" data.train="$data/penguins.csv" data.label=species \
+            data.missing=mean model.hidden=3 train.max_steps=1 $columns 2>"$tmp/err" ||
+            { cat "$tmp/err"; fail 'a table'; }
+    done
+    for file in "$tmp"/run/ckpt/step-*.h5 "$tmp"/run/export/best/*/model.h5 "$tmp"/table/run*/export/latest/*/model.h5; do
         "$program" --table "$file" >"$seeds/$(echo "$file" | tr / -)" || fail "no table of $file"
     done
     set -- -max_len=32768

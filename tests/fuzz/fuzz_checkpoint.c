@@ -1,16 +1,36 @@
 /* Any bytes as the table of contents that the child sends of a checkpoint or a model, which may be a
- * hostile file's doing: believed where it holds, else refused with a message, never a read beyond. */
+ * hostile file's doing: believed where it holds, else refused with a message, never a read beyond. A model that
+ * loads goes on to predict: whole rows, and rows of its columns as JSON, CSV and LIBSVM. */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dtrain/predict.h"
 #include "hdf5/guard.h"
 #include "state/checkpoint.h"
 #include "state/model_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed);
+
+/* What a table says of columns is digits in texts: a few bytes among thousands. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned int seed)
+{
+    static const char digits[] = "0123456789-";
+    const char *words = memmem(data, size, "/schema/columns", 15);
+    if (!words || seed % 2) return LLVMFuzzerMutate(data, size, most);
+    const size_t first = (size_t)(words - (const char *)data);
+    const size_t left = size - first < 512 ? size - first : 512;
+    size_t at = first + seed / 2 % left;
+    while (at < size && (data[at] < '0' || data[at] > '9'))
+        at++;
+    if (at < size) data[at] = (uint8_t)digits[seed / 1024 % (sizeof digits - 1)];
+    return size;
+}
 
 /* No child: what needs one fails, as if it had died. */
 dt_status dt__h5_guard_open(int fd, int memory, bool stay, int *out_socket)
@@ -36,7 +56,7 @@ static const char *zeros(void)
     static char path[64];
     if (*path) return path;
     int fd = memfd_create("zeros", 0);
-    if (fd < 0 || ftruncate(fd, 1 << 16)) abort();
+    if (fd < 0 || ftruncate(fd, 1 << 20)) abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     return path;
 }
@@ -53,14 +73,92 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     exit(0);
 }
 
+/* ---- a model that loads goes on to predict --------------------------------------------------- */
+
+static const uint8_t *table;
+static size_t table_size;
+
+dt_status __wrap_dt_export_load(const char *path, struct dt_export *out, char **out_path);
+dt_status __wrap_dt_export_load(const char *path, struct dt_export *out, char **out_path)
+{
+    struct dt__h5_file *file;
+    DT_TRY(dt__h5_open_table(path, table, table_size, &file));
+    dt_status status = dt__export_get(file, out, NULL);
+    dt__h5_close(file);
+    return status ? status : dt_strdup(path, out_path);
+}
+
+/* A row of a value of each column: of numbers 1, of categories the one that begins with the rarest text; odd: none. */
+static char *make_json(const struct dt_schema *schema, bool odd)
+{
+    json_t *row = json_array();
+    const int count = schema->columns ? schema->ncolumns : schema->features;
+    for (int c = 0; c < count; c++) {
+        const struct dt_column *column = schema->columns ? &schema->columns[c] : NULL;
+        const char *text = column && column->ncategories ? column->categories[column->ncategories - 1] : "none";
+        json_t *value = column && column->kind == DT_COLUMN_CATEGORY ? json_string(text) : json_integer(1);
+        json_array_append_new(row, odd || !value ? json_null() : value);
+        if (odd) json_decref(value);
+    }
+    char *text = json_dumps(row, JSON_COMPACT);
+    json_decref(row);
+    return text;
+}
+
+enum { ROWS = 4, MOST_FEATURES = 4096 };
+
+static void predict_text(struct dt_predictor *predictor, char *text)
+{
+    struct dt_inputs inputs;
+    struct dt_rows *rows;
+    uint64_t line;
+    size_t count = 0;
+    float *out;
+    const size_t width = (size_t)dt_predictor_width(predictor);
+    FILE *in = fmemopen(text, strlen(text), "r");
+    if (!in || dt_inputs_init(&inputs, predictor, ROWS) || dt_alloc(ROWS * width, sizeof *out, "answers", &out))
+        abort();
+    if (!dt_rows_open(in, "fuzz", &dt_predictor_export(predictor)->schema, NULL, &rows)) {
+        for (bool end = false; !end && count < ROWS;)
+            count += !dt_inputs_read(&inputs, count, predictor, rows, &line, &end) && !end;
+        (void)dt_predictor_inputs(predictor, &inputs, count, out, NULL);
+        dt_rows_close(rows);
+    }
+    fclose(in);
+    dt_inputs_free(&inputs);
+    dt_free(out);
+}
+
+static void predict(void)
+{
+    static float raw[MOST_FEATURES], out[MOST_FEATURES];
+    static char libsvm[] = "1 1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1\n";
+    struct dt_predictor *predictor;
+    if (dt_predictor_open(zeros(), &predictor)) return;
+    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
+    if (dt_predictor_width(predictor) <= MOST_FEATURES && schema->features <= MOST_FEATURES &&
+        schema->ncolumns <= MOST_FEATURES) {
+        (void)dt_predictor_rows(predictor, raw, 1, out, NULL);
+        for (int odd = 0; odd < 2; odd++) {
+            char *json = make_json(schema, odd);
+            predict_text(predictor, json);
+            json[strlen(json) - 1] = '\0';
+            predict_text(predictor, json + 1); /* as CSV */
+            free(json);
+        }
+        predict_text(predictor, libsvm);
+    }
+    dt_predictor_close(predictor);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct dt__h5_file *file;
     struct dt_checkpoint checkpoint;
-    struct dt_export model;
+    table = data, table_size = size;
     if (dt__h5_open_table(zeros(), data, size, &file)) return 0;
     if (!dt__checkpoint_get(file, &checkpoint)) dt_checkpoint_free(&checkpoint);
-    if (!dt__export_get(file, &model, NULL)) dt_export_free(&model);
     dt__h5_close(file);
+    predict();
     return 0;
 }
