@@ -178,14 +178,14 @@ static dt_status column_find(const char *key, const char *text, const struct dt_
                    cells->count > 1 ? cells->items[1] : "", cells->count > 1 ? "'" : "");
 }
 
-/* Gives each column of a list a role; only data.ignore may have several. */
+/* Gives each column of a list a role; a label and a weight are one column. */
 static dt_status roles_of_list(const char *key, const char *text, const struct dt__names *cells,
                                bool header, int32_t role, int32_t *roles)
 {
     struct dt__names list = {0};
     size_t column;
     dt_status status = dt__names_split(text, &list);
-    if (!status && list.count > 1 && role != DT__ROLE_IGNORE)
+    if (!status && list.count > 1 && (role == DT__ROLE_LABEL || role == DT__ROLE_WEIGHT))
         status = dt_fail(DT_EMISMATCH, "%s=%s: expected one column", key, text);
     for (size_t i = 0; i < list.count && !status; i++) {
         status = column_find(key, list.items[i], cells, header, &column);
@@ -305,11 +305,12 @@ static bool cells_look_like_header(const struct dt__columns *columns, const stru
     return !numbers;
 }
 
+enum { MOST_NAMED = 8 };
+
 /* Gives the column of that name its role, or puts the name on the list of what is missing. */
 static dt_status role_by_name(const struct dt__dict *index, const char *name, int32_t role,
                               int32_t *roles, struct dt_text *missing, size_t *lacking)
 {
-    enum { MOST_NAMED = 8 };
     uint32_t cell;
     if (!name) return DT_OK;
     size_t length = strlen(name); /* of a model that was made when blanks were part of it */
@@ -329,7 +330,7 @@ static dt_status role_by_name(const struct dt__dict *index, const char *name, in
 
 dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const char *label,
                                 const char *weight, const struct dt__names *cells, int32_t *roles,
-                                bool *out_header, size_t *out_extra)
+                                bool *out_header)
 {
     struct dt_text missing = {0};
     struct dt__dict index = {0};
@@ -343,9 +344,6 @@ dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const char *l
         DT_GUARD(
             role_by_name(&index, columns->items[c].name, (int32_t)c, roles, &missing, &lacking));
     *out_header = !lacking || cells_look_like_header(columns, cells, &index);
-    *out_extra = 0;
-    for (size_t i = 0; i < cells->count; i++)
-        *out_extra += roles[i] == DT__ROLE_IGNORE;
     if (*out_header && distinct)
         status = distinct;
     else if (*out_header && lacking)
@@ -416,6 +414,45 @@ static dt_status role_by_place(const char *key, const char *text, const struct d
     return DT_OK;
 }
 
+/* Whether a list of columns has the one at `place`, by its name or its number. */
+static bool list_has_column(const struct dt__names *list, const struct dt__names *cells, size_t place)
+{
+    const long long count = (long long)cells->count, at = (long long)place;
+    long long number;
+    for (size_t i = 0; i < list->count; i++)
+        if (!strcmp(list->items[i], cells->items[place]) ||
+            (text_is_integer(list->items[i], &number) && (number == at || number + count == at)))
+            return true;
+    return false;
+}
+
+/* Names the columns that the data before has not and data.ignore does not list. */
+static dt_status extra_tell(struct dt__survey *survey, const struct dt__file *file,
+                            const struct dt__names *cells, const int32_t *roles)
+{
+    const struct dt_config *config = survey->config;
+    struct dt__names list = {0};
+    struct dt_text names = {0};
+    size_t extra = 0;
+    dt_status status;
+    DT_GUARD(dt__names_split(config->data.ignore, &list));
+    DT_GUARD(dt__names_split(config->data.weight, &list));
+    for (size_t i = 0; i < cells->count; i++) {
+        if (roles[i] != DT__ROLE_IGNORE || list_has_column(&list, cells, i)) continue;
+        if (extra++ < MOST_NAMED)
+            DT_GUARD(dt_text_add(&names, "%s'%s'", extra > 1 ? ", " : "", cells->items[i]));
+    }
+    if (extra)
+        dt_info("%s: columns that %s are ignored: %s%s", file->path,
+                survey->known ? "training did not have" : "the files before do not have",
+                names.data, extra > MOST_NAMED ? " and more" : "");
+    survey->said_extra = extra > 0;
+done:
+    dt__names_free(list.items, list.count);
+    dt_text_free(&names);
+    return status;
+}
+
 /* Roles by the names of the files before, or of the model. *header false: they are not named here. */
 static dt_status roles_by_known_names(struct dt__survey *survey, const struct dt__file *file,
                                       const struct dt__names *cells, int32_t *roles, bool *header)
@@ -427,25 +464,18 @@ static dt_status roles_by_known_names(struct dt__survey *survey, const struct dt
     bool weighs = survey->training && *config->data.weight;
     const char *weight =
         weighs ? key_column_name(config->data.weight, survey->weight_column) : NULL;
-    size_t extra, column;
-    DT_TRY(dt__csv_roles_by_name(columns, label, weight, cells, roles, header, &extra));
+    size_t column;
+    DT_TRY(dt__csv_roles_by_name(columns, label, weight, cells, roles, header));
     if (!*header) return DT_OK;
-    if (!label) {
+    if (!label)
         DT_TRY(
             role_by_place("data.label", config->data.label, cells, DT__ROLE_LABEL, roles, &column));
-        extra -= extra > 0;
-    }
     if (weighs && !weight) {
         DT_TRY(role_by_place("data.weight", config->data.weight, cells, DT__ROLE_WEIGHT, roles,
                              &column));
         DT_TRY(dt_strdup(cells->items[column], &survey->weight_column));
-        extra -= extra > 0;
     }
-    if (extra && !*config->data.ignore && !survey->said_extra) {
-        dt_info("%s: %zu other columns are left out", file->path, extra);
-        survey->said_extra = true;
-    }
-    return DT_OK;
+    return survey->said_extra ? DT_OK : extra_tell(survey, file, cells, roles);
 }
 
 static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,

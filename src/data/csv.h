@@ -28,11 +28,10 @@ dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *
                         int32_t *roles, size_t *features);
 /* The role of each column by names that are known: of the columns (all have one), of the label and of
  * the weight (NULL: there is none). *out_header false, with DT_OK: the cells name no columns.
- * DT_EMISMATCH: they do, but not all; the message lists what is missing. *out_extra: how many other
- * columns there are. */
+ * DT_EMISMATCH: they do, but not all; the message lists what is missing. */
 dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const char *label,
                                 const char *weight, const struct dt__names *cells, int32_t *roles,
-                                bool *out_header, size_t *out_extra);
+                                bool *out_header);
 /* Whether cells name columns: no feature among them is a number. */
 bool dt__csv_is_header(const struct dt__names *cells, const int32_t *roles);
 

@@ -161,14 +161,13 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
     struct dt__names cells = {0};
     struct dt__file *file = &rows->file;
     int32_t *roles = NULL;
-    size_t extra;
     dt_status status = DT_OK;
     *header = false;
     DT_GUARD(dt__csv_separator(rows->config, record, length, &file->separator));
     DT_GUARD(dt__csv_split(record, length, file->separator, &cells));
     DT_GUARD(dt_alloc(cells.count, sizeof *roles, "columns", &roles));
     if (rows->columns.count && rows->columns.items[0].name)
-        DT_GUARD(dt__csv_roles_by_name(&rows->columns, NULL, NULL, &cells, roles, header, &extra));
+        DT_GUARD(dt__csv_roles_by_name(&rows->columns, NULL, NULL, &cells, roles, header));
     if (!*header) {
         /* Columns by their places: the features alone, or as the training data had them. */
         size_t features = cells.count, expected = rows->columns.count;
@@ -226,6 +225,8 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
         record++, length--;
     if (record && *record != '[' && *record != '{')
         rows->grammar = dt__libsvm_is_row(record, length) ? &dt__libsvm_grammar : &dt__csv_grammar;
+    if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
+        DT_GUARD(dt_fail(DT_EMISMATCH, "the model takes the categories of a table: expected CSV or JSON"));
     if (record) DT_GUARD(dt__lines_seek(lines, offset, lines->line));
     *out = rows;
     return DT_OK;

@@ -179,6 +179,43 @@ START_TEST(evaluation_fits_the_schema)
 }
 END_TEST
 
+/* What was logged of columns that are ignored. */
+static char said[600];
+
+static void catch_ignored(void *arg, enum dt_log_level level, const char *line)
+{
+    const size_t length = strlen(said);
+    (void)arg, (void)level;
+    if (strstr(line, "are ignored")) snprintf(said + length, sizeof said - length, "%s|", line);
+}
+
+/* Columns that training did not have are named, once, but for those that data.ignore and data.weight name. */
+START_TEST(columns_beyond_the_schema_are_named)
+{
+    put_text("a.csv", "id,p,y,w\n7,1,no,1\n8,3,yes,1\n");
+    put_text("b.csv", "q,id,p,y,w,\n5,7,1,no,1,\n");
+    put_text("c.csv", "r,p,y\n5,1,no\n");
+    set("data.train=a.csv"), set("data.ignore=0"), set("data.weight=w"), set("data.label=y");
+    struct dt_source *source = survey(), *eval;
+    dt_log_set_sink(catch_ignored, NULL);
+    set("data.ignore=id"), set("data.eval=b.csv,c.csv");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    ck_assert_str_eq(said, "b.csv: columns that training did not have are ignored: 'q', ''|");
+    dt_source_destroy(eval);
+    *said = '\0';
+    set("data.eval=c.csv,b.csv"), set("data.ignore=-1,id,r");
+    EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
+    ck_assert_str_eq(said, "b.csv: columns that training did not have are ignored: 'q'|");
+    dt_source_destroy(eval), dt_source_destroy(source);
+    *said = '\0';
+    put_text("b.csv", "q,id,p,y,w\n5,7,1,no,1\n");
+    set("data.train=a.csv,b.csv"), set("data.ignore=id");
+    dt_source_destroy(survey());
+    ck_assert_str_eq(said, "b.csv: columns that the files before do not have are ignored: 'q'|");
+    dt_log_set_sink(NULL, NULL);
+}
+END_TEST
+
 /* All files of a source must have the same columns; the message names the file that has not. */
 START_TEST(files_must_agree)
 {
@@ -257,7 +294,15 @@ START_TEST(texts_are_categories)
     const float unseen[] = {7, 0, 0, 0, 1, 0, 1, 0};
     ck_assert_mem_eq(read_row(table, 0).x, unseen, sizeof unseen);
     dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
-    set("data.eval="), set("data.min_count=2");
+    set("data.eval="), set("data.categories=carat, -4");
+    const float insisted[] = {9, 0, 1, 0, 0, 1, 0, 0, 0}; /* two of a list, by name and by number */
+    put_text("b.csv", "cut,carat,y,color\nIdeal,1,a,9\nFair,2,b,9\nIdeal,2,a,9\nGood,4,b,9\n");
+    set("data.train=b.csv");
+    source = survey(), table = open_table(source);
+    ck_assert_str_eq(dt_source_schema(source)->feature_names[5], "carat=2");
+    ck_assert_mem_eq(read_row(table, 1).x, insisted, sizeof insisted);
+    dt_table_destroy(table), dt_source_destroy(source);
+    set("data.train=a.csv"), set("data.categories=auto"), set("data.min_count=2");
     const float rare[] = {1, 1, 0, 0, 1, 0, 2, 0, 1, 1, 0, 0, 3, 1, 0, 1, 0, 0, 4, 0, 1, 0, 1, 0};
     expect_rows(rare, labels, 4, 6);
 }
@@ -531,6 +576,7 @@ END_TEST
 DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMAGE)},
            {text_labels_are_sorted, 1}, {many_classes_are_declared, 1},
            {number_labels_are_classes, 1}, {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
+           {columns_beyond_the_schema_are_named, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
            {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},

@@ -246,6 +246,20 @@ START_TEST(libsvm_rows_are_read)
 }
 END_TEST
 
+/* Of a model that takes a table's categories a row has one entry a column, however many its line has. */
+START_TEST(libsvm_rows_are_no_table)
+{
+    struct dt_column columns[] = {{.kind = DT_COLUMN_CATEGORY, .ncategories = 2}};
+    schema.columns = columns, schema.ncolumns = 1;
+    put_text("rows", "1 1:1 2:1 3:1\n");
+    in = fopen("rows", "r");
+    schema.features = 3, schema.scale = 1;
+    EXPECT_FAIL(dt_rows_open(in, "rows", &schema, &config, &rows), DT_EMISMATCH, "expected CSV or JSON");
+    fclose(in);
+    schema.columns = NULL;
+}
+END_TEST
+
 START_TEST(rows_are_scaled_and_normalised)
 {
     schema.scale = 2, schema.mean = mean, schema.inv_std = inv_std;
@@ -296,6 +310,7 @@ END_TEST
 DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1}, {csv_lacks_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
            {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
+           {libsvm_rows_are_no_table, 1},
            {tables_are_read, 1}, {numbers_may_be_categories, 1},
            {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
            {packed_streams_are_named, 1})
