@@ -17,6 +17,8 @@
     X(*c->data.eval && c->data.eval_fraction > 0,                                                  \
       "data.eval and data.eval_fraction: expected one of them, not both")                          \
     X(*c->data.eval_labels && !*c->data.eval, "data.eval_labels: expected data.eval as well")      \
+    X(*c->data.shape && c->model.embedding > 0,                                                    \
+      "data.shape and model.embedding: expected one of them: pictures have no categories")         \
     X(c->data.clip > 0 && c->data.clip < 1,                                                        \
       "data.clip: expected 0, or at least 1, which leaves categories alone")                       \
     X(c->train.schedule != DT_SCHED_CONSTANT && c->train.min_lr > c->train.lr,                     \
@@ -127,18 +129,47 @@ static dt_status tell_changes(enum dt__resume resume, const struct dt_config *be
     return status;
 }
 
+/* The short forms that model.layers was made of: those that are given, or the widths, given or not. */
+static dt_status short_forms_told(const struct dt_config *config, struct dt_text *out)
+{
+    static const char *const forms[] = {"model.kind",    "model.activation", "model.dropout",
+                                        "model.embedding", "model.wide",       "model.hidden"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        const struct dt__option *option = NULL;
+        char *value = NULL;
+        if (!dt_config_is_given(config, forms[i]) && (out->length || strcmp(forms[i], "model.hidden")))
+            continue;
+        dt_status status = dt__option_find(forms[i], &option);
+        if (!status) status = dt__option_text(config, option, &value);
+        if (!status)
+            status = dt_text_add(out, "%s%s=%.200s", out->length ? ", " : "", forms[i], value);
+        dt_free(value);
+        DT_TRY(status);
+    }
+    return DT_OK;
+}
+
+/* dt_change_fn; arg: the configuration of now. */
 static dt_status refuse_change(void *arg, const char *key, const char *before, const char *now)
 {
-    (void)arg;
-    return dt_fail(DT_EMISMATCH,
-                   "%s=%.200s: the run to resume has %.200s, and must keep it "
-                   "(another run needs another run.dir)",
-                   key, now, before);
+    const struct dt_config *config = arg;
+    struct dt_text forms = {0};
+    dt_status status = DT_OK;
+    if (!strcmp(key, "model.layers") && !dt_config_is_given(config, key))
+        status = short_forms_told(config, &forms);
+    if (!status)
+        status = dt_fail(DT_EMISMATCH,
+                         "%s%s%.200s: the run to resume has %.200s, and must keep it "
+                         "(another run needs another run.dir)",
+                         forms.length ? forms.data : key, forms.length ? ", which makes " : "=", now,
+                         before);
+    dt_text_free(&forms);
+    return status;
 }
 
 dt_status dt_config_match(const struct dt_config *before, const struct dt_config *now)
 {
-    return tell_changes(DT__FIXED, before, now, refuse_change, NULL);
+    return tell_changes(DT__FIXED, before, now, refuse_change, (void *)(uintptr_t)now);
 }
 
 dt_status dt_config_changes(const struct dt_config *before, const struct dt_config *now,

@@ -59,4 +59,4 @@ for shards in narrow:1 data/1:2; do
 done
 wrong 1 'h5-2/shard-00000-of-00001.h5' data.train="$tmp/h5-*/*.h5" run.dir="$tmp/other"
 wrong 1 "$tmp/empty.csv" run.dir="$tmp/empty.csv/run"
-wrong 1 'model.layers=dense 9' model.hidden=9
+wrong 1 'model.hidden=9, which makes dense 9' model.hidden=9

@@ -531,6 +531,21 @@ START_TEST(a_resume_may_change_only_what_is_free)
     EXPECT_OK(dt_config_set(&now, "model.layers=dense 3"));
     EXPECT_FAIL(dt_config_match(&config, &now), DT_EMISMATCH,
                 "model.layers=dense 3: the run to resume has linear");
+    /* What was made of short forms is told by them, and by the widths where none is given. */
+    static const char *const forms[][2] = {
+        {"model.hidden=5", "model.hidden=5, which makes dense 3: the run to resume has linear"},
+        {"model.dropout=0.5", "model.dropout=0.5, which makes dense 3"},
+        {"model.kind=linear", "model.kind=linear, which makes dense 3"},
+        {"train.epochs=3", "model.hidden=512,256, which makes dense 3"}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct dt_config made;
+        EXPECT_OK(dt_config_init(&made));
+        EXPECT_OK(dt_config_set(&made, forms[i][0]));
+        dt_free(made.model.layers);
+        EXPECT_OK(dt_strdup("dense 3", &made.model.layers)); /* as settling does it */
+        EXPECT_FAIL(dt_config_match(&config, &made), DT_EMISMATCH, forms[i][1]);
+        dt_config_free(&made);
+    }
     EXPECT_OK(dt_config_set(&now, "model.layers=linear"));
     set("run.replicas=4");
     EXPECT_OK(dt_config_match(&config, &now));
