@@ -172,6 +172,7 @@ asan ubsan:
 	  CFLAGS='-O1 -g -fno-omit-frame-pointer' tests
 	@BUILD=build/$@ SECS=600 CK_TIMEOUT_MULTIPLIER=5 tests/run.sh unit
 	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh mpi
+	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 ALONE=1 tests/run.sh -k '^e2e/random' e2e
 
 # All sizes of src/base/limits.h at their least.
 tiny: BUILD := build/tiny
@@ -249,7 +250,7 @@ help:
 	@echo 'make check       install what is missing, build, run the tests; check-all: the long ones too'
 	@echo 'make bench       measure speed, against PyTorch where it is installed (QUICK=1 SECTIONS=)'
 	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format'
-	@echo 'make asan        unit and MPI tests under AddressSanitizer; also ubsan, valgrind, coverage'
+	@echo 'make asan        unit and MPI tests, random configurations under AddressSanitizer; also ubsan, valgrind, coverage'
 	@echo 'make tiny        all tests with blocks, buffers and tables at their least (src/base/limits.h)'
 	@echo 'make fuzz        parsers against arbitrary bytes, under clang (SECS=20 each)'
 	@echo 'make man         manual pages and completions, into $(BUILD)'

@@ -1,7 +1,8 @@
 /* Two runs, one behind the other, in a program that has its own MPI: the second has the bits of the first, and
  * the program's MPI goes on. Would catch state that a run leaves behind in the world or the library.
  *
- * What goes wrong with the rows of one rank is an error on all. */
+ * What goes wrong with the rows of one rank is an error on all; what only the exchange can tell, on several hosts, is one
+ * on the evaluator too, in the same words. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,48 @@ static void note_crc(void *arg, const char *json)
 {
     const char *at = strstr(json, "\"params_crc32c\":\"");
     if (at) memcpy(arg, at + strlen("\"params_crc32c\":\""), 8);
+}
+
+static bool in_turn; /* ranks seem to be on two hosts */
+
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
+{
+    int rank;
+    if (!in_turn) return PMPI_Comm_split_type(comm, type, key, info, out);
+    MPI_Comm_rank(comm, &rank);
+    return MPI_Comm_split(comm, rank % 2, key, out);
+}
+
+/* Touched rows that nobody knows of: async sends whole gradients between hosts. */
+static void expect_refusal_on_hosts(const char *dir)
+{
+    static const char *const SETTINGS[] = {"data.eval_fraction=0.5", "eval.dedicated=yes", "train.lazy=yes",
+                                           "train.mode=async", "model.hidden=4"};
+    char assignment[200], path[100];
+    MPI_Comm comm = MPI_COMM_WORLD;
+    struct dt_world *world;
+    struct dt_config config;
+    int rank;
+    MPI_Comm_rank(comm, &rank);
+    snprintf(path, sizeof path, "%s.svm", dir);
+    FILE *file = rank == 0 ? fopen(path, "w") : NULL;
+    for (int i = 0; file && i < ROWS; i++)
+        fprintf(file, "%d %d:1 3000:1\n", i % 2, 1 + i);
+    if (file) fclose(file);
+    in_turn = true;
+    EXPECT(dt_world_attach(&comm, 60, &world) == DT_OK, "%s", dt_error_text());
+    in_turn = false;
+    EXPECT(dt_config_init(&config) == DT_OK, "%s", dt_error_text());
+    for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
+        EXPECT(dt_config_set(&config, SETTINGS[i]) == DT_OK, "%s", dt_error_text());
+    snprintf(assignment, sizeof assignment, "data.train=%s", path);
+    EXPECT(dt_config_set(&config, assignment) == DT_OK, "%s", dt_error_text());
+    snprintf(assignment, sizeof assignment, "run.dir=%s", dir);
+    EXPECT(dt_config_set(&config, assignment) == DT_OK, "%s", dt_error_text());
+    EXPECT(dt_train(world, &config, NULL) == DT_EUSAGE, "%s", dt_error_text());
+    EXPECT(strstr(dt_error_text(), "train.lazy=yes: expected"), "%s", dt_error_text());
+    dt_config_free(&config);
+    dt_world_destroy(world);
 }
 
 static dt_status train(struct dt_world *world, const char *dir, const struct dt_arrays *rows,
@@ -42,7 +85,7 @@ int main(int argc, char **argv)
 {
     static float x[ROWS];
     static int32_t label[ROWS];
-    char top[64] = "/tmp/dtrain-runs-XXXXXX", dir[3][80], command[100];
+    char top[64] = "/tmp/dtrain-runs-XXXXXX", dir[4][80], command[100];
     struct dt_world *world;
     MPI_Comm comm = MPI_COMM_WORLD;
     int rank, total = 0;
@@ -50,7 +93,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(comm, &rank);
     if (rank == 0 && !mkdtemp(top)) MPI_Abort(comm, 1);
     MPI_Bcast(top, sizeof top, MPI_CHAR, 0, comm);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         snprintf(dir[i], sizeof dir[i], "%s/%d", top, i);
     for (int i = 0; i < ROWS; i++) {
         x[i] = (float)(i % 17) - 8;
@@ -66,6 +109,7 @@ int main(int argc, char **argv)
     EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
     EXPECT(strstr(dt_error_text(), "are others than those of rank 0") != NULL, "%s", dt_error_text());
     dt_world_destroy(world);
+    expect_refusal_on_hosts(dir[3]);
     MPI_Allreduce(&failures, &total, 1, MPI_INT, MPI_SUM, comm);
     snprintf(command, sizeof command, "rm -r '%s'", top);
     if (rank == 0 && system(command)) total++;
