@@ -123,7 +123,7 @@ def later(case):
     start, then = case.rng.choice([1, 1, 3]), case.rng.choice([1, 2, 3])
     if "train.mode" in case.config and not case.alone:
         start, then = 3, max(then, 2)  # a run keeps its mode
-    np, config = case.at(start)
+    np, config = case.at(1 if case.alone else start)
     config.pop("eval.dedicated", None)
     how, last = case.rng.choice([signal.SIGUSR1, signal.SIGKILL]), case.first.final()["step"]
     step = case.rng.randint(0, max(last - 1, 0))
