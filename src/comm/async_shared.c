@@ -88,7 +88,7 @@ static const struct dt__onesided_ops OPS = {
     .close = shared_close,
 };
 
-/* The protocol's memory, and behind it the event counts. Pages that nobody writes to take no room. */
+/* The protocol's memory, and behind it the event counts. */
 dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, size_t zeroed,
                                 struct dt__onesided **out)
 {

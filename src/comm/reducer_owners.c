@@ -37,7 +37,8 @@
 /* A piece of a slice, that travels as one message. */
 struct chunk {
     int bucket, owner;
-    int tag; /* the same at every group: of a group's first part, and so on; behind them, of weights */
+    int tag; /* of a group's first part, and so on; behind them, of weights. The same at every group, and the same for
+              * each owner: who sends and who receives says whose chunk it is */
     struct dt__floats at;
     int wire;         /* enum dt_wire */
     size_t bytes;     /* of its floats, rounded */
@@ -69,6 +70,7 @@ struct dt__owners {
     int *part_at;             /* (R) the part whose first replica this is */
     double *cut;              /* (groups + 1) group g owns [cut[g], cut[g + 1]) of each segment; the ends are 0 and 1 */
     int tags;                 /* of a chunk: one a part of a group, and one of weights */
+    int tag_end;              /* behind those of all chunks: of what ranks ask for */
     MPI_Request *request;
     struct message *message;
     int *index; /* (requests) those that have ended, of one look */
@@ -212,7 +214,7 @@ static void cut_piece(struct dt_reducer *x, int bucket, const struct dt__segment
     *chunk = (struct chunk){
         .bucket = bucket,
         .owner = owner,
-        .tag = DT__TAG_CHUNKS + ((number * DT__SLICE_CHUNKS + piece) * x->groups + owner) * o->tags,
+        .tag = DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + piece) * o->tags,
         .at = at,
         .wire = wire,
         .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
@@ -233,18 +235,27 @@ static int most_segments(const struct dt_reducer *x)
     return x->spec.buckets + x->spec.row_ranges;
 }
 
+/* The tag behind those of chunks, which must be one that MPI has. */
+static dt_status check_tags(struct dt_reducer *x, int *out_end)
+{
+    const double end = DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->owners->tags;
+    int *most, known;
+    DT_MPI(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known));
+    if (end > (known ? *most : 32767)) /* that any MPI has */
+        return dt_fail(DT_EUSAGE,
+                       "%d layers, with %d sums of replicas on one host, are %.0f kinds of messages, "
+                       "and MPI has tags up to %d: expected fewer replicas, or ranks host by host",
+                       x->spec.buckets, x->owners->tags - 1, end, known ? *most : 32767);
+    *out_end = (int)end;
+    return DT_OK;
+}
+
 static dt_status cut_chunks(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
     int buckets = x->spec.buckets, number = 0;
     size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)x->groups + 1;
-    if (DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->groups * o->tags >
-        INT32_MAX)
-        return dt_fail(
-            DT_EUSAGE,
-            "%d layers on %d hosts, with %d sums of replicas on one of them, are too many "
-            "messages a step: expected fewer replicas, or ranks host by host",
-            buckets, x->groups, o->tags - 1);
+    DT_TRY(check_tags(x, &o->tag_end));
     DT_TRY(dt_alloc(most, sizeof *o->chunk, "chunk table", &o->chunk));
     DT_TRY(dt_alloc((size_t)buckets + 1, sizeof(int), "chunk table", &o->bucket_chunks));
     for (int b = buckets - 1; b >= 0; b--) {
@@ -350,13 +361,12 @@ static dt_status owners_prepare(struct dt_reducer *x)
 static void owners_connect(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
-    const int tag = DT__TAG_CHUNKS + most_segments(x) * DT__SLICE_CHUNKS * x->groups * o->tags;
     for (int c = 0; c < o->chunks; c++)
         add_messages_of_chunk(x, c);
     for (int i = 1; i < x->groups; i++) {
         const int group = (x->group_index + i) % x->groups;
-        add_message(x, ASK_OUT, 0, &o->asks[x->group_index], sizeof(int), group, tag);
-        add_message(x, ASK_IN, 0, &o->asks[group], sizeof(int), group, tag);
+        add_message(x, ASK_OUT, 0, &o->asks[x->group_index], sizeof(int), group, o->tag_end);
+        add_message(x, ASK_IN, 0, &o->asks[group], sizeof(int), group, o->tag_end);
     }
 }
 

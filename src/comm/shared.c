@@ -2,7 +2,7 @@
  *
  * It is a file in /dev/shm that one rank makes, the others open, and that has lost its name before it is used: it goes
  * with the last rank, however that ends. A shortage would show late, as a SIGBUS: so there is a look at the room first,
- * and an agreement before and behind. Each rank maps it at a multiple of huge pages, so that it may have some. */
+ * then each rank takes hold of its share of the pages, near its cores, and all agree. Each rank maps it at a multiple of huge pages, so that it may have some. */
 #include "comm/shared.h"
 
 #include <errno.h>
@@ -63,6 +63,17 @@ static dt_status segment_map(int fd, size_t bytes, const char *what, unsigned ch
     return DT_OK;
 }
 
+/* This rank's share of the pages is had, or not to be had. */
+static dt_status segment_reserve(int fd, size_t bytes, size_t unit, int rank, int size, const char *what)
+{
+    const size_t units = bytes / unit, begin = units * (size_t)rank / (size_t)size * unit,
+                 end = units * ((size_t)rank + 1) / (size_t)size * unit;
+    do
+        errno = begin < end ? posix_fallocate(fd, (off_t)begin, (off_t)(end - begin)) : 0;
+    while (errno == EINTR);
+    return errno ? no_memory(what) : DT_OK;
+}
+
 dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what, const struct dt_ranks *all,
                             struct dt__shared *out)
 {
@@ -87,6 +98,7 @@ dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what, const
             DT_MPI(MPI_Bcast(name, NAME_SIZE, MPI_CHAR, 0, comm));
             if (rank) fd = shm_open(name, O_RDWR, 0);
             status = fd < 0 ? no_memory(what) : segment_map(fd, out->bytes, what, &out->memory);
+            if (!status) status = segment_reserve(fd, out->bytes, unit, rank, size, what);
         }
         status = dt_ranks_agree(all, status);
     }

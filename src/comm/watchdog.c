@@ -4,10 +4,8 @@
 
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "comm/world.h"
 
@@ -102,17 +100,46 @@ static void watchdog_work_progress(void *arg)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+/* This rank's process has ended, and not as one that is done. A mutex whose owner has died is never to be had again. */
+static bool heartbeat_is_dead(struct dt__heartbeat *heartbeat)
+{
+    if (!atomic_load(&heartbeat->present)) return false;
+    const int code = pthread_mutex_trylock(&heartbeat->life);
+    if (code == 0 || code == EOWNERDEAD) pthread_mutex_unlock(&heartbeat->life);
+    return (code == EOWNERDEAD || code == ENOTRECOVERABLE) && atomic_load(&heartbeat->present);
+}
+
+/* The thread's: shows in that row, and no more in the one before; NULL: in none. */
+static void heartbeat_hold(struct dt__watchdog *watchdog, struct dt__heartbeat *heartbeat)
+{
+    struct dt__heartbeat *before = watchdog->held;
+    if (before == heartbeat) return;
+    if (before) {
+        atomic_store(&before->present, 0);
+        pthread_mutex_unlock(&before->life);
+    }
+    watchdog->held = heartbeat;
+    if (!heartbeat) return;
+    pthread_mutex_lock(&heartbeat->life);
+    atomic_store(&heartbeat->present, 1);
+}
+
 /* This rank shows in that row of the table from here on. Who is awake has made progress: the own thread may write to
  * the row, and others read it, before this is through. */
 static void heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table *table, int row)
 {
     struct dt__heartbeat *heartbeat = &table->row[row];
+    pthread_mutexattr_t robust;
+    pthread_mutexattr_init(&robust);
+    pthread_mutexattr_setpshared(&robust, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&heartbeat->life, &robust);
+    pthread_mutexattr_destroy(&robust);
     heartbeat->rank = world->rank;
     store_phase(&heartbeat->phase, "start-up");
     atomic_store(&heartbeat->progress_us, now_us());
     atomic_store(&world->inside->watchdog.mine, heartbeat);
     atomic_store(&heartbeat->awake_us, now_us()); /* it may be stopped before its first look */
-    atomic_store(&heartbeat->pid, (int)getpid());
     atomic_store(&world->inside->watchdog.table, table);
 }
 
@@ -133,7 +160,7 @@ void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank
     const struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
     const struct dt__heartbeat *heartbeat = NULL;
     for (int i = 0; i < table->rows && !heartbeat; i++)
-        if (table->row[i].rank == rank && atomic_load(&table->row[i].pid)) heartbeat = &table->row[i];
+        if (table->row[i].rank == rank && atomic_load(&table->row[i].present)) heartbeat = &table->row[i];
     for (int i = 0; i < watchdog->peers && !heartbeat; i++)
         if (watchdog->peer[i].heartbeat.rank == rank) heartbeat = &watchdog->peer[i].heartbeat;
     *out = (struct dt_rank_status){.rank = rank,
@@ -182,6 +209,9 @@ void dt__watchdog_connect(struct dt_world *world)
         }
         DT_MPI(MPI_Barrier(world->inside->host));
         heartbeat_table_use(world, table, world->inside->host_rank);
+        pthread_mutex_lock(&watchdog->lock);
+        pthread_cond_signal(&watchdog->changed); /* from here on its end would be seen */
+        pthread_mutex_unlock(&watchdog->lock);
     }
     if (world->hosts == 1) return;
     DT_MPI(MPI_Comm_dup(world->all->comm, &watchdog->comm));
@@ -276,7 +306,7 @@ static dt_status heartbeat_name(const struct dt_world *world, const struct dt__h
 }
 
 enum rank_state {
-    RANK_GONE,    /* its process has ended, and not as one that is done */
+    RANK_GONE,    /* heartbeat_is_dead */
     RANK_STOPPED, /* its watchdog has not looked since the limit */
     RANK_STUCK,   /* it has something to do, and made no progress since the limit */
     RANK_SEEN
@@ -288,12 +318,10 @@ static void name_ranks(const struct dt_world *world, enum rank_state state, int6
 {
     struct dt__heartbeat_table *table = atomic_load(&world->inside->watchdog.table);
     for (int i = 0; i < table->rows; i++) {
-        const struct dt__heartbeat *rank = &table->row[i];
-        const int pid = atomic_load(&rank->pid);
+        struct dt__heartbeat *rank = &table->row[i];
         const int64_t awake = atomic_load(&rank->awake_us);
         const bool waits = atomic_load(&rank->wait.word[0]) || atomic_load(&rank->asking_us);
-        const bool is[] = {[RANK_GONE] = state == RANK_GONE && pid && kill(pid, 0) != 0 &&
-                                         errno == ESRCH && atomic_load(&rank->pid),
+        const bool is[] = {[RANK_GONE] = state == RANK_GONE && heartbeat_is_dead(rank),
                            [RANK_STOPPED] = awake && awake <= limit,
                            [RANK_STUCK] =
                                awake && !waits && atomic_load(&rank->progress_us) <= limit,
@@ -384,6 +412,7 @@ static void watchdog_look(struct dt_world *world)
     const int64_t now = now_us(), stall = atomic_load(&watchdog->stall_us);
     if (now - watchdog->looked_us > LATE_US) watchdog->woke_us = now;
     watchdog->looked_us = now;
+    heartbeat_hold(watchdog, atomic_load(&watchdog->mine));
     atomic_store(&atomic_load(&watchdog->mine)->awake_us, now);
     struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
     if (dt_stop_requested()) /* a stop request to one process is one to the job */
@@ -415,12 +444,13 @@ static void *watchdog_run(void *arg)
         struct timespec until = {.tv_sec = (time_t)(at / 1000000),
                                  .tv_nsec = (long)(at % 1000000) * 1000};
         pthread_mutex_lock(&watchdog->lock);
-        while (!watchdog->quit &&
+        while (!watchdog->quit && watchdog->held == atomic_load(&watchdog->mine) &&
                !pthread_cond_timedwait(&watchdog->changed, &watchdog->lock, &until))
             continue;
         quit = watchdog->quit;
         pthread_mutex_unlock(&watchdog->lock);
     }
+    heartbeat_hold(watchdog, NULL);
     return NULL;
 }
 
@@ -454,7 +484,6 @@ void dt__watchdog_stop(struct dt_world *world)
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     if (!watchdog->mine) return;
     dt_work_watch(NULL, NULL);
-    atomic_store(&watchdog->mine->pid, 0);
     if (!watchdog->started) return;
     pthread_mutex_lock(&watchdog->lock);
     watchdog->quit = true;

@@ -39,7 +39,9 @@ struct dt__heartbeat {
     _Atomic int wait_permille; /* 1 + the share of its time that it waited lately; 0: not known */
     struct dt__phase phase;    /* what it does */
     struct dt__phase wait;     /* what it waits for; "": it does not wait */
-    _Atomic int pid;           /* 0: not there yet, or about to end */
+    _Atomic int present;       /* 0: not there yet, or about to end */
+    pthread_mutex_t life;      /* held by its thread while it is present; the kernel says when the owner has died, also
+                                * to processes that do not see its pid */
     int rank;
 };
 
@@ -78,6 +80,7 @@ struct dt__watchdog {
     struct dt__shared shared;          /* the host's */
     struct dt__heartbeat_table *_Atomic table;
     struct dt__heartbeat *_Atomic mine; /* this rank's row */
+    struct dt__heartbeat *held;         /* the thread's: the row whose life it holds */
 
     /* Messages between hosts. */
     MPI_Comm comm;         /* of all ranks */

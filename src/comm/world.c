@@ -173,6 +173,11 @@ dt_status dt_world_create(struct dt_world **out)
     DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided));
     DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     DT_MPI(MPI_Comm_size(comm, &size));
+    if (provided < MPI_THREAD_FUNNELED)
+        return dt_fail(DT_ECOMM,
+                       "%s lets a rank have no threads (MPI_Init_thread gave level %d, expected at least %d, "
+                       "MPI_THREAD_FUNNELED)",
+                       dt_world_mpi_version(), provided, MPI_THREAD_FUNNELED);
     if (size == 1 &&
         env_number("PMI_SIZE") > 1) /* so does a launcher whose PMI this MPI does not speak */
         return dt_fail(DT_EUSAGE,

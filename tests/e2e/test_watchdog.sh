@@ -26,6 +26,21 @@ begin 3 killed
 gone killed 2 "$host"
 begin 3 bankless run.stall_secs=0
 gone bankless 0 "$host"
+# Ranks that do not see each other's processes are not taken for dead, and one that is killed is.
+if [ "$(id -u)" -eq 0 ] && unshare --pid --fork true 2>/dev/null; then
+    cat >"$tmp/apart.sh" <<END
+#!/bin/sh
+exec unshare --pid --fork sh -c \
+    'for i in \$(seq \$((OMPI_COMM_WORLD_RANK * 40))); do /bin/true; done; "\$@"; exit \$?' sh "$dtrain" "\$@"
+END
+    chmod +x "$tmp/apart.sh"
+    own=$dtrain dtrain=$tmp/apart.sh
+    export OMPI_MCA_btl=tcp,self
+    begin 3 apart
+    gone apart 2 "$host"
+    unset OMPI_MCA_btl
+    dtrain=$own
+fi
 survey 2
 slow 2
 

@@ -181,14 +181,34 @@ static void expect_copies(const float *weights, int step)
 
 /* ---- no shared memory ----------------------------------------------------------------------- */
 
-/* None in /dev/shm, or none for the last rank: each is a group of its own, as if alone on its host. */
-static bool no_room, no_file;
+/* None in /dev/shm, or none for the last rank, that finds no file, or no pages where there was room: each is a group
+ * of its own, as if alone on its host. */
+static enum { ROOM, NO_ROOM, NO_FILE, NO_PAGES } memory;
+static int refused; /* pages */
+
+static bool is_refused(int what)
+{
+    int rank, size;
+    DT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    DT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    return (int)memory == what && rank == size - 1;
+}
+
+int __real_posix_fallocate(int fd, off_t at, off_t bytes);
+int __wrap_posix_fallocate(int fd, off_t at, off_t bytes);
+int __wrap_posix_fallocate(int fd, off_t at, off_t bytes)
+{
+    if (!is_refused(NO_PAGES)) return __real_posix_fallocate(fd, at, bytes);
+    refused++;
+    return ENOSPC;
+}
+
 int __real_statvfs(const char *path, struct statvfs *out);
 int __wrap_statvfs(const char *path, struct statvfs *out);
 int __wrap_statvfs(const char *path, struct statvfs *out)
 {
     int result = __real_statvfs(path, out);
-    if (no_room) out->f_bavail = 0;
+    if (memory == NO_ROOM) out->f_bavail = 0;
     return result;
 }
 
@@ -196,10 +216,7 @@ int __real_shm_open(const char *name, int flags, mode_t mode);
 int __wrap_shm_open(const char *name, int flags, mode_t mode);
 int __wrap_shm_open(const char *name, int flags, mode_t mode)
 {
-    int rank, size;
-    DT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-    DT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size));
-    if (!no_file || rank < size - 1) return __real_shm_open(name, flags, mode);
+    if (!is_refused(NO_FILE)) return __real_shm_open(name, flags, mode);
     errno = EMFILE;
     return -1;
 }
@@ -214,6 +231,15 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
     if (!in_turn) return PMPI_Comm_split_type(comm, type, key, info, out);
     DT_MPI(MPI_Comm_rank(comm, &rank));
     return MPI_Comm_split(comm, rank % 2, key, out);
+}
+
+/* Tags of an MPI that has no more than that; 0: as they are. */
+static int most_tags;
+int MPI_Comm_get_attr(MPI_Comm comm, int key, void *value, int *known)
+{
+    const int code = PMPI_Comm_get_attr(comm, key, value, known);
+    if (most_tags && key == MPI_TAG_UB) *(int **)value = &most_tags;
+    return code;
 }
 
 /* ---- the same, distributed ------------------------------------------------------------------ */
@@ -324,8 +350,7 @@ static void compare(const struct trial *trial, struct dt_reducer *x, int steps, 
 
 static struct dt_reducer_spec spec_of(const struct trial *trial, float *rate)
 {
-    no_file = trial->alone && trial->replicas % 2;
-    no_room = trial->alone && !no_file;
+    memory = trial->alone ? NO_ROOM + trial->replicas % 3 : ROOM;
     return (struct dt_reducer_spec){.kind = trial->alone ? DT_REDUCER_AUTO : trial->kind,
                                     .reproducible = trial->alone,
                                     .params = PARAMS,
@@ -480,6 +505,25 @@ static void try_factors(struct dt_world *world)
     factored = NULL;
 }
 
+/* The fewest tags that an MPI may have suffice; with fewer than the kinds of messages are there is no start. */
+static void refuse_tags(struct dt_world *world)
+{
+    float rate = 0.01f;
+    struct trial trial = {DT_REDUCER_ORDERED, 7, false, -1, 0, 0, false};
+    struct dt_reducer_spec spec = spec_of(&trial, &rate);
+    struct dt_reducer *x;
+    in_turn = true;
+    most_tags = 32767;
+    try_reducer(world, &trial);
+    most_tags = 3;
+    if (world->size > 2) {
+        EXPECT(dt_reducer_create(world, &spec, &x) == DT_EUSAGE, "messages without tags");
+        EXPECT(strstr(dt_error_text(), "MPI has tags up to 3"), "%s", dt_error_text());
+    }
+    in_turn = false;
+    most_tags = 0;
+}
+
 int main(void)
 {
     struct dt_world *world;
@@ -510,7 +554,9 @@ int main(void)
     for (int norm = 0; norm < 2 && long_steps; norm++)
         try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 5, norm, -1, 0, 0, true});
     long_steps = false;
-    no_room = no_file = false;
+    memory = ROOM;
+    EXPECT(world->rank < world->size - 1 || world->size == 1 || refused, "pages are not taken hold of");
+    refuse_tags(world);
     try_barrier(world);
     try_wires(world);
     try_factors(world);

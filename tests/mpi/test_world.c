@@ -6,6 +6,7 @@
  *   test_world hang SECS   rank 1 hangs in the start: the watchdog ends the job
  *   test_world killed      rank 1 is killed: a surviving rank names it
  *   test_world stopped     rank 0 is stopped as soon as it starts, before its watchdog has looked
+ *   test_world single      an MPI that lets a rank have no threads: one error
  *   test_world late        rank 1 is slow to show itself in its host's table: nobody takes that for a stall
  *
  * Would catch a rank that ends alone before the others know of it, a start that nobody watches, counts
@@ -232,8 +233,26 @@ static void show_late(void)
     MPI_Finalize();
 }
 
+static bool is_single;
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    const int code = PMPI_Init_thread(argc, argv, required, provided);
+    if (is_single) *provided = MPI_THREAD_SINGLE;
+    return code;
+}
+
+static void be_single(void)
+{
+    struct dt_world *world;
+    is_single = true;
+    EXPECT(dt_world_create(&world) == DT_ECOMM, "no threads");
+    EXPECT(strstr(dt_error_text(), "lets a rank have no threads"), "%s", dt_error_text());
+    dt_world_abandon();
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "single") == 0) return be_single(), failures != 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
