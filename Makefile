@@ -175,10 +175,10 @@ asan ubsan:
 	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 ALONE=1 tests/run.sh -k '^e2e/random' e2e
 
 # All sizes of src/base/limits.h at their least.
-tiny: BUILD := build/tiny
+tiny: export CPPFLAGS += -DDT_TINY
 tiny:
-	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD) CPPFLAGS='$(CPPFLAGS) -DDT_TINY' tests
-	@BUILD=$(BUILD) tests/run.sh unit mpi e2e
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ tests
+	@BUILD=build/$@ tests/run.sh unit mpi e2e
 
 # SECS: of each fuzzer.
 fuzz: dtrain

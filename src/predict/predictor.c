@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/limits.h"
-
 struct dt_predictor {
     char *path; /* of the file that was loaded */
     struct dt_export file;
@@ -111,7 +109,7 @@ int dt_predictor_numbers(const struct dt_predictor *predictor)
 
 static int rows_that_fit(int numbers)
 {
-    const int fit = DT__PREDICT_BYTES / (int)sizeof(float) / numbers;
+    const int fit = (64 << 20) / (int)sizeof(float) / numbers;
     return fit < 1 ? 1 : fit < DT_EVAL_CHUNK ? fit : DT_EVAL_CHUNK;
 }
 

@@ -16,7 +16,7 @@
 static int calls, fail_at;
 static bool fail_on;
 static bool cut_short;  /* a write that fails takes a part instead */
-static bool lying_disk; /* a write changes a byte and says nothing */
+static bool lying_disk; /* writes behind the first line change a byte and say nothing */
 
 static bool killing; /* the call with the number kills the process instead */
 
@@ -37,10 +37,10 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
 {
     static unsigned char lies[1 << 16];
     if (fails_now()) return cut_short && length > 1 ? __real_write(fd, bytes, length / 2) : -1;
-    if (!lying_disk || length < 2000 || length > sizeof lies)
+    if (!lying_disk || lseek(fd, 0, SEEK_CUR) < 512 || length > sizeof lies)
         return __real_write(fd, bytes, length);
     memcpy(lies, bytes, length);
-    lies[length - 1000] ^= 4;
+    lies[length / 2] ^= 4;
     return __real_write(fd, lies, length);
 }
 
