@@ -95,6 +95,9 @@ void dt_world_show(struct dt_world *world, uint64_t samples, double wait_share);
 /* Nothing to do but to wait for `what`, for as long as it takes; call it every now and then. */
 void dt_world_idle(struct dt_world *world, const char *what);
 
+/* True once a host: for the rank that prints the job's error line. Where one aborts the others are told to stop, and may
+ * fail at that. */
+bool dt_world_claim_error(struct dt_world *world);
 /* Prints "dtrain: error: [rank N on HOST] MESSAGE" once a host and ends the job at once. */
 void dt_world_abort(struct dt_world *world, dt_status status) __attribute__((noreturn));
 

@@ -26,7 +26,8 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
         if (!status) status = body(world, &config);
         dt_config_free(&config);
     }
-    if (status && status != DT_STOPPED && world->is_bank) dt_error("%s", dt_error_text());
+    if (status && status != DT_STOPPED && world->is_bank && dt_world_claim_error(world))
+        dt_error("%s", dt_error_text());
     dt_world_destroy(world);
     return status;
 }

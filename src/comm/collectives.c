@@ -18,6 +18,13 @@ void dt__world_die(int exit_code, const char *message)
     abort();
 }
 
+bool dt_world_claim_error(struct dt_world *world)
+{
+    char place[DT__PLACE];
+    (void)world;
+    return dt__error_claim(place);
+}
+
 void dt_world_abort(struct dt_world *world, dt_status status)
 {
     (void)world;

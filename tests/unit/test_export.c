@@ -27,9 +27,21 @@ static bool fails_now(void)
         return fails_now() ? -1 : __real_##name arguments;                                         \
     }
 WRAP(ssize_t, write, (int fd, const void *bytes, size_t length), (fd, bytes, length))
-WRAP(int, fsync, (int fd), (fd))
 WRAP(int, rename, (const char *from, const char *to), (from, to))
 WRAP(int, mkdir, (const char *path, mode_t mode), (path, mode))
+
+/* The directories that were synced. */
+static ino_t synced[8];
+static int syncs;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    struct stat info;
+    if (!fstat(fd, &info) && S_ISDIR(info.st_mode) && syncs < 8) synced[syncs++] = info.st_ino;
+    return fails_now() ? -1 : __real_fsync(fd);
+}
 
 int __real_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
 int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
@@ -260,6 +272,18 @@ END_TEST
 
 /* ---- versions ------------------------------------------------------------------------------- */
 
+/* What holds the file's name, then what holds the version's: without them a crash takes the export away again. */
+START_TEST(both_directories_of_a_version_are_synced)
+{
+    struct stat base, version;
+    syncs = 0;
+    assert_ok(try_export(test_dir, 7, 0, 0));
+    ck_assert(!stat(test_dir, &base) && !stat(in_dir("7"), &version));
+    ck_assert_int_eq(syncs, 2);
+    ck_assert(synced[0] == version.st_ino && synced[1] == base.st_ino);
+}
+END_TEST
+
 START_TEST(the_oldest_versions_go)
 {
     for (uint64_t step = 8; step <= 12; step++)
@@ -462,6 +486,7 @@ int main(void)
         a_path_to_nothing_is_an_error,
         a_damaged_model_is_refused,
         a_model_does_not_load_as_a_checkpoint,
+        both_directories_of_a_version_are_synced,
         the_oldest_versions_go,
         the_same_step_is_replaced,
         versions_of_an_abandoned_branch_go,

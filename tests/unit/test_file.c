@@ -61,6 +61,15 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
     return __real_write(fd, bytes, length);
 }
 
+ssize_t __real_pwrite(int fd, const void *bytes, size_t length, off_t offset);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t length, off_t offset);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t length, off_t offset)
+{
+    if (faults.armed && faults.interrupted-- > 0) return errno = EINTR, -1;
+    if (faults.armed && length > faults.write_most) length = faults.write_most;
+    return __real_pwrite(fd, bytes, length, offset);
+}
+
 #define WRAP(name, letter, parameters, ...)                                                        \
     int __real_##name parameters;                                                                  \
     int __wrap_##name parameters;                                                                  \
@@ -182,6 +191,26 @@ START_TEST(short_writes_are_continued)
     EXPECT_OK(dt_file_write("f", "seven..", 7, NULL, NULL));
     disarm();
     expect_content("f", "seven..");
+    leave();
+}
+END_TEST
+
+/* Of the 7 bytes 2 are taken at a time: each behind the one before, where it shall stand. */
+START_TEST(short_writes_in_place_are_continued)
+{
+    char back[16] = "";
+    int fd;
+    enter();
+    EXPECT_OK(dt_fd_temporary(".", &fd));
+    arm(0);
+    faults.write_most = 2;
+    faults.interrupted = 3;
+    EXPECT_OK(dt_fd_write_at(fd, "f", "before.", 7, 0));
+    EXPECT_OK(dt_fd_write_at(fd, "f", "seven..", 7, 5));
+    disarm();
+    ck_assert_int_eq(pread(fd, back, sizeof back, 0), 12);
+    ck_assert_str_eq(back, "beforseven..");
+    close(fd);
     leave();
 }
 END_TEST
@@ -327,5 +356,6 @@ END_TEST
 
 SUITE("file", a_file_is_written_and_replaced, the_protocol_is_in_order, the_mode_follows_the_umask,
       short_writes_are_continued, every_call_may_fail, a_file_that_does_not_verify_is_dropped,
+      short_writes_in_place_are_continued, every_call_may_fail, a_file_that_does_not_verify_is_dropped,
       errors_name_the_file, a_link_is_replaced_whole, reading_is_bounded, large_files_come_whole,
       directories_are_made_with_their_parents)

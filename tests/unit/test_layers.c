@@ -213,6 +213,21 @@ static const struct dt_tensor *tensor_of(const struct dt_model *model, const cha
     ck_abort_msg("no tensor %s", name);
 }
 
+enum { MOST_WIDTH = 130 };
+static const int WIDTHS[] = {64, 65, MOST_WIDTH};
+
+static double normal(const struct net *net, size_t at, size_t c, double mean, double variance)
+{
+    const float *gain = net->weights, *offset = gain + net->features;
+    return (double)gain[c] * ((double)net->x[at] - mean) / sqrt(variance + 1e-5) + (double)offset[c];
+}
+
+static void expect_near(const char *what, size_t at, float got, double expected)
+{
+    ck_assert_msg(fabs((double)got - expected) <= 2e-4 * fmax(1, fabs(expected)), "%s %zu is %g, not %g", what,
+                  at, (double)got, expected);
+}
+
 /* mean: 1, 2, ... of x's two columns; the variance is the unbiased one; a tenth of the way, times rows. */
 START_TEST(batchnorm_moves_its_statistics)
 {
@@ -232,6 +247,59 @@ START_TEST(batchnorm_moves_its_statistics)
                                4 * 0.1 * (18.0 / 3 - 2)};
     for (int i = 0; i < 4; i++)
         ck_assert_double_eq_tol((double)net.grad[net.trained + (size_t)i], expected[i], 1e-5);
+    net_close(&net);
+}
+END_TEST
+
+/* Of more channels than are summed at a time: outputs with the running mean and variance; with the share's own the
+ * gradients of gain and offset, through a linear layer and a squared error, and the way of the running ones. Would catch
+ * a strip that takes what another one has. */
+START_TEST(batchnorm_is_the_formula_in_every_strip)
+{
+    const size_t width = (size_t)WIDTHS[_i];
+    struct net net;
+    const struct dt_model_desc of = desc("batchnorm", 1, 1, WIDTHS[_i], 1, DT_TASK_REGRESS);
+    net_open(&net, &of);
+    const float *gain = net.weights, *offset = gain + width, *out_weight = offset + width;
+    const float *seen_mean = net.weights + net.trained, *seen_variance = seen_mean + width;
+    double mean[MOST_WIDTH], variance[MOST_WIDTH], dgain[MOST_WIDTH] = {0}, doffset[MOST_WIDTH] = {0};
+    for (size_t c = 0; c < width; c++) {
+        mean[c] = variance[c] = 0;
+        for (size_t r = 0; r < ROWS; r++)
+            mean[c] += (double)net.x[r * width + c] / ROWS;
+        for (size_t r = 0; r < ROWS; r++)
+            variance[c] += pow((double)net.x[r * width + c] - mean[c], 2) / ROWS;
+    }
+    for (size_t r = 0; r < ROWS; r++) {
+        double said = (double)out_weight[width];
+        for (size_t c = 0; c < width; c++)
+            said += (double)out_weight[c] * normal(&net, r * width + c, c, mean[c], variance[c]);
+        const double slope = 2 * (said - (double)net.target[r]);
+        for (size_t c = 0; c < width; c++) {
+            const double d = slope * (double)out_weight[c];
+            dgain[c] += d * ((double)net.x[r * width + c] - mean[c]) / sqrt(variance[c] + 1e-5);
+            doffset[c] += d;
+        }
+    }
+    net_gradient(&net, ROWS, net.grad);
+    for (size_t c = 0; c < width; c++) {
+        const float *way = net.grad + net.trained;
+        expect_near("gain", c, net.grad[c], dgain[c]);
+        expect_near("offset", c, net.grad[width + c], doffset[c]);
+        expect_near("mean", c, way[c], ROWS * 0.1 * (mean[c] - (double)seen_mean[c]));
+        expect_near("variance", c, way[width + c],
+                    ROWS * 0.1 * (variance[c] * ROWS / (ROWS - 1.0) - (double)seen_variance[c]));
+    }
+    float out[ROWS];
+    const struct dt_batch batch = {.rows = ROWS, .x = net.x};
+    EXPECT_OK(dt_network_forward(net.network, net.weights, &batch, out));
+    for (size_t r = 0; r < ROWS; r++) {
+        double said = (double)out_weight[width];
+        for (size_t c = 0; c < width; c++)
+            said += (double)out_weight[c] * normal(&net, r * width + c, c, (double)seen_mean[c],
+                                                   (double)seen_variance[c]);
+        expect_near("output", r, out[r], said);
+    }
     net_close(&net);
 }
 END_TEST
@@ -355,6 +423,7 @@ int main(void)
     tcase_add_test(test_case, relu_is_flat_at_zero);
     tcase_add_test(test_case, maxpool_gives_the_greatest_and_takes_its_gradient);
     tcase_add_test(test_case, batchnorm_moves_its_statistics);
+    tcase_add_loop_test(test_case, batchnorm_is_the_formula_in_every_strip, 0, 3);
     tcase_add_test(test_case, batchnorm_of_one_value_uses_the_running_ones);
     tcase_add_test(test_case, wrong_texts_are_refused);
     tcase_add_test(test_case, texts_come_back_in_one_form);

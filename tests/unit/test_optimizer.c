@@ -101,6 +101,31 @@ START_TEST(states_are_named)
 }
 END_TEST
 
+/* train.epsilon is that of train.optimizer: another kind on the wide part has its own. */
+START_TEST(the_wide_part_has_its_own_epsilon)
+{
+    static const struct {
+        int usual, wide;
+        double given, usual_epsilon, wide_epsilon;
+    } rows[] = {{DT_OPT_ADAM, DT_OPT_FTRL, -1, 1e-8, 1},
+                {DT_OPT_ADAM, DT_OPT_FTRL, 0.5, 0.5, 1},
+                {DT_OPT_ADAM, DT_OPT_ADAGRAD, 0.5, 0.5, 1e-10},
+                {DT_OPT_ADAGRAD, DT_OPT_ADAGRAD, 0.5, 0.5, 0.5}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_config config;
+        struct dt_optimizer usual, wide;
+        EXPECT_OK(dt_config_init(&config));
+        config.train.optimizer = rows[i].usual;
+        config.train.wide_optimizer = 1 + rows[i].wide;
+        config.train.epsilon = rows[i].given;
+        dt_optimizer_init(&usual, &config, false);
+        dt_optimizer_init(&wide, &config, true);
+        ck_assert(usual.epsilon == rows[i].usual_epsilon && wide.epsilon == rows[i].wide_epsilon);
+        dt_config_free(&config);
+    }
+}
+END_TEST
+
 /* Algorithm 1 of McMahan et al. 2013, line by line, in double. Would catch a weight that is made of the old
  * z, L1 on the wrong side, a learning rate of the sum after instead of before, a start other than 0 that is
  * lost, and a weight without a gradient that moves. */
@@ -214,6 +239,7 @@ int main(void)
     TCase *test_case = tcase_create("optimizer");
     tcase_add_test(test_case, splits_give_the_same_bits);
     tcase_add_test(test_case, states_are_named);
+    tcase_add_test(test_case, the_wide_part_has_its_own_epsilon);
     tcase_add_loop_test(test_case, ftrl_is_as_the_paper_has_it, 0, 2);
     tcase_add_test(test_case, two_rules_share_their_vectors);
     tcase_add_test(test_case, schedule_warms_up_and_ends);

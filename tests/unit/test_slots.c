@@ -292,6 +292,11 @@ static void expect_gradient(const struct dt_gradient *gradient)
 {
     const struct dt_note *note = gradient->note;
     int w = gradient->worker;
+    uint64_t updates = 0; /* before this one */
+    for (int i = 0; i < scene.shape.workers; i++)
+        updates += scene.applied[i];
+    if (gradient->staleness != updates - note->version)
+        fake_fail(&scene.fake, "staleness %d of %d updates", (int)gradient->staleness, (int)updates);
     uint64_t number = scene.applied[w]++;
     if (note->number != number || note->replica != w || note->rows != number + 1)
         fake_fail(&scene.fake, "worker %d: gradient %d came as %d", w, (int)number,
