@@ -27,7 +27,7 @@ for mode in sync async; do
     # Slow enough that no save is passed over because the one before is under way.
     good $np $mode train.mode=$mode train.lr=$lr test.slow_rank=1 test.slow_secs=0.02
     for step in 25 50 75; do
-        slow='' && [ $step = 75 ] && slow='test.slow_rank=1 test.slow_secs=0.02'
+        slow='' && [ $step = 75 ] && slow='test.slow_rank=1 test.slow_secs=0.05'
         # shellcheck disable=SC2086  # words
         good $np $mode-$step train.mode=$mode train.lr=$lr $slow \
             run.resume="$tmp/$mode/ckpt/step-0000000$step.h5"
@@ -39,8 +39,8 @@ for mode in sync async; do
             "$(echo "$step" | awk '{print $1 * 0.02}')"
         check_eq "$mode from step $step: bits" "$(crc "$tmp/$mode-$step")" "$(crc "$tmp/$mode")"
     done
-    # At most 90 rows in 20 ms, also where the rows of a log window were computed before, in part.
-    check_le "$mode from step 75: greatest speed" "$(records "$tmp/$mode-75" train samples_per_sec | sort -g | tail -n 1)" 4500
+    # At most 90 rows in 50 ms, also where the rows of a log window were computed before, in part.
+    check_le "$mode from step 75: greatest speed" "$(records "$tmp/$mode-75" train samples_per_sec | sort -g | tail -n 1)" 1800
 done
 
 # Weights of the rows and of the classes are no part of a model: a resume learns them again.
