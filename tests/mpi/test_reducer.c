@@ -299,8 +299,10 @@ static int worker_step(struct dt_world *world, struct dt_reducer *x, const struc
     if (!count) expect_rest(x);
     dawdle(world, (uint64_t)step);
     const float before = dt_reducer_weights(x)[0], behind = dt_reducer_weights(x)[PARAMS - 1];
-    for (int b = BUCKETS - 1; b >= 0; b--)
+    for (int b = BUCKETS - 1; b >= 0; b--) {
         dt_reducer_ready(x, b);
+        if (b == BUCKETS / 2) dawdle(world, (uint64_t)step + STEPS); /* sums without their norm yet */
+    }
     if (long_steps) compute_on(x, before, behind);
     bool last = world->worker == world->workers - 1;
     return dt_reducer_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
