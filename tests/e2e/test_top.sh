@@ -38,7 +38,7 @@ if command -v script >/dev/null; then
 fi
 for rank in 0 1 2; do kill -9 "$(pid "$tmp/run" dtrain $rank)" 2>/dev/null; done
 wait
-check_le 'samples a second with local steps' "$(tr ',}' '\n\n' <"$tmp/local.status" |
+check_le 'samples a second with local steps' "$(tr ',}' '\n' <"$tmp/local.status" |
     sed -n 's/"samples_per_sec"://p' | sort -g | tail -n 1)" 400
 settle 5 gone || fail 'the run goes on'
 printf '{"kind":"train","step":9' >>"$tmp/run/metrics.jsonl"
