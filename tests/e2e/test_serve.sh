@@ -34,6 +34,11 @@ labels() { grep -o '"label":"[a-z]*"\|"label":\[[^]]*\]\|"BYTES"[^}]*' | tr -d '
 check_eq 'rows by name' "$(ask /v1/models/default:predict \
     '{"instances":[{"size":0.5,"colour":"green"},{"colour":"red","size":0.5},[0.5,"blue"]]}' | labels)" \
     '"label":"leaf""label":"other""label":"other"'
+# What a request took of the room for all of them comes back (make tiny: three of these are more than it).
+for _ in 1 2 3 4; do
+    check_eq 'a long body' "$(ask /v1/models/default:predict \
+        "$(printf '{"instances":[[0.5,"blue"]]%100000s' '}')" | labels)" '"label":"other"'
+done
 check_eq 'labels of a text never seen' "$(ask /v1/models/default:predict '{"instances":[{"size":1,"colour":"pink"}]}' |
     labels | grep -c label)" 1
 check_eq 'columns by name' "$(ask /v1/models/default:predict '{"inputs":{"size":[0.5,0.5],"colour":["green","red"]}}' |
