@@ -80,6 +80,22 @@ grep -q '"kind":"change","step":30,.*"train.local_steps":"1 -> 8"' "$tmp/changed
 good 2 regrouped train.max_steps=56 $local
 good 2 regrouped train.local_steps=4 train.groups=4
 good 2 regrouped train.local_steps=1 train.groups=4 train.epochs=9
+# What four groups begin with, which the run saves first, is the mean of what two had.
+alone() { "$dtrain" "$recipes/penguins.ini" run.replicas=5 train.local_steps=8 "$@" 2>"$tmp/err" || fail "$(cat "$tmp/err")"; }
+alone run.dir="$tmp/two-groups" train.groups=2 train.max_steps=16
+alone run.dir="$tmp/four-groups" train.groups=4 train.max_steps=24 run.resume="$tmp/two-groups/ckpt/step-000000016.h5"
+! /usr/bin/python3 -c 'import h5py' 2>/dev/null || /usr/bin/python3 -c "
+import h5py, numpy
+two, four = (h5py.File(f'$tmp/{name}-groups/ckpt/step-000000016.h5')['groups'] for name in ('two', 'four'))
+arrays = []
+two['0'].visititems(lambda name, item: arrays.append(name) if isinstance(item, h5py.Dataset) else None)
+assert len(arrays) == 8 and len(four) == 4, (arrays, list(four))
+for name in arrays:
+    one, other = two['0'][name][()], two['1'][name][()]
+    assert (one != other).any(), name
+    for group in four.values():
+        assert numpy.allclose(group[name][()], (one + other) / 2, 1e-6, 1e-9), name
+" || fail 'four groups do not begin with the mean of two'
 
 # ---- a stop ------------------------------------------------------------------------------------------
 stop stopped run.checkpoint_steps=8
