@@ -122,6 +122,10 @@ void dt_free(void *pointer);
  * and inf as printf has them. Into buffer, which is returned. */
 enum { DT_REAL_TEXT = 32 };
 const char *dt_real_text(double value, char buffer[DT_REAL_TEXT]);
+/* The same of a float, which reads back as one. */
+const char *dt_float_text(float value, char buffer[DT_REAL_TEXT]);
+/* strtod, with a point whatever the program's locale has: so all numbers are read and written here. */
+double dt_real_read(const char *text, char **end);
 
 /* Growing text; start from zeros, free with dt_text_free. `data` is NUL-terminated once non-NULL. */
 struct dt_text {

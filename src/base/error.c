@@ -24,7 +24,9 @@ int dt_status_exit_code(dt_status status)
 
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
 {
+    const locale_t before = dt__point_begin();
     int wanted = vsnprintf(buffer, size, format, args);
+    dt__point_end(before);
     if (wanted < 0) buffer[0] = '\0';
     size_t length = strlen(buffer);
     if (wanted >= (int)size) { /* without a character that the cut went through */

@@ -3,6 +3,7 @@
 #define BASE_INTERNAL_H
 
 #include <errno.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +16,10 @@
  * characters, which could drive a terminal, become '?'. Returns the length. */
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
+
+/* Until the end, what this thread prints and reads has a decimal point, whatever the program's locale says. */
+locale_t dt__point_begin(void);
+void dt__point_end(locale_t before);
 
 /* DT_EIO: what cannot be done with a path ("cannot open"), and the system's reason in errno. */
 #define dt__fail_errno(path, what) dt_fail(DT_EIO, "%s: %s: %s", path, what, strerror(errno))

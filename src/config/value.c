@@ -39,7 +39,7 @@ static bool assign(const struct dt__option *option, void *field, const char *tex
     case DT__INT:
     case DT__REAL:
         if (!*text || strspn(text, "+-.0123456789eE") != strlen(text)) return false;
-        number = strtod(text, &end);
+        number = dt_real_read(text, &end);
         if (*end || number < option->min || number > option->max) return false;
         if (option->type == DT__REAL)
             *(double *)field = number == 0 ? 0 : number; /* no negative zero */

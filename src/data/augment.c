@@ -9,15 +9,15 @@
 /* One item, "shift 2"; false: not one. */
 static bool augment_item(struct dt__augment *augment, const char *item)
 {
-    char name[16] = "", end = '\0';
-    double number = 0;
-    int words = sscanf(item, " %15s %lf %c", name, &number, &end);
+    char name[16] = "", value[32] = "", end = '\0', *rest = value;
+    const int words = sscanf(item, " %15s %31s %c", name, value, &end);
+    const double number = dt_real_read(value, &rest);
     if (!strcmp(name, "flip") && words == 1) {
         augment->flip = true;
         return true;
     }
     const bool whole = number >= 1 && number <= 4096 && number == (int)number;
-    if (words != 2) return false;
+    if (words != 2 || *rest) return false;
     if (!strcmp(name, "shift") && whole) {
         augment->shift = (int)number;
         return true;

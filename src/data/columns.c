@@ -462,10 +462,12 @@ static bool columns_fit(struct dt_schema *schema)
 static const char *column_scan(const char *line, struct dt_column *out)
 {
     int name = -1;
-    const int words = sscanf(line, "%d %d %d %g %d %n", &out->kind, &out->first, &out->flag,
-                             &out->fill, &out->ncategories, &name);
+    char fill[32] = "", *rest = fill;
+    const int words = sscanf(line, "%d %d %d %31s %d %n", &out->kind, &out->first, &out->flag, fill,
+                             &out->ncategories, &name);
+    out->fill = (float)dt_real_read(fill, &rest);
     const bool number = out->kind == DT_COLUMN_NUMBER;
-    if (words < 5 || name < 0 || (!number && (out->kind != DT_COLUMN_CATEGORY || out->flag)) ||
+    if (words < 5 || name < 0 || *rest || (!number && (out->kind != DT_COLUMN_CATEGORY || out->flag)) ||
         out->ncategories < 0 || (number && out->ncategories) || isinf(out->fill))
         return NULL;
     return line + name;

@@ -104,7 +104,7 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out)
     if (!digits || length >= LONGEST) return DT__NUMBER_BAD;
     memcpy(copy, text, length);
     copy[length] = 0;
-    value = strtod(copy, &stop);
+    value = dt_real_read(copy, &stop);
     if (*stop) return DT__NUMBER_BAD;
     if (!(fabs(value) <= FLT_MAX)) return DT__NUMBER_NOT_FINITE;
     *out = value;

@@ -55,7 +55,7 @@ bool dt__word_real(const char *word, double *out)
 {
     char *end;
     if (!*word || strspn(word, "+-.0123456789eE") != strlen(word)) return false;
-    *out = strtod(word, &end);
+    *out = dt_real_read(word, &end);
     return !*end && isfinite(*out);
 }
 

@@ -280,7 +280,7 @@ static dt_status server_format_metrics(struct dt_server *server, struct dt_text 
                   "# TYPE dtrain_serve_latency_seconds histogram\n");
     for (int i = 0; i <= BUCKETS && !status; i++) {
         char bound[32] = "+Inf";
-        if (i < BUCKETS) snprintf(bound, sizeof bound, "%g", BUCKET_SECS[i]);
+        if (i < BUCKETS) (void)dt_real_text(BUCKET_SECS[i], bound);
         count += server->bucket[i];
         status = dt_text_add(text, "dtrain_serve_latency_seconds_bucket{le=\"%s\"} %llu\n", bound,
                              (unsigned long long)count);

@@ -50,11 +50,7 @@ dt_status dt_json_add_float(struct dt_text *text, float value)
 {
     char buffer[DT_REAL_TEXT];
     if (!isfinite(value)) return dt_text_add(text, "null");
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(buffer, sizeof buffer, "%.*g", digits, (double)value);
-        if (strtof(buffer, NULL) == value) break;
-    }
-    return dt_text_add(text, "%s", buffer);
+    return dt_text_add(text, "%s", dt_float_text(value, buffer));
 }
 
 static dt_status add_counts(struct dt_text *text, const uint64_t *values, size_t n)
