@@ -93,6 +93,34 @@ START_TEST(cutout_cuts_a_square)
 }
 END_TEST
 
+/* Squares anywhere in a picture that is not square: the least and the last row and column of what is 0 are less than
+ * 3 apart, all between them is 0, and each corner is cut now and then. */
+START_TEST(cutout_reaches_every_edge)
+{
+    int corners[4] = {0};
+    fill();
+    change("cutout 3", 0, ROWS, pictures);
+    for (const float *x = pictures; x < pictures + ROWS * SIZE; x += SIZE) {
+        int top = H, bottom = -1, left = W, right = -1, zeros = 0;
+        for (int i = 0; i < H * W; i++) {
+            if (at(x, i / W, i % W, 0) != 0) continue;
+            zeros++;
+            if (i / W < top) top = i / W;
+            if (i / W > bottom) bottom = i / W;
+            if (i % W < left) left = i % W;
+            if (i % W > right) right = i % W;
+        }
+        ck_assert_int_lt(bottom - top, 3);
+        ck_assert_int_lt(right - left, 3);
+        ck_assert_int_eq(zeros, (bottom - top + 1) * (right - left + 1));
+        corners[0] += !top && !left, corners[1] += !top && right == W - 1;
+        corners[2] += bottom == H - 1 && !left, corners[3] += bottom == H - 1 && right == W - 1;
+    }
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_gt(corners[i], 0);
+}
+END_TEST
+
 START_TEST(noise_has_its_deviation)
 {
     double sum = 0, squares = 0;
@@ -136,5 +164,5 @@ START_TEST(wrong_texts_are_refused)
 END_TEST
 
 SUITE("augment", shift_moves_by_up_to_its_number, flip_mirrors_every_other_one,
-      cutout_cuts_a_square, noise_has_its_deviation, a_sample_is_changed_alike_in_any_batch,
+      cutout_cuts_a_square, cutout_reaches_every_edge, noise_has_its_deviation, a_sample_is_changed_alike_in_any_batch,
       wrong_texts_are_refused)

@@ -322,7 +322,11 @@ START_TEST(gaps_are_filled)
     set("data.normalize=standard");
     const float standard[] = {-1, 0, 0, 0, 0, 1, 1, 0, 0};
     expect_rows(standard, NULL, 3, 3);
+    set("data.missing=mean"), set("data.scale=0.5"); /* the mean is of raw values, and scaled as they are */
+    expect_rows((const float[]){-1, 0, 0, 0, 1, 0}, NULL, 3, 2);
     set("data.normalize=none");
+    expect_rows((const float[]){0.5f, 2.5f, 1, 2.5f, 1.5f, 2.5f}, NULL, 3, 2);
+    set("data.missing=flag"), set("data.scale=1");
     put_text("a.csv", "p,y\nred,a\n,b\nblue,a\n");
     expect_rows(texts, NULL, 3, 4);
     struct dt_source *source = survey(), *copy;

@@ -1,5 +1,6 @@
 /* Sparse rows: from the file to the batch, in memory and streamed, and through the first layer, whose
  * products are those of the same rows written out. */
+#include "data/names.h"
 #include "data_files.h"
 #include "model/entries.h"
 #include "model_text.h"
@@ -519,6 +520,14 @@ START_TEST(categories_are_entries)
 }
 END_TEST
 
+/* Models keep numbers of hashed texts: another hash would read their rows elsewhere. */
+START_TEST(hashes_stay_what_they_are)
+{
+    ck_assert_uint_eq(dt__text_hash("Ideal", 5, 1), UINT64_C(0x7a86429926739667));
+    ck_assert_uint_eq(dt__text_hash("", 0, 3), UINT64_C(0x4a0b22afa4417639));
+}
+END_TEST
+
 /* Shards hold sparse rows in full: nothing of a row is lost on the way. */
 START_TEST(shards_hold_rows_in_full)
 {
@@ -576,6 +585,7 @@ END_TEST
 
 DATA_SUITE("sparse", {products_are_those_of_dense_rows, 6}, {weights_count_rows, 2},
            {shards_hold_rows_in_full, 1}, {rows_stay_sparse, 2}, {pictures_are_whole, 1},
+           {hashes_stay_what_they_are, 1},
            {touched_rows_are_those_of_a_whole_gradient, 2}, {entries_come_by_input_and_row, 7},
            {embeddings_are_the_vectors_written_out, 1}, {wide_and_deep_gradients_are_slopes, 2},
            {rows_that_do_not_fit_an_embedding_are_refused, 1}, {sparse_rows_are_scaled_alone, 1}, {sparse_rows_are_scaled_robustly, 1},
