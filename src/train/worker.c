@@ -1,7 +1,18 @@
 /* A worker's computing: the gradient of one replica, in sync and in async. */
 #include "train/local.h"
 
+#include <limits.h>
 #include <math.h>
+
+/* Rows that go through the network at once: all of a share where a layer takes statistics of its rows (batchnorm
+ * alone has state tensors). */
+static int slice_rows(const struct dt_job *job, uint64_t share)
+{
+    uint64_t most = DT__SLICE_ROWS;
+    for (size_t i = 0; i < job->model->tensors; i++)
+        if (job->model->tensor[i].role == DT_TENSOR_STATE) most = INT_MAX;
+    return (int)(share < most ? share : most);
+}
 
 dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
 {
@@ -11,7 +22,7 @@ dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
     DT_TRY(dt_alloc(replicas, sizeof *worker->loss, "loss sums", &worker->loss));
     DT_TRY(dt_alloc(replicas, sizeof *worker->draws, "draw counts", &worker->draws));
     uint64_t share = dt_plan_max_share(job->plan);
-    int rows = (int)(share < DT__SLICE_ROWS ? share : DT__SLICE_ROWS);
+    const int rows = slice_rows(job, share);
     DT_TRY(dt_network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
                              &worker->network));
     DT_TRY(dt_network_reserve(worker->network,
@@ -69,8 +80,8 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
     uint64_t done = 0;
     do { /* slices of the share, through the network: the hooks with the last one only */
         const uint64_t left = share.count - done;
-        const bool last = left <= DT__SLICE_ROWS;
-        const int rows = (int)(last ? left : DT__SLICE_ROWS);
+        const int rows = slice_rows(job, left);
+        const bool last = (uint64_t)rows == left;
         const double asked = dt_clock_secs();
         struct dt_batch batch;
         double loss = 0;

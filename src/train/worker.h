@@ -4,7 +4,7 @@
 
 #include "train/job.h"
 
-/* Rows that go through a network at once; a larger share of a batch is done in slices. */
+/* Rows that go through a network at once; a larger share of a batch is done in slices, but with batchnorm. */
 enum { DT__SLICE_ROWS = 4096 };
 
 /* What a worker's time in sync training goes into. */

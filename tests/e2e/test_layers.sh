@@ -38,3 +38,10 @@ grep -q 'batchnorm relu' "$tmp/out" || { cat "$tmp/out"; fail 'inspect names no 
 ./dtrain inspect "$tmp/one" "$tmp/pictures.csv" data.label=3 >"$tmp/out" || fail 'inspect of a run and a table'
 check_eq 'the run by its newest checkpoint' "$(head -n 1 "$tmp/out")" "$(ls "$tmp"/one/ckpt/step-* | tail -n 1)"
 check_eq 'labels of the table' "$(grep -c ' label ' "$tmp/out")" 1
+
+# Batch normalisation is over the whole share, however large: with a rate of 0 the loss of all rows is the same in each
+# order of them.
+awk 'BEGIN {srand(4); print "a,y"; for (i = 0; i < 5000; i++) {a = rand() * rand(); print a "," (a > rand() / 2)}}' >"$tmp/many.csv"
+"$dtrain" data.train="$tmp/many.csv" model.layers='dense 3 tanh, batchnorm' train.batch=0 train.lr=0 train.max_steps=3 \
+    run.log_steps=1 run.dir="$tmp/many" 2>"$tmp/err" || { cat "$tmp/err"; fail 'a large share'; }
+check_eq 'losses of a large share' "$(records "$tmp/many" train loss | awk '{printf "%.5f\n", $1}' | uniq | wc -l)" 1
