@@ -90,7 +90,7 @@ dt_status dt_metrics_add(struct dt_metrics *metrics, const double *sums)
                        sizeof *metrics->scored, "scores"));
         for (size_t i = 0; i < rows; i++)
             metrics->scored[metrics->nscored++] =
-                (struct dt__scored){(float)score[i], (float)weight[i], positive[i] > 0.0};
+                (struct dt__scored){(float)score[i], (float)(positive[i] > 0.0 ? weight[i] : -weight[i])};
     }
     for (size_t i = 0; i < all; i++)
         metrics->sums[i] += sums[i];

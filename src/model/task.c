@@ -257,7 +257,7 @@ static double area_under_curve(struct dt__scored *scored, size_t n)
         double tied[2] = {0.0, 0.0};
         const float score = scored[i].score;
         for (; i < n && scored[i].score == score; i++)
-            tied[scored[i].positive] += (double)scored[i].weight;
+            tied[!signbit(scored[i].weight)] += fabs((double)scored[i].weight);
         ordered += tied[1] * (negatives + 0.5 * tied[0]);
         negatives += tied[0];
         positives += tied[1];
@@ -272,10 +272,11 @@ static void binary_values(int nout, double total, const double *sums, struct dt_
     double predicted = 0.0, positive = 0.0, both = 0.0;
     (void)nout;
     for (size_t i = 0; i < n; i++) {
-        const double weight = (double)scored[i].weight;
+        const double weight = fabs((double)scored[i].weight);
+        const bool is_positive = !signbit(scored[i].weight);
         predicted += weight * (scored[i].score > 0.0f);
-        positive += weight * scored[i].positive;
-        both += weight * (scored[i].score > 0.0f && scored[i].positive);
+        positive += weight * is_positive;
+        both += weight * (scored[i].score > 0.0f && is_positive);
     }
     out->accuracy = sums[0] / total;
     out->precision = both / predicted;

@@ -4,10 +4,9 @@
 
 #include "model/layer.h"
 
-/* Of rows of two classes, for what needs their order. */
+/* Of rows of two classes, for what needs their order: the bank has them all, so that each is small. */
 struct dt__scored {
-    float score, weight;
-    bool positive;
+    float score, weight; /* of a row of class 0 the weight has a minus sign, 0 too */
 };
 
 enum { DT__OUTPUTS = -1, DT__TOP = 5 /* top5 is of networks with more classes */ };
