@@ -115,7 +115,7 @@ class Seed:
         """Takes out keys, many at a time, then fewer, as long as the same fails without them."""
         deadline, many = time.monotonic() + SECONDS_TO_CUT, len(self.config) // 2
         while many and time.monotonic() < deadline:
-            keys = [key for key in self.config if key != "data.train"]
+            keys = [key for key in self.config if key not in ("data.train", "run.replicas")]
             for out in (keys[i:i + many] for i in range(0, len(keys), many)):
                 less = {key: value for key, value in self.config.items() if key not in out}
                 if time.monotonic() < deadline and self.fails(less, name, kind):
