@@ -7,7 +7,7 @@ import os
 import struct
 import subprocess
 
-NAMES = ["a", "b", "x1", "bill length", "size, mm", 'the "x"', "größe", "f", "ID", "2nd", "x=y", "per cent %"]
+NAMES = ["a", "b", "x1", "bill length", "size, mm", 'the "x"', "größe", "f", "ID", "2nd", "x=y", "per cent %", ""]
 TEXTS = ["red", "green", "blue", "light blue", "a,b", 'so "said"', "grün", "x;y", "it's", "0x", "-"]
 GAPS = ["", "NA", "NaN", "null", "?"]
 
