@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs tests side by side and prints a line for each, then "N passed, N failed, N skipped"; non-zero
 # if one failed, or none ran.
-#   tests/run.sh [-j JOBS] [-k PATTERN] unit|mpi|e2e|long|fuzz ...
+#   tests/run.sh [-j JOBS] [-k PATTERN] [-l] unit|mpi|e2e|long|fuzz ...
 # unit  build/tests/unit/test_*      Check programs, no MPI
 # mpi   tests/mpi/testlist           programs under mpirun: name, ranks, seconds, expectation
 # e2e   tests/e2e/test_*.sh          the whole program; exit 77 skips with the last line as reason
@@ -9,7 +9,7 @@
 # fuzz  build/fuzz/fuzz_*            libFuzzer programs, SECS seconds each
 # JOBS: tests at a time (three a core: most of them wait, for a signal, a time-out, another rank).
 # BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
-# test (300). -k PATTERN: only tests whose name holds it.
+# test (300). -k PATTERN: only tests whose name holds it. -l: prints their names alone.
 # Limits are for what hangs. A test names the seconds that are ample on a quiet machine and gets
 # PATIENCE (5) times as many; its own deadlines grow likewise (tests/e2e/lib.sh).
 cd "$(dirname "$0")/.." || exit 1
@@ -43,8 +43,10 @@ run_one() {
     "$@" >"$log" 2>&1 </dev/null
     status=$?
     secs=$(echo "$start $(date +%s.%N)" | awk '{printf "%.1f", $2 - $1}')
+    times >"$log.cpu" # of this shell, then of what it waited for: user, system
+    cpu=$(awk -F '[ms ]+' 'NR == 2 {printf "%.1f", 60 * ($1 + $3) + $2 + $4}' "$log.cpu")
     case $status in
-    0) verdict=ok line=$(printf '%6s s' "$secs") ;;
+    0) verdict=ok line=$(printf '%6s s  %6s s of CPU' "$secs" "$cpu") ;;
     77) verdict=skip line=$(tail -n 1 "$log") ;;
     *) verdict=FAIL line=$(printf '%6s s  (exit %s, log %s)\n' "$secs" $status "$log"
            tail -n 40 "$log" | sed 's/^/      | /') ;;
@@ -99,16 +101,18 @@ if [ "${1:-}" = one ]; then
     run_one $1
     exit 0
 fi
-jobs=$((3 * $(nproc))) pattern=.
-while getopts j:k: option; do
-    case $option in j) jobs=$OPTARG ;; k) pattern=$OPTARG ;; *) exit 2 ;; esac
+jobs=$((3 * $(nproc))) pattern=. names=
+while getopts j:k:l option; do
+    case $option in j) jobs=$OPTARG ;; k) pattern=$OPTARG ;; l) names=1 ;; *) exit 2 ;; esac
 done
 shift $((OPTIND - 1))
+tests=$(list "$@") || exit
+tests=$(echo "$tests" | awk -v pattern="$pattern" '$2 ~ pattern')
+[ -z "$names" ] || { echo "$tests" | cut -d ' ' -f 2; exit 0; }
 mkdir -p "$logs"
 : >"$logs/verdicts"
-tests=$(list "$@") || exit
 # The longest first, so that none is left over at the end.
-echo "$tests" | awk -v pattern="$pattern" '$2 ~ pattern' | sort -s -k 1,1rn | tr '\n' '\0' |
+echo "$tests" | sort -s -k 1,1rn | tr '\n' '\0' |
     xargs -0 -r -n 1 -P "$jobs" tests/run.sh one
 count() { grep -cx "$1" "$logs/verdicts"; }
 echo "$(count ok) passed, $(count FAIL) failed, $(count skip) skipped"

@@ -60,7 +60,6 @@ best() { ls "$tmp/$1/export/best" | sort -n | tail -n 1; }
 good whole
 check_eq 'the undisturbed run' "$(record "$tmp/whole" final status)" early_stopped
 midway mpirun 40 mpirun USR1 whole
-midway bank 20 0 TERM whole
 midway worker 20 2 INT whole
 # The last evaluation of all.
 good short train.max_steps=30

@@ -210,7 +210,7 @@ START_TEST(jumps_read_the_same)
     struct dt_loader *streamed = open_loader(source, plan, 0, REPLICAS, 0);
     ck_assert_int_eq(threads(), before + 1);
     struct dt_rng rng = dt_rng_make(1, DT_STREAM_TEST, 0, 0);
-    for (uint64_t i = 0; i < 400; i++) {
+    for (uint64_t i = 0; i < 150; i++) {
         uint64_t step = dt_rng_u64(&rng, i) % (2 * dt_plan_steps_per_epoch(plan));
         struct dt_batch a = read_share(order, plan, step, 0);
         struct dt_batch b = read_share(streamed, plan, step, 0);
@@ -226,7 +226,7 @@ END_TEST
  * most what it has ahead, two windows a replica. */
 START_TEST(nothing_is_read_in_vain)
 {
-    enum { EPOCHS = 6 };
+    enum { EPOCHS = 3 };
     struct dt_source *source = make_source();
     struct dt_plan *plan = make_plan(source);
     set("data.memory_mb=2");
@@ -329,7 +329,7 @@ START_TEST(loader_ends_while_reading)
     set("data.memory_mb=1");
     struct dt_source *source = make_source();
     struct dt_plan *plan = make_plan(source);
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 12; i++) {
         struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, (uint64_t)i);
         if (i % 3) read_share(loader, plan, (uint64_t)(i % 2 ? 60 : i), 1);
         dt_loader_destroy(loader);

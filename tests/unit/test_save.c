@@ -51,7 +51,14 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length)
     {                                                                                              \
         return fails_now() ? -1 : __real_##name arguments;                                         \
     }
-WRAP(int, fsync, (int fd), (fd))
+/* What a kill leaves needs no disk to hold it: nothing is flushed, which took most of the time. */
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    (void)fd;
+    return fails_now() ? -1 : 0;
+}
+
 WRAP(int, rename, (const char *from, const char *to), (from, to))
 WRAP(int, symlink, (const char *target, const char *link), (target, link))
 WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode))
