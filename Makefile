@@ -150,6 +150,11 @@ check-all:
 unit: $(UNIT)
 	@BUILD=$(BUILD) tests/run.sh unit
 
+# COUNT: of changes that a script makes by itself; SEED says which.
+mutants: all tests
+	@tests/mutants/run.sh
+	@BUILD=$(BUILD) tests/mutants/machine.py -n $(or $(COUNT),40) $(if $(SEED),-s $(SEED))
+
 bench: dtrain
 	@scripts/bench/bench.sh
 
@@ -252,12 +257,13 @@ help:
 	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format'
 	@echo 'make asan        unit and MPI tests, random configurations under AddressSanitizer; also ubsan, valgrind, coverage'
 	@echo 'make tiny        all tests with blocks, buffers and tables at their least (src/base/limits.h)'
+	@echo 'make mutants     tests against planted bugs, and against COUNT=40 lines changed at random (SEED=)'
 	@echo 'make fuzz        parsers against arbitrary bytes, under clang (SECS=20 each)'
 	@echo 'make man         manual pages and completions, into $(BUILD)'
 	@echo 'make install     into PREFIX=/usr/local (DESTDIR); uninstall; clean'
 	@echo 'make deb         Debian packages, into build/deb'
 
-.PHONY: FORCE all tests fuzzers demo check check-all fuzz tiny unit bench lint flags format asan ubsan valgrind coverage \
+.PHONY: FORCE all tests fuzzers demo check check-all fuzz tiny mutants unit bench lint flags format asan ubsan valgrind coverage \
 	man install uninstall deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(TESTOBJ)

@@ -5,7 +5,7 @@
 
 #include "suite.h"
 
-enum { H = 6, W = 5, C = 2, SIZE = H * W * C, ROWS = 200 };
+enum { H = 6, W = 9, C = 2, SIZE = H * W * C, ROWS = 200 };
 static const int SHAPE[3] = {H, W, C};
 
 static float pictures[ROWS * SIZE], scratch[SIZE];

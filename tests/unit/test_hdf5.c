@@ -4,7 +4,9 @@
 #include <hdf5.h>
 #include <signal.h>
 
+#include "base/limits.h"
 #include "data_files.h"
+#include "hdf5/read.h"
 
 static hid_t file;
 
@@ -313,6 +315,47 @@ START_TEST(labels_have_many_forms)
     ck_assert_int_eq(read_row(table, 3).label[0], 1);
     ck_assert_int_eq(read_row(table, 5).label[0], 0);
     dt_table_destroy(table), dt_source_destroy(eval), dt_source_destroy(source);
+}
+END_TEST
+
+/* What takes several reads: labels as rows with a 1, more than are read at once, and values that the reader process
+ * converts, more than it hands over at once. */
+START_TEST(files_take_several_reads)
+{
+    enum { MANY = 2500, WIDE = 900, CLASSES = 3 };
+    const hsize_t dims[] = {MANY, WIDE}, y_dims[] = {MANY, CLASSES};
+    double *x = calloc(MANY * WIDE, sizeof *x);
+    float *y = calloc(MANY * CLASSES, sizeof *y), *read = calloc(MANY * WIDE, sizeof *read);
+    for (size_t i = 0; i < MANY * WIDE; i++)
+        x[i] = (double)i;
+    for (size_t r = 0; r < MANY; r++)
+        y[r * CLASSES + r * r % CLASSES] = 1;
+    create("a.h5");
+    put("x", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, dims, H5P_DEFAULT, x);
+    put("y", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, y_dims, H5P_DEFAULT, y);
+    finish();
+    struct dt__h5_file *opened;
+    const struct dt__h5_item *item;
+    EXPECT_OK(dt__h5_open("a.h5", &opened));
+    EXPECT_OK(dt__h5_array(opened, "/x", &item));
+    ck_assert_uint_gt(MANY * WIDE * sizeof *read, DT__H5_READ_BYTES);
+    EXPECT_OK(dt__h5_read(opened, item, 0, MANY, DT__H5_F32, read));
+    for (size_t i = 0; i < MANY * WIDE; i++)
+        ck_assert_msg((double)read[i] == x[i], "value %zu is %g", i, (double)read[i]);
+    dt__h5_close(opened);
+    struct dt_source *source = survey();
+    struct dt_table *table = open_table(source);
+    ck_assert_int_gt(MANY, DT__H5_LABELS);
+    for (size_t r = 0; r < MANY; r++)
+        ck_assert_int_eq(read_row(table, r).label[0], (int)(r * r % CLASSES));
+    dt_table_destroy(table), dt_source_destroy(source);
+    y[2400 * CLASSES] = y[2400 * CLASSES + 1] = 1;
+    create("a.h5");
+    put("x", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, dims, H5P_DEFAULT, x);
+    put("y", H5T_STD_U8LE, H5T_NATIVE_FLOAT, 2, y_dims, H5P_DEFAULT, y);
+    finish();
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "/y: row 2400: class labels are one whole number a row");
+    free(read), free(y), free(x);
 }
 END_TEST
 
@@ -706,6 +749,7 @@ END_TEST
 DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_storage_is_read, 1},
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
            {class_names_are_distinct, 1}, {labels_have_many_forms, 5}, {data_sets_have_names, 1},
+           {files_take_several_reads, 1},
            {rows_have_a_shape, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
            {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 3},
            {a_killed_helper_is_replaced, 1}, {a_killed_reader_is_replaced, 2}, {the_helper_is_no_first_victim, 1},
