@@ -236,7 +236,7 @@ def looked_at(case):
     for command in case.rng.sample(commands, 2):
         result = case.program.other(*command)
         if result.code:
-            expect_one_line(result, (1,))
+            expect_one_line(result)
             expect(command[0] in ("export", "inspect"), f"exit code of {command[0]}", result.err)
         else:
             expect(not result.errors, "an error line", result.err)
