@@ -171,7 +171,6 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
     if (!*header) {
         /* Columns by their places: the features alone, or as the training data had them. */
         size_t features = cells.count, expected = rows->columns.count;
-        status = DT_OK;
         for (size_t i = 0; i < cells.count; i++)
             roles[i] = (int32_t)i;
         if (features != expected && rows->config)
