@@ -215,12 +215,12 @@ ROOMS = {
              " unit/convolution e2e/layers e2e/bits e2e/precision",
     "comm": "unit/wire unit/slots mpi/test_gather-np3 mpi/test_runs-np3 mpi/test_world-np3 mpi/test_reducer-np3"
             " mpi/test_rows-np4 mpi/test_async-np2_shared_2000_1000 mpi/test_async-np4_rows_4000_10000"
-            " mpi/test_async-np4_bf16_1000_1000 mpi/test_reducer-np5 e2e/watchdog e2e/async e2e/bits",
+            " mpi/test_async-np4_bf16_1000_1000 mpi/test_reducer-np5 e2e/watchdog e2e/evaluator e2e/async e2e/bits",
     "state": "unit/checkpoint unit/save unit/export unit/writer unit/golden e2e/best e2e/resume e2e/overlap e2e/export",
     "report": "unit/report unit/history e2e/report e2e/compare e2e/top",
     "predict": "unit/predictor e2e/predict e2e/onnx e2e/serve",
     "train": "unit/train unit/gradient unit/lr_test mpi/test_runs-np3 e2e/curve e2e/resume e2e/eval e2e/early_stop"
-             " e2e/best e2e/stop e2e/async e2e/wide e2e/local e2e/wire e2e/evaluator e2e/continue",
+             " e2e/best e2e/stop e2e/tune_lr e2e/async e2e/wide e2e/local e2e/wire e2e/evaluator e2e/continue",
     "cli": "e2e/cli e2e/setting e2e/predict e2e/eval e2e/report e2e/wrong",
 }
 LIMIT = {"unit": 60, "mpi": 120, "e2e": 240}  # seconds, on a quiet machine
