@@ -321,7 +321,8 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(serve, max_rows, INT, "10000", 1, 1e8, NULL, FREE, "serve", "rows of a request")             \
     X(serve, max_body_mb, INT, "16", 1, 1024, NULL, FREE, "serve", "MiB of a request")             \
     X(serve, timeout_secs, REAL, "30", 0.1, 86400, NULL, FREE, "serve",                            \
-      "for a request to arrive, a connection to be idle, a stop to answer what was taken")
+      "for a request to arrive, an answer to be taken, a connection to be idle, a stop to answer "    \
+      "what was taken")
 
 /* What is written beside metrics.jsonl. */
 #define DT_OPTIONS_report(X)                                                                       \

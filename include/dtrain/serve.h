@@ -16,9 +16,10 @@ struct dt_server_options {
     const char *name; /* of the model in paths */
     int connections;  /* at most so many at once; more are closed as they come */
     int max_rows;     /* of a request */
-    size_t max_body;  /* bytes of a request */
-    double
-        timeout_secs; /* of a request to arrive, of a connection to be idle, of a stop to answer */
+    size_t max_body;  /* bytes of a request; those of all together have 16 times as many */
+    int threads;      /* of matrix products */
+    /* For a request to arrive, an answer to be taken, a connection to be idle, a stop to answer. */
+    double timeout_secs;
 };
 
 struct dt_server;

@@ -15,7 +15,7 @@
  *   (its tables are of their length), the layout of packed weights, tags, what a signature is looked for in;
  * - of the machine: pages, cache lines, vectors, how far ahead memory is fetched;
  * - bounds of what is taken, shown or kept (longest row, most classes, events of a trace): another bound is another
- *   answer. That of all requests' bodies together stands here: nothing else could reach it in a test. */
+ *   answer. */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
 
@@ -73,7 +73,7 @@ enum {
     DT__RECORDS_TAIL_BYTES    = DT__LIMIT(4096, 7), /* looked through for the last line */
     DT__RECORDS_COPY_BYTES    = DT__LIMIT(1 << 14, 7),
     /* predict */
-    DT__BODIES_BYTES          = DT__LIMIT(256 << 20, 1 << 18), /* of all requests that wait */
+    DT__BODY_BYTES = DT__LIMIT(64 << 10, 1)       /* of a request's body at first */
 };
 /* clang-format on */
 

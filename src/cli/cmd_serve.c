@@ -10,6 +10,7 @@ static dt_status serve(const char *path, const struct dt_config *config)
                                               .connections = (int)config->serve.connections,
                                               .max_rows = (int)config->serve.max_rows,
                                               .max_body = (size_t)config->serve.max_body_mb << 20,
+                                              .threads = (int)config->run.threads,
                                               .timeout_secs = config->serve.timeout_secs};
     struct dt_server *server;
     DT_TRY(dt_server_start(path, &options, &server));

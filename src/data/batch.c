@@ -205,6 +205,26 @@ void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_
         dt__schema_normalize_row(schema, n, raw + r * n, x + r * n);
 }
 
+void dt__row_normalize(const struct dt_schema *schema, const struct dt__row *row, float *x,
+                       uint32_t *index, float *value)
+{
+    if (!index) {
+        for (size_t i = 0; i < row->entries; i++)
+            row->x[row->index[i]] = row->value[i];
+        dt__schema_normalize_row(schema, (size_t)schema->features, row->x, x);
+        for (size_t i = 0; i < row->entries; i++)
+            row->x[row->index[i]] = 0;
+        return;
+    }
+    dt__schema_normalize_row(schema, (size_t)schema->dense, row->x, x);
+    for (size_t i = 0; i < row->entries; i++) {
+        const float inv_std = schema->inv_std ? schema->inv_std[row->index[i]] : 1;
+        index[i] = row->index[i];
+        value[i] = row->value[i] * (float)schema->scale * inv_std;
+    }
+    dt__schema_clip(schema, row->entries, value);
+}
+
 /* ---- batches -------------------------------------------------------------------------------- */
 
 /* As many entries as a batch can have, so that none is allocated during a step. */

@@ -73,7 +73,7 @@ done:
 
 void dt__columns_free(struct dt__columns *columns)
 {
-    for (size_t c = 0; c < columns->count; c++) {
+    for (size_t c = 0; columns->items && c < columns->count; c++) {
         dt_free(columns->items[c].name);
         dt__dict_free(&columns->items[c].dict);
     }

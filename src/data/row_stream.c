@@ -1,44 +1,12 @@
 /* Rows to predict, from a stream: CSV, JSON lines or LIBSVM. */
 #include <ctype.h>
-#include <float.h>
-#include <jansson.h>
-#include <math.h>
 #include <string.h>
 
 #include "data/csv.h"
+#include "data/json_rows.h"
 #include "data/libsvm.h"
-#include "data/number.h"
 #include "data/packed.h"
 #include "data/source.h"
-
-/* ==== JSON ==================================================================================== */
-
-static const char *json_skip_blanks(const char *p, const char *end)
-{
-    while (p < end && (*p == ' ' || *p == '\t'))
-        p++;
-    return p;
-}
-
-/* Reads a plain array of n short numbers, "[1, 2.5, -3]", without building it. False: it is
- * something else, which jansson must judge; x may be half written. */
-static bool json_scan(const char *text, size_t length, size_t n, float *x)
-{
-    const char *end = text + length, *p = json_skip_blanks(text, end);
-    double value;
-    if (p == end || *p++ != '[') return false;
-    for (size_t i = 0; i < n; i++) {
-        /* A number as JSON has them: digits in front, none of them a needless 0, and behind a point. */
-        p = json_skip_blanks(p, end);
-        const char *digits = p + (p < end && *p == '-');
-        if (digits == end || *digits == '.' || !dt__number_scan(&p, end, &value)) return false;
-        if (p[-1] == '.' || (*digits == '0' && p > digits + 1 && digits[1] != '.')) return false;
-        x[i] = (float)value;
-        p = json_skip_blanks(p, end);
-        if (p == end || *p++ != (i + 1 < n ? ',' : ']')) return false;
-    }
-    return n && json_skip_blanks(p, end) == end;
-}
 
 /* ---- the stream ----------------------------------------------------------------------------- */
 
@@ -50,107 +18,42 @@ struct dt_rows {
     struct dt__columns columns;        /* of the schema */
     struct dt__file file; /* CSV: roles; no roles: the first row has not been seen yet */
     struct dt__parser parser;
-    float *raw;        /* (features) */
-    json_t *instances; /* JSON: what is left of the last line, from `instance` on */
+    struct dt__dict names;     /* JSON: of the columns */
+    struct dt__json_rows json;
+    struct dt__json instances; /* what is left of the last line, from `instance` on; at NULL: nothing */
     size_t instance;
     bool ended;
 };
 
 /* ---- JSON rows ------------------------------------------------------------------------------ */
 
-/* A value of a column; NULL: the row has none. */
-static dt_status json_read_value(struct dt_rows *rows, size_t column, const json_t *value)
-{
-    const struct dt__column *item = &rows->columns.items[column];
-    char text[32];
-    if (json_is_string(value) && item->kind == DT_COLUMN_NUMBER &&
-        !dt__text_is_missing(json_string_value(value), json_string_length(value)))
-        return dt_fail(DT_EFORMAT, "'%.40s' is not a number", json_string_value(value));
-    if (json_is_string(value))
-        return dt__columns_cell(&rows->columns, column, json_string_value(value),
-                                json_string_length(value), &rows->parser.row);
-    if (json_is_null(value))
-        return dt__columns_cell(&rows->columns, column, "", 0, &rows->parser.row);
-    if (!json_is_number(value)) return dt_fail(DT_EFORMAT, "not a number");
-    double number = json_number_value(value);
-    if (item->kind == DT_COLUMN_CATEGORY) {
-        if (json_is_integer(value))
-            (void)snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-        else
-            dt_real_text(number, text); /* 0.1 is the text 0.1 */
-        return dt__columns_cell(&rows->columns, column, text, strlen(text), &rows->parser.row);
-    }
-    if (!(fabs(number) <= (double)FLT_MAX)) return dt_fail(DT_EFORMAT, "out of range");
-    rows->parser.row.x[item->first] = (float)number;
-    return DT_OK;
-}
-
-/* An array of the columns' values, or an object {"carat": 0.5, "cut": "Ideal"}: values by the names of the
- * columns; other names are left out. */
-static dt_status json_read_row(struct dt_rows *rows, const json_t *value)
-{
-    const size_t count = rows->columns.count;
-    DT_TRY(dt__columns_begin(&rows->columns, &rows->parser.row));
-    if (!json_is_array(value) && !json_is_object(value))
-        return dt_fail(DT_EFORMAT,
-                       "a row is an array of %zu values, an object with the columns' names, or "
-                       "{\"instances\": [rows]}",
-                       count);
-    if (json_is_array(value) && json_array_size(value) != count)
-        return dt_fail(DT_EFORMAT, "%zu %s, the model has %zu features", json_array_size(value),
-                       rows->schema->columns ? "values" : "numbers", count);
-    for (size_t c = 0; c < count; c++) {
-        const char *name = rows->columns.items[c].name;
-        const json_t *item = json_array_get(value, c);
-        if (json_is_object(value)) {
-            if (!name)
-                return dt_fail(DT_EFORMAT, "a row is an array: the model's columns have no names");
-            item = json_object_get(value, name);
-            if (!item) return dt_fail(DT_EFORMAT, "column '%s' is missing", name);
-        }
-        dt_status status = json_read_value(rows, c, item);
-        if (status && json_is_object(value)) return dt_fail_prefix(status, "column '%s': ", name);
-        if (status)
-            return dt_fail_prefix(status, "item %zu%s%s%s: ", c, name ? " (" : "", name ? name : "",
-                                  name ? ")" : "");
-    }
-    return DT_OK;
-}
-
 static dt_status json_next_instance(struct dt_rows *rows)
 {
-    json_t *row = json_array_get(rows->instances, rows->instance);
-    dt_status status = json_read_row(rows, row);
+    dt_status status = dt__json_row(&rows->json, &rows->instances, &rows->parser.row);
     if (status) dt_fail_prefix(status, "instance %zu: ", rows->instance);
-    if (++rows->instance == json_array_size(rows->instances)) {
-        json_decref(rows->instances);
-        rows->instances = NULL;
-    }
+    rows->instance++;
+    if (dt__json_peek(&rows->instances) == ']') rows->instances.at = NULL;
     return status;
 }
 
-static dt_status json_parse(struct dt_rows *rows, char *record, size_t length)
+/* A row; a list of rows; or {"instances": [rows]}. */
+static dt_status json_parse(struct dt_rows *rows, const char *record, size_t length)
 {
-    json_error_t error;
-    if (!rows->schema->columns) {
-        DT_TRY(dt__columns_begin(&rows->columns, &rows->parser.row));
-        if (json_scan(record, length, rows->columns.count, rows->parser.row.x)) return DT_OK;
+    static const char *const names[] = {"instances"};
+    struct dt__json json = {record, record + length}, list = json;
+    DT_TRY(dt__json_check(record, length));
+    if (dt__json_peek(&json) == '{') DT_TRY(dt__json_members(json, names, 1, &list));
+    if (list.at && dt__json_peek(&list) == '[') {
+        list.at++;
+        const char first = dt__json_peek(&list);
+        if (first == ']' && *json.at == '{') return dt_fail(DT_EFORMAT, "instances: no rows");
+        if (first == '[' || first == '{' || *json.at == '{') {
+            rows->instances = list;
+            rows->instance = 0;
+            return json_next_instance(rows);
+        }
     }
-    json_t *value = json_loadb(record, length, JSON_REJECT_DUPLICATES, &error);
-    if (!value) return dt_fail(DT_EFORMAT, "not JSON: column %d: %s", error.column, error.text);
-    const json_t *first = json_array_get(value, 0);
-    const bool of_rows = json_is_array(first) || json_is_object(first);
-    json_t *instances = of_rows ? value : json_object_get(value, "instances");
-    if (json_array_size(instances)) {
-        rows->instances = json_incref(instances);
-        rows->instance = 0;
-        json_decref(value);
-        return json_next_instance(rows);
-    }
-    dt_status status = json_is_array(instances) ? dt_fail(DT_EFORMAT, "instances: no rows")
-                                                : json_read_row(rows, value);
-    json_decref(value);
-    return status;
+    return dt__json_row(&rows->json, &json, &rows->parser.row);
 }
 
 /* ---- CSV rows ------------------------------------------------------------------------------- */
@@ -212,8 +115,11 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     rows->parser = (struct dt__parser){
         .file = &rows->file, .columns = &rows->columns, .features = (uint32_t)schema->features};
     lines = &rows->lines;
-    DT_GUARD(dt_alloc((size_t)schema->features, sizeof *rows->raw, "row", &rows->raw));
+    rows->parser.row.capacity = (size_t)schema->features;
+    DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "row", &rows->parser.row.x));
     DT_GUARD(dt__columns_of_schema(&rows->columns, schema));
+    DT_GUARD(dt__json_names(&rows->columns, &rows->names));
+    DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, &rows->names, false));
     DT_GUARD(dt__lines_attach(lines, in, name));
     DT_GUARD(dt__packed_refuse(name, (const unsigned char *)lines->data, lines->end));
     do { /* the first line that is not blank tells; then back to it */
@@ -238,10 +144,10 @@ void dt_rows_close(struct dt_rows *rows)
 {
     if (!rows) return;
     dt__lines_close(&rows->lines);
-    json_decref(rows->instances);
+    dt__json_rows_free(&rows->json);
+    dt__dict_free(&rows->names);
     dt__columns_free(&rows->columns);
     dt__row_free(&rows->parser.row);
-    dt_free(rows->raw);
     dt_free(rows->file.roles);
     dt_free(rows);
 }
@@ -254,7 +160,7 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     const bool quotes = rows->grammar && rows->grammar->quotes;
     char *record = NULL;
     size_t length = 0;
-    if (rows->instances) return json_next_instance(rows);
+    if (rows->instances.at) return json_next_instance(rows);
     for (bool header = true; header;) {
         dt_status status = DT_OK;
         record = NULL;
@@ -276,44 +182,22 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     return rows->grammar->parse(&rows->parser, record, length);
 }
 
-dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end)
-{
-    const struct dt__row *row = &rows->parser.row;
-    size_t features = (size_t)rows->schema->features, known;
-    *out_end = false;
-    *out_line = rows->lines.line;
-    DT_TRY(rows_next_row(rows, out_line, out_end));
-    if (*out_end) return DT_OK;
-    known = row->capacity < features ? row->capacity : features;
-    memset(rows->raw + known, 0, (features - known) * sizeof *rows->raw);
-    if (known) memcpy(rows->raw, row->x, known * sizeof *rows->raw);
-    for (size_t i = 0; i < row->entries; i++)
-        rows->raw[row->index[i]] = row->value[i];
-    dt__schema_normalize_row(rows->schema, features, rows->raw, x);
-    return DT_OK;
-}
-
-/* Entries are scaled and never moved, as in training. */
 dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
                               uint64_t *out_line, bool *out_end)
 {
-    const struct dt_schema *schema = rows->schema;
-    const struct dt__row *row = &rows->parser.row;
     *out_end = false;
     *out_line = rows->lines.line;
     DT_TRY(rows_next_row(rows, out_line, out_end));
-    if (*out_end) return DT_OK;
-    dt__schema_normalize_row(schema, (size_t)schema->dense, row->x, x);
-    for (size_t i = 0; i < row->entries; i++) {
-        const float inv_std = schema->inv_std ? schema->inv_std[row->index[i]] : 1;
-        index[i] = row->index[i];
-        value[i] = row->value[i] * (float)schema->scale * inv_std;
-    }
-    dt__schema_clip(schema, row->entries, value);
+    if (!*out_end) dt__row_normalize(rows->schema, &rows->parser.row, x, index, value);
     return DT_OK;
+}
+
+dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end)
+{
+    return dt_rows_next_sparse(rows, x, NULL, NULL, out_line, out_end);
 }
 
 bool dt_rows_ready(const struct dt_rows *rows)
 {
-    return rows->instances || rows->ended || dt__lines_ready(&rows->lines);
+    return rows->instances.at || rows->ended || dt__lines_ready(&rows->lines);
 }

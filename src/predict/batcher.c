@@ -1,5 +1,6 @@
-/* The batcher: one thread computes, and takes all requests that wait at once. Nobody waits for a batch to
- * fill: while one is computed the next gathers, so that batches grow with the load. */
+/* The batcher: of the threads that bring rows one computes, for all that wait by then; when it is done, the
+ * first of those that came meanwhile is the next. Nobody waits for a batch to fill: while one is computed the
+ * next gathers, so that batches grow with the load. */
 #include <string.h>
 
 #include "predict/serve.h"
@@ -10,6 +11,8 @@ struct job {
     const struct dt__request *request;
     float *out;
     int32_t *out_class;
+    pthread_cond_t wake;
+    bool leads; /* its thread is to compute */
     bool done;
     dt_status status;
     char error[DT_ERROR_MAX];
@@ -17,9 +20,8 @@ struct job {
 
 struct dt__batcher {
     pthread_mutex_t lock;
-    pthread_cond_t work, done;
-    pthread_t thread;
-    bool started, quit;
+    bool busy;   /* a thread computes, or is about to */
+    int threads; /* of matrix products */
     struct job *first, *last;
     uint64_t batches, rows;
     struct dt_inputs all; /* of a batch of several jobs; made for the widest version so far */
@@ -32,11 +34,11 @@ struct dt__batcher {
 static struct job *jobs_take(struct dt__batcher *batcher)
 {
     struct job *first = batcher->first, *last = first;
-    size_t rows = first->request->rows, most = (size_t)dt_predictor_chunk(first->version->predictor);
+    size_t rows = first->request->count, most = (size_t)dt_predictor_chunk(first->version->predictor);
     while (last->next && last->next->version == first->version &&
-           rows + last->next->request->rows <= most) {
+           rows + last->next->request->count <= most) {
         last = last->next;
-        rows += last->request->rows;
+        rows += last->request->count;
     }
     batcher->first = last->next;
     if (!batcher->first) batcher->last = NULL;
@@ -51,10 +53,11 @@ static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
     struct dt_predictor *predictor = jobs->version->predictor;
     struct dt_inputs *all = &batcher->all;
     const size_t width = (size_t)dt_predictor_width(predictor);
-    const size_t numbers = (size_t)dt_predictor_numbers(predictor),
-                 most = (size_t)dt_predictor_chunk(predictor);
+    const size_t numbers = (size_t)dt_predictor_numbers(predictor);
     const size_t entries = (size_t)dt_predictor_entries(predictor);
-    size_t rows = 0;
+    size_t rows = 0, most = 0;
+    for (struct job *job = jobs; job; job = job->next)
+        most += job->request->count;
     DT_TRY(dt_grow(&all->x, &batcher->x_capacity, numbers * most + 1, sizeof *all->x, "batch"));
     DT_TRY(dt_grow(&all->index, &batcher->index_capacity, entries * most + 1, sizeof *all->index,
                    "batch"));
@@ -63,7 +66,7 @@ static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
     DT_TRY(dt_grow(&batcher->out, &batcher->out_capacity, width * most, sizeof(float), "batch"));
     for (struct job *job = jobs; job; job = job->next) {
         const struct dt_inputs *from = &job->request->inputs;
-        const size_t count = job->request->rows;
+        const size_t count = job->request->count;
         memcpy(all->x + rows * numbers, from->x, count * numbers * sizeof *from->x);
         if (entries) {
             memcpy(all->index + rows * entries, from->index, count * entries * sizeof *from->index);
@@ -74,7 +77,7 @@ static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
     DT_TRY(dt_predictor_inputs(predictor, all, rows, batcher->out, batcher->classes));
     rows = 0;
     for (struct job *job = jobs; job; job = job->next) {
-        const size_t count = job->request->rows;
+        const size_t count = job->request->count;
         memcpy(job->out, batcher->out + rows * width, count * width * sizeof(float));
         memcpy(job->out_class, batcher->classes + rows, count * sizeof(int32_t));
         rows += count;
@@ -82,77 +85,68 @@ static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
     return DT_OK;
 }
 
-static void *batcher_run(void *arg)
-{
-    struct dt__batcher *batcher = arg;
-    pthread_mutex_lock(&batcher->lock);
-    while (true) {
-        while (!batcher->first && !batcher->quit)
-            pthread_cond_wait(&batcher->work, &batcher->lock);
-        if (!batcher->first) break;
-        struct job *jobs = jobs_take(batcher);
-        pthread_mutex_unlock(&batcher->lock);
-        dt_status status =
-            jobs->next ? answer_together(batcher, jobs)
-                       : dt_predictor_inputs(jobs->version->predictor, &jobs->request->inputs,
-                                             jobs->request->rows, jobs->out, jobs->out_class);
-        pthread_mutex_lock(&batcher->lock);
-        for (struct job *job = jobs; job; job = job->next) {
-            job->status = status;
-            if (status) snprintf(job->error, sizeof job->error, "%s", dt_error_text());
-            job->done = true;
-        }
-        pthread_cond_broadcast(&batcher->done);
-    }
-    pthread_mutex_unlock(&batcher->lock);
-    return NULL;
-}
-
-dt_status dt__batcher_create(struct dt__batcher **out)
+dt_status dt__batcher_create(int threads, struct dt__batcher **out)
 {
     struct dt__batcher *batcher;
     DT_TRY(dt_alloc(1, sizeof *batcher, "batcher", &batcher));
+    batcher->threads = threads;
     pthread_mutex_init(&batcher->lock, NULL);
-    pthread_cond_init(&batcher->work, NULL);
-    pthread_cond_init(&batcher->done, NULL);
-    dt_status status = dt_thread_start(&batcher->thread, "dt-batcher", batcher_run, batcher);
-    batcher->started = !status;
-    if (status)
-        dt__batcher_destroy(batcher);
-    else
-        *out = batcher;
-    return status;
+    *out = batcher;
+    return DT_OK;
 }
 
 void dt__batcher_destroy(struct dt__batcher *batcher)
 {
     if (!batcher) return;
-    pthread_mutex_lock(&batcher->lock);
-    batcher->quit = true;
-    pthread_cond_signal(&batcher->work);
-    pthread_mutex_unlock(&batcher->lock);
-    if (batcher->started) pthread_join(batcher->thread, NULL);
-    pthread_cond_destroy(&batcher->work);
-    pthread_cond_destroy(&batcher->done);
     pthread_mutex_destroy(&batcher->lock);
     dt_inputs_free(&batcher->all);
     dt_free(batcher->out);
     dt_free(batcher);
 }
 
+/* Takes the lock off while it computes. The jobs' threads go on once it is free. */
+static void batcher_compute(struct dt__batcher *batcher)
+{
+    struct job *jobs = jobs_take(batcher);
+    pthread_mutex_unlock(&batcher->lock);
+    dt_blas_set_threads(batcher->threads); /* OpenMP's number is a thread's own */
+    dt_status status =
+        jobs->next ? answer_together(batcher, jobs)
+                   : dt_predictor_inputs(jobs->version->predictor, &jobs->request->inputs,
+                                         jobs->request->count, jobs->out, jobs->out_class);
+    pthread_mutex_lock(&batcher->lock);
+    for (struct job *job = jobs; job; job = job->next) {
+        job->status = status;
+        if (status) snprintf(job->error, sizeof job->error, "%s", dt_error_text());
+        job->done = true;
+        pthread_cond_signal(&job->wake);
+    }
+    batcher->busy = batcher->first != NULL;
+    if (!batcher->busy) return;
+    batcher->first->leads = true;
+    pthread_cond_signal(&batcher->first->wake);
+}
+
 dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__version *version,
                              const struct dt__request *request, float *out, int32_t *out_class)
 {
-    struct job job = {.version = version, .request = request, .out = out, .out_class = out_class};
+    struct job job = {.version = version,
+                      .request = request,
+                      .out = out,
+                      .out_class = out_class,
+                      .wake = PTHREAD_COND_INITIALIZER};
     pthread_mutex_lock(&batcher->lock);
     if (batcher->last)
         batcher->last->next = &job;
     else
         batcher->first = &job; /* cppcheck-suppress autoVariables ; done before this returns */
     batcher->last = &job;      /* cppcheck-suppress autoVariables ; likewise */
-    pthread_cond_signal(&batcher->work);
-    while (!job.done)
-        pthread_cond_wait(&batcher->done, &batcher->lock);
+    while (batcher->busy && !job.done && !job.leads)
+        pthread_cond_wait(&job.wake, &batcher->lock);
+    if (!job.done) {
+        batcher->busy = true;
+        batcher_compute(batcher);
+    }
     pthread_mutex_unlock(&batcher->lock);
     return job.status ? dt_fail(job.status, "%s", job.error) : DT_OK;
 }

@@ -1,63 +1,15 @@
 /* Requests and answers of the server, as JSON.
  *
- * Rows come as lists of numbers, nested as deep as a row's shape asks for, as objects by the features' names,
- * or as columns. What is not exactly as many finite numbers as the model has features is refused with a
- * message that says where.
+ * A request is a list of rows, a tensor of them, or a list for each column. It is checked whole, then read row by
+ * row into numbers, as many at a time as are computed together: nothing stands between the bytes and those.
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
-#include <jansson.h>
-#include <math.h>
 #include <string.h>
 
+#include "data/number.h"
+#include "dtrain/report.h"
 #include "predict/serve.h"
-#include "report/report.h"
-
-enum { MOST_DEPTH = 8 };
 
 /* ---- rows ----------------------------------------------------------------------------------- */
-
-/* Adds the numbers in a value to x[*at..n), row-major. Numbers beyond the room are only counted. */
-static dt_status value_flatten(const json_t *value, size_t n, float *x, size_t *at, int depth)
-{
-    size_t i;
-    const json_t *item;
-    if (json_is_array(value)) {
-        if (depth == MOST_DEPTH) return dt_fail(DT_EFORMAT, "lists more than %d deep", MOST_DEPTH);
-        json_array_foreach(value, i, item) DT_TRY(value_flatten(item, n, x, at, depth + 1));
-        return DT_OK;
-    }
-    if (!json_is_number(value)) return dt_fail(DT_EFORMAT, "item %zu is not a number", *at);
-    float number = (float)json_number_value(value);
-    if (!isfinite(number)) return dt_fail(DT_EFORMAT, "item %zu is too large for 32 bits", *at);
-    if (*at < n) x[*at] = number;
-    ++*at;
-    return DT_OK;
-}
-
-static dt_status row_of_list(const json_t *value, size_t features, float *x)
-{
-    size_t count = 0;
-    DT_TRY(value_flatten(value, features, x, &count, 0));
-    if (count == features) return DT_OK;
-    return dt_fail(DT_EFORMAT, "%zu numbers, the model has %zu features", count, features);
-}
-
-/* {"width": 1, "height": 2}, or {"input": [1, 2]}. */
-static dt_status row_of_object(const json_t *value, const struct dt_predictor *predictor, float *x)
-{
-    size_t features = (size_t)dt_predictor_features(predictor);
-    const json_t *whole = json_object_get(value, "input");
-    if (whole && json_object_size(value) == 1) return row_of_list(whole, features, x);
-    for (int f = 0; f < (int)features; f++) {
-        const char *name = dt_predictor_feature_name(predictor, f);
-        if (!name) return dt_fail(DT_EFORMAT, "the model's features have no names: expected lists");
-        const json_t *item = json_object_get(value, name);
-        if (!item) return dt_fail(DT_EFORMAT, "'%s' is missing", name);
-        if (row_of_list(item, 1, x + f)) return dt_fail_prefix(DT_EFORMAT, "'%s': ", name);
-    }
-    if (json_object_size(value) > features)
-        return dt_fail(DT_EFORMAT, "more names than the model's %zu features", features);
-    return DT_OK;
-}
 
 static dt_status rows_check(size_t rows, int max_rows)
 {
@@ -66,246 +18,250 @@ static dt_status rows_check(size_t rows, int max_rows)
     return dt_fail(DT_EFORMAT, "%zu rows, at most %d in a request", rows, max_rows);
 }
 
-static dt_status request_alloc_rows(size_t rows, const struct dt_predictor *predictor, int max_rows,
-                                    struct dt__request *out)
+static size_t list_count(struct dt__json list)
 {
-    DT_TRY(rows_check(rows, max_rows));
-    out->rows = rows;
-    return dt_inputs_init(&out->inputs, predictor, rows);
+    size_t count = 0;
+    for (; dt__json_peek(&list) != ']'; count++)
+        dt__json_skip(&list);
+    return count;
 }
 
-/* The rows of a table that has texts among its columns go the way of `dtrain predict`: as JSON lines. */
-static dt_status rows_of_table(const json_t *list, const struct dt_predictor *predictor,
-                               struct dt__request *out)
+static dt_status request_set_list(struct dt__request *request, struct dt__json list)
 {
-    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
-    struct dt_text lines = {0};
-    struct dt_rows *rows = NULL;
-    FILE *in = NULL;
-    uint64_t line;
-    bool end;
-    size_t i;
-    const json_t *row;
-    dt_status status = DT_OK;
-    json_array_foreach(list, i, row)
-    {
-        const json_t *first = json_array_get(row, 0); /* a list of rows would be read as several */
-        bool plain = json_is_array(row) ? !json_is_array(first) && !json_is_object(first)
-                                        : json_is_object(row) && !json_object_get(row, "instances");
-        if (!plain) DT_GUARD(dt_fail(DT_EFORMAT, "row %zu: expected a list of values or an object", i));
-        if (!dt__json_add(&lines, row, JSON_COMPACT))
-            DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for a request"));
-        DT_GUARD(dt_text_append(&lines, "\n", 1));
-    }
-    in = fmemopen(lines.data, lines.length, "r");
-    if (!in) DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for a request"));
-    DT_GUARD(dt_rows_open(in, "request", schema, NULL, &rows));
-    for (i = 0; i < out->rows && !status; i++) {
-        status = dt_inputs_read(&out->inputs, i, predictor, rows, &line, &end);
-        if (status) dt_fail_prefix(status, "row %zu: ", i);
-    }
-done:
-    dt_rows_close(rows);
-    if (in) fclose(in);
-    dt_text_free(&lines);
-    return status;
+    if (dt__json_peek(&list) != '[') return dt_fail(DT_EFORMAT, "expected a list of rows");
+    list.at++;
+    request->form = DT__ROWS;
+    request->left = list;
+    return dt__json_peek(&list) == ']' ? rows_check(0, request->max_rows) : DT_OK;
 }
 
-static dt_status rows_of_list(const json_t *list, const struct dt_predictor *predictor,
-                              int max_rows, struct dt__request *out)
+/* The shape's first dimension is the rows; the product of the others is a row's numbers. */
+static dt_status request_set_tensor(struct dt__request *request, struct dt__json shape,
+                                    struct dt__json data)
 {
-    size_t i, features = (size_t)dt_predictor_features(predictor);
-    const json_t *row;
-    if (!json_is_array(list)) return dt_fail(DT_EFORMAT, "expected a list of rows");
-    DT_TRY(request_alloc_rows(json_array_size(list), predictor, max_rows, out));
-    if (dt_predictor_export(predictor)->schema.columns) return rows_of_table(list, predictor, out);
-    json_array_foreach(list, i, row)
-    {
-        float *x = out->inputs.x + i * features;
-        dt_status status =
-            json_is_object(row) ? row_of_object(row, predictor, x) : row_of_list(row, features, x);
-        if (status) return dt_fail_prefix(status, "row %zu: ", i);
+    const size_t features = request->reader.columns->count;
+    double size, width = 1;
+    size_t count = 0, i = 0;
+    if (!shape.at || dt__json_peek(&shape) != '[') return dt_fail(DT_EFORMAT, "expected a shape");
+    for (shape.at++; dt__json_peek(&shape) != ']'; i++) {
+        if (!dt__number_scan(&shape.at, shape.end, &size) || size < 1 || size > INT32_MAX ||
+            size != (double)(int)size)
+            return dt_fail(DT_EFORMAT, "the shape's item %zu is not a size", i);
+        if (i)
+            width *= size;
+        else
+            request->total = (size_t)size;
     }
-    return DT_OK;
+    if (!i) return dt_fail(DT_EFORMAT, "expected a shape");
+    if (width != (double)features)
+        return dt_fail(DT_EFORMAT, "%.0f numbers in a row, the model has %zu features", width,
+                       features);
+    DT_TRY(rows_check(request->total, request->max_rows));
+    request->form = DT__TENSOR;
+    request->left = data;
+    for (char c; data.at && (c = dt__json_peek(&data)); count += c != '[' && c != ']')
+        if (c == '[' || c == ']')
+            data.at++;
+        else
+            dt__json_skip(&data);
+    if (count == request->total * features) return DT_OK;
+    return dt_fail(DT_EFORMAT, "%zu numbers, its shape has %zu", count, request->total * features);
 }
 
-typedef const json_t *find_column_fn(const json_t *columns, const char *name);
-
-/* Lists by the columns' names, of as many values each, are made into rows by name, which miss what is missing. */
-static dt_status rows_of_columns(const json_t *columns, size_t count, find_column_fn *find,
-                                 const struct dt_predictor *predictor, int max_rows,
-                                 struct dt__request *out)
+/* Lists by the columns' names, of as many values each; rows will miss what is missing. */
+static dt_status request_set_columns(struct dt__request *request, size_t inputs)
 {
-    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
-    const int ncolumns = schema->columns ? schema->ncolumns : schema->features;
-    json_t *list = json_array();
-    dt_status status = DT_OK;
-    if (!schema->columns && !schema->feature_names)
-        DT_GUARD(dt_fail(DT_EFORMAT, "the model's features have no names: expected 'input'"));
-    if (!schema->columns && count > (size_t)ncolumns)
-        DT_GUARD(dt_fail(DT_EFORMAT, "more inputs than the model's %d features", ncolumns));
-    for (int c = 0; c < ncolumns; c++) {
-        const char *name = schema->columns ? schema->columns[c].name : schema->feature_names[c];
-        const json_t *values = name ? find(columns, name) : NULL;
-        const size_t rows = json_array_size(values);
-        if (!values) continue;
-        if (!json_is_array(values)) DT_GUARD(dt_fail(DT_EFORMAT, "'%s': expected a list", name));
-        if (!json_array_size(list)) { /* the first */
-            DT_GUARD(rows_check(rows, max_rows));
-            for (size_t r = 0; r < rows; r++)
-                json_array_append_new(list, json_object());
-        }
-        if (rows != json_array_size(list))
-            DT_GUARD(dt_fail(DT_EFORMAT, "'%s': %zu values for %zu rows", name, rows,
-                             json_array_size(list)));
-        for (size_t r = 0; r < rows; r++)
-            json_object_set(json_array_get(list, r), name, json_array_get(values, r));
+    const struct dt__columns *columns = request->reader.columns;
+    bool some = false;
+    if (!request->columns)
+        return dt_fail(DT_EFORMAT, "the model's features have no names: expected 'input'");
+    if (request->reader.exact && inputs > columns->count)
+        return dt_fail(DT_EFORMAT, "more inputs than the model's %zu features", columns->count);
+    for (size_t c = 0; c < columns->count; c++) {
+        const char *name = columns->items[c].name;
+        struct dt__json *list = &request->columns[c];
+        if (!list->at) continue;
+        if (dt__json_peek(list) != '[') return dt_fail(DT_EFORMAT, "'%s': expected a list", name);
+        list->at++;
+        const size_t values = list_count(*list);
+        if (!some) DT_TRY(rows_check(values, request->max_rows));
+        if (some && values != request->total)
+            return dt_fail(DT_EFORMAT, "'%s': %zu values for %zu rows", name, values,
+                           request->total);
+        request->total = values;
+        some = true;
     }
-    if (!json_array_size(list))
-        DT_GUARD(dt_fail(DT_EFORMAT, "expected lists by the names of the model's columns"));
-    status = rows_of_list(list, predictor, max_rows, out);
-done:
-    json_decref(list);
-    return status;
+    request->form = DT__COLUMNS;
+    if (some) return DT_OK;
+    return dt_fail(DT_EFORMAT, "expected lists by the names of the model's columns");
 }
 
-static const json_t *object_find(const json_t *columns, const char *name)
+/* The list of a column, if there is one of that name; the first of several counts. */
+static void request_note_column(struct dt__request *request, struct dt__cell name,
+                                struct dt__json list)
 {
-    return json_object_get(columns, name);
+    uint32_t column;
+    if (dt__dict_find(request->reader.names, name.text, name.length, &column) &&
+        !request->columns[column].at)
+        request->columns[column] = list;
 }
 
 /* ---- TensorFlow Serving --------------------------------------------------------------------- */
 
-static dt_status request_parse_v1(const json_t *body, const struct dt_predictor *predictor,
-                                  int max_rows, struct dt__request *out)
+static dt_status request_open_v1(struct dt__request *request, struct dt__json body)
 {
-    const json_t *instances = json_object_get(body, "instances");
-    const json_t *inputs = json_object_get(body, "inputs");
-    if (!instances == !inputs) return dt_fail(DT_EFORMAT, "expected \"instances\" or \"inputs\"");
-    out->protocol = instances ? DT__INSTANCES : DT__INPUTS;
-    const size_t columns = json_object_size(inputs); /* 0 of a list */
-    const json_t *input = json_object_get(inputs, "input");
-    const json_t *list = instances                 ? instances
-                         : !json_is_object(inputs) ? inputs
-                         : columns == 1            ? input
-                                                   : NULL;
-    dt_status status =
-        list ? rows_of_list(list, predictor, max_rows, out)
-             : rows_of_columns(inputs, columns, object_find, predictor, max_rows, out);
-    return status ? dt_fail_prefix(status, instances ? "instances: " : "inputs: ") : DT_OK;
+    static const char *const names[] = {"instances", "inputs"};
+    struct dt__json found[2], input = {0};
+    struct dt__cell name;
+    size_t count = 0;
+    DT_TRY(dt__json_members(body, names, 2, found));
+    if (!found[0].at == !found[1].at)
+        return dt_fail(DT_EFORMAT, "expected \"instances\" or \"inputs\"");
+    request->protocol = found[0].at ? DT__INSTANCES : DT__INPUTS;
+    request->key = names[request->protocol == DT__INPUTS];
+    if (found[0].at) return request_set_list(request, found[0]);
+    struct dt__json inputs = found[1];
+    if (dt__json_peek(&inputs) != '{') return request_set_list(request, inputs);
+    for (inputs.at++; dt__json_peek(&inputs) != '}'; count++) {
+        DT_TRY(dt__json_text(&inputs, &request->reader.scratch, &name));
+        request_note_column(request, name, inputs);
+        if (name.length == 5 && !memcmp(name.text, "input", 5)) input = inputs;
+        dt__json_skip(&inputs);
+    }
+    return count == 1 && input.at ? request_set_list(request, input)
+                                  : request_set_columns(request, count);
 }
 
 /* ---- Open Inference Protocol v2 ------------------------------------------------------------- */
 
-static const json_t *inputs_find(const json_t *inputs, const char *name)
-{
-    size_t i;
-    const json_t *input;
-    json_array_foreach(inputs, i, input)
-    {
-        const char *own = json_string_value(json_object_get(input, "name"));
-        if (own && !strcmp(own, name)) return json_object_get(input, "data");
-    }
-    return NULL;
-}
+enum { NAME, DATATYPE, SHAPE, DATA, MEMBERS };
 
-/* The one input, whole. */
-static dt_status input_parse(const json_t *input, const struct dt_predictor *predictor,
-                             int max_rows, struct dt__request *out)
+/* One input; BYTES are texts. */
+static dt_status request_note_input(struct dt__request *request, struct dt__json input,
+                                    struct dt__json members[MEMBERS])
 {
-    size_t rows, count = 0;
-    /* The shape's first dimension is the rows; the product of the others is a row's numbers. */
-    int features = dt_predictor_features(predictor);
-    size_t i;
-    const json_t *item, *shape = json_object_get(input, "shape");
-    double width = 1;
-    if (!json_array_size(shape)) return dt_fail(DT_EFORMAT, "expected a shape");
-    json_array_foreach(shape, i, item)
-    {
-        json_int_t n = json_integer_value(item);
-        if (!json_is_integer(item) || n < 1 || n > INT32_MAX)
-            return dt_fail(DT_EFORMAT, "the shape's item %zu is not a size", i);
-        if (i) width *= (double)n;
-    }
-    rows = (size_t)json_integer_value(json_array_get(shape, 0));
-    if (width != features)
-        return dt_fail(DT_EFORMAT, "%.0f numbers in a row, the model has %d features", width,
-                       features);
-    DT_TRY(request_alloc_rows(rows, predictor, max_rows, out));
-    size_t n = rows * (size_t)dt_predictor_features(predictor);
-    DT_TRY(value_flatten(json_object_get(input, "data"), n, out->inputs.x, &count, 0));
-    return count == n ? DT_OK : dt_fail(DT_EFORMAT, "%zu numbers, its shape has %zu", count, n);
-}
-
-static dt_status request_parse_v2(const json_t *body, const struct dt_predictor *predictor,
-                                  int max_rows, struct dt__request *out)
-{
+    static const char *const names[MEMBERS] = {"name", "datatype", "shape", "data"};
     static const char *const types[] = {"FP64", "FP32",   "FP16",   "INT64",  "INT32", "INT16",
                                         "INT8", "UINT64", "UINT32", "UINT16", "UINT8", "BYTES"};
-    size_t i;
-    const json_t *input, *inputs = json_object_get(body, "inputs");
-    const char *id = json_string_value(json_object_get(body, "id"));
-    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
-    const char *first_feature = dt_predictor_feature_name(predictor, 0);
-    out->protocol = DT__INFER;
-    if (id) DT_TRY(dt_strdup(id, &out->id));
-    if (!json_array_size(inputs)) return dt_fail(DT_EFORMAT, "expected \"inputs\", a list");
-    json_array_foreach(inputs, i, input)
-    {
-        const size_t count = sizeof types / sizeof *types - !schema->columns; /* BYTES: texts */
-        const char *type = json_string_value(json_object_get(input, "datatype"));
-        size_t t = 0;
-        while (type && t < count && strcmp(type, types[t]))
-            t++;
-        if (!type || t == count)
-            return dt_fail(DT_EFORMAT, "inputs: item %zu: a datatype that is not expected", i);
-    }
-    dt_status status;
-    bool by_name = first_feature && inputs_find(inputs, first_feature);
-    if (json_array_size(inputs) == 1 && !by_name && !schema->columns)
-        status = input_parse(json_array_get(inputs, 0), predictor, max_rows, out);
-    else
-        status =
-            rows_of_columns(inputs, json_array_size(inputs), inputs_find, predictor, max_rows, out);
-    return status ? dt_fail_prefix(status, "inputs: ") : DT_OK;
+    const size_t count = sizeof types / sizeof *types - request->reader.exact;
+    struct dt_text *scratch = &request->reader.scratch;
+    struct dt__cell name = {0}, type = {0};
+    size_t t = 0;
+    DT_TRY(dt__json_members(input, names, MEMBERS, members));
+    if (members[DATATYPE].at && *members[DATATYPE].at == '"')
+        DT_TRY(dt__json_text(&members[DATATYPE], scratch, &type));
+    while (t < count &&
+           (type.length != strlen(types[t]) || memcmp(type.text, types[t], type.length) != 0))
+        t++;
+    if (t == count) return dt_fail(DT_EFORMAT, "a datatype that is not expected");
+    if (!members[NAME].at || *members[NAME].at != '"') return DT_OK;
+    DT_TRY(dt__json_text(&members[NAME], scratch, &name));
+    request_note_column(request, name, members[DATA]);
+    return DT_OK;
 }
 
-dt_status dt__request_parse(const char *body, size_t length, bool v2,
-                            const struct dt_predictor *predictor, int max_rows,
-                            struct dt__request *out)
+static dt_status request_open_v2(struct dt__request *request, struct dt__json body)
 {
-    json_error_t error;
-    struct dt__request request = {0};
-    json_t *json = json_loadb(body, length, JSON_REJECT_DUPLICATES, &error);
-    if (!json)
-        return dt_fail(DT_EFORMAT, "not JSON: line %d, column %d: %s", error.line, error.column,
-                       error.text);
-    dt_status status;
-    if (!json_is_object(json))
-        status = dt_fail(DT_EFORMAT, "expected a JSON object");
-    else
-        status = v2 ? request_parse_v2(json, predictor, max_rows, &request)
-                    : request_parse_v1(json, predictor, max_rows, &request);
-    json_decref(json);
-    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
-    if (!status && !schema->columns) { /* rows of a table come normalised */
-        struct dt_inputs raw = request.inputs;
-        status = dt_inputs_init(&request.inputs, predictor, request.rows);
-        if (!status) dt_schema_normalize(schema, raw.x, request.rows, request.inputs.x);
-        dt_inputs_free(&raw);
+    static const char *const names[] = {"inputs", "id"};
+    struct dt__json found[2], members[MEMBERS];
+    struct dt__cell id;
+    size_t count = 0;
+    DT_TRY(dt__json_members(body, names, 2, found));
+    request->protocol = DT__INFER;
+    if (found[1].at && *found[1].at == '"') {
+        DT_TRY(dt__json_text(&found[1], &request->reader.scratch, &id));
+        DT_TRY(dt_format(&request->id, "%.*s", (int)id.length, id.text));
     }
-    if (status)
-        dt__request_free(&request);
-    else
-        *out = request;
-    return status;
+    struct dt__json inputs = found[0];
+    if (!inputs.at || *inputs.at != '[') return dt_fail(DT_EFORMAT, "expected \"inputs\", a list");
+    request->key = names[0];
+    for (inputs.at++; dt__json_peek(&inputs) != ']'; count++) {
+        dt_status status = request_note_input(request, inputs, members);
+        if (status) return dt_fail_prefix(status, "item %zu: ", count);
+        dt__json_skip(&inputs);
+    }
+    const bool by_name = request->columns && request->columns[0].at;
+    if (count == 1 && !by_name && request->reader.exact)
+        return request_set_tensor(request, members[SHAPE], members[DATA]);
+    return request_set_columns(request, count);
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+/* A value takes two bytes at least, so that what is allocated is in proportion to the body. */
+dt_status dt__request_open(const char *body, size_t length, bool v2,
+                           const struct dt__version *version, int max_rows,
+                           struct dt__request *out)
+{
+    const struct dt_predictor *predictor = version->predictor;
+    const struct dt__json json = {body, body + length};
+    const struct dt__columns *columns = &version->columns;
+    const size_t most = (size_t)dt_predictor_chunk(predictor), fit = length / 2 / columns->count;
+    dt_status status;
+    *out = (struct dt__request){.max_rows = max_rows, .room = fit < most ? fit + 1 : most};
+    DT_GUARD(dt__json_check(body, length));
+    DT_GUARD(dt__json_rows_init(&out->reader, columns, &version->names,
+                                !dt_predictor_export(predictor)->schema.columns));
+    if (version->names.count)
+        DT_GUARD(dt_alloc(columns->count, sizeof *out->columns, "columns", &out->columns));
+    DT_GUARD(v2 ? request_open_v2(out, json) : request_open_v1(out, json));
+    DT_GUARD(dt_inputs_init(&out->inputs, predictor, out->room));
+    out->row.capacity = (size_t)dt_predictor_numbers(predictor);
+    DT_GUARD(dt_alloc(out->row.capacity, sizeof *out->row.x, "row", &out->row.x));
+done:
+    return status && out->key ? dt_fail_prefix(status, "%s: ", out->key) : status;
 }
 
 void dt__request_free(struct dt__request *request)
 {
+    dt__json_rows_free(&request->reader);
+    dt__row_free(&request->row);
     dt_inputs_free(&request->inputs);
+    dt_free(request->columns);
     dt_free(request->id);
-    *request = (struct dt__request){0};
+}
+
+static dt_status request_read_row(struct dt__request *request)
+{
+    const struct dt__columns *columns = request->reader.columns;
+    if (request->form == DT__ROWS)
+        return dt__json_row(&request->reader, &request->left, &request->row);
+    if (request->form == DT__TENSOR)
+        return dt__json_flat_row(&request->reader, &request->left, &request->row);
+    DT_TRY(dt__columns_begin(columns, &request->row));
+    for (size_t c = 0; c < columns->count; c++) {
+        const char *name = columns->items[c].name;
+        if (!request->columns[c].at)
+            return dt_fail(DT_EFORMAT, "%s'%s' is missing", request->reader.exact ? "" : "column ",
+                           name);
+        dt_status status =
+            dt__json_value(&request->reader, &request->columns[c], c, &request->row);
+        if (status) return dt_fail_prefix(status, "'%s': ", name);
+    }
+    return DT_OK;
+}
+
+dt_status dt__request_read(struct dt__request *request, const struct dt_predictor *predictor)
+{
+    const size_t numbers = (size_t)dt_predictor_numbers(predictor);
+    const size_t entries = (size_t)dt_predictor_entries(predictor);
+    const struct dt_inputs *to = &request->inputs;
+    for (request->count = 0; request->count < request->room; request->count++, request->rows++) {
+        const size_t at = request->count;
+        const bool list = request->form == DT__ROWS;
+        dt_status status = DT_OK;
+        if (list ? dt__json_peek(&request->left) == ']' : request->rows == request->total)
+            return DT_OK;
+        if (list && request->rows == (size_t)request->max_rows)
+            status = rows_check(request->rows + list_count(request->left), request->max_rows);
+        else if ((status = request_read_row(request)))
+            dt_fail_prefix(status, "row %zu: ", request->rows);
+        if (status) return dt_fail_prefix(status, "%s: ", request->key);
+        dt__row_normalize(&dt_predictor_export(predictor)->schema, &request->row,
+                          to->x + at * numbers, entries ? to->index + at * entries : NULL,
+                          entries ? to->value + at * entries : NULL);
+    }
+    return DT_OK;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */

@@ -5,8 +5,8 @@
  * place for those that come later, and the old one goes when the last has let go.
  *
  * Everything has a bound: connections, bytes of a body, bytes of all bodies together, rows, and the time from
- * a request's first byte to its last, which dt_server_poll looks after, since a client that sends a byte now
- * and then would never be idle. */
+ * the first byte to the last of a request and of its answer, which dt_server_poll looks after, since a client
+ * that sends or takes a byte now and then would never be idle. */
 #include "dtrain/serve.h"
 
 #include <arpa/inet.h>
@@ -25,7 +25,8 @@
 #include "dtrain/state.h"
 #include "predict/serve.h"
 
-enum { TOO_LARGE = 413, BUCKETS = 12, HEADER_BYTES = 32 << 10 };
+/* BODIES: the greatest that are there at once; of smaller ones there are more. */
+enum { TOO_LARGE = 413, BUCKETS = 12, BODIES = 16, HEADER_BYTES = 32 << 10 };
 static const double BUCKET_SECS[BUCKETS] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                             0.05,   0.1,   0.25,   0.5,   1,    2.5};
 
@@ -42,8 +43,8 @@ struct exchange {
     struct dt_server *server;
     struct connection *connection;
     double began;
-    struct dt_text body;
-    size_t counted;   /* bytes of the body that bodies_bytes counts */
+    struct dt_text body; /* bodies_bytes counts its capacity */
+    size_t told;         /* how long it will be; 0: not told */
     unsigned refusal; /* a status that is settled before the body is there; 0: none */
     unsigned code;
     bool predicts; /* for the histogram */
@@ -85,13 +86,35 @@ static bool is_same_file(struct dt__file_id a, struct dt__file_id b)
            a.written.tv_nsec == b.written.tv_nsec;
 }
 
+static void version_free(struct dt__version *version)
+{
+    dt__dict_free(&version->names);
+    dt__columns_free(&version->columns);
+    dt_predictor_close(version->predictor);
+    dt_free(version);
+}
+
+/* Many features without names, or a few: they take no memory. */
+static dt_status version_learn_columns(struct dt__version *version)
+{
+    const struct dt_schema *schema = &dt_predictor_export(version->predictor)->schema;
+    if (schema->columns || schema->feature_names) {
+        DT_TRY(dt__columns_of_schema(&version->columns, schema));
+        return dt__json_names(&version->columns, &version->names);
+    }
+    version->columns.count = (size_t)schema->features;
+    version->columns.numbers = schema->features;
+    return DT_OK;
+}
+
 static dt_status version_load(const char *path, struct dt__version **out)
 {
     struct dt__version *version;
     DT_TRY(dt_alloc(1, sizeof *version, "version", &version));
     dt_status status = dt_predictor_open(path, &version->predictor);
+    if (!status) status = version_learn_columns(version);
     if (status) {
-        dt_free(version);
+        version_free(version);
         return status;
     }
     const char *file = dt_predictor_path(version->predictor), *slash = strrchr(file, '/'),
@@ -114,9 +137,7 @@ static void version_release(struct dt_server *server, struct dt__version *versio
     pthread_mutex_lock(&server->lock);
     bool last = --version->users == 0;
     pthread_mutex_unlock(&server->lock);
-    if (!last) return;
-    dt_predictor_close(version->predictor);
-    dt_free(version);
+    if (last) version_free(version);
 }
 
 static void version_take_up_newer(struct dt_server *server)
@@ -202,13 +223,16 @@ static struct target target_parse(const struct dt_server *server, const char *ur
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
+/* The text goes to libmicrohttpd. */
 static enum MHD_Result exchange_reply(struct exchange *exchange, struct MHD_Connection *connection,
-                                      unsigned code, const char *type, const struct dt_text *text)
+                                      unsigned code, const char *type, struct dt_text *text)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        text->length, text->data ? text->data : (void *)(uintptr_t) "", MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(text->length, text->data, MHD_RESPMEM_MUST_FREE);
     if (!response) return MHD_NO;
+    *text = (struct dt_text){0};
     exchange->code = code;
+    if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
@@ -233,33 +257,50 @@ static enum MHD_Result exchange_reply_error(struct exchange *exchange,
     return result;
 }
 
-/* The rows of a request through the network, and what comes of it into `text`. */
+static void exchange_free_body(struct exchange *exchange)
+{
+    pthread_mutex_lock(&exchange->server->lock);
+    exchange->server->bodies_bytes -= exchange->body.capacity;
+    pthread_mutex_unlock(&exchange->server->lock);
+    dt_text_free(&exchange->body);
+}
+
+/* The rows of a request through the network, as they are read, and what comes of them into `text`. */
 static dt_status exchange_predict(struct exchange *exchange, const struct dt__version *version,
                                   bool v2, struct dt_text *text)
 {
     struct dt_server *server = exchange->server;
     const struct dt_predictor *predictor = version->predictor;
-    struct dt__request request = {0};
+    const size_t width = (size_t)dt_predictor_width(predictor);
+    const char *body = exchange->body.data ? exchange->body.data : "";
+    struct dt__request request;
+    size_t out_room = 0, classes_room = 0;
     float *out = NULL;
     int32_t *classes = NULL;
     dt_status status;
-    DT_GUARD(dt__request_parse(exchange->body.data ? exchange->body.data : "",
-                               exchange->body.length, v2, predictor, server->options.max_rows,
-                               &request));
-    size_t width = (size_t)dt_predictor_width(predictor);
-    DT_GUARD(dt_alloc(request.rows, width * sizeof *out, "answers", &out));
-    DT_GUARD(dt_alloc(request.rows, sizeof *classes, "answers", &classes));
-    DT_GUARD(dt__batcher_answer(server->batcher, version, &request, out, classes));
-    for (size_t r = 0; r < request.rows; r++)
-        if (dt_predictor_check(predictor, out + r * width))
-            DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
-    status = dt__answer_format(&request, predictor, server->options.name, version->number, out,
-                               classes, text);
+    DT_GUARD(dt__request_open(body, exchange->body.length, v2, version, server->options.max_rows,
+                              &request));
+    while (true) {
+        const size_t at = request.rows;
+        DT_GUARD(dt__request_read(&request, predictor));
+        if (!request.count) break;
+        DT_GUARD(dt_grow(&out, &out_room, request.rows * width, sizeof *out, "answers"));
+        DT_GUARD(dt_grow(&classes, &classes_room, request.rows, sizeof *classes, "answers"));
+        DT_GUARD(dt__batcher_answer(server->batcher, version, &request, out + at * width,
+                                    classes + at));
+        for (size_t r = at; r < request.rows; r++)
+            if (dt_predictor_check(predictor, out + r * width))
+                DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
+    }
+    exchange_free_body(exchange);
+    DT_GUARD(dt__answer_format(&request, predictor, server->options.name, version->number, out,
+                               classes, text));
+    status = dt_text_append(text, "\n", 1);
 done:
     dt__request_free(&request);
     dt_free(out);
     dt_free(classes);
-    return status ? status : dt_text_add(text, "\n");
+    return status;
 }
 
 static dt_status server_format_metrics(struct dt_server *server, struct dt_text *text)
@@ -305,6 +346,13 @@ static dt_status server_format_metrics(struct dt_server *server, struct dt_text 
     return status;
 }
 
+static dt_status ready_format(const char *name, struct dt_text *text)
+{
+    DT_TRY(dt_text_add(text, "{\"name\":"));
+    DT_TRY(dt_json_add_string(text, name));
+    return dt_text_add(text, ",\"ready\":true}\n");
+}
+
 /* What is asked of the model, by the version that is there. */
 static enum MHD_Result exchange_answer_model(struct exchange *exchange,
                                              struct MHD_Connection *connection,
@@ -333,7 +381,7 @@ static enum MHD_Result exchange_answer_model(struct exchange *exchange,
         status =
             dt__metadata_format(version->predictor, server->options.name, version->number, &text);
     else if (target->route == ROUTE_V2_READY)
-        status = dt_text_add(&text, "{\"name\":\"%s\",\"ready\":true}\n", server->options.name);
+        status = ready_format(server->options.name, &text);
     else
         status = exchange_predict(exchange, version, target->route == ROUTE_V2_INFER, &text);
     if (status)
@@ -389,22 +437,39 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
+/* Room for `length` bytes of a body and a NUL. It doubles up to what was told of its length, so that a client
+ * has sent half of what it holds. False: there is none. */
+static bool exchange_grow_body(struct exchange *exchange, size_t length)
+{
+    struct dt_server *server = exchange->server;
+    struct dt_text old = exchange->body, *body = &exchange->body;
+    size_t wanted = 2 * old.capacity > DT__BODY_BYTES ? 2 * old.capacity : DT__BODY_BYTES;
+    if (wanted <= length) wanted = length + 1;
+    if (length <= exchange->told && exchange->told < wanted) wanted = exchange->told + 1;
+    pthread_mutex_lock(&server->lock);
+    const bool room = server->bodies_bytes + wanted <= BODIES * server->options.max_body;
+    if (room) server->bodies_bytes += wanted - old.capacity;
+    pthread_mutex_unlock(&server->lock);
+    if (!room) return false;
+    *body = (struct dt_text){.capacity = wanted};
+    dt_status status = dt_alloc(wanted, 1, "request", &body->data);
+    if (!status) status = dt_text_append(body, old.data, old.length);
+    dt_text_free(&old);
+    return !status;
+}
+
 /* Bodies are bounded one by one and together; what is refused is read and forgotten. */
 static void exchange_take_body(struct exchange *exchange, const char *bytes, size_t size)
 {
-    struct dt_server *server = exchange->server;
+    const size_t length = exchange->body.length + size;
     if (exchange->refusal) return;
-    if (exchange->body.length + size > server->options.max_body) {
+    if (length > exchange->server->options.max_body)
         exchange->refusal = TOO_LARGE;
-        return;
-    }
-    pthread_mutex_lock(&server->lock);
-    bool room = server->bodies_bytes + size <= DT__BODIES_BYTES;
-    if (room) server->bodies_bytes += size;
-    pthread_mutex_unlock(&server->lock);
-    if (room) exchange->counted += size;
-    if (!room || dt_text_append(&exchange->body, bytes, size))
+    else if (length >= exchange->body.capacity && !exchange_grow_body(exchange, length))
         exchange->refusal = MHD_HTTP_SERVICE_UNAVAILABLE;
+    else
+        (void)dt_text_append(&exchange->body, bytes, size); /* there is room */
+    if (exchange->refusal) exchange_free_body(exchange);
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
@@ -424,8 +489,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         exchange->server = server;
         exchange->began = dt_clock_secs();
         exchange->connection = info ? info->socket_context : NULL;
-        if (length && strtoull(length, NULL, 10) > server->options.max_body)
-            exchange->refusal = TOO_LARGE;
+        exchange->told = length ? strtoull(length, NULL, 10) : 0;
+        if (exchange->told > server->options.max_body) exchange->refusal = TOO_LARGE;
         server->active++;
         return exchange->refusal ? exchange_answer(exchange, connection, url, method) : MHD_YES;
     }
@@ -450,8 +515,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     int bucket = 0;
     while (bucket < BUCKETS && secs > BUCKET_SECS[bucket])
         bucket++;
+    exchange_free_body(exchange);
     pthread_mutex_lock(&server->lock);
-    server->bodies_bytes -= exchange->counted;
     if (exchange->code < 600) server->codes[exchange->code] += exchange->code != 0;
     if (exchange->predicts && exchange->code == MHD_HTTP_OK) {
         server->bucket[bucket]++;
@@ -459,7 +524,6 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     }
     if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
     pthread_mutex_unlock(&server->lock);
-    dt_text_free(&exchange->body);
     dt_free(exchange);
     *context = NULL;
     server->active--;
@@ -571,7 +635,7 @@ dt_status dt_server_start(const char *model, const struct dt_server_options *opt
     for (int i = 0; i < options->connections; i++)
         server->connections[i].fd = -1;
     DT_GUARD(version_load(model, &server->version));
-    DT_GUARD(dt__batcher_create(&server->batcher));
+    DT_GUARD(dt__batcher_create(options->threads, &server->batcher));
     DT_GUARD(server_listen(server));
     *out = server;
 done:

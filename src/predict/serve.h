@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "data/json_rows.h"
 #include "dtrain/predict.h"
 
 /* Which file a model was loaded from: another one in its place, or one that was written again, is another. */
@@ -17,6 +18,8 @@ struct dt__file_id {
 /* A model that is answered from until the last who uses it lets go. */
 struct dt__version {
     struct dt_predictor *predictor;
+    struct dt__columns columns; /* that rows are read by; without items: numbers that have no names */
+    struct dt__dict names;      /* of them */
     struct dt__file_id file;
     uint64_t number;
     int users; /* under the server's lock */
@@ -25,11 +28,12 @@ struct dt__version {
 /* ---- batcher.c: rows of many requests through the network at once --------------------------- */
 
 struct dt__batcher;
-dt_status dt__batcher_create(struct dt__batcher **out);
+/* threads: of matrix products. */
+dt_status dt__batcher_create(int threads, struct dt__batcher **out);
 void dt__batcher_destroy(struct dt__batcher *batcher); /* nobody waits any more */
 struct dt__request;
-/* Answers the rows of a request together with those that others bring meanwhile. Any thread; waits. The caller
- * holds the version. */
+/* Answers the rows that a request has read, together with those that others bring meanwhile. Any thread; waits.
+ * The caller holds the version. */
 dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__version *version,
                              const struct dt__request *request, float *out, int32_t *out_class);
 /* Batches and rows so far. */
@@ -39,18 +43,30 @@ void dt__batcher_counts(struct dt__batcher *batcher, uint64_t *out_batches, uint
 
 enum dt__protocol { DT__INSTANCES, DT__INPUTS, DT__INFER };
 
-/* A request as numbers. */
+/* A request under way. */
 struct dt__request {
     enum dt__protocol protocol; /* how to answer */
-    size_t rows;
-    struct dt_inputs inputs;
-    char *id; /* v2: the request's own; NULL: none */
+    enum { DT__ROWS, DT__TENSOR, DT__COLUMNS } form;
+    const char *key;          /* under which its rows stand */
+    char *id;                 /* v2: the request's own; NULL: none */
+    struct dt__json left;     /* rows, tensor: what is not yet read */
+    struct dt__json *columns; /* (columns) the same for each; NULL: they have no names */
+    size_t total;             /* tensor, columns: rows; a list has as many as it has */
+    size_t rows;              /* read so far */
+    int max_rows;
+    struct dt__json_rows reader;
+    struct dt__row row;
+    struct dt_inputs inputs; /* (room) rows that were read last, */
+    size_t room, count;      /* so many of them */
 };
-/* From the body of ":predict" (v2 false) or "/infer". DT_EFORMAT: says what is wrong with it. */
-dt_status dt__request_parse(const char *body, size_t length, bool v2,
-                            const struct dt_predictor *predictor, int max_rows,
-                            struct dt__request *out);
+/* Opens the body of ":predict" (v2 false) or "/infer", which outlives the request; it is to be freed in any case.
+ * DT_EFORMAT: says what is wrong with it. */
+dt_status dt__request_open(const char *body, size_t length, bool v2,
+                           const struct dt__version *version, int max_rows,
+                           struct dt__request *out);
 void dt__request_free(struct dt__request *request);
+/* Reads the next rows, as many as are computed at once; none are left if request->count is 0. DT_EFORMAT. */
+dt_status dt__request_read(struct dt__request *request, const struct dt_predictor *predictor);
 /* The answer as JSON, added to text. */
 dt_status dt__answer_format(const struct dt__request *request, const struct dt_predictor *predictor,
                             const char *name, uint64_t version, const float *answers,

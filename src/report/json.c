@@ -50,7 +50,8 @@ dt_status dt_json_add_float(struct dt_text *text, float value)
 {
     char buffer[DT_REAL_TEXT];
     if (!isfinite(value)) return dt_text_add(text, "null");
-    return dt_text_add(text, "%s", dt_float_text(value, buffer));
+    dt_float_text(value, buffer);
+    return dt_text_append(text, buffer, strlen(buffer));
 }
 
 static dt_status add_counts(struct dt_text *text, const uint64_t *values, size_t n)
@@ -63,7 +64,7 @@ static dt_status add_counts(struct dt_text *text, const uint64_t *values, size_t
 dt_status dt_json_add_floats(struct dt_text *text, const float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        DT_TRY(dt_text_add(text, i ? "," : "["));
+        DT_TRY(dt_text_append(text, i ? "," : "[", 1));
         DT_TRY(dt_json_add_float(text, values[i]));
     }
     return dt_text_add(text, n ? "]" : "[]");

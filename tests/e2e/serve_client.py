@@ -6,6 +6,10 @@
         wrong requests of every sort: 4xx each, or the connection closed; the server answers afterwards
     serve_client.py slow PORT SECONDS
         a client that sends a byte now and then is closed within so many seconds
+    serve_client.py unread PORT SECONDS ROW COUNT
+        and one that reads a few bytes of its answer now and then
+    serve_client.py full PORT
+        bodies of 1 MiB until there are too many at once: 503, and none when they are gone
 """
 import http.client
 import json
@@ -178,4 +182,54 @@ def slow(port, seconds):
     print(f"closed after {time.monotonic() - begin:.1f} s")
 
 
-{"load": load, "malformed": malformed, "slow": slow}[sys.argv[1]](*sys.argv[2:])
+def active(port):
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    connection.close()
+    return [int(line.split()[1]) for line in lines if line.startswith("dtrain_serve_active_requests")][0]
+
+
+def unread(port, seconds, row, count):
+    body = '{"instances":[' + ",".join([row] * int(count)) + "]}"
+    with socket.socket() as connection:
+        # Little of the answer fits the buffers of the two ends.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+        connection.connect(("127.0.0.1", int(port)))
+        connection.sendall(http_bytes("POST", PREDICT, body.encode()))
+        begin, got = time.monotonic(), connection.recv(100)
+        if not got.startswith(b"HTTP/1.1 200"):
+            print(f"wrong: {got!r}")
+        while active(port) > 1:
+            if time.monotonic() - begin > float(seconds):
+                print("wrong: still answered")
+                return
+            for _ in range(20):
+                connection.recv(8192)
+                time.sleep(0.05)
+        print(f"closed after {time.monotonic() - begin:.1f} s")
+
+
+def full(port):
+    whole = http_bytes("POST", PREDICT, b" " * (1 << 20))
+
+    def wait_for(wanted):
+        end = time.monotonic() + 60
+        status = None
+        while status not in wanted and time.monotonic() < end:
+            with socket.create_connection(("127.0.0.1", int(port)), timeout=30) as connection:
+                connection.sendall(whole)
+                status = int(connection.recv(65536)[9:12])
+        print(f"{'' if status in wanted else 'wrong: '}{status}")
+
+    held = [socket.create_connection(("127.0.0.1", int(port)), timeout=30) for _ in range(15)]
+    for connection in held:
+        connection.sendall(whole[:-1])
+    wait_for([503])
+    for connection in held:
+        connection.close()
+    wait_for([400])
+
+
+{"load": load, "malformed": malformed, "slow": slow, "unread": unread, "full": full}[sys.argv[1]](*sys.argv[2:])

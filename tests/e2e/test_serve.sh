@@ -17,7 +17,7 @@ awk 'BEGIN { srand(4); print "size,colour,kind"; split("red green blue", c, " ")
     k = 1 + int(3 * rand()); print rand() "," c[k] "," (k == 2 ? "leaf" : "other") } }' >"$tmp/table.csv"
 job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.epochs=8 train.lr=0.1 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
-"$dtrain" serve "$tmp/table" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
+"$dtrain" serve "$tmp/table" serve.port=0 serve.max_rows=60000 serve.timeout_secs=4 >"$tmp/out" 2>"$tmp/log" &
 server=$!
 at_exit "kill -9 $server 2>/dev/null"
 settle 10 serving || fail "$(cat "$tmp/log")"
@@ -50,6 +50,8 @@ for body in '{"instances":[{"size":0.5}]}' '{"instances":[[1]]}' '{"instances":[
     '{"instances":[[[1,"red"],[2,"blue"]],[3,"green"]]}' '{"instances":[[{"size":1,"colour":"red"}]]}'; do
     check_eq "answer to $body" "$(ask /v1/models/default:predict "$body" | cut -c1-3)" 400
 done
+/usr/bin/python3 tests/e2e/serve_client.py unread "$port" 15 '[0.5,"green"]' 60000 >"$tmp/said" || fail 'an answer'
+! grep '^wrong' "$tmp/said" || fail 'a client that reads slowly'
 # A run without evaluation: its newest checkpoint; and that of another run in its place, at the same step.
 newer_than() { [ "$(grep -c 'in place of' "$tmp/log")" -gt "$1" ]; }
 train_table() { job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.lr=0.1 "$@" 2>"$tmp/err" || fail "$(cat "$tmp/err")"; }
@@ -70,7 +72,7 @@ awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b 
 job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear train.epochs=20 \
     train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp "$tmp/linear/ckpt/latest.h5" "$tmp/model.h5"
-"$dtrain" serve "$tmp/model.h5" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
+"$dtrain" serve "$tmp/model.h5" serve.port=0 serve.max_body_mb=1 >"$tmp/out" 2>"$tmp/log" &
 server=$!
 at_exit "kill -9 $server 2>/dev/null"
 settle 10 serving || fail "$(cat "$tmp/log")"
@@ -91,6 +93,8 @@ refuse '{"inputs":{"a":[],"b":[]}}' 'no rows'
 refuse '{"inputs":{}}' "expected lists by the names of the model's columns"
 refuse '{"inputs":{"a":[1],"b":[1],"c":[1]}}' "more inputs than the model's 2 features"
 check_eq 'no rows' "$(ask /v1/models/default:predict '{"instances":[]}' | head -n 1)" '400 {"error":"instances: no rows"}'
+/usr/bin/python3 tests/e2e/serve_client.py full "$port" >"$tmp/said" || fail 'a full server'
+! grep '^wrong' "$tmp/said" || fail 'bodies beyond what there is room for'
 cp "$tmp/linear/ckpt/step-000000000.h5" "$tmp/new.h5"
 mv "$tmp/new.h5" "$tmp/model.h5"
 settle 10 newer_than 0 || fail 'a file in the place of another is not taken up'
@@ -107,14 +111,33 @@ for model in 'model.kind=linear' 'model.hidden=4 model.embedding=2 model.wide=ye
     # shellcheck disable=SC2086
     job 1 data.train="$tmp/many.csv" data.hash_bits=11 run.dir="$tmp/many" $model train.epochs=4 train.lr=0.1 \
         2>"$tmp/err" || fail "$(cat "$tmp/err")"
-    "$dtrain" serve "$tmp/many" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
+    "$dtrain" serve "$tmp/many" serve.port=0 serve.name='a"b' >"$tmp/out" 2>"$tmp/log" &
     server=$!
     at_exit "kill -9 $server 2>/dev/null"
     settle 10 serving || fail "$(cat "$tmp/log")"
     port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
     check_eq "answers for hashed categories ($model)" \
-        "$(ask /v1/models/default:predict "$(cat "$tmp/many.json")" | probabilities)" \
+        "$(ask '/v1/models/a%22b:predict' "$(cat "$tmp/many.json")" | probabilities)" \
         "$(head -6 "$tmp/many.csv" | "$dtrain" predict "$tmp/many" 2>/dev/null | probabilities)"
+    check_eq 'a name with a quote' "$(/usr/bin/python3 -c "import json, urllib.request
+print(json.load(urllib.request.urlopen('http://127.0.0.1:$port/v2/models/a%22b/ready'))['name'])")" 'a"b'
     kill -TERM $server
     wait $server || fail 'a stop'
 done
+
+# Many features: what is allocated is in proportion to the request, not to the rows that it says it has.
+printf '0 1:1\n1 1000000:1\n' >"$tmp/wide.svm"
+job 1 data.train="$tmp/wide.svm" data.features=1000000 run.dir="$tmp/wide" model.kind=linear train.max_steps=1 2>"$tmp/err" ||
+    fail "$(cat "$tmp/err")"
+"$dtrain" serve "$tmp/wide" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
+server=$!
+at_exit "kill -9 $server 2>/dev/null"
+settle 10 serving || fail "$(cat "$tmp/log")"
+port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
+peak() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$server/status"; }
+before=$(peak)
+check_eq 'empty rows' "$(ask /v1/models/default:predict "{\"instances\":[$(yes '[]' | head -n 9999 | paste -sd,)]}" | head -n 1)" \
+    '400 {"error":"instances: row 0: 0 numbers, the model has 1000000 features"}'
+check_le 'KiB for them' "$(($(peak) - before))" 65536
+kill -TERM $server
+wait $server || fail 'a stop'

@@ -38,6 +38,12 @@ case $program in
     seed numbers "$tmp/rows"
     printf '[1,2,3]\n{"instances": [[1,2,3],[4,5,6]]}\n' >"$tmp/rows"
     seed json "$tmp/rows"
+    # Behind the byte: which columns, and that they are requests too.
+    printf '\021{"instances": [{"a":1,"b":[-2.5e1],"c":3},{"input":[1,2,3]},[[1],2,3]]}' >"$seeds/names"
+    printf '\024{"inputs": {"a":[1,null,"NA"],"b":["red",1,"r\\u00e9d"]}}' >"$seeds/columns"
+    printf '\034{"instances": [[null,"red"],{"b":0.1,"a":2}]}' >"$seeds/table"
+    printf '\021{"id":"7","inputs":[{"name":"input","datatype":"FP32","shape":[2,3],"data":[[1,2,3],[4,5,6]]}]}' \
+        >"$seeds/tensor"
     ;;
 *_libsvm)
     printf '1 1:0.5 3:2\n0 2:1\n' >"$tmp/rows"

@@ -1,9 +1,10 @@
-/* Any bytes as rows to predict: each is finite numbers or a message, lines never fall, and the stream
- * ends. */
+/* Any bytes as rows to predict, from a stream and as the body of a request: each row is finite numbers or a
+ * message, lines never fall, the stream ends; and what is JSON is what jansson takes for it, numbers alike. */
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dtrain/data.h"
+#include "predict/serve.h"
 
 enum { FEATURES = 3 };
 
@@ -14,15 +15,148 @@ static void insist(bool holds)
     if (!holds) abort();
 }
 
-static void read_all(struct dt_rows *rows, size_t most)
+/* ---- a predictor that has a schema, and no network ------------------------------------------ */
+
+struct dt_predictor {
+    struct dt_export file;
+};
+
+const struct dt_export *dt_predictor_export(const struct dt_predictor *predictor)
+{
+    return &predictor->file;
+}
+
+int dt_predictor_features(const struct dt_predictor *predictor)
+{
+    return predictor->file.schema.features;
+}
+
+int dt_predictor_classes(const struct dt_predictor *predictor)
+{
+    return predictor->file.schema.classes;
+}
+
+int dt_predictor_width(const struct dt_predictor *predictor)
+{
+    return predictor->file.schema.classes;
+}
+
+int dt_predictor_entries(const struct dt_predictor *predictor)
+{
+    const struct dt_schema *schema = &predictor->file.schema;
+    return schema->dense < schema->features ? dt_schema_categories(schema) : 0;
+}
+
+int dt_predictor_numbers(const struct dt_predictor *predictor)
+{
+    const struct dt_schema *schema = &predictor->file.schema;
+    return dt_predictor_entries(predictor) ? schema->dense : schema->features;
+}
+
+int dt_predictor_chunk(const struct dt_predictor *predictor)
+{
+    (void)predictor;
+    return 4;
+}
+
+const char *dt_predictor_class_name(const struct dt_predictor *predictor, int number)
+{
+    (void)predictor, (void)number;
+    return NULL;
+}
+
+dt_status dt_inputs_init(struct dt_inputs *inputs, const struct dt_predictor *predictor,
+                         size_t rows)
+{
+    const size_t entries = (size_t)dt_predictor_entries(predictor);
+    insist(!dt_alloc(rows * (size_t)dt_predictor_numbers(predictor), sizeof(float), "rows",
+                     &inputs->x));
+    insist(!dt_alloc(rows * entries, sizeof(uint32_t), "rows", &inputs->index));
+    insist(!dt_alloc(rows * entries, sizeof(float), "rows", &inputs->value));
+    return DT_OK;
+}
+
+void dt_inputs_free(struct dt_inputs *inputs)
+{
+    dt_free(inputs->x);
+    dt_free(inputs->index);
+    dt_free(inputs->value);
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+/* What jansson holds to be too large a number is one all the same, and a byte of zero does not end a text; what
+ * else differs is only how deep or long. */
+static bool jansson_agrees(const char *text, size_t length, bool good, json_t **out)
+{
+    json_error_t error;
+    *out = json_loadb(text, length, JSON_DECODE_ANY, &error);
+    if (good == (*out != NULL) || memchr(text, 0, length)) return true;
+    return good ? strstr(error.text, "too big") || strstr(error.text, "overflow")
+                : strstr(dt_error_text(), "too deep") != NULL;
+}
+
+/* The row at the end of those read, if it is a list of plain numbers. */
+static void compare_row(const struct dt__request *request, const json_t *json)
+{
+    const json_t *list = json_object_get(json, "instances");
+    for (size_t r = 0; r < request->count; r++) {
+        const json_t *row = json_array_get(list, request->rows - request->count + r);
+        for (size_t f = 0; json_is_array(row) && f < FEATURES; f++)
+            if (json_is_number(json_array_get(row, f)))
+                insist(request->inputs.x[r * FEATURES + f] ==
+                       (float)json_number_value(json_array_get(row, f)));
+    }
+}
+
+static void read_request(const char *body, size_t length, const struct dt__version *version, bool v2)
+{
+    const struct dt_schema *schema = &version->predictor->file.schema;
+    const size_t entries = (size_t)dt_predictor_entries(version->predictor);
+    struct dt__request request;
+    json_t *json;
+    insist(jansson_agrees(body, length, !dt__json_check(body, length), &json));
+    dt_status status = dt__request_open(body, length, v2, version, 10, &request);
+    for (bool more = true; !status && more; more = request.count > 0) {
+        status = dt__request_read(&request, version->predictor);
+        insist(request.count <= request.room && request.rows <= 10);
+        for (size_t i = 0; !status && i < request.count * entries; i++)
+            insist(request.inputs.index[i] < (uint32_t)schema->features);
+        if (!status && !schema->columns && request.protocol == DT__INSTANCES)
+            compare_row(&request, json);
+    }
+    insist(!status || (status == DT_EFORMAT && *dt_error_text()));
+    dt__request_free(&request);
+    json_decref(json);
+}
+
+static void read_requests(const char *body, size_t length, const struct dt_schema *schema)
+{
+    struct dt_predictor predictor = {.file = {.schema = *schema}};
+    struct dt__version version = {.predictor = &predictor};
+    insist(!dt__columns_of_schema(&version.columns, schema));
+    insist(!dt__json_names(&version.columns, &version.names));
+    read_request(body, length, &version, false);
+    read_request(body, length, &version, true);
+    dt__dict_free(&version.names);
+    dt__columns_free(&version.columns);
+    if (schema->columns || schema->feature_names) return;
+    version = (struct dt__version){.predictor = &predictor, .columns = {.count = FEATURES}};
+    version.columns.numbers = FEATURES;
+    read_request(body, length, &version, false);
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+static void read_all(struct dt_rows *rows, size_t most, size_t features)
 {
     uint64_t line = 0, last = 0;
     bool end = false;
     for (size_t i = 0; !end; i++) {
-        float x[FEATURES] = {0};
+        float x[2 * FEATURES] = {0};
         insist(i <= most + 2);
         if (dt_rows_next(rows, x, &line, &end)) insist(*dt_error_text());
-        for (int f = 0; f < FEATURES; f++)
+        for (size_t f = 0; f < features; f++)
             insist(x[f] - x[f] == 0);
         insist(end || line >= last);
         last = line;
@@ -31,8 +165,12 @@ static void read_all(struct dt_rows *rows, size_t most)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    char *names[FEATURES] = {"a", "b", "c"};
-    struct dt_schema schema = {.features = FEATURES, .classes = 2, .scale = 1};
+    char *names[FEATURES] = {"a", "b", "c"}, *texts[] = {"red", "1", "0.1"};
+    struct dt_column columns[] = {
+        {.name = "a", .kind = DT_COLUMN_NUMBER, .fill = 9, .flag = 1},
+        {.name = "b", .kind = DT_COLUMN_CATEGORY, .first = 2, .categories = texts, .ncategories = 3}};
+    struct dt_schema schema = {
+        .features = FEATURES, .dense = FEATURES, .classes = 2, .scale = 1};
     struct dt_config config;
     struct dt_rows *rows;
     if (length < 2) return 0;
@@ -40,13 +178,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     length--;
     insist(!dt_config_init(&config));
     if (choice & 1) schema.feature_names = names;
+    if (choice & 4) schema.columns = columns, schema.ncolumns = 2, schema.features = schema.dense = 6;
+    if (choice & 8) schema.dense = choice & 4 ? 2 : FEATURES;
     FILE *in = fmemopen((void *)(uintptr_t)bytes, length, "r");
     insist(in != NULL);
     if (!dt_rows_open(in, "fuzz", &schema, choice & 2 ? &config : NULL, &rows)) {
-        read_all(rows, length);
+        read_all(rows, length, (size_t)schema.features);
         dt_rows_close(rows);
     }
     fclose(in);
+    if (choice & 16) read_requests((const char *)bytes, length, &schema);
     dt_config_free(&config);
     return 0;
 }

@@ -1,0 +1,394 @@
+/* Rows of JSON: the check of text, a cursor in it, and rows by place and by name.
+ * Source: RFC 8259. */
+#include "data/json_rows.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/number.h"
+
+enum { DEEPEST = 1000, LONGEST_TEXT = 1 << 20, SHOWN = 40 };
+
+/* ---- the check ------------------------------------------------------------------------------ */
+
+struct check {
+    const char *at, *end;
+    int depth;
+    const char *wrong; /* what is wrong at `at` */
+};
+
+static bool check_fail(struct check *check, const char *wrong)
+{
+    check->wrong = wrong;
+    return false;
+}
+
+/* Passes blanks over, and the character behind them if it is this one. */
+static bool check_take(struct check *check, char c)
+{
+    while (check->at < check->end && (*check->at == ' ' || *check->at == '\n' ||
+                                      *check->at == '\t' || *check->at == '\r'))
+        check->at++;
+    const bool there = check->at < check->end && *check->at == c;
+    check->at += there;
+    return there;
+}
+
+/* Behind the text's quote. Plain ASCII passes; what has escapes or other bytes is jansson's to judge. */
+static bool check_text(struct check *check)
+{
+    const char *p = check->at;
+    bool plain = true;
+    for (; p < check->end && *p != '"'; p++) {
+        plain &= *p != '\\' && (unsigned char)*p < 0x80;
+        if ((unsigned char)*p < ' ') return check_fail(check, "a control character in a text");
+        if (*p == '\\' && p + 1 < check->end) p++;
+    }
+    if (p == check->end) return check_fail(check, "a text that does not end");
+    if (p - check->at > LONGEST_TEXT) return check_fail(check, "a text of more than 1 MiB");
+    if (!plain) {
+        const char *from = check->at - 1;
+        json_t *text = json_loadb(from, (size_t)(p + 1 - from), JSON_DECODE_ANY, NULL);
+        json_decref(text);
+        if (!text) return check_fail(check, "a text that is not UTF-8, or an escape that is none");
+    }
+    check->at = p + 1;
+    return true;
+}
+
+static size_t check_digits(struct check *check)
+{
+    const char *from = check->at;
+    while (check->at < check->end && *check->at >= '0' && *check->at <= '9')
+        check->at++;
+    return (size_t)(check->at - from);
+}
+
+static bool check_number(struct check *check)
+{
+    const char *const end = check->end;
+    check->at += check->at < end && *check->at == '-';
+    const bool zero = check->at < end && *check->at == '0';
+    const size_t digits = check_digits(check);
+    if (!digits || (zero && digits > 1)) return check_fail(check, "expected a value");
+    if (check->at < end && *check->at == '.') {
+        check->at++;
+        if (!check_digits(check)) return check_fail(check, "expected a digit");
+    }
+    if (check->at < end && (*check->at == 'e' || *check->at == 'E')) {
+        check->at++;
+        check->at += check->at < end && (*check->at == '+' || *check->at == '-');
+        if (!check_digits(check)) return check_fail(check, "expected a digit");
+    }
+    return true;
+}
+
+static bool check_value(struct check *check);
+
+/* Behind the bracket of a list or an object. */
+static bool check_items(struct check *check, char close)
+{
+    if (++check->depth > DEEPEST) return check_fail(check, "lists too deep");
+    if (!check_take(check, close)) {
+        do {
+            if (close == '}' && !check_take(check, '"')) return check_fail(check, "expected a name");
+            if (close == '}' && !check_text(check)) return false;
+            if (close == '}' && !check_take(check, ':')) return check_fail(check, "expected ':'");
+            if (!check_value(check)) return false;
+        } while (check_take(check, ','));
+        if (!check_take(check, close))
+            return check_fail(check, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
+    }
+    check->depth--;
+    return true;
+}
+
+static bool check_value(struct check *check)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    if (check_take(check, '[')) return check_items(check, ']');
+    if (check_take(check, '{')) return check_items(check, '}');
+    if (check_take(check, '"')) return check_text(check);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t length = strlen(words[i]);
+        if ((size_t)(check->end - check->at) < length || memcmp(check->at, words[i], length))
+            continue;
+        check->at += length;
+        return true;
+    }
+    return check_number(check);
+}
+
+dt_status dt__json_check(const char *text, size_t length)
+{
+    struct check check = {.at = text, .end = text + length};
+    int line = 1;
+    bool good = check_value(&check);
+    if (good && !check_take(&check, 0) && check.at == check.end) return DT_OK;
+    if (good) check.wrong = "something behind the value";
+    const char *begin = text;
+    for (const char *p = text; p < check.at; p++)
+        if (*p == '\n') line++, begin = p + 1;
+    return dt_fail(DT_EFORMAT, "not JSON: line %d, column %lld: %s", line,
+                   (long long)(check.at - begin) + 1, check.wrong);
+}
+
+/* ---- the cursor ----------------------------------------------------------------------------- */
+
+char dt__json_peek(struct dt__json *json)
+{
+    while (json->at < json->end && (*json->at <= ' ' || *json->at == ',' || *json->at == ':'))
+        json->at++;
+    return json->at < json->end ? *json->at : 0;
+}
+
+/* A number, true, false or null. */
+static struct dt__cell json_word(struct dt__json *json)
+{
+    const char *from = json->at;
+    while (json->at < json->end && *json->at > ' ' && !strchr(",]}", *json->at))
+        json->at++;
+    return (struct dt__cell){(char *)(uintptr_t)from, (size_t)(json->at - from)};
+}
+
+/* Behind the quote that ends a text; true: it has escapes. */
+static bool json_skip_text(struct dt__json *json)
+{
+    bool escapes = false;
+    for (json->at++; *json->at != '"'; json->at++) {
+        if (*json->at != '\\') continue;
+        json->at++;
+        escapes = true;
+    }
+    json->at++;
+    return escapes;
+}
+
+void dt__json_skip(struct dt__json *json)
+{
+    int depth = 0;
+    do {
+        const char c = dt__json_peek(json);
+        if (c == '"')
+            json_skip_text(json);
+        else if (c == '[' || c == '{')
+            depth++, json->at++;
+        else if (c == ']' || c == '}')
+            depth--, json->at++;
+        else
+            json_word(json);
+    } while (depth > 0);
+}
+
+dt_status dt__json_text(struct dt__json *json, struct dt_text *scratch, struct dt__cell *out)
+{
+    const char *from = json->at;
+    *out = (struct dt__cell){(char *)(uintptr_t)from + 1, 0};
+    const bool escapes = json_skip_text(json);
+    out->length = (size_t)(json->at - from) - 2;
+    if (!escapes) return DT_OK;
+    json_t *text = json_loadb(from, (size_t)(json->at - from), JSON_DECODE_ANY, NULL);
+    if (!text) return dt_fail(DT_EMEMORY, "out of memory for a text");
+    scratch->length = 0;
+    dt_status status = dt_text_append(scratch, json_string_value(text), json_string_length(text));
+    *out = (struct dt__cell){scratch->data, scratch->length};
+    json_decref(text);
+    return status;
+}
+
+dt_status dt__json_members(struct dt__json object, const char *const *names, size_t count,
+                           struct dt__json *out)
+{
+    struct dt_text scratch = {0};
+    struct dt__cell name;
+    dt_status status = DT_OK;
+    memset(out, 0, count * sizeof *out);
+    if (dt__json_peek(&object) != '{') return dt_fail(DT_EFORMAT, "expected a JSON object");
+    object.at++;
+    while (dt__json_peek(&object) != '}') {
+        size_t i = 0;
+        DT_GUARD(dt__json_text(&object, &scratch, &name));
+        while (i < count && (strlen(names[i]) != name.length ||
+                             memcmp(names[i], name.text, name.length) != 0))
+            i++;
+        if (i < count && out[i].at)
+            DT_GUARD(dt_fail(DT_EFORMAT, "not JSON: '%s' stands twice", names[i]));
+        dt__json_peek(&object);
+        const char *from = object.at;
+        dt__json_skip(&object);
+        if (i < count) out[i] = (struct dt__json){from, object.at};
+    }
+done:
+    dt_text_free(&scratch);
+    return status;
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__columns *columns,
+                             const struct dt__dict *names, bool exact)
+{
+    *rows = (struct dt__json_rows){.columns = columns, .names = names, .exact = exact};
+    return names->count ? dt_alloc(columns->count, 1, "columns", &rows->seen) : DT_OK;
+}
+
+void dt__json_rows_free(struct dt__json_rows *rows)
+{
+    dt_free(rows->seen);
+    dt_text_free(&rows->scratch);
+}
+
+dt_status dt__json_names(const struct dt__columns *columns, struct dt__dict *out)
+{
+    uint32_t number;
+    for (size_t c = 0; columns->items && c < columns->count && columns->items[c].name; c++)
+        DT_TRY(dt__dict_add(out, columns->items[c].name, strlen(columns->items[c].name), &number));
+    return DT_OK;
+}
+
+/* The text of a number of JSON as a CSV has it: 0.1 for 1e-1. */
+static struct dt__cell number_text(struct dt__cell word, char real[DT_REAL_TEXT])
+{
+    double value;
+    size_t i = 0;
+    while (i < word.length && !strchr(".eE", word.text[i]))
+        i++;
+    if (i == word.length || dt__number_parse(word.text, word.length, &value) != DT__NUMBER_GOOD)
+        return word;
+    dt_real_text(value, real);
+    return (struct dt__cell){real, strlen(real)};
+}
+
+/* A value that is no list into a column. null is one that is missing. */
+static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, size_t column,
+                            struct dt__row *out)
+{
+    const struct dt__column *item = rows->columns->items ? &rows->columns->items[column] : NULL;
+    const bool number = !item || item->kind == DT_COLUMN_NUMBER;
+    const char first = dt__json_peek(json), *p = json->at;
+    char real[DT_REAL_TEXT];
+    struct dt__cell cell;
+    double value;
+    if (number && dt__number_scan(&p, json->end, &value) &&
+        (p == json->end || (*p != 'e' && *p != 'E'))) { /* the common case */
+        out->x[item ? (size_t)item->first : column] = (float)value;
+        json->at = p;
+        return DT_OK;
+    }
+    if (strchr("[{tf", first)) {
+        dt__json_skip(json);
+        return dt_fail(DT_EFORMAT, "not a number%s", number ? "" : " or a text");
+    }
+    if (first == '"') {
+        DT_TRY(dt__json_text(json, &rows->scratch, &cell));
+        if (number && !dt__text_is_missing(cell.text, cell.length))
+            return dt_fail(DT_EFORMAT, "'%.*s' is not a number",
+                           (int)(cell.length < SHOWN ? cell.length : SHOWN), cell.text);
+    } else {
+        cell = json_word(json);
+        if (first == 'n') cell.length = 0;
+        if (!number) cell = number_text(cell, real);
+    }
+    if (!item) return dt__number_read(cell.text, cell.length, &out->x[column]);
+    return dt__columns_cell((struct dt__columns *)(uintptr_t)rows->columns, column, cell.text,
+                            cell.length, out);
+}
+
+/* Values into `count` columns from `column` on: the one at the cursor, or those of the list there and of the
+ * lists in it. In a list of too many or too few, a value that does not suit its column has only slid there. */
+static dt_status values_read(struct dt__json_rows *rows, struct dt__json *json, size_t column,
+                             size_t count, struct dt__row *out)
+{
+    const struct dt__column *items = rows->columns->items;
+    dt_status status = DT_OK;
+    size_t values = 0, depth = 0;
+    do {
+        const char c = dt__json_peek(json);
+        if (c == '[' || c == ']') {
+            depth += c == '[' ? 1 : (size_t)-1;
+            json->at++;
+            continue;
+        }
+        const size_t i = values++;
+        if (status || i >= count) {
+            dt__json_skip(json);
+        } else if ((status = value_read(rows, json, column + i, out)) && count > 1) {
+            const char *name = items ? items[column + i].name : NULL;
+            dt_fail_prefix(status, "item %zu%s%s%s: ", i, name ? " (" : "", name ? name : "",
+                           name ? ")" : "");
+        }
+    } while (depth);
+    if (values != count)
+        return dt_fail(DT_EFORMAT, "%zu %s, the model has %zu features", values,
+                       rows->columns->entries ? "values" : "numbers", count);
+    return status;
+}
+
+dt_status dt__json_value(struct dt__json_rows *rows, struct dt__json *json, size_t column,
+                         struct dt__row *out)
+{
+    return values_read(rows, json, column, 1, out);
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out)
+{
+    static const char input[] = "input";
+    const char *word = rows->exact ? "" : "column ";
+    const size_t count = rows->columns->count;
+    struct dt__json whole = {0};
+    struct dt__cell name;
+    uint32_t column;
+    size_t keys = 0;
+    if (rows->seen) memset(rows->seen, 0, count * sizeof *rows->seen);
+    for (json->at++; dt__json_peek(json) != '}'; keys++) {
+        DT_TRY(dt__json_text(json, &rows->scratch, &name));
+        if (!dt__dict_find(rows->names, name.text, name.length, &column)) {
+            if (name.length == strlen(input) && !memcmp(name.text, input, name.length))
+                whole = *json;
+            dt__json_skip(json);
+            continue;
+        }
+        const char *known = rows->columns->items[column].name;
+        if (rows->seen[column]) return dt_fail(DT_EFORMAT, "%s'%s' stands twice", word, known);
+        rows->seen[column] = true;
+        dt_status status = values_read(rows, json, column, 1, out);
+        if (status) return dt_fail_prefix(status, "%s'%s': ", word, known);
+    }
+    json->at++;
+    if (whole.at && keys == 1) return values_read(rows, &whole, 0, count, out);
+    if (!rows->seen)
+        return dt_fail(DT_EFORMAT, "the model's features have no names: expected lists");
+    for (size_t c = 0; c < count; c++)
+        if (!rows->seen[c])
+            return dt_fail(DT_EFORMAT, "%s'%s' is missing", word, rows->columns->items[c].name);
+    if (!rows->exact || keys == count) return DT_OK;
+    return dt_fail(DT_EFORMAT, "more names than the model's %zu features", count);
+}
+
+dt_status dt__json_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out)
+{
+    const char first = dt__json_peek(json), *from = json->at;
+    dt_status status = dt__columns_begin(rows->columns, out);
+    if (!status)
+        status = first == '{' ? object_read(rows, json, out)
+                              : values_read(rows, json, 0, rows->columns->count, out);
+    if (!status) return DT_OK;
+    json->at = from;
+    dt__json_skip(json);
+    return status;
+}
+
+dt_status dt__json_flat_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out)
+{
+    DT_TRY(dt__columns_begin(rows->columns, out));
+    for (size_t c = 0; c < rows->columns->count; c++) {
+        while (dt__json_peek(json) == '[' || *json->at == ']')
+            json->at++;
+        dt_status status = value_read(rows, json, c, out);
+        if (status) return dt_fail_prefix(status, "item %zu: ", c);
+    }
+    return DT_OK;
+}
