@@ -27,7 +27,7 @@
 /* That mpirun may take to end behind the job's error line, and behind the last process that it started: it waits for
  * ever for a host whose link is cut, and at times for a lock of its own behind a rank that was killed in MPI_Init
  * (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before it has started any it may take three times as long. */
-static const double END_SECS = 10;
+static const double END_SECS = 20;
 static const double MOST_WAIT_SECS = 60; /* between two tries */
 
 struct launch {

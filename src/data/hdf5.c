@@ -22,6 +22,7 @@ struct reader {
     struct array x, y;
     int32_t *classes; /* of texts: (rows); else NULL */
     double *one_hot;  /* (DT__H5_LABELS, items), if y is one-hot */
+    bool named;       /* the file names its classes: labels are their numbers, of classes -1 and 1 too */
 };
 
 /* ---- arrays --------------------------------------------------------------------------------- */
@@ -219,6 +220,7 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
     if (x->rows != file->rows || x->items != (uint64_t)layout->features || y->rows != file->rows ||
         (layout->targets && y->items != (uint64_t)layout->targets))
         DT_GUARD(dt_fail(DT_EMISMATCH, "the file has changed since the survey"));
+    reader->named = file_has_array(reader->file, "/label_names");
     const bool labels = !layout->targets, of_texts = labels && y->item->type == DT__H5_TEXT;
     if (of_texts) { /* classes of texts are looked up once */
         DT_GUARD(dt__h5_names(reader->file, y->item->path, &texts.items, &texts.count));
@@ -258,7 +260,7 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
             memcpy(to + (done + i) * sizeof class, &class, sizeof class);
         }
     }
-    if (!reader->classes) dt__labels_to_classes(&reader->source->schema, to, count);
+    if (!reader->classes && !reader->named) dt__labels_to_classes(&reader->source->schema, to, count);
     dt__block_add(layout, out, count);
     return DT_OK;
 }

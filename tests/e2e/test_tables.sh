@@ -69,6 +69,13 @@ accuracy() { "$dtrain" eval "$tmp/s3" data.label=0 data.eval="$1" 2>"$tmp/err" |
 check_eq 'accuracy on CSV and on sparse rows' "$(accuracy "$tmp/whole.csv")" "$(accuracy "$tmp/a.svm")"
 check_eq 'accuracy on shards and on sparse rows' "$(accuracy "$tmp/wide/*.h5")" "$(accuracy "$tmp/a.svm")"
 
+# Shards count classes from 0, also those that rows call -1 and +1.
+awk 'BEGIN {srand(4); for (i = 0; i < 200; i++) {x = rand(); print (x < .5 ? "-1" : "+1") " 1:" x " 2:" rand()}}' >"$tmp/signs.svm"
+"$dtrain" shard "$tmp/signs" 2 data.train="$tmp/signs.svm" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+job 3 data.train="$tmp/signs/*.h5" run.dir="$tmp/signed" model.kind=linear train.epochs=30 train.lr=2 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+signed() { "$dtrain" eval "$tmp/signed" data.eval="$1" 2>"$tmp/err" | json accuracy; }
+check_ge 'accuracy on rows of signs' "$(signed "$tmp/signs.svm")" 0.9
+check_eq 'and on their shards' "$(signed "$tmp/signs/*.h5")" "$(signed "$tmp/signs.svm")"
 
 # ---- shards keep what they were made of ------------------------------------------------------------
 # A model of a table's shards reads the table: columns by name, texts, gaps.

@@ -161,8 +161,6 @@ def make_libsvm(rng, directory, rows):
     classes, regress = task(rng, rows)
     features, density = rng.choice([(6, 3), (40, 5), (2000, 10), (2000, 3)])
     signs = classes == 2 and rng.random() < 0.3
-    if signs:  # shards of labels -1 and 1 that are streamed by several ranks are refused: "label -2 is out of range"
-        rows.keys["data.memory_mb"] = "1024"
 
     def lines(count):
         made = []
