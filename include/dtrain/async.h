@@ -1,12 +1,13 @@
-/* async: the exchange of Downpour SGD. Workers hand gradients to the bank one by one, each at its own
- * pace; they are applied to the bank's weights as they arrive, one after the other, and versions of
- * the weights are kept to read.
+/* async: the exchange of Downpour SGD. Workers hand gradients to the bank one by one, each at its
+ * own pace; they are applied to the bank's weights as they arrive, one after the other, and
+ * versions of the weights are kept to read.
  *
- * Training goes in spans, runs of updates between two synchronization points. In a span no rank waits
- * for another: all that passes between them are one-sided operations on the bank's memory. On one host
- * that memory is shared: gradients are computed where they are read, and the worker that has computed
- * one applies it in the bank's stead, while its core has it at hand, unless another is at it; that one
- * goes on with it then. The bank sleeps, and keeps the accounts. Elsewhere MPI puts and gets, and the bank applies. */
+ * Training goes in spans, runs of updates between two synchronization points. In a span no rank
+ * waits for another: all that passes between them are one-sided operations on the bank's memory. On
+ * one host that memory is shared: gradients are computed where they are read, and the worker that
+ * has computed one applies it in the bank's stead, while its core has it at hand, unless another is
+ * at it; that one goes on with it then. The bank sleeps, and keeps the accounts. Elsewhere MPI puts
+ * and gets, and the bank applies. */
 #ifndef DTRAIN_ASYNC_H
 #define DTRAIN_ASYNC_H
 
@@ -35,8 +36,8 @@ struct dt_note {
     int32_t ask; /* enum dt_ask: what the worker wants of the bank */
 };
 
-/* A gradient in its slot at the bank, to be applied, or a part of it. Where it has touched rows alone, those of
- * range i are one behind the other at row_range[i].offset, in grad and in seen. */
+/* A gradient in its slot at the bank, to be applied, or a part of it. Where it has touched rows
+ * alone, those of range i are one behind the other at row_range[i].offset, in grad and in seen. */
 struct dt_gradient {
     const struct dt_note *note;
     float *grad;        /* (P) sum over the rows; the update may write to it */
@@ -55,23 +56,25 @@ enum dt_async_memory {
     DT_ASYNC_WINDOW, /* MPI puts and gets, whatever the hosts */
 };
 
-/* Updates floats [offset, offset + n) by one gradient, of which `part` has these floats (n): weights (n) to out
- * (n), which may be the same, and the states, the whole vectors (P). before: updates done before this one. Runs on
- * the bank or on workers of its host, one at a time. Must act element by element. */
+/* Updates floats [offset, offset + n) by one gradient, of which `part` has these floats (n):
+ * weights (n) to out (n), which may be the same, and the states, the whole vectors (P). before:
+ * updates done before this one. Runs on the bank or on workers of its host, one at a time. Must act
+ * element by element. */
 typedef void dt_async_update_fn(void *arg, const struct dt_gradient *part, uint64_t before,
                                 size_t offset, size_t n, const float *weights, float *out,
                                 float *const *states);
-/* The same for `count` rows of a range, whose numbers rise; the part is (count, range->width). In place: weights
- * and states are the whole vectors. */
+/* The same for `count` rows of a range, whose numbers rise; the part is (count, range->width). In
+ * place: weights and states are the whole vectors. */
 typedef void dt_async_update_rows_fn(void *arg, const struct dt_gradient *part, uint64_t before,
                                      const struct dt_row_range *range, const uint32_t *row,
                                      size_t count, float *weights, float *const *states);
 
-/* Makes a whole gradient ready for its update, knowing the weights (P) that it will be applied to; may
- * write to the gradient and to the struct. Runs where the update does. */
+/* Makes a whole gradient ready for its update, knowing the weights (P) that it will be applied to;
+ * may write to the gradient and to the struct. Runs where the update does. */
 typedef void dt_async_prepare_fn(void *arg, struct dt_gradient *gradient, const float *weights);
 
-/* Squared norm of a worker's gradient sum, as it will be applied; touched: its touched rows, or NULL. */
+/* Squared norm of a worker's gradient sum, as it will be applied; touched: its touched rows, or
+ * NULL. */
 typedef double dt_async_norm2_fn(void *arg, const struct dt_touched *touched, const float *grad);
 
 struct dt_async_spec {
@@ -87,9 +90,10 @@ struct dt_async_spec {
     int64_t
         staleness;  /* greatest clock gap; -1: no bound. 0 never lets two workers overlap a clock */
     bool keep_seen; /* gradients bring the weights that they were computed from */
-    /* In a window gradients, with each worker's rounding error kept and added to its next, and the weights that
-     * workers read are rounded (enum dt_wire), floats [0, wire_params) of them (0: all). Neither keep_seen nor
-     * prepare go with it. In shared memory nothing is, nor, unless a window is asked for, on one host. */
+    /* In a window gradients, with each worker's rounding error kept and added to its next, and the
+     * weights that workers read are rounded (enum dt_wire), floats [0, wire_params) of them (0:
+     * all). Neither keep_seen nor prepare go with it. In shared memory nothing is, nor, unless a
+     * window is asked for, on one host. */
     int wire;
     size_t wire_params;
     const bool *active; /* (workers) has samples to draw; copied. The same at every rank */
@@ -97,10 +101,11 @@ struct dt_async_spec {
 };
 
 /* Collective over the trainers; at least one worker apart from the bank. The weights are zeros.
- * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker; with a rounded wire, the bank's copy
- * of each worker's weights, and gradients as they are sent) do not fit. In shared memory a gradient with row-sparse
- * ranges takes of its room what batches touch.
- * DT_EUSAGE: ranges that do not rise, more states than there may be, a wire that does not go with the rest.
+ * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker; with a rounded wire,
+ * the bank's copy of each worker's weights, and gradients as they are sent) do not fit. In shared
+ * memory a gradient with row-sparse ranges takes of its room what batches touch.
+ * DT_EUSAGE: ranges that do not rise, more states than there may be, a wire that does not go with
+ * the rest.
  * DT_ECOMM: MPI has no one-sided component for these hosts; the message has the cure. */
 dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
                           struct dt_async **out);
@@ -112,8 +117,8 @@ const char *dt_async_memory_name(const struct dt_async *async);
 int dt_async_wire(const struct dt_async *async);
 
 /* Begins a span of updates [from, until): until - from gradients will be started, unless the bank
- * closes the span. alone: by the first active worker only (warm start). Clocks start at 0. may: the bank's; as of
- * dt_async_serve, whose first call comes when workers may have sent something.
+ * closes the span. alone: by the first active worker only (warm start). Clocks start at 0. may: the
+ * bank's; as of dt_async_serve, whose first call comes when workers may have sent something.
  * Collective over the trainers: everybody has left the span before. */
 void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone, uint64_t may);
 
@@ -122,25 +127,27 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
 /* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
  * false: no gradient is left to be started in this span. */
 bool dt_async_begin(struct dt_async *async);
-/* The newest weights (P), which rest until the worker's next send or read. Also between spans. Of a gradient that was
- * begun and over a rounded wire: what rounding has let through of them; between spans they are whole. */
+/* The newest weights (P), which rest until the worker's next send or read. Also between spans. Of a
+ * gradient that was begun and over a rounded wire: what rounding has let through of them; between
+ * spans they are whole. */
 const float *dt_async_read(struct dt_async *async);
 /* Where the gradient (P) is to be written that was begun. */
 float *dt_async_grad(struct dt_async *async);
-/* Where to list the rows that it touches, one for each row-sparse range: of such a range the gradient then has
- * these rows alone, one behind the other from the range's offset on. NULL: gradients are whole, as they are
- * without ranges and in windows; the same at every rank, the bank included, at any time. */
+/* Where to list the rows that it touches, one for each row-sparse range: of such a range the
+ * gradient then has these rows alone, one behind the other from the range's offset on. NULL:
+ * gradients are whole, as they are without ranges and in windows; the same at every rank, the bank
+ * included, at any time. */
 const struct dt_touched *dt_async_touched(const struct dt_async *async);
 /* Hands it to the bank, or applies it in the bank's name, and others that wait. */
 void dt_async_send(struct dt_async *async, const struct dt_note *note);
-/* Of a worker that begins no more gradients though the span is not over: waits, where nobody else would
- * apply those that it has sent, until they are. */
+/* Of a worker that begins no more gradients though the span is not over: waits, where nobody else
+ * would apply those that it has sent, until they are. */
 void dt_async_leave(struct dt_async *async);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* The newest weights (P), and the optimizer's state (states) of (P): to read while they rest, and before the first
- * span to write. */
+/* The newest weights (P), and the optimizer's state (states) of (P): to read while they rest, and
+ * before the first span to write. */
 float *dt_async_weights(struct dt_async *async);
 float *const *dt_async_states(struct dt_async *async);
 
@@ -152,12 +159,12 @@ struct dt_applied {
     int worker;
 };
 
-/* Lets gradients be applied up to update `until`. Of those applied, in order, the next are put into out
- * (limit); returns how many. 0: there are none yet; a little time was passed.
+/* Lets gradients be applied up to update `until`. Of those applied, in order, the next are put into
+ * out (limit); returns how many. 0: there are none yet; a little time was passed.
  * Where `until` is not beyond the updates done, none is being applied when this returns. */
 int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_applied *out);
-/* No gradient is being applied or may be, by the last call's `until`, and the calls have told of all that
- * were: the weights are of the last one's step, and rest until the next call. */
+/* No gradient is being applied or may be, by the last call's `until`, and the calls have told of
+ * all that were: the weights are of the last one's step, and rest until the next call. */
 bool dt_async_quiescent(const struct dt_async *async);
 
 /* Starts no more gradients in this span; those that were begun are still to come. */
@@ -177,7 +184,8 @@ struct dt_async_counts {
     /* (workers) each. wait: for a slot, the clock and the weights */
     uint64_t *worker_sent, *worker_applied, *worker_wait_ms;
 };
-/* What happened since create. Bank: all; worker: NULL. Collective over the trainers, between spans. */
+/* What happened since create. Bank: all; worker: NULL. Collective over the trainers, between
+ * spans. */
 const struct dt_async_counts *dt_async_count(struct dt_async *async);
 
 #ifdef __cplusplus

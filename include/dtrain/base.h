@@ -39,15 +39,15 @@ typedef enum dt_status {
 /* Exit code of the program for a status; 1 for a value out of range. */
 int dt_status_exit_code(dt_status status);
 
-/* dt_fail(status, format, ...) sets the calling thread's error message (what, where, what was expected)
- * and gives `status`, so that a function can end with `return dt_fail(DT_EIO, "%s: ...", path)`. At
- * most DT_ERROR_MAX - 1 bytes are kept; control characters, newlines too, become '?'. A macro, so
- * that compilers see that the status is not DT_OK. */
+/* dt_fail(status, format, ...) sets the calling thread's error message (what, where, what was
+ * expected) and gives `status`, so that a function can end with `return dt_fail(DT_EIO, "%s: ...",
+ * path)`. At most DT_ERROR_MAX - 1 bytes are kept; control characters, newlines too, become '?'. A
+ * macro, so that compilers see that the status is not DT_OK. */
 enum { DT_ERROR_MAX = 1024 };
 #define dt_fail(status, ...) (dt__error_set(__VA_ARGS__), dt__status_of(status))
 
-/* dt_fail_prefix(status, format, ...) puts a formatted prefix before the message that is set, e.g. the
- * file and line that only the caller knows, and gives `status`. */
+/* dt_fail_prefix(status, format, ...) puts a formatted prefix before the message that is set, e.g.
+ * the file and line that only the caller knows, and gives `status`. */
 #define dt_fail_prefix(status, ...) (dt__error_prefix(__VA_ARGS__), dt__status_of(status))
 
 void dt__error_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -83,8 +83,8 @@ enum dt_log_level { DT_LOG_ERROR, DT_LOG_WARN, DT_LOG_INFO, DT_LOG_DEBUG };
  * level is DT_LOG_INFO; errors are always shown, and only main and src/comm write them. */
 void dt_log_set_level(enum dt_log_level level);
 enum dt_log_level dt_log_get_level(void);
-/* Lines up to the level go to `sink` instead, without what stands before them and in one piece, from whatever
- * thread; NULL: to stderr again. There is no progress line then. */
+/* Lines up to the level go to `sink` instead, without what stands before them and in one piece,
+ * from whatever thread; NULL: to stderr again. There is no progress line then. */
 typedef void dt_log_fn(void *arg, enum dt_log_level level, const char *line);
 void dt_log_set_sink(dt_log_fn *sink, void *arg);
 void dt_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -94,8 +94,8 @@ void dt_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Whether stderr ends at a terminal, mpirun's own included. */
 bool dt_log_is_terminal(void);
-/* Shows a text (at most 200 bytes) on the terminal's last line, in place of the one before; the next
- * log line takes its place. NULL removes it. */
+/* Shows a text (at most 200 bytes) on the terminal's last line, in place of the one before; the
+ * next log line takes its place. NULL removes it. */
 void dt_log_progress(const char *text);
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -109,8 +109,8 @@ bool dt_size_add(size_t a, size_t b, size_t *out);
  * DT_EMEMORY: no memory, or count * size overflows. */
 dt_status dt_alloc(size_t count, size_t size, const char *what, void *out_pointer);
 
-/* Grows *pointer (from dt_alloc or NULL) from *capacity to at least `need` items, at least doubling;
- * the new part is zeroed. On failure nothing changes. */
+/* Grows *pointer (from dt_alloc or NULL) from *capacity to at least `need` items, at least
+ * doubling; the new part is zeroed. On failure nothing changes. */
 dt_status dt_grow(void *pointer, size_t *capacity, size_t need, size_t size, const char *what);
 
 dt_status dt_strdup(const char *text, char **out);
@@ -118,16 +118,18 @@ dt_status dt_strdup(const char *text, char **out);
 dt_status dt_format(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void dt_free(void *pointer);
 
-/* The shortest decimal number that reads back as `value`, in C and JSON syntax ("0.1", "1e+06"); nan
- * and inf as printf has them. Into buffer, which is returned. */
+/* The shortest decimal number that reads back as `value`, in C and JSON syntax ("0.1", "1e+06");
+ * nan and inf as printf has them. Into buffer, which is returned. */
 enum { DT_REAL_TEXT = 32 };
 const char *dt_real_text(double value, char buffer[DT_REAL_TEXT]);
 /* The same of a float, which reads back as one. */
 const char *dt_float_text(float value, char buffer[DT_REAL_TEXT]);
-/* strtod, with a point whatever the program's locale has: so all numbers are read and written here. */
+/* strtod, with a point whatever the program's locale has: so all numbers are read and written
+ * here. */
 double dt_real_read(const char *text, char **end);
 
-/* Growing text; start from zeros, free with dt_text_free. `data` is NUL-terminated once non-NULL. */
+/* Growing text; start from zeros, free with dt_text_free. `data` is NUL-terminated once
+ * non-NULL. */
 struct dt_text {
     char *data;
     size_t length, capacity;
@@ -171,8 +173,8 @@ double dt_rng_uniform(const struct dt_rng *rng, uint64_t index);
 /* Standard normal, number `index` (Box-Muller on numbers 2*index and 2*index + 1). */
 double dt_rng_normal(const struct dt_rng *rng, uint64_t index);
 
-/* A keyed bijection of 0..n-1 that is computed, not stored: any element in O(1) expected time and no
- * memory (alternating Feistel network with cycle walking). 1 <= n <= 2^62.
+/* A keyed bijection of 0..n-1 that is computed, not stored: any element in O(1) expected time and
+ * no memory (alternating Feistel network with cycle walking). 1 <= n <= 2^62.
  * Source: Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002. */
 enum { DT_PERM_ROUNDS = 8 };
 struct dt_perm {
@@ -203,8 +205,8 @@ uint32_t dt_crc32c(uint32_t crc, const void *bytes, size_t length);
 dt_status dt_dir_make(const char *path);
 
 /* Writes a file durably: temporary file beside it (PATH.tmp-<16 hex digits>, O_EXCL, 0600 and then
- * 0666 less umask), whole write, fsync, `verify` (may be NULL) on the temporary path, rename, fsync of
- * the directory. On failure the temporary file is gone and the old one is untouched; if only the
+ * 0666 less umask), whole write, fsync, `verify` (may be NULL) on the temporary path, rename, fsync
+ * of the directory. On failure the temporary file is gone and the old one is untouched; if only the
  * directory's fsync failed, the new one is in its place. A process that is killed may leave a
  * temporary file. */
 typedef dt_status dt_file_verify_fn(const char *path, void *arg);
@@ -223,13 +225,15 @@ dt_status dt_fd_write_at(int fd, const char *what, const void *bytes, size_t len
 /* A new file in `dir` without a name: it goes when it is closed. DT_EIO. */
 dt_status dt_fd_temporary(const char *dir, int *out_fd);
 
-/* Makes `link` a symbolic link to `target`, atomically replacing what was there; directory synced. */
+/* Makes `link` a symbolic link to `target`, atomically replacing what was there; directory
+ * synced. */
 dt_status dt_file_link(const char *target, const char *link);
 
 /* Reads a whole file of at most `limit` bytes; a NUL is put behind the data (not counted). */
 dt_status dt_file_read(const char *path, size_t limit, void *out_bytes, size_t *out_length);
 
-/* Opens a plain file for reading: a pipe or a device would hang us. DT_EIO: missing; DT_EFORMAT: no file. */
+/* Opens a plain file for reading: a pipe or a device would hang us. DT_EIO: missing; DT_EFORMAT: no
+ * file. */
 dt_status dt_file_open(const char *path, int *out_fd, uint64_t *out_size);
 /* Reads just so many bytes at a place. DT_EIO; DT_EFORMAT: the file ends before. */
 dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t offset);
@@ -242,24 +246,27 @@ bool dt_path_is_dir(const char *path);
 
 /* ---- threads, signals, the stop request ------------------------------------------------------ */
 
-/* Starts a thread that takes no signals but its own faults, has an alternate stack for them, and flushes
- * denormals. `name` (at most 12 bytes) is what debuggers show, and must stay. The caller joins it.
+/* Starts a thread that takes no signals but its own faults, has an alternate stack for them, and
+ * flushes denormals. `name` (at most 12 bytes) is what debuggers show, and must stay. The caller
+ * joins it.
  * DT_EMEMORY: it cannot be started. */
 typedef void *dt_thread_fn(void *arg);
 dt_status dt_thread_start(pthread_t *out, const char *name, dt_thread_fn *body, void *arg);
 
-/* Flushes denormals to zero on the calling thread, and on those that it starts: an operation on one costs
- * some 150 cycles on some CPUs, and optimizer state that decays would stay there. */
+/* Flushes denormals to zero on the calling thread, and on those that it starts: an operation on one
+ * costs some 150 cycles on some CPUs, and optimizer state that decays would stay there. */
 void dt_denormals_flush(void);
 
-/* Blocks SIGUSR1, SIGTERM and SIGINT on the calling thread and those that it starts: one that comes waits.
- * main's first act, while no other thread is there. `block` false gives them their usual effect back. */
+/* Blocks SIGUSR1, SIGTERM and SIGINT on the calling thread and those that it starts: one that comes
+ * waits. main's first act, while no other thread is there. `block` false gives them their usual
+ * effect back. */
 void dt_stop_block(bool block);
-/* From here on these three ask for a stop; a second one 5 s or more after the first ends the process at once
- * with `_exit(75)`. The calling thread, and those that it starts, take no signals but their own faults:
- * a thread takes them. SIGPIPE is ignored. Call before MPI or any other thread starts. A program with signals
- * of its own calls dt_stop_request instead, and keeps its handlers off the threads that compute, or on alternate
- * stacks (SA_ONSTACK): kernels of matrix libraries move the stack pointer into the heap. DT_EMEMORY. */
+/* From here on these three ask for a stop; a second one 5 s or more after the first ends the
+ * process at once with `_exit(75)`. The calling thread, and those that it starts, take no signals
+ * but their own faults: a thread takes them. SIGPIPE is ignored. Call before MPI or any other
+ * thread starts. A program with signals of its own calls dt_stop_request instead, and keeps its
+ * handlers off the threads that compute, or on alternate stacks (SA_ONSTACK): kernels of matrix
+ * libraries move the stack pointer into the heap. DT_EMEMORY. */
 dt_status dt_stop_install(void);
 /* Puts the handlers that exist, such as MPI's of faults, on alternate stacks. */
 void dt_signals_move_handlers(void);
@@ -273,8 +280,8 @@ dt_status dt_stop_check(void);
 
 /* ---- long work ------------------------------------------------------------------------------ */
 
-/* The third global: who watches over the process. Surveys, loads and saves, which may take long, say
- * so after each piece that is done; the watcher is told in the calling thread. */
+/* The third global: who watches over the process. Surveys, loads and saves, which may take long,
+ * say so after each piece that is done; the watcher is told in the calling thread. */
 typedef void dt_work_fn(void *arg);
 void dt_work_watch(dt_work_fn *told, void *arg); /* told NULL: nobody watches */
 void dt_work_gets_on(void);

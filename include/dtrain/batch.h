@@ -26,28 +26,29 @@ struct dt_batch {
     const float *weight;  /* (rows) of the samples; NULL: all 1 */
 };
 
-/* The rows of a tensor that a batch with sparse inputs touched: all other rows of its gradient are 0.
- * Borrowed. */
+/* The rows of a tensor that a batch with sparse inputs touched: all other rows of its gradient are
+ * 0. Borrowed. */
 struct dt_touched {
     uint32_t *row;   /* ascending; room for all rows of the tensor */
     uint32_t *count; /* so many of them */
 };
 
-/* A matrix in the flat vector whose gradient is the product of two factors that are smaller than itself: a
- * replica can give these away, and who updates a part of the matrix makes the gradient there, in its cache, tile
- * by tile.
- * Source: Xie et al. 2016, "Lighter-communication distributed machine learning via sufficient factor
- * broadcasting", section 2. */
+/* A matrix in the flat vector whose gradient is the product of two factors that are smaller than
+ * itself: a replica can give these away, and who updates a part of the matrix makes the gradient
+ * there, in its cache, tile by tile.
+ * Source: Xie et al. 2016, "Lighter-communication distributed machine learning via sufficient
+ * factor broadcasting", section 2. */
 struct dt_factored {
     size_t offset, rows, columns; /* row-major from the offset on */
     size_t tile_rows, tile_columns;
     size_t place, bytes; /* of its factors among all those of a replica; both whole cache lines */
-    size_t copy, copy_bytes; /* likewise of its weights as products in bf16 read them; 0: they do not */
+    /* likewise of its weights as products in bf16 read them; 0: they do not */
+    size_t copy, copy_bytes;
     bool first;              /* nobody wants the gradient by the inputs of its layer */
 };
 
-/* Rows [row, row + rows) of columns [column, column + columns): of a matrix's tiles those at its right and lower
- * ends may be smaller. */
+/* Rows [row, row + rows) of columns [column, column + columns): of a matrix's tiles those at its
+ * right and lower ends may be smaller. */
 struct dt_tile {
     size_t row, rows, column, columns;
 };
@@ -55,10 +56,12 @@ struct dt_tile {
 /* Where a gradient of all parameters, P, goes. */
 struct dt_slot {
     float *grad; /* (P) */
-    /* One for each row-sparse range: of such a range grad has the rows alone that the gradient touched, one behind
-     * the other from the range's offset on, row i that of row touched->row[i]. NULL: grad has all rows. */
+    /* One for each row-sparse range: of such a range grad has the rows alone that the gradient
+     * touched, one behind the other from the range's offset on, row i that of row touched->row[i].
+     * NULL: grad has all rows. */
     const struct dt_touched *touched;
-    /* Of all factored matrices, each's at its place: of these grad has nothing. NULL: grad has them. */
+    /* Of all factored matrices, each's at its place: of these grad has nothing. NULL: grad has
+     * them. */
     void *factors;
 };
 

@@ -34,7 +34,8 @@ struct dt_world {
     /* As dt_world_set_roles has it. */
     enum dt_role role;
     bool is_bank;
-    bool is_worker;   /* it computes gradients: every rank but bank and evaluator; the bank if it is alone */
+    /* it computes gradients: every rank but bank and evaluator; the bank if it is alone */
+    bool is_worker;
     int workers;      /* at least 1 */
     int worker;       /* this one's number, -1: none. Host by host, those with most workers first */
     int *rank_of;     /* (workers) the rank that each one is */
@@ -45,16 +46,16 @@ struct dt_world {
     struct dt__world_inside *inside; /* communicators and watchdog */
 };
 
-/* Starts MPI (FUNNELED), after setting, unless the user did: mpi_yield_when_idle, osc=^ucx; on four hosts and
- * more whose TCP uses BBR btl_tcp_sndbuf.
+/* Starts MPI (FUNNELED), after setting, unless the user did: mpi_yield_when_idle, osc=^ucx; on four
+ * hosts and more whose TCP uses BBR btl_tcp_sndbuf.
  * Collective. DT_EUSAGE: several processes that MPI sees as singletons (srun without PMIx). */
 dt_status dt_world_create(struct dt_world **out);
-/* Ends MPI behind a dt_world_create that failed, once a rank has told why: launchers kill all ranks when
- * the first has ended. Collective. */
+/* Ends MPI behind a dt_world_create that failed, once a rank has told why: launchers kill all ranks
+ * when the first has ended. Collective. */
 void dt_world_abandon(void);
 /* The same for a program that has its own MPI_Init (FUNNELED or more): the job is the ranks of the
- * communicator, at *mpi_comm (an MPI_Comm, of which a copy is used; the library's headers do without
- * mpi.h). stall_secs: the watchdog's patience until dt_world_watch sets another; 0: none.
+ * communicator, at *mpi_comm (an MPI_Comm, of which a copy is used; the library's headers do
+ * without mpi.h). stall_secs: the watchdog's patience until dt_world_watch sets another; 0: none.
  * Collective over the communicator; fails on all its ranks or on none.
  * Errors of MPI, and the watchdog, end the whole program by MPI_Abort. */
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
@@ -65,23 +66,25 @@ void dt_world_destroy(struct dt_world *world);
 
 /* Splits roles off: with `dedicated` the last rank is the evaluator. Collective. */
 void dt_world_set_roles(struct dt_world *world, bool dedicated);
-/* Replicas [*first, *first + *count) of R are those of worker `worker` of so many: contiguous, as even as can
- * be; at most one each for the first R workers, if there are more. */
+/* Replicas [*first, *first + *count) of R are those of worker `worker` of so many: contiguous, as
+ * even as can be; at most one each for the first R workers, if there are more. */
 void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *count);
 
 /* Watchdog: from now on the job ends when a rank that has something to do makes no progress for
  * stall_secs (0: off), or no rank does. It ends at once when a process of this host is gone. */
 void dt_world_watch(struct dt_world *world, double stall_secs);
-/* Progress: `phase` ("gradient", "evaluation", ...; at most 31 bytes are shown) has begun, or a piece
- * of it is done. Costs a few stores. */
+/* Progress: `phase` ("gradient", "evaluation", ...; at most 31 bytes are shown) has begun, or a
+ * piece of it is done. Costs a few stores. */
 void dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
 enum { DT_PHASE_TEXT = 32 };
-/* What is known here of a rank: those of this host, and the first of another host (at the bank) or the bank. */
+/* What is known here of a rank: those of this host, and the first of another host (at the bank) or
+ * the bank. */
 struct dt_rank_status {
     int rank;
     const char *host, *role; /* "bank", "worker", "evaluator" */
     bool known;              /* it has been heard of; else the rest is not set */
-    char phase[DT_PHASE_TEXT], wait[DT_PHASE_TEXT]; /* what it does; what it waits for, "": it does not wait */
+    /* what it does; what it waits for, "": it does not wait */
+    char phase[DT_PHASE_TEXT], wait[DT_PHASE_TEXT];
     uint64_t step;
     uint64_t samples;  /* it has trained on, as it shows; 0: not known, as of other hosts */
     double idle_secs;  /* since it made progress, or was heard */
@@ -89,23 +92,23 @@ struct dt_rank_status {
     double samples_per_sec; /* NaN: dt_world_rank_status does not know it */
 };
 void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out);
-/* For dt_world_rank_status: this rank has trained on so many samples since the start, and lately waited for a share
- * of its time; below 0: not known. */
+/* For dt_world_rank_status: this rank has trained on so many samples since the start, and lately
+ * waited for a share of its time; below 0: not known. */
 void dt_world_show(struct dt_world *world, uint64_t samples, double wait_share);
 /* Nothing to do but to wait for `what`, for as long as it takes; call it every now and then. */
 void dt_world_idle(struct dt_world *world, const char *what);
 
-/* True once a host: for the rank that prints the job's error line. Where one aborts the others are told to stop, and may
- * fail at that. */
+/* True once a host: for the rank that prints the job's error line. Where one aborts the others are
+ * told to stop, and may fail at that. */
 bool dt_world_claim_error(struct dt_world *world);
 /* Prints "dtrain: error: [rank N on HOST] MESSAGE" once a host and ends the job at once. */
 void dt_world_abort(struct dt_world *world, dt_status status) __attribute__((noreturn));
 
-/* Patient collectives over some of the job's ranks. What fails in MPI ends the job: those that need no memory
- * cannot fail.
+/* Patient collectives over some of the job's ranks. What fails in MPI ends the job: those that need
+ * no memory cannot fail.
  *
- * Agreement: all pass their status; all return the lowest failing rank's status with its message as the error
- * text, prefixed "[rank N on HOST] ". */
+ * Agreement: all pass their status; all return the lowest failing rank's status with its message as
+ * the error text, prefixed "[rank N on HOST] ". */
 dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine);
 void dt_ranks_barrier(const struct dt_ranks *ranks);
 void dt_ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, int root);
@@ -134,10 +137,10 @@ const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 /* ---- reducer: the exchange of a sync step ---------------------------------------------------- */
 
 /* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
- * bucket. Who updates: on one host the workers, each a slice, in memory that they share with the bank,
- * which sleeps meanwhile; on several hosts with the fixed tree (ordered) each host's first rank the
- * slice that the host owns, and of row-sparse ranges each host's workers a copy of their own; else
- * (reduce, node on several hosts) the bank. */
+ * bucket. Who updates: on one host the workers, each a slice, in memory that they share with the
+ * bank, which sleeps meanwhile; on several hosts with the fixed tree (ordered) each host's first
+ * rank the slice that the host owns, and of row-sparse ranges each host's workers a copy of their
+ * own; else (reduce, node on several hosts) the bank. */
 
 /* What every step's update is told. */
 struct dt_update_info {
@@ -145,35 +148,39 @@ struct dt_update_info {
     double norm2;  /* squared norm of the gradient sum, if asked for; else 0 */
 };
 
-/* Applies the summed gradient of floats [offset, offset + n) to the vectors. May run on any trainer, on
- * several slices side by side; grad is (n). vectors[0] are the weights, the others the optimizer's
- * state, indexed as the whole vectors; only floats [offset, offset + n) of them are there. The new
- * weights go to out (n), which may be their own place. Must act element by element. */
+/* Applies the summed gradient of floats [offset, offset + n) to the vectors. May run on any
+ * trainer, on several slices side by side; grad is (n). vectors[0] are the weights, the others the
+ * optimizer's state, indexed as the whole vectors; only floats [offset, offset + n) of them are
+ * there. The new weights go to out (n), which may be their own place. Must act element by
+ * element. */
 typedef void dt_update_fn(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                           const float *grad, float *const *vectors, float *out);
 
 /* A range of the flat vector that is rows, of which a gradient touches few: row-sparse. */
 struct dt_row_range {
     size_t offset, rows, width; /* floats [offset, offset + rows * width) */
-    bool touched_alone; /* rows that no gradient touched stay as they are; else they are updated with 0 */
+    /* rows that no gradient touched stay as they are; else they are updated with 0 */
+    bool touched_alone;
 };
-/* The same for `count` rows of a range, whose numbers rise: grad is (count, range->width). In place. */
+/* The same for `count` rows of a range, whose numbers rise: grad is (count, range->width). In
+ * place. */
 typedef void dt_update_rows_fn(void *arg, const struct dt_update_info *info,
                                const struct dt_row_range *range, const uint32_t *row, size_t count,
                                const float *grad, float *const *vectors);
 
-/* The gradient of a tile of factored matrix number `matrix`, from the factors of a replica: out (rows, columns)
- * of the tile. */
+/* The gradient of a tile of factored matrix number `matrix`, from the factors of a replica: out
+ * (rows, columns) of the tile. */
 typedef dt_status dt_tile_fn(void *arg, int matrix, const void *factors, struct dt_tile tile,
                              float *out);
 /* dt_update_fn for a tile, in place: grad is (rows, columns) of the tile, vectors are whole. */
-typedef void dt_update_tile_fn(void *arg, const struct dt_update_info *info, int matrix, struct dt_tile tile,
-                               const float *grad, float *const *vectors);
+typedef void dt_update_tile_fn(void *arg, const struct dt_update_info *info, int matrix,
+                               struct dt_tile tile, const float *grad, float *const *vectors);
 
 enum { DT_REDUCER_VECTORS = 4, DT_REDUCER_REPLICAS = 1 << 16 }; /* at most */
 
 struct dt_reducer_spec {
-    int first_worker, team; /* collective over so many workers, without the bank; team 0: over the trainers */
+    /* collective over so many workers, without the bank; team 0: over the trainers */
+    int first_worker, team;
     const int *worker_of;   /* (R) whose each replica is; NULL: as dt_deal_replicas has it */
     int kind;          /* enum dt_exchange_kind; auto is resolved by create */
     bool reproducible; /* fixed tree everywhere */
@@ -181,21 +188,25 @@ struct dt_reducer_spec {
     int buckets;
     const size_t *bucket_end; /* (buckets) bucket b is [bucket_end[b-1], bucket_end[b]) */
     int replicas;             /* R, at most DT_REDUCER_REPLICAS */
-    /* What is given away, rounded (enum dt_wire; f32: not, and the two below say nothing): the sum of each of
-     * `givers` ranges of replicas in a row, g's from R g / givers on; and each update. Rounding errors are
-     * kept, and added to what is rounded next. Sums inside a giver are f32, wherever its replicas are. Touched
-     * rows are rounded to bf16 whatever the wire, and no error of them is kept; their updates are not rounded. */
+    /* What is given away, rounded (enum dt_wire; f32: not, and the two below say nothing): the sum
+     * of each of `givers` ranges of replicas in a row, g's from R g / givers on; and each update.
+     * Rounding errors are kept, and added to what is rounded next. Sums inside a giver are f32,
+     * wherever its replicas are. Touched rows are rounded to bf16 whatever the wire, and no error
+     * of them is kept; their updates are not rounded. */
     int wire, givers;
     size_t wire_params; /* floats [0, wire_params) are rounded; the end of a bucket; 0: all */
-    int vectors; /* weights, optimizer state and what else updates keep, with a wire the error of rounded
-                    updates as the last; at most DT_REDUCER_VECTORS */
+    /* weights, optimizer state and what else updates keep, with a wire the error of rounded
+     * updates as the last; at most DT_REDUCER_VECTORS */
+    int vectors;
     bool norm;          /* info.norm2 is needed before any update */
     size_t norm_params; /* floats [0, norm_params) count for it; 0: all */
     dt_update_fn *update;
-    const struct dt_row_range *row_range; /* (row_ranges) row-sparse ones, rising; each in one bucket */
+    /* (row_ranges) row-sparse ones, rising; each in one bucket */
+    const struct dt_row_range *row_range;
     int row_ranges;
     dt_update_rows_fn *update_rows; /* if there are such ranges */
-    const struct dt_factored *factored; /* (matrices) rising, each in one bucket; not with row_range */
+    /* (matrices) rising, each in one bucket; not with row_range */
+    const struct dt_factored *factored;
     int matrices;
     dt_tile_fn *tile; /* if there are such matrices */
     dt_update_tile_fn *update_tile;
@@ -205,34 +216,35 @@ struct dt_reducer_spec {
 
 struct dt_reducer;
 /* Collective over the trainers or the team (which has its bank's memory at its first worker).
- * DT_EUSAGE: reproducible or rounded with reduce, or a spec beyond the bounds above; DT_EMEMORY: shared memory
- * too small for an explicit node or ordered (auto takes reduce and says so). */
+ * DT_EUSAGE: reproducible or rounded with reduce, or a spec beyond the bounds above; DT_EMEMORY:
+ * shared memory too small for an explicit node or ordered (auto takes reduce and says so). */
 dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec *spec,
                             struct dt_reducer **out);
 void dt_reducer_destroy(struct dt_reducer *reducer);   /* collective over the trainers */
 int dt_reducer_kind(const struct dt_reducer *reducer); /* what runs */
 
-/* Bank, and where one host holds all, workers: the vectors, whole, to fill before dt_reducer_start and to
- * read between spans (NULL: not in the memory of this rank; elsewhere not for use). At the bank the weights
- * always, the optimizer's state behind dt_reducer_gather. */
+/* Bank, and where one host holds all, workers: the vectors, whole, to fill before dt_reducer_start
+ * and to read between spans (NULL: not in the memory of this rank; elsewhere not for use). At the
+ * bank the weights always, the optimizer's state behind dt_reducer_gather. */
 float *const *dt_reducer_vectors(struct dt_reducer *reducer);
-/* The bytes for copies, at a whole cache line; NULL: none are asked for, or no matrix is updated tile by tile, as where
- * one host does not hold all ranks, with a wire, and where shared memory has no room for it. */
+/* The bytes for copies, at a whole cache line; NULL: none are asked for, or no matrix is updated
+ * tile by tile, as where one host does not hold all ranks, with a wire, and where shared memory has
+ * no room for it. */
 void *dt_reducer_copies(struct dt_reducer *reducer);
 /* The same of what rounding has left of a giver's sums; NULL: nothing is rounded. */
 float *dt_reducer_error(struct dt_reducer *reducer, int giver);
-/* Sends the bank's weights to every worker, and its optimizer state and errors to those who keep them.
- * Collective over the trainers; once, before the first span. */
+/* Sends the bank's weights to every worker, and its optimizer state and errors to those who keep
+ * them. Collective over the trainers; once, before the first span. */
 void dt_reducer_start(struct dt_reducer *reducer);
 
-/* Between spans: brings the optimizer's state of slices that other hosts own, and the errors that they keep,
- * to the bank's vectors.
+/* Between spans: brings the optimizer's state of slices that other hosts own, and the errors that
+ * they keep, to the bank's vectors.
  * Needed, and anything but nothing, only if dt_reducer_is_spread. Collective over the trainers. */
 void dt_reducer_gather(struct dt_reducer *reducer);
 bool dt_reducer_is_spread(const struct dt_reducer *reducer);
 
-/* A span is a run of steps [from, until) between two synchronization points of bank and workers. It ends early, at
- * the same step everywhere, when any rank asks (stop, error, a due checkpoint). */
+/* A span is a run of steps [from, until) between two synchronization points of bank and workers. It
+ * ends early, at the same step everywhere, when any rank asks (stop, error, a due checkpoint). */
 enum dt_ask {
     DT_ASK_NONE = 0,
     DT_ASK_SYNC = 1,
@@ -246,10 +258,10 @@ typedef int dt_ask_fn(void *arg);
 
 /* Worker: where to read weights. */
 const float *dt_reducer_weights(const struct dt_reducer *reducer);
-/* Worker: where replica `replica`'s gradient goes. Its rows are whole without row-sparse ranges, and where one host
- * does not hold all ranks unless the exchange is ordered; touched is NULL at all ranks or at none. Its matrices are
- * whole without factored ones, with the norm, where one host does not hold all ranks, and where shared memory has no
- * room for factors too. */
+/* Worker: where replica `replica`'s gradient goes. Its rows are whole without row-sparse ranges,
+ * and where one host does not hold all ranks unless the exchange is ordered; touched is NULL at all
+ * ranks or at none. Its matrices are whole without factored ones, with the norm, where one host
+ * does not hold all ranks, and where shared memory has no room for factors too. */
 struct dt_slot dt_reducer_slot(const struct dt_reducer *reducer, int replica);
 /* Worker: begins step `step`. */
 void dt_reducer_begin(struct dt_reducer *reducer, uint64_t step);
@@ -258,23 +270,24 @@ void dt_reducer_need(struct dt_reducer *reducer, int bucket);
 /* Worker: the gradients of `bucket` of all its replicas are written and its weights are no longer
  * read in this step. From the last bucket to the first. */
 void dt_reducer_ready(struct dt_reducer *reducer, int bucket);
-/* Worker, in a long step whose gradients are ready: carries on with the exchange, without waiting. Messages
- * travel while some rank of each host calls this every few ms. */
+/* Worker, in a long step whose gradients are ready: carries on with the exchange, without waiting.
+ * Messages travel while some rank of each host calls this every few ms. */
 void dt_reducer_advance(struct dt_reducer *reducer);
 /* Worker: ends the step with what it asks for. Returns what all ranks asked for: not NONE ends the
  * span behind this step on every rank (VOID: the weights are no longer those of any step). */
 int dt_reducer_end(struct dt_reducer *reducer, int ask);
-/* Worker, in a long step: asks at once; returns what the ranks of this host have asked for so far. */
+/* Worker, in a long step: asks at once; returns what the ranks of this host have asked for so
+ * far. */
 int dt_reducer_consult(struct dt_reducer *reducer, int ask);
-/* Bank: serves steps [from, until); `ask` is polled. Returns the asks that ended the span (NONE: until
- * was reached) and in *out_step the updates done. All weights are at rest when it returns.
+/* Bank: serves steps [from, until); `ask` is polled. Returns the asks that ended the span (NONE:
+ * until was reached) and in *out_step the updates done. All weights are at rest when it returns.
  * With one process alone there is no serve: the rank is worker and does the steps itself. */
 int dt_reducer_serve(struct dt_reducer *reducer, uint64_t from, uint64_t until, dt_ask_fn *ask,
                      void *arg, uint64_t *out_step);
 /* Worker: the last step's updates have all been made (before a synchronization point). */
 void dt_reducer_settle(struct dt_reducer *reducer);
-/* Worker, of a team: the ranks that share these weights wait for each other. Of them one is the first, and may
- * write the weights between two steps, and two barriers. */
+/* Worker, of a team: the ranks that share these weights wait for each other. Of them one is the
+ * first, and may write the weights between two steps, and two barriers. */
 void dt_reducer_barrier(struct dt_reducer *reducer);
 bool dt_reducer_is_first(const struct dt_reducer *reducer);
 

@@ -17,7 +17,11 @@ enum dt_header { DT_HEADER_AUTO, DT_HEADER_YES, DT_HEADER_NO };
 #define DT_NORMALIZE_WORDS "none|standard|robust"
 enum dt_normalize { DT_NORMALIZE_NONE, DT_NORMALIZE_STANDARD, DT_NORMALIZE_ROBUST };
 #define DT_NORMALIZE_TARGET_WORDS "auto|no|yes"
-enum dt_normalize_target { DT_NORMALIZE_TARGET_AUTO, DT_NORMALIZE_TARGET_NO, DT_NORMALIZE_TARGET_YES };
+enum dt_normalize_target {
+    DT_NORMALIZE_TARGET_AUTO,
+    DT_NORMALIZE_TARGET_NO,
+    DT_NORMALIZE_TARGET_YES
+};
 #define DT_PRECISION_WORDS "f32|bf16"
 enum dt_precision { DT_PRECISION_F32, DT_PRECISION_BF16 };
 #define DT_KIND_WORDS "linear|mlp"
@@ -74,18 +78,18 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     "data.normalize=robust, train.epochs=30, train.optimizer=adamw, train.lr=0.003, "              \
     "train.weight_decay=0.1, train.schedule=cosine"
 
-/* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of the
- * words). Range: least and greatest value; for WORD the words.
+/* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of
+ * the words). Range: least and greatest value; for WORD the words.
  *
- * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED, TOLD or FREE, "train", help)
- * FIXED keys define the run: a resume that changes one is refused. FREE keys may change. So may TOLD ones,
- * but they change the bits: the run's history tells of it. */
+ * X(section, key, TYPE, default as text, min, max, words or NULL, resume: FIXED, TOLD or FREE,
+ * "train", help) FIXED keys define the run: a resume that changes one is refused. FREE keys may
+ * change. So may TOLD ones, but they change the bits: the run's history tells of it. */
 #define DT_OPTIONS_run(X)                                                                          \
     X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
       "run directory: config, metrics, checkpoints, exports")                                      \
     X(run, preset, WORD, "none", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
       "table: what suits most tables, for keys that nothing else sets: " DT_PRESET_TABLE_TEXT      \
-      " (the last three with adamw alone). A short form: config.ini shows what it came to")           \
+      " (the last three with adamw alone). A short form: config.ini shows what it came to")        \
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
       "seed of initial weights, data order and dropout")                                           \
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
@@ -129,13 +133,13 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
       "file format; auto: by content and name")                                                    \
     X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED, "train eval predict shard",        \
       "CSV: whether the first row names the columns")                                              \
-    X(data, label, TEXT, "-1", 0, 0, NULL, FIXED, "train eval predict shard inspect",                      \
+    X(data, label, TEXT, "-1", 0, 0, NULL, FIXED, "train eval predict shard inspect",              \
       "CSV: label column by name or number from 0, negative from the end")                         \
     X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard",                       \
       "CSV: columns to leave out, names or numbers, comma-separated")                              \
     X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train",                                          \
       "CSV: column of the training rows' weights, taken relative to their mean; empty: none")      \
-    X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",                \
+    X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",        \
       "CSV: auto (comma, semicolon, tab or bar), or a character, or tab")                          \
     X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard",                  \
       "CSV: empty, NA, NaN, null, ?: an error; the training data's mean; or that and a 0/1 "       \
@@ -161,7 +165,7 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
       "standard: zero mean and unit variance, statistics kept in the model; robust: the same, of " \
       "statistics that misprints and other outliers do not move, and data.clip=5 if it is 0")      \
     X(data, clip, REAL, "0", 0, 1e9, NULL, FIXED, "train",                                         \
-      "features beyond count as this, once they are scaled and normalised: 5 keeps misprints and "  \
+      "features beyond count as this, once they are scaled and normalised: 5 keeps misprints and " \
       "other outliers of a table from deciding what a network says; 0: off")                       \
     X(data, normalize_target, WORD, "auto", 0, 0, DT_NORMALIZE_TARGET_WORDS, FIXED, "train",       \
       "regress: yes: learn targets of mean 0 and deviation 1; losses and predictions stay in the " \
@@ -200,12 +204,14 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(train, max_steps, INT, "-1", -1, 9e15, NULL, FREE, "train",                                  \
       "last step, absolute; -1: none; 0: write step 0 and end")                                    \
     X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "train",                     \
-      "update rule, with the numbers of PyTorch's optimizer of this name (nesterov: sgd's); ftrl: " \
-      "FTRL-Proximal, with lr, epsilon, l1 and weight_decay for its alpha, beta, L1 and L2")        \
+      "update rule, with the numbers of PyTorch's optimizer of this name (nesterov: sgd's); "      \
+      "ftrl: "                                                                                     \
+      "FTRL-Proximal, with lr, epsilon, l1 and weight_decay for its alpha, beta, L1 and L2")       \
     X(train, wide_optimizer, WORD, "same", 0, 0, DT_WIDE_OPTIMIZER_WORDS, FIXED, "train",          \
       "update rule of the linear path of model.wide; same: train.optimizer")                       \
     X(train, wide_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                      \
-      "its learning rate, which follows the schedule as train.lr does, but for ftrl's; 0: train.lr") \
+      "its learning rate, which follows the schedule as train.lr does, but for ftrl's; 0: "        \
+      "train.lr")                                                                                  \
     X(train, lr, REAL, "0.01", 0, 1e9, NULL, TOLD, "train", "learning rate")                       \
     X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                              \
       "sgd, nesterov, rmsprop: momentum")                                                          \
@@ -222,8 +228,10 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \
       "L2 penalty on all parameters; decoupled in adamw")                                          \
     X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
-      "sparse rows: a step updates the weights and optimizer state of the features that its batch " \
-      "has, no others; sgd without momentum, adagrad and ftrl, without weight decay, do so anyway") \
+      "sparse rows: a step updates the weights and optimizer state of the features that its "      \
+      "batch "                                                                                     \
+      "has, no others; sgd without momentum, adagrad and ftrl, without weight decay, do so "       \
+      "anyway")                                                                                    \
     X(train, loss, WORD, "auto", 0, 0, DT_LOSS_WORDS, FIXED, "train",                              \
       "auto: cross-entropy, or mse (squared error) for model.task=regress, which may have "        \
       "others: mae (absolute), huber, or poisson (counts: the prediction is e^output)")            \
@@ -242,8 +250,8 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
       "steps in which the rate rises linearly from 0")                                             \
     X(train, decay_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
       "length of the schedule, or its interval (exponential, step); 0: the whole run")             \
-    X(train, decay_rate, REAL, "0.1", 0, 1e12, NULL, TOLD, "train",                                   \
-      "exponential, step: factor an interval; plateau: factor")                                                     \
+    X(train, decay_rate, REAL, "0.1", 0, 1e12, NULL, TOLD, "train",                                \
+      "exponential, step: factor an interval; plateau: factor")                                    \
     X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
       "linear, cosine: the rate at the end; else its floor")                                       \
     X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
@@ -252,7 +260,8 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
       "steps of a round, in which each group of replicas steps on weights and optimizer of its "   \
       "own; groups exchange at its end: for slow links. 1: every step is exchanged")               \
     X(train, groups, INT, "0", 0, 65536, NULL, TOLD, "train",                                      \
-      "local_steps > 1, or wire: groups that the replicas fall into, in a row; bits depend on it; " \
+      "local_steps > 1, or wire: groups that the replicas fall into, in a row; bits depend on "    \
+      "it; "                                                                                       \
       "0: as many as hosts at the run's start")                                                    \
     X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, TOLD, "train",                                   \
       "local_steps > 1: rate of the update with the mean of the groups' differences")              \
@@ -321,7 +330,7 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(serve, max_rows, INT, "10000", 1, 1e8, NULL, FREE, "serve", "rows of a request")             \
     X(serve, max_body_mb, INT, "16", 1, 1024, NULL, FREE, "serve", "MiB of a request")             \
     X(serve, timeout_secs, REAL, "30", 0.1, 86400, NULL, FREE, "serve",                            \
-      "for a request to arrive, an answer to be taken, a connection to be idle, a stop to answer "    \
+      "for a request to arrive, an answer to be taken, a connection to be idle, a stop to answer " \
       "what was taken")
 
 /* What is written beside metrics.jsonl. */
@@ -353,7 +362,8 @@ enum dt_metric {
     DT_METRIC_R2
 };
 
-#define DT_SECTIONS(S) S(run) S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(test)
+#define DT_SECTIONS(S)                                                                             \
+    S(run) S(data) S(model) S(train) S(eval) S(export) S(report) S(predict) S(serve) S(test)
 
 #define DT_FIELD_INT int64_t
 #define DT_FIELD_REAL double
@@ -393,9 +403,9 @@ struct dt_config {
 dt_status dt_config_init(struct dt_config *config);
 void dt_config_free(struct dt_config *config);
 
-/* Reads an INI file over what is set: [section], key = value, comments from ';' or '#' at the start of a
- * line or from " ;" on. A value may stand in double quotes, with \\, \" and \xHH inside, but \x3b for
- * ';'. Integers may be written 1e6.
+/* Reads an INI file over what is set: [section], key = value, comments from ';' or '#' at the start
+ * of a line or from " ;" on. A value may stand in double quotes, with \\, \" and \xHH inside, but
+ * \x3b for ';'. Integers may be written 1e6.
  * DT_EUSAGE: cannot be read, syntax, unknown section or key (names the nearest), a key given twice,
  * wrong type or out of range; the message begins "FILE:LINE: ". */
 dt_status dt_config_read_file(struct dt_config *config, const char *path);
@@ -404,23 +414,25 @@ dt_status dt_config_read_text(struct dt_config *config, const char *name, const 
 
 /* Sets one option from "section.key=value". DT_EUSAGE as above, the message begins with the key. */
 dt_status dt_config_set(struct dt_config *config, const char *assignment);
-/* The same for a key that `command` ("train", "eval", ...) takes. DT_EUSAGE also for one that it does
- * not: the message lists those that it does. */
+/* The same for a key that `command` ("train", "eval", ...) takes. DT_EUSAGE also for one that it
+ * does not: the message lists those that it does. */
 dt_status dt_config_set_for(struct dt_config *config, const char *command, const char *assignment);
 
-/* Whether a key, "section.key", was set by a file, a text or an assignment; else it has its default. */
+/* Whether a key, "section.key", was set by a file, a text or an assignment; else it has its
+ * default. */
 bool dt_config_is_given(const struct dt_config *config, const char *name);
 
-/* Sets what run.preset stands for, but for keys that are given; run.preset is none then. To be called before
- * dt_config_check, which dt_train does. */
+/* Sets what run.preset stands for, but for keys that are given; run.preset is none then. To be
+ * called before dt_config_check, which dt_train does. */
 dt_status dt_config_settle(struct dt_config *config);
 
-/* Checks that hold between keys and with `size` ranks (async needs 2, a dedicated evaluator 3, ...);
- * size 0: no check of ranks. DT_EUSAGE names the keys. */
+/* Checks that hold between keys and with `size` ranks (async needs 2, a dedicated evaluator 3,
+ * ...); size 0: no check of ranks. DT_EUSAGE names the keys. */
 dt_status dt_config_check(const struct dt_config *config, int size);
 
 /* The whole config as an INI text that reads back to the same values (numbers in shortest form that
- * round-trips). Test hooks, and keys that train does not take, are left out unless set. Caller frees with dt_free. */
+ * round-trips). Test hooks, and keys that train does not take, are left out unless set. Caller
+ * frees with dt_free. */
 dt_status dt_config_print(const struct dt_config *config, char **out_text);
 
 /* CRC-32C of dt_config_print without run.dir and run.resume. */
@@ -434,14 +446,15 @@ typedef dt_status dt_change_fn(void *arg, const char *key, const char *before, c
 dt_status dt_config_changes(const struct dt_config *before, const struct dt_config *now,
                             dt_change_fn *tell, void *arg);
 
-/* `dtrain options`: the keys with type, range, default and meaning, to `out`: for a terminal, as a Markdown
- * table, as the manual page dtrain-config(5) or as a JSON Schema. `what`: all (NULL), a section or a key.
+/* `dtrain options`: the keys with type, range, default and meaning, to `out`: for a terminal, as a
+ * Markdown table, as the manual page dtrain-config(5) or as a JSON Schema. `what`: all (NULL), a
+ * section or a key.
  * DT_EUSAGE: there is no such section or key. */
 enum dt_describe { DT_DESCRIBE_TEXT, DT_DESCRIBE_MARKDOWN, DT_DESCRIBE_MANUAL, DT_DESCRIBE_SCHEMA };
 dt_status dt_config_describe(FILE *out, enum dt_describe form, const char *what);
 
-/* The word of an enumerated value, e.g. dt_config_word(DT_MODE_WORDS, DT_MODE_SYNC) -> "sync"; copied
- * into a buffer of at least 16 bytes, which is returned. */
+/* The word of an enumerated value, e.g. dt_config_word(DT_MODE_WORDS, DT_MODE_SYNC) -> "sync";
+ * copied into a buffer of at least 16 bytes, which is returned. */
 const char *dt_config_word(const char *words, int value, char buffer[16]);
 /* Its inverse: the place of a word in "a|b|c"; -1: it is none of them. Not collective. */
 int dt_config_word_index(const char *words, const char *word);

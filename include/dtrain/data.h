@@ -52,7 +52,8 @@ struct dt_schema {
 };
 void dt_schema_free(struct dt_schema *schema); /* frees the members, zeroes the struct */
 dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out);
-/* Raw features (rows, features) as they stand in files, scaled and normalised into x (other memory). */
+/* Raw features (rows, features) as they stand in files, scaled and normalised into x (other
+ * memory). */
 void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x);
 /* Columns of categories: a row has an entry of each, in their order. */
 int dt_schema_categories(const struct dt_schema *schema);
@@ -68,16 +69,16 @@ struct dt_source; /* surveyed files: formats, row counts, chunk index, schema, h
 /* Surveys data.train or data.eval (or the held-out fraction of data.train): expands globs (sorted
  * bytewise), opens every file, counts rows, checks shapes, for text formats parses every row once.
  * Without `known` the schema is learned; with it (evaluation data, resume) the data must fit it: an
- * evaluation label never seen in training is an error. Rows of data.train have weights either way, those of
- * evaluation data none.
+ * evaluation label never seen in training is an error. Rows of data.train have weights either way,
+ * those of evaluation data none.
  * Not collective: the bank calls it. *out is NULL, with DT_OK, if there is no evaluation data.
  * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." (columns count from 0,
  * as in data.label) or "FILE: ...";
  * DT_EMISMATCH: files, or file and `known`, differ in shape. */
 dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
                            const struct dt_schema *known, struct dt_source **out);
-/* Rows in the caller's memory, row-major, which the source borrows and reads as it would read a file of
- * the same numbers. */
+/* Rows in the caller's memory, row-major, which the source borrows and reads as it would read a
+ * file of the same numbers. */
 struct dt_arrays {
     uint64_t rows;
     int features, targets; /* targets: columns of `target` */
@@ -89,7 +90,8 @@ struct dt_arrays {
 
 /* A source of arrays, which must outlive it. Without `known` it is training data, of which
  * data.eval_fraction may hold out some; with it, evaluation data. Scaling and normalisation are as
- * `config` has them. Not collective: where several ranks read, each makes its own, of the same rows.
+ * `config` has them. Not collective: where several ranks read, each makes its own, of the same
+ * rows.
  * DT_EUSAGE: no rows; DT_EMISMATCH: labels or targets are missing, or do not fit `known`;
  * DT_EFORMAT: a label out of range. */
 dt_status dt_source_from_arrays(const struct dt_config *config, const struct dt_arrays *arrays,
@@ -115,8 +117,8 @@ uint32_t dt_source_crc(const struct dt_source *source);
 
 /* Who draws what when: a pure function of the source's row counts, seed, number R of replicas and
  * batch B. Step t is number t mod T of epoch t div T and takes positions [iB, (i+1)B) of the epoch,
- * which belong to replicas in Webster's order: sample j of replica r has key (2j+1)/(2 s_r), ties by
- * r. Every step has B samples but the last of an epoch, and every sample comes once an epoch. */
+ * which belong to replicas in Webster's order: sample j of replica r has key (2j+1)/(2 s_r), ties
+ * by r. Every step has B samples but the last of an epoch, and every sample comes once an epoch. */
 struct dt_plan;
 dt_status dt_plan_create(const struct dt_source *source, uint64_t seed, int replicas, int64_t batch,
                          struct dt_plan **out);
@@ -180,20 +182,20 @@ dt_status dt_table_read(struct dt_table *table, uint64_t begin, int count, struc
 /* Rows to predict, from a stream: CSV (with or without header and label column), JSON lines (one
  * array a line, or {"instances": [[...], ...]}), or LIBSVM; told apart by the first line. CSV
  * columns are found by the names of the header, if the schema has names and the first line is one;
- * without a header they are the features alone, or stand as data.label and data.ignore of `config` (the
- * training's; may be NULL) say. Schema and config outlive the rows; `in` stays the caller's, who
- * must not have read from it. */
+ * without a header they are the features alone, or stand as data.label and data.ignore of `config`
+ * (the training's; may be NULL) say. Schema and config outlive the rows; `in` stays the caller's,
+ * who must not have read from it. */
 struct dt_rows;
 dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schema,
                        const struct dt_config *config, struct dt_rows **out);
 void dt_rows_close(struct dt_rows *rows);
 /* Next row, scaled and normalised, into x (features). *out_line: line of the input (from 1).
- * *out_end: no more rows. A malformed row gives DT_EFORMAT with the message (without the line); reading
- * goes on with the next row. Reading is over with DT_EMISMATCH: the header lacks columns of the model, or
- * the label cannot be told from the features; with DT_EIO. */
+ * *out_end: no more rows. A malformed row gives DT_EFORMAT with the message (without the line);
+ * reading goes on with the next row. Reading is over with DT_EMISMATCH: the header lacks columns of
+ * the model, or the label cannot be told from the features; with DT_EIO. */
 dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool *out_end);
-/* The same for a schema whose categories are sparse: x (dense), and the row's entries, one a column of
- * categories in their order, into index and value (dt_schema_categories). */
+/* The same for a schema whose categories are sparse: x (dense), and the row's entries, one a column
+ * of categories in their order, into index and value (dt_schema_categories). */
 dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
                               uint64_t *out_line, bool *out_end);
 /* Whether input is there to read on; else the next row has to be waited for. */
@@ -201,19 +203,20 @@ bool dt_rows_ready(const struct dt_rows *rows);
 
 /* ---- what a table holds --------------------------------------------------------------------- */
 
-/* Prints a CSV's columns (type, missing, distinct, range, first values) and configuration lines that suit
- * them; of the first 100 MB or so. config: data.separator and data.label count. DT_EIO, DT_EFORMAT,
+/* Prints a CSV's columns (type, missing, distinct, range, first values) and configuration lines
+ * that suit them; of the first 100 MB or so. config: data.separator and data.label count. DT_EIO,
+ * DT_EFORMAT,
  * DT_EMISMATCH: no such label. */
 dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out);
-/* Whether a file is to be looked at as CSV: by its name, and of no other format; or of none that is read,
- * which dt_data_inspect says. */
+/* Whether a file is to be looked at as CSV: by its name, and of no other format; or of none that is
+ * read, which dt_data_inspect says. */
 bool dt_data_is_table(const char *path);
 
 /* ---- shard ---------------------------------------------------------------------------------- */
 
 /* Shuffles data.train once and writes K HDF5 shards OUT_DIR/shard-00000-of-0000K.h5 (/x 8-bit or
- * f32 raw values, /y; /label_names and /feature_names if there are any; /columns and /categories of a
- * table, so that a model of them reads the table too), streaming: memory stays
+ * f32 raw values, /y; /label_names and /feature_names if there are any; /columns and /categories of
+ * a table, so that a model of them reads the table too), streaming: memory stays
  * within data.memory_mb whatever the size; OUT_DIR's disk holds the data twice meanwhile.
  * Held-out rows are in the shards too. DT_EUSAGE: more shards than rows. DT_EIO: OUT_DIR not
  * empty of shards, disk full; no partial shard is left. */

@@ -1,6 +1,6 @@
-/* history: what a run directory tells of its run, for the eyes of others: `dtrain compare`, `top` and
- * `report`. Reads config.ini, metrics.jsonl, status.json and the lock; needs neither MPI nor the run's data,
- * and works while the run is going on. Not collective. */
+/* history: what a run directory tells of its run, for the eyes of others: `dtrain compare`, `top`
+ * and `report`. Reads config.ini, metrics.jsonl, status.json and the lock; needs neither MPI nor
+ * the run's data, and works while the run is going on. Not collective. */
 #ifndef DTRAIN_HISTORY_H
 #define DTRAIN_HISTORY_H
 
@@ -21,7 +21,8 @@ enum dt_record_kind {
     DT_RECORD_EVAL,
     DT_RECORD_CHECKPOINT,
     DT_RECORD_FINAL,
-    /* status.json, which a run rewrites every few seconds until it ends: itself (one, or none), and its ranks. */
+    /* status.json, which a run rewrites every few seconds until it ends: itself (one, or none), and
+     * its ranks. */
     DT_RECORD_STATUS,
     DT_RECORD_RANK,
     DT_RECORD_KINDS
@@ -31,16 +32,17 @@ enum dt_record_kind {
 struct dt_history {
     char *dir;
     const char *name; /* last part of dir */
-    /* "completed", "stopped", "early_stopped" (the final record), "running", or "interrupted": it ended without
-     * a final record. Whether a run of another host still goes on is told by how old its files are. */
+    /* "completed", "stopped", "early_stopped" (the final record), "running", or "interrupted": it
+     * ended without a final record. Whether a run of another host still goes on is told by how old
+     * its files are. */
     const char *status;
     bool ended; /* the last start has its final record */
 
     struct dt_train_point *train; /* (ntrain) by rising step */
     size_t ntrain;
 
-    /* What makes a model the best (eval.metric; "accuracy" or "rmse" for auto); "loss" if nothing was evaluated.
-     * best: the number of the first of the best evaluations. */
+    /* What makes a model the best (eval.metric; "accuracy" or "rmse" for auto); "loss" if nothing
+     * was evaluated. best: the number of the first of the best evaluations. */
     const char *metric;
     bool more_is_better;
     bool has_best;
@@ -57,21 +59,22 @@ struct dt_history {
         size_t count, capacity;
     } records[DT_RECORD_KINDS];
     size_t train_capacity, options_capacity;
-    uint64_t read, file; /* what of metrics.jsonl has been read: whole lines, of this file (inode) */
+    /* what of metrics.jsonl has been read: whole lines, of this file (inode) */
+    uint64_t read, file;
 };
 
-/* Reads a run directory. Of records with the same kind and step the last counts; what was recorded beyond
- * the step of a later start is of a branch that was given up; a torn line is passed over,
- * as is a last one without its end.
+/* Reads a run directory. Of records with the same kind and step the last counts; what was recorded
+ * beyond the step of a later start is of a branch that was given up; a torn line is passed over, as
+ * is a last one without its end.
  * DT_EIO: there is no metrics.jsonl, or it cannot be read. DT_EMEMORY. */
 dt_status dt_history_read(const char *run_dir, struct dt_history **out);
-/* Reads what has been recorded since; a file that was replaced or cut is read anew. Record numbers may then
- * be other ones. After an error: to be freed. DT_EIO, DT_EMEMORY. */
+/* Reads what has been recorded since; a file that was replaced or cut is read anew. Record numbers
+ * may then be other ones. After an error: to be freed. DT_EIO, DT_EMEMORY. */
 dt_status dt_history_update(struct dt_history *history);
 void dt_history_free(struct dt_history *history); /* NULL is fine */
 
-/* How many records there are of a kind: starts and changes in their order, evaluations, checkpoints and finals by
- * rising step. */
+/* How many records there are of a kind: starts and changes in their order, evaluations, checkpoints
+ * and finals by rising step. */
 size_t dt_history_count(const struct dt_history *history, enum dt_record_kind kind);
 /* A field of record `index`; NaN or NULL: it has none of that type. */
 double dt_history_real(const struct dt_history *history, enum dt_record_kind kind, size_t index,

@@ -1,8 +1,8 @@
 /* model: networks over one flat parameter vector, tasks, optimizers, schedules, metrics. No MPI.
  *
  * A model is a list of layers and a list of named tensors, both made from a text (struct
- * dt_model_desc). Matrices are row-major f32. Kernels do not allocate; what a call needs is in a struct
- * dt_network made once for a largest batch. */
+ * dt_model_desc). Matrices are row-major f32. Kernels do not allocate; what a call needs is in a
+ * struct dt_network made once for a largest batch. */
 #ifndef DTRAIN_MODEL_H
 #define DTRAIN_MODEL_H
 
@@ -18,17 +18,17 @@ enum { DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
 
 /* ---- BLAS ----------------------------------------------------------------------------------- */
 
-/* Settles the kernel of matrix products: `kernel` is what run.kernel may be. Not collective; before the
- * process's first product, for OpenBLAS, which is loaded now, reads its kernel once. Who does not call it has
- * "auto". DT_EUSAGE: this machine does not run it. DT_EIO: there is no OpenBLAS. */
+/* Settles the kernel of matrix products: `kernel` is what run.kernel may be. Not collective; before
+ * the process's first product, for OpenBLAS, which is loaded now, reads its kernel once. Who does
+ * not call it has "auto". DT_EUSAGE: this machine does not run it. DT_EIO: there is no OpenBLAS. */
 dt_status dt_blas_settle(const char *kernel);
-/* The same for run.precision=bf16, and before it: products with bf16 operands and f32 sums, by the fastest
- * way that this CPU has, or what `kernel` says behind "-bf16-": amx, avx512 or reference. *out_native
- * false: it has none, and operands are rounded and multiplied in f32. DT_EUSAGE: it has not the one asked
- * for. */
+/* The same for run.precision=bf16, and before it: products with bf16 operands and f32 sums, by the
+ * fastest way that this CPU has, or what `kernel` says behind "-bf16-": amx, avx512 or reference.
+ * *out_native false: it has none, and operands are rounded and multiplied in f32. DT_EUSAGE: it has
+ * not the one asked for. */
 dt_status dt_bf16_settle(const char *kernel, bool *out_native);
-/* The kernel for this CPU, from a table by its vectors and its model: "oneDNN", or one of OpenBLAS's
- * ("Haswell", ...); NULL: the table has none, and OpenBLAS chooses. */
+/* The kernel for this CPU, from a table by its vectors and its model: "oneDNN", or one of
+ * OpenBLAS's ("Haswell", ...); NULL: the table has none, and OpenBLAS chooses. */
 const char *dt_blas_kernel_for_cpu(void);
 /* Multiplies with "oneDNN" from now on, if that is the kernel's name and the CPU has what it takes;
  * else with OpenBLAS, as before. true: with oneDNN. */
@@ -60,8 +60,8 @@ void dt_model_desc_free(struct dt_model_desc *desc);
  * DT_EUSAGE: the text or a short form is wrong, or both are given. */
 dt_status dt_model_settle(struct dt_config *config);
 
-/* A named array of parameters, row-major in the flat vector. All that is saved, shown, initialised and
- * updated goes over the tensors. */
+/* A named array of parameters, row-major in the flat vector. All that is saved, shown, initialised
+ * and updated goes over the tensors. */
 struct dt_tensor {
     char name[48]; /* "layers/0/weight" */
     int rank;
@@ -72,7 +72,8 @@ struct dt_tensor {
     enum { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_HE, DT_INIT_GLOROT, DT_INIT_UNIT } init;
     double fan_in, fan_out; /* of the rules for initial values */
     bool wide; /* of the linear path: train.wide_optimizer updates it */
-    bool row_sparse; /* read by sparse inputs: a batch that has some touches few of its rows, shape[0] */
+    /* read by sparse inputs: a batch that has some touches few of its rows, shape[0] */
+    bool row_sparse;
 };
 
 /* The outputs of a network, and the units of their values. */
@@ -90,15 +91,16 @@ struct dt_model {
     int classes;     /* 2 for one logit; 0 for regression */
     struct dt_outputs outputs;
     size_t params; /* floats in the flat vector, P */
-    /* The first so many are trained; behind them are the state tensors, which no optimizer touches: what a
-     * gradient has there is rows * (new value - value seen), and an update adds its mean over rows. */
+    /* The first so many are trained; behind them are the state tensors, which no optimizer touches:
+     * what a gradient has there is rows * (new value - value seen), and an update adds its mean
+     * over rows. */
     size_t trained;
     /* In the order of the flat vector, which they fill without gaps: params_crc32c covers it. */
     struct dt_tensor *tensor;
     size_t tensors;
     size_t row_sparse; /* tensors that are */
-    /* A bucket is the range of the flat vector that one layer with parameters trains, in order; the state
-     * tensors of all are one more bucket, the last. */
+    /* A bucket is the range of the flat vector that one layer with parameters trains, in order; the
+     * state tensors of all are one more bucket, the last. */
     size_t *bucket_end; /* (buckets) */
     int buckets;
 
@@ -110,22 +112,24 @@ struct dt_model {
 /* DT_EUSAGE: the text is wrong, or shapes do not fit: names the layer. DT_EMEMORY. */
 dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **out);
 void dt_model_destroy(struct dt_model *model);
-/* Regression: gives the outputs the targets' units, value = output * std + mean (nout each; copied). Gradients
- * are those of standardised targets; losses, metrics and predictions are in the targets' own units. NULL:
- * the outputs are the values. Right after the model was made. DT_EMEMORY. */
+/* Regression: gives the outputs the targets' units, value = output * std + mean (nout each;
+ * copied). Gradients are those of standardised targets; losses, metrics and predictions are in the
+ * targets' own units. NULL: the outputs are the values. Right after the model was made.
+ * DT_EMEMORY. */
 dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std);
 /* Row-sparse tensor number `index`, in the order of the flat vector. */
 const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model, size_t index);
 /* A table of layers: output shape, parameters and multiply-adds a sample. Caller frees. */
 dt_status dt_model_table(const struct dt_model *model, char **out);
 
-/* Initial weights: He normal (before relu, gelu) or Glorot uniform (other layers), embeddings normal with
- * variance 1 / width, the linear path and bias 0; a pure function of seed and layer.
+/* Initial weights: He normal (before relu, gelu) or Glorot uniform (other layers), embeddings
+ * normal with variance 1 / width, the linear path and bias 0; a pure function of seed and layer.
  * Source: He et al. 2015, eq. 10; Glorot and Bengio 2010, eq. 16. */
 void dt_model_init(const struct dt_model *model, uint64_t seed, float *params);
 
 /* Predictions from a network's outputs (rows, nout): probabilities (rows, classes), or
- * values in the targets' units (rows, nout) for regression. out may be logits, if it has the room. */
+ * values in the targets' units (rows, nout) for regression. out may be logits, if it has the
+ * room. */
 void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out);
 /* The class as accuracy counts it: the first of the largest logits, or the sign of the only one. */
 int dt_model_choose(const struct dt_model *model, const float *logits);
@@ -133,32 +137,35 @@ int dt_model_choose(const struct dt_model *model, const float *logits);
 /* ---- network -------------------------------------------------------------------------------- */
 
 struct dt_network; /* activations and scratch of one thread of execution */
-/* max_rows >= 1. `precision` (enum dt_precision) is that of the operands of a gradient's products, but for the
- * last layer's. DT_EMEMORY. The model must outlive the network. */
+/* max_rows >= 1. `precision` (enum dt_precision) is that of the operands of a gradient's products,
+ * but for the last layer's. DT_EMEMORY. The model must outlive the network. */
 dt_status dt_network_create(const struct dt_model *model, int max_rows, int precision,
                             struct dt_network **out);
-/* Copies of all factored matrices' weights, each at its place, which the caller keeps equal to the weights of each
- * gradient; NULL, as at first: the network makes its own. */
+/* Copies of all factored matrices' weights, each at its place, which the caller keeps equal to the
+ * weights of each gradient; NULL, as at first: the network makes its own. */
 void dt_network_set_copies(struct dt_network *network, const void *copies);
-/* Brings a tile of the copy of a factored matrix up to date, for other cores; or all copies of so many matrices.
- * weights (P); copies: at a whole cache line. */
-void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights, void *copies);
-void dt_bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights, void *copies);
+/* Brings a tile of the copy of a factored matrix up to date, for other cores; or all copies of so
+ * many matrices. weights (P); copies: at a whole cache line. */
+void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights,
+                  void *copies);
+void dt_bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights,
+                      void *copies);
 /* Makes room for gradients of batches with so many sparse entries; else it is made as they come. */
 dt_status dt_network_reserve(struct dt_network *network, size_t entries);
-/* The matrices whose gradients can be given away as factors by networks of `precision` for max_rows rows: returns
- * how many, and writes them to out unless that is NULL. */
+/* The matrices whose gradients can be given away as factors by networks of `precision` for max_rows
+ * rows: returns how many, and writes them to out unless that is NULL. */
 int dt_model_factored(const struct dt_model *model, int precision, int max_rows,
                       struct dt_factored *out);
-/* The gradient of a tile of matrix number `matrix`, from factors that any network of the model, precision and
- * max_rows left: with the bits that the whole gradient has there. out (rows, columns) of the tile. DT_EMEMORY. */
+/* The gradient of a tile of matrix number `matrix`, from factors that any network of the model,
+ * precision and max_rows left: with the bits that the whole gradient has there. out (rows, columns)
+ * of the tile. DT_EMEMORY. */
 dt_status dt_network_tile(struct dt_network *network, int matrix, const void *factors,
                           struct dt_tile tile, float *out);
 void dt_network_destroy(struct dt_network *network);
 
 /* Called by dt_network_gradient before the forward pass reads the weights of a bucket, and in the
- * backward pass when the bucket's gradient is written and its weights are no longer needed (from the
- * last bucket to the first). Either may be NULL. */
+ * backward pass when the bucket's gradient is written and its weights are no longer needed (from
+ * the last bucket to the first). Either may be NULL. */
 struct dt_network_hooks {
     void (*before_forward)(void *arg, int bucket);
     void (*after_backward)(void *arg, int bucket);
@@ -167,17 +174,22 @@ struct dt_network_hooks {
 
 /* Forward and backward over a batch (rows <= max_rows; 0 rows zeroes the gradient and calls hooks).
  *   params   (P) weights, read in place
- *   dropout  key of this draw's masks; the element of row r (in the draw) and column c of the dropout
+ *   dropout  key of this draw's masks; the element of row r (in the draw) and column c of the
+ *   dropout
  *            behind layer l is drop number (l << 40) + r * nout + c; may be NULL if nothing drops.
  *            Kept units are scaled by 1 / (1 - rate)
  *   slot     written: the SUM over the rows of the gradient of the sample's loss
  *            (cross-entropy; squared error averaged over nout)
  *            (squared errors of standardised targets, where the model has units).
- *            Touched rows: of all row-sparse tensors, in their order, and of batches with a sparse part;
- *            rows of dense inputs always count as touched. Factors: of batches without a sparse part,
+ *            Touched rows: of all row-sparse tensors, in their order, and of batches with a sparse
+ *            part;
+ *            rows of dense inputs always count as touched. Factors: of batches without a sparse
+ *            part,
  *            and not accumulated
- *   out_loss sum of the samples' losses, in double, in the targets' units; may be NaN: the caller checks
- *   accumulate  false: the slot gets the gradient; true: it is added to what is there, so that a batch larger than
+ *   out_loss sum of the samples' losses, in double, in the targets' units; may be NaN: the caller
+ *   checks
+ *   accumulate  false: the slot gets the gradient; true: it is added to what is there, so that a
+ *   batch larger than
  *            max_rows is done in slices
  * DT_EMEMORY: a product failed; hooks of the buckets that were not reached have not been called. */
 dt_status dt_network_gradient(struct dt_network *network, const float *params,
@@ -185,8 +197,8 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
                               bool accumulate, struct dt_slot slot, double *out_loss,
                               const struct dt_network_hooks *hooks);
 
-/* Forward without dropout: logits, or values without units, (rows, nout) into out. rows <= max_rows. DT_EMEMORY: a
- * product failed. */
+/* Forward without dropout: logits, or values without units, (rows, nout) into out. rows <=
+ * max_rows. DT_EMEMORY: a product failed. */
 dt_status dt_network_forward(struct dt_network *network, const float *params,
                              const struct dt_batch *batch, float *out);
 
@@ -200,11 +212,11 @@ struct dt_optimizer {
     int states, vector[2];     /* this rule's own states, and which of the vectors each is */
 };
 enum { DT_MAX_STATE = 2 };
-/* The rule of train.optimizer, or of the linear path: its epsilon is its kind's own if train.optimizer is of another
- * kind. */
+/* The rule of train.optimizer, or of the linear path: its epsilon is its kind's own if
+ * train.optimizer is of another kind. */
 void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide);
-/* Two rules, each of tensors of its own, share vectors: states of one name have one, others what is free, or
- * one that goes by no name but its number. */
+/* Two rules, each of tensors of its own, share vectors: states of one name have one, others what is
+ * free, or one that goes by no name but its number. */
 void dt_optimizer_share(struct dt_optimizer *optimizer, struct dt_optimizer *wide);
 
 /* What a rule multiplies with in one update, rounded to f32 where PyTorch rounds. */
@@ -218,8 +230,8 @@ struct dt_factors {
     float unbias;      /* adam: 1 / sqrt(1 - beta2^t) */
     float l1;          /* ftrl */
 };
-/* They are the same for all parameters: made once an update, whatever ranges it is cut into. (Made anew for
- * each block of 2,048 floats they cost a tenth of adam's update: two powers and a cosine.)
+/* They are the same for all parameters: made once an update, whatever ranges it is cut into. (Made
+ * anew for each block of 2,048 floats they cost a tenth of adam's update: two powers and a cosine.)
  *   step     updates done before this one; 0 for the first (bias correction)
  *   lr       learning rate; scale: factor on the gradient (1 / samples, times the clip factor) */
 struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uint64_t step,
@@ -234,13 +246,14 @@ void dt_optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_fa
                         size_t n, const float *grad, const float *params, float *out,
                         float *const *state);
 
-/* The same for `count` rows of params and state, which are (any, width): row row[i], in place, with the
- * gradient sum grad + i * width. */
+/* The same for `count` rows of params and state, which are (any, width): row row[i], in place, with
+ * the gradient sum grad + i * width. */
 void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer,
                              const struct dt_factors *factors, size_t width, size_t count,
                              const uint32_t *row, const float *grad, float *params,
                              float *const *state);
-/* Whether an update with a gradient of 0 changes nothing, so that rows without one can be left out. */
+/* Whether an update with a gradient of 0 changes nothing, so that rows without one can be left
+ * out. */
 bool dt_optimizer_is_sparse(const struct dt_optimizer *optimizer);
 
 /* ---- schedules ------------------------------------------------------------------------------ */
@@ -254,10 +267,10 @@ struct dt_schedule {
 /* total_steps: the run's last step, for decay_steps = 0. */
 void dt_schedule_init(struct dt_schedule *schedule, const struct dt_config *config,
                       uint64_t total_steps);
-/* The rate of the update after `step` updates. Warm-up: lr * (step + 1) / warmup_steps. Behind it, with
- * t = step - warmup_steps and D = decay_steps (total_steps - warmup_steps if 0): linear and cosine fall
- * from lr at t = 0 to min_lr at t >= D; exponential is lr * decay_rate^(t / D), step takes t / D rounded
- * down, neither falls below min_lr; plateau is
+/* The rate of the update after `step` updates. Warm-up: lr * (step + 1) / warmup_steps. Behind it,
+ * with t = step - warmup_steps and D = decay_steps (total_steps - warmup_steps if 0): linear and
+ * cosine fall from lr at t = 0 to min_lr at t >= D; exponential is lr * decay_rate^(t / D), step
+ * takes t / D rounded down, neither falls below min_lr; plateau is
  * lr * decay_rate^drops, and no less than min_lr. */
 double dt_schedule_lr(const struct dt_schedule *schedule, uint64_t step);
 
@@ -290,19 +303,20 @@ struct dt_metric_values {
         r2; /* over all elements; r2: the mean of the targets', as scikit-learn has it */
 };
 void dt_metrics_values(struct dt_metrics *metrics, struct dt_metric_values *out);
-/* The counts (classes, classes), true class major, to read or to add to; NULL for regression and for
- * more than DT_MAX_CONFUSION classes. */
+/* The counts (classes, classes), true class major, to read or to add to; NULL for regression and
+ * for more than DT_MAX_CONFUSION classes. */
 uint64_t *dt_metrics_confusion(struct dt_metrics *metrics);
 /* Precision, recall and F1 of each class, and its rows, from such counts. NaN: the class was never
- * predicted, or is not in the data. Free `precision` with dt_free: all are in its memory. DT_EMEMORY. */
+ * predicted, or is not in the data. Free `precision` with dt_free: all are in its memory.
+ * DT_EMEMORY. */
 struct dt_class_scores {
     size_t classes;
     double *precision, *recall, *f1, *rows; /* (classes) each */
 };
 dt_status dt_class_scores_make(const uint64_t *confusion, size_t classes,
                                struct dt_class_scores *out);
-/* Metric number `index`, from 0, of those that are recorded, in order; false: there are no more. NaN
- * does not apply. */
+/* Metric number `index`, from 0, of those that are recorded, in order; false: there are no more.
+ * NaN does not apply. */
 bool dt_metric_at(int index, const struct dt_metric_values *values, const char **out_name,
                   double *out_value);
 /* The value of eval.metric (auto resolved by the task) and whether more is better.

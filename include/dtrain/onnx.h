@@ -1,10 +1,10 @@
 /* onnx: a predictor as an ONNX file (opset 17), for other runtimes. Not collective.
  *
- * The graph has one input, "input" (rows, features): features as they stand in data files; scaling and
- * normalisation are part of the graph. Of a table with texts the features are those that "feature_names" lists,
- * each 1 or 0: "colour=green". Outputs: "probabilities" (rows, classes) and "class" (rows) int64, or
- * "values" (rows, targets). The model's metadata has "task", "step", "layers", and as JSON lists, where they
- * are known, "feature_names" and "class_names". */
+ * The graph has one input, "input" (rows, features): features as they stand in data files; scaling
+ * and normalisation are part of the graph. Of a table with texts the features are those that
+ * "feature_names" lists, each 1 or 0: "colour=green". Outputs: "probabilities" (rows, classes) and
+ * "class" (rows) int64, or "values" (rows, targets). The model's metadata has "task", "step",
+ * "layers", and as JSON lists, where they are known, "feature_names" and "class_names". */
 #ifndef DTRAIN_ONNX_H
 #define DTRAIN_ONNX_H
 
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* Writes PATH whole or not at all. DT_EUSAGE: a layer has no translation. DT_EFORMAT: larger than 2 GB, the
- * most that the format holds. DT_EIO; DT_EMEMORY. */
+/* Writes PATH whole or not at all. DT_EUSAGE: a layer has no translation. DT_EFORMAT: larger than 2
+ * GB, the most that the format holds. DT_EIO; DT_EMEMORY. */
 dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path);
 
 #ifdef __cplusplus

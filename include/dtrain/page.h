@@ -1,5 +1,6 @@
-/* page: runs as one HTML page that needs nothing else: curves with values under the pointer, evaluation,
- * confusion, configuration, starts and ends; several runs beside each other. Not collective. */
+/* page: runs as one HTML page that needs nothing else: curves with values under the pointer,
+ * evaluation, confusion, configuration, starts and ends; several runs beside each other. Not
+ * collective. */
 #ifndef DTRAIN_PAGE_H
 #define DTRAIN_PAGE_H
 

@@ -1,9 +1,9 @@
-/* predict: answers of a trained model. A predictor loads a model with all that belongs to it (how features
- * are scaled and normalised, the names of features and classes), and turns rows into probabilities or
- * values. `dtrain predict` and `dtrain serve` are made of it.
+/* predict: answers of a trained model. A predictor loads a model with all that belongs to it (how
+ * features are scaled and normalised, the names of features and classes), and turns rows into
+ * probabilities or values. `dtrain predict` and `dtrain serve` are made of it.
  *
- * Nothing here is collective, and MPI need not be initialised. A predictor serves one thread at a time;
- * several predictors may work side by side. */
+ * Nothing here is collective, and MPI need not be initialised. A predictor serves one thread at a
+ * time; several predictors may work side by side. */
 #ifndef DTRAIN_PREDICT_H
 #define DTRAIN_PREDICT_H
 
@@ -18,7 +18,8 @@ extern "C" {
 
 struct dt_predictor;
 
-/* Opens the model that a path stands for (dt_model_find; the best of a run). Errors as dt_export_load has. */
+/* Opens the model that a path stands for (dt_model_find; the best of a run). Errors as
+ * dt_export_load has. */
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out);
 void dt_predictor_close(struct dt_predictor *predictor); /* NULL is fine */
 
@@ -31,7 +32,8 @@ const struct dt_model *dt_predictor_model(const struct dt_predictor *predictor);
 int dt_predictor_features(const struct dt_predictor *predictor);
 int dt_predictor_width(const struct dt_predictor *predictor);
 int dt_predictor_classes(const struct dt_predictor *predictor); /* 0: regression */
-/* Entries of a row's sparse part, one a column of categories; 0: the network reads all features as they are. */
+/* Entries of a row's sparse part, one a column of categories; 0: the network reads all features as
+ * they are. */
 int dt_predictor_entries(const struct dt_predictor *predictor);
 /* Numbers of a row before those entries; the features, if there are none. */
 int dt_predictor_numbers(const struct dt_predictor *predictor);
@@ -66,8 +68,8 @@ dt_status dt_inputs_read(struct dt_inputs *inputs, size_t at, const struct dt_pr
 dt_status dt_predictor_inputs(struct dt_predictor *predictor, const struct dt_inputs *inputs,
                               size_t rows, float *out, int32_t *out_class);
 
-/* The same for a batch of at most DT_EVAL_CHUNK rows as dt_table_read gives it: scaled and normalised, with a
- * sparse part or without. */
+/* The same for a batch of at most DT_EVAL_CHUNK rows as dt_table_read gives it: scaled and
+ * normalised, with a sparse part or without. */
 dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
                              float *out, int32_t *out_class);
 

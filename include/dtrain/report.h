@@ -12,9 +12,10 @@ extern "C" {
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-/* One JSON object in one line, built field by field; start from zeros. The first failure is kept, and
- * is what dt_json_end returns. Numbers are the shortest that read back; NaN and infinity are null.
- * Strings are escaped; in one that is not UTF-8, each byte beyond ASCII becomes a text such as \xE9. */
+/* One JSON object in one line, built field by field; start from zeros. The first failure is kept,
+ * and is what dt_json_end returns. Numbers are the shortest that read back; NaN and infinity are
+ * null. Strings are escaped; in one that is not UTF-8, each byte beyond ASCII becomes a text such
+ * as \xE9. */
 struct dt_json {
     struct dt_text text;
     dt_status status;
@@ -57,14 +58,14 @@ dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach 
 typedef void dt_record_fn(void *arg, const char *json);
 void dt_report_listen(struct dt_report *report, dt_record_fn *record, void *arg);
 
-/* Records go into TensorBoard event files below RUN_DIR/tensorboard as well, or into a file for Prometheus'
- * node_exporter, whose name must end in .prom. What fails later is warned of once, and ends that format.
- * DT_EIO; DT_EUSAGE: the name. */
+/* Records go into TensorBoard event files below RUN_DIR/tensorboard as well, or into a file for
+ * Prometheus' node_exporter, whose name must end in .prom. What fails later is warned of once, and
+ * ends that format. DT_EIO; DT_EUSAGE: the name. */
 dt_status dt_report_tensorboard(struct dt_report *report, const char *run_dir);
 dt_status dt_report_prometheus(struct dt_report *report, const char *path, const char *run_dir);
 
-/* One JSON record: begin with its kind, add fields to what that gives (dt_json_int and so on); end writes
- * the line in one write().
+/* One JSON record: begin with its kind, add fields to what that gives (dt_json_int and so on); end
+ * writes the line in one write().
  * DT_EIO: the disk is full or the like; what was written before is whole. */
 struct dt_json *dt_record_begin(struct dt_report *report, const char *kind);
 dt_status dt_record_end(struct dt_report *report);
@@ -91,15 +92,15 @@ struct dt_run_status {
     int nranks;
     const struct dt_rank_status *ranks; /* (nranks) */
 };
-/* True every two seconds: then dt_run_status_write rewrites RUN_DIR/status.json. A failure is warned of
- * once; dt_report_close removes the file. */
+/* True every two seconds: then dt_run_status_write rewrites RUN_DIR/status.json. A failure is
+ * warned of once; dt_report_close removes the file. */
 bool dt_run_status_due(struct dt_report *report);
 void dt_run_status_write(struct dt_report *report, const struct dt_run_status *status);
 
 /* ---- trace ---------------------------------------------------------------------------------- */
 
-/* What a rank does, moment by moment; each rank has a trace of its own. Without a trace (NULL) nothing
- * is noted. Not thread-safe. */
+/* What a rank does, moment by moment; each rank has a trace of its own. Without a trace (NULL)
+ * nothing is noted. Not thread-safe. */
 struct dt_trace;
 enum dt_phase {
     DT_PHASE_IDLE, /* nothing to be shown */

@@ -1,6 +1,6 @@
 /* serve: predictions over HTTP. A server has a model, answers TensorFlow Serving's REST
- * (/v1/models/NAME:predict) and the Open Inference Protocol v2 (/v2/models/NAME/infer), and takes up new
- * versions of the model as they appear. Not collective; MPI need not be initialised. */
+ * (/v1/models/NAME:predict) and the Open Inference Protocol v2 (/v2/models/NAME/infer), and takes
+ * up new versions of the model as they appear. Not collective; MPI need not be initialised. */
 #ifndef DTRAIN_SERVE_H
 #define DTRAIN_SERVE_H
 
@@ -29,9 +29,10 @@ struct dt_server;
 dt_status dt_server_start(const char *model, const struct dt_server_options *options,
                           struct dt_server **out);
 int dt_server_port(const struct dt_server *server);
-/* To be called about twice a second: takes up the model that the path stands for by now (dt_model_find; a file
- * that was written again is another one), which answers every request that comes from then on, and closes
- * connections that have been slow for too long. A model that cannot be loaded is warned of, and passed over. */
+/* To be called about twice a second: takes up the model that the path stands for by now
+ * (dt_model_find; a file that was written again is another one), which answers every request that
+ * comes from then on, and closes connections that have been slow for too long. A model that cannot
+ * be loaded is warned of, and passed over. */
 void dt_server_poll(struct dt_server *server);
 /* Takes no more, answers what it has taken, and frees all. NULL is fine. */
 void dt_server_stop(struct dt_server *server);

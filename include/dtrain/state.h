@@ -1,7 +1,7 @@
 /* state: checkpoints and exported models, as HDF5 files that are complete or absent.
  *
- * A file is 512 bytes of user block ("dtrain checkpoint 1 crc32c=xxxxxxxx bytes=N\n", padded) and HDF5
- * behind it, which the CRC-32C covers. */
+ * A file is 512 bytes of user block ("dtrain checkpoint 1 crc32c=xxxxxxxx bytes=N\n", padded) and
+ * HDF5 behind it, which the CRC-32C covers. */
 #ifndef DTRAIN_STATE_H
 #define DTRAIN_STATE_H
 
@@ -31,8 +31,8 @@ struct dt_best {
 /* Vectors beside the weights: an optimizer's, and the error of rounded updates. */
 enum { DT_CHECKPOINT_STATE = DT_MAX_STATE + 1 };
 
-/* All that a resume needs. Pointers are the owner's: who has it saved lends them, dt_checkpoint_load
- * makes them and dt_checkpoint_free frees them. */
+/* All that a resume needs. Pointers are the owner's: who has it saved lends them,
+ * dt_checkpoint_load makes them and dt_checkpoint_free frees them. */
 struct dt_checkpoint {
     uint64_t step;
     int mode; /* enum dt_mode as run (staleness 0 is sync) */
@@ -58,14 +58,14 @@ struct dt_checkpoint {
     const char *state_name[DT_CHECKPOINT_STATE]; /* as struct dt_optimizer has them */
     float *state[DT_CHECKPOINT_STATE];           /* (P) each */
 
-    /* Of each group of replicas. Local steps: its optimizer's state; `state` is the outer update's then. A rounded
-     * wire: its rounding error, as the last. 0 groups: none. */
+    /* Of each group of replicas. Local steps: its optimizer's state; `state` is the outer update's
+     * then. A rounded wire: its rounding error, as the last. 0 groups: none. */
     int groups;
     int group_nstate;
     const char *group_state_name[DT_CHECKPOINT_STATE];
     float **group_state; /* (groups * group_nstate): of group 0, ...; (P) each */
-    /* train.overlap: (groups) (P) each: what the group's last round did to its weights, of which `params` do not
-     * know yet; NULL: they know of all. */
+    /* train.overlap: (groups) (P) each: what the group's last round did to its weights, of which
+     * `params` do not know yet; NULL: they know of all. */
     float **group_difference;
 };
 void dt_checkpoint_free(struct dt_checkpoint *checkpoint);
@@ -78,19 +78,20 @@ const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME]);
  * should be; every size is checked before it is an allocation. */
 dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out);
 
-/* Loads the newest checkpoint of DIR that verifies (latest.h5 first, then by falling step); warns of
- * each that it passes over. *out_found false: there is none at all. DT_EFORMAT: files, none good. */
+/* Loads the newest checkpoint of DIR that verifies (latest.h5 first, then by falling step); warns
+ * of each that it passes over. *out_found false: there is none at all. DT_EFORMAT: files, none
+ * good. */
 dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
                                     bool *out_found);
-/* Path of the newest checkpoint by name that is a whole file under its final name (no verification),
- * step into *out_step; false if none. For the evaluator's watch. */
+/* Path of the newest checkpoint by name that is a whole file under its final name (no
+ * verification), step into *out_step; false if none. For the evaluator's watch. */
 bool dt_checkpoint_newest(const char *dir, uint64_t *out_step, char **out_path);
 
 /* ---- writer thread -------------------------------------------------------------------------- */
 
-/* Saves in the background: the snapshot is copied at the call (the step's path pays one memcpy), and a
- * thread writes DIR/step-%09llu.h5 durably, reads it back to verify the checksum, moves DIR/latest.h5, and
- * removes the oldest. */
+/* Saves in the background: the snapshot is copied at the call (the step's path pays one memcpy),
+ * and a thread writes DIR/step-%09llu.h5 durably, reads it back to verify the checksum, moves
+ * DIR/latest.h5, and removes the oldest. */
 struct dt_writer;
 
 struct dt_writer_spec {
@@ -107,12 +108,14 @@ bool dt_writer_busy(struct dt_writer *writer);
  * that has ended unseen is forgotten, but if it failed its error is returned and nothing starts. */
 dt_status dt_writer_start(struct dt_writer *writer, const struct dt_checkpoint *checkpoint);
 /* Has the model of a checkpoint, whose `best` says why it is the best, exported below best_dir. Its
- * weights are copied at the call; a copy of an earlier best that still waits gives way. Each save exports
- * it first, or takes its weights along in the checkpoint (best_params) if that fails; between saves the
- * thread does it when it has time. What failed is tried again. Thread-safe against saves. */
+ * weights are copied at the call; a copy of an earlier best that still waits gives way. Each save
+ * exports it first, or takes its weights along in the checkpoint (best_params) if that fails;
+ * between saves the thread does it when it has time. What failed is tried again. Thread-safe
+ * against saves. */
 dt_status dt_writer_best(struct dt_writer *writer, const struct dt_checkpoint *checkpoint);
 /* A save that has ended since the last call: true, with its status (the error text becomes the
- * caller's), step, base name (valid until the next call) and seconds. `wait`: waits for one under way. */
+ * caller's), step, base name (valid until the next call) and seconds. `wait`: waits for one under
+ * way. */
 struct dt_saved {
     dt_status status;
     uint64_t step;
@@ -130,12 +133,12 @@ void dt_writer_protect(struct dt_writer *writer, const char *file);
 
 /* ---- lock ----------------------------------------------------------------------------------- */
 
-/* Holds RUN_DIR/lock (flock, with host and pid inside for the message) until unlocked or the process
- * ends; a stale file does not block. DT_EIO: another process holds it. */
+/* Holds RUN_DIR/lock (flock, with host and pid inside for the message) until unlocked or the
+ * process ends; a stale file does not block. DT_EIO: another process holds it. */
 dt_status dt_lock_take(const char *run_dir, int *out_fd);
 void dt_lock_drop(int fd);
-/* What the lock file says of its holder: "pid 123 on node7"; "" if it says nothing. Two processes that
- * read the same see the same run directory. */
+/* What the lock file says of its holder: "pid 123 on node7"; "" if it says nothing. Two processes
+ * that read the same see the same run directory. */
 enum { DT_LOCK_HOLDER = 128 };
 const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER]);
 
@@ -161,22 +164,24 @@ struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint);
  * one; so are those of later steps, left by a branch that was given up: this one is the highest. */
 dt_status dt_export_write(const char *base, const struct dt_export *model, int64_t keep);
 
-/* Which model a path stands for, wherever one is named. A file is itself. A directory is the first of these
- * that there is:
+/* Which model a path stands for, wherever one is named. A file is itself. A directory is the first
+ * of these that there is:
  *   export/best/N/model.h5, the highest N   of a run its best model; `best` false: passed over
  *   model.h5                                of a version's directory
  *   N/model.h5, the highest N               of a directory of versions
  *   the newest checkpoint in ckpt           of a run
  *   the newest checkpoint in it             of a directory of checkpoints
- * *out_file: the file; *out_ckpt (may be NULL): of a checkpoint that stands for a directory the directory of
- * checkpoints, where older ones are if it should be damaged, else NULL. The caller frees both.
+ * *out_file: the file; *out_ckpt (may be NULL): of a checkpoint that stands for a directory the
+ * directory of checkpoints, where older ones are if it should be damaged, else NULL. The caller
+ * frees both.
  * DT_EIO: a directory that holds none of these, or cannot be listed. */
 dt_status dt_model_find(const char *path, bool best, char **out_file, char **out_ckpt);
-/* Loads what dt_model_find finds without `best`: of a run its newest good checkpoint. *out_path: the file that it
- * came from. DT_EIO: there is none, or it cannot be read; DT_EFORMAT: not a model, or damaged; DT_EMEMORY. */
+/* Loads what dt_model_find finds without `best`: of a run its newest good checkpoint. *out_path:
+ * the file that it came from. DT_EIO: there is none, or it cannot be read; DT_EFORMAT: not a model,
+ * or damaged; DT_EMEMORY. */
 dt_status dt_export_load(const char *path, struct dt_export *out, char **out_path);
-/* The best metric as the highest good version below BASE records it; known = false if there is none.
- * Warns of a version that it passes over. */
+/* The best metric as the highest good version below BASE records it; known = false if there is
+ * none. Warns of a version that it passes over. */
 dt_status dt_export_best(const char *base, struct dt_best *out);
 
 /* ---- inspect -------------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* train: the training run, from a config to a finished run directory, and how models are measured. */
+/* train: the training run, from a config to a finished run directory, and how models are
+ * measured. */
 #ifndef DTRAIN_TRAIN_H
 #define DTRAIN_TRAIN_H
 
@@ -14,29 +15,31 @@ extern "C" {
 
 /* What a program that uses the library can have of a run. Zeros: nothing. */
 struct dt_train_options {
-    /* Every rank: rows in its memory to train and to evaluate on, instead of files; the same on every rank,
-     * borrowed for the call. The configuration's data.train is then "(arrays)" (and data.eval), and a
-     * resume has to bring as many rows again. eval NULL: none, or data.eval_fraction of train. */
+    /* Every rank: rows in its memory to train and to evaluate on, instead of files; the same on
+     * every rank, borrowed for the call. The configuration's data.train is then "(arrays)" (and
+     * data.eval), and a resume has to bring as many rows again. eval NULL: none, or
+     * data.eval_fraction of train. */
     const struct dt_arrays *train, *eval;
     /* Bank: each record of metrics.jsonl as it is written: one JSON object, without newline. */
     void (*record)(void *arg, const char *json);
-    /* Bank: asked every few milliseconds, or once a step by a process alone: once true, the run stops
-     * as a signal would make it. */
+    /* Bank: asked every few milliseconds, or once a step by a process alone: once true, the run
+     * stops as a signal would make it. */
     bool (*stop)(void *arg);
     void *arg; /* of both */
 };
 
 /* Trains as the config says. Collective over the world; config is rank 0's on rank 0 and is sent to
- * the others, whose own is overwritten. options: NULL is fine. All ranks return the same
- * status. Where all ranks are on one host, the workers sum and update, in the bank's shared memory, and
+ * the others, whose own is overwritten. options: NULL is fine. All ranks return the same status.
+ * Where all ranks are on one host, the workers sum and update, in the bank's shared memory, and
  * rank 0 sleeps: it needs no core of its own.
  * DT_OK: completed, or was complete already. DT_STOPPED: stopped on request, checkpoint saved.
  * Else: the agreed error is the error text. */
 dt_status dt_train(struct dt_world *world, struct dt_config *config,
                    const struct dt_train_options *options);
 
-/* The same on rows in memory, for languages that have not the library's other structs: settings is an INI
- * text, of which a line may be "section.key=value". eval may be NULL. DT_EUSAGE: a setting is wrong. */
+/* The same on rows in memory, for languages that have not the library's other structs: settings is
+ * an INI text, of which a line may be "section.key=value". eval may be NULL. DT_EUSAGE: a setting
+ * is wrong. */
 dt_status dt_train_arrays(struct dt_world *world, const char *settings,
                           const struct dt_arrays *train, const struct dt_arrays *eval);
 
@@ -46,16 +49,18 @@ enum { DT_LR_TEST_STEPS = 200 };
 
 /* What a range test found: the mean loss of each step, and its smoothed curve. */
 struct dt_lr_test {
-    int points; /* steps that were done: it ends when the loss has grown to a multiple of its least */
+    /* steps that were done: it ends when the loss has grown to a multiple of its least */
+    int points;
     double lr[DT_LR_TEST_STEPS], loss[DT_LR_TEST_STEPS], smooth[DT_LR_TEST_STEPS];
     int least;      /* the point of the least smoothed loss */
-    double suggest; /* the rate at which the loss falls fastest, but at most a tenth of that of `least` */
+    /* the rate at which the loss falls fastest, but at most a tenth of that of `least` */
+    double suggest;
     bool rises; /* the least loss stands at the begin: there is nothing to suggest */
     bool flat;  /* the loss falls by next to nothing */
 };
 
-/* Trains some steps at a rate that rises from 1e-7 to 10, in a run directory `scratch` of its own, which
- * must not hold a run. Collective as dt_train is, and the same errors; `out` is the bank's.
+/* Trains some steps at a rate that rises from 1e-7 to 10, in a run directory `scratch` of its own,
+ * which must not hold a run. Collective as dt_train is, and the same errors; `out` is the bank's.
  * DT_ENUMERIC: the loss is never finite.
  * Source: Smith, "Cyclical learning rates for training neural networks", WACV 2017, section 3.3. */
 dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
@@ -65,9 +70,9 @@ dt_status dt_lr_test_judge(struct dt_lr_test *test);
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
-/* A network and held-out rows, which are measured in chunks of DT_EVAL_CHUNK rows of file order. All
- * evaluation goes this way (in place, by the evaluator, by `dtrain eval`), and so has the same digits
- * under the same kernel and run.threads. Not collective. */
+/* A network and held-out rows, which are measured in chunks of DT_EVAL_CHUNK rows of file order.
+ * All evaluation goes this way (in place, by the evaluator, by `dtrain eval`), and so has the same
+ * digits under the same kernel and run.threads. Not collective. */
 struct dt_measure;
 
 /* Chunks that an evaluation covers: the first eval.batches, or all. */

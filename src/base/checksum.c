@@ -1,4 +1,5 @@
-/* CRC-32C: by the CPU's instruction where there is one, three lanes side by side, else by nibbles. */
+/* CRC-32C: by the CPU's instruction where there is one, three lanes side by side, else by
+ * nibbles. */
 #include "base/internal.h"
 
 #include <string.h>
@@ -26,11 +27,11 @@ uint32_t dt__crc32c_portable(uint32_t crc, const void *bytes, size_t length)
 #if defined(__x86_64__)
 #define SSE42 __attribute__((target("sse4.2")))
 
-/* The instruction waits for its own result three times as long as it works: three lanes side by side
- * are three times as fast, as fast as one core reads memory. */
+/* The instruction waits for its own result three times as long as it works: three lanes side by
+ * side are three times as fast, as fast as one core reads memory. */
 enum { LANE = 4096 };
-/* x^(8 * LANE) and x^(16 * LANE) modulo the polynomial: what a sum is multiplied with when a lane, or
- * two, of zeros go behind it. */
+/* x^(8 * LANE) and x^(16 * LANE) modulo the polynomial: what a sum is multiplied with when a lane,
+ * or two, of zeros go behind it. */
 static const uint32_t PAST_LANE = 0x35d73a62, PAST_TWO_LANES = 0x28461564;
 
 /* a * b modulo the polynomial, bits reflected. */

@@ -1,14 +1,15 @@
 /* Statuses and the error message.
  *
- * A function that fails sets one message of its thread and returns a status; who called it may put before
- * it what only he knows. The message is one line of clean text, whatever a file or a user brought. */
+ * A function that fails sets one message of its thread and returns a status; who called it may put
+ * before it what only he knows. The message is one line of clean text, whatever a file or a user
+ * brought. */
 #include "dtrain/base.h"
 
 #include <string.h>
 
 #include "base/internal.h"
 
-/* ---- status -------------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 int dt_status_exit_code(dt_status status)
 {
@@ -20,7 +21,7 @@ int dt_status_exit_code(dt_status status)
     return (unsigned)status < sizeof CODES / sizeof *CODES ? CODES[status] : 1;
 }
 
-/* ---- clean text ---------------------------------------------------------------------------------- */
+/* ---- clean text ------------------------------------------------------------------------------ */
 
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
 {
@@ -43,7 +44,7 @@ size_t dt__text_format(char *buffer, size_t size, const char *format, va_list ar
     return length;
 }
 
-/* ---- the message --------------------------------------------------------------------------------- */
+/* ---- the message ----------------------------------------------------------------------------- */
 
 static _Thread_local char error_text[DT_ERROR_MAX];
 

@@ -1,5 +1,5 @@
-/* Paths, directories, and files written durably: a temporary file beside the place, written, synced, verified,
- * renamed, and the directory synced. */
+/* Paths, directories, and files written durably: a temporary file beside the place, written,
+ * synced, verified, renamed, and the directory synced. */
 #include "dtrain/base.h"
 
 #include <errno.h>

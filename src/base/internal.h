@@ -12,12 +12,13 @@
 
 #include "dtrain/base.h"
 
-/* Text for a person's eyes: formats into buffer (size >= 1), cut at a whole UTF-8 character; control
- * characters, which could drive a terminal, become '?'. Returns the length. */
+/* Text for a person's eyes: formats into buffer (size >= 1), cut at a whole UTF-8 character;
+ * control characters, which could drive a terminal, become '?'. Returns the length. */
 size_t dt__text_format(char *buffer, size_t size, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
 
-/* Until the end, what this thread prints and reads has a decimal point, whatever the program's locale says. */
+/* Until the end, what this thread prints and reads has a decimal point, whatever the program's
+ * locale says. */
 locale_t dt__point_begin(void);
 void dt__point_end(locale_t before);
 

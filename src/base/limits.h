@@ -1,20 +1,28 @@
-/* Every size by which the sources cut their work: blocks, strips, chunks, buffers, tiles, first sizes of tables.
+/* Every size by which the sources cut their work: blocks, strips, chunks, buffers, tiles, first
+ * sizes of tables.
  *
- * Results do not depend on any of them, so `make tiny` (DT_TINY) builds with the right column, where each is at its
- * least, and all tests pass with the same answers: what is wrong in the second turn of a loop, at the edge of a
- * block, or where a table grows, shows on tests' small data. A loop within another one has a smaller size than that
- * one, or it would have one turn. New sizes belong here; those without a reason beside them cost little memory and
- * few calls. "a row": one at least.
+ * Results do not depend on any of them, so `make tiny` (DT_TINY) builds with the right column,
+ * where each is at its least, and all tests pass with the same answers: what is wrong in the second
+ * turn of a loop, at the edge of a block, or where a table grows, shows on tests' small data. A
+ * loop within another one has a smaller size than that one, or it would have one turn. New sizes
+ * belong here; those without a reason beside them cost little memory and few calls. "a row": one at
+ * least.
  *
  * Constants that stay where they are used:
- * - part of results' bits: the 256 rows of an evaluation's chunk, of statistics' blocks and of samples; the chunks
- *   and windows of the order of rows; the slices of 4,096 rows of a share; lanes of sums; groups of a softmax; blocks
- *   of a norm and of a sum over replicas; blocks of q8; rows that a prediction and pictures that a convolution take
+ * - part of results' bits: the 256 rows of an evaluation's chunk, of statistics' blocks and of
+ *   samples; the chunks
+ *   and windows of the order of rows; the slices of 4,096 rows of a share; lanes of sums; groups of
+ *   a softmax; blocks
+ *   of a norm and of a sum over replicas; blocks of q8; rows that a prediction and pictures that a
+ *   convolution take
  *   at once, whose libraries have other kernels for other numbers of them;
- * - part of a file's or a protocol's format: pages, chunks and pieces of texts in HDF5, the lanes of a checksum
- *   (its tables are of their length), the layout of packed weights, tags, what a signature is looked for in;
+ * - part of a file's or a protocol's format: pages, chunks and pieces of texts in HDF5, the lanes
+ *   of a checksum
+ *   (its tables are of their length), the layout of packed weights, tags, what a signature is
+ *   looked for in;
  * - of the machine: pages, cache lines, vectors, how far ahead memory is fetched;
- * - bounds of what is taken, shown or kept (longest row, most classes, events of a trace): another bound is another
+ * - bounds of what is taken, shown or kept (longest row, most classes, events of a trace): another
+ *   bound is another
  *   answer. */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H

@@ -1,6 +1,6 @@
-/* Memory and text on the heap: sizes are checked for overflow before they are allocated, and what is
- * missing is an error with the thing's name. Every allocation of the library goes through aligned_alloc
- * here: one seam for fault injection. */
+/* Memory and text on the heap: sizes are checked for overflow before they are allocated, and what
+ * is missing is an error with the thing's name. Every allocation of the library goes through
+ * aligned_alloc here: one seam for fault injection. */
 #include "dtrain/base.h"
 
 #include <pthread.h>
@@ -69,7 +69,7 @@ void dt_free(void *pointer)
     free(pointer);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static dt_status text_reserve(struct dt_text *text, size_t more)
 {
@@ -158,7 +158,7 @@ dt_status dt_format(char **out, const char *format, ...)
     return status;
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 double dt_real_read(const char *text, char **end)
 {
@@ -168,7 +168,8 @@ double dt_real_read(const char *text, char **end)
     return value;
 }
 
-/* 15 digits give the shortest form back if it has no more than that; 17 always read back. Of a float: 6 and 9. */
+/* 15 digits give the shortest form back if it has no more than that; 17 always read back. Of a
+ * float: 6 and 9. */
 static const char *real_text(double value, bool is_float, char buffer[DT_REAL_TEXT])
 {
     const locale_t before = dt__point_begin();

@@ -7,7 +7,7 @@
 
 #include "base/internal.h"
 
-/* ---- numbers ------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Constants and round of Philox4x32: Salmon et al., SC 2011, section 3.3 and table 2. */
 enum { PHILOX_ROUNDS = 10 };
@@ -40,8 +40,8 @@ static uint32_t high(uint64_t value)
     return (uint32_t)(value >> 32);
 }
 
-/* Two links of a chain: the seed's key turns (stream, a) into a key and half a counter; those turn b
- * into the key. */
+/* Two links of a chain: the seed's key turns (stream, a) into a key and half a counter; those turn
+ * b into the key. */
 struct dt_rng dt_rng_make(uint64_t seed, enum dt_stream stream, uint64_t a, uint64_t b)
 {
     const uint32_t seed_key[2] = {low(seed), high(seed)};
@@ -119,12 +119,12 @@ double dt_rng_normal(const struct dt_rng *rng, uint64_t index)
     return radius * cos(2.0 * 3.14159265358979323846 * unit(join(words + 2)));
 }
 
-/* ---- permutations -------------------------------------------------------------------------------- */
+/* ---- permutations ---------------------------------------------------------------------------- */
 
 /* The domain is the least power of two >= n, so that less than two walks are expected; its bits are
- * split into two halves that may differ by one, each XORed in turn with a mix of the other. Halves of
- * one or two bits mix badly (over 200,000 keys of n = 5 to 8, chi-square of the first two elements is
- * 30 to 100 times its degrees of freedom), so a small n walks through 256. */
+ * split into two halves that may differ by one, each XORed in turn with a mix of the other. Halves
+ * of one or two bits mix badly (over 200,000 keys of n = 5 to 8, chi-square of the first two
+ * elements is 30 to 100 times its degrees of freedom), so a small n walks through 256. */
 enum { LEAST_BITS = 8 };
 
 void dt_perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng)
@@ -139,7 +139,8 @@ void dt_perm_init(struct dt_perm *perm, uint64_t n, struct dt_rng rng)
         perm->key[round] = dt_rng_u64(&rng, (uint64_t)round);
 }
 
-/* Finalizer of MurmurHash3 (Appleby, public domain): each input bit flips half of the output bits. */
+/* Finalizer of MurmurHash3 (Appleby, public domain): each input bit flips half of the output
+ * bits. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;

@@ -1,14 +1,15 @@
 /* Signals and threads of a process that computes.
  *
- * While a kernel of a matrix library runs, the stack pointer may point into a block of the heap: the frame
- * that the system writes for a signal's handler would then land in malloc's memory. So no handler may run
- * on a thread that computes. All signals but faults are blocked there, from before the first thread is
- * started, and one thread of its own takes them: SIGUSR1, SIGTERM and SIGINT with sigwaitinfo, as a request
- * to stop; what else may come (a profiler's SIGPROF, SIGCHLD, SIGTSTP, ...) has its usual effect or its
- * handler there, on a stack that no kernel moves. Handlers of faults get a stack of their own.
+ * While a kernel of a matrix library runs, the stack pointer may point into a block of the heap:
+ * the frame that the system writes for a signal's handler would then land in malloc's memory. So no
+ * handler may run on a thread that computes. All signals but faults are blocked there, from before
+ * the first thread is started, and one thread of its own takes them: SIGUSR1, SIGTERM and SIGINT
+ * with sigwaitinfo, as a request to stop; what else may come (a profiler's SIGPROF, SIGCHLD,
+ * SIGTSTP, ...) has its usual effect or its handler there, on a stack that no kernel moves.
+ * Handlers of faults get a stack of their own.
  *
- * Threads inherit the mask and the floating-point control register of who starts them, those of MPI,
- * OpenMP and OpenBLAS too. */
+ * Threads inherit the mask and the floating-point control register of who starts them, those of
+ * MPI, OpenMP and OpenBLAS too. */
 #include "dtrain/base.h"
 
 #include <errno.h>

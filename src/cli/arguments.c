@@ -1,4 +1,5 @@
-/* What the arguments of a command say: how much to log; the configuration, or a model and what is set over its own. */
+/* What the arguments of a command say: how much to log; the configuration, or a model and what is
+ * set over its own. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -75,7 +76,8 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
         DT_GUARD(dt_config_set_for(config, argv[0], argv[i]));
     if (dt_config_is_given(config, "data.eval")) {
         /* Of other files than the run's own neither its labels nor its held-out rows are theirs. */
-        if (!*config->data.eval) DT_GUARD(dt_fail(DT_EUSAGE, "data.eval=: expected files or globs"));
+        if (!*config->data.eval)
+            DT_GUARD(dt_fail(DT_EUSAGE, "data.eval=: expected files or globs"));
         if (!dt_config_is_given(config, "data.eval_labels"))
             DT_GUARD(dt_config_set(config, "data.eval_labels="));
         DT_GUARD(dt_config_set(config, "data.eval_fraction=0"));

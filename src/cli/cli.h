@@ -1,6 +1,7 @@
-/* cli: the program. A command is a file cmd_NAME.c and a row of the table in commands.c; main.c finds it and makes an
- * exit code of its status. What commands share: arguments.c (what their arguments say), help.c (help, manual and
- * completions from the tables), hosts.c (of launch: the hosts of a job). */
+/* cli: the program. A command is a file cmd_NAME.c and a row of the table in commands.c; main.c
+ * finds it and makes an exit code of its status. What commands share: arguments.c (what their
+ * arguments say), help.c (help, manual and completions from the tables), hosts.c (of launch: the
+ * hosts of a job). */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -28,8 +29,8 @@ const struct command *command_find(const char *name); /* NULL: none */
 command_fn cmd_train, cmd_eval, cmd_predict, cmd_shard, cmd_inspect, cmd_options, cmd_compare,
     cmd_top, cmd_report, cmd_export, cmd_serve, cmd_tune_lr, cmd_launch, cmd_help;
 
-/* Starts MPI, has the bank read the configuration that the arguments are, does what is collective, ends MPI; errors
- * are printed once. The others' configuration stays at its defaults. */
+/* Starts MPI, has the bank read the configuration that the arguments are, does what is collective,
+ * ends MPI; errors are printed once. The others' configuration stays at its defaults. */
 struct dt_world;
 typedef dt_status cli_world_fn(struct dt_world *world, struct dt_config *config);
 dt_status cli_in_world(cli_world_fn *body, int argc, char **argv);
@@ -47,14 +48,14 @@ void cli_model_close(struct cli_model *model);
 /* Its held-out rows, or data.eval's. DT_EUSAGE: it has none. */
 struct dt_source;
 dt_status cli_model_survey(const struct cli_model *model, struct dt_source **out);
-/* Sets options from arguments over what the config holds: INI files first, whatever their place, then
- * section.key=value in order, of the keys that the command takes. DT_EUSAGE. */
+/* Sets options from arguments over what the config holds: INI files first, whatever their place,
+ * then section.key=value in order, of the keys that the command takes. DT_EUSAGE. */
 dt_status cli_configure(struct dt_config *config, const char *command, int count, char **arguments);
-/* Takes -q, -v and --log=LEVEL out of the arguments, wherever they stand; a level that there is not stays for the
- * command to refuse. */
+/* Takes -q, -v and --log=LEVEL out of the arguments, wherever they stand; a level that there is not
+ * stays for the command to refuse. */
 void cli_take_log_level(int *argc, char **argv);
-/* Whether this process is to speak for the job, as far as the launcher says: before there is a world, or
- * without one. */
+/* Whether this process is to speak for the job, as far as the launcher says: before there is a
+ * world, or without one. */
 bool cli_is_first_task(void);
 
 void cli_print_help(FILE *out);

@@ -1,5 +1,6 @@
-/* `dtrain compare`: a row a run: its best metric, speed, time and status, and what its configuration has that
- * others have not. The best run comes first; runs that have no evaluation come last. */
+/* `dtrain compare`: a row a run: its best metric, speed, time and status, and what its
+ * configuration has that others have not. The best run comes first; runs that have no evaluation
+ * come last. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +22,8 @@ struct run {
 };
 
 struct comparison {
-    struct run *runs; /* better ones first, those without a metric last; equal ones stay as they were named */
+    /* better ones first, those without a metric last; equal ones stay as they were named */
+    struct run *runs;
     size_t count;
     const char *key[MOST_COLUMNS]; /* (columns) behind COLUMNS options that differ */
     size_t columns;
@@ -32,7 +34,8 @@ struct comparison {
 /* What the record of the end says; without one, the last of training. */
 static double final_real(const struct dt_history *history, const char *key, double trained)
 {
-    const size_t last = dt_history_count(history, DT_RECORD_FINAL) - 1; /* beyond all, if there is none */
+    /* beyond all, if there is none */
+    const size_t last = dt_history_count(history, DT_RECORD_FINAL) - 1;
     const double value = dt_history_real(history, DT_RECORD_FINAL, last, key);
     return isnan(value) ? trained : value;
 }

@@ -1,5 +1,6 @@
-/* `dtrain eval`: measures a model on held-out data, as evaluation during training does, chunk by chunk. A
- * terminal gets a table, with precision and recall of each class; everything else gets one JSON line. */
+/* `dtrain eval`: measures a model on held-out data, as evaluation during training does, chunk by
+ * chunk. A terminal gets a table, with precision and recall of each class; everything else gets one
+ * JSON line. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,7 +63,8 @@ static double scores_mean(const double *values, size_t n)
     return sum / count;
 }
 
-/* Precision, recall and f1 of each class; and of not too many a row a true one, a column a predicted one. */
+/* Precision, recall and f1 of each class; and of not too many a row a true one, a column a
+ * predicted one. */
 static void classes_print(const struct cli_model *model, const struct dt_class_scores *scores,
                           const uint64_t *confusion)
 {

@@ -1,12 +1,13 @@
-/* dtrain launch: keeps a job alive. It starts mpirun, and again after a failure that is not the user's, from
- * the newest checkpoint, on the hosts that still answer: of a host file, or of an allocation of Slurm's.
+/* dtrain launch: keeps a job alive. It starts mpirun, and again after a failure that is not the
+ * user's, from the newest checkpoint, on the hosts that still answer: of a host file, or of an
+ * allocation of Slurm's.
  *
- * Which failure that is, the job's last error line says: a rank that is gone, a stall, an error of MPI, or
- * no line at all (a host is gone, mpirun was killed). All others would come again: they end it. A run's
- * bits do not depend on ranks and hosts, so the end is the same with fewer of them.
+ * Which failure that is, the job's last error line says: a rank that is gone, a stall, an error of
+ * MPI, or no line at all (a host is gone, mpirun was killed). All others would come again: they end
+ * it. A run's bits do not depend on ranks and hosts, so the end is the same with fewer of them.
  *
- * Signals are passed on: the first as a request to stop at a checkpoint, a second one ends the job. mpirun
- * has a process group of its own, so that ^C reaches it through here alone. */
+ * Signals are passed on: the first as a request to stop at a checkpoint, a second one ends the job.
+ * mpirun has a process group of its own, so that ^C reaches it through here alone. */
 #include <errno.h>
 #include <glob.h>
 #include <poll.h>
@@ -24,9 +25,10 @@
 #include "dtrain/history.h"
 #include "dtrain/state.h"
 
-/* That mpirun may take to end behind the job's error line, and behind the last process that it started: it waits for
- * ever for a host whose link is cut, and at times for a lock of its own behind a rank that was killed in MPI_Init
- * (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before it has started any it may take three times as long. */
+/* That mpirun may take to end behind the job's error line, and behind the last process that it
+ * started: it waits for ever for a host whose link is cut, and at times for a lock of its own
+ * behind a rank that was killed in MPI_Init (Open MPI 4.1.4 with PMIx 4.2.2: 1 kill of 20). Before
+ * it has started any it may take three times as long. */
 static const double END_SECS = 20;
 static const double MOST_WAIT_SECS = 60; /* between two tries */
 
@@ -136,8 +138,8 @@ static enum outcome outcome_of(const struct launch *launch, int code, const stru
                                         ": MPI_"};
     int exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
     if (exit_code == 0) {
-        /* mpirun may return 0 behind a job that Slurm took a node from: then the records do not end with a run
-         * that has ended. Where they cannot be read, its word is taken. */
+        /* mpirun may return 0 behind a job that Slurm took a node from: then the records do not end
+         * with a run that has ended. Where they cannot be read, its word is taken. */
         struct dt_history *history;
         if (dt_history_read(launch->config.run.dir, &history)) return DONE;
         const bool ended = history->ended;
@@ -186,7 +188,8 @@ static size_t pass_on(int from, struct tail *tail)
     return (size_t)n;
 }
 
-/* Whether mpirun has something to wait for: a rank, or a way to another host, that has not ended. */
+/* Whether mpirun has something to wait for: a rank, or a way to another host, that has not
+ * ended. */
 static bool mpirun_waits(pid_t pid, bool *seen)
 {
     char path[64], state;
@@ -208,8 +211,8 @@ static bool mpirun_waits(pid_t pid, bool *seen)
     return living;
 }
 
-/* Passes the job's stderr on, and signals to it however much it says, until it ends. Hosts that have come back are
- * taken in at a checkpoint. */
+/* Passes the job's stderr on, and signals to it however much it says, until it ends. Hosts that
+ * have come back are taken in at a checkpoint. */
 static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
 {
     struct cli_hosts *hosts = &launch->hosts;

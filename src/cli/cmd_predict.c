@@ -1,8 +1,8 @@
 /* `dtrain predict`: a JSON record for each row of standard input, or of files, in their order.
  *
- * Rows wait until a batch is full or input pauses; then they are predicted together. A row that cannot be
- * read or predicted gives a record of its line and error, behind the rows before it, and the exit code at the
- * end. */
+ * Rows wait until a batch is full or input pauses; then they are predicted together. A row that
+ * cannot be read or predicted gives a record of its line and error, behind the rows before it, and
+ * the exit code at the end. */
 #include "cli/cli.h"
 #include "dtrain/report.h"
 
@@ -52,7 +52,8 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
     if (dt_predictor_check(stream->predictor, answer)) {
         if (rows)
             return stream_write_error(stream, "row", stream->good + stream->bad, dt_error_text());
-        if (stream->instance[row]) dt_fail_prefix(DT_EFORMAT, "instance %zu: ", stream->instance[row]);
+        if (stream->instance[row])
+            dt_fail_prefix(DT_EFORMAT, "instance %zu: ", stream->instance[row]);
         return stream_write_error(stream, "line", stream->line[row], dt_error_text());
     }
     dt_json_begin(json);
@@ -105,7 +106,8 @@ static dt_status stream_flush(struct stream *stream)
 
 /* ---- rows from standard input --------------------------------------------------------------- */
 
-/* Rows that wait are answered as soon as input pauses: no answer waits for rows that have not come. */
+/* Rows that wait are answered as soon as input pauses: no answer waits for rows that have not
+ * come. */
 static dt_status stream_input(struct stream *stream, const struct cli_model *model)
 {
     char error[DT_ERROR_MAX];
@@ -121,7 +123,8 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
         if (!ready || stream->count == room) DT_GUARD(stream_flush(stream));
         if (!ready && fflush(stdout))
             DT_GUARD(dt_fail(DT_EIO, "standard output: cannot write"));
-        status = dt_inputs_read(&stream->inputs, stream->count, stream->predictor, rows, &line, &end);
+        status =
+            dt_inputs_read(&stream->inputs, stream->count, stream->predictor, rows, &line, &end);
         instance = line == before ? instance + 1 : 0;
         before = line;
         if (!status && !end) {

@@ -1,6 +1,6 @@
-/* `dtrain top`: a run as it goes on, drawn again every two seconds until q or ^C. Everything comes from the
- * run directory (its history, the newest checkpoint's age), so that it works from any host that sees it, and on
- * runs that have ended. */
+/* `dtrain top`: a run as it goes on, drawn again every two seconds until q or ^C. Everything comes
+ * from the run directory (its history, the newest checkpoint's age), so that it works from any host
+ * that sees it, and on runs that have ended. */
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
@@ -58,8 +58,8 @@ static double status_real(const struct view *view, const char *key, double recor
     return isnan(value) ? recorded : value;
 }
 
-/* A text of a file in `width` columns; 0: as wide as it is. Terminals obey control characters: only plain ones are
- * shown. */
+/* A text of a file in `width` columns; 0: as wide as it is. Terminals obey control characters: only
+ * plain ones are shown. */
 static void text_print(const char *text, int width)
 {
     int i = 0;
@@ -219,8 +219,8 @@ static int terminal_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-/* Lines are cut at the terminal's edge (its mode 7): each keeps its place. Keys come singly and unseen;
- * ^C is a key as well, so that the terminal is always put back. */
+/* Lines are cut at the terminal's edge (its mode 7): each keeps its place. Keys come singly and
+ * unseen; ^C is a key as well, so that the terminal is always put back. */
 static dt_status view_watch(struct view *view)
 {
     struct termios before, raw;
@@ -239,7 +239,8 @@ static dt_status view_watch(struct view *view)
         printf("\033[?7h");
         fflush(stdout);
         if (status || poll(&in, 1, REFRESH_MS) <= 0) continue;
-        if (read(STDIN_FILENO, &key, 1) <= 0) poll(NULL, 0, REFRESH_MS); /* nobody can press a key */
+        /* nobody can press a key */
+        if (read(STDIN_FILENO, &key, 1) <= 0) poll(NULL, 0, REFRESH_MS);
     }
     if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &before);
     return status;

@@ -1,4 +1,5 @@
-/* `dtrain tune-lr`: the range test, its curve as a picture of characters, and a rate to start from. */
+/* `dtrain tune-lr`: the range test, its curve as a picture of characters, and a rate to start
+ * from. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -52,8 +53,8 @@ static void test_print(const struct dt_lr_test *test)
     printf("train.lr=%.2g\n", test->suggest);
 }
 
-/* The test's run goes into a directory that is removed again: here, or where temporary ones go if none can be made
- * here. */
+/* The test's run goes into a directory that is removed again: here, or where temporary ones go if
+ * none can be made here. */
 static dt_status tune(struct dt_world *world, struct dt_config *config)
 {
     struct dt_lr_test test;

@@ -16,11 +16,15 @@ const struct command commands[] = {
      "and returns 1; run it again to go on from the checkpoint that was saved within that "
      "second, or the one before."},
     {"launch", cmd_launch, true,
-     "[-np N] [--hostfile FILE] [--restarts K] [--grow SECS] [mpirun's options] CONFIG.ini [section.key=value ...]",
+     "[-np N] [--hostfile FILE] [--restarts K] [--grow SECS] [mpirun's options] CONFIG.ini "
+     "[section.key=value ...]",
      "starts mpirun, and again after a failure, on the hosts that still answer",
-     "After a failure that is not the user's (a rank killed, a host gone, a stall, an error of MPI) the job is "
-     "started again from the newest checkpoint, on the hosts of the file that answer, with at most as many "
-     "ranks as they have slots; until K (3) failures have come without a checkpoint in between. The waits "
+     "After a failure that is not the user's (a rank killed, a host gone, a stall, an error of "
+     "MPI) the job is "
+     "started again from the newest checkpoint, on the hosts of the file that answer, with at most "
+     "as many "
+     "ranks as they have slots; until K (3) failures have come without a checkpoint in between. "
+     "The waits "
      "between the tries grow from 1 s to 60 s. The end has the same bits with fewer ranks.\n\n"
      "Errors of the configuration, of data or of memory, and a loss that is not finite, would come "
      "again: they end it.\n\n"
@@ -29,17 +33,22 @@ const struct command commands[] = {
      "the job is stopped at a checkpoint for them, looked for so often."},
     {"eval", cmd_eval, false, "CHECKPOINT|MODEL|RUN_DIR [section.key=value ...]",
      "measures a model on held-out data: a table on a terminal, else one JSON line",
-     "A model, here and in the other commands, is a model file, a checkpoint, or a directory: of a run (its best "
-     "export, or its newest checkpoint if nothing was evaluated), of an exported version, of several (the highest), "
-     "or of checkpoints (the newest). stderr says which file it is. inspect and run.init take a run's newest "
+     "A model, here and in the other commands, is a model file, a checkpoint, or a directory: of a "
+     "run (its best "
+     "export, or its newest checkpoint if nothing was evaluated), of an exported version, of "
+     "several (the highest), "
+     "or of checkpoints (the newest). stderr says which file it is. inspect and run.init take a "
+     "run's newest "
      "checkpoint.\n\n"
      "The data is what the run was evaluated on, unless data.eval names other files."},
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
      "predicts rows: JSON lines or CSV in, JSON lines out",
      "MODEL is any path that eval takes. A row is a JSON array, or a line of CSV or LIBSVM; "
-     "{\"instances\": [[...], ...]} holds several. CSV columns go by the header's names if it has those of the model's features. "
+     "{\"instances\": [[...], ...]} holds several. CSV columns go by the header's names if it has "
+     "those of the model's features. "
      "data.eval=FILES predicts the rows of files in any training format instead.\n\n"
-     "A bad row, and one whose prediction is no finite number, gives {\"line\": N, \"error\": ...} (of files "
+     "A bad row, and one whose prediction is no finite number, gives {\"line\": N, \"error\": ...} "
+     "(of files "
      "\"row\", from 0), and exit code 1 at the end."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
@@ -57,14 +66,17 @@ const struct command commands[] = {
      "shows it once, as does an output that is not a terminal."},
     {"serve", cmd_serve, false, "MODEL|RUN_DIR [section.key=value ...]",
      "predictions over HTTP; newer versions of the model are taken up as they appear",
-     "TensorFlow Serving's REST: POST {\"instances\": [[...], ...]} to /v1/models/default:predict; the Open "
+     "TensorFlow Serving's REST: POST {\"instances\": [[...], ...]} to /v1/models/default:predict; "
+     "the Open "
      "Inference Protocol v2: /v2/models/default/infer; counts for Prometheus: /metrics.\n\n"
      "Listens on 127.0.0.1, port 8501, unless serve.host and serve.port say otherwise. Stopped "
      "by TERM, INT or USR1, it answers what it has taken, and exits 0."},
     {"export", cmd_export, false, "MODEL OUT.onnx",
      "writes a model with its normalisation as ONNX, for other programs",
-     "Input \"input\" (rows, features): features as they stand in data files. Outputs \"probabilities\" "
-     "(rows, classes) and \"class\" (rows), or \"values\" (rows, targets). Names are in the metadata."},
+     "Input \"input\" (rows, features): features as they stand in data files. Outputs "
+     "\"probabilities\" "
+     "(rows, classes) and \"class\" (rows), or \"values\" (rows, targets). Names are in the "
+     "metadata."},
     {"report", cmd_report, false, "RUN_DIR... OUT.html",
      "one HTML page of a run, or of several beside each other",
      "Curves with values under the pointer, evaluation, confusion, where the time goes, "

@@ -1,5 +1,5 @@
-/* Help: what the program and its commands do, as text for a terminal and as a manual page; versions; and
- * completions for shells. All of it from the tables of commands and options. */
+/* Help: what the program and its commands do, as text for a terminal and as a manual page;
+ * versions; and completions for shells. All of it from the tables of commands and options. */
 #include <jansson.h>
 #include <string.h>
 #include <zlib.h>
@@ -84,8 +84,10 @@ static const char *const FILES[][2] = {
     {"ckpt/step-N.h5",
      "Checkpoints, all that a resume needs; ckpt/latest.h5 is a link to the newest one."},
     {"export/latest/N/model.h5, export/best/N/model.h5",
-     "Models for eval and predict, of step N: at each checkpoint, and the best by eval.metric. Of a tensor of "
-     "sparse inputs whose rows are mostly 0 there are the others alone, as NAME_rows and NAME_values."},
+     "Models for eval and predict, of step N: at each checkpoint, and the best by eval.metric. Of "
+     "a tensor of "
+     "sparse inputs whose rows are mostly 0 there are the others alone, as NAME_rows and "
+     "NAME_values."},
     {"status.json", "What dtrain top shows, rewritten every few seconds."},
 };
 
@@ -228,8 +230,8 @@ static void print_tables(FILE *out)
     fprintf(out, "'\n");
 }
 
-/* Of key=value readline replaces what stands behind the last '='. A word that is whole already is no help:
- * then file names are. */
+/* Of key=value readline replaces what stands behind the last '='. A word that is whole already is
+ * no help: then file names are. */
 static const char BASH[] =
     "    local line=${COMP_LINE:0:COMP_POINT} command=train item known word\n"
     "    word=${line##*[[:space:]]}\n"

@@ -1,5 +1,6 @@
-/* The hosts of a job. A list is read anew at each start, so that hosts may come and go; each host is asked to run a
- * command, the way mpirun would have it run, and those that do are written down for mpirun. */
+/* The hosts of a job. A list is read anew at each start, so that hosts may come and go; each host
+ * is asked to run a command, the way mpirun would have it run, and those that do are written down
+ * for mpirun. */
 #include "cli/hosts.h"
 
 #include <errno.h>
@@ -42,7 +43,8 @@ dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid)
     return status;
 }
 
-/* The next host's tasks, of a list as Slurm has it: "8(x2),4"; *left: hosts that the number before is still for. */
+/* The next host's tasks, of a list as Slurm has it: "8(x2),4"; *left: hosts that the number before
+ * is still for. */
 static int slurm_tasks(const char **list, int *left)
 {
     char *end;
@@ -55,7 +57,8 @@ static int slurm_tasks(const char **list, int *left)
     return tasks;
 }
 
-/* Lines as a host file has them; of an allocation of Slurm's, one a node: scontrol knows its name alone. */
+/* Lines as a host file has them; of an allocation of Slurm's, one a node: scontrol knows its name
+ * alone. */
 static dt_status hosts_read(struct cli_hosts *hosts)
 {
     char *const scontrol[] = {"scontrol", "show", "hostnames", NULL};

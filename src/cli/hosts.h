@@ -1,4 +1,5 @@
-/* The hosts that a job may run on: those of a host file, or of an allocation of Slurm's, and which of them answer. */
+/* The hosts that a job may run on: those of a host file, or of an allocation of Slurm's, and which
+ * of them answer. */
 #ifndef CLI_HOSTS_H
 #define CLI_HOSTS_H
 
@@ -18,24 +19,27 @@ struct cli_host {
 
 struct cli_hosts {
     const char *file;  /* the host file; NULL: none is given */
-    /* What mpirun runs commands on other hosts with, words, a choice behind a ':'; NULL: ssh, or Slurm's srun. */
+    /* What mpirun runs commands on other hosts with, words, a choice behind a ':'; NULL: ssh, or
+     * Slurm's srun. */
     const char *agent;
     const char *agent_args; /* words behind it; NULL: none */
-    const char *from;  /* the host file, or what Slurm calls its list; NULL: mpirun knows the hosts */
+    /* the host file, or what Slurm calls its list; NULL: mpirun knows the hosts */
+    const char *from;
     struct cli_host *host;
     int count, answering;
     char chosen[64]; /* a file of those that answer, to be removed at the end; "": there is none */
 };
 
-/* Reads the list, finds out which of them answer - all are asked at once, and have some seconds - and writes those into
- * a file for mpirun. *out_slots: how many ranks they have room for, 0: that is not known. DT_EIO: no host answers, or
- * the list cannot be read. */
+/* Reads the list, finds out which of them answer - all are asked at once, and have some seconds -
+ * and writes those into a file for mpirun. *out_slots: how many ranks they have room for, 0: that
+ * is not known. DT_EIO: no host answers, or the list cannot be read. */
 dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots);
 /* How many more would answer now. */
 int cli_hosts_come(struct cli_hosts *hosts);
 
-/* Starts a program, in a process group of its own and with signals as it expects them. What it writes to `fd` is to be
- * read from *out_end; NULL: it goes where ours goes. *out_pid: -1 behind a failure. DT_EIO. */
+/* Starts a program, in a process group of its own and with signals as it expects them. What it
+ * writes to `fd` is to be read from *out_end; NULL: it goes where ours goes. *out_pid: -1 behind a
+ * failure. DT_EIO. */
 dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid);
 
 #endif

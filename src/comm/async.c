@@ -1,6 +1,6 @@
-/* The async exchange as its users see it: which memory is taken (shared or window), a worker's begin,
- * read and send, the bank's serve, and the counts. The protocol itself, and why it is safe, stands in
- * async_slots.h. */
+/* The async exchange as its users see it: which memory is taken (shared or window), a worker's
+ * begin, read and send, the bank's serve, and the counts. The protocol itself, and why it is safe,
+ * stands in async_slots.h. */
 #include "dtrain/async.h"
 
 #include <string.h>
@@ -58,8 +58,9 @@ struct combined {
     float *out;                         /* (P) another buffer */
 };
 
-/* Floats [from, to), which gradients have whole: all gradients on one block of floats, in this core's cache; then
- * its new weights go out in one run, for other cores hold copies of what was there. */
+/* Floats [from, to), which gradients have whole: all gradients on one block of floats, in this
+ * core's cache; then its new weights go out in one run, for other cores hold copies of what was
+ * there. */
 static void apply_whole(struct dt_async *async, const struct combined *all, size_t from, size_t to)
 {
     const struct dt_async_spec *spec = &async->spec;
@@ -84,8 +85,8 @@ static void apply_whole(struct dt_async *async, const struct combined *all, size
     }
 }
 
-/* Of a range whose other rows stay as they are: what the buffer lacks of the newest weights, then the rows that
- * each gradient touched, in place. */
+/* Of a range whose other rows stay as they are: what the buffer lacks of the newest weights, then
+ * the rows that each gradient touched, in place. */
 static void apply_touched(struct dt_async *async, const struct combined *all, int index)
 {
     const struct dt_async_spec *spec = &async->spec;
@@ -103,8 +104,9 @@ static void apply_touched(struct dt_async *async, const struct combined *all, in
     dt__slots_log_rows(&async->bank, index, all->n, all->gradient);
 }
 
-/* Rows [from, to) of those that a gradient has one behind the other, the first of which not below `from` is at
- * place *next: to `out` as they lie in the vector, with zeros for those that it lacks. */
+/* Rows [from, to) of those that a gradient has one behind the other, the first of which not below
+ * `from` is at place *next: to `out` as they lie in the vector, with zeros for those that it
+ * lacks. */
 static void expand_rows(const struct dt_row_range *range, const struct dt_touched *touched,
                         size_t from, size_t to, const float *rows, uint32_t next, float *out)
 {
@@ -192,8 +194,9 @@ static bool is_bank(const struct dt_async *async)
 
 static dt_status async_open_memory(struct dt_async *async, bool shared)
 {
-    /* Slack: publications that a reader may miss between its two looks. In shared memory a second try is
-     * cheap, over a network each look takes as long as the bank takes to apply a gradient. */
+    /* Slack: publications that a reader may miss between its two looks. In shared memory a second
+     * try is cheap, over a network each look takes as long as the bank takes to apply a
+     * gradient. */
     struct dt__slots_way way = {
         .shared = shared, .slack = shared ? 0 : 2, .log_entries = DT__ASYNC_LOG};
     dt_status status =

@@ -23,8 +23,8 @@ static size_t cache_lines_bytes(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* Ranges of touched rows lie one behind the other. With this their lists and logs are smaller than the vectors
- * are, and cannot overflow if those do not. */
+/* Ranges of touched rows lie one behind the other. With this their lists and logs are smaller than
+ * the vectors are, and cannot overflow if those do not. */
 static dt_status shape_check_ranges(const struct dt__slots_shape *shape, size_t params)
 {
     size_t behind = 0, floats;
@@ -60,7 +60,8 @@ dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struc
                                  .range = spec->row_range,
                                  .ranges = way.shared ? spec->row_ranges : 0};
     DT_TRY(shape_check_ranges(shape, spec->params));
-    /* Words, state and log are of tens of thousands of workers at most; vectors may be of any size. */
+    /* Words, state and log are of tens of thousands of workers at most; vectors may be of any
+     * size. */
     size_t peers = (size_t)workers * sizeof(struct dt__slots_peer), states, weights, slots;
     size_t wired = wire ? (size_t)workers : 0, copies, answers;
     shape->bank_at = (size_t)dt__slots_words(shape) * DT__WORD_STRIDE;
@@ -369,8 +370,8 @@ float *dt__slots_weights(const struct dt__slots_bank *bank)
     return bank_buffer(bank, bank->state->current)->params;
 }
 
-/* What has been out of use longest gives readers their slack; without any, what this worker has read
- * last is still in its caches. */
+/* What has been out of use longest gives readers their slack; without any, what this worker has
+ * read last is still in its caches. */
 float *dt__slots_target(struct dt__slots_bank *bank)
 {
     struct dt__slots_state *state = bank->state;

@@ -1,10 +1,10 @@
-/* Touched rows in the slot protocol (async_slots.h): the lists in the slots, and the row log, by which a buffer
- * that was out of use gets the rows that it lacks.
+/* Touched rows in the slot protocol (async_slots.h): the lists in the slots, and the row log, by
+ * which a buffer that was out of use gets the rows that it lacks.
  *
- * A range's row log is a ring of row numbers, in the order in which rows were written. Each buffer knows up to
- * which entry it has them all. A buffer that lacks more than the ring holds gets the whole range: from there on
- * one long copy is not slower than many short ones. Only ranges of which updates touch rows alone have one; in the
- * others all rows are written each time. */
+ * A range's row log is a ring of row numbers, in the order in which rows were written. Each buffer
+ * knows up to which entry it has them all. A buffer that lacks more than the ring holds gets the
+ * whole range: from there on one long copy is not slower than many short ones. Only ranges of which
+ * updates touch rows alone have one; in the others all rows are written each time. */
 #include <string.h>
 
 #include "comm/async_slots.h"

@@ -1,5 +1,5 @@
-/* Async over memory that the ranks of one host share: control words are the processor's atomics, payload
- * is written and read in place, and who waits sleeps at an event count. */
+/* Async over memory that the ranks of one host share: control words are the processor's atomics,
+ * payload is written and read in place, and who waits sleeps at an event count. */
 #include <stdatomic.h>
 #include <string.h>
 

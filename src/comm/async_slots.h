@@ -1,16 +1,18 @@
-/* slots: the protocol by which workers hand gradients to the bank, and read its weights, without ever
- * waiting for each other.
+/* slots: the protocol by which workers hand gradients to the bank, and read its weights, without
+ * ever waiting for each other.
  *
- * Gradients are applied by whoever acts for the bank: the bank itself, or where its memory is shared a
- * worker that has just handed in a gradient, under a lock.
+ * Gradients are applied by whoever acts for the bank: the bank itself, or where its memory is
+ * shared a worker that has just handed in a gradient, under a lock.
  *
  * The bank's memory, control words on cache lines of their own:
  *
  *   TICKET     gradients begun in the job; a worker adds 1 and owns the number it got
  *   PUBLISHED  (publication << 16) | buffer of the newest weights
- *   FLOOR      fewest gradients of this span applied of any active worker; all ones: the span is over
+ *   FLOOR      fewest gradients of this span applied of any active worker; all ones: the span is
+ *   over
  *   HOLD       readers that ask the bank to publish no more until they have their weights
- *   LOCK       of shared memory: claims to act for the bank; the first is good, the others are taken back
+ *   LOCK       of shared memory: claims to act for the bank; the first is good, the others are
+ *   taken back
  *   STEP       updates done; the last has written entry (STEP - 1) mod update log of the update log
  *   LIMIT      updates up to which gradients may be applied
  *   SEEN       updates that the bank has read of in the update log
@@ -24,45 +26,49 @@
  *   row log    of each range of touched rows, which rows were written
  *   weights    K buffers: version, P floats; the optimizer's state
  *   copies     of a rounded wire: the weights as each worker has them; then the answer to each
- *   slots      2 a worker: note, P floats, and P more where gradients bring the weights they saw; then the
+ *   slots      2 a worker: note, P floats, and P more where gradients bring the weights they saw;
+ *   then the
  *              lists of touched rows. Of a rounded wire: note, parcel
  *
  * Gradients: worker w's next goes to the slot of the one before if that has been applied, while its
- * memory is warm, else to the other one, once ACK[w] shows that it is free. Put, flush, ring the doorbell.
- * The bank reads doorbells, then slots, and acknowledges when it has applied them: each word has one
- * writer, so nothing can be lost or come twice.
+ * memory is warm, else to the other one, once ACK[w] shows that it is free. Put, flush, ring the
+ * doorbell. The bank reads doorbells, then slots, and acknowledges when it has applied them: each
+ * word has one writer, so nothing can be lost or come twice.
  *
- * Combining (Hendler et al., "Flat combining and the synchronization-parallelism tradeoff", SPAA 2010):
- * who sees a doorbell ahead of its ACK, and nothing that forbids to apply (HOLD, LIMIT, an update log
- * that is full), claims the lock, applies if it was free, takes the claim back, and looks again if it
- * was the last one: so no gradient is left lying between two who thought that the other has it. Who
- * waits combines as well, and a worker leaves a span when all its gradients are applied; so there is
- * always somebody.
+ * Combining (Hendler et al., "Flat combining and the synchronization-parallelism tradeoff", SPAA
+ * 2010): who sees a doorbell ahead of its ACK, and nothing that forbids to apply (HOLD, LIMIT, an
+ * update log that is full), claims the lock, applies if it was free, takes the claim back, and
+ * looks again if it was the last one: so no gradient is left lying between two who thought that the
+ * other has it. Who waits combines as well, and a worker leaves a span when all its gradients are
+ * applied; so there is always somebody.
  *
- * Weights (hazard pointers: Michael, IEEE TPDS 2004): the bank writes the buffer that has been out of
- * use the longest among those that no hazard pointer names, and publishes it. A reader fetches PUBLISHED, points at that buffer, and fetches PUBLISHED again. If the bank
- * looked for a buffer before the pointer was there, it may be writing that one; but it passes over at
- * most `workers` such buffers and has K - 1 - workers others to use up first, so not before
- * K - workers - 2 = slack further publications: a reader that sees at most `slack` of them has its
- * buffer for good, for as long as it likes, and the bank always finds another. A reader that was
- * overtaken again and again asks the bank to hold: it publishes once more at most.
+ * Weights (hazard pointers: Michael, IEEE TPDS 2004): the bank writes the buffer that has been out
+ * of use the longest among those that no hazard pointer names, and publishes it. A reader fetches
+ * PUBLISHED, points at that buffer, and fetches PUBLISHED again. If the bank looked for a buffer
+ * before the pointer was there, it may be writing that one; but it passes over at most `workers`
+ * such buffers and has K - 1 - workers others to use up first, so not before K - workers - 2 =
+ * slack further publications: a reader that sees at most `slack` of them has its buffer for good,
+ * for as long as it likes, and the bank always finds another. A reader that was overtaken again and
+ * again asks the bank to hold: it publishes once more at most.
  * In shared memory slack is 0: a reader that sees no publication has the current buffer, and any
- * other one that is not pointed at may be written; it is the one that was given up last, whose memory is
- * warm. A worker that acts for the bank has let go of its own pointer: one buffer less will do.
+ * other one that is not pointed at may be written; it is the one that was given up last, whose
+ * memory is warm. A worker that acts for the bank has let go of its own pointer: one buffer less
+ * will do.
  *
- * Touched rows (async_rows.c; shared memory only): of a range of rows a slot has those that the batch touched,
- * one behind the other from the range's place on, and their numbers in a list; pages of shared memory that no
- * batch reaches are never there. A buffer that is to be written lacks the rows that were written since it was
- * published last: the row log names them, they are copied from the newest weights, and the gradients are applied
- * to it in place. So readers see whole versions as ever, no row of which moves while they have them, and what an
- * update costs depends on the rows touched, not on those there are.
+ * Touched rows (async_rows.c; shared memory only): of a range of rows a slot has those that the
+ * batch touched, one behind the other from the range's place on, and their numbers in a list; pages
+ * of shared memory that no batch reaches are never there. A buffer that is to be written lacks the
+ * rows that were written since it was published last: the row log names them, they are copied from
+ * the newest weights, and the gradients are applied to it in place. So readers see whole versions
+ * as ever, no row of which moves while they have them, and what an update costs depends on the rows
+ * touched, not on those there are.
  *
- * A rounded wire (async_wire.c; windows only): slots and answers hold parcels. The bank alone reads versions of the
- * weights while a span lasts, so two are enough, and none is pointed at; between spans they rest, and workers get
- * them whole.
+ * A rounded wire (async_wire.c; windows only): slots and answers hold parcels. The bank alone reads
+ * versions of the weights while a span lasts, so two are enough, and none is pointed at; between
+ * spans they rest, and workers get them whole.
  *
- * Clocks: a worker begins its gradient number c of the span (from 0) when c <= FLOOR + staleness. The
- * floor is raised behind the publication, so that it has all updates up to clock c - staleness.
+ * Clocks: a worker begins its gradient number c of the span (from 0) when c <= FLOOR + staleness.
+ * The floor is raised behind the publication, so that it has all updates up to clock c - staleness.
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
  * server", NIPS 2013, section 2. */
 #ifndef DT_COMM_SLOTS_H
@@ -98,8 +104,8 @@ struct dt__slots_shape {
     size_t lists_at; /* from a slot's begin */
 };
 
-/* DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for; ranges of rows that
- * do not rise; a rounded wire with gradients that bring what they saw. */
+/* DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for;
+ * ranges of rows that do not rise; a rounded wire with gradients that bring what they saw. */
 dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struct dt__slots_way way,
                                const struct dt_async_spec *spec);
 /* Control words. */
@@ -193,11 +199,13 @@ const float *dt__slots_read(struct dt__slots_worker *worker);
 float *dt__slots_grad(struct dt__slots_worker *worker);
 const struct dt_touched *dt__slots_touched(const struct dt__slots_worker *worker);
 void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note);
-/* async_wire.c. With a rounded wire: makes the gradient what the bank will read of it, before it is sent. */
+/* async_wire.c. With a rounded wire: makes the gradient what the bank will read of it, before it is
+ * sent. */
 void dt__slots_round(struct dt__slots_worker *worker);
 /* The newest weights, to the worker's copy. */
 void dt__slots_read_difference(struct dt__slots_worker *worker);
-/* Who acts for the bank leaves a span only when all its gradients are applied: the bank does not. */
+/* Who acts for the bank leaves a span only when all its gradients are applied: the bank does
+ * not. */
 void dt__slots_settle(struct dt__slots_worker *worker);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
@@ -245,8 +253,8 @@ bool dt__slots_quiescent(const struct dt__slots_bank *bank);
 void dt__slots_close(struct dt__slots_bank *bank);
 bool dt__slots_over(struct dt__slots_bank *bank);
 
-/* async_wire.c. Of a rounded wire: answers who asks for weights. Bytes of a parcel; floats [at, at + n) of one, at a
- * multiple of DT__WIRE_BLOCK. */
+/* async_wire.c. Of a rounded wire: answers who asks for weights. Bytes of a parcel; floats [at, at
+ * + n) of one, at a multiple of DT__WIRE_BLOCK. */
 void dt__slots_answer(struct dt__slots_bank *bank);
 size_t dt__parcel_bytes(int wire, size_t rounded, size_t params);
 void dt__parcel_read(const struct dt__slots_shape *shape, const unsigned char *parcel, size_t at,
@@ -255,7 +263,8 @@ void dt__parcel_read(const struct dt__slots_shape *shape, const unsigned char *p
 /* For the bank. true: gradients wait, this rank has the lock, and it must leave. */
 bool dt__slots_enter(struct dt__slots_bank *bank);
 void dt__slots_leave(struct dt__slots_bank *bank);
-/* With the lock. Gradients that wait to be applied, at most `limit`, in fair order, into out (limit). */
+/* With the lock. Gradients that wait to be applied, at most `limit`, in fair order, into out
+ * (limit). */
 int dt__slots_take(struct dt__slots_bank *bank, int limit, struct dt_gradient *out);
 /* The newest weights, and the buffer to write the next ones to. */
 float *dt__slots_weights(const struct dt__slots_bank *bank);

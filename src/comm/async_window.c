@@ -157,8 +157,8 @@ static dt_status allocate(struct window *window, MPI_Aint bytes, void **base)
 {
     char text[MPI_MAX_ERROR_STRING];
     dt_status status = DT_OK;
-    int code =
-        MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, window->world->trainers->comm, base, &window->win);
+    int code = MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, window->world->trainers->comm, base,
+                                &window->win);
     if (code != MPI_SUCCESS)
         status = dt_fail(DT_ECOMM,
                          "MPI gives no one-sided memory between these ranks (%s): let Open MPI "

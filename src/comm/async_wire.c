@@ -1,12 +1,13 @@
-/* A rounded wire in the slot protocol (async_slots.h), of a window: what is put and got are parcels, floats as
- * wire.h rounds them and behind them those that stay whole.
+/* A rounded wire in the slot protocol (async_slots.h), of a window: what is put and got are
+ * parcels, floats as wire.h rounds them and behind them those that stay whole.
  *
- * Up: a worker adds the error that it kept to its gradient, rounds the sum and keeps what is left. The bank reads the
- * floats of a parcel block by block, as it applies them.
- * Down: the bank has a copy of the weights as each worker has them. A worker asks (REQUEST); the bank rounds newest
- * less copy into the worker's answer, adds what it has rounded to the copy, and says so (ANSWER); the worker gets the
- * answer and adds the same. What was rounded away is in the next difference, so no error is kept. The first answer is
- * the copy itself. Bank and worker write to answer and copy by turns, as REQUEST and ANSWER say.
+ * Up: a worker adds the error that it kept to its gradient, rounds the sum and keeps what is left.
+ * The bank reads the floats of a parcel block by block, as it applies them.
+ * Down: the bank has a copy of the weights as each worker has them. A worker asks (REQUEST); the
+ * bank rounds newest less copy into the worker's answer, adds what it has rounded to the copy, and
+ * says so (ANSWER); the worker gets the answer and adds the same. What was rounded away is in the
+ * next difference, so no error is kept. The first answer is the copy itself. Bank and worker write
+ * to answer and copy by turns, as REQUEST and ANSWER say.
  * Source: Seide et al. 2014 and Tang et al. 2019, as in wire.h. */
 #include <string.h>
 

@@ -102,7 +102,8 @@ static struct dt__published fetch_published(struct dt__onesided *remote)
     return dt__published_unpack(remote->ops->fetch(remote, WORD_PUBLISHED));
 }
 
-/* Points at the newest weights; false if the bank may have begun to overwrite them before it saw that. */
+/* Points at the newest weights; false if the bank may have begun to overwrite them before it saw
+ * that. */
 static bool worker_try_protect(struct dt__slots_worker *worker, int *out_buffer)
 {
     struct dt__published before = fetch_published(worker->remote);

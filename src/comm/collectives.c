@@ -1,7 +1,7 @@
 /* Collective agreement on errors, the end of the job, and patient collectives.
  *
- * Every wait for MPI is a loop of MPI_Test and sleeps, so that a rank that waits takes no core from one
- * that computes, and the watchdog sees what is waited for. */
+ * Every wait for MPI is a loop of MPI_Test and sleeps, so that a rank that waits takes no core from
+ * one that computes, and the watchdog sees what is waited for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,8 +49,9 @@ void dt__mpi_check(int code, const char *call, const char *file, int line)
 
 /* ---- waits ---------------------------------------------------------------------------------- */
 
-/* The back-off of a wait on MPI: rounds without sleep, about 100 us in all, then sleeps in microseconds
- * that stay short beside a message between hosts (500 us at 1 Gbit/s) and let an idle core rest. */
+/* The back-off of a wait on MPI: rounds without sleep, about 100 us in all, then sleeps in
+ * microseconds that stay short beside a message between hosts (500 us at 1 Gbit/s) and let an idle
+ * core rest. */
 enum { SPIN_ROUNDS = 200, FIRST_SLEEP_US = 20, LAST_SLEEP_US = 200, EXCHANGE_ROUNDS = 64 };
 
 void dt__wait_pause(struct dt__wait *wait)
@@ -205,7 +206,8 @@ void dt_ranks_move(const struct dt_ranks *ranks, int from, int to, void *bytes, 
         if (rank == from)
             DT_MPI(MPI_Isend(piece, chunk_at(length, at), MPI_BYTE, to, 0, ranks->comm, &request));
         else
-            DT_MPI(MPI_Irecv(piece, chunk_at(length, at), MPI_BYTE, from, 0, ranks->comm, &request));
+            DT_MPI(
+                MPI_Irecv(piece, chunk_at(length, at), MPI_BYTE, from, 0, ranks->comm, &request));
         request_finish(ranks->world, &request, ranks->what ? ranks->what : "state");
     }
 }

@@ -1,8 +1,8 @@
 /* onesided: memory at the bank that every worker can put into, get from and count in.
  *
- * All that the slot protocol knows of its transport: memory that a host shares (async_shared.c), an MPI
- * window (async_window.c), or a scheduler in one process that delays and interleaves every operation
- * (tests/unit/onesided_fake.h). */
+ * All that the slot protocol knows of its transport: memory that a host shares (async_shared.c), an
+ * MPI window (async_window.c), or a scheduler in one process that delays and interleaves every
+ * operation (tests/unit/onesided_fake.h). */
 #ifndef DT_COMM_ONESIDED_H
 #define DT_COMM_ONESIDED_H
 
@@ -21,15 +21,16 @@ struct dt__onesided_ops {
     void (*put)(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length);
     void (*get)(struct dt__onesided *remote, size_t offset, void *bytes, size_t length);
     void (*flush)(struct dt__onesided *remote);
-    /* Control words: atomic, and done at the bank when the call returns. They order nothing else. */
+    /* Control words: atomic, and done at the bank when the call returns. They order nothing
+     * else. */
     uint64_t (*fetch)(struct dt__onesided *remote, int word);
     void (*replace)(struct dt__onesided *remote, int word, uint64_t value);
     uint64_t (*add)(struct dt__onesided *remote, int word, uint64_t delta); /* the value before */
     /* Where memory is reached by loads and stores: what others have completed is seen by later
      * loads, and earlier stores are seen by what others begin later. */
     void (*sync)(struct dt__onesided *remote);
-    /* Passes a little time, or waits for news; makes progress; ends the job if it takes too long. `what`
-     * is waited for. */
+    /* Passes a little time, or waits for news; makes progress; ends the job if it takes too long.
+     * `what` is waited for. */
     void (*pause)(struct dt__onesided *remote, const char *what);
     /* What was waited for has come. */
     void (*wake)(struct dt__onesided *remote);
@@ -45,8 +46,9 @@ struct dt__onesided {
     unsigned char *memory; /* the bank's memory; NULL where loads and stores do not reach it */
 };
 
-/* `bytes` of memory at the bank, the first `zeroed` of them 0: shared by the ranks of one host, who all reach it; or
- * put to and got from. Collective over the trainers; fails on all ranks or on none, and leaves nothing behind.
+/* `bytes` of memory at the bank, the first `zeroed` of them 0: shared by the ranks of one host, who
+ * all reach it; or put to and got from. Collective over the trainers; fails on all ranks or on
+ * none, and leaves nothing behind.
  * DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
 dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, size_t zeroed,
                                 struct dt__onesided **out);

@@ -1,4 +1,5 @@
-/* Reducers: groups of ranks, the memory that they share, and the steps that all strategies have in common. */
+/* Reducers: groups of ranks, the memory that they share, and the steps that all strategies have in
+ * common. */
 #include "comm/reducer.h"
 
 #include <string.h>
@@ -6,7 +7,8 @@
 /* ---- groups --------------------------------------------------------------------------------- */
 
 /* The ranks that take part: the trainers, or a team of workers. */
-static struct dt_ranks choose_ranks(const struct dt_world *world, const struct dt_reducer_spec *spec)
+static struct dt_ranks choose_ranks(const struct dt_world *world,
+                                    const struct dt_reducer_spec *spec)
 {
     struct dt_ranks all = *world->trainers;
     const MPI_Comm from = all.comm;
@@ -69,10 +71,12 @@ static dt_status map_replicas(struct dt_reducer *x)
     const int workers = x->spec.team ? x->spec.team : x->world->workers;
     int ranks, *group_of = NULL; /* of each rank */
     DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
-    dt_status status = dt_alloc((size_t)replicas, sizeof(int), "replica table", &x->group_of_replica);
+    dt_status status =
+        dt_alloc((size_t)replicas, sizeof(int), "replica table", &x->group_of_replica);
     if (!status) status = dt_alloc((size_t)replicas, sizeof(float *), "gradient slots", &x->slot);
     if (!status) status = dt_alloc((size_t)replicas, sizeof *x->part, "subtree table", &x->part);
-    if (!status) status = dt_alloc((size_t)givers + 1, sizeof *x->giver, "subtree table", &x->giver);
+    if (!status)
+        status = dt_alloc((size_t)givers + 1, sizeof *x->giver, "subtree table", &x->giver);
     if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "group table", &group_of);
     DT_GUARD(dt_ranks_agree(&x->all, status));
     DT_MPI(MPI_Allgather(&x->group_index, 1, MPI_INT, group_of, 1, MPI_INT, x->all.comm));
@@ -246,7 +250,8 @@ static dt_status check_spec(const struct dt_reducer_spec *spec)
     if (spec->wire && spec->kind == DT_REDUCER_REDUCE)
         return dt_fail(DT_EUSAGE, "reducer: train.wire does not go with train.exchange=reduce");
     if (spec->wire && (spec->givers < 1 || spec->givers > spec->replicas))
-        return dt_fail(DT_EUSAGE, "reducer: %d groups of %d replicas", spec->givers, spec->replicas);
+        return dt_fail(DT_EUSAGE, "reducer: %d groups of %d replicas", spec->givers,
+                       spec->replicas);
     return DT_OK;
 }
 
@@ -279,7 +284,8 @@ static dt_status allocate(struct dt_reducer *x)
 static dt_status choose_groups(struct dt_reducer *x)
 {
     const bool any = x->spec.kind == DT_REDUCER_AUTO, tree = x->spec.reproducible || x->spec.wire;
-    const int *rank_of = x->world->rank_of, *host_of = x->world->host_of, first = x->spec.first_worker;
+    const int *rank_of = x->world->rank_of, *host_of = x->world->host_of,
+              first = x->spec.first_worker;
     int rank, hosts = x->spec.team ? 1 : x->world->hosts;
     for (int w = first + 1; w < first + x->spec.team; w++)
         hosts += host_of[rank_of[w]] != host_of[rank_of[w - 1]];
@@ -288,7 +294,8 @@ static dt_status choose_groups(struct dt_reducer *x)
         x->exchange = hosts > 1 ? DT_REDUCER_ORDERED : DT_REDUCER_NODE;
     x->grouped = x->exchange != DT_REDUCER_REDUCE;
     dt_status status = form_groups(x);
-    if (status && tiled_matrices(x)) { /* factors and copies save time, but need room beside whole gradients' */
+    /* factors and copies save time, but need room beside whole gradients' */
+    if (status && tiled_matrices(x)) {
         x->spec.matrices = 0;
         status = form_groups(x);
     }
@@ -379,7 +386,8 @@ const float *dt_reducer_weights(const struct dt_reducer *x)
 struct dt_slot dt_reducer_slot(const struct dt_reducer *x, int replica)
 {
     return (struct dt_slot){.grad = x->slot[replica],
-                            .touched = dt__rows_are_touched(x) ? dt__rows_touched(x, replica) : NULL,
+                            .touched =
+                                dt__rows_are_touched(x) ? dt__rows_touched(x, replica) : NULL,
                             .factors = x->factors ? x->factors[replica] : NULL};
 }
 
@@ -487,12 +495,14 @@ static int lead_step(struct dt_reducer *x, int bank_ask)
     return x->control->agreed_ask[x->tick & 1];
 }
 
-/* The step's updates are made, but for touched rows of several groups: when those of all have come, this rank's. */
+/* The step's updates are made, but for touched rows of several groups: when those of all have come,
+ * this rank's. */
 static void complete_step(struct dt_reducer *x, bool updates_rows)
 {
     const bool rows = updates_rows && x->groups > 1 && dt__rows_are_touched(x);
     const double start = dt_clock_secs();
-    if (rows) dt__event_wait(&x->control->exchanged, x->tick, x->world, "the other hosts' gradients");
+    if (rows)
+        dt__event_wait(&x->control->exchanged, x->tick, x->world, "the other hosts' gradients");
     const double met = dt_clock_secs();
     if (rows) x->info.norm2 = x->control->norm2;
     for (int b = 0; b < x->spec.buckets; b++) {
@@ -572,7 +582,8 @@ int dt_reducer_serve(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask
         from++;
     }
     for (int b = 0; b < x->spec.buckets; b++)
-        dt__event_wait(&x->control->bucket[b].updated, x->bucket[b].pieces_done, x->world, "weights");
+        dt__event_wait(&x->control->bucket[b].updated, x->bucket[b].pieces_done, x->world,
+                       "weights");
     *out_step = from;
     return asked;
 }

@@ -1,9 +1,10 @@
 /* The inside of a reducer.
  *
- * Bank and workers fall into hosts' groups: the ranks of a host, which share memory (node, ordered), or
- * each rank alone (reduce). A group's first rank leads it: it alone exchanges messages with other groups.
- * Inside a group, gradients stand in slots, one a replica, and are summed by the fixed tree, each worker
- * a slice. What happens beyond that is a row of functions (struct dt__reducer_strategy):
+ * Bank and workers fall into hosts' groups: the ranks of a host, which share memory (node,
+ * ordered), or each rank alone (reduce). A group's first rank leads it: it alone exchanges messages
+ * with other groups. Inside a group, gradients stand in slots, one a replica, and are summed by the
+ * fixed tree, each worker a slice. What happens beyond that is a row of functions (struct
+ * dt__reducer_strategy):
  *
  *   shared   one group holds all: its workers update the slices at once, and the bank sleeps
  *   stream   the groups' sums go to the bank by MPI_Reduce, and weights back by MPI_Bcast
@@ -17,13 +18,16 @@
  *   blocks  |....:....:...|                             what is summed at once, in a core's cache
  *
  *   bucket   the gradient of one layer; buckets get ready from the last to the first
- *   slice    of a bucket: what one worker sums (and updates, in shared), or, in owners, what one group owns
+ *   slice    of a bucket: what one worker sums (and updates, in shared), or, in owners, what one
+ *   group owns
  *   chunk    of a bucket (stream) or of an owner's slice (owners): one message between groups
  *   block    DT__TREE_BLOCK floats of a slice
- *   piece    of a bucket, whose update is posted once: a worker's slice (shared), a chunk (stream, owners), and
+ *   piece    of a bucket, whose update is posted once: a worker's slice (shared), a chunk (stream,
+ *   owners), and
  *            a worker's touched rows (owners)
  *
- * and how gradients are summed over replicas; here seven of them, 0 to 3 on group 0, 4 to 6 on group 1:
+ * and how gradients are summed over replicas; here seven of them, 0 to 3 on group 0, 4 to 6 on
+ * group 1:
  *
  *            group 0       |     group 1
  *     0     1     2     3  |   4     5     6      slots, one a replica
@@ -31,15 +35,20 @@
  *             0-3          |         4-6          the parts: maximal subtrees that one group holds
  *                         0-6
  *
- * In shared, the gradient of a matrix may stay two factors a replica (struct dt_factored): who updates a tile of the
- * matrix makes the replicas' gradients there himself, and sums them by the same tree. With the norm, which needs all
- * sums before, gradients are whole, and such a matrix is only updated in tiles.
+ * In shared, the gradient of a matrix may stay two factors a replica (struct dt_factored): who
+ * updates a tile of the matrix makes the replicas' gradients there himself, and sums them by the
+ * same tree. With the norm, which needs all sums before, gradients are whole, and such a matrix is
+ * only updated in tiles.
  *
- *   part     its sum is made inside the group; owners gets one sum for each part, stream one of all parts of
+ *   part     its sum is made inside the group; owners gets one sum for each part, stream one of all
+ *   parts of
  *            a group
- *   giver    replicas in a row, whose sum is rounded before it is added to other givers' (a group of replicas,
- *            in the words of train.groups): by the group that holds them all, else by the owner, a slice each.
- *            There is a tree of each giver's replicas, and one of givers. With an f32 wire all are one giver */
+ *   giver    replicas in a row, whose sum is rounded before it is added to other givers' (a group
+ *   of replicas,
+ *            in the words of train.groups): by the group that holds them all, else by the owner, a
+ *            slice each.
+ *            There is a tree of each giver's replicas, and one of givers. With an f32 wire all are
+ *            one giver */
 #ifndef DT_COMM_REDUCER_H
 #define DT_COMM_REDUCER_H
 
@@ -86,8 +95,8 @@ struct dt__floats {
     size_t begin, end;
 };
 
-/* What buckets are made of, in order: floats that are exchanged whole, the rows of a row-sparse range whose gradients
- * are touched rows, and matrices that are updated tile by tile. */
+/* What buckets are made of, in order: floats that are exchanged whole, the rows of a row-sparse
+ * range whose gradients are touched rows, and matrices that are updated tile by tile. */
 struct dt__segment {
     enum { DT__WHOLE, DT__ROWS, DT__TILED } kind;
     int index; /* of the range or matrix */
@@ -111,8 +120,10 @@ struct dt__part {
 struct dt__giver {
     int first, part; /* where its replicas, and its parts, begin; those of the next one behind */
     int group;       /* that holds all of it, and rounds its sum; -1: the owners round it */
-    float *error; /* (P) of rounded sums, at the bank's group, and at the group that rounds; else NULL */
-    unsigned char *given; /* the rounded sum for other groups, at the group that rounds; else NULL */
+    /* (P) of rounded sums, at the bank's group, and at the group that rounds; else NULL */
+    float *error;
+    /* the rounded sum for other groups, at the group that rounds; else NULL */
+    unsigned char *given;
 };
 
 enum { DT__ADVANCES = 5 };
@@ -121,8 +132,8 @@ struct dt__owners;
 struct dt__rows;
 
 struct dt__reducer_strategy {
-    /* What lies behind groups and memory, with the buckets' pieces, which are one a worker at first: what this rank
-     * does by itself; then, where all have, of leaders what cannot fail. */
+    /* What lies behind groups and memory, with the buckets' pieces, which are one a worker at
+     * first: what this rank does by itself; then, where all have, of leaders what cannot fail. */
     dt_status (*prepare)(struct dt_reducer *x);
     void (*connect)(struct dt_reducer *x);
     void (*destroy)(struct dt_reducer *x);
@@ -132,8 +143,8 @@ struct dt__reducer_strategy {
     int (*end)(struct dt_reducer *x, int ask);
     int (*serve)(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,
                  uint64_t *out_step);
-    /* Several groups, of which each has a leader that goes through the step: begins it; each does what can be
-     * done now, true if there was something; whether all is done. */
+    /* Several groups, of which each has a leader that goes through the step: begins it; each does
+     * what can be done now, true if there was something; whether all is done. */
     void (*begin)(struct dt_reducer *x);
     bool (*advance[DT__ADVANCES])(struct dt_reducer *x);
     bool (*done)(const struct dt_reducer *x);
@@ -142,7 +153,8 @@ extern const struct dt__reducer_strategy dt__reducer_shared, dt__reducer_stream,
 
 struct dt_reducer {
     struct dt_world *world;
-    struct dt_ranks all; /* the trainers; or a team of workers, whose first one has the bank's memory */
+    /* the trainers; or a team of workers, whose first one has the bank's memory */
+    struct dt_ranks all;
     const struct dt__reducer_strategy *strategy;
     struct dt_reducer_spec spec;
     struct dt__bucket *bucket;   /* (buckets + 1): the last one says where the others end */
@@ -165,14 +177,16 @@ struct dt_reducer {
 
     struct dt__shared shared;
     struct dt__control *control;
-    float *vectors[DT_REDUCER_VECTORS]; /* weights; in the bank's group the optimizer's state too; of
-                                           touched rows in every group */
+    /* weights; in the bank's group the optimizer's state too; of
+     * touched rows in every group */
+    float *vectors[DT_REDUCER_VECTORS];
     float **slot;                       /* (R) gradients of the group's replicas, else NULL */
     double *norms; /* (norm_blocks) in the bank's group, if the norm is asked for */
     size_t norm_blocks;
 
     uint32_t tick;         /* steps begun since create, on every trainer */
-    uint32_t group_done;   /* what `ended` and the like come to when all the group's workers have done this step */
+    /* what `ended` and the like come to when all the group's workers have done this step */
+    uint32_t group_done;
     uint32_t spans;        /* synchronization points held */
     uint32_t barriers;     /* come to */
     int buckets_summed;    /* of this step: of which this worker has summed its slice */
@@ -187,7 +201,8 @@ struct dt_reducer {
     struct dt__rows_exchange *rows_exchange; /* leader, owners with touched rows; else NULL */
     struct dt_factored *factored; /* (spec.matrices), copied */
     void **factors;               /* (R) of the group's replicas; NULL: gradients are whole */
-    void *copies;                 /* (spec.copies bytes) the group's; NULL: no matrix is updated tile by tile */
+    /* (spec.copies bytes) the group's; NULL: no matrix is updated tile by tile */
+    void *copies;
     float *tiles;                 /* (tree's levels, most_tile) scratch */
     size_t most_tile;             /* floats */
     struct dt_reducer_times times;
@@ -198,8 +213,8 @@ struct dt_reducer {
 /* Node [a, b) of two or more leaves splits at a plus the largest power of two below b - a, so the
  * tree is a function of their number alone: the one order in which gradients are summed. */
 int dt__tree_split(int a, int b);
-/* Where floats [at, at + n) of the sum over node [a, b) stand: block[0], or elsewhere. NULL: it is to be made of the
- * node's halves. */
+/* Where floats [at, at + n) of the sum over node [a, b) stand: block[0], or elsewhere. NULL: it is
+ * to be made of the node's halves. */
 typedef const float *dt__leaf_fn(struct dt_reducer *x, const void *arg, int a, int b, size_t at,
                                  size_t n, float (*block)[DT__TREE_BLOCK]);
 /* The same, made; n <= DT__TREE_BLOCK. block: scratch, one a level. */
@@ -217,8 +232,9 @@ struct dt__norm {
 };
 /* Adds floats [offset, offset + n), as far as they count, which stand at sum. */
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n);
-/* Squares of those floats of [begin, end), which are whole blocks, that count for the norm, into norms. Floats that
- * are exchanged whole stand at their place in sum; rows, of one group, where dt__rows_sum leaves them. */
+/* Squares of those floats of [begin, end), which are whole blocks, that count for the norm, into
+ * norms. Floats that are exchanged whole stand at their place in sum; rows, of one group, where
+ * dt__rows_sum leaves them. */
 void dt__norm_blocks(struct dt_reducer *x, double *norms, const float *sum, struct dt__floats at);
 double dt__norm_total(const struct dt_reducer *x, const double *norms);
 
@@ -232,10 +248,10 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 /* ---- sums and updates ----------------------------------------------------------------------- */
 
 /* Sums over all givers, of which `giver` knows the sums, to the floats' place in out. */
-void dt__floats_sum(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg, struct dt__floats floats,
-                    float *out);
-/* Updates floats by these sums, (P), or, if that is NULL, by such as dt__floats_sum makes. bytes: where the rounded
- * update goes; NULL: nowhere. */
+void dt__floats_sum(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg,
+                    struct dt__floats floats, float *out);
+/* Updates floats by these sums, (P), or, if that is NULL, by such as dt__floats_sum makes. bytes:
+ * where the rounded update goes; NULL: nowhere. */
 void dt__floats_update(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg,
                        struct dt__floats floats, const float *sums, float *const *vectors,
                        unsigned char *bytes);
@@ -259,8 +275,8 @@ bool dt__group_arrive(struct dt_reducer *x, int ask);
 /* All ranks ask for this, all together. */
 void dt__group_agreed(struct dt_reducer *x, int asked);
 /* Worker: sums its slice, and its share of touched rows, of the next bucket that all workers of the
- * group have ready; false: there is none. The sum of each of the group's parts goes to the slot of its
- * first replica, or, with one_sum, of all to the first part's. */
+ * group have ready; false: there is none. The sum of each of the group's parts goes to the slot of
+ * its first replica, or, with one_sum, of all to the first part's. */
 bool dt__group_sum(struct dt_reducer *x);
 
 #endif

@@ -1,33 +1,36 @@
 /* Several groups, each of which owns a slice of the vector: reduce-scatter, update, all-gather.
  *
- * A bucket is dealt out to the groups in slices, equal where each group has one subtree of replicas, else so that
- * the busiest link carries least, and these are cut into chunks. A group sends each
- * chunk's owner one partial sum for each maximal subtree of replicas that it holds. The owner sums in
- * the order of the fixed tree, updates (it has the optimizer's state of its slices), and sends the new
- * weights to all others. So with H groups of one subtree each, a link carries 2 (H - 1) / H of the
- * vector's bytes each way, the bound of any all-reduce; and the bits are a function of the replicas
- * alone. All sends go straight to where they are for: two latencies a bucket, at any H.
- * Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models",
- * SC 2020, section 5 (the optimizer's state); the exchange is reduce-scatter and all-gather of Thakur et
- * al., "Optimization of collective communication operations in MPICH", 2005, by direct sends.
+ * A bucket is dealt out to the groups in slices, equal where each group has one subtree of
+ * replicas, else so that the busiest link carries least, and these are cut into chunks. A group
+ * sends each chunk's owner one partial sum for each maximal subtree of replicas that it holds. The
+ * owner sums in the order of the fixed tree, updates (it has the optimizer's state of its slices),
+ * and sends the new weights to all others. So with H groups of one subtree each, a link carries 2
+ * (H - 1) / H of the vector's bytes each way, the bound of any all-reduce; and the bits are a
+ * function of the replicas alone. All sends go straight to where they are for: two latencies a
+ * bucket, at any H.
+ * Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
+ * models", SC 2020, section 5 (the optimizer's state); the exchange is reduce-scatter and
+ * all-gather of Thakur et al., "Optimization of collective communication operations in MPICH",
+ * 2005, by direct sends.
  *
- * Chunks go from the last bucket to the first, each as soon as its bucket is summed inside the group,
- * while workers still compute the gradients of earlier layers. A group sends to the owners in an order
- * of its own, so that they are not all sent to the same one first. All messages of a step are persistent
- * requests, made once.
+ * Chunks go from the last bucket to the first, each as soon as its bucket is summed inside the
+ * group, while workers still compute the gradients of earlier layers. A group sends to the owners
+ * in an order of its own, so that they are not all sent to the same one first. All messages of a
+ * step are persistent requests, made once.
  *
- * With the norm, slices are dealt out of the whole vector, at multiples of its blocks, and every leader
- * gets the blocks' sums of squares before it updates.
+ * With the norm, slices are dealt out of the whole vector, at multiples of its blocks, and every
+ * leader gets the blocks' sums of squares before it updates.
  *
- * With a rounded wire a giver's sum travels rounded where its group has all of it, and in f32 in parts where
- * replicas of several groups make it: then the owner rounds it, as it sums. The owner sends the rounded
- * update, which each group adds to its weights. So a link carries 2 (H - 1) / H of the rounded bytes where
- * givers and groups are the same.
+ * With a rounded wire a giver's sum travels rounded where its group has all of it, and in f32 in
+ * parts where replicas of several groups make it: then the owner rounds it, as it sums. The owner
+ * sends the rounded update, which each group adds to its weights. So a link carries 2 (H - 1) / H
+ * of the rounded bytes where givers and groups are the same.
  *
- * Touched rows of row-sparse ranges go to all groups, which update them (rows.h); slices are cut of the rest.
+ * Touched rows of row-sparse ranges go to all groups, which update them (rows.h); slices are cut of
+ * the rest.
  *
- * The owner does not wait for the agreement on what ranks ask for before it updates: a step that turns
- * out to have failed ends the run, and its weights are never saved. */
+ * The owner does not wait for the agreement on what ranks ask for before it updates: a step that
+ * turns out to have failed ends the run, and its weights are never saved. */
 #include <math.h>
 #include <string.h>
 
@@ -37,17 +40,20 @@
 /* A piece of a slice, that travels as one message. */
 struct chunk {
     int bucket, owner;
-    int tag; /* of a group's first part, and so on; behind them, of weights. The same at every group, and the same for
-              * each owner: who sends and who receives says whose chunk it is */
+    /* of a group's first part, and so on; behind them, of weights. The same at every group, and
+     * the same for each owner: who sends and who receives says whose chunk it is */
+    int tag;
     struct dt__floats at;
     int wire;         /* enum dt_wire */
     size_t bytes;     /* of its floats, rounded */
     size_t given;     /* place of these in a giver's rounded sum */
-    size_t update;    /* place of the rounded update; f32: none, weights travel from and to where they are */
+    /* place of the rounded update; f32: none, weights travel from and to where they are */
+    size_t update;
     size_t incoming;  /* own: place of the partial sums of other groups, one by one */
     size_t own_at;    /* its place among this group's own floats */
     int missing;      /* own: partial sums that this step still waits for */
-    int first_send;   /* of the requests that send: own: its weights; else this group's partial sums */
+    /* of the requests that send: own: its weights; else this group's partial sums */
+    int first_send;
 };
 
 /* What a request carries. */
@@ -56,8 +62,8 @@ struct message {
     int chunk;
 };
 
-/* Of a part: its number among those of its group, and how many parts of other groups stand before it: those that are
- * all of a giver, and those that are not. */
+/* Of a part: its number among those of its group, and how many parts of other groups stand before
+ * it: those that are all of a giver, and those that are not. */
 struct part_place {
     int number, wholes, rests;
 };
@@ -65,10 +71,12 @@ struct part_place {
 struct dt__owners {
     struct chunk *chunk; /* in the order of sending */
     int chunks, own_chunks;
-    int *bucket_chunks;       /* (buckets + 1) the chunks of bucket b begin at [b + 1] and end at [b] */
+    /* (buckets + 1) the chunks of bucket b begin at [b + 1] and end at [b] */
+    int *bucket_chunks;
     struct part_place *place; /* (parts + 1) the last one has all of other groups */
     int *part_at;             /* (R) the part whose first replica this is */
-    double *cut;              /* (groups + 1) group g owns [cut[g], cut[g + 1]) of each segment; the ends are 0 and 1 */
+    /* (groups + 1) group g owns [cut[g], cut[g + 1]) of each segment; the ends are 0 and 1 */
+    double *cut;
     int tags;                 /* of a chunk: one a part of a group, and one of weights */
     int tag_end;              /* behind those of all chunks: of what ranks ask for */
     MPI_Request *request;
@@ -78,8 +86,10 @@ struct dt__owners {
     size_t own;                           /* floats that this group owns */
     size_t incoming_bytes, update_bytes;  /* the chunks' */
     unsigned char *incoming, *updates;
-    float *state[DT_REDUCER_VECTORS]; /* (own) of the optimizer; the bank's group has the whole ones */
-    float **error; /* (givers) (own) of sums that no group can round alone; likewise, NULL: another */
+    /* (own) of the optimizer; the bank's group has the whole ones */
+    float *state[DT_REDUCER_VECTORS];
+    /* (givers) (own) of sums that no group can round alone; likewise, NULL: another */
+    float **error;
     float *sum;    /* (P) of which the own floats are used, if the norm is asked for */
     double *norms; /* (norm_blocks) likewise */
     int *asks;     /* (groups) what they ask for in this step */
@@ -103,9 +113,11 @@ static bool is_whole(const struct dt_reducer *x, const struct dt__part *part)
     return x->giver[part->giver].group >= 0;
 }
 
-/* A group that has p of all P parts, and owns the share s of the vector, sends p (1 - s) + (H - 1) s vectors, and gets
- * (P - p) s + 1 - s. The shares that it may own if that is to be `most` at most; false: none. */
-static bool bound_share(const struct dt_reducer *x, int parts, double most, double *least_share, double *most_share)
+/* A group that has p of all P parts, and owns the share s of the vector, sends p (1 - s) + (H - 1)
+ * s vectors, and gets (P - p) s + 1 - s. The shares that it may own if that is to be `most` at
+ * most; false: none. */
+static bool bound_share(const struct dt_reducer *x, int parts, double most, double *least_share,
+                        double *most_share)
 {
     const double sends = x->groups - 1 - parts, gets = x->parts - parts - 1;
     *least_share = sends < 0 && parts > most ? (most - parts) / sends : 0;
@@ -116,8 +128,8 @@ static bool bound_share(const struct dt_reducer *x, int parts, double most, doub
 }
 
 /* The sums of these over the groups; false: the shares cannot be so that `most` is kept. */
-static bool bound_shares(const struct dt_reducer *x, const int *parts_of, double most, double *all_least,
-                         double *all_most)
+static bool bound_shares(const struct dt_reducer *x, const int *parts_of, double most,
+                         double *all_least, double *all_most)
 {
     bool can = true;
     *all_least = *all_most = 0;
@@ -174,7 +186,8 @@ static dt_status number_parts(struct dt_reducer *x)
 }
 
 /* What a group owns of these floats. */
-static struct dt__floats owned(const struct dt_reducer *x, struct dt__floats of, int group, size_t grain)
+static struct dt__floats owned(const struct dt_reducer *x, struct dt__floats of, int group,
+                               size_t grain)
 {
     const double *cut = x->owners->cut + group;
     const size_t base = of.begin - of.begin % grain, units = (of.end - base + grain - 1) / grain;
@@ -188,22 +201,25 @@ static size_t partial_bytes(const struct chunk *chunk, bool whole)
     return whole ? chunk->bytes : (chunk->at.end - chunk->at.begin) * sizeof(float);
 }
 
-/* Own chunk: where the sum of another group's part arrives; of the part behind the last one: where all have ended. */
+/* Own chunk: where the sum of another group's part arrives; of the part behind the last one: where
+ * all have ended. */
 static size_t incoming_at(const struct dt__owners *o, const struct chunk *chunk, int part)
 {
-    return chunk->incoming + (size_t)o->place[part].wholes * dt__cache_lines(partial_bytes(chunk, true)) +
+    return chunk->incoming +
+           (size_t)o->place[part].wholes * dt__cache_lines(partial_bytes(chunk, true)) +
            (size_t)o->place[part].rests * dt__cache_lines(partial_bytes(chunk, false));
 }
 
 /* Of a segment of whole floats, number `number` of all in the order of sending. */
-static void cut_piece(struct dt_reducer *x, int bucket, const struct dt__segment *segment, int number,
-                      int owner, int piece)
+static void cut_piece(struct dt_reducer *x, int bucket, const struct dt__segment *segment,
+                      int number, int owner, int piece)
 {
     struct dt__owners *o = x->owners;
     const size_t begin = segment->at.begin;
     struct dt__floats at = owned(x, segment->at, owner, x->grain);
     if (x->spec.norm)
-        at = dt__clip(owned(x, (struct dt__floats){0, x->spec.params}, owner, DT__TREE_BLOCK), segment->at);
+        at = dt__clip(owned(x, (struct dt__floats){0, x->spec.params}, owner, DT__TREE_BLOCK),
+                      segment->at);
     size_t pieces = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
     if (pieces > DT__SLICE_CHUNKS) pieces = DT__SLICE_CHUNKS;
     if ((size_t)piece >= pieces) return;
@@ -238,14 +254,16 @@ static int most_segments(const struct dt_reducer *x)
 /* The tag behind those of chunks, which must be one that MPI has. */
 static dt_status check_tags(struct dt_reducer *x, int *out_end)
 {
-    const double end = DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->owners->tags;
+    const double end =
+        DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->owners->tags;
     int *most, known;
     DT_MPI(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known));
     if (end > (known ? *most : 32767)) /* that any MPI has */
-        return dt_fail(DT_EUSAGE,
-                       "%d layers, with %d sums of replicas on one host, are %.0f kinds of messages, "
-                       "and MPI has tags up to %d: expected fewer replicas, or ranks host by host",
-                       x->spec.buckets, x->owners->tags - 1, end, known ? *most : 32767);
+        return dt_fail(
+            DT_EUSAGE,
+            "%d layers, with %d sums of replicas on one host, are %.0f kinds of messages, "
+            "and MPI has tags up to %d: expected fewer replicas, or ranks host by host",
+            x->spec.buckets, x->owners->tags - 1, end, known ? *most : 32767);
     *out_end = (int)end;
     return DT_OK;
 }
@@ -264,7 +282,8 @@ static dt_status cut_chunks(struct dt_reducer *x)
             if (x->segment[s].kind != DT__WHOLE) continue;
             for (int piece = 0; piece < DT__SLICE_CHUNKS; piece++)
                 for (int i = 1; i <= x->groups; i++)
-                    cut_piece(x, b, &x->segment[s], number, (x->group_index + i) % x->groups, piece);
+                    cut_piece(x, b, &x->segment[s], number, (x->group_index + i) % x->groups,
+                              piece);
             number++;
         }
         o->bucket_chunks[b] = o->chunks;
@@ -279,7 +298,8 @@ static dt_status cut_chunks(struct dt_reducer *x)
 /* What travels from the owner. */
 static void *weights_of(const struct dt_reducer *x, const struct chunk *chunk)
 {
-    return chunk->wire ? (void *)(x->owners->updates + chunk->update) : x->vectors[0] + chunk->at.begin;
+    return chunk->wire ? (void *)(x->owners->updates + chunk->update)
+                       : x->vectors[0] + chunk->at.begin;
 }
 
 static void add_message(struct dt_reducer *x, enum message_kind kind, int chunk, void *bytes,
@@ -294,8 +314,8 @@ static void add_message(struct dt_reducer *x, enum message_kind kind, int chunk,
         DT_MPI(MPI_Recv_init(bytes, (int)length, MPI_BYTE, group, tag, x->leaders.comm, request));
 }
 
-/* Of an own chunk: a partial sum from each other group's part, and weights to each other group. Of another group's
- * chunk: this group's partial sums, and its weights. */
+/* Of an own chunk: a partial sum from each other group's part, and weights to each other group. Of
+ * another group's chunk: this group's partial sums, and its weights. */
 static void add_messages_of_chunk(struct dt_reducer *x, int c)
 {
     struct dt__owners *o = x->owners;
@@ -306,11 +326,13 @@ static void add_messages_of_chunk(struct dt_reducer *x, int c)
     for (int p = 0; p < x->parts; p++) {
         const struct dt__part *part = &x->part[p];
         if (own == (part->group == x->group_index)) continue;
-        void *sum = own                                  ? o->incoming + incoming_at(o, chunk, p)
-                    : is_whole(x, part) && chunk->wire ? x->giver[part->giver].given + chunk->given
-                                                       : (void *)(x->slot[part->first] + chunk->at.begin);
-        add_message(x, own ? PARTIAL_IN : PARTIAL_OUT, c, sum, partial_bytes(chunk, is_whole(x, part)),
-                    own ? part->group : chunk->owner, chunk->tag + o->place[p].number);
+        void *sum = own ? o->incoming + incoming_at(o, chunk, p)
+                    : is_whole(x, part) && chunk->wire
+                        ? x->giver[part->giver].given + chunk->given
+                        : (void *)(x->slot[part->first] + chunk->at.begin);
+        add_message(x, own ? PARTIAL_IN : PARTIAL_OUT, c, sum,
+                    partial_bytes(chunk, is_whole(x, part)), own ? part->group : chunk->owner,
+                    chunk->tag + o->place[p].number);
     }
     if (!own) {
         add_message(x, WEIGHTS_IN, c, weights_of(x, chunk), chunk->bytes, chunk->owner, tag);
@@ -377,8 +399,9 @@ static void owners_destroy(struct dt_reducer *x)
     if (!o) return;
     for (int i = 0; i < o->requests; i++)
         DT_MPI(MPI_Request_free(&o->request[i]));
-    void *tables[] = {o->chunk,   o->bucket_chunks, o->place,    o->part_at, o->cut,     o->error, o->request,
-                      o->message, o->index,         o->incoming, o->sum,     o->updates, o->norms, o->asks, o};
+    void *tables[] = {o->chunk, o->bucket_chunks, o->place,   o->part_at, o->cut,
+                      o->error, o->request,       o->message, o->index,   o->incoming,
+                      o->sum,   o->updates,       o->norms,   o->asks,    o};
     for (int v = 0; v < DT_REDUCER_VECTORS; v++)
         dt_free(o->state[v]);
     for (int g = 0; o->error && g < x->spec.givers; g++)
@@ -389,8 +412,8 @@ static void owners_destroy(struct dt_reducer *x)
 
 /* ---- the optimizer's state ------------------------------------------------------------------ */
 
-/* The vectors as an update of the chunk sees them: whole at the bank's group, else only the own floats
- * of the state, so placed that the chunk's are where they would be in the whole. */
+/* The vectors as an update of the chunk sees them: whole at the bank's group, else only the own
+ * floats of the state, so placed that the chunk's are where they would be in the whole. */
 static void vectors_of(const struct dt_reducer *x, const struct chunk *chunk,
                        float *out[DT_REDUCER_VECTORS])
 {
@@ -413,8 +436,9 @@ static void move_floats(const struct dt_reducer *x, int group, bool to_bank, flo
     dt_ranks_move(&x->leaders, to_bank ? group : 0, to_bank ? 0 : group, at, n * sizeof *at);
 }
 
-/* Between the bank and the owners, chunk by chunk; errors of rounded sums stand whole where they are kept, or
- * are the owners' too. The state of row-sparse ranges all groups have, from the bank. */
+/* Between the bank and the owners, chunk by chunk; errors of rounded sums stand whole where they
+ * are kept, or are the owners' too. The state of row-sparse ranges all groups have, from the
+ * bank. */
 static void owners_move_state(struct dt_reducer *x, bool to_bank)
 {
     const struct dt__owners *o = x->owners;
@@ -447,7 +471,8 @@ static void owners_move_state(struct dt_reducer *x, bool to_bank)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* Sums that other groups send are asked for from the first: they come to where nobody else reads. */
+/* Sums that other groups send are asked for from the first: they come to where nobody else
+ * reads. */
 static void owners_begin(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
@@ -465,8 +490,8 @@ static void owners_begin(struct dt_reducer *x)
 }
 
 /* dt__leaf_fn: the sum of a part, of an own chunk of which all partial sums are there. */
-static const float *part_leaf(struct dt_reducer *x, const void *arg, int a, int b, size_t at, size_t n,
-                              float (*block)[DT__TREE_BLOCK])
+static const float *part_leaf(struct dt_reducer *x, const void *arg, int a, int b, size_t at,
+                              size_t n, float (*block)[DT__TREE_BLOCK])
 {
     const struct dt__owners *o = x->owners;
     const struct chunk *chunk = arg;
@@ -474,24 +499,27 @@ static const float *part_leaf(struct dt_reducer *x, const void *arg, int a, int 
     (void)n, (void)block;
     if (x->part[p].end != b) return NULL;
     if (x->part[p].group == x->group_index) return x->slot[a] + at;
-    return (const float *)(const void *)(o->incoming + incoming_at(o, chunk, p)) + (at - chunk->at.begin);
+    return (const float *)(const void *)(o->incoming + incoming_at(o, chunk, p)) +
+           (at - chunk->at.begin);
 }
 
 /* dt__leaf_fn: the sum of a giver, likewise. */
-static const float *giver_leaf(struct dt_reducer *x, const void *arg, int a, int b, size_t at, size_t n,
-                               float (*block)[DT__TREE_BLOCK])
+static const float *giver_leaf(struct dt_reducer *x, const void *arg, int a, int b, size_t at,
+                               size_t n, float (*block)[DT__TREE_BLOCK])
 {
     const struct chunk *chunk = arg;
     const struct dt__giver *giver = &x->giver[a];
     const size_t begin = chunk->at.begin;
     if (b - a > 1) return NULL;
     if (!chunk->wire || giver->group < 0) {
-        const float *sum = dt__tree_sum(x, part_leaf, chunk, giver->first, giver[1].first, at, n, block);
+        const float *sum =
+            dt__tree_sum(x, part_leaf, chunk, giver->first, giver[1].first, at, n, block);
         if (chunk->wire) /* of two parts and more: it stands in the block */
             dt__wire_round(chunk->wire, at, n, block[0], error_of(x, chunk, a) + at, NULL);
         return sum;
     }
-    if (giver->group == x->group_index) return x->slot[giver->first] + at; /* rounded by its group */
+    /* rounded by its group */
+    if (giver->group == x->group_index) return x->slot[giver->first] + at;
     dt__wire_read(chunk->wire, at, n,
                   x->owners->incoming + incoming_at(x->owners, chunk, giver->part) +
                       dt__wire_bytes(chunk->wire, begin, at - begin),
@@ -528,8 +556,9 @@ static void chunk_progress(struct dt_reducer *x, int c)
         update_chunk(x, c);
 }
 
-/* Partial sums of the buckets that the group has summed go out, and their new weights may come in: not before, for a
- * group without replicas has no sum that its owners would wait for, while its workers may still read the old ones. */
+/* Partial sums of the buckets that the group has summed go out, and their new weights may come in:
+ * not before, for a group without replicas has no sum that its owners would wait for, while its
+ * workers may still read the old ones. */
 static bool advance_buckets(struct dt_reducer *x)
 {
     struct dt__owners *o = x->owners;
@@ -581,8 +610,9 @@ static bool advance_norm(struct dt_reducer *x)
     const bool rows_come = !x->rows_exchange || dt__rows_exchange_done(x);
     if (o->norm == NORM_OPEN && o->summed == o->own_chunks && rows_come) {
         memset(o->norms, 0, x->norm_blocks * sizeof *o->norms);
-        dt__norm_blocks(x, o->norms, o->sum,
-                        owned(x, (struct dt__floats){0, x->spec.params}, x->group_index, DT__TREE_BLOCK));
+        dt__norm_blocks(
+            x, o->norms, o->sum,
+            owned(x, (struct dt__floats){0, x->spec.params}, x->group_index, DT__TREE_BLOCK));
         DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, o->norms, (int)x->norm_blocks, MPI_DOUBLE, MPI_SUM,
                               x->leaders.comm, &o->norm_request));
         o->norm = NORM_POSTED;

@@ -1,6 +1,6 @@
-/* What the ranks of a host do in the memory that they share: say that gradients are ready, sum them in
- * slices, and, where one group holds all ranks, update them too: the workers act in the bank's stead,
- * each on its slice or tiles, and the bank sleeps. */
+/* What the ranks of a host do in the memory that they share: say that gradients are ready, sum them
+ * in slices, and, where one group holds all ranks, update them too: the workers act in the bank's
+ * stead, each on its slice or tiles, and the bank sleeps. */
 #include <string.h>
 
 #include "base/clones.h"
@@ -48,7 +48,8 @@ static const float *slot_leaf(struct dt_reducer *x, const void *arg, int a, int 
     return b - a == 1 ? x->slot[a] + at : NULL;
 }
 
-/* dt__leaf_fn: sums of givers, all of them in slots. A lone replica's is rounded where it stands. */
+/* dt__leaf_fn: sums of givers, all of them in slots. A lone replica's is rounded where it
+ * stands. */
 static const float *giver_leaf(struct dt_reducer *x, const void *arg, int a, int b, size_t at,
                                size_t n, float (*block)[DT__TREE_BLOCK])
 {
@@ -71,8 +72,9 @@ int dt__wire_at(const struct dt_reducer *x, size_t at)
 struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain)
 {
     const size_t base = of.begin - of.begin % grain, units = (of.end - base + grain - 1) / grain;
-    return dt__clip(of, (struct dt__floats){base + units * (size_t)index / (size_t)count * grain,
-                                            base + units * ((size_t)index + 1) / (size_t)count * grain});
+    return dt__clip(
+        of, (struct dt__floats){base + units * (size_t)index / (size_t)count * grain,
+                                base + units * ((size_t)index + 1) / (size_t)count * grain});
 }
 
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to)
@@ -143,13 +145,14 @@ double dt__norm_total(const struct dt_reducer *x, const double *norms)
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
 
-static const float *sum_all(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg, size_t at, size_t n)
+static const float *sum_all(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg, size_t at,
+                            size_t n)
 {
     return dt__tree_sum(x, giver, arg, 0, x->spec.givers, at, n, x->block);
 }
 
-void dt__floats_sum(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg, struct dt__floats floats,
-                    float *out)
+void dt__floats_sum(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg,
+                    struct dt__floats floats, float *out)
 {
     for (size_t at = floats.begin, n; at < floats.end; at += n) {
         n = block_length(at, floats.end);
@@ -158,9 +161,10 @@ void dt__floats_sum(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg, s
     }
 }
 
-/* Of floats [at, at + n), n <= DT__TREE_BLOCK, with their sum at grad. New weights are made in this core's cache and
- * go out in one run. Other cores hold the old ones, and single lines would be taken back from them one by one, between
- * those of the state: 44 us for 50,000 weights on cores without a common cache, 27 us in runs (measured). */
+/* Of floats [at, at + n), n <= DT__TREE_BLOCK, with their sum at grad. New weights are made in this
+ * core's cache and go out in one run. Other cores hold the old ones, and single lines would be
+ * taken back from them one by one, between those of the state: 44 us for 50,000 weights on cores
+ * without a common cache, 27 us in runs (measured). */
 static void update_block(struct dt_reducer *x, float *const *vectors, size_t at, size_t n,
                          const float *grad, unsigned char *bytes)
 {
@@ -183,7 +187,8 @@ void dt__floats_update(struct dt_reducer *x, dt__leaf_fn *giver, const void *arg
     for (size_t at = floats.begin, n; at < floats.end; at += n) {
         n = block_length(at, floats.end);
         const float *sum = sums ? sums + at : sum_all(x, giver, arg, at, n);
-        unsigned char *to = bytes ? bytes + dt__wire_bytes(wire, floats.begin, at - floats.begin) : NULL;
+        unsigned char *to =
+            bytes ? bytes + dt__wire_bytes(wire, floats.begin, at - floats.begin) : NULL;
         update_block(x, vectors, at, n, sum, to);
     }
 }
@@ -204,8 +209,8 @@ void dt__group_agreed(struct dt_reducer *x, int asked)
     dt__event_post(&x->control->agreed, 1);
 }
 
-/* Sums of a block, by the tree: of each of the group's parts into the slot of its first replica, rounded if
- * that is all of a giver; or of all of them into the first one's. */
+/* Sums of a block, by the tree: of each of the group's parts into the slot of its first replica,
+ * rounded if that is all of a giver; or of all of them into the first one's. */
 static void sum_block(struct dt_reducer *x, const struct dt__segment *segment, size_t at, size_t n)
 {
     const size_t begin = segment->at.begin;
@@ -252,9 +257,9 @@ bool dt__group_sum(struct dt_reducer *x)
 
 /* ---- one group: update ---------------------------------------------------------------------- */
 
-/* The norm needs all sums first: they stay in replica 0's slot, and its blocks give the norm. Sums of
- * touched rows stay where dt__rows_sum leaves them, and are dealt out otherwise than blocks are: all wait
- * for them before they go into the norm. */
+/* The norm needs all sums first: they stay in replica 0's slot, and its blocks give the norm. Sums
+ * of touched rows stay where dt__rows_sum leaves them, and are dealt out otherwise than blocks are:
+ * all wait for them before they go into the norm. */
 static void sum_for_norm(struct dt_reducer *x)
 {
     const bool touched = dt__rows_are_touched(x);
@@ -276,7 +281,8 @@ static void sum_for_norm(struct dt_reducer *x)
     x->info.norm2 = dt__norm_total(x, x->norms);
 }
 
-/* Sum over node [a, b) of a tile of a factored matrix, in level[0]: each gradient is made here, from its factors. */
+/* Sum over node [a, b) of a tile of a factored matrix, in level[0]: each gradient is made here,
+ * from its factors. */
 static void tile_sum(struct dt_reducer *x, int matrix, int a, int b, struct dt_tile tile,
                      float *level)
 {
@@ -293,14 +299,16 @@ static void tile_sum(struct dt_reducer *x, int matrix, int a, int b, struct dt_t
 }
 
 /* With the norm it is there already: a tile of what sum_for_norm left. */
-static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, const float *sums, float *out)
+static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, const float *sums,
+                      float *out)
 {
     const float *from = sums + matrix->offset + tile.row * matrix->columns + tile.column;
     for (size_t r = 0; r < tile.rows; r++)
         memcpy(out + r * tile.columns, from + r * matrix->columns, tile.columns * sizeof *out);
 }
 
-/* Sum and update of this worker's tiles of a matrix: neither factors' gradients nor their sum leave the cache. */
+/* Sum and update of this worker's tiles of a matrix: neither factors' gradients nor their sum leave
+ * the cache. */
 static void update_tiles(struct dt_reducer *x, int index)
 {
     const struct dt_factored *matrix = &x->factored[index];
@@ -325,7 +333,8 @@ static void update_segment(struct dt_reducer *x, const struct dt__segment *segme
     else if (segment->kind == DT__TILED)
         update_tiles(x, segment->index);
     else
-        dt__floats_update(x, giver_leaf, NULL, slice, x->spec.norm ? x->slot[0] : NULL, x->vectors, NULL);
+        dt__floats_update(x, giver_leaf, NULL, slice, x->spec.norm ? x->slot[0] : NULL, x->vectors,
+                          NULL);
 }
 
 /* The last to arrive speaks for all: what was asked by then ends the span behind this step. */

@@ -1,11 +1,11 @@
-/* Several groups, through the bank: leaders stream chunks of their groups' sums up by MPI_Ireduce, the
- * bank updates, and new weights come down by MPI_Ibcast. The library chooses the order of the sum: same
- * bits at the same number of ranks.
+/* Several groups, through the bank: leaders stream chunks of their groups' sums up by MPI_Ireduce,
+ * the bank updates, and new weights come down by MPI_Ibcast. The library chooses the order of the
+ * sum: same bits at the same number of ranks.
  *
  * Chunk c's weights go down while chunk c + 1's gradients come up, so that a link that carries both
- * directions at once is busy for bytes / bandwidth a step. Chunks go from the last bucket to the first,
- * and up as soon as their bucket is summed, while workers still compute the gradients of earlier
- * layers. */
+ * directions at once is busy for bytes / bandwidth a step. Chunks go from the last bucket to the
+ * first, and up as soon as their bucket is summed, while workers still compute the gradients of
+ * earlier layers. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -131,8 +131,8 @@ static bool advance_ask(struct dt_reducer *x)
 }
 
 /* The bank sends what is summed (with the norm: all or nothing); the others await all. It does not
- * wait for the agreement, whose message stands behind megabytes of gradients in the connection: a step
- * that turns out to have failed ends the run, and its weights are never saved. */
+ * wait for the agreement, whose message stands behind megabytes of gradients in the connection: a
+ * step that turns out to have failed ends the run, and its weights are never saved. */
 static bool advance_down(struct dt_reducer *x)
 {
     struct dt__stream *s = x->stream;

@@ -11,8 +11,10 @@
 struct leaf {
     int first;               /* its first replica */
     struct dt_touched *list; /* (ranges) */
-    float *vector;     /* the listed rows, one behind the other from a range's offset on; NULL: rounded alone */
-    uint16_t *rounded; /* a part's that is all of a giver: likewise, in bf16, to send or as they have come */
+    /* the listed rows, one behind the other from a range's offset on; NULL: rounded alone */
+    float *vector;
+    /* a part's that is all of a giver: likewise, in bf16, to send or as they have come */
+    uint16_t *rounded;
     uint32_t **summed; /* (ranges) (group's workers) a part's rows of each; NULL: not summed here */
 };
 
@@ -42,7 +44,8 @@ struct dt__rows {
     struct leaf *replica, *part; /* (R), (parts) of several groups */
     struct dt_touched *list;     /* (2 R, ranges) those of the leaves */
     uint32_t **summed;           /* (R, ranges) likewise */
-    struct leaves all;           /* of the whole sum: the replicas, or, of several groups, the parts */
+    /* of the whole sum: the replicas, or, of several groups, the parts */
+    struct leaves all;
 
     /* The merge under way. */
     const struct leaves *leaves;
@@ -257,10 +260,12 @@ static void bf16_round(size_t n, const float *values, float *out)
         out[i] = dt__bf16_value(dt__bf16_of(values[i])) + 0.0f;
 }
 
-/* The sum over a node of floats [at, at + n) of the row at hand, whose holders there are [first, last), one
- * at least; scratch or a leaf's own place. Leaves that do not have the row are left out: they would add 0. */
-static const float *sum_holders(const struct dt_reducer *x, int range, int first, int last, struct node node,
-                                size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
+/* The sum over a node of floats [at, at + n) of the row at hand, whose holders there are [first,
+ * last), one at least; scratch or a leaf's own place. Leaves that do not have the row are left out:
+ * they would add 0. */
+static const float *sum_holders(const struct dt_reducer *x, int range, int first, int last,
+                                struct node node, size_t at, size_t n,
+                                float (*block)[DT__TREE_BLOCK])
 {
     const struct holder *holder = x->rows->holder;
     if (node.of_givers && node.b - node.a == 1) {
@@ -304,7 +309,8 @@ static void row_sum(const struct dt_reducer *x, int range, float *out)
     const bool all = rows->holders == rows->leaves->count;
     for (size_t at = 0; at < width; at += DT__TREE_BLOCK) {
         const size_t n = width - at < DT__TREE_BLOCK ? width - at : DT__TREE_BLOCK;
-        const float *sum = sum_holders(x, range, 0, rows->holders, rows->leaves->node, at, n, x->block);
+        const float *sum =
+            sum_holders(x, range, 0, rows->holders, rows->leaves->node, at, n, x->block);
         for (size_t i = 0; i < n; i++)
             out[at + i] = all ? sum[i] : sum[i] + 0.0f;
     }
@@ -344,8 +350,8 @@ struct dt__part_rows dt__rows_of_part(const struct dt_reducer *x, int part, int 
                                   leaf->rounded ? leaf->rounded + offset : NULL};
 }
 
-/* As nobody knows how many rows the others will have, each worker writes to where its first row would be if all were
- * touched. */
+/* As nobody knows how many rows the others will have, each worker writes to where its first row
+ * would be if all were touched. */
 void dt__rows_sum_parts(struct dt_reducer *x, int range)
 {
     struct dt__rows *rows = x->rows;
@@ -380,7 +386,8 @@ void dt__rows_close_parts(struct dt_reducer *x)
             const uint32_t from = row_behind(rows, &leaves, range, w, x->group_workers);
             const uint32_t n = rows->part[part].summed[range][w];
             memmove(out.list.row + count, out.list.row + from, n * sizeof *out.list.row);
-            memmove(out.values + count * width, out.values + from * width, n * width * sizeof(float));
+            memmove(out.values + count * width, out.values + from * width,
+                    n * width * sizeof(float));
             *out.list.count = count += n;
         }
         if (out.rounded) dt__bf16_round(*out.list.count * width, out.values, out.rounded);

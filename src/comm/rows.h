@@ -13,9 +13,10 @@
  * two hosts, H / 2 times less on many where batches touch other rows, but two latencies instead
  * of one, and state that has to be brought to the bank.
  *
- * With a rounded wire each giver's sum of a row is rounded to bf16, whatever the wire, and these are
- * added; a part that is all of a giver travels so. No error is kept: the row's next gradient may be
- * far off. All who sum a row round by themselves, also what has come rounded, which does not change. */
+ * With a rounded wire each giver's sum of a row is rounded to bf16, whatever the wire, and these
+ * are added; a part that is all of a giver travels so. No error is kept: the row's next gradient
+ * may be far off. All who sum a row round by themselves, also what has come rounded, which does not
+ * change. */
 #ifndef DT_COMM_ROWS_H
 #define DT_COMM_ROWS_H
 
@@ -35,15 +36,16 @@ bool dt__rows_are_touched(const struct dt_reducer *x); /* gradients are of touch
 const struct dt_touched *dt__rows_touched(const struct dt_reducer *x, int replica);
 /* And takes a replica's lists from the group's memory. */
 void dt__rows_map(struct dt_reducer *x, int replica, struct dt__room *room);
-/* And, of several groups, behind all replicas, room for a part's rows; only a lone replica of this group does
- * without. */
+/* And, of several groups, behind all replicas, room for a part's rows; only a lone replica of this
+ * group does without. */
 void dt__rows_map_part(struct dt_reducer *x, int part, struct dt__room *room);
 
 /* Sum, unless dt__rows_sum has made it, and update of this worker's part of a range's rows. */
 void dt__rows_update(struct dt_reducer *x, int range);
 /* Leaves the sums of this worker's rows in the slots of the first replicas that have them. */
 void dt__rows_sum(struct dt_reducer *x);
-/* Adds the squares of those rows of a range that lie in floats `at`, of which the first and the last may in part. */
+/* Adds the squares of those rows of a range that lie in floats `at`, of which the first and the
+ * last may in part. */
 void dt__rows_norm(struct dt_reducer *x, int range, struct dt__floats at, struct dt__norm *norm);
 
 /* Several groups. Worker: sums its share of the range's rows, of each of the group's parts. */

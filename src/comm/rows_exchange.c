@@ -70,8 +70,8 @@ void dt__rows_exchange_destroy(struct dt_reducer *x)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-/* n bytes of this group to each other one, or from another; counts in one message. Groups send to those that
- * follow them first, so that not all send to the same one. */
+/* n bytes of this group to each other one, or from another; counts in one message. Groups send to
+ * those that follow them first, so that not all send to the same one. */
 static void post(struct dt_reducer *x, int group, void *bytes, size_t n, int tag)
 {
     struct dt__rows_exchange *e = x->rows_exchange;

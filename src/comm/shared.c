@@ -1,8 +1,10 @@
 /* Memory that ranks of one host share, and event counts in it.
  *
- * It is a file in /dev/shm that one rank makes, the others open, and that has lost its name before it is used: it goes
- * with the last rank, however that ends. A shortage would show late, as a SIGBUS: so there is a look at the room first,
- * then each rank takes hold of its share of the pages, near its cores, and all agree. Each rank maps it at a multiple of huge pages, so that it may have some. */
+ * It is a file in /dev/shm that one rank makes, the others open, and that has lost its name before
+ * it is used: it goes with the last rank, however that ends. A shortage would show late, as a
+ * SIGBUS: so there is a look at the room first, then each rank takes hold of its share of the
+ * pages, near its cores, and all agree. Each rank maps it at a multiple of huge pages, so that it
+ * may have some. */
 #include "comm/shared.h"
 
 #include <errno.h>
@@ -18,7 +20,8 @@
 
 #include "comm/world.h"
 
-enum { PAGE = 1 << 16, HUGE_PAGE = 1 << 21, LARGE = 32 << 20, NAME_SIZE = 64 }; /* PAGE: no usual page is larger */
+/* PAGE: no usual page is larger */
+enum { PAGE = 1 << 16, HUGE_PAGE = 1 << 21, LARGE = 32 << 20, NAME_SIZE = 64 };
 
 dt_status dt__shared_room(size_t bytes, const char *what)
 {
@@ -32,7 +35,8 @@ dt_status dt__shared_room(size_t bytes, const char *what)
 
 static dt_status no_memory(const char *what)
 {
-    return dt_fail(DT_EMEMORY, "no memory in /dev/shm that the ranks of a host share, for the %s: %s", what,
+    return dt_fail(DT_EMEMORY,
+                   "no memory in /dev/shm that the ranks of a host share, for the %s: %s", what,
                    strerror(errno));
 }
 
@@ -42,7 +46,8 @@ static dt_status segment_create(size_t bytes, const char *what, char name[NAME_S
     struct timespec now;
     DT_TRY(dt__shared_room(bytes, what));
     clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(name, NAME_SIZE, "/dtrain-%ld-%lld-%ld", (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
+    snprintf(name, NAME_SIZE, "/dtrain-%ld-%lld-%ld", (long)getpid(), (long long)now.tv_sec,
+             now.tv_nsec);
     *out_fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
     if (*out_fd < 0) name[0] = '\0';
     return *out_fd < 0 || ftruncate(*out_fd, (off_t)bytes) ? no_memory(what) : DT_OK;
@@ -51,8 +56,8 @@ static dt_status segment_create(size_t bytes, const char *what, char name[NAME_S
 /* Room in the address space is taken with a huge page to spare, and what is too much given back. */
 static dt_status segment_map(int fd, size_t bytes, const char *what, unsigned char **out)
 {
-    unsigned char *room =
-        mmap(NULL, bytes + HUGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *room = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) return no_memory(what);
     const size_t before = -(uintptr_t)room % HUGE_PAGE;
     void *at = mmap(room + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
@@ -64,7 +69,8 @@ static dt_status segment_map(int fd, size_t bytes, const char *what, unsigned ch
 }
 
 /* This rank's share of the pages is had, or not to be had. */
-static dt_status segment_reserve(int fd, size_t bytes, size_t unit, int rank, int size, const char *what)
+static dt_status segment_reserve(int fd, size_t bytes, size_t unit, int rank, int size,
+                                 const char *what)
 {
     const size_t units = bytes / unit, begin = units * (size_t)rank / (size_t)size * unit,
                  end = units * ((size_t)rank + 1) / (size_t)size * unit;
@@ -74,8 +80,8 @@ static dt_status segment_reserve(int fd, size_t bytes, size_t unit, int rank, in
     return errno ? no_memory(what) : DT_OK;
 }
 
-dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what, const struct dt_ranks *all,
-                            struct dt__shared *out)
+dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what,
+                            const struct dt_ranks *all, struct dt__shared *out)
 {
     const size_t unit = bytes < HUGE_PAGE ? PAGE : HUGE_PAGE;
     char name[NAME_SIZE] = "";
@@ -132,7 +138,8 @@ void dt__shared_free(struct dt__shared *shared)
 
 /* ---- event counts --------------------------------------------------------------------------- */
 
-/* Pauses before a waiter sleeps: some 20 us, longer than a futex takes to wake, shorter than a step. */
+/* Pauses before a waiter sleeps: some 20 us, longer than a futex takes to wake, shorter than a
+ * step. */
 enum { SPIN_PAUSES = 600 };
 static const double EXCHANGE_SECS = 0.1; /* a sleeping waiter looks for messages this often */
 

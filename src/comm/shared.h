@@ -20,16 +20,17 @@ struct dt__shared {
     void *own;             /* of a single rank: plain memory */
 };
 
-/* `bytes` of memory that the ranks of `comm` share, all of one host; what: whose it is, for messages.
- * The contents are undefined. Collective over comm; fails on all ranks of `all`, which holds comm's, or on
- * none, and all of them call it. DT_EMEMORY: no room, or no such memory here. */
-dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what, const struct dt_ranks *all,
-                            struct dt__shared *out);
+/* `bytes` of memory that the ranks of `comm` share, all of one host; what: whose it is, for
+ * messages. The contents are undefined. Collective over comm; fails on all ranks of `all`, which
+ * holds comm's, or on none, and all of them call it. DT_EMEMORY: no room, or no such memory
+ * here. */
+dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what,
+                            const struct dt_ranks *all, struct dt__shared *out);
 /* DT_EMEMORY: /dev/shm has less than that. */
 dt_status dt__shared_room(size_t bytes, const char *what);
-/* Bytes at `begin` will all be written, and read anywhere: at one rank, before they are. If they are many the kernel
- * gives huge pages where it can, for which nobody else may ask in shared memory: a row at random of 256 MB took 28 ns
- * instead of 45. */
+/* Bytes at `begin` will all be written, and read anywhere: at one rank, before they are. If they
+ * are many the kernel gives huge pages where it can, for which nobody else may ask in shared
+ * memory: a row at random of 256 MB took 28 ns instead of 45. */
 void dt__shared_fill(const struct dt__shared *shared, const void *begin, size_t bytes);
 void dt__shared_free(struct dt__shared *shared);
 

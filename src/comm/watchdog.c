@@ -1,5 +1,5 @@
-/* The watchdog: the heartbeats that ranks show, the messages by which hosts hear of each other, and the thread that
- * ends the job of those who got stuck, or whose rank is gone. */
+/* The watchdog: the heartbeats that ranks show, the messages by which hosts hear of each other, and
+ * the thread that ends the job of those who got stuck, or whose rank is gone. */
 #include "comm/watchdog.h"
 
 #include <errno.h>
@@ -100,7 +100,8 @@ static void watchdog_work_progress(void *arg)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* This rank's process has ended, and not as one that is done. A mutex whose owner has died is never to be had again. */
+/* This rank's process has ended, and not as one that is done. A mutex whose owner has died is never
+ * to be had again. */
 static bool heartbeat_is_dead(struct dt__heartbeat *heartbeat)
 {
     if (!atomic_load(&heartbeat->present)) return false;
@@ -124,8 +125,8 @@ static void heartbeat_hold(struct dt__watchdog *watchdog, struct dt__heartbeat *
     atomic_store(&heartbeat->present, 1);
 }
 
-/* This rank shows in that row of the table from here on. Who is awake has made progress: the own thread may write to
- * the row, and others read it, before this is through. */
+/* This rank shows in that row of the table from here on. Who is awake has made progress: the own
+ * thread may write to the row, and others read it, before this is through. */
 static void heartbeat_table_use(struct dt_world *world, struct dt__heartbeat_table *table, int row)
 {
     struct dt__heartbeat *heartbeat = &table->row[row];
@@ -160,7 +161,8 @@ void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank
     const struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
     const struct dt__heartbeat *heartbeat = NULL;
     for (int i = 0; i < table->rows && !heartbeat; i++)
-        if (table->row[i].rank == rank && atomic_load(&table->row[i].present)) heartbeat = &table->row[i];
+        if (table->row[i].rank == rank && atomic_load(&table->row[i].present))
+            heartbeat = &table->row[i];
     for (int i = 0; i < watchdog->peers && !heartbeat; i++)
         if (watchdog->peer[i].heartbeat.rank == rank) heartbeat = &watchdog->peer[i].heartbeat;
     *out = (struct dt_rank_status){.rank = rank,
@@ -198,7 +200,8 @@ void dt__watchdog_connect(struct dt_world *world)
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     size_t bytes =
         sizeof *watchdog->alone + (size_t)world->inside->host_size * sizeof watchdog->alone->row[0];
-    /* Where there is no memory for a host's table each rank keeps its own, on which the others never show. */
+    /* Where there is no memory for a host's table each rank keeps its own, on which the others
+     * never show. */
     if (!dt__shared_create(world->inside->host, bytes, "heartbeat table", world->all,
                            &watchdog->shared)) {
         struct dt__heartbeat_table *table =
@@ -338,8 +341,9 @@ static bool rank_is_alone_on_host(const struct dt_world *world, int rank)
     return ranks == 1;
 }
 
-/* A rank of another host has been silent beyond the deadline. Who sees its heartbeat reports first, then the bank,
- * then host by host: each gives the abort of those before it time to come, so that one line names the culprit. */
+/* A rank of another host has been silent beyond the deadline. Who sees its heartbeat reports first,
+ * then the bank, then host by host: each gives the abort of those before it time to come, so that
+ * one line names the culprit. */
 static bool is_too_silent(const struct dt_world *world, int rank, int64_t beyond_us)
 {
     int64_t turn = world->host_of[world->rank] + (rank_is_alone_on_host(world, rank) ? 0 : 1);
@@ -374,8 +378,8 @@ static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, str
 {
     const struct dt__watchdog *watchdog = &world->inside->watchdog;
     const int64_t limit = now - stall;
-    /* A rank alone on its host cannot report that it is stopped: the bank does, and it leaves the report
-     * to the bank when it is stuck as well. */
+    /* A rank alone on its host cannot report that it is stopped: the bank does, and it leaves the
+     * report to the bank when it is stuck as well. */
     const bool bank_reports =
         world->host_of[world->rank] != 0 && rank_is_alone_on_host(world, world->rank);
     name_ranks(world, RANK_STOPPED, limit, names);

@@ -1,17 +1,17 @@
 /* The watchdog: who makes progress, who waits, who is gone.
  *
- * Every rank shows in its host's heartbeat table what it does, and when it last made progress. A thread
- * of every rank looks there, and ends the job when somebody has made none for run.stall_secs, or when a
- * process is gone. The thread looks while its rank is blocked, in MPI too, and sleeps with it: a rank
- * whose thread does not look is stopped. Hosts hear of each other by messages between the bank and the
- * first rank of every other host, sent whenever these wait or make progress; a stop request travels with
- * them.
+ * Every rank shows in its host's heartbeat table what it does, and when it last made progress. A
+ * thread of every rank looks there, and ends the job when somebody has made none for
+ * run.stall_secs, or when a process is gone. The thread looks while its rank is blocked, in MPI
+ * too, and sleeps with it: a rank whose thread does not look is stopped. Hosts hear of each other
+ * by messages between the bank and the first rank of every other host, sent whenever these wait or
+ * make progress; a stop request travels with them.
  *
  * All ages are counted from when the looking thread itself last woke up late: a job that was
  * suspended as a whole, and goes on, is not stalled.
  *
- * The thread starts before the first collective call of a job, with a table of its own, and goes over
- * to the host's when that is there. */
+ * The thread starts before the first collective call of a job, with a table of its own, and goes
+ * over to the host's when that is there. */
 #ifndef DT_COMM_WATCHDOG_H
 #define DT_COMM_WATCHDOG_H
 
@@ -40,8 +40,9 @@ struct dt__heartbeat {
     struct dt__phase phase;    /* what it does */
     struct dt__phase wait;     /* what it waits for; "": it does not wait */
     _Atomic int present;       /* 0: not there yet, or about to end */
-    pthread_mutex_t life;      /* held by its thread while it is present; the kernel says when the owner has died, also
-                                * to processes that do not see its pid */
+    /* held by its thread while it is present; the kernel says when the owner has died, also to
+     * processes that do not see its pid */
+    pthread_mutex_t life;
     int rank;
 };
 
@@ -61,7 +62,8 @@ struct dt__heartbeat_message {
 
 /* A rank of another host that is heard from. */
 struct dt__peer {
-    struct dt__heartbeat heartbeat; /* what it did as it was heard last; the progress is its host's */
+    /* what it did as it was heard last; the progress is its host's */
+    struct dt__heartbeat heartbeat;
     _Atomic int64_t heard_us;       /* its last message came */
     MPI_Request request;            /* of the last message to it */
     struct dt__heartbeat_message out;

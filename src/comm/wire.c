@@ -48,7 +48,8 @@ static void bf16_read(size_t n, const uint16_t *restrict half, float *restrict o
         out[i] = dt__bf16_value(half[i]);
 }
 
-/* values + error to values. Returns the greatest magnitude; NaN or infinite if one is not finite. */
+/* values + error to values. Returns the greatest magnitude; NaN or infinite if one is not
+ * finite. */
 DT__CLONES
 static float q8_add(size_t n, float *restrict values, const float *restrict error)
 {

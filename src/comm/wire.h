@@ -1,14 +1,18 @@
-/* The wire: floats rounded for a link, with the rounding error kept and added to what is rounded next.
+/* The wire: floats rounded for a link, with the rounding error kept and added to what is rounded
+ * next.
  *
  *   bf16   the upper half of each float, rounded to the nearest
- *   q8     blocks of DT__WIRE_BLOCK floats: a scale, max |x| / 127, as a float, and a signed byte each
+ *   q8     blocks of DT__WIRE_BLOCK floats: a scale, max |x| / 127, as a float, and a signed byte
+ *   each
  *
- * Blocks are cut at multiples of DT__WIRE_BLOCK of the flat vector's offsets, so that what is rounded does
- * not depend on who rounds which range; only a bucket's ends cut them elsewhere. The kernels act on any range
- * whose ends are such cuts. Rounded floats are the same to the bit on both ends of a link.
- * Source: Seide et al., "1-bit stochastic gradient descent and its application to data-parallel distributed
- * training of speech DNNs", Interspeech 2014 (error feedback); Tang et al., "DoubleSqueeze: parallel
- * stochastic gradient descent with double-pass error-compensated compression", ICML 2019 (both ways). */
+ * Blocks are cut at multiples of DT__WIRE_BLOCK of the flat vector's offsets, so that what is
+ * rounded does not depend on who rounds which range; only a bucket's ends cut them elsewhere. The
+ * kernels act on any range whose ends are such cuts. Rounded floats are the same to the bit on both
+ * ends of a link.
+ * Source: Seide et al., "1-bit stochastic gradient descent and its application to data-parallel
+ * distributed training of speech DNNs", Interspeech 2014 (error feedback); Tang et al.,
+ * "DoubleSqueeze: parallel stochastic gradient descent with double-pass error-compensated
+ * compression", ICML 2019 (both ways). */
 #ifndef DT_COMM_WIRE_H
 #define DT_COMM_WIRE_H
 
@@ -19,15 +23,15 @@ enum { DT__WIRE_BLOCK = 256 };
 /* Bytes of floats [offset, offset + n). wire: enum dt_wire. */
 size_t dt__wire_bytes(int wire, size_t offset, size_t n);
 
-/* values + error, rounded, to values, and to bytes (NULL: not needed); the rest to error. A value that is
- * not finite makes all of its block NaN. f32 changes nothing. */
+/* values + error, rounded, to values, and to bytes (NULL: not needed); the rest to error. A value
+ * that is not finite makes all of its block NaN. f32 changes nothing. */
 void dt__wire_round(int wire, size_t offset, size_t n, float *values, float *error,
                     unsigned char *bytes);
 /* The rounded floats again. */
 void dt__wire_read(int wire, size_t offset, size_t n, const unsigned char *bytes, float *out);
 
-/* An update, of which the difference is rounded: weights + round(fresh - weights + error), to weights; fresh
- * is overwritten. */
+/* An update, of which the difference is rounded: weights + round(fresh - weights + error), to
+ * weights; fresh is overwritten. */
 void dt__wire_update(int wire, size_t offset, size_t n, float *fresh, float *error, float *weights,
                      unsigned char *bytes);
 /* The same where the bytes arrive. */

@@ -1,8 +1,8 @@
 /* Ranks, hosts and roles: how a job begins and ends.
  *
- * A start has two halves. What a rank does by itself, and what can fail there (memory, the watchdog's
- * thread), comes first, and all ranks agree on how it went; so that none goes on, or ends, alone. Behind
- * it come the collective calls. */
+ * A start has two halves. What a rank does by itself, and what can fail there (memory, the
+ * watchdog's thread), comes first, and all ranks agree on how it went; so that none goes on, or
+ * ends, alone. Behind it come the collective calls. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -37,11 +37,11 @@ static long env_number(const char *name)
     return text ? strtol(text, NULL, 10) : 0;
 }
 
-/* TCP's BBR learns the rate of a connection from what its socket held. Of an exchange with many hosts each
- * connection gets short bursts, and is then paced too low. With small send buffers there always waits
- * something: 8 hosts at 200 Mbit/s take 157 ms a step against 190, 16 take 170 against 215, and at 1 Gbit/s
- * no more than without (measured by scripts/bench/scale.sh). Below four hosts, and with other congestion
- * controls, they only cost. */
+/* TCP's BBR learns the rate of a connection from what its socket held. Of an exchange with many
+ * hosts each connection gets short bursts, and is then paced too low. With small send buffers there
+ * always waits something: 8 hosts at 200 Mbit/s take 157 ms a step against 190, 16 take 170 against
+ * 215, and at 1 Gbit/s no more than without (measured by scripts/bench/scale.sh). Below four hosts,
+ * and with other congestion controls, they only cost. */
 static void limit_send_buffers(void)
 {
     enum { TOGETHER = 196608, LEAST = 16384, FEWEST_HOSTS = 4 };
@@ -108,8 +108,10 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
     /* A host is what shares memory: two machines may bear one name. */
     char mine[DT_HOST_NAME];
     memcpy(mine, world->host_name[world->rank], sizeof mine);
-    DT_MPI(MPI_Allgather(mine, DT_HOST_NAME, MPI_CHAR, world->host_name, DT_HOST_NAME, MPI_CHAR, *all));
-    DT_MPI(MPI_Comm_split_type(*all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &inside->host));
+    DT_MPI(MPI_Allgather(mine, DT_HOST_NAME, MPI_CHAR, world->host_name, DT_HOST_NAME, MPI_CHAR,
+                         *all));
+    DT_MPI(
+        MPI_Comm_split_type(*all, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &inside->host));
     DT_MPI(MPI_Comm_rank(*host, &inside->host_rank));
     DT_MPI(MPI_Comm_size(*host, &inside->host_size));
     int first = world->rank; /* of the host */
@@ -161,8 +163,8 @@ dt_status dt_world_create(struct dt_world **out)
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
     setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
     limit_send_buffers();
-    /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a world
-     * of its own, or ends it in MPI_Init with a page about its build. */
+    /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a
+     * world of its own, or ends it in MPI_Init with a page about its build. */
     const char *key = getenv("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
     if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMIX_RANK") && !getenv("PMI_RANK") &&
         env_number(key) > 1)
@@ -174,10 +176,11 @@ dt_status dt_world_create(struct dt_world **out)
     DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     DT_MPI(MPI_Comm_size(comm, &size));
     if (provided < MPI_THREAD_FUNNELED)
-        return dt_fail(DT_ECOMM,
-                       "%s lets a rank have no threads (MPI_Init_thread gave level %d, expected at least %d, "
-                       "MPI_THREAD_FUNNELED)",
-                       dt_world_mpi_version(), provided, MPI_THREAD_FUNNELED);
+        return dt_fail(
+            DT_ECOMM,
+            "%s lets a rank have no threads (MPI_Init_thread gave level %d, expected at least %d, "
+            "MPI_THREAD_FUNNELED)",
+            dt_world_mpi_version(), provided, MPI_THREAD_FUNNELED);
     if (size == 1 &&
         env_number("PMI_SIZE") > 1) /* so does a launcher whose PMI this MPI does not speak */
         return dt_fail(DT_EUSAGE,
@@ -217,9 +220,9 @@ void dt_world_destroy(struct dt_world *world)
 
 /* ---- roles ---------------------------------------------------------------------------------- */
 
-/* What a host has of the replicas is summed there as far as it is a subtree of theirs, which splits behind powers of
- * two. So the workers of a host are numbered in a row, and hosts with most workers come first: that of the bank, which
- * takes a worker's place, thus comes last. */
+/* What a host has of the replicas is summed there as far as it is a subtree of theirs, which splits
+ * behind powers of two. So the workers of a host are numbered in a row, and hosts with most workers
+ * come first: that of the bank, which takes a worker's place, thus comes last. */
 static void number_workers(struct dt_world *world)
 {
     const int end = world->worker_rank + world->workers;

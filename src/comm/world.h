@@ -12,7 +12,8 @@
 struct dt_ranks {
     struct dt_world *world; /* NULL: there is none yet; waits block */
     MPI_Comm comm;          /* MPI_COMM_NULL: this rank is none of them */
-    const char *what;       /* they move and broadcast, for the watchdog; NULL: nothing in particular */
+    /* they move and broadcast, for the watchdog; NULL: nothing in particular */
+    const char *what;
 };
 
 struct dt__world_inside {
@@ -33,7 +34,8 @@ void dt__mpi_check(int code, const char *call, const char *file, int line);
 /* MPI's own words for an error; into text, which is returned. */
 const char *dt__mpi_text(int code, char text[MPI_MAX_ERROR_STRING]);
 
-/* A wait under way: short spin, then sleeps that grow; shown to the watchdog. Zeros but for the first two. */
+/* A wait under way: short spin, then sleeps that grow; shown to the watchdog. Zeros but for the
+ * first two. */
 struct dt__wait {
     struct dt_world *world;
     const char *what; /* is waited for */

@@ -107,7 +107,7 @@ dt_status dt_config_check(const struct dt_config *config, int size)
     return DT_OK;
 }
 
-/* ---- a resume ------------------------------------------------------------------------------------ */
+/* ---- a resume -------------------------------------------------------------------------------- */
 
 /* Tells of each key of a class that differs. */
 static dt_status tell_changes(enum dt__resume resume, const struct dt_config *before,
@@ -129,7 +129,8 @@ static dt_status tell_changes(enum dt__resume resume, const struct dt_config *be
     return status;
 }
 
-/* The short forms that model.layers was made of: those that are given, or the widths, given or not. */
+/* The short forms that model.layers was made of: those that are given, or the widths, given or
+ * not. */
 static dt_status short_forms_told(const struct dt_config *config, struct dt_text *out)
 {
     static const char *const forms[] = {"model.kind",    "model.activation", "model.dropout",
@@ -137,7 +138,8 @@ static dt_status short_forms_told(const struct dt_config *config, struct dt_text
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         const struct dt__option *option = NULL;
         char *value = NULL;
-        if (!dt_config_is_given(config, forms[i]) && (out->length || strcmp(forms[i], "model.hidden")))
+        if (!dt_config_is_given(config, forms[i]) &&
+            (out->length || strcmp(forms[i], "model.hidden")))
             continue;
         dt_status status = dt__option_find(forms[i], &option);
         if (!status) status = dt__option_text(config, option, &value);
@@ -161,8 +163,8 @@ static dt_status refuse_change(void *arg, const char *key, const char *before, c
         status = dt_fail(DT_EMISMATCH,
                          "%s%s%.200s: the run to resume has %.200s, and must keep it "
                          "(another run needs another run.dir)",
-                         forms.length ? forms.data : key, forms.length ? ", which makes " : "=", now,
-                         before);
+                         forms.length ? forms.data : key, forms.length ? ", which makes " : "=",
+                         now, before);
     dt_text_free(&forms);
     return status;
 }

@@ -1,5 +1,5 @@
-/* The options described: for a terminal, as a Markdown table, as the manual page dtrain-config(5), as a JSON
- * Schema, and as words for completions. All from the table. */
+/* The options described: for a terminal, as a Markdown table, as the manual page dtrain-config(5),
+ * as a JSON Schema, and as words for completions. All from the table. */
 #include <string.h>
 
 #include "config/option.h"
@@ -190,7 +190,8 @@ static const char *const COMBINED[][2] = {
 };
 enum { COMBINED_COUNT = sizeof COMBINED / sizeof *COMBINED };
 
-/* '+': the rules let two of them stand together, '.': they do not; ' ': they are values of one key. */
+/* '+': the rules let two of them stand together, '.': they do not; ' ': they are values of one
+ * key. */
 static char combination(const char *const a[2], const char *const b[2])
 {
     const char *const settings[] = {"data.train=rows", a[0], b[0], a[1], b[1]};
@@ -208,7 +209,8 @@ static char combination(const char *const a[2], const char *const b[2])
 /* Under each other and, by letters, beside each other. */
 static void manual_combinations(FILE *out)
 {
-    fprintf(out, ".SH COMBINATIONS\nSettings go together, but for those without a + here:\n.PP\n.nf\n");
+    fprintf(out,
+            ".SH COMBINATIONS\nSettings go together, but for those without a + here:\n.PP\n.nf\n");
     for (int a = 0; a < COMBINED_COUNT; a++) {
         fprintf(out, "%-30s %c", COMBINED[a][0], 'a' + a);
         for (int b = 0; b < a; b++)
@@ -218,7 +220,9 @@ static void manual_combinations(FILE *out)
     fprintf(out, "%-32s", "");
     for (int b = 0; b + 1 < COMBINED_COUNT; b++)
         fprintf(out, " %c", 'a' + b);
-    fprintf(out, "\n.fi\n.PP\nWhat does not go together ends with exit code 2 and one of these lines:\n");
+    fprintf(
+        out,
+        "\n.fi\n.PP\nWhat does not go together ends with exit code 2 and one of these lines:\n");
     for (int i = 0; dt__rule_messages[i]; i++) {
         fprintf(out, ".IP \\(bu 2\n");
         dt__roff_text(out, dt__rule_messages[i]);

@@ -12,7 +12,7 @@ extern bool ini_allow_multiline __attribute__((weak));
 extern bool ini_stop_on_first_error __attribute__((weak));
 extern int ini_initial_alloc __attribute__((weak));
 
-/* ---- reading ------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 enum { MOST_BYTES = 1 << 20 };
 
@@ -24,9 +24,9 @@ struct ini {
     dt_status status;
 };
 
-/* Of a line and those that it goes on in: behind a comma that is no comment's, where the next
- * one begins with a blank. A comment goes, as inih has it, from '#' at the first letter, and from ';' there or
- * behind a blank. */
+/* Of a line and those that it goes on in: behind a comma that is no comment's, where the next one
+ * begins with a blank. A comment goes, as inih has it, from '#' at the first letter, and from ';'
+ * there or behind a blank. */
 static size_t line_size(const char *text)
 {
     bool comment = text[strspn(text, " \t")] == '#';
@@ -118,10 +118,11 @@ dt_status dt_config_read_file(struct dt_config *config, const char *path)
     return status;
 }
 
-/* ---- printing ------------------------------------------------------------------------------------ */
+/* ---- printing -------------------------------------------------------------------------------- */
 
-/* `where` false: without what only says where the run is. Options of other commands, and hidden ones, are printed
- * where they differ from the default; the short forms of a network are left out where its layers are listed. */
+/* `where` false: without what only says where the run is. Options of other commands, and hidden
+ * ones, are printed where they differ from the default; the short forms of a network are left out
+ * where its layers are listed. */
 static dt_status print_options(const struct dt_config *config, bool where, struct dt_text *out)
 {
     struct dt_text text = {0};

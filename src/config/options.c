@@ -1,7 +1,7 @@
 /* The options: the table as data, the struct's fields by it, and how a key is found.
  *
- * DT_OPTIONS_* in the public header is the one source: the struct, this table, parsing, printing, help, the
- * manual, the schema and the completions follow from it. */
+ * DT_OPTIONS_* in the public header is the one source: the struct, this table, parsing, printing,
+ * help, the manual, the schema and the completions follow from it. */
 #include "config/option.h"
 
 #include <stdio.h>
@@ -9,14 +9,15 @@
 
 /* clang-format off */
 #define OPTION(section, key, type, initial, min, max, words, resume, commands, help)               \
-    {#section "." #key, #section, #key, DT__##type, DT__##resume, initial, min, max, words, commands, help, \
+    {#section "." #key, #section, #key, DT__##type, DT__##resume, initial, min, max, words,        \
+     commands, help,                                                                               \
      offsetof(struct dt_config, section.key)},
 /* clang-format on */
 #define OPTIONS_OF_SECTION(section) DT_OPTIONS_##section(OPTION)
 
 const struct dt__option dt__options[DT__OPTION_COUNT] = {DT_SECTIONS(OPTIONS_OF_SECTION)};
 
-/* ---- finding a key ------------------------------------------------------------------------------- */
+/* ---- finding a key --------------------------------------------------------------------------- */
 
 size_t dt__edit_distance(const char *a, const char *b)
 {
@@ -46,7 +47,8 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
         *out = &dt__options[i];
         return DT_OK;
     }
-    /* The one that looks most like `name`, which may lack the section or be a longer word for it. */
+    /* The one that looks most like `name`, which may lack the section or be a longer word for
+     * it. */
     const struct dt__option *nearest = NULL;
     const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
     size_t least = strlen(name) / 4 + 2;
@@ -81,7 +83,7 @@ bool dt__option_is_hidden(const struct dt__option *option)
     return !strcmp(option->section, "test");
 }
 
-/* ---- a configuration ----------------------------------------------------------------------------- */
+/* ---- a configuration ------------------------------------------------------------------------- */
 
 dt_status dt_config_init(struct dt_config *config)
 {
@@ -143,11 +145,12 @@ dt_status dt_config_set(struct dt_config *config, const char *assignment)
     return dt_config_set_for(config, NULL, assignment);
 }
 
-/* ---- presets ------------------------------------------------------------------------------------- */
+/* ---- presets --------------------------------------------------------------------------------- */
 
-/* Measured with the default network on penguins.csv and tables of scripts/recipes/r-data.py (mpg, txhousing, diamonds;
- * 230 to 54,000 rows): without decay 0.001 does as well but for 2 % on diamonds, 0.01 fails with 230 rows, and 10 epochs
- * end 2 % short of 30; 60 are no better. A rule that is given has rates of its own. */
+/* Measured with the default network on penguins.csv and tables of scripts/recipes/r-data.py (mpg,
+ * txhousing, diamonds; 230 to 54,000 rows): without decay 0.001 does as well but for 2 % on
+ * diamonds, 0.01 fails with 230 rows, and 10 epochs end 2 % short of 30; 60 are no better. A rule
+ * that is given has rates of its own. */
 dt_status dt_config_settle(struct dt_config *config)
 {
     const char *at = config->run.preset == DT_PRESET_TABLE ? DT_PRESET_TABLE_TEXT : "";

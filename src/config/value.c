@@ -27,9 +27,9 @@ int dt_config_word_index(const char *words, const char *word)
     return word_index(words, word, strncmp);
 }
 
-/* Fields are written only with a value that is right. A number is decimal and nothing else: no hexadecimal, no
- * nan, no space around it; too great a one is infinite, and so out of any range. Integers may be written 1e6 too;
- * a double holds every integer of the table's ranges exactly. */
+/* Fields are written only with a value that is right. A number is decimal and nothing else: no
+ * hexadecimal, no nan, no space around it; too great a one is infinite, and so out of any range.
+ * Integers may be written 1e6 too; a double holds every integer of the table's ranges exactly. */
 static bool assign(const struct dt__option *option, void *field, const char *text)
 {
     double number;
@@ -121,7 +121,7 @@ const char *dt_config_word(const char *words, int value, char buffer[16])
     return buffer;
 }
 
-/* ---- quotes -------------------------------------------------------------------------------------- */
+/* ---- quotes ---------------------------------------------------------------------------------- */
 
 dt_status dt__value_quote(struct dt_text *text, const char *value)
 {

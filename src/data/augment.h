@@ -1,8 +1,8 @@
 /* Changes to training pictures: `data.augment = shift 2, flip, cutout 4, noise 0.01`.
  *
- * Pure functions of seed, replica, epoch and the sample's number in its replica's order: no state, the
- * same at any number of ranks and after a resume. They work on rows as the network gets them, scaled
- * and normalised; what comes into a picture from outside is 0. */
+ * Pure functions of seed, replica, epoch and the sample's number in its replica's order: no state,
+ * the same at any number of ranks and after a resume. They work on rows as the network gets them,
+ * scaled and normalised; what comes into a picture from outside is 0. */
 #ifndef DATA_AUGMENT_H
 #define DATA_AUGMENT_H
 

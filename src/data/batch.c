@@ -141,7 +141,7 @@ dt_status dt__block_add_copy(const struct dt__layout *layout, struct dt__block *
     return DT_OK;
 }
 
-/* ---- kernels: the raw value's type is the only difference of the four ------------------------- */
+/* ---- kernels: the raw value's type is the only difference of the four ------------------------ */
 
 DT__CLONES
 static void scale_bytes(size_t n, const unsigned char *restrict raw, float scale, float *restrict x)

@@ -1,9 +1,9 @@
-/* Raw rows in memory (before scale and normalisation, 8-bit data as 8 bits), and batches assembled from
- * them: x = (raw * scale - mean) * inv_std, clipped.
+/* Raw rows in memory (before scale and normalisation, 8-bit data as 8 bits), and batches assembled
+ * from them: x = (raw * scale - mean) * inv_std, clipped.
  *
- * A row has a dense part, `dense` numbers, and a sparse part, entries (index, value) with indices in
- * [dense, features). A block holds rows one behind the other. Readers add rows at its end and never ask
- * how they are stored; whoever shuffles or deals rows uses their numbers alone. */
+ * A row has a dense part, `dense` numbers, and a sparse part, entries (index, value) with indices
+ * in [dense, features). A block holds rows one behind the other. Readers add rows at its end and
+ * never ask how they are stored; whoever shuffles or deals rows uses their numbers alone. */
 #ifndef DATA_BATCH_H
 #define DATA_BATCH_H
 
@@ -89,9 +89,9 @@ static inline unsigned char *dt__block_y(const struct dt__layout *layout,
     return block->y + row * dt__layout_y(layout);
 }
 
-/* Adds rows at the end, for which there must be room: `count` rows without entries, of weight 1, whose
- * x and y the caller writes; a parsed row, whose entries go to x where the layout has no sparse part; a
- * row of another block of the same layout. DT_EMEMORY. */
+/* Adds rows at the end, for which there must be room: `count` rows without entries, of weight 1,
+ * whose x and y the caller writes; a parsed row, whose entries go to x where the layout has no
+ * sparse part; a row of another block of the same layout. DT_EMEMORY. */
 void dt__block_add(const struct dt__layout *layout, struct dt__block *block, size_t count);
 dt_status dt__block_add_row(const struct dt__layout *layout, struct dt__block *block,
                             const struct dt__row *row);
@@ -116,21 +116,22 @@ struct dt__assembly {
     size_t index_room, value_room;
 };
 
-/* For batches of `rows` rows. DT_EMEMORY: also where they take more than 1 GiB and more than `memory`
- * bytes. */
+/* For batches of `rows` rows. DT_EMEMORY: also where they take more than 1 GiB and more than
+ * `memory` bytes. */
 dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_source *source,
                             size_t rows, uint64_t memory);
 void dt__assembly_free(struct dt__assembly *assembly);
-/* Puts rows slots[0..count) of a block at rows [at, at + count) of the batch; from 0 on in order. */
+/* Puts rows slots[0..count) of a block at rows [at, at + count) of the batch; from 0 on in
+ * order. */
 dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__block *from,
                             const uint64_t *slots, size_t at, size_t count);
 void dt__assembly_batch(const struct dt__assembly *assembly, int count, struct dt_batch *out);
 
 /* x of the first n features of one raw row of floats. */
 void dt__schema_normalize_row(const struct dt_schema *schema, size_t n, const float *raw, float *x);
-/* A raw row as the network takes it: all features into x; or with `index` the dense ones, and the entries,
- * which are scaled and never moved, as in training. Without it row->x has room for all features, of which
- * those of entries are 0 before and after. */
+/* A raw row as the network takes it: all features into x; or with `index` the dense ones, and the
+ * entries, which are scaled and never moved, as in training. Without it row->x has room for all
+ * features, of which those of entries are 0 before and after. */
 void dt__row_normalize(const struct dt_schema *schema, const struct dt__row *row, float *x,
                        uint32_t *index, float *value);
 /* The clip alone, of values that are scaled and normalised. */

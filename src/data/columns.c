@@ -246,8 +246,8 @@ static const char *column_text(const struct dt__column *column)
     return dt__dict_text(dict, i);
 }
 
-/* The dictionary of a column: what comes often enough, by count. Texts that are nearly all different are hardly
- * categories. */
+/* The dictionary of a column: what comes often enough, by count. Texts that are nearly all
+ * different are hardly categories. */
 static dt_status column_rank(const struct dt__columns *columns, size_t index, uint64_t least,
                              struct dt_column *out)
 {
@@ -271,7 +271,8 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
     size_t numbers = 0;
     double value;
     for (size_t i = 0; i < dict->count; i++)
-        numbers += dt__number_parse(ranked[i].text, strlen(ranked[i].text), &value) == DT__NUMBER_GOOD;
+        numbers +=
+            dt__number_parse(ranked[i].text, strlen(ranked[i].text), &value) == DT__NUMBER_GOOD;
     if (!column->insisted && numbers > dict->count / 2)
         dt_warn("column %zu%s%s%s: its values are taken as texts: %zu of %zu different ones are "
                 "numbers, others are not, such as '%.40s' (NA there makes numbers of it)",
@@ -298,7 +299,8 @@ static void feature_place(int *first, uint64_t at, struct placed *placed)
     *first = (int)at;
 }
 
-/* Numbers, flags, categories, each in the order of the columns. Whatever reads cells or rows relies on it. */
+/* Numbers, flags, categories, each in the order of the columns. Whatever reads cells or rows relies
+ * on it. */
 static struct placed columns_place(struct dt_schema *schema)
 {
     struct dt_column *columns = schema->columns, *end = columns + schema->ncolumns;
@@ -404,8 +406,8 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
 
 /* ---- in a file ------------------------------------------------------------------------------ */
 
-/* "DENSE HASH_BITS NAMED", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME". A name may be empty: NAMED,
- * which files had not at first, tells a table with a header. */
+/* "DENSE HASH_BITS NAMED", then for each column "KIND FIRST FLAG FILL CATEGORIES NAME". A name may
+ * be empty: NAMED, which files had not at first, tells a table with a header. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema)
 {
@@ -467,8 +469,9 @@ static const char *column_scan(const char *line, struct dt_column *out)
                              &out->ncategories, &name);
     out->fill = (float)dt_real_read(fill, &rest);
     const bool number = out->kind == DT_COLUMN_NUMBER;
-    if (words < 5 || name < 0 || *rest || (!number && (out->kind != DT_COLUMN_CATEGORY || out->flag)) ||
-        out->ncategories < 0 || (number && out->ncategories) || isinf(out->fill))
+    if (words < 5 || name < 0 || *rest ||
+        (!number && (out->kind != DT_COLUMN_CATEGORY || out->flag)) || out->ncategories < 0 ||
+        (number && out->ncategories) || isinf(out->fill))
         return NULL;
     return line + name;
 }

@@ -1,9 +1,10 @@
 /* The columns of a table that are features: numbers, or categories with a dictionary.
  *
  * While a survey learns, a column's first value says what it is, a number or a text, and texts are
- * counted. Settled, numbers come first among the features, then a flag for each column of numbers that
- * had gaps (data.missing=flag), then the categories, one feature for each text that is frequent enough
- * (by count, then bytewise) and one for all others; or one hashed range for all columns of texts. */
+ * counted. Settled, numbers come first among the features, then a flag for each column of numbers
+ * that had gaps (data.missing=flag), then the categories, one feature for each text that is
+ * frequent enough (by count, then bytewise) and one for all others; or one hashed range for all
+ * columns of texts. */
 #ifndef DATA_COLUMNS_H
 #define DATA_COLUMNS_H
 
@@ -59,8 +60,9 @@ dt_status dt__columns_cell(struct dt__columns *columns, size_t column, const cha
 /* Where a shard of a table keeps them: no name of the user's own data. */
 #define DT__SHARD_GROUP "/dtrain"
 
-/* The columns of a schema, dense and hash_bits in a file of HDF5: two lists of texts in `group`, of the columns
- * and of the categories. get: for schema->features; what the group lacks is left as it is. DT_EFORMAT. */
+/* The columns of a schema, dense and hash_bits in a file of HDF5: two lists of texts in `group`, of
+ * the columns and of the categories. get: for schema->features; what the group lacks is left as it
+ * is. DT_EFORMAT. */
 dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
                           const struct dt_schema *schema);
 dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,
@@ -68,8 +70,8 @@ dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,
 
 bool dt__text_is_date(const char *text, size_t length);
 
-/* What was learned goes to the schema (columns, features, dense, feature_names), and the columns are
- * settled. DT_EFORMAT: too many features, a column of texts that are all different. */
+/* What was learned goes to the schema (columns, features, dense, feature_names), and the columns
+ * are settled. DT_EFORMAT: too many features, a column of texts that are all different. */
 dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
                              struct dt_schema *schema);
 

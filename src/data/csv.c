@@ -1,5 +1,6 @@
 /* CSV: cells and rows, which column is what, and files.
- * Source: RFC 4180, section 2; other separators, byte order marks and blank lines are taken as well. */
+ * Source: RFC 4180, section 2; other separators, byte order marks and blank lines are taken as
+ * well. */
 #include "data/csv.h"
 
 #include <inttypes.h>
@@ -70,8 +71,9 @@ static dt_status row_fail(const struct dt__parser *parser, size_t column, char *
     if (!text && cells != file->ncolumns)
         return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", cells, file->ncolumns);
     if (name && !*name)
-        return dt_fail(DT_EFORMAT, "column %zu, which has no name: %s; data.ignore=%zu leaves it out",
-                       column, message, column);
+        return dt_fail(DT_EFORMAT,
+                       "column %zu, which has no name: %s; data.ignore=%zu leaves it out", column,
+                       message, column);
     if (name) return dt_fail(DT_EFORMAT, "column %zu (%s): %s", column, name, message);
     return dt_fail(DT_EFORMAT, "column %zu: %s", column, message);
 }
@@ -132,8 +134,9 @@ dt_status dt__csv_split(const char *record, size_t length, char separator, struc
     for (size_t i = 0; i + 1 < length; i++) {
         open ^= record[i] == '"';
         if (record[i] == '\r' && !open && record[i + 1] != '\r')
-            return dt_fail(DT_EFORMAT, "line ends are single carriage returns, as old Macs write them: "
-                                       "tr '\\r' '\\n' <FILE >NEW makes lines of them");
+            return dt_fail(DT_EFORMAT,
+                           "line ends are single carriage returns, as old Macs write them: "
+                           "tr '\\r' '\\n' <FILE >NEW makes lines of them");
     }
     DT_TRY(dt_alloc(length + 1, 1, "first row", &copy));
     memcpy(copy, record, length);
@@ -173,8 +176,9 @@ static dt_status column_find(const char *key, const char *text, const struct dt_
             *out = i;
             return DT_OK;
         }
-    return dt_fail(DT_EMISMATCH, "%s: no column is named '%s'; the first row begins '%.40s'%s%.40s%s",
-                   key, text, cells->items[0], cells->count > 1 ? ", '" : "",
+    return dt_fail(DT_EMISMATCH,
+                   "%s: no column is named '%s'; the first row begins '%.40s'%s%.40s%s", key, text,
+                   cells->items[0], cells->count > 1 ? ", '" : "",
                    cells->count > 1 ? cells->items[1] : "", cells->count > 1 ? "'" : "");
 }
 
@@ -399,7 +403,8 @@ static const char *key_column_name(const char *key, const char *learned)
     return !*key || text_is_integer(key, &number) ? learned : key;
 }
 
-/* The column of a key that has a place but no name yet. A resume does not know that of the weights. */
+/* The column of a key that has a place but no name yet. A resume does not know that of the
+ * weights. */
 static dt_status role_by_place(const char *key, const char *text, const struct dt__names *cells,
                                int32_t role, int32_t *roles, size_t *out)
 {
@@ -415,7 +420,8 @@ static dt_status role_by_place(const char *key, const char *text, const struct d
 }
 
 /* Whether a list of columns has the one at `place`, by its name or its number. */
-static bool list_has_column(const struct dt__names *list, const struct dt__names *cells, size_t place)
+static bool list_has_column(const struct dt__names *list, const struct dt__names *cells,
+                            size_t place)
 {
     const long long count = (long long)cells->count, at = (long long)place;
     long long number;
@@ -453,7 +459,8 @@ done:
     return status;
 }
 
-/* Roles by the names of the files before, or of the model. *header false: they are not named here. */
+/* Roles by the names of the files before, or of the model. *header false: they are not named
+ * here. */
 static dt_status roles_by_known_names(struct dt__survey *survey, const struct dt__file *file,
                                       const struct dt__names *cells, int32_t *roles, bool *header)
 {
@@ -499,7 +506,8 @@ static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
         *header = by_name;
         if (by_name) return DT_OK;
     }
-    /* Roles as the configuration has them. auto: a key that names a column needs a header; else the cells tell. */
+    /* Roles as the configuration has them. auto: a key that names a column needs a header; else the
+     * cells tell. */
     *header = survey->config->data.header == DT_HEADER_YES;
     if (survey->config->data.header == DT_HEADER_AUTO) {
         DT_TRY(list_has_name(survey->config->data.label, header));
@@ -526,8 +534,8 @@ static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
                    survey->known ? "the model has" : "the files before have", columns->count);
 }
 
-/* A first row that has numbers, and so is none of names, but a text where the row behind it has a number: it may
- * be either. The lines stand behind it. */
+/* A first row that has numbers, and so is none of names, but a text where the row behind it has a
+ * number: it may be either. The lines stand behind it. */
 static dt_status first_row_check(const struct dt__file *file, struct dt__lines *lines,
                                  const struct dt__names *first)
 {
@@ -545,10 +553,11 @@ static dt_status first_row_check(const struct dt__file *file, struct dt__lines *
         if (file->roles[i] != DT__ROLE_IGNORE && !dt__text_is_missing(text, strlen(text)) &&
             dt__number_parse(text, strlen(text), &value) == DT__NUMBER_BAD &&
             dt__number_parse(below, strlen(below), &value) == DT__NUMBER_GOOD)
-            status = dt_fail(DT_EFORMAT,
-                             "column %zu: '%.40s' stands over the number '%.40s', but other cells of "
-                             "the first row are numbers: data.header=yes or no says what it is",
-                             i, text, below);
+            status =
+                dt_fail(DT_EFORMAT,
+                        "column %zu: '%.40s' stands over the number '%.40s', but other cells of "
+                        "the first row are numbers: data.header=yes or no says what it is",
+                        i, text, below);
     }
     dt__names_free(second.items, second.count);
     return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, line) : DT_OK;

@@ -7,8 +7,8 @@
 /* What a column of a file is: a column of struct dt__columns, counted from 0, or one of these. */
 enum { DT__ROLE_IGNORE = -1, DT__ROLE_LABEL = -2, DT__ROLE_WEIGHT = -3 };
 
-/* Takes the next cell from *text, quotes undone in place, and moves *text behind its separator, or to
- * NULL behind the last cell. DT_EFORMAT: text behind a closing quote. */
+/* Takes the next cell from *text, quotes undone in place, and moves *text behind its separator, or
+ * to NULL behind the last cell. DT_EFORMAT: text behind a closing quote. */
 dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *out);
 
 /* Parses one record by parser->file's roles into parser->row, label and weight. Columns in messages
@@ -22,12 +22,13 @@ dt_status dt__csv_separator(const struct dt_config *config, const char *record, 
 /* All cells of a record, as a list; the record is left as it is. */
 dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out);
 
-/* The role of each column by data.label, data.weight and data.ignore, given the cells of the first row,
- * and whether they are names; *features: how many are features. DT_EMISMATCH: no such column. */
+/* The role of each column by data.label, data.weight and data.ignore, given the cells of the first
+ * row, and whether they are names; *features: how many are features. DT_EMISMATCH: no such
+ * column. */
 dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *cells, bool header,
                         int32_t *roles, size_t *features);
-/* The role of each column by names that are known: of the columns (all have one), of the label and of
- * the weight (NULL: there is none). *out_header false, with DT_OK: the cells name no columns.
+/* The role of each column by names that are known: of the columns (all have one), of the label and
+ * of the weight (NULL: there is none). *out_header false, with DT_OK: the cells name no columns.
  * DT_EMISMATCH: they do, but not all; the message lists what is missing. */
 dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const char *label,
                                 const char *weight, const struct dt__names *cells, int32_t *roles,

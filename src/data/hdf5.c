@@ -1,5 +1,6 @@
-/* HDF5 files: data sets x (S, ...) and y, by data.x and data.y: numbers of any kind; /feature_names and
- * /label_names. Labels are whole numbers of any type (also bool and float), texts, or one-hot rows. */
+/* HDF5 files: data sets x (S, ...) and y, by data.x and data.y: numbers of any kind; /feature_names
+ * and /label_names. Labels are whole numbers of any type (also bool and float), texts, or one-hot
+ * rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -22,7 +23,8 @@ struct reader {
     struct array x, y;
     int32_t *classes; /* of texts: (rows); else NULL */
     double *one_hot;  /* (DT__H5_LABELS, items), if y is one-hot */
-    bool named;       /* the file names its classes: labels are their numbers, of classes -1 and 1 too */
+    /* the file names its classes: labels are their numbers, of classes -1 and 1 too */
+    bool named;
 };
 
 /* ---- arrays --------------------------------------------------------------------------------- */
@@ -260,7 +262,8 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
             memcpy(to + (done + i) * sizeof class, &class, sizeof class);
         }
     }
-    if (!reader->classes && !reader->named) dt__labels_to_classes(&reader->source->schema, to, count);
+    if (!reader->classes && !reader->named)
+        dt__labels_to_classes(&reader->source->schema, to, count);
     dt__block_add(layout, out, count);
     return DT_OK;
 }

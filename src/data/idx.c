@@ -272,8 +272,8 @@ struct reader {
     struct array x, y;
 };
 
-/* A gzip file cannot be entered in the middle: one that is read in jumps is unpacked first. Read in order it
- * needs no room on a disk. */
+/* A gzip file cannot be entered in the middle: one that is read in jumps is unpacked first. Read in
+ * order it needs no room on a disk. */
 static dt_status array_unpack(struct array *array)
 {
     FILE *unpacked;

@@ -35,7 +35,8 @@ static bool check_take(struct check *check, char c)
     return there;
 }
 
-/* Behind the text's quote. Plain ASCII passes; what has escapes or other bytes is jansson's to judge. */
+/* Behind the text's quote. Plain ASCII passes; what has escapes or other bytes is jansson's to
+ * judge. */
 static bool check_text(struct check *check)
 {
     const char *p = check->at;
@@ -92,7 +93,8 @@ static bool check_items(struct check *check, char close)
     if (++check->depth > DEEPEST) return check_fail(check, "lists too deep");
     if (!check_take(check, close)) {
         do {
-            if (close == '}' && !check_take(check, '"')) return check_fail(check, "expected a name");
+            if (close == '}' && !check_take(check, '"'))
+                return check_fail(check, "expected a name");
             if (close == '}' && !check_text(check)) return false;
             if (close == '}' && !check_take(check, ':')) return check_fail(check, "expected ':'");
             if (!check_value(check)) return false;
@@ -295,8 +297,9 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
                             cell.length, out);
 }
 
-/* Values into `count` columns from `column` on: the one at the cursor, or those of the list there and of the
- * lists in it. In a list of too many or too few, a value that does not suit its column has only slid there. */
+/* Values into `count` columns from `column` on: the one at the cursor, or those of the list there
+ * and of the lists in it. In a list of too many or too few, a value that does not suit its column
+ * has only slid there. */
 static dt_status values_read(struct dt__json_rows *rows, struct dt__json *json, size_t column,
                              size_t count, struct dt__row *out)
 {

@@ -1,7 +1,8 @@
 /* Rows of JSON, read from left to right as they stand in memory, without a tree.
  *
- * Text is checked whole once. A cursor in it then meets nothing malformed, and can take commas and colons for
- * blanks: only brackets, texts and the words between them (numbers, true, false, null) say anything. */
+ * Text is checked whole once. A cursor in it then meets nothing malformed, and can take commas and
+ * colons for blanks: only brackets, texts and the words between them (numbers, true, false, null)
+ * say anything. */
 #ifndef DATA_JSON_ROWS_H
 #define DATA_JSON_ROWS_H
 
@@ -24,8 +25,9 @@ char dt__json_peek(struct dt__json *json);
 void dt__json_skip(struct dt__json *json);
 /* Reads a text, which lies where it stood or in `scratch`, until that is used again. DT_EMEMORY. */
 dt_status dt__json_text(struct dt__json *json, struct dt_text *scratch, struct dt__cell *out);
-/* The values of some names of an object, each a cursor over that value alone, or {NULL, NULL} without
- * one. DT_EFORMAT: the value is no object ("expected a JSON object"), or has one of the names twice. */
+/* The values of some names of an object, each a cursor over that value alone, or {NULL, NULL}
+ * without one. DT_EFORMAT: the value is no object ("expected a JSON object"), or has one of the
+ * names twice. */
 dt_status dt__json_members(struct dt__json object, const char *const *names, size_t count,
                            struct dt__json *out);
 
@@ -52,9 +54,10 @@ dt_status dt__json_value(struct dt__json_rows *rows, struct dt__json *json, size
                          struct dt__row *out);
 /* Reads the next `columns` values, whatever lists they stand in, of which there are so many. */
 dt_status dt__json_flat_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out);
-/* Reads a row: a list of the columns' values, nested as deep as a picture's shape asks for, or the value of
- * the only one; an object {"carat": 0.5, "cut": "Ideal"} by their names; or {"input": LIST}. The cursor stands behind the row
- * whatever comes of it. DT_EFORMAT: "item 1 (cut): ...", "column 'cut' is missing", ... */
+/* Reads a row: a list of the columns' values, nested as deep as a picture's shape asks for, or the
+ * value of the only one; an object {"carat": 0.5, "cut": "Ideal"} by their names; or {"input":
+ * LIST}. The cursor stands behind the row whatever comes of it. DT_EFORMAT: "item 1 (cut): ...",
+ * "column 'cut' is missing", ... */
 dt_status dt__json_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "data/text.h"
 
-/* Parses "label index:value ..." into the entries of parser->row (from index 0) and parser->label, which
- * is empty if the row has none. DT_EFORMAT: a word that is not index:value, an index that does
- * not rise or is too large, a value that is not a finite number. */
+/* Parses "label index:value ..." into the entries of parser->row (from index 0) and parser->label,
+ * which is empty if the row has none. DT_EFORMAT: a word that is not index:value, an index that
+ * does not rise or is too large, a value that is not a finite number. */
 extern const struct dt__grammar dt__libsvm_grammar;
 
 /* Whether the first line of text[0..length) begins "number index:" or "index:". */

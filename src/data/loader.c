@@ -41,8 +41,8 @@ static dt_status loader_make_orders(struct dt_loader *loader, const struct dt_co
                                     const struct dt_source *source, uint64_t *rows)
 {
     uint64_t window, chunk, seed = loader->plan->seed;
-    /* Rows of a window: all if the whole source fits in memory; else so many that two windows of each
-     * of the R replicas fit, wherever the replicas are. */
+    /* Rows of a window: all if the whole source fits in memory; else so many that two windows of
+     * each of the R replicas fit, wherever the replicas are. */
     uint64_t row = dt__source_row_bytes(source), asked = (uint64_t)config->data.shuffle_window;
     window = chunk = source->rows;
     if (source->rows > memory_budget(config) / row) {
@@ -104,11 +104,12 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
     DT_GUARD(dt_alloc(most, sizeof *loader->slots, "batch", &loader->slots));
     DT_GUARD(dt__assembly_init(&loader->assembly, source, most, memory_budget(config)));
     DT_GUARD(dt__augment_parse(config->data.augment, &loader->augment));
-    if (dt__augment_any(&loader->augment) && (!schema->shape[0] || schema->dense < schema->features))
-        DT_GUARD(dt_fail(DT_EMISMATCH,
-                         "data.augment = %s: the rows are %s", config->data.augment,
-                         schema->shape[0] ? "sparse in the checkpoint, pictures are not"
-                                          : "no pictures (data.shape says what they are, e.g. 28x28x1)"));
+    if (dt__augment_any(&loader->augment) &&
+        (!schema->shape[0] || schema->dense < schema->features))
+        DT_GUARD(dt_fail(DT_EMISMATCH, "data.augment = %s: the rows are %s", config->data.augment,
+                         schema->shape[0]
+                             ? "sparse in the checkpoint, pictures are not"
+                             : "no pictures (data.shape says what they are, e.g. 28x28x1)"));
     if (dt__augment_any(&loader->augment))
         DT_GUARD(dt_alloc((size_t)schema->features, sizeof *loader->picture, "pictures",
                           &loader->picture));

@@ -155,7 +155,8 @@ bool dt__dict_find(const struct dt__dict *dict, const char *text, size_t length,
     return number != 0;
 }
 
-bool dt__dict_find_blank(const struct dt__dict *dict, const char *text, size_t length, uint32_t *out)
+bool dt__dict_find_blank(const struct dt__dict *dict, const char *text, size_t length,
+                         uint32_t *out)
 {
     char led[256] = " ";
     if (dt__dict_find(dict, text, length, out)) return true;

@@ -1,4 +1,5 @@
-/* Lists of names: of columns, of classes, of files; and the files that a key of the configuration lists. */
+/* Lists of names: of columns, of classes, of files; and the files that a key of the configuration
+ * lists. */
 #ifndef DATA_NAMES_H
 #define DATA_NAMES_H
 
@@ -36,9 +37,10 @@ dt_status dt__dict_add(struct dt__dict *dict, const char *text, size_t length, u
 dt_status dt__dict_add_names(struct dt__dict *dict, char *const *names, size_t count);
 /* The number of a text. False: it is not there. */
 bool dt__dict_find(const struct dt__dict *dict, const char *text, size_t length, uint32_t *out);
-/* The same; a text that is not there may stand there without the blanks around it, or with one in front: files
- * that have "a, b" for "a,b" name what others ask for by its plain name. */
-bool dt__dict_find_blank(const struct dt__dict *dict, const char *text, size_t length, uint32_t *out);
+/* The same; a text that is not there may stand there without the blanks around it, or with one in
+ * front: files that have "a, b" for "a,b" name what others ask for by its plain name. */
+bool dt__dict_find_blank(const struct dt__dict *dict, const char *text, size_t length,
+                         uint32_t *out);
 const char *dt__dict_text(const struct dt__dict *dict, size_t number);
 /* The same on every machine. */
 uint64_t dt__text_hash(const char *text, size_t length, uint64_t seed);

@@ -15,7 +15,8 @@ bool dt__text_is_missing(const char *text, size_t length);
 
 /* Whether text is a number but for one comma in the place of a point: 0,5 or 1,250. */
 bool dt__text_is_decimal_comma(const char *text, size_t length);
-/* Whether it is one but for a sign of percent or money at an end, or commas between its thousands: 5%, $3, 1,250.5. */
+/* Whether it is one but for a sign of percent or money at an end, or commas between its thousands:
+ * 5%, $3, 1,250.5. */
 bool dt__text_is_dressed_number(const char *text, size_t length);
 
 /* Reads the common short form at *text as the nearest double: sign, digits, '.', digits, at most
@@ -23,7 +24,8 @@ bool dt__text_is_dressed_number(const char *text, size_t length);
  * true, else leaves all as it is; a few such numbers are refused too. */
 bool dt__number_scan(const char **text, const char *end, double *out);
 
-/* The same as dt__number_parse with a message: "'abc' is not a number", and of the two forms above how to write it. */
+/* The same as dt__number_parse with a message: "'abc' is not a number", and of the two forms above
+ * how to write it. */
 dt_status dt__number_read(const char *text, size_t length, float *out);
 
 #endif

@@ -111,8 +111,8 @@ static dt_status plan_deal_ranges(struct dt_plan *plan, const struct dt__segment
     return DT_OK;
 }
 
-/* Each file in turn goes to the replica with the fewest rows; equal ranges of rows, if the largest share is more
- * than 1.1 of the mean then. */
+/* Each file in turn goes to the replica with the fewest rows; equal ranges of rows, if the largest
+ * share is more than 1.1 of the mean then. */
 static dt_status plan_deal(struct dt_plan *plan, const struct dt_source *source)
 {
     struct dt__segment *files;
@@ -196,10 +196,10 @@ uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica)
 
 /* ---- Webster's order ------------------------------------------------------------------------ */
 
-/* Samples of replica r among the first n positions of an epoch. The position of its sample j is the number of samples
- * that have a key (2k+1)/(2*rows) before its own: (2k+1) * own < (2j+1) * rows, or equal where ties go to the other
- * replica. Among the first n, every replica has its quota n * s_r / S to within 1 + R * s_r / S: the search is
- * short. */
+/* Samples of replica r among the first n positions of an epoch. The position of its sample j is the
+ * number of samples that have a key (2k+1)/(2*rows) before its own: (2k+1) * own < (2j+1) * rows,
+ * or equal where ties go to the other replica. Among the first n, every replica has its quota n *
+ * s_r / S to within 1 + R * s_r / S: the search is short. */
 static uint64_t webster_count(const struct dt_plan *plan, int r, uint64_t n)
 {
     uint64_t own = plan->shards[r].rows;

@@ -1,5 +1,5 @@
-/* Who draws which sample when: the shards of a plan, and the order of a replica's samples in an epoch,
- * which is computed and not stored.
+/* Who draws which sample when: the shards of a plan, and the order of a replica's samples in an
+ * epoch, which is computed and not stored.
  *
  * The shard, rotated by a number of the epoch's own, is cut into chunks; the chunks come in
  * permuted order (the short one at the end of the rotated shard comes last); each window of rows

@@ -68,7 +68,8 @@ static struct window *window_choose(struct dt__readahead *ahead, struct replica 
     return chosen;
 }
 
-/* Reads chunk after chunk of the window, each in runs of consecutive rows, as long as it is wanted. */
+/* Reads chunk after chunk of the window, each in runs of consecutive rows, as long as it is
+ * wanted. */
 static dt_status window_fill(struct dt__readahead *ahead, struct replica *replica,
                              struct window *window)
 {
@@ -139,7 +140,8 @@ dt_status dt__readahead_window(struct dt__readahead *ahead, int index, uint64_t 
     }
     pthread_mutex_lock(&ahead->lock);
     replica->held = NULL;
-    /* Lets go of windows that come neither here nor right behind; turns the thread here if it is elsewhere. */
+    /* Lets go of windows that come neither here nor right behind; turns the thread here if it is
+     * elsewhere. */
     bool coming = window_find(replica, place, READY) || window_find(replica, place, FILLING);
     for (int i = 0; i < 2; i++) {
         struct window *window = &replica->windows[i];

@@ -20,7 +20,8 @@ const struct dt__format *const dt__formats[] = {
 
 enum { HEAD_BYTES = 4096 };
 
-/* Binary signatures count first, then the name, then the telling first line of LIBSVM; all else is CSV. */
+/* Binary signatures count first, then the name, then the telling first line of LIBSVM; all else is
+ * CSV. */
 dt_status dt__format_detect(const char *path, int *out)
 {
     static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -137,8 +138,8 @@ static dt_status row_fail_not_finite(const struct dt__file *file, uint64_t row,
                    row, what, column - 1);
 }
 
-/* What a reader has just added: rows [row, row + count) of a file at the end of a block. Class labels of
- * binary files may have changed, or lie; text was looked up. */
+/* What a reader has just added: rows [row, row + count) of a file at the end of a block. Class
+ * labels of binary files may have changed, or lie; text was looked up. */
 static dt_status rows_check(const struct dt_source *source, const struct dt__file *file,
                             uint64_t row, size_t count, const struct dt__block *block)
 {

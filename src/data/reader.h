@@ -37,7 +37,8 @@ dt_status dt__format_detect(const char *path, int *out);
 struct dt__cursor;
 dt_status dt__cursor_open(const struct dt_source *source, bool random, struct dt__cursor **out);
 void dt__cursor_close(struct dt__cursor *cursor);
-/* Adds rows [row, row + count) of the part to a block. DT_EMISMATCH: a file changed since the survey. */
+/* Adds rows [row, row + count) of the part to a block. DT_EMISMATCH: a file changed since the
+ * survey. */
 dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
                           struct dt__block *out);
 /* The same of many rows, piece by piece. DT_STOPPED: a stop was requested meanwhile. */

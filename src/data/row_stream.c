@@ -20,7 +20,8 @@ struct dt_rows {
     struct dt__parser parser;
     struct dt__dict names;     /* JSON: of the columns */
     struct dt__json_rows json;
-    struct dt__json instances; /* what is left of the last line, from `instance` on; at NULL: nothing */
+    /* what is left of the last line, from `instance` on; at NULL: nothing */
+    struct dt__json instances;
     size_t instance;
     bool ended;
 };
@@ -131,7 +132,8 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     if (record && *record != '[' && *record != '{')
         rows->grammar = dt__libsvm_is_row(record, length) ? &dt__libsvm_grammar : &dt__csv_grammar;
     if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
-        DT_GUARD(dt_fail(DT_EMISMATCH, "the model takes the categories of a table: expected CSV or JSON"));
+        DT_GUARD(dt_fail(DT_EMISMATCH,
+                         "the model takes the categories of a table: expected CSV or JSON"));
     if (record) DT_GUARD(dt__lines_seek(lines, offset, lines->line));
     *out = rows;
     return DT_OK;
@@ -154,7 +156,8 @@ void dt_rows_close(struct dt_rows *rows)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* The next record that is neither blank nor a header. What cannot be cut into records ends the stream. */
+/* The next record that is neither blank nor a header. What cannot be cut into records ends the
+ * stream. */
 static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *out_end)
 {
     const bool quotes = rows->grammar && rows->grammar->quotes;

@@ -1,4 +1,5 @@
-/* What is learned from the training data: the schema, and the labels from which it gets its classes. */
+/* What is learned from the training data: the schema, and the labels from which it gets its
+ * classes. */
 #ifndef DATA_SCHEMA_H
 #define DATA_SCHEMA_H
 
@@ -40,7 +41,8 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
  * more than 1,000 by number, where nothing says that they are classes. */
 dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema);
 
-/* The class of a label; `names` has the schema's label_names in order. DT_EFORMAT: no such label. */
+/* The class of a label; `names` has the schema's label_names in order. DT_EFORMAT: no such
+ * label. */
 dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
                             const char *text, size_t length, int32_t *out);
 /* Numbers -1 and 1 of a binary file, where those are the two classes, to 0 and 1, in place. */

@@ -1,7 +1,8 @@
 /* Shuffling the training data into shards, HDF5 files whose rows are written by us.
  *
- * The HDF5 writer lays a file out, with room for /x and /y; the rows then go to their place by plain writes, so
- * that errors of the disk are ours and no byte is copied twice. Sparse rows are written out in full. */
+ * The HDF5 writer lays a file out, with room for /x and /y; the rows then go to their place by
+ * plain writes, so that errors of the disk are ours and no byte is copied twice. Sparse rows are
+ * written out in full. */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>

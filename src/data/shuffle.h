@@ -1,5 +1,5 @@
-/* A shuffle of more rows than memory holds: rows go to buckets of a temporary file, and each bucket,
- * which fits in memory, is shuffled when it is taken out again.
+/* A shuffle of more rows than memory holds: rows go to buckets of a temporary file, and each
+ * bucket, which fits in memory, is shuffled when it is taken out again.
  *
  * A bucket's size is known beforehand, since a row's bucket follows from a keyed permutation of
  * all rows: so all buckets lie in one file, side by side. Every row is written and read once, in

@@ -1,6 +1,6 @@
-/* A surveyed source: its rows, the held-out ones among them as a bit set with rank and select, and the
- * source as bytes. Only ranks of the same job exchange those, so that numbers travel as they lie in
- * memory; lengths are checked all the same. */
+/* A surveyed source: its rows, the held-out ones among them as a bit set with rank and select, and
+ * the source as bytes. Only ranks of the same job exchange those, so that numbers travel as they
+ * lie in memory; lengths are checked all the same. */
 #include "data/source.h"
 
 #include <string.h>

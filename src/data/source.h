@@ -68,8 +68,8 @@ struct dt_source {
     uint64_t most_entries; /* of one row */
 };
 
-/* Which of `count` rising numbers, `stride` bytes apart from `first` on, is the last that is at most `value`; the
- * first is. */
+/* Which of `count` rising numbers, `stride` bytes apart from `first` on, is the last that is at
+ * most `value`; the first is. */
 size_t dt__find_last(const uint64_t *first, size_t count, size_t stride, uint64_t value);
 
 /* Bytes of a row in memory, on the average. */

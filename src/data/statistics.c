@@ -1,6 +1,7 @@
-/* Statistics of the training data: mean and deviation of each feature and target, what stands for missing
- * values, the scale of weights and the weights of classes. One pass over the rows in order, in double, so that
- * they never depend on anything else; for robust ones a look at a sample before it. */
+/* Statistics of the training data: mean and deviation of each feature and target, what stands for
+ * missing values, the scale of weights and the weights of classes. One pass over the rows in order,
+ * in double, so that they never depend on anything else; for robust ones a look at a sample before
+ * it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 
 enum { BLOCK_ROWS = 256 };
 
-/* Of each feature: values there, their mean and sum of squared deviations so far, least and greatest; NULL:
- * nobody asks. */
+/* Of each feature: values there, their mean and sum of squared deviations so far, least and
+ * greatest; NULL: nobody asks. */
 struct moments {
     uint64_t rows;
     uint64_t stride; /* of so many blocks of rows one is read */
@@ -36,7 +37,8 @@ static double moments_fence(const struct moments *moments, size_t feature, doubl
     return value > moments->high[feature] ? moments->high[feature] : value;
 }
 
-/* Merges the dense part of a block of rows into the moments of one feature. Missing values are NaN. */
+/* Merges the dense part of a block of rows into the moments of one feature. Missing values are
+ * NaN. */
 static void moments_merge(const struct dt__layout *layout, double scale, const unsigned char *x,
                           size_t rows, size_t feature, struct moments *moments)
 {
@@ -120,12 +122,14 @@ static dt_status moments_read(struct dt_source *source, struct moments *moments)
 
 /* ---- fences ---------------------------------------------------------------------------------- */
 
-/* Robust statistics are those of values that stay within fences: the 1st and the 99th percentile of a sample, and
- * once more the span between them to either side. Values of a normal distribution never reach that far (7
- * deviations), so that without outliers these are the plain statistics; one beyond counts as one at the fence.
+/* Robust statistics are those of values that stay within fences: the 1st and the 99th percentile of
+ * a sample, and once more the span between them to either side. Values of a normal distribution
+ * never reach that far (7 deviations), so that without outliers these are the plain statistics; one
+ * beyond counts as one at the fence.
  * Source: Winsor's way, Tukey 1962, The Future of Data Analysis, section 14. */
 
-/* Rows in the sample, from blocks all over the data, and values at most: 1 in 100 of them is counted well. */
+/* Rows in the sample, from blocks all over the data, and values at most: 1 in 100 of them is
+ * counted well. */
 enum { SAMPLE_ROWS = 1 << 14, SAMPLE_BLOCK = 64, SAMPLE_VALUES = 1 << 24 };
 
 struct sample_value {
@@ -201,8 +205,9 @@ static dt_status sample_read(const struct dt_source *source, struct sample *samp
     return status;
 }
 
-/* Of sorted values of one feature. Where the percentiles are one value, as in a column that is nearly always 0,
- * those of the rarer values. The zeros that sparse rows leave out belong to them. */
+/* Of sorted values of one feature. Where the percentiles are one value, as in a column that is
+ * nearly always 0, those of the rarer values. The zeros that sparse rows leave out belong to
+ * them. */
 static void fence_set(const struct sample_value *values, size_t count, bool sparse, double *low,
                       double *high)
 {
@@ -233,10 +238,10 @@ static dt_status fences_learn(const struct dt_source *source, struct moments *mo
     return status;
 }
 
-/* ---- what is kept ----------------------------------------------------------------------------- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
-/* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags and
- * categories stay as they are. */
+/* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags
+ * and categories stay as they are. */
 static dt_status moments_to_schema(const struct moments *moments, struct dt_schema *schema)
 {
     double farthest = 0;
@@ -289,9 +294,9 @@ static dt_status weights_settle(const struct moments *moments, struct dt_source 
     return DT_OK;
 }
 
-/* The targets' units, if they are asked for, or far from what a new network gives: data.normalize_target. An
- * output layer that the configuration names is one for fields, whose points are alike: all have one mean and
- * deviation. */
+/* The targets' units, if they are asked for, or far from what a new network gives:
+ * data.normalize_target. An output layer that the configuration names is one for fields, whose
+ * points are alike: all have one mean and deviation. */
 static dt_status units_settle(struct moments *moments, const struct dt_config *config,
                               struct dt_schema *schema)
 {
@@ -326,7 +331,8 @@ static dt_status units_settle(struct moments *moments, const struct dt_config *c
     return DT_OK;
 }
 
-/* Units alone are learned from some million rows, here and there in the data: enough for 3 digits. */
+/* Units alone are learned from some million rows, here and there in the data: enough for 3
+ * digits. */
 enum { UNITS_BLOCKS = 1 << 12 };
 
 dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config *config,
@@ -378,7 +384,8 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     }
     DT_GUARD(weights_settle(&moments, source));
     if (moments.target_least < 0 && counts)
-        DT_GUARD(dt_fail(DT_EFORMAT, "train.loss=poisson: a target is %g, expected counts from 0 on",
+        DT_GUARD(dt_fail(DT_EFORMAT,
+                         "train.loss=poisson: a target is %g, expected counts from 0 on",
                          moments.target_least));
     if (units) DT_GUARD(units_settle(&moments, config, schema));
     if (normalize) DT_GUARD(moments_to_schema(&moments, schema));

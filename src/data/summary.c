@@ -1,5 +1,5 @@
-/* What a table holds, column by column: what a user looks at before the first run. Exact up to some 100 MB,
- * beyond that of the first rows, and it says of how many. */
+/* What a table holds, column by column: what a user looks at before the first run. Exact up to some
+ * 100 MB, beyond that of the first rows, and it says of how many. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,7 +11,13 @@
 #include "data/packed.h"
 #include "data/reader.h"
 
-enum { MOST_DISTINCT = 100000, SHOWN_VALUES = 3, VALUE_WIDTH = 12, NAME_WIDTH = 24, NAME_BYTES = 256 };
+enum {
+    MOST_DISTINCT = 100000,
+    SHOWN_VALUES = 3,
+    VALUE_WIDTH = 12,
+    NAME_WIDTH = 24,
+    NAME_BYTES = 256
+};
 static const uint64_t MOST_BYTES = UINT64_C(100) << 20;
 
 struct summary {
@@ -35,7 +41,8 @@ struct table {
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* At most `width` bytes, not cut within a character of UTF-8, nothing that a terminal would act on. */
+/* At most `width` bytes, not cut within a character of UTF-8, nothing that a terminal would act
+ * on. */
 static void text_copy(const char *from, size_t length, size_t width, char *out)
 {
     size_t n = length < width ? length : width;
@@ -186,7 +193,8 @@ static bool summary_is(const struct summary *column, const char *types, uint64_t
     return dt_config_word_index(types, summary_type(column, rows)) >= 0;
 }
 
-/* As data.ignore takes it: by number where the name is none, or would not stand in a list or in a line of INI. */
+/* As data.ignore takes it: by number where the name is none, or would not stand in a list or in a
+ * line of INI. */
 static void print_column(const struct table *table, size_t column, FILE *out)
 {
     const char *name = table->columns[column].name;
@@ -265,10 +273,12 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     fprintf(out, "   ; what is predicted: ");
     fprintf(out, "another column's name, or -1\n");
     if (label->missing)
-        fprintf(out, "; %" PRIu64 " rows have no label: leave them out of the file\n", label->missing);
+        fprintf(out, "; %" PRIu64 " rows have no label: leave them out of the file\n",
+                label->missing);
     print_list(table, label_at, "ignore = ", "no features", TO_IGNORE, out);
     print_list(table, label_at, "; decimal commas in ", "put points in their place", "comma", out);
-    print_list(table, label_at, "; signs, or commas between thousands, in ", "leave them out", "signed", out);
+    print_list(table, label_at, "; signs, or commas between thousands, in ", "leave them out",
+               "signed", out);
     print_list(table, label_at, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there",
                "not finite", out);
     print_list(table, label_at, "categories = ", "numbers and texts: all as texts", "mixed", out);

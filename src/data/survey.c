@@ -1,5 +1,5 @@
-/* The survey: what the files hold, counted and checked once, on the bank. What is learned from the values
- * themselves, behind it, is in statistics.c. */
+/* The survey: what the files hold, counted and checked once, on the bank. What is learned from the
+ * values themselves, behind it, is in statistics.c. */
 #include "data/survey.h"
 
 #include <errno.h>
@@ -14,9 +14,10 @@
 #include "base/limits.h"
 #include "data/reader.h"
 
-/* A gradient of sparse rows takes as long as one of dense rows where 1/8 of the inputs are set, half as long
- * at 1/16 (measured: Zen 4, one core, 32 and 128 rows of 512 to 8192 inputs, first layers of 64 and 512; a
- * linear model draws level at 1/12). Fewer inputs than these cost little either way: an estimate. */
+/* A gradient of sparse rows takes as long as one of dense rows where 1/8 of the inputs are set,
+ * half as long at 1/16 (measured: Zen 4, one core, 32 and 128 rows of 512 to 8192 inputs, first
+ * layers of 64 and 512; a linear model draws level at 1/12). Fewer inputs than these cost little
+ * either way: an estimate. */
 enum { MOST_DENSE = 1024, LEAST_SPARSE = 8 };
 enum { MAX_MARKS = 1 << 16 };
 
@@ -332,7 +333,8 @@ static dt_status schema_make(struct dt__survey *survey)
         bool sparse = source->entries && schema->features > MOST_DENSE &&
                       (schema->dense + set) * LEAST_SPARSE < schema->features;
         if (config->model.embedding && schema->columns) sparse = source->entries > 0;
-        if (!sparse || whole || schema->shape[0]) schema->dense = schema->features; /* pictures are whole */
+        /* pictures are whole */
+        if (!sparse || whole || schema->shape[0]) schema->dense = schema->features;
     }
     if (whole && schema->dense < schema->features && schema->columns)
         return dt_fail(DT_EMISMATCH, "%s: the model takes the categories of a table: expected CSV",

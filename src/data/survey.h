@@ -1,4 +1,5 @@
-/* A survey under way: what the files seen so far have in common; and the statistics of normalisation. */
+/* A survey under way: what the files seen so far have in common; and the statistics of
+ * normalisation. */
 #ifndef DATA_SURVEY_H
 #define DATA_SURVEY_H
 
@@ -28,25 +29,26 @@ struct dt__survey {
 dt_status dt__survey_features(struct dt__survey *survey, uint64_t features);
 /* The same for the columns of y (regress). */
 dt_status dt__survey_targets(struct dt__survey *survey, uint64_t targets);
-/* A file whose rows have rank - 1 dimensions, dims[1..rank): 2 of them are height and width, 3 those
- * and channels; other ranks have no shape. DT_EMISMATCH: unlike the files before. */
+/* A file whose rows have rank - 1 dimensions, dims[1..rank): 2 of them are height and width, 3
+ * those and channels; other ranks have no shape. DT_EMISMATCH: unlike the files before. */
 dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *dims);
 /* Takes over the names of the features (count of them), or compares with those that are there. */
 dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names);
-/* Takes over the columns of a table that a file of `read->features` features had them from, or compares with those
- * that are there. */
+/* Takes over the columns of a table that a file of `read->features` features had them from, or
+ * compares with those that are there. */
 dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read);
 /* Marks row `row` of a text file as a place to enter, if the last mark is far enough behind. */
 dt_status dt__survey_mark(struct dt__file *file, uint64_t row, uint64_t offset, uint64_t line);
 
-/* Deviations from the mean beyond which a value is told of: some are common in counts and prices, so many hardly. */
+/* Deviations from the mean beyond which a value is told of: some are common in counts and prices,
+ * so many hardly. */
 enum { DT__FAR_DEVIATIONS = 20 };
 /* data.clip with data.normalize=robust, where it is not given. */
 enum { DT__ROBUST_CLIP = 5 };
-/* statistics.c: reads the rows of the part, if `config` asks for what follows from them: what stands for
- * missing values, schema.mean and inv_std (of raw * scale, population variance), the targets' units, all
- * unless `known` has them; the scale of weights and weights of classes, which no schema has: a resume learns
- * them anew.
+/* statistics.c: reads the rows of the part, if `config` asks for what follows from them: what
+ * stands for missing values, schema.mean and inv_std (of raw * scale, population variance), the
+ * targets' units, all unless `known` has them; the scale of weights and weights of classes, which
+ * no schema has: a resume learns them anew.
  * Source: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
  * variances", 1979, eq. 2.1. */
 dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config *config,

@@ -1,4 +1,5 @@
-/* Text formats: lines of a stream, the survey of a file of rows, and reading rows anywhere in it. */
+/* Text formats: lines of a stream, the survey of a file of rows, and reading rows anywhere in
+ * it. */
 #include "data/text.h"
 
 #include <errno.h>
@@ -40,8 +41,8 @@ static dt_status lines_fill(struct dt__lines *lines)
     return DT_OK;
 }
 
-/* Reads as much as tells what kind of file it is; a pipe's first line may be shorter, and the next one be long in
- * coming. */
+/* Reads as much as tells what kind of file it is; a pipe's first line may be shorter, and the next
+ * one be long in coming. */
 static dt_status lines_begin(struct dt__lines *lines)
 {
     static const char mark[] = "\xEF\xBB\xBF";
@@ -179,8 +180,9 @@ static dt_status row_learn(struct dt__survey *survey, struct dt__parser *parser)
     if (survey->task == DT_TASK_CLASSIFY)
         return dt__labels_add_text(&survey->labels, label->text, label->length);
     if (dt__text_is_missing(label->text, label->length))
-        return dt_fail(DT_EFORMAT, "label: '%.*s' is a missing value: rows without a target are to be "
-                                   "left out of the file",
+        return dt_fail(DT_EFORMAT,
+                       "label: '%.*s' is a missing value: rows without a target are to be "
+                       "left out of the file",
                        (int)label->length, label->text);
     dt_status status = dt__number_read(label->text, label->length, &target);
     return status ? dt_fail_prefix(status, "label: ") : DT_OK;

@@ -1,4 +1,5 @@
-/* Text formats: numbered lines, one row a record, some places marked where a file can be entered. */
+/* Text formats: numbered lines, one row a record, some places marked where a file can be
+ * entered. */
 #ifndef DATA_TEXT_H
 #define DATA_TEXT_H
 
@@ -22,7 +23,8 @@ struct dt__lines {
     bool eof;
 };
 
-/* Opens a file, which may be packed, behind its byte order mark if it has one. DT_EIO: "PATH: ...". */
+/* Opens a file, which may be packed, behind its byte order mark if it has one. DT_EIO: "PATH:
+ * ...". */
 dt_status dt__lines_open(struct dt__lines *lines, const char *path);
 /* Reads on from a stream, which stays the caller's. */
 dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name);

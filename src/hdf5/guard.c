@@ -1,15 +1,16 @@
 /* The helper, its keeper and its children.
  *
- * The program forks a keeper, which forks the helper, and again when the helper was killed: the program
- * could do so only while MPI and other threads run. Both hold the end that requests come to: none is lost
- * between two helpers, and the helper goes on without its keeper. Only when both are gone does the program
- * fork again, for else no file could be opened any more. When memory runs out it is a child that goes.
+ * The program forks a keeper, which forks the helper, and again when the helper was killed: the
+ * program could do so only while MPI and other threads run. Both hold the end that requests come
+ * to: none is lost between two helpers, and the helper goes on without its keeper. Only when both
+ * are gone does the program fork again, for else no file could be opened any more. When memory runs
+ * out it is a child that goes.
  *
  * A request to the helper is one message with three descriptors: the file, a memory file for the
- * answers, and the child's end of a socket pair. The helper forks and forgets; the child opens the file,
- * answers with the table of its contents, and serves reads until the other end closes. A child that
- * dies closes the socket, which is how its death is seen. Descriptors, not paths: the child reads the
- * very file that the program has open. */
+ * answers, and the child's end of a socket pair. The helper forks and forgets; the child opens the
+ * file, answers with the table of its contents, and serves reads until the other end closes. A
+ * child that dies closes the socket, which is how its death is seen. Descriptors, not paths: the
+ * child reads the very file that the program has open. */
 #include "hdf5/guard.h"
 
 #include <errno.h>
@@ -222,8 +223,9 @@ static void helper_run(void)
     }
 }
 
-/* A helper until one ends by itself, which it does when nobody is left to ask. Nothing of the program's is held
- * open, and nothing is said: what the library prints as it dies is no message of ours. */
+/* A helper until one ends by itself, which it does when nobody is left to ask. Nothing of the
+ * program's is held open, and nothing is said: what the library prints as it dies is no message of
+ * ours. */
 static void keeper_run(int control)
 {
     sigset_t all;

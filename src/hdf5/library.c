@@ -1,8 +1,8 @@
 /* What the child does with HDF5's library: opens a file, walks all of it into a table, reads rows.
  *
- * Everything here runs in a process that may die of it. What is refused is refused for the reader's sake:
- * links and storage that lead to other files, types that this program has no use for, arrays that claim
- * more than the file can hold. */
+ * Everything here runs in a process that may die of it. What is refused is refused for the reader's
+ * sake: links and storage that lead to other files, types that this program has no use for, arrays
+ * that claim more than the file can hold. */
 #include "hdf5/library.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The program's side of reading: the table that the child sends is checked entry by entry before it is
- * believed, for the child has read a stranger's file. */
+/* The program's side of reading: the table that the child sends is checked entry by entry before it
+ * is believed, for the child has read a stranger's file. */
 #include "hdf5/read.h"
 
 #include <errno.h>
@@ -104,8 +104,9 @@ static bool table_item(const struct dt__h5_file *file, const unsigned char *at, 
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Asks the child, which is started if there is none; request NULL: for the table alone. Another one takes the place of
- * one that dies: killed, it says nothing of the file. The file is what two die of. */
+/* Asks the child, which is started if there is none; request NULL: for the table alone. Another one
+ * takes the place of one that dies: killed, it says nothing of the file. The file is what two die
+ * of. */
 static dt_status file_ask(struct dt__h5_file *file, const struct dt__h5_request *request,
                           struct dt__h5_answer *answer)
 {

@@ -1,11 +1,11 @@
 /* read: the one guarded way to read HDF5: checkpoints, models, and data files of strangers.
  *
- * HDF5's library crashes on some malformed files, and when memory runs out inside it. So it never opens a
- * file in this process: a child of its own (guard.h) opens it, walks all of it and sends a table of what
- * it holds, which is checked here like any other input. Arrays that are stored as the machine has
- * numbers are then read straight from the file; what must be converted or unpacked, the child reads.
- * If the child dies, the file is refused by name. Files may be open in several threads; one file is one
- * thread's. */
+ * HDF5's library crashes on some malformed files, and when memory runs out inside it. So it never
+ * opens a file in this process: a child of its own (guard.h) opens it, walks all of it and sends a
+ * table of what it holds, which is checked here like any other input. Arrays that are stored as the
+ * machine has numbers are then read straight from the file; what must be converted or unpacked, the
+ * child reads. If the child dies, the file is refused by name. Files may be open in several
+ * threads; one file is one thread's. */
 #ifndef DT_HDF5_READ_H
 #define DT_HDF5_READ_H
 
@@ -31,8 +31,8 @@ enum { DT__H5_MAX_RANK = 4 };
 enum dt__h5_kind { DT__H5_GROUP, DT__H5_ARRAY, DT__H5_ATTRIBUTE, DT__H5_REFUSED };
 
 /* A group, a data set or an attribute. Only what hard links lead to counts: numbers of any size and
- * texts; arrays of rank 1 to 4, not empty, stored in the file itself, plainly or in chunks with filters
- * that HDF5 brings along. */
+ * texts; arrays of rank 1 to 4, not empty, stored in the file itself, plainly or in chunks with
+ * filters that HDF5 brings along. */
 struct dt__h5_item {
     enum dt__h5_kind kind;
     enum dt__h5_type type;
@@ -40,7 +40,8 @@ struct dt__h5_item {
     int rank;         /* 0: a single value */
     uint64_t dims[DT__H5_MAX_RANK];
     uint64_t count, size; /* elements; bytes of one (1 for texts) */
-    /* Attribute: its value. Array of texts: `count` texts, each with a NUL behind it. Refused: why. */
+    /* Attribute: its value. Array of texts: `count` texts, each with a NUL behind it. Refused:
+     * why. */
     const void *data;
     size_t length;
     uint64_t offset; /* in the file, of an array as the machine has it; UINT64_MAX: not so */
@@ -62,8 +63,8 @@ dt_status dt__h5_array(const struct dt__h5_file *file, const char *path,
 /* Items in the file's order; NULL behind the last. */
 const struct dt__h5_item *dt__h5_item_at(const struct dt__h5_file *file, size_t index);
 
-/* Rows [first, first + rows) of an array, converted to `as` (values beyond its range become the nearest),
- * into (rows, dims[1], ...) row-major. DT_EIO; DT_EFORMAT: the child has died. */
+/* Rows [first, first + rows) of an array, converted to `as` (values beyond its range become the
+ * nearest), into (rows, dims[1], ...) row-major. DT_EIO; DT_EFORMAT: the child has died. */
 dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array, uint64_t first,
                       uint64_t rows, enum dt__h5_type as, void *out);
 

@@ -1,7 +1,7 @@
 /* A virtual file driver of our own under the library takes its metadata into pages of memory.
  *
- * Arrays are created with early allocation and no fill value: the library gives them a place and writes
- * nothing there. Streaming merges the pages with the arrays, by place. */
+ * Arrays are created with early allocation and no fill value: the library gives them a place and
+ * writes nothing there. Streaming merges the pages with the arrays, by place. */
 #include "hdf5/write.h"
 
 #include <pthread.h>
@@ -79,7 +79,8 @@ static struct page *page_find(const struct dt__h5_layout *layout, uint64_t at, s
     return low < layout->npages && layout->pages[low]->at == at ? layout->pages[low] : NULL;
 }
 
-/* Never fails: the library may crash over a close that did. The layout has its failure, and is given up. */
+/* Never fails: the library may crash over a close that did. The layout has its failure, and is
+ * given up. */
 static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t length,
                            const void *bytes)
 {

@@ -1,10 +1,10 @@
 /* write: the one way to write HDF5.
  *
- * A file is built in two passes. First HDF5's library lays it out: groups, attributes and the places of
- * arrays, whose bytes it never sees; what it writes, metadata alone, is kept in pages of memory. Then the
- * whole file is streamed in order, the arrays from where the caller has them, into a function of the
- * caller's: so that disk errors are ours, a checksum can be taken on the way, and nothing is held twice.
- * The same content gives the same bytes. */
+ * A file is built in two passes. First HDF5's library lays it out: groups, attributes and the
+ * places of arrays, whose bytes it never sees; what it writes, metadata alone, is kept in pages of
+ * memory. Then the whole file is streamed in order, the arrays from where the caller has them, into
+ * a function of the caller's: so that disk errors are ours, a checksum can be taken on the way, and
+ * nothing is held twice. The same content gives the same bytes. */
 #ifndef DT_HDF5_WRITE_H
 #define DT_HDF5_WRITE_H
 
@@ -12,22 +12,23 @@
 
 struct dt__h5_layout;
 
-/* Begins a file; user_block: bytes before the HDF5 part (0, or a power of two from 512 on), which are
- * zeros for the caller to write. End it with dt__h5_layout_free. */
+/* Begins a file; user_block: bytes before the HDF5 part (0, or a power of two from 512 on), which
+ * are zeros for the caller to write. End it with dt__h5_layout_free. */
 dt_status dt__h5_layout_create(size_t user_block, struct dt__h5_layout **out);
 void dt__h5_layout_free(struct dt__h5_layout *layout);
 
 /* Each takes absolute paths; parents come first. The first failure is kept, and is what
  * dt__h5_layout_end returns, so that a caller may check once. */
 void dt__h5_put_group(struct dt__h5_layout *layout, const char *path); /* unless it is there */
-/* An array, rank 1 to 4. `data` is lent until the file has been streamed; NULL: room alone. The place of
- * its bytes in the file is *out_offset (may be NULL) once the layout has ended. */
+/* An array, rank 1 to 4. `data` is lent until the file has been streamed; NULL: room alone. The
+ * place of its bytes in the file is *out_offset (may be NULL) once the layout has ended. */
 void dt__h5_put_array(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
                       int rank, const uint64_t *dims, const void *data, uint64_t *out_offset);
 /* Texts of rank 1, of one fixed size; copied. */
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
                       size_t count);
-/* Attributes of an object: a number of the type at `value`; a text of `length` bytes (at most 60,000). */
+/* Attributes of an object: a number of the type at `value`; a text of `length` bytes (at most
+ * 60,000). */
 void dt__h5_put_number(struct dt__h5_layout *layout, const char *path, const char *name,
                        enum dt__h5_type type, const void *value);
 void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char *name,
@@ -36,11 +37,12 @@ void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char 
 /* A failure of the caller's own, whose message is set, counts like one of these. */
 void dt__h5_layout_fail(struct dt__h5_layout *layout, dt_status status);
 
-/* Ends the layout: the file's length is known. DT_EIO, DT_EMEMORY, DT_EFORMAT: the first failure. */
+/* Ends the layout: the file's length is known. DT_EIO, DT_EMEMORY, DT_EFORMAT: the first
+ * failure. */
 dt_status dt__h5_layout_end(struct dt__h5_layout *layout, uint64_t *out_length);
 
-/* The whole file from its first byte, in pieces of up to 1 MiB. Room without data is passed on as NULL
- * with its length. */
+/* The whole file from its first byte, in pieces of up to 1 MiB. Room without data is passed on as
+ * NULL with its length. */
 typedef dt_status dt__h5_sink_fn(void *arg, const void *bytes, size_t length);
 dt_status dt__h5_stream(const struct dt__h5_layout *layout, dt__h5_sink_fn *sink, void *arg);
 

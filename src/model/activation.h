@@ -1,5 +1,5 @@
-/* activation: what happens to a layer's values between two matrix products: bias, activation and dropout, whose masks
- * are a pure function of a key and an element's number. */
+/* activation: what happens to a layer's values between two matrix products: bias, activation and
+ * dropout, whose masks are a pure function of a key and an element's number. */
 #ifndef MODEL_ACTIVATION_H
 #define MODEL_ACTIVATION_H
 
@@ -26,13 +26,13 @@ static inline bool dt__has_epilogue(const struct dt__layer *layer)
     return layer->activation || layer->dropout > 0.0;
 }
 
-/* y (rows, n), in: X W; out: f(X W + bias), dropped out; `rows` may be a multiple of the call's, if a
- * row's outputs are several vectors of n. slope (rows, n), out: the derivative of y by X W, dropout
- * included. With slope NULL y alone, without dropout: inference. bias: (n). */
+/* y (rows, n), in: X W; out: f(X W + bias), dropped out; `rows` may be a multiple of the call's, if
+ * a row's outputs are several vectors of n. slope (rows, n), out: the derivative of y by X W,
+ * dropout included. With slope NULL y alone, without dropout: inference. bias: (n). */
 void dt__epilogue_forward(const struct dt__layer_call *call, size_t rows, int n, const float *bias,
                           float *y, float *slope);
-/* delta (rows, n), in: gradient by y; out: gradient by X W, which is delta * slope (delta as it is for
- * slope NULL). bias_grad (n): the sums of delta's columns, or += if `add`. */
+/* delta (rows, n), in: gradient by y; out: gradient by X W, which is delta * slope (delta as it is
+ * for slope NULL). bias_grad (n): the sums of delta's columns, or += if `add`. */
 void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta, bool add,
                            float *bias_grad);
 

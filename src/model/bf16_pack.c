@@ -1,10 +1,13 @@
-/* Weights in bf16, laid out for products: written once a step by who updates them, read by every worker.
+/* Weights in bf16, laid out for products: written once a step by who updates them, read by every
+ * worker.
  *
- * As B of a product A B, (k, n), oneDNN reads blocks of 32 by 64, in which each value stands beside that below it:
- * value (i, j) of a block is its number (i / 2) 128 + 2 j + i % 2. Blocks are ordered down, then across. Given
- * otherwise, each product lays them out again: forward, 128 rows to 4096-4096 ran at 320 instead of 440 GFLOP/s, 64
- * rows to 784-512 at 413 instead of 475 (measured, Zen 5).
- * A matrix has two copies: of itself for the forward product, and of its transpose for the gradient by the inputs. */
+ * As B of a product A B, (k, n), oneDNN reads blocks of 32 by 64, in which each value stands beside
+ * that below it: value (i, j) of a block is its number (i / 2) 128 + 2 j + i % 2. Blocks are
+ * ordered down, then across. Given otherwise, each product lays them out again: forward, 128 rows
+ * to 4096-4096 ran at 320 instead of 440 GFLOP/s, 64 rows to 784-512 at 413 instead of 475
+ * (measured, Zen 5).
+ * A matrix has two copies: of itself for the forward product, and of its transpose for the gradient
+ * by the inputs. */
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -36,7 +39,8 @@ static inline void lines_write(const uint32_t *from, size_t words, bool past, ui
 #ifdef __SSE2__
     enum { WORDS = sizeof(__m128i) / sizeof *from };
     for (size_t i = 0; past && i < words; i += WORDS)
-        _mm_stream_si128((__m128i *)(void *)(to + i), _mm_load_si128((const __m128i *)(const void *)(from + i)));
+        _mm_stream_si128((__m128i *)(void *)(to + i),
+                         _mm_load_si128((const __m128i *)(const void *)(from + i)));
     if (past) return;
 #endif
     memcpy(to, from, words * sizeof *from);
@@ -86,8 +90,8 @@ static void block_write_turned(const struct block *restrict block, size_t column
     }
 }
 
-static void pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights, bool past,
-                 void *copies)
+static void pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights,
+                 bool past, void *copies)
 {
     const size_t rows = matrix->rows, columns = matrix->columns;
     const size_t down = blocks(rows, DEPTH), turned_down = blocks(columns, DEPTH);
@@ -99,7 +103,8 @@ static void pack(const struct dt_factored *matrix, struct dt_tile tile, const fl
             struct block block;
             block_round(weights + matrix->offset + row * columns + column, columns,
                         below < DEPTH ? below : DEPTH, right < WIDTH ? right : WIDTH, &block);
-            block_write(&block, past, (uint32_t *)(void *)&copy[column / WIDTH * down + row / DEPTH]);
+            block_write(&block, past,
+                        (uint32_t *)(void *)&copy[column / WIDTH * down + row / DEPTH]);
             for (size_t c = 0; c < WIDTH && c < right && turned; c += DEPTH) {
                 struct block *to = &turned[row / WIDTH * turned_down + (column + c) / DEPTH];
                 block_write_turned(&block, c, past, (uint32_t *)(void *)to + row % WIDTH);
@@ -108,13 +113,15 @@ static void pack(const struct dt_factored *matrix, struct dt_tile tile, const fl
     }
 }
 
-void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights, void *copies)
+void dt_bf16_pack(const struct dt_factored *matrix, struct dt_tile tile, const float *weights,
+                  void *copies)
 {
     pack(matrix, tile, weights, true, copies);
     lines_end();
 }
 
-void dt_bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights, void *copies)
+void dt_bf16_pack_all(const struct dt_factored *matrix, int matrices, const float *weights,
+                      void *copies)
 {
     for (int i = 0; i < matrices; i++)
         for (size_t t = 0; t < dt_tiles(&matrix[i]); t++)

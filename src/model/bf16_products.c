@@ -1,10 +1,10 @@
-/* Products with bf16 operands and f32 sums, by oneDNN, or where the CPU has none by rounding the operands
- * and multiplying in f32.
+/* Products with bf16 operands and f32 sums, by oneDNN, or where the CPU has none by rounding the
+ * operands and multiplying in f32.
  *
- * Weights come as copies in the layout that the library reads fastest (bf16_pack.c), so that no product lays them
- * out again. Who updates them keeps the copies; else a layer makes its own, for the same bits.
- * The weight gradient is made tile by tile, here or, from its factors, by who updates the weights.
- * The primitives of a number of rows are made when it first comes. */
+ * Weights come as copies in the layout that the library reads fastest (bf16_pack.c), so that no
+ * product lays them out again. Who updates them keeps the copies; else a layer makes its own, for
+ * the same bits. The weight gradient is made tile by tile, here or, from its factors, by who
+ * updates the weights. The primitives of a number of rows are made when it first comes. */
 #include "model/bf16_products.h"
 
 #include <dnnl.h>
@@ -24,8 +24,8 @@ static const struct kernel {
     bool (*pays)(void); /* whether the CPU has it, and is faster with it than in f32 */
 } KERNELS[] = {
     {"amx", dnnl_cpu_isa_avx512_core_amx, dt__cpu_has_amx},
-    /* 221 to 233 GFLOP/s a core against 112 in f32 on Zen 4; but 86 against 137 to 176 on Emerald Rapids
-     * (measured): not on Intel's. */
+    /* 221 to 233 GFLOP/s a core against 112 in f32 on Zen 4; but 86 against 137 to 176 on Emerald
+     * Rapids (measured): not on Intel's. */
     {"avx512", dnnl_cpu_isa_avx512_core_bf16, dt__cpu_has_fast_avx512_bf16},
     {"reference", dnnl_cpu_isa_all, NULL},
 };
@@ -53,13 +53,16 @@ static void round_wide(size_t n, const float *restrict values, float *restrict o
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* The weight gradient is made in tiles, each in one run of memory: as a whole the library would write it in
- * columns of blocks, whose rows are far apart. Its factors are laid out for that once: the inputs transposed, the
- * deltas as the library itself would pack them for every tile. In strips of
- * whole rows that took 5.8 against 9.2 ms for 4096-4096, 0.32 against 0.43 for 1024-1024 with 128 rows, 0.10
- * against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with AVX512-BF16 alone 1.0 to 1.1 times
- * as fast). And a tile can be made by whoever has the factors, just when it is
- * needed: then it, the weights there and the deltas of its columns stay in the second-level cache. */
+/* The weight gradient is made in tiles, each in one run of memory: as a whole the library would
+ * write it in columns of blocks, whose rows are far apart. Its factors are laid out for that once:
+ * the inputs transposed, the deltas as the library itself would pack them for every tile. In strips
+ * of
+ * whole rows that took 5.8 against 9.2 ms for 4096-4096, 0.32 against 0.43 for 1024-1024 with 128
+ * rows, 0.10 against 0.125 for 784-512 with 64 (measured with AMX, the product alone; with
+ * AVX512-BF16 alone 1.0 to 1.1 times as fast). And a tile can be made by whoever has the factors,
+ * just when it is
+ * needed: then it, the weights there and the deltas of its columns stay in the second-level
+ * cache. */
 enum { TILE_GRAIN = DT__PACK_DEPTH };
 _Static_assert(DT__TILE_VALUES >= DT__TILE_COLUMNS * TILE_GRAIN, "a tile has rows");
 _Static_assert(DT__TILE_COLUMNS % DT__PACK_WIDTH == 0, "tiles of a copy are whole packed columns");
@@ -106,8 +109,8 @@ struct operation {
     dnnl_memory_t src, weights, dst; /* weights: of a product */
 };
 
-/* TILE + 1: of the last rows; TILE + 2: of the last columns; TILE + 3: of both. PACK: the deltas of a column of
- * tiles; PACK + 1: of the last one. */
+/* TILE + 1: of the last rows; TILE + 2: of the last columns; TILE + 3: of both. PACK: the deltas of
+ * a column of tiles; PACK + 1: of the last one. */
 enum { FORWARD, INPUT_GRAD, TRANSPOSE, PACK, TILE = PACK + 2, OPERATIONS = TILE + 4 };
 
 /* Those of a number of rows. */
@@ -163,14 +166,16 @@ static dt_status operation_init(const struct dt__bf16 *bf16, struct operation *o
 static dt_status copy_init(int k, int n, dnnl_memory_desc_t *out)
 {
     const dnnl_dims_t dims = {k, n};
-    return check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_BA16a64b2a), "a layout");
+    return check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_BA16a64b2a),
+                 "a layout");
 }
 
 /* As the library would have it: for a product's weights it is what that chooses. */
 static dt_status any_init(int k, int n, dnnl_memory_desc_t *out)
 {
     const dnnl_dims_t dims = {k, n};
-    return check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_format_tag_any), "a layout");
+    return check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_format_tag_any),
+                 "a layout");
 }
 
 /* C (m, n) in f32 = A (m, k) B (k, n). *b may leave its layout to the library: then it is
@@ -375,7 +380,8 @@ static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, floa
 
 /* ---- settling ------------------------------------------------------------------------------- */
 
-/* Whether the library's own kernels read weights as dt_bf16_pack writes them: a release might not. */
+/* Whether the library's own kernels read weights as dt_bf16_pack writes them: a release might
+ * not. */
 static dt_status reads_copies(bool *out)
 {
     enum { SIDE = 2 * DT__PACK_WIDTH };

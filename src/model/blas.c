@@ -1,7 +1,8 @@
 /* Matrix products by oneDNN or OpenBLAS.
  *
- * OpenBLAS is loaded here, by name, at the first need of it: it reads OPENBLAS_CORETYPE, its kernel, and
- * starts threads as it loads, so the kernel must be settled and signals blocked before. */
+ * OpenBLAS is loaded here, by name, at the first need of it: it reads OPENBLAS_CORETYPE, its
+ * kernel, and starts threads as it loads, so the kernel must be settled and signals blocked
+ * before. */
 #include "model/blas.h"
 
 #include "dtrain/model.h"
@@ -63,9 +64,9 @@ static dt_status openblas_open(void)
     return DT_OK;
 }
 
-/* OpenBLAS's kernel is by the environment as it loads: for another one it is loaded again. On a CPU that is
- * newer than itself it takes the slowest of all, Prescott: then it is told what the CPU can do, unless the
- * environment asked. */
+/* OpenBLAS's kernel is by the environment as it loads: for another one it is loaded again. On a CPU
+ * that is newer than itself it takes the slowest of all, Prescott: then it is told what the CPU can
+ * do, unless the environment asked. */
 static dt_status openblas_load(const char *kernel)
 {
     static char users[32];  /* the variable, as this process found it */
@@ -86,8 +87,8 @@ static dt_status openblas_load(const char *kernel)
     return openblas_open();
 }
 
-/* One instruction set of oneDNN, and so one name for its bits, on every CPU that has it; where bf16 has
- * settled on more, the kernels of f32 are the same. */
+/* One instruction set of oneDNN, and so one name for its bits, on every CPU that has it; where bf16
+ * has settled on more, the kernels of f32 are the same. */
 bool dt_blas_choose(const char *kernel)
 {
     const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;

@@ -6,8 +6,8 @@
 
 #define DT__ONEDNN "oneDNN" /* as a kernel: the AVX-512 ones of oneDNN */
 
-/* Settles the kernel as run.kernel=auto does, if nobody has yet: whoever makes something that multiplies
- * calls it. DT_EIO: no OpenBLAS. */
+/* Settles the kernel as run.kernel=auto does, if nobody has yet: whoever makes something that
+ * multiplies calls it. DT_EIO: no OpenBLAS. */
 dt_status dt__blas_need(void);
 /* The kernel of OpenBLAS for what this CPU can do, whatever its model; NULL: its own choice. */
 const char *dt__blas_kernel_by_features(void);

@@ -8,7 +8,8 @@
 enum { MANY_ROWS = 8, PIECES = 2 };
 static const int PIECE_ROWS[PIECES] = {MANY_ROWS, 1};
 
-/* Memory as the caller has it, and as the library wants it: the same, or brought there by `reorder`. */
+/* Memory as the caller has it, and as the library wants it: the same, or brought there by
+ * `reorder`. */
 struct operand {
     dnnl_memory_t caller, own;
     dnnl_primitive_t
@@ -69,7 +70,8 @@ static dt_status describe(const struct dt__convolution_shape *s, int rows, bool 
                           struct description *d)
 {
     const dnnl_data_type_t type = bf16 ? dnnl_bf16 : dnnl_f32;
-    /* By name dimensions are rows, channels, height, width; callers' memory has the channels last. */
+    /* By name dimensions are rows, channels, height, width; callers' memory has the channels
+     * last. */
     const dnnl_dims_t x = {rows, s->channels, s->height, s->width};
     const dnnl_dims_t y = {rows, s->filters, s->out_height, s->out_width};
     /* (groups, F / groups, C / groups, KH, KW) by name; (KH, KW, C / groups, F) in memory. */
@@ -134,9 +136,9 @@ static dt_status operand_move(struct operand *operand, dnnl_stream_t stream, con
 
 /* ---- products ------------------------------------------------------------------------------- */
 
-/* The primitive of a product for one size of piece, and its operands; *out describes it. Weights have one
- * layout for both sizes: the one that suits the larger, which comes first. `forward`: the forward
- * product's description, which those of the gradients are derived from. */
+/* The primitive of a product for one size of piece, and its operands; *out describes it. Weights
+ * have one layout for both sizes: the one that suits the larger, which comes first. `forward`: the
+ * forward product's description, which those of the gradients are derived from. */
 static dt_status product_create(struct dt__convolution *c, int which, int piece,
                                 const struct description *d, const_dnnl_primitive_desc_t forward,
                                 dnnl_primitive_desc_t *out)

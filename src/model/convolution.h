@@ -1,10 +1,10 @@
 /* The three products of a convolution: forward, gradient by the input, gradient by the weights.
  *
- * Pictures stand channels last, (rows, H, W, C); weights are (KH, KW, C / groups, F). A one-dimensional
- * convolution is one with H = KH = 1. oneDNN computes; its primitives are made once, for a fixed
- * number of rows and for one row, so that any number of rows is done in the same pieces whatever the
- * batch, and the pieces stay in the cache. Weights are brought into the library's own layout by
- * dt__convolution_pack, once for all products of a pass. */
+ * Pictures stand channels last, (rows, H, W, C); weights are (KH, KW, C / groups, F). A
+ * one-dimensional convolution is one with H = KH = 1. oneDNN computes; its primitives are made
+ * once, for a fixed number of rows and for one row, so that any number of rows is done in the same
+ * pieces whatever the batch, and the pieces stay in the cache. Weights are brought into the
+ * library's own layout by dt__convolution_pack, once for all products of a pass. */
 #ifndef MODEL_CONVOLUTION_H
 #define MODEL_CONVOLUTION_H
 
@@ -21,8 +21,9 @@ struct dt__convolution_shape {
 
 struct dt__convolution; /* one thread's */
 
-/* input_gradient: whether dt__convolution_input_gradient will be called. precision: of the operands,
- * f32 or (bf16) f32 rounded to bf16; sums are f32. DT_EMEMORY. DT_EBUG: oneDNN has no such primitive. */
+/* input_gradient: whether dt__convolution_input_gradient will be called. precision: of the
+ * operands, f32 or (bf16) f32 rounded to bf16; sums are f32. DT_EMEMORY. DT_EBUG: oneDNN has no
+ * such primitive. */
 dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool input_gradient,
                                  bool bf16, struct dt__convolution **out);
 void dt__convolution_destroy(void *convolution); /* a struct dt__convolution, or NULL */
@@ -40,8 +41,9 @@ dt_status dt__convolution_weight_gradient(struct dt__convolution *convolution, i
                                           const float *x, const float *dy, bool add,
                                           float *dweight);
 
-/* What a layer computes, for those who write it down for other programs too: a convolution's; that of the short way of
- * a residual's end, if it has a weight; a pooling's, whose kernel is the window. */
+/* What a layer computes, for those who write it down for other programs too: a convolution's; that
+ * of the short way of a residual's end, if it has a weight; a pooling's, whose kernel is the
+ * window. */
 struct dt__layer;
 bool dt__conv_shape(const struct dt__layer *layer, struct dt__convolution_shape *out);
 struct dt__convolution_shape dt__residual_shape(const struct dt__layer *layer);

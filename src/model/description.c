@@ -1,8 +1,9 @@
-/* The text of a network, model.layers: cut at commas into items and items into words, each item parsed by its
- * kind; a word at an item's end may be an activation. Activations and dropout move into the layer before, if
- * that takes them. The output layer is not in the text, unless it says "output KIND ...": the task implies it.
- * "wide" at the end stands for a layer behind the output layer. The keys model.kind, hidden, activation and
- * dropout come to such a text, to which model.embedding and model.wide add its first and its last item. */
+/* The text of a network, model.layers: cut at commas into items and items into words, each item
+ * parsed by its kind; a word at an item's end may be an activation. Activations and dropout move
+ * into the layer before, if that takes them. The output layer is not in the text, unless it says
+ * "output KIND ...": the task implies it. "wide" at the end stands for a layer behind the output
+ * layer. The keys model.kind, hidden, activation and dropout come to such a text, to which
+ * model.embedding and model.wide add its first and its last item. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -110,8 +111,8 @@ static dt_status push_layer(struct dt_model *model, struct dt__layer layer)
     return status;
 }
 
-/* An activation, or dropout: as part of the layer before, or as a layer. text: of an item of its own, or
- * NULL; taken over. */
+/* An activation, or dropout: as part of the layer before, or as a layer. text: of an item of its
+ * own, or NULL; taken over. */
 static dt_status push_epilogue(struct dt_model *model, struct dt__layer layer)
 {
     struct dt__layer *taker = model->layers ? &model->layer[model->layers - 1] : NULL;
@@ -142,8 +143,8 @@ static bool has_wide(const struct dt_model *model)
     return model->layers && model->layer[model->layers - 1].kind == &dt__wide_layer;
 }
 
-/* "dense 64 relu": a layer of its kind's words, with an activation at their end or not. "output conv 1 3x3 pad
- * same" stands in the stead of the task's own output layer. */
+/* "dense 64 relu": a layer of its kind's words, with an activation at their end or not. "output
+ * conv 1 3x3 pad same" stands in the stead of the task's own output layer. */
 static dt_status parse_item(struct dt_model *model, char *item)
 {
     char *words[MAX_WORDS], **word = words;

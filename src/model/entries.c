@@ -1,6 +1,7 @@
-/* The sparse part of a batch, sorted by input. Each row of the gradient is then made at once, while it is in
- * the cache, and the list of touched rows comes out in order. The sort is stable, so that a row's sum goes
- * over the batch's rows as they come: its bits are those of a sum into a gradient that is whole. */
+/* The sparse part of a batch, sorted by input. Each row of the gradient is then made at once, while
+ * it is in the cache, and the list of touched rows comes out in order. The sort is stable, so that
+ * a row's sum goes over the batch's rows as they come: its bits are those of a sum into a gradient
+ * that is whole. */
 #include "model/entries.h"
 
 #include <string.h>
@@ -102,7 +103,8 @@ static size_t rows_count_new(const struct dt__entries *entries, uint32_t first,
 }
 
 DT__CLONES
-static void rows_whole(const struct dt__entries *entries, const struct dt__input_rows *rows, float *grad)
+static void rows_whole(const struct dt__entries *entries, const struct dt__input_rows *rows,
+                       float *grad)
 {
     for (size_t e = entries->count, begin; e > 0; e = begin) {
         begin = group_begin(entries, e);
@@ -111,8 +113,8 @@ static void rows_whole(const struct dt__entries *entries, const struct dt__input
     }
 }
 
-/* New rows come between those that are listed, from the last to the first, so that what moves goes to
- * where nothing is needed any more. */
+/* New rows come between those that are listed, from the last to the first, so that what moves goes
+ * to where nothing is needed any more. */
 DT__CLONES
 static void rows_touched(const struct dt__entries *entries, const struct dt__input_rows *rows,
                          const struct dt_touched *touched, float *grad)

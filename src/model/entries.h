@@ -1,5 +1,5 @@
-/* entries: the sparse part of a batch in the order of its inputs, and what follows from that: which rows of
- * a row-sparse tensor the batch touches, and their gradients. */
+/* entries: the sparse part of a batch in the order of its inputs, and what follows from that: which
+ * rows of a row-sparse tensor the batch touches, and their gradients. */
 #ifndef MODEL_ENTRIES_H
 #define MODEL_ENTRIES_H
 
@@ -21,20 +21,21 @@ struct dt__entries {
 /* Room for so many; free with dt__entries_free. DT_EMEMORY. */
 dt_status dt__entries_reserve(struct dt__entries *entries, size_t count);
 void dt__entries_free(struct dt__entries *entries);
-/* The entries of a batch, whose inputs are below `inputs`. DT_EMEMORY: there was no room for them. */
+/* The entries of a batch, whose inputs are below `inputs`. DT_EMEMORY: there was no room for
+ * them. */
 dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *batch,
                            size_t inputs);
 
-/* y (rows of the batch, width) = the batch's inputs times weight (inputs, width), or += if `add`: the dense inputs
- * first, then entry after entry. */
+/* y (rows of the batch, width) = the batch's inputs times weight (inputs, width), or += if `add`:
+ * the dense inputs first, then entry after entry. */
 dt_status dt__inputs_forward(const struct dt_batch *batch, const float *weight, size_t width,
                              bool add, float *y);
-/* The gradient by that weight, of `inputs` rows, into call->grad: the product of the batch's inputs and call->dy
- * (rows, width). Rows of inputs that are nowhere in the batch are 0. */
+/* The gradient by that weight, of `inputs` rows, into call->grad: the product of the batch's inputs
+ * and call->dy (rows, width). Rows of inputs that are nowhere in the batch are 0. */
 dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, size_t width);
 
-/* A tensor (rows, width) of which row i belongs to input first + i, and where the gradient by what an entry
- * adds to the layer's output stands: at delta + row * by_row + place * by_place. */
+/* A tensor (rows, width) of which row i belongs to input first + i, and where the gradient by what
+ * an entry adds to the layer's output stands: at delta + row * by_row + place * by_place. */
 struct dt__input_rows {
     const float *delta;
     size_t by_row, by_place;
@@ -42,10 +43,11 @@ struct dt__input_rows {
     size_t dense; /* rows [0, dense) are of dense inputs: the caller writes them */
 };
 
-/* The tensor's gradient: each entry adds its value times its delta to its input's row, which begins at 0
- * unless `accumulate`.
+/* The tensor's gradient: each entry adds its value times its delta to its input's row, which begins
+ * at 0 unless `accumulate`.
  *   touched  NULL: grad is (rows, width), whole
- *            else grad has the touched rows alone, which are listed there; with `accumulate` those that
+ *            else grad has the touched rows alone, which are listed there; with `accumulate` those
+ *            that
  *            it lists already are among them */
 void dt__entries_gradient(const struct dt__entries *entries, const struct dt__input_rows *rows,
                        bool accumulate, const struct dt_touched *touched, float *grad);

@@ -15,14 +15,15 @@ struct cpu {
 
 enum vectors { AVX2, AVX512 };
 
-/* The fastest products of OpenBLAS 0.3.21 and oneDNN 2.6 by CPU; `net_speed` of scripts/bench, told a kernel,
- * measures it again. The first row that the CPU can do is taken.
- * With AVX-512 that is oneDNN, on every CPU that was measured, by whole steps: on Zen 4 it is 1.10 to 1.15 times
- * as fast as OpenBLAS's Haswell, Zen and SkylakeX, which are near each other (hidden layers of 1024 and 4096;
- * no clear difference with 512 and 256); on Zen 5 1.14 to 1.17 times as SkylakeX; on an Intel server with AMX 1.15
- * to 1.5 times as SkylakeX and Cooperlake, which are alike, and 1.5 to 1.8 times as Haswell (hidden layers of
- * 128 to 4096, 64 and 128 rows). A row for all of them suits a CPU whose model a virtual machine masks, too,
- * and hosts of several models agree on their bits.
+/* The fastest products of OpenBLAS 0.3.21 and oneDNN 2.6 by CPU; `net_speed` of scripts/bench, told
+ * a kernel, measures it again. The first row that the CPU can do is taken.
+ * With AVX-512 that is oneDNN, on every CPU that was measured, by whole steps: on Zen 4 it is 1.10
+ * to 1.15 times as fast as OpenBLAS's Haswell, Zen and SkylakeX, which are near each other (hidden
+ * layers of 1024 and 4096; no clear difference with 512 and 256); on Zen 5 1.14 to 1.17 times as
+ * SkylakeX; on an Intel server with AMX 1.15 to 1.5 times as SkylakeX and Cooperlake, which are
+ * alike, and 1.5 to 1.8 times as Haswell (hidden layers of 128 to 4096, 64 and 128 rows). A row for
+ * all of them suits a CPU whose model a virtual machine masks, too, and hosts of several models
+ * agree on their bits.
  * Zen to Zen 3 are not measured: each has a kernel made for it. */
 static const struct kernel {
     enum vectors needs; /* a virtual machine may hide them: OpenBLAS would not look */

@@ -1,10 +1,10 @@
-/* layer: what a kind of layer is. Adding one is a file below layers/ with its row, and the row's name in
- * the table of description.c.
+/* layer: what a kind of layer is. Adding one is a file below layers/ with its row, and the row's
+ * name in the table of description.c.
  *
  * A model is made in three passes over its text: each item is parsed by its kind, activations and
  * dropout move into the layer before them if that takes them (its `epilogue`), and shapes are
- * inferred from the first layer to the last. A layer's parameters are contiguous, its tensors in the
- * order in which `infer` declares them. */
+ * inferred from the first layer to the last. A layer's parameters are contiguous, its tensors in
+ * the order in which `infer` declares them. */
 #ifndef MODEL_LAYER_H
 #define MODEL_LAYER_H
 
@@ -52,8 +52,8 @@ struct dt__layer {
     double rate; /* likewise */
 };
 
-/* One call of forward or backward. Matrices are row-major, without padding; `params` and `grad` are at
- * the layer's own range of the flat vector. */
+/* One call of forward or backward. Matrices are row-major, without padding; `params` and `grad` are
+ * at the layer's own range of the flat vector. */
 struct dt__layer_call {
     const struct dt__layer *layer;
     void *state; /* that the kind's open made; NULL without one */
@@ -93,11 +93,13 @@ struct dt__layer_kind {
     bool (*parse)(struct dt__layer *layer, struct dt__words words);
     /* From `in`: out, macs, keep, work, and the tensors. DT_EUSAGE: the shape does not suit. */
     dt_status (*infer)(struct dt_model *model, struct dt__layer *layer);
-    /* What a network needs beside floats, e.g. primitives for up to max_rows rows; bf16: gradients are to be
-     * computed with operands in it, if the kind does that. *out_state NULL, or open NULL: nothing. */
+    /* What a network needs beside floats, e.g. primitives for up to max_rows rows; bf16: gradients
+     * are to be computed with operands in it, if the kind does that. *out_state NULL, or open NULL:
+     * nothing. */
     dt_status (*open)(const struct dt__layer *layer, int max_rows, bool bf16, void **out_state);
     void (*close)(void *state);
-    /* In bf16: the matrix whose gradient may be factors; false: this layer has none. NULL: the kind has none. */
+    /* In bf16: the matrix whose gradient may be factors; false: this layer has none. NULL: the kind
+     * has none. */
     bool (*factored)(const struct dt__layer *layer, int max_rows, struct dt_factored *out);
     /* A tile of that gradient, from the factors that a backward call left. */
     dt_status (*tile)(void *state, const void *factors, struct dt_tile tile, float *out);
@@ -105,7 +107,8 @@ struct dt__layer_kind {
     dt_status (*backward)(const struct dt__layer_call *call);
 };
 
-/* description.c: the layers of model->desc, the output layer with them. DT_EUSAGE: the item that is wrong. */
+/* description.c: the layers of model->desc, the output layer with them. DT_EUSAGE: the item that is
+ * wrong. */
 dt_status dt__layers_parse(struct dt_model *model);
 void dt__layers_free(struct dt_model *model);
 

@@ -89,8 +89,8 @@ dt_status dt_metrics_add(struct dt_metrics *metrics, const double *sums)
         DT_TRY(dt_grow(&metrics->scored, &metrics->capacity, metrics->nscored + rows,
                        sizeof *metrics->scored, "scores"));
         for (size_t i = 0; i < rows; i++)
-            metrics->scored[metrics->nscored++] =
-                (struct dt__scored){(float)score[i], (float)(positive[i] > 0.0 ? weight[i] : -weight[i])};
+            metrics->scored[metrics->nscored++] = (struct dt__scored){
+                (float)score[i], (float)(positive[i] > 0.0 ? weight[i] : -weight[i])};
     }
     for (size_t i = 0; i < all; i++)
         metrics->sums[i] += sums[i];

@@ -1,7 +1,8 @@
-/* The model: a list of layers, which its text comes to, and a list of named tensors over the flat vector.
+/* The model: a list of layers, which its text comes to, and a list of named tensors over the flat
+ * vector.
  *
- * Shapes are inferred from the first layer to the last, and each layer declares its tensors: weight before
- * bias, layer after layer, without gaps; state tensors follow behind all others. */
+ * Shapes are inferred from the first layer to the last, and each layer declares its tensors: weight
+ * before bias, layer after layer, without gaps; state tensors follow behind all others. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -82,7 +83,8 @@ static dt_status model_place_states(struct dt_model *model)
     return status;
 }
 
-/* Dropout behind layer l begins at l << 40; a second one behind it, and one before all, elsewhere. */
+/* Dropout behind layer l begins at l << 40; a second one behind it, and one before all,
+ * elsewhere. */
 static dt_status model_infer_shapes(struct dt_model *model)
 {
     const int *shape = model->desc.shape;

@@ -33,8 +33,8 @@ struct dt_network {
 
 enum { LINE = 16 }; /* floats in a cache line */
 
-/* Room for rows * width floats in the slab, whose size so far is *total: *out is its place once there is
- * memory. */
+/* Room for rows * width floats in the slab, whose size so far is *total: *out is its place once
+ * there is memory. */
 static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *total, float **out)
 {
     size_t floats;
@@ -196,7 +196,8 @@ static struct dt__layer_call layer_call(const struct dt_network *network, const 
                                    .work = network->work,
                                    .dropout = pass->dropout,
                                    .states = pass->params + layer->states,
-                                   .state_grad = pass->slot.grad ? pass->slot.grad + layer->states : NULL,
+                                   .state_grad =
+                                       pass->slot.grad ? pass->slot.grad + layer->states : NULL,
                                    .link_x = linked ? linked->x : NULL,
                                    .link_keep = linked ? linked->keep : NULL,
                                    .accumulate = pass->accumulate};
@@ -288,7 +289,8 @@ static void network_gradient_of_none(const struct dt_network *network, const str
             memset(slot->grad + tensor->offset, 0, tensor->count * sizeof *slot->grad);
     }
     for (int i = 0; slot->factors && !pass->accumulate && i < network->matrices; i++)
-        memset((unsigned char *)slot->factors + network->factored[i].place, 0, sizeof(int)); /* of no rows */
+        /* of no rows */
+        memset((unsigned char *)slot->factors + network->factored[i].place, 0, sizeof(int));
     for (int i = model->buckets - 1; i >= 0; i--)
         pass_after_backward(pass, i);
 }

@@ -1,16 +1,17 @@
-/* Optimizers: a row each of the table at the end. A rule makes one parameter anew from its gradient; no sum
- * goes across elements, so any split of the vector gives the same bits. Numbers are PyTorch's. */
+/* Optimizers: a row each of the table at the end. A rule makes one parameter anew from its
+ * gradient; no sum goes across elements, so any split of the vector gives the same bits. Numbers
+ * are PyTorch's. */
 #include "base/clones.h"
 #include "dtrain/model.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A rule makes parameter i, which is w, anew from its gradient sum g, and updates its states a[i] and
- * b[i]. */
+/* A rule makes parameter i, which is w, anew from its gradient sum g, and updates its states a[i]
+ * and b[i]. */
 #define UNUSED __attribute__((unused))
 #define RULE(name)                                                                                 \
-    static inline float name(const struct dt_factors *f, float g, float w, UNUSED float *a,           \
+    static inline float name(const struct dt_factors *f, float g, float w, UNUSED float *a,        \
                              UNUSED float *b, UNUSED size_t i)
 
 static inline float penalized(const struct dt_factors *f, float g, float w)
@@ -80,9 +81,9 @@ RULE(adamw)
     return f->decay * w - adam_step(f, g * f->scale, &a[i], &b[i]);
 }
 
-/* FTRL-Proximal, in the paper's names: alpha is the rate, beta epsilon, a[i] is z, b[i] is n. A weight that
- * no gradient has reached stays as it is, as the paper's does; if it did not begin at 0, z begins where the
- * weight comes out of it.
+/* FTRL-Proximal, in the paper's names: alpha is the rate, beta epsilon, a[i] is z, b[i] is n. A
+ * weight that no gradient has reached stays as it is, as the paper's does; if it did not begin at
+ * 0, z begins where the weight comes out of it.
  * Source: McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1. */
 RULE(ftrl)
 {
@@ -99,15 +100,15 @@ RULE(ftrl)
 
 /* A rule over n parameters, in place and from w to out: one pass over memory, with vectors. */
 struct loops {
-    void (*in_place)(const struct dt_factors *f, size_t n, const float *restrict g, float *restrict w,
-                     float *restrict a, float *restrict b);
+    void (*in_place)(const struct dt_factors *f, size_t n, const float *restrict g,
+                     float *restrict w, float *restrict a, float *restrict b);
     void (*across)(const struct dt_factors *f, size_t n, const float *restrict g,
                    const float *restrict w, float *restrict out, float *restrict a,
                    float *restrict b);
 };
 
 #define LOOPS(rule)                                                                                \
-    DT__CLONES static void rule##_in_place(const struct dt_factors *f, size_t n,                      \
+    DT__CLONES static void rule##_in_place(const struct dt_factors *f, size_t n,                   \
                                            const float *restrict g, float *restrict w,             \
                                            float *restrict a, float *restrict b)                   \
     {                                                                                              \
@@ -115,7 +116,7 @@ struct loops {
             w[i] = rule(f, g[i], w[i], a, b, i);                                                   \
     }                                                                                              \
     DT__CLONES static void rule##_across(                                                          \
-        const struct dt_factors *f, size_t n, const float *restrict g, const float *restrict w,       \
+        const struct dt_factors *f, size_t n, const float *restrict g, const float *restrict w,    \
         float *restrict out, float *restrict a, float *restrict b)                                 \
     {                                                                                              \
         for (size_t i = 0; i < n; i++)                                                             \
@@ -142,7 +143,8 @@ static void rmsprop_factors(const struct dt_optimizer *o, uint64_t step, double 
     f->keep2 = (float)o->momentum;
 }
 
-static void adam_factors(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f)
+static void adam_factors(const struct dt_optimizer *o, uint64_t step, double lr,
+                         struct dt_factors *f)
 {
     const double t = (double)step + 1.0;
     f->keep1 = (float)o->beta1, f->add1 = (float)(1.0 - o->beta1);
@@ -151,7 +153,8 @@ static void adam_factors(const struct dt_optimizer *o, uint64_t step, double lr,
     f->unbias = (float)(1.0 / sqrt(1.0 - pow(o->beta2, t)));
 }
 
-static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f)
+static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr,
+                          struct dt_factors *f)
 {
     adam_factors(o, step, lr, f);
     f->decay = (float)(1.0 - lr * o->weight_decay);
@@ -195,7 +198,8 @@ static const struct variant *variant_of(const struct dt_optimizer *optimizer)
 
 void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *config, bool wide)
 {
-    const int usual = config->train.optimizer, chosen = config->train.wide_optimizer; /* 0: the same */
+    /* 0: the same */
+    const int usual = config->train.optimizer, chosen = config->train.wide_optimizer;
     const int kind = wide && chosen ? chosen - 1 : usual;
     const double epsilon = kind == usual ? config->train.epsilon : -1;
     *optimizer = (struct dt_optimizer){.kind = kind,
@@ -214,7 +218,8 @@ void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *c
     optimizer->states = optimizer->nstate;
 }
 
-/* The vector for a state of this name: the one that has it, one that is free, or any that is left. */
+/* The vector for a state of this name: the one that has it, one that is free, or any that is
+ * left. */
 static int vector_find(const char *const name[DT_MAX_STATE], const bool taken[DT_MAX_STATE],
                        const char *wanted)
 {

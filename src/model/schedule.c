@@ -1,5 +1,5 @@
-/* Schedules: the learning rate over the steps. A row each: the rate as a function of t, the intervals
- * (whole schedules for linear and cosine) behind the warm-up. */
+/* Schedules: the learning rate over the steps. A row each: the rate as a function of t, the
+ * intervals (whole schedules for linear and cosine) behind the warm-up. */
 #include "dtrain/model.h"
 
 #include <math.h>

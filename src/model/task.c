@@ -1,6 +1,6 @@
-/* Tasks and losses. A task is the kind of targets: a row says how outputs become predictions, and what an
- * evaluation sums and reports. A loss is what training makes small: a row says its value, its gradient by the
- * outputs, and the metric that goes with it. */
+/* Tasks and losses. A task is the kind of targets: a row says how outputs become predictions, and
+ * what an evaluation sums and reports. A loss is what training makes small: a row says its value,
+ * its gradient by the outputs, and the metric that goes with it. */
 #include "base/clones.h"
 #include "model/task.h"
 
@@ -141,8 +141,8 @@ static int softmax_choose(int n, const float *logits)
     return best;
 }
 
-/* sums: right, right among the first five. The rank of a label is the number of classes before it when they
- * are sorted by falling logit, ties by class number; NaN counts as before. */
+/* sums: right, right among the first five. The rank of a label is the number of classes before it
+ * when they are sorted by falling logit, ties by class number; NaN counts as before. */
 static void softmax_measure(const struct dt_outputs *outputs, const float *logits,
                             const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
@@ -170,8 +170,8 @@ static void softmax_values(int nout, double weight, const double *sums, struct d
 
 /* ---- two classes: one logit ----------------------------------------------------------------- */
 
-/* -log p(label) for one logit z: log(1 + e^-z) for label 1, log(1 + e^z) for label 0, written so that
- * no exponential overflows. */
+/* -log p(label) for one logit z: log(1 + e^-z) for label 1, log(1 + e^z) for label 0, written so
+ * that no exponential overflows. */
 static inline float binary_loss(float z, int32_t label)
 {
     float size = fabsf(z);
@@ -293,9 +293,10 @@ static inline float output_value(const struct dt_outputs *outputs, int i, float 
     return outputs->mean ? z * outputs->std[i] + outputs->mean[i] : z;
 }
 
-/* A loss of numbers is two functions of one output z, its target and what they are apart, the error: `cost` in
- * the targets' units, and `slope`, its derivative by z, where targets are standardised if they have units.
- * delta is where huber goes over from squares to lines, in the same units. */
+/* A loss of numbers is two functions of one output z, its target and what they are apart, the
+ * error: `cost` in the targets' units, and `slope`, its derivative by z, where targets are
+ * standardised if they have units. delta is where huber goes over from squares to lines, in the
+ * same units. */
 #define UNUSED __attribute__((unused))
 #define COST(name)                                                                                 \
     static inline double name##_cost(UNUSED double error, UNUSED float z, UNUSED float target,     \
@@ -333,8 +334,8 @@ SLOPE(huber)
     return error > delta ? delta : error < -delta ? -delta : error;
 }
 
-/* The negative log-likelihood of a count whose mean is e^z, without the term that the target alone makes: as
- * torch.nn.PoissonNLLLoss has it. */
+/* The negative log-likelihood of a count whose mean is e^z, without the term that the target alone
+ * makes: as torch.nn.PoissonNLLLoss has it. */
 COST(poisson)
 {
     return (double)dt__expf(z) - (double)target * (double)z;
@@ -420,8 +421,9 @@ static void numbers_measure(const struct dt_outputs *outputs, const float *logit
     }
 }
 
-/* r2 is the mean of the targets', each as scikit-learn's r2_score: a constant target is met (1) or not (0). Its
- * sums leave a rounding error of some 1e-16, two f32 neighbours a variation of some 1e-14. */
+/* r2 is the mean of the targets', each as scikit-learn's r2_score: a constant target is met (1) or
+ * not (0). Its sums leave a rounding error of some 1e-16, two f32 neighbours a variation of some
+ * 1e-14. */
 static void numbers_values(int nout, double weight, const double *sums, struct dt__scored *scored,
                           size_t n, struct dt_metric_values *out)
 {

@@ -1,10 +1,12 @@
-/* task: what the outputs of a network mean; loss: what training makes small. Adding one is a row in task.c. */
+/* task: what the outputs of a network mean; loss: what training makes small. Adding one is a row in
+ * task.c. */
 #ifndef MODEL_TASK_H
 #define MODEL_TASK_H
 
 #include "model/layer.h"
 
-/* Of rows of two classes, for what needs their order: the bank has them all, so that each is small. */
+/* Of rows of two classes, for what needs their order: the bank has them all, so that each is
+ * small. */
 struct dt__scored {
     float score, weight; /* of a row of class 0 the weight has a minus sign, 0 too */
 };
@@ -19,8 +21,9 @@ struct dt__task {
     void (*predict)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);
     int (*choose)(int nout, const float *logits); /* the class */
 
-    /* A chunk's sums behind rows, weight and loss: so many doubles, and so many an output, that are added
-     * up over chunks; for `scores` then score, label and weight of each of DT_EVAL_CHUNK rows. */
+    /* A chunk's sums behind rows, weight and loss: so many doubles, and so many an output, that are
+     * added up over chunks; for `scores` then score, label and weight of each of DT_EVAL_CHUNK
+     * rows. */
     struct {
         size_t fixed, each;
     } added;

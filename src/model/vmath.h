@@ -1,8 +1,9 @@
 /* vmath: exp, tanh, erf and log1p that a compiler can vectorise: straight lines, no calls, no
  * branches. An element's result does not depend on its place in a vector.
  *
- * NaN stays NaN. Coefficients are minimax fits in relative error (weighted least squares on Chebyshev
- * nodes, reweighted until level); tests/unit/test_vmath.c measures the errors stated here. */
+ * NaN stays NaN. Coefficients are minimax fits in relative error (weighted least squares on
+ * Chebyshev nodes, reweighted until level); tests/unit/test_vmath.c measures the errors stated
+ * here. */
 #ifndef MODEL_VMATH_H
 #define MODEL_VMATH_H
 
@@ -33,7 +34,8 @@ static inline uint32_t dt__low_bits(float shifted)
 }
 
 /* e^x within 9e-8 relative; 0 below -104, infinity above 88.73.
- * x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n e^r, 2^n in two halves so that neither leaves the range. */
+ * x = n ln 2 + r, |r| <= ln 2 / 2; e^x = 2^n e^r, 2^n in two halves so that neither leaves the
+ * range. */
 static inline float dt__expf(float x)
 {
     const float to_int = 0x1.8p23f; /* adding it rounds to a whole number */

@@ -1,6 +1,6 @@
-/* The batcher: of the threads that bring rows one computes, for all that wait by then; when it is done, the
- * first of those that came meanwhile is the next. Nobody waits for a batch to fill: while one is computed the
- * next gathers, so that batches grow with the load. */
+/* The batcher: of the threads that bring rows one computes, for all that wait by then; when it is
+ * done, the first of those that came meanwhile is the next. Nobody waits for a batch to fill: while
+ * one is computed the next gathers, so that batches grow with the load. */
 #include <string.h>
 
 #include "predict/serve.h"
@@ -34,7 +34,8 @@ struct dt__batcher {
 static struct job *jobs_take(struct dt__batcher *batcher)
 {
     struct job *first = batcher->first, *last = first;
-    size_t rows = first->request->count, most = (size_t)dt_predictor_chunk(first->version->predictor);
+    size_t rows = first->request->count,
+           most = (size_t)dt_predictor_chunk(first->version->predictor);
     while (last->next && last->next->version == first->version &&
            rows + last->next->request->count <= most) {
         last = last->next;

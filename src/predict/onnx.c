@@ -1,8 +1,9 @@
 /* ONNX: the network's layers as nodes of a graph.
  *
- * Everything that the messages point at lives in a pool that is freed at the end; the parameters are lent. The
- * first failure stays in graph->status, and what is built behind it is not used, so that a layer's translation
- * reads as a list of nodes. Between layers a value is a matrix (rows, numbers of a row), channels last.
+ * Everything that the messages point at lives in a pool that is freed at the end; the parameters
+ * are lent. The first failure stays in graph->status, and what is built behind it is not used, so
+ * that a layer's translation reads as a list of nodes. Between layers a value is a matrix (rows,
+ * numbers of a row), channels last.
  * Source: the operators of https://github.com/onnx/onnx/blob/v1.12.0/docs/Operators.md */
 #include "dtrain/onnx.h"
 
@@ -413,7 +414,8 @@ static const char *slice(struct graph *graph, const char *x, int64_t first, int6
                 add_list(graph, 1, &axis));
 }
 
-/* A column's inputs are 0 but for a 1: their product with the column's part of the table is its vector. */
+/* A column's inputs are 0 but for a 1: their product with the column's part of the table is its
+ * vector. */
 static const char *embedding(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
     const struct dt_schema *schema = &dt_predictor_export(graph->predictor)->schema;
@@ -475,7 +477,8 @@ static const char *add_layer(struct graph *graph, const struct dt__layer *layer,
 
 /* ---- the ends of the graph ------------------------------------------------------------------ */
 
-/* Features that the graph works out itself, the flags of gaps, stand behind the numbers: first and count. */
+/* Features that the graph works out itself, the flags of gaps, stand behind the numbers: first and
+ * count. */
 struct flags {
     int first, count;
 };

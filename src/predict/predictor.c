@@ -1,7 +1,7 @@
 /* The predictor: a model file, the network that it describes, and room for a chunk of rows.
  *
- * Rows are computed in chunks of DT_EVAL_CHUNK, as evaluation does. What prediction and evaluation say of a
- * row agrees: both read the same logits. */
+ * Rows are computed in chunks of DT_EVAL_CHUNK, as evaluation does. What prediction and evaluation
+ * say of a row agrees: both read the same logits. */
 #include "dtrain/predict.h"
 
 #include <math.h>
@@ -132,7 +132,8 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int cl
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* Dense rows as the sparse ones that training and evaluation read: the sums have the same terms then. */
+/* Dense rows as the sparse ones that training and evaluation read: the sums have the same terms
+ * then. */
 static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batch)
 {
     const size_t nin = (size_t)p->features, dense = (size_t)p->file.schema.dense,
@@ -241,7 +242,8 @@ dt_status dt_predictor_inputs(struct dt_predictor *predictor, const struct dt_in
     struct dt_predictor *p = predictor;
     const size_t numbers = (size_t)dt_predictor_numbers(p), width = (size_t)dt_predictor_width(p);
     const size_t entries = (size_t)dt_predictor_entries(p);
-    DT_TRY(dt_grow(&p->offsets, &p->offsets_capacity, DT_EVAL_CHUNK + 1, sizeof *p->offsets, "rows"));
+    DT_TRY(
+        dt_grow(&p->offsets, &p->offsets_capacity, DT_EVAL_CHUNK + 1, sizeof *p->offsets, "rows"));
     for (size_t at = 0; at < rows; at += DT_EVAL_CHUNK) {
         const size_t count = rows - at < DT_EVAL_CHUNK ? rows - at : DT_EVAL_CHUNK;
         struct dt_batch batch = {

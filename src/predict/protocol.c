@@ -1,7 +1,8 @@
 /* Requests and answers of the server, as JSON.
  *
- * A request is a list of rows, a tensor of them, or a list for each column. It is checked whole, then read row by
- * row into numbers, as many at a time as are computed together: nothing stands between the bytes and those.
+ * A request is a list of rows, a tensor of them, or a list for each column. It is checked whole,
+ * then read row by row into numbers, as many at a time as are computed together: nothing stands
+ * between the bytes and those.
  * Source: TensorFlow Serving's RESTful API; KServe, Open Inference Protocol v2, "required_api". */
 #include <string.h>
 
@@ -277,7 +278,8 @@ struct answers {
 enum part { CLASS, LABEL, NUMBERS };
 #define ALL_ROWS SIZE_MAX
 
-/* Part of the answer to one row, or of all as a list. Of numbers a single one stands alone, more are a list. */
+/* Part of the answer to one row, or of all as a list. Of numbers a single one stands alone, more
+ * are a list. */
 static dt_status answers_add_part(const struct answers *a, enum part part, size_t row)
 {
     const size_t first = row == ALL_ROWS ? 0 : row, end = row == ALL_ROWS ? a->rows : row + 1;

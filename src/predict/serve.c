@@ -1,12 +1,13 @@
 /* The server: connections, routes, versions of the model, counts for Prometheus.
  *
- * libmicrohttpd gives each connection a thread of its own, which reads the body, parses it, brings its rows to
- * the batcher and waits. A request holds the version of the model that it began with; a newer one takes its
- * place for those that come later, and the old one goes when the last has let go.
+ * libmicrohttpd gives each connection a thread of its own, which reads the body, parses it, brings
+ * its rows to the batcher and waits. A request holds the version of the model that it began with; a
+ * newer one takes its place for those that come later, and the old one goes when the last has let
+ * go.
  *
- * Everything has a bound: connections, bytes of a body, bytes of all bodies together, rows, and the time from
- * the first byte to the last of a request and of its answer, which dt_server_poll looks after, since a client
- * that sends or takes a byte now and then would never be idle. */
+ * Everything has a bound: connections, bytes of a body, bytes of all bodies together, rows, and the
+ * time from the first byte to the last of a request and of its answer, which dt_server_poll looks
+ * after, since a client that sends or takes a byte now and then would never be idle. */
 #include "dtrain/serve.h"
 
 #include <arpa/inet.h>
@@ -121,7 +122,8 @@ static dt_status version_load(const char *path, struct dt__version **out)
                *name = slash ? slash : file;
     char *end;
     version->file = file_identify(file);
-    /* A version's number is the name of its directory; a model that stands elsewhere has its step. */
+    /* A version's number is the name of its directory; a model that stands elsewhere has its
+     * step. */
     while (name > file && name[-1] != '/')
         name--;
     version->number = strtoull(name, &end, 10);
@@ -265,7 +267,8 @@ static void exchange_free_body(struct exchange *exchange)
     dt_text_free(&exchange->body);
 }
 
-/* The rows of a request through the network, as they are read, and what comes of them into `text`. */
+/* The rows of a request through the network, as they are read, and what comes of them into
+ * `text`. */
 static dt_status exchange_predict(struct exchange *exchange, const struct dt__version *version,
                                   bool v2, struct dt_text *text)
 {
@@ -437,8 +440,8 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Room for `length` bytes of a body and a NUL. It doubles up to what was told of its length, so that a client
- * has sent half of what it holds. False: there is none. */
+/* Room for `length` bytes of a body and a NUL. It doubles up to what was told of its length, so
+ * that a client has sent half of what it holds. False: there is none. */
 static bool exchange_grow_body(struct exchange *exchange, size_t length)
 {
     struct dt_server *server = exchange->server;

@@ -1,4 +1,5 @@
-/* What the files of the server share: versions of the model, the batcher, requests and answers as JSON. */
+/* What the files of the server share: versions of the model, the batcher, requests and answers as
+ * JSON. */
 #ifndef PREDICT_SERVE_H
 #define PREDICT_SERVE_H
 
@@ -8,7 +9,8 @@
 #include "data/json_rows.h"
 #include "dtrain/predict.h"
 
-/* Which file a model was loaded from: another one in its place, or one that was written again, is another. */
+/* Which file a model was loaded from: another one in its place, or one that was written again, is
+ * another. */
 struct dt__file_id {
     dev_t device;
     ino_t inode;
@@ -18,7 +20,8 @@ struct dt__file_id {
 /* A model that is answered from until the last who uses it lets go. */
 struct dt__version {
     struct dt_predictor *predictor;
-    struct dt__columns columns; /* that rows are read by; without items: numbers that have no names */
+    /* that rows are read by; without items: numbers that have no names */
+    struct dt__columns columns;
     struct dt__dict names;      /* of them */
     struct dt__file_id file;
     uint64_t number;
@@ -32,14 +35,14 @@ struct dt__batcher;
 dt_status dt__batcher_create(int threads, struct dt__batcher **out);
 void dt__batcher_destroy(struct dt__batcher *batcher); /* nobody waits any more */
 struct dt__request;
-/* Answers the rows that a request has read, together with those that others bring meanwhile. Any thread; waits.
- * The caller holds the version. */
+/* Answers the rows that a request has read, together with those that others bring meanwhile. Any
+ * thread; waits. The caller holds the version. */
 dt_status dt__batcher_answer(struct dt__batcher *batcher, const struct dt__version *version,
                              const struct dt__request *request, float *out, int32_t *out_class);
 /* Batches and rows so far. */
 void dt__batcher_counts(struct dt__batcher *batcher, uint64_t *out_batches, uint64_t *out_rows);
 
-/* ---- protocol.c: requests and answers ----------------------------------------------------------- */
+/* ---- protocol.c: requests and answers -------------------------------------------------------- */
 
 enum dt__protocol { DT__INSTANCES, DT__INPUTS, DT__INFER };
 
@@ -59,13 +62,15 @@ struct dt__request {
     struct dt_inputs inputs; /* (room) rows that were read last, */
     size_t room, count;      /* so many of them */
 };
-/* Opens the body of ":predict" (v2 false) or "/infer", which outlives the request; it is to be freed in any case.
+/* Opens the body of ":predict" (v2 false) or "/infer", which outlives the request; it is to be
+ * freed in any case.
  * DT_EFORMAT: says what is wrong with it. */
 dt_status dt__request_open(const char *body, size_t length, bool v2,
                            const struct dt__version *version, int max_rows,
                            struct dt__request *out);
 void dt__request_free(struct dt__request *request);
-/* Reads the next rows, as many as are computed at once; none are left if request->count is 0. DT_EFORMAT. */
+/* Reads the next rows, as many as are computed at once; none are left if request->count is 0.
+ * DT_EFORMAT. */
 dt_status dt__request_read(struct dt__request *request, const struct dt_predictor *predictor);
 /* The answer as JSON, added to text. */
 dt_status dt__answer_format(const struct dt__request *request, const struct dt_predictor *predictor,

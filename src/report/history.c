@@ -1,8 +1,8 @@
 /* A run directory, read back.
  *
- * Train records become plain numbers, since there may be millions; the others stay JSON objects. Each kind
- * is kept by rising step: a record whose step is not beyond the last one's takes the place of its equal, or
- * is put between (async evaluations may come late). */
+ * Train records become plain numbers, since there may be millions; the others stay JSON objects.
+ * Each kind is kept by rising step: a record whose step is not beyond the last one's takes the
+ * place of its equal, or is put between (async evaluations may come late). */
 #include "report/history.h"
 
 #include <errno.h>
@@ -70,8 +70,8 @@ bool dt_history_best(const struct dt_history *history, size_t *out_index, double
     return true;
 }
 
-/* Whether evaluation `index` is better than the best so far, or as good with a lower loss; the best is then
- * this one. */
+/* Whether evaluation `index` is better than the best so far, or as good with a lower loss; the best
+ * is then this one. */
 static bool take_if_best(struct dt_history *history, size_t index)
 {
     double best, value = dt_history_real(history, DT_RECORD_EVAL, index, history->metric);
@@ -222,7 +222,8 @@ static void forget_records(struct dt_history *history)
     find_best(history);
 }
 
-/* Takes in the lines beyond those that have been read; one without its end is left for the next time. */
+/* Takes in the lines beyond those that have been read; one without its end is left for the next
+ * time. */
 static dt_status read_records(struct dt_history *history)
 {
     char *path, *text = NULL;
@@ -286,7 +287,8 @@ static void forget_options(struct dt_history *history)
     }
 }
 
-/* config.ini as dt_config_print writes it; keys that this version does not know are shown as well. */
+/* config.ini as dt_config_print writes it; keys that this version does not know are shown as
+ * well. */
 static dt_status read_config(struct dt_history *history)
 {
     enum { MOST_BYTES = 1 << 20 };
@@ -329,8 +331,9 @@ static bool was_written(const char *dir, const char *name, double secs)
     return stat(path, &info) == 0 && difftime(time(NULL), info.st_mtime) < secs;
 }
 
-/* Whether the run's process is there: by the lock file's words if it is of this host, else by how old the
- * run's files are. (Trying the lock could make a run that starts just now believe that another has it.) */
+/* Whether the run's process is there: by the lock file's words if it is of this host, else by how
+ * old the run's files are. (Trying the lock could make a run that starts just now believe that
+ * another has it.) */
 static bool is_held(const char *dir)
 {
     char path[4096], host[65] = "", holder[65] = "";

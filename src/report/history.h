@@ -6,8 +6,8 @@
 
 #include "dtrain/history.h"
 
-/* Record `index` of a kind, which stays the history's; NULL: none. Confusion matrices are kept for the last
- * and the best evaluation only. */
+/* Record `index` of a kind, which stays the history's; NULL: none. Confusion matrices are kept for
+ * the last and the best evaluation only. */
 json_t *dt__history_record(const struct dt_history *history, enum dt_record_kind kind,
                            size_t index);
 

@@ -1,4 +1,5 @@
-/* JSON objects, written value by value; jansson makes the texts, numbers are the shortest that read back. */
+/* JSON objects, written value by value; jansson makes the texts, numbers are the shortest that read
+ * back. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* The page of `dtrain report`. page.html, which is part of the program, draws everything from one JSON text
- * that is put in its middle; here that text is made.
+/* The page of `dtrain report`. page.html, which is part of the program, draws everything from one
+ * JSON text that is put in its middle; here that text is made.
  *
- * Every < in it is escaped, so that no name in a run can end the script that it stands in, or keep it from
- * ending (<!--<script>); the page makes text of names, never markup. */
+ * Every < in it is escaped, so that no name in a run can end the script that it stands in, or keep
+ * it from ending (<!--<script>); the page makes text of names, never markup. */
 #include "dtrain/page.h"
 
 #include <math.h>
@@ -83,14 +83,14 @@ static json_t *run_of(const struct dt_page_run *run)
     for (size_t i = 0; i < history->noptions; i++)
         json_object_set_new(options, history->options[i].name,
                             dt__json_string(history->options[i].value));
-    return json_pack("{so so ss ss so so so so so so so so so}", "name",
-                     dt__json_string(history->name), "dir", dt__json_string(history->dir), "status", history->status, "metric", history->metric, "best",
-                     has_best ? json_integer((json_int_t)best) : json_null(), "options", options,
-                     "train", train_columns(history), "evals", records_of(history, DT_RECORD_EVAL),
-                     "starts", records_of(history, DT_RECORD_START), "changes",
-                     records_of(history, DT_RECORD_CHANGE), "finals",
-                     records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history),
-                     "labels", labels);
+    return json_pack(
+        "{so so ss ss so so so so so so so so so}", "name", dt__json_string(history->name), "dir",
+        dt__json_string(history->dir), "status", history->status, "metric", history->metric, "best",
+        has_best ? json_integer((json_int_t)best) : json_null(), "options", options, "train",
+        train_columns(history), "evals", records_of(history, DT_RECORD_EVAL), "starts",
+        records_of(history, DT_RECORD_START), "changes", records_of(history, DT_RECORD_CHANGE),
+        "finals", records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history),
+        "labels", labels);
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
-/* What a run does now: the line on a terminal that tells how far it is (or the lines of a log that is none),
- * and RUN_DIR/status.json, for who looks at it from elsewhere (`dtrain top`). The bank rewrites that every few
- * seconds and removes it at the end; it appears whole, by a rename, and is not synced: it is worth nothing
- * after a crash. A failure costs the view, not the run. */
+/* What a run does now: the line on a terminal that tells how far it is (or the lines of a log that
+ * is none), and RUN_DIR/status.json, for who looks at it from elsewhere (`dtrain top`). The bank
+ * rewrites that every few seconds and removes it at the end; it appears whole, by a rename, and is
+ * not synced: it is worth nothing after a crash. A failure costs the view, not the run. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

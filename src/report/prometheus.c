@@ -1,6 +1,6 @@
-/* A file for the textfile collector of Prometheus' node_exporter: the newest number of each field of the
- * records, as gauges dtrain_train_loss{run="..."} and so on. It is written anew with each record and renamed
- * into place, so that a collector sees it whole. */
+/* A file for the textfile collector of Prometheus' node_exporter: the newest number of each field
+ * of the records, as gauges dtrain_train_loss{run="..."} and so on. It is written anew with each
+ * record and renamed into place, so that a collector sees it whole. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* metrics.jsonl: opened and cut to its last whole line, a record a line, checked to be still there. */
+/* metrics.jsonl: opened and cut to its last whole line, a record a line, checked to be still
+ * there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -97,7 +98,8 @@ dt_status dt_report_close(struct dt_report *report)
     dt_status status = DT_OK;
     dt_log_progress(NULL);
     if (report->fd >= 0) status = report_stay_in_place(report);
-    if (report->fd >= 0 && fsync(report->fd) && !status) status = dt__fail_errno(report->path, "cannot sync");
+    if (report->fd >= 0 && fsync(report->fd) && !status)
+        status = dt__fail_errno(report->path, "cannot sync");
     if (report->fd >= 0 && close(report->fd) && !status)
         status = dt__fail_errno(report->path, "cannot close");
     dt_json_free(&report->record);
@@ -155,7 +157,8 @@ void dt_report_listen(struct dt_report *report, dt_record_fn *record, void *arg)
     report->listener_arg = arg;
 }
 
-/* The formats beside the records, which are the run's own: one that fails ends, and the run goes on. */
+/* The formats beside the records, which are the run's own: one that fails ends, and the run goes
+ * on. */
 static void record_show(struct dt_report *report, const char *line)
 {
     json_t *record = json_loads(line, 0, NULL);
@@ -175,8 +178,8 @@ static void record_show(struct dt_report *report, const char *line)
     json_decref(record);
 }
 
-/* The line, without newline yet, to the file and to who listens. One that did not get onto the disk whole is
- * taken back, or the next one would join it. */
+/* The line, without newline yet, to the file and to who listens. One that did not get onto the disk
+ * whole is taken back, or the next one would join it. */
 static dt_status put_line(struct dt_report *report, struct dt_text *line)
 {
     DT_TRY(dt_text_append(line, "\n", 1));

@@ -1,8 +1,10 @@
-/* TensorBoard event files: the numbers of train, eval and final records as scalars "train/loss" and so on.
+/* TensorBoard event files: the numbers of train, eval and final records as scalars "train/loss" and
+ * so on.
  *
- * A file is a sequence of records: length (8 bytes), masked CRC-32C of it, bytes, masked CRC-32C of them;
- * the bytes are a protocol buffer `Event`. Each start opens a file of its own below RUN_DIR/tensorboard,
- * which begins with the session's first step, so that the viewer drops what a resume does again.
+ * A file is a sequence of records: length (8 bytes), masked CRC-32C of it, bytes, masked CRC-32C of
+ * them; the bytes are a protocol buffer `Event`. Each start opens a file of its own below
+ * RUN_DIR/tensorboard, which begins with the session's first step, so that the viewer drops what a
+ * resume does again.
  * Source: tensorflow/core/util/event.proto, framework/summary.proto, lib/io/record_writer.cc. */
 #include <errno.h>
 #include <fcntl.h>
@@ -126,8 +128,8 @@ void dt__tensorboard_close(struct dt__tensorboard *board)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* The session's first step goes first (a SessionLog with status START): later steps of earlier files do not
- * count. */
+/* The session's first step goes first (a SessionLog with status START): later steps of earlier
+ * files do not count. */
 dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt__shown *shown)
 {
     static const unsigned char started[] = {1 << 3 | VARINT, 1};

@@ -1,9 +1,9 @@
 /* Where each rank's time goes, for a viewer of Chrome traces (chrome://tracing, ui.perfetto.dev).
  *
- * A rank notes when it goes from one phase to the next, which costs a look at the clock. The notes lie in a
- * ring of fixed size: of a long run the last stretch is kept. At the end the bank writes the rings of all
- * ranks as one JSON file. Times count from the moment when the trace was made, which ranks do together:
- * clocks of hosts need not agree.
+ * A rank notes when it goes from one phase to the next, which costs a look at the clock. The notes
+ * lie in a ring of fixed size: of a long run the last stretch is kept. At the end the bank writes
+ * the rings of all ranks as one JSON file. Times count from the moment when the trace was made,
+ * which ranks do together: clocks of hosts need not agree.
  * Source: "Trace Event Format", Chromium project. */
 #include <string.h>
 

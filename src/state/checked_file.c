@@ -1,4 +1,5 @@
-/* A checkpoint or a model on disk: written with the checksum of its content, and opened if that is right. */
+/* A checkpoint or a model on disk: written with the checksum of its content, and opened if that is
+ * right. */
 #include "state/checked_file.h"
 
 #include <errno.h>

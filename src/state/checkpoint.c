@@ -21,7 +21,8 @@ static const struct dt__field FIELDS[] = {
 #define STATE(member, i) DT__FIELD(dt_checkpoint, "state" #i, member[i], DT__FIELD_TEXT, NULL, true)
 static const struct dt__field STATE_FIELDS[] = {STATE(state_name, 0), STATE(state_name, 1),
                                                 STATE(state_name, 2)};
-_Static_assert(sizeof STATE_FIELDS / sizeof *STATE_FIELDS == DT_CHECKPOINT_STATE, "a field for each vector");
+_Static_assert(sizeof STATE_FIELDS / sizeof *STATE_FIELDS == DT_CHECKPOINT_STATE,
+               "a field for each vector");
 
 /* The same of each group's, and how many groups there are. */
 static const struct dt__field GROUP_FIELDS[] = {

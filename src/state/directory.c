@@ -1,8 +1,9 @@
 /* A run directory's files.
  *
- * ckpt/ holds step-000001200.h5 and so on, and latest.h5, a link to the newest that was verified; a resume
- * takes that, or the next older one that is good. Retention counts from the newest: what lies behind it
- * by number is of a branch that was given up. lock is held by the one process that may write. */
+ * ckpt/ holds step-000001200.h5 and so on, and latest.h5, a link to the newest that was verified; a
+ * resume takes that, or the next older one that is good. Retention counts from the newest: what
+ * lies behind it by number is of a branch that was given up. lock is held by the one process that
+ * may write. */
 #include "state/directory.h"
 
 #include <dirent.h>
@@ -123,8 +124,8 @@ static bool is_leftover(const char *name)
            (!strncmp(name, "step-", 5) || !strncmp(name, LATEST, strlen(LATEST)));
 }
 
-/* Steps of the checkpoints in `dir`, whole or not, falling, but the one that latest.h5 names first. A link
- * to anything but a checkpoint beside it does not count. */
+/* Steps of the checkpoints in `dir`, whole or not, falling, but the one that latest.h5 names first.
+ * A link to anything but a checkpoint beside it does not count. */
 static dt_status list_steps(const char *dir, struct dt__numbers *out)
 {
     char *link, target[64];
@@ -146,8 +147,8 @@ static dt_status list_steps(const char *dir, struct dt__numbers *out)
 
 /* ---- saving --------------------------------------------------------------------------------- */
 
-/* Steps after the one just saved, the list's first, are of a branch that was given up (damaged, or left
- * for an older checkpoint): they are the first to go. */
+/* Steps after the one just saved, the list's first, are of a branch that was given up (damaged, or
+ * left for an older checkpoint): they are the first to go. */
 dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected)
 {
     struct dt__numbers steps;
@@ -181,8 +182,9 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
     DT_GUARD(dt_format(&link, "%s/" LATEST, dir));
     DT_GUARD(dt_dir_make(dir));
     DT_GUARD(dt__dir_clear(dir, is_leftover));
-    /* Nobody reads the checkpoint before again, once there is a new one, and its page cache serves the new
-     * one: memory that a virtual machine has to ask its host for takes 10 times as long to fill (measured). */
+    /* Nobody reads the checkpoint before again, once there is a new one, and its page cache serves
+     * the new one: memory that a virtual machine has to ask its host for takes 10 times as long to
+     * fill (measured). */
     if (dt_checkpoint_newest(dir, &step, &before)) {
         int fd = open(before, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* no more than a hint */
@@ -200,8 +202,8 @@ done:
 
 /* ---- the newest ----------------------------------------------------------------------------- */
 
-/* A checkpoint that is damaged, or gone, is passed over. What the system refuses is an error: an older
- * state would be taken for the newest. */
+/* A checkpoint that is damaged, or gone, is passed over. What the system refuses is an error: an
+ * older state would be taken for the newest. */
 dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
                                     bool *out_found)
 {
@@ -268,8 +270,8 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
                 run_dir, strerror(errno));
         break;
     }
-    /* For the message of the one that comes second; the lock holds without it. Synced, so that other
-     * hosts read it too. */
+    /* For the message of the one that comes second; the lock holds without it. Synced, so that
+     * other hosts read it too. */
     gethostname(host, sizeof host - 1);
     int length = snprintf(text, sizeof text, "pid %ld on %s\n", (long)getpid(), host);
     if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length || fsync(fd))

@@ -1,4 +1,5 @@
-/* directory: the directories of checkpoints and exports: names, lists, the newest, what is removed. */
+/* directory: the directories of checkpoints and exports: names, lists, the newest, what is
+ * removed. */
 #ifndef DT_STATE_DIRECTORY_H
 #define DT_STATE_DIRECTORY_H
 
@@ -14,20 +15,20 @@ typedef bool dt__number_fn(const char *name, uint64_t *out);
 /* Collects the numbers of the names in `dir`, falling; a directory that is not there has none. */
 dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, struct dt__numbers *out);
 
-/* Removes what is found under names that `wanted` accepts (NULL: all), files or directories. What cannot be
- * removed is warned of, no failure. */
+/* Removes what is found under names that `wanted` accepts (NULL: all), files or directories. What
+ * cannot be removed is warned of, no failure. */
 dt_status dt__dir_clear(const char *dir, bool (*wanted)(const char *name));
 /* The same for one path. */
 dt_status dt__path_remove(const char *path);
 
-/* Writes DIR/step-%09llu.h5 durably, reads it back to verify the checksum, and moves DIR/latest.h5 to it; clears
- * what a killed save left. *out_file: base name, caller frees.
+/* Writes DIR/step-%09llu.h5 durably, reads it back to verify the checksum, and moves DIR/latest.h5
+ * to it; clears what a killed save left. *out_file: base name, caller frees.
  * DT_EIO: disk full and the like; what was there before is intact. */
 dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint,
                               char **out_file);
-/* Removes the oldest beyond `keep` (0: all stay; two at least stay; `protected` is never removed, NULL: none), and
- * warns of what will not go. Not between a new file's rename and the move of latest.h5: that file would count as
- * abandoned. */
+/* Removes the oldest beyond `keep` (0: all stay; two at least stay; `protected` is never removed,
+ * NULL: none), and warns of what will not go. Not between a new file's rename and the move of
+ * latest.h5: that file would count as abandoned. */
 dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected);
 
 #endif

@@ -1,7 +1,7 @@
 /* Exported models: BASE/<step>/model.h5.
  *
- * A version is made under a hidden name and renamed; one that goes is hidden before it is taken apart: who
- * looks finds it whole or not at all. Loading takes whatever path leads to a model. */
+ * A version is made under a hidden name and renamed; one that goes is hidden before it is taken
+ * apart: who looks finds it whole or not at all. Loading takes whatever path leads to a model. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -50,13 +50,14 @@ static dt_status model_path(const char *base, uint64_t step, char **out)
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-/* Puts the directory `made` where `final` is or shall be: two directories are exchanged at once, if the file
- * system can; else `final` is free for a moment. */
+/* Puts the directory `made` where `final` is or shall be: two directories are exchanged at once, if
+ * the file system can; else `final` is free for a moment. */
 static dt_status version_place(const char *final, const char *made)
 {
     char *aside = NULL;
     if (rename(made, final) == 0) return DT_OK;
-    if (errno != ENOTEMPTY && errno != EEXIST) return dt__fail_errno(final, "cannot rename into place");
+    if (errno != ENOTEMPTY && errno != EEXIST)
+        return dt__fail_errno(final, "cannot rename into place");
     if (renameat2(AT_FDCWD, made, AT_FDCWD, final, RENAME_EXCHANGE) == 0) return DT_OK;
     DT_TRY(dt_format(&aside, "%s-old", made));
     dt_status status = DT_OK;
@@ -89,8 +90,8 @@ done:
     return status;
 }
 
-/* Hides the versions that go. Those after `step` are of a branch that was given up: the highest is to be
- * the one just made. */
+/* Hides the versions that go. Those after `step` are of a branch that was given up: the highest is
+ * to be the one just made. */
 static dt_status versions_hide(const char *base, uint64_t step, int64_t keep)
 {
     struct dt__numbers versions;

@@ -35,7 +35,8 @@ struct dt__field {
 /* A table as the functions below take it, with its length. */
 #define DT__FIELDS(table) table, (int)(sizeof(table) / sizeof *(table))
 
-/* Writes the members of `record` as attributes of the group at `path`. What fails is the layout's failure. */
+/* Writes the members of `record` as attributes of the group at `path`. What fails is the layout's
+ * failure. */
 void dt__fields_put(struct dt__h5_layout *layout, const char *path, const struct dt__field *fields,
                     int count, const void *record);
 /* Reads them back; texts are new (dt_free), and those read before a failure stay in the record.

@@ -77,7 +77,8 @@ static dt_status print_export(const struct dt_export *from, FILE *out)
     return DT_OK;
 }
 
-/* What the weights follow from beyond the configuration: a line each of the history, which is JSON. */
+/* What the weights follow from beyond the configuration: a line each of the history, which is
+ * JSON. */
 static void print_history(const char *history, FILE *out)
 {
     for (const char *line = history; line && *line;
@@ -188,8 +189,8 @@ dt_status dt_inspect(const char *path, FILE *out)
     char *file, start[7] = "";
     DT_TRY(dt_model_find(path, false, &file, NULL));
     if (dt_path_is_dir(path)) fprintf(out, "%s\n", file);
-    /* Whether the file says in its first bytes that it is one of this program's. Of one that cannot be read, the
-     * reader says what is wrong. */
+    /* Whether the file says in its first bytes that it is one of this program's. Of one that cannot
+     * be read, the reader says what is wrong. */
     int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, start, sizeof start);
     if (fd >= 0) close(fd);

@@ -26,7 +26,8 @@ static const struct dt__field LOSS_FIELDS[] = {
     DT__FIELD(dt_model_desc, "huber_delta", huber_delta, DT__FIELD_REAL, NULL, true),
 };
 
-/* What version 0.1 wrote instead of a text: an MLP, whose hidden widths are those of its weights. */
+/* What version 0.1 wrote instead of a text: an MLP, whose hidden widths are those of its
+ * weights. */
 struct short_form {
     char kind[16], activation[16];
     double dropout;
@@ -214,11 +215,13 @@ void dt__flat_put(struct dt__h5_layout *layout, const char *group, const struct 
         if (rows && rows->row)
             put_kept_rows(layout, path, tensor, rows);
         else
-            dt__h5_put_array(layout, path, DT__H5_F32, tensor->rank, dims, flat + tensor->offset, NULL);
+            dt__h5_put_array(layout, path, DT__H5_F32, tensor->rank, dims, flat + tensor->offset,
+                             NULL);
     }
 }
 
-/* Where a file has a tensor: whole, or the rows of it that are not 0, whose numbers are at *out_rows (else NULL). */
+/* Where a file has a tensor: whole, or the rows of it that are not 0, whose numbers are at
+ * *out_rows (else NULL). */
 static dt_status find_tensor(const struct dt__h5_file *file, const char *group,
                              const struct dt_tensor *tensor, const struct dt__h5_item **out,
                              const struct dt__h5_item **out_rows)
@@ -243,14 +246,16 @@ static dt_status load_kept_rows(struct dt__h5_file *file, const struct dt_tensor
     float *value = NULL;
     dt_status status;
     if (rows->type != DT__H5_U32 || rows->rank != 1 || rows->count > tensor->shape[0])
-        return dt_fail(DT_EFORMAT, "%s has not the type or the shape that it should have", rows->path);
+        return dt_fail(DT_EFORMAT, "%s has not the type or the shape that it should have",
+                       rows->path);
     DT_GUARD(dt_alloc(rows->count, sizeof *row, rows->path, &row));
     DT_GUARD(dt_alloc(rows->count * width, sizeof *value, values->path, &value));
     DT_GUARD(dt__h5_read(file, rows, 0, rows->count, DT__H5_U32, row));
     DT_GUARD(dt__h5_read(file, values, 0, rows->count, DT__H5_F32, value));
     for (uint64_t i = 0; i < rows->count; i++) {
         if (row[i] >= tensor->shape[0] || (i > 0 && row[i] <= row[i - 1]))
-            DT_GUARD(dt_fail(DT_EFORMAT, "%s: numbers of rows do not rise, or are too large", rows->path));
+            DT_GUARD(dt_fail(DT_EFORMAT, "%s: numbers of rows do not rise, or are too large",
+                             rows->path));
         memcpy(out + row[i] * width, value + i * width, width * sizeof *out);
     }
 done:

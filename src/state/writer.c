@@ -1,10 +1,10 @@
 /* The writer: a thread that turns copies of the training state into files.
  *
  * A save is a checkpoint and the export of the latest model. The best model so far comes apart from
- * saves: its weights are copied when it is found, the copy is exported as the thread finds time, and a
- * better one takes the place of a copy that still waits. Each save begins with the best that is not
- * exported yet; if it cannot be, its weights go into the checkpoint: a checkpoint never names a best
- * model that is in no file. */
+ * saves: its weights are copied when it is found, the copy is exported as the thread finds time,
+ * and a better one takes the place of a copy that still waits. Each save begins with the best that
+ * is not exported yet; if it cannot be, its weights go into the checkpoint: a checkpoint never
+ * names a best model that is in no file. */
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -12,14 +12,14 @@
 
 #include "state/directory.h"
 
-/* Of the time between saves, the export of best models takes this part at most: a small run may find
- * a better model at each of its evaluations. */
+/* Of the time between saves, the export of best models takes this part at most: a small run may
+ * find a better model at each of its evaluations. */
 static const double BEST_PART = 0.02, BEST_REST_MOST = 60;
 
 /* ---- snapshots ------------------------------------------------------------------------------ */
 
-/* A copy of a checkpoint. What its pointers lead to is in blocks, one behind the other in the order of copying,
- * which the next copy uses again. */
+/* A copy of a checkpoint. What its pointers lead to is in blocks, one behind the other in the order
+ * of copying, which the next copy uses again. */
 struct snapshot {
     struct dt_checkpoint checkpoint; /* the schema is a copy of its own */
     struct block {
@@ -29,7 +29,8 @@ struct snapshot {
     size_t blocks, used; /* allocated; by this copy */
 };
 
-/* Has the pointer at `pointer` lead to a copy of the n items that it leads to, in the next block; NULL stays. */
+/* Has the pointer at `pointer` lead to a copy of the n items that it leads to, in the next block;
+ * NULL stays. */
 static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t n, size_t size)
 {
     void *from;
@@ -61,8 +62,8 @@ static dt_status snapshot_copy_vectors(struct snapshot *snapshot, float ***vecto
     return DT_OK;
 }
 
-/* Copies `from`; memory is allocated at the first copy, and when something has grown. model: only what an
- * export needs. */
+/* Copies `from`; memory is allocated at the first copy, and when something has grown. model: only
+ * what an export needs. */
 static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkpoint *from,
                                bool model)
 {
@@ -95,7 +96,8 @@ static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkp
     DT_TRY(snapshot_copy(snapshot, &to->params, params, sizeof *to->params));
     for (int i = 0; i < to->nstate; i++)
         DT_TRY(snapshot_copy(snapshot, &to->state[i], params, sizeof *to->params));
-    DT_TRY(snapshot_copy_vectors(snapshot, &to->group_state, to->groups * to->group_nstate, params));
+    DT_TRY(
+        snapshot_copy_vectors(snapshot, &to->group_state, to->groups * to->group_nstate, params));
     return snapshot_copy_vectors(snapshot, &to->group_difference, to->groups, params);
 }
 
@@ -228,8 +230,8 @@ static dt_status keep_error(dt_status status, char error[DT_ERROR_MAX])
     return status;
 }
 
-/* The best that waits, the checkpoint, with the weights of a best that could not be exported, what goes
- * by retention, and the latest. */
+/* The best that waits, the checkpoint, with the weights of a best that could not be exported, what
+ * goes by retention, and the latest. */
 static void writer_save(struct dt_writer *writer)
 {
     struct dt_checkpoint *checkpoint = &writer->snapshot.checkpoint;

@@ -1,4 +1,5 @@
-/* What a user is told of data and settings that may not mean what is thought, and what would help. */
+/* What a user is told of data and settings that may not mean what is thought, and what would
+ * help. */
 #include <math.h>
 
 #include "train/advice.h"
@@ -54,8 +55,9 @@ void dt__advise_scale(const struct dt_job *job)
 
 /* ---- losses --------------------------------------------------------------------------------- */
 
-/* The loss of a guess: of any class, or of the targets' mean. Targets that are not standardised though that was
- * left open have a mean up to 10 and a deviation up to 10 (data.normalize_target). INFINITY: not known. */
+/* The loss of a guess: of any class, or of the targets' mean. Targets that are not standardised
+ * though that was left open have a mean up to 10 and a deviation up to 10 (data.normalize_target).
+ * INFINITY: not known. */
 static double guess_loss(const struct dt_job *job)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
@@ -111,7 +113,8 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
         rarely *= 2;
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
-    const bool touched = dt_reducer_slot(job->reducer, 0).touched != NULL; /* rounds take whole tables */
+    /* rounds take whole tables */
+    const bool touched = dt_reducer_slot(job->reducer, 0).touched != NULL;
     const bool rounds = !touched && may_set(config, rarely, (int)config->train.wire);
     const bool wire = config->train.wire != DT_WIRE_Q8 && may_set(config, 1, DT_WIRE_Q8);
     char text[40] = "a larger train.batch";

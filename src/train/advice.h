@@ -1,5 +1,5 @@
-/* What a user is told of data and settings that may not mean what is thought, and what would help: each once. It is
- * no failure, and changes nothing. */
+/* What a user is told of data and settings that may not mean what is thought, and what would help:
+ * each once. It is no failure, and changes nothing. */
 #ifndef DT_TRAIN_ADVICE_H
 #define DT_TRAIN_ADVICE_H
 
@@ -8,11 +8,11 @@
 
 /* Bank only: what the labels come to, where a user may take it for something else. */
 void dt__advise_labels(const struct dt_job *job);
-/* Bank only: a new run whose first rows have a feature that is far from 1 and not normalised; rows that cannot be
- * read are not this one's to tell. */
+/* Bank only: a new run whose first rows have a feature that is far from 1 and not normalised; rows
+ * that cannot be read are not this one's to tell. */
 void dt__advise_scale(const struct dt_job *job);
-/* Bank only: no training that works has 10 times the loss of a guess over a whole log window. Who can stop the run
- * watches its losses himself. */
+/* Bank only: no training that works has 10 times the loss of a guess over a whole log window. Who
+ * can stop the run watches its losses himself. */
 void dt__advise_loss(struct dt_bank *bank);
 
 /* What the exchange of a step with other hosts takes, over some steps of a span. */
@@ -20,8 +20,8 @@ struct dt_wire_look {
     int steps; /* of the span */
     double start, waited;
 };
-/* At each step of a span: the first worker tells if it is much, and after how many local steps it would be little: a
- * tenth of what the rest of a step takes. */
+/* At each step of a span: the first worker tells if it is much, and after how many local steps it
+ * would be little: a tenth of what the rest of a step takes. */
 void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct dt_wire_look *look);
 
 #endif

@@ -1,6 +1,6 @@
-/* Async training: each worker takes the newest weights, computes a gradient of one replica and hands it in;
- * gradients are applied one by one as they come. In a span no rank waits for another: the bank follows what
- * is applied, and keeps records and checkpoints on the way. */
+/* Async training: each worker takes the newest weights, computes a gradient of one replica and
+ * hands it in; gradients are applied one by one as they come. In a span no rank waits for another:
+ * the bank follows what is applied, and keeps records and checkpoints on the way. */
 #include "base/limits.h"
 #include "train/trainer.h"
 
@@ -46,9 +46,9 @@ static uint64_t may_apply(const struct dt_bank *bank)
     return save_waits(bank) ? 0 : dt__next_save(bank->job);
 }
 
-/* Lets gradients be applied up to the next checkpoint, some at a time, and accounts for them, until the span is
- * over. Returns what has been asked for, by their workers as well. After an error nothing is saved: what was begun
- * is applied, so that the span can end. */
+/* Lets gradients be applied up to the next checkpoint, some at a time, and accounts for them, until
+ * the span is over. Returns what has been asked for, by their workers as well. After an error
+ * nothing is saved: what was begun is applied, so that the span can end. */
 static int bank_span(struct dt_bank *bank)
 {
     struct dt_applied applied[DT__ASYNC_RECORDS];
@@ -139,7 +139,8 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
                                        .states = job->optimizer.nstate,
                                        .update = dt__update_async,
                                        .prepare = dt__async_prepare_fn(job),
-                                       .norm2 = job->config->train.clip_norm > 0 ? gradient_norm2 : NULL,
+                                       .norm2 =
+                                           job->config->train.clip_norm > 0 ? gradient_norm2 : NULL,
                                        .row_range = job->row_range,
                                        .row_ranges = job->row_ranges,
                                        .update_rows = dt__update_rows_async,

@@ -1,4 +1,5 @@
-/* The bank: what a run leaves behind, and what decides where it goes. All of this is of rank 0 alone. */
+/* The bank: what a run leaves behind, and what decides where it goes. All of this is of rank 0
+ * alone. */
 #ifndef DT_TRAIN_BANK_H
 #define DT_TRAIN_BANK_H
 
@@ -34,8 +35,10 @@ struct dt_bank {
     bool resumed;
     struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
     int groups_before;           /* of the run that is resumed; 0: groups did not matter */
-    int groups_owned; /* of each group's vectors in `state`: copies of theirs, which the bank owns */
-    float **group_difference;    /* train.overlap: (groups) those of `state`, if there are any; else NULL */
+    /* of each group's vectors in `state`: copies of theirs, which the bank owns */
+    int groups_owned;
+    /* train.overlap: (groups) those of `state`, if there are any; else NULL */
+    float **group_difference;
     bool differences_owned;      /* copies, likewise */
     struct dt_checkpoint state;  /* what the next save holds; borrows vectors, names and texts */
     struct dt_writer *writer;
@@ -71,16 +74,18 @@ struct dt_bank {
 /* ---- rundir.c ------------------------------------------------------------------------------- */
 
 /* Takes the run directory, and loads the state to resume from: then job->step and job->replicas are
- * the checkpoint's. DT_EIO: somebody else has the directory. DT_EMISMATCH: another configuration. */
+ * the checkpoint's. DT_EIO: somebody else has the directory. DT_EMISMATCH: another
+ * configuration. */
 dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job);
-/* Fills the vectors (1 + nstate; P each): weights and the optimizer's state; opens writer and records.
+/* Fills the vectors (1 + nstate; P each): weights and the optimizer's state; opens writer and
+ * records.
  * DT_EMISMATCH: the data is not the checkpoint's. */
 typedef dt_status dt_fill_fn(struct dt_bank *bank, float *const *vectors);
 dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors);
 void dt__bank_close(struct dt_bank *bank);
 
-/* Saves the state of job->step. What fails is tried again later, but the last save must be good: it is
- * waited for. */
+/* Saves the state of job->step. What fails is tried again later, but the last save must be good: it
+ * is waited for. */
 dt_status dt__save(struct dt_bank *bank, bool last);
 bool dt__save_due(const struct dt_bank *bank);
 bool dt__save_time_due(const struct dt_bank *bank); /* by run.checkpoint_secs */
@@ -100,10 +105,11 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params);
 
 /* Loads what run.resume names, and checks the configuration against it. */
 dt_status dt__resume_load(struct dt_bank *bank);
-/* Fills bank->state and the vectors: from the checkpoint that is loaded, or with new weights, of run.init
- * as far as they fit. */
+/* Fills bank->state and the vectors: from the checkpoint that is loaded, or with new weights, of
+ * run.init as far as they fit. */
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors);
-/* Local steps begin: keeps a copy of weights and state, and fills the vectors of another exchange with it. */
+/* Local steps begin: keeps a copy of weights and state, and fills the vectors of another exchange
+ * with it. */
 dt_status dt__bank_set_aside(struct dt_bank *bank);
 dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors);
 void dt__bank_groups_free(struct dt_bank *bank);
@@ -135,8 +141,8 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status);
 
 int dt__link_asks(struct dt_bank *bank);          /* enum dt_ask, on the evaluator's behalf */
 dt_status dt__link_collect(struct dt_bank *bank); /* takes results that have come */
-/* Waits for the result of the last checkpoint, at most so long; bank: NULL at workers. Collective over
- * bank and workers. */
+/* Waits for the result of the last checkpoint, at most so long; bank: NULL at workers. Collective
+ * over bank and workers. */
 dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double most_secs);
 void dt__link_dismiss(struct dt_bank *bank, dt_status status); /* the job is over */
 

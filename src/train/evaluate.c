@@ -1,8 +1,8 @@
 /* Evaluation: what measuring is, what a result means, and how bank and workers evaluate in place.
  *
- * Held-out rows are measured in chunks of DT_EVAL_CHUNK rows of file order, and the sums of the chunks are
- * added in order: every way of evaluating gives the same digits. In place, workers measure chunks side
- * by side, and the bank adds up what they send. */
+ * Held-out rows are measured in chunks of DT_EVAL_CHUNK rows of file order, and the sums of the
+ * chunks are added in order: every way of evaluating gives the same digits. In place, workers
+ * measure chunks side by side, and the bank adds up what they send. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -121,9 +121,9 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
     return more_is_better ? a->value > b->value : a->value < b->value;
 }
 
-/* One that is as good by the metric, with a lower loss, takes the best's place, and is a step towards an early
- * stop all the same. No such step: what is measured again, as a resume may do, and the last step of a run
- * that goes on some day. */
+/* One that is as good by the metric, with a lower loss, takes the best's place, and is a step
+ * towards an early stop all the same. No such step: what is measured again, as a resume may do, and
+ * the last step of a run that goes on some day. */
 dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
                                struct dt_best *best, bool *out_better)
 {
@@ -164,7 +164,8 @@ struct packet {
     size_t cells, sums, bytes;
 };
 
-/* The bank adds up all workers' packets, in worker order and so in chunk order, and sees what that means. */
+/* The bank adds up all workers' packets, in worker order and so in chunk order, and sees what that
+ * means. */
 static dt_status conclude(struct dt_bank *bank, struct packet packet, const char *all, double start)
 {
     const struct dt_job *job = bank->job;

@@ -1,6 +1,6 @@
-/* The dedicated evaluator: the last rank restores checkpoints as they appear, measures them and exports
- * the best, while training goes on; and the bank's end of the link, which takes its results. Small
- * messages go both ways: claims of checkpoints and results up, orders down. */
+/* The dedicated evaluator: the last rank restores checkpoints as they appear, measures them and
+ * exports the best, while training goes on; and the bank's end of the link, which takes its
+ * results. Small messages go both ways: claims of checkpoints and results up, orders down. */
 #include <sys/resource.h>
 
 #include "train/bank.h"
@@ -53,8 +53,8 @@ static bool evaluator_is_overtaken(const struct dt_evaluator *evaluator)
     return order->kind == DISMISS || (order->kind == FINISH && order->step != evaluator->step);
 }
 
-/* Each chunk is progress for the watchdogs: the host's, and now and then the bank's own, while it waits
- * for the last result. */
+/* Each chunk is progress for the watchdogs: the host's, and now and then the bank's own, while it
+ * waits for the last result. */
 static dt_status evaluator_measure(struct dt_evaluator *evaluator, const struct dt_export *model)
 {
     const struct dt_job *job = evaluator->job;
@@ -73,8 +73,9 @@ static dt_status evaluator_measure(struct dt_evaluator *evaluator, const struct 
     return DT_OK;
 }
 
-/* A checkpoint may go before it is read, or be damaged: then there is another one soon. The last one must be
- * good. Its result goes to the bank behind its export: what is recorded as the best has been exported. */
+/* A checkpoint may go before it is read, or be damaged: then there is another one soon. The last
+ * one must be good. Its result goes to the bank behind its export: what is recorded as the best has
+ * been exported. */
 static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *path, uint64_t step)
 {
     const struct dt_job *job = evaluator->job;
@@ -112,8 +113,9 @@ done:
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path) : DT_OK;
 }
 
-/* The checkpoint to evaluate now, *path NULL: none. It is the last one, once the bank has ordered it; before, the
- * newest, if it has not been seen, throttled from start to start. The caller frees *path. */
+/* The checkpoint to evaluate now, *path NULL: none. It is the last one, once the bank has ordered
+ * it; before, the newest, if it has not been seen, throttled from start to start. The caller frees
+ * *path. */
 static dt_status evaluator_next(struct dt_evaluator *evaluator, uint64_t *step, char **path)
 {
     const double now = dt_clock_secs(), throttle = evaluator->job->config->eval.throttle_secs;
@@ -253,7 +255,8 @@ dt_status dt__link_await_last(struct dt_job *job, struct dt_bank *bank, double m
             dt_sleep_secs(PAUSE_SECS);
             status = dt__link_collect(bank);
         }
-        if (bank && !status && stall > 0 && dt_clock_secs() - bank->link.heard_at >= stall + GRACE_SECS)
+        if (bank && !status && stall > 0 &&
+            dt_clock_secs() - bank->link.heard_at >= stall + GRACE_SECS)
             dt_world_abort(job->world,
                            dt_fail(DT_ECOMM,
                                    "no progress for %g s (run.stall_secs) while waiting for the "

@@ -1,8 +1,10 @@
-/* A new run's weights: drawn, or with run.init those of a trained model as far as they fit. Bank only.
+/* A new run's weights: drawn, or with run.init those of a trained model as far as they fit. Bank
+ * only.
  *
- * Tensors go by name and shape. One that reads the inputs goes row by row, by the inputs' names: two tables may have
- * the same columns in another order, and number the same categories otherwise, which go by their counts. The output
- * layer is put into the units of the new targets. What does not fit starts fresh; all of it is said. */
+ * Tensors go by name and shape. One that reads the inputs goes row by row, by the inputs' names:
+ * two tables may have the same columns in another order, and number the same categories otherwise,
+ * which go by their counts. The output layer is put into the units of the new targets. What does
+ * not fit starts fresh; all of it is said. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +23,10 @@ static int named_compare(const void *a, const void *b)
     return strcmp(((const struct named *)a)->text, ((const struct named *)b)->text);
 }
 
-/* For each input of `to` the one of `from` that bears its name, UINT32_MAX: none. *out NULL: all have their
- * places, or have no names. */
-static dt_status match_inputs(const struct dt_schema *to, const struct dt_schema *from, uint32_t **out)
+/* For each input of `to` the one of `from` that bears its name, UINT32_MAX: none. *out NULL: all
+ * have their places, or have no names. */
+static dt_status match_inputs(const struct dt_schema *to, const struct dt_schema *from,
+                              uint32_t **out)
 {
     const size_t count = (size_t)from->features;
     struct named *named = NULL;
@@ -66,10 +69,11 @@ static bool columns_match(const struct dt_schema *to, const struct dt_schema *fr
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-/* The tensor of this name and shape; NULL: there is none. *out_named: there is one of the name. by_name: a tensor
- * that reads the inputs may have other ones. */
-static const struct dt_tensor *find_tensor(const struct dt_model *model, const struct dt_tensor *like,
-                                           bool by_name, bool *out_named)
+/* The tensor of this name and shape; NULL: there is none. *out_named: there is one of the name.
+ * by_name: a tensor that reads the inputs may have other ones. */
+static const struct dt_tensor *find_tensor(const struct dt_model *model,
+                                           const struct dt_tensor *like, bool by_name,
+                                           bool *out_named)
 {
     const size_t free_dims = by_name && like->row_sparse;
     *out_named = false;
@@ -85,8 +89,8 @@ static const struct dt_tensor *find_tensor(const struct dt_model *model, const s
     return NULL;
 }
 
-/* Copies a tensor. Weights and bias of the output layer are put into the new targets' units, so that the same
- * values are predicted: (W x + b) s0 + m0 = (W' x + b') s1 + m1. */
+/* Copies a tensor. Weights and bias of the output layer are put into the new targets' units, so
+ * that the same values are predicted: (W x + b) s0 + m0 = (W' x + b') s1 + m1. */
 static void copy_tensor(const struct dt_model *to, const struct dt_schema *schema, float *params,
                         const struct dt_schema *before, const float *source,
                         const struct dt_tensor *tensor)
@@ -96,7 +100,8 @@ static void copy_tensor(const struct dt_model *to, const struct dt_schema *schem
     const size_t channels = tensor->rank ? tensor->shape[tensor->rank - 1] : 1;
     const size_t outputs = (size_t)to->desc.nout;
     const struct dt__layer *last = &to->layer[to->layers - 1];
-    if (!last->last) last--; /* the linear path is behind the output layer, with weights in the same units */
+    /* the linear path is behind the output layer, with weights in the same units */
+    if (!last->last) last--;
     float *params_at = params + tensor->offset;
     memcpy(params_at, source, tensor->count * sizeof *params);
     if ((!m0 && !m1) || tensor->layer < last->index || channels > outputs) return;
@@ -109,8 +114,8 @@ static void copy_tensor(const struct dt_model *to, const struct dt_schema *schem
     }
 }
 
-/* A tensor that reads the inputs: its rows, from where their inputs stand in the other; the others stay as they
- * are. */
+/* A tensor that reads the inputs: its rows, from where their inputs stand in the other; the others
+ * stay as they are. */
 static dt_status copy_by_name(const struct dt_job *job, const struct dt_tensor *tensor,
                               const uint32_t *match, const struct dt_export *file,
                               const struct dt_tensor *source, float *params)
@@ -149,14 +154,17 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     const bool embeds = to->desc.categories && to->layer->row_sparse >= 0;
     if (!status && ((embeds && !columns_match(schema, &file->schema)) ||
                     (match && to->layer->row_sparse < 0)))
-        dt_warn("run.init: %s was trained on other columns, or in another order; weights behind the "
-                "first layer go by their places", path);
+        dt_warn(
+            "run.init: %s was trained on other columns, or in another order; weights behind the "
+            "first layer go by their places",
+            path);
     /* Hashed inputs, and those of a file without header, have no names. */
     const bool unnamed = !schema->feature_names || !file->schema.feature_names;
     const bool known = schema->feature_names || file->schema.feature_names;
     if (!status && unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
-        dt_warn("run.init: %s: inputs go by their places: they have no names to go by, and may differ",
-                path);
+        dt_warn(
+            "run.init: %s: inputs go by their places: they have no names to go by, and may differ",
+            path);
     for (size_t i = 0; i < tensors && !status; i++) {
         const struct dt_tensor *tensor = &to->tensor[i];
         bool named;

@@ -1,5 +1,5 @@
-/* What follows from the job alone: how many steps and samples a run has, how long it lasts, at which steps
- * bank and workers synchronize. */
+/* What follows from the job alone: how many steps and samples a run has, how long it lasts, at
+ * which steps bank and workers synchronize. */
 #include "train/job.h"
 
 #include <math.h>
@@ -139,7 +139,8 @@ uint64_t dt__span_end(const struct dt_job *job)
     if (job->best.stop || dt__eval_due(job)) return job->step;
     uint64_t next = least(job->last_step, next_multiple(job->step, eval_interval(job)));
     if (job->mode == DT_MODE_SYNC) {
-        /* A span ends with a round, the first one that reaches what is due; and where local steps begin. */
+        /* A span ends with a round, the first one that reaches what is due; and where local steps
+         * begin. */
         const uint64_t after = (uint64_t)job->config->train.local_after;
         const uint64_t record = next_multiple(job->step, job->config->run.log_steps);
         const uint64_t due = least(next, least(record, dt__next_save(job)));

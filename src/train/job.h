@@ -1,7 +1,7 @@
 /* What every rank of a training run knows of it, and what follows from that alone.
  *
- * A rank has its job, and what its role needs besides: struct dt_worker (worker.h), struct dt_bank (bank.h),
- * struct dt_evaluator (evaluator.c). A process alone is bank and worker. */
+ * A rank has its job, and what its role needs besides: struct dt_worker (worker.h), struct dt_bank
+ * (bank.h), struct dt_evaluator (evaluator.c). A process alone is bank and worker. */
 #ifndef DT_TRAIN_JOB_H
 #define DT_TRAIN_JOB_H
 
@@ -42,7 +42,8 @@ struct dt_job {
     struct dt_schedule schedule;
     struct dt_constants constants; /* update.c's: of the update that was last applied */
     struct dt_optimizer outer; /* of the update at the end of a round of local steps */
-    struct dt_factored *factored; /* (matrices) run.precision=bf16: may have gradients that are factors, in sync */
+    /* (matrices) run.precision=bf16: may have gradients that are factors, in sync */
+    struct dt_factored *factored;
     int matrices;
     void *copies; /* of these, as products in bf16 read them, kept by the updates; NULL: not */
     struct dt_network *network; /* of this rank's worker, for gradients from factors; NULL: not */
@@ -54,8 +55,8 @@ struct dt_job {
 
     struct dt_trace *trace; /* NULL: none */
 
-    /* The best evaluation so far, at bank and evaluator. Workers know of it as it was at the start, and
-     * which step was evaluated last. */
+    /* The best evaluation so far, at bank and evaluator. Workers know of it as it was at the start,
+     * and which step was evaluated last. */
     struct dt_best best;
 };
 
@@ -65,8 +66,8 @@ uint64_t dt__epoch_steps(const struct dt_job *job);
 uint64_t dt__last_step(const struct dt_job *job);
 /* Samples drawn in steps [0, step); async: about so many. */
 uint64_t dt__samples_at(const struct dt_job *job, uint64_t step);
-/* Until the run's end at this rate; 0 if the rate is not known, and when more samples were drawn than
- * dt__samples_at foresees, as async may. */
+/* Until the run's end at this rate; 0 if the rate is not known, and when more samples were drawn
+ * than dt__samples_at foresees, as async may. */
 double dt__secs_left(const struct dt_job *job, uint64_t samples, double samples_per_sec);
 
 /* ---- when ----------------------------------------------------------------------------------- */
@@ -79,8 +80,8 @@ bool dt__async_wire(const struct dt_job *job);
 bool dt__is_local(const struct dt_job *job);
 /* Whether its groups exchange while the next round computes. */
 bool dt__overlaps(const struct dt_job *job);
-/* The end of the round that begins at `step`; without local steps each is a round. Rounds end at multiples of
- * train.local_steps behind train.local_after, and with the run. */
+/* The end of the round that begins at `step`; without local steps each is a round. Rounds end at
+ * multiples of train.local_steps behind train.local_after, and with the run. */
 uint64_t dt__round_end(const struct dt_job *job, uint64_t step);
 /* The begin of the round that ended at `step`. */
 uint64_t dt__round_begin(const struct dt_job *job, uint64_t step);
@@ -106,49 +107,53 @@ double dt__weights_mb(const struct dt_job *job); /* what they take, in MB */
 void dt__slow_down(const struct dt_job *job); /* test.slow_rank */
 /* The row-sparse tensors, if there are sparse rows; the caller frees *out. DT_EMEMORY. */
 dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count);
-/* Of an exchange of sparse rows; touched NULL: gradients are whole, and nobody knows which rows a batch touched:
- * that is said. Collective over bank and workers. DT_EUSAGE: train.lazy needs them. */
+/* Of an exchange of sparse rows; touched NULL: gradients are whole, and nobody knows which rows a
+ * batch touched: that is said. Collective over bank and workers. DT_EUSAGE: train.lazy needs
+ * them. */
 dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *touched);
 
 /* ---- update.c: the arithmetic of an update -------------------------------------------------- */
 
-/* Makes the optimizers of the run: the linear path may have a rule of its own. DT_EUSAGE: it has one, and there is
- * none. */
+/* Makes the optimizers of the run: the linear path may have a rule of its own. DT_EUSAGE: it has
+ * one, and there is none. */
 dt_status dt__optimizers_init(struct dt_job *job);
 /* Sum of squares of n floats, in a fixed order. */
 double dt__norm2(const float *values, size_t n);
-/* That of a gradient of what is trained, which has the touched rows of job->row_range alone, or is whole (touched:
- * NULL): the same bits. */
+/* That of a gradient of what is trained, which has the touched rows of job->row_range alone, or is
+ * whole (touched: NULL): the same bits. */
 double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *touched,
                           const float *grad);
 
-/* dt_update_fn of sync training; job: struct dt_job. The gradient's sum over the step's rows becomes
- * their mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the step. */
+/* dt_update_fn of sync training; job: struct dt_job. The gradient's sum over the step's rows
+ * becomes their mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the
+ * step. */
 void dt__update_sync(void *job, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out);
 /* dt_update_tile_fn of sync training: also of the copies. */
-void dt__update_tile_sync(void *job, const struct dt_update_info *info, int matrix, struct dt_tile tile,
-                          const float *grad, float *const *vectors);
+void dt__update_tile_sync(void *job, const struct dt_update_info *info, int matrix,
+                          struct dt_tile tile, const float *grad, float *const *vectors);
 /* dt_update_rows_fn of sync training. */
 void dt__update_rows_sync(void *job, const struct dt_update_info *info,
                           const struct dt_row_range *range, const uint32_t *row, size_t count,
                           const float *grad, float *const *vectors);
-/* The same at the weights that a group of replicas steps on, with the mean over its own rows. group: struct
- * dt_group. */
+/* The same at the weights that a group of replicas steps on, with the mean over its own rows.
+ * group: struct dt_group. */
 void dt__update_group(void *group, const struct dt_update_info *info, size_t offset, size_t n,
                       const float *grad, float *const *vectors, float *out);
-/* dt_update_fn of a round's end; grad: the groups' differences from the weights (weights - group's), each
- * times its part of the round's samples, summed: the gradient of the outer update. States move by it. Source:
- * Douillard et al., "DiLoCo: distributed low-communication training of language models", 2023, algorithm 1.
- * With train.overlap the weights are ahead by what the next update takes from the momentum. */
+/* dt_update_fn of a round's end; grad: the groups' differences from the weights (weights -
+ * group's), each times its part of the round's samples, summed: the gradient of the outer update.
+ * States move by it. Source: Douillard et al., "DiLoCo: distributed low-communication training of
+ * language models", 2023, algorithm 1. With train.overlap the weights are ahead by what the next
+ * update takes from the momentum. */
 void dt__update_outer(void *job, const struct dt_update_info *info, size_t offset, size_t n,
                       const float *grad, float *const *vectors, float *out);
-/* train.overlap: how much of its own difference a group begins with: as much as the outer update would take of it,
- * if all groups had the same one, but at most all. With more, what sets groups apart grows from round to round. */
+/* train.overlap: how much of its own difference a group begins with: as much as the outer update
+ * would take of it, if all groups had the same one, but at most all. With more, what sets groups
+ * apart grows from round to round. */
 double dt__own_rate(const struct dt_job *job);
-/* dt_async_update_fn: the same with one replica's gradient over its share, compensated for its delay,
- * at a rate that falls with its staleness, as the configuration says. One that failed changes
- * nothing. */
+/* dt_async_update_fn: the same with one replica's gradient over its share, compensated for its
+ * delay, at a rate that falls with its staleness, as the configuration says. One that failed
+ * changes nothing. */
 void dt__update_async(void *job, const struct dt_gradient *part, uint64_t before, size_t offset,
                       size_t n, const float *weights, float *out, float *const *states);
 /* dt_async_update_rows_fn of it. */
@@ -156,8 +161,8 @@ void dt__update_rows_async(void *job, const struct dt_gradient *part, uint64_t b
                            const struct dt_row_range *range, const uint32_t *row, size_t count,
                            float *weights, float *const *states);
 /* What makes a gradient ready for that update; NULL if nothing must. With both clipping and delay
- * compensation the whole gradient is compensated first, so that it is clipped by the norm of what is
- * applied. */
+ * compensation the whole gradient is compensated first, so that it is clipped by the norm of what
+ * is applied. */
 dt_async_prepare_fn *dt__async_prepare_fn(const struct dt_job *job);
 
 #endif

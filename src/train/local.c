@@ -1,9 +1,10 @@
-/* Local steps (see local.h). A round: each group's first step reads the bank's weights and writes its own,
- * the others go on from there; then each group's leader puts the difference, times its part of the round's
- * samples, into the group's slot of the job's exchange. With train.overlap it stays there through the next
- * round, in which workers carry on with that exchange between their steps.
- * Source: Douillard et al. 2023 (DiLoCo); Lin et al., "Don't use large mini-batches, use local SGD", ICLR
- * 2020 (train.local_after). */
+/* Local steps (see local.h). A round: each group's first step reads the bank's weights and writes
+ * its own, the others go on from there; then each group's leader puts the difference, times its
+ * part of the round's samples, into the group's slot of the job's exchange. With train.overlap it
+ * stays there through the next round, in which workers carry on with that exchange between their
+ * steps.
+ * Source: Douillard et al. 2023 (DiLoCo); Lin et al., "Don't use large mini-batches, use local
+ * SGD", ICLR 2020 (train.local_after). */
 #include "train/local.h"
 
 #include <string.h>
@@ -209,13 +210,14 @@ static void move_state(const struct dt_trainer *trainer, bool to_bank)
                 at = bank->group_difference[g];
             else if (job->world->worker == first)
                 at = dt__local_vector(job, g, i);
-            dt_ranks_move(job->world->trainers, to_bank ? leader : 0, to_bank ? 0 : leader, at, bytes);
+            dt_ranks_move(job->world->trainers, to_bank ? leader : 0, to_bank ? 0 : leader, at,
+                          bytes);
         }
     }
 }
 
-/* Where a group begins its next round: the bank's weights, with its own difference in place of the mean of all,
- * which is on its way. */
+/* Where a group begins its next round: the bank's weights, with its own difference in place of the
+ * mean of all, which is on its way. */
 DT__CLONES
 static void foresee(size_t n, float rate, const float *restrict outer,
                     const float *restrict difference, float *restrict weights)
@@ -294,8 +296,8 @@ static void write_difference(size_t n, float weight, const float *restrict from,
         out[i] = weight * (from[i] - to[i]);
 }
 
-/* What the groups that this worker leads give to the exchange: what the round that ends at `end` did, or, with
- * train.overlap, the one before. */
+/* What the groups that this worker leads give to the exchange: what the round that ends at `end`
+ * did, or, with train.overlap, the one before. */
 static void give_differences(const struct dt_job *job, uint64_t end)
 {
     const size_t params = job->model->params;
@@ -320,7 +322,8 @@ static void await_weights(const struct dt_job *job)
         dt_reducer_need(job->reducer, b);
 }
 
-/* The exchange of the round before is done, and all ranks know of it: nobody reads a group's weights now. */
+/* The exchange of the round before is done, and all ranks know of it: nobody reads a group's
+ * weights now. */
 static void turn_groups(const struct dt_job *job, uint64_t end)
 {
     const size_t params = job->model->params;
@@ -350,14 +353,15 @@ int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank
         local->group[i].start = overlaps ? NULL : dt_reducer_weights(job->reducer);
     if (overlaps) give_differences(job, end);
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
-        /* A stop waits only so long for the end of a round, which is done again after the resume: batch systems
-         * kill a job some time after they ask it to stop. */
+        /* A stop waits only so long for the end of a round, which is done again after the resume:
+         * batch systems kill a job some time after they ask it to stop. */
         const int own = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
         const bool stop = dt_reducer_consult(job->reducer, own) & DT_ASK_STOP;
         if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
         const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
         for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++)
-            asked |= group_step(&local->group[i], worker, step, late ? DT_ASK_GIVE_UP : DT_ASK_NONE);
+            asked |=
+                group_step(&local->group[i], worker, step, late ? DT_ASK_GIVE_UP : DT_ASK_NONE);
         if (overlaps) dt_reducer_advance(job->reducer);
         dt__slow_down(job);
     }

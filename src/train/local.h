@@ -1,14 +1,14 @@
 /* Local steps: the groups of replicas that a worker takes part in.
  *
- * Replicas fall into G groups in a row. Through a round each group steps on weights and optimizer of its
- * own, by a reducer of its workers; at its end the groups' differences from the bank's weights meet in the
- * reducer of the job, where each group is one replica. So bits depend on groups, replicas and the length of
- * rounds, and not on who computes what.
+ * Replicas fall into G groups in a row. Through a round each group steps on weights and optimizer
+ * of its own, by a reducer of its workers; at its end the groups' differences from the bank's
+ * weights meet in the reducer of the job, where each group is one replica. So bits depend on
+ * groups, replicas and the length of rounds, and not on who computes what.
  *
- * With train.overlap the exchange of a round's differences goes on through the next round, and is done at its
- * end. A group goes on from where it is: it begins a round with the bank's weights less its difference, of which
- * these do not know yet. So at a synchronization point nothing is on its way: weights and differences are the
- * state. The run's last round is exchanged at once.
+ * With train.overlap the exchange of a round's differences goes on through the next round, and is
+ * done at its end. A group goes on from where it is: it begins a round with the bank's weights less
+ * its difference, of which these do not know yet. So at a synchronization point nothing is on its
+ * way: weights and differences are the state. The run's last round is exchanged at once.
  *
  * Workers are dealt to groups in a row; with fewer workers than groups, each has whole groups. */
 #ifndef DT_TRAIN_LOCAL_H
@@ -36,11 +36,12 @@ struct dt_local {
     double stop_at; /* clock at which a stop was first known; 0: none is */
 };
 
-/* Replicas and groups: those of the checkpoint, those that are asked for, or as many as workers and hosts. Bank only.
+/* Replicas and groups: those of the checkpoint, those that are asked for, or as many as workers and
+ * hosts. Bank only.
  * DT_EUSAGE: more groups than replicas. */
 dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank);
-/* Replicas [*first, *first + *count) are those of a group; of a worker: where groups matter, none is dealt to
- * more workers than it must. */
+/* Replicas [*first, *first + *count) are those of a group; of a worker: where groups matter, none
+ * is dealt to more workers than it must. */
 void dt__group_replicas(const struct dt_job *job, int group, int *first, int *count);
 void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count);
 /* Its part of all samples of steps [begin, end). */
@@ -48,27 +49,29 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
 /* Workers that are dealt to the group. */
 void dt__group_workers(const struct dt_job *job, int group, int *first, int *count);
 int dt__idle_workers(const struct dt_job *job);
-/* Which worker gives each of the gradients that the job's exchange sums: that of a replica, or, at the end of a round,
- * that of a group, which its first worker gives. The caller frees *out (gradients). DT_EMEMORY. */
+/* Which worker gives each of the gradients that the job's exchange sums: that of a replica, or, at
+ * the end of a round, that of a group, which its first worker gives. The caller frees *out
+ * (gradients). DT_EMEMORY. */
 dt_status dt__list_givers(const struct dt_job *job, int gradients, int **out);
 
 
-/* Makes the groups' exchanges, empty; then, with the bank's copy of their state filled, starts them.
- * Collective over bank and workers. */
+/* Makes the groups' exchanges, empty; then, with the bank's copy of their state filled, starts
+ * them. Collective over bank and workers. */
 dt_status dt__local_open(const struct dt_trainer *trainer);
 void dt__local_start(const struct dt_trainer *trainer);
 void dt__local_close(struct dt_job *job); /* collective likewise */
 /* Brings the groups' state to the bank. Collective likewise. */
 void dt__local_gather(const struct dt_trainer *trainer);
-/* A group's state `index`, or, behind the optimizer's states, its difference: at its leader. A process alone shares
- * them with its bank. */
+/* A group's state `index`, or, behind the optimizer's states, its difference: at its leader. A
+ * process alone shares them with its bank. */
 float *dt__local_vector(const struct dt_job *job, int group, int index);
 
-/* One round up to `end`, and its exchange, or that of the round before. Returns what all ranks ask for. bank: that of
- * a process alone. */
+/* One round up to `end`, and its exchange, or that of the round before. Returns what all ranks ask
+ * for. bank: that of a process alone. */
 int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
                     uint64_t end);
-/* Between spans: exchanges what is pending. Returns what ranks ask for. Collective over bank and workers. */
+/* Between spans: exchanges what is pending. Returns what ranks ask for. Collective over bank and
+ * workers. */
 int dt__local_catch_up(const struct dt_trainer *trainer);
 
 #endif

@@ -1,4 +1,5 @@
-/* The learning-rate range test: a short run whose rate rises from step to step, and what its losses say. */
+/* The learning-rate range test: a short run whose rate rises from step to step, and what its losses
+ * say. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -35,7 +36,8 @@ dt_status dt_lr_test_judge(struct dt_lr_test *test)
     double settled = test->smooth[test->rises ? 0 : SETTLE];
     test->flat =
         !test->rises && settled - test->smooth[test->least] < LEAST_FALL * fabs(settled);
-    /* The point before the least from which on the smoothed loss falls most over the next REACH points. */
+    /* The point before the least from which on the smoothed loss falls most over the next REACH
+     * points. */
     int steepest = SETTLE < test->least ? SETTLE : test->least;
     double most = -INFINITY;
     for (int i = SETTLE; i + REACH <= test->least; i++) {

@@ -281,9 +281,9 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     if (evaluation->step == bank->job->last_step && values->r2 < 0)
         dt_warn("r2 is %.3g: the mean of the targets is a better guess than this model; another "
                 "train.lr, more train.epochs%s%s may help",
-                values->r2,
-                bank->job->config->data.normalize ? "" : ", data.normalize=standard",
-                dt_source_schema(bank->job->train)->target_mean ? "" : ", data.normalize_target=yes");
+                values->r2, bank->job->config->data.normalize ? "" : ", data.normalize=standard",
+                dt_source_schema(bank->job->train)->target_mean ? ""
+                                                                : ", data.normalize_target=yes");
     return DT_OK;
 }
 
@@ -320,8 +320,8 @@ static void record_async(const struct dt_bank *bank, struct dt_json *record)
 static const char *const BUDGET_WORDS[DT__BUDGET_PARTS] = {"compute", "data",   "wait",
                                                            "reduce",  "update", "network"};
 
-/* The parts of a worker's time by their words: "compute 62 %, wait 3 %"; what rounds to nothing is left out. Async:
- * of this start, as far as waiting says it. */
+/* The parts of a worker's time by their words: "compute 62 %, wait 3 %"; what rounds to nothing is
+ * left out. Async: of this start, as far as waiting says it. */
 static void print_budget(const struct dt_bank *bank)
 {
     static const char *const ASYNC_WORDS[DT__BUDGET_PARTS] = {"compute and update", "wait"};

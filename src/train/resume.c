@@ -1,8 +1,9 @@
-/* The state that a run starts from: a checkpoint's, or a new one; and what a resume changes. Bank only.
+/* The state that a run starts from: a checkpoint's, or a new one; and what a resume changes. Bank
+ * only.
  *
- * A resume takes all of the checkpoint: weights, optimizer, counts, the sums of the open log window. Its
- * configuration has to match, but for keys that may change; those that change the bits go into the
- * history, a JSON line a resume, which every later checkpoint carries. */
+ * A resume takes all of the checkpoint: weights, optimizer, counts, the sums of the open log
+ * window. Its configuration has to match, but for keys that may change; those that change the bits
+ * go into the history, a JSON line a resume, which every later checkpoint carries. */
 #include <string.h>
 
 #include "train/local.h"
@@ -63,8 +64,8 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
     return DT_OK;
 }
 
-/* What goes into the history: the bits depend on it. So they do on the rate of the next update, which more epochs
- * change too, if the schedule ends with them. */
+/* What goes into the history: the bits depend on it. So they do on the rate of the next update,
+ * which more epochs change too, if the schedule ends with them. */
 static dt_status collect_changes(struct dt_bank *bank)
 {
     struct dt_job *now = bank->job, was = *now;
@@ -133,7 +134,8 @@ static dt_status fill_state(struct dt_bank *bank)
 /* ---- weights and the optimizer's state ------------------------------------------------------ */
 
 /* The one of n vectors that has this name; NULL: there is none. */
-static const float *find_state(int n, const char *const *names, float *const *states, const char *name)
+static const float *find_state(int n, const char *const *names, float *const *states,
+                               const char *name)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(names[i], name) == 0) return states[i];
@@ -146,14 +148,15 @@ static const float *find_group_state(const struct dt_checkpoint *from, int group
     return find_state(n, from->group_state_name, from->group_state + group * n, name);
 }
 
-/* What a rounded wire keeps: of the update, and of what each group gives, which is gradients or differences: an
- * error goes on only as part of the same. */
+/* What a rounded wire keeps: of the update, and of what each group gives, which is gradients or
+ * differences: an error goes on only as part of the same. */
 static const char UPDATE_ERROR[] = "update_error", GRADIENT_ERROR[] = "gradient_error",
                   DIFFERENCE_ERROR[] = "difference_error";
 
-/* By name: a momentum of 0 had none. `same`: there were these groups, of which this is the state of `group`; what none
- * of them had, but all in common, each has a copy of. Other groups than there were: such as come together have the
- * mean, such as part each a copy; but no rounding error, which begins at 0. */
+/* By name: a momentum of 0 had none. `same`: there were these groups, of which this is the state of
+ * `group`; what none of them had, but all in common, each has a copy of. Other groups than there
+ * were: such as come together have the mean, such as part each a copy; but no rounding error, which
+ * begins at 0. */
 static void load_state(const struct dt_checkpoint *from, const char *name, bool same, int group,
                        float *out)
 {
@@ -179,7 +182,8 @@ static dt_status make_group_vector(const struct dt_job *job, int group, int inde
     return DT_OK;
 }
 
-/* The groups' state and differences, as the bank has them. Rounding errors stand in the exchange. */
+/* The groups' state and differences, as the bank has them. Rounding errors stand in the
+ * exchange. */
 static dt_status make_groups(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -224,7 +228,8 @@ void dt__bank_groups_free(struct dt_bank *bank)
     state->groups = state->group_nstate = 0;
 }
 
-/* What the state's vectors are: of the optimizer, or of the outer update and of each group's optimizer. */
+/* What the state's vectors are: of the optimizer, or of the outer update and of each group's
+ * optimizer. */
 static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
 {
     const struct dt_job *job = bank->job;

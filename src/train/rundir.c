@@ -1,7 +1,7 @@
 /* The run directory's files: configuration, records, checkpoints, exports. Bank only.
  *
- * A save is a copy of the state; the writer's thread does the rest, and what became of it is collected
- * later. What fails is tried again, but for the last save. */
+ * A save is a copy of the state; the writer's thread does the rest, and what became of it is
+ * collected later. What fails is tried again, but for the last save. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +32,8 @@ static bool can_save(const struct dt_bank *bank)
     return dt_clock_secs() >= bank->retry_at && !dt_writer_busy(bank->writer);
 }
 
-/* Rounds of local steps whose end a stop may not wait for are each saved, so that no more than one is done again. */
+/* Rounds of local steps whose end a stop may not wait for are each saved, so that no more than one
+ * is done again. */
 bool dt__save_time_due(const struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
@@ -129,8 +130,8 @@ dt_status dt__save(struct dt_bank *bank, bool last)
 
 /* ---- exports ------------------------------------------------------------------------------- */
 
-/* The best model from where its weights are: the loaded checkpoint (its own, or those it carries), or one
- * that is kept. */
+/* The best model from where its weights are: the loaded checkpoint (its own, or those it carries),
+ * or one that is kept. */
 static dt_status catch_up_best(struct dt_bank *bank)
 {
     const struct dt_checkpoint *loaded = &bank->loaded;

@@ -1,4 +1,5 @@
-/* Everything up to the first step. Every phase ends in an agreement, so that no rank goes on alone. */
+/* Everything up to the first step. Every phase ends in an agreement, so that no rank goes on
+ * alone. */
 #include "train/setup.h"
 
 #include <string.h>
@@ -11,8 +12,8 @@ static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in 
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-/* Rank 0's config to all, checked: other hosts need no file. Rows in memory are named in it, so that every
- * rank knows of them. */
+/* Rank 0's config to all, checked: other hosts need no file. Rows in memory are named in it, so
+ * that every rank knows of them. */
 static dt_status share_config(struct dt_world *world, struct dt_config *config,
                               const struct dt_train_options *options)
 {
@@ -50,8 +51,9 @@ static void warn_together(const struct dt_job *job, dt_status mine)
         dt_warn("%s", dt_error_text());
 }
 
-/* One kernel everywhere, for matrix products have other bits with another one; and a core for each thread
- * that computes. The bank sleeps while workers compute, unless it is one; an evaluator is nice. */
+/* One kernel everywhere, for matrix products have other bits with another one; and a core for each
+ * thread that computes. The bank sleeps while workers compute, unless it is one; an evaluator is
+ * nice. */
 static dt_status settle_machines(const struct dt_job *job)
 {
     struct dt_world *world = job->world;
@@ -96,8 +98,8 @@ static dt_status settle_machines(const struct dt_job *job)
 
 /* ---- what the bank knows -------------------------------------------------------------------- */
 
-/* The run directory, and where the run stands. The evaluator reads and writes in the directory as well: it
- * must see the same lock there. */
+/* The run directory, and where the run stands. The evaluator reads and writes in the directory as
+ * well: it must see the same lock there. */
 static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
 {
     const char *dir = job->config->run.dir;
@@ -152,8 +154,8 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
     return dt_ranks_agree(job->world->all, status);
 }
 
-/* Rows in files: the bank surveys, the others get the survey. A held-out fraction was surveyed with the rest
- * of the training data. `known` is the bank's. */
+/* Rows in files: the bank surveys, the others get the survey. A held-out fraction was surveyed with
+ * the rest of the training data. `known` is the bank's. */
 static dt_status share_files(const struct dt_job *job, enum dt_part part, bool held_out,
                              const struct dt_schema *known, struct dt_source **out)
 {
@@ -239,8 +241,8 @@ static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool 
     return dt_ranks_agree(job->world->all, bank ? dt__exports_catch_up(bank) : DT_OK);
 }
 
-/* Bank and workers open the exchange, with the weights in it. The evaluator has no part in that, but has
- * to know how it went, and of the best model so far. */
+/* Bank and workers open the exchange, with the weights in it. The evaluator has no part in that,
+ * but has to know how it went, and of the best model so far. */
 static dt_status open_training(struct dt_run *run)
 {
     struct dt_job *job = &run->job;

@@ -4,8 +4,8 @@
 
 #include "train/trainer.h"
 
-/* A run as one rank has it: what all ranks share, and what belongs to this one's roles, each of which is
- * NULL where the rank has not that role. A process alone is bank and worker. */
+/* A run as one rank has it: what all ranks share, and what belongs to this one's roles, each of
+ * which is NULL where the rank has not that role. A process alone is bank and worker. */
 struct dt_run {
     struct dt_job job;
     struct dt_train_options options;

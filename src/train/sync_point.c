@@ -1,6 +1,6 @@
-/* The synchronization point between two spans: bank and workers come together, the weights are at rest.
- * Losses are summed and recorded, the model is evaluated and saved where that is due, and the bank
- * decides whether the run goes on. */
+/* The synchronization point between two spans: bank and workers come together, the weights are at
+ * rest. Losses are summed and recorded, the model is evaluated and saved where that is due, and the
+ * bank decides whether the run goes on. */
 #include <math.h>
 #include <string.h>
 
@@ -98,11 +98,12 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
     return decision;
 }
 
-/* A stop waits only so long for an evaluator, which looks at the checkpoint again when the run goes on:
- * batch systems kill a job some 30 s after they ask it to stop. */
+/* A stop waits only so long for an evaluator, which looks at the checkpoint again when the run goes
+ * on: batch systems kill a job some 30 s after they ask it to stop. */
 static const double STOP_PATIENCE_SECS = 5;
 
-/* The last evaluation and the last record. Sync: the bank learns what the time of each worker went into. */
+/* The last evaluation and the last record. Sync: the bank learns what the time of each worker went
+ * into. */
 static dt_status finish(const struct dt_trainer *trainer, bool stopped)
 {
     struct dt_job *job = trainer->job;
@@ -137,12 +138,14 @@ dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_
     if (asked & DT_ASK_ERROR)
         return dt_ranks_agree(job->world->trainers,
                                        trainer->worker ? trainer->worker->failed : DT_OK);
-    if (asked & DT_ASK_GIVE_UP) { /* a round of local steps: the run ends where the newest checkpoint stands */
+    /* a round of local steps: the run ends where the newest checkpoint stands */
+    if (asked & DT_ASK_GIVE_UP) {
         DT_TRY(dt_ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));
         if (bank)
-            dt_info("stopped in a round of local steps, which will be done again: the checkpoint of "
-                    "step %llu stands",
-                    (unsigned long long)bank->saved_step);
+            dt_info(
+                "stopped in a round of local steps, which will be done again: the checkpoint of "
+                "step %llu stands",
+                (unsigned long long)bank->saved_step);
         return DT_STOPPED;
     }
     const dt_status summed = job->mode == DT_MODE_SYNC ? sum_losses(trainer) : DT_OK;

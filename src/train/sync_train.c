@@ -1,7 +1,8 @@
-/* Sync training: every step, the replicas' gradients are summed, and the weights updated with their mean.
+/* Sync training: every step, the replicas' gradients are summed, and the weights updated with their
+ * mean.
  *
- * Workers compute; the reducer says who sums and updates: on one host the workers themselves, while the
- * bank sleeps; on several each host its slice; with plain MPI_Reduce the bank. */
+ * Workers compute; the reducer says who sums and updates: on one host the workers themselves, while
+ * the bank sleeps; on several each host its slice; with plain MPI_Reduce the bank. */
 #include <string.h>
 
 #include "train/advice.h"
@@ -9,7 +10,8 @@
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
-/* Steps up to `end`: gradients, then the exchange. Returns what all ranks ask for. bank: that of a process alone. */
+/* Steps up to `end`: gradients, then the exchange. Returns what all ranks ask for. bank: that of a
+ * process alone. */
 static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
                        uint64_t end)
 {
@@ -91,8 +93,8 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
     return dt_network_tile(job->network, matrix, factors, tile, out);
 }
 
-/* Where matrices are updated tile by tile, who updates a tile also writes the copy that products in bf16 read; else each
- * worker makes its own. With local steps gradients are whole. */
+/* Where matrices are updated tile by tile, who updates a tile also writes the copy that products in
+ * bf16 read; else each worker makes its own. With local steps gradients are whole. */
 static dt_status create_reducer(struct dt_job *job)
 {
     const bool local = dt__is_local(job), rounded = dt__is_rounded(job);
@@ -132,7 +134,8 @@ static dt_status create_reducer(struct dt_job *job)
     dt_free(ranges);
     DT_TRY(status);
     job->copies = dt_reducer_copies(job->reducer);
-    return spec.row_ranges ? dt__check_touched(job, dt_reducer_slot(job->reducer, 0).touched) : DT_OK;
+    return spec.row_ranges ? dt__check_touched(job, dt_reducer_slot(job->reducer, 0).touched)
+                           : DT_OK;
 }
 
 /* fill: the bank's vectors. */
@@ -145,7 +148,8 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     if (dt__is_local(job)) DT_TRY(dt__local_open(trainer));
     float *const *vectors = dt_reducer_vectors(job->reducer);
     DT_TRY(dt_ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
-    if (bank && job->copies) dt_bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
+    if (bank && job->copies)
+        dt_bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
     job->network = worker ? worker->network : NULL;
     if (job->network) dt_network_set_copies(job->network, job->copies);
     /* The loss sums of an open log window go on at the workers whose replicas they are of. */
@@ -178,8 +182,8 @@ dt_status dt__sync_train(const struct dt_trainer *trainer)
         int asked = span(trainer, dt__span_end(job));
         DT_TRY(dt__sync_point(trainer, asked, &end));
         if (end || !dt__is_local(job) || job->local) continue;
-        /* From here on with local steps: another exchange, in which the optimizer's state is the groups', and other
-         * replicas may be a worker's. */
+        /* From here on with local steps: another exchange, in which the optimizer's state is the
+         * groups', and other replicas may be a worker's. */
         dt_reducer_gather(job->reducer); /* others may own the optimizer's state */
         dt_status status = bank ? dt__bank_set_aside(bank) : DT_OK;
         DT_TRY(dt_ranks_agree(job->world->trainers, status));

@@ -12,7 +12,8 @@ struct dt_trainer {
     struct dt_bank *bank;     /* NULL at a worker that is not alone */
 };
 
-/* sync_train.c and async_train.c: the exchange of gradients, with the bank's weights and counts in it ... */
+/* sync_train.c and async_train.c: the exchange of gradients, with the bank's weights and counts in
+ * it ... */
 dt_status dt__sync_open(const struct dt_trainer *trainer);
 dt_status dt__async_open(const struct dt_trainer *trainer);
 /* ... and the loops. DT_STOPPED: stopped on request, state saved. */

@@ -1,4 +1,5 @@
-/* The arithmetic of an update: by which rule, and what a gradient's sum does to the weights, in sync and in async.
+/* The arithmetic of an update: by which rule, and what a gradient's sum does to the weights, in
+ * sync and in async.
  *
  * Both act element by element on any range of the flat vector, on whichever rank has it. */
 #include <math.h>
@@ -34,7 +35,8 @@ dt_status dt__optimizers_init(struct dt_job *job)
 
 /* ---- the norm of a gradient ----------------------------------------------------------------- */
 
-/* Adds the squares of n floats that stand at `at` of a vector, to the lanes of their places there. */
+/* Adds the squares of n floats that stand at `at` of a vector, to the lanes of their places
+ * there. */
 DT__CLONES
 static void add_squares(double lane[8], const float *values, size_t at, size_t n)
 {
@@ -80,8 +82,8 @@ double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *tou
 
 /* ---- sync, and what async shares ------------------------------------------------------------ */
 
-/* From the sum over so many rows to their mean, clipped as torch.nn.utils.clip_grad_norm_ does; norm2: of
- * the sum. */
+/* From the sum over so many rows to their mean, clipped as torch.nn.utils.clip_grad_norm_ does;
+ * norm2: of the sum. */
 static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
 {
     double scale = 1 / (double)rows, clip_norm = job->config->train.clip_norm;
@@ -89,7 +91,8 @@ static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
     return clip_norm > 0 && factor < 1 ? scale * factor : scale;
 }
 
-/* How many of the floats [offset, offset + n) are trained: those in front; behind them are states. */
+/* How many of the floats [offset, offset + n) are trained: those in front; behind them are
+ * states. */
 static size_t trained_count(const struct dt_job *job, size_t offset, size_t n)
 {
     const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
@@ -104,10 +107,10 @@ static double wide_lr(const struct dt_job *job, double lr)
     return own <= 0 ? lr : base > 0 ? lr * (own / base) : own;
 }
 
-/* What an update at `step` multiplies with: of a gradient that is the sum over so many rows, and that is so stale.
- * All ranges of an update come here; the first one makes it.
- * Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep learning",
- * IJCAI 2016. */
+/* What an update at `step` multiplies with: of a gradient that is the sum over so many rows, and
+ * that is so stale. All ranges of an update come here; the first one makes it.
+ * Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep
+ * learning", IJCAI 2016. */
 static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step,
                                                uint64_t staleness, uint64_t rows, double norm2)
 {
@@ -133,8 +136,8 @@ static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step
     return c;
 }
 
-/* Floats [offset, offset + n): what is trained goes to the optimizer; what is a state moves by the mean
- * over the rows. grad, weights and out are (n), states the whole vectors. */
+/* Floats [offset, offset + n): what is trained goes to the optimizer; what is a state moves by the
+ * mean over the rows. grad, weights and out are (n), states the whole vectors. */
 static void update_range(const struct dt_job *job, const struct dt_constants *constants,
                          size_t offset, size_t n, const float *grad, const float *weights,
                          float *out, float *const *states)
@@ -173,8 +176,8 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
 }
 
 /* Row by row, or in one run where these have no gaps. */
-void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int index, struct dt_tile tile,
-                          const float *grad, float *const *vectors)
+void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int index,
+                          struct dt_tile tile, const float *grad, float *const *vectors)
 {
     const struct dt_job *job = arg;
     const struct dt_factored *matrix = &job->factored[index];
@@ -223,11 +226,11 @@ void dt__update_group(void *arg, const struct dt_update_info *info, size_t offse
                      offset, n, grad, weights, out, vectors + 1);
 }
 
-/* grad: the mean of differences, or rests of rounding where there are none (`empty`). The weights that come out
- * are those of Nesterov's rule,
+/* grad: the mean of differences, or rests of rounding where there are none (`empty`). The weights
+ * that come out are those of Nesterov's rule,
  *     m <- beta m + grad,  weights <- weights - lr (grad + beta m),
- * with what the next update will take from the momentum, lr beta^2 m, taken off already, unless there is none
- * (`last`): what is left of it then is lr (1 + beta) times the next mean. */
+ * with what the next update will take from the momentum, lr beta^2 m, taken off already, unless
+ * there is none (`last`): what is left of it then is lr (1 + beta) times the next mean. */
 DT__CLONES
 static void ahead_update(size_t n, float lr, float beta, bool empty, bool last,
                          const float *restrict grad, const float *weights, float *restrict momentum,
@@ -268,8 +271,8 @@ void dt__update_outer(void *arg, const struct dt_update_info *info, size_t offse
 
 /* ---- async ---------------------------------------------------------------------------------- */
 
-/* DC-ASGD: what the gradient would be at the weights as they are now, to first order, with g * g for
- * the Hessian. On sums over rows: G + lambda / rows * G * G * (now - seen).
+/* DC-ASGD: what the gradient would be at the weights as they are now, to first order, with g * g
+ * for the Hessian. On sums over rows: G + lambda / rows * G * G * (now - seen).
  * Source: Zheng et al., "Asynchronous stochastic gradient descent with delay compensation", ICML
  * 2017, algorithm 2. */
 static void compensate_delay(const struct dt_job *job, uint64_t rows, size_t n, const float *now,
@@ -280,7 +283,8 @@ static void compensate_delay(const struct dt_job *job, uint64_t rows, size_t n, 
         grad[i] += factor * grad[i] * grad[i] * (now[i] - seen[i]);
 }
 
-/* Rows that a gradient touched: grad and seen have them one behind the other, weights are the range's. */
+/* Rows that a gradient touched: grad and seen have them one behind the other, weights are the
+ * range's. */
 static void compensate_rows(const struct dt_job *job, uint64_t rows,
                             const struct dt_row_range *range, const uint32_t *row, size_t count,
                             const float *weights, const float *seen, float *grad)

@@ -4,8 +4,8 @@
 #include <limits.h>
 #include <math.h>
 
-/* Rows that go through the network at once: all of a share where a layer takes statistics of its rows (batchnorm
- * alone has state tensors). */
+/* Rows that go through the network at once: all of a share where a layer takes statistics of its
+ * rows (batchnorm alone has state tensors). */
 static int slice_rows(const struct dt_job *job, uint64_t share)
 {
     uint64_t most = DT__SLICE_ROWS;
@@ -97,10 +97,11 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         }
         if (!status) worker->loss[replica] += loss;
         if (!status && !isfinite(loss))
-            status = dt_fail(DT_ENUMERIC,
-                             "the loss of replica %d is %g: data.normalize=standard, a lower train.lr, or "
-                             "train.clip_norm, may help",
-                             replica, loss);
+            status = dt_fail(
+                DT_ENUMERIC,
+                "the loss of replica %d is %g: data.normalize=standard, a lower train.lr, or "
+                "train.clip_norm, may help",
+                replica, loss);
         if (status)
             worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)draw);
         done += (uint64_t)rows;

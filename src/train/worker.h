@@ -4,7 +4,8 @@
 
 #include "train/job.h"
 
-/* Rows that go through a network at once; a larger share of a batch is done in slices, but with batchnorm. */
+/* Rows that go through a network at once; a larger share of a batch is done in slices, but with
+ * batchnorm. */
 enum { DT__SLICE_ROWS = 4096 };
 
 /* What a worker's time in sync training goes into. */
@@ -37,12 +38,12 @@ struct dt_worker {
 dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker);
 void dt__worker_close(struct dt_worker *worker);
 
-/* Lists the matrices whose gradients may stay factors until they are used: of dense rows that go through the network
- * at once, without local steps or a rounded wire. DT_EMEMORY. */
+/* Lists the matrices whose gradients may stay factors until they are used: of dense rows that go
+ * through the network at once, without local steps or a rounded wire. DT_EMEMORY. */
 dt_status dt__list_factored(struct dt_job *job);
 /* Adds the loss of a replica's share of step (async: draw) `draw` to worker->loss and puts the sum
- * of its gradient over the share into the slot; false, with worker->failed set, if the loss is not finite or data
- * could not be read. */
+ * of its gradient over the share into the slot; false, with worker->failed set, if the loss is not
+ * finite or data could not be read. */
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
@@ -55,15 +56,15 @@ struct dt_step {
     int slot;             /* ... of which this one has the reducer's first slot */
     const float *weights; /* (P) */
 };
-/* Each replica's gradient into its slot; buckets are ready as the last one's are. The others wait for each
- * bucket of a rank that has no replica, or failed, as well. */
+/* Each replica's gradient into its slot; buckets are ready as the last one's are. The others wait
+ * for each bucket of a rank that has no replica, or failed, as well. */
 void dt__step_gradients(const struct dt_step *step, struct dt_worker *worker);
 
-/* Async: the one of the worker's replicas that has drawn least, at its next draw that has rows: a function
- * of the draws alone, so that a resume goes on with the same one. The worker has rows. */
+/* Async: the one of the worker's replicas that has drawn least, at its next draw that has rows: a
+ * function of the draws alone, so that a resume goes on with the same one. The worker has rows. */
 int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker);
-/* That replica's next gradient; touched: where to list its touched rows, of which grad has no others then; NULL: it
- * is whole. */
+/* That replica's next gradient; touched: where to list its touched rows, of which grad has no
+ * others then; NULL: it is whole. */
 struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                                   const float *weights, float *grad,
                                   const struct dt_touched *touched);

@@ -1,6 +1,6 @@
-/* Activations, and what ends a layer: bias, activation and dropout in one pass over a product, which
- * leaves the slope for the way back. An activation is a row here; where the layer before it takes none,
- * it is a layer of its own. */
+/* Activations, and what ends a layer: bias, activation and dropout in one pass over a product,
+ * which leaves the slope for the way back. An activation is a row here; where the layer before it
+ * takes none, it is a layer of its own. */
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/activation.h"

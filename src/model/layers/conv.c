@@ -1,5 +1,6 @@
-/* Convolution: y = f(x * W + b), channels last: `conv C KHxKW [stride S] [pad P|same] [groups G]`, and
- * `conv1d C K ...` along rows of length x channels. Weight (KH, KW, channels / groups, C), bias (C).
+/* Convolution: y = f(x * W + b), channels last: `conv C KHxKW [stride S] [pad P|same] [groups G]`,
+ * and `conv1d C K ...` along rows of length x channels. Weight (KH, KW, channels / groups, C), bias
+ * (C).
  *
  * The rows go through in small pieces, product and epilogue one after the other, so that a piece's
  * pictures are still in the cache when bias and activation come to them. */

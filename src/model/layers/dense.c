@@ -1,6 +1,6 @@
-/* Dense: y = f(x W + b), weight (nin, nout), bias (nout). A row of any shape is taken as one vector. The first
- * layer of a network takes batches whose inputs are sparse in part: of W it reads the rows of the inputs that
- * are there. */
+/* Dense: y = f(x W + b), weight (nin, nout), bias (nout). A row of any shape is taken as one
+ * vector. The first layer of a network takes batches whose inputs are sparse in part: of W it reads
+ * the rows of the inputs that are there. */
 #include "model/activation.h"
 #include "model/bf16_products.h"
 #include "model/blas.h"

@@ -1,5 +1,5 @@
-/* Dropout: masks that are a pure function of a key and an element's number. Mostly the layer before takes
- * it into its own pass; where it does not, it is a layer of its own. */
+/* Dropout: masks that are a pure function of a key and an element's number. Mostly the layer before
+ * takes it into its own pass; where it does not, it is a layer of its own. */
 #include "base/clones.h"
 #include "base/limits.h"
 #include "model/activation.h"

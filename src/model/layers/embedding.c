@@ -1,7 +1,7 @@
-/* Embedding: the first layer of a table with categories. A row's dense inputs go on as they are, and behind them
- * come the vectors of its categories, `width` numbers each, in the order of the columns: y = (x, E[i1], E[i2],
- * ...), weight (inputs that are not dense, width). Of the table a batch reads, and its gradient has, the rows of
- * the categories that are there.
+/* Embedding: the first layer of a table with categories. A row's dense inputs go on as they are,
+ * and behind them come the vectors of its categories, `width` numbers each, in the order of the
+ * columns: y = (x, E[i1], E[i2], ...), weight (inputs that are not dense, width). Of the table a
+ * batch reads, and its gradient has, the rows of the categories that are there.
  *
  * Vectors begin normal with variance 1 / width, so that their length is about 1.
  * Source: Cheng et al., "Wide & deep learning for recommender systems", DLRS 2016, section 3.2. */
@@ -68,7 +68,8 @@ static dt_status embedding_forward(const struct dt__layer_call *call)
     return DT_OK;
 }
 
-/* Entry number p of the batch is column p - row * columns: its delta is in place at row * dense + p * width. */
+/* Entry number p of the batch is column p - row * columns: its delta is in place at row * dense + p
+ * * width. */
 static dt_status embedding_backward(const struct dt__layer_call *call)
 {
     const int *size = call->layer->size;

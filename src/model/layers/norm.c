@@ -1,14 +1,14 @@
 /* Normalisation: `batchnorm` (each channel over the rows and points of the replica's share of the
  * batch) and `layernorm` (each point over its channels). weight and bias: (channels).
  *
- * A picture batch (rows, H, W, C) is a matrix (points, channels); a dense one is (rows, width). Both
- * kinds give gain * (x - mean) / sqrt(variance + epsilon), to which the pass of bias and activation
- * adds the offset. Sums are in double, in order of the points.
+ * A picture batch (rows, H, W, C) is a matrix (points, channels); a dense one is (rows, width).
+ * Both kinds give gain * (x - mean) / sqrt(variance + epsilon), to which the pass of bias and
+ * activation adds the offset. Sums are in double, in order of the points.
  *
- * batchnorm keeps running statistics, state tensors that training moves by 0.1 of the way to those of
- * each share, averaged over the replicas by their samples; evaluation normalises with them. A share
- * of fewer than two values uses them in training too, and leaves them. The running variance takes
- * the unbiased one, as PyTorch has it.
+ * batchnorm keeps running statistics, state tensors that training moves by 0.1 of the way to those
+ * of each share, averaged over the replicas by their samples; evaluation normalises with them. A
+ * share of fewer than two values uses them in training too, and leaves them. The running variance
+ * takes the unbiased one, as PyTorch has it.
  * Source: Ioffe and Szegedy 2015; Ba, Kiros and Hinton 2016. Epsilon and momentum are PyTorch's. */
 #include <math.h>
 #include <string.h>
@@ -32,8 +32,8 @@ static dt_status norm_infer(struct dt_model *model, struct dt__layer *layer)
     return dt__layer_tensor(model, layer, "bias", &bias);
 }
 
-/* What a network needs beside floats: batchnorm's statistics of the share at hand, or the running ones
- * if `frozen`, (channels); layernorm's of each point for the way back, and its sums. */
+/* What a network needs beside floats: batchnorm's statistics of the share at hand, or the running
+ * ones if `frozen`, (channels); layernorm's of each point for the way back, and its sums. */
 struct norm {
     float *mean;
     float *scale; /* batchnorm: the variance; layernorm: 1 / sqrt(variance + epsilon) */
@@ -218,7 +218,8 @@ static dt_status batchnorm_forward(const struct dt__layer_call *call)
         batchnorm_statistics(points, channels, call->x, norm->mean, norm->scale);
     batchnorm_normalize(points, channels, call->x, norm->mean, norm->scale, call->params, call->y);
     if (call->keep) {
-        /* The way of the running statistics, times the rows: what a state tensor has for a gradient. */
+        /* The way of the running statistics, times the rows: what a state tensor has for a
+         * gradient. */
         const double unbiased = (double)points / ((double)points - 1);
         const float step = (float)(MOMENTUM * call->rows);
         float *grad_mean = call->state_grad, *grad_variance = grad_mean + channels;

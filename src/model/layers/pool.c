@@ -2,7 +2,8 @@
  * `flatten` (a picture as one vector) and `upsample K`. K and S are a number or HEIGHTxWIDTH; the
  * stride is the window unless given; windows that would reach beyond the edge are left out.
  *
- * Pictures stand channels last, (rows, H, W, C). The loops run along the channels, which vectors take whole. */
+ * Pictures stand channels last, (rows, H, W, C). The loops run along the channels, which vectors
+ * take whole. */
 #include <string.h>
 
 #include "base/clones.h"
@@ -66,8 +67,9 @@ static dt_status pool_infer(struct dt_model *model, struct dt__layer *layer)
     return DT_OK;
 }
 
-/* What is done with one point of a window: `in` of the larger picture's channels, `out` of the smaller
- * one's; number: of the point in the window; place: of maxpool. Each pass is one of these. */
+/* What is done with one point of a window: `in` of the larger picture's channels, `out` of the
+ * smaller one's; number: of the point in the window; place: of maxpool. Each pass is one of
+ * these. */
 typedef void point_fn(int channels, int number, int points, float *in, float *out, uint8_t *place);
 
 static inline void windows_visit(const struct dt__layer_call *call, float *in, float *out,
@@ -98,8 +100,8 @@ static void dx_clear(const struct dt__layer_call *call)
 
 /* ---- greatest ------------------------------------------------------------------------------- */
 
-/* The greatest of each window, NaN if one is in it. keep, as bytes (rows, OH, OW, C): which, in row-major
- * order of the window, the first of equals. */
+/* The greatest of each window, NaN if one is in it. keep, as bytes (rows, OH, OW, C): which, in
+ * row-major order of the window, the first of equals. */
 static dt_status maxpool_infer(struct dt_model *model, struct dt__layer *layer)
 {
     DT_TRY(pool_infer(model, layer));

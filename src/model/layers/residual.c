@@ -1,11 +1,11 @@
-/* Residual: `residual(ITEM, ...)` adds its input to the output of its items; where the two differ in
- * shape, the input goes through a 1 x 1 convolution (for plain features: a dense product) without
- * bias, weight (1, 1, channels, filters), with the stride that the shapes tell.
+/* Residual: `residual(ITEM, ...)` adds its input to the output of its items; where the two differ
+ * in shape, the input goes through a 1 x 1 convolution (for plain features: a dense product)
+ * without bias, weight (1, 1, channels, filters), with the stride that the shapes tell.
  * Source: He et al., "Deep residual learning for image recognition", CVPR 2016, section 3.2.
  *
  * In the list of layers the items stand between two ends, which are linked. The first end gives its
- * input on; the second adds that. Backward, the second end keeps the gradient that goes the short way,
- * and the first adds it to what came the long way. */
+ * input on; the second adds that. Backward, the second end keeps the gradient that goes the short
+ * way, and the first adds it to what came the long way. */
 #include <string.h>
 
 #include "model/convolution.h"

@@ -1,6 +1,6 @@
-/* Wide: behind the output layer, adds a linear function of all inputs to the outputs, y = x + inputs W, weight
- * (inputs, outputs). It has no bias: the output layer has one. Of sparse inputs it reads the rows of those that
- * are there. W begins at 0, and may have an optimizer of its own.
+/* Wide: behind the output layer, adds a linear function of all inputs to the outputs, y = x +
+ * inputs W, weight (inputs, outputs). It has no bias: the output layer has one. Of sparse inputs it
+ * reads the rows of those that are there. W begins at 0, and may have an optimizer of its own.
  * Source: Cheng et al., "Wide & deep learning for recommender systems", DLRS 2016, section 3.3. */
 #include <string.h>
 
