@@ -220,9 +220,8 @@ static void manual_combinations(FILE *out)
     fprintf(out, "%-32s", "");
     for (int b = 0; b + 1 < COMBINED_COUNT; b++)
         fprintf(out, " %c", 'a' + b);
-    fprintf(
-        out,
-        "\n.fi\n.PP\nWhat does not go together ends with exit code 2 and one of these lines:\n");
+    fprintf(out, "\n.fi\n.PP\nWhat does not go together ends with exit code 2 and one of these "
+                 "lines:\n");
     for (int i = 0; dt__rule_messages[i]; i++) {
         fprintf(out, ".IP \\(bu 2\n");
         dt__roff_text(out, dt__rule_messages[i]);
