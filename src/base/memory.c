@@ -175,7 +175,7 @@ static const char *real_text(double value, bool is_float, char buffer[DT_REAL_TE
     const locale_t before = dt__point_begin();
     const int most = is_float ? 9 : 17;
     for (int digits = is_float ? 6 : 15; digits <= most; digits++) {
-        snprintf(buffer, DT_REAL_TEXT, "%.*g", digits, value);
+        if (snprintf(buffer, DT_REAL_TEXT, "%.*g", digits, value) >= DT_REAL_TEXT) continue;
         if (is_float ? strtof(buffer, NULL) == (float)value : strtod(buffer, NULL) == value) break;
     }
     dt__point_end(before);

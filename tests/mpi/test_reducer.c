@@ -352,7 +352,7 @@ static void compare(const struct trial *trial, struct dt_reducer *x, int steps, 
 
 static struct dt_reducer_spec spec_of(const struct trial *trial, float *rate)
 {
-    memory = trial->alone ? NO_ROOM + trial->replicas % 3 : ROOM;
+    memory = trial->alone ? (unsigned)(NO_ROOM + trial->replicas % 3) : ROOM;
     return (struct dt_reducer_spec){.kind = trial->alone ? DT_REDUCER_AUTO : trial->kind,
                                     .reproducible = trial->alone,
                                     .params = PARAMS,
