@@ -73,7 +73,9 @@ enum {
     DT__ASYNC_BLOCK           = DT__LIMIT(8192, 256), /* floats: stay in the second cache */
     DT__ASYNC_PROGRESS_BLOCKS = DT__LIMIT(32, 1), /* between two looks for messages */
     DT__ASYNC_AT_ONCE         = DT__LIMIT(64, 2), /* gradients applied in one pass */
-    DT__ASYNC_LOG             = DT__LIMIT(1024, 1), /* updates that are not yet recorded */
+    /* updates that are not yet recorded. Who fills it waits, and its next gradient is of older
+     * weights: a worker alone, whose bits tests know, may not */
+    DT__ASYNC_LOG = DT__LIMIT(1024, 256),
     DT__ASYNC_RECORDS         = DT__LIMIT(64, 1), /* of them, read at once */
     DT__DIFFERENCE_BLOCKS     = DT__LIMIT(4, 1),  /* of q8, on the stack */
     /* state, report */
