@@ -211,8 +211,7 @@ dt_status dt__json_members(struct dt__json object, const char *const *names, siz
     while (dt__json_peek(&object) != '}') {
         size_t i = 0;
         DT_GUARD(dt__json_text(&object, &scratch, &name));
-        while (i < count && (strlen(names[i]) != name.length ||
-                             memcmp(names[i], name.text, name.length) != 0))
+        while (i < count && !dt__cell_is(name, names[i]))
             i++;
         if (i < count && out[i].at)
             DT_GUARD(dt_fail(DT_EFORMAT, "not JSON: '%s' stands twice", names[i]));
@@ -338,7 +337,6 @@ dt_status dt__json_value(struct dt__json_rows *rows, struct dt__json *json, size
 
 static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out)
 {
-    static const char input[] = "input";
     const char *word = rows->exact ? "" : "column ";
     const size_t count = rows->columns->count;
     struct dt__json whole = {0};
@@ -349,8 +347,7 @@ static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, 
     for (json->at++; dt__json_peek(json) != '}'; keys++) {
         DT_TRY(dt__json_text(json, &rows->scratch, &name));
         if (!dt__dict_find(rows->names, name.text, name.length, &column)) {
-            if (name.length == strlen(input) && !memcmp(name.text, input, name.length))
-                whole = *json;
+            if (dt__cell_is(name, "input")) whole = *json;
             dt__json_skip(json);
             continue;
         }

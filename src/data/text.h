@@ -3,6 +3,8 @@
 #ifndef DATA_TEXT_H
 #define DATA_TEXT_H
 
+#include <string.h>
+
 #include "data/survey.h"
 
 /* A piece of a record. */
@@ -10,6 +12,10 @@ struct dt__cell {
     char *text;
     size_t length;
 };
+static inline bool dt__cell_is(struct dt__cell cell, const char *text)
+{
+    return cell.length == strlen(text) && !memcmp(cell.text, text, cell.length);
+}
 
 struct dt__lines {
     FILE *in;

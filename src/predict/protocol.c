@@ -126,7 +126,7 @@ static dt_status request_open_v1(struct dt__request *request, struct dt__json bo
     for (inputs.at++; dt__json_peek(&inputs) != '}'; count++) {
         DT_TRY(dt__json_text(&inputs, &request->reader.scratch, &name));
         request_note_column(request, name, inputs);
-        if (name.length == 5 && !memcmp(name.text, "input", 5)) input = inputs;
+        if (dt__cell_is(name, "input")) input = inputs;
         dt__json_skip(&inputs);
     }
     return count == 1 && input.at ? request_set_list(request, input)
@@ -146,13 +146,12 @@ static dt_status request_note_input(struct dt__request *request, struct dt__json
                                         "INT8", "UINT64", "UINT32", "UINT16", "UINT8", "BYTES"};
     const size_t count = sizeof types / sizeof *types - request->reader.exact;
     struct dt_text *scratch = &request->reader.scratch;
-    struct dt__cell name = {0}, type = {0};
+    struct dt__cell name = {0}, type = {"", 0};
     size_t t = 0;
     DT_TRY(dt__json_members(input, names, MEMBERS, members));
     if (members[DATATYPE].at && *members[DATATYPE].at == '"')
         DT_TRY(dt__json_text(&members[DATATYPE], scratch, &type));
-    while (t < count &&
-           (type.length != strlen(types[t]) || memcmp(type.text, types[t], type.length) != 0))
+    while (t < count && !dt__cell_is(type, types[t]))
         t++;
     if (t == count) return dt_fail(DT_EFORMAT, "a datatype that is not expected");
     if (!members[NAME].at || *members[NAME].at != '"') return DT_OK;
