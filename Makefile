@@ -8,7 +8,7 @@ LIBDIR  ?= $(PREFIX)/lib
 ARCH    ?= native
 WERROR  ?= 0
 
-PKGS    := openblas inih jansson zlib libzstd libprotobuf-c libmicrohttpd
+PKGS    := openblas inih jansson zlib libzstd libmicrohttpd
 PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-serial || echo hdf5)
 
 # OpenBLAS is loaded when its kernel is settled (src/model/blas.c), not linked.
@@ -25,7 +25,7 @@ model  := blas bf16_pack bf16_products kernel description model entries network 
 comm   := world collectives watchdog shared reducer rows rows_exchange wire reducer_shared reducer_stream reducer_owners \
           async async_bank async_rows async_wire async_worker async_shared async_window
 state  := checked_file field model_file checkpoint directory export writer inspect
-report := json record progress history page tensorboard prometheus trace
+report := json protobuf record progress history page tensorboard prometheus trace
 predict := predictor onnx batcher protocol serve
 train  := train setup job update worker sync_train local async_train sync_point evaluate evaluator init resume rundir records advice lr_test
 cli    := main commands arguments help hosts $(addprefix cmd_,train tune_lr eval predict shard inspect options compare \
@@ -37,7 +37,7 @@ CLISRC  := $(cli:%=src/cli/%.c)
 UNIT    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 MPI     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/mpi/*.c))
 FUZZ    := $(patsubst tests/fuzz/%.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
-LIBOBJ  := $(LIBSRC:%.c=$(BUILD)/%.o) $(BUILD)/src/predict/onnx.pb-c.o
+LIBOBJ  := $(LIBSRC:%.c=$(BUILD)/%.o)
 CLIOBJ  := $(CLISRC:%.c=$(BUILD)/%.o)
 TESTOBJ := $(UNIT:%=%.o) $(MPI:%=%.o)
 LIB     := $(BUILD)/libdtrain.a
@@ -91,14 +91,6 @@ $(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: override CC := OMPI_CC="$(CC)" $(M
 
 # Kernels: let loops with sqrt and selections use vectors; results stay IEEE.
 $(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math -DDT_OPENBLAS_DIR='"$(OPENBLAS_DIR)"'
-
-# Messages of ONNX, from their schema.
-$(BUILD)/src/predict/onnx.pb-c.c: src/predict/onnx.proto
-	@mkdir -p $(@D)
-	$(call say,gen )protoc-c --proto_path=src/predict --c_out=$(@D) $<
-$(BUILD)/src/predict/onnx.pb-c.o: $(BUILD)/src/predict/onnx.pb-c.c
-	$(call say,cc  )$(CC) $(ALLFLAGS) -w -c -o $@ $<
-$(BUILD)/src/predict/onnx.o: | $(BUILD)/src/predict/onnx.pb-c.c
 
 # The page of `dtrain report` is part of the program.
 $(BUILD)/src/report/page.o: src/report/page.html

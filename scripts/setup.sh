@@ -31,8 +31,6 @@ need libjansson-dev library jansson
 need zlib1g-dev library zlib
 need libzstd-dev library libzstd
 need libmicrohttpd-dev library libmicrohttpd
-need libprotobuf-c-dev library libprotobuf-c
-need protobuf-c-compiler has protoc-c
 # To run.
 need openmpi-bin has mpirun
 # For the tests, the plots and the demo.

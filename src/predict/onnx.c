@@ -1,193 +1,188 @@
 /* ONNX: the network's layers as nodes of a graph.
  *
- * Everything that the messages point at lives in a pool that is freed at the end; the parameters
- * are lent. The first failure stays in graph->status, and what is built behind it is not used, so
+ * Nodes and constants are written as they are made, with the names of the values that nodes read
+ * and give. The first failure stays in graph->status, and what is written behind it is not used, so
  * that a layer's translation reads as a list of nodes. Between layers a value is a matrix (rows,
  * numbers of a row), channels last.
- * Source: the operators of https://github.com/onnx/onnx/blob/v1.12.0/docs/Operators.md */
+ * Source: the operators of https://github.com/onnx/onnx/blob/v1.12.0/docs/Operators.md, and the
+ * messages of https://github.com/onnx/onnx/blob/v1.12.0/onnx/onnx.proto */
 #include "dtrain/onnx.h"
 
-#include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "data/names.h"
 #include "model/activation.h"
 #include "model/convolution.h"
-#include "predict/onnx.pb-c.h"
 #include "report/report.h"
 
-enum { IR_VERSION = 8, OPSET = 17, MOST_ITEMS = 4096 };
+enum { IR_VERSION = 8, OPSET = 17 };
+enum type { FLOAT = 1, INT64 = 7 };
+
+/* The fields' numbers. */
+enum {
+    MODEL_IR_VERSION = 1,
+    MODEL_PRODUCER = 2,
+    MODEL_PRODUCER_VERSION = 3,
+    MODEL_GRAPH = 7,
+    MODEL_OPSET = 8,
+    MODEL_METADATA = 14
+};
+enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_CONSTANT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
+enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_OPERATOR = 4, NODE_ATTRIBUTE = 5 };
+enum {
+    ATTRIBUTE_NAME = 1,
+    ATTRIBUTE_F = 2,
+    ATTRIBUTE_I = 3,
+    ATTRIBUTE_INTS = 8,
+    ATTRIBUTE_TYPE = 20
+};
+enum attribute { ATTRIBUTE_FLOAT = 1, ATTRIBUTE_INT = 2, ATTRIBUTE_LIST = 7 };
+enum { CONSTANT_DIMS = 1, CONSTANT_TYPE = 2, CONSTANT_NAME = 8, CONSTANT_BYTES = 9 };
+enum {
+    OPSET_DOMAIN = 1,
+    OPSET_VERSION = 2,
+    ENTRY_KEY = 1,
+    ENTRY_VALUE = 2,
+    VALUE_NAME = 1,
+    VALUE_TYPE = 2
+};
+enum {
+    TYPE_TENSOR = 1,
+    TENSOR_TYPE = 1,
+    TENSOR_SHAPE = 2,
+    SHAPE_DIM = 1,
+    DIM_SIZE = 1,
+    DIM_NAME = 2
+};
 
 struct graph {
     dt_status status;
     const struct dt_predictor *predictor;
     const struct dt_model *model;
     const float *params;
-    void **pool;
-    size_t pool_count, pool_capacity;
-    Onnx__NodeProto *node[MOST_ITEMS];
-    size_t nodes;
-    Onnx__TensorProto *tensor[MOST_ITEMS];
-    size_t tensors;
-    const char **before; /* (layers) what goes into each */
-    int names;           /* given so far */
+    struct dt__message body; /* nodes and constants so far */
+    struct dt__message node; /* the newest: attributes may follow */
+    struct dt__names names;  /* of values */
+    const char **before;     /* (layers) what goes into each */
+    void *scratch;           /* numbers of the constant under way */
+    size_t scratch_bytes;
 };
-
-/* ---- memory --------------------------------------------------------------------------------- */
 
 static void keep(struct graph *graph, dt_status status)
 {
     if (!graph->status) graph->status = status;
 }
 
-/* Memory of the pool; NULL if anything has failed. */
-static void *pool_add(struct graph *graph, size_t size)
+/* Memory until the next call; NULL if anything has failed. */
+static void *scratch(struct graph *graph, size_t count, size_t size)
 {
-    void *memory = NULL;
-    if (graph->status) return NULL;
-    keep(graph, dt_grow(&graph->pool, &graph->pool_capacity, graph->pool_count + 1,
-                        sizeof *graph->pool, "ONNX graph"));
-    if (!graph->status) keep(graph, dt_alloc(1, size ? size : 1, "ONNX graph", &memory));
-    if (memory) graph->pool[graph->pool_count++] = memory;
-    return memory;
+    if (!graph->status)
+        keep(graph, dt_grow(&graph->scratch, &graph->scratch_bytes, count * size + 1, 1, "ONNX"));
+    return graph->status ? NULL : graph->scratch;
 }
 
-static char *pool_text(struct graph *graph, const char *text)
+/* ---- nodes and constants -------------------------------------------------------------------- */
+
+/* A copy that stays; NULL for a new name. */
+static const char *value_name(struct graph *graph, const char *name)
 {
-    size_t size = strlen(text) + 1;
-    char *copy = pool_add(graph, size);
-    return copy ? memcpy(copy, text, size) : NULL;
+    char number[32];
+    snprintf(number, sizeof number, "v%zu", graph->names.count);
+    if (!name) name = number;
+    keep(graph, dt__names_add(&graph->names, name, strlen(name)));
+    return graph->status ? "" : graph->names.items[graph->names.count - 1];
 }
 
-/* ---- nodes and tensors ---------------------------------------------------------------------- */
-
-/* A new node with one output, whose name is returned; NULL ends the inputs. */
-static const char *add_node(struct graph *graph, const char *op, const char *const *inputs)
+static void end_node(struct graph *graph)
 {
-    char name[32];
-    size_t count = 0;
-    while (inputs[count])
-        count++;
-    snprintf(name, sizeof name, "v%d", ++graph->names);
-    Onnx__NodeProto *node = pool_add(graph, sizeof *node);
-    char **list = pool_add(graph, (count + 1) * sizeof *list);
-    char *output = pool_text(graph, name), *op_type = pool_text(graph, op);
-    if (!graph->status && graph->nodes == MOST_ITEMS)
-        keep(graph, dt_fail(DT_EUSAGE, "ONNX: more than %d nodes", MOST_ITEMS));
-    if (graph->status) return "";
-    onnx__node_proto__init(node);
-    for (size_t i = 0; i < count; i++)
-        list[i] = pool_text(graph, inputs[i]);
-    list[count] = output;
-    node->input = list;
-    node->n_input = count;
-    node->output = &list[count];
-    node->n_output = 1;
-    node->op_type = op_type;
-    graph->node[graph->nodes++] = node;
-    return output;
+    if (graph->node.text.length || graph->node.status)
+        dt__message_add(&graph->body, GRAPH_NODE, &graph->node);
 }
-#define NODE(op, ...) add_node(graph, op, (const char *const[]){__VA_ARGS__, NULL})
 
-/* A new attribute of the newest node; NULL if anything has failed. */
-static Onnx__AttributeProto *add_attribute(struct graph *graph, const char *name, int type)
+/* A new node with one output, whose name is returned: `name`, or NULL for one of its own. NULL ends
+ * the inputs. */
+static const char *add_node(struct graph *graph, const char *name, const char *operator,
+                            const char * const * inputs)
 {
-    Onnx__AttributeProto *attribute = pool_add(graph, sizeof *attribute);
-    char *copy = pool_text(graph, name);
-    Onnx__NodeProto *node = graph->nodes ? graph->node[graph->nodes - 1] : NULL;
-    Onnx__AttributeProto **list =
-        pool_add(graph, ((node ? node->n_attribute : 0) + 1) * sizeof *list);
-    if (graph->status || !node) return NULL;
-    onnx__attribute_proto__init(attribute);
-    attribute->name = copy;
-    attribute->has_type = true;
-    attribute->type = (Onnx__AttributeProto__AttributeType)type;
-    if (node->n_attribute) memcpy(list, node->attribute, node->n_attribute * sizeof *list);
-    list[node->n_attribute++] = attribute;
-    node->attribute = list;
+    end_node(graph);
+    for (; *inputs; inputs++)
+        dt__message_text(&graph->node, NODE_INPUT, *inputs);
+    name = value_name(graph, name);
+    dt__message_text(&graph->node, NODE_OUTPUT, name);
+    dt__message_text(&graph->node, NODE_OPERATOR, operator);
+    return name;
+}
+#define NODE(operator, ...) NAMED(NULL, operator, __VA_ARGS__)
+#define NAMED(name, operator, ...)                                                                 \
+    add_node(graph, name, operator,(const char *const[]){__VA_ARGS__, NULL})
+
+/* An attribute of the newest node, but for its value. */
+static struct dt__message attribute_begin(const char *name, enum attribute type)
+{
+    struct dt__message attribute = {0};
+    dt__message_text(&attribute, ATTRIBUTE_NAME, name);
+    dt__message_int(&attribute, ATTRIBUTE_TYPE, type);
     return attribute;
 }
 
 static void add_ints(struct graph *graph, const char *name, size_t n, const int *values)
 {
-    int64_t *ints = pool_add(graph, n * sizeof *ints);
-    Onnx__AttributeProto *attribute =
-        add_attribute(graph, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
-    if (!attribute) return;
+    struct dt__message attribute = attribute_begin(name, ATTRIBUTE_LIST);
     for (size_t i = 0; i < n; i++)
-        ints[i] = values[i];
-    attribute->ints = ints;
-    attribute->n_ints = n;
+        dt__message_int(&attribute, ATTRIBUTE_INTS, values[i]);
+    dt__message_add(&graph->node, NODE_ATTRIBUTE, &attribute);
 }
 
 static void add_int(struct graph *graph, const char *name, int64_t value)
 {
-    Onnx__AttributeProto *attribute =
-        add_attribute(graph, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
-    if (!attribute) return;
-    attribute->has_i = true;
-    attribute->i = value;
+    struct dt__message attribute = attribute_begin(name, ATTRIBUTE_INT);
+    dt__message_int(&attribute, ATTRIBUTE_I, value);
+    dt__message_add(&graph->node, NODE_ATTRIBUTE, &attribute);
 }
 
 static void add_float(struct graph *graph, const char *name, double value)
 {
-    Onnx__AttributeProto *attribute =
-        add_attribute(graph, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
-    if (!attribute) return;
-    attribute->has_f = true;
-    attribute->f = (float)value;
+    struct dt__message attribute = attribute_begin(name, ATTRIBUTE_FLOAT);
+    const float rounded = (float)value;
+    dt__message_fixed(&attribute, ATTRIBUTE_F, &rounded, sizeof rounded);
+    dt__message_add(&graph->node, NODE_ATTRIBUTE, &attribute);
 }
 
-/* A constant; `data` is lent until the file is written. Its name is returned. */
-static const char *add_constant(struct graph *graph, const char *name, int type, size_t rank,
-                                const int64_t *dims, const void *data, size_t bytes)
+/* A constant, whose name is returned: `name`, or NULL for one of its own. */
+static const char *add_constant(struct graph *graph, const char *name, enum type type, size_t rank,
+                                const int64_t *dims, const void *data)
 {
-    Onnx__TensorProto *tensor = pool_add(graph, sizeof *tensor);
-    int64_t *shape = pool_add(graph, rank * sizeof *shape);
-    char *copy = pool_text(graph, name);
-    if (!graph->status && graph->tensors == MOST_ITEMS)
-        keep(graph, dt_fail(DT_EUSAGE, "ONNX: more than %d tensors", MOST_ITEMS));
+    struct dt__message constant = {0};
+    size_t bytes = type == FLOAT ? sizeof(float) : sizeof(int64_t);
     if (graph->status) return "";
-    onnx__tensor_proto__init(tensor);
-    for (size_t i = 0; i < rank; i++)
-        shape[i] = dims[i];
-    tensor->name = copy;
-    tensor->n_dims = rank;
-    tensor->dims = shape;
-    tensor->has_data_type = tensor->has_raw_data = true;
-    tensor->data_type = type;
-    tensor->raw_data = (ProtobufCBinaryData){bytes, (uint8_t *)(uintptr_t)data};
-    graph->tensor[graph->tensors++] = tensor;
-    return copy;
+    for (size_t i = 0; i < rank; i++) {
+        dt__message_int(&constant, CONSTANT_DIMS, dims[i]);
+        bytes *= (size_t)dims[i];
+    }
+    name = value_name(graph, name);
+    dt__message_int(&constant, CONSTANT_TYPE, type);
+    dt__message_text(&constant, CONSTANT_NAME, name);
+    dt__message_bytes(&constant, CONSTANT_BYTES, data, bytes);
+    dt__message_add(&graph->body, GRAPH_CONSTANT, &constant);
+    return name;
 }
 
 static const char *add_floats(struct graph *graph, const char *name, size_t n, const float *data)
 {
-    const int64_t dims[] = {(int64_t)n};
-    return add_constant(graph, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, 1, dims, data,
-                        n * sizeof *data);
+    return add_constant(graph, name, FLOAT, 1, (const int64_t[]){(int64_t)n}, data);
 }
 
 static const char *add_scalar(struct graph *graph, double value)
 {
-    char name[32];
-    float *data = pool_add(graph, sizeof *data);
-    snprintf(name, sizeof name, "c%d", ++graph->names);
-    if (data) *data = (float)value;
-    return add_constant(graph, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, 0, NULL, data,
-                        sizeof *data);
+    return add_constant(graph, NULL, FLOAT, 0, NULL, &(const float){(float)value});
 }
 
 /* A list of whole numbers. */
 static const char *add_list(struct graph *graph, size_t n, const int64_t *values)
 {
-    const int64_t dims[] = {(int64_t)n};
-    char name[32];
-    int64_t *data = pool_add(graph, n * sizeof *data);
-    snprintf(name, sizeof name, "c%d", ++graph->names);
-    if (data) memcpy(data, values, n * sizeof *data);
-    return add_constant(graph, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, 1, dims, data,
-                        n * sizeof *data);
+    return add_constant(graph, NULL, INT64, 1, (const int64_t[]){(int64_t)n}, values);
 }
 
 /* A tensor of a layer: "weight", "bias"; NULL: it has none of that name. */
@@ -210,7 +205,7 @@ static const struct dt_tensor *need_parameter(struct graph *graph, const struct 
     return tensor;
 }
 
-/* The same as a constant of the graph. */
+/* A tensor of a layer as a constant of the graph. */
 static const char *add_parameter(struct graph *graph, const struct dt__layer *layer,
                                  const char *name)
 {
@@ -219,9 +214,8 @@ static const char *add_parameter(struct graph *graph, const struct dt__layer *la
     if (!tensor) return "";
     for (int i = 0; i < tensor->rank; i++)
         dims[i] = (int64_t)tensor->shape[i];
-    return add_constant(graph, tensor->name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
-                        (size_t)tensor->rank, dims, graph->params + tensor->offset,
-                        tensor->count * sizeof(float));
+    return add_constant(graph, tensor->name, FLOAT, (size_t)tensor->rank, dims,
+                        graph->params + tensor->offset);
 }
 
 /* ---- layers --------------------------------------------------------------------------------- */
@@ -229,8 +223,10 @@ static const char *add_parameter(struct graph *graph, const struct dt__layer *la
 static const char *add_activation(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
     static const char *const plain[][2] = {
-        {"relu", "Relu"},       {"tanh", "Tanh"},
-        {"sigmoid", "Sigmoid"}, {"softplus", "Softplus"},
+        {"relu", "Relu"},
+        {"tanh", "Tanh"},
+        {"sigmoid", "Sigmoid"},
+        {"softplus", "Softplus"},
         {"leaky_relu", "LeakyRelu"}}; /* its alpha is 0.01, if nothing is said, as here */
     const struct dt__activation *activation = layer->activation;
     if (!activation) return x;
@@ -292,7 +288,7 @@ static const char *to_rows(struct graph *graph, const char *x, const struct dt__
 static const char *add_filters(struct graph *graph, const struct dt__layer *layer)
 {
     const struct dt_tensor *tensor = need_parameter(graph, layer, "weight");
-    float *data = tensor ? pool_add(graph, tensor->count * sizeof *data) : NULL;
+    float *data = tensor ? scratch(graph, tensor->count, sizeof *data) : NULL;
     if (!data) return "";
     const size_t points = tensor->shape[0] * tensor->shape[1], channels = tensor->shape[2],
                  filters = tensor->shape[3];
@@ -303,8 +299,7 @@ static const char *add_filters(struct graph *graph, const struct dt__layer *laye
                 data[(f * channels + c) * points + p] = weight[(p * channels + c) * filters + f];
     const int64_t dims[] = {(int64_t)filters, (int64_t)channels, (int64_t)tensor->shape[0],
                             (int64_t)tensor->shape[1]};
-    return add_constant(graph, tensor->name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, 4, dims, data,
-                        tensor->count * sizeof *data);
+    return add_constant(graph, tensor->name, FLOAT, 4, dims, data);
 }
 
 static const char *convolve(struct graph *graph, const struct dt__layer *layer,
@@ -365,7 +360,7 @@ static const char *batchnorm(struct graph *graph, const struct dt__layer *layer,
 {
     const struct dt_tensor *gain = need_parameter(graph, layer, "weight");
     const struct dt_tensor *variance = need_parameter(graph, layer, "running_var");
-    float *factor = gain ? pool_add(graph, gain->count * sizeof *factor) : NULL;
+    float *factor = gain ? scratch(graph, gain->count, sizeof *factor) : NULL;
     char name[64];
     if (!factor || !variance) return x;
     for (size_t c = 0; c < gain->count; c++)
@@ -433,9 +428,8 @@ static const char *embedding(struct graph *graph, const struct dt__layer *layer,
         const int64_t dims[] = {column->ncategories + 1, (int64_t)table->shape[1]};
         const size_t at = (size_t)(column->first - schema->dense) * table->shape[1];
         snprintf(name, sizeof name, "%s/%d", table->name, column->first);
-        const char *part = add_constant(graph, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, 2, dims,
-                                        graph->params + table->offset + at,
-                                        (size_t)dims[0] * table->shape[1] * sizeof(float));
+        const char *part =
+            add_constant(graph, name, FLOAT, 2, dims, graph->params + table->offset + at);
         const char *vector =
             NODE("MatMul", slice(graph, x, column->first, column->first + dims[0]), part);
         if (all) {
@@ -498,20 +492,22 @@ static const char *add_gaps(struct graph *graph, const struct dt_schema *schema,
 {
     const struct flags flags = flags_of(schema);
     const int inputs = schema->features - flags.count;
-    float *fill = pool_add(graph, (size_t)inputs * sizeof *fill);
-    int64_t *flagged = pool_add(graph, (size_t)flags.count * sizeof *flagged);
-    for (int c = 0; c < schema->ncolumns && !graph->status; c++) {
-        const struct dt_column *column = &schema->columns[c];
-        if (column->kind == DT_COLUMN_NUMBER) fill[column->first] = column->fill;
-        if (column->flag) flagged[column->flag - flags.first] = column->first;
-    }
+    float *fill = scratch(graph, (size_t)inputs, sizeof *fill);
+    for (int c = 0; fill && c < schema->ncolumns; c++)
+        if (schema->columns[c].kind == DT_COLUMN_NUMBER)
+            fill[schema->columns[c].first] = schema->columns[c].fill;
+    const char *means = add_floats(graph, "fill", (size_t)inputs, fill);
     const char *gaps = NODE("IsNaN", x);
-    x = NODE("Where", gaps, add_floats(graph, "fill", (size_t)inputs, fill), x);
+    x = NODE("Where", gaps, means, x);
     if (!flags.count) return x;
+    int64_t *flagged = scratch(graph, (size_t)flags.count, sizeof *flagged);
+    for (int c = 0; flagged && c < schema->ncolumns; c++)
+        if (schema->columns[c].flag)
+            flagged[schema->columns[c].flag - flags.first] = schema->columns[c].first;
     gaps = NODE("Gather", gaps, add_list(graph, (size_t)flags.count, flagged));
     add_int(graph, "axis", 1);
     gaps = NODE("Cast", gaps);
-    add_int(graph, "to", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT);
+    add_int(graph, "to", FLOAT);
     x = NODE("Concat", slice(graph, x, 0, flags.first), gaps, slice(graph, x, flags.first, inputs));
     add_int(graph, "axis", 1);
     return x;
@@ -534,13 +530,6 @@ static const char *add_inputs(struct graph *graph, const struct dt_schema *schem
     return x;
 }
 
-/* Gives the newest node's output its public name. */
-static void name_output(struct graph *graph, const char *name)
-{
-    char *copy = pool_text(graph, name);
-    if (!graph->status) graph->node[graph->nodes - 1]->output[0] = copy;
-}
-
 static void add_answers(struct graph *graph, const char *x)
 {
     if (!dt_predictor_classes(graph->predictor)) {
@@ -551,185 +540,130 @@ static void add_answers(struct graph *graph, const char *x)
             x = NODE("Mul", x, add_floats(graph, "target_std", n, schema->target_std));
             x = NODE("Add", x, add_floats(graph, "target_mean", n, schema->target_mean));
         }
-        NODE(graph->model->outputs.log ? "Exp" : "Identity", x);
-        name_output(graph, "values");
-        return;
-    }
-    if (graph->model->desc.nout > 1) {
-        NODE("ArgMax", x);
+        NAMED("values", graph->model->outputs.log ? "Exp" : "Identity", x);
+    } else if (graph->model->desc.nout > 1) {
+        NAMED("class", "ArgMax", x);
         add_int(graph, "axis", 1);
         add_int(graph, "keepdims", 0);
-        name_output(graph, "class");
-        NODE("Softmax", x);
+        NAMED("probabilities", "Softmax", x);
         add_int(graph, "axis", 1);
     } else {
-        const int64_t all = -1;
         const char *yes = NODE("Sigmoid", x);
         const char *no = NODE("Sigmoid", NODE("Neg", x));
-        const char *logits = reshape(graph, x, 1, &all);
+        const char *logits = reshape(graph, x, 1, (const int64_t[]){-1});
         const char *positive = NODE("Greater", logits, add_scalar(graph, 0));
-        NODE("Cast", positive);
-        add_int(graph, "to", ONNX__TENSOR_PROTO__DATA_TYPE__INT64);
-        name_output(graph, "class");
-        NODE("Concat", no, yes);
+        NAMED("class", "Cast", positive);
+        add_int(graph, "to", INT64);
+        NAMED("probabilities", "Concat", no, yes);
         add_int(graph, "axis", 1);
     }
-    name_output(graph, "probabilities");
+    end_node(graph);
 }
 
-/* "input" or an output: (rows, width), or (rows) for width 0. */
-static Onnx__ValueInfoProto *make_value(struct graph *graph, const char *name, int type, int width)
+/* Says what "input" or an output is: (rows, width), or (rows) for width 0. */
+static void add_value(struct graph *graph, int field, const char *name, enum type type, int width)
 {
-    struct {
-        Onnx__ValueInfoProto info;
-        Onnx__TypeProto type;
-        Onnx__TypeProto__Tensor tensor;
-        Onnx__TensorShapeProto shape;
-        Onnx__TensorShapeProto__Dimension dim[2], *dims[2];
-    } *value = pool_add(graph, sizeof *value);
-    char *copy = pool_text(graph, name), *rows = pool_text(graph, "rows");
-    if (graph->status) return NULL;
-    onnx__value_info_proto__init(&value->info);
-    onnx__type_proto__init(&value->type);
-    onnx__type_proto__tensor__init(&value->tensor);
-    onnx__tensor_shape_proto__init(&value->shape);
-    for (int i = 0; i < 2; i++) {
-        onnx__tensor_shape_proto__dimension__init(&value->dim[i]);
-        value->dims[i] = &value->dim[i];
+    struct dt__message dim = {0}, shape = {0}, tensor = {0}, kind = {0}, value = {0};
+    dt__message_text(&dim, DIM_NAME, "rows");
+    dt__message_add(&shape, SHAPE_DIM, &dim);
+    if (width) {
+        dt__message_int(&dim, DIM_SIZE, width);
+        dt__message_add(&shape, SHAPE_DIM, &dim);
     }
-    value->dim[0].dim_param = rows;
-    value->dim[1].has_dim_value = true;
-    value->dim[1].dim_value = width;
-    value->shape.dim = value->dims;
-    value->shape.n_dim = width ? 2 : 1;
-    value->tensor.has_elem_type = true;
-    value->tensor.elem_type = type;
-    value->tensor.shape = &value->shape;
-    value->type.tensor_type = &value->tensor;
-    value->info.name = copy;
-    value->info.type = &value->type;
-    return &value->info;
-}
-
-/* A list of names as JSON, in the pool, without those of flags. */
-static char *names_json(struct graph *graph, char *const *names, int count, struct flags flags)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < count; i++)
-        if (i < flags.first || i >= flags.first + flags.count)
-            json_array_append_new(list, dt__json_string(names[i]));
-    size_t size = json_dumpb(list, NULL, 0, JSON_COMPACT);
-    char *copy = pool_add(graph, size + 1);
-    if (copy) json_dumpb(list, copy, size, JSON_COMPACT);
-    json_decref(list);
-    return copy;
-}
-
-struct metadata {
-    Onnx__StringStringEntryProto entry[8], *list[8];
-    size_t count;
-};
-
-static void add_metadata(struct graph *graph, struct metadata *metadata, const char *key,
-                         const char *value)
-{
-    Onnx__StringStringEntryProto *entry = &metadata->entry[metadata->count];
-    onnx__string_string_entry_proto__init(entry);
-    entry->key = pool_text(graph, key);
-    entry->value = pool_text(graph, value);
-    metadata->list[metadata->count++] = entry;
+    dt__message_int(&tensor, TENSOR_TYPE, type);
+    dt__message_add(&tensor, TENSOR_SHAPE, &shape);
+    dt__message_add(&kind, TYPE_TENSOR, &tensor);
+    dt__message_text(&value, VALUE_NAME, name);
+    dt__message_add(&value, VALUE_TYPE, &kind);
+    dt__message_add(&graph->body, field, &value);
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-static dt_status pack_and_write(const Onnx__ModelProto *model, const char *path)
+static void add_metadata(struct dt__message *model, const char *key, const char *value)
 {
-    uint8_t *bytes;
-    size_t size = onnx__model_proto__get_packed_size(model);
-    if (size > INT32_MAX)
-        return dt_fail(DT_EFORMAT, "%s: %zu MB; an ONNX file holds 2147 MB at most", path,
-                       size / 1000000);
-    DT_TRY(dt_alloc(size, 1, "ONNX file", &bytes));
-    onnx__model_proto__pack(model, bytes);
-    dt_status status = dt_file_write(path, bytes, size, NULL, NULL);
-    dt_free(bytes);
-    return status;
+    struct dt__message entry = {0};
+    dt__message_text(&entry, ENTRY_KEY, key);
+    dt__message_text(&entry, ENTRY_VALUE, value);
+    dt__message_add(model, MODEL_METADATA, &entry);
 }
 
-static dt_status write_model(struct graph *graph, const char *path)
+/* A list of names as JSON, without those of flags; NULL: there are no names. */
+static void add_names(struct dt__message *model, const char *key, char *const *names, int count,
+                      struct flags flags)
+{
+    json_t *list = json_array();
+    for (int i = 0; names && i < count; i++)
+        if (i < flags.first || i >= flags.first + flags.count)
+            json_array_append_new(list, dt__json_string(names[i]));
+    char *text = json_dumps(list, JSON_COMPACT);
+    if (names && text) add_metadata(model, key, text);
+    free(text);
+    json_decref(list);
+}
+
+/* The model, but for the graph, which is its last field. */
+static void write_head(const struct graph *graph, struct dt__message *model)
 {
     const struct dt_export *file = dt_predictor_export(graph->predictor);
     const struct dt_schema *schema = &file->schema;
     const int classes = dt_predictor_classes(graph->predictor);
-    const struct flags flags = flags_of(schema);
-    const int real = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT;
-    struct metadata metadata = {.count = 0};
+    struct dt__message opset = {0};
     char step[24];
+    dt__message_int(model, MODEL_IR_VERSION, IR_VERSION);
+    dt__message_text(model, MODEL_PRODUCER, "dtrain");
+    dt__message_text(model, MODEL_PRODUCER_VERSION, DT_VERSION);
+    dt__message_text(&opset, OPSET_DOMAIN, "");
+    dt__message_int(&opset, OPSET_VERSION, OPSET);
+    dt__message_add(model, MODEL_OPSET, &opset);
     snprintf(step, sizeof step, "%llu", (unsigned long long)file->step);
-    add_metadata(graph, &metadata, "task", classes ? "classify" : "regress");
-    add_metadata(graph, &metadata, "step", step);
-    add_metadata(graph, &metadata, "layers", graph->model->desc.layers);
-    if (schema->feature_names) {
-        const char *names = names_json(graph, schema->feature_names, schema->features, flags);
-        if (names) add_metadata(graph, &metadata, "feature_names", names);
-    }
-    if (schema->label_names) {
-        const char *names = names_json(graph, schema->label_names, classes, (struct flags){0});
-        if (names) add_metadata(graph, &metadata, "class_names", names);
-    }
-    Onnx__ValueInfoProto *input = make_value(graph, "input", real, schema->features - flags.count);
-    Onnx__ValueInfoProto *outputs[2] = {
-        make_value(graph, classes ? "probabilities" : "values", real,
-                   dt_predictor_width(graph->predictor)),
-        classes ? make_value(graph, "class", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, 0) : NULL};
+    add_metadata(model, "task", classes ? "classify" : "regress");
+    add_metadata(model, "step", step);
+    add_metadata(model, "layers", graph->model->desc.layers);
+    add_names(model, "feature_names", schema->feature_names, schema->features, flags_of(schema));
+    add_names(model, "class_names", schema->label_names, classes, (struct flags){0});
+}
+
+static dt_status write_model(struct graph *graph, const char *path)
+{
+    struct dt__message model = {0};
     DT_TRY(graph->status);
-    Onnx__GraphProto body = ONNX__GRAPH_PROTO__INIT;
-    Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT, *opsets = &opset;
-    Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
-    char graph_name[] = "dtrain", version[] = DT_VERSION, domain[] = "";
-    body.name = graph_name;
-    body.node = graph->node;
-    body.n_node = graph->nodes;
-    body.initializer = graph->tensor;
-    body.n_initializer = graph->tensors;
-    body.input = &input;
-    body.n_input = 1;
-    body.output = outputs;
-    body.n_output = classes ? 2 : 1;
-    opset.domain = domain;
-    opset.has_version = true;
-    opset.version = OPSET;
-    model.has_ir_version = true;
-    model.ir_version = IR_VERSION;
-    model.producer_name = graph_name;
-    model.producer_version = version;
-    model.graph = &body;
-    model.opset_import = &opsets;
-    model.n_opset_import = 1;
-    model.metadata_props = metadata.list;
-    model.n_metadata_props = metadata.count;
-    return pack_and_write(&model, path);
+    write_head(graph, &model);
+    dt__message_add(&model, MODEL_GRAPH, &graph->body);
+    dt_status status = model.status;
+    if (!status && model.text.length > INT32_MAX)
+        status = dt_fail(DT_EFORMAT, "%s: %zu MB; an ONNX file holds 2147 MB at most", path,
+                         model.text.length / 1000000);
+    if (!status) status = dt_file_write(path, model.text.data, model.text.length, NULL, NULL);
+    dt_text_free(&model.text);
+    return status;
 }
 
 dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
 {
-    struct graph *graph;
-    DT_TRY(dt_alloc(1, sizeof *graph, "ONNX graph", &graph));
-    graph->predictor = predictor;
-    graph->model = dt_predictor_model(predictor);
-    graph->params = dt_predictor_export(predictor)->params;
-    const char *x = add_inputs(graph, &dt_predictor_export(predictor)->schema);
-    graph->before = pool_add(graph, graph->model->layers * sizeof *graph->before);
-    for (size_t i = 0; i < graph->model->layers && !graph->status; i++) {
-        graph->before[i] = x;
-        x = add_layer(graph, &graph->model->layer[i], x);
+    const struct dt_export *file = dt_predictor_export(predictor);
+    const int classes = dt_predictor_classes(predictor);
+    struct graph graph = {
+        .predictor = predictor, .model = dt_predictor_model(predictor), .params = file->params};
+    const struct dt_model *model = graph.model;
+    dt__message_text(&graph.body, GRAPH_NAME, "dtrain");
+    keep(&graph, dt_alloc(model->layers, sizeof *graph.before, "ONNX", &graph.before));
+    const char *x = add_inputs(&graph, &file->schema);
+    for (size_t i = 0; i < model->layers && !graph.status; i++) {
+        graph.before[i] = x;
+        x = add_layer(&graph, &model->layer[i], x);
     }
-    add_answers(graph, x);
-    dt_status status = graph->status;
-    if (!status) status = write_model(graph, path);
-    for (size_t i = 0; i < graph->pool_count; i++)
-        dt_free(graph->pool[i]);
-    dt_free(graph->pool);
-    dt_free(graph);
+    add_answers(&graph, x);
+    add_value(&graph, GRAPH_INPUT, "input", FLOAT,
+              file->schema.features - flags_of(&file->schema).count);
+    add_value(&graph, GRAPH_OUTPUT, classes ? "probabilities" : "values", FLOAT,
+              dt_predictor_width(predictor));
+    if (classes) add_value(&graph, GRAPH_OUTPUT, "class", INT64, 0);
+    dt_status status = write_model(&graph, path);
+    dt__names_free(graph.names.items, graph.names.count);
+    dt_text_free(&graph.node.text);
+    dt_text_free(&graph.body.text);
+    dt_free(graph.scratch);
+    dt_free(graph.before);
     return status;
 }

@@ -53,4 +53,17 @@ json_t *dt__json_string(const char *value);
  * value, or a text that is not UTF-8. */
 bool dt__json_add(struct dt_text *text, const json_t *value, size_t flags);
 
+/* A message of protocol buffers under way; zeros: an empty one. The first failure stays. */
+struct dt__message {
+    struct dt_text text;
+    dt_status status;
+};
+/* Adds a field: an integer, a float or double, bytes, a text. */
+void dt__message_int(struct dt__message *message, int field, int64_t value);
+void dt__message_fixed(struct dt__message *message, int field, const void *value, size_t size);
+void dt__message_bytes(struct dt__message *message, int field, const void *bytes, size_t length);
+void dt__message_text(struct dt__message *message, int field, const char *text);
+/* Adds another message as a field, and its failure; that one is empty then. */
+void dt__message_add(struct dt__message *message, int field, struct dt__message *inner);
+
 #endif

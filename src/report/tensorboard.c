@@ -21,43 +21,6 @@ struct dt__tensorboard {
     struct dt_text text; /* of an event, and around it of a record */
 };
 
-/* ---- protocol buffers ----------------------------------------------------------------------- */
-
-enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
-
-static void put_varint(struct dt_text *text, uint64_t value, dt_status *status)
-{
-    unsigned char bytes[10];
-    size_t n = 0;
-    do {
-        bytes[n] = (unsigned char)(value & 127);
-        value >>= 7;
-        if (value) bytes[n] |= 128;
-        n++;
-    } while (value);
-    if (!*status) *status = dt_text_append(text, bytes, n);
-}
-
-static void put_key(struct dt_text *text, int field, enum wire wire, dt_status *status)
-{
-    put_varint(text, (uint64_t)field << 3 | (uint64_t)wire, status);
-}
-
-static void put_fixed(struct dt_text *text, int field, const void *value, size_t size,
-                      dt_status *status)
-{
-    put_key(text, field, size == 8 ? FIXED64 : FIXED32, status);
-    if (!*status) *status = dt_text_append(text, value, size);
-}
-
-static void put_bytes(struct dt_text *text, int field, const void *bytes, size_t length,
-                      dt_status *status)
-{
-    put_key(text, field, BYTES, status);
-    put_varint(text, length, status);
-    if (!*status && length) *status = dt_text_append(text, bytes, length);
-}
-
 /* ---- the file ------------------------------------------------------------------------------- */
 
 static uint32_t masked_crc(const void *bytes, size_t length)
@@ -70,23 +33,23 @@ static uint32_t masked_crc(const void *bytes, size_t length)
 static dt_status write_field(struct dt__tensorboard *board, uint64_t step, int field,
                              const void *bytes, size_t length)
 {
-    struct dt_text event = {0}, *text = &board->text;
-    dt_status status = DT_OK;
+    struct dt__message event = {0};
+    struct dt_text *text = &board->text;
     const double now = (double)dt_clock_unix();
-    put_fixed(&event, 1, &now, sizeof now, &status);
-    put_key(&event, 2, VARINT, &status);
-    put_varint(&event, step, &status);
-    put_bytes(&event, field, bytes, length, &status);
-    const uint64_t size = event.length;
+    dt__message_fixed(&event, 1, &now, sizeof now);
+    dt__message_int(&event, 2, (int64_t)step);
+    dt__message_bytes(&event, field, bytes, length);
+    const uint64_t size = event.text.length;
     const uint32_t size_crc = masked_crc(&size, sizeof size);
-    const uint32_t crc = masked_crc(event.data, event.length);
+    const uint32_t crc = masked_crc(event.text.data, event.text.length);
+    dt_status status = event.status;
     text->length = 0;
     if (!status) status = dt_text_append(text, &size, sizeof size);
     if (!status) status = dt_text_append(text, &size_crc, sizeof size_crc);
-    if (!status) status = dt_text_append(text, event.data, event.length);
+    if (!status) status = dt_text_append(text, event.text.data, event.text.length);
     if (!status) status = dt_text_append(text, &crc, sizeof crc);
     if (!status) status = dt_fd_write(board->fd, board->path, text->data, text->length);
-    dt_text_free(&event);
+    dt_text_free(&event.text);
     return status;
 }
 
@@ -106,9 +69,8 @@ dt_status dt_report_tensorboard(struct dt_report *report, const char *run_dir)
     dt_free(dir);
     if (!status) {
         board->fd = open(board->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-        status = board->fd < 0
-                     ? dt__fail_errno(board->path, "cannot open")
-                     : write_field(board, 0, 3, version, sizeof version - 1);
+        status = board->fd < 0 ? dt__fail_errno(board->path, "cannot open")
+                               : write_field(board, 0, 3, version, sizeof version - 1);
     }
     if (status)
         dt__tensorboard_close(board);
@@ -132,12 +94,15 @@ void dt__tensorboard_close(struct dt__tensorboard *board)
  * files do not count. */
 dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt__shown *shown)
 {
-    static const unsigned char started[] = {1 << 3 | VARINT, 1};
-    struct dt_text summary = {0}, value = {0};
+    struct dt__message started = {0}, summary = {0}, value = {0};
     const char *key;
     json_t *number;
     dt_status status = DT_OK;
-    if (!board->begun) status = write_field(board, shown->step, 7, started, sizeof started);
+    if (!board->begun) {
+        dt__message_int(&started, 1, 1);
+        status = write_field(board, shown->step, 7, started.text.data, started.text.length);
+        dt_text_free(&started.text);
+    }
     board->begun = true;
     if (strcmp(shown->kind, "train") && strcmp(shown->kind, "eval") && strcmp(shown->kind, "final"))
         return status;
@@ -147,13 +112,13 @@ dt_status dt__tensorboard_record(struct dt__tensorboard *board, const struct dt_
         float simple = (float)json_number_value(number);
         if (!json_is_number(number) || !strcmp(key, "step")) continue;
         snprintf(tag, sizeof tag, "%s/%s", shown->kind, key);
-        value.length = 0;
-        put_bytes(&value, 1, tag, strlen(tag), &status);
-        put_fixed(&value, 2, &simple, sizeof simple, &status);
-        put_bytes(&summary, 1, value.data, value.length, &status);
+        dt__message_text(&value, 1, tag);
+        dt__message_fixed(&value, 2, &simple, sizeof simple);
+        dt__message_add(&summary, 1, &value);
     }
-    if (!status) status = write_field(board, shown->step, 5, summary.data, summary.length);
-    dt_text_free(&summary);
-    dt_text_free(&value);
+    if (!status) status = summary.status;
+    if (!status)
+        status = write_field(board, shown->step, 5, summary.text.data, summary.text.length);
+    dt_text_free(&summary.text);
     return status;
 }
