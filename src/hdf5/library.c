@@ -1,4 +1,5 @@
-/* What the child does with HDF5's library: opens a file, walks all of it into a table, reads rows.
+/* What a reader process does with HDF5's library: opens a file, walks all of it into a table, reads
+ * rows.
  *
  * Everything here runs in a process that may die of it. What is refused is refused for the reader's
  * sake: links and storage that lead to other files, types that this program has no use for, arrays
@@ -23,7 +24,6 @@ struct dt__h5_inside {
     hid_t file;
     struct dt_text *table;
     size_t items;
-    bool stays;
     hid_t *arrays; /* (items) the data sets to be read from; -1 */
     size_t arrays_capacity;
 };
@@ -80,7 +80,7 @@ hid_t dt__h5_stored_type(enum dt__h5_type type)
     return number_type(type).little;
 }
 
-static bool item_type(hid_t type, struct dt__h5_record *item)
+static bool item_type(hid_t type, struct dt__h5_item *item)
 {
     size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
     if (H5Tget_class(type) == H5T_ENUM) { /* numpy's bool, over a small integer */
@@ -98,16 +98,15 @@ static bool item_type(hid_t type, struct dt__h5_record *item)
     item->type = half ? DT__H5_F16 : DT__H5_TEXT;
     for (int i = DT__H5_U8; i < DT__H5_TEXT && !half; i++) {
         struct number_type number = number_type((enum dt__h5_type)i);
-        if (i != DT__H5_F16 &&
-            (H5Tequal(type, number.little) > 0 || H5Tequal(type, number.big) > 0))
-            item->type = i;
+        if (H5Tequal(type, number.little) > 0 || H5Tequal(type, number.big) > 0)
+            item->type = (enum dt__h5_type)i;
     }
     item->size = item->type == DT__H5_TEXT ? 1 : H5Tget_size(type);
     return item->type != DT__H5_TEXT || H5Tget_class(type) == H5T_STRING;
 }
 
 /* Rank and dimensions; false unless the elements can be counted and there are some. */
-static bool item_space(hid_t space, struct dt__h5_record *item)
+static bool item_space(hid_t space, struct dt__h5_item *item)
 {
     hsize_t dims[DT__H5_MAX_RANK];
     size_t bytes;
@@ -126,35 +125,54 @@ static bool item_space(hid_t space, struct dt__h5_record *item)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static dt_status table_add(struct dt__h5_inside *inside, struct dt__h5_record item,
-                           const char *path, const char *name, const void *data, size_t length,
-                           hid_t array)
+/* array: the open data set that rows are read of; -1: none. */
+static dt_status table_add(struct dt__h5_inside *inside, struct dt__h5_item item, const char *path,
+                           const void *data, size_t length, hid_t array)
 {
-    static const char zeros[8];
-    size_t names = strlen(path) + (name ? strlen(name) + 1 : 0) + 1;
-    size_t bytes = sizeof item + names + length;
     if (++inside->items > MOST_ITEMS) return dt_fail(DT_EFORMAT, "holds too many things");
     DT_TRY(dt_grow(&inside->arrays, &inside->arrays_capacity, inside->items, sizeof(hid_t),
                    "a table of contents"));
     inside->arrays[inside->items - 1] = array;
-    item.path = (uint32_t)names;
-    item.data = length;
-    item.length = (uint32_t)((bytes + 7) / 8 * 8);
+    item.length = length;
     DT_TRY(dt_text_append(inside->table, &item, sizeof item));
-    DT_TRY(dt_text_append(inside->table, path, strlen(path)));
-    if (name) {
-        DT_TRY(dt_text_append(inside->table, "@", 1));
-        DT_TRY(dt_text_append(inside->table, name, strlen(name)));
-    }
-    DT_TRY(dt_text_append(inside->table, zeros, 1));
-    if (length) DT_TRY(dt_text_append(inside->table, data, length));
-    return dt_text_append(inside->table, zeros, item.length - bytes);
+    DT_TRY(dt_text_append(inside->table, path, strlen(path) + 1));
+    return length ? dt_text_append(inside->table, data, length) : DT_OK;
 }
 
 static dt_status table_refuse(struct dt__h5_inside *inside, const char *path, const char *why)
 {
-    struct dt__h5_record item = {.kind = DT__H5_REFUSED, .offset = UINT64_MAX};
-    return table_add(inside, item, path, NULL, why, strlen(why) + 1, -1);
+    struct dt__h5_item item = {.kind = DT__H5_REFUSED, .offset = UINT64_MAX};
+    return table_add(inside, item, path, why, strlen(why) + 1, -1);
+}
+
+/* ---- texts ---------------------------------------------------------------------------------- */
+
+/* Appends the texts of an attribute, or of a data set of rank 1, to `out`, each with a NUL behind
+ * it. Those of any length are in the library's memory, which goes with this process. */
+static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t most,
+                            struct dt_text *out)
+{
+    bool any_length = H5Tis_variable_str(type) > 0;
+    size_t size = any_length ? sizeof(char *) : H5Tget_size(type), bytes;
+    char *table;
+    if (size > most || !dt_size_mul(count, size, &bytes) || bytes > MOST_TEXTS)
+        return dt_fail(DT_EFORMAT, "too much text");
+    DT_TRY(dt_alloc(count, size, "texts", &table));
+    herr_t got = H5Iget_type(object) == H5I_ATTR
+                     ? H5Aread(object, type, table)
+                     : H5Dread(object, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table);
+    dt_status status =
+        got < 0 ? dt__h5_library_fail(DT_EFORMAT, "texts that cannot be read") : DT_OK;
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const char *text = table + i * size;
+        if (any_length) memcpy(&text, table + i * size, sizeof text);
+        size_t length = text ? strnlen(text, any_length ? most : size) : 0;
+        if (out->length + length > MOST_TEXTS) status = dt_fail(DT_EFORMAT, "too much text");
+        if (!status && length) status = dt_text_append(out, text, length);
+        if (!status) status = dt_text_append(out, "", 1);
+    }
+    dt_free(table);
+    return status;
 }
 
 /* ---- attributes ----------------------------------------------------------------------------- */
@@ -166,37 +184,33 @@ struct place {
     dt_status status;
 };
 
-/* A number, or a text, fixed or of any length. What is of no use is passed over. */
+/* A number or a text. What is of no use is passed over. */
 static dt_status attribute_add(struct place *place, const char *name, hid_t attribute, hid_t type)
 {
     union {
         uint64_t bits;
         double real;
     } number;
-    char *text = NULL;
-    struct dt__h5_record item = {.kind = DT__H5_ATTRIBUTE, .offset = UINT64_MAX};
+    struct dt_text text = {0};
+    struct dt__h5_item item = {.kind = DT__H5_ATTRIBUTE, .offset = UINT64_MAX};
+    char *path;
     hid_t space = H5Aget_space(attribute);
-    bool single = item_type(type, &item) && item_space(space, &item) && item.count == 1;
+    bool good = item_type(type, &item) && item_space(space, &item) && item.count == 1 &&
+                item.type != DT__H5_F16;
     if (space >= 0) H5Sclose(space);
-    if (!single || item.type == DT__H5_F16) return DT_OK;
     item.rank = 0;
-    if (item.type != DT__H5_TEXT) {
-        if (H5Aread(attribute, number_type((enum dt__h5_type)item.type).native, &number) < 0)
-            return DT_OK;
-        return table_add(place->inside, item, place->path, name, &number, item.size, -1);
+    if (good && item.type == DT__H5_TEXT)
+        good = !texts_read(attribute, type, 1, MOST_VALUE, &text);
+    else if (good)
+        good = H5Aread(attribute, number_type(item.type).native, &number) >= 0;
+    dt_status status = good ? dt_format(&path, "%s@%s", place->path, name) : DT_OK;
+    if (good && !status) {
+        const void *data = text.data ? (const void *)text.data : &number;
+        status =
+            table_add(place->inside, item, path, data, text.data ? text.length : item.size, -1);
+        dt_free(path);
     }
-    if (H5Tis_variable_str(type) > 0) { /* the library's memory: it goes with this process */
-        if (H5Aread(attribute, type, &text) < 0 || !text || strnlen(text, MOST_VALUE) == MOST_VALUE)
-            return DT_OK;
-        return table_add(place->inside, item, place->path, name, text, strlen(text) + 1, -1);
-    }
-    const size_t size = H5Tget_size(type);
-    if (size > MOST_VALUE) return DT_OK;
-    DT_TRY(dt_alloc(size + 1, 1, "an attribute", &text));
-    dt_status status = DT_OK;
-    if (H5Aread(attribute, type, text) >= 0)
-        status = table_add(place->inside, item, place->path, name, text, strlen(text) + 1, -1);
-    dt_free(text);
+    dt_text_free(&text);
     return status;
 }
 
@@ -241,7 +255,7 @@ static bool filters_are_known(hid_t plist)
 /* Whether the file really holds as much as the dimensions say, as far as sizes tell. A contiguous
  * array's place goes into the item. */
 static bool array_is_stored(struct dt__h5_inside *inside, hid_t set, hid_t plist, bool contiguous,
-                            struct dt__h5_record *item)
+                            struct dt__h5_item *item)
 {
     hsize_t size = 0, stored = H5Dget_storage_size(set);
     uint64_t bytes = item->count * item->size;
@@ -259,35 +273,10 @@ static bool array_is_stored(struct dt__h5_inside *inside, hid_t set, hid_t plist
     return chunk && chunk <= MOST_CHUNK && stored <= size && bytes / DEFLATE_BEST <= stored;
 }
 
-/* Reads an array of texts of rank 1, each with a NUL behind it, into `out`. */
-static dt_status texts_read(hid_t set, hid_t type, uint64_t count, struct dt_text *out)
-{
-    bool any_length = H5Tis_variable_str(type) > 0;
-    size_t size = any_length ? sizeof(char *) : H5Tget_size(type), bytes;
-    char *table;
-    if (size > MOST_NAME || !dt_size_mul(count, size, &bytes) || bytes > MOST_TEXTS)
-        return dt_fail(DT_EFORMAT, "too much text");
-    DT_TRY(dt_alloc(count, size, "names", &table));
-    dt_status status = H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table) < 0
-                           ? dt__h5_library_fail(DT_EFORMAT, "texts that cannot be read")
-                           : DT_OK;
-    for (uint64_t i = 0; i < count && !status; i++) {
-        const char *text = table + i * size;
-        if (any_length) memcpy(&text, table + i * size, sizeof text);
-        size_t length = text ? strnlen(text, any_length ? MOST_NAME : size) : 0;
-        if (out->length + length > MOST_TEXTS) status = dt_fail(DT_EFORMAT, "too much text");
-        if (!status && length) status = dt_text_append(out, text, length);
-        if (!status) status = dt_text_append(out, "", 1);
-    }
-    dt_free(table);
-    return status;
-}
-
 static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char *path)
 {
-    struct dt__h5_record item = {.kind = DT__H5_ARRAY, .offset = UINT64_MAX};
+    struct dt__h5_item item = {.kind = DT__H5_ARRAY, .offset = UINT64_MAX};
     hid_t plist = H5Dget_create_plist(set), type = H5Dget_type(set), space = H5Dget_space(set);
-    hid_t kept = -1; /* for reads */
     H5D_layout_t layout = plist < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(plist);
     struct dt_text texts = {0};
     const char *why = NULL;
@@ -302,25 +291,20 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
     else if (!item.count)
         why = "is empty";
     else if (item.type == DT__H5_TEXT)
-        status = item.rank == 1 ? texts_read(set, type, item.count, &texts) : DT_EFORMAT;
+        status = item.rank == 1 ? texts_read(set, type, item.count, MOST_NAME, &texts) : DT_EFORMAT;
     else if (!array_is_stored(inside, set, plist, layout == H5D_CONTIGUOUS, &item))
         why = "is not all in the file";
-    else if ((kept = H5Dopen2(inside->file, path, H5P_DEFAULT)) < 0)
-        why = "cannot be opened";
+    else if (H5Tequal(type, number_type(item.type).native) <= 0)
+        item.offset = UINT64_MAX; /* the program has no such numbers */
     if (status == DT_EFORMAT) {
         why = "is not a list of names";
         status = DT_OK;
     }
-    if (kept >= 0) {
-        /* Numbers that the program can read by itself lie in the file as the machine has them. */
-        bool plain = item.type != DT__H5_F16 && item.offset != UINT64_MAX &&
-                     H5Tequal(type, number_type((enum dt__h5_type)item.type).native) > 0;
-        if (!plain) item.offset = UINT64_MAX;
-        inside->stays |= !plain;
+    if (!status && why) status = table_refuse(inside, path, why);
+    if (!status && !why) {
+        H5Iinc_ref(set); /* stays open for reads */
+        status = table_add(inside, item, path, texts.data, texts.length, set);
     }
-    if (!status)
-        status = why ? table_refuse(inside, path, why)
-                     : table_add(inside, item, path, NULL, texts.data, texts.length, kept);
     dt_text_free(&texts);
     if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);
@@ -363,9 +347,9 @@ static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, 
 
 static dt_status group_walk(struct dt__h5_inside *inside, hid_t group, const char *path, int depth)
 {
-    struct dt__h5_record item = {.kind = DT__H5_GROUP, .offset = UINT64_MAX};
+    struct dt__h5_item item = {.kind = DT__H5_GROUP, .offset = UINT64_MAX};
     struct place place = {inside, path, depth, DT_OK};
-    DT_TRY(table_add(inside, item, path, NULL, NULL, 0, -1));
+    DT_TRY(table_add(inside, item, path, NULL, 0, -1));
     DT_TRY(attributes_walk(inside, group, path));
     if (H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, link_visit, &place) >= 0)
         return DT_OK;
@@ -384,13 +368,12 @@ static herr_t plist_leave_unlocked(hid_t plist)
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
     return H5Pset_file_locking(plist, false, true);
 #else
-    (void)plist; /* HDF5_USE_FILE_LOCKING, which the helper sets */
+    (void)plist; /* HDF5_USE_FILE_LOCKING, which the fork server sets */
     return 0;
 #endif
 }
 
-dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt__h5_inside **out,
-                             bool *out_stays)
+dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt__h5_inside **out)
 {
     static struct dt__h5_inside inside; /* one a process */
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -401,54 +384,36 @@ dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt_
         H5Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, 1.0) >= 0 &&
         plist_leave_unlocked(plist) >= 0)
         inside.file = H5Fopen(path, H5F_ACC_RDONLY, plist);
-    if (inside.file < 0) return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
-    hid_t root = H5Gopen2(inside.file, "/", H5P_DEFAULT);
+    hid_t root = inside.file < 0 ? -1 : H5Gopen2(inside.file, "/", H5P_DEFAULT);
     if (root < 0) return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
-    DT_TRY(group_walk(&inside, root, "/", 0));
-    H5Gclose(root);
     *out = &inside;
-    *out_stays = inside.stays;
-    return DT_OK;
-}
-
-static bool request_shape(hid_t set, const struct dt__h5_request *request, int *out_rank,
-                          hsize_t dims[DT__H5_MAX_RANK])
-{
-    hid_t space = H5Dget_space(set);
-    if (space < 0) return false;
-    *out_rank = H5Sget_simple_extent_dims(space, dims, NULL);
-    H5Sclose(space);
-    if (*out_rank < 1 || request->first > dims[0] || request->rows > dims[0] - request->first)
-        return false;
-    dims[0] = request->rows;
-    return true;
-}
-
-size_t dt__h5_inside_bytes(struct dt__h5_inside *inside, const struct dt__h5_request *request)
-{
-    int rank;
-    hsize_t dims[DT__H5_MAX_RANK];
-    size_t bytes = dt__h5_type_size((enum dt__h5_type)request->type);
-    if (request->item >= inside->items || inside->arrays[request->item] < 0 ||
-        !request_shape(inside->arrays[request->item], request, &rank, dims))
-        return 0;
-    for (int i = 0; i < rank; i++)
-        if (!dt_size_mul(bytes, dims[i], &bytes)) return 0;
-    return bytes;
+    return group_walk(&inside, root, "/", 0);
 }
 
 dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request,
-                             void *out)
+                             struct dt_text *out)
 {
-    int rank;
     hsize_t start[DT__H5_MAX_RANK] = {request->first}, extent[DT__H5_MAX_RANK];
-    hid_t set = inside->arrays[request->item], space = H5Dget_space(set), memory = -1;
-    if (request_shape(set, request, &rank, extent)) memory = H5Screate_simple(rank, extent, NULL);
-    bool good = memory >= 0 &&
-                H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
-                H5Dread(set, number_type((enum dt__h5_type)request->type).native, memory, space,
-                        H5P_DEFAULT, out) >= 0;
+    const uint64_t item = (uint64_t)request->item;
+    const enum dt__h5_type type = (enum dt__h5_type)request->type;
+    hid_t set = item < inside->items ? inside->arrays[item] : -1;
+    hid_t space = set < 0 ? -1 : H5Dget_space(set), memory = -1;
+    int rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, extent, NULL);
+    size_t bytes = dt__h5_type_size(type);
+    bool good =
+        rank >= 1 && request->first <= extent[0] && request->rows <= extent[0] - request->first;
+    extent[0] = request->rows;
+    for (int i = 0; i < rank && good; i++)
+        good = dt_size_mul(bytes, extent[i], &bytes);
+    dt_status status = good && bytes ? dt_grow(&out->data, &out->capacity, bytes, 1, "rows")
+                                     : dt_fail(DT_EBUG, "rows that are not there");
+    if (!status) memory = H5Screate_simple(rank, extent, NULL);
+    if (!status &&
+        (memory < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) < 0 ||
+         H5Dread(set, number_type(type).native, memory, space, H5P_DEFAULT, out->data) < 0))
+        status = dt__h5_library_fail(DT_EIO, "rows cannot be read");
     if (memory >= 0) H5Sclose(memory);
     if (space >= 0) H5Sclose(space);
-    return good ? DT_OK : dt__h5_library_fail(DT_EIO, "rows cannot be read");
+    out->length = bytes;
+    return status;
 }

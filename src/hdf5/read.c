@@ -1,10 +1,8 @@
-/* The program's side of reading: the table that the child sends is checked entry by entry before it
- * is believed, for the child has read a stranger's file. */
+/* The program's side of reading: the table that a reader process sends is checked entry by entry
+ * before it is believed, for the process has read a stranger's file. */
 #include "hdf5/read.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -12,9 +10,11 @@
 
 struct dt__h5_file {
     char *path;
-    int fd, memory, socket;
+    int fd;
+    int socket;    /* to a reader process; -1: there is none */
     uint64_t size; /* of the file */
     unsigned char *table;
+    size_t table_bytes;
     struct dt__h5_item *items;
     size_t count, capacity;
 };
@@ -45,7 +45,7 @@ static bool texts_have_nuls(const char *texts, size_t length, uint64_t count)
     return found == count && (length == 0 || texts[length - 1] == '\0');
 }
 
-/* Whether the record's data is what its kind says. */
+/* Whether the item's data is what its kind says. */
 static bool item_data_fits(const struct dt__h5_item *item)
 {
     switch (item->kind) {
@@ -64,98 +64,109 @@ static bool item_data_fits(const struct dt__h5_item *item)
     }
 }
 
-/* The record at `at`; false if it is not one. */
+/* The item at `at`; false if it is not one. */
 static bool table_item(const struct dt__h5_file *file, const unsigned char *at, size_t left,
                        struct dt__h5_item *out, size_t *out_length)
 {
-    struct dt__h5_record record;
+    struct dt__h5_item item;
     size_t count = 1, bytes = 0;
-    if (left < sizeof record) return false;
-    memcpy(&record, at, sizeof record);
-    size_t room = record.length;
-    if (room > left || room % 8 || room < sizeof record || record.path == 0 ||
-        record.path > room - sizeof record || record.data > room - sizeof record - record.path ||
-        (uint32_t)record.kind > DT__H5_REFUSED || (uint32_t)record.type > DT__H5_TEXT ||
-        record.rank < 0 || record.rank > DT__H5_MAX_RANK)
+    if (left < sizeof item) return false;
+    memcpy(&item, at, sizeof item);
+    item.path = (const char *)at + sizeof item;
+    const unsigned char *data = memchr(item.path, '\0', left - sizeof item);
+    if (!data || item.length > left - (size_t)(++data - at) ||
+        (unsigned)item.kind > DT__H5_REFUSED || (unsigned)item.type > DT__H5_TEXT ||
+        item.rank < 0 || item.rank > DT__H5_MAX_RANK)
         return false;
-    const size_t size = dt__h5_type_size((enum dt__h5_type)record.type);
-    for (int i = 0; i < record.rank; i++)
-        if (!dt_size_mul(count, record.dims[i], &count)) return false;
-    if (record.kind == DT__H5_ARRAY &&
-        (count != record.count || !dt_size_mul(count, size, &bytes) ||
-         (record.offset != UINT64_MAX &&
-          (record.offset > file->size || bytes > file->size - record.offset))))
+    item.data = data;
+    item.size = dt__h5_type_size(item.type);
+    for (int i = 0; i < item.rank; i++)
+        if (!dt_size_mul(count, item.dims[i], &count)) return false;
+    if (item.kind == DT__H5_ARRAY &&
+        (count != item.count || !dt_size_mul(count, item.size, &bytes) ||
+         (item.offset != UINT64_MAX &&
+          (item.offset > file->size || bytes > file->size - item.offset))))
         return false;
-    const char *path = (const char *)at + sizeof record;
-    if (memchr(path, '\0', record.path) != path + record.path - 1) return false;
-    *out = (struct dt__h5_item){.kind = (enum dt__h5_kind)record.kind,
-                                .type = (enum dt__h5_type)record.type,
-                                .path = path,
-                                .rank = record.rank,
-                                .count = record.count,
-                                .size = size,
-                                .data = path + record.path,
-                                .length = record.data,
-                                .offset = record.offset};
-    memcpy(out->dims, record.dims, sizeof out->dims);
-    *out_length = room;
+    *out = item;
+    *out_length = (size_t)(data - at) + item.length;
     return item_data_fits(out);
+}
+
+/* Checks the whole table into items. */
+static dt_status table_check(struct dt__h5_file *file)
+{
+    for (size_t at = 0, part; at < file->table_bytes; at += part) {
+        DT_TRY(dt_grow(&file->items, &file->capacity, file->count + 1, sizeof *file->items,
+                       "a table of contents"));
+        if (!table_item(file, file->table + at, file->table_bytes - at, &file->items[file->count],
+                        &part))
+            return file_fail_dead(file);
+        file->count++;
+    }
+    return DT_OK;
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Asks the child, which is started if there is none; request NULL: for the table alone. Another one
- * takes the place of one that dies: killed, it says nothing of the file. The file is what two die
- * of. */
-static dt_status file_ask(struct dt__h5_file *file, const struct dt__h5_request *request,
-                          struct dt__h5_answer *answer)
+/* Asks a reader process, which is started if there is none, for `length` bytes into out; out NULL:
+ * for the table. *out_dead: it has died, or answers otherwise than it must. */
+static dt_status reader_ask(struct dt__h5_file *file, struct dt__h5_request *request, void *out,
+                            size_t length, bool *out_dead)
 {
-    for (int deaths = 0; deaths < 2; deaths++) {
-        bool lives = true;
-        answer->status = DT_OK;
-        if (file->socket < 0) {
-            DT_TRY(dt__h5_guard_open(file->fd, file->memory, request != NULL, &file->socket));
-            lives = dt__h5_guard_ask(file->socket, NULL, answer);
-        }
-        if (lives && request && !answer->status)
-            lives = dt__h5_guard_ask(file->socket, request, answer);
-        if (lives && answer->stays) return DT_OK;
-        close(file->socket);
-        file->socket = -1;
-        if (lives) return DT_OK;
+    struct dt__h5_answer answer;
+    *out_dead = false;
+    if (file->socket < 0) DT_TRY(dt__h5_guard_open(file->fd, &file->socket));
+    bool lives = dt__h5_guard_pass(file->socket, request, sizeof *request, true) &&
+                 dt__h5_guard_pass(file->socket, &answer, sizeof answer, false);
+    if (lives && answer.status) {
+        answer.message[DT_ERROR_MAX - 1] = '\0';
+        dt_fail((dt_status)answer.status, "%s", answer.message);
+        if (out) dt_fail_prefix(DT_EIO, "%s: ", file->items[request->item].path);
+        return dt_fail_prefix((dt_status)answer.status, "%s: ", file->path);
     }
-    return file_fail_dead(file);
+    if (lives && !out) {
+        dt_free(file->table);
+        file->table = NULL;
+        DT_TRY(dt_alloc(answer.length, 1, "a table of contents", &file->table));
+        out = file->table;
+        length = file->table_bytes = answer.length;
+    }
+    *out_dead =
+        !lives || answer.length != length || !dt__h5_guard_pass(file->socket, out, length, false);
+    return DT_OK;
 }
 
-dt_status dt__h5_open_table(const char *path, const void *table, size_t length,
-                            struct dt__h5_file **out)
+static void reader_end(struct dt__h5_file *file)
+{
+    if (file->socket >= 0) close(file->socket);
+    file->socket = -1;
+}
+
+/* Another reader takes the place of one that dies: killed, it says nothing of the file. The file is
+ * what two die of. */
+static dt_status file_ask(struct dt__h5_file *file, struct dt__h5_request *request, void *out,
+                          size_t length)
+{
+    bool dead = true;
+    for (int deaths = 0; dead && deaths < 2; deaths++) {
+        DT_TRY(reader_ask(file, request, out, length, &dead));
+        if (dead) reader_end(file);
+    }
+    return dead ? file_fail_dead(file) : DT_OK;
+}
+
+dt_status dt__h5_open(const char *path, struct dt__h5_file **out)
 {
     struct dt__h5_file *file;
-    struct dt__h5_answer answer = {.length = length};
+    struct dt__h5_request whole = {.item = DT__H5_TABLE};
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *file, "an HDF5 file", &file));
-    file->fd = file->memory = file->socket = -1;
+    file->fd = file->socket = -1;
     DT_GUARD(dt_strdup(path, &file->path));
     DT_GUARD(dt_file_open(path, &file->fd, &file->size));
-    if ((file->memory = memfd_create("dtrain-hdf5", MFD_CLOEXEC)) < 0)
-        DT_GUARD(
-            dt_fail(DT_EMEMORY, "%s: no memory file to read it by: %s", path, strerror(errno)));
-    if (!table) DT_GUARD(file_ask(file, NULL, &answer));
-    if (answer.status)
-        DT_GUARD(dt_fail((dt_status)answer.status, "%s: %s", path, answer.message));
-    DT_GUARD(dt_alloc(answer.length, 1, "a table of contents", &file->table));
-    if (table)
-        memcpy(file->table, table, length);
-    else
-        DT_GUARD(dt_fd_read(file->memory, path, file->table, answer.length, 0));
-    for (size_t at = 0, part; at < answer.length; at += part) {
-        DT_GUARD(dt_grow(&file->items, &file->capacity, file->count + 1, sizeof *file->items,
-                         "a table of contents"));
-        if (!table_item(file, file->table + at, answer.length - at, &file->items[file->count],
-                        &part))
-            DT_GUARD(file_fail_dead(file));
-        file->count++;
-    }
+    DT_GUARD(file_ask(file, &whole, NULL, 0));
+    reader_end(file); /* most files need none any more */
+    DT_GUARD(table_check(file));
     *out = file;
     return DT_OK;
 done:
@@ -163,17 +174,11 @@ done:
     return status;
 }
 
-dt_status dt__h5_open(const char *path, struct dt__h5_file **out)
-{
-    return dt__h5_open_table(path, NULL, 0, out);
-}
-
 void dt__h5_close(struct dt__h5_file *file)
 {
     if (!file) return;
-    const int fds[] = {file->socket, file->memory, file->fd};
-    for (int i = 0; i < 3; i++)
-        if (fds[i] >= 0) close(fds[i]);
+    reader_end(file);
+    if (file->fd >= 0) close(file->fd);
     dt_free(file->items);
     dt_free(file->table);
     dt_free(file->path);
@@ -221,22 +226,17 @@ dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array,
     if (array->type == as && array->offset != UINT64_MAX)
         return dt_fd_read(file->fd, file->path, out, (size_t)rows * row,
                           array->offset + first * row);
-    /* By the child, in pieces that do not ask for much memory. */
+    /* By a reader process, in pieces that do not ask for much memory. */
     uint64_t most = row < DT__H5_READ_BYTES ? DT__H5_READ_BYTES / row : 1;
-    struct dt__h5_answer answer;
     char *to = out;
     while (rows > 0) {
-        struct dt__h5_request request = {.item = (uint64_t)(array - file->items),
+        struct dt__h5_request request = {.item = array - file->items,
                                          .first = first,
                                          .rows = rows < most ? rows : most,
                                          .type = (int)as};
-        DT_TRY(file_ask(file, &request, &answer));
-        if (answer.status)
-            return dt_fail((dt_status)answer.status, "%s: %s: %s", file->path, array->path,
-                           answer.message);
-        if (answer.length != request.rows * row) return file_fail_dead(file);
-        DT_TRY(dt_fd_read(file->memory, file->path, to, answer.length, 0));
-        to += answer.length;
+        const size_t length = (size_t)request.rows * row;
+        DT_TRY(file_ask(file, &request, to, length));
+        to += length;
         first += request.rows;
         rows -= request.rows;
     }

@@ -1,11 +1,11 @@
 /* read: the one guarded way to read HDF5: checkpoints, models, and data files of strangers.
  *
  * HDF5's library crashes on some malformed files, and when memory runs out inside it. So it never
- * opens a file in this process: a child of its own (guard.h) opens it, walks all of it and sends a
+ * opens a file in this process: a reader process (guard.h) opens it, walks all of it and sends a
  * table of what it holds, which is checked here like any other input. Arrays that are stored as the
- * machine has numbers are then read straight from the file; what must be converted or unpacked, the
- * child reads. If the child dies, the file is refused by name. Files may be open in several
- * threads; one file is one thread's. */
+ * machine has numbers are then read straight from the file; what must be converted or unpacked, a
+ * reader process reads, which stays until the file is closed. If it dies, the file is refused by
+ * name. Files may be open in several threads; one file is one thread's. */
 #ifndef DT_HDF5_READ_H
 #define DT_HDF5_READ_H
 
@@ -43,7 +43,7 @@ struct dt__h5_item {
     /* Attribute: its value. Array of texts: `count` texts, each with a NUL behind it. Refused:
      * why. */
     const void *data;
-    size_t length;
+    size_t length;   /* of the data */
     uint64_t offset; /* in the file, of an array as the machine has it; UINT64_MAX: not so */
 };
 
@@ -64,7 +64,7 @@ dt_status dt__h5_array(const struct dt__h5_file *file, const char *path,
 const struct dt__h5_item *dt__h5_item_at(const struct dt__h5_file *file, size_t index);
 
 /* Rows [first, first + rows) of an array, converted to `as` (values beyond its range become the
- * nearest), into (rows, dims[1], ...) row-major. DT_EIO; DT_EFORMAT: the child has died. */
+ * nearest), into (rows, dims[1], ...) row-major. DT_EIO; DT_EFORMAT: the reader has died. */
 dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array, uint64_t first,
                       uint64_t rows, enum dt__h5_type as, void *out);
 

@@ -1,22 +1,21 @@
-/* A virtual file driver of our own under the library takes its metadata into pages of memory.
+/* A virtual file driver of our own under the library takes its metadata into a memory file, and has
+ * no write fail: the library may crash in closing a file after one that did.
  *
  * Arrays are created with early allocation and no fill value: the library gives them a place and
- * writes nothing there. Streaming merges the pages with the arrays, by place. */
+ * writes nothing there, where the memory file has a hole. Streaming merges it with the arrays. */
 #include "hdf5/write.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/limits.h"
 #include "hdf5/library.h"
 
-enum { PAGE = 4096, MOST_NAME = 1 << 16, MOST_TEXTS = 1 << 28 };
-
-struct page {
-    uint64_t at; /* multiple of PAGE */
-    unsigned char bytes[PAGE];
-};
+enum { MOST_NAME = 1 << 16, MOST_TEXTS = 1 << 28 };
 
 struct extent {
     uint64_t at, length; /* in the file */
@@ -27,9 +26,9 @@ struct dt__h5_layout {
     hid_t file;       /* -1 once the layout has ended */
     dt_status status; /* the first failure, with its message */
     char message[DT_ERROR_MAX];
-    struct page **pages; /* ascending */
-    size_t npages, pages_capacity;
-    struct extent *extents; /* ascending once the layout has ended */
+    int memory;              /* the metadata; -1 once it is mapped */
+    unsigned char *metadata; /* (end) once the layout has ended; NULL */
+    struct extent *extents;  /* ascending once the layout has ended */
     size_t nextents, extents_capacity;
     void **owned; /* tables of names */
     size_t nowned, owned_capacity;
@@ -61,54 +60,14 @@ static void layout_fail_library(struct dt__h5_layout *layout, const char *what)
 struct driver {
     H5FD_t shared; /* the library's own */
     struct dt__h5_layout *layout;
-    haddr_t eoa, eof;
 };
 
-/* The page that begins at `at`; NULL: there is none yet, and its place among them is *out_index. */
-static struct page *page_find(const struct dt__h5_layout *layout, uint64_t at, size_t *out_index)
-{
-    size_t low = 0, high = layout->npages;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (layout->pages[middle]->at < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *out_index = low;
-    return low < layout->npages && layout->pages[low]->at == at ? layout->pages[low] : NULL;
-}
-
-/* Never fails: the library may crash over a close that did. The layout has its failure, and is
- * given up. */
 static herr_t driver_write(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t length,
                            const void *bytes)
 {
     (void)type, (void)dxpl;
-    struct driver *driver = (struct driver *)file;
-    struct dt__h5_layout *layout = driver->layout;
-    for (const char *from = bytes; length > 0;) {
-        const size_t inside = at % PAGE, part = length < PAGE - inside ? length : PAGE - inside;
-        size_t index;
-        struct page *page = page_find(layout, at - inside, &index);
-        if (!page) {
-            dt_status status = dt_grow(&layout->pages, &layout->pages_capacity, layout->npages + 1,
-                                       sizeof *layout->pages, "a file's metadata");
-            if (!status) status = dt_alloc(1, sizeof *page, "a file's metadata", &page);
-            dt__h5_layout_fail(layout, status);
-            if (page) {
-                page->at = at - inside;
-                memmove(layout->pages + index + 1, layout->pages + index,
-                        (layout->npages++ - index) * sizeof *layout->pages);
-                layout->pages[index] = page;
-            }
-        }
-        if (page) memcpy(page->bytes + inside, from, part);
-        from += part;
-        at += part;
-        length -= part;
-    }
-    if (at > driver->eof) driver->eof = at;
+    struct dt__h5_layout *layout = ((struct driver *)file)->layout;
+    dt__h5_layout_fail(layout, dt_fd_write_at(layout->memory, "metadata", bytes, length, at));
     return 0;
 }
 
@@ -116,18 +75,10 @@ static herr_t driver_read(H5FD_t *file, H5FD_mem_t type, hid_t dxpl, haddr_t at,
                           void *bytes)
 {
     (void)type, (void)dxpl;
-    const struct dt__h5_layout *layout = ((struct driver *)file)->layout;
-    for (char *to = bytes; length > 0;) {
-        size_t inside = at % PAGE, part = length < PAGE - inside ? length : PAGE - inside, index;
-        const struct page *page = page_find(layout, at - inside, &index);
-        if (page)
-            memcpy(to, page->bytes + inside, part);
-        else
-            memset(to, 0, part);
-        to += part;
-        at += part;
-        length -= part;
-    }
+    struct dt__h5_layout *layout = ((struct driver *)file)->layout;
+    memset(bytes, 0, length);
+    if (pread(layout->memory, bytes, length, (off_t)at) < 0)
+        dt__h5_layout_fail(layout, dt_fail(DT_EIO, "metadata: %s", strerror(errno)));
     return 0;
 }
 
@@ -143,36 +94,22 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access, haddr
 
 static herr_t driver_close(H5FD_t *file)
 {
-    struct driver *driver = (struct driver *)file;
-    driver->layout->end = driver->eoa > driver->eof ? driver->eoa : driver->eof;
-    dt_free(driver);
+    dt_free(file);
     return 0;
 }
 
-static herr_t driver_query(const H5FD_t *file, unsigned long *flags)
+/* The end of the file, which is that of what has been allocated. */
+static haddr_t driver_get_end(const H5FD_t *file, H5FD_mem_t type)
 {
-    (void)file;
-    *flags = H5FD_FEAT_AGGREGATE_METADATA;
+    (void)type;
+    return ((const struct driver *)file)->layout->end;
+}
+
+static herr_t driver_set_end(H5FD_t *file, H5FD_mem_t type, haddr_t at)
+{
+    (void)type;
+    ((struct driver *)file)->layout->end = at;
     return 0;
-}
-
-static haddr_t driver_get_eoa(const H5FD_t *file, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const struct driver *)file)->eoa;
-}
-
-static herr_t driver_set_eoa(H5FD_t *file, H5FD_mem_t type, haddr_t at)
-{
-    (void)type;
-    ((struct driver *)file)->eoa = at;
-    return 0;
-}
-
-static haddr_t driver_get_eof(const H5FD_t *file, H5FD_mem_t type)
-{
-    (void)type;
-    return ((const struct driver *)file)->eof;
 }
 
 static const H5FD_class_t DRIVER = {
@@ -186,10 +123,9 @@ static const H5FD_class_t DRIVER = {
     .fapl_size = sizeof(struct dt__h5_layout *),
     .open = driver_open,
     .close = driver_close,
-    .query = driver_query,
-    .get_eoa = driver_get_eoa,
-    .set_eoa = driver_set_eoa,
-    .get_eof = driver_get_eof,
+    .get_eoa = driver_get_end,
+    .set_eoa = driver_set_end,
+    .get_eof = driver_get_end,
     .read = driver_read,
     .write = driver_write,
 };
@@ -205,6 +141,7 @@ dt_status dt__h5_layout_create(size_t user_block, struct dt__h5_layout **out)
     hbool_t threadsafe = false;
     DT_TRY(dt_alloc(1, sizeof *layout, "a file's layout", &layout));
     layout->file = -1;
+    layout->memory = memfd_create("dtrain-layout", MFD_CLOEXEC);
     pthread_mutex_lock(&library_lock);
     layout->locked = H5is_library_threadsafe(&threadsafe) < 0 || !threadsafe;
     if (driver < 0) driver = H5FDregister(&DRIVER);
@@ -212,8 +149,8 @@ dt_status dt__h5_layout_create(size_t user_block, struct dt__h5_layout **out)
     if (!layout->locked) pthread_mutex_unlock(&library_lock);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a setting of each thread */
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE);
-    if (access >= 0 && create >= 0 && id >= 0 && H5Pset_driver(access, id, (void *)&layout) >= 0 &&
-        H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) >= 0 &&
+    if (layout->memory >= 0 && access >= 0 && create >= 0 && id >= 0 &&
+        H5Pset_driver(access, id, (void *)&layout) >= 0 &&
         H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0 &&
         H5Pset_userblock(create, user_block) >= 0 &&
         H5Pset_attr_phase_change(create, 1000, 0) >= 0 &&
@@ -244,11 +181,10 @@ void dt__h5_layout_free(struct dt__h5_layout *layout)
 {
     if (!layout) return;
     layout_close(layout);
-    for (size_t i = 0; i < layout->npages; i++)
-        dt_free(layout->pages[i]);
+    if (layout->memory >= 0) close(layout->memory);
+    if (layout->metadata) munmap(layout->metadata, layout->end);
     for (size_t i = 0; i < layout->nowned; i++)
         dt_free(layout->owned[i]);
-    dt_free(layout->pages);
     dt_free(layout->extents);
     dt_free(layout->owned);
     dt_free(layout);
@@ -264,6 +200,14 @@ dt_status dt__h5_layout_end(struct dt__h5_layout *layout, uint64_t *out_length)
 {
     layout_close(layout);
     if (layout->status) return dt_fail(layout->status, "%s", layout->message);
+    if (ftruncate(layout->memory, (off_t)layout->end))
+        return dt_fail(DT_EIO, "metadata: %s", strerror(errno));
+    void *bytes = mmap(NULL, layout->end, PROT_READ, MAP_SHARED, layout->memory, 0);
+    if (bytes == MAP_FAILED) return dt_fail(DT_EMEMORY, "no memory for a file's metadata");
+    layout->metadata = bytes;
+    const int memory = layout->memory;
+    layout->memory = -1;
+    if (close(memory)) return dt_fail(DT_EIO, "metadata: %s", strerror(errno));
     if (layout->nextents)
         qsort(layout->extents, layout->nextents, sizeof *layout->extents, extent_order);
     *out_length = layout->end;
@@ -404,18 +348,12 @@ void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char 
 
 /* ---- streaming ------------------------------------------------------------------------------ */
 
-/* Metadata, zeros where there is none. */
-static dt_status stream_pages(const struct dt__h5_layout *layout, uint64_t at, uint64_t end,
-                              dt__h5_sink_fn *sink, void *arg)
+static dt_status stream_range(const unsigned char *from, uint64_t length, dt__h5_sink_fn *sink,
+                              void *arg)
 {
-    static const unsigned char zeros[PAGE];
-    while (at < end) {
-        uint64_t inside = at % PAGE, part = PAGE - inside;
-        size_t index;
-        const struct page *page = page_find(layout, at - inside, &index);
-        if (part > end - at) part = end - at;
-        DT_TRY(sink(arg, page ? page->bytes + inside : zeros, (size_t)part));
-        at += part;
+    for (uint64_t at = 0, part; at < length; at += part) {
+        part = length - at < DT__H5_WRITE_BYTES ? length - at : DT__H5_WRITE_BYTES;
+        DT_TRY(sink(arg, from ? from + at : NULL, (size_t)part));
     }
     return DT_OK;
 }
@@ -425,17 +363,11 @@ dt_status dt__h5_stream(const struct dt__h5_layout *layout, dt__h5_sink_fn *sink
     uint64_t at = 0;
     for (size_t i = 0; i < layout->nextents; i++) {
         const struct extent *extent = &layout->extents[i];
-        DT_TRY(stream_pages(layout, at, extent->at, sink, arg));
-        const unsigned char *from = extent->data;
-        for (uint64_t left = extent->length; left > 0;) {
-            size_t part = left < DT__H5_WRITE_BYTES ? (size_t)left : DT__H5_WRITE_BYTES;
-            DT_TRY(sink(arg, from, part));
-            if (from) from += part;
-            left -= part;
-        }
+        DT_TRY(stream_range(layout->metadata + at, extent->at - at, sink, arg));
+        DT_TRY(stream_range(extent->data, extent->length, sink, arg));
         at = extent->at + extent->length;
     }
-    return stream_pages(layout, at, layout->end, sink, arg);
+    return stream_range(layout->metadata + at, layout->end - at, sink, arg);
 }
 
 /* ---- version -------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 static hid_t file;
 
-/* What the library does in the child that reads a file: any malformed file could have it do so. */
+/* What the library does in the process that reads a file: any malformed file could have it do so. */
 static enum fault {
     SOUND,
     CRASH_ON_OPEN,
@@ -659,23 +659,18 @@ static void survey_once(void)
     dt_source_destroy(source);
 }
 
-/* Whichever of the processes that start readers is killed, and both: the next file is opened. */
-START_TEST(a_killed_helper_is_replaced)
+/* When the process that starts readers is killed, the next file is opened all the same. */
+START_TEST(a_killed_fork_server_is_replaced)
 {
     create("a.h5");
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
     put_y(H5T_STD_I64BE);
     finish();
     survey_once();
-    pid_t keeper = process_of(getpid());
-    end_process(process_of(keeper));
+    pid_t server = process_of(getpid());
+    end_process(server);
     survey_once();
-    pid_t helper = process_of(keeper);
-    end_process(keeper);
-    survey_once();
-    end_process(helper);
-    survey_once();
-    ck_assert_int_ne(process_of(getpid()), keeper);
+    ck_assert_int_ne(process_of(getpid()), server);
 }
 END_TEST
 
@@ -705,16 +700,14 @@ static long oom_score(pid_t pid)
 }
 
 /* Memory that runs out costs a reader, not the process that starts readers. */
-START_TEST(the_helper_is_no_first_victim)
+START_TEST(the_fork_server_is_no_first_victim)
 {
     create("a.h5");
     put_x(H5T_STD_U8LE, H5P_DEFAULT);
     put_y(H5T_STD_I64BE);
     finish();
     survey_once();
-    pid_t keeper = process_of(getpid());
-    ck_assert_int_eq(oom_score(keeper), oom_score(getpid()));
-    ck_assert_int_eq(oom_score(process_of(keeper)), oom_score(getpid()));
+    ck_assert_int_eq(oom_score(process_of(getpid())), oom_score(getpid()));
 }
 END_TEST
 
@@ -752,5 +745,5 @@ DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_sto
            {files_take_several_reads, 1},
            {rows_have_a_shape, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
            {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 3},
-           {a_killed_helper_is_replaced, 1}, {a_killed_reader_is_replaced, 2}, {the_helper_is_no_first_victim, 1},
+           {a_killed_fork_server_is_replaced, 1}, {a_killed_reader_is_replaced, 2}, {the_fork_server_is_no_first_victim, 1},
            {names_of_any_length_are_read, 1}, {not_hdf5_is_said, 1})
