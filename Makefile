@@ -19,7 +19,7 @@ base   := error log memory rng checksum bf16 file clock signals
 config := options value ini check describe
 hdf5   := write read guard library
 data   := names number schema columns batch packed text csv libsvm idx arrays hdf5 reader source survey statistics order \
-          loader readahead shuffle augment shard json_rows row_stream summary
+          loader readahead shuffle augment shard json_rows row_stream summary typed
 model  := blas bf16_pack bf16_products kernel description model entries network task metrics optimizer schedule convolution \
           $(addprefix layers/,dense embedding wide activation dropout scale conv pool norm residual)
 comm   := world collectives watchdog shared reducer rows rows_exchange wire reducer_shared reducer_stream reducer_owners \

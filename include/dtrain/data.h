@@ -106,6 +106,24 @@ void dt_source_destroy(struct dt_source *source);
 dt_status dt_source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length);
 dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **out);
 
+/* What the survey made of text and of packed files lies in a file without a name, which the processes
+ * of one host open by its place there. Other ranks of the host need no more than the survey's bytes;
+ * of another host one rank copies the file, and the others open the copy. */
+struct dt_place {
+    int pid, fd;    /* fd -1: there is no file, and none is needed */
+    uint64_t id[2]; /* what its first bytes are */
+    uint64_t bytes;
+};
+struct dt_place dt_source_place(const struct dt_source *source);
+/* Whether the file is open here, or none is needed. */
+bool dt_source_is_here(const struct dt_source *source);
+/* Opens the file at a place. False: it is not to be seen here. */
+bool dt_source_attach(struct dt_source *source, const struct dt_place *place);
+/* Bytes of the file; and a copy of it, made from front to back. DT_EIO. */
+dt_status dt_source_copy_out(const struct dt_source *source, uint64_t offset, void *bytes,
+                             size_t length);
+dt_status dt_source_copy_in(struct dt_source *source, const void *bytes, size_t length);
+
 uint64_t dt_source_rows(const struct dt_source *source); /* without held-out rows (train) */
 const struct dt_schema *dt_source_schema(const struct dt_source *source);
 /* Sparse entries of so many rows, at most. */

@@ -31,10 +31,9 @@ struct memory_reader {
 };
 
 static dt_status memory_open(const struct dt_source *source, const struct dt__file *file,
-                             bool random, void **out)
+                             void **out)
 {
     struct memory_reader *reader;
-    (void)random;
     DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
     *reader = (struct memory_reader){file, source};
     *out = reader;
@@ -68,5 +67,5 @@ static dt_status memory_read(void *arg, uint64_t row, size_t count, struct dt__b
     return DT_OK;
 }
 
-const struct dt__format dt__format_memory = {"rows in memory", NULL,        memory_survey,
-                                             memory_open,      memory_read, dt_free};
+const struct dt__format dt__format_memory = {"rows in memory", DT__WHOLE,   false,       NULL,
+                                             memory_survey,    memory_open, memory_read, dt_free};

@@ -9,6 +9,7 @@
 
 #include "data/number.h"
 #include "data/source.h"
+#include "data/typed.h"
 
 enum { PATH_SIZE = 64, SHOWN = 40, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100 };
 
@@ -28,6 +29,17 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
                                     .learning = true,
                                     .hash_bits = (int)config->data.hash_bits};
     return DT_OK;
+}
+
+/* Of a settled column; `at` is its place among all. */
+static uint32_t text_code(const struct dt__column *column, int hash_bits, size_t at,
+                          const char *text, size_t length)
+{
+    uint32_t number;
+    if (hash_bits)
+        return (uint32_t)(dt__text_hash(text, length, at + 1) & ((UINT64_C(1) << hash_bits) - 1));
+    if (dt__dict_find_blank(&column->dict, text, length, &number)) return number;
+    return (uint32_t)column->dict.count; /* all others */
 }
 
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema)
@@ -56,6 +68,7 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
         if (name) DT_GUARD(dt_strdup(name, &column->name));
         if (column->kind == DT_COLUMN_CATEGORY) {
             column->entry = made.entries++;
+            column->blank = text_code(column, made.hash_bits, (size_t)c, "", 0);
             if (column->first < made.numbers)
                 made.numbers = column->first; /* numbers, flags before */
         }
@@ -76,6 +89,7 @@ void dt__columns_free(struct dt__columns *columns)
     for (size_t c = 0; columns->items && c < columns->count; c++) {
         dt_free(columns->items[c].name);
         dt__dict_free(&columns->items[c].dict);
+        dt_free(columns->items[c].map);
     }
     dt_free(columns->items);
     *columns = (struct dt__columns){0};
@@ -146,20 +160,13 @@ static dt_status cell_missing(const struct dt__columns *columns, const char *tex
                    text_shown(length), text);
 }
 
-static dt_status cell_number(struct dt__columns *columns, struct dt__column *column, size_t at,
-                             const char *text, size_t length, struct dt__row *row)
+static dt_status cell_number(const struct dt__columns *columns, const struct dt__column *column,
+                             const char *text, size_t length, uint32_t *out)
 {
     float value;
-    if (dt__text_is_missing(text, length)) {
-        DT_TRY(cell_missing(columns, text, length));
-        if (columns->learning) column->missing++;
-        row->x[at] = columns->learning ? NAN : column->fill;
-        if (!columns->learning && column->flag) row->x[column->flag] = 1;
-        return DT_OK;
-    }
-    dt_status status = dt__number_read(text, length, &value);
-    if (!status) row->x[at] = value;
     double number;
+    dt_status status = dt__number_read(text, length, &value);
+    if (!status) memcpy(out, &value, sizeof value);
     if (!status || !columns->learning || !columns->texts || !column->name ||
         dt__number_parse(text, length, &number) == DT__NUMBER_NOT_FINITE)
         return status;
@@ -167,31 +174,31 @@ static dt_status cell_number(struct dt__columns *columns, struct dt__column *col
                    dt_error_text(), column->name);
 }
 
-static dt_status cell_category(struct dt__columns *columns, struct dt__column *column, size_t at,
-                               const char *text, size_t length, struct dt__row *row)
+dt_status dt__columns_cell(struct dt__columns *columns, size_t index, const char *text,
+                           size_t length, uint32_t *out)
 {
-    uint32_t number;
-    if (length && memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "a byte of zero in a text");
-    if (dt__text_is_missing(text, length)) {
-        DT_TRY(cell_missing(columns, text, length));
-        length = 0;
+    struct dt__column *column = &columns->items[index];
+    const bool missing = dt__text_is_missing(text, length);
+    if (missing) DT_TRY(cell_missing(columns, text, length));
+    if (column->kind == DT__COLUMN_OPEN && !missing)
+        DT_TRY(column_open(columns, column, text, length));
+    if (column->kind != DT_COLUMN_CATEGORY) {
+        if (!missing) return cell_number(columns, column, text, length, out);
+        if (columns->learning) column->missing++;
+    } else if (length && memchr(text, 0, length)) {
+        return dt_fail(DT_EFORMAT, "a byte of zero in a text");
+    } else if (columns->learning && !columns->hash_bits) {
+        DT_TRY(dt__dict_add(&column->dict, text, missing ? 0 : length, out));
+    } else if (!missing) {
+        *out = text_code(column, columns->hash_bits, index, text, length);
     }
-    if (columns->hash_bits) {
-        uint64_t hash = dt__text_hash(text, length, at + 1);
-        number = (uint32_t)(hash & ((UINT64_C(1) << columns->hash_bits) - 1));
-        if (columns->learning) return DT_OK;
-    } else if (columns->learning) {
-        return dt__dict_add(&column->dict, text, length, &number);
-    } else if (!dt__dict_find_blank(&column->dict, text, length, &number)) {
-        number = (uint32_t)column->dict.count; /* all others */
-    }
-    row->index[column->entry] = (uint32_t)column->first + number;
+    if (missing) *out = DT__MISSING;
     return DT_OK;
 }
 
 dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *row)
 {
-    size_t n = columns->learning ? columns->count : (size_t)columns->numbers;
+    size_t n = (size_t)columns->numbers;
     row->entries = 0;
     row->weight = 1;
     if (row->capacity < n) {
@@ -199,23 +206,27 @@ dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *r
         row->capacity = n;
     }
     if (n && columns->missing == DT_MISSING_FLAG) memset(row->x, 0, n * sizeof *row->x);
-    for (size_t i = 0; i < columns->entries; i++) /* the cells, in whatever order, say which */
+    for (size_t i = 0; i < columns->entries; i++) /* the words say which */
         DT_TRY(dt__row_add_entry(row, 0, 1));
     return DT_OK;
 }
 
-dt_status dt__columns_cell(struct dt__columns *columns, size_t column, const char *text,
-                           size_t length, struct dt__row *row)
+void dt__columns_put_word(const struct dt__columns *columns, size_t index, uint32_t word,
+                          struct dt__row *row)
 {
-    struct dt__column *item = &columns->items[column];
-    if (item->kind == DT__COLUMN_OPEN && !dt__text_is_missing(text, length))
-        DT_TRY(column_open(columns, item, text, length));
-    if (item->kind == DT_COLUMN_CATEGORY) {
-        if (columns->learning) row->x[column] = 0;
-        return cell_category(columns, item, column, text, length, row);
+    const struct dt__column *column = &columns->items[index];
+    if (column->kind == DT_COLUMN_CATEGORY) {
+        if (word == DT__MISSING)
+            word = column->blank;
+        else if (column->map)
+            word = column->map[word];
+        row->index[column->entry] = (uint32_t)column->first + word;
+    } else if (word == DT__MISSING) {
+        row->x[column->first] = column->fill;
+        if (column->flag) row->x[column->flag] = 1;
+    } else {
+        memcpy(&row->x[column->first], &word, sizeof word);
     }
-    size_t at = columns->learning ? column : (size_t)item->first;
-    return cell_number(columns, item, at, text, length, row);
 }
 
 /* ---- settling ------------------------------------------------------------------------------- */
@@ -238,10 +249,9 @@ static const char *column_text(const struct dt__column *column)
     const struct dt__dict *dict = &column->dict;
     double value;
     size_t i = 0;
-    while (i + 1 < dict->count &&
-           (dict->entries[i].length == 0 ||
-            dt__number_parse(dt__dict_text(dict, i), dict->entries[i].length, &value) !=
-                DT__NUMBER_BAD))
+    while (i + 1 < dict->count && (dict->entries[i].length == 0 ||
+                                   dt__number_parse(dt__dict_text(dict, i), dict->entries[i].length,
+                                                    &value) != DT__NUMBER_BAD))
         i++;
     return dt__dict_text(dict, i);
 }
@@ -314,8 +324,8 @@ static struct placed columns_place(struct dt_schema *schema)
     for (struct dt_column *c = columns; c < end; c++) {
         if (c->kind != DT_COLUMN_CATEGORY) continue;
         feature_place(&c->first, hashed ? placed.numbers : placed.features, &placed);
-        placed.features = hashed ? placed.numbers + hashed
-                                 : placed.features + (uint64_t)c->ncategories + 1;
+        placed.features =
+            hashed ? placed.numbers + hashed : placed.features + (uint64_t)c->ncategories + 1;
     }
     return placed;
 }
@@ -374,6 +384,18 @@ static dt_status settle_names(struct dt_schema *schema)
     return DT_OK;
 }
 
+/* What the texts of the survey are called now; rare ones are all others. */
+static dt_status column_map(const struct dt__column *learned, struct dt__column *settled)
+{
+    const struct dt__dict *dict = &learned->dict;
+    if (settled->kind != DT_COLUMN_CATEGORY || !dict->count) return DT_OK;
+    DT_TRY(dt_alloc(dict->count, sizeof *settled->map, "categories", &settled->map));
+    settled->ncodes = dict->count;
+    for (size_t i = 0; i < dict->count; i++)
+        settled->map[i] = text_code(settled, 0, 0, dt__dict_text(dict, i), dict->entries[i].length);
+    return DT_OK;
+}
+
 dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,
                              struct dt_schema *schema)
 {
@@ -399,6 +421,10 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
     }
     DT_TRY(dt__columns_of_schema(&settled, schema));
     settled.missing = columns->missing;
+    for (size_t c = 0; c < columns->count && !settled.hash_bits && !status; c++)
+        status = column_map(&columns->items[c], &settled.items[c]);
+    if (status) dt__columns_free(&settled);
+    DT_TRY(status);
     dt__columns_free(columns);
     *columns = settled;
     return DT_OK;

@@ -21,6 +21,9 @@ struct dt__column {
     bool insisted;        /* data.categories names it */
     uint64_t missing;     /* cells without a value */
     struct dt__dict dict; /* of a category: texts seen (learning), or the dictionary */
+    uint32_t *map;        /* (ncodes) codes of the survey to those of `dict`; NULL: the same */
+    size_t ncodes;
+    uint32_t blank;       /* settled category: the code of a missing value */
     int first, flag;      /* features; flag 0: none */
     size_t entry;         /* settled category: its place among a row's entries */
     float fill;           /* what a missing number is read as; NaN: not known yet */
@@ -45,17 +48,14 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema);
 void dt__columns_free(struct dt__columns *columns);
 
-/* Whether a cell of the column that is a number needs no more than to be put in x. */
-static inline bool dt__column_is_plain(const struct dt__columns *columns, size_t column)
-{
-    return columns->items[column].kind == DT_COLUMN_NUMBER;
-}
-/* Makes a row empty, for its cells to come. */
-dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *row);
-/* Reads a cell into a row; learning, a number goes to x[column] and a text is counted.
- * DT_EFORMAT: not a number, missing where data.missing=error, a date. */
+/* What a cell says, as a word of typed rows; learning, a text is counted. DT_EFORMAT: not a number,
+ * missing where data.missing=error, a date. */
 dt_status dt__columns_cell(struct dt__columns *columns, size_t column, const char *text,
-                           size_t length, struct dt__row *row);
+                           size_t length, uint32_t *out);
+/* Settled: makes a row empty, for its words to come, in whatever order; puts one there. */
+dt_status dt__columns_begin(const struct dt__columns *columns, struct dt__row *row);
+void dt__columns_put_word(const struct dt__columns *columns, size_t column, uint32_t word,
+                          struct dt__row *row);
 
 /* Where a shard of a table keeps them: no name of the user's own data. */
 #define DT__SHARD_GROUP "/dtrain"

@@ -38,19 +38,21 @@ dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *
 static dt_status cell_take(struct dt__parser *parser, char **text, char *end, int32_t role)
 {
     struct dt__columns *columns = parser->columns;
-    char separator = parser->file->separator;
+    char separator = parser->separator;
     struct dt__cell cell;
     const char *p = *text;
     double value;
-    if (role >= 0 && dt__column_is_plain(columns, (size_t)role) &&
+    if (role >= 0 && columns->items[role].kind == DT_COLUMN_NUMBER &&
         dt__number_scan(&p, end, &value) && (p == end || *p == separator)) {
-        parser->row.x[columns->learning ? role : columns->items[role].first] = (float)value;
+        const float single = (float)value;
+        memcpy(&parser->words[role], &single, sizeof single);
         *text = p < end ? *text + (p - *text) + 1 : NULL;
         return DT_OK;
     }
     DT_TRY(dt__csv_cell(text, end, separator, &cell));
     if (role >= 0)
-        return dt__columns_cell(columns, (size_t)role, cell.text, cell.length, &parser->row);
+        return dt__columns_cell(columns, (size_t)role, cell.text, cell.length,
+                                &parser->words[role]);
     if (role == DT__ROLE_LABEL) parser->label = cell;
     if (role == DT__ROLE_WEIGHT) parser->weight = cell;
     return DT_OK;
@@ -59,17 +61,16 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
 /* A row that lacks a cell often fails first at a cell that has slid to another column. */
 static dt_status row_fail(const struct dt__parser *parser, size_t column, char *text, char *end)
 {
-    const struct dt__file *file = parser->file;
-    int32_t role = file->roles[column];
+    int32_t role = parser->roles[column];
     const char *name = role >= 0 ? parser->columns->items[role].name : NULL;
     char message[DT_ERROR_MAX];
     size_t cells = column + 1;
     struct dt__cell cell;
     snprintf(message, sizeof message, "%s", dt_error_text());
-    while (text && !dt__csv_cell(&text, end, file->separator, &cell))
+    while (text && !dt__csv_cell(&text, end, parser->separator, &cell))
         cells++;
-    if (!text && cells != file->ncolumns)
-        return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", cells, file->ncolumns);
+    if (!text && cells != parser->ncolumns)
+        return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", cells, parser->ncolumns);
     if (name && !*name)
         return dt_fail(DT_EFORMAT,
                        "column %zu, which has no name: %s; data.ignore=%zu leaves it out", column,
@@ -80,22 +81,37 @@ static dt_status row_fail(const struct dt__parser *parser, size_t column, char *
 
 static dt_status csv_parse(struct dt__parser *parser, char *record, size_t length)
 {
-    const struct dt__file *file = parser->file;
+    struct dt__columns *columns = parser->columns;
     char *text = record, *end = record + length;
-    DT_TRY(dt__columns_begin(parser->columns, &parser->row));
-    for (size_t column = 0; column < file->ncolumns; column++) {
-        if (!text) return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", column, file->ncolumns);
-        if (cell_take(parser, &text, end, file->roles[column]))
+    while (parser->count < columns->count)
+        DT_TRY(dt__parser_add(parser, 0));
+    for (size_t column = 0; column < parser->ncolumns; column++) {
+        if (!text)
+            return dt_fail(DT_EFORMAT, "%zu columns, expected %zu", column, parser->ncolumns);
+        if (cell_take(parser, &text, end, parser->roles[column]))
             return row_fail(parser, column, text, end);
     }
     if (text)
-        return dt_fail(DT_EFORMAT, "more than %zu columns%s", file->ncolumns,
+        return dt_fail(DT_EFORMAT, "more than %zu columns%s", parser->ncolumns,
                        text == end ? ": the row ends in a separator, the first one does not" : "");
-    if (parser->columns->learning) parser->columns->rows++;
+    columns->rows += columns->learning;
+    parser->entries = columns->entries;
+    for (size_t c = 0; c < columns->count && !parser->floats; c++)
+        parser->floats = columns->items[c].kind != DT_COLUMN_CATEGORY &&
+                         !dt__floats_are_bytes((const float *)&parser->words[c], 1);
     return DT_OK;
 }
 
-const struct dt__grammar dt__csv_grammar = {true, csv_parse};
+static dt_status csv_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
+                         struct dt__row *row)
+{
+    DT_TRY(dt__columns_begin(columns, row));
+    for (size_t c = 0; c < count; c++)
+        dt__columns_put_word(columns, c, words[c], row);
+    return DT_OK;
+}
+
+const struct dt__grammar dt__csv_grammar = {true, csv_parse, csv_row};
 
 /* ---- the first record ----------------------------------------------------------------------- */
 
@@ -485,8 +501,8 @@ static dt_status roles_by_known_names(struct dt__survey *survey, const struct dt
     return survey->said_extra ? DT_OK : extra_tell(survey, file, cells, roles);
 }
 
-static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
-                            const struct dt__names *cells, bool *header)
+static dt_status roles_make(struct dt__survey *survey, const struct dt__file *file,
+                            struct dt__parser *parser, const struct dt__names *cells, bool *header)
 {
     struct dt_source *source = survey->source;
     struct dt__columns *columns = &source->columns;
@@ -499,10 +515,10 @@ static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
         for (size_t c = 0; c < columns->count; c++)
             DT_TRY(dt_strdup(source->schema.feature_names[c], &columns->items[c].name));
     }
-    DT_TRY(dt_alloc(cells->count, sizeof *file->roles, "columns", &file->roles));
-    file->ncolumns = cells->count;
+    DT_TRY(dt_alloc(cells->count, sizeof *parser->roles, "columns", &parser->roles));
+    parser->ncolumns = cells->count;
     if (columns->count && columns->items[0].name && survey->config->data.header != DT_HEADER_NO) {
-        DT_TRY(roles_by_known_names(survey, file, cells, file->roles, &by_name));
+        DT_TRY(roles_by_known_names(survey, file, cells, parser->roles, &by_name));
         *header = by_name;
         if (by_name) return DT_OK;
     }
@@ -519,16 +535,16 @@ static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
         DT_TRY(list_check_numbers("data.weight", survey->config->data.weight, cells));
         DT_TRY(list_check_numbers("data.ignore", survey->config->data.ignore, cells));
     }
-    DT_TRY(dt__csv_roles(survey->config, cells, *header, file->roles, &features));
+    DT_TRY(dt__csv_roles(survey->config, cells, *header, parser->roles, &features));
     if (survey->config->data.header == DT_HEADER_AUTO && !*header) {
-        *header = dt__csv_is_header(cells, file->roles);
+        *header = dt__csv_is_header(cells, parser->roles);
         if (!*header && cells_count_up(cells))
             dt_warn("%s:1: 0, 1, 2 ... are taken for values; if they name the columns: "
                     "data.header=yes",
                     file->path);
     }
     if (!columns->count) DT_TRY(dt__survey_features(survey, features));
-    if (!columns->count) return columns_make(survey, cells, file->roles, features, *header);
+    if (!columns->count) return columns_make(survey, cells, parser->roles, features, *header);
     if (features == columns->count) return DT_OK;
     return dt_fail(DT_EMISMATCH, "%zu features, %s %zu", features,
                    survey->known ? "the model has" : "the files before have", columns->count);
@@ -536,7 +552,7 @@ static dt_status roles_make(struct dt__survey *survey, struct dt__file *file,
 
 /* A first row that has numbers, and so is none of names, but a text where the row behind it has a
  * number: it may be either. The lines stand behind it. */
-static dt_status first_row_check(const struct dt__file *file, struct dt__lines *lines,
+static dt_status first_row_check(const struct dt__parser *parser, struct dt__lines *lines,
                                  const struct dt__names *first)
 {
     struct dt__names second = {0};
@@ -546,11 +562,11 @@ static dt_status first_row_check(const struct dt__file *file, struct dt__lines *
     double value;
     DT_TRY(dt__lines_next(lines, true, &record, &length));
     dt_status status = DT_OK;
-    const bool whole = record && !dt__csv_split(record, length, file->separator, &second) &&
+    const bool whole = record && !dt__csv_split(record, length, parser->separator, &second) &&
                        second.count == first->count; /* else it is told of where it is read */
     for (size_t i = 0; whole && !status && i < first->count; i++) {
         const char *text = first->items[i], *below = second.items[i];
-        if (file->roles[i] != DT__ROLE_IGNORE && !dt__text_is_missing(text, strlen(text)) &&
+        if (parser->roles[i] != DT__ROLE_IGNORE && !dt__text_is_missing(text, strlen(text)) &&
             dt__number_parse(text, strlen(text), &value) == DT__NUMBER_BAD &&
             dt__number_parse(below, strlen(below), &value) == DT__NUMBER_GOOD)
             status =
@@ -560,31 +576,33 @@ static dt_status first_row_check(const struct dt__file *file, struct dt__lines *
                         i, text, below);
     }
     dt__names_free(second.items, second.count);
-    return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, line) : DT_OK;
+    return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, line) : DT_OK;
 }
 
 static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
 {
     struct dt__lines lines;
-    struct dt__parser parser = {.file = file, .columns = &survey->source->columns};
+    struct dt__parser parser = {.columns = &survey->source->columns};
     struct dt__names cells = {0};
     char *record;
     size_t length;
     bool header = false, begun = false;
     dt_status status;
     DT_TRY(dt__lines_open(&lines, file->path));
-    uint64_t start = dt__lines_offset(&lines);
     do
         DT_GUARD(dt__lines_next(&lines, true, &record, &length));
     while (record && !length);
     if (!record) DT_GUARD(dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path));
-    DT_GUARD(dt__csv_separator(survey->config, record, length, &file->separator));
-    DT_GUARD(dt__csv_split(record, length, file->separator, &cells));
-    DT_GUARD(roles_make(survey, file, &cells, &header));
+    DT_GUARD(dt__csv_separator(survey->config, record, length, &parser.separator));
+    DT_GUARD(dt__csv_split(record, length, parser.separator, &cells));
+    DT_GUARD(roles_make(survey, file, &parser, &cells, &header));
     begun = true;
     if (!header && survey->config->data.header == DT_HEADER_AUTO && !survey->known)
-        DT_GUARD(first_row_check(file, &lines, &cells));
-    if (!header) DT_GUARD(dt__lines_seek(&lines, start, 1));
+        DT_GUARD(first_row_check(&parser, &lines, &cells));
+    if (header)
+        dt__lines_go_on(&lines);
+    else
+        dt__lines_rewind(&lines);
     DT_GUARD(dt__text_survey(survey, file, &lines, &dt__csv_grammar, &parser));
     if (!file->rows && !header)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
@@ -593,9 +611,16 @@ done:
         dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line);
     dt__names_free(cells.items, cells.count);
     dt__lines_close(&lines);
-    dt__row_free(&parser.row);
+    dt_free(parser.words);
+    dt_free(parser.roles);
     return status;
 }
 
-const struct dt__format dt__format_csv = {"CSV",         &dt__csv_grammar, csv_survey,
-                                          dt__text_open, dt__text_read,    dt__text_close};
+const struct dt__format dt__format_csv = {"CSV",
+                                          DT__CATEGORIES,
+                                          false,
+                                          &dt__csv_grammar,
+                                          csv_survey,
+                                          dt__typed_reader_open,
+                                          dt__typed_reader_read,
+                                          dt__typed_reader_close};

@@ -87,8 +87,10 @@ static dt_status labels_learn_texts(struct dt__survey *survey, struct dt__h5_fil
     struct dt__names names = {0};
     DT_TRY(dt__h5_names(file, path, &names.items, &names.count));
     dt_status status = DT_OK;
+    int32_t code;
     for (size_t i = 0; i < names.count && !status; i++) {
-        status = dt__labels_add_text(&survey->labels, names.items[i], strlen(names.items[i]));
+        status =
+            dt__labels_add_text(&survey->labels, names.items[i], strlen(names.items[i]), &code);
         if (status) dt_fail_prefix(status, "%s: row %zu: ", path, i);
     }
     dt__names_free(names.items, names.count);
@@ -205,10 +207,8 @@ static void hdf5_close(void *arg)
     dt_free(reader);
 }
 
-static dt_status hdf5_open(const struct dt_source *source, const struct dt__file *file, bool random,
-                           void **out)
+static dt_status hdf5_open(const struct dt_source *source, const struct dt__file *file, void **out)
 {
-    (void)random;
     const struct dt__layout *layout = &source->layout;
     struct dt__names texts = {0};
     struct reader *reader;
@@ -268,5 +268,5 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
     return DT_OK;
 }
 
-const struct dt__format dt__format_hdf5 = {"HDF5",    NULL,      hdf5_survey,
-                                           hdf5_open, hdf5_read, hdf5_close};
+const struct dt__format dt__format_hdf5 = {"HDF5",      DT__WHOLE, false,     NULL,
+                                           hdf5_survey, hdf5_open, hdf5_read, hdf5_close};

@@ -292,8 +292,11 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
         if (!number) cell = number_text(cell, real);
     }
     if (!item) return dt__number_read(cell.text, cell.length, &out->x[column]);
-    return dt__columns_cell((struct dt__columns *)(uintptr_t)rows->columns, column, cell.text,
-                            cell.length, out);
+    uint32_t word;
+    DT_TRY(dt__columns_cell((struct dt__columns *)(uintptr_t)rows->columns, column, cell.text,
+                            cell.length, &word));
+    dt__columns_put_word(rows->columns, column, word, out);
+    return DT_OK;
 }
 
 /* Values into `count` columns from `column` on: the one at the cursor, or those of the list there

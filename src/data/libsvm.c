@@ -52,7 +52,14 @@ static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *wor
     if (status) return dt_fail_prefix(status, "index %zu: ", index);
     if (index > parser->widest) parser->widest = (uint32_t)index;
     if (value == 0 || (parser->features && index > parser->features)) return DT_OK;
-    return dt__row_add_entry(&parser->row, (uint32_t)index - 1, value);
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    DT_TRY(dt__parser_add(parser, (uint32_t)index - 1));
+    DT_TRY(dt__parser_add(parser, bits));
+    parser->entries++;
+    parser->values |= value != 1;
+    if (!parser->floats) parser->floats = !dt__floats_are_bytes(&value, 1);
+    return DT_OK;
 }
 
 static dt_status libsvm_parse(struct dt__parser *parser, char *record, size_t length)
@@ -61,8 +68,7 @@ static dt_status libsvm_parse(struct dt__parser *parser, char *record, size_t le
     struct dt__cell word;
     size_t last = 0;
     parser->label = (struct dt__cell){record, 0};
-    parser->row.entries = 0;
-    parser->row.weight = 1;
+    parser->count = parser->entries = 0;
     if (word_next(&after, end, &word) && !memchr(word.text, ':', word.length)) {
         parser->label = word;
         text = after;
@@ -72,7 +78,20 @@ static dt_status libsvm_parse(struct dt__parser *parser, char *record, size_t le
     return DT_OK;
 }
 
-const struct dt__grammar dt__libsvm_grammar = {false, libsvm_parse};
+static dt_status libsvm_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
+                            struct dt__row *row)
+{
+    (void)columns;
+    row->entries = 0;
+    for (size_t i = 0; i < count; i += 2) {
+        float value;
+        memcpy(&value, &words[i + 1], sizeof value);
+        DT_TRY(dt__row_add_entry(row, words[i], value));
+    }
+    return DT_OK;
+}
+
+const struct dt__grammar dt__libsvm_grammar = {false, libsvm_parse, libsvm_row};
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -84,9 +103,10 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     struct dt__parser parser = {.bytes = survey->bytes, .features = (uint32_t)features};
     if (survey->known) parser.features = (uint32_t)survey->known->features;
     DT_TRY(dt__lines_open(&lines, file->path));
+    dt__lines_rewind(&lines);
     dt_status status = dt__text_survey(survey, file, &lines, &dt__libsvm_grammar, &parser);
     dt__lines_close(&lines);
-    dt__row_free(&parser.row);
+    dt_free(parser.words);
     if (status) return status;
     if (!file->rows) return dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path);
     if (parser.features && parser.widest > parser.features && !survey->said_beyond) {
@@ -120,5 +140,11 @@ bool dt__libsvm_is_row(char *text, size_t length)
            word_is_pair(&word);
 }
 
-const struct dt__format dt__format_libsvm = {"LIBSVM",      &dt__libsvm_grammar, libsvm_survey,
-                                             dt__text_open, dt__text_read,       dt__text_close};
+const struct dt__format dt__format_libsvm = {"LIBSVM",
+                                             DT__SPARSE,
+                                             false,
+                                             &dt__libsvm_grammar,
+                                             libsvm_survey,
+                                             dt__typed_reader_open,
+                                             dt__typed_reader_read,
+                                             dt__typed_reader_close};

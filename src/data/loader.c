@@ -73,7 +73,7 @@ static dt_status loader_read_all(struct dt_loader *loader, const struct dt_sourc
 {
     struct dt__cursor *cursor;
     DT_TRY(dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &loader->rows));
-    DT_TRY(dt__cursor_open(source, false, &cursor));
+    DT_TRY(dt__cursor_open(source, &cursor));
     dt_status status = DT_OK;
     for (int i = 0; i < loader->count; i++) {
         const struct dt__shard *shard = &loader->plan->shards[loader->first + i];
@@ -210,7 +210,7 @@ dt_status dt_table_create(const struct dt_config *config, const struct dt_source
     DT_GUARD(dt__assembly_init(&table->assembly, source, DT_EVAL_CHUNK, budget * MEMORY_SHARE));
     DT_GUARD(
         dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &table->rows));
-    DT_GUARD(dt__cursor_open(source, false, &table->cursor));
+    DT_GUARD(dt__cursor_open(source, &table->cursor));
     if (held) {
         DT_GUARD(dt__cursor_load(table->cursor, begin, rows, &table->rows));
         dt__cursor_close(table->cursor);

@@ -3,10 +3,8 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -41,67 +39,27 @@ static const struct {
 
 /* ---- unpacking ------------------------------------------------------------------------------ */
 
-/* What is done with each piece of unpacked bytes; false: enough. */
-typedef dt_status sink_fn(void *arg, const unsigned char *bytes, size_t length, bool *more);
+/* zlib reads what is not packed as it stands. */
+struct dt__packed {
+    const char *path; /* lent */
+    gzFile gzip;      /* NULL: zstd */
+    FILE *file;
+    ZSTD_DStream *zstd;
+    size_t state; /* of zstd: 0 behind a whole frame */
+    ZSTD_inBuffer in;
+    unsigned char bytes[DT__UNPACK_BYTES + DT__PACKED_HEAD]; /* of `in` */
+};
 
-static dt_status gzip_unpack(const char *path, sink_fn *sink, void *arg)
+/* By the first bytes. */
+static bool head_is_gzip(const unsigned char *head, size_t length)
 {
-    unsigned char out[DT__UNPACK_BYTES];
-    bool more = true;
-    int got = 0;
-    gzFile file = gzopen(path, "rbe");
-    if (!file) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno ? errno : ENOMEM));
-    dt_status status = DT_OK;
-    while (!status && more && (got = gzread(file, out, sizeof out)) > 0) {
-        status = sink(arg, out, (size_t)got, &more);
-        dt_work_gets_on();
-    }
-    int code = gzclose_r(file);
-    if (!status && (got < 0 || (more && code != Z_OK)))
-        status = dt_fail(DT_EFORMAT, "%s: damaged or truncated gzip data", path);
-    return status;
+    return length > 2 && head[0] == 0x1f && head[1] == 0x8b;
 }
 
-static dt_status zstd_unpack(const char *path, sink_fn *sink, void *arg)
-{
-    unsigned char in[DT__UNPACK_BYTES], out[DT__UNPACK_BYTES];
-    bool more = true;
-    size_t state = 1, got;
-    dt_status status = DT_OK;
-    ZSTD_DStream *stream = NULL;
-    FILE *file = fopen(path, "re");
-    if (!file) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    stream = ZSTD_createDStream();
-    if (!stream) DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for zstd"));
-    while (more && (got = fread(in, 1, sizeof in, file)) > 0) {
-        ZSTD_inBuffer from = {in, got, 0};
-        while (more && from.pos < from.size) {
-            ZSTD_outBuffer to = {out, sizeof out, 0};
-            state = ZSTD_decompressStream(stream, &to, &from);
-            if (ZSTD_isError(state))
-                DT_GUARD(dt_fail(DT_EFORMAT, "%s: zstd: %s", path, ZSTD_getErrorName(state)));
-            if (to.pos) DT_GUARD(sink(arg, out, to.pos, &more));
-        }
-        dt_work_gets_on();
-    }
-    if (ferror(file))
-        status = dt_fail(DT_EIO, "%s: cannot be read", path);
-    else if (more && state)
-        status = dt_fail(DT_EFORMAT, "%s: truncated zstd data", path);
-done:
-    ZSTD_freeDStream(stream);
-    fclose(file);
-    return status;
-}
-
-typedef dt_status unpack_fn(const char *path, sink_fn *sink, void *arg);
-
-/* By the first bytes. NULL: not packed. */
-static unpack_fn *unpack_of(const unsigned char *head, size_t length)
+static bool head_is_zstd(const unsigned char *head, size_t length)
 {
     static const unsigned char zstd[] = {0x28, 0xB5, 0x2F, 0xFD};
-    if (length > 2 && head[0] == 0x1f && head[1] == 0x8b) return gzip_unpack;
-    return length > 4 && !memcmp(head, zstd, sizeof zstd) ? zstd_unpack : NULL;
+    return length > 4 && !memcmp(head, zstd, sizeof zstd);
 }
 
 dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t length)
@@ -120,84 +78,100 @@ dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t 
             return dt_fail(DT_EFORMAT,
                            "%s: this is UTF-16 text: convert it with iconv -f UTF-16%s -t UTF-8",
                            path, zero ? "LE" : "BE");
-    unpack_fn *unpack = unpack_of(head, length);
-    return unpack ? dt_fail(DT_EFORMAT, "%s: this is packed by %s: unpack it first, with %s", path,
-                            unpack == gzip_unpack ? "gzip" : "zstd",
-                            unpack == gzip_unpack ? "zcat" : "zstdcat")
-                  : DT_OK;
+    const bool gzip = head_is_gzip(head, length);
+    if (!gzip && !head_is_zstd(head, length)) return DT_OK;
+    return dt_fail(DT_EFORMAT, "%s: this is packed by %s: unpack it first, with %s", path,
+                   gzip ? "gzip" : "zstd", gzip ? "zcat" : "zstdcat");
 }
 
-static dt_status plain_head(const char *path, unsigned char *head, size_t size, size_t *length)
+dt_status dt__packed_open(const char *path, struct dt__packed **out)
 {
-    FILE *in = fopen(path, "re");
-    if (!in) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    *length = fread(head, 1, size, in);
-    bool failed = ferror(in);
-    fclose(in);
-    return failed ? dt_fail(DT_EIO, "%s: cannot be read", path) : DT_OK;
+    struct dt__packed *packed;
+    dt_status status = DT_OK;
+    DT_TRY(dt_alloc(1, sizeof *packed, "a file", &packed));
+    packed->path = path;
+    packed->in.src = packed->bytes;
+    packed->file = fopen(path, "re");
+    if (!packed->file) DT_GUARD(dt_fail(DT_EIO, "%s: %s", path, strerror(errno)));
+    packed->in.size = fread(packed->bytes, 1, DT__PACKED_HEAD, packed->file);
+    if (ferror(packed->file)) DT_GUARD(dt_fail(DT_EIO, "%s: cannot be read", path));
+    if (head_is_zstd(packed->bytes, packed->in.size)) {
+        packed->zstd = ZSTD_createDStream();
+        if (!packed->zstd) DT_GUARD(dt_fail(DT_EMEMORY, "out of memory for zstd"));
+    } else {
+        errno = 0;
+        packed->gzip = gzopen(path, "rbe");
+        if (!packed->gzip)
+            DT_GUARD(dt_fail(DT_EIO, "%s: %s", path, strerror(errno ? errno : ENOMEM)));
+    }
+    *out = packed;
+done:
+    if (status) dt__packed_close(packed);
+    return status;
 }
 
-struct head {
-    unsigned char *bytes;
-    size_t size, length;
-};
-
-static dt_status head_sink(void *arg, const unsigned char *bytes, size_t length, bool *more)
+void dt__packed_close(struct dt__packed *packed)
 {
-    struct head *head = arg;
-    size_t take = length < head->size - head->length ? length : head->size - head->length;
-    memcpy(head->bytes + head->length, bytes, take);
-    head->length += take;
-    *more = head->length < head->size;
+    if (!packed) return;
+    if (packed->gzip) gzclose_r(packed->gzip);
+    if (packed->file) fclose(packed->file);
+    ZSTD_freeDStream(packed->zstd);
+    dt_free(packed);
+}
+
+bool dt__packed_is(const struct dt__packed *packed)
+{
+    return packed->zstd || !gzdirect(packed->gzip);
+}
+
+static dt_status gzip_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
+{
+    const int got = gzread(packed->gzip, to, size < 1u << 30 ? (unsigned)size : 1u << 30);
+    int code = Z_OK;
+    *length = got > 0 ? (size_t)got : 0;
+    if (got > 0) return DT_OK;
+    gzerror(packed->gzip, &code);
+    if (code == Z_ERRNO) return dt_fail(DT_EIO, "%s: %s", packed->path, strerror(errno));
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
+        return dt_fail(DT_EFORMAT, "%s: damaged or truncated gzip data", packed->path);
     return DT_OK;
+}
+
+static dt_status zstd_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
+{
+    ZSTD_outBuffer out = {to, size, 0};
+    for (bool ended = false; !out.pos && !ended;) {
+        if (packed->in.pos == packed->in.size) {
+            packed->in.pos = 0;
+            packed->in.size = fread(packed->bytes, 1, DT__UNPACK_BYTES, packed->file);
+        }
+        if (ferror(packed->file)) return dt_fail(DT_EIO, "%s: cannot be read", packed->path);
+        ended = !packed->in.size;
+        if (ended && !packed->state) break;
+        packed->state = ZSTD_decompressStream(packed->zstd, &out, &packed->in);
+        if (ZSTD_isError(packed->state))
+            return dt_fail(DT_EFORMAT, "%s: zstd: %s", packed->path,
+                           ZSTD_getErrorName(packed->state));
+    }
+    *length = out.pos;
+    if (out.pos || !packed->state) return DT_OK;
+    return dt_fail(DT_EFORMAT, "%s: truncated zstd data", packed->path);
+}
+
+dt_status dt__packed_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
+{
+    dt_work_gets_on();
+    return packed->zstd ? zstd_read(packed, to, size, length) : gzip_read(packed, to, size, length);
 }
 
 dt_status dt__packed_head(const char *path, unsigned char *head, size_t size, size_t *length)
 {
-    struct head unpacked = {head, size, 0};
-    DT_TRY(plain_head(path, head, size, length));
-    unpack_fn *unpack = unpack_of(head, *length);
-    if (unpack) {
-        DT_TRY(unpack(path, head_sink, &unpacked));
-        *length = unpacked.length;
-    }
-    return dt__packed_refuse(path, head, *length);
-}
-
-/* ---- files ---------------------------------------------------------------------------------- */
-
-struct copy {
-    int fd;
-    uint64_t offset;
-};
-
-static dt_status copy_sink(void *arg, const unsigned char *bytes, size_t length, bool *more)
-{
-    struct copy *copy = arg;
-    (void)more;
-    DT_TRY(dt_stop_check());
-    DT_TRY(dt_fd_write_at(copy->fd, "a temporary file for unpacked data", bytes, length,
-                          copy->offset));
-    copy->offset += length;
-    return DT_OK;
-}
-
-dt_status dt__packed_open(const char *path, FILE **out)
-{
-    unsigned char head[8];
-    size_t length;
-    struct copy copy = {-1, 0};
-    const char *dir = getenv("TMPDIR");
-    DT_TRY(plain_head(path, head, sizeof head, &length));
-    unpack_fn *unpack = unpack_of(head, length);
-    if (!unpack) {
-        *out = fopen(path, "re");
-        return *out ? DT_OK : dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
-    }
-    DT_TRY(dt_fd_temporary(dir && *dir ? dir : "/tmp", &copy.fd));
-    dt_status status = unpack(path, copy_sink, &copy);
-    if (!status && lseek(copy.fd, 0, SEEK_SET) < 0) status = dt_fail(DT_EIO, "%s: seek", path);
-    if (!status && !(*out = fdopen(copy.fd, "r"))) status = dt_fail(DT_EMEMORY, "%s: open", path);
-    if (status) close(copy.fd);
-    return status;
+    struct dt__packed *packed;
+    size_t got = 1;
+    DT_TRY(dt__packed_open(path, &packed));
+    dt_status status = DT_OK;
+    for (*length = 0; !status && got && *length < size; *length += got)
+        status = dt__packed_read(packed, head + *length, size - *length, &got);
+    dt__packed_close(packed);
+    return status ? status : dt__packed_refuse(path, head, *length);
 }

@@ -188,7 +188,7 @@ dt_status dt__readahead_create(const struct dt_source *source, const struct dt_p
                                      dt__source_entries(source, window),
                                      &replica->windows[w].rows));
     }
-    DT_GUARD(dt__cursor_open(source, true, &ahead->cursor));
+    DT_GUARD(dt__cursor_open(source, &ahead->cursor));
     DT_GUARD(dt_thread_start(&ahead->thread, "read-ahead", readahead_thread, ahead));
     ahead->started = true;
     *out = ahead;

@@ -52,18 +52,16 @@ struct open_file {
 
 struct dt__cursor {
     const struct dt_source *source;
-    bool random;
     uint64_t now;
     struct open_file open[DT__OPEN_FILES];
     struct dt__block scratch; /* raw rows, where some rows are not of the part */
 };
 
-dt_status dt__cursor_open(const struct dt_source *source, bool random, struct dt__cursor **out)
+dt_status dt__cursor_open(const struct dt_source *source, struct dt__cursor **out)
 {
     struct dt__cursor *cursor;
     DT_TRY(dt_alloc(1, sizeof *cursor, "cursor", &cursor));
     cursor->source = source;
-    cursor->random = random;
     dt_status status = DT_OK;
     if (source->holdout.count)
         status = dt__block_alloc(&source->layout, DT__SIFTED_ROWS, 0, &cursor->scratch);
@@ -100,13 +98,12 @@ static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__
         if (cursor->open[i].file == file || cursor->open[i].used < place->used)
             place = &cursor->open[i];
     if (place->file != file) {
-        uint64_t bytes;
+        uint64_t bytes = file->bytes;
         place_close(place);
-        DT_TRY(dt__file_measure(file, &bytes));
+        if (!dt__formats[file->format]->grammar) DT_TRY(dt__file_measure(file, &bytes));
         if (bytes != file->bytes)
             return dt_fail(DT_EMISMATCH, "%s: the file has changed since the survey", file->path);
-        DT_TRY(
-            dt__formats[file->format]->open(cursor->source, file, cursor->random, &place->reader));
+        DT_TRY(dt__formats[file->format]->open(cursor->source, file, &place->reader));
         place->file = file;
     }
     place->used = ++cursor->now;

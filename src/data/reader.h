@@ -5,20 +5,31 @@
 #include "data/survey.h"
 
 struct dt__grammar;
+/* What rows of a format may leave out: nothing; a table's columns of texts, or all numbers but those
+ * that are set, may be entries. */
+enum dt__sparsity { DT__WHOLE, DT__CATEGORIES, DT__SPARSE };
 struct dt__format {
     const char *name;
+    enum dt__sparsity sparsity;
+    bool labels_apart;                 /* in a file of their own */
     const struct dt__grammar *grammar; /* of text; else NULL */
     /* Counts the rows of a file and checks all that can be checked cheaply (text: every row); adds
      * shape and labels to the survey. */
     dt_status (*survey)(struct dt__survey *survey, struct dt__file *file);
-    /* Opens a file to read rows. random: reads will jump about. */
-    dt_status (*open)(const struct dt_source *source, const struct dt__file *file, bool random,
+    /* Opens a file to read rows. */
+    dt_status (*open)(const struct dt_source *source, const struct dt__file *file,
                       void **out_reader);
     /* Adds rows [row, row + count) of the file to a block of the source's layout. Messages name the
      * file. Going forward is cheap. */
     dt_status (*read)(void *reader, uint64_t row, size_t count, struct dt__block *out);
     void (*close)(void *reader);
 };
+
+/* The reader of formats that are text: of the typed rows that the survey has made. */
+dt_status dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
+                                void **out);
+dt_status dt__typed_reader_read(void *reader, uint64_t row, size_t count, struct dt__block *out);
+void dt__typed_reader_close(void *reader);
 
 extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_hdf5,
     dt__format_memory;
@@ -35,7 +46,7 @@ dt_status dt__format_detect(const char *path, int *out);
 
 /* Reads rows of a source wherever they lie; keeps the files open that it used last. */
 struct dt__cursor;
-dt_status dt__cursor_open(const struct dt_source *source, bool random, struct dt__cursor **out);
+dt_status dt__cursor_open(const struct dt_source *source, struct dt__cursor **out);
 void dt__cursor_close(struct dt__cursor *cursor);
 /* Adds rows [row, row + count) of the part to a block. DT_EMISMATCH: a file changed since the
  * survey. */

@@ -16,8 +16,8 @@ struct dt_rows {
     struct dt__lines lines;
     const struct dt__grammar *grammar; /* NULL: JSON */
     struct dt__columns columns;        /* of the schema */
-    struct dt__file file; /* CSV: roles; no roles: the first row has not been seen yet */
-    struct dt__parser parser;
+    struct dt__parser parser;          /* CSV: no roles: the first row has not been seen yet */
+    struct dt__row row;
     struct dt__dict names;     /* JSON: of the columns */
     struct dt__json_rows json;
     /* what is left of the last line, from `instance` on; at NULL: nothing */
@@ -30,7 +30,7 @@ struct dt_rows {
 
 static dt_status json_next_instance(struct dt_rows *rows)
 {
-    dt_status status = dt__json_row(&rows->json, &rows->instances, &rows->parser.row);
+    dt_status status = dt__json_row(&rows->json, &rows->instances, &rows->row);
     if (status) dt_fail_prefix(status, "instance %zu: ", rows->instance);
     rows->instance++;
     if (dt__json_peek(&rows->instances) == ']') rows->instances.at = NULL;
@@ -54,7 +54,7 @@ static dt_status json_parse(struct dt_rows *rows, const char *record, size_t len
             return json_next_instance(rows);
         }
     }
-    return dt__json_row(&rows->json, &json, &rows->parser.row);
+    return dt__json_row(&rows->json, &json, &rows->row);
 }
 
 /* ---- CSV rows ------------------------------------------------------------------------------- */
@@ -63,12 +63,12 @@ static dt_status json_parse(struct dt_rows *rows, const char *record, size_t len
 static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t length, bool *header)
 {
     struct dt__names cells = {0};
-    struct dt__file *file = &rows->file;
+    struct dt__parser *parser = &rows->parser;
     int32_t *roles = NULL;
     dt_status status = DT_OK;
     *header = false;
-    DT_GUARD(dt__csv_separator(rows->config, record, length, &file->separator));
-    DT_GUARD(dt__csv_split(record, length, file->separator, &cells));
+    DT_GUARD(dt__csv_separator(rows->config, record, length, &parser->separator));
+    DT_GUARD(dt__csv_split(record, length, parser->separator, &cells));
     DT_GUARD(dt_alloc(cells.count, sizeof *roles, "columns", &roles));
     if (rows->columns.count && rows->columns.items[0].name)
         DT_GUARD(dt__csv_roles_by_name(&rows->columns, NULL, NULL, &cells, roles, header));
@@ -84,8 +84,8 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
                              expected));
         *header = dt__csv_is_header(&cells, roles) && !rows->schema->columns;
     }
-    file->roles = roles;
-    file->ncolumns = cells.count;
+    parser->roles = roles;
+    parser->ncolumns = cells.count;
 done:
     if (status) dt_free(roles);
     dt__names_free(cells.items, cells.count);
@@ -107,26 +107,24 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
 {
     struct dt_rows *rows;
     struct dt__lines *lines;
-    uint64_t offset;
     char *record;
     size_t length;
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *rows, "rows", &rows));
     *rows = (struct dt_rows){.config = config, .schema = schema};
     rows->parser = (struct dt__parser){
-        .file = &rows->file, .columns = &rows->columns, .features = (uint32_t)schema->features};
+        .columns = &rows->columns, .features = (uint32_t)schema->features};
     lines = &rows->lines;
-    rows->parser.row.capacity = (size_t)schema->features;
-    DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "row", &rows->parser.row.x));
+    rows->row.capacity = (size_t)schema->features;
+    DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "row", &rows->row.x));
     DT_GUARD(dt__columns_of_schema(&rows->columns, schema));
     DT_GUARD(dt__json_names(&rows->columns, &rows->names));
     DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, &rows->names, false));
     DT_GUARD(dt__lines_attach(lines, in, name));
     DT_GUARD(dt__packed_refuse(name, (const unsigned char *)lines->data, lines->end));
-    do { /* the first line that is not blank tells; then back to it */
-        offset = dt__lines_offset(lines);
+    do /* the first line that is not blank tells */
         DT_GUARD(dt__lines_next(lines, false, &record, &length));
-    } while (record && text_is_blank(record, length));
+    while (record && text_is_blank(record, length));
     while (record && length && isspace((unsigned char)*record))
         record++, length--;
     if (record && *record != '[' && *record != '{')
@@ -134,7 +132,7 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
         DT_GUARD(dt_fail(DT_EMISMATCH,
                          "the model takes the categories of a table: expected CSV or JSON"));
-    if (record) DT_GUARD(dt__lines_seek(lines, offset, lines->line));
+    dt__lines_rewind(lines);
     *out = rows;
     return DT_OK;
 done:
@@ -149,8 +147,9 @@ void dt_rows_close(struct dt_rows *rows)
     dt__json_rows_free(&rows->json);
     dt__dict_free(&rows->names);
     dt__columns_free(&rows->columns);
-    dt__row_free(&rows->parser.row);
-    dt_free(rows->file.roles);
+    dt__row_free(&rows->row);
+    dt_free(rows->parser.words);
+    dt_free(rows->parser.roles);
     dt_free(rows);
 }
 
@@ -175,14 +174,15 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
         DT_TRY(status);
         *out_end = !record;
         header = false;
-        if (record && rows->grammar == &dt__csv_grammar && !rows->file.roles)
+        if (record && rows->grammar == &dt__csv_grammar && !rows->parser.roles)
             status = csv_begin(rows, record, length, &header);
         rows->ended |= status == DT_EMISMATCH;
         DT_TRY(status);
     }
     if (!record) return DT_OK;
     if (!rows->grammar) return json_parse(rows, record, length);
-    return rows->grammar->parse(&rows->parser, record, length);
+    DT_TRY(rows->grammar->parse(&rows->parser, record, length));
+    return rows->grammar->row(&rows->columns, rows->parser.words, rows->parser.count, &rows->row);
 }
 
 dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
@@ -191,7 +191,7 @@ dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, f
     *out_end = false;
     *out_line = rows->lines.line;
     DT_TRY(rows_next_row(rows, out_line, out_end));
-    if (!*out_end) dt__row_normalize(rows->schema, &rows->parser.row, x, index, value);
+    if (!*out_end) dt__row_normalize(rows->schema, &rows->row, x, index, value);
     return DT_OK;
 }
 

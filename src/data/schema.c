@@ -199,15 +199,15 @@ static void labels_begin(struct dt__labels *labels, enum dt__labels_kind kind)
     labels->max = -1;
 }
 
-dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length)
+dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length,
+                              int32_t *out_code)
 {
-    int32_t class;
     uint32_t number;
     int64_t value = 0;
     bool is_number, whole = text_whole_number(text, length, &value, &is_number);
     if (!length || memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "the label is empty");
     if (labels->known)
-        return dt__label_of_text(labels->known, &labels->texts, text, length, &class);
+        return dt__label_of_text(labels->known, &labels->texts, text, length, out_code);
     if (dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT, "label '%.*s' is a missing value, not a class",
                        text_shown(length), text);
@@ -215,8 +215,10 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is not a class number; model.task=regress learns such values",
                        text_shown(length), text);
-    if (labels->kind == DT__LABELS_NAMED && dt__dict_find(&labels->texts, text, length, &number))
+    if (labels->kind == DT__LABELS_NAMED && dt__dict_find(&labels->texts, text, length, &number)) {
+        *out_code = (int32_t)number;
         return DT_OK;
+    }
     if (labels->kind == DT__LABELS_NAMED)
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is none of the %zu classes that a file before names",
@@ -225,8 +227,10 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
     if (is_number != (labels->kind == DT__LABELS_NUMBERS))
         return dt_fail(DT_EFORMAT, "label '%.*s' is %s, unlike the labels before it",
                        text_shown(length), text, is_number ? "a number" : "not a number");
+    *out_code = (int32_t)value;
     if (is_number) return labels_learn_number(labels, value);
     DT_TRY(dt__dict_add(&labels->texts, text, length, &number));
+    *out_code = (int32_t)number;
     if (labels->texts.count <= DT__MAX_TEXT_CLASSES) return DT_OK;
     return dt_fail(DT_EFORMAT, "label '%.*s': more than %d distinct labels", text_shown(length),
                    text, DT__MAX_TEXT_CLASSES);

@@ -30,8 +30,10 @@ dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *kno
 void dt__labels_free(struct dt__labels *labels);
 
 /* A label as text stands in a text file. Labels are numbers or texts throughout.
+ * *out_code: the class, if it is known; the number; or the number of the text among those seen.
  * DT_EFORMAT: empty, of the other kind, no whole number, too large; or not known. */
-dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length);
+dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length,
+                              int32_t *out_code);
 /* A label of a binary file. */
 dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value);
 /* A file names its classes; all files must name the same. */

@@ -143,7 +143,7 @@ static dt_status job_shuffle(struct job *job)
     dt_status status = DT_OK;
     DT_GUARD(dt__block_alloc(&source->layout, step, 0, &block));
     DT_GUARD(dt_alloc(1, width, "row", &row));
-    DT_GUARD(dt__cursor_open(source, false, &cursor));
+    DT_GUARD(dt__cursor_open(source, &cursor));
     for (uint64_t at = 0; at < source->rows; at += step) {
         size_t rows = source->rows - at < step ? (size_t)(source->rows - at) : step;
         block.rows = 0;

@@ -14,7 +14,6 @@ void dt_source_destroy(struct dt_source *source)
         dt_free(source->files[i].path);
         dt_free(source->files[i].labels);
         dt_free(source->files[i].marks);
-        dt_free(source->files[i].roles);
         dt_free(source->files[i].x_name);
         dt_free(source->files[i].y_name);
     }
@@ -23,6 +22,8 @@ void dt_source_destroy(struct dt_source *source)
     dt_free(source->class_weight);
     dt__dict_free(&source->label_names);
     dt__columns_free(&source->columns);
+    dt_free(source->label_class);
+    dt__typed_close(&source->typed);
     dt_schema_free(&source->schema);
     dt_free(source);
 }
@@ -49,6 +50,32 @@ uint64_t dt_source_most_entries(const struct dt_source *source, uint64_t rows)
 {
     const uint64_t most = source->most_entries * rows;
     return most < source->entries ? most : source->entries;
+}
+
+struct dt_place dt_source_place(const struct dt_source *source)
+{
+    return dt__typed_place(&source->typed);
+}
+
+bool dt_source_is_here(const struct dt_source *source)
+{
+    return source->typed.fd >= 0 || !source->typed.bytes;
+}
+
+bool dt_source_attach(struct dt_source *source, const struct dt_place *place)
+{
+    return dt__typed_attach(&source->typed, place);
+}
+
+dt_status dt_source_copy_out(const struct dt_source *source, uint64_t offset, void *bytes,
+                             size_t length)
+{
+    return dt_fd_read(source->typed.fd, "typed rows", bytes, length, offset);
+}
+
+dt_status dt_source_copy_in(struct dt_source *source, const void *bytes, size_t length)
+{
+    return dt__typed_copy_in(&source->typed, bytes, length);
 }
 
 const struct dt_schema *dt_source_schema(const struct dt_source *source)
@@ -319,6 +346,19 @@ static dt_status stream_source(struct stream *stream, struct dt_source *source)
                                   (size_t)source->schema.classes));
         DT_TRY(dt__columns_of_schema(&source->columns, &source->schema));
     }
+    DT_TRY(stream_array(stream, &source->label_class, (size_t)source->schema.classes,
+                        sizeof *source->label_class));
+    size_t mapped = source->schema.columns ? source->columns.count : 0;
+    DT_TRY(STREAM(mapped));
+    for (size_t c = 0; c < mapped && c < source->columns.count; c++) {
+        struct dt__column *column = &source->columns.items[c];
+        DT_TRY(STREAM(column->ncodes));
+        DT_TRY(stream_array(stream, &column->map, column->ncodes, sizeof *column->map));
+    }
+    struct dt_place place = dt__typed_place(&source->typed);
+    DT_TRY(STREAM(place));
+    if (stream->reading && place.fd >= 0 && !dt_source_attach(source, &place))
+        source->typed.bytes = place.bytes;
     for (size_t i = 0; i < source->nfiles; i++) {
         struct dt__file *file = &source->files[i];
         DT_TRY(stream_text(stream, &file->path));
@@ -331,10 +371,9 @@ static dt_status stream_source(struct stream *stream, struct dt_source *source)
         DT_TRY(STREAM(file->bytes));
         DT_TRY(STREAM(file->nmarks));
         DT_TRY(stream_array(stream, &file->marks, file->nmarks, sizeof *file->marks));
-        DT_TRY(STREAM(file->separator));
+        DT_TRY(STREAM(file->x));
+        DT_TRY(STREAM(file->y));
         DT_TRY(STREAM(file->arrays)); /* for this process alone */
-        DT_TRY(STREAM(file->ncolumns));
-        DT_TRY(stream_array(stream, &file->roles, file->ncolumns, sizeof *file->roles));
     }
     return DT_OK;
 }
@@ -358,6 +397,7 @@ dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **
     struct stream stream = {.reading = true, .in = bytes, .left = length};
     struct dt_source *source;
     DT_TRY(dt_alloc(1, sizeof *source, "survey", &source));
+    source->typed.fd = -1;
     dt_status status = stream_source(&stream, source);
     if (status)
         dt_source_destroy(source);

@@ -8,6 +8,7 @@
 #include "data/batch.h"
 #include "data/columns.h"
 #include "data/names.h"
+#include "data/typed.h"
 #include "dtrain/base.h"
 #include "dtrain/data.h"
 
@@ -31,22 +32,28 @@ uint64_t dt__holdout_select(const struct dt__holdout *holdout, bool held_out, ui
 enum { DT__FORMAT_MEMORY = DT_FORMAT_HDF5 + 1 }; /* beside enum dt_format */
 enum { DT__MAX_FEATURES = 1 << 24, DT__MAX_TARGETS = 1 << 20 };
 
-/* Where a text file can be entered: the byte offset and line of a row. */
+/* Where typed rows can be entered: the offset of a row. */
 struct dt__mark {
-    uint64_t row, offset, line;
+    uint64_t row, offset;
+};
+
+/* IDX: numbers of a file, or of its labels. */
+struct dt__numbers {
+    bool unpacked;   /* they lie in the file of typed rows, else in their own */
+    uint64_t offset; /* of the first one there */
+    int type;        /* as IDX has it */
+    size_t items;    /* of a row */
 };
 
 struct dt__file {
-    char *path, *labels;    /* labels: NULL, or the file that holds them apart */
-    int format;             /* enum dt_format */
-    uint64_t rows;          /* all its rows */
-    uint64_t raw;           /* raw row of its first */
-    uint64_t bytes;         /* size of both files: has one changed since? */
-    struct dt__mark *marks; /* text: row 0 and then one every so many bytes */
+    char *path, *labels;     /* labels: NULL, or the file that holds them apart */
+    int format;              /* enum dt_format */
+    uint64_t rows;           /* all its rows */
+    uint64_t raw;            /* raw row of its first */
+    uint64_t bytes;          /* size of both files: has one changed since? */
+    struct dt__numbers x, y; /* IDX: of the file and of its labels */
+    struct dt__mark *marks;  /* text: row 0 and then one every so many bytes */
     size_t nmarks, marks_capacity;
-    int32_t *roles; /* CSV: (ncolumns) of each of its columns */
-    size_t ncolumns;
-    char separator;
     char *x_name, *y_name;   /* HDF5: of its data sets */
     struct dt_arrays arrays; /* DT__FORMAT_MEMORY: lent */
 };
@@ -55,6 +62,8 @@ struct dt_source {
     struct dt_schema schema;
     struct dt__dict label_names; /* the schema's */
     struct dt__columns columns;  /* CSV */
+    int32_t *label_class;        /* (classes) of label codes of typed rows; NULL: the same */
+    struct dt__typed typed;      /* text, packed files */
     struct dt__layout layout;
     struct dt__file *files;
     size_t nfiles;

@@ -93,7 +93,7 @@ static dt_status moments_read(struct dt_source *source, struct moments *moments)
     const struct dt__layout *layout = &source->layout;
     struct dt__block block = {0};
     struct dt__cursor *cursor;
-    DT_TRY(dt__cursor_open(source, false, &cursor));
+    DT_TRY(dt__cursor_open(source, &cursor));
     dt_status status = dt__block_alloc(layout, BLOCK_ROWS, 0, &block);
     for (uint64_t at = 0; !status && at < source->rows; at += BLOCK_ROWS * moments->stride) {
         const uint64_t left = source->rows - at;
@@ -192,7 +192,7 @@ static dt_status sample_read(const struct dt_source *source, struct sample *samp
     struct dt__cursor *cursor;
     most = most < SAMPLE_BLOCK ? SAMPLE_BLOCK : most < SAMPLE_ROWS ? most : SAMPLE_ROWS;
     const uint64_t step = SAMPLE_BLOCK * (1 + (source->rows - 1) / most);
-    DT_TRY(dt__cursor_open(source, false, &cursor));
+    DT_TRY(dt__cursor_open(source, &cursor));
     dt_status status = dt__block_alloc(&source->layout, SAMPLE_BLOCK, 0, &block);
     for (uint64_t at = 0; !status && at < source->rows; at += step) {
         const uint64_t left = source->rows - at;

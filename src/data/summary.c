@@ -119,15 +119,19 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
 {
     char *record;
     size_t length;
-    uint64_t start = dt__lines_offset(&table->lines);
+    uint64_t bytes = 0;
     for (;;) {
-        if (table->rows && dt__lines_offset(&table->lines) > MOST_BYTES) return DT_OK;
+        if (table->rows && bytes > MOST_BYTES) return DT_OK;
         DT_TRY(dt__lines_next(&table->lines, true, &record, &length));
         if (!record) break;
+        bytes += length + 1;
         if (!length) continue;
         if (!table->ncolumns) {
             DT_TRY(table_begin(table, config, record, length));
-            if (!table->header) DT_TRY(dt__lines_seek(&table->lines, start, 1));
+            if (table->header)
+                dt__lines_go_on(&table->lines);
+            else
+                dt__lines_rewind(&table->lines);
             continue;
         }
         struct dt__cell cell;

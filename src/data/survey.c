@@ -19,7 +19,6 @@
  * layers of 64 and 512; a linear model draws level at 1/12). Fewer inputs than these cost little
  * either way: an estimate. */
 enum { MOST_DENSE = 1024, LEAST_SPARSE = 8 };
-enum { MAX_MARKS = 1 << 16 };
 
 /* ---- what readers report -------------------------------------------------------------------- */
 
@@ -97,17 +96,6 @@ dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read)
     schema->ncolumns = read->ncolumns;
     schema->hash_bits = read->hash_bits;
     read->columns = NULL;
-    return DT_OK;
-}
-
-dt_status dt__survey_mark(struct dt__file *file, uint64_t row, uint64_t offset, uint64_t line)
-{
-    uint64_t step =
-        file->bytes / MAX_MARKS > DT__MARK_BYTES ? file->bytes / MAX_MARKS : DT__MARK_BYTES;
-    if (file->nmarks && offset - file->marks[file->nmarks - 1].offset < step) return DT_OK;
-    DT_TRY(dt_grow(&file->marks, &file->marks_capacity, file->nmarks + 1, sizeof *file->marks,
-                   "marks in a text file"));
-    file->marks[file->nmarks++] = (struct dt__mark){row, offset, line};
     return DT_OK;
 }
 
@@ -213,7 +201,7 @@ static dt_status files_survey(struct dt__survey *survey)
             DT_TRY(dt__format_detect(file->path, &detected));
             file->format = config->data.format ? config->data.format : detected;
         }
-        if (file->labels && file->format != DT_FORMAT_IDX)
+        if (file->labels && !dt__formats[file->format]->labels_apart)
             return dt_fail(DT_EMISMATCH, "%s: %s data has no label files", file->path,
                            dt__formats[file->format]->name);
         DT_TRY(dt__formats[file->format]->survey(survey, file));
@@ -221,7 +209,7 @@ static dt_status files_survey(struct dt__survey *survey)
         file->raw = source->raw_rows;
         source->raw_rows += file->rows;
     }
-    return DT_OK;
+    return dt__typed_flush(&source->typed);
 }
 
 /* ---- schema --------------------------------------------------------------------------------- */
@@ -300,6 +288,19 @@ static void warn_of_encoding(const struct dt_schema *schema)
                 text);
 }
 
+/* The classes of labels that are texts, numbered as they came. */
+static dt_status label_classes(struct dt__survey *survey)
+{
+    struct dt_source *source = survey->source;
+    const struct dt__dict *texts = &survey->labels.texts;
+    if (!texts->count) return DT_OK;
+    DT_TRY(dt_alloc(texts->count, sizeof *source->label_class, "labels", &source->label_class));
+    for (size_t i = 0; i < texts->count; i++)
+        DT_TRY(dt__label_of_text(&source->schema, &source->label_names, dt__dict_text(texts, i),
+                                 texts->entries[i].length, &source->label_class[i]));
+    return DT_OK;
+}
+
 static dt_status schema_make(struct dt__survey *survey)
 {
     const struct dt_config *config = survey->config;
@@ -309,10 +310,10 @@ static dt_status schema_make(struct dt__survey *survey)
     const char *whole = NULL; /* a file whose rows come whole, without the sparse part */
     if (!source->raw_rows) return dt_fail(DT_EFORMAT, "the files have no rows");
     for (size_t i = 0; i < source->nfiles; i++) {
-        const int format = source->files[i].format;
-        bool fits = dt__formats[format]->grammar;
+        const enum dt__sparsity sparsity = dt__formats[source->files[i].format]->sparsity;
+        bool fits = sparsity != DT__WHOLE;
         if (fits && survey->known && survey->known->dense < survey->known->features)
-            fits = format == (survey->known->columns ? DT_FORMAT_CSV : DT_FORMAT_LIBSVM);
+            fits = sparsity == (survey->known->columns ? DT__CATEGORIES : DT__SPARSE);
         if (!fits) whole = source->files[i].path;
     }
     if (survey->known)
@@ -321,6 +322,7 @@ static dt_status schema_make(struct dt__survey *survey)
         DT_TRY(schema_learn(survey));
     if (!survey->known) warn_of_encoding(schema);
     DT_TRY(dt__dict_add_names(&source->label_names, schema->label_names, (size_t)schema->classes));
+    if (!survey->known) DT_TRY(label_classes(survey));
     source->most_entries = survey->most_entries;
     source->entries = survey->entries;
     if (!survey->known && source->columns.count) { /* while learning, texts were no entries */
@@ -384,6 +386,7 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
     if (known && known->task != config->model.task)
         return dt_fail(DT_EMISMATCH, "model.task is not that of the model");
     DT_TRY(dt_alloc(1, sizeof *survey->source, "survey", &survey->source));
+    survey->source->typed.fd = -1;
     DT_TRY(dt__labels_init(&survey->labels, known, dt_config_is_given(config, "model.task")));
     if (!known) return DT_OK;
     survey->features = known->features;

@@ -37,9 +37,6 @@ dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names);
 /* Takes over the columns of a table that a file of `read->features` features had them from, or
  * compares with those that are there. */
 dt_status dt__survey_columns(struct dt__survey *survey, struct dt_schema *read);
-/* Marks row `row` of a text file as a place to enter, if the last mark is far enough behind. */
-dt_status dt__survey_mark(struct dt__file *file, uint64_t row, uint64_t offset, uint64_t line);
-
 /* Deviations from the mean beyond which a value is told of: some are common in counts and prices,
  * so many hardly. */
 enum { DT__FAR_DEVIATIONS = 20 };

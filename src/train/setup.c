@@ -126,8 +126,7 @@ static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
         status = dt_fail(DT_EIO,
                          "run.dir=%s: the evaluator does not see the bank's directory here; put it "
                          "on a file system that %s shares with %s",
-                         dir, job->world->host_name[job->world->rank],
-                         job->world->host_name[0]);
+                         dir, job->world->host_name[job->world->rank], job->world->host_name[0]);
     return dt_ranks_agree(job->world->all, status);
 }
 
@@ -154,23 +153,77 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
     return dt_ranks_agree(job->world->all, status);
 }
 
+/* Whether a rank copies the file for those of its host that lack it: the first of them does, or,
+ * where they cannot open each other's, each. */
+static bool rank_copies(const struct dt_world *world, const bool *lacks, bool each, int rank)
+{
+    bool first = true;
+    for (int r = 0; r < rank; r++)
+        first &= !lacks[r] || world->host_of[r] != world->host_of[rank];
+    return lacks[rank] && (each || first);
+}
+
+/* Brings what the survey made of text, which lies in a file of the bank's host, to where ranks lack
+ * it: to each other host once. */
+static dt_status share_rows(const struct dt_world *world, struct dt_source *source)
+{
+    static const size_t piece = 16 << 20;
+    const size_t ranks = (size_t)world->size;
+    bool *lacks, any = true;
+    unsigned char *bytes = NULL;
+    dt_status status = dt_alloc(ranks, sizeof *lacks, "ranks", &lacks);
+    if (!status) status = dt_alloc(piece, 1, "typed rows", &bytes);
+    DT_GUARD(dt_ranks_agree(world->all, status));
+    for (bool each = false;; each = true) {
+        const bool mine = !dt_source_is_here(source);
+        struct dt_place place = dt_source_place(source);
+        dt_ranks_gather(world->all, &mine, sizeof mine, lacks);
+        dt_ranks_bcast(world->all, lacks, ranks * sizeof *lacks, 0);
+        any = memchr(lacks, true, ranks) != NULL;
+        if (!any) break;
+        const bool copies = rank_copies(world, lacks, each, world->rank);
+        dt_ranks_bcast(world->all, &place, sizeof place, 0);
+        const uint64_t all = place.bytes;
+        for (uint64_t at = 0, length; at < all; at += length) {
+            length = all - at < piece ? all - at : piece;
+            if (world->is_bank && !status)
+                status = dt_source_copy_out(source, at, bytes, (size_t)length);
+            dt_ranks_bcast(world->all, bytes, (size_t)length, 0);
+            if (copies && !status) status = dt_source_copy_in(source, bytes, (size_t)length);
+        }
+        DT_GUARD(dt_ranks_agree(world->all, status));
+        for (int r = 0; r < world->size; r++) {
+            if (!rank_copies(world, lacks, each, r)) continue;
+            place = dt_source_place(source);
+            dt_ranks_bcast(world->all, &place, sizeof place, r);
+            if (mine && !copies && world->host_of[r] == world->host_of[world->rank])
+                dt_source_attach(source, &place);
+        }
+    }
+done:
+    dt_free(bytes);
+    dt_free(lacks);
+    return status;
+}
+
 /* Rows in files: the bank surveys, the others get the survey. A held-out fraction was surveyed with
  * the rest of the training data. `known` is the bank's. */
 static dt_status share_files(const struct dt_job *job, enum dt_part part, bool held_out,
                              const struct dt_schema *known, struct dt_source **out)
 {
-    bool bank = job->world->is_bank;
+    const struct dt_world *world = job->world;
+    const bool bank = world->is_bank;
     void *bytes = NULL;
     size_t length = 0;
     dt_status status = DT_OK;
-    if (bank)
-        status = held_out ? dt_source_held_out(job->train, out)
-                          : dt_source_survey(job->config, part, known, out);
+    if (held_out) return dt_ranks_agree(world->all, dt_source_held_out(job->train, out));
+    if (bank) status = dt_source_survey(job->config, part, known, out);
     if (!status && bank && *out) status = dt_source_pack(*out, &bytes, &length);
-    DT_GUARD(dt_ranks_agree(job->world->all, status));
-    DT_GUARD(dt_ranks_bcast_blob(job->world->all, &bytes, &length, 0));
+    DT_GUARD(dt_ranks_agree(world->all, status));
+    DT_GUARD(dt_ranks_bcast_blob(world->all, &bytes, &length, 0));
     if (!bank && length) status = dt_source_unpack(bytes, length, out);
-    status = dt_ranks_agree(job->world->all, status);
+    DT_GUARD(dt_ranks_agree(world->all, status));
+    if (*out) status = share_rows(world, *out);
 done:
     dt_free(bytes);
     return status;

@@ -262,17 +262,33 @@ START_TEST(windows_fit_the_memory)
 }
 END_TEST
 
-/* A file that changes between survey and reading is an error, not other data: where it is loaded, and
- * where a thread streams it, which may meet it before anybody reads. */
+static void put_idx(const char *path, int type, int rows, int columns)
+{
+    const unsigned char head[12] = {0, 0, (unsigned char)type, columns ? 2 : 1,
+                                    0, 0, (unsigned char)(rows >> 8), (unsigned char)rows,
+                                    0, 0, 0, (unsigned char)columns};
+    FILE *out = fopen(path, "w");
+    ck_assert_ptr_nonnull(out);
+    ck_assert_uint_eq(fwrite(head, columns ? 12 : 8, 1, out), 1);
+    for (int i = 0; i < rows * (columns ? 4 * columns : 1); i++)
+        putc(columns ? 0 : i % 2, out);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+/* Rows that are read where they lie: a file that changes between survey and reading is an error, not
+ * other data, where it is loaded, and where a thread streams it, which may meet it before anybody
+ * reads. */
 START_TEST(change_is_noticed)
 {
-    struct dt_source *source = make_source();
+    put_idx("x", 0x0D, ROWS, FEATURES), put_idx("y", 0x08, ROWS, 0);
+    set("data.train=x"), set("data.train_labels=y");
+    struct dt_source *source = survey();
     struct dt_plan *plan = make_plan(source);
     struct dt_loader *loader;
     int max_rows = (int)dt_plan_max_share(plan);
-    put_numbered("4.csv", 0, 100);
+    ck_assert_int_eq(truncate("x", 1000), 0);
     EXPECT_FAIL(dt_loader_create(&config, source, plan, 0, REPLICAS, max_rows, 0, &loader),
-                DT_EMISMATCH, "4.csv: the file has changed since the survey");
+                DT_EMISMATCH, "x: the file has changed since the survey");
     set("data.memory_mb=1");
     EXPECT_OK(dt_loader_create(&config, source, plan, 0, REPLICAS, max_rows, 0, &loader));
     dt_status status = DT_OK;
@@ -281,7 +297,26 @@ START_TEST(change_is_noticed)
         struct dt_share share = dt_plan_share(plan, step, 2);
         status = dt_loader_read(loader, 2, 0, share.begin, (int)share.count, &batch);
     }
-    EXPECT_FAIL(status, DT_EMISMATCH, "4.csv: the file has changed since the survey");
+    EXPECT_FAIL(status, DT_EMISMATCH, "x: the file has changed since the survey");
+    dt_loader_destroy(loader);
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* Text is parsed once: behind the survey its file is not looked at again. */
+START_TEST(text_is_read_once)
+{
+    struct dt_source *source = make_source();
+    struct dt_plan *plan = make_plan(source);
+    for (int i = 0; i < 7; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d.csv", i);
+        ck_assert_int_eq(unlink(name), 0);
+    }
+    if (_i) set("data.memory_mb=1");
+    struct dt_loader *loader = open_loader(source, plan, 0, REPLICAS, 0);
+    read_share(loader, plan, 0, 0);
     dt_loader_destroy(loader);
     dt_plan_destroy(plan);
     dt_source_destroy(source);
@@ -380,5 +415,5 @@ END_TEST
 DATA_SUITE("loader", {order_is_the_same_everywhere, COUNT(SIZES)}, {order_is_shuffled, 2},
            {resume_reads_the_same, 2}, {jumps_read_the_same, 1}, {windows_fit_the_memory, 1},
            {nothing_is_read_in_vain, 1},
-           {change_is_noticed, 1}, {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1},
+           {change_is_noticed, 1}, {text_is_read_once, 2}, {held_out_rows_stay_out, 2}, {loader_ends_while_reading, 1},
            {long_work_gets_on_and_can_be_stopped, 4})

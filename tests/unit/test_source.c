@@ -300,7 +300,7 @@ START_TEST(pack_is_whole)
     put_text("a.csv", "p,q,skip,y\n1,2.5,x,no\n3,4,y,\"a, b\"\n5,6,z,no\n");
     set("data.train=a.csv"), set("data.ignore=skip"), set("data.eval_fraction=0.34");
     set("data.normalize=standard");
-    struct dt_source *source = survey(), *copy;
+    struct dt_source *source = survey(), *copy, *far;
     unsigned char *bytes;
     size_t length;
     EXPECT_OK(dt_source_pack(source, &bytes, &length));
@@ -312,12 +312,33 @@ START_TEST(pack_is_whole)
     struct dt_table *a = open_table(source), *b = open_table(copy);
     for (uint64_t r = 0; r < 2; r++)
         ck_assert_mem_eq(read_row(a, r).x, read_row(b, r).x, 2 * sizeof(float));
-    dt_table_destroy(a), dt_table_destroy(b);
-    dt_source_destroy(copy);
+    dt_table_destroy(b);
     for (size_t cut = 0; cut < length; cut++)
-        EXPECT_FAIL(dt_source_unpack(bytes, cut, &copy), DT_EBUG, "too short");
-    dt_free(bytes);
+        EXPECT_FAIL(dt_source_unpack(bytes, cut, &far), DT_EBUG, "too short");
+    /* Where the file of typed rows is not to be seen, a copy does. */
+    const struct dt_place place = dt_source_place(copy);
+    float x[2][2];
+    for (uint64_t r = 0; r < 2; r++)
+        memcpy(x[r], read_row(a, r).x, sizeof x[r]);
+    dt_table_destroy(a);
     dt_source_destroy(source);
+    EXPECT_OK(dt_source_unpack(bytes, length, &far));
+    ck_assert(dt_source_is_here(copy) && !dt_source_is_here(far));
+    EXPECT_FAIL(dt_table_create(&config, far, 0, 2, &a), DT_EBUG, "not on this host");
+    for (uint64_t at = 0; at < place.bytes; at += length) {
+        unsigned char piece[16];
+        length = place.bytes - at < sizeof piece ? (size_t)(place.bytes - at) : sizeof piece;
+        EXPECT_OK(dt_source_copy_out(copy, at, piece, length));
+        EXPECT_OK(dt_source_copy_in(far, piece, length));
+    }
+    dt_source_destroy(copy);
+    ck_assert(dt_source_is_here(far));
+    a = open_table(far);
+    for (uint64_t r = 0; r < 2; r++)
+        ck_assert_mem_eq(read_row(a, r).x, x[r], sizeof x[r]);
+    dt_table_destroy(a);
+    dt_source_destroy(far);
+    dt_free(bytes);
 }
 END_TEST
 

@@ -1,0 +1,196 @@
+/* Typed rows: the file, and the reader of formats that are text. */
+#include "data/typed.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "data/reader.h"
+#include "data/text.h"
+
+static const char NAME[] = "the temporary file of typed rows";
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static dt_status typed_create(struct dt__typed *typed)
+{
+    const char *dir = getenv("TMPDIR");
+    typed->bytes = 0;
+    return dt_fd_temporary(dir && *dir ? dir : "/tmp", &typed->fd);
+}
+
+dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t length)
+{
+    if (typed->fd < 0) {
+        DT_TRY(typed_create(typed));
+        if (getrandom(typed->id, sizeof typed->id, 0) != sizeof typed->id)
+            return dt_fail(DT_EIO, "%s: no random bytes", NAME);
+        DT_TRY(dt__typed_add(typed, typed->id, sizeof typed->id));
+    }
+    DT_TRY(dt_grow(&typed->waiting, &typed->room, typed->length + length, 1, "typed rows"));
+    memcpy(typed->waiting + typed->length, bytes, length);
+    typed->length += length;
+    return typed->length < DT__TYPED_BYTES ? DT_OK : dt__typed_flush(typed);
+}
+
+uint64_t dt__typed_end(const struct dt__typed *typed)
+{
+    return typed->fd < 0 ? sizeof typed->id : typed->bytes + typed->length;
+}
+
+dt_status dt__typed_flush(struct dt__typed *typed)
+{
+    if (!typed->length) return DT_OK;
+    DT_TRY(dt_fd_write_at(typed->fd, NAME, typed->waiting, typed->length, typed->bytes));
+    typed->bytes += typed->length;
+    typed->length = 0;
+    return DT_OK;
+}
+
+dt_status dt__typed_copy_in(struct dt__typed *typed, const void *bytes, size_t length)
+{
+    if (typed->fd < 0) {
+        if (length < sizeof typed->id) return dt_fail(DT_EBUG, "%s: too short a copy", NAME);
+        DT_TRY(typed_create(typed));
+        memcpy(typed->id, bytes, sizeof typed->id);
+    }
+    DT_TRY(dt_fd_write_at(typed->fd, NAME, bytes, length, typed->bytes));
+    typed->bytes += length;
+    return DT_OK;
+}
+
+void dt__typed_close(struct dt__typed *typed)
+{
+    if (typed->fd >= 0) close(typed->fd);
+    dt_free(typed->waiting);
+    *typed = (struct dt__typed){.fd = -1};
+}
+
+struct dt_place dt__typed_place(const struct dt__typed *typed)
+{
+    return (struct dt_place){.pid = getpid(),
+                             .fd = typed->fd,
+                             .id = {typed->id[0], typed->id[1]},
+                             .bytes = typed->bytes};
+}
+
+bool dt__typed_attach(struct dt__typed *typed, const struct dt_place *place)
+{
+    char path[64];
+    uint64_t id[2];
+    int fd;
+    if (place->pid == getpid()) {
+        fd = fcntl(place->fd, F_DUPFD_CLOEXEC, 0);
+    } else {
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", place->pid, place->fd);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    }
+    if (fd >= 0 && pread(fd, id, sizeof id, 0) == sizeof id && !memcmp(id, place->id, sizeof id)) {
+        dt__typed_close(typed);
+        *typed = (struct dt__typed){fd, {id[0], id[1]}, place->bytes, NULL, 0, 0};
+        return true;
+    }
+    if (fd >= 0) close(fd);
+    return false;
+}
+
+/* ---- reading rows --------------------------------------------------------------------------- */
+
+struct typed_reader {
+    const struct dt_source *source;
+    const struct dt__file *file;
+    unsigned char *bytes;
+    size_t begin, end, room; /* what is read and not yet taken: bytes[begin..end) */
+    uint64_t offset;         /* in the file, of bytes[end] */
+    uint64_t next;           /* the row at bytes[begin] */
+    struct dt__row row;
+};
+
+dt_status dt__typed_reader_open(const struct dt_source *source, const struct dt__file *file,
+                                void **out)
+{
+    struct typed_reader *reader;
+    if (source->typed.fd < 0)
+        return dt_fail(DT_EBUG, "%s: its rows are not on this host", file->path);
+    DT_TRY(dt_alloc(1, sizeof *reader, "reader", &reader));
+    *reader = (struct typed_reader){.source = source, .file = file, .next = UINT64_MAX};
+    *out = reader;
+    return DT_OK;
+}
+
+void dt__typed_reader_close(void *arg)
+{
+    struct typed_reader *reader = arg;
+    dt_free(reader->bytes);
+    dt__row_free(&reader->row);
+    dt_free(reader);
+}
+
+/* The next bytes, valid until the next call. */
+static dt_status reader_take(struct typed_reader *reader, size_t length, const unsigned char **out)
+{
+    const struct dt__typed *typed = &reader->source->typed;
+    const size_t left = reader->end - reader->begin;
+    if (left < length) {
+        size_t more = length - left > DT__TYPED_BYTES ? length - left : DT__TYPED_BYTES;
+        const uint64_t rest = typed->bytes - reader->offset;
+        if (more > rest && rest >= length - left) more = (size_t)rest;
+        DT_TRY(dt_grow(&reader->bytes, &reader->room, left + more, 1, "typed rows"));
+        memmove(reader->bytes, reader->bytes + reader->begin, left);
+        DT_TRY(dt_fd_read(typed->fd, NAME, reader->bytes + left, more, reader->offset));
+        reader->begin = 0;
+        reader->end = left + more;
+        reader->offset += more;
+    }
+    *out = reader->bytes + reader->begin;
+    reader->begin += length;
+    return DT_OK;
+}
+
+/* A row as the source has it: codes are classes and features from here on. */
+static dt_status reader_row(struct typed_reader *reader, const struct dt__typed_row *typed,
+                            const uint32_t *words)
+{
+    const struct dt_source *source = reader->source;
+    struct dt__row *row = &reader->row;
+    const int32_t code = typed->y.label;
+    DT_TRY(dt__formats[reader->file->format]->grammar->row(&source->columns, words, typed->count,
+                                                           row));
+    row->weight = typed->weight;
+    if (source->layout.targets)
+        row->y.target = typed->y.target;
+    else /* the labels -1 and 1 are classes 0 and 1 */
+        row->y.label = code < 0 ? 0 : source->label_class ? source->label_class[code] : code;
+    return DT_OK;
+}
+
+dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
+{
+    struct typed_reader *reader = arg;
+    const struct dt__file *file = reader->file;
+    const struct dt__mark *mark =
+        file->marks + dt__find_last(&file->marks->row, file->nmarks, sizeof *file->marks, row);
+    uint64_t next = reader->next;
+    reader->next = UINT64_MAX; /* where a failure leaves it */
+    if (row < next || mark->row > next) {
+        reader->begin = reader->end = 0;
+        reader->offset = mark->offset;
+        next = mark->row;
+    }
+    for (; next < row + count; next++) {
+        const unsigned char *bytes;
+        struct dt__typed_row typed;
+        DT_TRY(reader_take(reader, sizeof typed, &bytes));
+        memcpy(&typed, bytes, sizeof typed);
+        DT_TRY(reader_take(reader, typed.count * sizeof(uint32_t), &bytes));
+        if (next < row) continue;
+        DT_TRY(reader_row(reader, &typed, (const uint32_t *)(const void *)bytes));
+        DT_TRY(dt__block_add_row(&reader->source->layout, out, &reader->row));
+    }
+    reader->next = next;
+    return DT_OK;
+}

@@ -1,0 +1,53 @@
+/* Typed rows: what a survey makes of text, and of packed files, once a host.
+ *
+ * A source has one file without a name in $TMPDIR, which other processes of the host open as
+ * /proc/PID/fd/N of the one that made it. It goes when the last of them closes it.
+ *
+ *     file    id of 16 bytes | of each file of the source, in the survey's order: typed rows, or the
+ *             bytes of a packed IDX file
+ *     row     count | y | weight | word 0 | ... | word count - 1        4 bytes each, native
+ *     table   a word a column: a number as a float, a category's code, or DT__MISSING
+ *     LIBSVM  two words an entry: its index from 0, its value as a float
+ *
+ * y is a float (regress), or a label's code: a class, a number, or the number of its text in the
+ * survey's dictionary. Codes become classes and categories when a row is read: only the whole data
+ * says which. */
+#ifndef DATA_TYPED_H
+#define DATA_TYPED_H
+
+#include "dtrain/data.h"
+
+static const uint32_t DT__MISSING = UINT32_MAX; /* as a float: NaN */
+
+struct dt__typed {
+    int fd; /* -1: no file */
+    uint64_t id[2], bytes;
+    unsigned char *waiting; /* not yet in the file */
+    size_t length, room;
+};
+
+struct dt__typed_row {
+    uint32_t count;
+    union {
+        int32_t label;
+        float target;
+    } y;
+    float weight;
+};
+
+/* Adds bytes at the end; the first make the file. DT_EIO: disk full. */
+dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t length);
+/* Where the next bytes go. */
+uint64_t dt__typed_end(const struct dt__typed *typed);
+/* All bytes are in the file. */
+dt_status dt__typed_flush(struct dt__typed *typed);
+void dt__typed_close(struct dt__typed *typed);
+
+/* The next bytes of another file, of which this one becomes a copy. */
+dt_status dt__typed_copy_in(struct dt__typed *typed, const void *bytes, size_t length);
+
+struct dt_place dt__typed_place(const struct dt__typed *typed);
+/* Opens the file of another process, or of this one. False: it is not to be seen here. */
+bool dt__typed_attach(struct dt__typed *typed, const struct dt_place *place);
+
+#endif
