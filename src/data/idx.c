@@ -1,5 +1,5 @@
-/* IDX files: a header of dimensions and then the numbers, big-endian. Packed ones are unpacked by the
- * survey.
+/* IDX files: a header of dimensions and then the numbers, big-endian. The survey unpacks those that
+ * are packed.
  * Source: Y. LeCun, "The MNIST database", section "the IDX file format". */
 #include <errno.h>
 #include <inttypes.h>

@@ -5,8 +5,8 @@
 #include "data/survey.h"
 
 struct dt__grammar;
-/* What rows of a format may leave out: nothing; a table's columns of texts, or all numbers but those
- * that are set, may be entries. */
+/* What rows of a format may have as entries: nothing; a table's columns of texts; all numbers that
+ * are not 0. */
 enum dt__sparsity { DT__WHOLE, DT__CATEGORIES, DT__SPARSE };
 struct dt__format {
     const char *name;

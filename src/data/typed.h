@@ -3,8 +3,8 @@
  * A source has one file without a name in $TMPDIR, which other processes of the host open as
  * /proc/PID/fd/N of the one that made it. It goes when the last of them closes it.
  *
- *     file    id of 16 bytes | of each file of the source, in the survey's order: typed rows, or the
- *             bytes of a packed IDX file
+ *     file    id of 16 bytes | of each file of the source, in the survey's order: typed rows, or
+ *             the bytes of a packed IDX file
  *     row     count | y | weight | word 0 | ... | word count - 1        4 bytes each, native
  *     table   a word a column: a number as a float, a category's code, or DT__MISSING
  *     LIBSVM  two words an entry: its index from 0, its value as a float
