@@ -23,7 +23,7 @@ data   := names number schema columns batch packed text csv libsvm idx arrays hd
 model  := blas bf16_pack bf16_products kernel description model entries network task metrics optimizer schedule convolution \
           $(addprefix layers/,dense embedding wide activation dropout scale conv pool norm residual)
 comm   := world collectives watchdog shared reducer rows rows_exchange wire reducer_shared reducer_stream reducer_owners \
-          async async_bank async_rows async_wire async_worker async_shared async_window
+          async async_bank async_codec async_rows async_worker async_shared async_window
 state  := checked_file field model_file checkpoint directory export writer inspect
 report := json protobuf record progress history page tensorboard prometheus trace
 predict := predictor onnx batcher protocol serve

@@ -41,7 +41,6 @@ struct dt_note {
 struct dt_gradient {
     const struct dt_note *note;
     float *grad;        /* (P) sum over the rows; the update may write to it */
-    const unsigned char *parcel; /* the exchange's: the sum, rounded; NULL: grad has it */
     const float *seen;  /* (P) the weights that it was computed from; NULL without spec.keep_seen */
     const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: it is whole */
     double norm2;       /* squared norm of the gradient sum as the worker took it, if it did */

@@ -1,422 +1,393 @@
-/* The slot protocol: where things lie in the bank's memory, and the bank's end (async_slots.h). */
+/* The bank's end of the slot protocol (async_slots.h): the bank's own words, what is done by
+ * whoever acts for it under the lock, and the update. */
 #include <string.h>
 
+#include "base/limits.h"
 #include "comm/async_slots.h"
-#include "dtrain/config.h"
-
-/* ---- layout --------------------------------------------------------------------------------- */
-
-enum { MOST_BUFFERS = 1 << 16 };
-
-/* A block of a head and `vectors` vectors, rounded up to whole cache lines. */
-static bool vectors_bytes(size_t head, size_t vector, size_t vectors, size_t *out)
-{
-    size_t bytes;
-    if (!dt_size_mul(vector, vectors, &bytes) || !dt_size_add(bytes, head + 63, &bytes))
-        return false;
-    *out = bytes & ~(size_t)63;
-    return true;
-}
-
-static size_t cache_lines_bytes(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
-
-/* Ranges of touched rows lie one behind the other. With this their lists and logs are smaller than
- * the vectors are, and cannot overflow if those do not. */
-static dt_status shape_check_ranges(const struct dt__slots_shape *shape, size_t params)
-{
-    size_t behind = 0, floats;
-    for (int i = 0; i < shape->ranges; i++) {
-        const struct dt_row_range *range = &shape->range[i];
-        if (range->offset < behind || range->rows > UINT32_MAX || !range->width ||
-            !dt_size_mul(range->rows, range->width, &floats) ||
-            !dt_size_add(range->offset, floats, &behind) || behind > params)
-            return dt_fail(DT_EUSAGE, "async: range %d of rows does not lie behind the one before",
-                           i);
-    }
-    return DT_OK;
-}
-
-dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struct dt__slots_way way,
-                               const struct dt_async_spec *spec)
-{
-    const int wire = way.shared ? DT_WIRE_F32 : spec->wire;
-    const size_t rounded = spec->wire_params ? spec->wire_params : spec->params;
-    if (workers >= MOST_BUFFERS - 2 - way.slack)
-        return dt_fail(DT_EUSAGE, "async: %d workers are too many", workers);
-    if (wire && (spec->keep_seen || spec->prepare || rounded > spec->params))
-        return dt_fail(DT_EUSAGE, "async: a rounded wire brings no weights that were seen");
-    *shape =
-        (struct dt__slots_shape){.way = way,
-                                 .workers = workers,
-                                 .buffers = wire ? 2 : workers + (way.shared ? 1 : 2) + way.slack,
-                                 .staleness = spec->staleness,
-                                 .keep_seen = spec->keep_seen,
-                                 .wire = wire,
-                                 .params = spec->params,
-                                 .rounded = rounded,
-                                 .range = spec->row_range,
-                                 .ranges = way.shared ? spec->row_ranges : 0};
-    DT_TRY(shape_check_ranges(shape, spec->params));
-    /* Words, state and log are of tens of thousands of workers at most; vectors may be of any
-     * size. */
-    size_t peers = (size_t)workers * sizeof(struct dt__slots_peer), states, weights, slots;
-    size_t wired = wire ? (size_t)workers : 0, copies, answers;
-    shape->bank_at = (size_t)dt__slots_words(shape) * DT__WORD_STRIDE;
-    shape->log_at = shape->bank_at + cache_lines_bytes(sizeof(struct dt__slots_state) + peers);
-    shape->row_log_at =
-        shape->log_at + cache_lines_bytes((size_t)way.log_entries * sizeof(struct dt_applied));
-    shape->sent = dt__parcel_bytes(wire, rounded, spec->params); /* no more than a vector, or so */
-    bool fits =
-        dt_size_add(shape->row_log_at, dt__row_log_bytes(shape), &shape->states_at) &&
-        dt_size_mul(spec->params, sizeof(float), &shape->vector) &&
-        vectors_bytes(0, shape->vector, 1, &shape->states_stride) &&
-        dt_size_mul(shape->states_stride, (size_t)spec->states, &states) &&
-        dt_size_add(shape->states_at, states, &shape->weights_at) &&
-        vectors_bytes(sizeof(struct dt__weights), shape->vector, 1, &shape->weights_stride) &&
-        vectors_bytes(sizeof(struct dt__slot), shape->sent, shape->keep_seen ? 2 : 1,
-                      &shape->lists_at) &&
-        dt_size_add(shape->lists_at, dt__row_lists_bytes(shape), &shape->slot_stride) &&
-        dt_size_mul(shape->weights_stride, (size_t)shape->buffers, &weights) &&
-        dt_size_mul(shape->slot_stride, (size_t)workers * DT__SLOTS, &slots) &&
-        dt_size_mul(shape->weights_stride, wired, &copies) &&
-        dt_size_mul(shape->slot_stride, wired, &answers) &&
-        dt_size_add(shape->weights_at, weights, &shape->copies_at) &&
-        dt_size_add(shape->copies_at, copies, &shape->answers_at) &&
-        dt_size_add(shape->answers_at, answers, &shape->slots_at) &&
-        dt_size_add(shape->slots_at, slots, &shape->bytes);
-    if (!fits)
-        return dt_fail(DT_EMEMORY, "async: %d workers with %zu parameters are beyond memory",
-                       workers, spec->params);
-    return DT_OK;
-}
-
-int dt__slots_words(const struct dt__slots_shape *shape)
-{
-    return WORD_WORKERS + shape->workers * WORDS_A_WORKER;
-}
-
-int dt__slots_word(int word, int worker)
-{
-    return WORD_WORKERS + worker * WORDS_A_WORKER + word;
-}
-
-size_t dt__weights_at(const struct dt__slots_shape *shape, int buffer)
-{
-    return shape->weights_at + (size_t)buffer * shape->weights_stride;
-}
-
-size_t dt__slot_at(const struct dt__slots_shape *shape, int worker, int slot)
-{
-    return shape->slots_at + (size_t)(worker * DT__SLOTS + slot) * shape->slot_stride;
-}
-
-uint64_t dt__doorbell_pack(struct dt__doorbell doorbell)
-{
-    return doorbell.count * DT__SLOTS + (uint64_t)doorbell.slot;
-}
-
-struct dt__doorbell dt__doorbell_unpack(uint64_t word)
-{
-    return (struct dt__doorbell){.count = word / DT__SLOTS, .slot = (int)(word % DT__SLOTS)};
-}
-
-uint64_t dt__published_pack(struct dt__published published)
-{
-    return published.number * MOST_BUFFERS + (uint64_t)published.buffer;
-}
-
-struct dt__published dt__published_unpack(uint64_t word)
-{
-    return (struct dt__published){.number = word / MOST_BUFFERS,
-                                  .buffer = (int)(word % MOST_BUFFERS)};
-}
-
-/* ---- the bank's view ------------------------------------------------------------------------ */
-
-void dt__slots_bank_init(struct dt__slots_bank *bank, const struct dt__slots_shape *shape,
-                         struct dt__onesided *remote)
-{
-    *bank = (struct dt__slots_bank){
-        .shape = shape,
-        .remote = remote,
-        .state = (struct dt__slots_state *)(remote->memory + shape->bank_at),
-        .log = (struct dt_applied *)(remote->memory + shape->log_at),
-    };
-}
 
 /* Of LOCK: the bank waits for it with more than all workers together can claim. */
 static const uint64_t BANKS_CLAIM = UINT64_C(1) << 32;
 
-static struct dt__weights *bank_buffer(const struct dt__slots_bank *bank, int buffer)
+static void bank_notify(struct dt_async *async, enum dt__end whom)
 {
-    return (struct dt__weights *)(bank->remote->memory + dt__weights_at(bank->shape, buffer));
-}
-
-static uint64_t bank_fetch(const struct dt__slots_bank *bank, int word)
-{
-    return bank->remote->ops->fetch(bank->remote, word);
-}
-
-static void bank_replace(struct dt__slots_bank *bank, int word, uint64_t value)
-{
-    bank->remote->ops->replace(bank->remote, word, value);
+    async->remote->ops->notify(async->remote, whom);
 }
 
 /* Makes a buffer's contents the newest weights. */
-static void bank_publish(struct dt__slots_bank *bank, int buffer)
+static void bank_publish(struct dt_async *async, int buffer)
 {
-    struct dt__slots_state *state = bank->state;
-    struct dt__published now = {.number = ++state->publication, .buffer = buffer};
-    bank_buffer(bank, buffer)->version = state->step;
-    bank_buffer(bank, state->current)->retired = state->publication;
-    bank->remote->ops->sync(bank->remote);
-    bank_replace(bank, WORD_PUBLISHED, dt__published_pack(now));
+    struct dt__slots_state *state = async->state;
+    state->publication++;
+    dt__weights_in(async, buffer)->version = state->step;
+    dt__weights_in(async, state->current)->retired = state->publication;
+    dt__sync(async);
+    dt__replace(async, WORD_PUBLISHED, state->publication * DT__MOST_BUFFERS + (uint64_t)buffer);
     state->current = buffer;
 }
 
-static uint64_t bank_lowest_clock(const struct dt__slots_bank *bank)
+static uint64_t bank_lowest_clock(const struct dt_async *async)
 {
-    const struct dt__slots_peer *peer = bank->state->peer;
+    const struct dt__slots_peer *peer = async->state->peer;
     uint64_t lowest = DT__SPAN_OVER;
-    for (int w = 0; w < bank->shape->workers; w++)
+    for (int w = 0; w < async->workers; w++)
         if (peer[w].active && peer[w].applied < lowest) lowest = peer[w].applied;
     return lowest;
 }
 
-static void bank_raise_floor(struct dt__slots_bank *bank, uint64_t floor)
+static void bank_raise_floor(struct dt_async *async, uint64_t floor)
 {
-    if (floor != bank->state->floor) bank_replace(bank, WORD_FLOOR, floor);
-    bank->state->floor = floor;
+    if (floor != async->state->floor) dt__replace(async, WORD_FLOOR, floor);
+    async->state->floor = floor;
 }
 
 /* ---- the bank itself ------------------------------------------------------------------------ */
 
-void dt__slots_open(struct dt__slots_bank *bank, uint64_t from, uint64_t until, const bool *active)
+void dt__async_open_span(struct dt_async *async, uint64_t from)
 {
-    struct dt__slots_state *state = bank->state;
-    for (int w = 0; w < bank->shape->workers; w++) {
-        state->peer[w].active = active[w];
+    struct dt__slots_state *state = async->state;
+    for (int w = 0; w < async->workers; w++) {
+        state->peer[w].active = async->active[w];
         state->peer[w].applied = 0;
     }
-    if (state->publication == 0) dt__slots_fill_rows(bank);
+    if (state->publication == 0) dt__rows_fill(async);
     state->step = from;
-    bank->last = until;
-    bank->closed = false;
-    bank_replace(bank, WORD_TICKET, from);
-    bank_replace(bank, WORD_STEP, from);
-    bank_replace(bank, WORD_SEEN, from);
-    bank_replace(bank, WORD_LIMIT, from);
-    bank_raise_floor(bank, bank_lowest_clock(bank));
-    bank_publish(bank, state->current);
+    dt__replace(async, WORD_TICKET, from);
+    dt__replace(async, WORD_STEP, from);
+    dt__replace(async, WORD_SEEN, from);
+    dt__replace(async, WORD_LIMIT, from);
+    bank_raise_floor(async, bank_lowest_clock(async));
+    bank_publish(async, state->current);
 }
 
-void dt__slots_allow(struct dt__slots_bank *bank, uint64_t until)
+void dt__async_allow(struct dt_async *async, uint64_t until)
 {
-    struct dt__onesided *remote = bank->remote;
-    uint64_t limit = until < bank->last ? until : bank->last;
-    uint64_t before = bank_fetch(bank, WORD_LIMIT);
+    struct dt__onesided *remote = async->remote;
+    const uint64_t limit = until < async->until ? until : async->until;
+    const uint64_t before = dt__fetch(async, WORD_LIMIT);
     if (limit == before) return;
-    bank_replace(bank, WORD_LIMIT, limit);
-    if (limit < before && bank->shape->way.shared) {
+    dt__replace(async, WORD_LIMIT, limit);
+    if (limit < before) {
         /* Whoever acts for the bank behind the lock has seen the words as they are now. */
-        remote->ops->add(remote, WORD_LOCK, BANKS_CLAIM);
-        while (bank_fetch(bank, WORD_LOCK) != BANKS_CLAIM)
+        dt__add(async, WORD_LOCK, BANKS_CLAIM);
+        while (dt__fetch(async, WORD_LOCK) != BANKS_CLAIM)
             remote->ops->pause(remote, "update");
         remote->ops->wake(remote);
-        remote->ops->add(remote, WORD_LOCK, -BANKS_CLAIM);
+        dt__add(async, WORD_LOCK, -BANKS_CLAIM);
     }
-    remote->ops->notify(remote, DT__WORKERS);
+    bank_notify(async, DT__WORKERS);
 }
 
-int dt__slots_read_log(struct dt__slots_bank *bank, int limit, struct dt_applied *out)
+/* The next entries of the update log, at most `limit`, into out; returns how many. */
+static int bank_read_log(struct dt_async *async, int limit, struct dt_applied *out)
 {
-    uint64_t step = bank_fetch(bank, WORD_STEP), seen = bank_fetch(bank, WORD_SEEN);
-    uint64_t log_entries = (uint64_t)bank->shape->way.log_entries;
-    int n = step - seen < (uint64_t)limit ? (int)(step - seen) : limit;
+    const uint64_t step = dt__fetch(async, WORD_STEP), seen = dt__fetch(async, WORD_SEEN);
+    const int n = step - seen < (uint64_t)limit ? (int)(step - seen) : limit;
     if (n == 0) return 0;
-    bank->remote->ops->sync(bank->remote);
+    dt__sync(async);
     for (int i = 0; i < n; i++)
-        out[i] = bank->log[(seen + (uint64_t)i) % log_entries];
-    bank_replace(bank, WORD_SEEN, seen + (uint64_t)n);
-    if (step - seen == log_entries)
-        bank->remote->ops->notify(bank->remote, DT__WORKERS); /* it was full */
+        out[i] = async->log[(seen + (uint64_t)i) % async->log_entries];
+    dt__replace(async, WORD_SEEN, seen + (uint64_t)n);
+    if (step - seen == async->log_entries) bank_notify(async, DT__WORKERS); /* it was full */
     return n;
 }
 
-bool dt__slots_quiescent(const struct dt__slots_bank *bank)
+static void bank_count_applied(struct dt_async *async, const struct dt_applied *applied)
 {
-    uint64_t step = bank_fetch(bank, WORD_STEP);
-    return bank_fetch(bank, WORD_LIMIT) <= step && bank_fetch(bank, WORD_SEEN) == step;
+    struct dt_async_counts *counts = &async->counts;
+    const uint64_t bin = applied->staleness, last = DT_STALENESS_BINS - 1;
+    const uint64_t expected = counts->worker_applied[applied->worker]++;
+    if (applied->note.number != expected) { /* a gap would be a gradient lost */
+        dt_fail(DT_EBUG, "gradient %llu of worker %d came in the place of %llu",
+                (unsigned long long)applied->note.number, applied->worker,
+                (unsigned long long)expected);
+        dt_world_abort(async->world, DT_EBUG);
+    }
+    counts->applied++;
+    counts->staleness_histogram[bin < last ? bin : last]++;
+    if (applied->note.gap > counts->gap_max) counts->gap_max = applied->note.gap;
 }
 
-void dt__slots_close(struct dt__slots_bank *bank)
+int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_applied *out)
+{
+    struct dt__onesided *remote = async->remote;
+    remote->ops->progress(remote);
+    dt__async_allow(async, until);
+    if (!async->shared) dt__async_combine(async);
+    dt__weights_answer(async);
+    const int n = bank_read_log(async, limit, out);
+    if (n == 0) {
+        remote->ops->pause(remote, "gradients");
+        return 0;
+    }
+    remote->ops->wake(remote);
+    for (int i = 0; i < n; i++)
+        bank_count_applied(async, &out[i]);
+    dt_world_heartbeat(async->world, "serving", dt__fetch(async, WORD_SEEN));
+    return n;
+}
+
+bool dt_async_quiescent(const struct dt_async *async)
+{
+    const uint64_t step = dt__fetch(async, WORD_STEP);
+    return dt__fetch(async, WORD_LIMIT) <= step && dt__fetch(async, WORD_SEEN) == step;
+}
+
+void dt_async_close(struct dt_async *async)
 {
     const uint64_t beyond = UINT64_C(1) << 62; /* any span's end */
-    if (bank->closed) return;
-    bank->closed = true;
-    uint64_t begun = bank->remote->ops->add(bank->remote, WORD_TICKET, beyond);
-    if (begun < bank->last) bank->last = begun;
+    if (async->closed) return;
+    async->closed = true;
+    const uint64_t begun = dt__add(async, WORD_TICKET, beyond);
+    if (begun < async->until) async->until = begun;
 }
 
-bool dt__slots_over(struct dt__slots_bank *bank)
+bool dt_async_over(struct dt_async *async)
 {
-    if (bank_fetch(bank, WORD_SEEN) < bank->last) return false;
-    bank_raise_floor(bank, DT__SPAN_OVER); /* lets go those who wait for their clock */
-    bank->remote->ops->notify(bank->remote, DT__WORKERS);
+    if (dt__fetch(async, WORD_SEEN) < async->until) return false;
+    bank_raise_floor(async, DT__SPAN_OVER); /* lets go those who wait for their clock */
+    bank_notify(async, DT__WORKERS);
     return true;
 }
 
-/* ---- combining ------------------------------------------------------------------------------ */
+float *dt_async_weights(struct dt_async *async)
+{
+    return dt__weights_in(async, async->state->current)->params;
+}
+
+float *const *dt_async_states(struct dt_async *async)
+{
+    return async->states;
+}
+
+/* ---- who acts for the bank: take ------------------------------------------------------------ */
 
 /* How many gradients may be applied now. */
-static uint64_t bank_room(const struct dt__slots_bank *bank)
+static uint64_t bank_room(const struct dt_async *async)
 {
-    uint64_t step = bank_fetch(bank, WORD_STEP), limit = bank_fetch(bank, WORD_LIMIT);
-    uint64_t entries = bank_fetch(bank, WORD_SEEN) + (uint64_t)bank->shape->way.log_entries;
-    uint64_t end = limit < entries ? limit : entries;
-    return end <= step || bank_fetch(bank, WORD_HOLD) ? 0 : end - step;
+    const uint64_t step = dt__fetch(async, WORD_STEP), limit = dt__fetch(async, WORD_LIMIT);
+    const uint64_t entries = dt__fetch(async, WORD_SEEN) + async->log_entries;
+    const uint64_t end = limit < entries ? limit : entries;
+    return end <= step || dt__fetch(async, WORD_HOLD) ? 0 : end - step;
 }
 
-static struct dt__doorbell bank_fetch_doorbell(const struct dt__slots_bank *bank, int worker)
+static bool bank_has_waiting(const struct dt_async *async)
 {
-    return dt__doorbell_unpack(bank_fetch(bank, dt__slots_word(WORD_DOORBELL, worker)));
-}
-
-static bool bank_has_waiting(const struct dt__slots_bank *bank)
-{
-    for (int w = 0; w < bank->shape->workers; w++)
-        if (bank_fetch_doorbell(bank, w).count != bank_fetch(bank, dt__slots_word(WORD_ACK, w)))
+    for (int w = 0; w < async->workers; w++)
+        if (dt__fetch(async, dt__word(WORD_DOORBELL, w)) / DT__SLOTS !=
+            dt__fetch(async, dt__word(WORD_ACK, w)))
             return true;
     return false;
 }
 
-/* Takes back its claim; whether nobody is left who has one. */
-static bool bank_take_back_claim(struct dt__slots_bank *bank)
+/* Takes a claim back; whether nobody is left who has one. */
+static bool bank_unclaim(struct dt_async *async)
 {
-    uint64_t claims = bank->remote->ops->add(bank->remote, WORD_LOCK, (uint64_t)-1);
-    if (claims > BANKS_CLAIM) bank->remote->ops->notify(bank->remote, DT__BANK);
+    const uint64_t claims = dt__add(async, WORD_LOCK, (uint64_t)-1);
+    if (claims > BANKS_CLAIM) bank_notify(async, DT__BANK);
     return claims == 1;
 }
 
-bool dt__slots_enter(struct dt__slots_bank *bank)
+/* Whether gradients wait, and this rank has the lock. */
+static bool bank_lock(struct dt_async *async)
 {
-    struct dt__onesided *remote = bank->remote;
-    bool shared = bank->shape->way.shared;
-    while (bank_has_waiting(bank) && bank_room(bank)) {
-        if (!shared) return true;
-        if (remote->ops->add(remote, WORD_LOCK, 1) == 0) {
-            remote->ops->sync(remote);
+    while (bank_has_waiting(async) && bank_room(async)) {
+        if (dt__add(async, WORD_LOCK, 1) == 0) {
+            dt__sync(async);
             return true;
         }
-        if (!bank_take_back_claim(bank)) return false;
+        if (!bank_unclaim(async)) return false;
     }
     return false;
 }
 
-void dt__slots_leave(struct dt__slots_bank *bank)
+static void bank_unlock(struct dt_async *async)
 {
-    if (!bank->shape->way.shared) return;
-    bank->remote->ops->sync(bank->remote);
-    bank_take_back_claim(bank);
+    dt__sync(async);
+    bank_unclaim(async);
 }
 
-/* The gradient `depth` places behind those that this worker has had served. */
-static void bank_take_gradient(struct dt__slots_bank *bank, int worker, uint64_t depth, int n,
-                               struct dt_gradient *out)
+/* The gradient `depth` places behind those that this worker has had served, as the nth of a
+ * pass. */
+static struct dt_gradient bank_gradient(struct dt_async *async, int worker, uint64_t depth, int n)
 {
-    const struct dt__slots_shape *shape = bank->shape;
-    struct dt__slots_state *state = bank->state;
+    struct dt__slots_state *state = async->state;
     const struct dt__slots_peer *peer = &state->peer[worker];
-    uint64_t number = peer->served + depth;
-    int place = number + 1 == peer->doorbell.count ? peer->doorbell.slot : !peer->doorbell.slot;
+    const int place = peer->served + depth + 1 == peer->rung ? peer->slot : !peer->slot;
     struct dt__slot *slot =
-        (struct dt__slot *)(bank->remote->memory + dt__slot_at(shape, worker, place));
-    out->worker = worker;
-    out->note = &slot->note;
-    out->grad = shape->wire ? NULL : slot->grad;
-    out->parcel = shape->wire ? (const unsigned char *)slot->grad : NULL;
-    out->seen = shape->keep_seen ? slot->grad + shape->vector / sizeof(float) : NULL;
-    out->touched =
-        bank->touched ? bank->touched + (worker * DT__SLOTS + place) * shape->ranges : NULL;
-    out->norm2 = slot->note.norm2;
-    out->staleness = state->step + (uint64_t)n - slot->note.version;
-    state->next = (worker + 1) % shape->workers;
+        (struct dt__slot *)(async->remote->memory + dt__slot_at(async, worker, place));
+    const int lists = (worker * DT__SLOTS + place) * async->spec.row_ranges;
+    state->next = (worker + 1) % async->workers;
+    return (struct dt_gradient){
+        .worker = worker,
+        .note = &slot->note,
+        .grad = slot->grad,
+        .seen = async->spec.keep_seen ? slot->grad + async->at.grad / sizeof(float) : NULL,
+        .touched = async->touched ? async->touched + lists : NULL,
+        .norm2 = slot->note.norm2,
+        .staleness = state->step + (uint64_t)n - slot->note.version};
 }
 
-int dt__slots_take(struct dt__slots_bank *bank, int limit, struct dt_gradient *out)
+/* Gradients that wait to be applied, in fair order; returns how many. */
+static int bank_take(struct dt_async *async, struct dt_gradient *out)
 {
-    struct dt__slots_peer *peer = bank->state->peer;
-    int n = 0, first = bank->state->next, workers = bank->shape->workers;
-    uint64_t most = bank_room(bank);
-    if (most < (uint64_t)limit) limit = (int)most;
-    for (int w = 0; w < workers; w++)
-        peer[w].doorbell = bank_fetch_doorbell(bank, w);
-    bank->remote->ops->sync(bank->remote);
+    struct dt__slots_peer *peer = async->state->peer;
+    const uint64_t room = bank_room(async);
+    const int first = async->state->next, workers = async->workers;
+    const int limit = room < (uint64_t)async->at_once ? (int)room : async->at_once;
+    int n = 0;
+    for (int w = 0; w < workers; w++) {
+        const uint64_t doorbell = dt__fetch(async, dt__word(WORD_DOORBELL, w));
+        peer[w].rung = doorbell / DT__SLOTS;
+        peer[w].slot = (int)(doorbell % DT__SLOTS);
+    }
+    dt__sync(async);
     for (uint64_t depth = 0; depth < DT__SLOTS; depth++)
         for (int i = 0; i < workers && n < limit; i++) {
-            int w = (first + i) % workers;
-            if (peer[w].doorbell.count <= peer[w].served + depth) continue;
-            bank_take_gradient(bank, w, depth, n, &out[n]);
+            const int w = (first + i) % workers;
+            if (peer[w].rung <= peer[w].served + depth) continue;
+            out[n] = bank_gradient(async, w, depth, n);
             n++;
         }
     return n;
 }
 
-float *dt__slots_weights(const struct dt__slots_bank *bank)
-{
-    return bank_buffer(bank, bank->state->current)->params;
-}
+/* ---- who acts for the bank: apply ----------------------------------------------------------- */
 
-/* What has been out of use longest gives readers their slack; without any, what this worker has
- * read last is still in its caches. */
-float *dt__slots_target(struct dt__slots_bank *bank)
+/* The buffer to write the next weights to. What has been out of use longest gives readers their
+ * slack; without any, what this worker has read last is still in its caches. */
+static int bank_target(const struct dt_async *async)
 {
-    struct dt__slots_state *state = bank->state;
-    const int workers = bank->shape->workers;
-    int best = -1;
-    for (int w = 0; w < workers; w++)
-        state->peer[w].hazard = (int)bank_fetch(bank, dt__slots_word(WORD_HAZARD, w));
-    for (int i = 0; i < bank->shape->buffers; i++) {
-        bool used = i == state->current;
-        for (int w = 0; w < workers && !used; w++)
-            used = state->peer[w].hazard == i + 1;
-        if (used) continue;
-        uint64_t retired = bank_buffer(bank, i)->retired;
-        uint64_t other = best < 0 ? retired : bank_buffer(bank, best)->retired;
-        if (best < 0 || (bank->shape->way.shared ? retired > other : retired < other)) best = i;
+    const uint64_t publication = async->state->publication + 1;
+    const struct dt__weights *best = NULL; /* there are more buffers than hazard pointers */
+    int target = -1;
+    for (int w = 0; w < async->workers; w++) {
+        const uint64_t hazard = dt__fetch(async, dt__word(WORD_HAZARD, w));
+        if (hazard) dt__weights_in(async, (int)hazard - 1)->pinned = publication;
     }
-    state->target = best; /* there are more buffers than hazard pointers */
-    return bank_buffer(bank, best)->params;
+    for (int i = 0; i < async->buffers; i++) {
+        const struct dt__weights *buffer = dt__weights_in(async, i);
+        if (i == async->state->current || buffer->pinned == publication) continue;
+        if (best && (buffer->retired > best->retired) != async->shared) continue;
+        best = buffer;
+        target = i;
+    }
+    return target;
 }
 
-void dt__slots_publish(struct dt__slots_bank *bank, int n, const struct dt_gradient *gradients)
+/* Gradients that are applied at once, in order, to the same weights. */
+struct combined {
+    int n;
+    const struct dt_gradient *gradient; /* (n) */
+    uint64_t step;                      /* updates before the first */
+    const float *weights;               /* (P) */
+    float *out;                         /* (P) another buffer */
+};
+
+/* Floats [from, to), all of which change, of a range (NULL: of none): all gradients on one block of
+ * floats, in this core's cache; then its new weights go out in one run, for other cores hold copies
+ * of what was there. */
+static void apply_floats(struct dt_async *async, const struct combined *all,
+                         const struct dt_row_range *range, size_t from, size_t to)
 {
-    struct dt__slots_state *state = bank->state;
-    struct dt__onesided *remote = bank->remote;
-    const uint64_t entries = (uint64_t)bank->shape->way.log_entries;
-    double now = dt_clock_secs();
+    const struct dt_async_spec *spec = &async->spec;
+    const size_t block = range ? async->block / range->width * range->width : async->block;
+    int blocks = 0;
+    for (size_t at = from, n; at < to; at += n) {
+        n = to - at < block ? to - at : block;
+        for (int i = 0; i < all->n; i++) {
+            const struct dt_gradient part =
+                dt__gradient_block(async, &all->gradient[i], range, at, n);
+            spec->update(spec->arg, &part, all->step + (uint64_t)i, at, n,
+                         i ? async->fresh : all->weights + at, async->fresh, async->states);
+        }
+        memcpy(all->out + at, async->fresh, n * sizeof *all->out);
+        if (++blocks % DT__ASYNC_PROGRESS_BLOCKS == 0) async->remote->ops->progress(async->remote);
+    }
+}
+
+/* Of a range whose other rows stay as they are: what the buffer lacks of the newest weights, then
+ * the rows that each gradient touched, in place. */
+static void apply_rows(struct dt_async *async, const struct combined *all, int index)
+{
+    const struct dt_async_spec *spec = &async->spec;
+    const struct dt_row_range *range = &spec->row_range[index];
+    dt__rows_copy(async, index);
+    for (int i = 0; i < all->n; i++) {
+        struct dt_gradient part = all->gradient[i];
+        const struct dt_touched *touched = &part.touched[index];
+        part.grad += range->offset;
+        if (part.seen) part.seen += range->offset;
+        if (*touched->count)
+            spec->update_rows(spec->arg, &part, all->step + (uint64_t)i, range, touched->row,
+                              *touched->count, all->out, async->states);
+    }
+    dt__rows_log(async, index, all->n, all->gradient);
+}
+
+/* Accounts for n gradients that the target has, and makes it the newest weights. */
+static void bank_publish_applied(struct dt_async *async, int n, const struct dt_gradient *gradients)
+{
+    struct dt__slots_state *state = async->state;
+    const double now = dt_clock_secs();
     bool asks = false;
     for (int i = 0; i < n; i++) {
         const struct dt_gradient *gradient = &gradients[i];
-        bank->log[state->step++ % entries] =
+        async->log[state->step++ % async->log_entries] =
             (struct dt_applied){*gradient->note, gradient->staleness, now, gradient->worker};
         state->peer[gradient->worker].served++;
         state->peer[gradient->worker].applied++;
         asks |= gradient->note->ask != 0;
     }
     /* The bank sleeps through most of it. */
-    bool concerns_bank = asks || state->step >= bank_fetch(bank, WORD_LIMIT) ||
-                         state->step - bank_fetch(bank, WORD_SEEN) >= entries / 2;
-    bank_publish(bank, state->target);
+    const bool concerns_bank = asks || state->step >= dt__fetch(async, WORD_LIMIT) ||
+                               state->step - dt__fetch(async, WORD_SEEN) >= async->log_entries / 2;
+    bank_publish(async, state->target);
     for (int i = 0; i < n; i++) {
-        int w = gradients[i].worker;
-        bank_replace(bank, dt__slots_word(WORD_ACK, w), state->peer[w].served);
+        const int w = gradients[i].worker;
+        dt__replace(async, dt__word(WORD_ACK, w), state->peer[w].served);
     }
-    bank_raise_floor(bank, bank_lowest_clock(bank));
-    bank_replace(bank, WORD_STEP, state->step); /* last: the bank may end the span by it */
-    remote->ops->notify(remote, DT__WORKERS);
-    if (concerns_bank) remote->ops->notify(remote, DT__BANK);
+    bank_raise_floor(async, bank_lowest_clock(async));
+    dt__replace(async, WORD_STEP, state->step); /* last: the bank may end the span by it */
+    bank_notify(async, DT__WORKERS);
+    if (concerns_bank) bank_notify(async, DT__BANK);
+}
+
+/* n gradients in order, in one pass over the vectors. */
+static void bank_apply(struct dt_async *async, int n, struct dt_gradient *gradients)
+{
+    const struct dt_async_spec *spec = &async->spec;
+    const double start = dt_clock_secs();
+    size_t at = 0;
+    dt_world_heartbeat(async->world, "update", async->state->step);
+    async->state->target = bank_target(async);
+    const struct combined all = {.n = n,
+                                 .gradient = gradients,
+                                 .step = async->state->step,
+                                 .weights = dt_async_weights(async),
+                                 .out = dt__weights_in(async, async->state->target)->params};
+    if (spec->prepare) spec->prepare(spec->arg, &gradients[0], all.weights);
+    for (int i = 0; i < spec->row_ranges; i++) {
+        const struct dt_row_range *range = &spec->row_range[i];
+        const size_t end = range->offset + range->rows * range->width;
+        apply_floats(async, &all, NULL, at, range->offset);
+        if (range->touched_alone)
+            apply_rows(async, &all, i);
+        else
+            apply_floats(async, &all, range, range->offset, end);
+        at = end;
+    }
+    apply_floats(async, &all, NULL, at, spec->params);
+    bank_publish_applied(async, n, gradients);
+    async->busy_secs += dt_clock_secs() - start;
+}
+
+void dt__async_combine(struct dt_async *async)
+{
+    struct dt_gradient gradients[DT__ASYNC_AT_ONCE];
+    while (bank_lock(async)) {
+        const int n = bank_take(async, gradients);
+        if (n > 0) bank_apply(async, n, gradients);
+        dt__weights_answer(async);
+        bank_unlock(async);
+    }
 }

@@ -1,64 +1,18 @@
-/* Touched rows in the slot protocol (async_slots.h): the lists in the slots, and the row log, by
- * which a buffer that was out of use gets the rows that it lacks.
+/* The row log (async_slots.h): how a buffer of weights that was out of use gets the touched rows
+ * that it lacks.
  *
- * A range's row log is a ring of row numbers, in the order in which rows were written. Each buffer
+ * A buffer that is to be written lacks the rows that were written since it was published last: the
+ * log names them, they are copied from the newest weights, and the gradients are applied to it in
+ * place. So readers see whole versions, no row of which moves while they have them, and what an
+ * update costs depends on the rows touched, not on those there are.
+ *
+ * A range's log is a ring of row numbers, in the order in which rows were written. Each buffer
  * knows up to which entry it has them all. A buffer that lacks more than the ring holds gets the
  * whole range: from there on one long copy is not slower than many short ones. Only ranges of which
  * updates touch rows alone have one; in the others all rows are written each time. */
 #include <string.h>
 
 #include "comm/async_slots.h"
-
-enum { LINE = 64 };
-
-/* ---- lists ---------------------------------------------------------------------------------- */
-
-static size_t list_bytes(const struct dt_row_range *range)
-{
-    return LINE + ((range->rows * sizeof(uint32_t) + LINE - 1) & ~(size_t)(LINE - 1));
-}
-
-size_t dt__row_lists_bytes(const struct dt__slots_shape *shape)
-{
-    size_t bytes = 0;
-    for (int i = 0; i < shape->ranges; i++)
-        bytes += list_bytes(&shape->range[i]);
-    return bytes;
-}
-
-void dt__row_lists_map(const struct dt__slots_shape *shape, unsigned char *memory,
-                       struct dt_touched *out)
-{
-    for (int s = 0; s < shape->workers * DT__SLOTS; s++) {
-        unsigned char *at =
-            memory + dt__slot_at(shape, s / DT__SLOTS, s % DT__SLOTS) + shape->lists_at;
-        for (int i = 0; i < shape->ranges; at += list_bytes(&shape->range[i++]))
-            *out++ = (struct dt_touched){.row = (uint32_t *)(void *)(at + LINE),
-                                         .count = (uint32_t *)(void *)at};
-    }
-}
-
-/* ---- the row log ---------------------------------------------------------------------------- */
-
-/* At this many rows one copy of all takes as long as copies row by row. */
-static size_t log_entries(const struct dt_row_range *range)
-{
-    return range->touched_alone ? range->rows / 8 + 1 : 0;
-}
-
-/* Counts of the first range, those of the others, and behind them the rings. */
-static size_t counts_bytes(const struct dt__slots_shape *shape)
-{
-    return (size_t)shape->ranges * (1 + (size_t)shape->buffers) * sizeof(uint64_t);
-}
-
-size_t dt__row_log_bytes(const struct dt__slots_shape *shape)
-{
-    size_t bytes = counts_bytes(shape);
-    for (int i = 0; i < shape->ranges; i++)
-        bytes += log_entries(&shape->range[i]) * sizeof(uint32_t);
-    return (bytes + LINE - 1) & ~(size_t)(LINE - 1);
-}
 
 /* A range's row log. */
 struct row_log {
@@ -68,18 +22,37 @@ struct row_log {
     size_t entries;
 };
 
-static struct row_log bank_row_log(const struct dt__slots_bank *bank, int range)
+/* At this many rows one copy of all takes as long as copies row by row. */
+static size_t log_entries(const struct dt_row_range *range)
 {
-    const struct dt__slots_shape *shape = bank->shape;
-    unsigned char *memory = bank->remote->memory + shape->row_log_at;
-    uint64_t *counts = (uint64_t *)(void *)memory + range * (1 + shape->buffers);
-    uint32_t *row = (uint32_t *)(void *)(memory + counts_bytes(shape));
+    return range->touched_alone ? range->rows / 8 + 1 : 0;
+}
+
+/* Counts of the first range, those of the others, and behind them the rings. */
+static size_t counts_bytes(const struct dt_async *async)
+{
+    return (size_t)async->spec.row_ranges * (1 + (size_t)async->buffers) * sizeof(uint64_t);
+}
+
+size_t dt__row_log_bytes(const struct dt_async *async)
+{
+    size_t bytes = counts_bytes(async);
+    for (int i = 0; i < async->spec.row_ranges; i++)
+        bytes += log_entries(&async->spec.row_range[i]) * sizeof(uint32_t);
+    return bytes;
+}
+
+static struct row_log row_log_of(const struct dt_async *async, int range)
+{
+    unsigned char *memory = async->remote->memory + async->at.row_log;
+    uint64_t *counts = (uint64_t *)(void *)memory + range * (1 + async->buffers);
+    uint32_t *row = (uint32_t *)(void *)(memory + counts_bytes(async));
     for (int i = 0; i < range; i++)
-        row += log_entries(&shape->range[i]);
+        row += log_entries(&async->spec.row_range[i]);
     return (struct row_log){.written = counts,
                             .has = counts + 1,
                             .row = row,
-                            .entries = log_entries(&shape->range[range])};
+                            .entries = log_entries(&async->spec.row_range[range])};
 }
 
 /* Rows lie anywhere in memory: those that come soon are asked for ahead. */
@@ -101,42 +74,34 @@ static void copy_logged(const struct row_log *log, uint64_t from, size_t width,
     }
 }
 
-static float *buffer_rows(const struct dt__slots_bank *bank, int buffer, int range)
+void dt__rows_fill(struct dt_async *async)
 {
-    const size_t at = dt__weights_at(bank->shape, buffer);
-    return ((struct dt__weights *)(bank->remote->memory + at))->params +
-           bank->shape->range[range].offset;
-}
-
-void dt__slots_fill_rows(struct dt__slots_bank *bank)
-{
-    const int current = bank->state->current;
-    for (int i = 0; i < bank->shape->ranges; i++) {
-        const struct dt_row_range *range = &bank->shape->range[i];
-        for (int b = 0; b < bank->shape->buffers && range->touched_alone; b++)
-            if (b != current)
-                memcpy(buffer_rows(bank, b, i), buffer_rows(bank, current, i),
+    for (int i = 0; i < async->spec.row_ranges; i++) {
+        const struct dt_row_range *range = &async->spec.row_range[i];
+        for (int b = 0; b < async->buffers && range->touched_alone; b++)
+            if (b != async->state->current)
+                memcpy(dt__weights_in(async, b)->params + range->offset,
+                       dt_async_weights(async) + range->offset,
                        range->rows * range->width * sizeof(float));
     }
 }
 
-void dt__slots_copy_rows(struct dt__slots_bank *bank, int range)
+void dt__rows_copy(struct dt_async *async, int range)
 {
-    const struct dt_row_range *of = &bank->shape->range[range];
-    const struct row_log log = bank_row_log(bank, range);
-    const uint64_t from_entry = log.has[bank->state->target];
-    const float *from = buffer_rows(bank, bank->state->current, range);
-    float *to = buffer_rows(bank, bank->state->target, range);
-    if (*log.written - from_entry > log.entries)
+    const struct dt_row_range *of = &async->spec.row_range[range];
+    const struct row_log log = row_log_of(async, range);
+    const uint64_t has = log.has[async->state->target];
+    const float *from = dt_async_weights(async) + of->offset;
+    float *to = dt__weights_in(async, async->state->target)->params + of->offset;
+    if (*log.written - has > log.entries)
         memcpy(to, from, of->rows * of->width * sizeof *to);
     else
-        copy_logged(&log, from_entry, of->width, from, to);
+        copy_logged(&log, has, of->width, from, to);
 }
 
-void dt__slots_log_rows(struct dt__slots_bank *bank, int range, int n,
-                        const struct dt_gradient *gradients)
+void dt__rows_log(struct dt_async *async, int range, int n, const struct dt_gradient *gradients)
 {
-    const struct row_log log = bank_row_log(bank, range);
+    const struct row_log log = row_log_of(async, range);
     for (int i = 0; i < n; i++) {
         const struct dt_touched *touched = &gradients[i].touched[range];
         size_t at = (size_t)(*log.written % log.entries);
@@ -146,5 +111,5 @@ void dt__slots_log_rows(struct dt__slots_bank *bank, int range, int n,
         }
         *log.written += *touched->count;
     }
-    log.has[bank->state->target] = *log.written;
+    log.has[async->state->target] = *log.written;
 }

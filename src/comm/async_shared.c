@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "comm/async_slots.h"
+#include "comm/onesided.h"
 #include "comm/shared.h"
 #include "comm/world.h"
 
@@ -14,8 +14,8 @@ struct shared {
     struct dt__onesided remote; /* first: operations are given this */
     struct dt_world *world;
     struct dt__shared shared;
-    struct dt__event_count *bank_news, *worker_news;
-    uint32_t seen; /* news that this rank has looked into */
+    struct dt__event_count *news; /* (2), by enum dt__end; behind the protocol's memory */
+    uint32_t seen;                /* news that this rank has looked into */
     bool waiting;
 };
 
@@ -49,8 +49,7 @@ static void shared_sync(struct dt__onesided *remote)
 static void shared_pause(struct dt__onesided *remote, const char *what)
 {
     struct shared *shared = (struct shared *)remote;
-    struct dt__event_count *news =
-        shared->world->is_bank ? shared->bank_news : shared->worker_news;
+    struct dt__event_count *news = &shared->news[shared->world->is_bank ? DT__BANK : DT__WORKERS];
     if (!shared->waiting) dt__watchdog_wait(shared->world, what);
     shared->waiting = true;
     dt__event_wait_for(news, shared->seen + 1, SLEEP_SECS);
@@ -66,15 +65,18 @@ static void shared_wake(struct dt__onesided *remote)
 
 static void shared_notify(struct dt__onesided *remote, enum dt__end whom)
 {
-    struct shared *shared = (struct shared *)remote;
-    dt__event_post(whom == DT__BANK ? shared->bank_news : shared->worker_news, 1);
+    dt__event_post(&((struct shared *)remote)->news[whom], 1);
+}
+
+static void shared_progress(struct dt__onesided *remote)
+{
+    (void)remote; /* stores come in by themselves */
 }
 
 static void shared_close(struct dt__onesided *remote)
 {
-    struct shared *shared = (struct shared *)remote;
-    dt__shared_free(&shared->shared);
-    dt_free(shared);
+    dt__shared_free(&((struct shared *)remote)->shared);
+    dt_free(remote);
 }
 
 static const struct dt__onesided_ops OPS = {
@@ -85,31 +87,31 @@ static const struct dt__onesided_ops OPS = {
     .pause = shared_pause,
     .wake = shared_wake,
     .notify = shared_notify,
+    .progress = shared_progress,
     .close = shared_close,
 };
 
-/* The protocol's memory, and behind it the event counts. */
-dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, size_t zeroed,
-                                struct dt__onesided **out)
+dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroed,
+                              struct dt__onesided **out)
 {
     struct shared *shared = NULL;
     size_t all;
     dt_status status = DT_OK;
     if (world->hosts > 1) status = dt_fail(DT_EUSAGE, "async: several hosts share no memory");
-    if (!status && !dt_size_add(bytes, 2 * sizeof(struct dt__event_count), &all))
+    if (!status && !dt_size_add(bytes, 2 * sizeof *shared->news, &all))
         status = dt_fail(DT_EMEMORY, "the async window is beyond memory");
     if (!status) status = dt_alloc(1, sizeof *shared, "async memory", &shared);
     DT_GUARD(dt_ranks_agree(world->trainers, status));
     DT_GUARD(dt__shared_create(world->trainers->comm, all, "async window", world->trainers,
                                &shared->shared));
-    shared->remote = (struct dt__onesided){.ops = &OPS, .memory = shared->shared.memory};
+    unsigned char *memory = shared->shared.memory;
+    shared->remote = (struct dt__onesided){.ops = &OPS, .memory = memory};
     shared->world = world;
-    shared->bank_news = (struct dt__event_count *)(void *)(shared->remote.memory + bytes);
-    shared->worker_news = shared->bank_news + 1;
+    shared->news = (struct dt__event_count *)(void *)(memory + bytes);
     if (world->is_bank) {
-        dt__shared_fill(&shared->shared, shared->remote.memory, zeroed);
-        memset(shared->remote.memory, 0, zeroed);
-        memset(shared->bank_news, 0, all - bytes);
+        dt__shared_fill(&shared->shared, memory, zeroed);
+        memset(memory, 0, zeroed);
+        memset(shared->news, 0, all - bytes);
     }
     *out = &shared->remote;
     dt_ranks_barrier(world->trainers);

@@ -1,6 +1,22 @@
 /* slots: the protocol by which workers hand gradients to the bank, and read its weights, without
  * ever waiting for each other.
  *
+ *      worker w                       the bank's memory                 who acts for the bank
+ *
+ *   begin   ---- add 1 ------------>  TICKET
+ *   read    <--- buffer number -----  PUBLISHED   <-------- publish --  next version, behind all
+ *           ---- buffer number ---->  HAZARD[w]                         its stores
+ *           <--- P floats ----------  weights     <--- P floats ------  apply: the rule on the
+ *   compute                                                             newest version, into a
+ *   send    ---- note, gradient --->  slot of w   ---- gradient ----->  buffer out of use
+ *           ---- count, slot ------>  DOORBELL[w] ---- what waits --->  take
+ *   begin   <--- slots free --------  ACK[w]      <--- applied -------  publish
+ *           <--- slowest clock -----  FLOOR       <--- applied -------  publish
+ *
+ *   order of files: onesided.h (transport), this, async_codec.c (what a slot holds), async_rows.c
+ *   (rows that a version lacks), async_bank.c, async_worker.c (the two ends), async.c (memory,
+ *   spans, counts).
+ *
  * Gradients are applied by whoever acts for the bank: the bank itself, or where its memory is
  * shared a worker that has just handed in a gradient, under a lock.
  *
@@ -11,9 +27,8 @@
  *   FLOOR      fewest gradients of this span applied of any active worker; all ones: the span is
  *   over
  *   HOLD       readers that ask the bank to publish no more until they have their weights
- *   LOCK       of shared memory: claims to act for the bank; the first is good, the others are
- *   taken back
- *   STEP       updates done; the last has written entry (STEP - 1) mod update log of the update log
+ *   LOCK       claims to act for the bank; the first is good, the others are taken back
+ *   STEP       updates done; the last has written entry (STEP - 1) mod entries of the update log
  *   LIMIT      updates up to which gradients may be applied
  *   SEEN       updates that the bank has read of in the update log
  *   DOORBELL[w]    2 * gradients that worker w has put, over all spans, + the slot of the last
@@ -24,11 +39,11 @@
  *   state      the bank's, and its view of each worker
  *   update log    what has been applied
  *   row log    of each range of touched rows, which rows were written
- *   weights    K buffers: version, P floats; the optimizer's state
+ *   states     the optimizer's
+ *   weights    K buffers: version, P floats
  *   copies     of a rounded wire: the weights as each worker has them; then the answer to each
- *   slots      2 a worker: note, P floats, and P more where gradients bring the weights they saw;
- *   then the
- *              lists of touched rows. Of a rounded wire: note, parcel
+ *   slots      2 a worker: note, gradient as async_codec.c has it, and P floats more where
+ *              gradients bring the weights they saw
  *
  * Gradients: worker w's next goes to the slot of the one before if that has been applied, while its
  * memory is warm, else to the other one, once ACK[w] shows that it is free. Put, flush, ring the
@@ -55,18 +70,6 @@
  * memory is warm. A worker that acts for the bank has let go of its own pointer: one buffer less
  * will do.
  *
- * Touched rows (async_rows.c; shared memory only): of a range of rows a slot has those that the
- * batch touched, one behind the other from the range's place on, and their numbers in a list; pages
- * of shared memory that no batch reaches are never there. A buffer that is to be written lacks the
- * rows that were written since it was published last: the row log names them, they are copied from
- * the newest weights, and the gradients are applied to it in place. So readers see whole versions
- * as ever, no row of which moves while they have them, and what an update costs depends on the rows
- * touched, not on those there are.
- *
- * A rounded wire (async_wire.c; windows only): slots and answers hold parcels. The bank alone reads
- * versions of the weights while a span lasts, so two are enough, and none is pointed at; between
- * spans they rest, and workers get them whole.
- *
  * Clocks: a worker begins its gradient number c of the span (from 0) when c <= FLOOR + staleness.
  * The floor is raised behind the publication, so that it has all updates up to clock c - staleness.
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
@@ -78,37 +81,9 @@
 #include "dtrain/async.h"
 
 enum { DT__SLOTS = 2 }; /* a worker; a doorbell has one bit for them */
+enum { DT__MOST_BUFFERS = 1 << 16 };
 
-/* What a transport settles. */
-struct dt__slots_way {
-    bool shared; /* workers reach the bank's memory, and act for it */
-    int slack;
-    int log_entries; /* entries */
-};
-
-/* Sizes and places; the same at every rank. */
-struct dt__slots_shape {
-    struct dt__slots_way way;
-    int workers, buffers;
-    int64_t staleness; /* -1: no bound */
-    bool keep_seen;
-    int wire;                         /* enum dt_wire */
-    size_t params, rounded;           /* P; floats [0, rounded) are what the wire rounds */
-    const struct dt_row_range *range; /* (ranges) of touched rows, borrowed */
-    int ranges;                       /* 0: gradients are whole */
-    size_t vector; /* bytes of P floats */
-    size_t sent;   /* and of a gradient in its slot */
-    size_t copies_at, answers_at;
-    size_t bank_at, log_at, row_log_at, states_at, states_stride, weights_at, weights_stride;
-    size_t slots_at, slot_stride, bytes;
-    size_t lists_at; /* from a slot's begin */
-};
-
-/* DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for;
- * ranges of rows that do not rise; a rounded wire with gradients that bring what they saw. */
-dt_status dt__slots_shape_init(struct dt__slots_shape *shape, int workers, struct dt__slots_way way,
-                               const struct dt_async_spec *spec);
-/* Control words. */
+/* Control words; behind those of all, each worker's. */
 enum {
     WORD_TICKET,
     WORD_PUBLISHED,
@@ -121,34 +96,11 @@ enum {
     WORD_WORKERS
 };
 enum { WORD_DOORBELL, WORD_ACK, WORD_HAZARD, WORD_REQUEST, WORD_ANSWER, WORDS_A_WORKER };
-enum { DT__WORD_STRIDE = 64 };                            /* bytes */
-int dt__slots_words(const struct dt__slots_shape *shape); /* how many */
-int dt__slots_word(int word, int worker);                 /* WORD_DOORBELL and so on */
-size_t dt__weights_at(const struct dt__slots_shape *shape, int buffer);
-size_t dt__slot_at(const struct dt__slots_shape *shape, int worker, int slot);
 
-/* DOORBELL as one word. */
-struct dt__doorbell {
-    uint64_t count;
-    int slot;
-};
-uint64_t dt__doorbell_pack(struct dt__doorbell doorbell);
-struct dt__doorbell dt__doorbell_unpack(uint64_t word);
-
-/* PUBLISHED as one word. */
-struct dt__published {
-    uint64_t number;
-    int buffer;
-};
-uint64_t dt__published_pack(struct dt__published published);
-struct dt__published dt__published_unpack(uint64_t word);
-
-/* async_rows.c. Bytes of the row log and of a slot's lists; what of them is where. */
-size_t dt__row_log_bytes(const struct dt__slots_shape *shape);
-size_t dt__row_lists_bytes(const struct dt__slots_shape *shape);
-/* Where this rank sees every slot's lists: (workers, DT__SLOTS, ranges). */
-void dt__row_lists_map(const struct dt__slots_shape *shape, unsigned char *memory,
-                       struct dt_touched *out);
+static inline int dt__word(int word, int worker)
+{
+    return WORD_WORKERS + worker * WORDS_A_WORKER + word;
+}
 
 #define DT__SPAN_OVER UINT64_MAX /* as the floor */
 
@@ -156,68 +108,31 @@ void dt__row_lists_map(const struct dt__slots_shape *shape, unsigned char *memor
 struct dt__weights {
     _Alignas(64) uint64_t version; /* updates in them */
     uint64_t retired;              /* publication that took their place */
+    uint64_t pinned;               /* publication that a hazard pointer kept it out of, last */
     _Alignas(64) float params[];
 };
-/* A gradient, behind it what it saw, and the lists of touched rows; or its parcel. */
+/* A gradient, as async_codec.c has it. */
 struct dt__slot {
     _Alignas(64) struct dt_note note;
     _Alignas(64) float grad[];
 };
 
-/* ---- worker --------------------------------------------------------------------------------- */
-
-struct dt__slots_worker {
-    const struct dt__slots_shape *shape;
-    struct dt__onesided *remote;
-    int index;
-    uint64_t until;                 /* end of the span */
-    uint64_t sent;                  /* over all spans */
-    int slot;                       /* of the last, or of the one that was begun */
-    uint64_t started;               /* in this span */
-    uint64_t gap;                   /* clock gap of the gradient that was begun */
-    const struct dt__weights *read; /* what was read last */
-    unsigned char *copy; /* weights, then a gradient, where the bank's memory is out of reach */
-    bool under_way;      /* a gradient was begun, and is not sent */
-    /* Of a rounded wire: what is put or got; the kept error; reads asked for. */
-    struct dt__slot *parcel;
-    float *error;
-    uint64_t asked;
-    void (*combine)(
-        void *arg); /* applies for the bank what waits; called in waits. NULL: the bank does */
-    void *combine_arg;
-    const struct dt_touched *touched; /* every slot's lists; NULL: gradients are whole */
+/* Places in the bank's memory, in bytes. */
+struct dt__places {
+    size_t bank, log, row_log, states, weights, copies, answers, slots, end;
+    size_t vector; /* of P floats, without what fills a cache line */
+    size_t weights_each, slot_each;
+    size_t grad, seen, lists; /* of the gradient in a slot; from a slot's begin */
 };
 
-dt_status dt__slots_worker_init(struct dt__slots_worker *worker,
-                                const struct dt__slots_shape *shape, struct dt__onesided *remote,
-                                int index);
-void dt__slots_worker_free(struct dt__slots_worker *worker);
-void dt__slots_worker_open(struct dt__slots_worker *worker, uint64_t until);
-/* As dt_async_begin, read, grad and send. */
-bool dt__slots_begin(struct dt__slots_worker *worker);
-const float *dt__slots_read(struct dt__slots_worker *worker);
-float *dt__slots_grad(struct dt__slots_worker *worker);
-const struct dt_touched *dt__slots_touched(const struct dt__slots_worker *worker);
-void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note);
-/* async_wire.c. With a rounded wire: makes the gradient what the bank will read of it, before it is
- * sent. */
-void dt__slots_round(struct dt__slots_worker *worker);
-/* The newest weights, to the worker's copy. */
-void dt__slots_read_difference(struct dt__slots_worker *worker);
-/* Who acts for the bank leaves a span only when all its gradients are applied: the bank does
- * not. */
-void dt__slots_settle(struct dt__slots_worker *worker);
-
-/* ---- bank ----------------------------------------------------------------------------------- */
-
-/* Of one worker. */
+/* Of one worker, as who acts for the bank sees it. */
 struct dt__slots_peer {
     bool active;
-    int hazard;                   /* 1 + the buffer that it reads; 0: none */
-    struct dt__doorbell doorbell; /* as of the last look */
-    uint64_t served;              /* over all spans */
-    uint64_t applied;             /* in this span */
-    uint64_t answered;            /* reads of weights, over all spans */
+    int slot;          /* of its last gradient, as of the last look at its doorbell, */
+    uint64_t rung;     /* and how many it had put, over all spans */
+    uint64_t served;   /* over all spans */
+    uint64_t applied;  /* in this span */
+    uint64_t answered; /* reads of weights, over all spans */
 };
 
 /* In the bank's memory, for whoever acts for it. */
@@ -229,54 +144,124 @@ struct dt__slots_state {
     struct dt__slots_peer peer[];
 };
 
-/* A rank's view of it; and at the bank itself, what it alone knows. */
-struct dt__slots_bank {
-    const struct dt__slots_shape *shape;
-    struct dt__onesided *remote;
-    struct dt__slots_state *state;
-    struct dt_applied *log;
-    const struct dt_touched *touched; /* every slot's lists; NULL: gradients are whole */
-    uint64_t last; /* updates at the end of the span */
-    bool closed;   /* before its time */
+/* A rank's own counts. */
+struct dt__own_counts {
+    uint64_t sent, wait_ms;
+    double busy_secs;
 };
 
-void dt__slots_bank_init(struct dt__slots_bank *bank, const struct dt__slots_shape *shape,
-                         struct dt__onesided *remote);
+struct dt_async {
+    /* From before dt__async_lay_out on. */
+    struct dt_world *world;
+    struct dt_async_spec spec; /* no wire in shared memory, no ranges of rows in windows */
+    int workers, worker;       /* this rank's number among them; the bank: -1 */
+    bool shared;               /* workers reach the bank's memory, and act for it */
+    int slack;                 /* publications that a reader may miss between its two looks */
+    uint64_t log_entries;
+    int at_once; /* gradients applied in one pass, at most */
 
-/* Of the bank itself.
- * open: nobody else may be in a span. active: (workers). allow, update log: the two halves of
- * dt_async_serve. */
-void dt__slots_open(struct dt__slots_bank *bank, uint64_t from, uint64_t until, const bool *active);
-void dt__slots_allow(struct dt__slots_bank *bank, uint64_t until);
-int dt__slots_read_log(struct dt__slots_bank *bank, int limit, struct dt_applied *out);
-bool dt__slots_quiescent(const struct dt__slots_bank *bank);
-void dt__slots_close(struct dt__slots_bank *bank);
-bool dt__slots_over(struct dt__slots_bank *bank);
+    int buffers; /* K */
+    struct dt__places at;
+    struct dt__onesided *remote; /* the bank's memory */
+    bool *active;                /* (workers) in this span */
+    uint64_t until;              /* of the span; of the bank once closed: the last ticket */
+    bool closed;                 /* the bank: the span ends before its time */
 
-/* async_wire.c. Of a rounded wire: answers who asks for weights. Bytes of a parcel; floats [at, at
- * + n) of one, at a multiple of DT__WIRE_BLOCK. */
-void dt__slots_answer(struct dt__slots_bank *bank);
-size_t dt__parcel_bytes(int wire, size_t rounded, size_t params);
-void dt__parcel_read(const struct dt__slots_shape *shape, const unsigned char *parcel, size_t at,
-                     size_t n, float *out);
+    /* Where the bank's memory is in reach. */
+    struct dt__slots_state *state;
+    struct dt_applied *log;
+    float *states[DT_ASYNC_STATES];
+    struct dt_touched *touched; /* (workers, slots, ranges) lists; NULL: gradients are whole */
+    size_t block;               /* floats of those below: DT__ASYNC_BLOCK, or the widest row */
+    float *fresh;               /* new weights of a block, before the others see them */
+    float *grad, *seen;         /* a block of a gradient that is not whole in its slot */
 
-/* For the bank. true: gradients wait, this rank has the lock, and it must leave. */
-bool dt__slots_enter(struct dt__slots_bank *bank);
-void dt__slots_leave(struct dt__slots_bank *bank);
-/* With the lock. Gradients that wait to be applied, at most `limit`, in fair order, into out
- * (limit). */
-int dt__slots_take(struct dt__slots_bank *bank, int limit, struct dt_gradient *out);
-/* The newest weights, and the buffer to write the next ones to. */
-float *dt__slots_weights(const struct dt__slots_bank *bank);
-float *dt__slots_target(struct dt__slots_bank *bank);
-/* Before the first span: gives all buffers the rows of touched ranges. */
-void dt__slots_fill_rows(struct dt__slots_bank *bank);
+    /* A worker's. */
+    uint64_t sent;                  /* over all spans */
+    uint64_t started;               /* in this span */
+    uint64_t gap;                   /* clock gap of the gradient that was begun */
+    int slot;                       /* of the last, or of the one that was begun */
+    bool under_way;                 /* a gradient was begun, and is not sent */
+    const struct dt__weights *read; /* what was read last */
+    unsigned char *copy; /* weights, then a gradient, where the bank's memory is out of reach */
+    struct dt__slot *encoded; /* of a rounded wire: what is put or got; */
+    float *error;             /* (P) what rounding has kept; */
+    uint64_t asked;           /* reads asked for */
+
+    double wait_secs, busy_secs; /* this rank's: waited, applied */
+    struct dt_async_counts counts;
+    struct dt__own_counts *gathered; /* bank: (ranks) */
+};
+
+static inline uint64_t dt__fetch(const struct dt_async *async, int word)
+{
+    return async->remote->ops->fetch(async->remote, word);
+}
+static inline void dt__replace(struct dt_async *async, int word, uint64_t value)
+{
+    async->remote->ops->replace(async->remote, word, value);
+}
+static inline uint64_t dt__add(struct dt_async *async, int word, uint64_t delta)
+{
+    return async->remote->ops->add(async->remote, word, delta);
+}
+static inline void dt__sync(struct dt_async *async)
+{
+    async->remote->ops->sync(async->remote);
+}
+static inline size_t dt__weights_at(const struct dt_async *async, int buffer)
+{
+    return async->at.weights + (size_t)buffer * async->at.weights_each;
+}
+static inline size_t dt__slot_at(const struct dt_async *async, int worker, int slot)
+{
+    return async->at.slots + (size_t)(worker * DT__SLOTS + slot) * async->at.slot_each;
+}
+/* Where the bank's memory is in reach. */
+static inline struct dt__weights *dt__weights_in(const struct dt_async *async, int buffer)
+{
+    return (struct dt__weights *)(async->remote->memory + dt__weights_at(async, buffer));
+}
+
+/* async.c. Places, from the spec and what stands before it in the struct.
+ * DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for;
+ * ranges of rows that do not rise; a rounded wire with gradients that bring what they saw. */
+dt_status dt__async_lay_out(struct dt_async *async);
+/* What this rank needs by itself, `remote` being open; and gives it back. */
+dt_status dt__async_open_end(struct dt_async *async);
+void dt__async_close_end(struct dt_async *async);
+
+/* async_bank.c. The span's words; nobody else may be in one. from: updates done. */
+void dt__async_open_span(struct dt_async *async, uint64_t from);
+/* Gradients may be applied up to update `until`; of the span at most. */
+void dt__async_allow(struct dt_async *async, uint64_t until);
+/* Applies what waits, unless another is at it. */
+void dt__async_combine(struct dt_async *async);
+
+/* async_codec.c. Bytes of a gradient in its slot, without note; of the lists behind it. */
+size_t dt__codec_bytes(const struct dt_async *async);
+size_t dt__lists_bytes(const struct dt_async *async);
+/* Where this rank sees every slot's lists, into async->touched. */
+void dt__lists_map(struct dt_async *async);
+/* Worker, rounded wire: the gradient under way (P) to async->encoded; grad is what the bank will
+ * read of it. */
+void dt__gradient_encode(struct dt_async *async, float *grad);
+/* Worker: the weights that the gradient under way saw, as it has its rows. */
+void dt__seen_copy(const struct dt_async *async, const struct dt_touched *touched, float *to);
+/* Floats [at, at + n) of a gradient, of a range (NULL: of none) whole rows; until the next call. */
+struct dt_gradient dt__gradient_block(struct dt_async *async, const struct dt_gradient *gradient,
+                                      const struct dt_row_range *range, size_t at, size_t n);
+/* Rounded wire. Bank: answers who asks for weights. Worker: asks, and takes the answer. */
+void dt__weights_answer(struct dt_async *async);
+const struct dt__weights *dt__weights_ask(struct dt_async *async);
+
+/* async_rows.c. Of ranges whose touched rows change alone. Bytes of the row log. */
+size_t dt__row_log_bytes(const struct dt_async *async);
+/* Before the first span: gives all buffers the rows of the newest weights. */
+void dt__rows_fill(struct dt_async *async);
 /* Makes a range's rows in the target those of the newest weights. */
-void dt__slots_copy_rows(struct dt__slots_bank *bank, int range);
+void dt__rows_copy(struct dt_async *async, int range);
 /* The target's rows of a range have been written by applying these gradients to them. */
-void dt__slots_log_rows(struct dt__slots_bank *bank, int range, int n,
-                        const struct dt_gradient *gradients);
-/* The target has been written by applying these gradients. */
-void dt__slots_publish(struct dt__slots_bank *bank, int n, const struct dt_gradient *gradients);
+void dt__rows_log(struct dt_async *async, int range, int n, const struct dt_gradient *gradients);
 
 #endif

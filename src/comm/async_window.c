@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "comm/async_slots.h"
+#include "comm/onesided.h"
 #include "comm/world.h"
 
 enum { BANK = 0 /* of the trainers */, CACHE_LINE = 64 };
@@ -31,23 +31,27 @@ static MPI_Aint place_of(struct dt__onesided *remote, size_t offset)
     return window_of(remote)->pad + (MPI_Aint)offset;
 }
 
+/* Counts are int. */
+static int chunk_at(size_t at, size_t length)
+{
+    return (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
+}
+
 static void window_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
 {
-    const char *from = bytes;
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
-        int n = (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
-        DT_MPI(MPI_Put(from + at, n, MPI_BYTE, BANK, place_of(remote, offset + at), n, MPI_BYTE,
-                       window_of(remote)->win));
+    for (size_t at = 0, n; at < length; at += n) {
+        n = (size_t)chunk_at(at, length);
+        DT_MPI(MPI_Put((const char *)bytes + at, (int)n, MPI_BYTE, BANK,
+                       place_of(remote, offset + at), (int)n, MPI_BYTE, window_of(remote)->win));
     }
 }
 
 static void window_get(struct dt__onesided *remote, size_t offset, void *bytes, size_t length)
 {
-    char *to = bytes;
-    for (size_t at = 0; at < length; at += DT__MPI_CHUNK) {
-        int n = (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
-        DT_MPI(MPI_Get(to + at, n, MPI_BYTE, BANK, place_of(remote, offset + at), n, MPI_BYTE,
-                       window_of(remote)->win));
+    for (size_t at = 0, n; at < length; at += n) {
+        n = (size_t)chunk_at(at, length);
+        DT_MPI(MPI_Get((char *)bytes + at, (int)n, MPI_BYTE, BANK, place_of(remote, offset + at),
+                       (int)n, MPI_BYTE, window_of(remote)->win));
     }
 }
 
@@ -167,8 +171,8 @@ static dt_status allocate(struct window *window, MPI_Aint bytes, void **base)
     return dt_ranks_agree(window->world->trainers, status);
 }
 
-dt_status dt__async_window_open(struct dt_world *world, size_t bytes, size_t zeroed,
-                                struct dt__onesided **out)
+dt_status dt__onesided_window(struct dt_world *world, size_t bytes, size_t zeroed,
+                              struct dt__onesided **out)
 {
     bool bank = world->is_bank;
     struct window *window = NULL;

@@ -1,226 +1,181 @@
 /* The worker's end of the slot protocol (async_slots.h). */
-#include <string.h>
-
 #include "comm/async_slots.h"
 
 #ifndef DT_READ_TRIES
 #define DT_READ_TRIES 8 /* before the bank is asked to hold */
 #endif
 
-dt_status dt__slots_worker_init(struct dt__slots_worker *worker,
-                                const struct dt__slots_shape *shape, struct dt__onesided *remote,
-                                int index)
+static uint64_t worker_fetch(struct dt_async *async, int word)
 {
-    *worker = (struct dt__slots_worker){.shape = shape, .remote = remote, .index = index};
-    if (remote->memory && !shape->wire) return DT_OK;
-    DT_TRY(dt_alloc(2, shape->weights_stride, "weights and a gradient", &worker->copy));
-    if (!shape->wire) return DT_OK;
-    DT_TRY(dt_alloc(shape->params, sizeof(float), "rounding errors", &worker->error));
-    return dt_alloc(1, shape->slot_stride, "a rounded gradient", &worker->parcel);
+    return dt__fetch(async, dt__word(word, async->worker));
 }
 
-void dt__slots_worker_free(struct dt__slots_worker *worker)
+static void worker_replace(struct dt_async *async, int word, uint64_t value)
 {
-    dt_free(worker->copy);
-    dt_free(worker->error);
-    dt_free(worker->parcel);
-}
-
-void dt__slots_worker_open(struct dt__slots_worker *worker, uint64_t until)
-{
-    worker->until = until;
-    worker->started = 0;
-}
-
-static uint64_t worker_fetch(struct dt__slots_worker *worker, int word)
-{
-    return worker->remote->ops->fetch(worker->remote, dt__slots_word(word, worker->index));
-}
-
-static void worker_replace(struct dt__slots_worker *worker, int word, uint64_t value)
-{
-    worker->remote->ops->replace(worker->remote, dt__slots_word(word, worker->index), value);
+    dt__replace(async, dt__word(word, async->worker), value);
 }
 
 /* Who waits can as well act for the bank. */
-static void worker_pause(struct dt__slots_worker *worker, const char *what)
+static void worker_pause(struct dt_async *async, const char *what)
 {
-    if (worker->combine) worker->combine(worker->combine_arg);
-    worker->remote->ops->pause(worker->remote, what);
+    if (async->shared) dt__async_combine(async);
+    async->remote->ops->pause(async->remote, what);
 }
 
+/* ---- begin ---------------------------------------------------------------------------------- */
+
 /* Until at most `most` of its gradients wait to be applied; returns how many do. */
-static uint64_t worker_await_applied(struct dt__slots_worker *worker, uint64_t most)
+static uint64_t worker_await_applied(struct dt_async *async, uint64_t most)
 {
     uint64_t waiting;
-    while ((waiting = worker->sent - worker_fetch(worker, WORD_ACK)) > most)
-        worker_pause(worker, "free slot");
-    worker->remote->ops->wake(worker->remote);
+    while ((waiting = async->sent - worker_fetch(async, WORD_ACK)) > most)
+        worker_pause(async, "free slot");
+    async->remote->ops->wake(async->remote);
     return waiting;
 }
 
-static void worker_await_clock(struct dt__slots_worker *worker)
+static void worker_await_clock(struct dt_async *async)
 {
-    struct dt__onesided *remote = worker->remote;
     for (;;) {
-        uint64_t floor = remote->ops->fetch(remote, WORD_FLOOR);
-        worker->gap = worker->started > floor ? worker->started - floor : 0;
-        if (worker->shape->staleness < 0) break;
-        if (worker->gap <= (uint64_t)worker->shape->staleness) break;
-        worker_pause(worker, "slowest worker");
+        const uint64_t floor = dt__fetch(async, WORD_FLOOR);
+        async->gap = async->started > floor ? async->started - floor : 0;
+        if (async->spec.staleness < 0 || async->gap <= (uint64_t)async->spec.staleness) break;
+        worker_pause(async, "slowest worker");
     }
-    remote->ops->wake(remote);
+    async->remote->ops->wake(async->remote);
 }
 
 /* Who may act for the bank keeps no buffer from it: a span of workers alone has one less. */
-static void worker_clear_hazard(struct dt__slots_worker *worker)
+static void worker_clear_hazard(struct dt_async *async)
 {
-    if (worker->combine) worker_replace(worker, WORD_HAZARD, 0);
+    if (async->shared) worker_replace(async, WORD_HAZARD, 0);
 }
 
-void dt__slots_settle(struct dt__slots_worker *worker)
+bool dt_async_begin(struct dt_async *async)
 {
-    if (worker->combine) worker_await_applied(worker, 0);
-}
-
-bool dt__slots_begin(struct dt__slots_worker *worker)
-{
-    worker_clear_hazard(worker);
-    if (worker_await_applied(worker, 1) > 0) worker->slot = !worker->slot;
-    worker_await_clock(worker);
-    if (worker->remote->ops->add(worker->remote, WORD_TICKET, 1) < worker->until) {
-        worker->started++;
-        worker->under_way = true;
-        return true;
+    const double start = dt_clock_secs();
+    if (async->active[async->worker]) {
+        worker_clear_hazard(async);
+        if (worker_await_applied(async, 1) > 0) async->slot = !async->slot;
+        worker_await_clock(async);
+        async->under_way = dt__add(async, WORD_TICKET, 1) < async->until;
+        async->started += async->under_way;
+        if (async->shared && !async->under_way) worker_await_applied(async, 0);
     }
-    dt__slots_settle(worker);
-    return false;
+    async->wait_secs += dt_clock_secs() - start;
+    dt_world_heartbeat(async->world, "gradient", async->sent);
+    return async->under_way;
 }
 
-static struct dt__published fetch_published(struct dt__onesided *remote)
+void dt_async_leave(struct dt_async *async)
 {
-    return dt__published_unpack(remote->ops->fetch(remote, WORD_PUBLISHED));
+    const double start = dt_clock_secs();
+    if (async->shared) worker_await_applied(async, 0);
+    async->wait_secs += dt_clock_secs() - start;
 }
+
+/* ---- read ----------------------------------------------------------------------------------- */
 
 /* Points at the newest weights; false if the bank may have begun to overwrite them before it saw
  * that. */
-static bool worker_try_protect(struct dt__slots_worker *worker, int *out_buffer)
+static bool worker_try_protect(struct dt_async *async, int *buffer)
 {
-    struct dt__published before = fetch_published(worker->remote);
-    worker_replace(worker, WORD_HAZARD, (uint64_t)before.buffer + 1);
-    uint64_t passed = fetch_published(worker->remote).number - before.number;
-    *out_buffer = before.buffer;
-    return passed <= (uint64_t)worker->shape->way.slack;
+    const uint64_t before = dt__fetch(async, WORD_PUBLISHED);
+    *buffer = (int)(before % DT__MOST_BUFFERS);
+    worker_replace(async, WORD_HAZARD, 1 + (uint64_t)*buffer);
+    const uint64_t passed =
+        dt__fetch(async, WORD_PUBLISHED) / DT__MOST_BUFFERS - before / DT__MOST_BUFFERS;
+    return passed <= (uint64_t)async->slack;
 }
 
-static int worker_protect_newest(struct dt__slots_worker *worker)
+static int worker_protect_newest(struct dt_async *async)
 {
-    struct dt__onesided *remote = worker->remote;
     int buffer;
     for (int tries = 0; tries < DT_READ_TRIES; tries++)
-        if (worker_try_protect(worker, &buffer)) return buffer;
-    remote->ops->add(remote, WORD_HOLD, 1);
-    while (!worker_try_protect(worker, &buffer))
+        if (worker_try_protect(async, &buffer)) return buffer;
+    dt__add(async, WORD_HOLD, 1);
+    while (!worker_try_protect(async, &buffer))
         continue; /* one more publication at most is on its way */
-    remote->ops->add(remote, WORD_HOLD, (uint64_t)-1);
-    remote->ops->notify(remote, DT__WORKERS);
+    dt__add(async, WORD_HOLD, (uint64_t)-1);
+    async->remote->ops->notify(async->remote, DT__WORKERS);
     return buffer;
 }
 
-/* Between spans the weights rest, and the room for a gradient is free. */
-static const float *worker_read_resting(struct dt__slots_worker *worker)
-{
-    struct dt__onesided *remote = worker->remote;
-    float *out = dt__slots_grad(worker);
-    remote->ops->get(remote,
-                     dt__weights_at(worker->shape, fetch_published(remote).buffer) +
-                         sizeof(struct dt__weights),
-                     out, worker->shape->vector);
-    remote->ops->flush(remote);
-    return out;
-}
-
-const float *dt__slots_read(struct dt__slots_worker *worker)
-{
-    struct dt__onesided *remote = worker->remote;
-    if (worker->shape->wire && !worker->under_way) return worker_read_resting(worker);
-    if (worker->shape->wire) {
-        dt__slots_read_difference(worker);
-        worker->read = (const struct dt__weights *)worker->copy;
-        return worker->read->params;
-    }
-    size_t at = dt__weights_at(worker->shape, worker_protect_newest(worker));
-    if (remote->memory) {
-        remote->ops->sync(remote);
-        worker->read = (const struct dt__weights *)(remote->memory + at);
-    } else {
-        remote->ops->get(remote, at, worker->copy,
-                         sizeof(struct dt__weights) + worker->shape->vector);
-        remote->ops->flush(remote);
-        worker->read = (const struct dt__weights *)worker->copy;
-    }
-    return worker->read->params;
-}
-
 /* The gradient under way: in its slot, or in a copy that will be put there. */
-static struct dt__slot *worker_slot(struct dt__slots_worker *worker)
+static struct dt__slot *worker_slot(struct dt_async *async)
 {
-    const struct dt__slots_shape *shape = worker->shape;
-    if (worker->copy) return (struct dt__slot *)(worker->copy + shape->weights_stride);
-    size_t at = dt__slot_at(shape, worker->index, worker->slot);
-    return (struct dt__slot *)(worker->remote->memory + at);
+    if (async->copy) return (struct dt__slot *)(async->copy + async->at.weights_each);
+    return (struct dt__slot *)(async->remote->memory +
+                               dt__slot_at(async, async->worker, async->slot));
 }
 
-float *dt__slots_grad(struct dt__slots_worker *worker)
+/* Newest weights, to memory of this rank. */
+static const struct dt__weights *worker_get(struct dt_async *async, int buffer, void *to)
 {
-    return worker_slot(worker)->grad;
+    struct dt__onesided *remote = async->remote;
+    remote->ops->get(remote, dt__weights_at(async, buffer), to,
+                     sizeof(struct dt__weights) + async->at.vector);
+    remote->ops->flush(remote);
+    return to;
 }
 
-const struct dt_touched *dt__slots_touched(const struct dt__slots_worker *worker)
+const float *dt_async_read(struct dt_async *async)
 {
-    const int slot = worker->index * DT__SLOTS + worker->slot;
-    return worker->touched ? worker->touched + slot * worker->shape->ranges : NULL;
-}
-
-/* What the gradient saw: of rows those that it touched, one behind the other as well. */
-static void worker_copy_seen(const struct dt__slots_worker *worker, float *to)
-{
-    const struct dt_touched *touched = dt__slots_touched(worker);
-    const float *from = worker->read->params;
-    size_t at = 0;
-    for (int i = 0; touched && i < worker->shape->ranges; i++) {
-        const struct dt_row_range *range = &worker->shape->range[i];
-        memcpy(to + at, from + at, (range->offset - at) * sizeof *to);
-        for (size_t k = 0; k < *touched[i].count; k++)
-            memcpy(to + range->offset + k * range->width,
-                   from + range->offset + touched[i].row[k] * range->width,
-                   range->width * sizeof *to);
-        at = range->offset + range->rows * range->width;
+    const double start = dt_clock_secs();
+    if (async->spec.wire && async->under_way) {
+        async->read = dt__weights_ask(async);
+    } else if (async->spec.wire) { /* weights rest, and a gradient's room is free */
+        const int buffer = (int)(dt__fetch(async, WORD_PUBLISHED) % DT__MOST_BUFFERS);
+        async->read = worker_get(async, buffer, worker_slot(async));
+    } else if (async->remote->memory) {
+        async->read = dt__weights_in(async, worker_protect_newest(async));
+        dt__sync(async);
+    } else {
+        async->read = worker_get(async, worker_protect_newest(async), async->copy);
     }
-    memcpy(to + at, from + at, worker->shape->vector - at * sizeof *to);
+    async->wait_secs += dt_clock_secs() - start;
+    return async->read->params;
 }
 
-void dt__slots_send(struct dt__slots_worker *worker, const struct dt_note *note)
+/* ---- send ----------------------------------------------------------------------------------- */
+
+float *dt_async_grad(struct dt_async *async)
 {
-    struct dt__onesided *remote = worker->remote;
-    struct dt__slot *slot = worker->parcel ? worker->parcel : worker_slot(worker);
-    size_t vector = worker->shape->vector, head = sizeof *slot;
-    slot->note = *note;
-    slot->note.number = worker->sent;
-    slot->note.version = worker->read->version;
-    slot->note.gap = worker->gap;
-    if (worker->copy) {
-        size_t at = dt__slot_at(worker->shape, worker->index, worker->slot);
-        remote->ops->put(remote, at, slot, head + worker->shape->sent);
-        if (worker->shape->keep_seen)
-            remote->ops->put(remote, at + head + vector, worker->read->params, vector);
+    return worker_slot(async)->grad;
+}
+
+const struct dt_touched *dt_async_touched(const struct dt_async *async)
+{
+    const int slot = async->worker < 0 ? 0 : async->worker * DT__SLOTS + async->slot;
+    return async->touched ? async->touched + slot * async->spec.row_ranges : NULL;
+}
+
+void dt_async_send(struct dt_async *async, const struct dt_note *note)
+{
+    struct dt__onesided *remote = async->remote;
+    const struct dt__places *at = &async->at;
+    struct dt__slot *slot = worker_slot(async), *from = async->encoded ? async->encoded : slot;
+    from->note = *note;
+    from->note.number = async->sent;
+    from->note.version = async->read->version;
+    from->note.gap = async->gap;
+    if (async->encoded) dt__gradient_encode(async, slot->grad);
+    if (async->spec.norm2)
+        from->note.norm2 = async->spec.norm2(async->spec.arg, dt_async_touched(async), slot->grad);
+    if (async->copy) {
+        const size_t to = dt__slot_at(async, async->worker, async->slot);
+        remote->ops->put(remote, to, from, at->seen);
+        if (async->spec.keep_seen)
+            remote->ops->put(remote, to + at->seen, async->read->params, at->vector);
         remote->ops->flush(remote);
     } else {
-        if (worker->shape->keep_seen) worker_copy_seen(worker, slot->grad + vector / sizeof(float));
-        remote->ops->sync(remote);
+        if (async->spec.keep_seen)
+            dt__seen_copy(async, dt_async_touched(async), (float *)((char *)slot + at->seen));
+        dt__sync(async);
     }
-    worker_clear_hazard(worker);
-    worker->under_way = false;
-    struct dt__doorbell doorbell = {.count = ++worker->sent, .slot = worker->slot};
-    worker_replace(worker, WORD_DOORBELL, dt__doorbell_pack(doorbell));
+    worker_clear_hazard(async);
+    async->under_way = false;
+    async->sent++;
+    worker_replace(async, WORD_DOORBELL, async->sent * DT__SLOTS + (uint64_t)async->slot);
+    if (async->shared) dt__async_combine(async);
 }

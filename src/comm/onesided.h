@@ -15,6 +15,9 @@ struct dt__onesided;
 
 enum dt__end { DT__WORKERS, DT__BANK };
 
+/* Control words are the first of the memory, each on a cache line of its own. */
+enum { DT__WORD_STRIDE = 64 };
+
 struct dt__onesided_ops {
     /* Payload: offset and length in bytes of the bank's memory. What is put may land in any order,
      * and what is got may be read at any time, until the caller's next flush has returned. */
@@ -36,7 +39,7 @@ struct dt__onesided_ops {
     void (*wake)(struct dt__onesided *remote);
     /* There is news for those who pause. */
     void (*notify)(struct dt__onesided *remote, enum dt__end whom);
-    /* Lets what others put come in, where that needs the bank's hand. NULL: it does not. */
+    /* Lets what others put come in, where that needs the bank's hand. */
     void (*progress)(struct dt__onesided *remote);
     void (*close)(struct dt__onesided *remote); /* collective over the trainers */
 };
@@ -50,9 +53,9 @@ struct dt__onesided {
  * all reach it; or put to and got from. Collective over the trainers; fails on all ranks or on
  * none, and leaves nothing behind.
  * DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
-dt_status dt__async_shared_open(struct dt_world *world, size_t bytes, size_t zeroed,
-                                struct dt__onesided **out);
-dt_status dt__async_window_open(struct dt_world *world, size_t bytes, size_t zeroed,
-                                struct dt__onesided **out);
+dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroed,
+                              struct dt__onesided **out);
+dt_status dt__onesided_window(struct dt_world *world, size_t bytes, size_t zeroed,
+                              struct dt__onesided **out);
 
 #endif

@@ -40,7 +40,7 @@ struct fake {
     struct fake_port port[FAKE_ACTORS];
     struct fake_place scheduler, place[FAKE_ACTORS];
     bool alive[FAKE_ACTORS];
-    int actors, running;
+    int actors, running; /* -1: none */
     uint64_t steps, asleep[FAKE_ACTORS]; /* steps so far; the step that the actor sleeps until */
     int sleeper;                         /* the actor that falls asleep now and then */
     uint64_t nap;                        /* most steps that this takes */
@@ -204,6 +204,11 @@ static void fake_wake(struct dt__onesided *remote)
     (void)remote;
 }
 
+static void fake_progress(struct dt__onesided *remote)
+{
+    (void)remote;
+}
+
 static void fake_notify(struct dt__onesided *remote, enum dt__end whom)
 {
     (void)remote, (void)whom;
@@ -225,10 +230,12 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
         .pause = fake_pause,
         .wake = fake_wake,
         .notify = fake_notify,
+        .progress = fake_progress,
     };
     memset(fake, 0, offsetof(struct fake, stack));
     fake->random = seed << 32;
     fake->actors = actors;
+    fake->running = -1;
     fake->mapped = mapped;
     fake->sleeper = (int)fake_random(fake, (uint64_t)actors);
     fake->nap = UINT64_C(16) << fake_random(fake, 8);
@@ -282,6 +289,7 @@ static void fake_run(struct fake *fake)
         fake->running = fake_pick(fake);
         fake_switch(&fake->scheduler, &fake->place[fake->running]);
     }
+    fake->running = -1;
 }
 
 /* An actor's last words. */

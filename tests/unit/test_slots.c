@@ -7,13 +7,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DT_READ_TRIES 1
-#include "comm/async_bank.c"
-#include "comm/async_rows.c"
-#include "comm/async_wire.c"
-#include "comm/async_worker.c"
-
+#include "base/limits.h"
 #include "onesided_fake.h"
+
+/* Vectors and rows are copied word by word while the others run on. */
+static void *slow_memcpy(void *to, const void *from, size_t bytes);
+#define DT_READ_TRIES 1
+#define memcpy slow_memcpy
+#include "comm/async_codec.c"
+#include "comm/async_rows.c"
+static void faulty_rows_copy(struct dt_async *async, int range);
+static void faulty_rows_log(struct dt_async *async, int range, int n,
+                            const struct dt_gradient *gradients);
+#define dt__rows_copy faulty_rows_copy
+#define dt__rows_log faulty_rows_log
+#include "comm/async_bank.c"
+#undef dt__rows_copy
+#undef dt__rows_log
+#include "comm/async_worker.c"
+#undef memcpy
 
 enum { MOST_WORKERS = FAKE_ACTORS - 1, MOST_STEPS = 40, VALUES = 4 /* words of payload */ };
 
@@ -26,9 +38,8 @@ static const struct dt_row_range RANGE[RANGES] = {
 /* One seed's run. */
 static struct scene {
     struct fake fake;
-    struct dt__slots_shape shape;
-    struct dt__slots_bank bank[FAKE_ACTORS]; /* each actor's view; the bank's own is the first */
-    struct dt__slots_worker worker[MOST_WORKERS];
+    struct dt_async end[FAKE_ACTORS]; /* each actor's; the bank's is the first */
+    int workers;
     bool active[MOST_WORKERS];
     uint64_t until;
     bool closes; /* the bank closes the span at some time */
@@ -37,8 +48,17 @@ static struct scene {
     uint64_t applied[MOST_WORKERS], told[MOST_WORKERS]; /* gradients; in the update log */
     uint64_t step;                                      /* that the bank knows of */
     uint64_t row[MOST_STEPS + 1][RANGES][MOST_ROWS]; /* the update that wrote each in a version */
-    struct dt_touched touched[MOST_WORKERS * DT__SLOTS * RANGES];
 } scene;
+
+static void *slow_memcpy(void *to, const void *from, size_t bytes)
+{
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < 8 ? bytes - at : 8;
+        memcpy((char *)to + at, (const char *)from + at, n);
+        if (scene.fake.running >= 0 && fake_random(&scene.fake, 2)) fake_yield(&scene.fake);
+    }
+    return to;
+}
 
 static uint64_t value_of(uint64_t kind, uint64_t a, uint64_t i)
 {
@@ -53,7 +73,7 @@ enum { WEIGHTS = 1, GRADIENTS = 2, ROWS = 16 };
 static float float_of(uint64_t kind, uint64_t a, uint64_t j)
 {
     const float scale = (float)(1 << a % 4);
-    if (kind == WEIGHTS) return scene.shape.wire == DT_WIRE_Q8 ? 127 * (float)a : (float)a;
+    if (kind == WEIGHTS) return scene.end[0].spec.wire == DT_WIRE_Q8 ? 127 * (float)a : (float)a;
     return scale * (j ? (float)((kind * 37 + a * 11 + j * 5) % 255) - 127 : 127);
 }
 
@@ -63,7 +83,7 @@ static uint64_t payload_of(uint64_t kind, uint64_t a, uint64_t i)
     const float floats[2] = {float_of(kind, a, 2 * i), float_of(kind, a, 2 * i + 1)};
     uint64_t value;
     memcpy(&value, floats, sizeof value);
-    return scene.shape.wire ? value : value_of(kind, a, i);
+    return scene.end[0].spec.wire ? value : value_of(kind, a, i);
 }
 
 /* Writes, or compares, one word after the other while the others run on. */
@@ -111,11 +131,11 @@ static uint32_t rows_of(uint64_t worker, uint64_t number, int range, uint32_t ro
     return count;
 }
 
-static void write_gradient_rows(const struct dt__slots_worker *worker, float *grad)
+static void write_gradient_rows(const struct dt_async *worker, float *grad)
 {
-    const struct dt_touched *touched = dt__slots_touched(worker);
-    const uint64_t w = (uint64_t)worker->index;
-    for (int i = 0; i < worker->shape->ranges; i++) {
+    const struct dt_touched *touched = dt_async_touched(worker);
+    const uint64_t w = (uint64_t)worker->worker;
+    for (int i = 0; i < worker->spec.row_ranges; i++) {
         *touched[i].count = rows_of(w, worker->sent, i, touched[i].row);
         fake_yield(&scene.fake);
         for (uint64_t k = 0; k < *touched[i].count; k++) {
@@ -127,31 +147,30 @@ static void write_gradient_rows(const struct dt__slots_worker *worker, float *gr
     }
 }
 
-static void expect_gradient_rows(const struct dt_gradient *gradient)
+/* The part begins at the range. */
+static void expect_gradient_rows(const struct dt_gradient *part, int range)
 {
-    const uint64_t w = (uint64_t)gradient->worker, number = gradient->note->number;
-    const uint64_t version = gradient->note->version;
-    for (int i = 0; i < scene.shape.ranges; i++) {
-        const struct dt_touched *touched = &gradient->touched[i];
-        const size_t at = RANGE[i].offset;
-        uint32_t rows[2];
-        if (*touched->count != rows_of(w, number, i, rows))
-            fake_fail(&scene.fake, "%d touched rows", (int)*touched->count);
-        for (uint64_t k = 0; k < *touched->count && k < 2; k++) {
-            if (touched->row[k] != rows[k]) fake_fail(&scene.fake, "row %d", (int)touched->row[k]);
-            expect_word(gradient->grad + at + 2 * k,
-                        value_of(GRADIENTS + w, number, VALUES + rows[k]), "row of a gradient");
-            if (gradient->seen && version <= MOST_STEPS)
-                expect_word(gradient->seen + at + 2 * k,
-                            value_of((uint64_t)(ROWS + i), scene.row[version][i][rows[k]], rows[k]),
-                            "row seen");
-        }
+    const uint64_t w = (uint64_t)part->worker, number = part->note->number;
+    const uint64_t version = part->note->version;
+    const struct dt_touched *touched = &part->touched[range];
+    uint32_t rows[2];
+    if (*touched->count != rows_of(w, number, range, rows))
+        fake_fail(&scene.fake, "%d touched rows", (int)*touched->count);
+    for (uint64_t k = 0; k < *touched->count && k < 2; k++) {
+        if (touched->row[k] != rows[k]) fake_fail(&scene.fake, "row %d", (int)touched->row[k]);
+        expect_word(part->grad + 2 * k, value_of(GRADIENTS + w, number, VALUES + rows[k]),
+                    "row of a gradient");
+        if (part->seen && version <= MOST_STEPS)
+            expect_word(
+                part->seen + 2 * k,
+                value_of((uint64_t)(ROWS + range), scene.row[version][range][rows[k]], rows[k]),
+                "row seen");
     }
 }
 
 static void expect_rows(const float *weights, uint64_t version, const char *what)
 {
-    for (int i = 0; i < scene.shape.ranges && version <= MOST_STEPS; i++)
+    for (int i = 0; i < scene.end[0].spec.row_ranges && version <= MOST_STEPS; i++)
         for (uint64_t r = 0; r < RANGE[i].rows; r++) {
             expect_word(weights + RANGE[i].offset + 2 * r,
                         value_of((uint64_t)(ROWS + i), scene.row[version][i][r], r), what);
@@ -207,20 +226,20 @@ static void faulty_flush(struct dt__onesided *remote)
 
 static void faulty_sync(struct dt__onesided *remote)
 {
-    const struct dt__slots_state *state = scene.bank[0].state;
-    for (int w = 0; w < scene.shape.workers && fault == EARLY_ANSWER; w++)
+    const struct dt__slots_state *state = scene.end[0].state;
+    for (int w = 0; w < scene.workers && fault == EARLY_ANSWER; w++)
         if (actor_of(remote) == 0)
-            fake_replace(remote, dt__slots_word(WORD_ANSWER, w), state->peer[w].answered);
+            fake_replace(remote, dt__word(WORD_ANSWER, w), state->peer[w].answered);
     if (fault == EARLY_PUBLISH && did[actor_of(remote)].publishing)
         fake_replace(remote, WORD_PUBLISHED,
-                     dt__published_pack((struct dt__published){state->publication, state->target}));
+                     state->publication * DT__MOST_BUFFERS + (uint64_t)state->target);
     fake_sync(remote);
 }
 
 static uint64_t doorbells(const struct dt__onesided *remote, int worker)
 {
     const struct fake *fake = ((const struct fake_port *)remote)->fake;
-    return dt__doorbell_unpack(fake->word[dt__slots_word(WORD_DOORBELL, worker)]).count;
+    return fake->word[dt__word(WORD_DOORBELL, worker)] / DT__SLOTS;
 }
 
 static uint64_t faulty_fetch(struct dt__onesided *remote, int word)
@@ -229,17 +248,15 @@ static uint64_t faulty_fetch(struct dt__onesided *remote, int word)
     uint64_t value = fake_fetch(remote, word);
     if (word == WORD_LOCK && fault == HASTY_REST && actor == 0) return BANKS_CLAIM;
     if (actor > 0 && did[actor].leaving && fault == EARLY_LEAVE &&
-        word == dt__slots_word(WORD_ACK, actor - 1))
+        word == dt__word(WORD_ACK, actor - 1))
         return doorbells(remote, actor - 1);
     if (word != WORD_PUBLISHED) return value;
     bool again = did[actor].pinned;
     did[actor].pinned = false;
     if (again && fault == LATE_PIN) return did[actor].published;
     if (again && fault == VERSION_WRAP) {
-        struct dt__published now = dt__published_unpack(value);
-        uint64_t before = dt__published_unpack(did[actor].published).number;
-        now.number = before + (now.number - before) % 2;
-        return dt__published_pack(now);
+        const uint64_t passed = value / DT__MOST_BUFFERS - did[actor].published / DT__MOST_BUFFERS;
+        return value - (passed - passed % 2) * DT__MOST_BUFFERS;
     }
     did[actor].published = value;
     return value;
@@ -248,13 +265,14 @@ static uint64_t faulty_fetch(struct dt__onesided *remote, int word)
 static void faulty_replace(struct dt__onesided *remote, int word, uint64_t value)
 {
     int actor = actor_of(remote);
-    struct dt__slots_state *state = scene.bank[0].state;
+    struct dt__slots_state *state = scene.end[0].state;
     if (fault == STALE_FLOOR && word == WORD_PUBLISHED)
-        fake_replace(remote, WORD_FLOOR, bank_lowest_clock(&scene.bank[0]));
-    for (int w = 0; w < scene.shape.workers && fault == LOST_DOORBELL; w++)
-        if (word == dt__slots_word(WORD_ACK, w))
+        fake_replace(remote, WORD_FLOOR, bank_lowest_clock(&scene.end[0]));
+    if (word == WORD_PUBLISHED) did[actor].publishing = false;
+    for (int w = 0; w < scene.workers && fault == LOST_DOORBELL; w++)
+        if (word == dt__word(WORD_ACK, w))
             value = state->peer[w].served = doorbells(remote, w);
-    if (actor > 0 && word == dt__slots_word(WORD_HAZARD, actor - 1)) did[actor].pinned = value > 0;
+    if (actor > 0 && word == dt__word(WORD_HAZARD, actor - 1)) did[actor].pinned = value > 0;
     fake_replace(remote, word, value);
 }
 
@@ -293,7 +311,7 @@ static void expect_gradient(const struct dt_gradient *gradient)
     const struct dt_note *note = gradient->note;
     int w = gradient->worker;
     uint64_t updates = 0; /* before this one */
-    for (int i = 0; i < scene.shape.workers; i++)
+    for (int i = 0; i < scene.workers; i++)
         updates += scene.applied[i];
     if (gradient->staleness != updates - note->version)
         fake_fail(&scene.fake, "staleness %d of %d updates", (int)gradient->staleness, (int)updates);
@@ -301,114 +319,121 @@ static void expect_gradient(const struct dt_gradient *gradient)
     if (note->number != number || note->replica != w || note->rows != number + 1)
         fake_fail(&scene.fake, "worker %d: gradient %d came as %d", w, (int)number,
                   (int)note->number);
-    if (scene.shape.staleness >= 0 && note->gap > (uint64_t)scene.shape.staleness)
+    if (scene.end[0].spec.staleness >= 0 && note->gap > (uint64_t)scene.end[0].spec.staleness)
         fake_fail(&scene.fake, "clock gap %d", (int)note->gap);
-    uint64_t version = note->version;
-    float rounded[2 * VALUES];
-    if (gradient->parcel) dt__parcel_read(&scene.shape, gradient->parcel, 0, 2 * VALUES, rounded);
-    expect_values(gradient->parcel ? rounded : gradient->grad, (uint64_t)(GRADIENTS + w), number,
-                  "gradient");
-    if (gradient->seen) expect_values(gradient->seen, WEIGHTS, version, "weights seen");
-    expect_gradient_rows(gradient);
+    expect_values(gradient->grad, (uint64_t)(GRADIENTS + w), number, "gradient");
+    if (gradient->seen) expect_values(gradient->seen, WEIGHTS, note->version, "weights seen");
+}
+
+/* All that is no row, of one gradient; an actor acts for the bank. */
+static void update(void *arg, const struct dt_gradient *part, uint64_t before, size_t offset,
+                   size_t n, const float *weights, float *out, float *const *states)
+{
+    const uint64_t after = before + 1;
+    (void)arg, (void)states;
+    if (offset || n != 2 * VALUES) fake_fail(&scene.fake, "floats at %zu", offset);
+    if (fault == EARLY_ACK)
+        fake_replace(&scene.fake.port[scene.fake.running].remote, dt__word(WORD_ACK, part->worker),
+                     part->note->number + 1);
+    expect_gradient(part);
+    expect_values(weights, WEIGHTS, before, "the bank's own weights");
+    write_values(out, WEIGHTS, after);
+    if (after > scene.until) fake_fail(&scene.fake, "more gradients than tickets");
+    if (after > MOST_STEPS) return;
+    memcpy(scene.clock[after], scene.clock[before], sizeof scene.clock[after]);
+    scene.clock[after][part->worker]++;
+    memcpy(scene.row[after], scene.row[before], sizeof scene.row[after]);
+    for (int i = 0; i < scene.end[0].spec.row_ranges; i++) {
+        uint32_t rows[2];
+        for (uint32_t k = 0; k < *part->touched[i].count && k < 2; k++) {
+            rows[k] = part->touched[i].row[k];
+            if (rows[k] < MOST_ROWS) scene.row[after][i][rows[k]] = after;
+        }
+    }
+    did[scene.fake.running].publishing = true; /* soon */
 }
 
 /* Writes to each row that a gradient touched, while the others run on. */
-static void apply_rows(struct dt__slots_bank *bank, float *target, int n,
-                       const struct dt_gradient *gradients)
+static void update_rows(void *arg, const struct dt_gradient *part, uint64_t before,
+                        const struct dt_row_range *range, const uint32_t *row, size_t count,
+                        float *weights, float *const *states)
 {
-    const uint64_t before = bank->state->step, after = before + (uint64_t)n;
-    if (after > MOST_STEPS) return;
-    memcpy(scene.row[after], scene.row[before], sizeof scene.row[after]);
-    for (int i = 0; i < bank->shape->ranges; i++) {
-        if (fault != UNCOPIED_ROWS) dt__slots_copy_rows(bank, i);
-        for (int g = 0; g < n; g++)
-            for (uint32_t k = 0; k < *gradients[g].touched[i].count; k++) {
-                const uint32_t row = gradients[g].touched[i].row[k];
-                const uint64_t value = value_of((uint64_t)(ROWS + i), after, row);
-                scene.row[after][i][row] = after;
-                memcpy(target + RANGE[i].offset + 2 * row, &value, 8);
-                fake_yield(&scene.fake);
-            }
-        dt__slots_log_rows(bank, i, fault == UNLOGGED_ROWS ? n - 1 : n, gradients);
+    const int index = (int)(range - scene.end[scene.fake.running].spec.row_range);
+    (void)arg, (void)states;
+    expect_gradient_rows(part, index);
+    for (size_t k = 0; k < count; k++) {
+        const uint64_t value = value_of((uint64_t)(ROWS + index), before + 1, row[k]);
+        memcpy(weights + range->offset + 2 * row[k], &value, 8);
+        fake_yield(&scene.fake);
     }
 }
 
-static void apply(struct dt__slots_bank *bank, int n, const struct dt_gradient *gradients)
+static void faulty_rows_copy(struct dt_async *async, int range)
 {
-    uint64_t after = bank->state->step + (uint64_t)n;
-    float *target = dt__slots_target(bank);
-    for (int i = 0; i < n; i++)
-        expect_gradient(&gradients[i]);
-    expect_values(dt__slots_weights(bank), WEIGHTS, bank->state->step, "the bank's own weights");
-    write_values(target, WEIGHTS, after);
-    apply_rows(bank, target, n, gradients);
-    if (after > scene.until) fake_fail(&scene.fake, "more gradients than tickets");
-    for (int w = 0; w < scene.shape.workers && after <= MOST_STEPS; w++)
-        scene.clock[after][w] = bank->state->peer[w].applied;
-    for (int i = 0; i < n && after <= MOST_STEPS; i++)
-        scene.clock[after][gradients[i].worker]++;
-    bool *publishing = &did[actor_of(bank->remote)].publishing;
-    *publishing = true;
-    dt__slots_publish(bank, n, gradients);
-    *publishing = false;
+    if (fault != UNCOPIED_ROWS) dt__rows_copy(async, range);
 }
 
-static void combine(void *arg)
+static void faulty_rows_log(struct dt_async *async, int range, int n,
+                            const struct dt_gradient *gradients)
 {
-    struct dt__slots_bank *bank = arg;
-    struct dt_gradient gradients[4];
-    while (dt__slots_enter(bank)) {
-        int n = dt__slots_take(bank, 1 + (int)fake_random(&scene.fake, 4), gradients);
-        for (int i = 0; i < n && fault == EARLY_ACK; i++)
-            fake_replace(bank->remote, dt__slots_word(WORD_ACK, gradients[i].worker),
-                         gradients[i].note->number + 1);
-        if (n > 0) apply(bank, n, gradients);
-        dt__slots_leave(bank);
-    }
+    dt__rows_log(async, range, fault == UNLOGGED_ROWS ? n - 1 : n, gradients);
+}
+
+void __wrap_dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
+void __wrap_dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step)
+{
+    (void)world, (void)phase, (void)step;
+}
+
+void __wrap_dt_world_abort(struct dt_world *world, dt_status status);
+void __wrap_dt_world_abort(struct dt_world *world, dt_status status)
+{
+    (void)world, (void)status;
+    fake_fail(&scene.fake, "%s", dt_error_text());
+    for (;;)
+        fake_yield(&scene.fake);
 }
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
 /* Weights must hold every update up to clock started - 1 - staleness. */
-static void expect_fresh(const struct dt__slots_worker *worker, uint64_t version, uint64_t before)
+static void expect_fresh(const struct dt_async *worker, uint64_t version, uint64_t before)
 {
     if (version < before) fake_fail(&scene.fake, "weights went back");
-    if (version > MOST_STEPS || scene.shape.staleness < 0) return;
-    for (int w = 0; w < scene.shape.workers; w++)
+    if (version > MOST_STEPS || scene.end[0].spec.staleness < 0) return;
+    for (int w = 0; w < scene.workers; w++)
         if (scene.active[w] &&
-            scene.clock[version][w] + (uint64_t)scene.shape.staleness + 1 < worker->started)
+            scene.clock[version][w] + (uint64_t)scene.end[0].spec.staleness + 1 < worker->started)
             fake_fail(&scene.fake, "weights lack updates that the clock promises");
 }
 
 static void worker_body(void)
 {
     int w = scene.fake.running - 1;
-    struct dt__slots_worker *worker = &scene.worker[w];
+    struct dt_async *worker = &scene.end[w + 1];
     uint64_t before = 0;
-    while (scene.active[w] && dt__slots_begin(worker)) {
-        const float *weights = dt__slots_read(worker);
+    while (dt_async_begin(worker)) {
+        const float *weights = dt_async_read(worker);
         uint64_t version = worker->read->version;
         expect_fresh(worker, version, before);
         before = version;
         expect_values(weights, WEIGHTS, version, "weights");
         expect_rows(weights, version, "row");
-        write_values(dt__slots_grad(worker), (uint64_t)(GRADIENTS + w), worker->sent);
-        write_gradient_rows(worker, dt__slots_grad(worker));
+        write_values(dt_async_grad(worker), (uint64_t)(GRADIENTS + w), worker->sent);
+        write_gradient_rows(worker, dt_async_grad(worker));
         expect_values(weights, WEIGHTS, version, "weights, later");
         expect_rows(weights, version, "row, later");
-        dt__slots_round(worker);
-        dt__slots_send(worker, &(struct dt_note){.replica = w, .rows = worker->sent + 1});
-        if (worker->combine) worker->combine(worker->combine_arg);
+        dt_async_send(worker, &(struct dt_note){.replica = w, .rows = worker->sent + 1});
     }
     fake_end(&scene.fake);
 }
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-static void read_log(struct dt__slots_bank *bank)
+static void serve(struct dt_async *bank, uint64_t until)
 {
     struct dt_applied applied[3];
-    int n = dt__slots_read_log(bank, 1 + (int)fake_random(&scene.fake, 3), applied);
+    int n = dt_async_serve(bank, until, 1 + (int)fake_random(&scene.fake, 3), applied);
     for (int i = 0; i < n; i++) {
         int w = applied[i].worker;
         if (applied[i].note.replica != w || applied[i].note.number != scene.told[w]++)
@@ -418,27 +443,24 @@ static void read_log(struct dt__slots_bank *bank)
     scene.step += (uint64_t)n;
 }
 
-static void expect_rest(const struct dt__slots_bank *bank)
+static void expect_rest(struct dt_async *bank)
 {
     if (bank->state->step != scene.step) fake_fail(&scene.fake, "rest at a step not known of");
     for (int i = 0; i < 3; i++)
-        expect_values(dt__slots_weights(bank), WEIGHTS, scene.step, "weights at rest");
-    expect_rows(dt__slots_weights(bank), scene.step, "row at rest");
+        expect_values(dt_async_weights(bank), WEIGHTS, scene.step, "weights at rest");
+    expect_rows(dt_async_weights(bank), scene.step, "row at rest");
 }
 
 /* Now and then the bank wants a rest, at once or at some step. */
 static void bank_body(void)
 {
-    struct dt__slots_bank *bank = &scene.bank[0];
+    struct dt_async *bank = &scene.end[0];
     uint64_t until = UINT64_MAX;
-    while (!dt__slots_over(bank)) {
-        if (scene.closes && fake_random(&scene.fake, 32) == 0) dt__slots_close(bank);
+    while (!dt_async_over(bank)) {
+        if (scene.closes && fake_random(&scene.fake, 32) == 0) dt_async_close(bank);
         if (fake_random(&scene.fake, 4) == 0) until = scene.step + fake_random(&scene.fake, 8);
-        dt__slots_allow(bank, until);
-        if (!bank->shape->way.shared) combine(bank);
-        dt__slots_answer(bank);
-        read_log(bank);
-        if (dt__slots_quiescent(bank)) {
+        serve(bank, until);
+        if (dt_async_quiescent(bank)) {
             expect_rest(bank);
             until = UINT64_MAX;
         }
@@ -451,7 +473,7 @@ static void open_body(void)
 {
     uint64_t from = scene.step;
     memset(scene.clock[from], 0, sizeof scene.clock[from]);
-    dt__slots_open(&scene.bank[0], from, scene.until, scene.active);
+    dt__async_open_span(&scene.end[0], from);
     fake_end(&scene.fake);
 }
 
@@ -460,66 +482,73 @@ static void open_body(void)
 static void scene_init(uint64_t seed)
 {
     struct dt_rng rng = dt_rng_make(seed, DT_STREAM_TEST, 0, 0);
-    int workers = 1 + (int)(dt_rng_u64(&rng, 0) % MOST_WORKERS);
-    bool mapped = dt_rng_u64(&rng, 4) % 2 == 0, shared = mapped && dt_rng_u64(&rng, 5) % 4 != 0;
-    struct dt__slots_way way = {.shared = shared,
-                                .slack = shared ? 0 : (int)(dt_rng_u64(&rng, 1) % 5) / 2,
-                                .log_entries = 1 + (int)(dt_rng_u64(&rng, 6) % 6)};
-    const bool rows = dt_rng_u64(&rng, 7) % 2 == 0;
+    const int workers = 1 + (int)(dt_rng_u64(&rng, 0) % MOST_WORKERS);
+    const bool mapped = dt_rng_u64(&rng, 4) % 2 == 0;
+    const bool shared = mapped && dt_rng_u64(&rng, 5) % 4 != 0;
+    const bool rows = shared && dt_rng_u64(&rng, 7) % 2 == 0;
     struct dt_async_spec spec = {.params = 2 * (size_t)(VALUES + (rows ? MOST_ROWS + 5 : 0)),
+                                 .update = update,
+                                 .update_rows = update_rows,
                                  .row_range = RANGE,
                                  .row_ranges = rows ? RANGES : 0,
                                  .staleness = (int64_t)(dt_rng_u64(&rng, 2) % 8) - 4,
-                                 .keep_seen = dt_rng_u64(&rng, 3) % 4 == 0,
-                                 .wire_params = 2 * VALUES - 3};
+                                 .keep_seen = dt_rng_u64(&rng, 3) % 4 == 0};
     if (spec.staleness < 0) spec.staleness = -1;
     const uint64_t kind = dt_rng_u64(&rng, 15) % 6; /* half of them whole */
     if (!mapped && !spec.keep_seen && kind <= DT_WIRE_Q8) spec.wire = (int)kind;
-    ck_assert_int_eq(dt__slots_shape_init(&scene.shape, workers, way, &spec), DT_OK);
-    ck_assert_uint_le(scene.shape.bytes, FAKE_BYTES);
-    fake_init(&scene.fake, seed, workers + 1, mapped, scene.shape.bytes);
-    wrap_operations(&scene.fake);
-    scene.fake.written_begin = scene.shape.bank_at;
-    scene.fake.written_end = scene.shape.slots_at;
-    for (int i = 0; i <= workers; i++)
-        if (mapped || i == 0)
-            dt__slots_bank_init(&scene.bank[i], &scene.shape, &scene.fake.port[i].remote);
-    dt__row_lists_map(&scene.shape, scene.fake.private, scene.touched);
-    for (int i = 0; i <= workers; i++)
-        scene.bank[i].touched = scene.shape.ranges ? scene.touched : NULL;
+    spec.wire_params = spec.wire ? 2 * VALUES - 3 : spec.params;
+    scene.workers = workers;
     scene.step = 0;
     for (int w = 0; w < workers; w++) {
-        dt__slots_worker_init(&scene.worker[w], &scene.shape, &scene.fake.port[w + 1].remote, w);
-        if (shared) scene.worker[w].combine = combine;
-        scene.worker[w].combine_arg = &scene.bank[w + 1];
-        scene.worker[w].touched = scene.bank[w + 1].touched;
         scene.applied[w] = scene.told[w] = 0;
         scene.active[w] = w == 0 || dt_rng_u64(&rng, 8 + (uint64_t)w) % 8 != 0;
     }
+    for (int i = 0; i <= workers; i++) {
+        scene.end[i] = (struct dt_async){.spec = spec,
+                                         .workers = workers,
+                                         .worker = i - 1,
+                                         .shared = shared,
+                                         .slack =
+                                             shared ? 0 : (int)(dt_rng_u64(&rng, 1) % 5) / 2,
+                                         .log_entries = 1 + dt_rng_u64(&rng, 6) % 6,
+                                         .at_once = 1 + (int)(dt_rng_u64(&rng, 16) % 4),
+                                         .active = scene.active,
+                                         .remote = &scene.fake.port[i].remote};
+        if (scene.end[i].at_once > DT__ASYNC_AT_ONCE) scene.end[i].at_once = DT__ASYNC_AT_ONCE;
+        ck_assert_int_eq(dt__async_lay_out(&scene.end[i]), DT_OK);
+    }
+    const struct dt__places *at = &scene.end[0].at;
+    ck_assert_uint_le(at->end, FAKE_BYTES);
+    fake_init(&scene.fake, seed, workers + 1, mapped, at->end);
+    wrap_operations(&scene.fake);
+    scene.fake.written_begin = at->bank;
+    scene.fake.written_end = at->slots;
+    for (int i = 0; i <= workers; i++)
+        ck_assert_int_eq(dt__async_open_end(&scene.end[i]), DT_OK);
     for (uint64_t i = 0; i < VALUES; i++) {
         uint64_t value = payload_of(WEIGHTS, 0, i);
-        memcpy(dt__slots_weights(&scene.bank[0]) + 2 * i, &value, 8);
+        memcpy(dt_async_weights(&scene.end[0]) + 2 * i, &value, 8);
     }
     memset(scene.row[0], 0, sizeof scene.row[0]);
-    for (int i = 0; i < scene.shape.ranges; i++)
+    for (int i = 0; i < spec.row_ranges; i++)
         for (uint64_t r = 0; r < RANGE[i].rows; r++) {
             uint64_t value = value_of((uint64_t)(ROWS + i), 0, r);
-            memcpy(dt__slots_weights(&scene.bank[0]) + RANGE[i].offset + 2 * r, &value, 8);
+            memcpy(dt_async_weights(&scene.end[0]) + RANGE[i].offset + 2 * r, &value, 8);
         }
 }
 
 static void scene_free(void)
 {
-    for (int w = 0; w < scene.shape.workers; w++)
-        dt__slots_worker_free(&scene.worker[w]);
+    for (int i = 0; i <= scene.workers; i++)
+        dt__async_close_end(&scene.end[i]);
 }
 
 static void expect_accounts(void)
 {
-    for (int w = 0; w < scene.shape.workers; w++)
-        if (scene.worker[w].sent != scene.applied[w] || scene.worker[w].sent != scene.told[w])
+    for (int w = 0; w < scene.workers; w++)
+        if (scene.end[w + 1].sent != scene.applied[w] || scene.end[w + 1].sent != scene.told[w])
             fake_fail(&scene.fake, "worker %d sent %d gradients, %d were applied, %d told of", w,
-                      (int)scene.worker[w].sent, (int)scene.applied[w], (int)scene.told[w]);
+                      (int)scene.end[w + 1].sent, (int)scene.applied[w], (int)scene.told[w]);
     if (scene.step != scene.until && !scene.closes) fake_fail(&scene.fake, "span cut short");
 }
 
@@ -528,13 +557,16 @@ static void run_span(uint64_t updates, bool closes)
     struct fake *fake = &scene.fake;
     scene.until = scene.step + updates;
     scene.closes = closes;
+    for (int i = 0; i <= scene.workers; i++) {
+        scene.end[i].until = scene.until;
+        scene.end[i].closed = false;
+        scene.end[i].started = 0;
+    }
     fake_start(fake, 0, open_body);
     fake_run(fake);
     fake_start(fake, 0, bank_body);
-    for (int w = 0; w < scene.shape.workers; w++) {
-        dt__slots_worker_open(&scene.worker[w], scene.until);
+    for (int w = 0; w < scene.workers; w++)
         fake_start(fake, w + 1, worker_body);
-    }
     fake_run(fake);
     if (!fake->failure[0]) expect_accounts();
 }
