@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 void *__libc_memalign(size_t alignment, size_t size);
 
-enum { OBJECTS = 512 };
+enum { OBJECTS = 512, PAGES = 4096, PAGE = 4096 };
 
 static struct {
     _Atomic(const void *) base; /* where the object is loaded; NULL: free */
@@ -23,18 +24,29 @@ static struct {
     char name[256]; /* copied: the object may be gone at exit */
 } objects[OBJECTS];
 
-static void count(const void *caller)
+/* The object last found in a page of code, as page * OBJECTS + object: dladdr() reads all symbols of one. */
+static _Atomic(uint64_t) known[PAGES];
+
+static int object_of(const void *caller)
 {
     Dl_info info;
-    if (!dladdr(caller, &info)) return;
+    if (!dladdr(caller, &info)) return -1;
     for (int i = 0; i < OBJECTS; i++) {
         const void *none = NULL;
         if (atomic_compare_exchange_strong(&objects[i].base, &none, (const void *)info.dli_fbase))
             snprintf(objects[i].name, sizeof objects[i].name, "%s", info.dli_fname);
-        if (atomic_load(&objects[i].base) != info.dli_fbase) continue;
-        atomic_fetch_add(&objects[i].count, 1);
-        return;
+        if (atomic_load(&objects[i].base) == info.dli_fbase) return i;
     }
+    return -1;
+}
+
+static void count(const void *caller)
+{
+    uint64_t page = (uintptr_t)caller / PAGE, found = atomic_load(&known[page % PAGES]);
+    int object = found / OBJECTS == page ? (int)(found % OBJECTS) : object_of(caller);
+    if (object < 0) return;
+    atomic_store(&known[page % PAGES], page * OBJECTS + (uint64_t)object);
+    atomic_fetch_add(&objects[object].count, 1);
 }
 
 #define COUNT() count(__builtin_return_address(0))

@@ -8,6 +8,7 @@
 hosts_up() {
     need_root
     need ip tc nsenter unshare
+    unset OMPI_MCA_mtl # Open MPI as it comes
     bed=$tmp/hosts
     mkdir "$bed"
     unshare --net true 2>/dev/null || skip 'namespaces cannot be made here'

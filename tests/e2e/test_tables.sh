@@ -108,7 +108,7 @@ sed 's/^\([^,]*\),.*,\(.*\)/\1,\2/; 5s/^[^,]*//' "$tmp/unnamed.csv" >"$tmp/alone
 unnamed() {
     dir=$tmp/$1
     shift
-    "$dtrain" run.dir="$dir" data.missing=mean data.scale=0.1 model.hidden=4 train.batch=16 "$@" 2>"$tmp/err" ||
+    job 1 run.dir="$dir" data.missing=mean data.scale=0.1 model.hidden=4 train.batch=16 "$@" 2>"$tmp/err" ||
         { cat "$tmp/err"; fail "$dir"; }
 }
 for table in unnamed alone; do
@@ -128,7 +128,7 @@ wrong() {
     printf "$2" >"$tmp/wrong.txt"
     shift 2
     rm -rf "$tmp/wrong"
-    timeout "$limit" "$dtrain" data.train="$tmp/wrong.txt" run.dir="$tmp/wrong" "$@" >"$tmp/out" 2>&1 && fail "no error: $text"
+    job 1 data.train="$tmp/wrong.txt" run.dir="$tmp/wrong" "$@" >"$tmp/out" 2>&1 && fail "no error: $text"
     check_eq "lines for '$text'" "$(grep -c '^dtrain: error' "$tmp/out")" 1
     grep -q "$text" "$tmp/out" || { cat "$tmp/out"; fail "no '$text'"; }
 }

@@ -26,37 +26,37 @@ awk -v dir="$tmp" 'BEGIN {
     }
 }'
 
-# train DIR NP DATA OPTIONS...
+# train DIR DATA OPTIONS...
 train() {
-    run=$tmp/$1 np=$2 data=$3
-    shift 3
-    job "$np" run.dir="$run" data.train="$data" data.label=-1 train.batch=32 train.epochs=1 \
+    run=$tmp/$1 data=$2
+    shift 2
+    job 1 run.dir="$run" data.train="$data" data.label=-1 train.batch=32 train.epochs=1 \
         run.log_steps=1 run.replicas=1 export.latest=no model.activation=tanh "$@" >"$tmp/out" 2>&1 ||
         { cat "$tmp/out"; fail "$run"; }
 }
 # How far the weight of a row went tells when it was drawn.
-train order 1 "$tmp/order.svm" model.task=regress data.normalize_target=no model.kind=linear train.momentum=0 \
+train order "$tmp/order.svm" model.task=regress data.normalize_target=no model.kind=linear train.momentum=0 \
     train.lr=1e-5 train.warmup_steps=50
 
-# descend NAME NP DATA RULE LR OPTIONS...
+# descend NAME DATA RULE LR OPTIONS...
 descend() {
-    name=$1-$4 np=$2 data=$3 rule=$4 lr=$5
-    shift 5
+    name=$1-$3 data=$2 rule=$3 lr=$4
+    shift 4
     case $rule in
     sgd) set -- "$@" train.momentum=0 ;;
     momentum) ;;
     lazy) set -- "$@" train.optimizer=adam train.lazy=yes train.epsilon=1e-15 ;;
     *) set -- "$@" train.optimizer="$rule" ;;
     esac
-    train "$name" "$np" "$data" train.lr="$lr" "$@"
+    train "$name" "$data" train.lr="$lr" "$@"
     echo "$tmp/$name $data $rule $lr" >>"$tmp/runs"
 }
 for rule in 'sgd 0.5' 'adagrad 0.1' 'lazy 0.01' 'momentum 0.1' 'adam 0.01'; do
     # shellcheck disable=SC2086  # a rule and its rate
     set -- $rule
-    descend linear 1 "$tmp/rows.svm" "$1" "$2" model.kind=linear
-    descend mlp 2 "$tmp/rows.svm" "$1" "$2" model.hidden=12,6
-    descend wide 3 "$tmp/table.csv" "$1" "$2" model.embedding=4 model.wide=yes model.hidden=12,6
+    descend linear "$tmp/rows.svm" "$1" "$2" model.kind=linear
+    descend mlp "$tmp/rows.svm" "$1" "$2" model.hidden=12,6
+    descend wide "$tmp/table.csv" "$1" "$2" model.embedding=4 model.wide=yes model.hidden=12,6
 done
 /usr/bin/python3 tests/e2e/follow_sparse.py "$tmp/order" <"$tmp/runs" >"$tmp/off" || fail 'follow_sparse.py'
 check_eq 'runs followed' "$(wc -l <"$tmp/off")" 15

@@ -97,7 +97,8 @@ class Seed:
         if "the loss of" in line or "not finite" in line:
             self.config.update({"train.lr": "0.00001", "data.scale": "0.01"})
             return not again
-        free = [key for key in self.config if key not in self.rows.keys]
+        # Bits are of a number of replicas, by default that of the workers.
+        free = [key for key in self.config if key not in {*self.rows.keys, "run.replicas"}]
         named = [key for key in promises.keys_named(line, self.config) if key in free]
         if not free or (again and not named):
             return False
