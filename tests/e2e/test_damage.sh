@@ -97,9 +97,10 @@ wait $!
 one_error 'No space' $?
 rm "$tmp/disk/filler"
 
-# Under an evaluator, which ends the job: the bank is told to stop, and cannot save.
+# Under an evaluator that finds it full at its first export and ends the job: the bank is told to stop, and cannot save.
 rm -rf "$tmp/disk/run"
-run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 eval.dedicated=yes export.best=yes run.replicas=1 &
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.05 eval.dedicated=yes eval.start_delay_secs=3 export.best=yes \
+    run.replicas=1 &
 settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
 wait $!
