@@ -22,7 +22,7 @@ data   := names number schema columns batch packed text csv libsvm idx arrays hd
           loader readahead shuffle augment shard json_rows row_stream summary typed
 model  := blas bf16_pack bf16_products kernel description model entries network task metrics optimizer schedule convolution \
           $(addprefix layers/,dense embedding wide activation dropout scale conv pool norm residual)
-comm   := world collectives watchdog shared reducer rows rows_exchange wire reducer_shared reducer_stream reducer_owners \
+comm   := world collectives watchdog shared exchange layout tree step reduce rows rows_exchange wire \
           async async_bank async_codec async_rows async_worker async_shared async_window
 state  := checked_file field model_file checkpoint directory export writer inspect
 report := json protobuf record progress history page tensorboard prometheus trace

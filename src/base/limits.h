@@ -70,6 +70,7 @@ enum {
     DT__MPI_CHUNK             = DT__LIMIT(64 << 20, 4000), /* bytes a call, counts are int */
     DT__CHUNK                 = DT__LIMIT(15 << 10, 250), /* floats: below TCP's eager limit */
     DT__SLICE_CHUNKS          = DT__LIMIT(64, 3), /* of a slice at most */
+    DT__LEAST_SLICE           = DT__LIMIT(1024, 16), /* floats: fewer are not dealt out to all */
     DT__STREAM_CHUNKS         = DT__LIMIT(16, 1), /* under way at once */
     DT__ASYNC_BLOCK           = DT__LIMIT(8192, 256), /* floats: stay in the second cache */
     DT__ASYNC_PROGRESS_BLOCKS = DT__LIMIT(32, 1), /* between two looks for messages */

@@ -5,22 +5,22 @@
 
 #include "base/bf16.h"
 #include "base/clones.h"
-#include "comm/reducer.h"
+#include "comm/exchange.h"
 
-/* A node of the tree whose rows are listed: a replica's, or a part's sum. */
+/* Where rows are listed: a replica's, or a subtree's sum. */
 struct leaf {
     int first;               /* its first replica */
     struct dt_touched *list; /* (ranges) */
     /* the listed rows, one behind the other from a range's offset on; NULL: rounded alone */
     float *vector;
-    /* a part's that is all of a giver: likewise, in bf16, to send or as they have come */
+    /* a subtree's that is all of a group: likewise, in bf16, to send or as they have come */
     uint16_t *rounded;
-    uint32_t **summed; /* (ranges) (group's workers) a part's rows of each; NULL: not summed here */
+    uint32_t **summed; /* (ranges) (agents) a subtree's rows of each; NULL: not summed here */
 };
 
-/* A node of the trees: replicas [a, b), or givers. */
-struct node {
-    bool of_givers;
+/* A node of the trees: replicas [a, b), or groups. */
+struct branch {
+    bool of_groups;
     int a, b;
 };
 
@@ -28,7 +28,7 @@ struct node {
 struct leaves {
     const struct leaf *leaf; /* (count), rising */
     int count;
-    struct node node; /* that they make up */
+    struct branch branch; /* that they make up */
 };
 
 /* A leaf that has the row at which the merge is. */
@@ -41,10 +41,10 @@ struct holder {
 struct dt__rows {
     struct dt_row_range *range; /* (ranges), copied */
     int ranges;
-    struct leaf *replica, *part; /* (R), (parts) of several groups */
+    struct leaf *replica, *subtree; /* (R), (subtrees) of several nodes */
     struct dt_touched *list;     /* (2 R, ranges) those of the leaves */
     uint32_t **summed;           /* (R, ranges) likewise */
-    /* of the whole sum: the replicas, or, of several groups, the parts */
+    /* of the whole sum: the replicas, or, of several nodes, the subtrees */
     struct leaves all;
 
     /* The merge under way. */
@@ -87,7 +87,7 @@ dt_status dt__rows_create(struct dt_reducer *x)
     DT_TRY(dt_alloc(replicas, sizeof *rows->replica, "touched rows", &rows->replica));
     for (int r = 0; r < x->spec.replicas; r++)
         rows->replica[r] = (struct leaf){.first = r, .list = rows->list + r * rows->ranges};
-    DT_TRY(dt_alloc(replicas, sizeof *rows->part, "touched rows", &rows->part));
+    DT_TRY(dt_alloc(replicas, sizeof *rows->subtree, "touched rows", &rows->subtree));
     DT_TRY(dt_alloc(replicas, sizeof *rows->head, "touched rows", &rows->head));
     DT_TRY(dt_alloc(replicas, sizeof *rows->holder, "touched rows", &rows->holder));
     DT_TRY(dt_alloc(rows->block, sizeof *rows->row, "touched rows", &rows->row));
@@ -98,7 +98,7 @@ void dt__rows_destroy(struct dt_reducer *x)
 {
     struct dt__rows *rows = x->rows;
     if (!rows) return;
-    void *owned[] = {rows->range, rows->replica, rows->part, rows->list, rows->summed,
+    void *owned[] = {rows->range, rows->replica, rows->subtree, rows->list, rows->summed,
                      rows->head,  rows->holder,  rows->row,  rows->sum,  rows};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         dt_free(owned[i]);
@@ -106,7 +106,7 @@ void dt__rows_destroy(struct dt_reducer *x)
 
 bool dt__rows_are_touched(const struct dt_reducer *x)
 {
-    return x->rows && (x->groups == 1 || x->exchange == DT_REDUCER_ORDERED);
+    return x->rows && (x->nodes == 1 || x->exchange == DT_REDUCER_ORDERED);
 }
 
 const struct dt_touched *dt__rows_touched(const struct dt_reducer *x, int replica)
@@ -132,14 +132,14 @@ void dt__rows_map(struct dt_reducer *x, int replica, struct dt__room *room)
     rows->all = (struct leaves){rows->replica, x->spec.replicas, {true, 0, x->spec.givers}};
 }
 
-void dt__rows_map_part(struct dt_reducer *x, int part, struct dt__room *room)
+void dt__rows_map_subtree(struct dt_reducer *x, int s, struct dt__room *room)
 {
     struct dt__rows *rows = x->rows;
-    const int first = x->part[part].first, ranges = rows->ranges;
-    struct leaf *leaf = &rows->part[part];
-    const bool own = x->part[part].group == x->group_index, lone = x->part[part].end == first + 1;
-    const bool rounded = x->spec.wire && x->giver[x->part[part].giver].group >= 0;
-    rows->all = (struct leaves){rows->part, x->parts, {true, 0, x->spec.givers}};
+    const int first = x->subtree[s].first, ranges = rows->ranges;
+    struct leaf *leaf = &rows->subtree[s];
+    const bool own = x->subtree[s].node == x->node, lone = x->subtree[s].end == first + 1;
+    const bool rounded = x->spec.wire && dt__is_whole(x, &x->subtree[s]);
+    rows->all = (struct leaves){rows->subtree, x->subtrees, {true, 0, x->spec.givers}};
     *leaf = rows->replica[first];
     leaf->rounded = rounded ? dt__room_take(room, x->spec.params, sizeof(uint16_t)) : NULL;
     if (own && lone) return;
@@ -148,7 +148,7 @@ void dt__rows_map_part(struct dt_reducer *x, int part, struct dt__room *room)
     leaf->summed = rows->summed + first * ranges;
     lists_map(rows, room, leaf->list);
     for (int i = 0; i < ranges; i++)
-        leaf->summed[i] = dt__room_take(room, (size_t)x->group_workers, sizeof(uint32_t));
+        leaf->summed[i] = dt__room_take(room, (size_t)x->agents, sizeof(uint32_t));
 }
 
 /* ---- merge ---------------------------------------------------------------------------------- */
@@ -191,12 +191,12 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
 }
 
 /* The rows of a range that this worker updates: as many touched ones as the others', or as many
- * rows. A bank whose group has no worker updates all. */
+ * rows. A bank alone on its node updates all. */
 static void rows_slice(const struct dt_reducer *x, int range, uint32_t *from, uint32_t *to)
 {
     const struct dt__rows *rows = x->rows;
-    const int workers = x->group_workers ? x->group_workers : 1,
-              worker = x->group_workers ? x->worker : 0;
+    const int workers = x->agents ? x->agents : 1,
+              worker = x->agents ? x->agent : 0;
     const uint64_t all = rows->range[range].rows;
     if (rows->range[range].touched_alone) {
         *from = row_behind(rows, &rows->all, range, worker, workers);
@@ -252,7 +252,7 @@ static size_t holder_at(const struct dt__rows *rows, int range, struct holder ho
 
 /* ---- sum ------------------------------------------------------------------------------------ */
 
-/* A giver's sum; never -0, as where a leaf lacks the row. */
+/* A group's sum; never -0, as where a leaf lacks the row. */
 DT__CLONES
 static void bf16_round(size_t n, const float *values, float *out)
 {
@@ -264,28 +264,28 @@ static void bf16_round(size_t n, const float *values, float *out)
  * last), one at least; scratch or a leaf's own place. Leaves that do not have the row are left out:
  * they would add 0. */
 static const float *sum_holders(const struct dt_reducer *x, int range, int first, int last,
-                                struct node node, size_t at, size_t n,
+                                struct branch branch, size_t at, size_t n,
                                 float (*block)[DT__TREE_BLOCK])
 {
     const struct holder *holder = x->rows->holder;
-    if (node.of_givers && node.b - node.a == 1) {
-        const struct dt__giver *giver = &x->giver[node.a];
-        const struct node replicas = {false, giver->first, giver[1].first};
+    if (branch.of_groups && branch.b - branch.a == 1) {
+        const struct dt__group *group = &x->group[branch.a];
+        const struct branch replicas = {false, group->first, group[1].first};
         const float *sum = sum_holders(x, range, first, last, replicas, at, n, block);
         if (!x->spec.wire) return sum;
         bf16_round(n, sum, block[0]);
         return block[0];
     }
-    if (!node.of_givers && last - first == 1) {
+    if (!branch.of_groups && last - first == 1) {
         const struct leaf *leaf = holder[first].leaf;
         at += holder_at(x->rows, range, holder[first]);
         if (leaf->vector) return leaf->vector + at;
         dt__wire_read(DT_WIRE_BF16, at, n, (const unsigned char *)(leaf->rounded + at), block[0]);
         return block[0];
     }
-    const int split = dt__tree_split(node.a, node.b);
-    const int boundary = node.of_givers ? x->giver[split].first : split;
-    const struct node low = {node.of_givers, node.a, split}, high = {node.of_givers, split, node.b};
+    const int split = dt__tree_split(branch.a, branch.b);
+    const int boundary = branch.of_groups ? x->group[split].first : split;
+    const struct branch low = {branch.of_groups, branch.a, split}, high = {branch.of_groups, split, branch.b};
     int middle = first;
     while (middle < last && holder[middle].leaf->first < boundary)
         middle++;
@@ -310,81 +310,69 @@ static void row_sum(const struct dt_reducer *x, int range, float *out)
     for (size_t at = 0; at < width; at += DT__TREE_BLOCK) {
         const size_t n = width - at < DT__TREE_BLOCK ? width - at : DT__TREE_BLOCK;
         const float *sum =
-            sum_holders(x, range, 0, rows->holders, rows->leaves->node, at, n, x->block);
+            sum_holders(x, range, 0, rows->holders, rows->leaves->branch, at, n, x->block);
         for (size_t i = 0; i < n; i++)
             out[at + i] = all ? sum[i] : sum[i] + 0.0f;
     }
 }
 
-void dt__rows_sum(struct dt_reducer *x)
+/* ---- several nodes: sums of subtrees -------------------------------------------------------- */
+
+static struct leaves subtree_leaves(const struct dt_reducer *x, const struct dt__subtree *subtree)
 {
-    struct dt__rows *rows = x->rows;
-    uint32_t from, to, row;
-    for (int i = 0; i < rows->ranges; i++) {
-        rows_slice(x, i, &from, &to);
-        merge_begin(rows, &rows->all, i, from, to);
-        while (merge_next(rows, &row))
-            row_sum(x, i, rows->holder[0].leaf->vector + holder_at(rows, i, rows->holder[0]));
-    }
+    return (struct leaves){x->rows->replica + subtree->first, subtree->end - subtree->first,
+                           {false, subtree->first, subtree->end}};
 }
 
-/* ---- several groups: sums of parts ---------------------------------------------------------- */
-
-static struct leaves part_leaves(const struct dt_reducer *x, const struct dt__part *part)
+/* The node sums the subtree by itself: it is not one replica's. */
+static bool subtree_is_summed(const struct dt_reducer *x, const struct dt__subtree *subtree)
 {
-    return (struct leaves){x->rows->replica + part->first, part->end - part->first,
-                           {false, part->first, part->end}};
+    return subtree->node == x->node && subtree->end - subtree->first > 1;
 }
 
-/* The group sums the part by itself: it is not one replica's. */
-static bool part_is_summed(const struct dt_reducer *x, const struct dt__part *part)
+struct dt__subtree_rows dt__rows_of_subtree(const struct dt_reducer *x, int s, int range)
 {
-    return part->group == x->group_index && part->end - part->first > 1;
-}
-
-struct dt__part_rows dt__rows_of_part(const struct dt_reducer *x, int part, int range)
-{
-    const struct leaf *leaf = &x->rows->part[part];
+    const struct leaf *leaf = &x->rows->subtree[s];
     const size_t offset = x->rows->range[range].offset;
-    return (struct dt__part_rows){leaf->list[range], leaf->vector ? leaf->vector + offset : NULL,
+    return (struct dt__subtree_rows){leaf->list[range], leaf->vector ? leaf->vector + offset : NULL,
                                   leaf->rounded ? leaf->rounded + offset : NULL};
 }
 
 /* As nobody knows how many rows the others will have, each worker writes to where its first row
  * would be if all were touched. */
-void dt__rows_sum_parts(struct dt_reducer *x, int range)
+void dt__rows_sum_subtrees(struct dt_reducer *x, int range)
 {
     struct dt__rows *rows = x->rows;
     const size_t width = rows->range[range].width;
-    for (int p = 0; p < x->parts; p++) {
-        if (!part_is_summed(x, &x->part[p])) continue;
-        const struct leaves leaves = part_leaves(x, &x->part[p]);
-        const struct dt__part_rows out = dt__rows_of_part(x, p, range);
-        const uint32_t from = row_behind(rows, &leaves, range, x->worker, x->group_workers);
-        const uint32_t to = row_behind(rows, &leaves, range, x->worker + 1, x->group_workers);
+    for (int p = 0; p < x->subtrees; p++) {
+        if (!subtree_is_summed(x, &x->subtree[p])) continue;
+        const struct leaves leaves = subtree_leaves(x, &x->subtree[p]);
+        const struct dt__subtree_rows out = dt__rows_of_subtree(x, p, range);
+        const uint32_t from = row_behind(rows, &leaves, range, x->agent, x->agents);
+        const uint32_t to = row_behind(rows, &leaves, range, x->agent + 1, x->agents);
         uint32_t row, at = from;
         merge_begin(rows, &leaves, range, from, to);
         for (; merge_next(rows, &row); at++) {
             row_sum(x, range, out.values + at * width);
             out.list.row[at] = row;
         }
-        rows->part[p].summed[range][x->worker] = at - from;
+        rows->subtree[p].summed[range][x->agent] = at - from;
     }
 }
 
-void dt__rows_close_parts(struct dt_reducer *x)
+void dt__rows_close_subtrees(struct dt_reducer *x)
 {
     const struct dt__rows *rows = x->rows;
-    for (int i = 0; i < rows->ranges * x->parts; i++) {
-        const int part = i / rows->ranges, range = i % rows->ranges;
+    for (int i = 0; i < rows->ranges * x->subtrees; i++) {
+        const int s = i / rows->ranges, range = i % rows->ranges;
         const size_t width = rows->range[range].width;
-        const struct dt__part_rows out = dt__rows_of_part(x, part, range);
+        const struct dt__subtree_rows out = dt__rows_of_subtree(x, s, range);
         uint32_t count = 0;
-        if (x->part[part].group != x->group_index) continue;
-        const struct leaves leaves = part_leaves(x, &x->part[part]);
-        for (int w = 0; w < x->group_workers && part_is_summed(x, &x->part[part]); w++) {
-            const uint32_t from = row_behind(rows, &leaves, range, w, x->group_workers);
-            const uint32_t n = rows->part[part].summed[range][w];
+        if (x->subtree[s].node != x->node) continue;
+        const struct leaves leaves = subtree_leaves(x, &x->subtree[s]);
+        for (int w = 0; w < x->agents && subtree_is_summed(x, &x->subtree[s]); w++) {
+            const uint32_t from = row_behind(rows, &leaves, range, w, x->agents);
+            const uint32_t n = rows->subtree[s].summed[range][w];
             memmove(out.list.row + count, out.list.row + from, n * sizeof *out.list.row);
             memmove(out.values + count * width, out.values + from * width,
                     n * width * sizeof(float));
@@ -396,17 +384,6 @@ void dt__rows_close_parts(struct dt_reducer *x)
 
 /* ---- norm and update ------------------------------------------------------------------------ */
 
-/* The sum of the row at hand, to `to`: from where dt__rows_sum left it, or made now. */
-static void row_take(const struct dt_reducer *x, int range, float *to)
-{
-    const struct dt__rows *rows = x->rows;
-    if (x->spec.norm && x->groups == 1)
-        memcpy(to, rows->holder[0].leaf->vector + holder_at(rows, range, rows->holder[0]),
-               rows->range[range].width * sizeof *to);
-    else
-        row_sum(x, range, to);
-}
-
 void dt__rows_norm(struct dt_reducer *x, int i, struct dt__floats at, struct dt__norm *norm)
 {
     struct dt__rows *rows = x->rows;
@@ -415,7 +392,7 @@ void dt__rows_norm(struct dt_reducer *x, int i, struct dt__floats at, struct dt_
     merge_begin(rows, &rows->all, i, (uint32_t)((at.begin - range->offset) / range->width),
                 (uint32_t)((at.end - range->offset + range->width - 1) / range->width));
     while (merge_next(rows, &row)) {
-        row_take(x, i, rows->sum);
+        row_sum(x, i, rows->sum);
         dt__norm_add(norm, rows->sum, range->offset + row * range->width, range->width);
     }
 }
@@ -433,7 +410,7 @@ void dt__rows_update(struct dt_reducer *x, int i)
     while (range->touched_alone && more) {
         size_t count = 0;
         for (; more && count < most; more = merge_next(rows, &row)) {
-            row_take(x, i, rows->sum + count * width);
+            row_sum(x, i, rows->sum + count * width);
             rows->row[count++] = row;
         }
         x->spec.update_rows(x->spec.arg, &x->info, range, rows->row, count, rows->sum, x->vectors);
@@ -443,7 +420,7 @@ void dt__rows_update(struct dt_reducer *x, int i)
         const size_t n = (end - from) * width, at = range->offset + from * width;
         memset(rows->sum, 0, n * sizeof *rows->sum);
         for (; more && row < end; more = merge_next(rows, &row))
-            row_take(x, i, rows->sum + (row - from) * width);
+            row_sum(x, i, rows->sum + (row - from) * width);
         x->spec.update(x->spec.arg, &x->info, at, n, rows->sum, x->vectors, x->vectors[0] + at);
     }
 }

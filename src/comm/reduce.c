@@ -1,29 +1,25 @@
-/* Several groups, through the bank: leaders stream chunks of their groups' sums up by MPI_Ireduce,
- * the bank updates, and new weights come down by MPI_Ibcast. The library chooses the order of the
- * sum: same bits at the same number of ranks.
+/* A step by plain MPI_Reduce and MPI_Bcast: each rank alone gives one sum, the bank updates. The
+ * library chooses the order of the sum: same bits at the same number of ranks.
  *
  * Chunk c's weights go down while chunk c + 1's gradients come up, so that a link that carries both
  * directions at once is busy for bytes / bandwidth a step. Chunks go from the last bucket to the
- * first, and up as soon as their bucket is summed, while workers still compute the gradients of
- * earlier layers. */
+ * first, and up as soon as their bucket is ready, while earlier layers are still in backward. */
 #include <string.h>
 
-#include "base/limits.h"
-#include "comm/reducer.h"
+#include "comm/exchange.h"
 
-/* A piece of a bucket that travels as one message. */
 struct chunk {
     int bucket;
     struct dt__floats at;
 };
 
-struct dt__stream {
+struct dt__reduce {
     struct chunk *chunk;
     int chunks;
     MPI_Comm up, down;
-    const float *mine; /* this group's sums, (P) */
+    const float *mine; /* this rank's sums, (P) */
     float *sum;        /* bank: (P) gradient sums; else NULL */
-    float *zeros;      /* (P) what a group without replicas gives; else NULL */
+    float *zeros;      /* (P) what a rank without replicas gives; else NULL */
     MPI_Request up_request[DT__STREAM_CHUNKS], down_request[DT__STREAM_CHUNKS];
 
     /* The step under way, counted in chunks, in order. */
@@ -36,10 +32,10 @@ struct dt__stream {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static dt_status stream_prepare(struct dt_reducer *x)
+static dt_status reduce_prepare(struct dt_reducer *x)
 {
-    DT_TRY(dt_alloc(1, sizeof *x->stream, "stream", &x->stream));
-    struct dt__stream *s = x->stream;
+    DT_TRY(dt_alloc(1, sizeof *x->reduce, "chunk table", &x->reduce));
+    struct dt__reduce *s = x->reduce;
     s->up = s->down = MPI_COMM_NULL;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
     DT_TRY(dt_alloc(most, sizeof *s->chunk, "chunk table", &s->chunk));
@@ -51,26 +47,24 @@ static dt_status stream_prepare(struct dt_reducer *x)
                 (struct chunk){b, dt__clip((struct dt__floats){at, at + DT__CHUNK}, bucket)};
         x->bucket[b].pieces = (uint32_t)(s->chunks - before);
     }
-    if (x->group_rank > 0) return DT_OK;
-    if (x->group_index == 0)
-        DT_TRY(dt_alloc(x->spec.params, sizeof(float), "gradient sums", &s->sum));
-    for (int p = x->parts - 1; p >= 0; p--)
-        if (x->part[p].group == x->group_index) s->mine = x->slot[x->part[p].first];
+    if (x->node == 0) DT_TRY(dt_alloc(x->spec.params, sizeof(float), "gradient sums", &s->sum));
+    for (int p = x->subtrees - 1; p >= 0; p--)
+        if (x->subtree[p].node == x->node) s->mine = x->slot[x->subtree[p].first];
     if (s->mine) return DT_OK;
     DT_TRY(dt_alloc(x->spec.params, sizeof(float), "zeros", &s->zeros));
     s->mine = s->zeros;
     return DT_OK;
 }
 
-static void stream_connect(struct dt_reducer *x)
+static void reduce_connect(struct dt_reducer *x)
 {
-    DT_MPI(MPI_Comm_dup(x->leaders.comm, &x->stream->up));
-    DT_MPI(MPI_Comm_dup(x->leaders.comm, &x->stream->down));
+    DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->reduce->up));
+    DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->reduce->down));
 }
 
-static void stream_destroy(struct dt_reducer *x)
+static void reduce_destroy(struct dt_reducer *x)
 {
-    struct dt__stream *s = x->stream;
+    struct dt__reduce *s = x->reduce;
     if (!s) return;
     if (s->up != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->up));
     if (s->down != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->down));
@@ -82,21 +76,32 @@ static void stream_destroy(struct dt_reducer *x)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-static void stream_begin(struct dt_reducer *x)
+static void reduce_begin(struct dt_reducer *x)
 {
-    struct dt__stream *s = x->stream;
+    struct dt__reduce *s = x->reduce;
     s->posted = s->up_done = s->sent = s->down_done = 0;
     s->ask_posted = false;
+}
+
+static bool advance_buckets(struct dt_reducer *x)
+{
+    const int before = x->started;
+    for (; x->started < x->spec.buckets; x->started++) {
+        const int b = x->spec.buckets - 1 - x->started;
+        if (!dt__event_reached(&x->control->bucket[b].ready, x->all_done)) break;
+        dt__floats_give(x, x->bucket[b].at);
+    }
+    return x->started != before;
 }
 
 /* With the norm the bank needs all sums before the first update. */
 static bool advance_up(struct dt_reducer *x)
 {
-    struct dt__stream *s = x->stream;
+    struct dt__reduce *s = x->reduce;
     int before = s->posted + s->up_done;
     for (; s->posted < s->chunks && s->posted - s->up_done < DT__STREAM_CHUNKS; s->posted++) {
         struct chunk chunk = s->chunk[s->posted];
-        if (!dt__event_reached(&x->control->bucket[chunk.bucket].summed, x->group_done)) break;
+        if (chunk.bucket < x->spec.buckets - x->started) break;
         DT_MPI(MPI_Ireduce(s->mine + chunk.at.begin, s->sum ? s->sum + chunk.at.begin : NULL,
                            (int)(chunk.at.end - chunk.at.begin), MPI_FLOAT, MPI_SUM, 0, s->up,
                            &s->up_request[s->posted % DT__STREAM_CHUNKS]));
@@ -112,22 +117,21 @@ static bool advance_up(struct dt_reducer *x)
     return s->posted + s->up_done != before;
 }
 
-/* What the group asks for goes to all leaders once its workers have ended the step. */
+/* What this rank asks for goes to all once it has ended the step. */
 static bool advance_ask(struct dt_reducer *x)
 {
-    struct dt__stream *s = x->stream;
+    struct dt__reduce *s = x->reduce;
     int done = 0;
-    if (!s->ask_posted && dt__event_reached(&x->control->ended, x->group_done)) {
-        s->ask = x->bank_ask | atomic_exchange(&x->control->asks[x->tick & 1], 0);
-        DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &s->ask, 1, MPI_INT, MPI_BOR, x->leaders.comm,
+    if (!s->ask_posted && dt__event_reached(&x->control->ended, x->all_done)) {
+        s->ask = dt__node_asks(x);
+        DT_MPI(MPI_Iallreduce(MPI_IN_PLACE, &s->ask, 1, MPI_INT, MPI_BOR, x->firsts.comm,
                               &s->ask_request));
         s->ask_posted = true;
     }
-    if (!s->ask_posted || x->agreed) return false;
+    if (!s->ask_posted || dt__event_reached(&x->control->agreed, x->tick)) return false;
     DT_MPI(MPI_Test(&s->ask_request, &done, MPI_STATUS_IGNORE));
-    if (!done) return false;
-    dt__group_agreed(x, s->ask);
-    return true;
+    if (done) dt__all_ask(x, s->ask);
+    return done;
 }
 
 /* The bank sends what is summed (with the norm: all or nothing); the others await all. It does not
@@ -135,7 +139,7 @@ static bool advance_ask(struct dt_reducer *x)
  * step that turns out to have failed ends the run, and its weights are never saved. */
 static bool advance_down(struct dt_reducer *x)
 {
-    struct dt__stream *s = x->stream;
+    struct dt__reduce *s = x->reduce;
     int before = s->sent + s->down_done, may = s->sum ? s->up_done : s->chunks;
     if (s->sum && x->spec.norm && s->up_done < s->chunks) may = 0;
     for (; s->sent < may && s->sent - s->down_done < DT__STREAM_CHUNKS; s->sent++) {
@@ -156,17 +160,25 @@ static bool advance_down(struct dt_reducer *x)
     return s->sent + s->down_done != before;
 }
 
-static bool stream_done(const struct dt_reducer *x)
+static bool reduce_advance(struct dt_reducer *x)
 {
-    const struct dt__stream *s = x->stream;
+    bool moved = advance_buckets(x);
+    moved |= advance_up(x);
+    moved |= advance_ask(x);
+    return advance_down(x) || moved;
+}
+
+static bool reduce_done(const struct dt_reducer *x)
+{
+    const struct dt__reduce *s = x->reduce;
     return s->up_done == s->chunks && s->down_done == s->chunks;
 }
 
-const struct dt__reducer_strategy dt__reducer_stream = {
-    .prepare = stream_prepare,
-    .connect = stream_connect,
-    .destroy = stream_destroy,
-    .begin = stream_begin,
-    .advance = {advance_up, advance_ask, advance_down},
-    .done = stream_done,
+const struct dt__way dt__way_reduce = {
+    .prepare = reduce_prepare,
+    .connect = reduce_connect,
+    .destroy = reduce_destroy,
+    .begin = reduce_begin,
+    .advance = reduce_advance,
+    .done = reduce_done,
 };

@@ -1,0 +1,603 @@
+/* The exchange as its callers see it: ranks and nodes, the memory that a node shares, spans and
+ * steps. */
+#include "comm/exchange.h"
+
+#include <string.h>
+
+/* How often a sleeping bank looks for signals and clocks. */
+static const double BANK_NAP_SECS = 0.02;
+
+/* ---- ranks and nodes ------------------------------------------------------------------------ */
+
+/* The ranks that take part: the trainers, or a team of workers. */
+static struct dt_ranks choose_ranks(const struct dt_world *world,
+                                    const struct dt_reducer_spec *spec)
+{
+    struct dt_ranks all = *world->trainers;
+    const MPI_Comm from = all.comm;
+    MPI_Group trainers, team;
+    if (!spec->team) return all;
+    int first = world->worker_rank + spec->first_worker;
+    int range[1][3] = {{first, first + spec->team - 1, 1}};
+    DT_MPI(MPI_Comm_group(from, &trainers));
+    DT_MPI(MPI_Group_range_incl(trainers, 1, range, &team));
+    DT_MPI(MPI_Comm_create_group(from, team, 0, &all.comm));
+    DT_MPI(MPI_Group_free(&team));
+    DT_MPI(MPI_Group_free(&trainers));
+    return all;
+}
+
+/* Of each rank: the lowest one of its node, and whether it is the bank that does no gradients. */
+struct place {
+    int lowest, is_bank;
+};
+
+/* Nodes by their lowest ranks, and agents by their ranks. */
+static void number_nodes(struct dt_reducer *x, const struct place *place, int ranks, int rank)
+{
+    int agents = 0;
+    x->nodes = 0;
+    for (int first = 0; first < ranks; first++) {
+        if (place[first].lowest != first) continue;
+        const bool here = place[rank].lowest == first;
+        const int before = agents;
+        x->agents_of[x->nodes] = agents;
+        for (int r = first; r < ranks; r++) {
+            if (place[r].lowest != first || place[r].is_bank) continue;
+            if (r == rank) x->agent = agents - before;
+            x->agent_rank[agents++] = r;
+        }
+        if (here) x->node = x->nodes;
+        if (here) x->workers = agents - before;
+        if (agents == before) { /* a bank alone acts for itself */
+            if (here) x->agent = 0;
+            x->agent_rank[agents++] = first;
+        }
+        if (here) x->agents = agents - before;
+        x->nodes++;
+    }
+    x->agents_of[x->nodes] = agents;
+}
+
+static dt_status split_nodes(struct dt_reducer *x)
+{
+    const bool has_bank = x->world->size > 1 && !x->spec.team;
+    struct place *place = NULL, own;
+    int rank, ranks;
+    DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
+    DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
+    dt_status status = dt_alloc((size_t)ranks, sizeof *place, "node table", &place);
+    if (!status)
+        status = dt_alloc((size_t)ranks + 1, sizeof(int), "node table", &x->agents_of);
+    if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "node table", &x->agent_rank);
+    DT_GUARD(dt_ranks_agree(&x->all, status));
+    if (x->grouped)
+        DT_MPI(MPI_Comm_split_type(x->all.comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL,
+                                   &x->node_comm));
+    else
+        DT_MPI(MPI_Comm_split(x->all.comm, rank, 0, &x->node_comm));
+    own = (struct place){rank, has_bank && rank == 0};
+    DT_MPI(MPI_Bcast(&own.lowest, 1, MPI_INT, 0, x->node_comm));
+    DT_MPI(MPI_Allgather(&own, 2, MPI_INT, place, 2, MPI_INT, x->all.comm));
+    x->agent = -1;
+    number_nodes(x, place, ranks, rank);
+    DT_MPI(MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node,
+                          &x->firsts.comm));
+done:
+    dt_free(place);
+    return status;
+}
+
+/* ---- shared memory -------------------------------------------------------------------------- */
+
+void *dt__room_take(struct dt__room *room, size_t count, size_t size)
+{
+    void *at = room->memory ? room->memory + room->used : NULL;
+    size_t bytes;
+    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, 63, &bytes) ||
+        !dt_size_add(room->used, bytes & ~63UL, &room->used))
+        room->used = SIZE_MAX;
+    return at;
+}
+
+/* By plain MPI_Reduce: which needs other ranks. */
+static bool reduces(const struct dt_reducer *x)
+{
+    return x->exchange == DT_REDUCER_REDUCE && x->nodes > 1;
+}
+
+/* Bytes of a replica's factors; 0: gradients are whole. */
+static size_t factor_bytes(const struct dt_reducer *x)
+{
+    if (!dt__tiled_matrices(x) || x->spec.norm) return 0;
+    const struct dt_factored *last = &x->factored[x->spec.matrices - 1];
+    return last->place + last->bytes;
+}
+
+static size_t control_bytes(const struct dt_reducer *x)
+{
+    return sizeof *x->control + (size_t)x->spec.buckets * sizeof x->control->bucket[0];
+}
+
+/* What the ranks of this node share. */
+static void deal_memory(struct dt_reducer *x, struct dt__room *room)
+{
+    const bool touched = dt__rows_are_touched(x);
+    const size_t params = x->spec.params, factors = factor_bytes(x);
+    x->control = dt__room_take(room, 1, control_bytes(x));
+    if (x->spec.norm) x->norms = dt__room_take(room, x->norm_blocks, sizeof(double));
+    x->all_norms = x->norms;
+    if (x->spec.norm && x->nodes > 1)
+        x->all_norms = dt__room_take(room, x->norm_blocks, sizeof(double));
+    for (int v = 0; v < (x->node == 0 || touched ? x->spec.vectors : 1); v++)
+        x->vectors[v] = dt__room_take(room, params, sizeof(float));
+    if (dt__tiled_matrices(x) && x->spec.copies)
+        x->copies = dt__room_take(room, x->spec.copies, 1);
+    room->filled = room->used;
+    x->sums = NULL;
+    for (int r = 0; r < x->spec.replicas; r++) {
+        if (x->node_of[r] != x->node) continue;
+        x->slot[r] = dt__room_take(room, params, sizeof(float));
+        if (!x->sums && x->spec.norm) x->sums = x->slot[r];
+        if (touched) dt__rows_map(x, r, room);
+        if (factors) x->factors[r] = dt__room_take(room, factors, 1);
+        if (!touched && !factors) room->filled = room->used;
+    }
+    for (int s = 0; s < x->subtrees && touched && x->nodes > 1; s++)
+        dt__rows_map_subtree(x, s, room);
+    for (int g = 0; g < x->spec.givers && x->spec.wire; g++) {
+        struct dt__group *group = &x->group[g];
+        const bool rounds = group->node == x->node;
+        if (x->node == 0 || rounds) group->error = dt__room_take(room, params, sizeof(float));
+        if (x->nodes > 1 && rounds) group->given = dt__room_take(room, x->given, 1);
+    }
+    if (!x->sums && x->spec.norm && !reduces(x))
+        x->sums = dt__room_take(room, params, sizeof(float));
+}
+
+static void dissolve_nodes(struct dt_reducer *x)
+{
+    dt__shared_free(&x->shared);
+    if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
+    if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
+    void **tables[] = {(void **)&x->agents_of, (void **)&x->agent_rank, (void **)&x->node_of,
+                       (void **)&x->subtree_at, (void **)&x->slot, (void **)&x->subtree,
+                       (void **)&x->group, (void **)&x->cut};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        dt_free(*tables[i]);
+        *tables[i] = NULL;
+    }
+}
+
+/* Nodes, tables and memory for what x->grouped says. Fails on all ranks or on none. */
+static dt_status form_nodes(struct dt_reducer *x)
+{
+    struct dt__room room = {0};
+    int node_rank;
+    dt_status status = split_nodes(x);
+    if (!status) status = dt__layout_replicas(x);
+    if (!status) {
+        dt__layout_segments(x);
+        deal_memory(x, &room);
+        status = dt__shared_create(x->node_comm, room.used, "node exchange", &x->all, &x->shared);
+    }
+    if (status) {
+        dissolve_nodes(x);
+        return status;
+    }
+    room = (struct dt__room){.memory = x->shared.memory};
+    deal_memory(x, &room);
+    DT_MPI(MPI_Comm_rank(x->node_comm, &node_rank));
+    if (node_rank != 0) return DT_OK;
+    dt__shared_fill(&x->shared, x->shared.memory, room.filled);
+    memset(x->control, 0, control_bytes(x));
+    if (x->norms) memset(x->norms, 0, x->norm_blocks * sizeof *x->norms);
+    return DT_OK;
+}
+
+/* ---- create --------------------------------------------------------------------------------- */
+
+static dt_status check_spec(const struct dt_reducer_spec *spec)
+{
+    if (spec->vectors < 1 || spec->vectors > DT_REDUCER_VECTORS)
+        return dt_fail(DT_EUSAGE, "reducer: %d vectors, expected 1 to %d", spec->vectors,
+                       DT_REDUCER_VECTORS);
+    if (spec->replicas < 1 || spec->replicas > DT_REDUCER_REPLICAS)
+        return dt_fail(DT_EUSAGE, "reducer: %d replicas, expected 1 to %d", spec->replicas,
+                       DT_REDUCER_REPLICAS);
+    if (spec->buckets < 1 || spec->bucket_end[spec->buckets - 1] != spec->params)
+        return dt_fail(DT_EUSAGE, "reducer: the buckets do not end with the parameters");
+    if (spec->reproducible && spec->kind == DT_REDUCER_REDUCE)
+        return dt_fail(DT_EUSAGE, "run.reproducible=yes does not go with train.exchange=reduce: "
+                                  "expected auto, node or ordered");
+    if (spec->wire && spec->kind == DT_REDUCER_REDUCE)
+        return dt_fail(DT_EUSAGE, "reducer: train.wire does not go with train.exchange=reduce");
+    if (spec->wire && (spec->givers < 1 || spec->givers > spec->replicas))
+        return dt_fail(DT_EUSAGE, "reducer: %d groups of %d replicas", spec->givers,
+                       spec->replicas);
+    return DT_OK;
+}
+
+/* What this rank does by itself. */
+static dt_status allocate(struct dt_reducer *x)
+{
+    const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
+    size_t segments = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
+    DT_TRY(dt_alloc(buckets + 1, sizeof *x->bucket, "bucket table", &x->bucket));
+    for (size_t b = 0, begin = 0; b < buckets; begin = x->bucket[b++].at.end)
+        x->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
+    DT_TRY(dt_alloc(segments, sizeof *x->segment, "bucket table", &x->segment));
+    DT_TRY(dt_alloc(DT__TREE_DEPTH, sizeof *x->block, "sum scratch", &x->block));
+    DT_TRY(dt_alloc(DT__TREE_BLOCK, sizeof *x->fresh, "update scratch", &x->fresh));
+    DT_TRY(dt__rows_create(x));
+    if (!matrices) return DT_OK;
+    DT_TRY(dt_alloc(matrices, sizeof *x->factored, "factored gradients", &x->factored));
+    memcpy(x->factored, x->spec.factored, matrices * sizeof *x->factored);
+    for (size_t i = 0; i < matrices; i++) {
+        const size_t tile = x->factored[i].tile_rows * x->factored[i].tile_columns;
+        if (tile > x->most_tile) x->most_tile = tile;
+    }
+    for (int replicas = 1; replicas < x->spec.replicas; replicas *= 2)
+        levels++;
+    DT_TRY(dt_alloc(levels * x->most_tile, sizeof(float), "tiles of gradients", &x->tiles));
+    return dt_alloc((size_t)x->spec.replicas, sizeof(void *), "factored gradients", &x->factors);
+}
+
+/* Where memory that a host shares is wanting, each rank is a node of its own. */
+static dt_status choose_nodes(struct dt_reducer *x)
+{
+    const int *rank_of = x->world->rank_of, *host_of = x->world->host_of,
+              first = x->spec.first_worker;
+    int rank, hosts = x->spec.team ? 1 : x->world->hosts;
+    for (int w = first + 1; w < first + x->spec.team; w++)
+        hosts += host_of[rank_of[w]] != host_of[rank_of[w - 1]];
+    x->exchange = x->spec.kind;
+    if (x->exchange == DT_REDUCER_AUTO || x->exchange == DT_REDUCER_NODE)
+        x->exchange = hosts > 1 ? DT_REDUCER_ORDERED : DT_REDUCER_NODE;
+    x->grouped = x->exchange != DT_REDUCER_REDUCE;
+    dt_status status = form_nodes(x);
+    /* factors and copies save time, but need room beside whole gradients' */
+    if (status && dt__tiled_matrices(x)) {
+        x->spec.matrices = 0;
+        status = form_nodes(x);
+    }
+    if (!status || x->spec.kind != DT_REDUCER_AUTO) return status;
+    DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
+    if (rank == 0)
+        dt_warn("%s; taking train.exchange=ordered without shared memory", dt_error_text());
+    x->grouped = false;
+    x->exchange = DT_REDUCER_ORDERED;
+    return form_nodes(x);
+}
+
+dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec *spec,
+                            struct dt_reducer **out)
+{
+    struct dt_reducer *x = NULL;
+    struct dt_ranks all = choose_ranks(world, spec);
+    dt_status status = check_spec(spec);
+    if (!status) status = dt_alloc(1, sizeof *x, "reducer", &x);
+    if (x)
+        *x = (struct dt_reducer){.world = world,
+                                 .all = all,
+                                 .spec = *spec,
+                                 .node_comm = MPI_COMM_NULL,
+                                 .firsts = {.world = world, .comm = MPI_COMM_NULL}};
+    DT_GUARD(dt_ranks_agree(&all, status));
+    if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
+    x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
+    x->grain = spec->wire ? DT__WIRE_BLOCK : 16;
+    if (!spec->wire) x->spec.givers = 1;
+    if (!spec->wire_params) x->spec.wire_params = spec->params;
+    DT_GUARD(dt_ranks_agree(&all, allocate(x)));
+    DT_GUARD(choose_nodes(x));
+    x->way = reduces(x) ? &dt__way_reduce : &dt__way_owners;
+    DT_GUARD(dt_ranks_agree(&all, x->way->prepare(x)));
+    if (x->agent >= 0) x->way->connect(x);
+    dt_ranks_barrier(&all);
+    *out = x;
+done:
+    if (!x && spec->team) DT_MPI(MPI_Comm_free(&all.comm));
+    if (status) dt_reducer_destroy(x);
+    return status;
+}
+
+void dt_reducer_destroy(struct dt_reducer *x)
+{
+    if (!x) return;
+    if (x->way) x->way->destroy(x);
+    if (x->world) dissolve_nodes(x);
+    dt__rows_destroy(x);
+    if (x->spec.team) DT_MPI(MPI_Comm_free(&x->all.comm));
+    void *owned[] = {x->factored, x->factors, x->tiles, x->bucket, x->segment,
+                     x->chunk,    x->block,   x->fresh, x};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        dt_free(owned[i]);
+}
+
+int dt_reducer_kind(const struct dt_reducer *x)
+{
+    return x->exchange;
+}
+float *const *dt_reducer_vectors(struct dt_reducer *x)
+{
+    return x->vectors;
+}
+void *dt_reducer_copies(struct dt_reducer *x)
+{
+    return x->copies;
+}
+
+float *dt_reducer_error(struct dt_reducer *x, int giver)
+{
+    return x->spec.wire ? x->group[giver].error : NULL;
+}
+const float *dt_reducer_weights(const struct dt_reducer *x)
+{
+    return x->vectors[0];
+}
+
+struct dt_slot dt_reducer_slot(const struct dt_reducer *x, int replica)
+{
+    return (struct dt_slot){.grad = x->slot[replica],
+                            .touched =
+                                dt__rows_are_touched(x) ? dt__rows_touched(x, replica) : NULL,
+                            .factors = x->factors ? x->factors[replica] : NULL};
+}
+
+/* ---- the optimizer's state ------------------------------------------------------------------ */
+
+/* The bank's floats to all other nodes; first agents alone. */
+static void bcast_floats(struct dt_reducer *x, float *floats, size_t n)
+{
+    const size_t most = DT__MPI_CHUNK / sizeof(float);
+    for (size_t at = 0, some; at < n; at += some) {
+        some = n - at < most ? n - at : most;
+        /* All are the same: of a new run's state, gigabytes that need not travel. */
+        const unsigned char *bytes = (const unsigned char *)(floats + at);
+        float same = x->node == 0 &&
+                     memcmp(bytes, bytes + sizeof *floats, (some - 1) * sizeof *floats) == 0;
+        dt_ranks_bcast(&x->firsts, &same, sizeof same, 0);
+        dt_ranks_bcast(&x->firsts, floats + at, (same > 0 ? 1 : some) * sizeof *floats, 0);
+        for (size_t i = 1; x->node > 0 && i < some && same > 0; i++)
+            floats[at + i] = floats[at];
+    }
+}
+
+/* n floats between the bank and a rank; the others do nothing. */
+static void move_floats(const struct dt_reducer *x, int rank, bool to_bank, float *at, size_t n)
+{
+    dt_ranks_move(&x->all, to_bank ? rank : 0, to_bank ? 0 : rank, at, n * sizeof *at);
+}
+
+/* Between the bank and the owners of other nodes, chunk by chunk; errors of sums that a node rounds
+ * stand whole at it. */
+static void move_state(struct dt_reducer *x, bool to_bank)
+{
+    int rank;
+    DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
+    for (int c = 0; c < x->chunks; c++) {
+        const struct dt__chunk *chunk = &x->chunk[c];
+        const size_t begin = chunk->at.begin, n = chunk->at.end - begin;
+        const int owner = dt__chunk_rank(x, chunk, chunk->node);
+        float *mine[DT_REDUCER_VECTORS];
+        if (chunk->node == 0 || (rank && rank != owner)) continue;
+        dt__chunk_vectors(x, chunk, mine);
+        for (int v = 1; v < x->spec.vectors; v++)
+            move_floats(x, owner, to_bank, mine[v] + begin, n);
+        for (int g = 0; g < x->spec.givers && x->spec.wire; g++)
+            if (x->group[g].node < 0)
+                move_floats(x, owner, to_bank, dt__chunk_error(x, chunk, g) + begin, n);
+    }
+    for (int g = 0; g < x->spec.givers && x->spec.wire; g++) {
+        const struct dt__group *group = &x->group[g];
+        for (int s = 0; s < x->bucket[x->spec.buckets].segment && group->node > 0 && group->error;
+             s++) {
+            const struct dt__floats at = x->segment[s].at;
+            if (x->segment[s].kind == DT__WHOLE)
+                move_floats(x, x->agent_rank[x->agents_of[group->node]], to_bank,
+                            group->error + at.begin, at.end - at.begin);
+        }
+    }
+}
+
+/* The bank's weights to the other nodes, and the state of row-sparse ranges, which all have. */
+void dt_reducer_start(struct dt_reducer *x)
+{
+    dt_ranks_barrier(&x->all); /* the bank has filled its node's memory */
+    if (x->agent == 0) {
+        x->firsts.what = "weights";
+        bcast_floats(x, x->vectors[0], x->spec.params);
+        x->firsts.what = "optimizer state";
+        for (int i = 0; dt__rows_are_touched(x) && i < x->spec.row_ranges; i++) {
+            const struct dt_row_range *range = &x->spec.row_range[i];
+            for (int v = 1; v < x->spec.vectors; v++)
+                bcast_floats(x, x->vectors[v] + range->offset, range->rows * range->width);
+        }
+    }
+    if (dt_reducer_is_spread(x)) move_state(x, false);
+    dt_ranks_barrier(&x->all);
+}
+
+bool dt_reducer_is_spread(const struct dt_reducer *x)
+{
+    return x->nodes > 1 && !reduces(x);
+}
+
+void dt_reducer_gather(struct dt_reducer *x)
+{
+    if (dt_reducer_is_spread(x)) move_state(x, true);
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+void dt__all_ask(struct dt_reducer *x, int asked)
+{
+    x->control->agreed_ask[x->tick & 1] = asked;
+    dt__event_post(&x->control->agreed, 1);
+}
+
+int dt__node_asks(struct dt_reducer *x)
+{
+    return atomic_exchange(&x->control->asks[x->tick & 1], 0) | atomic_load(&x->control->bank_ask);
+}
+
+void dt_reducer_begin(struct dt_reducer *x, uint64_t step)
+{
+    x->all_done = ++x->tick * (uint32_t)x->workers;
+    x->started = x->summed = 0;
+    x->norm = x->spec.norm && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
+    x->rows_updated = x->nodes == 1 || !dt__rows_are_touched(x);
+    x->info = (struct dt_update_info){.step = step};
+    dt_world_heartbeat(x->world, "gradient", step);
+    x->way->begin(x);
+}
+
+void dt_reducer_need(struct dt_reducer *x, int bucket)
+{
+    struct dt__event_count *updated = &x->control->bucket[bucket].updated;
+    const uint32_t pieces = x->bucket[bucket].pieces_done;
+    if (dt__event_reached(updated, pieces)) return;
+    double since = dt_clock_secs();
+    dt__event_wait(updated, pieces, x->world, "weights");
+    x->times.wait += dt_clock_secs() - since;
+}
+
+void dt_reducer_ready(struct dt_reducer *x, int bucket)
+{
+    if (x->nodes == 1) return;
+    dt__event_post(&x->control->bucket[bucket].ready, 1);
+    dt_reducer_advance(x);
+}
+
+void dt_reducer_advance(struct dt_reducer *x)
+{
+    if (x->nodes > 1) x->way->advance(x);
+}
+
+/* Does what is left of the step. */
+static void finish_step(struct dt_reducer *x)
+{
+    const double start = dt_clock_secs(), busy = x->times.reduce + x->times.update;
+    struct dt__wait wait = {.world = x->world, .what = "the other hosts"};
+    while (!dt__event_reached(&x->control->agreed, x->tick) || !x->way->done(x)) {
+        if (x->way->advance(x))
+            dt__wait_progress(&wait);
+        else if (x->nodes > 1)
+            dt__wait_pause(&wait);
+        else
+            dt__event_wait(&x->control->normed, x->tick * (uint32_t)x->agents, x->world, "sums");
+    }
+    dt__wait_done(&wait);
+    *(x->nodes == 1 ? &x->times.wait : &x->times.network) +=
+        dt_clock_secs() - start - (x->times.reduce + x->times.update - busy);
+}
+
+/* Behind a step that is done. */
+static void expect_next(struct dt_reducer *x)
+{
+    for (int b = 0; b < x->spec.buckets; b++)
+        x->bucket[b].pieces_done += x->bucket[b].pieces;
+}
+
+/* On one node the last to arrive speaks for all: what was asked by then ends the span behind this
+ * step. */
+int dt_reducer_end(struct dt_reducer *x, int ask)
+{
+    struct dt__control *control = x->control;
+    if (ask) atomic_fetch_or(&control->asks[x->tick & 1], ask);
+    const bool last = dt__event_post(&control->ended, 1) == x->all_done;
+    if (x->nodes == 1) {
+        const double start = dt_clock_secs();
+        if (last)
+            dt__all_ask(x, dt__node_asks(x));
+        else
+            dt__event_wait(&control->agreed, x->tick, x->world, "the other workers' gradients");
+        x->times.wait += dt_clock_secs() - start;
+        if (control->agreed_ask[x->tick & 1] & DT_ASK_VOID) return control->agreed_ask[x->tick & 1];
+    }
+    finish_step(x);
+    const int asked = control->agreed_ask[x->tick & 1];
+    if (!(asked & DT_ASK_VOID)) expect_next(x);
+    return asked;
+}
+
+int dt_reducer_consult(struct dt_reducer *x, int ask)
+{
+    _Atomic int *asks = &x->control->asks[x->tick & 1];
+    return (ask ? atomic_fetch_or(asks, ask) | ask : atomic_load(asks)) |
+           atomic_load(&x->control->bank_ask);
+}
+
+void dt_reducer_settle(struct dt_reducer *x)
+{
+    for (int b = 0; b < x->spec.buckets; b++)
+        dt_reducer_need(x, b);
+    dt__event_post(&x->control->settled, 1);
+}
+
+void dt_reducer_barrier(struct dt_reducer *x)
+{
+    const uint32_t all = ++x->barriers * (uint32_t)x->workers;
+    dt__event_post(&x->control->met, 1);
+    dt__event_wait(&x->control->met, all, x->world, "the other workers");
+}
+
+bool dt_reducer_is_first(const struct dt_reducer *x)
+{
+    return x->agent == 0;
+}
+
+/* ---- the bank ------------------------------------------------------------------------------- */
+
+/* The workers of its node do all: it sleeps, and tells them what it asks for. */
+static int watch_workers(struct dt_reducer *x, uint64_t from, dt_ask_fn *ask, void *arg,
+                         uint64_t *out_step)
+{
+    struct dt__control *control = x->control;
+    uint32_t all_settled = x->spans * (uint32_t)x->workers;
+    uint32_t before = x->tick; /* steps before this span */
+    dt_world_heartbeat(x->world, "serving", from);
+    dt__watchdog_wait(x->world, "the workers");
+    while (!dt__event_wait_for(&control->settled, all_settled, BANK_NAP_SECS))
+        atomic_store(&control->bank_ask, ask(arg));
+    dt__watchdog_progress(x->world);
+    atomic_store(&control->bank_ask, 0);
+    x->tick = atomic_load(&control->agreed.count);
+    int asked = x->tick == before ? DT_ASK_NONE : control->agreed_ask[x->tick & 1];
+    *out_step = from + (x->tick - before) - (asked & DT_ASK_VOID ? 1 : 0);
+    return asked;
+}
+
+int dt_reducer_serve(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,
+                     uint64_t *out_step)
+{
+    int asked = DT_ASK_NONE;
+    x->spans++;
+    if (x->agent < 0) return watch_workers(x, from, ask, arg, out_step);
+    while (from < until && !asked) {
+        dt_reducer_begin(x, from);
+        atomic_store(&x->control->bank_ask, ask(arg));
+        finish_step(x);
+        asked = x->control->agreed_ask[x->tick & 1];
+        if (asked & DT_ASK_VOID) break;
+        expect_next(x);
+        from++;
+    }
+    *out_step = from;
+    return asked;
+}
+
+void dt_reducer_take_times(struct dt_reducer *x, struct dt_reducer_times *out)
+{
+    out->wait += x->times.wait;
+    out->reduce += x->times.reduce;
+    out->update += x->times.update;
+    out->network += x->times.network;
+    x->times = (struct dt_reducer_times){0};
+}
+
+double dt_reducer_waited(const struct dt_reducer *x)
+{
+    return x->times.wait + x->times.network;
+}

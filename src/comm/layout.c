@@ -1,0 +1,376 @@
+/* Who owns what: how replicas fall into subtrees and groups, buckets into segments, and segments
+ * into the slices and chunks of owners (exchange.h has the figure). All ranks make the same
+ * tables. */
+#include <math.h>
+
+#include "comm/exchange.h"
+
+/* ---- the fixed tree ------------------------------------------------------------------------- */
+
+int dt__tree_split(int a, int b)
+{
+    int half = 1;
+    while (2 * half < b - a)
+        half *= 2;
+    return a + half;
+}
+
+static void find_subtrees(struct dt_reducer *x, int group, int first, int end)
+{
+    int r = first;
+    while (r < end && x->node_of[r] == x->node_of[first])
+        r++;
+    if (r == end) {
+        x->subtree_at[first] = x->subtrees;
+        x->subtree[x->subtrees++] =
+            (struct dt__subtree){.first = first, .end = end, .node = x->node_of[r - 1], .group = group};
+        return;
+    }
+    int split = dt__tree_split(first, end);
+    find_subtrees(x, group, first, split);
+    find_subtrees(x, group, split, end);
+}
+
+/* A node's subtrees need not stand in a row: ranks may go to hosts in turn. */
+static void number_subtrees(struct dt_reducer *x, int *subtrees_of)
+{
+    int wholes = 0, rests = 0;
+    x->tags = 0;
+    for (int s = 0; s < x->subtrees; s++) {
+        struct dt__subtree *subtree = &x->subtree[s];
+        subtree->number = subtrees_of[subtree->node]++;
+        subtree->wholes = wholes;
+        subtree->rests = rests;
+        if (subtree->number + 2 > x->tags) x->tags = subtree->number + 2;
+        if (subtree->node != x->node) *(dt__is_whole(x, subtree) ? &wholes : &rests) += 1;
+    }
+    x->subtree[x->subtrees] = (struct dt__subtree){.wholes = wholes, .rests = rests};
+}
+
+/* ---- shares of nodes ------------------------------------------------------------------------ */
+
+/* A node that has p of all P subtrees, and owns the share s of the vector, sends p (1 - s) + (H - 1)
+ * s vectors, and gets (P - p) s + 1 - s. The shares that it may own if that is to be `most` at
+ * most; false: none. */
+static bool bound_share(const struct dt_reducer *x, int subtrees, double most, double *least_share,
+                        double *most_share)
+{
+    const double sends = x->nodes - 1 - subtrees, gets = x->subtrees - subtrees - 1;
+    *least_share = sends < 0 && subtrees > most ? (most - subtrees) / sends : 0;
+    *most_share = 1;
+    if (sends > 0) *most_share = fmin(*most_share, (most - subtrees) / sends);
+    if (gets > 0) *most_share = fmin(*most_share, (most - 1) / gets);
+    return *least_share <= *most_share && (sends < 0 || subtrees <= most);
+}
+
+/* The sums of these over the nodes; false: the shares cannot be so that `most` is kept. */
+static bool bound_shares(const struct dt_reducer *x, const int *subtrees_of, double most,
+                         double *all_least, double *all_most)
+{
+    bool can = true;
+    *all_least = *all_most = 0;
+    for (int n = 0; n < x->nodes; n++) {
+        double least_share, most_share;
+        can &= bound_share(x, subtrees_of[n], most, &least_share, &most_share);
+        *all_least += least_share;
+        *all_most += most_share;
+    }
+    return can && *all_least <= 1 && *all_most >= 1;
+}
+
+/* Cuts the vector into the nodes' shares, such that the busiest link carries least: equal ones
+ * where each node has one subtree. */
+static void cut_shares(struct dt_reducer *x, const int *subtrees_of)
+{
+    double low = 0, high = x->subtrees + x->nodes, all_least, all_most;
+    for (int i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        *(bound_shares(x, subtrees_of, middle, &all_least, &all_most) ? &high : &low) = middle;
+    }
+    bound_shares(x, subtrees_of, high, &all_least, &all_most);
+    const double part = all_most > all_least ? (1 - all_least) / (all_most - all_least) : 0;
+    for (int n = 0; n < x->nodes; n++) {
+        double least, most;
+        bound_share(x, subtrees_of[n], high, &least, &most);
+        x->cut[n + 1] = x->cut[n] + least + part * (most - least);
+    }
+    x->cut[x->nodes] = 1;
+}
+
+/* ---- replicas ------------------------------------------------------------------------------- */
+
+static void place_replicas(struct dt_reducer *x, const int *node_of_rank)
+{
+    const int workers = x->spec.team ? x->spec.team : x->world->workers;
+    const int first_rank = x->spec.team ? 0 : x->world->worker_rank;
+    for (int r = 0, w = -1, end = 0; r < x->spec.replicas; r++) {
+        for (int first, count; r == end && !x->spec.worker_of; end = first + count)
+            dt_deal_replicas(workers, ++w, x->spec.replicas, &first, &count);
+        x->node_of[r] = node_of_rank[first_rank + (x->spec.worker_of ? x->spec.worker_of[r] : w)];
+    }
+}
+
+dt_status dt__layout_replicas(struct dt_reducer *x)
+{
+    const int groups = x->spec.givers, replicas = x->spec.replicas;
+    const size_t some = (size_t)replicas;
+    int ranks, *node_of_rank = NULL, *subtrees_of = NULL;
+    DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
+    dt_status status = dt_alloc(some, sizeof(int), "replica table", &x->node_of);
+    if (!status) status = dt_alloc(some, sizeof(int), "replica table", &x->subtree_at);
+    if (!status) status = dt_alloc(some, sizeof(float *), "gradient slots", &x->slot);
+    if (!status) status = dt_alloc(some + 1, sizeof *x->subtree, "subtree table", &x->subtree);
+    if (!status)
+        status = dt_alloc((size_t)groups + 1, sizeof *x->group, "subtree table", &x->group);
+    if (!status)
+        status = dt_alloc((size_t)x->nodes + 1, sizeof *x->cut, "subtree table", &x->cut);
+    if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "node table", &node_of_rank);
+    if (!status) status = dt_alloc((size_t)x->nodes, sizeof(int), "node table", &subtrees_of);
+    DT_GUARD(dt_ranks_agree(&x->all, status));
+    DT_MPI(MPI_Allgather(&x->node, 1, MPI_INT, node_of_rank, 1, MPI_INT, x->all.comm));
+    place_replicas(x, node_of_rank);
+    x->subtrees = 0;
+    for (int r = 0; r < replicas; r++)
+        x->subtree_at[r] = -1;
+    for (int g = 0; g <= groups; g++) {
+        struct dt__group *group = &x->group[g];
+        group->first = (int)((int64_t)replicas * g / groups);
+        group->subtree = x->subtrees;
+        if (g == groups) break;
+        find_subtrees(x, g, group->first, (int)((int64_t)replicas * (g + 1) / groups));
+        const bool whole = x->subtrees == group->subtree + 1;
+        group->node = whole ? x->subtree[group->subtree].node : -1;
+    }
+    number_subtrees(x, subtrees_of);
+    cut_shares(x, subtrees_of);
+done:
+    dt_free(node_of_rank);
+    dt_free(subtrees_of);
+    return status;
+}
+
+/* ---- segments ------------------------------------------------------------------------------- */
+
+int dt__wire_at(const struct dt_reducer *x, size_t at)
+{
+    return at < x->spec.wire_params ? x->spec.wire : DT_WIRE_F32;
+}
+
+int dt__tiled_matrices(const struct dt_reducer *x)
+{
+    return x->nodes > 1 || x->spec.wire ? 0 : x->spec.matrices;
+}
+
+/* The next range of rows, or matrix, behind those before it; at the vector's end: there is none. */
+static struct dt__segment special_segment(const struct dt_reducer *x, int index)
+{
+    const size_t end = x->spec.params;
+    if (dt__rows_are_touched(x) && index < x->spec.row_ranges) {
+        const struct dt_row_range *range = &x->spec.row_range[index];
+        return (struct dt__segment){
+            DT__ROWS, index, {range->offset, range->offset + range->rows * range->width}, 0};
+    }
+    if (index < dt__tiled_matrices(x)) {
+        const struct dt_factored *matrix = &x->factored[index];
+        return (struct dt__segment){
+            DT__TILED,
+            index,
+            {matrix->offset, matrix->offset + matrix->rows * matrix->columns},
+            0};
+    }
+    return (struct dt__segment){.at = {end, end}};
+}
+
+void dt__layout_segments(struct dt_reducer *x)
+{
+    struct dt__segment *segment = x->segment;
+    x->given = 0;
+    for (int b = 0, i = 0; b < x->spec.buckets; b++) {
+        struct dt__bucket *bucket = &x->bucket[b];
+        bucket->has_shares = false;
+        for (size_t at = bucket->at.begin; at < bucket->at.end; at = segment++->at.end) {
+            *segment = special_segment(x, i);
+            if (segment->at.begin == at) {
+                bucket->has_shares = true;
+                i++;
+                continue;
+            }
+            const size_t end =
+                segment->at.begin < bucket->at.end ? segment->at.begin : bucket->at.end;
+            *segment = (struct dt__segment){DT__WHOLE, 0, {at, end}, x->given};
+            x->given += dt__cache_lines(dt__wire_bytes(dt__wire_at(x, at), at, end - at));
+        }
+        x->bucket[b + 1].segment = (int)(segment - x->segment);
+    }
+}
+
+/* ---- slices and chunks ---------------------------------------------------------------------- */
+
+struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to)
+{
+    const size_t begin = floats.begin > to.begin ? floats.begin : to.begin;
+    const size_t end = floats.end < to.end ? floats.end : to.end;
+    return (struct dt__floats){begin < end ? begin : end, end};
+}
+
+/* What lies between two shares of these floats, cut likewise. */
+static struct dt__floats cut_floats(struct dt__floats of, double from, double to, size_t grain)
+{
+    const size_t base = of.begin - of.begin % grain, units = (of.end - base + grain - 1) / grain;
+    return dt__clip(of, (struct dt__floats){base + (size_t)((double)units * from + 0.5) * grain,
+                                            base + (size_t)((double)units * to + 0.5) * grain});
+}
+
+struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain)
+{
+    const size_t base = of.begin - of.begin % grain, units = (of.end - base + grain - 1) / grain;
+    return dt__clip(
+        of, (struct dt__floats){base + units * (size_t)index / (size_t)count * grain,
+                                base + units * ((size_t)index + 1) / (size_t)count * grain});
+}
+
+static int agents_of(const struct dt_reducer *x, int node)
+{
+    return x->agents_of[node + 1] - x->agents_of[node];
+}
+
+/* What agent `index` of a node owns of the segment. A slice that is short is not dealt out to all:
+ * *used of them, from `turn` on, which is another one for each segment. With the norm, whose blocks
+ * need one owner each, slices are cut out of the whole vector. */
+static struct dt__floats slice_of(const struct dt_reducer *x, struct dt__floats segment, int node,
+                                  int index, int *used)
+{
+    const struct dt__floats all = {0, x->spec.params};
+    const size_t grain = x->spec.norm ? DT__TREE_BLOCK : x->grain;
+    const struct dt__floats nodes =
+        cut_floats(x->spec.norm ? all : segment, x->cut[node], x->cut[node + 1], grain);
+    const size_t most = (nodes.end - nodes.begin) / DT__LEAST_SLICE + 1;
+    *used = x->spec.norm || most > (size_t)agents_of(x, node) ? agents_of(x, node) : (int)most;
+    return index < *used ? dt__clip(dt__slice(nodes, index, *used, grain), segment)
+                         : (struct dt__floats){0, 0};
+}
+
+struct dt__floats dt__norm_slice(const struct dt_reducer *x)
+{
+    int used;
+    return slice_of(x, (struct dt__floats){0, x->spec.params}, x->node, x->agent, &used);
+}
+
+static int chunk_agent(const struct dt_reducer *x, const struct dt__chunk *chunk, int node)
+{
+    const int agents = agents_of(x, node);
+    return (int)((int64_t)chunk->place * agents / chunk->places + chunk->turn) % agents;
+}
+
+int dt__chunk_rank(const struct dt_reducer *x, const struct dt__chunk *chunk, int node)
+{
+    const int agent = node == chunk->node ? chunk->owner : chunk_agent(x, chunk, node);
+    return x->agent_rank[x->agents_of[node] + agent];
+}
+
+size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole)
+{
+    return whole ? chunk->bytes : (chunk->at.end - chunk->at.begin) * sizeof(float);
+}
+
+size_t dt__incoming_at(const struct dt_reducer *x, const struct dt__chunk *chunk, int subtree)
+{
+    return chunk->incoming +
+           (size_t)x->subtree[subtree].wholes * dt__cache_lines(dt__sum_bytes(chunk, true)) +
+           (size_t)x->subtree[subtree].rests * dt__cache_lines(dt__sum_bytes(chunk, false));
+}
+
+/* Chunk `piece` of an owner's slice of a segment of floats, number `number` of all in the order of
+ * sending, if there is that many of them. */
+static void cut_chunk(struct dt_reducer *x, int bucket, const struct dt__segment *segment,
+                      int number, int node, int index, int piece)
+{
+    int used;
+    struct dt__floats at = slice_of(x, segment->at, node, index, &used);
+    size_t pieces = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
+    if (pieces > 1 && x->nodes == 1) pieces = 1; /* no message */
+    if (pieces > DT__SLICE_CHUNKS) pieces = DT__SLICE_CHUNKS;
+    if ((size_t)piece >= pieces) return;
+    at = dt__slice(at, piece, (int)pieces, x->grain);
+    if (at.begin == at.end) return;
+    const int wire = dt__wire_at(x, at.begin), turn = x->spec.norm ? 0 : number;
+    struct dt__chunk *chunk = &x->chunk[x->chunks++];
+    *chunk = (struct dt__chunk){
+        .bucket = bucket,
+        .is_tiled = segment->kind == DT__TILED,
+        .node = node,
+        .owner = (index + turn) % agents_of(x, node),
+        .place = index * (int)pieces + piece,
+        .places = used * (int)pieces,
+        .turn = turn,
+        .tag = DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + piece) * x->tags,
+        .at = at,
+        .wire = wire,
+        .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
+        .given = segment->given + dt__wire_bytes(wire, segment->at.begin, at.begin - segment->at.begin),
+        .update = x->update_bytes,
+        .incoming = x->incoming_bytes,
+        .own_at = x->own};
+    x->bucket[bucket].pieces += segment->kind == DT__WHOLE;
+    chunk->agent = node == x->node ? chunk->owner : chunk_agent(x, chunk, x->node);
+    if (chunk->agent != x->agent) return;
+    if (wire && x->nodes > 1) x->update_bytes += dt__cache_lines(chunk->bytes);
+    if (node != x->node) return;
+    x->incoming_bytes = dt__incoming_at(x, chunk, x->subtrees);
+    x->own += at.end - at.begin;
+    x->own_chunks++;
+}
+
+/* Segments that are cut, at most. */
+static int most_segments(const struct dt_reducer *x)
+{
+    return x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices;
+}
+
+/* The tag behind those of chunks must be one that MPI has. */
+static dt_status check_tags(struct dt_reducer *x)
+{
+    const double end = DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->tags;
+    int *most, known;
+    DT_MPI(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known));
+    x->tag_end = (int)end;
+    if (x->nodes == 1 || end <= (known ? *most : 32767)) return DT_OK; /* that any MPI has */
+    return dt_fail(DT_EUSAGE,
+                   "%d layers, with %d sums of replicas on one host, are %.0f kinds of messages, "
+                   "and MPI has tags up to %d: expected fewer replicas, or ranks host by host",
+                   x->spec.buckets, x->tags - 1, end, known ? *most : 32767);
+}
+
+/* Buckets from the last to the first, as they get ready. A node sends to the owners in an order of
+ * its own, so that they are not all sent to the same one first. */
+dt_status dt__layout_chunks(struct dt_reducer *x)
+{
+    const int owners = x->agents_of[x->nodes];
+    int number = 0, most_agents = 1;
+    size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)owners + 1;
+    DT_TRY(check_tags(x));
+    DT_TRY(dt_alloc(most, sizeof *x->chunk, "chunk table", &x->chunk));
+    for (int n = 0; n < x->nodes; n++)
+        if (agents_of(x, n) > most_agents) most_agents = agents_of(x, n);
+    x->own = x->incoming_bytes = x->update_bytes = 0;
+    x->own_chunks = x->chunks = 0;
+    for (int b = x->spec.buckets - 1; b >= 0; b--) {
+        struct dt__bucket *bucket = &x->bucket[b];
+        bucket->pieces = bucket->has_shares ? (uint32_t)x->agents : 0;
+        bucket->chunk = x->chunks;
+        for (int s = bucket->segment; s < bucket[1].segment; s++) {
+            const int kind = x->segment[s].kind;
+            if (kind == DT__ROWS || (kind == DT__TILED && !x->spec.norm)) continue;
+            for (int piece = 0; piece < DT__SLICE_CHUNKS; piece++)
+                for (int i = 1; i <= x->nodes; i++)
+                    for (int w = 0; w < most_agents; w++) {
+                        const int node = (x->node + i) % x->nodes;
+                        if (w < agents_of(x, node))
+                            cut_chunk(x, b, &x->segment[s], number, node, w, piece);
+                    }
+            number++;
+        }
+        bucket->chunk_end = x->chunks;
+    }
+    return DT_OK;
+}

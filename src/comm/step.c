@@ -1,0 +1,383 @@
+/* The life of a step at an agent: what its node's replicas give goes to the owners, sums are
+ * updated as they become whole, and new weights go to all nodes.
+ *
+ * A bucket begins when all workers of the node have its gradients written and read its weights no
+ * more, while they still compute the gradients of earlier layers; where one node holds all, when
+ * all have ended the step. All messages of a step are persistent requests, made once.
+ *
+ * The owner does not wait for the agreement on what ranks ask for before it updates, where there
+ * are messages: a step that turns out to have failed ends the run, and its weights are never
+ * saved. */
+#include <string.h>
+
+#include "comm/exchange.h"
+
+/* What a request carries. */
+struct message {
+    enum message_kind { SUM_OUT, SUM_IN, WEIGHTS_OUT, WEIGHTS_IN, ASK_OUT, ASK_IN } kind;
+    struct dt__chunk *chunk;
+};
+
+struct dt__messages {
+    MPI_Request *request;
+    struct message *message;
+    int *index; /* (requests) those that have ended, of one look */
+    int requests;
+    int *asks; /* (nodes) what they ask for in this step; first agents */
+    bool counts_alone; /* requests are counted, not made */
+
+    /* The step under way. */
+    int done; /* requests that have ended */
+    bool ask_sent;
+    int asks_missing; /* nodes that have not said what they ask for */
+    bool rows_come;
+    bool norm_sent;
+    MPI_Request norm_request;
+};
+
+/* ---- create --------------------------------------------------------------------------------- */
+
+static void add_message(struct dt_reducer *x, enum message_kind kind, struct dt__chunk *chunk,
+                        void *bytes, size_t length, int rank, int tag)
+{
+    struct dt__messages *m = x->messages;
+    const int at = m->requests++;
+    if (m->counts_alone) return;
+    m->message[at] = (struct message){kind, chunk};
+    if (kind == SUM_OUT || kind == WEIGHTS_OUT || kind == ASK_OUT)
+        DT_MPI(MPI_Send_init(bytes, (int)length, MPI_BYTE, rank, tag, x->all.comm, &m->request[at]));
+    else
+        DT_MPI(MPI_Recv_init(bytes, (int)length, MPI_BYTE, rank, tag, x->all.comm, &m->request[at]));
+}
+
+/* What travels from the owner. */
+static void *weights_of(const struct dt_reducer *x, const struct dt__chunk *chunk)
+{
+    return chunk->wire ? (void *)(x->updates + chunk->update) : x->vectors[0] + chunk->at.begin;
+}
+
+/* Of an own chunk: a sum from each other node's subtree, and weights to each other node. Of another
+ * node's chunk: this node's sums, and its weights. */
+static void add_messages_of_chunk(struct dt_reducer *x, struct dt__chunk *chunk)
+{
+    const bool own = chunk->node == x->node;
+    const int tag = chunk->tag + x->tags - 1;
+    chunk->first_send = x->messages->requests;
+    for (int s = 0; s < x->subtrees; s++) {
+        const struct dt__subtree *subtree = &x->subtree[s];
+        const bool whole = dt__is_whole(x, subtree);
+        if (own == (subtree->node == x->node)) continue;
+        void *sum = own ? x->incoming + dt__incoming_at(x, chunk, s)
+                    : whole && chunk->wire
+                        ? x->group[subtree->group].given + chunk->given
+                        : (void *)(x->slot[subtree->first] + chunk->at.begin);
+        add_message(x, own ? SUM_IN : SUM_OUT, chunk, sum, dt__sum_bytes(chunk, whole),
+                    dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node),
+                    chunk->tag + subtree->number);
+    }
+    if (!own) {
+        add_message(x, WEIGHTS_IN, chunk, weights_of(x, chunk), chunk->bytes,
+                    dt__chunk_rank(x, chunk, chunk->node), tag);
+        return;
+    }
+    chunk->first_send = x->messages->requests;
+    for (int i = 1; i < x->nodes; i++)
+        add_message(x, WEIGHTS_OUT, chunk, weights_of(x, chunk), chunk->bytes,
+                    dt__chunk_rank(x, chunk, (x->node + i) % x->nodes), tag);
+}
+
+static void add_messages(struct dt_reducer *x)
+{
+    struct dt__messages *m = x->messages;
+    for (int c = 0; c < x->chunks && x->nodes > 1; c++)
+        if (x->chunk[c].agent == x->agent) add_messages_of_chunk(x, &x->chunk[c]);
+    for (int i = 1; i < x->nodes && x->agent == 0; i++) {
+        const int node = (x->node + i) % x->nodes, rank = x->agent_rank[x->agents_of[node]];
+        add_message(x, ASK_OUT, NULL, &m->asks[x->node], sizeof(int), rank, x->tag_end);
+        add_message(x, ASK_IN, NULL, &m->asks[node], sizeof(int), rank, x->tag_end);
+    }
+}
+
+static dt_status owners_prepare(struct dt_reducer *x)
+{
+    DT_TRY(dt__layout_chunks(x));
+    if (x->agent < 0) return DT_OK;
+    DT_TRY(dt_alloc(1, sizeof *x->messages, "requests", &x->messages));
+    struct dt__messages *m = x->messages;
+    DT_TRY(dt_alloc(x->incoming_bytes, 1, "sums of other hosts", &x->incoming));
+    DT_TRY(dt_alloc(x->update_bytes, 1, "updates", &x->updates));
+    for (int v = 1; v < x->spec.vectors && x->node > 0; v++)
+        DT_TRY(dt_alloc(x->own, sizeof(float), "optimizer state", &x->state[v]));
+    DT_TRY(dt_alloc((size_t)x->spec.givers, sizeof *x->error, "rounding errors", &x->error));
+    for (int g = 0; g < x->spec.givers && x->spec.wire && x->node > 0; g++)
+        if (x->group[g].node < 0)
+            DT_TRY(dt_alloc(x->own, sizeof(float), "rounding errors", &x->error[g]));
+    DT_TRY(dt_alloc((size_t)x->nodes, sizeof(int), "requests", &m->asks));
+    m->counts_alone = true;
+    add_messages(x);
+    const size_t most = (size_t)m->requests;
+    m->counts_alone = false;
+    m->requests = 0;
+    DT_TRY(dt_alloc(most, sizeof *m->request, "requests", &m->request));
+    DT_TRY(dt_alloc(most, sizeof *m->message, "requests", &m->message));
+    DT_TRY(dt_alloc(most, sizeof *m->index, "requests", &m->index));
+    const bool talks = x->agent == 0 && x->nodes > 1;
+    return talks && dt__rows_are_touched(x) ? dt__rows_exchange_create(x) : DT_OK;
+}
+
+static void owners_destroy(struct dt_reducer *x)
+{
+    struct dt__messages *m = x->messages;
+    dt__rows_exchange_destroy(x);
+    if (!m) return;
+    for (int i = 0; i < m->requests && m->request; i++)
+        DT_MPI(MPI_Request_free(&m->request[i]));
+    for (int g = 0; x->error && g < x->spec.givers; g++)
+        dt_free(x->error[g]);
+    for (int v = 0; v < DT_REDUCER_VECTORS; v++)
+        dt_free(x->state[v]);
+    void *owned[] = {m->request, m->message, m->index,   m->asks, m,
+                     x->error,   x->updates, x->incoming};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        dt_free(owned[i]);
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+/* Sums that other nodes send are asked for from the first: they come to where nobody else reads. */
+static void owners_begin(struct dt_reducer *x)
+{
+    struct dt__messages *m = x->messages;
+    const struct dt__subtree *all = &x->subtree[x->subtrees];
+    m->done = 0;
+    m->ask_sent = m->norm_sent = false;
+    m->asks_missing = x->nodes;
+    m->rows_come = !x->rows_exchange;
+    for (int c = 0; c < x->chunks; c++)
+        x->chunk[c].missing = all->wholes + all->rests + 1;
+    for (int i = 0; i < m->requests; i++) {
+        enum message_kind kind = m->message[i].kind;
+        if (kind == SUM_IN || kind == ASK_IN) DT_MPI(MPI_Start(&m->request[i]));
+    }
+}
+
+/* Updates an own chunk, and sends its weights, or, with a rounded wire, the update. */
+static void update_chunk(struct dt_reducer *x, struct dt__chunk *chunk)
+{
+    const double start = dt_clock_secs();
+    if (chunk->is_tiled) return;
+    dt__chunk_update(x, chunk);
+    x->times.update += dt_clock_secs() - start;
+    dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
+    for (int i = 0; i < x->nodes - 1; i++)
+        DT_MPI(MPI_Start(&x->messages->request[chunk->first_send + i]));
+}
+
+/* This agent's rows and tiles of a bucket. */
+static void update_shares(struct dt_reducer *x, int b)
+{
+    const struct dt__bucket *bucket = &x->bucket[b];
+    const double start = dt_clock_secs();
+    if (!bucket->has_shares) return;
+    for (int s = bucket->segment; s < bucket[1].segment; s++) {
+        const struct dt__segment *segment = &x->segment[s];
+        if (segment->kind == DT__ROWS) dt__rows_update(x, segment->index);
+        if (segment->kind == DT__TILED) dt__tiles_update(x, segment->index);
+    }
+    x->times.update += dt_clock_secs() - start;
+    dt__event_post(&x->control->bucket[b].updated, 1);
+}
+
+/* One more of an own chunk's sums is there: the last one makes it whole. */
+static void chunk_progress(struct dt_reducer *x, struct dt__chunk *chunk)
+{
+    const double start = dt_clock_secs();
+    if (--chunk->missing > 0) return;
+    x->summed++;
+    if (!x->spec.norm) {
+        update_chunk(x, chunk);
+        return;
+    }
+    dt__chunk_sum(x, chunk);
+    x->times.reduce += dt_clock_secs() - start;
+}
+
+/* The node's gradients of the bucket are there. New weights may come in from now on: not before,
+ * for a node without replicas gives no sum that the owner would wait for, while its workers may
+ * still read the old ones. */
+static void start_bucket(struct dt_reducer *x, int b)
+{
+    const struct dt__bucket *bucket = &x->bucket[b];
+    for (int c = bucket->chunk; c < bucket->chunk_end; c++) {
+        struct dt__chunk *chunk = &x->chunk[c];
+        if (chunk->agent != x->agent) continue;
+        if (chunk->node == x->node) {
+            chunk_progress(x, chunk);
+            continue;
+        }
+        const double start = dt_clock_secs();
+        dt__chunk_give(x, chunk);
+        x->times.reduce += dt_clock_secs() - start;
+        int i = chunk->first_send;
+        for (; x->messages->message[i].kind == SUM_OUT; i++)
+            DT_MPI(MPI_Start(&x->messages->request[i]));
+        DT_MPI(MPI_Start(&x->messages->request[i])); /* WEIGHTS_IN */
+    }
+    if (x->nodes == 1) {
+        if (!x->spec.norm) update_shares(x, b);
+    } else if (bucket->has_shares) {
+        for (int s = bucket->segment; s < bucket[1].segment; s++)
+            if (x->segment[s].kind == DT__ROWS) dt__rows_sum_subtrees(x, x->segment[s].index);
+        dt__event_post(&x->control->bucket[b].summed, 1);
+    }
+}
+
+/* Buckets in the order in which they get ready, from the last one; on one node, where they are all
+ * ready at once, in the order in which the next step needs them. */
+static int bucket_at(const struct dt_reducer *x, int turn)
+{
+    return x->nodes == 1 ? turn : x->spec.buckets - 1 - turn;
+}
+
+static bool advance_buckets(struct dt_reducer *x)
+{
+    const int before = x->started;
+    while (x->started < x->spec.buckets) {
+        const int b = bucket_at(x, x->started);
+        if (x->nodes == 1 ? !dt__event_reached(&x->control->agreed, x->tick)
+                          : !dt__event_reached(&x->control->bucket[b].ready, x->all_done))
+            break;
+        start_bucket(x, b);
+        x->started++;
+    }
+    return x->started != before;
+}
+
+/* What has come in, or gone out. */
+static bool advance_messages(struct dt_reducer *x)
+{
+    struct dt__messages *m = x->messages;
+    int count;
+    DT_MPI(MPI_Testsome(m->requests, m->request, &count, m->index, MPI_STATUSES_IGNORE));
+    if (count == MPI_UNDEFINED || count == 0) return false;
+    m->done += count;
+    for (int i = 0; i < count; i++) {
+        const struct message *message = &m->message[m->index[i]];
+        const struct dt__chunk *chunk = message->chunk;
+        if (message->kind == SUM_IN) chunk_progress(x, message->chunk);
+        if (message->kind == ASK_IN) m->asks_missing--;
+        if (message->kind != WEIGHTS_IN) continue;
+        if (chunk->wire)
+            dt__wire_add(chunk->wire, chunk->at.begin, chunk->at.end - chunk->at.begin,
+                         x->updates + chunk->update, x->vectors[0] + chunk->at.begin);
+        dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
+    }
+    return true;
+}
+
+/* Each agent has the blocks of its slice as soon as their sums are there; the first agents bring
+ * those of all nodes together. */
+static bool advance_norm(struct dt_reducer *x)
+{
+    struct dt__messages *m = x->messages;
+    struct dt__control *control = x->control;
+    if (x->norm == DT__NORM_OPEN) {
+        if (x->started < x->spec.buckets || x->summed < x->own_chunks) return false;
+        if (x->nodes > 1 && dt__rows_are_touched(x) &&
+            !dt__event_reached(&control->rows_come, x->tick))
+            return false;
+        dt__norm_blocks(x, x->norms, x->sums, dt__norm_slice(x));
+        dt__event_post(&control->normed, 1);
+        x->norm = DT__NORM_POSTED;
+    }
+    if (x->norm == DT__NORM_KNOWN) return false;
+    const uint32_t all = x->tick * (uint32_t)x->agents;
+    int done = 0;
+    if (x->nodes > 1 && x->agent == 0 && dt__event_reached(&control->normed, all)) {
+        if (!m->norm_sent)
+            DT_MPI(MPI_Iallreduce(x->norms, x->all_norms, (int)x->norm_blocks, MPI_DOUBLE, MPI_SUM,
+                                  x->firsts.comm, &m->norm_request));
+        m->norm_sent = true;
+        DT_MPI(MPI_Test(&m->norm_request, &done, MPI_STATUS_IGNORE));
+        if (done) dt__event_post(&control->norm_known, 1);
+    }
+    if (x->nodes == 1 ? !dt__event_reached(&control->normed, all)
+                      : !dt__event_reached(&control->norm_known, x->tick))
+        return false;
+    x->norm = DT__NORM_KNOWN;
+    x->info.norm2 = dt__norm_total(x, x->all_norms);
+    for (int i = 0; i < x->spec.buckets; i++) {
+        const struct dt__bucket *bucket = &x->bucket[bucket_at(x, i)];
+        for (int c = bucket->chunk; c < bucket->chunk_end; c++)
+            if (dt__is_own(x, &x->chunk[c])) update_chunk(x, &x->chunk[c]);
+        if (x->nodes == 1) update_shares(x, bucket_at(x, i));
+    }
+    return true;
+}
+
+/* Several nodes: with the touched rows of all, and the norm, each agent updates its share of the
+ * node's copy. */
+static bool advance_rows(struct dt_reducer *x)
+{
+    struct dt__messages *m = x->messages;
+    bool moved = false;
+    if (!m->rows_come) {
+        moved = dt__rows_exchange_advance(x);
+        m->rows_come = dt__rows_exchange_done(x);
+        if (m->rows_come) dt__event_post(&x->control->rows_come, 1);
+    }
+    if (x->rows_updated || x->norm != DT__NORM_KNOWN ||
+        !dt__event_reached(&x->control->agreed, x->tick) ||
+        !dt__event_reached(&x->control->rows_come, x->tick))
+        return moved;
+    const bool is_void = x->control->agreed_ask[x->tick & 1] & DT_ASK_VOID;
+    for (int b = 0; b < x->spec.buckets && !is_void; b++)
+        update_shares(x, b);
+    return x->rows_updated = true;
+}
+
+/* What the node asks for goes to all others once its workers have ended the step: straight, for a
+ * tree's messages would each stand behind the gradients in its connection. */
+static bool advance_ask(struct dt_reducer *x)
+{
+    struct dt__messages *m = x->messages;
+    if (!m->ask_sent && dt__event_reached(&x->control->ended, x->all_done)) {
+        m->asks[x->node] = dt__node_asks(x);
+        for (int i = 0; i < m->requests; i++)
+            if (m->message[i].kind == ASK_OUT) DT_MPI(MPI_Start(&m->request[i]));
+        m->ask_sent = true;
+        m->asks_missing--;
+    }
+    if (m->asks_missing > 0 || dt__event_reached(&x->control->agreed, x->tick)) return false;
+    int asked = 0;
+    for (int n = 0; n < x->nodes; n++)
+        asked |= m->asks[n];
+    dt__all_ask(x, asked);
+    return true;
+}
+
+static bool owners_advance(struct dt_reducer *x)
+{
+    bool moved = advance_buckets(x);
+    if (x->nodes > 1) {
+        moved |= advance_messages(x);
+        if (x->agent == 0) moved |= advance_ask(x);
+        if (!x->rows_updated) moved |= advance_rows(x);
+    }
+    return advance_norm(x) || moved;
+}
+
+static bool owners_done(const struct dt_reducer *x)
+{
+    return x->started == x->spec.buckets && x->messages->done == x->messages->requests &&
+           x->norm == DT__NORM_KNOWN && x->rows_updated;
+}
+
+const struct dt__way dt__way_owners = {
+    .prepare = owners_prepare,
+    .connect = add_messages,
+    .destroy = owners_destroy,
+    .begin = owners_begin,
+    .advance = owners_advance,
+    .done = owners_done,
+};
