@@ -137,10 +137,10 @@ const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 /* ---- reducer: the exchange of a sync step ---------------------------------------------------- */
 
 /* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
- * bucket. Who updates: on one host the workers, each a slice, in memory that they share with the
- * bank, which sleeps meanwhile; on several hosts with the fixed tree (ordered) each host's first
- * rank the slice that the host owns, and of row-sparse ranges each host's workers a copy of their
- * own; else (reduce, node on several hosts) the bank. */
+ * bucket. Each worker owns a slice, which it sums and updates: on one host (node) in memory that
+ * the workers share with the bank, which sleeps meanwhile; on several (ordered) it gets the other
+ * hosts' sums and sends them the new weights. Of row-sparse ranges each host has a copy, which its
+ * workers update. With reduce the bank sums and updates all. */
 
 /* What every step's update is told. */
 struct dt_update_info {
@@ -217,7 +217,7 @@ struct dt_reducer_spec {
 struct dt_reducer;
 /* Collective over the trainers or the team (which has its bank's memory at its first worker).
  * DT_EUSAGE: reproducible or rounded with reduce, or a spec beyond the bounds above; DT_EMEMORY:
- * shared memory too small for an explicit node or ordered (auto takes reduce and says so). */
+ * shared memory too small for an explicit node or ordered (auto does without, and says so). */
 dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec *spec,
                             struct dt_reducer **out);
 void dt_reducer_destroy(struct dt_reducer *reducer);   /* collective over the trainers */
@@ -259,9 +259,9 @@ typedef int dt_ask_fn(void *arg);
 /* Worker: where to read weights. */
 const float *dt_reducer_weights(const struct dt_reducer *reducer);
 /* Worker: where replica `replica`'s gradient goes. Its rows are whole without row-sparse ranges,
- * and where one host does not hold all ranks unless the exchange is ordered; touched is NULL at all
- * ranks or at none. Its matrices are whole without factored ones, with the norm, where one host
- * does not hold all ranks, and where shared memory has no room for factors too. */
+ * and with reduce; touched is NULL at all ranks or at none. Its matrices are whole without factored
+ * ones, with the norm, where one host does not hold all ranks, and where shared memory has no room
+ * for factors too. */
 struct dt_slot dt_reducer_slot(const struct dt_reducer *reducer, int replica);
 /* Worker: begins step `step`. */
 void dt_reducer_begin(struct dt_reducer *reducer, uint64_t step);

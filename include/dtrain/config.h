@@ -255,7 +255,8 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
       "linear, cosine: the rate at the end; else its floor")                                       \
     X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
-      "sync: how gradients reach the bank")                                                        \
+      "sync: who sums gradients: the workers, by one fixed tree (node on one host, ordered on "      \
+      "several), or MPI_Reduce to the bank")                                                       \
     X(train, local_steps, INT, "1", 1, 1e9, NULL, TOLD, "train",                                   \
       "steps of a round, in which each group of replicas steps on weights and optimizer of its "   \
       "own; groups exchange at its end: for slow links. 1: every step is exchanged")               \

@@ -67,8 +67,7 @@ static dt_status split_nodes(struct dt_reducer *x)
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
     dt_status status = dt_alloc((size_t)ranks, sizeof *place, "node table", &place);
-    if (!status)
-        status = dt_alloc((size_t)ranks + 1, sizeof(int), "node table", &x->agents_of);
+    if (!status) status = dt_alloc((size_t)ranks + 1, sizeof(int), "node table", &x->agents_of);
     if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "node table", &x->agent_rank);
     DT_GUARD(dt_ranks_agree(&x->all, status));
     if (x->grouped)
@@ -81,8 +80,8 @@ static dt_status split_nodes(struct dt_reducer *x)
     DT_MPI(MPI_Allgather(&own, 2, MPI_INT, place, 2, MPI_INT, x->all.comm));
     x->agent = -1;
     number_nodes(x, place, ranks, rank);
-    DT_MPI(MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node,
-                          &x->firsts.comm));
+    DT_MPI(
+        MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node, &x->firsts.comm));
 done:
     dt_free(place);
     return status;
@@ -131,8 +130,7 @@ static void deal_memory(struct dt_reducer *x, struct dt__room *room)
         x->all_norms = dt__room_take(room, x->norm_blocks, sizeof(double));
     for (int v = 0; v < (x->node == 0 || touched ? x->spec.vectors : 1); v++)
         x->vectors[v] = dt__room_take(room, params, sizeof(float));
-    if (dt__tiled_matrices(x) && x->spec.copies)
-        x->copies = dt__room_take(room, x->spec.copies, 1);
+    if (dt__tiled_matrices(x) && x->spec.copies) x->copies = dt__room_take(room, x->spec.copies, 1);
     room->filled = room->used;
     x->sums = NULL;
     for (int r = 0; r < x->spec.replicas; r++) {
@@ -160,9 +158,9 @@ static void dissolve_nodes(struct dt_reducer *x)
     dt__shared_free(&x->shared);
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
-    void **tables[] = {(void **)&x->agents_of, (void **)&x->agent_rank, (void **)&x->node_of,
-                       (void **)&x->subtree_at, (void **)&x->slot, (void **)&x->subtree,
-                       (void **)&x->group, (void **)&x->cut};
+    void **tables[] = {(void **)&x->agents_of,  (void **)&x->agent_rank, (void **)&x->node_of,
+                       (void **)&x->subtree_at, (void **)&x->slot,       (void **)&x->subtree,
+                       (void **)&x->group,      (void **)&x->cut};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         dt_free(*tables[i]);
         *tables[i] = NULL;
@@ -355,8 +353,8 @@ static void bcast_floats(struct dt_reducer *x, float *floats, size_t n)
         some = n - at < most ? n - at : most;
         /* All are the same: of a new run's state, gigabytes that need not travel. */
         const unsigned char *bytes = (const unsigned char *)(floats + at);
-        float same = x->node == 0 &&
-                     memcmp(bytes, bytes + sizeof *floats, (some - 1) * sizeof *floats) == 0;
+        float same =
+            x->node == 0 && memcmp(bytes, bytes + sizeof *floats, (some - 1) * sizeof *floats) == 0;
         dt_ranks_bcast(&x->firsts, &same, sizeof same, 0);
         dt_ranks_bcast(&x->firsts, floats + at, (same > 0 ? 1 : some) * sizeof *floats, 0);
         for (size_t i = 1; x->node > 0 && i < some && same > 0; i++)

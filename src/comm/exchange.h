@@ -78,20 +78,20 @@ _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is 
 /* Counts in a node's shared memory. They rise by the same amounts every step: targets are products
  * with the number of steps begun. */
 struct dt__bucket_events {
-    struct dt__event_count ready;  /* workers whose gradients are written (several nodes) */
-    struct dt__event_count summed; /* agents that have summed their share of touched rows */
+    struct dt__event_count ready;   /* workers whose gradients are written (several nodes) */
+    struct dt__event_count summed;  /* agents that have summed their share of touched rows */
     struct dt__event_count updated; /* pieces whose weights are the next step's */
 };
 
 struct dt__control {
-    struct dt__event_count ended;   /* workers that ended a step: all its gradients are written */
-    struct dt__event_count normed;  /* agents whose blocks of the norm are there */
+    struct dt__event_count ended;  /* workers that ended a step: all its gradients are written */
+    struct dt__event_count normed; /* agents whose blocks of the norm are there */
     struct dt__event_count norm_known; /* steps of which those of all nodes are */
-    struct dt__event_count agreed;  /* steps of which all know what is asked for */
-    struct dt__event_count settled; /* workers that have settled at the end of a span */
-    struct dt__event_count rows_come; /* steps whose touched rows have come from all nodes */
-    struct dt__event_count met;     /* workers that have come to a barrier */
-    _Alignas(64) _Atomic int asks[2]; /* by parity of the step */
+    struct dt__event_count agreed;     /* steps of which all know what is asked for */
+    struct dt__event_count settled;    /* workers that have settled at the end of a span */
+    struct dt__event_count rows_come;  /* steps whose touched rows have come from all nodes */
+    struct dt__event_count met;        /* workers that have come to a barrier */
+    _Alignas(64) _Atomic int asks[2];  /* by parity of the step */
     int agreed_ask[2];
     _Atomic int bank_ask;
     struct dt__bucket_events bucket[];
@@ -111,7 +111,7 @@ struct dt__segment {
 
 struct dt__bucket {
     struct dt__floats at;
-    int segment;                  /* its first one; the next bucket's are behind its last */
+    int segment; /* its first one; the next bucket's are behind its last */
     int chunk, chunk_end;
     bool has_shares;              /* rows or tiles are in it, of which each agent has a share */
     uint32_t pieces, pieces_done; /* that it is updated in; expected count of `updated` */
@@ -119,19 +119,19 @@ struct dt__bucket {
 
 struct dt__chunk {
     int bucket;
-    bool is_tiled; /* summed for the norm alone: its matrix is updated in tiles */
-    int node, owner; /* whose agent `owner` owns it ... */
-    int agent;       /* ... and who acts for it in this node */
+    bool is_tiled;     /* summed for the norm alone: its matrix is updated in tiles */
+    int node, owner;   /* whose agent `owner` owns it ... */
+    int agent;         /* ... and who acts for it in this node */
     int place, places; /* its place in the slice, for who acts for it in other nodes */
     int turn;          /* and by how many agents that is shifted, so that all have their turn */
     /* of a node's first subtree, and so on; behind them, of weights. The same at every node, and
      * the same for each owner: who sends and who receives says whose chunk it is */
     int tag;
     struct dt__floats at;
-    int wire;      /* enum dt_wire */
-    size_t bytes;  /* of its floats, rounded */
-    size_t given;  /* place of these in a group's rounded sum */
-    size_t update; /* of the rounded update; f32: weights travel from and to where they are */
+    int wire;        /* enum dt_wire */
+    size_t bytes;    /* of its floats, rounded */
+    size_t given;    /* place of these in a group's rounded sum */
+    size_t update;   /* of the rounded update; f32: weights travel from and to where they are */
     size_t incoming; /* own: place of the sums of other nodes' subtrees, one by one */
     size_t own_at;   /* own: its place among this agent's own floats */
     int first_send;  /* of the requests: own: its weights; else this node's sums */
@@ -185,14 +185,14 @@ struct dt_reducer {
     int exchange; /* enum dt_exchange_kind */
 
     /* Nodes: index, and agents, of which the first ones talk for their nodes. */
-    bool grouped;            /* ranks that share memory are one node */
+    bool grouped; /* ranks that share memory are one node */
     MPI_Comm node_comm;
-    struct dt_ranks firsts;  /* the nodes' first agents, by node */
+    struct dt_ranks firsts; /* the nodes' first agents, by node */
     int nodes, node;
-    int workers, agents;     /* of this node */
-    int agent;               /* this one's number among them; -1: a bank that has workers */
-    int *agents_of;          /* (nodes + 1) where a node's begin in: */
-    int *agent_rank;         /* (agents of all nodes) their ranks in `all` */
+    int workers, agents; /* of this node */
+    int agent;           /* this one's number among them; -1: a bank that has workers */
+    int *agents_of;      /* (nodes + 1) where a node's begin in: */
+    int *agent_rank;     /* (agents of all nodes) their ranks in `all` */
 
     /* Layout. */
     struct dt__bucket *bucket; /* (buckets + 1): the last one says where the others end */
@@ -201,10 +201,10 @@ struct dt_reducer {
     int chunks;
     struct dt__subtree *subtree; /* (subtrees + 1), in tree order; the last one counts all */
     int subtrees;
-    int *subtree_at;        /* (R) the one that begins with this replica; -1: none */
-    int *node_of;           /* (R) whose each replica is */
+    int *subtree_at;         /* (R) the one that begins with this replica; -1: none */
+    int *node_of;            /* (R) whose each replica is */
     struct dt__group *group; /* (groups + 1) */
-    double *cut; /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
+    double *cut;       /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
     int tags, tag_end; /* of a chunk; behind all chunks' */
     size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */
     size_t given;      /* bytes of a rounded sum */
@@ -216,8 +216,8 @@ struct dt_reducer {
     struct dt__control *control;
     /* weights; at the bank's node the optimizer's state too; of touched rows at every node */
     float *vectors[DT_REDUCER_VECTORS];
-    float **slot;  /* (R) gradients of the node's replicas, else NULL */
-    float *sums;   /* (P) where sums wait for the norm; NULL: it is not asked for */
+    float **slot; /* (R) gradients of the node's replicas, else NULL */
+    float *sums;  /* (P) where sums wait for the norm; NULL: it is not asked for */
     /* (norm_blocks) of this node's agents, zeros of the others'; of all nodes */
     double *norms, *all_norms;
     size_t norm_blocks;
@@ -228,9 +228,9 @@ struct dt_reducer {
     /* Memory of this rank. */
     float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) scratch: a block a level of the tree */
     float *fresh; /* (DT__TREE_BLOCK) new weights of a block, before the others see them */
-    struct dt_factored *factored; /* (spec.matrices), copied */
-    float *tiles;                 /* (tree's levels, most_tile) scratch */
-    size_t most_tile;             /* floats */
+    struct dt_factored *factored;      /* (spec.matrices), copied */
+    float *tiles;                      /* (tree's levels, most_tile) scratch */
+    size_t most_tile;                  /* floats */
     unsigned char *incoming, *updates; /* other nodes' sums of own chunks; rounded updates */
     /* (own) at other nodes than the bank's: the optimizer's state, and (groups) (own) errors of
      * sums that no node can round alone */

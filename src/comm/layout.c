@@ -22,8 +22,8 @@ static void find_subtrees(struct dt_reducer *x, int group, int first, int end)
         r++;
     if (r == end) {
         x->subtree_at[first] = x->subtrees;
-        x->subtree[x->subtrees++] =
-            (struct dt__subtree){.first = first, .end = end, .node = x->node_of[r - 1], .group = group};
+        x->subtree[x->subtrees++] = (struct dt__subtree){
+            .first = first, .end = end, .node = x->node_of[r - 1], .group = group};
         return;
     }
     int split = dt__tree_split(first, end);
@@ -122,8 +122,7 @@ dt_status dt__layout_replicas(struct dt_reducer *x)
     if (!status) status = dt_alloc(some + 1, sizeof *x->subtree, "subtree table", &x->subtree);
     if (!status)
         status = dt_alloc((size_t)groups + 1, sizeof *x->group, "subtree table", &x->group);
-    if (!status)
-        status = dt_alloc((size_t)x->nodes + 1, sizeof *x->cut, "subtree table", &x->cut);
+    if (!status) status = dt_alloc((size_t)x->nodes + 1, sizeof *x->cut, "subtree table", &x->cut);
     if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "node table", &node_of_rank);
     if (!status) status = dt_alloc((size_t)x->nodes, sizeof(int), "node table", &subtrees_of);
     DT_GUARD(dt_ranks_agree(&x->all, status));
@@ -173,10 +172,7 @@ static struct dt__segment special_segment(const struct dt_reducer *x, int index)
     if (index < dt__tiled_matrices(x)) {
         const struct dt_factored *matrix = &x->factored[index];
         return (struct dt__segment){
-            DT__TILED,
-            index,
-            {matrix->offset, matrix->offset + matrix->rows * matrix->columns},
-            0};
+            DT__TILED, index, {matrix->offset, matrix->offset + matrix->rows * matrix->columns}, 0};
     }
     return (struct dt__segment){.at = {end, end}};
 }
@@ -295,22 +291,23 @@ static void cut_chunk(struct dt_reducer *x, int bucket, const struct dt__segment
     if (at.begin == at.end) return;
     const int wire = dt__wire_at(x, at.begin), turn = x->spec.norm ? 0 : number;
     struct dt__chunk *chunk = &x->chunk[x->chunks++];
-    *chunk = (struct dt__chunk){
-        .bucket = bucket,
-        .is_tiled = segment->kind == DT__TILED,
-        .node = node,
-        .owner = (index + turn) % agents_of(x, node),
-        .place = index * (int)pieces + piece,
-        .places = used * (int)pieces,
-        .turn = turn,
-        .tag = DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + piece) * x->tags,
-        .at = at,
-        .wire = wire,
-        .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
-        .given = segment->given + dt__wire_bytes(wire, segment->at.begin, at.begin - segment->at.begin),
-        .update = x->update_bytes,
-        .incoming = x->incoming_bytes,
-        .own_at = x->own};
+    *chunk =
+        (struct dt__chunk){.bucket = bucket,
+                           .is_tiled = segment->kind == DT__TILED,
+                           .node = node,
+                           .owner = (index + turn) % agents_of(x, node),
+                           .place = index * (int)pieces + piece,
+                           .places = used * (int)pieces,
+                           .turn = turn,
+                           .tag = DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + piece) * x->tags,
+                           .at = at,
+                           .wire = wire,
+                           .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
+                           .given = segment->given + dt__wire_bytes(wire, segment->at.begin,
+                                                                    at.begin - segment->at.begin),
+                           .update = x->update_bytes,
+                           .incoming = x->incoming_bytes,
+                           .own_at = x->own};
     x->bucket[bucket].pieces += segment->kind == DT__WHOLE;
     chunk->agent = node == x->node ? chunk->owner : chunk_agent(x, chunk, x->node);
     if (chunk->agent != x->agent) return;

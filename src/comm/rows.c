@@ -42,8 +42,8 @@ struct dt__rows {
     struct dt_row_range *range; /* (ranges), copied */
     int ranges;
     struct leaf *replica, *subtree; /* (R), (subtrees) of several nodes */
-    struct dt_touched *list;     /* (2 R, ranges) those of the leaves */
-    uint32_t **summed;           /* (R, ranges) likewise */
+    struct dt_touched *list;        /* (2 R, ranges) those of the leaves */
+    uint32_t **summed;              /* (R, ranges) likewise */
     /* of the whole sum: the replicas, or, of several nodes, the subtrees */
     struct leaves all;
 
@@ -77,8 +77,10 @@ dt_status dt__rows_create(struct dt_reducer *x)
         while (b < (size_t)x->spec.buckets && x->bucket[b].at.end <= range->offset)
             b++;
         if (range->offset < behind || range->rows > UINT32_MAX || end > x->bucket[b].at.end)
-            return dt_fail(DT_EUSAGE, "reducer: range %zu of rows does not lie behind the one "
-                                      "before, in one bucket", i);
+            return dt_fail(DT_EUSAGE,
+                           "reducer: range %zu of rows does not lie behind the one "
+                           "before, in one bucket",
+                           i);
         behind = end;
         if (range->width > rows->block) rows->block = range->width;
     }
@@ -99,14 +101,14 @@ void dt__rows_destroy(struct dt_reducer *x)
     struct dt__rows *rows = x->rows;
     if (!rows) return;
     void *owned[] = {rows->range, rows->replica, rows->subtree, rows->list, rows->summed,
-                     rows->head,  rows->holder,  rows->row,  rows->sum,  rows};
+                     rows->head,  rows->holder,  rows->row,     rows->sum,  rows};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         dt_free(owned[i]);
 }
 
 bool dt__rows_are_touched(const struct dt_reducer *x)
 {
-    return x->rows && (x->nodes == 1 || x->exchange == DT_REDUCER_ORDERED);
+    return x->rows && (x->nodes == 1 || x->exchange != DT_REDUCER_REDUCE);
 }
 
 const struct dt_touched *dt__rows_touched(const struct dt_reducer *x, int replica)
@@ -195,8 +197,7 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
 static void rows_slice(const struct dt_reducer *x, int range, uint32_t *from, uint32_t *to)
 {
     const struct dt__rows *rows = x->rows;
-    const int workers = x->agents ? x->agents : 1,
-              worker = x->agents ? x->agent : 0;
+    const int workers = x->agents ? x->agents : 1, worker = x->agents ? x->agent : 0;
     const uint64_t all = rows->range[range].rows;
     if (rows->range[range].touched_alone) {
         *from = row_behind(rows, &rows->all, range, worker, workers);
@@ -285,7 +286,8 @@ static const float *sum_holders(const struct dt_reducer *x, int range, int first
     }
     const int split = dt__tree_split(branch.a, branch.b);
     const int boundary = branch.of_groups ? x->group[split].first : split;
-    const struct branch low = {branch.of_groups, branch.a, split}, high = {branch.of_groups, split, branch.b};
+    const struct branch low = {branch.of_groups, branch.a, split},
+                        high = {branch.of_groups, split, branch.b};
     int middle = first;
     while (middle < last && holder[middle].leaf->first < boundary)
         middle++;
@@ -320,7 +322,8 @@ static void row_sum(const struct dt_reducer *x, int range, float *out)
 
 static struct leaves subtree_leaves(const struct dt_reducer *x, const struct dt__subtree *subtree)
 {
-    return (struct leaves){x->rows->replica + subtree->first, subtree->end - subtree->first,
+    return (struct leaves){x->rows->replica + subtree->first,
+                           subtree->end - subtree->first,
                            {false, subtree->first, subtree->end}};
 }
 
@@ -335,7 +338,7 @@ struct dt__subtree_rows dt__rows_of_subtree(const struct dt_reducer *x, int s, i
     const struct leaf *leaf = &x->rows->subtree[s];
     const size_t offset = x->rows->range[range].offset;
     return (struct dt__subtree_rows){leaf->list[range], leaf->vector ? leaf->vector + offset : NULL,
-                                  leaf->rounded ? leaf->rounded + offset : NULL};
+                                     leaf->rounded ? leaf->rounded + offset : NULL};
 }
 
 /* As nobody knows how many rows the others will have, each worker writes to where its first row

@@ -20,13 +20,13 @@ struct list {
 struct dt__rows_exchange {
     struct list *list;    /* of all nodes: subtrees and ranges in order */
     uint32_t *count;      /* (lists) rows of this step */
-    int *node_list;      /* (nodes + 1) where a node's lists begin */
+    int *node_list;       /* (nodes + 1) where a node's lists begin */
     MPI_Request *request; /* of this step: first the counts of other nodes */
     int *from;            /* (nodes) whose those are */
     int *index;           /* (requests) those that have ended, of one look */
     int requests, counts; /* of which so many are of counts */
-    uint32_t step; /* the last one that it has begun, of x->tick */
-    int left;      /* requests that have not ended, of that step */
+    uint32_t step;        /* the last one that it has begun, of x->tick */
+    int left;             /* requests that have not ended, of that step */
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -132,8 +132,7 @@ bool dt__rows_exchange_advance(struct dt_reducer *x)
     if (e->step != x->tick) {
         for (int b = 0; b < x->spec.buckets; b++)
             if (x->bucket[b].has_shares &&
-                !dt__event_reached(&x->control->bucket[b].summed,
-                                   x->tick * (uint32_t)x->agents))
+                !dt__event_reached(&x->control->bucket[b].summed, x->tick * (uint32_t)x->agents))
                 return false;
         exchange_start(x);
         return true;

@@ -23,7 +23,7 @@ struct dt__messages {
     struct message *message;
     int *index; /* (requests) those that have ended, of one look */
     int requests;
-    int *asks; /* (nodes) what they ask for in this step; first agents */
+    int *asks;         /* (nodes) what they ask for in this step; first agents */
     bool counts_alone; /* requests are counted, not made */
 
     /* The step under way. */
@@ -45,9 +45,11 @@ static void add_message(struct dt_reducer *x, enum message_kind kind, struct dt_
     if (m->counts_alone) return;
     m->message[at] = (struct message){kind, chunk};
     if (kind == SUM_OUT || kind == WEIGHTS_OUT || kind == ASK_OUT)
-        DT_MPI(MPI_Send_init(bytes, (int)length, MPI_BYTE, rank, tag, x->all.comm, &m->request[at]));
+        DT_MPI(
+            MPI_Send_init(bytes, (int)length, MPI_BYTE, rank, tag, x->all.comm, &m->request[at]));
     else
-        DT_MPI(MPI_Recv_init(bytes, (int)length, MPI_BYTE, rank, tag, x->all.comm, &m->request[at]));
+        DT_MPI(
+            MPI_Recv_init(bytes, (int)length, MPI_BYTE, rank, tag, x->all.comm, &m->request[at]));
 }
 
 /* What travels from the owner. */
@@ -67,10 +69,9 @@ static void add_messages_of_chunk(struct dt_reducer *x, struct dt__chunk *chunk)
         const struct dt__subtree *subtree = &x->subtree[s];
         const bool whole = dt__is_whole(x, subtree);
         if (own == (subtree->node == x->node)) continue;
-        void *sum = own ? x->incoming + dt__incoming_at(x, chunk, s)
-                    : whole && chunk->wire
-                        ? x->group[subtree->group].given + chunk->given
-                        : (void *)(x->slot[subtree->first] + chunk->at.begin);
+        void *sum = own                    ? x->incoming + dt__incoming_at(x, chunk, s)
+                    : whole && chunk->wire ? x->group[subtree->group].given + chunk->given
+                                           : (void *)(x->slot[subtree->first] + chunk->at.begin);
         add_message(x, own ? SUM_IN : SUM_OUT, chunk, sum, dt__sum_bytes(chunk, whole),
                     dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node),
                     chunk->tag + subtree->number);
@@ -136,8 +137,8 @@ static void owners_destroy(struct dt_reducer *x)
         dt_free(x->error[g]);
     for (int v = 0; v < DT_REDUCER_VECTORS; v++)
         dt_free(x->state[v]);
-    void *owned[] = {m->request, m->message, m->index,   m->asks, m,
-                     x->error,   x->updates, x->incoming};
+    void *owned[] = {m->request, m->message, m->index,   m->asks,
+                     m,          x->error,   x->updates, x->incoming};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         dt_free(owned[i]);
 }

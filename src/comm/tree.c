@@ -59,8 +59,7 @@ static const float *group_leaf(struct dt_reducer *x, const struct dt__chunk *chu
                       x->incoming + dt__incoming_at(x, chunk, group->subtree) + before, block[0]);
         return block[0];
     }
-    const float *sum =
-        tree_sum(x, replica_leaf, chunk, group->first, group[1].first, at, n, block);
+    const float *sum = tree_sum(x, replica_leaf, chunk, group->first, group[1].first, at, n, block);
     if (chunk->wire)
         dt__wire_round(chunk->wire, at, n, sum == block[0] ? block[0] : x->slot[group->first] + at,
                        dt__chunk_error(x, chunk, a) + at, NULL);

@@ -202,14 +202,13 @@ dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *t
 {
     const bool sync = job->mode == DT_MODE_SYNC;
     dt_status status = DT_OK;
-    if (!touched && job->config->train.lazy && !dt_optimizer_is_sparse(&job->optimizer))
-        status = dt_fail(DT_EUSAGE, "train.lazy=yes: expected %s: elsewhere gradients are whole",
-                         sync ? "train.exchange=auto or ordered, or all ranks on one host and node"
-                              : "train.mode=sync, or all ranks on one host with room in /dev/shm");
+    if (!touched && !sync && job->config->train.lazy && !dt_optimizer_is_sparse(&job->optimizer))
+        status = dt_fail(DT_EUSAGE,
+                         "train.lazy=yes: expected train.mode=sync, or all ranks on one host with "
+                         "room in /dev/shm: elsewhere gradients are whole");
     else if (!touched && sync && job->world->is_bank)
-        dt_info("sparse rows: the gradient travels whole, and every step updates all weights; with "
-                "train.exchange=auto or ordered, on one host node too, it is of the rows that a "
-                "batch touches");
+        dt_info("sparse rows: with train.exchange=reduce the gradient travels whole, and every "
+                "step updates all weights; otherwise it is of the rows that a batch touches");
     else if (!touched && job->world->is_bank)
         dt_info("sparse rows: without shared memory a gradient of train.mode=async travels whole "
                 "(%.3g MB), and updates all weights; on one host it has the rows that a batch "

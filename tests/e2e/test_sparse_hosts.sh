@@ -98,9 +98,3 @@ done
 check_le 'bytes of touched rows, of those of whole gradients' \
     "$(echo "$sent_auto $sent_reduce" | awk '{print $1 / $2}')" 0.3
 check_le 'bytes of rounded rows, of those in floats' "$(echo "$sent_bf16 $sent_auto" | awk '{print $1 / $2}')" 0.75
-expect_whole() {
-    ! hosts_job 3 "$dtrain" run.dir="$tmp/no" $svm train.lazy=yes train.exchange=node 2>"$tmp/err" || fail "$1"
-    grep -q 'train.lazy=yes: expected train.exchange=auto or ordered' "$tmp/err" || { cat "$tmp/err"; fail "$1"; }
-}
-hosts_slots 2 1
-expect_whole 'lazy with whole gradients'

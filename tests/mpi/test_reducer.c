@@ -44,10 +44,13 @@ static void make_gradient(uint64_t step, int replica, const float *weights, floa
     }
 }
 
+static size_t updated; /* floats, by this rank */
+
 static void apply(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                   const float *grad, float *const *vectors, float *out)
 {
     float rate = *(const float *)arg;
+    updated += n;
     if (info->norm2 > 0) rate /= (float)sqrt(info->norm2);
     for (size_t i = offset; i < offset + n; i++) {
         vectors[1][i] = 0.9f * vectors[1][i] + grad[i - offset];
@@ -231,6 +234,14 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
     if (!in_turn) return PMPI_Comm_split_type(comm, type, key, info, out);
     DT_MPI(MPI_Comm_rank(comm, &rank));
     return MPI_Comm_split(comm, rank % 2, key, out);
+}
+
+/* Bytes that this rank sends in a step, by requests that are made once. */
+static size_t sent;
+int MPI_Send_init(const void *bytes, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *out)
+{
+    sent += (size_t)n;
+    return PMPI_Send_init(bytes, n, type, to, tag, comm, out);
 }
 
 /* Tags of an MPI that has no more than that; 0: as they are. */
@@ -507,6 +518,23 @@ static void try_factors(struct dt_world *world)
     factored = NULL;
 }
 
+/* Two hosts of two workers each, to which replicas go in turn: all workers update and send as much as the others,
+ * sums of two subtrees a host and weights, and the bank sends nothing. */
+static void share_work(struct dt_world *world)
+{
+    if (world->workers != 4) return;
+    in_turn = true;
+    for (int norm = 0; norm < 2; norm++) {
+        updated = sent = 0;
+        try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 4, norm, -1, 0, 0, false});
+        const double floats = (double)updated / STEPS / PARAMS, vectors = (double)sent / (4 * PARAMS);
+        const double share = world->is_worker ? 0.25 : 0; /* the bank's serial reference updates all */
+        EXPECT(!world->is_worker || fabs(floats - share) < 0.025, "updates %g of the vector", floats);
+        EXPECT(fabs(vectors - 3 * share) < 0.05, "sends %g vectors", vectors);
+    }
+    in_turn = false;
+}
+
 /* The fewest tags that an MPI may have suffice; with fewer than the kinds of messages are there is no start. */
 static void refuse_tags(struct dt_world *world)
 {
@@ -559,6 +587,7 @@ int main(void)
     memory = ROOM;
     EXPECT(world->rank < world->size - 1 || world->size == 1 || refused, "pages are not taken hold of");
     refuse_tags(world);
+    share_work(world);
     try_barrier(world);
     try_wires(world);
     try_factors(world);
