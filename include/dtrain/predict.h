@@ -16,29 +16,38 @@
 extern "C" {
 #endif
 
-struct dt_predictor;
+/* A model that is open. To be read alone. */
+struct dt_predictor {
+    char *path;             /* of the file that was loaded */
+    struct dt_export file;  /* step, schema, configuration, parameters */
+    struct dt_model *model;
+    int classes;            /* 0: regression */
+    size_t features, width; /* numbers in a row, and in its answer: a probability a class, or a
+                             * value a target */
+    size_t entries; /* of a row's sparse part, one a column of categories; 0: the network reads all
+                     * features as they are */
+    size_t numbers; /* of a row before those entries; the features, if there are none */
+    size_t chunk; /* rows that are worth predicting at once: DT_EVAL_CHUNK, or what 64 MiB hold */
+
+    /* The room's own: memory of the chunk of rows under way. */
+    struct dt_network *network;
+    float *x;                    /* (chunk, features) normalised rows */
+    float *dense, *value;        /* a batch of dense rows, of a model of sparse ones */
+    uint64_t *offsets;
+    uint32_t *index;
+    float *logits;               /* (DT_EVAL_CHUNK, nout) */
+    size_t x_room, dense_room, value_room, offsets_room, index_room;
+};
 
 /* Opens the model that a path stands for (dt_model_find; the best of a run). Errors as
  * dt_export_load has. */
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out);
 void dt_predictor_close(struct dt_predictor *predictor); /* NULL is fine */
 
-/* The file that `path` led to, and what it holds: step, schema, configuration, parameters. */
-const char *dt_predictor_path(const struct dt_predictor *predictor);
-const struct dt_export *dt_predictor_export(const struct dt_predictor *predictor);
-const struct dt_model *dt_predictor_model(const struct dt_predictor *predictor);
-
-/* Numbers in a row, and in its answer: a probability a class, or a value a target. */
+/* Members, for programs in other languages. */
 int dt_predictor_features(const struct dt_predictor *predictor);
 int dt_predictor_width(const struct dt_predictor *predictor);
-int dt_predictor_classes(const struct dt_predictor *predictor); /* 0: regression */
-/* Entries of a row's sparse part, one a column of categories; 0: the network reads all features as
- * they are. */
-int dt_predictor_entries(const struct dt_predictor *predictor);
-/* Numbers of a row before those entries; the features, if there are none. */
-int dt_predictor_numbers(const struct dt_predictor *predictor);
-/* Rows that are worth predicting at once: DT_EVAL_CHUNK, or as many as 64 MiB hold. */
-int dt_predictor_chunk(const struct dt_predictor *predictor);
+int dt_predictor_classes(const struct dt_predictor *predictor);
 /* Names; NULL where the training data had none. */
 const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature);
 const char *dt_predictor_class_name(const struct dt_predictor *predictor, int class_number);

@@ -67,8 +67,8 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     if (argc < 2) return dt_fail(DT_EUSAGE, "%s: expected a model", argv[0]);
     *model = (struct cli_model){0};
     DT_GUARD(dt_predictor_open(argv[1], &model->predictor));
-    model->path = dt_predictor_path(model->predictor);
-    model->file = dt_predictor_export(model->predictor);
+    model->path = model->predictor->path;
+    model->file = &model->predictor->file;
     DT_GUARD(dt_config_init(config));
     DT_GUARD(dt_config_read_text(config, model->path, model->file->config));
     memset(config->given, 0, sizeof config->given); /* what is given is what the arguments say */

@@ -29,8 +29,7 @@ static dt_status metrics_print_json(const struct cli_model *model,
     dt_json_begin(&json);
     dt_json_int(&json, "step", (int64_t)model->file->step);
     dt_json_metrics(&json, values);
-    if (dt_predictor_classes(model->predictor) == 2)
-        dt_json_text(&json, "positive", class_name(model, 1, name));
+    if (model->predictor->classes == 2) dt_json_text(&json, "positive", class_name(model, 1, name));
     if (confusion) {
         dt_json_confusion(&json, confusion, (int)classes);
         if (model->file->schema.label_names)
@@ -125,7 +124,7 @@ dt_status cmd_eval(int argc, char **argv)
     struct dt_class_scores scores = {0};
     dt_status status;
     DT_TRY(cli_model_open(&model, argc, argv));
-    const struct dt_model *network = dt_predictor_model(model.predictor);
+    const struct dt_model *network = model.predictor->model;
     DT_GUARD(cli_model_survey(&model, &source));
     DT_GUARD(dt_metrics_create(network, &metrics));
     const uint64_t chunks = dt_measure_chunks(&model.config, source);
@@ -135,8 +134,7 @@ dt_status cmd_eval(int argc, char **argv)
     const uint64_t *confusion = dt_metrics_confusion(metrics);
     dt_metrics_values(metrics, &values);
     if (confusion)
-        DT_GUARD(dt_class_scores_make(confusion, (size_t)dt_predictor_classes(model.predictor),
-                                      &scores));
+        DT_GUARD(dt_class_scores_make(confusion, (size_t)model.predictor->classes, &scores));
     if (isatty(STDOUT_FILENO) && !model.config.eval.json)
         metrics_print_table(&model, &values, confusion, &scores);
     else

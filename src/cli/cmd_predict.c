@@ -57,7 +57,7 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
         return stream_write_error(stream, "line", stream->line[row], dt_error_text());
     }
     dt_json_begin(json);
-    if (dt_predictor_classes(stream->predictor)) {
+    if (stream->predictor->classes) {
         int class_number = stream->classes[row];
         const char *name = dt_predictor_class_name(stream->predictor, class_number);
         dt_json_int(json, "class", class_number);
@@ -115,14 +115,13 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
     uint64_t line, before = 0;
     size_t instance = 0;
     dt_status status = DT_OK;
-    const size_t room = (size_t)dt_predictor_chunk(stream->predictor);
+    const size_t room = stream->predictor->chunk;
     DT_TRY(dt_inputs_init(&stream->inputs, stream->predictor, room));
     DT_TRY(dt_rows_open(stdin, "standard input", &model->file->schema, &model->config, &rows));
     for (bool end = false; !status && !end;) {
         const bool ready = dt_rows_ready(rows);
         if (!ready || stream->count == room) DT_GUARD(stream_flush(stream));
-        if (!ready && fflush(stdout))
-            DT_GUARD(dt_fail(DT_EIO, "standard output: cannot write"));
+        if (!ready && fflush(stdout)) DT_GUARD(dt_fail(DT_EIO, "standard output: cannot write"));
         status =
             dt_inputs_read(&stream->inputs, stream->count, stream->predictor, rows, &line, &end);
         instance = line == before ? instance + 1 : 0;
@@ -177,8 +176,8 @@ dt_status cmd_predict(int argc, char **argv)
     struct stream stream = {0};
     DT_TRY(cli_model_open(&model, argc, argv));
     stream.predictor = model.predictor;
-    stream.nin = (size_t)dt_predictor_features(model.predictor);
-    stream.width = (size_t)dt_predictor_width(model.predictor);
+    stream.nin = model.predictor->features;
+    stream.width = model.predictor->width;
     dt_status status = dt_alloc(stream.width, BATCH * sizeof(float), "answers", &stream.answers);
     const bool features = model.config.predict.features;
     if (!status && features) status = dt_alloc(stream.nin, sizeof(float), "row", &stream.features);

@@ -23,8 +23,8 @@ dt_status cmd_report(int argc, char **argv)
         DT_GUARD(dt_history_read(argv[i + 1], &histories[i]));
         runs[i].history = histories[i];
         if (dt_predictor_open(argv[i + 1], &predictors[i])) continue; /* shown with numbers */
-        runs[i].labels = dt_predictor_export(predictors[i])->schema.label_names;
-        runs[i].nlabels = (size_t)dt_predictor_classes(predictors[i]);
+        runs[i].labels = predictors[i]->file.schema.label_names;
+        runs[i].nlabels = (size_t)predictors[i]->classes;
     }
     status = dt_page_write(out, runs, count);
 done:

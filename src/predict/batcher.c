@@ -34,8 +34,7 @@ struct dt__batcher {
 static struct job *jobs_take(struct dt__batcher *batcher)
 {
     struct job *first = batcher->first, *last = first;
-    size_t rows = first->request->count,
-           most = (size_t)dt_predictor_chunk(first->version->predictor);
+    size_t rows = first->request->count, most = first->version->predictor->chunk;
     while (last->next && last->next->version == first->version &&
            rows + last->next->request->count <= most) {
         last = last->next;
@@ -53,9 +52,9 @@ static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
 {
     struct dt_predictor *predictor = jobs->version->predictor;
     struct dt_inputs *all = &batcher->all;
-    const size_t width = (size_t)dt_predictor_width(predictor);
-    const size_t numbers = (size_t)dt_predictor_numbers(predictor);
-    const size_t entries = (size_t)dt_predictor_entries(predictor);
+    const size_t width = predictor->width;
+    const size_t numbers = predictor->numbers;
+    const size_t entries = predictor->entries;
     size_t rows = 0, most = 0;
     for (struct job *job = jobs; job; job = job->next)
         most += job->request->count;
@@ -111,10 +110,10 @@ static void batcher_compute(struct dt__batcher *batcher)
     struct job *jobs = jobs_take(batcher);
     pthread_mutex_unlock(&batcher->lock);
     dt_blas_set_threads(batcher->threads); /* OpenMP's number is a thread's own */
-    dt_status status =
-        jobs->next ? answer_together(batcher, jobs)
-                   : dt_predictor_inputs(jobs->version->predictor, &jobs->request->inputs,
-                                         jobs->request->count, jobs->out, jobs->out_class);
+    dt_status status = jobs->next
+                           ? answer_together(batcher, jobs)
+                           : dt_predictor_inputs(jobs->version->predictor, &jobs->request->inputs,
+                                                 jobs->request->count, jobs->out, jobs->out_class);
     pthread_mutex_lock(&batcher->lock);
     for (struct job *job = jobs; job; job = job->next) {
         job->status = status;

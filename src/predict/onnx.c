@@ -413,7 +413,7 @@ static const char *slice(struct graph *graph, const char *x, int64_t first, int6
  * vector. */
 static const char *embedding(struct graph *graph, const struct dt__layer *layer, const char *x)
 {
-    const struct dt_schema *schema = &dt_predictor_export(graph->predictor)->schema;
+    const struct dt_schema *schema = &graph->predictor->file.schema;
     const struct dt_tensor *table = need_parameter(graph, layer, "weight");
     const char *all = schema->dense ? slice(graph, x, 0, schema->dense) : NULL;
     if (schema->hash_bits)
@@ -532,9 +532,9 @@ static const char *add_inputs(struct graph *graph, const struct dt_schema *schem
 
 static void add_answers(struct graph *graph, const char *x)
 {
-    if (!dt_predictor_classes(graph->predictor)) {
+    if (!graph->predictor->classes) {
         /* value = output * std + mean, where the targets were standardised. */
-        const struct dt_schema *schema = &dt_predictor_export(graph->predictor)->schema;
+        const struct dt_schema *schema = &graph->predictor->file.schema;
         const size_t n = (size_t)schema->targets;
         if (schema->target_mean) {
             x = NODE("Mul", x, add_floats(graph, "target_std", n, schema->target_std));
@@ -605,9 +605,9 @@ static void add_names(struct dt__message *model, const char *key, char *const *n
 /* The model, but for the graph, which is its last field. */
 static void write_head(const struct graph *graph, struct dt__message *model)
 {
-    const struct dt_export *file = dt_predictor_export(graph->predictor);
+    const struct dt_export *file = &graph->predictor->file;
     const struct dt_schema *schema = &file->schema;
-    const int classes = dt_predictor_classes(graph->predictor);
+    const int classes = graph->predictor->classes;
     struct dt__message opset = {0};
     char step[24];
     dt__message_int(model, MODEL_IR_VERSION, IR_VERSION);
@@ -641,10 +641,10 @@ static dt_status write_model(struct graph *graph, const char *path)
 
 dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
 {
-    const struct dt_export *file = dt_predictor_export(predictor);
-    const int classes = dt_predictor_classes(predictor);
+    const struct dt_export *file = &predictor->file;
+    const int classes = predictor->classes;
     struct graph graph = {
-        .predictor = predictor, .model = dt_predictor_model(predictor), .params = file->params};
+        .predictor = predictor, .model = predictor->model, .params = file->params};
     const struct dt_model *model = graph.model;
     dt__message_text(&graph.body, GRAPH_NAME, "dtrain");
     keep(&graph, dt_alloc(model->layers, sizeof *graph.before, "ONNX", &graph.before));
@@ -657,7 +657,7 @@ dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
     add_value(&graph, GRAPH_INPUT, "input", FLOAT,
               file->schema.features - flags_of(&file->schema).count);
     add_value(&graph, GRAPH_OUTPUT, classes ? "probabilities" : "values", FLOAT,
-              dt_predictor_width(predictor));
+              (int)predictor->width);
     if (classes) add_value(&graph, GRAPH_OUTPUT, "class", INT64, 0);
     dt_status status = write_model(&graph, path);
     dt__names_free(graph.names.items, graph.names.count);

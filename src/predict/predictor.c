@@ -7,22 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-struct dt_predictor {
-    char *path; /* of the file that was loaded */
-    struct dt_export file;
-    struct dt_model *model;
-    struct dt_network *network;
-    int features, nout, classes;
-    float *x; /* (chunk, features) normalised rows, once there are some */
-    size_t x_capacity;
-
-    /* A batch of dense rows, of a model of sparse ones. */
-    float *dense, *value;
-    uint64_t *offsets;
-    uint32_t *index;
-    size_t dense_capacity, value_capacity, offsets_capacity, index_capacity;
-    float *logits; /* (DT_EVAL_CHUNK, nout) */
-};
+/* Rows that 64 MiB hold, at most a chunk. */
+static size_t rows_that_fit(size_t numbers)
+{
+    const size_t fit = ((size_t)64 << 20) / sizeof(float) / numbers;
+    return fit < 1 ? 1 : fit < DT_EVAL_CHUNK ? fit : DT_EVAL_CHUNK;
+}
 
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
 {
@@ -30,16 +20,20 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
     char *file = NULL, *ckpt = NULL;
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *p, "predictor", &p));
-    *p = (struct dt_predictor){0};
     DT_GUARD(dt_model_find(path, true, &file, &ckpt));
     DT_GUARD(dt_export_load(ckpt ? ckpt : file, &p->file, &p->path));
     DT_GUARD(dt_model_create(&p->file.desc, &p->model));
     DT_GUARD(dt_model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
     DT_GUARD(dt_network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network));
-    p->features = (int)p->model->features;
-    p->nout = p->file.desc.nout;
+    const struct dt_schema *schema = &p->file.schema;
+    const size_t nout = (size_t)p->file.desc.nout;
     p->classes = p->model->classes;
-    DT_GUARD(dt_alloc((size_t)p->nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
+    p->features = p->model->features;
+    p->width = p->classes ? (size_t)p->classes : nout;
+    p->entries = schema->dense < schema->features ? (size_t)dt_schema_categories(schema) : 0;
+    p->numbers = p->entries ? (size_t)schema->dense : p->features;
+    p->chunk = rows_that_fit(p->numbers + 2 * p->entries);
+    DT_GUARD(dt_alloc(nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
     *out = p;
 done:
     dt_free(file);
@@ -66,56 +60,19 @@ void dt_predictor_close(struct dt_predictor *predictor)
 
 /* ---- what it holds -------------------------------------------------------------------------- */
 
-const char *dt_predictor_path(const struct dt_predictor *predictor)
-{
-    return predictor->path;
-}
-
-const struct dt_export *dt_predictor_export(const struct dt_predictor *predictor)
-{
-    return &predictor->file;
-}
-
-const struct dt_model *dt_predictor_model(const struct dt_predictor *predictor)
-{
-    return predictor->model;
-}
-
 int dt_predictor_features(const struct dt_predictor *predictor)
 {
-    return predictor->features;
+    return (int)predictor->features;
+}
+
+int dt_predictor_width(const struct dt_predictor *predictor)
+{
+    return (int)predictor->width;
 }
 
 int dt_predictor_classes(const struct dt_predictor *predictor)
 {
     return predictor->classes;
-}
-
-int dt_predictor_width(const struct dt_predictor *predictor)
-{
-    return predictor->classes ? predictor->classes : predictor->nout;
-}
-
-int dt_predictor_entries(const struct dt_predictor *predictor)
-{
-    const struct dt_schema *schema = &predictor->file.schema;
-    return schema->dense < schema->features ? dt_schema_categories(schema) : 0;
-}
-
-int dt_predictor_numbers(const struct dt_predictor *predictor)
-{
-    return dt_predictor_entries(predictor) ? predictor->file.schema.dense : predictor->features;
-}
-
-static int rows_that_fit(int numbers)
-{
-    const int fit = (64 << 20) / (int)sizeof(float) / numbers;
-    return fit < 1 ? 1 : fit < DT_EVAL_CHUNK ? fit : DT_EVAL_CHUNK;
-}
-
-int dt_predictor_chunk(const struct dt_predictor *predictor)
-{
-    return rows_that_fit(dt_predictor_numbers(predictor) + 2 * dt_predictor_entries(predictor));
 }
 
 const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature)
@@ -136,7 +93,7 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int cl
  * then. */
 static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batch)
 {
-    const size_t nin = (size_t)p->features, dense = (size_t)p->file.schema.dense,
+    const size_t nin = p->features, dense = (size_t)p->file.schema.dense,
                  rows = (size_t)batch->rows;
     size_t entries = 0;
     if (p->file.desc.categories && p->file.schema.hash_bits)
@@ -145,10 +102,10 @@ static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batc
                        "`dtrain predict` and `dtrain eval` read");
     for (size_t i = 0; i < rows * nin; i++)
         entries += i % nin >= dense && batch->x[i] != 0;
-    DT_TRY(dt_grow(&p->dense, &p->dense_capacity, rows * dense + 1, sizeof(float), "rows"));
-    DT_TRY(dt_grow(&p->value, &p->value_capacity, entries + 1, sizeof(float), "rows"));
-    DT_TRY(dt_grow(&p->index, &p->index_capacity, entries + 1, sizeof(uint32_t), "rows"));
-    DT_TRY(dt_grow(&p->offsets, &p->offsets_capacity, rows + 1, sizeof(uint64_t), "rows"));
+    DT_TRY(dt_grow(&p->dense, &p->dense_room, rows * dense + 1, sizeof(float), "rows"));
+    DT_TRY(dt_grow(&p->value, &p->value_room, entries + 1, sizeof(float), "rows"));
+    DT_TRY(dt_grow(&p->index, &p->index_room, entries + 1, sizeof(uint32_t), "rows"));
+    DT_TRY(dt_grow(&p->offsets, &p->offsets_room, rows + 1, sizeof(uint64_t), "rows"));
     entries = 0;
     for (size_t r = 0; r < rows; r++) {
         const float *x = batch->x + r * nin;
@@ -174,7 +131,7 @@ dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_bat
 {
     struct dt_predictor *p = predictor;
     struct dt_batch sparse = *batch;
-    if (!batch->offsets && p->file.schema.dense < p->features) {
+    if (!batch->offsets && p->file.schema.dense < p->file.schema.features) {
         DT_TRY(batch_make_sparse(p, &sparse));
         batch = &sparse;
     }
@@ -182,22 +139,20 @@ dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_bat
     DT_TRY(dt_network_forward(p->network, p->file.params, batch, logits));
     dt_model_predict(p->model, logits, batch->rows, out);
     for (int i = 0; p->classes && out_class && i < batch->rows; i++)
-        out_class[i] = dt_model_choose(p->model, logits + (size_t)i * (size_t)p->nout);
+        out_class[i] = dt_model_choose(p->model, logits + (size_t)i * (size_t)p->file.desc.nout);
     return DT_OK;
 }
 
 dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
                             float *out, int32_t *out_class)
 {
-    size_t nin = (size_t)predictor->features, width = (size_t)dt_predictor_width(predictor);
-    size_t chunk = (size_t)rows_that_fit(predictor->features);
-    DT_TRY(dt_grow(&predictor->x, &predictor->x_capacity, chunk * nin, sizeof(float), "rows"));
+    const size_t nin = predictor->features, chunk = rows_that_fit(nin);
+    DT_TRY(dt_grow(&predictor->x, &predictor->x_room, chunk * nin, sizeof(float), "rows"));
     for (size_t at = 0; at < rows; at += chunk) {
-        size_t count = rows - at < chunk ? rows - at : chunk;
-        struct dt_batch batch = {
-            .rows = (int)count, .ndense = predictor->features, .x = predictor->x};
+        const size_t count = rows - at < chunk ? rows - at : chunk;
+        const struct dt_batch batch = {.rows = (int)count, .ndense = (int)nin, .x = predictor->x};
         dt_schema_normalize(&predictor->file.schema, raw + at * nin, count, predictor->x);
-        DT_TRY(dt_predictor_batch(predictor, &batch, out + at * width,
+        DT_TRY(dt_predictor_batch(predictor, &batch, out + at * predictor->width,
                                   out_class ? out_class + at : NULL));
     }
     return DT_OK;
@@ -206,8 +161,7 @@ dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, si
 dt_status dt_inputs_init(struct dt_inputs *inputs, const struct dt_predictor *predictor,
                          size_t rows)
 {
-    const size_t numbers = (size_t)dt_predictor_numbers(predictor);
-    const size_t entries = (size_t)dt_predictor_entries(predictor);
+    const size_t numbers = predictor->numbers, entries = predictor->entries;
     *inputs = (struct dt_inputs){0};
     dt_status status = dt_alloc(rows, numbers * sizeof *inputs->x, "rows", &inputs->x);
     if (!status && entries)
@@ -229,8 +183,8 @@ void dt_inputs_free(struct dt_inputs *inputs)
 dt_status dt_inputs_read(struct dt_inputs *inputs, size_t at, const struct dt_predictor *predictor,
                          struct dt_rows *rows, uint64_t *out_line, bool *out_end)
 {
-    const size_t entries = (size_t)dt_predictor_entries(predictor);
-    float *x = inputs->x + at * (size_t)dt_predictor_numbers(predictor);
+    const size_t entries = predictor->entries;
+    float *x = inputs->x + at * predictor->numbers;
     if (!entries) return dt_rows_next(rows, x, out_line, out_end);
     return dt_rows_next_sparse(rows, x, inputs->index + at * entries, inputs->value + at * entries,
                                out_line, out_end);
@@ -240,10 +194,8 @@ dt_status dt_predictor_inputs(struct dt_predictor *predictor, const struct dt_in
                               size_t rows, float *out, int32_t *out_class)
 {
     struct dt_predictor *p = predictor;
-    const size_t numbers = (size_t)dt_predictor_numbers(p), width = (size_t)dt_predictor_width(p);
-    const size_t entries = (size_t)dt_predictor_entries(p);
-    DT_TRY(
-        dt_grow(&p->offsets, &p->offsets_capacity, DT_EVAL_CHUNK + 1, sizeof *p->offsets, "rows"));
+    const size_t numbers = p->numbers, entries = p->entries;
+    DT_TRY(dt_grow(&p->offsets, &p->offsets_room, DT_EVAL_CHUNK + 1, sizeof *p->offsets, "rows"));
     for (size_t at = 0; at < rows; at += DT_EVAL_CHUNK) {
         const size_t count = rows - at < DT_EVAL_CHUNK ? rows - at : DT_EVAL_CHUNK;
         struct dt_batch batch = {
@@ -255,14 +207,15 @@ dt_status dt_predictor_inputs(struct dt_predictor *predictor, const struct dt_in
             batch.index = inputs->index + at * entries;
             batch.value = inputs->value + at * entries;
         }
-        DT_TRY(dt_predictor_batch(p, &batch, out + at * width, out_class ? out_class + at : NULL));
+        DT_TRY(
+            dt_predictor_batch(p, &batch, out + at * p->width, out_class ? out_class + at : NULL));
     }
     return DT_OK;
 }
 
 dt_status dt_predictor_check(const struct dt_predictor *predictor, const float *answer)
 {
-    for (int i = 0; i < dt_predictor_width(predictor); i++)
+    for (size_t i = 0; i < predictor->width; i++)
         if (!isfinite(answer[i]))
             return dt_fail(DT_EFORMAT, "its prediction is beyond the range of 32-bit floats");
     return DT_OK;

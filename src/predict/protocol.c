@@ -190,23 +190,22 @@ static dt_status request_open_v2(struct dt__request *request, struct dt__json bo
 
 /* A value takes two bytes at least, so that what is allocated is in proportion to the body. */
 dt_status dt__request_open(const char *body, size_t length, bool v2,
-                           const struct dt__version *version, int max_rows,
-                           struct dt__request *out)
+                           const struct dt__version *version, int max_rows, struct dt__request *out)
 {
     const struct dt_predictor *predictor = version->predictor;
     const struct dt__json json = {body, body + length};
     const struct dt__columns *columns = &version->columns;
-    const size_t most = (size_t)dt_predictor_chunk(predictor), fit = length / 2 / columns->count;
+    const size_t most = predictor->chunk, fit = length / 2 / columns->count;
     dt_status status;
     *out = (struct dt__request){.max_rows = max_rows, .room = fit < most ? fit + 1 : most};
     DT_GUARD(dt__json_check(body, length));
     DT_GUARD(dt__json_rows_init(&out->reader, columns, &version->names,
-                                !dt_predictor_export(predictor)->schema.columns));
+                                !predictor->file.schema.columns));
     if (version->names.count)
         DT_GUARD(dt_alloc(columns->count, sizeof *out->columns, "columns", &out->columns));
     DT_GUARD(v2 ? request_open_v2(out, json) : request_open_v1(out, json));
     DT_GUARD(dt_inputs_init(&out->inputs, predictor, out->room));
-    out->row.capacity = (size_t)dt_predictor_numbers(predictor);
+    out->row.capacity = predictor->numbers;
     DT_GUARD(dt_alloc(out->row.capacity, sizeof *out->row.x, "row", &out->row.x));
 done:
     return status && out->key ? dt_fail_prefix(status, "%s: ", out->key) : status;
@@ -234,8 +233,7 @@ static dt_status request_read_row(struct dt__request *request)
         if (!request->columns[c].at)
             return dt_fail(DT_EFORMAT, "%s'%s' is missing", request->reader.exact ? "" : "column ",
                            name);
-        dt_status status =
-            dt__json_value(&request->reader, &request->columns[c], c, &request->row);
+        dt_status status = dt__json_value(&request->reader, &request->columns[c], c, &request->row);
         if (status) return dt_fail_prefix(status, "'%s': ", name);
     }
     return DT_OK;
@@ -243,8 +241,8 @@ static dt_status request_read_row(struct dt__request *request)
 
 dt_status dt__request_read(struct dt__request *request, const struct dt_predictor *predictor)
 {
-    const size_t numbers = (size_t)dt_predictor_numbers(predictor);
-    const size_t entries = (size_t)dt_predictor_entries(predictor);
+    const size_t numbers = predictor->numbers;
+    const size_t entries = predictor->entries;
     const struct dt_inputs *to = &request->inputs;
     for (request->count = 0; request->count < request->room; request->count++, request->rows++) {
         const size_t at = request->count;
@@ -257,14 +255,17 @@ dt_status dt__request_read(struct dt__request *request, const struct dt_predicto
         else if ((status = request_read_row(request)))
             dt_fail_prefix(status, "row %zu: ", request->rows);
         if (status) return dt_fail_prefix(status, "%s: ", request->key);
-        dt__row_normalize(&dt_predictor_export(predictor)->schema, &request->row,
-                          to->x + at * numbers, entries ? to->index + at * entries : NULL,
+        dt__row_normalize(&predictor->file.schema, &request->row, to->x + at * numbers,
+                          entries ? to->index + at * entries : NULL,
                           entries ? to->value + at * entries : NULL);
     }
     return DT_OK;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
+
+/* What is said of a row. */
+enum part { NUMBERS, CLASS, LABEL, PARTS };
 
 struct answers {
     const struct dt_predictor *predictor;
@@ -274,17 +275,20 @@ struct answers {
     struct dt_text *text;
 };
 
-enum part { CLASS, LABEL, NUMBERS };
-#define ALL_ROWS SIZE_MAX
-
-/* Part of the answer to one row, or of all as a list. Of numbers a single one stands alone, more
- * are a list. */
-static dt_status answers_add_part(const struct answers *a, enum part part, size_t row)
+static bool has_part(const struct dt_predictor *predictor, enum part part)
 {
-    const size_t first = row == ALL_ROWS ? 0 : row, end = row == ALL_ROWS ? a->rows : row + 1;
+    return part == NUMBERS ||
+           (predictor->classes && (part == CLASS || dt_predictor_class_name(predictor, 0)));
+}
+
+/* Rows [first, end): one stands alone, those of `list` are a list. Of numbers a single one stands
+ * alone, more are a list. */
+static dt_status answers_add_part(const struct answers *a, enum part part, size_t first, size_t end,
+                                  bool list)
+{
     for (size_t r = first; r < end; r++) {
         const float *values = a->values + r * a->width;
-        if (row == ALL_ROWS) DT_TRY(dt_text_add(a->text, r ? "," : "["));
+        if (list) DT_TRY(dt_text_append(a->text, r > first ? "," : "[", 1));
         if (part == CLASS)
             DT_TRY(dt_text_add(a->text, "%d", (int)a->classes[r]));
         else if (part == LABEL)
@@ -295,101 +299,96 @@ static dt_status answers_add_part(const struct answers *a, enum part part, size_
         else
             DT_TRY(dt_json_add_floats(a->text, values, a->width));
     }
-    return row == ALL_ROWS ? dt_text_add(a->text, "]") : DT_OK;
+    return list ? dt_text_append(a->text, "]", 1) : DT_OK;
 }
 
-static dt_status answers_add_prediction(const struct answers *a, size_t row)
+/* Values alone, or an object of class, label and probabilities. */
+static dt_status answers_add_prediction(const struct answers *a, size_t first, size_t end,
+                                        bool list)
 {
-    if (!dt_predictor_classes(a->predictor)) return answers_add_part(a, NUMBERS, row);
-    DT_TRY(dt_text_add(a->text, "{\"class\":"));
-    DT_TRY(answers_add_part(a, CLASS, row));
-    if (dt_predictor_class_name(a->predictor, 0)) {
-        DT_TRY(dt_text_add(a->text, ",\"label\":"));
-        DT_TRY(answers_add_part(a, LABEL, row));
+    static const char *const keys[] = {
+        [CLASS] = "{\"class\":", [LABEL] = ",\"label\":", [NUMBERS] = ",\"probabilities\":"};
+    static const enum part order[] = {CLASS, LABEL, NUMBERS};
+    if (!has_part(a->predictor, CLASS)) return answers_add_part(a, NUMBERS, first, end, list);
+    for (int i = 0; i < PARTS; i++) {
+        if (!has_part(a->predictor, order[i])) continue;
+        DT_TRY(dt_text_add(a->text, "%s", keys[order[i]]));
+        DT_TRY(answers_add_part(a, order[i], first, end, list));
     }
-    DT_TRY(dt_text_add(a->text, ",\"probabilities\":"));
-    DT_TRY(answers_add_part(a, NUMBERS, row));
     return dt_text_add(a->text, "}");
 }
 
-/* An output of v2: one flat list. */
-static dt_status answers_add_output(const struct answers *a, const char *name, const char *type,
-                                    size_t width)
+/* An output of v2, up to its data. */
+static dt_status output_add(const struct dt_predictor *predictor, enum part part, long long rows,
+                            struct dt_text *text)
 {
-    DT_TRY(dt_text_add(a->text, "{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%zu", name, type,
-                       a->rows));
-    if (width) DT_TRY(dt_text_add(a->text, ",%zu", width));
-    return dt_text_add(a->text, "],\"data\":");
+    static const char *const types[] = {"FP32", "INT64", "BYTES"};
+    const char *numbers = predictor->classes ? "probabilities" : "values";
+    const char *const names[] = {numbers, "class", "label"};
+    DT_TRY(dt_text_add(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%lld",
+                       part ? "," : "", names[part], types[part], rows));
+    if (part == NUMBERS) DT_TRY(dt_text_add(text, ",%d", (int)predictor->width));
+    return dt_text_append(text, "]", 1);
 }
 
-static dt_status answers_format_outputs(const struct answers *a, const char *id, const char *name,
-                                        uint64_t version)
+/* v2: data are flat lists. */
+static dt_status answers_add_outputs(const struct answers *a)
 {
-    bool classifies = dt_predictor_classes(a->predictor);
-    DT_TRY(dt_text_add(a->text, "{\"model_name\":"));
-    DT_TRY(dt_json_add_string(a->text, name));
-    DT_TRY(dt_text_add(a->text, ",\"model_version\":\"%llu\"", (unsigned long long)version));
-    if (id) {
-        DT_TRY(dt_text_add(a->text, ",\"id\":"));
-        DT_TRY(dt_json_add_string(a->text, id));
+    for (int part = 0; part < PARTS; part++) {
+        if (!has_part(a->predictor, part)) continue;
+        DT_TRY(output_add(a->predictor, part, (long long)a->rows, a->text));
+        DT_TRY(dt_text_add(a->text, ",\"data\":"));
+        DT_TRY(part == NUMBERS ? dt_json_add_floats(a->text, a->values, a->rows * a->width)
+                               : answers_add_part(a, part, 0, a->rows, true));
+        DT_TRY(dt_text_append(a->text, "}", 1));
     }
-    DT_TRY(dt_text_add(a->text, ",\"outputs\":["));
-    DT_TRY(answers_add_output(a, classifies ? "probabilities" : "values", "FP32", a->width));
-    DT_TRY(dt_json_add_floats(a->text, a->values, a->rows * a->width));
-    if (classifies) {
-        DT_TRY(dt_text_add(a->text, "},"));
-        DT_TRY(answers_add_output(a, "class", "INT64", 0));
-        DT_TRY(answers_add_part(a, CLASS, ALL_ROWS));
-    }
-    if (classifies && dt_predictor_class_name(a->predictor, 0)) {
-        DT_TRY(dt_text_add(a->text, "},"));
-        DT_TRY(answers_add_output(a, "label", "BYTES", 0));
-        DT_TRY(answers_add_part(a, LABEL, ALL_ROWS));
-    }
-    return dt_text_add(a->text, "}]}");
+    return dt_text_add(a->text, "]}\n");
 }
 
-dt_status dt__answer_format(const struct dt__request *request, const struct dt_predictor *predictor,
-                            const char *name, uint64_t version, const float *answers,
-                            const int32_t *classes, struct dt_text *text)
+dt_status dt__answer_format(const struct dt__request *request, const struct dt__version *version,
+                            const char *name, const float *answers, const int32_t *classes,
+                            struct dt_text *text)
 {
-    const struct answers a = {.predictor = predictor,
+    const struct answers a = {.predictor = version->predictor,
                               .rows = request->rows,
-                              .width = (size_t)dt_predictor_width(predictor),
+                              .width = version->predictor->width,
                               .values = answers,
                               .classes = classes,
                               .text = text};
-    if (request->protocol == DT__INFER)
-        return answers_format_outputs(&a, request->id, name, version);
+    if (request->protocol == DT__INFER) {
+        DT_TRY(dt_text_add(text, "{\"model_name\":%s,\"model_version\":\"%llu\"", name,
+                           (unsigned long long)version->number));
+        if (request->id) DT_TRY(dt_text_add(text, ",\"id\":"));
+        if (request->id) DT_TRY(dt_json_add_string(text, request->id));
+        DT_TRY(dt_text_add(text, ",\"outputs\":["));
+        return answers_add_outputs(&a);
+    }
     if (request->protocol == DT__INPUTS) {
         DT_TRY(dt_text_add(text, "{\"outputs\":"));
-        DT_TRY(answers_add_prediction(&a, ALL_ROWS));
-        return dt_text_add(text, "}");
+        DT_TRY(answers_add_prediction(&a, 0, a.rows, true));
+        return dt_text_add(text, "}\n");
     }
     DT_TRY(dt_text_add(text, "{\"predictions\":"));
     for (size_t r = 0; r < a.rows; r++) {
-        DT_TRY(dt_text_add(text, r ? "," : "["));
-        DT_TRY(answers_add_prediction(&a, r));
+        DT_TRY(dt_text_append(text, r ? "," : "[", 1));
+        DT_TRY(answers_add_prediction(&a, r, r + 1, false));
     }
-    return dt_text_add(text, "]}");
+    return dt_text_add(text, "]}\n");
 }
 
-dt_status dt__metadata_format(const struct dt_predictor *predictor, const char *name,
-                              uint64_t version, struct dt_text *text)
+dt_status dt__metadata_format(const struct dt__version *version, const char *name,
+                              struct dt_text *text)
 {
-    bool classifies = dt_predictor_classes(predictor);
-    DT_TRY(dt_text_add(text, "{\"name\":"));
-    DT_TRY(dt_json_add_string(text, name));
-    DT_TRY(dt_text_add(text, ",\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":[",
-                       (unsigned long long)version));
-    DT_TRY(dt_text_add(
-        text, "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1,%d]}],\"outputs\":[",
-        dt_predictor_features(predictor)));
-    DT_TRY(dt_text_add(text, "{\"name\":\"%s\",\"datatype\":\"FP32\",\"shape\":[-1,%d]}",
-                       classifies ? "probabilities" : "values", dt_predictor_width(predictor)));
-    if (classifies)
-        DT_TRY(dt_text_add(text, ",{\"name\":\"class\",\"datatype\":\"INT64\",\"shape\":[-1]}"));
-    if (classifies && dt_predictor_class_name(predictor, 0))
-        DT_TRY(dt_text_add(text, ",{\"name\":\"label\",\"datatype\":\"BYTES\",\"shape\":[-1]}"));
-    return dt_text_add(text, "]}");
+    const struct dt_predictor *predictor = version->predictor;
+    DT_TRY(
+        dt_text_add(text,
+                    "{\"name\":%s,\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":["
+                    "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1,%d]}],\"outputs\":[",
+                    name, (unsigned long long)version->number, (int)predictor->features));
+    for (int part = 0; part < PARTS; part++) {
+        if (!has_part(predictor, part)) continue;
+        DT_TRY(output_add(predictor, part, -1, text));
+        DT_TRY(dt_text_append(text, "}", 1));
+    }
+    return dt_text_add(text, "]}\n");
 }

@@ -10,7 +10,6 @@
  * after, since a client that sends or takes a byte now and then would never be idle. */
 #include "dtrain/serve.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <microhttpd.h>
@@ -43,17 +42,38 @@ struct connection {
 struct exchange {
     struct dt_server *server;
     struct connection *connection;
+    const struct route *route; /* NULL: not known yet, or none */
     double began;
     struct dt_text body; /* bodies_bytes counts its capacity */
     size_t told;         /* how long it will be; 0: not told */
-    unsigned refusal; /* a status that is settled before the body is there; 0: none */
+    unsigned refusal;    /* a status that is settled before the body is there; 0: none */
     unsigned code;
-    bool predicts; /* for the histogram */
+};
+
+/* Adds the answer of a path to text, as the version says it. DT_EFORMAT: the request is wrong. */
+typedef dt_status answer_fn(struct exchange *exchange, const struct dt__version *version,
+                            struct dt_text *text);
+
+/* A path; '*' is NAME or NAME/versions/NUMBER. */
+struct route {
+    const char *path;
+    answer_fn *answer;
+    const char *constant; /* without answer */
+    bool posts;           /* predicts what is posted; else GET and HEAD */
+    bool v2;              /* the Open Inference Protocol's */
+};
+
+/* For /metrics. */
+struct counts {
+    uint64_t codes[600]; /* answers by their status */
+    uint64_t bucket[BUCKETS + 1];
+    double secs; /* of predictions together */
 };
 
 struct dt_server {
     struct dt_server_options options;
-    char *model; /* path */
+    char *model;         /* path */
+    struct dt_text name; /* the model's in paths, as JSON */
     struct MHD_Daemon *daemon;
     struct dt__batcher *batcher;
     atomic_bool stopping;
@@ -64,11 +84,7 @@ struct dt_server {
     struct dt__file_id refused;     /* the newest version, if it could not be loaded */
     struct connection *connections; /* (options.connections) */
     size_t bodies_bytes;            /* of all requests */
-
-    /* For /metrics. */
-    uint64_t codes[600]; /* answers by their status */
-    uint64_t bucket[BUCKETS + 1];
-    double secs; /* of predictions together */
+    struct counts counts;
 };
 
 /* ---- versions ------------------------------------------------------------------------------- */
@@ -98,7 +114,7 @@ static void version_free(struct dt__version *version)
 /* Many features without names, or a few: they take no memory. */
 static dt_status version_learn_columns(struct dt__version *version)
 {
-    const struct dt_schema *schema = &dt_predictor_export(version->predictor)->schema;
+    const struct dt_schema *schema = &version->predictor->file.schema;
     if (schema->columns || schema->feature_names) {
         DT_TRY(dt__columns_of_schema(&version->columns, schema));
         return dt__json_names(&version->columns, &version->names);
@@ -118,7 +134,7 @@ static dt_status version_load(const char *path, struct dt__version **out)
         version_free(version);
         return status;
     }
-    const char *file = dt_predictor_path(version->predictor), *slash = strrchr(file, '/'),
+    const char *file = version->predictor->path, *slash = strrchr(file, '/'),
                *name = slash ? slash : file;
     char *end;
     version->file = file_identify(file);
@@ -128,10 +144,19 @@ static dt_status version_load(const char *path, struct dt__version **out)
         name--;
     version->number = strtoull(name, &end, 10);
     if (end != slash || name == slash || !isdigit((unsigned char)*name))
-        version->number = dt_predictor_export(version->predictor)->step;
+        version->number = version->predictor->file.step;
     version->users = 1; /* the server */
     *out = version;
     return DT_OK;
+}
+
+static struct dt__version *version_hold(struct dt_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    struct dt__version *version = server->version;
+    version->users++;
+    pthread_mutex_unlock(&server->lock);
+    return version;
 }
 
 static void version_release(struct dt_server *server, struct dt__version *version)
@@ -158,105 +183,75 @@ static void version_take_up_newer(struct dt_server *server)
         server->version = newer;
         pthread_mutex_unlock(&server->lock);
         dt_info("version %llu in place of %llu: %s", (unsigned long long)newer->number,
-                (unsigned long long)older->number, dt_predictor_path(newer->predictor));
+                (unsigned long long)older->number, newer->predictor->path);
         version_release(server, older);
     }
     dt_free(path);
 }
 
-/* ---- routes --------------------------------------------------------------------------------- */
-
-enum route {
-    ROUTE_NONE,
-    ROUTE_METRICS,
-    ROUTE_ALIVE,
-    ROUTE_SERVER,
-    ROUTE_V1_STATUS,
-    ROUTE_V1_PREDICT,
-    ROUTE_V2_MODEL,
-    ROUTE_V2_READY,
-    ROUTE_V2_INFER
-};
-
-struct target {
-    enum route route;
-    bool known_name;
-    bool has_version;
-    uint64_t version;
-};
-
-static struct target target_parse(const struct dt_server *server, const char *url)
-{
-    static const struct {
-        const char *prefix, *tail;
-        enum route route;
-    } rows[] = {
-        {"/v1/models/", "", ROUTE_V1_STATUS},      {"/v1/models/", ":predict", ROUTE_V1_PREDICT},
-        {"/v2/models/", "", ROUTE_V2_MODEL},       {"/v2/models/", "/ready", ROUTE_V2_READY},
-        {"/v2/models/", "/infer", ROUTE_V2_INFER},
-    };
-    static const char versions[] = "/versions/";
-    const char *name = server->options.name;
-    const size_t length = strlen(name);
-    struct target target = {.route = ROUTE_NONE, .known_name = true};
-    if (!strcmp(url, "/metrics")) target.route = ROUTE_METRICS;
-    if (!strcmp(url, "/v2/health/live") || !strcmp(url, "/v2/health/ready"))
-        target.route = ROUTE_ALIVE;
-    if (!strcmp(url, "/v2") || !strcmp(url, "/v2/")) target.route = ROUTE_SERVER;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && target.route == ROUTE_NONE; i++) {
-        if (strncmp(url, rows[i].prefix, strlen(rows[i].prefix))) continue;
-        /* "NAME" or "NAME/versions/7", and the tail. */
-        const char *rest = url + strlen(rows[i].prefix);
-        target = (struct target){.route = ROUTE_NONE};
-        target.known_name = !strncmp(rest, name, length) && strchr("/:", rest[length]);
-        rest += target.known_name ? length : strcspn(rest, "/:");
-        if (!strncmp(rest, versions, strlen(versions))) {
-            const char *number = rest + strlen(versions);
-            char *end;
-            target.version = strtoull(number, &end, 10);
-            target.has_version = true;
-            if (end == number || *number == '-') target.known_name = false;
-            rest = end;
-        }
-        if (!strcmp(rest, rows[i].tail)) target.route = rows[i].route;
-    }
-    return target;
-}
-
 /* ---- answers -------------------------------------------------------------------------------- */
 
-/* The text goes to libmicrohttpd. */
-static enum MHD_Result exchange_reply(struct exchange *exchange, struct MHD_Connection *connection,
-                                      unsigned code, const char *type, struct dt_text *text)
+static dt_status answer_ready(struct exchange *exchange, const struct dt__version *version,
+                              struct dt_text *text)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(text->length, text->data, MHD_RESPMEM_MUST_FREE);
-    if (!response) return MHD_NO;
-    *text = (struct dt_text){0};
-    exchange->code = code;
-    if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
-                                exchange->predicts ? "POST" : "GET, HEAD");
-    if (exchange->server->stopping || code == TOO_LARGE)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    enum MHD_Result result = MHD_queue_response(connection, code, response);
-    MHD_destroy_response(response);
-    return result;
+    (void)version;
+    return dt_text_add(text, "{\"name\":%s,\"ready\":true}\n", exchange->server->name.data);
 }
 
-static enum MHD_Result exchange_reply_error(struct exchange *exchange,
-                                            struct MHD_Connection *connection, unsigned code,
-                                            const char *message)
+static dt_status answer_status(struct exchange *exchange, const struct dt__version *version,
+                               struct dt_text *text)
 {
-    struct dt_text text = {0};
-    bool made = !dt_text_add(&text, "{\"error\":") && !dt_json_add_string(&text, message) &&
-                !dt_text_add(&text, "}\n");
-    enum MHD_Result result =
-        made ? exchange_reply(exchange, connection, code, "application/json", &text) : MHD_NO;
-    dt_text_free(&text);
-    return result;
+    (void)exchange;
+    return dt_text_add(text,
+                       "{\"model_version_status\":[{\"version\":\"%llu\",\"state\":\"AVAILABLE\","
+                       "\"status\":{\"error_code\":\"OK\",\"error_message\":\"\"}}]}\n",
+                       (unsigned long long)version->number);
+}
+
+static dt_status answer_metadata(struct exchange *exchange, const struct dt__version *version,
+                                 struct dt_text *text)
+{
+    return dt__metadata_format(version, exchange->server->name.data, text);
+}
+
+static dt_status answer_metrics(struct exchange *exchange, const struct dt__version *version,
+                                struct dt_text *text)
+{
+    struct dt_server *server = exchange->server;
+    uint64_t batches, rows, count = 0;
+    dt__batcher_counts(server->batcher, &batches, &rows);
+    pthread_mutex_lock(&server->lock);
+    const struct counts counts = server->counts;
+    pthread_mutex_unlock(&server->lock);
+    DT_TRY(dt_text_add(text, "# HELP dtrain_serve_requests_total Answers by HTTP status.\n"
+                             "# TYPE dtrain_serve_requests_total counter\n"));
+    for (int code = 0; code < 600; code++)
+        if (counts.codes[code] || code == MHD_HTTP_OK)
+            DT_TRY(dt_text_add(text, "dtrain_serve_requests_total{code=\"%d\"} %llu\n", code,
+                               (unsigned long long)counts.codes[code]));
+    DT_TRY(dt_text_add(
+        text, "# HELP dtrain_serve_latency_seconds From a prediction's headers to its answer.\n"
+              "# TYPE dtrain_serve_latency_seconds histogram\n"));
+    for (int i = 0; i <= BUCKETS; i++) {
+        char bound[32] = "+Inf";
+        if (i < BUCKETS) (void)dt_real_text(BUCKET_SECS[i], bound);
+        count += counts.bucket[i];
+        DT_TRY(dt_text_add(text, "dtrain_serve_latency_seconds_bucket{le=\"%s\"} %llu\n", bound,
+                           (unsigned long long)count));
+    }
+    return dt_text_add(
+        text,
+        "dtrain_serve_latency_seconds_sum %.9g\ndtrain_serve_latency_seconds_count %llu\n"
+        "# HELP dtrain_serve_rows_total Rows predicted.\n"
+        "# TYPE dtrain_serve_rows_total counter\ndtrain_serve_rows_total %llu\n"
+        "# HELP dtrain_serve_batches_total Batches that they were computed in.\n"
+        "# TYPE dtrain_serve_batches_total counter\ndtrain_serve_batches_total %llu\n"
+        "# HELP dtrain_serve_model_version Step of the model that answers.\n"
+        "# TYPE dtrain_serve_model_version gauge\ndtrain_serve_model_version %llu\n"
+        "# HELP dtrain_serve_active_requests Requests under way.\n"
+        "# TYPE dtrain_serve_active_requests gauge\ndtrain_serve_active_requests %d\n",
+        counts.secs, (unsigned long long)count, (unsigned long long)rows,
+        (unsigned long long)batches, (unsigned long long)version->number, server->active);
 }
 
 static void exchange_free_body(struct exchange *exchange)
@@ -267,38 +262,34 @@ static void exchange_free_body(struct exchange *exchange)
     dt_text_free(&exchange->body);
 }
 
-/* The rows of a request through the network, as they are read, and what comes of them into
- * `text`. */
-static dt_status exchange_predict(struct exchange *exchange, const struct dt__version *version,
-                                  bool v2, struct dt_text *text)
+/* The rows of a request through the network, as they are read, and what comes of them. */
+static dt_status answer_rows(struct exchange *exchange, const struct dt__version *version,
+                             struct dt_text *text)
 {
     struct dt_server *server = exchange->server;
-    const struct dt_predictor *predictor = version->predictor;
-    const size_t width = (size_t)dt_predictor_width(predictor);
+    const size_t width = version->predictor->width;
     const char *body = exchange->body.data ? exchange->body.data : "";
     struct dt__request request;
     size_t out_room = 0, classes_room = 0;
     float *out = NULL;
     int32_t *classes = NULL;
     dt_status status;
-    DT_GUARD(dt__request_open(body, exchange->body.length, v2, version, server->options.max_rows,
-                              &request));
+    DT_GUARD(dt__request_open(body, exchange->body.length, exchange->route->v2, version,
+                              server->options.max_rows, &request));
     while (true) {
         const size_t at = request.rows;
-        DT_GUARD(dt__request_read(&request, predictor));
+        DT_GUARD(dt__request_read(&request, version->predictor));
         if (!request.count) break;
         DT_GUARD(dt_grow(&out, &out_room, request.rows * width, sizeof *out, "answers"));
         DT_GUARD(dt_grow(&classes, &classes_room, request.rows, sizeof *classes, "answers"));
-        DT_GUARD(dt__batcher_answer(server->batcher, version, &request, out + at * width,
-                                    classes + at));
+        DT_GUARD(
+            dt__batcher_answer(server->batcher, version, &request, out + at * width, classes + at));
         for (size_t r = at; r < request.rows; r++)
-            if (dt_predictor_check(predictor, out + r * width))
+            if (dt_predictor_check(version->predictor, out + r * width))
                 DT_GUARD(dt_fail_prefix(DT_EFORMAT, "row %zu: ", r));
     }
     exchange_free_body(exchange);
-    DT_GUARD(dt__answer_format(&request, predictor, server->options.name, version->number, out,
-                               classes, text));
-    status = dt_text_append(text, "\n", 1);
+    status = dt__answer_format(&request, version, server->name.data, out, classes, text);
 done:
     dt__request_free(&request);
     dt_free(out);
@@ -306,135 +297,123 @@ done:
     return status;
 }
 
-static dt_status server_format_metrics(struct dt_server *server, struct dt_text *text)
+/* ---- routes --------------------------------------------------------------------------------- */
+
+static const char SERVER[] =
+    "{\"name\":\"dtrain\",\"version\":\"" DT_VERSION "\",\"extensions\":[]}\n";
+static const char ALIVE[] = "{\"live\":true,\"ready\":true}\n";
+
+static const struct route ROUTES[] = {
+    {"/metrics", answer_metrics, NULL, false, false},
+    {"/v1/models/*", answer_status, NULL, false, false},
+    {"/v1/models/*:predict", answer_rows, NULL, true, false},
+    {"/v2", NULL, SERVER, false, true},
+    {"/v2/", NULL, SERVER, false, true},
+    {"/v2/health/live", NULL, ALIVE, false, true},
+    {"/v2/health/ready", NULL, ALIVE, false, true},
+    {"/v2/models/*", answer_metadata, NULL, false, true},
+    {"/v2/models/*/ready", answer_ready, NULL, false, true},
+    {"/v2/models/*/infer", answer_rows, NULL, true, true},
+};
+
+/* What a path says of the model. */
+struct target {
+    bool other; /* it names another model */
+    bool has_version;
+    uint64_t version;
+};
+
+static bool path_matches(const char *path, const char *url, const char *name, struct target *out)
 {
-    uint64_t batches, rows, count = 0;
-    dt__batcher_counts(server->batcher, &batches, &rows);
-    pthread_mutex_lock(&server->lock);
-    dt_status status =
-        dt_text_add(text, "# HELP dtrain_serve_requests_total Answers by HTTP status.\n"
-                          "# TYPE dtrain_serve_requests_total counter\n");
-    for (int code = 0; code < 600 && !status; code++)
-        if (server->codes[code] || code == 200)
-            status = dt_text_add(text, "dtrain_serve_requests_total{code=\"%d\"} %llu\n", code,
-                                 (unsigned long long)server->codes[code]);
-    if (!status)
-        status = dt_text_add(
-            text, "# HELP dtrain_serve_latency_seconds From a prediction's headers to its answer.\n"
-                  "# TYPE dtrain_serve_latency_seconds histogram\n");
-    for (int i = 0; i <= BUCKETS && !status; i++) {
-        char bound[32] = "+Inf";
-        if (i < BUCKETS) (void)dt_real_text(BUCKET_SECS[i], bound);
-        count += server->bucket[i];
-        status = dt_text_add(text, "dtrain_serve_latency_seconds_bucket{le=\"%s\"} %llu\n", bound,
-                             (unsigned long long)count);
+    static const char versions[] = "/versions/";
+    const size_t before = strcspn(path, "*"), length = strlen(name);
+    if (!path[before]) return !strcmp(path, url);
+    if (strncmp(url, path, before)) return false;
+    const char *rest = url + before;
+    *out = (struct target){.other = strncmp(rest, name, length) || !strchr("/:", rest[length])};
+    rest += out->other ? strcspn(rest, "/:") : length;
+    if (!strncmp(rest, versions, strlen(versions))) {
+        const char *number = rest + strlen(versions);
+        char *end;
+        out->version = strtoull(number, &end, 10);
+        out->has_version = true;
+        if (end == number || *number == '-') out->other = true;
+        rest = end;
     }
-    if (!status)
-        status = dt_text_add(
-            text,
-            "dtrain_serve_latency_seconds_sum %.9g\ndtrain_serve_latency_seconds_count %llu\n"
-            "# HELP dtrain_serve_rows_total Rows predicted.\n# TYPE dtrain_serve_rows_total "
-            "counter\n"
-            "dtrain_serve_rows_total %llu\n"
-            "# HELP dtrain_serve_batches_total Batches that they were computed in.\n"
-            "# TYPE dtrain_serve_batches_total counter\ndtrain_serve_batches_total %llu\n"
-            "# HELP dtrain_serve_model_version Step of the model that answers.\n"
-            "# TYPE dtrain_serve_model_version gauge\ndtrain_serve_model_version %llu\n"
-            "# HELP dtrain_serve_active_requests Requests under way.\n"
-            "# TYPE dtrain_serve_active_requests gauge\ndtrain_serve_active_requests %d\n",
-            server->secs, (unsigned long long)count, (unsigned long long)rows,
-            (unsigned long long)batches, (unsigned long long)server->version->number,
-            server->active);
-    pthread_mutex_unlock(&server->lock);
-    return status;
+    return !strcmp(rest, path + before + 1);
 }
 
-static dt_status ready_format(const char *name, struct dt_text *text)
+/* The text goes to libmicrohttpd. */
+static enum MHD_Result exchange_reply(struct exchange *exchange, struct MHD_Connection *connection,
+                                      struct dt_text *text)
 {
-    DT_TRY(dt_text_add(text, "{\"name\":"));
-    DT_TRY(dt_json_add_string(text, name));
-    return dt_text_add(text, ",\"ready\":true}\n");
-}
-
-/* What is asked of the model, by the version that is there. */
-static enum MHD_Result exchange_answer_model(struct exchange *exchange,
-                                             struct MHD_Connection *connection,
-                                             const struct target *target)
-{
-    struct dt_server *server = exchange->server;
-    pthread_mutex_lock(&server->lock);
-    struct dt__version *version = server->version;
-    version->users++;
-    pthread_mutex_unlock(&server->lock);
-    struct dt_text text = {0};
-    enum MHD_Result result;
-    dt_status status = DT_OK;
-    if (target->has_version && target->version != version->number) {
-        version_release(server, version);
-        return exchange_reply_error(exchange, connection, MHD_HTTP_NOT_FOUND,
-                                    "this version is not served");
-    }
-    if (target->route == ROUTE_V1_STATUS)
-        status =
-            dt_text_add(&text,
-                        "{\"model_version_status\":[{\"version\":\"%llu\",\"state\":\"AVAILABLE\","
-                        "\"status\":{\"error_code\":\"OK\",\"error_message\":\"\"}}]}\n",
-                        (unsigned long long)version->number);
-    else if (target->route == ROUTE_V2_MODEL)
-        status =
-            dt__metadata_format(version->predictor, server->options.name, version->number, &text);
-    else if (target->route == ROUTE_V2_READY)
-        status = ready_format(server->options.name, &text);
-    else
-        status = exchange_predict(exchange, version, target->route == ROUTE_V2_INFER, &text);
-    if (status)
-        result = exchange_reply_error(exchange, connection,
-                                      status == DT_EFORMAT   ? MHD_HTTP_BAD_REQUEST
-                                      : status == DT_EMEMORY ? MHD_HTTP_SERVICE_UNAVAILABLE
-                                                             : MHD_HTTP_INTERNAL_SERVER_ERROR,
-                                      dt_error_text());
-    else
-        result = exchange_reply(exchange, connection, MHD_HTTP_OK, "application/json", &text);
-    dt_text_free(&text);
-    version_release(server, version);
+    const struct route *route = exchange->route;
+    const bool plain = exchange->code == MHD_HTTP_OK && route->answer == answer_metrics;
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(text->length, text->data, MHD_RESPMEM_MUST_FREE);
+    if (!response) return MHD_NO;
+    *text = (struct dt_text){0};
+    if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                            plain ? "text/plain; version=0.0.4" : "application/json");
+    if (exchange->code == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW,
+                                route->posts ? "POST" : "GET, HEAD");
+    if (exchange->server->stopping || exchange->code == TOO_LARGE)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    enum MHD_Result result = MHD_queue_response(connection, exchange->code, response);
+    MHD_destroy_response(response);
     return result;
+}
+
+/* Sets the status of the exchange; what is wrong with the request, or NULL and the answer. */
+static const char *exchange_work(struct exchange *exchange, const struct dt__version *version,
+                                 const char *url, const char *method, struct dt_text *text)
+{
+    const char *name = exchange->server->options.name;
+    const bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD");
+    struct target target = {.other = false};
+    size_t i = 0;
+    while (i < sizeof ROUTES / sizeof *ROUTES && !path_matches(ROUTES[i].path, url, name, &target))
+        i++;
+    const struct route *route = i < sizeof ROUTES / sizeof *ROUTES ? &ROUTES[i] : NULL;
+    exchange->route = route;
+    exchange->code = exchange->refusal;
+    if (exchange->code == TOO_LARGE) return "the request is too large";
+    if (exchange->code) return "too much at once; try again";
+    exchange->code = MHD_HTTP_NOT_FOUND;
+    if (target.other) return "no such model";
+    if (!route) return "no such path";
+    exchange->code = MHD_HTTP_METHOD_NOT_ALLOWED;
+    if (route->posts ? strcmp(method, "POST") != 0 : !reads) return "not with this method";
+    exchange->code = MHD_HTTP_NOT_FOUND;
+    if (target.has_version && target.version != version->number)
+        return "this version is not served";
+    const dt_status status = route->answer ? route->answer(exchange, version, text)
+                                           : dt_text_add(text, "%s", route->constant);
+    exchange->code = !status                ? MHD_HTTP_OK
+                     : status == DT_EFORMAT ? MHD_HTTP_BAD_REQUEST
+                     : status == DT_EMEMORY ? MHD_HTTP_SERVICE_UNAVAILABLE
+                                            : MHD_HTTP_INTERNAL_SERVER_ERROR;
+    return status ? dt_error_text() : NULL;
 }
 
 static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Connection *connection,
                                        const char *url, const char *method)
 {
-    struct dt_server *server = exchange->server;
-    struct target target = target_parse(server, url);
     struct dt_text text = {0};
-    bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD");
-    exchange->predicts = target.route == ROUTE_V1_PREDICT || target.route == ROUTE_V2_INFER;
-    if (exchange->refusal == TOO_LARGE)
-        return exchange_reply_error(exchange, connection, exchange->refusal,
-                                    "the request is too large");
-    if (exchange->refusal)
-        return exchange_reply_error(exchange, connection, exchange->refusal,
-                                    "too much at once; try again");
-    if (target.route == ROUTE_NONE || !target.known_name)
-        return exchange_reply_error(exchange, connection, MHD_HTTP_NOT_FOUND,
-                                    target.known_name ? "no such path" : "no such model");
-    if (exchange->predicts ? strcmp(method, "POST") != 0 : !reads)
-        return exchange_reply_error(exchange, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-                                    "not with this method");
-    if (target.route > ROUTE_SERVER) return exchange_answer_model(exchange, connection, &target);
-    dt_status status;
-    const char *type = "application/json";
-    if (target.route == ROUTE_METRICS) {
-        type = "text/plain; version=0.0.4";
-        status = server_format_metrics(server, &text);
-    } else if (target.route == ROUTE_SERVER) {
-        status = dt_text_add(&text, "{\"name\":\"dtrain\",\"version\":\"" DT_VERSION
-                                    "\",\"extensions\":[]}\n");
-    } else {
-        status = dt_text_add(&text, "{\"live\":true,\"ready\":true}\n");
+    struct dt__version *version = version_hold(exchange->server);
+    const char *error = exchange_work(exchange, version, url, method, &text);
+    dt_status status = DT_OK;
+    if (error) {
+        text.length = 0;
+        status = dt_text_add(&text, "{\"error\":");
+        if (!status) status = dt_json_add_string(&text, error);
+        if (!status) status = dt_text_add(&text, "}\n");
     }
-    enum MHD_Result result =
-        status ? MHD_NO : exchange_reply(exchange, connection, MHD_HTTP_OK, type, &text);
+    enum MHD_Result result = status ? MHD_NO : exchange_reply(exchange, connection, &text);
     dt_text_free(&text);
+    version_release(exchange->server, version);
     return result;
 }
 
@@ -520,10 +499,10 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
         bucket++;
     exchange_free_body(exchange);
     pthread_mutex_lock(&server->lock);
-    if (exchange->code < 600) server->codes[exchange->code] += exchange->code != 0;
-    if (exchange->predicts && exchange->code == MHD_HTTP_OK) {
-        server->bucket[bucket]++;
-        server->secs += secs;
+    server->counts.codes[exchange->code] += exchange->code != 0;
+    if (exchange->code == MHD_HTTP_OK && exchange->route->posts) {
+        server->counts.bucket[bucket]++;
+        server->counts.secs += secs;
     }
     if (exchange->connection) exchange->connection->waits_since = dt_clock_secs();
     pthread_mutex_unlock(&server->lock);
@@ -633,6 +612,7 @@ dt_status dt_server_start(const char *model, const struct dt_server_options *opt
     server->options = *options;
     pthread_mutex_init(&server->lock, NULL);
     DT_GUARD(dt_strdup(model, &server->model));
+    DT_GUARD(dt_json_add_string(&server->name, options->name));
     DT_GUARD(dt_alloc((size_t)options->connections, sizeof *server->connections, "connections",
                       &server->connections));
     for (int i = 0; i < options->connections; i++)
@@ -648,13 +628,9 @@ done:
 
 int dt_server_port(const struct dt_server *server)
 {
-    struct sockaddr_storage address;
-    socklen_t length = sizeof address;
     const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_LISTEN_FD);
-    if (!info || getsockname(info->listen_fd, (struct sockaddr *)&address, &length)) return -1;
-    if (address.ss_family == AF_INET6) return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
-    return ntohs(((struct sockaddr_in *)&address)->sin_port);
+        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    return info ? info->port : -1;
 }
 
 void dt_server_stop(struct dt_server *server)
@@ -675,6 +651,7 @@ void dt_server_stop(struct dt_server *server)
     if (server->version) version_release(server, server->version);
     pthread_mutex_destroy(&server->lock);
     dt_free(server->connections);
+    dt_text_free(&server->name);
     dt_free(server->model);
     dt_free(server);
 }

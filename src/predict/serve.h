@@ -22,7 +22,7 @@ struct dt__version {
     struct dt_predictor *predictor;
     /* that rows are read by; without items: numbers that have no names */
     struct dt__columns columns;
-    struct dt__dict names;      /* of them */
+    struct dt__dict names; /* of them */
     struct dt__file_id file;
     uint64_t number;
     int users; /* under the server's lock */
@@ -72,12 +72,12 @@ void dt__request_free(struct dt__request *request);
 /* Reads the next rows, as many as are computed at once; none are left if request->count is 0.
  * DT_EFORMAT. */
 dt_status dt__request_read(struct dt__request *request, const struct dt_predictor *predictor);
-/* The answer as JSON, added to text. */
-dt_status dt__answer_format(const struct dt__request *request, const struct dt_predictor *predictor,
-                            const char *name, uint64_t version, const float *answers,
-                            const int32_t *classes, struct dt_text *text);
+/* The answer as JSON, added to text; name: the model's in paths, as JSON. */
+dt_status dt__answer_format(const struct dt__request *request, const struct dt__version *version,
+                            const char *name, const float *answers, const int32_t *classes,
+                            struct dt_text *text);
 /* GET of a model in v2: its inputs and outputs. */
-dt_status dt__metadata_format(const struct dt_predictor *predictor, const char *name,
-                              uint64_t version, struct dt_text *text);
+dt_status dt__metadata_format(const struct dt__version *version, const char *name,
+                              struct dt_text *text);
 
 #endif

@@ -122,11 +122,11 @@ static void predict_text(struct dt_predictor *predictor, char *text)
     uint64_t line;
     size_t count = 0;
     float *out;
-    const size_t width = (size_t)dt_predictor_width(predictor);
+    const size_t width = predictor->width;
     FILE *in = fmemopen(text, strlen(text), "r");
     if (!in || dt_inputs_init(&inputs, predictor, ROWS) || dt_alloc(ROWS * width, sizeof *out, "answers", &out))
         abort();
-    if (!dt_rows_open(in, "fuzz", &dt_predictor_export(predictor)->schema, NULL, &rows)) {
+    if (!dt_rows_open(in, "fuzz", &predictor->file.schema, NULL, &rows)) {
         for (bool end = false; !end && count < ROWS;)
             count += !dt_inputs_read(&inputs, count, predictor, rows, &line, &end) && !end;
         (void)dt_predictor_inputs(predictor, &inputs, count, out, NULL);
@@ -143,8 +143,8 @@ static void predict(void)
     static char libsvm[] = "1 1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1\n";
     struct dt_predictor *predictor;
     if (dt_predictor_open(zeros(), &predictor)) return;
-    const struct dt_schema *schema = &dt_predictor_export(predictor)->schema;
-    if (dt_predictor_width(predictor) <= MOST_FEATURES && schema->features <= MOST_FEATURES &&
+    const struct dt_schema *schema = &predictor->file.schema;
+    if ((int)predictor->width <= MOST_FEATURES && schema->features <= MOST_FEATURES &&
         schema->ncolumns <= MOST_FEATURES) {
         (void)dt_predictor_rows(predictor, raw, 1, out, NULL);
         for (int odd = 0; odd < 2; odd++) {

@@ -17,48 +17,6 @@ static void insist(bool holds)
 
 /* ---- a predictor that has a schema, and no network ------------------------------------------ */
 
-struct dt_predictor {
-    struct dt_export file;
-};
-
-const struct dt_export *dt_predictor_export(const struct dt_predictor *predictor)
-{
-    return &predictor->file;
-}
-
-int dt_predictor_features(const struct dt_predictor *predictor)
-{
-    return predictor->file.schema.features;
-}
-
-int dt_predictor_classes(const struct dt_predictor *predictor)
-{
-    return predictor->file.schema.classes;
-}
-
-int dt_predictor_width(const struct dt_predictor *predictor)
-{
-    return predictor->file.schema.classes;
-}
-
-int dt_predictor_entries(const struct dt_predictor *predictor)
-{
-    const struct dt_schema *schema = &predictor->file.schema;
-    return schema->dense < schema->features ? dt_schema_categories(schema) : 0;
-}
-
-int dt_predictor_numbers(const struct dt_predictor *predictor)
-{
-    const struct dt_schema *schema = &predictor->file.schema;
-    return dt_predictor_entries(predictor) ? schema->dense : schema->features;
-}
-
-int dt_predictor_chunk(const struct dt_predictor *predictor)
-{
-    (void)predictor;
-    return 4;
-}
-
 const char *dt_predictor_class_name(const struct dt_predictor *predictor, int number)
 {
     (void)predictor, (void)number;
@@ -68,8 +26,8 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int nu
 dt_status dt_inputs_init(struct dt_inputs *inputs, const struct dt_predictor *predictor,
                          size_t rows)
 {
-    const size_t entries = (size_t)dt_predictor_entries(predictor);
-    insist(!dt_alloc(rows * (size_t)dt_predictor_numbers(predictor), sizeof(float), "rows",
+    const size_t entries = predictor->entries;
+    insist(!dt_alloc(rows * predictor->numbers, sizeof(float), "rows",
                      &inputs->x));
     insist(!dt_alloc(rows * entries, sizeof(uint32_t), "rows", &inputs->index));
     insist(!dt_alloc(rows * entries, sizeof(float), "rows", &inputs->value));
@@ -112,7 +70,7 @@ static void compare_row(const struct dt__request *request, const json_t *json)
 static void read_request(const char *body, size_t length, const struct dt__version *version, bool v2)
 {
     const struct dt_schema *schema = &version->predictor->file.schema;
-    const size_t entries = (size_t)dt_predictor_entries(version->predictor);
+    const size_t entries = version->predictor->entries;
     struct dt__request request;
     json_t *json;
     insist(jansson_agrees(body, length, !dt__json_check(body, length), &json));
@@ -132,7 +90,11 @@ static void read_request(const char *body, size_t length, const struct dt__versi
 
 static void read_requests(const char *body, size_t length, const struct dt_schema *schema)
 {
-    struct dt_predictor predictor = {.file = {.schema = *schema}};
+    const size_t features = (size_t)schema->features, classes = (size_t)schema->classes;
+    const size_t entries = schema->dense < schema->features ? (size_t)dt_schema_categories(schema) : 0;
+    struct dt_predictor predictor = {.file = {.schema = *schema}, .classes = schema->classes, .width = classes,
+                                     .features = features, .entries = entries, .chunk = 4,
+                                     .numbers = entries ? (size_t)schema->dense : features};
     struct dt__version version = {.predictor = &predictor};
     insist(!dt__columns_of_schema(&version.columns, schema));
     insist(!dt__json_names(&version.columns, &version.names));

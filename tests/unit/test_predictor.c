@@ -71,7 +71,7 @@ START_TEST(classes_have_probabilities)
     ck_assert_int_eq(dt_predictor_width(predictor), 3);
     ck_assert_str_eq(dt_predictor_feature_name(predictor, 1), "height");
     ck_assert_str_eq(dt_predictor_class_name(predictor, 2), "cat");
-    ck_assert_uint_eq(dt_predictor_export(predictor)->step, 7);
+    ck_assert_uint_eq(predictor->file.step, 7);
     assert_ok(dt_predictor_rows(predictor, RAW, 1, out, &class_number));
     for (int o = 0; o < 3; o++)
         sum += exp(logit(RAW, o, 3));
