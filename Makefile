@@ -92,8 +92,10 @@ $(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: override CC := OMPI_CC="$(CC)" $(M
 # Kernels: let loops with sqrt and selections use vectors; results stay IEEE.
 $(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math -DDT_OPENBLAS_DIR='"$(OPENBLAS_DIR)"'
 
-# The page of `dtrain report` is part of the program.
+# Texts that are part of the program: src/base/embed.h.
 $(BUILD)/src/report/page.o: src/report/page.html
+$(BUILD)/src/config/describe.o: src/config/manual.roff
+$(BUILD)/src/cli/help.o: $(addprefix src/cli/,help.txt manual.roff completion.bash completion.zsh)
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)

@@ -2,6 +2,7 @@
  * as a JSON Schema, and as words for completions. All from the table. */
 #include <string.h>
 
+#include "base/embed.h"
 #include "config/option.h"
 
 /* ---- parts ---------------------------------------------------------------------------------- */
@@ -93,6 +94,29 @@ static void describe_text(FILE *out, const char *what)
             "\n* may change when a run is resumed; + too, and the run's history tells of it\n");
 }
 
+/* ---- templates ------------------------------------------------------------------------------ */
+
+void dt__template_print(FILE *out, const char *text, const struct dt__mark *marks)
+{
+    while (*text) {
+        const struct dt__mark *mark = marks;
+        while (mark->name && strncmp(text, mark->name, strlen(mark->name)))
+            mark++;
+        if (!mark->name) {
+            fputc(*text++, out);
+            continue;
+        }
+        mark->print(out);
+        text += strlen(mark->name);
+        text += *text == '\n';
+    }
+}
+
+void dt__version_print(FILE *out)
+{
+    fprintf(out, "%s", DT_VERSION);
+}
+
 /* ---- Markdown ------------------------------------------------------------------------------- */
 
 /* A table cell; '|' would end it. */
@@ -144,32 +168,6 @@ void dt__roff_text(FILE *out, const char *text)
     fprintf(out, "\n");
 }
 
-static const char PAGE_HEAD[] =
-    ".SH NAME\ndtrain\\-config \\- what a configuration of dtrain may hold\n"
-    ".SH DESCRIPTION\n"
-    "A configuration is an INI file: sections in brackets, a line\n.I key = value\n"
-    "for each option, comments from \\(aq;\\(aq or \\(aq#\\(aq at the start of a line or from \" "
-    ";\" on. "
-    "A value may stand in double quotes, with \\e\\e, \\e\" and \\exHH inside. Integers may be "
-    "written 1e6.\n"
-    ".PP\nOn the command line an option is\n.IR section.key=value ;\n"
-    "it wins over the file, and the file over the default. An unknown key, a wrong type and a "
-    "value out of "
-    "range are errors that name file, line and key. Paths are relative to the directory of the "
-    "launch; files "
-    "to train on and to measure on may be globs, comma-separated.\n"
-    ".PP\nBehind each key stand its type and range and its default, and whether it may change when "
-    "a run is "
-    "resumed; what else differs is refused, by name.\n"
-    ".PP\n.B dtrain options\n.RI [ SECTION | KEY ]\nprints the same for a terminal,\n"
-    ".B dtrain options \\-\\-json\\-schema\na schema of it.\n";
-
-static const char PAGE_EXAMPLE[] =
-    ".SH EXAMPLE\n.nf\n[run]\ndir = runs/iris\n\n[data]\ntrain = iris.csv\nlabel = species\n"
-    "eval_fraction = 0.2\nnormalize = standard\n\n[model]\nhidden = 32\n\n[train]\noptimizer = "
-    "adam\nlr = 0.01\n"
-    "epochs = 50\n.fi\n.SH SEE ALSO\n.BR dtrain (1)\n";
-
 /* Settings that do not go with everything; beside them what they need to be sensible. */
 static const char *const COMBINED[][2] = {
     {"train.mode=async"},
@@ -209,8 +207,6 @@ static char combination(const char *const a[2], const char *const b[2])
 /* Under each other and, by letters, beside each other. */
 static void manual_combinations(FILE *out)
 {
-    fprintf(out,
-            ".SH COMBINATIONS\nSettings go together, but for those without a + here:\n.PP\n.nf\n");
     for (int a = 0; a < COMBINED_COUNT; a++) {
         fprintf(out, "%-30s %c", COMBINED[a][0], 'a' + a);
         for (int b = 0; b < a; b++)
@@ -220,23 +216,24 @@ static void manual_combinations(FILE *out)
     fprintf(out, "%-32s", "");
     for (int b = 0; b + 1 < COMBINED_COUNT; b++)
         fprintf(out, " %c", 'a' + b);
-    fprintf(out, "\n.fi\n.PP\nWhat does not go together ends with exit code 2 and one of these "
-                 "lines:\n");
+    fprintf(out, "\n");
+}
+
+static void manual_rules(FILE *out)
+{
     for (int i = 0; dt__rule_messages[i]; i++) {
         fprintf(out, ".IP \\(bu 2\n");
         dt__roff_text(out, dt__rule_messages[i]);
     }
 }
 
-static void describe_manual(FILE *out, const char *what)
+static void manual_sections(FILE *out)
 {
-    fprintf(out, ".TH DTRAIN\\-CONFIG 5 \"\" \"dtrain %s\" \"File formats\"\n%s", DT_VERSION,
-            PAGE_HEAD);
     const char *section = "";
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         char range[128];
-        if (!option_is_asked(option, what)) continue;
+        if (!option_is_asked(option, NULL)) continue;
         if (strcmp(section, option->section)) {
             const char *about = "";
             for (size_t s = 0; s < sizeof SECTIONS / sizeof *SECTIONS; s++)
@@ -252,8 +249,20 @@ static void describe_manual(FILE *out, const char *what)
                 resume_text(option));
         dt__roff_text(out, option->help);
     }
-    manual_combinations(out);
-    fprintf(out, "%s", PAGE_EXAMPLE);
+}
+
+DT__EMBED(dt__config_manual, "src/config/manual.roff");
+
+/* The page is of all options, whatever is asked for. */
+static void describe_manual(FILE *out, const char *what)
+{
+    static const struct dt__mark marks[] = {{"@VERSION@", dt__version_print},
+                                            {"@SECTIONS@", manual_sections},
+                                            {"@COMBINATIONS@", manual_combinations},
+                                            {"@RULES@", manual_rules},
+                                            {NULL, NULL}};
+    (void)what;
+    dt__template_print(out, dt__config_manual, marks);
 }
 
 /* ---- JSON Schema ---------------------------------------------------------------------------- */

@@ -50,6 +50,14 @@ dt_status dt__option_text(const struct dt_config *config, const struct dt__optio
 /* What dt_config_check says, in its order; NULL behind the last. */
 extern const char *const dt__rule_messages[];
 
+/* Writes a text in which marks stand for what functions write; the end of the line behind a mark is
+ * the mark's own. The last mark has no name. */
+struct dt__mark {
+    const char *name;
+    void (*print)(FILE *out);
+};
+void dt__template_print(FILE *out, const char *text, const struct dt__mark *marks);
+void dt__version_print(FILE *out);
 /* Text on a manual page: escaped, "\n\n" begins a paragraph. */
 void dt__roff_text(FILE *out, const char *text);
 /* " run.dir= train.mode=sync ...": what may stand behind a command, for completions. */

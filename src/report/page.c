@@ -8,16 +8,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/embed.h"
 #include "report/history.h"
 #include "report/report.h"
 
-__asm__(".section .rodata\n"
-        ".global dt__page_template\n"
-        "dt__page_template:\n"
-        ".incbin \"src/report/page.html\"\n"
-        ".byte 0\n"
-        ".previous\n");
-extern const char dt__page_template[];
+DT__EMBED(dt__page_template, "src/report/page.html");
 
 #define MARK "@DATA@"
 
