@@ -436,6 +436,12 @@ dt_status dt_config_check(const struct dt_config *config, int size);
  * frees with dt_free. */
 dt_status dt_config_print(const struct dt_config *config, char **out_text);
 
+/* The values as bytes, and what was given, for another process of the same program. Caller frees
+ * with dt_free. DT_EMEMORY. */
+dt_status dt_config_pack(const struct dt_config *config, void *out_bytes, size_t *out_length);
+/* Sets all of them. DT_EMISMATCH: bytes of another program; nothing changes. */
+dt_status dt_config_unpack(struct dt_config *config, const void *bytes, size_t length);
+
 /* CRC-32C of dt_config_print without run.dir and run.resume. */
 dt_status dt_config_crc(const struct dt_config *config, uint32_t *out);
 

@@ -35,7 +35,7 @@
     X(c->run.reproducible && c->train.exchange == DT_REDUCER_REDUCE,                               \
       "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, node " \
       "or ordered")                                                                                \
-    X(c->train.overlap && async,                                                                   \
+    X(c->train.overlap &&async,                                                                    \
       "train.overlap=yes: train.mode=async has no rounds of local steps; expected sync, or "       \
       "train.overlap=no")                                                                          \
     X(c->train.overlap && c->train.local_steps == 1,                                               \
@@ -48,7 +48,7 @@
     X(c->train.local_steps > 1 && wide_ftrl, FTRL_AVERAGED("train.wide_optimizer=ftrl"))           \
     X(c->train.local_steps > 1 && c->train.lazy,                                                   \
       "train.lazy=yes: gradients are whole with train.local_steps; expected train.local_steps=1")  \
-    X(wire && async && c->train.delay_compensation > 0,                                            \
+    X(wire &&async && c->train.delay_compensation > 0,                                             \
       "train.wire: train.delay_compensation sends the weights that a gradient saw, which are not " \
       "rounded; expected 0, or train.wire=f32")                                                    \
     X(wire && !async && c->train.exchange == DT_REDUCER_REDUCE,                                    \
@@ -56,7 +56,7 @@
       "auto, node or ordered, or train.wire=f32")                                                  \
     X(wire && !async && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \
     X(wire && !async && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                      \
-    X(wire && async && c->train.lazy,                                                              \
+    X(wire &&async && c->train.lazy,                                                               \
       "train.lazy=yes: gradients are whole with train.wire in train.mode=async; expected f32")     \
     X((wire || c->train.local_steps > 1) && c->run.replicas > 0 &&                                 \
           c->train.groups > c->run.replicas,                                                       \
@@ -133,7 +133,7 @@ static dt_status tell_changes(enum dt__resume resume, const struct dt_config *be
  * not. */
 static dt_status short_forms_told(const struct dt_config *config, struct dt_text *out)
 {
-    static const char *const forms[] = {"model.kind",    "model.activation", "model.dropout",
+    static const char *const forms[] = {"model.kind",      "model.activation", "model.dropout",
                                         "model.embedding", "model.wide",       "model.hidden"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         const struct dt__option *option = NULL;

@@ -1,5 +1,6 @@
 /* The options described: for a terminal, as a Markdown table, as the manual page dtrain-config(5),
  * as a JSON Schema, and as words for completions. All from the table. */
+#include <jansson.h>
 #include <string.h>
 
 #include "base/embed.h"
@@ -267,71 +268,52 @@ static void describe_manual(FILE *out, const char *what)
 
 /* ---- JSON Schema ---------------------------------------------------------------------------- */
 
-static void schema_text(FILE *out, const char *text)
+static json_t *schema_of(const struct dt__option *option)
 {
-    fprintf(out, "\"");
-    for (; *text; text++)
-        fprintf(out, "%s%c", strchr("\"\\", *text) ? "\\" : "", *text);
-    fprintf(out, "\"");
-}
-
-static void schema_option(FILE *out, const struct dt__option *option)
-{
-    fprintf(out, "        \"%s\": {", option->key);
-    switch (option->type) {
-    case DT__INT:
-    case DT__REAL:
-        fprintf(out, "\"type\": \"%s\", \"minimum\": %.17g, \"maximum\": %.17g",
-                option->type == DT__INT ? "integer" : "number", option->min, option->max);
-        break;
-    case DT__BOOL:
-        fprintf(out, "\"enum\": [true, false, \"yes\", \"no\"]");
-        break;
-    case DT__TEXT:
-        fprintf(out, "\"type\": [\"string\", \"number\"]");
-        break;
-    case DT__WORD:
-        fprintf(out, "\"enum\": [");
-        for (const char *word = option->words; *word; word += strcspn(word, "|")) {
-            word += *word == '|';
-            fprintf(out, "\"%.*s\"%s", (int)strcspn(word, "|"), word,
-                    strchr(word, '|') ? ", " : "]");
-        }
-        break;
-    }
-    fprintf(out, ", \"default\": ");
-    if (option->type == DT__INT || option->type == DT__REAL)
-        fprintf(out, "%s", option->initial);
+    const bool number = option->type == DT__INT || option->type == DT__REAL;
+    const char *const type = option->type == DT__INT ? "integer" : "number";
+    json_t *schema = json_object(), *words = json_array();
+    if (option->type == DT__BOOL)
+        json_object_set_new(schema, "enum", json_pack("[b,b,s,s]", 1, 0, "yes", "no"));
+    else if (option->type == DT__WORD)
+        json_object_set(schema, "enum", words);
     else
-        schema_text(out, option->initial);
-    fprintf(out, ", \"description\": ");
-    schema_text(out, option->help);
-    fprintf(out, "}");
+        json_object_set_new(schema, "type",
+                            number ? json_string(type) : json_pack("[s,s]", "string", "number"));
+    if (number) json_object_set_new(schema, "minimum", json_real(option->min));
+    if (number) json_object_set_new(schema, "maximum", json_real(option->max));
+    for (const char *word = option->words; word; word = strchr(word, '|')) {
+        word += *word == '|';
+        json_array_append_new(words, json_stringn(word, strcspn(word, "|")));
+    }
+    json_decref(words);
+    json_object_set_new(schema, "default",
+                        number ? json_loads(option->initial, JSON_DECODE_ANY, NULL)
+                               : json_string(option->initial));
+    json_object_set_new(schema, "description", json_string(option->help));
+    return schema;
 }
 
 static void describe_schema(FILE *out, const char *what)
 {
-    fprintf(out,
-            "{\n  \"$schema\": \"http://json-schema.org/draft-07/schema#\",\n"
-            "  \"title\": \"configuration of dtrain %s\",\n"
-            "  \"type\": \"object\",\n  \"additionalProperties\": false,\n  \"properties\": {",
-            DT_VERSION);
-    const char *section = "";
+    json_t *sections = json_object();
+    json_t *schema =
+        json_pack("{s:s, s:s, s:s, s:b, s:o}", "$schema", "http://json-schema.org/draft-07/schema#",
+                  "title", "configuration of dtrain " DT_VERSION, "type", "object",
+                  "additionalProperties", 0, "properties", sections);
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         if (!option_is_asked(option, what)) continue;
-        if (strcmp(section, option->section))
-            fprintf(out,
-                    "%s\n    \"%s\": {\n      \"type\": \"object\",\n      "
-                    "\"additionalProperties\": false,\n"
-                    "      \"properties\": {\n",
-                    *section ? "\n      }\n    }," : "", option->section);
-        else
-            fprintf(out, ",\n");
-        section = option->section;
-        schema_option(out, option);
+        if (!json_object_get(sections, option->section))
+            json_object_set_new(sections, option->section,
+                                json_pack("{s:s, s:b, s:{}}", "type", "object",
+                                          "additionalProperties", 0, "properties"));
+        json_t *section = json_object_get(sections, option->section);
+        json_object_set_new(json_object_get(section, "properties"), option->key, schema_of(option));
     }
-    fprintf(out, "\n      }\n    }\n  }\n}\n");
+    json_dumpf(schema, out, JSON_INDENT(2));
+    fprintf(out, "\n");
+    json_decref(schema);
 }
 
 /* ---- all together --------------------------------------------------------------------------- */

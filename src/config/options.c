@@ -99,6 +99,11 @@ dt_status dt_config_init(struct dt_config *config)
     return DT_OK;
 }
 
+static char **text_field(const struct dt_config *config, const struct dt__option *option)
+{
+    return option->type == DT__TEXT ? (char **)((uintptr_t)config + option->offset) : NULL;
+}
+
 bool dt_config_is_given(const struct dt_config *config, const char *name)
 {
     const struct dt__option *option = NULL;
@@ -108,10 +113,54 @@ bool dt_config_is_given(const struct dt_config *config, const char *name)
 void dt_config_free(struct dt_config *config)
 {
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
-        if (dt__options[i].type == DT__TEXT)
-            dt_free(*(char **)((char *)config + dt__options[i].offset));
+        char **text = text_field(config, &dt__options[i]);
+        if (text) dt_free(*text);
     }
     *config = (struct dt_config){0};
+}
+
+/* The struct, and behind it the texts that it points at, in the order of the table. */
+dt_status dt_config_pack(const struct dt_config *config, void *out_bytes, size_t *out_length)
+{
+    struct dt_text bytes = {0};
+    dt_status status = dt_text_append(&bytes, config, sizeof *config);
+    for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
+        char **text = text_field(config, &dt__options[i]);
+        if (text) status = dt_text_append(&bytes, *text, strlen(*text) + 1);
+    }
+    if (status) {
+        dt_text_free(&bytes);
+        return status;
+    }
+    memcpy(out_bytes, &bytes.data, sizeof bytes.data);
+    *out_length = bytes.length;
+    return DT_OK;
+}
+
+dt_status dt_config_unpack(struct dt_config *config, const void *bytes, size_t length)
+{
+    const char *at = (const char *)bytes + sizeof *config, *end = (const char *)bytes + length;
+    struct dt_config new;
+    dt_status status = DT_OK;
+    if (length < sizeof new) return dt_fail(DT_EMISMATCH, "the ranks run different programs");
+    memcpy(&new, bytes, sizeof new);
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        char **text = text_field(&new, &dt__options[i]);
+        if (!text) continue;
+        *text = NULL;
+        const size_t size = strnlen(at, (size_t)(end - at)) + 1;
+        if (!status && at + size > end)
+            status = dt_fail(DT_EMISMATCH, "the ranks run different programs");
+        if (!status) status = dt_strdup(at, text);
+        if (!status) at += size;
+    }
+    if (status) {
+        dt_config_free(&new);
+        return status;
+    }
+    dt_config_free(config);
+    *config = new;
+    return DT_OK;
 }
 
 dt_status dt_config_set_for(struct dt_config *config, const char *command, const char *assignment)

@@ -18,7 +18,7 @@ static dt_status share_config(struct dt_world *world, struct dt_config *config,
                               const struct dt_train_options *options)
 {
     bool bank = world->is_bank;
-    char *text = NULL;
+    void *values = NULL;
     size_t length = 0;
     dt_status status = DT_OK;
     if (bank && options->train) status = dt_config_set(config, "data.train=(arrays)");
@@ -26,19 +26,13 @@ static dt_status share_config(struct dt_world *world, struct dt_config *config,
     if (bank && !status) status = dt_config_settle(config);
     if (bank && !status) status = dt_config_check(config, world->size);
     if (bank && !status) status = dt_model_settle(config);
-    if (bank && !status) status = dt_config_print(config, &text);
+    if (bank && !status) status = dt_config_pack(config, &values, &length);
     DT_GUARD(dt_ranks_agree(world->all, status));
-    if (bank) length = strlen(text) + 1;
-    DT_GUARD(dt_ranks_bcast_blob(world->all, &text, &length, 0));
-    if (!bank) {
-        dt_config_free(config);
-        status = dt_config_init(config);
-        if (!status) status = dt_config_read_text(config, "config", text);
-        if (!status) status = dt_model_settle(config); /* the text has no short forms */
-    }
+    DT_GUARD(dt_ranks_bcast_blob(world->all, &values, &length, 0));
+    if (!bank) status = dt_config_unpack(config, values, length);
     status = dt_ranks_agree(world->all, status);
 done:
-    dt_free(text);
+    dt_free(values);
     return status;
 }
 

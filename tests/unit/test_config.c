@@ -483,6 +483,37 @@ START_TEST(every_option_survives)
 }
 END_TEST
 
+/* Another process has every value and what was given; bytes that end too soon change nothing. */
+START_TEST(values_go_to_another_process)
+{
+    struct dt_config other;
+    size_t length;
+    char *bytes, *before, *after;
+    set_up();
+    EXPECT_OK(dt_config_init(&other));
+    for (int i = 0; i < DT__OPTION_COUNT; i += 2) {
+        char buffer[DT_REAL_TEXT];
+        EXPECT_OK(dt__option_set(&config, &dt__options[i], another_value(&dt__options[i], buffer)));
+    }
+    EXPECT_OK(dt_config_pack(&config, &bytes, &length));
+    EXPECT_FAIL(dt_config_unpack(&other, bytes, length - 1), DT_EMISMATCH, "different programs");
+    EXPECT_FAIL(dt_config_unpack(&other, bytes, 1), DT_EMISMATCH, "different programs");
+    ck_assert(!dt_config_is_given(&other, dt__options[0].name));
+    EXPECT_OK(dt_config_unpack(&other, bytes, length));
+    for (int i = 0; i < DT__OPTION_COUNT; i++) {
+        EXPECT_OK(dt__option_text(&config, &dt__options[i], &before));
+        EXPECT_OK(dt__option_text(&other, &dt__options[i], &after));
+        ck_assert_str_eq(before, after);
+        ck_assert(dt_config_is_given(&other, dt__options[i].name) == (i % 2 == 0));
+        dt_free(before);
+        dt_free(after);
+    }
+    dt_free(bytes);
+    dt_config_free(&other);
+    dt_config_free(&config);
+}
+END_TEST
+
 START_TEST(test_hooks_are_printed_only_when_set)
 {
     set_up();
@@ -711,7 +742,7 @@ SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the
       a_command_takes_its_own_keys, a_file_is_read_over_what_is_set, a_line_goes_on_behind_a_comma,
       messages_of_a_file_name_the_line, files_that_are_no_config_are_refused, long_lines_stay_whole,
       a_list_goes_on_in_the_next_line, a_comment_does_not_go_on, any_text_survives,
-      random_text_survives, any_number_survives, every_option_survives,
+      random_text_survives, any_number_survives, every_option_survives, values_go_to_another_process,
       test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
       a_resume_may_change_only_what_is_free, rules_between_keys, rules_that_are_kept,
       every_allocation_may_fail, a_preset_gives_way, descriptions_have_every_key)
