@@ -9,7 +9,6 @@
 #include "dtrain/onnx.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/names.h"
@@ -596,9 +595,9 @@ static void add_names(struct dt__message *model, const char *key, char *const *n
     for (int i = 0; names && i < count; i++)
         if (i < flags.first || i >= flags.first + flags.count)
             json_array_append_new(list, dt__json_string(names[i]));
-    char *text = json_dumps(list, JSON_COMPACT);
-    if (names && text) add_metadata(model, key, text);
-    free(text);
+    struct dt_text text = {0};
+    if (names && dt__json_add(&text, list, JSON_COMPACT)) add_metadata(model, key, text.data);
+    dt_text_free(&text);
     json_decref(list);
 }
 
