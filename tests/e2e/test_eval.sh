@@ -116,7 +116,8 @@ check_eq 'answers for columns in two orders' "$(wc -l <"$tmp/out")" 1
 
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip 'in part: Fashion-MNIST is not installed'
-job 3 "$recipes/fashion-mnist.ini" run.dir="$tmp/fashion" train.max_steps=150 eval.steps=-1 \
+job 1 "$recipes/fashion-mnist.ini" run.dir="$tmp/fashion" train.max_steps=150 eval.steps=-1 \
+    data.train=$fashion/t10k-images-idx3-ubyte.gz data.train_labels=$fashion/t10k-labels-idx1-ubyte.gz \
     2>"$tmp/err" || { cat "$tmp/err"; fail 'Fashion-MNIST'; }
 same fashion rows loss accuracy top5
 count fashion 'rows accuracy top5' loss $fashion/t10k-images-idx3-ubyte.gz \

@@ -141,7 +141,8 @@ tail -n 1 "$tmp/out" | grep -q '^{"row":1,"error":"its prediction' || fail "$(ca
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip 'in part: Fashion-MNIST is not installed'
 [ $numpy = yes ] || skip 'in part: python3-h5py or python3-numpy is not installed'
-train fashion fashion-mnist.ini train.max_steps=150
+train fashion fashion-mnist.ini train.max_steps=150 data.train=$fashion/t10k-images-idx3-ubyte.gz \
+    data.train_labels=$fashion/t10k-labels-idx1-ubyte.gz
 /usr/bin/python3 -c "
 import sys
 sys.path.insert(0, 'tests/e2e')

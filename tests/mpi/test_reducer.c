@@ -21,7 +21,7 @@
 enum {
     PARAMS = 150001,
     BUCKETS = 3,
-    STEPS = 12,
+    STEPS = 8,
     SPAN = 5,
     NORM_PARAMS = 149000,
     WIRE_PARAMS = 149990
