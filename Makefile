@@ -24,7 +24,7 @@ model  := blas bf16_pack bf16_products kernel description model entries network 
           $(addprefix layers/,dense embedding wide activation dropout scale conv pool norm residual)
 comm   := world collectives watchdog shared exchange layout tree step reduce rows rows_exchange wire \
           async async_bank async_codec async_rows async_worker async_shared async_window
-state  := checked_file field model_file checkpoint directory export writer inspect
+state  := checkpoint file directory export writer inspect
 report := json protobuf record progress history page tensorboard prometheus trace
 predict := predictor onnx batcher protocol serve
 train  := train setup job update worker sync_train local async_train sync_point evaluate evaluator init resume rundir records advice lr_test

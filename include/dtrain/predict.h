@@ -19,7 +19,7 @@ extern "C" {
 /* A model that is open. To be read alone. */
 struct dt_predictor {
     char *path;             /* of the file that was loaded */
-    struct dt_export file;  /* step, schema, configuration, parameters */
+    struct dt_checkpoint file;  /* step, schema, configuration, parameters */
     struct dt_model *model;
     int classes;            /* 0: regression */
     size_t features, width; /* numbers in a row, and in its answer: a probability a class, or a

@@ -18,7 +18,7 @@ extern "C" {
 struct dt_best {
     bool known;
     double value; /* of `metric` */
-    double loss;  /* of the best; 0 in files of version 0.1: no tie is won against them */
+    double loss;  /* of the best */
     char metric[16];
     uint64_t step;   /* of the best */
     int64_t since;   /* evaluations since the best */
@@ -31,29 +31,31 @@ struct dt_best {
 /* Vectors beside the weights: an optimizer's, and the error of rounded updates. */
 enum { DT_CHECKPOINT_STATE = DT_MAX_STATE + 1 };
 
-/* All that a resume needs. Pointers are the owner's: who has it saved lends them,
- * dt_checkpoint_load makes them and dt_checkpoint_free frees them. */
+/* A model: what prediction needs; or a checkpoint: all that a resume needs. Pointers are the
+ * owner's: who has it saved lends them, loading makes them and dt_checkpoint_free frees them. */
 struct dt_checkpoint {
     uint64_t step;
-    int mode; /* enum dt_mode as run (staleness 0 is sync) */
+    char *config;        /* dt_config_print */
+    struct dt_best best; /* of an export best.known: the metric that it was chosen by */
+    struct dt_model_desc desc;
+    struct dt_schema schema;
+    uint64_t params_count; /* P */
+    float *params;         /* (P) */
+
+    /* Of a checkpoint alone. */
+    int replicas; /* 0: a model */
+    int mode;     /* enum dt_mode as run (staleness 0 is sync) */
     uint64_t seed;
-    int replicas;
     uint64_t samples;  /* samples trained, over resumes */
     double wall_secs;  /* over resumes */
     double train_secs; /* training time alone, over resumes */
     uint64_t *draws;   /* (replicas) async: draws that each replica has done */
     double *loss_sums; /* (replicas) of the open log window, so that records repeat */
     double loss_rows;
-    struct dt_best best;
-    char *config;      /* dt_config_print */
-    char *kernel;      /* of matrix products */
-    char *history;     /* what resumes changed: a JSON line each; NULL: nothing */
-    uint32_t data_crc; /* dt_source_crc of the training data */
-    struct dt_model_desc desc;
-    struct dt_schema schema;
-    uint64_t params_count; /* P */
-    float *params;         /* (P) */
-    float *best_params;    /* (P) those of best.step, if they are in no export yet; NULL */
+    char *kernel;       /* of matrix products */
+    char *history;      /* what resumes changed: a JSON line each; NULL: nothing */
+    uint32_t data_crc;  /* dt_source_crc of the training data */
+    float *best_params; /* (P) those of best.step, if they are in no export yet; NULL */
     int nstate;
     const char *state_name[DT_CHECKPOINT_STATE]; /* as struct dt_optimizer has them */
     float *state[DT_CHECKPOINT_STATE];           /* (P) each */
@@ -144,25 +146,11 @@ const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER]);
 
 /* ---- exports -------------------------------------------------------------------------------- */
 
-/* What prediction needs and no more. */
-struct dt_export {
-    uint64_t step;
-    struct dt_model_desc desc;
-    struct dt_schema schema;
-    uint64_t params_count;
-    float *params;
-    char *config;        /* as in the checkpoint */
-    struct dt_best best; /* best.known: the metric it was chosen by (export/best) */
-};
-void dt_export_free(struct dt_export *model);
-/* What an export of the checkpoint holds. It lends the checkpoint's pointers: not to be freed. */
-struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint);
-
-/* Writes BASE/<step>/model.h5 (BASE = RUN_DIR/export/latest or .../best): a directory under a
+/* Writes the model of a checkpoint as BASE/<step>/model.h5 (BASE = RUN_DIR/export/latest or .../best): a directory under a
  * temporary name, synced, then renamed: it appears whole or not at all. An existing version of the
  * same step is replaced. Versions beyond `keep` (0: all stay) are removed, oldest first, never this
  * one; so are those of later steps, left by a branch that was given up: this one is the highest. */
-dt_status dt_export_write(const char *base, const struct dt_export *model, int64_t keep);
+dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, int64_t keep);
 
 /* Which model a path stands for, wherever one is named. A file is itself. A directory is the first
  * of these that there is:
@@ -176,10 +164,10 @@ dt_status dt_export_write(const char *base, const struct dt_export *model, int64
  * frees both.
  * DT_EIO: a directory that holds none of these, or cannot be listed. */
 dt_status dt_model_find(const char *path, bool best, char **out_file, char **out_ckpt);
-/* Loads what dt_model_find finds without `best`: of a run its newest good checkpoint. *out_path:
- * the file that it came from. DT_EIO: there is none, or it cannot be read; DT_EFORMAT: not a model,
+/* Loads the model of what dt_model_find finds without `best`: of a run its newest good checkpoint.
+ * *out_path: the file that it came from. DT_EIO: there is none, or it cannot be read; DT_EFORMAT: not a model,
  * or damaged; DT_EMEMORY. */
-dt_status dt_export_load(const char *path, struct dt_export *out, char **out_path);
+dt_status dt_export_load(const char *path, struct dt_checkpoint *out, char **out_path);
 /* The best metric as the highest good version below BASE records it; known = false if there is
  * none. Warns of a version that it passes over. */
 dt_status dt_export_best(const char *base, struct dt_best *out);

@@ -471,8 +471,7 @@ static dt_status get_list(const struct dt__h5_file *file, const char *group, con
 {
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/%s", group, name);
-    if (!dt__h5_find(file, DT__H5_ARRAY, path) && !dt__h5_find(file, DT__H5_REFUSED, path))
-        return DT_OK;
+    if (!dt__h5_has_array(file, path)) return DT_OK;
     return dt__h5_names(file, path, &out->items, &out->count);
 }
 

@@ -29,11 +29,6 @@ struct reader {
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-static bool file_has_array(const struct dt__h5_file *file, const char *path)
-{
-    return dt__h5_find(file, DT__H5_ARRAY, path) || dt__h5_find(file, DT__H5_REFUSED, path);
-}
-
 static dt_status array_find(const struct dt__h5_file *file, const char *key, const char *name,
                             struct array *out)
 {
@@ -41,7 +36,7 @@ static dt_status array_find(const struct dt__h5_file *file, const char *key, con
     size_t length = 0;
     const struct dt__h5_item *item;
     snprintf(path, sizeof path, "%s%s", *name == '/' ? "" : "/", name);
-    if (file_has_array(file, path) || dt__h5_find(file, DT__H5_GROUP, path)) {
+    if (dt__h5_has_array(file, path) || dt__h5_find(file, DT__H5_GROUP, path)) {
         DT_TRY(dt__h5_array(file, path, &item));
         *out = (struct array){item, item->dims[0], item->count / item->dims[0]};
         return DT_OK;
@@ -146,14 +141,14 @@ static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file
     dt_status status;
     DT_GUARD(dt__columns_get(file, DT__SHARD_GROUP, &columns));
     if (columns.columns) DT_GUARD(dt__survey_columns(survey, &columns));
-    if (file_has_array(file, "/feature_names")) {
+    if (dt__h5_has_array(file, "/feature_names")) {
         DT_GUARD(dt__h5_names(file, "/feature_names", &features.items, &features.count));
         if (features.count != (size_t)survey->features)
             DT_GUARD(dt_fail(DT_EFORMAT, "/feature_names has %zu names for %d features",
                              features.count, survey->features));
         DT_GUARD(dt__survey_names(survey, &features));
     }
-    if (survey->task == DT_TASK_CLASSIFY && file_has_array(file, "/label_names")) {
+    if (survey->task == DT_TASK_CLASSIFY && dt__h5_has_array(file, "/label_names")) {
         DT_GUARD(dt__h5_names(file, "/label_names", &labels.items, &labels.count));
         status = dt__labels_add_names(&survey->labels, labels.items, labels.count);
     }
@@ -222,7 +217,7 @@ static dt_status hdf5_open(const struct dt_source *source, const struct dt__file
     if (x->rows != file->rows || x->items != (uint64_t)layout->features || y->rows != file->rows ||
         (layout->targets && y->items != (uint64_t)layout->targets))
         DT_GUARD(dt_fail(DT_EMISMATCH, "the file has changed since the survey"));
-    reader->named = file_has_array(reader->file, "/label_names");
+    reader->named = dt__h5_has_array(reader->file, "/label_names");
     const bool labels = !layout->targets, of_texts = labels && y->item->type == DT__H5_TEXT;
     if (of_texts) { /* classes of texts are looked up once */
         DT_GUARD(dt__h5_names(reader->file, y->item->path, &texts.items, &texts.count));

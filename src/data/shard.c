@@ -62,7 +62,6 @@ static dt_status shard_open(struct shard *shard, const struct dt_source *source,
         dt__h5_put_names(file, "/label_names", source->schema.label_names,
                          (size_t)source->schema.classes);
     if (source->schema.columns) {
-        dt__h5_put_group(file, DT__SHARD_GROUP);
         dt__h5_layout_fail(file, dt__columns_put(file, DT__SHARD_GROUP, &source->schema));
     }
     dt_status status = dt__h5_layout_end(file, &length);

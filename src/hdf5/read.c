@@ -213,6 +213,11 @@ dt_status dt__h5_array(const struct dt__h5_file *file, const char *path,
     return dt_fail(DT_EFORMAT, "%s is missing", path);
 }
 
+bool dt__h5_has_array(const struct dt__h5_file *file, const char *path)
+{
+    return dt__h5_find(file, DT__H5_ARRAY, path) || dt__h5_find(file, DT__H5_REFUSED, path);
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array, uint64_t first,
@@ -263,5 +268,30 @@ dt_status dt__h5_names(const struct dt__h5_file *file, const char *path, char **
     while (count > 0)
         dt_free(names[--count]);
     dt_free(names);
+    return status;
+}
+
+const char *dt__h5_piece(char out[DT__H5_PATH], const char *path, int piece)
+{
+    int length = snprintf(out, DT__H5_PATH, "%s", path);
+    if (piece > 0) snprintf(out + length, (size_t)(DT__H5_PATH - length), "_%d", piece);
+    return out;
+}
+
+dt_status dt__h5_text(const struct dt__h5_file *file, const char *path, char **out)
+{
+    char name[DT__H5_PATH];
+    const struct dt__h5_item *item;
+    struct dt_text text = {0};
+    dt_status status = DT_OK;
+    for (int piece = 0; !status; piece++) {
+        item = dt__h5_find(file, DT__H5_ATTRIBUTE, dt__h5_piece(name, path, piece));
+        if (!item || item->type != DT__H5_TEXT) break;
+        status = dt_text_append(&text, item->data, item->length - 1);
+    }
+    if (status)
+        dt_text_free(&text);
+    else
+        *out = text.data;
     return status;
 }

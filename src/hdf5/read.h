@@ -60,6 +60,8 @@ const struct dt__h5_item *dt__h5_find(const struct dt__h5_file *file, enum dt__h
 /* An array. DT_EFORMAT: missing or refused, and why. */
 dt_status dt__h5_array(const struct dt__h5_file *file, const char *path,
                        const struct dt__h5_item **out);
+/* Whether there is one, refused or not. */
+bool dt__h5_has_array(const struct dt__h5_file *file, const char *path);
 /* Items in the file's order; NULL behind the last. */
 const struct dt__h5_item *dt__h5_item_at(const struct dt__h5_file *file, size_t index);
 
@@ -72,6 +74,13 @@ dt_status dt__h5_read(struct dt__h5_file *file, const struct dt__h5_item *array,
  * DT_EFORMAT: missing, or no list of texts. */
 dt_status dt__h5_names(const struct dt__h5_file *file, const char *path, char ***out,
                        size_t *out_count);
+
+/* An attribute that is a text, with its pieces (dt__h5_put_text), as one that the caller frees;
+ * NULL if there is none. DT_EMEMORY. */
+dt_status dt__h5_text(const struct dt__h5_file *file, const char *path, char **out);
+/* The path of a text's piece: NAME, NAME_1, NAME_2, ...; into `out`, which is returned. */
+enum { DT__H5_PATH = 256 };
+const char *dt__h5_piece(char out[DT__H5_PATH], const char *path, int piece);
 
 /* Bytes of a number of the type. */
 size_t dt__h5_type_size(enum dt__h5_type type);

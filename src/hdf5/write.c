@@ -16,6 +16,7 @@
 #include "hdf5/library.h"
 
 enum { MOST_NAME = 1 << 16, MOST_TEXTS = 1 << 28 };
+enum { TEXT_PIECE = 60000, TEXT_MOST = 1 << 20 };
 
 struct extent {
     uint64_t at, length; /* in the file */
@@ -30,7 +31,7 @@ struct dt__h5_layout {
     unsigned char *metadata; /* (end) once the layout has ended; NULL */
     struct extent *extents;  /* ascending once the layout has ended */
     size_t nextents, extents_capacity;
-    void **owned; /* tables of names */
+    void **owned;
     size_t nowned, owned_capacity;
     uint64_t end; /* length of the file, user block and all */
     bool locked;  /* library_lock is held */
@@ -46,6 +47,18 @@ void dt__h5_layout_fail(struct dt__h5_layout *layout, dt_status status)
     if (layout->status || !status) return;
     layout->status = status;
     snprintf(layout->message, sizeof layout->message, "%s", dt_error_text());
+}
+
+void *dt__h5_layout_alloc(struct dt__h5_layout *layout, size_t count, size_t size)
+{
+    void *memory = NULL;
+    if (layout->status) return NULL;
+    dt_status status = dt_grow(&layout->owned, &layout->owned_capacity, layout->nowned + 1,
+                               sizeof *layout->owned, "a file's layout");
+    if (!status) status = dt_alloc(count, size, "a file's layout", &memory);
+    dt__h5_layout_fail(layout, status);
+    if (memory) layout->owned[layout->nowned++] = memory;
+    return memory;
 }
 
 /* The library could not lay `what` out: of memory alone it could run short. */
@@ -226,15 +239,26 @@ static hid_t text_type(size_t size)
     return -1;
 }
 
+/* The groups on the way to path[0..length), and that. */
+static void groups_make(struct dt__h5_layout *layout, const char *path, size_t length)
+{
+    char name[DT__H5_PATH];
+    for (size_t at = 2; at <= length && !layout->status; at++) {
+        if (at < length && path[at] != '/') continue;
+        snprintf(name, sizeof name, "%.*s", (int)at, path);
+        if (H5Lexists(layout->file, name, H5P_DEFAULT) > 0) continue;
+        hid_t group = -1, plist = H5Pcreate(H5P_GROUP_CREATE);
+        if (plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
+            H5Pset_link_phase_change(plist, 1000, 0) >= 0)
+            group = H5Gcreate2(layout->file, name, H5P_DEFAULT, plist, H5P_DEFAULT);
+        if (plist >= 0) H5Pclose(plist);
+        if (group < 0 || H5Gclose(group) < 0) layout_fail_library(layout, name);
+    }
+}
+
 void dt__h5_put_group(struct dt__h5_layout *layout, const char *path)
 {
-    if (layout->status || H5Lexists(layout->file, path, H5P_DEFAULT) > 0) return;
-    hid_t group = -1, plist = H5Pcreate(H5P_GROUP_CREATE);
-    if (plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
-        H5Pset_link_phase_change(plist, 1000, 0) >= 0)
-        group = H5Gcreate2(layout->file, path, H5P_DEFAULT, plist, H5P_DEFAULT);
-    if (plist >= 0) H5Pclose(plist);
-    if (group < 0 || H5Gclose(group) < 0) layout_fail_library(layout, path);
+    groups_make(layout, path, strlen(path));
 }
 
 /* Makes room for an array; its bytes are streamed. */
@@ -243,6 +267,7 @@ static void layout_array(struct dt__h5_layout *layout, const char *path, hid_t t
 {
     hsize_t extent[DT__H5_MAX_RANK];
     size_t bytes = H5Tget_size(type);
+    groups_make(layout, path, (size_t)(strrchr(path, '/') - path));
     bool good = rank >= 1 && rank <= DT__H5_MAX_RANK;
     for (int i = 0; good && i < rank; i++) {
         extent[i] = dims[i];
@@ -280,23 +305,20 @@ void dt__h5_put_array(struct dt__h5_layout *layout, const char *path, enum dt__h
     layout_array(layout, path, dt__h5_stored_type(type), rank, dims, data, out_offset);
 }
 
-/* As a table of texts of one size, which the layout owns. */
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
                       size_t count)
 {
-    char *table = NULL;
     size_t size = 1, bytes;
-    dt_status status;
     if (layout->status) return;
     for (size_t i = 0; i < count; i++)
         if (strlen(names[i]) >= size) size = strlen(names[i]) + 1;
     if (size > MOST_NAME || !dt_size_mul(count, size, &bytes) || bytes > MOST_TEXTS)
-        DT_GUARD(dt_fail(DT_EFORMAT, "%s: %zu names of up to %zu bytes are too much", path, count,
-                         size));
-    DT_GUARD(dt_grow(&layout->owned, &layout->owned_capacity, layout->nowned + 1, sizeof(void *),
-                     "names"));
-    DT_GUARD(dt_alloc(count, size, "names", &table));
-    layout->owned[layout->nowned++] = table;
+        dt__h5_layout_fail(layout, dt_fail(DT_EFORMAT,
+                                           "%s: %zu names of up to %zu bytes are too "
+                                           "much",
+                                           path, count, size));
+    char *table = dt__h5_layout_alloc(layout, count, size);
+    if (!table) return;
     for (size_t i = 0; i < count; i++)
         memcpy(table + i * size, names[i], strlen(names[i]));
     hid_t type = text_type(size);
@@ -305,14 +327,16 @@ void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *cons
     else
         layout_array(layout, path, type, 1, (const uint64_t[]){count}, table, NULL);
     if (type >= 0) H5Tclose(type);
-done:
-    dt__h5_layout_fail(layout, status);
 }
 
-static void layout_attribute(struct dt__h5_layout *layout, const char *path, const char *name,
-                             hid_t type, const void *value)
+static void layout_attribute(struct dt__h5_layout *layout, const char *path, hid_t type,
+                             const void *value)
 {
-    hid_t object = H5Oopen(layout->file, path, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
+    char owner[DT__H5_PATH];
+    const char *name = strchr(path, '@') + 1;
+    groups_make(layout, path, (size_t)(name - 1 - path));
+    snprintf(owner, sizeof owner, "%.*s", (int)(name - 1 - path), path);
+    hid_t object = H5Oopen(layout->file, owner, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
     hid_t attribute = object < 0 || space < 0
                           ? -1
                           : H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
@@ -320,30 +344,35 @@ static void layout_attribute(struct dt__h5_layout *layout, const char *path, con
     if (attribute >= 0 && H5Aclose(attribute) < 0) good = false;
     if (space >= 0) H5Sclose(space);
     if (object >= 0) H5Oclose(object);
-    if (!good) layout_fail_library(layout, name);
+    if (!good) layout_fail_library(layout, path);
 }
 
-void dt__h5_put_number(struct dt__h5_layout *layout, const char *path, const char *name,
-                       enum dt__h5_type type, const void *value)
+void dt__h5_put_number(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
+                       const void *value)
 {
-    if (!layout->status) layout_attribute(layout, path, name, dt__h5_stored_type(type), value);
+    if (!layout->status) layout_attribute(layout, path, dt__h5_stored_type(type), value);
 }
 
-void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char *name,
-                     const char *text, size_t length)
+void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char *text)
 {
-    char *copy;
-    if (layout->status) return;
-    dt__h5_layout_fail(layout, dt_alloc(length + 1, 1, "a text", &copy));
-    if (layout->status) return;
-    memcpy(copy, text, length);
-    hid_t type = text_type(length + 1);
-    if (type < 0)
-        layout_fail_library(layout, name);
-    else
-        layout_attribute(layout, path, name, type, copy);
-    if (type >= 0) H5Tclose(type);
-    dt_free(copy);
+    char name[DT__H5_PATH];
+    size_t left = strlen(text), part;
+    if (left > TEXT_MOST)
+        dt__h5_layout_fail(
+            layout, dt_fail(DT_EFORMAT, "%s of %zu bytes is too long to be kept", path, left));
+    for (int piece = 0; !layout->status && (piece == 0 || left > 0); piece++, text += part) {
+        part = left < TEXT_PIECE ? left : TEXT_PIECE;
+        left -= part;
+        char *copy = dt__h5_layout_alloc(layout, part + 1, 1);
+        if (!copy) return;
+        memcpy(copy, text, part);
+        hid_t type = text_type(part + 1);
+        if (type < 0)
+            layout_fail_library(layout, path);
+        else
+            layout_attribute(layout, dt__h5_piece(name, path, piece), type, copy);
+        if (type >= 0) H5Tclose(type);
+    }
 }
 
 /* ---- streaming ------------------------------------------------------------------------------ */

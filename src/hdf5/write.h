@@ -17,8 +17,8 @@ struct dt__h5_layout;
 dt_status dt__h5_layout_create(size_t user_block, struct dt__h5_layout **out);
 void dt__h5_layout_free(struct dt__h5_layout *layout);
 
-/* Each takes absolute paths; parents come first. The first failure is kept, and is what
- * dt__h5_layout_end returns, so that a caller may check once. */
+/* Each takes an absolute path, of an attribute "/model@task"; the groups on the way are made. The
+ * first failure is kept, and is what dt__h5_layout_end returns, so that a caller may check once. */
 void dt__h5_put_group(struct dt__h5_layout *layout, const char *path); /* unless it is there */
 /* An array, rank 1 to 4. `data` is lent until the file has been streamed; NULL: room alone. The
  * place of its bytes in the file is *out_offset (may be NULL) once the layout has ended. */
@@ -27,13 +27,15 @@ void dt__h5_put_array(struct dt__h5_layout *layout, const char *path, enum dt__h
 /* Texts of rank 1, of one fixed size; copied. */
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
                       size_t count);
-/* Attributes of an object: a number of the type at `value`; a text of `length` bytes (at most
- * 60,000). */
-void dt__h5_put_number(struct dt__h5_layout *layout, const char *path, const char *name,
-                       enum dt__h5_type type, const void *value);
-void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char *name,
-                     const char *text, size_t length);
+/* Attributes: a number of the type at `value`; a text, which goes on in NAME_1, NAME_2, ... beyond
+ * 60,000 bytes, for an attribute has less than 64 KiB. */
+void dt__h5_put_number(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
+                       const void *value);
+void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char *text);
 
+/* Memory that is there as long as the layout; NULL: there is none, which is the layout's
+ * failure. */
+void *dt__h5_layout_alloc(struct dt__h5_layout *layout, size_t count, size_t size);
 /* A failure of the caller's own, whose message is set, counts like one of these. */
 void dt__h5_layout_fail(struct dt__h5_layout *layout, dt_status status);
 

@@ -604,7 +604,7 @@ static void add_names(struct dt__message *model, const char *key, char *const *n
 /* The model, but for the graph, which is its last field. */
 static void write_head(const struct graph *graph, struct dt__message *model)
 {
-    const struct dt_export *file = &graph->predictor->file;
+    const struct dt_checkpoint *file = &graph->predictor->file;
     const struct dt_schema *schema = &file->schema;
     const int classes = graph->predictor->classes;
     struct dt__message opset = {0};
@@ -640,7 +640,7 @@ static dt_status write_model(struct graph *graph, const char *path)
 
 dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
 {
-    const struct dt_export *file = &predictor->file;
+    const struct dt_checkpoint *file = &predictor->file;
     const int classes = predictor->classes;
     struct graph graph = {
         .predictor = predictor, .model = predictor->model, .params = file->params};

@@ -47,7 +47,7 @@ void dt_predictor_close(struct dt_predictor *predictor)
     if (!predictor) return;
     dt_network_destroy(predictor->network);
     dt_model_destroy(predictor->model);
-    dt_export_free(&predictor->file);
+    dt_checkpoint_free(&predictor->file);
     dt_free(predictor->path);
     dt_free(predictor->x);
     dt_free(predictor->dense);

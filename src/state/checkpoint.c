@@ -1,249 +1,157 @@
-/* Checkpoints: all that a resume needs, beyond what an export has. */
+/* The tables of records. A new member of a checkpoint is a row here. */
 #include "state/checkpoint.h"
 
+#include <stddef.h>
 #include <string.h>
 
-#include "state/field.h"
-#include "state/model_file.h"
+#define AT(member) offsetof(struct dt_checkpoint, member)
+#define ROW(name, type, of, ...)                                                                   \
+    {                                                                                              \
+        .path = name, .kind = DT__RECORD_##type, .member = AT(of), __VA_ARGS__                     \
+    }
+#define OPTIONAL .optional = true
 
-#define FIELD(name, kind, words) DT__FIELD(dt_checkpoint, #name, name, kind, words, false)
-
-/* What an export has not. */
-static const struct dt__field FIELDS[] = {
-    FIELD(mode, DT__FIELD_WORD, DT_MODE_WORDS), FIELD(seed, DT__FIELD_U64, NULL),
-    FIELD(replicas, DT__FIELD_INT, NULL),       FIELD(samples, DT__FIELD_U64, NULL),
-    FIELD(wall_secs, DT__FIELD_REAL, NULL),     FIELD(train_secs, DT__FIELD_REAL, NULL),
-    FIELD(loss_rows, DT__FIELD_REAL, NULL),     FIELD(kernel, DT__FIELD_TEXT, NULL),
-    FIELD(data_crc, DT__FIELD_U32, NULL),       FIELD(history, DT__FIELD_TEXT, NULL),
+static const struct dt__record SCHEMA[] = {
+    ROW("/schema@task", WORD, schema.task, .words = DT_TASK_WORDS),
+    ROW("/schema@features", INT, schema.features),
+    ROW("/schema@height", INT, schema.shape[0]),
+    ROW("/schema@width", INT, schema.shape[1]),
+    ROW("/schema@channels", INT, schema.shape[2]),
+    ROW("/schema@classes", INT, schema.classes),
+    ROW("/schema@targets", INT, schema.targets),
+    ROW("/schema@scale", REAL, schema.scale),
+    ROW("/schema@clip", REAL, schema.clip),
+    ROW("/schema@label_column", TEXT, schema.label_column, OPTIONAL),
+    ROW("/schema/mean", FLOATS, schema.mean, OPTIONAL, .count = AT(schema.features)),
+    ROW("/schema/inv_std", FLOATS, schema.inv_std, OPTIONAL, .count = AT(schema.features)),
+    ROW("/schema/target_mean", FLOATS, schema.target_mean, OPTIONAL, .count = AT(schema.targets)),
+    ROW("/schema/target_std", FLOATS, schema.target_std, OPTIONAL, .count = AT(schema.targets)),
+    ROW("/schema/feature_names", NAMES, schema.feature_names, OPTIONAL,
+        .count = AT(schema.features)),
+    ROW("/schema/label_names", NAMES, schema.label_names, OPTIONAL, .count = AT(schema.classes)),
+    {0},
 };
 
-/* Names of the optimizer's vectors; an attribute that is not there is a vector that is not. */
-#define STATE(member, i) DT__FIELD(dt_checkpoint, "state" #i, member[i], DT__FIELD_TEXT, NULL, true)
-static const struct dt__field STATE_FIELDS[] = {STATE(state_name, 0), STATE(state_name, 1),
-                                                STATE(state_name, 2)};
-_Static_assert(sizeof STATE_FIELDS / sizeof *STATE_FIELDS == DT_CHECKPOINT_STATE,
-               "a field for each vector");
-
-/* The same of each group's, and how many groups there are. */
-static const struct dt__field GROUP_FIELDS[] = {
-    STATE(group_state_name, 0), STATE(group_state_name, 1), STATE(group_state_name, 2),
-    FIELD(groups, DT__FIELD_INT, NULL),
+static const struct dt__record MODEL[] = {
+    ROW("/@step", U64, step),
+    ROW("/@config", TEXT, config),
+    ROW("/@best_known", BOOL, best.known),
+    ROW("/@best_value", REAL, best.value),
+    ROW("/@best_loss", REAL, best.loss),
+    ROW("/@best_metric", NAME, best.metric),
+    ROW("/@best_step", U64, best.step),
+    ROW("/@best_since", I64, best.since),
+    ROW("/@best_plateau", I64, best.plateau),
+    ROW("/@best_drops", I64, best.drops),
+    ROW("/@best_seen", U64, best.seen),
+    ROW("/@best_stop", BOOL, best.stop),
+    ROW("/model@layers", TEXT, desc.layers),
+    ROW("/model@task", WORD, desc.task, .words = DT_TASK_WORDS),
+    ROW("/model@nout", INT, desc.nout),
+    ROW("/model@height", INT, desc.shape[0]),
+    ROW("/model@width", INT, desc.shape[1]),
+    ROW("/model@channels", INT, desc.shape[2]),
+    /* With an embedding; with a loss that is not the task's usual one. */
+    ROW("/model@dense", INT, desc.dense, OPTIONAL, .when = AT(desc.categories)),
+    ROW("/model@categories", INT, desc.categories, OPTIONAL, .when = AT(desc.categories)),
+    ROW("/model@loss", WORD, desc.loss, OPTIONAL, .words = DT_LOSS_WORDS, .when = AT(desc.loss)),
+    ROW("/model@huber_delta", REAL, desc.huber_delta, OPTIONAL, .when = AT(desc.loss)),
+    {0},
 };
 
-enum { MAX_REPLICAS = 65536, PATH_SIZE = 96 };
+static const struct dt__record RESUME[] = {
+    ROW("/@mode", WORD, mode, .words = DT_MODE_WORDS),
+    ROW("/@seed", U64, seed),
+    ROW("/@replicas", INT, replicas),
+    ROW("/@samples", U64, samples),
+    ROW("/@wall_secs", REAL, wall_secs),
+    ROW("/@train_secs", REAL, train_secs),
+    ROW("/@loss_rows", REAL, loss_rows),
+    ROW("/@kernel", TEXT, kernel),
+    ROW("/@data_crc", U32, data_crc),
+    ROW("/@history", TEXT, history, OPTIONAL),
+    ROW("/replicas/draws", COUNTS, draws, .count = AT(replicas)),
+    ROW("/replicas/loss_sums", DOUBLES, loss_sums, .count = AT(replicas)),
+    ROW("/optimizer@state0", TEXT, state_name[0], OPTIONAL),
+    ROW("/optimizer@state1", TEXT, state_name[1], OPTIONAL),
+    ROW("/optimizer@state2", TEXT, state_name[2], OPTIONAL),
+    ROW("/groups@groups", INT, groups, OPTIONAL, .when = AT(groups)),
+    ROW("/groups@state0", TEXT, group_state_name[0], OPTIONAL, .when = AT(groups)),
+    ROW("/groups@state1", TEXT, group_state_name[1], OPTIONAL, .when = AT(groups)),
+    ROW("/groups@state2", TEXT, group_state_name[2], OPTIONAL, .when = AT(groups)),
+    {0},
+};
+_Static_assert(DT_CHECKPOINT_STATE == 3, "a row for each vector's name");
+
+const struct dt__record *const dt__records[DT__RECORD_TABLES] = {SCHEMA, MODEL, RESUME};
+
+int dt__record_int(const struct dt_checkpoint *checkpoint, size_t offset)
+{
+    return *(const int *)((const char *)checkpoint + offset);
+}
+
+enum dt__h5_type dt__record_type(const struct dt__record *record)
+{
+    static const enum dt__h5_type types[] = {
+        [DT__RECORD_INT] = DT__H5_I32,     [DT__RECORD_I64] = DT__H5_I64,
+        [DT__RECORD_U32] = DT__H5_U32,     [DT__RECORD_U64] = DT__H5_U64,
+        [DT__RECORD_REAL] = DT__H5_F64,    [DT__RECORD_BOOL] = DT__H5_U8,
+        [DT__RECORD_WORD] = DT__H5_TEXT,   [DT__RECORD_NAME] = DT__H5_TEXT,
+        [DT__RECORD_TEXT] = DT__H5_TEXT,   [DT__RECORD_FLOATS] = DT__H5_F32,
+        [DT__RECORD_DOUBLES] = DT__H5_F64, [DT__RECORD_COUNTS] = DT__H5_U64,
+        [DT__RECORD_NAMES] = DT__H5_TEXT};
+    return types[record->kind];
+}
+
+size_t dt__record_bytes(const struct dt__record *record, const struct dt_checkpoint *checkpoint)
+{
+    const char *text;
+    memcpy(&text, (const char *)checkpoint + record->member, sizeof text);
+    if (record->kind == DT__RECORD_TEXT) return text ? strlen(text) + 1 : 0;
+    return (size_t)dt__record_int(checkpoint, record->count) *
+           dt__h5_type_size(dt__record_type(record));
+}
+
+bool dt__vector_at(struct dt_checkpoint *c, int index, struct dt__vector *out)
+{
+    const int states = index - 2, a_group = c->group_nstate + 1;
+    *out = (struct dt__vector){.group = "/model", .at = &c->params};
+    if (index == 0) return true;
+    *out = (struct dt__vector){.group = "/best", .at = &c->best_params, .optional = true};
+    if (index == 1) return true;
+    if (states < c->nstate) {
+        *out = (struct dt__vector){.at = &c->state[states], .trained = true};
+        snprintf(out->group, sizeof out->group, "/optimizer/%s", c->state_name[states]);
+        return true;
+    }
+    const int group = (states - c->nstate) / a_group, i = (states - c->nstate) % a_group;
+    if (!c->group_state || group >= c->groups) return false;
+    if (i < c->group_nstate) {
+        *out = (struct dt__vector){.at = &c->group_state[group * c->group_nstate + i],
+                                   .trained = true};
+        snprintf(out->group, sizeof out->group, "/groups/%d/%s", group, c->group_state_name[i]);
+        return true;
+    }
+    /* Beside a group's optimizer; if any group has one, all have. */
+    *out = (struct dt__vector){.at = c->group_difference ? &c->group_difference[group] : NULL};
+    snprintf(out->group, sizeof out->group, "/groups/%d/difference", group);
+    return true;
+}
 
 void dt_checkpoint_free(struct dt_checkpoint *checkpoint)
 {
-    dt_free(checkpoint->draws);
-    dt_free(checkpoint->loss_sums);
-    dt_free(checkpoint->config);
-    dt_free(checkpoint->kernel);
-    dt_free(checkpoint->history);
-    dt_model_desc_free(&checkpoint->desc);
-    dt_schema_free(&checkpoint->schema);
-    dt_free(checkpoint->params);
-    dt_free(checkpoint->best_params);
-    for (int i = 0; i < DT_CHECKPOINT_STATE; i++) {
-        dt_free((void *)checkpoint->state_name[i]); /* a copy, if it was loaded */
-        dt_free(checkpoint->state[i]);
-        dt_free((void *)checkpoint->group_state_name[i]);
-    }
-    for (int i = 0; checkpoint->group_state && i < checkpoint->groups * checkpoint->group_nstate;
-         i++)
-        dt_free(checkpoint->group_state[i]);
+    struct dt__vector vector;
+    for (int i = 0; dt__vector_at(checkpoint, i, &vector); i++)
+        if (vector.at) dt_free(*vector.at);
     dt_free(checkpoint->group_state);
-    for (int g = 0; checkpoint->group_difference && g < checkpoint->groups; g++)
-        dt_free(checkpoint->group_difference[g]);
     dt_free(checkpoint->group_difference);
+    dt_schema_free(&checkpoint->schema);
+    for (int t = DT__MODEL_RECORDS; t < DT__RECORD_TABLES; t++)
+        for (const struct dt__record *record = dt__records[t]; record->path; record++) {
+            void *pointer = NULL;
+            if (record->kind >= DT__RECORD_TEXT)
+                memcpy(&pointer, (const char *)checkpoint + record->member, sizeof pointer);
+            dt_free(pointer);
+        }
     *checkpoint = (struct dt_checkpoint){0};
-}
-
-struct dt_export dt_export_of(const struct dt_checkpoint *checkpoint)
-{
-    return (struct dt_export){.step = checkpoint->step,
-                              .desc = checkpoint->desc,
-                              .schema = checkpoint->schema,
-                              .params_count = checkpoint->params_count,
-                              .params = checkpoint->params,
-                              .config = checkpoint->config,
-                              .best = checkpoint->best};
-}
-
-/* Beside a group's optimizer, of states too; if any group has one, all have. */
-static void difference_path(char path[PATH_SIZE], int group)
-{
-    snprintf(path, PATH_SIZE, "/groups/%d/difference", group);
-}
-
-/* ---- writing -------------------------------------------------------------------------------- */
-
-/* A group for each of an optimizer's vectors below the group `path`. */
-static void vectors_put(struct dt__h5_layout *layout, const char *path,
-                        const struct dt_model *model, const char *const *names,
-                        float *const *vectors, int count)
-{
-    char below[2 * PATH_SIZE];
-    for (int i = 0; i < count; i++) {
-        snprintf(below, sizeof below, "%s/%s", path, names[i]);
-        dt__h5_put_group(layout, below);
-        dt__flat_put(layout, below, model, DT__TRAINED_TENSORS, vectors[i], NULL);
-    }
-}
-
-static void checkpoint_put(struct dt__h5_layout *layout, const struct dt_model *model,
-                           const struct dt_checkpoint *from)
-{
-    char path[PATH_SIZE];
-    const uint64_t replicas = (uint64_t)from->replicas;
-    dt__fields_put(layout, "/", DT__FIELDS(FIELDS), from);
-    dt__h5_put_group(layout, "/replicas");
-    dt__h5_put_array(layout, "/replicas/draws", DT__H5_U64, 1, &replicas, from->draws, NULL);
-    dt__h5_put_array(layout, "/replicas/loss_sums", DT__H5_F64, 1, &replicas, from->loss_sums,
-                     NULL);
-    if (from->best_params) {
-        dt__h5_put_group(layout, "/best");
-        dt__flat_put(layout, "/best", model, DT__ALL_TENSORS, from->best_params, NULL);
-    }
-    dt__h5_put_group(layout, "/optimizer");
-    dt__fields_put(layout, "/optimizer", STATE_FIELDS, from->nstate, from);
-    vectors_put(layout, "/optimizer", model, from->state_name, from->state, from->nstate);
-    if (from->groups == 0) return;
-    dt__h5_put_group(layout, "/groups");
-    dt__fields_put(layout, "/groups", DT__FIELDS(GROUP_FIELDS), from);
-    for (int g = 0; g < from->groups; g++) {
-        snprintf(path, sizeof path, "/groups/%d", g);
-        dt__h5_put_group(layout, path);
-        vectors_put(layout, path, model, from->group_state_name,
-                    from->group_state + g * from->group_nstate, from->group_nstate);
-        if (!from->group_difference) continue;
-        difference_path(path, g);
-        dt__h5_put_group(layout, path);
-        dt__flat_put(layout, path, model, DT__ALL_TENSORS, from->group_difference[g], NULL);
-    }
-}
-
-dt_status dt__state_write(const char *path, const struct dt_export *from,
-                          const struct dt_checkpoint *rest)
-{
-    struct dt_model *model;
-    struct dt__h5_layout *layout = NULL;
-    struct dt__kept_rows *kept = NULL;
-    dt_status status;
-    DT_TRY(dt_model_create(&from->desc, &model));
-    if (model->params != from->params_count)
-        DT_GUARD(dt_fail(DT_EBUG, "a file of %llu parameters for a network of %zu",
-                         (unsigned long long)from->params_count, model->params));
-    if (!rest && model->row_sparse) DT_GUARD(dt__kept_rows_create(model, from->params, &kept));
-    DT_GUARD(dt__h5_layout_create(DT__USER_BLOCK, &layout));
-    dt__export_put(layout, model, from, kept);
-    if (rest) checkpoint_put(layout, model, rest);
-    status = dt__file_save(path, rest ? DT__CHECKPOINT : DT__MODEL, layout);
-done:
-    dt__h5_layout_free(layout);
-    dt__kept_rows_free(model, kept);
-    dt_model_destroy(model);
-    return status;
-}
-
-/* ---- loading -------------------------------------------------------------------------------- */
-
-/* How many vectors have names, each of which is a plain one. */
-static dt_status names_check(const char *where, const char *const *names, int *out_count)
-{
-    int count = 0;
-    for (; count < DT_CHECKPOINT_STATE && names[count]; count++) {
-        size_t length = strspn(names[count], "abcdefghijklmnopqrstuvwxyz0123456789_");
-        if (length == 0 || length >= PATH_SIZE / 2 || names[count][length])
-            return dt_fail(DT_EFORMAT, "%s: '%s' is no name", where, names[count]);
-    }
-    *out_count = count;
-    return DT_OK;
-}
-
-static dt_status vectors_load(struct dt__h5_file *file, const char *path,
-                              const struct dt_model *model, const char *const *names, int count,
-                              float **vectors)
-{
-    char below[2 * PATH_SIZE];
-    for (int i = 0; i < count; i++) {
-        snprintf(below, sizeof below, "%s/%s", path, names[i]);
-        DT_TRY(dt__flat_load(file, below, model, DT__TRAINED_TENSORS, &vectors[i]));
-    }
-    return DT_OK;
-}
-
-static dt_status groups_load(struct dt__h5_file *file, const struct dt_model *model,
-                             struct dt_checkpoint *to)
-{
-    char path[PATH_SIZE];
-    dt_status status = dt__fields_get(file, "/groups", DT__FIELDS(GROUP_FIELDS), to);
-    int groups = to->groups;
-    to->groups = 0; /* until their vectors are there */
-    DT_TRY(status);
-    if (groups < 1 || groups > to->replicas)
-        return dt_fail(DT_EFORMAT, "/groups: %d groups", groups);
-    DT_TRY(names_check("/groups", to->group_state_name, &to->group_nstate));
-    DT_TRY(dt_alloc((size_t)groups * (size_t)to->group_nstate, sizeof *to->group_state, "groups",
-                    &to->group_state));
-    to->groups = groups;
-    for (int g = 0; g < groups; g++) {
-        snprintf(path, sizeof path, "/groups/%d", g);
-        DT_TRY(vectors_load(file, path, model, to->group_state_name, to->group_nstate,
-                            to->group_state + g * to->group_nstate));
-    }
-    difference_path(path, 0);
-    if (!dt__h5_find(file, DT__H5_GROUP, path)) return DT_OK;
-    DT_TRY(dt_alloc((size_t)groups, sizeof *to->group_difference, "groups", &to->group_difference));
-    for (int g = 0; g < groups; g++) {
-        difference_path(path, g);
-        DT_TRY(dt__flat_load(file, path, model, DT__ALL_TENSORS, &to->group_difference[g]));
-    }
-    return DT_OK;
-}
-
-dt_status dt__checkpoint_get(struct dt__h5_file *file, struct dt_checkpoint *out)
-{
-    struct dt_export shared;
-    struct dt_model *model;
-    dt_status status;
-    DT_TRY(dt__export_get(file, &shared, &model));
-    struct dt_checkpoint to = {.step = shared.step,
-                               .desc = shared.desc,
-                               .schema = shared.schema,
-                               .params_count = shared.params_count,
-                               .params = shared.params,
-                               .config = shared.config,
-                               .best = shared.best};
-    DT_GUARD(dt__fields_get(file, "/", DT__FIELDS(FIELDS), &to));
-    if (!to.kernel)
-        DT_GUARD(dt_fail(DT_EFORMAT, "attribute kernel of / is missing or not as expected"));
-    if (to.replicas < 1 || to.replicas > MAX_REPLICAS)
-        DT_GUARD(dt_fail(DT_EFORMAT, "%d replicas", to.replicas));
-    uint64_t replicas = (uint64_t)to.replicas;
-    DT_GUARD(dt__vector_load(file, "/replicas/draws", DT__H5_U64, replicas, &to.draws));
-    DT_GUARD(dt__vector_load(file, "/replicas/loss_sums", DT__H5_F64, replicas, &to.loss_sums));
-    if (dt__h5_find(file, DT__H5_GROUP, "/best"))
-        DT_GUARD(dt__flat_load(file, "/best", model, DT__ALL_TENSORS, &to.best_params));
-    DT_GUARD(dt__fields_get(file, "/optimizer", DT__FIELDS(STATE_FIELDS), &to));
-    DT_GUARD(names_check("/optimizer", to.state_name, &to.nstate));
-    DT_GUARD(vectors_load(file, "/optimizer", model, to.state_name, to.nstate, to.state));
-    if (dt__h5_find(file, DT__H5_GROUP, "/groups")) DT_GUARD(groups_load(file, model, &to));
-done:
-    dt_model_destroy(model);
-    if (status)
-        dt_checkpoint_free(&to);
-    else
-        *out = to;
-    return status;
-}
-
-dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out)
-{
-    struct dt__h5_file *file;
-    enum dt__file_kind kind;
-    DT_TRY(dt__file_open(path, &kind, NULL, &file));
-    dt_status status = kind == DT__CHECKPOINT ? dt__checkpoint_get(file, out)
-                                              : dt_fail(DT_EFORMAT, "a model, not a checkpoint");
-    dt__h5_close(file);
-    return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
 }

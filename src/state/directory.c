@@ -16,7 +16,6 @@
 
 #include "base/internal.h"
 #include "data/names.h"
-#include "state/checkpoint.h"
 
 #define LATEST "latest.h5"
 
@@ -174,7 +173,6 @@ dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *prote
 dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint,
                               char **out_file)
 {
-    const struct dt_export model = dt_export_of(checkpoint);
     char *path = NULL, *link = NULL, *before = NULL, name[DT_CHECKPOINT_NAME];
     uint64_t step;
     dt_status status;
@@ -190,7 +188,7 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
         if (fd >= 0) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* no more than a hint */
         if (fd >= 0) close(fd);
     }
-    DT_GUARD(dt__state_write(path, &model, checkpoint));
+    DT_GUARD(dt__file_save(path, checkpoint, true));
     DT_GUARD(dt_file_link(dt_checkpoint_name(checkpoint->step, name), link));
     DT_GUARD(dt_strdup(name, out_file));
 done:
@@ -204,8 +202,8 @@ done:
 
 /* A checkpoint that is damaged, or gone, is passed over. What the system refuses is an error: an
  * older state would be taken for the newest. */
-dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
-                                    bool *out_found)
+dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
+                                     struct dt_checkpoint *out, char **out_path, bool *out_found)
 {
     struct dt__numbers steps;
     char *path = NULL;
@@ -216,7 +214,7 @@ dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, 
         dt_free(path);
         path = NULL;
         if ((status = step_path(dir, steps.items[i], &path)) != DT_OK) break;
-        status = dt_checkpoint_load(path, out);
+        status = dt__file_load(path, wanted, out, NULL);
         passed = status == DT_EFORMAT || (status == DT_EIO && !dt_path_exists(path));
         if (passed) dt_warn("passed over: %s", dt_error_text());
     }
@@ -230,6 +228,12 @@ dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, 
     }
     dt_free(steps.items);
     return status;
+}
+
+dt_status dt_checkpoint_load_latest(const char *dir, struct dt_checkpoint *out, char **out_path,
+                                    bool *out_found)
+{
+    return dt__checkpoint_load_latest(dir, DT__WANT_CHECKPOINT, out, out_path, out_found);
 }
 
 bool dt_checkpoint_newest(const char *dir, uint64_t *out_step, char **out_path)

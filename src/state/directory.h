@@ -3,7 +3,7 @@
 #ifndef DT_STATE_DIRECTORY_H
 #define DT_STATE_DIRECTORY_H
 
-#include "dtrain/state.h"
+#include "state/file.h"
 
 /* Numbers found in the names of a directory. Free items with dt_free. */
 struct dt__numbers {
@@ -26,6 +26,9 @@ dt_status dt__path_remove(const char *path);
  * DT_EIO: disk full and the like; what was there before is intact. */
 dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint,
                               char **out_file);
+/* dt_checkpoint_load_latest, of what is wanted. */
+dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
+                                     struct dt_checkpoint *out, char **out_path, bool *out_found);
 /* Removes the oldest beyond `keep` (0: all stay; two at least stay; `protected` is never removed,
  * NULL: none), and warns of what will not go. Not between a new file's rename and the move of
  * latest.h5: that file would count as abandoned. */

@@ -11,9 +11,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
-#include "state/checkpoint.h"
 #include "state/directory.h"
-#include "state/model_file.h"
 
 #define MODEL_FILE "model.h5"
 
@@ -71,7 +69,7 @@ static dt_status version_place(const char *final, const char *made)
     return status;
 }
 
-static dt_status version_make(const char *base, const struct dt_export *model)
+static dt_status version_make(const char *base, const struct dt_checkpoint *model)
 {
     char *made = NULL, *final = NULL, *file = NULL;
     dt_status status;
@@ -79,7 +77,7 @@ static dt_status version_make(const char *base, const struct dt_export *model)
     DT_GUARD(version_path(base, "", model->step, &final));
     DT_GUARD(dt_format(&file, "%s/" MODEL_FILE, made));
     DT_GUARD(mkdir(made, 0777) ? dt__fail_errno(made, "cannot make the directory") : DT_OK);
-    DT_GUARD(dt__state_write(file, model, NULL));
+    DT_GUARD(dt__file_save(file, model, false));
     DT_GUARD(version_place(final, made));
     DT_GUARD(dt_dir_sync(base));
 done:
@@ -113,7 +111,7 @@ static dt_status versions_hide(const char *base, uint64_t step, int64_t keep)
     return status;
 }
 
-dt_status dt_export_write(const char *base, const struct dt_export *model, int64_t keep)
+dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, int64_t keep)
 {
     DT_TRY(dt_dir_make(base));
     DT_TRY(dt__dir_clear(base, is_hidden));
@@ -123,17 +121,6 @@ dt_status dt_export_write(const char *base, const struct dt_export *model, int64
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
-
-/* A model or a checkpoint, whose optimizer is left alone. */
-static dt_status load_file(const char *path, struct dt_export *out)
-{
-    struct dt__h5_file *file;
-    enum dt__file_kind kind;
-    DT_TRY(dt__file_open(path, &kind, NULL, &file));
-    dt_status status = dt__export_get(file, out, NULL);
-    dt__h5_close(file);
-    return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
-}
 
 /* DIR/NAME, if it is there; else NULL. */
 static dt_status path_below(const char *dir, const char *name, char **out)
@@ -187,23 +174,16 @@ done:
     return status;
 }
 
-dt_status dt_export_load(const char *path, struct dt_export *out, char **out_path)
+dt_status dt_export_load(const char *path, struct dt_checkpoint *out, char **out_path)
 {
     char *file, *ckpt;
-    struct dt_checkpoint newest;
     bool found = true;
     DT_TRY(dt_model_find(path, false, &file, &ckpt));
-    dt_status status = ckpt ? dt_checkpoint_load_latest(ckpt, &newest, out_path, &found)
-                            : load_file(file, out);
+    dt_status status = ckpt
+                           ? dt__checkpoint_load_latest(ckpt, DT__WANT_MODEL, out, out_path, &found)
+                           : dt__file_load(file, DT__WANT_MODEL, out, NULL);
     if (!found) status = fail_nothing(path);
-    if (!status && ckpt) {
-        *out = dt_export_of(&newest);
-        newest.params = NULL; /* the rest is what only a resume needs */
-        newest.config = NULL;
-        newest.desc.layers = NULL;
-        newest.schema = (struct dt_schema){0};
-        dt_checkpoint_free(&newest);
-    } else if (!status) {
+    if (!status && !ckpt) {
         *out_path = file;
         file = NULL;
     }
@@ -220,13 +200,13 @@ dt_status dt_export_best(const char *base, struct dt_best *out)
     dt_status status = DT_OK;
     for (size_t i = 0; i < versions.count && !best.known && !status; i++) {
         char *path;
-        struct dt_export model;
+        struct dt_checkpoint model;
         if ((status = model_path(base, versions.items[i], &path)) != DT_OK) break;
-        if (load_file(path, &model)) {
+        if (dt__file_load(path, DT__WANT_MODEL, &model, NULL)) {
             dt_warn("passed over: %s", dt_error_text());
         } else {
             best = model.best;
-            dt_export_free(&model);
+            dt_checkpoint_free(&model);
         }
         dt_free(path);
     }

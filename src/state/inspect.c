@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include "base/internal.h"
-#include "state/checkpoint.h"
 #include "state/directory.h"
-#include "state/model_file.h"
 
 /* ---- what checkpoints and models share ------------------------------------------------------ */
 
@@ -50,7 +48,7 @@ static void print_schema(const struct dt_schema *schema, FILE *out)
     fprintf(out, "\n");
 }
 
-static dt_status print_export(const struct dt_export *from, FILE *out)
+static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
 {
     char *table, task[16], loss[16];
     struct dt_model *model;
@@ -134,25 +132,13 @@ static void print_run(const struct dt_checkpoint *from, FILE *out)
 static dt_status print_ours(const char *path, FILE *out)
 {
     uint64_t bytes;
-    struct dt__h5_file *file;
-    enum dt__file_kind kind;
-    struct dt_checkpoint checkpoint = {0};
-    struct dt_export model;
-    DT_TRY(dt__file_open(path, &kind, &bytes, &file));
-    bool whole = kind == DT__CHECKPOINT;
+    struct dt_checkpoint checkpoint;
+    DT_TRY(dt__file_load(path, DT__WANT_ALL, &checkpoint, &bytes));
     fprintf(out, "%s: %s of %" PRIu64 " bytes, checksum right\n", path,
-            whole ? "checkpoint" : "model", bytes);
-    dt_status status =
-        whole ? dt__checkpoint_get(file, &checkpoint) : dt__export_get(file, &model, NULL);
-    dt__h5_close(file);
-    if (status) return dt_fail_prefix(status, "%s: ", path);
-    if (whole) model = dt_export_of(&checkpoint);
-    status = print_export(&model, out);
-    if (!status && whole) print_run(&checkpoint, out);
-    if (whole)
-        dt_checkpoint_free(&checkpoint);
-    else
-        dt_export_free(&model);
+            checkpoint.replicas ? "checkpoint" : "model", bytes);
+    dt_status status = print_model(&checkpoint, out);
+    if (!status && checkpoint.replicas) print_run(&checkpoint, out);
+    dt_checkpoint_free(&checkpoint);
     return status;
 }
 

@@ -25,13 +25,13 @@ struct snapshot {
     struct block {
         void *bytes;
         size_t room;
-    } *block;
+    } * block;
     size_t blocks, used; /* allocated; by this copy */
 };
 
-/* Has the pointer at `pointer` lead to a copy of the n items that it leads to, in the next block;
+/* Has the pointer at `pointer` lead to a copy of the bytes that it leads to, in the next block;
  * NULL stays. */
-static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t n, size_t size)
+static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t bytes)
 {
     void *from;
     DT_TRY(dt_grow(&snapshot->block, &snapshot->blocks, snapshot->used + 1, sizeof *snapshot->block,
@@ -39,66 +39,42 @@ static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t 
     struct block *block = &snapshot->block[snapshot->used++];
     memcpy(&from, pointer, sizeof from);
     if (!from) return DT_OK;
-    DT_TRY(dt_grow(&block->bytes, &block->room, n * size, 1, "a snapshot"));
-    if (n) memcpy(block->bytes, from, n * size);
+    DT_TRY(dt_grow(&block->bytes, &block->room, bytes + 1, 1, "a snapshot")); /* never NULL */
+    memcpy(block->bytes, from, bytes);
     memcpy(pointer, &block->bytes, sizeof block->bytes);
     return DT_OK;
 }
 
-static dt_status snapshot_copy_text(struct snapshot *snapshot, void *pointer)
-{
-    const char *text;
-    memcpy(&text, pointer, sizeof text);
-    return snapshot_copy(snapshot, pointer, text ? strlen(text) + 1 : 0, 1);
-}
-
-/* `count` vectors of n floats, or NULL. */
-static dt_status snapshot_copy_vectors(struct snapshot *snapshot, float ***vectors, int count,
-                                       size_t n)
-{
-    DT_TRY(snapshot_copy(snapshot, vectors, (size_t)count, sizeof **vectors));
-    for (int i = 0; *vectors && i < count; i++)
-        DT_TRY(snapshot_copy(snapshot, &(*vectors)[i], n, sizeof ***vectors));
-    return DT_OK;
-}
-
-/* Copies `from`; memory is allocated at the first copy, and when something has grown. model: only
- * what an export needs. */
+/* Copies `from`; memory is allocated at the first copy, and when something has grown. model: the
+ * model alone, whose members are all that may be read. */
 static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkpoint *from,
                                bool model)
 {
     struct dt_checkpoint *to = &snapshot->checkpoint;
-    const size_t params = (size_t)from->params_count, replicas = (size_t)from->replicas;
+    const size_t params = (size_t)from->params_count, groups = (size_t)from->groups;
+    struct dt__vector vector;
     dt_schema_free(&to->schema);
     *to = *from;
     to->schema = (struct dt_schema){0};
     to->best_params = NULL;
-    if (model) {
-        to->nstate = to->groups = to->group_nstate = 0;
-        to->draws = NULL;
-        to->loss_sums = NULL;
-        to->group_state = to->group_difference = NULL;
-    }
-    snapshot->used = 0;
-    DT_TRY(dt_schema_copy(&from->schema, &to->schema));
-    DT_TRY(snapshot_copy_text(snapshot, &to->config));
-    DT_TRY(snapshot_copy_text(snapshot, &to->kernel));
-    DT_TRY(snapshot_copy_text(snapshot, &to->history));
-    DT_TRY(snapshot_copy_text(snapshot, &to->desc.layers));
     for (int i = 0; i < DT_CHECKPOINT_STATE; i++) {
         if (i >= to->nstate) to->state_name[i] = NULL;
         if (i >= to->group_nstate) to->group_state_name[i] = NULL;
-        DT_TRY(snapshot_copy_text(snapshot, &to->state_name[i]));
-        DT_TRY(snapshot_copy_text(snapshot, &to->group_state_name[i]));
     }
-    DT_TRY(snapshot_copy(snapshot, &to->draws, replicas, sizeof *to->draws));
-    DT_TRY(snapshot_copy(snapshot, &to->loss_sums, replicas, sizeof *to->loss_sums));
-    DT_TRY(snapshot_copy(snapshot, &to->params, params, sizeof *to->params));
-    for (int i = 0; i < to->nstate; i++)
-        DT_TRY(snapshot_copy(snapshot, &to->state[i], params, sizeof *to->params));
-    DT_TRY(
-        snapshot_copy_vectors(snapshot, &to->group_state, to->groups * to->group_nstate, params));
-    return snapshot_copy_vectors(snapshot, &to->group_difference, to->groups, params);
+    snapshot->used = 0;
+    DT_TRY(dt_schema_copy(&from->schema, &to->schema));
+    for (int t = DT__MODEL_RECORDS; t < (model ? DT__RESUME_RECORDS : DT__RECORD_TABLES); t++)
+        for (const struct dt__record *record = dt__records[t]; record->path; record++)
+            if (record->kind >= DT__RECORD_TEXT)
+                DT_TRY(snapshot_copy(snapshot, (char *)to + record->member,
+                                     dt__record_bytes(record, to)));
+    if (model) return snapshot_copy(snapshot, &to->params, params * sizeof(float));
+    DT_TRY(snapshot_copy(snapshot, &to->group_state,
+                         groups * (size_t)to->group_nstate * sizeof *to->group_state));
+    DT_TRY(snapshot_copy(snapshot, &to->group_difference, groups * sizeof *to->group_difference));
+    for (int i = 0; dt__vector_at(to, i, &vector); i++)
+        if (vector.at) DT_TRY(snapshot_copy(snapshot, vector.at, params * sizeof(float)));
+    return DT_OK;
 }
 
 static void snapshot_free(struct snapshot *snapshot)
@@ -216,8 +192,8 @@ static dt_status writer_export_best(struct dt_writer *writer)
     pthread_mutex_unlock(&writer->lock);
     if (!writer->best_held) return DT_OK;
     double start = dt_clock_secs();
-    struct dt_export model = dt_export_of(&writer->best.checkpoint);
-    dt_status status = dt_export_write(writer->best_dir, &model, writer->export_keep);
+    dt_status status =
+        dt_export_write(writer->best_dir, &writer->best.checkpoint, writer->export_keep);
     double end = dt_clock_secs(), rest = (end - start) / BEST_PART;
     writer->best_rest = end + (rest < BEST_REST_MOST && !status ? rest : BEST_REST_MOST);
     writer->best_held = status != DT_OK;
@@ -249,9 +225,8 @@ static void writer_save(struct dt_writer *writer)
     checkpoint->best_params = NULL;
     if (!saved.status && writer_retain(writer)) dt_warn("%s", dt_error_text());
     if (!saved.status && writer->latest_dir) {
-        struct dt_export model = dt_export_of(checkpoint);
-        model.best = (struct dt_best){0};
-        dt_status latest = dt_export_write(writer->latest_dir, &model, writer->export_keep);
+        checkpoint->best = (struct dt_best){0};
+        dt_status latest = dt_export_write(writer->latest_dir, checkpoint, writer->export_keep);
         if (latest && !saved.exported) { /* of two that fail the best's is told */
             saved.exported = keep_error(latest, writer->export_error);
             saved.export_step = saved.step;

@@ -55,7 +55,8 @@ static bool evaluator_is_overtaken(const struct dt_evaluator *evaluator)
 
 /* Each chunk is progress for the watchdogs: the host's, and now and then the bank's own, while it
  * waits for the last result. */
-static dt_status evaluator_measure(struct dt_evaluator *evaluator, const struct dt_export *model)
+static dt_status evaluator_measure(struct dt_evaluator *evaluator,
+                                   const struct dt_checkpoint *model)
 {
     const struct dt_job *job = evaluator->job;
     const struct dt_message busy = {.kind = DT__BUSY};
@@ -81,7 +82,7 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *
     const struct dt_job *job = evaluator->job;
     const struct dt_message claim = {.kind = DT__CLAIM, .evaluation.step = step};
     struct dt_message result = {.kind = DT__RESULT};
-    struct dt_export model = {0};
+    struct dt_checkpoint model = {0};
     const double start = dt_clock_secs();
     char *file = NULL;
     bool better;
@@ -109,7 +110,7 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *
     evaluator->evaluated = true;
     evaluator_say(evaluator, &result);
 done:
-    dt_export_free(&model);
+    dt_checkpoint_free(&model);
     return status ? dt_fail_prefix(status, "evaluation of %s: ", path) : DT_OK;
 }
 

@@ -117,7 +117,7 @@ static void copy_tensor(const struct dt_model *to, const struct dt_schema *schem
 /* A tensor that reads the inputs: its rows, from where their inputs stand in the other; the others
  * stay as they are. */
 static dt_status copy_by_name(const struct dt_job *job, const struct dt_tensor *tensor,
-                              const uint32_t *match, const struct dt_export *file,
+                              const uint32_t *match, const struct dt_checkpoint *file,
                               const struct dt_tensor *source, float *params)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
@@ -144,7 +144,7 @@ static dt_status copy_by_name(const struct dt_job *job, const struct dt_tensor *
 
 /* What does not fit keeps the weights that it has, which are new; that is said. */
 static dt_status copy_tensors(const struct dt_job *job, float *params, const struct dt_model *from,
-                              const struct dt_export *file, const char *path, size_t *out_taken)
+                              const struct dt_checkpoint *file, const char *path, size_t *out_taken)
 {
     const struct dt_model *to = job->model;
     const struct dt_schema *schema = dt_source_schema(job->train);
@@ -152,8 +152,8 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
     uint32_t *match;
     dt_status status = match_inputs(schema, &file->schema, &match);
     const bool embeds = to->desc.categories && to->layer->row_sparse >= 0;
-    if (!status && ((embeds && !columns_match(schema, &file->schema)) ||
-                    (match && to->layer->row_sparse < 0)))
+    if (!status &&
+        ((embeds && !columns_match(schema, &file->schema)) || (match && to->layer->row_sparse < 0)))
         dt_warn(
             "run.init: %s was trained on other columns, or in another order; weights behind the "
             "first layer go by their places",
@@ -193,7 +193,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
 {
     const struct dt_job *job = bank->job;
     const char *from = job->config->run.init;
-    struct dt_export file = {0};
+    struct dt_checkpoint file = {0};
     struct dt_model *model = NULL;
     char *path = NULL, *text = NULL;
     size_t taken = 0;
@@ -221,7 +221,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     if (!status) status = dt_format(&bank->state.history, "%s\n", bank->change.text.data);
     dt_free(text);
     dt_model_destroy(model);
-    dt_export_free(&file);
+    dt_checkpoint_free(&file);
     dt_free(path);
     return status;
 }

@@ -14,8 +14,7 @@
 static dt_status read_config_before(const struct dt_bank *bank, struct dt_config *out)
 {
     DT_TRY(dt_config_init(out));
-    DT_TRY(dt_config_read_text(out, "checkpoint", bank->loaded.config));
-    return dt_model_settle(out); /* a run of version 0.1 has the short forms alone */
+    return dt_config_read_text(out, "checkpoint", bank->loaded.config);
 }
 
 dt_status dt__resume_load(struct dt_bank *bank)

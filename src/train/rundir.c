@@ -143,13 +143,13 @@ static dt_status catch_up_best(struct dt_bank *bank)
     if (exported.known &&
         (exported.step == best.step || dt__best_beats(bank->job, &exported, &best)))
         return DT_OK;
-    struct dt_export model = dt_export_of(loaded);
+    struct dt_checkpoint model = *loaded; /* lent */
     model.params = loaded->step == best.step ? loaded->params : loaded->best_params;
     if (!model.params) {
         DT_TRY(dt_format(&path, "%s/%s", bank->ckpt_dir, dt_checkpoint_name(best.step, name)));
         if (dt_path_exists(path) && dt_checkpoint_load(path, &kept)) dt_warn("%s", dt_error_text());
         dt_free(path);
-        model = dt_export_of(&kept);
+        model = kept;
     }
     model.step = best.step;
     model.best = best;
@@ -169,7 +169,7 @@ dt_status dt__exports_catch_up(struct dt_bank *bank)
     if (!bank->resumed) return DT_OK;
     if (bank->job->config->export.latest) {
         char *path;
-        struct dt_export model = dt_export_of(&bank->loaded);
+        struct dt_checkpoint model = bank->loaded; /* lent */
         model.best = (struct dt_best){0};
         DT_TRY(dt_format(&path, "%s/%llu", bank->latest_dir, (unsigned long long)model.step));
         bool missing = !dt_path_exists(path);

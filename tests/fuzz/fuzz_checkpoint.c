@@ -9,8 +9,7 @@
 
 #include "dtrain/predict.h"
 #include "hdf5/guard.h"
-#include "state/checkpoint.h"
-#include "state/model_file.h"
+#include "state/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -86,12 +85,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- a model that loads goes on to predict --------------------------------------------------- */
 
-dt_status __wrap_dt_export_load(const char *path, struct dt_export *out, char **out_path);
-dt_status __wrap_dt_export_load(const char *path, struct dt_export *out, char **out_path)
+dt_status __wrap_dt_export_load(const char *path, struct dt_checkpoint *out, char **out_path);
+dt_status __wrap_dt_export_load(const char *path, struct dt_checkpoint *out, char **out_path)
 {
     struct dt__h5_file *file;
     DT_TRY(dt__h5_open(path, &file));
-    dt_status status = dt__export_get(file, out, NULL);
+    dt_status status = dt__file_get(file, false, out);
     dt__h5_close(file);
     return status ? status : dt_strdup(path, out_path);
 }
@@ -165,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dt_checkpoint checkpoint;
     table = data, table_size = size;
     if (dt__h5_open(zeros(), &file)) return 0;
-    if (!dt__checkpoint_get(file, &checkpoint)) dt_checkpoint_free(&checkpoint);
+    if (!dt__file_get(file, true, &checkpoint)) dt_checkpoint_free(&checkpoint);
     dt__h5_close(file);
     predict();
     return 0;

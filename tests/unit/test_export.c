@@ -57,14 +57,14 @@ int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned fl
 static dt_status try_export(const char *base, uint64_t step, double mark, int64_t keep)
 {
     struct dt_checkpoint checkpoint = sample_checkpoint(step, 20, 10);
-    struct dt_export model = dt_export_of(&checkpoint);
+    struct dt_checkpoint model = checkpoint;
     model.best.value = mark;
     dt_status status = dt_export_write(base, &model, keep);
     dt_checkpoint_free(&checkpoint);
     return status;
 }
 
-static void assert_is_sample(const struct dt_export *model)
+static void assert_is_sample(const struct dt_checkpoint *model)
 {
     struct dt_checkpoint sample = sample_checkpoint(model->step, 20, 10);
     assert_same_desc(&model->desc, &sample.desc);
@@ -79,7 +79,7 @@ static void assert_is_sample(const struct dt_export *model)
 static double load_mark(const char *path, uint64_t *out_step, const char *end_of_path)
 {
     char *from;
-    struct dt_export model;
+    struct dt_checkpoint model;
     assert_ok(dt_export_load(path, &model, &from));
     assert_is_sample(&model);
     ck_assert_msg(strlen(from) >= strlen(end_of_path) &&
@@ -87,7 +87,7 @@ static double load_mark(const char *path, uint64_t *out_step, const char *end_of
                   "%s does not end with %s", from, end_of_path);
     double mark = model.best.value;
     *out_step = model.step;
-    dt_export_free(&model);
+    dt_checkpoint_free(&model);
     dt_free(from);
     return mark;
 }
@@ -157,7 +157,7 @@ START_TEST(rows_of_zeros_are_left_out)
     uint64_t whole_bytes = 0;
     for (int i = (int)(sizeof every / sizeof *every) - 1; i >= 0; i--) {
         struct dt_checkpoint checkpoint = sample_checkpoint(5, 200, 10);
-        struct dt_export model = dt_export_of(&checkpoint), loaded;
+        struct dt_checkpoint model = checkpoint, loaded;
         for (size_t row = 0; row < 200; row++)
             if (every[i] == 20 || row % (size_t)every[i]) memset(model.params + row * 10, 0, 10 * sizeof(float));
         model.params[61] = -0.0f;
@@ -169,7 +169,7 @@ START_TEST(rows_of_zeros_are_left_out)
         ck_assert_int_eq(stat(from, &file), 0);
         if (every[i] == 1) whole_bytes = (uint64_t)file.st_size;
         if (every[i] > 3) ck_assert_uint_lt((uint64_t)file.st_size, whole_bytes - 3 * 200 * 10);
-        dt_export_free(&loaded);
+        dt_checkpoint_free(&loaded);
         dt_checkpoint_free(&checkpoint);
         dt_free(from);
     }
@@ -209,7 +209,7 @@ START_TEST(columns_are_where_they_must_be)
     for (int kind = -2; kind < WRONG_TABLES; kind++) {
         struct dt_column columns[4];
         struct dt_checkpoint checkpoint = sample_checkpoint(5, TABLE_FEATURES, 3);
-        struct dt_export model = dt_export_of(&checkpoint), loaded;
+        struct dt_checkpoint model = checkpoint, loaded;
         char *from;
         table_columns(columns);
         model.schema.columns = columns, model.schema.ncolumns = 4;
@@ -227,7 +227,7 @@ START_TEST(columns_are_where_they_must_be)
                 ck_assert_int_eq(column->flag, columns[c].flag);
                 assert_same_names(column->categories, columns[c].categories, columns[c].ncategories);
             }
-            dt_export_free(&loaded);
+            dt_checkpoint_free(&loaded);
             dt_free(from);
         } else {
             EXPECT_FAIL(dt_export_load(test_dir, &loaded, &from), DT_EFORMAT, "/schema/columns");
@@ -240,7 +240,7 @@ END_TEST
 START_TEST(a_path_to_nothing_is_an_error)
 {
     char *from;
-    struct dt_export model;
+    struct dt_checkpoint model;
     ck_assert_int_eq(dt_export_load(in_dir("nowhere"), &model, &from), DT_EIO);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "nowhere: cannot open"));
     ck_assert_int_eq(dt_export_load(test_dir, &model, &from), DT_EIO);
@@ -252,7 +252,7 @@ END_TEST
 START_TEST(a_damaged_model_is_refused)
 {
     char *from;
-    struct dt_export model;
+    struct dt_checkpoint model;
     assert_ok(try_export(test_dir, 4, 1, 0));
     ck_assert_int_eq(truncate(in_dir("4/model.h5"), 3000), 0);
     ck_assert_int_eq(dt_export_load(test_dir, &model, &from), DT_EFORMAT);

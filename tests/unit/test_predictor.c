@@ -17,7 +17,7 @@ static char *labels[] = {"ant", "bee", "cat"};
 /* A linear model of `nout` logits or values, written and opened. */
 static struct dt_predictor *open_linear(int task, int nout)
 {
-    struct dt_export model = {.step = 7, .params = params, .params_count = (size_t)(3 * nout)};
+    struct dt_checkpoint model = {.step = 7, .params = params, .params_count = (size_t)(3 * nout)};
     struct dt_config config;
     struct dt_predictor *predictor;
     make_test_dir();

@@ -166,11 +166,11 @@ static void hand_over_best(struct dt_writer *writer, uint64_t step)
 static void expect_export(const char *base, uint64_t step)
 {
     char *path;
-    struct dt_export model;
+    struct dt_checkpoint model;
     assert_ok(dt_export_load(base, &model, &path));
     ck_assert_uint_eq(model.step, step);
     ck_assert(model.params[0] == (float)step);
-    dt_export_free(&model);
+    dt_checkpoint_free(&model);
     dt_free(path);
 }
 

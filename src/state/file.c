@@ -1,0 +1,519 @@
+/* Checkpoints and models on disk: the user block, and their records as HDF5. */
+#include "state/file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/internal.h"
+#include "base/limits.h"
+#include "data/columns.h"
+#include "hdf5/write.h"
+
+_Static_assert(DT__VERIFY_BYTES >= (int)DT__USER_BLOCK, "the user block is read whole");
+
+enum { MAX_REPLICAS = 65536, NAME_SIZE = 16 };
+
+/* ---- the user block ------------------------------------------------------------------------- */
+
+struct header {
+    bool whole;     /* a checkpoint; else a model */
+    uint32_t crc;   /* CRC-32C of what is behind the user block */
+    uint64_t bytes; /* how many those are */
+};
+
+static void header_print(const struct header *header, unsigned char block[DT__USER_BLOCK])
+{
+    memset(block, 0, DT__USER_BLOCK);
+    snprintf((char *)block, DT__USER_BLOCK, "dtrain %s %d crc32c=%08" PRIx32 " bytes=%" PRIu64 "\n",
+             header->whole ? "checkpoint" : "model", DT__FORMAT_VERSION, header->crc,
+             header->bytes);
+}
+
+static dt_status header_parse(const char *path, const unsigned char block[DT__USER_BLOCK],
+                              struct header *out)
+{
+    char text[DT__USER_BLOCK + 1] = {0}, word[16] = "";
+    unsigned char again[DT__USER_BLOCK];
+    unsigned version = 0;
+    memcpy(text, block, DT__USER_BLOCK);
+    int found = sscanf(text, "dtrain %15[a-z] %9u crc32c=%8" SCNx32 " bytes=%18" SCNu64, word,
+                       &version, &out->crc, &out->bytes);
+    out->whole = !strcmp(word, "checkpoint");
+    if (found < 2 || (!out->whole && strcmp(word, "model")))
+        return dt_fail(DT_EFORMAT, "%s: not a dtrain checkpoint or model", path);
+    if (version > DT__FORMAT_VERSION)
+        return dt_fail(DT_EFORMAT, "%s: written by a newer dtrain (format %u; this one reads %d)",
+                       path, version, DT__FORMAT_VERSION);
+    header_print(out, again);
+    if (found < 4 || memcmp(block, again, DT__USER_BLOCK))
+        return dt_fail(DT_EFORMAT, "%s: damaged: its first %d bytes are not as written", path,
+                       DT__USER_BLOCK);
+    return DT_OK;
+}
+
+/* Whether size and checksum are what the user block states; a dt_file_verify_fn. */
+static dt_status file_verify(const char *path, void *out_header)
+{
+    struct header *header = out_header;
+    unsigned char *block = NULL;
+    uint32_t crc = 0;
+    uint64_t size = 0;
+    int fd = -1;
+    dt_status status;
+    DT_TRY(dt_file_open(path, &fd, &size));
+    if (size < DT__USER_BLOCK)
+        DT_GUARD(dt_fail(DT_EFORMAT, "%s: only %" PRIu64 " bytes long", path, size));
+    DT_GUARD(dt_alloc(DT__VERIFY_BYTES, 1, "verifying a checkpoint", &block));
+    DT_GUARD(dt_fd_read(fd, path, block, DT__USER_BLOCK, 0));
+    DT_GUARD(header_parse(path, block, header));
+    if (size - DT__USER_BLOCK != header->bytes)
+        DT_GUARD(dt_fail(DT_EFORMAT, "%s: damaged: %" PRIu64 " bytes long, should be %" PRIu64,
+                         path, size, header->bytes + DT__USER_BLOCK));
+    for (uint64_t at = DT__USER_BLOCK, part; at < size; at += part) {
+        part = size - at < DT__VERIFY_BYTES ? size - at : DT__VERIFY_BYTES;
+        DT_GUARD(dt_fd_read(fd, path, block, (size_t)part, at));
+        crc = dt_crc32c(crc, block, (size_t)part);
+    }
+    if (crc != header->crc)
+        status = dt_fail(DT_EFORMAT, "%s: damaged: checksum %08" PRIx32 ", should be %08" PRIx32,
+                         path, crc, header->crc);
+done:
+    dt_free(block);
+    close(fd);
+    return status;
+}
+
+/* ---- tensors -------------------------------------------------------------------------------- */
+
+static bool is_meant(const struct dt_tensor *tensor, const struct dt__vector *vector)
+{
+    return !vector->trained || tensor->role != DT_TENSOR_STATE;
+}
+
+static void tensor_dims(const struct dt_tensor *tensor, uint64_t dims[DT__H5_MAX_RANK])
+{
+    for (int i = 0; i < tensor->rank; i++)
+        dims[i] = tensor->shape[i];
+}
+
+/* By bits: what is read back has the checksum of what was written, also where a 0 has a sign. */
+static bool row_is_zero(const float *row, size_t width)
+{
+    static const float zero;
+    return !memcmp(row, &zero, sizeof zero) && !memcmp(row, row + 1, (width - 1) * sizeof *row);
+}
+
+/* Of a row-sparse tensor the rows that are not all 0: after training with train.l1, or with more
+ * hash buckets than categories, they are few. Where it halves the tensor they are put in its place:
+ * their numbers, rising, as NAME_rows (u32), and the rows as NAME_values (f32). False: it does
+ * not. */
+static bool put_rows(struct dt__h5_layout *layout, const char *path, const struct dt_tensor *tensor,
+                     const float *values)
+{
+    const size_t rows = tensor->shape[0], width = tensor->count / rows;
+    char name[DT__H5_PATH + sizeof "_values"];
+    uint64_t dims[DT__H5_MAX_RANK];
+    size_t count = 0, at = 0;
+    for (size_t r = 0; r < rows; r++)
+        count += !row_is_zero(values + r * width, width);
+    if (count == 0) count = 1; /* files have no empty arrays */
+    if (count > rows / 2 * width / (width + 1)) return false;
+    uint32_t *row = dt__h5_layout_alloc(layout, count, sizeof *row);
+    float *value = dt__h5_layout_alloc(layout, count * width, sizeof *value);
+    for (size_t r = 0; value && r < rows; r++) {
+        if (row_is_zero(values + r * width, width)) continue;
+        row[at] = (uint32_t)r;
+        memcpy(value + at++ * width, values + r * width, width * sizeof *value);
+    }
+    tensor_dims(tensor, dims);
+    dims[0] = count;
+    snprintf(name, sizeof name, "%s_rows", path);
+    dt__h5_put_array(layout, name, DT__H5_U32, 1, dims, row, NULL);
+    snprintf(name, sizeof name, "%s_values", path);
+    dt__h5_put_array(layout, name, DT__H5_F32, tensor->rank, dims, value, NULL);
+    return true;
+}
+
+/* sparse: rows of zeros may be left out. */
+static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *vector,
+                       const struct dt_model *model, bool sparse)
+{
+    char path[DT__H5_PATH];
+    uint64_t dims[DT__H5_MAX_RANK];
+    for (size_t i = 0; i < model->tensors; i++) {
+        const struct dt_tensor *tensor = &model->tensor[i];
+        const float *values = *vector->at + tensor->offset;
+        if (!is_meant(tensor, vector)) continue;
+        snprintf(path, sizeof path, "%s/%s", vector->group, tensor->name);
+        if (sparse && tensor->row_sparse && put_rows(layout, path, tensor, values)) continue;
+        tensor_dims(tensor, dims);
+        dt__h5_put_array(layout, path, DT__H5_F32, tensor->rank, dims, values, NULL);
+    }
+}
+
+/* An array of just this type and shape. */
+static dt_status find_array(const struct dt__h5_file *file, const char *path, enum dt__h5_type type,
+                            int rank, const uint64_t *dims, const struct dt__h5_item **out)
+{
+    DT_TRY(dt__h5_array(file, path, out));
+    if ((*out)->type != type)
+        return dt_fail(DT_EFORMAT, "%s has not the type that it should have", path);
+    if ((*out)->rank != rank || memcmp((*out)->dims, dims, (size_t)rank * sizeof *dims))
+        return dt_fail(DT_EFORMAT, "%s has not the shape that it should have", path);
+    return DT_OK;
+}
+
+/* Where a file has a tensor: whole, or the rows of it that are not 0, whose numbers are at
+ * *out_rows (else NULL). */
+static dt_status find_tensor(const struct dt__h5_file *file, const char *group,
+                             const struct dt_tensor *tensor, const struct dt__h5_item **out,
+                             const struct dt__h5_item **out_rows)
+{
+    char path[DT__H5_PATH];
+    uint64_t dims[DT__H5_MAX_RANK];
+    tensor_dims(tensor, dims);
+    snprintf(path, sizeof path, "%s/%s_rows", group, tensor->name);
+    *out_rows = tensor->row_sparse ? dt__h5_find(file, DT__H5_ARRAY, path) : NULL;
+    if (*out_rows) {
+        dims[0] = (*out_rows)->count;
+        DT_TRY(find_array(file, path, DT__H5_U32, 1, dims, out_rows));
+        if (dims[0] > tensor->shape[0]) return dt_fail(DT_EFORMAT, "%s: too many rows", path);
+    }
+    snprintf(path, sizeof path, "%s/%s%s", group, tensor->name, *out_rows ? "_values" : "");
+    return find_array(file, path, DT__H5_F32, tensor->rank, dims, out);
+}
+
+/* To where they lie in the tensor, whose other rows are 0. */
+static dt_status load_rows(struct dt__h5_file *file, const struct dt_tensor *tensor,
+                           const struct dt__h5_item *values, const struct dt__h5_item *rows,
+                           float *out)
+{
+    const size_t width = tensor->count / tensor->shape[0];
+    uint32_t *row = NULL;
+    float *value = NULL;
+    dt_status status;
+    DT_GUARD(dt_alloc(rows->count, sizeof *row, rows->path, &row));
+    DT_GUARD(dt_alloc(rows->count * width, sizeof *value, values->path, &value));
+    DT_GUARD(dt__h5_read(file, rows, 0, rows->count, DT__H5_U32, row));
+    DT_GUARD(dt__h5_read(file, values, 0, rows->count, DT__H5_F32, value));
+    for (uint64_t i = 0; i < rows->count; i++) {
+        if (row[i] >= tensor->shape[0] || (i > 0 && row[i] <= row[i - 1]))
+            DT_GUARD(dt_fail(DT_EFORMAT, "%s: numbers of rows do not rise, or are too large",
+                             rows->path));
+        memcpy(out + row[i] * width, value + i * width, width * sizeof *out);
+    }
+done:
+    dt_free(value);
+    dt_free(row);
+    return status;
+}
+
+/* Into new memory, which is made only if all tensors that are meant are in the file; the others
+ * are 0. */
+static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *vector,
+                             const struct dt_model *model)
+{
+    const struct dt__h5_item *array, *rows;
+    for (int reads = 0; reads < 2; reads++) {
+        if (reads) DT_TRY(dt_alloc(model->params, sizeof **vector->at, vector->group, vector->at));
+        for (size_t i = 0; i < model->tensors; i++) {
+            const struct dt_tensor *tensor = &model->tensor[i];
+            if (!is_meant(tensor, vector)) continue;
+            DT_TRY(find_tensor(file, vector->group, tensor, &array, &rows));
+            float *to = reads ? *vector->at + tensor->offset : NULL;
+            if (reads && rows)
+                DT_TRY(load_rows(file, tensor, array, rows, to));
+            else if (reads)
+                DT_TRY(dt__h5_read(file, array, 0, array->dims[0], DT__H5_F32, to));
+        }
+    }
+    return DT_OK;
+}
+
+/* ---- records -------------------------------------------------------------------------------- */
+
+static void put_record(struct dt__h5_layout *layout, const struct dt__record *record,
+                       const struct dt_checkpoint *from)
+{
+    const void *member = (const char *)from + record->member, *pointer = NULL;
+    const uint64_t count = record->count ? (uint64_t)dt__record_int(from, record->count) : 0;
+    const enum dt__h5_type type = dt__record_type(record);
+    char word[NAME_SIZE];
+    if (record->when && !dt__record_int(from, record->when)) return;
+    if (record->kind >= DT__RECORD_TEXT) {
+        memcpy(&pointer, member, sizeof pointer);
+        if (!pointer) return;
+    }
+    switch (record->kind) {
+    case DT__RECORD_NAME:
+        dt__h5_put_text(layout, record->path, member);
+        break;
+    case DT__RECORD_WORD:
+        dt__h5_put_text(layout, record->path,
+                        dt_config_word(record->words, *(const int *)member, word));
+        break;
+    case DT__RECORD_TEXT:
+        dt__h5_put_text(layout, record->path, pointer);
+        break;
+    case DT__RECORD_NAMES:
+        dt__h5_put_names(layout, record->path, pointer, (size_t)count);
+        break;
+    default:
+        if (pointer)
+            dt__h5_put_array(layout, record->path, type, 1, &count, pointer, NULL);
+        else
+            dt__h5_put_number(layout, record->path, type, member);
+    }
+}
+
+static dt_status fail_attribute(const struct dt__record *record)
+{
+    const char *at = strchr(record->path, '@');
+    return dt_fail(DT_EFORMAT, "attribute %s of %.*s is missing or not as expected", at + 1,
+                   (int)(at - record->path), record->path);
+}
+
+static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__record *record,
+                               struct dt_checkpoint *to)
+{
+    void *member = (char *)to + record->member;
+    const struct dt__h5_item *item = dt__h5_find(file, DT__H5_ATTRIBUTE, record->path);
+    if (!item) return record->optional ? DT_OK : fail_attribute(record);
+    if (item->type != dt__record_type(record)) return fail_attribute(record);
+    switch (record->kind) {
+    case DT__RECORD_TEXT:
+        return dt__h5_text(file, record->path, member);
+    case DT__RECORD_NAME:
+        if (item->length > NAME_SIZE) return fail_attribute(record);
+        memcpy(member, item->data, item->length);
+        return DT_OK;
+    case DT__RECORD_WORD:
+        *(int *)member = dt_config_word_index(record->words, item->data);
+        return *(int *)member >= 0 ? DT_OK : fail_attribute(record);
+    case DT__RECORD_BOOL:
+        *(bool *)member = *(const uint8_t *)item->data == 1;
+        return *(const uint8_t *)item->data <= 1 ? DT_OK : fail_attribute(record);
+    default:
+        memcpy(member, item->data, item->size);
+        return DT_OK;
+    }
+}
+
+/* An array of as many as the attributes say. */
+static dt_status get_array(struct dt__h5_file *file, const struct dt__record *record,
+                           struct dt_checkpoint *to)
+{
+    const enum dt__h5_type type = dt__record_type(record);
+    const uint64_t count = (uint64_t)dt__record_int(to, record->count);
+    void *member = (char *)to + record->member, *values;
+    const struct dt__h5_item *array;
+    size_t found;
+    if (record->optional && !dt__h5_has_array(file, record->path)) return DT_OK;
+    DT_TRY(find_array(file, record->path, type, 1, &count, &array));
+    if (type == DT__H5_TEXT) return dt__h5_names(file, record->path, member, &found);
+    DT_TRY(dt_alloc(count, array->size, record->path, &values));
+    memcpy(member, &values, sizeof values);
+    return dt__h5_read(file, array, 0, count, type, values);
+}
+
+static dt_status get_records(struct dt__h5_file *file, int tables, bool arrays,
+                             struct dt_checkpoint *to)
+{
+    for (int t = 0; t < tables; t++)
+        for (const struct dt__record *record = dt__records[t]; record->path; record++)
+            if ((record->count != 0) == arrays)
+                DT_TRY(arrays ? get_array(file, record, to) : get_attribute(file, record, to));
+    return DT_OK;
+}
+
+/* ---- saving --------------------------------------------------------------------------------- */
+
+static dt_status put_all(struct dt__h5_layout *layout, const struct dt_model *model,
+                         const struct dt_checkpoint *from, bool whole)
+{
+    const int32_t version = DT__FORMAT_VERSION; /* for readers with HDF5 alone */
+    const struct dt_schema *schema = &from->schema;
+    struct dt_checkpoint lent = *from;
+    struct dt__vector vector;
+    dt__h5_put_number(layout, "/@format_version", DT__H5_I32, &version);
+    for (int t = 0; t < (whole ? DT__RECORD_TABLES : DT__RESUME_RECORDS); t++)
+        for (const struct dt__record *record = dt__records[t]; record->path; record++)
+            put_record(layout, record, from);
+    if (whole) dt__h5_put_group(layout, "/optimizer");
+    for (int i = 0; (whole || i == 0) && dt__vector_at(&lent, i, &vector); i++)
+        if (vector.at && *vector.at) put_vector(layout, &vector, model, !whole);
+    /* Columns of a table that are not all plain numbers, or a sparse part, are two lists of
+     * texts. */
+    if (!schema->columns && schema->dense == schema->features) return DT_OK;
+    return dt__columns_put(layout, "/schema", schema);
+}
+
+struct saving {
+    const struct dt__h5_layout *layout;
+    struct header header;
+    int fd;
+    const char *path; /* of the temporary file */
+    uint64_t at;
+};
+
+/* The user block comes last: until then there are zeros in its place. */
+static dt_status saving_write_part(void *arg, const void *bytes, size_t length)
+{
+    struct saving *saving = arg;
+    size_t before = saving->at < DT__USER_BLOCK ? DT__USER_BLOCK - (size_t)saving->at : 0;
+    saving->at += length;
+    if (length > before)
+        saving->header.crc =
+            dt_crc32c(saving->header.crc, (const char *)bytes + before, length - before);
+    return dt_fd_write(saving->fd, saving->path, bytes, length);
+}
+
+static dt_status saving_fill_file(int fd, const char *path, void *arg)
+{
+    struct saving *saving = arg;
+    unsigned char block[DT__USER_BLOCK];
+    saving->fd = fd;
+    saving->path = path;
+    DT_TRY(dt__h5_stream(saving->layout, saving_write_part, saving));
+    header_print(&saving->header, block);
+    if (lseek(fd, 0, SEEK_SET) < 0) return dt__fail_errno(path, "cannot seek");
+    return dt_fd_write(fd, path, block, sizeof block);
+}
+
+dt_status dt__file_save(const char *path, const struct dt_checkpoint *from, bool whole)
+{
+    struct dt_model *model;
+    struct dt__h5_layout *layout = NULL;
+    struct header written;
+    uint64_t length;
+    dt_status status;
+    DT_TRY(dt_model_create(&from->desc, &model));
+    if (model->params != from->params_count)
+        DT_GUARD(dt_fail(DT_EBUG, "a file of %" PRIu64 " parameters for a network of %zu",
+                         from->params_count, model->params));
+    DT_GUARD(dt__h5_layout_create(DT__USER_BLOCK, &layout));
+    dt__h5_layout_fail(layout, put_all(layout, model, from, whole));
+    status = dt__h5_layout_end(layout, &length);
+    if (status) DT_GUARD(dt_fail_prefix(status, "%s: ", path));
+    struct saving saving = {.layout = layout, .header = {whole, 0, length - DT__USER_BLOCK}};
+    status = dt_file_write_by(path, saving_fill_file, &saving, file_verify, &written);
+done:
+    dt__h5_layout_free(layout);
+    dt_model_destroy(model);
+    return status;
+}
+
+/* ---- loading -------------------------------------------------------------------------------- */
+
+/* How many vectors have names, each of which is a plain one. */
+static dt_status names_check(const char *where, const char *const *names, int *out_count)
+{
+    enum { MOST = 48 };
+    int count = 0;
+    for (; count < DT_CHECKPOINT_STATE && names[count]; count++) {
+        size_t length = strspn(names[count], "abcdefghijklmnopqrstuvwxyz0123456789_");
+        if (length == 0 || length >= MOST || names[count][length])
+            return dt_fail(DT_EFORMAT, "%s: '%s' is no name", where, names[count]);
+    }
+    *out_count = count;
+    return DT_OK;
+}
+
+/* What attributes say, before anything is made of it. */
+static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
+{
+    const struct dt_schema *schema = &c->schema;
+    const int64_t area = (int64_t)c->desc.shape[0] * c->desc.shape[1];
+    const int *shape = schema->shape; /* (0, 0, 0): none */
+    size_t cells = 1;
+    bool fits = true;
+    for (int i = 0; i < 3; i++)
+        fits = fits && shape[i] >= 0 && dt_size_mul(cells, (size_t)shape[i], &cells);
+    fits =
+        fits && (cells ? cells == (size_t)schema->features : !shape[0] && !shape[1] && !shape[2]);
+    if (!fits || schema->task != c->desc.task || schema->features != area * c->desc.shape[2] ||
+        schema->classes < 0 || schema->targets < 0 || dt_schema_nout(schema) != c->desc.nout)
+        return dt_fail(DT_EFORMAT, "/schema does not fit /model");
+    if (!(schema->clip == 0 || schema->clip >= 1))
+        return dt_fail(DT_EFORMAT, "/schema: clip is not as expected");
+    if (!whole) return DT_OK;
+    if (c->replicas < 1 || c->replicas > MAX_REPLICAS)
+        return dt_fail(DT_EFORMAT, "%d replicas", c->replicas);
+    if (c->groups < 0 || c->groups > c->replicas)
+        return dt_fail(DT_EFORMAT, "/groups: %d groups", c->groups);
+    DT_TRY(names_check("/optimizer", c->state_name, &c->nstate));
+    DT_TRY(names_check("/groups", c->group_state_name, &c->group_nstate));
+    return dt_alloc((size_t)(c->groups * c->group_nstate), sizeof *c->group_state, "groups",
+                    &c->group_state);
+}
+
+static dt_status arrays_check(const struct dt_schema *schema)
+{
+    if (!schema->mean != !schema->inv_std || !schema->target_mean != !schema->target_std)
+        return dt_fail(DT_EFORMAT, "/schema: a mean, or what goes with it, is missing");
+    for (int i = 0; schema->target_mean && i < schema->targets; i++)
+        if (!isfinite(schema->target_mean[i]) || !isfinite(schema->target_std[i]) ||
+            !(schema->target_std[i] > 0))
+            return dt_fail(DT_EFORMAT, "/schema/target_mean and target_std are not as expected");
+    return DT_OK;
+}
+
+dt_status dt__file_get(struct dt__h5_file *file, bool whole, struct dt_checkpoint *out)
+{
+    const int tables = whole ? DT__RECORD_TABLES : DT__RESUME_RECORDS;
+    struct dt_checkpoint to = {0};
+    struct dt_model *model = NULL;
+    struct dt__vector vector;
+    dt_status status;
+    if (dt__h5_find(file, DT__H5_ATTRIBUTE, "/model@nhidden"))
+        return dt_fail(DT_EFORMAT, "written by dtrain 0.1, whose files this version does not load");
+    DT_GUARD(get_records(file, tables, false, &to));
+    status = dt_model_create(&to.desc, &model);
+    if (status == DT_EUSAGE) /* a text that makes no network is the file's fault */
+        status = dt_fail_prefix(DT_EFORMAT, "/model: ");
+    if (status) goto done;
+    DT_GUARD(attributes_check(&to, whole));
+    DT_GUARD(get_records(file, tables, true, &to));
+    DT_GUARD(arrays_check(&to.schema));
+    to.schema.dense = to.schema.features;
+    DT_GUARD(dt__columns_get(file, "/schema", &to.schema));
+    if (to.desc.categories && (to.desc.dense != to.schema.dense ||
+                               to.desc.categories != dt_schema_categories(&to.schema)))
+        DT_GUARD(dt_fail(DT_EFORMAT, "/schema does not fit /model: its columns are others"));
+    to.params_count = model->params;
+    if (to.groups && dt__h5_find(file, DT__H5_GROUP, "/groups/0/difference"))
+        DT_GUARD(dt_alloc((size_t)to.groups, sizeof *to.group_difference, "groups",
+                          &to.group_difference));
+    for (int i = 0; (whole || i == 0) && dt__vector_at(&to, i, &vector); i++)
+        if (vector.at && (!vector.optional || dt__h5_find(file, DT__H5_GROUP, vector.group)))
+            DT_GUARD(load_vector(file, &vector, model));
+    *out = to;
+    to = (struct dt_checkpoint){0};
+done:
+    dt_checkpoint_free(&to);
+    dt_model_destroy(model);
+    return status;
+}
+
+dt_status dt__file_load(const char *path, enum dt__wanted wanted, struct dt_checkpoint *out,
+                        uint64_t *out_bytes)
+{
+    struct header header;
+    struct dt__h5_file *file;
+    DT_TRY(file_verify(path, &header));
+    DT_TRY(dt__h5_open(path, &file));
+    dt_status status = wanted == DT__WANT_CHECKPOINT && !header.whole
+                           ? dt_fail(DT_EFORMAT, "a model, not a checkpoint")
+                           : dt__file_get(file, header.whole && wanted != DT__WANT_MODEL, out);
+    dt__h5_close(file);
+    if (out_bytes) *out_bytes = header.bytes + DT__USER_BLOCK;
+    return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;
+}
+
+dt_status dt_checkpoint_load(const char *path, struct dt_checkpoint *out)
+{
+    return dt__file_load(path, DT__WANT_CHECKPOINT, out, NULL);
+}
