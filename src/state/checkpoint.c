@@ -5,80 +5,81 @@
 #include <string.h>
 
 #define AT(member) offsetof(struct dt_checkpoint, member)
-#define ROW(name, type, of, ...)                                                                   \
+#define ROW(name, stored, of, ...)                                                                 \
     {                                                                                              \
-        .path = name, .kind = DT__RECORD_##type, .member = AT(of), __VA_ARGS__                     \
+        .path = name, .type = DT__H5_##stored, .member = AT(of), __VA_ARGS__                       \
     }
 #define OPTIONAL .optional = true
+#define POINTER .pointer = true
+#define OF(number) .pointer = true, .count = AT(number)
 
 static const struct dt__record SCHEMA[] = {
-    ROW("/schema@task", WORD, schema.task, .words = DT_TASK_WORDS),
-    ROW("/schema@features", INT, schema.features),
-    ROW("/schema@height", INT, schema.shape[0]),
-    ROW("/schema@width", INT, schema.shape[1]),
-    ROW("/schema@channels", INT, schema.shape[2]),
-    ROW("/schema@classes", INT, schema.classes),
-    ROW("/schema@targets", INT, schema.targets),
-    ROW("/schema@scale", REAL, schema.scale),
-    ROW("/schema@clip", REAL, schema.clip),
-    ROW("/schema@label_column", TEXT, schema.label_column, OPTIONAL),
-    ROW("/schema/mean", FLOATS, schema.mean, OPTIONAL, .count = AT(schema.features)),
-    ROW("/schema/inv_std", FLOATS, schema.inv_std, OPTIONAL, .count = AT(schema.features)),
-    ROW("/schema/target_mean", FLOATS, schema.target_mean, OPTIONAL, .count = AT(schema.targets)),
-    ROW("/schema/target_std", FLOATS, schema.target_std, OPTIONAL, .count = AT(schema.targets)),
-    ROW("/schema/feature_names", NAMES, schema.feature_names, OPTIONAL,
-        .count = AT(schema.features)),
-    ROW("/schema/label_names", NAMES, schema.label_names, OPTIONAL, .count = AT(schema.classes)),
+    ROW("/schema@task", TEXT, schema.task, .words = DT_TASK_WORDS),
+    ROW("/schema@features", I32, schema.features),
+    ROW("/schema@height", I32, schema.shape[0]),
+    ROW("/schema@width", I32, schema.shape[1]),
+    ROW("/schema@channels", I32, schema.shape[2]),
+    ROW("/schema@classes", I32, schema.classes),
+    ROW("/schema@targets", I32, schema.targets),
+    ROW("/schema@scale", F64, schema.scale),
+    ROW("/schema@clip", F64, schema.clip),
+    ROW("/schema@label_column", TEXT, schema.label_column, POINTER, OPTIONAL),
+    ROW("/schema/mean", F32, schema.mean, OPTIONAL, OF(schema.features)),
+    ROW("/schema/inv_std", F32, schema.inv_std, OPTIONAL, OF(schema.features)),
+    ROW("/schema/target_mean", F32, schema.target_mean, OPTIONAL, OF(schema.targets)),
+    ROW("/schema/target_std", F32, schema.target_std, OPTIONAL, OF(schema.targets)),
+    ROW("/schema/feature_names", TEXT, schema.feature_names, OPTIONAL, OF(schema.features)),
+    ROW("/schema/label_names", TEXT, schema.label_names, OPTIONAL, OF(schema.classes)),
     {0},
 };
 
 static const struct dt__record MODEL[] = {
     ROW("/@step", U64, step),
-    ROW("/@config", TEXT, config),
-    ROW("/@best_known", BOOL, best.known),
-    ROW("/@best_value", REAL, best.value),
-    ROW("/@best_loss", REAL, best.loss),
-    ROW("/@best_metric", NAME, best.metric),
+    ROW("/@config", TEXT, config, POINTER),
+    ROW("/@best_known", U8, best.known),
+    ROW("/@best_value", F64, best.value),
+    ROW("/@best_loss", F64, best.loss),
+    ROW("/@best_metric", TEXT, best.metric),
     ROW("/@best_step", U64, best.step),
     ROW("/@best_since", I64, best.since),
     ROW("/@best_plateau", I64, best.plateau),
     ROW("/@best_drops", I64, best.drops),
     ROW("/@best_seen", U64, best.seen),
-    ROW("/@best_stop", BOOL, best.stop),
-    ROW("/model@layers", TEXT, desc.layers),
-    ROW("/model@task", WORD, desc.task, .words = DT_TASK_WORDS),
-    ROW("/model@nout", INT, desc.nout),
-    ROW("/model@height", INT, desc.shape[0]),
-    ROW("/model@width", INT, desc.shape[1]),
-    ROW("/model@channels", INT, desc.shape[2]),
+    ROW("/@best_stop", U8, best.stop),
+    ROW("/model@layers", TEXT, desc.layers, POINTER),
+    ROW("/model@task", TEXT, desc.task, .words = DT_TASK_WORDS),
+    ROW("/model@nout", I32, desc.nout),
+    ROW("/model@height", I32, desc.shape[0]),
+    ROW("/model@width", I32, desc.shape[1]),
+    ROW("/model@channels", I32, desc.shape[2]),
     /* With an embedding; with a loss that is not the task's usual one. */
-    ROW("/model@dense", INT, desc.dense, OPTIONAL, .when = AT(desc.categories)),
-    ROW("/model@categories", INT, desc.categories, OPTIONAL, .when = AT(desc.categories)),
-    ROW("/model@loss", WORD, desc.loss, OPTIONAL, .words = DT_LOSS_WORDS, .when = AT(desc.loss)),
-    ROW("/model@huber_delta", REAL, desc.huber_delta, OPTIONAL, .when = AT(desc.loss)),
+    ROW("/model@dense", I32, desc.dense, OPTIONAL, .when = AT(desc.categories)),
+    ROW("/model@categories", I32, desc.categories, OPTIONAL, .when = AT(desc.categories)),
+    ROW("/model@loss", TEXT, desc.loss, OPTIONAL, .words = DT_LOSS_WORDS, .when = AT(desc.loss)),
+    ROW("/model@huber_delta", F64, desc.huber_delta, OPTIONAL, .when = AT(desc.loss)),
     {0},
 };
 
 static const struct dt__record RESUME[] = {
-    ROW("/@mode", WORD, mode, .words = DT_MODE_WORDS),
+    ROW("/@mode", TEXT, mode, .words = DT_MODE_WORDS),
     ROW("/@seed", U64, seed),
-    ROW("/@replicas", INT, replicas),
+    ROW("/@replicas", I32, replicas),
     ROW("/@samples", U64, samples),
-    ROW("/@wall_secs", REAL, wall_secs),
-    ROW("/@train_secs", REAL, train_secs),
-    ROW("/@loss_rows", REAL, loss_rows),
-    ROW("/@kernel", TEXT, kernel),
+    ROW("/@wall_secs", F64, wall_secs),
+    ROW("/@train_secs", F64, train_secs),
+    ROW("/@loss_rows", F64, loss_rows),
+    ROW("/@kernel", TEXT, kernel, POINTER),
     ROW("/@data_crc", U32, data_crc),
-    ROW("/@history", TEXT, history, OPTIONAL),
-    ROW("/replicas/draws", COUNTS, draws, .count = AT(replicas)),
-    ROW("/replicas/loss_sums", DOUBLES, loss_sums, .count = AT(replicas)),
-    ROW("/optimizer@state0", TEXT, state_name[0], OPTIONAL),
-    ROW("/optimizer@state1", TEXT, state_name[1], OPTIONAL),
-    ROW("/optimizer@state2", TEXT, state_name[2], OPTIONAL),
-    ROW("/groups@groups", INT, groups, OPTIONAL, .when = AT(groups)),
-    ROW("/groups@state0", TEXT, group_state_name[0], OPTIONAL, .when = AT(groups)),
-    ROW("/groups@state1", TEXT, group_state_name[1], OPTIONAL, .when = AT(groups)),
-    ROW("/groups@state2", TEXT, group_state_name[2], OPTIONAL, .when = AT(groups)),
+    ROW("/@history", TEXT, history, POINTER, OPTIONAL),
+    ROW("/replicas/draws", U64, draws, OF(replicas)),
+    ROW("/replicas/loss_sums", F64, loss_sums, OF(replicas)),
+    ROW("/optimizer@state0", TEXT, state_name[0], POINTER, OPTIONAL),
+    ROW("/optimizer@state1", TEXT, state_name[1], POINTER, OPTIONAL),
+    ROW("/optimizer@state2", TEXT, state_name[2], POINTER, OPTIONAL),
+    ROW("/groups@groups", I32, groups, OPTIONAL, .when = AT(groups)),
+    ROW("/groups@state0", TEXT, group_state_name[0], POINTER, OPTIONAL, .when = AT(groups)),
+    ROW("/groups@state1", TEXT, group_state_name[1], POINTER, OPTIONAL, .when = AT(groups)),
+    ROW("/groups@state2", TEXT, group_state_name[2], POINTER, OPTIONAL, .when = AT(groups)),
     {0},
 };
 _Static_assert(DT_CHECKPOINT_STATE == 3, "a row for each vector's name");
@@ -90,26 +91,12 @@ int dt__record_int(const struct dt_checkpoint *checkpoint, size_t offset)
     return *(const int *)((const char *)checkpoint + offset);
 }
 
-enum dt__h5_type dt__record_type(const struct dt__record *record)
-{
-    static const enum dt__h5_type types[] = {
-        [DT__RECORD_INT] = DT__H5_I32,     [DT__RECORD_I64] = DT__H5_I64,
-        [DT__RECORD_U32] = DT__H5_U32,     [DT__RECORD_U64] = DT__H5_U64,
-        [DT__RECORD_REAL] = DT__H5_F64,    [DT__RECORD_BOOL] = DT__H5_U8,
-        [DT__RECORD_WORD] = DT__H5_TEXT,   [DT__RECORD_NAME] = DT__H5_TEXT,
-        [DT__RECORD_TEXT] = DT__H5_TEXT,   [DT__RECORD_FLOATS] = DT__H5_F32,
-        [DT__RECORD_DOUBLES] = DT__H5_F64, [DT__RECORD_COUNTS] = DT__H5_U64,
-        [DT__RECORD_NAMES] = DT__H5_TEXT};
-    return types[record->kind];
-}
-
 size_t dt__record_bytes(const struct dt__record *record, const struct dt_checkpoint *checkpoint)
 {
     const char *text;
     memcpy(&text, (const char *)checkpoint + record->member, sizeof text);
-    if (record->kind == DT__RECORD_TEXT) return text ? strlen(text) + 1 : 0;
-    return (size_t)dt__record_int(checkpoint, record->count) *
-           dt__h5_type_size(dt__record_type(record));
+    if (!record->count) return text ? strlen(text) + 1 : 0;
+    return (size_t)dt__record_int(checkpoint, record->count) * dt__h5_type_size(record->type);
 }
 
 bool dt__vector_at(struct dt_checkpoint *c, int index, struct dt__vector *out)
@@ -149,7 +136,7 @@ void dt_checkpoint_free(struct dt_checkpoint *checkpoint)
     for (int t = DT__MODEL_RECORDS; t < DT__RECORD_TABLES; t++)
         for (const struct dt__record *record = dt__records[t]; record->path; record++) {
             void *pointer = NULL;
-            if (record->kind >= DT__RECORD_TEXT)
+            if (record->pointer)
                 memcpy(&pointer, (const char *)checkpoint + record->member, sizeof pointer);
             dt_free(pointer);
         }

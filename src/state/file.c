@@ -240,40 +240,21 @@ static void put_record(struct dt__h5_layout *layout, const struct dt__record *re
 {
     const void *member = (const char *)from + record->member, *pointer = NULL;
     const uint64_t count = record->count ? (uint64_t)dt__record_int(from, record->count) : 0;
-    const enum dt__h5_type type = dt__record_type(record);
     char word[NAME_SIZE];
     if (record->when && !dt__record_int(from, record->when)) return;
-    if (record->kind >= DT__RECORD_TEXT) {
-        memcpy(&pointer, member, sizeof pointer);
-        if (!pointer) return;
-    }
-    switch (record->kind) {
-    case DT__RECORD_NAME:
-        dt__h5_put_text(layout, record->path, member);
-        break;
-    case DT__RECORD_WORD:
+    if (record->pointer) memcpy(&pointer, member, sizeof pointer);
+    if (record->pointer && !pointer) return;
+    if (record->words)
         dt__h5_put_text(layout, record->path,
                         dt_config_word(record->words, *(const int *)member, word));
-        break;
-    case DT__RECORD_TEXT:
-        dt__h5_put_text(layout, record->path, pointer);
-        break;
-    case DT__RECORD_NAMES:
+    else if (record->count && record->type == DT__H5_TEXT)
         dt__h5_put_names(layout, record->path, pointer, (size_t)count);
-        break;
-    default:
-        if (pointer)
-            dt__h5_put_array(layout, record->path, type, 1, &count, pointer, NULL);
-        else
-            dt__h5_put_number(layout, record->path, type, member);
-    }
-}
-
-static dt_status fail_attribute(const struct dt__record *record)
-{
-    const char *at = strchr(record->path, '@');
-    return dt_fail(DT_EFORMAT, "attribute %s of %.*s is missing or not as expected", at + 1,
-                   (int)(at - record->path), record->path);
+    else if (record->count)
+        dt__h5_put_array(layout, record->path, record->type, 1, &count, pointer, NULL);
+    else if (record->type == DT__H5_TEXT)
+        dt__h5_put_text(layout, record->path, pointer ? pointer : member);
+    else
+        dt__h5_put_number(layout, record->path, record->type, member);
 }
 
 static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__record *record,
@@ -281,42 +262,34 @@ static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__
 {
     void *member = (char *)to + record->member;
     const struct dt__h5_item *item = dt__h5_find(file, DT__H5_ATTRIBUTE, record->path);
-    if (!item) return record->optional ? DT_OK : fail_attribute(record);
-    if (item->type != dt__record_type(record)) return fail_attribute(record);
-    switch (record->kind) {
-    case DT__RECORD_TEXT:
-        return dt__h5_text(file, record->path, member);
-    case DT__RECORD_NAME:
-        if (item->length > NAME_SIZE) return fail_attribute(record);
+    const char *name = strchr(record->path, '@') + 1;
+    if (!item && record->optional) return DT_OK;
+    bool good = item && item->type == record->type;
+    if (good && record->pointer) return dt__h5_text(file, record->path, member);
+    if (good && record->type == DT__H5_U8) good = *(const uint8_t *)item->data <= 1;
+    if (good && record->words)
+        good = (*(int *)member = dt_config_word_index(record->words, item->data)) >= 0;
+    else if (good && (good = item->length <= NAME_SIZE))
         memcpy(member, item->data, item->length);
-        return DT_OK;
-    case DT__RECORD_WORD:
-        *(int *)member = dt_config_word_index(record->words, item->data);
-        return *(int *)member >= 0 ? DT_OK : fail_attribute(record);
-    case DT__RECORD_BOOL:
-        *(bool *)member = *(const uint8_t *)item->data == 1;
-        return *(const uint8_t *)item->data <= 1 ? DT_OK : fail_attribute(record);
-    default:
-        memcpy(member, item->data, item->size);
-        return DT_OK;
-    }
+    return good ? DT_OK
+                : dt_fail(DT_EFORMAT, "attribute %s of %.*s is missing or not as expected", name,
+                          (int)(name - 1 - record->path), record->path);
 }
 
 /* An array of as many as the attributes say. */
 static dt_status get_array(struct dt__h5_file *file, const struct dt__record *record,
                            struct dt_checkpoint *to)
 {
-    const enum dt__h5_type type = dt__record_type(record);
     const uint64_t count = (uint64_t)dt__record_int(to, record->count);
     void *member = (char *)to + record->member, *values;
     const struct dt__h5_item *array;
     size_t found;
     if (record->optional && !dt__h5_has_array(file, record->path)) return DT_OK;
-    DT_TRY(find_array(file, record->path, type, 1, &count, &array));
-    if (type == DT__H5_TEXT) return dt__h5_names(file, record->path, member, &found);
+    DT_TRY(find_array(file, record->path, record->type, 1, &count, &array));
+    if (record->type == DT__H5_TEXT) return dt__h5_names(file, record->path, member, &found);
     DT_TRY(dt_alloc(count, array->size, record->path, &values));
     memcpy(member, &values, sizeof values);
-    return dt__h5_read(file, array, 0, count, type, values);
+    return dt__h5_read(file, array, 0, count, record->type, values);
 }
 
 static dt_status get_records(struct dt__h5_file *file, int tables, bool arrays,

@@ -65,7 +65,7 @@ static dt_status snapshot_take(struct snapshot *snapshot, const struct dt_checkp
     DT_TRY(dt_schema_copy(&from->schema, &to->schema));
     for (int t = DT__MODEL_RECORDS; t < (model ? DT__RESUME_RECORDS : DT__RECORD_TABLES); t++)
         for (const struct dt__record *record = dt__records[t]; record->path; record++)
-            if (record->kind >= DT__RECORD_TEXT)
+            if (record->pointer)
                 DT_TRY(snapshot_copy(snapshot, (char *)to + record->member,
                                      dt__record_bytes(record, to)));
     if (model) return snapshot_copy(snapshot, &to->params, params * sizeof(float));
