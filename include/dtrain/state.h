@@ -96,6 +96,7 @@ bool dt_checkpoint_newest(const char *dir, uint64_t *out_step, char **out_path);
  * DIR/latest.h5, and removes the oldest. */
 struct dt_writer;
 
+/* The paths are lent until the writer is destroyed. */
 struct dt_writer_spec {
     const char *dir;                   /* of checkpoints */
     int64_t keep;                      /* of them; 0: all stay; two at least stay */

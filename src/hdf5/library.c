@@ -226,15 +226,6 @@ static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *
     return place->status ? -1 : 0;
 }
 
-static dt_status attributes_walk(struct dt__h5_inside *inside, hid_t object, const char *path)
-{
-    struct place place = {inside, path, 0, DT_OK};
-    if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, attribute_visit, &place) >= 0)
-        return DT_OK;
-    return place.status ? place.status
-                        : dt__h5_library_fail(DT_EFORMAT, "attributes that cannot be read");
-}
-
 /* ---- arrays --------------------------------------------------------------------------------- */
 
 static bool filters_are_known(hid_t plist)
@@ -312,49 +303,48 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
     return status;
 }
 
-/* ---- groups --------------------------------------------------------------------------------- */
+/* ---- objects -------------------------------------------------------------------------------- */
 
-static dt_status group_walk(struct dt__h5_inside *inside, hid_t group, const char *path, int depth);
+static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const char *path,
+                             int depth);
 
 /* Soft and external links lead elsewhere: they are passed over. */
 static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, void *arg)
 {
     struct place *place = arg;
-    struct dt__h5_inside *inside = place->inside;
     char *path;
     if (info->type != H5L_TYPE_HARD) return 0;
     place->status = dt_format(&path, "%s/%s", strcmp(place->path, "/") ? place->path : "", name);
     if (place->status) return -1;
     hid_t object = H5Oopen(group, name, H5P_DEFAULT);
-    H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
-    if (object < 0) {
-        place->status = table_refuse(inside, path, "cannot be opened");
-    } else if (type == H5I_GROUP) {
-        place->status = place->depth < MOST_DEPTH
-                            ? group_walk(inside, object, path, place->depth + 1)
-                            : table_refuse(inside, path, "lies too deep");
-    } else if (type == H5I_DATASET) {
-        place->status = array_walk(inside, object, path);
-        if (!place->status) place->status = attributes_walk(inside, object, path);
-    } else {
-        place->status = table_refuse(inside, path, "is neither a group nor a data set");
-    }
+    place->status = object < 0 ? table_refuse(place->inside, path, "cannot be opened")
+                               : object_walk(place->inside, object, path, place->depth + 1);
     if (object >= 0) H5Oclose(object);
     H5Eclear2(H5E_DEFAULT);
     dt_free(path);
     return place->status ? -1 : 0;
 }
 
-static dt_status group_walk(struct dt__h5_inside *inside, hid_t group, const char *path, int depth)
+/* An object, its attributes, and what is below it. */
+static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const char *path,
+                             int depth)
 {
-    struct dt__h5_item item = {.kind = DT__H5_GROUP, .offset = UINT64_MAX};
+    const struct dt__h5_item group = {.kind = DT__H5_GROUP, .offset = UINT64_MAX};
     struct place place = {inside, path, depth, DT_OK};
-    DT_TRY(table_add(inside, item, path, NULL, 0, -1));
-    DT_TRY(attributes_walk(inside, group, path));
-    if (H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, link_visit, &place) >= 0)
-        return DT_OK;
-    return place.status ? place.status
-                        : dt__h5_library_fail(DT_EFORMAT, "a group that cannot be read");
+    const H5I_type_t type = H5Iget_type(object);
+    if (type != H5I_GROUP && type != H5I_DATASET)
+        return table_refuse(inside, path, "is neither a group nor a data set");
+    if (depth > MOST_DEPTH) return table_refuse(inside, path, "lies too deep");
+    DT_TRY(type == H5I_GROUP ? table_add(inside, group, path, NULL, 0, -1)
+                             : array_walk(inside, object, path));
+    if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, attribute_visit, &place) < 0)
+        return place.status ? place.status
+                            : dt__h5_library_fail(DT_EFORMAT, "attributes that cannot be read");
+    if (type == H5I_GROUP &&
+        H5Literate(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, link_visit, &place) < 0)
+        return place.status ? place.status
+                            : dt__h5_library_fail(DT_EFORMAT, "a group that cannot be read");
+    return DT_OK;
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
@@ -387,7 +377,7 @@ dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt_
     hid_t root = inside.file < 0 ? -1 : H5Gopen2(inside.file, "/", H5P_DEFAULT);
     if (root < 0) return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
     *out = &inside;
-    return group_walk(&inside, root, "/", 0);
+    return object_walk(&inside, root, "/", 0);
 }
 
 dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request,

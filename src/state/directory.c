@@ -170,8 +170,7 @@ dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *prote
     return status;
 }
 
-dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint,
-                              char **out_file)
+dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint)
 {
     char *path = NULL, *link = NULL, *before = NULL, name[DT_CHECKPOINT_NAME];
     uint64_t step;
@@ -189,8 +188,7 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
         if (fd >= 0) close(fd);
     }
     DT_GUARD(dt__file_save(path, checkpoint, true));
-    DT_GUARD(dt_file_link(dt_checkpoint_name(checkpoint->step, name), link));
-    DT_GUARD(dt_strdup(name, out_file));
+    status = dt_file_link(dt_checkpoint_name(checkpoint->step, name), link);
 done:
     dt_free(before);
     dt_free(link);

@@ -22,10 +22,9 @@ dt_status dt__dir_clear(const char *dir, bool (*wanted)(const char *name));
 dt_status dt__path_remove(const char *path);
 
 /* Writes DIR/step-%09llu.h5 durably, reads it back to verify the checksum, and moves DIR/latest.h5
- * to it; clears what a killed save left. *out_file: base name, caller frees.
+ * to it; clears what a killed save left.
  * DT_EIO: disk full and the like; what was there before is intact. */
-dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint,
-                              char **out_file);
+dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint);
 /* dt_checkpoint_load_latest, of what is wanted. */
 dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
                                      struct dt_checkpoint *out, char **out_path, bool *out_found);

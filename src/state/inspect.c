@@ -8,70 +8,72 @@
 #include "base/internal.h"
 #include "state/directory.h"
 
-/* ---- what checkpoints and models share ------------------------------------------------------ */
-
-/* Names come from a file: no control character reaches a terminal. */
-static void print_name(const char *name, FILE *out)
+/* Texts come from a file: no control character reaches a terminal. A line ends with end_line. */
+static void print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void print(FILE *out, const char *format, ...)
 {
-    for (; *name; name++)
-        fputc(dt__is_control(*name) ? '?' : *name, out);
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    dt__text_format(text, sizeof text, format, args);
+    va_end(args);
+    fputs(text, out);
 }
+
+static void end_line(FILE *out)
+{
+    fputc('\n', out);
+}
+
+/* ---- what checkpoints and models share ------------------------------------------------------ */
 
 static void print_schema(const struct dt_schema *schema, FILE *out)
 {
-    fprintf(out, "features      %d, scale %g%s%s", schema->features, schema->scale,
-            schema->mean ? ", normalised" : "", schema->feature_names ? ", named" : "");
-    if (schema->clip > 0) fprintf(out, ", clipped at %g", schema->clip);
-    fprintf(out, "\n");
-    if (schema->task == DT_TASK_REGRESS) {
-        fprintf(out, "targets       %d", schema->targets);
-        if (schema->target_mean)
-            fprintf(out, ", learned standardised: mean %g, deviation %g%s",
-                    (double)schema->target_mean[0], (double)schema->target_std[0],
-                    schema->targets > 1 ? " of the first" : "");
-        fprintf(out, "\n");
-        return;
-    }
-    fprintf(out, "classes       %d", schema->classes);
-    if (schema->label_names) {
-        enum { MOST = 10 };
-        for (int i = 0; i < schema->classes && i < MOST; i++) {
-            fprintf(out, "%s", i ? ", " : " (");
-            print_name(schema->label_names[i], out);
-        }
-        fprintf(out, "%s)", schema->classes > MOST ? ", ..." : "");
-        if (schema->classes == 2) {
-            fprintf(out, ", positive: ");
-            print_name(schema->label_names[1], out);
-        }
-    }
-    fprintf(out, "\n");
+    enum { MOST = 10 };
+    print(out, "features      %d, scale %g%s%s", schema->features, schema->scale,
+          schema->mean ? ", normalised" : "", schema->feature_names ? ", named" : "");
+    if (schema->clip > 0) print(out, ", clipped at %g", schema->clip);
+    end_line(out);
+    if (schema->task == DT_TASK_REGRESS)
+        print(out, "targets       %d", schema->targets);
+    else
+        print(out, "classes       %d", schema->classes);
+    if (schema->target_mean)
+        print(out, ", learned standardised: mean %g, deviation %g%s",
+              (double)schema->target_mean[0], (double)schema->target_std[0],
+              schema->targets > 1 ? " of the first" : "");
+    for (int i = 0; schema->label_names && i < schema->classes && i < MOST; i++)
+        print(out, "%s%s", i ? ", " : " (", schema->label_names[i]);
+    if (schema->label_names) print(out, "%s)", schema->classes > MOST ? ", ..." : "");
+    if (schema->label_names && schema->classes == 2)
+        print(out, ", positive: %s", schema->label_names[1]);
+    end_line(out);
 }
 
 static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
 {
-    char *table, task[16], loss[16];
+    char *table, word[16];
     struct dt_model *model;
     uint64_t nonzero = 0;
-    fprintf(out, "step          %" PRIu64 "\n", from->step);
     DT_TRY(dt_model_create(&from->desc, &model));
     dt_status status = dt_model_table(model, &table);
     dt_model_destroy(model);
     if (status) return status;
     for (uint64_t i = 0; i < from->params_count; i++)
         nonzero += from->params[i] != 0.0f;
-    uint32_t crc = dt_crc32c(0, from->params, from->params_count * sizeof(float));
-    fprintf(out, "task          %s\n", dt_config_word(DT_TASK_WORDS, from->desc.task, task));
+    fprintf(out, "step          %" PRIu64 "\ntask          %s\n", from->step,
+            dt_config_word(DT_TASK_WORDS, from->desc.task, word));
     if (from->desc.loss)
-        fprintf(out, "loss          %s\n", dt_config_word(DT_LOSS_WORDS, from->desc.loss, loss));
+        fprintf(out, "loss          %s\n", dt_config_word(DT_LOSS_WORDS, from->desc.loss, word));
     fprintf(out, "parameters    %" PRIu64 ", %" PRIu64 " not zero, params_crc32c %08" PRIx32 "\n%s",
-            from->params_count, nonzero, crc, table);
+            from->params_count, nonzero,
+            dt_crc32c(0, from->params, from->params_count * sizeof(float)), table);
     dt_free(table);
     print_schema(&from->schema, out);
     if (!from->best.known) return DT_OK;
-    fprintf(out, "best          ");
-    print_name(from->best.metric, out);
-    fprintf(out, " %g at step %" PRIu64 "\n", from->best.value, from->best.step);
+    print(out, "best          %s %g at step %" PRIu64, from->best.metric, from->best.value,
+          from->best.step);
+    end_line(out);
     return DT_OK;
 }
 
@@ -83,17 +85,14 @@ static void print_history(const char *history, FILE *out)
          line += strcspn(line, "\n"), line += *line != 0) {
         json_t *change = json_loadb(line, strcspn(line, "\n"), 0, NULL), *value;
         const char *key;
-        fprintf(out, "changed       at step %" JSON_INTEGER_FORMAT,
-                json_integer_value(json_object_get(change, "step")));
+        print(out, "changed       at step %" JSON_INTEGER_FORMAT,
+              json_integer_value(json_object_get(change, "step")));
         json_object_foreach(change, key, value)
         {
-            if (!json_is_string(value) || !strcmp(key, "kind")) continue;
-            fprintf(out, ", ");
-            print_name(key, out);
-            fputc(' ', out);
-            print_name(json_string_value(value), out);
+            if (json_is_string(value) && strcmp(key, "kind") != 0)
+                print(out, ", %s %s", key, json_string_value(value));
         }
-        fputc('\n', out);
+        end_line(out);
         json_decref(change);
     }
 }
@@ -102,30 +101,27 @@ static void print_history(const char *history, FILE *out)
 
 static void print_run(const struct dt_checkpoint *from, FILE *out)
 {
-    char mode[16], optimizer[32];
+    char mode[16];
+    /* The configuration's text, which the program wrote, has a line "optimizer = adam". */
+    const char *line = "\noptimizer = ", *at = strstr(from->config, line);
+    at = at ? at + strlen(line) : "unknown";
     fprintf(out, "mode          %s, %d replicas, seed %" PRIu64 "\n",
             dt_config_word(DT_MODE_WORDS, from->mode, mode), from->replicas, from->seed);
-    /* The configuration's text, which the program wrote, has a line "optimizer = adam". */
-    const char *line = "\noptimizer = ", *at = from->config ? strstr(from->config, line) : NULL;
-    if (at) at += strlen(line);
-    (void)snprintf(optimizer, sizeof optimizer, "%.*s", at ? (int)strcspn(at, "\n") : 7,
-                   at ? at : "unknown");
-    fprintf(out, "optimizer     ");
-    print_name(optimizer, out);
+    print(out, "optimizer     %.*s", (int)strcspn(at, "\n"), at);
     for (int i = 0; i < from->nstate; i++)
-        fprintf(out, "%s %s", i ? "," : ", which keeps", from->state_name[i]);
-    fprintf(out, "\n");
+        print(out, "%s %s", i ? "," : ", which keeps", from->state_name[i]);
+    end_line(out);
     if (from->groups) {
-        fprintf(out, "groups        %d, each with", from->groups);
+        print(out, "groups        %d, each with", from->groups);
         for (int i = 0; i < from->group_nstate; i++)
-            fprintf(out, " %s", from->group_state_name[i]);
-        fprintf(out, "%s%s\n", from->group_nstate ? "" : " no state",
-                from->group_difference ? "; the weights do not know of their last round yet" : "");
+            print(out, " %s", from->group_state_name[i]);
+        print(out, "%s%s", from->group_nstate ? "" : " no state",
+              from->group_difference ? "; the weights do not know of their last round yet" : "");
+        end_line(out);
     }
-    fprintf(out, "trained       %" PRIu64 " samples in %.1f s, kernel ", from->samples,
-            from->wall_secs);
-    print_name(from->kernel, out);
-    fprintf(out, "\n");
+    print(out, "trained       %" PRIu64 " samples in %.1f s, kernel %s", from->samples,
+          from->wall_secs, from->kernel);
+    end_line(out);
     print_history(from->history, out);
 }
 
@@ -153,9 +149,7 @@ static dt_status print_data(const char *path, FILE *out)
     fprintf(out, "%s: data\n", path);
     for (size_t i = 0; (item = dt__h5_item_at(file, i)) && shown < MOST; i++) {
         if (item->kind != DT__H5_ARRAY && item->kind != DT__H5_REFUSED) continue;
-        fprintf(out, shown++ < MOST - 1 ? "  " : "  ... ");
-        print_name(item->path, out);
-        fprintf(out, "  (");
+        print(out, "%s%s  (", shown++ < MOST - 1 ? "  " : "  ... ", item->path);
         for (int d = 0; d < item->rank; d++)
             fprintf(out, "%s%" PRIu64, d ? ", " : "", item->dims[d]);
         if (item->kind == DT__H5_REFUSED)

@@ -91,9 +91,7 @@ enum phase { IDLE, BUSY, ENDED, QUIT };
 
 /* While the phase is BUSY the thread owns snapshot and saved; else the caller does. */
 struct dt_writer {
-    char *dir, *latest_dir, *best_dir; /* the exports': NULL for none */
-    int64_t keep, export_keep;
-
+    struct dt_writer_spec spec;
     pthread_t thread;
     pthread_mutex_t lock; /* of phase, tidy, best_waits and next_best */
     pthread_cond_t changed;
@@ -103,7 +101,7 @@ struct dt_writer {
 
     struct snapshot snapshot, next_best;
     struct dt_saved saved;
-    char *file;
+    char file[DT_CHECKPOINT_NAME];
     char error[DT_ERROR_MAX], export_error[DT_ERROR_MAX];
 
     /* The thread's alone. */
@@ -113,7 +111,7 @@ struct dt_writer {
     uint64_t best_told; /* 1 + the step whose failed export has been told */
 
     pthread_mutex_t protected_lock; /* held through retention: what is protected stays */
-    char *protected;
+    char protected[DT_CHECKPOINT_NAME];
 };
 
 /* ---- phases --------------------------------------------------------------------------------- */
@@ -173,7 +171,8 @@ static struct work writer_await_work(struct dt_writer *writer)
 static dt_status writer_retain(struct dt_writer *writer)
 {
     pthread_mutex_lock(&writer->protected_lock);
-    dt_status status = dt__checkpoint_retain(writer->dir, writer->keep, writer->protected);
+    dt_status status =
+        dt__checkpoint_retain(writer->spec.dir, writer->spec.keep, writer->protected);
     pthread_mutex_unlock(&writer->protected_lock);
     return status;
 }
@@ -193,7 +192,7 @@ static dt_status writer_export_best(struct dt_writer *writer)
     if (!writer->best_held) return DT_OK;
     double start = dt_clock_secs();
     dt_status status =
-        dt_export_write(writer->best_dir, &writer->best.checkpoint, writer->export_keep);
+        dt_export_write(writer->spec.best_dir, &writer->best.checkpoint, writer->spec.export_keep);
     double end = dt_clock_secs(), rest = (end - start) / BEST_PART;
     writer->best_rest = end + (rest < BEST_REST_MOST && !status ? rest : BEST_REST_MOST);
     writer->best_held = status != DT_OK;
@@ -218,15 +217,15 @@ static void writer_save(struct dt_writer *writer)
     bool alone = writer->best_held && checkpoint->best.known && checkpoint->best.step == best->step;
     checkpoint->best_params = alone ? best->params : NULL;
     double start = dt_clock_secs();
-    saved.status =
-        keep_error(dt__checkpoint_save(writer->dir, checkpoint, &writer->file), writer->error);
+    saved.status = keep_error(dt__checkpoint_save(writer->spec.dir, checkpoint), writer->error);
     saved.secs = dt_clock_secs() - start;
-    saved.file = writer->file;
+    if (!saved.status) saved.file = dt_checkpoint_name(saved.step, writer->file);
     checkpoint->best_params = NULL;
     if (!saved.status && writer_retain(writer)) dt_warn("%s", dt_error_text());
-    if (!saved.status && writer->latest_dir) {
+    if (!saved.status && writer->spec.latest_dir) {
         checkpoint->best = (struct dt_best){0};
-        dt_status latest = dt_export_write(writer->latest_dir, checkpoint, writer->export_keep);
+        dt_status latest =
+            dt_export_write(writer->spec.latest_dir, checkpoint, writer->spec.export_keep);
         if (latest && !saved.exported) { /* of two that fail the best's is told */
             saved.exported = keep_error(latest, writer->export_error);
             saved.export_step = saved.step;
@@ -268,11 +267,6 @@ static void writer_free(struct dt_writer *writer)
     snapshot_free(&writer->snapshot);
     snapshot_free(&writer->next_best);
     snapshot_free(&writer->best);
-    dt_free(writer->file);
-    dt_free(writer->protected);
-    dt_free(writer->dir);
-    dt_free(writer->latest_dir);
-    dt_free(writer->best_dir);
     dt_free(writer);
 }
 
@@ -281,18 +275,14 @@ dt_status dt_writer_create(const struct dt_writer_spec *spec, struct dt_writer *
     struct dt_writer *writer;
     pthread_condattr_t monotonic;
     DT_TRY(dt_alloc(1, sizeof *writer, "a checkpoint writer", &writer));
-    writer->keep = spec->keep;
-    writer->export_keep = spec->export_keep;
+    writer->spec = *spec;
     pthread_mutex_init(&writer->lock, NULL);
     pthread_mutex_init(&writer->protected_lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&writer->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    dt_status status = dt_strdup(spec->dir, &writer->dir);
-    if (!status && spec->latest_dir) status = dt_strdup(spec->latest_dir, &writer->latest_dir);
-    if (!status && spec->best_dir) status = dt_strdup(spec->best_dir, &writer->best_dir);
-    if (!status) status = dt_thread_start(&writer->thread, "checkpoints", writer_run, writer);
+    dt_status status = dt_thread_start(&writer->thread, "checkpoints", writer_run, writer);
     if (status)
         writer_free(writer);
     else
@@ -318,8 +308,6 @@ dt_status dt_writer_start(struct dt_writer *writer, const struct dt_checkpoint *
 {
     struct dt_saved saved;
     if (dt_writer_poll(writer, true, &saved) && saved.status) return saved.status;
-    dt_free(writer->file);
-    writer->file = NULL;
     DT_TRY(snapshot_take(&writer->snapshot, checkpoint, false));
     writer_set_phase(writer, BUSY);
     return DT_OK;
@@ -327,7 +315,7 @@ dt_status dt_writer_start(struct dt_writer *writer, const struct dt_checkpoint *
 
 dt_status dt_writer_best(struct dt_writer *writer, const struct dt_checkpoint *checkpoint)
 {
-    if (!writer->best_dir) return DT_OK;
+    if (!writer->spec.best_dir) return DT_OK;
     pthread_mutex_lock(&writer->lock);
     dt_status status = snapshot_take(&writer->next_best, checkpoint, true);
     writer->best_waits = !status;
@@ -347,17 +335,13 @@ bool dt_writer_poll(struct dt_writer *writer, bool wait, struct dt_saved *out)
 
 void dt_writer_protect(struct dt_writer *writer, const char *file)
 {
-    char *copy = NULL;
-    if (file && dt_strdup(file, &copy)) dt_warn("%s is not protected: %s", file, dt_error_text());
     pthread_mutex_lock(&writer->protected_lock);
-    char *old = writer->protected;
-    writer->protected = copy;
+    const bool one_goes = *writer->protected;
+    snprintf(writer->protected, sizeof writer->protected, "%s", file ? file : "");
     pthread_mutex_unlock(&writer->protected_lock);
-    if (old) {
-        pthread_mutex_lock(&writer->lock);
-        writer->tidy = true;
-        pthread_cond_broadcast(&writer->changed);
-        pthread_mutex_unlock(&writer->lock);
-    }
-    dt_free(old);
+    if (!one_goes) return;
+    pthread_mutex_lock(&writer->lock);
+    writer->tidy = true;
+    pthread_cond_broadcast(&writer->changed);
+    pthread_mutex_unlock(&writer->lock);
 }

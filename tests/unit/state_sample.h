@@ -19,10 +19,10 @@
 static inline dt_status save_checkpoint(const char *dir, const struct dt_checkpoint *checkpoint,
                                         int64_t keep, const char *protected, char **out_file)
 {
-    DT_TRY(dt__checkpoint_save(dir, checkpoint, out_file));
-    dt_status status = dt__checkpoint_retain(dir, keep, protected);
-    if (status) dt_free(*out_file);
-    return status;
+    char name[DT_CHECKPOINT_NAME];
+    DT_TRY(dt__checkpoint_save(dir, checkpoint));
+    DT_TRY(dt__checkpoint_retain(dir, keep, protected));
+    return dt_strdup(dt_checkpoint_name(checkpoint->step, name), out_file);
 }
 
 /* ---- a directory ---------------------------------------------------------------------------- */
