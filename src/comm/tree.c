@@ -73,12 +73,6 @@ static size_t block_length(size_t at, size_t end)
     return n < end - at ? n : end - at;
 }
 
-static const float *sum_all(struct dt_reducer *x, const struct dt__chunk *chunk, size_t at,
-                            size_t n)
-{
-    return tree_sum(x, group_leaf, chunk, 0, x->spec.givers, at, n, x->block);
-}
-
 /* ---- what a node gives ---------------------------------------------------------------------- */
 
 /* Of this block, to the slot of the subtree's first replica. */
@@ -197,7 +191,7 @@ void dt__chunk_sum(struct dt_reducer *x, const struct dt__chunk *chunk)
 {
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = block_length(at, chunk->at.end);
-        const float *sum = sum_all(x, chunk, at, n);
+        const float *sum = tree_sum(x, group_leaf, chunk, 0, x->spec.givers, at, n, x->block);
         if (sum != x->sums + at) memcpy(x->sums + at, sum, n * sizeof *sum);
     }
 }
@@ -211,7 +205,9 @@ void dt__chunk_update(struct dt_reducer *x, const struct dt__chunk *chunk)
     dt__chunk_vectors(x, chunk, vectors);
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = block_length(at, chunk->at.end);
-        const float *sum = x->sums ? x->sums + at : sum_all(x, chunk, at, n);
+        const float *sum = x->sums
+                               ? x->sums + at
+                               : tree_sum(x, group_leaf, chunk, 0, x->spec.givers, at, n, x->block);
         float *weights = vectors[0] + at;
         float *out = chunk->wire || x->agents > 1 ? x->fresh : weights;
         x->spec.update(x->spec.arg, &x->info, at, n, sum, vectors, out);

@@ -160,19 +160,13 @@ static void update_range(const struct dt_job *job, const struct dt_constants *co
         out[i] = weights[i] + constants->share * grad[i];
 }
 
-/* The constants of a step of sync training. */
-static const struct dt_constants *sync_constants(struct dt_job *job,
-                                                 const struct dt_update_info *info)
-{
-    return constants_of(job, info->step, 0, dt_plan_step_rows(job->plan, info->step), info->norm2);
-}
-
 void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out)
 {
     struct dt_job *job = arg;
-    update_range(job, sync_constants(job, info), offset, n, grad, vectors[0] + offset, out,
-                 vectors + 1);
+    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
+    update_range(job, constants_of(job, info->step, 0, rows, info->norm2), offset, n, grad,
+                 vectors[0] + offset, out, vectors + 1);
 }
 
 /* Row by row, or in one run where these have no gaps. */
@@ -209,7 +203,9 @@ void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
                           const float *grad, float *const *vectors)
 {
     struct dt_job *job = arg;
-    update_rows(job, sync_constants(job, info), range, row, count, grad, vectors[0], vectors + 1);
+    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
+    update_rows(job, constants_of(job, info->step, 0, rows, info->norm2), range, row, count, grad,
+                vectors[0], vectors + 1);
 }
 
 /* ---- local steps ---------------------------------------------------------------------------- */
