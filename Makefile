@@ -14,26 +14,10 @@ PKGS    += $(shell pkg-config --exists hdf5-serial 2>/dev/null && echo hdf5-seri
 # OpenBLAS is loaded when its kernel is settled (src/model/blas.c), not linked.
 OPENBLAS_DIR ?= $(shell pkg-config --variable=libdir openblas 2>/dev/null)
 
-# One line a room: its files, without .c.
-base   := error log memory rng checksum bf16 file clock signals
-config := options value ini check describe
-hdf5   := write read guard library
-data   := names number schema columns batch packed text csv libsvm idx arrays hdf5 reader source survey statistics order \
-          loader readahead shuffle augment shard json_rows row_stream summary typed
-model  := blas bf16_pack bf16_products kernel description model entries network task metrics optimizer schedule convolution \
-          $(addprefix layers/,dense embedding wide activation dropout scale conv pool norm residual)
-comm   := world collectives watchdog shared exchange layout tree step reduce rows rows_exchange wire \
-          async async_bank async_codec async_rows async_worker async_shared async_window
-state  := checkpoint file directory export writer inspect
-report := json protobuf record progress history page tensorboard prometheus trace
-predict := predictor onnx batcher protocol serve
-train  := train setup job update worker sync_train local async_train sync_point evaluate evaluator init resume rundir records advice lr_test
-cli    := main commands arguments help hosts $(addprefix cmd_,train tune_lr eval predict shard inspect options compare \
-          top report export launch serve)
-
+# Rooms from the lowest floor up; a room's files are those of its folder.
 ROOMS   := base config hdf5 data model comm state report predict train
-LIBSRC  := $(foreach room,$(ROOMS),$($(room):%=src/$(room)/%.c))
-CLISRC  := $(cli:%=src/cli/%.c)
+LIBSRC  := $(wildcard $(ROOMS:%=src/%/*.c) src/model/layers/*.c)
+CLISRC  := $(wildcard src/cli/*.c)
 UNIT    := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 MPI     := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/mpi/*.c))
 FUZZ    := $(patsubst tests/fuzz/%.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
