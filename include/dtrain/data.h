@@ -31,24 +31,24 @@ struct dt_column {
 /* What is learned from the training data and kept with the model: enough to read other data the
  * same way, and to name the results. */
 struct dt_schema {
-    int task;             /* enum dt_task */
-    int features;         /* inputs of the network: dense ones, and behind them sparse ones */
-    int dense;            /* how many are dense; features, unless that is too many to store */
-    int shape[3];         /* of a row: height, width, channels (last); 0, 0, 0: none is known */
-    int classes;          /* classify: at least 2; else 0 */
-    int targets;          /* regress: columns of y; else 0 */
-    double scale;         /* x = (raw * scale - mean) * inv_std, */
-    double clip;          /* and that within -clip to clip; 0: wherever it is */
-    float *mean;          /* (features), NULL without normalisation */
-    float *inv_std;       /* (features), 1 where a feature is constant */
-    float *target_mean;   /* (targets) learned is (y - mean) / std; NULL: y as it stands */
-    float *target_std;    /* (targets), 1 where a target is constant */
-    char **feature_names; /* (features), NULL if the data has none */
-    char **label_names;   /* (classes), NULL if labels are plain numbers */
-    char *label_column;   /* name of the CSV label column, NULL if it has none */
+    int task;       /* enum dt_task */
+    int features;   /* inputs of the network: dense ones, and behind them sparse ones */
+    int dense;      /* how many are dense; features, unless that is too many to store */
+    int shape[3];   /* of a row: height, width, channels (last); 0, 0, 0: none is known */
+    int classes;    /* classify: at least 2; else 0 */
+    int targets;    /* regress: columns of y; else 0 */
+    double scale;   /* x = (raw * scale - mean) * inv_std, */
+    double clip;    /* and that within -clip to clip; 0: wherever it is */
+    int ncolumns;   /* of a table; 0: see columns */
+    int hash_bits;  /* texts of categories are hashed to 2^hash_bits features; 0: dictionaries */
+    float *mean;    /* (features), NULL without normalisation */
+    float *inv_std; /* (features), 1 where a feature is constant */
+    float *target_mean;        /* (targets) learned is (y - mean) / std; NULL: y as it stands */
+    float *target_std;         /* (targets), 1 where a target is constant */
+    char **feature_names;      /* (features), NULL if the data has none */
+    char **label_names;        /* (classes), NULL if labels are plain numbers */
+    char *label_column;        /* name of the CSV label column, NULL if it has none */
     struct dt_column *columns; /* (ncolumns); NULL: a column a feature, all numbers */
-    int ncolumns;
-    int hash_bits; /* texts of categories are hashed to 2^hash_bits features; 0: dictionaries */
 };
 void dt_schema_free(struct dt_schema *schema); /* frees the members, zeroes the struct */
 dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out);

@@ -67,5 +67,8 @@ static dt_status memory_read(void *arg, uint64_t row, size_t count, struct dt__b
     return DT_OK;
 }
 
-const struct dt__format dt__format_memory = {"rows in memory", DT__WHOLE,   false,       NULL,
-                                             memory_survey,    memory_open, memory_read, dt_free};
+const struct dt__format dt__format_memory = {.name = "rows in memory",
+                                             .survey = memory_survey,
+                                             .open = memory_open,
+                                             .read = memory_read,
+                                             .close = dt_free};

@@ -227,15 +227,6 @@ void dt__row_normalize(const struct dt_schema *schema, const struct dt__row *row
 
 /* ---- batches -------------------------------------------------------------------------------- */
 
-/* As many entries as a batch can have, so that none is allocated during a step. */
-static dt_status assembly_alloc_entries(struct dt__assembly *assembly, uint64_t most)
-{
-    DT_TRY(dt_grow(&assembly->index, &assembly->index_room, (size_t)most + 1,
-                   sizeof *assembly->index, "batch"));
-    return dt_grow(&assembly->value, &assembly->value_room, (size_t)most + 1,
-                   sizeof *assembly->value, "batch");
-}
-
 dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_source *source,
                             size_t rows, uint64_t memory)
 {
@@ -243,53 +234,39 @@ dt_status dt__assembly_init(struct dt__assembly *assembly, const struct dt_sourc
     const struct dt__layout *layout = &source->layout;
     const size_t width = (size_t)layout->dense * sizeof(float);
     size_t bytes;
-    dt_status status;
-    *assembly = (struct dt__assembly){.source = source};
+    *assembly = (struct dt__assembly){.source = source, .layout = source->layout};
     if (!dt_size_mul(rows, width, &bytes) || (bytes > memory && bytes > modest))
         return dt_fail(DT_EMEMORY,
                        "%zu rows of %d features take %zu MiB in memory, more than data.memory_mb",
                        rows, layout->dense, (rows * (width >> 10)) >> 10);
-    DT_GUARD(dt_alloc(rows, width, "batch", &assembly->x));
-    DT_GUARD(dt_alloc(rows, dt__layout_y(layout), "batch", &assembly->y));
-    if (layout->weights || source->class_weight)
-        DT_GUARD(dt_alloc(rows, sizeof *assembly->weight, "batch", &assembly->weight));
-    if (dt__layout_is_sparse(layout)) {
-        DT_GUARD(dt_alloc(rows + 1, sizeof *assembly->offsets, "batch", &assembly->offsets));
-        DT_GUARD(assembly_alloc_entries(assembly, dt_source_most_entries(source, rows)));
-    }
-done:
-    if (status) dt__assembly_free(assembly);
-    return status;
+    assembly->layout.bytes = false;
+    assembly->layout.weights |= source->class_weight != NULL;
+    return dt__block_alloc(&assembly->layout, rows, dt_source_most_entries(source, rows),
+                           &assembly->rows);
 }
 
 void dt__assembly_free(struct dt__assembly *assembly)
 {
-    dt_free(assembly->x);
-    dt_free(assembly->y);
-    dt_free(assembly->weight);
-    dt_free(assembly->offsets);
-    dt_free(assembly->index);
-    dt_free(assembly->value);
-    *assembly = (struct dt__assembly){0};
+    dt__block_free(&assembly->rows);
 }
 
 /* Entries are scaled, and never moved: what is 0 stays 0. Those without values are 0 or 1. */
-static dt_status assembly_set_entries(struct dt__assembly *assembly, const struct dt__block *from,
-                                      uint64_t row, size_t to)
+static dt_status assembly_add_entries(struct dt__assembly *assembly, const struct dt__block *from,
+                                      uint64_t row)
 {
     const struct dt_schema *schema = &assembly->source->schema;
     const float scale = (float)schema->scale;
-    size_t at = (size_t)from->offsets[row], count = (size_t)from->offsets[row + 1] - at;
-    size_t begin = (size_t)assembly->offsets[to], end = begin + count;
+    const size_t at = (size_t)from->offsets[row], count = (size_t)from->offsets[row + 1] - at;
     const uint32_t *index = from->index + at;
-    assembly->offsets[to + 1] = end;
-    DT_TRY(assembly_alloc_entries(assembly, end));
-    memcpy(assembly->index + begin, index, count * sizeof *index);
-    for (size_t i = 0; from->value && i < count; i++)
-        assembly->value[begin + i] = from->value[at + i] * scale;
-    for (size_t i = 0; from->value && schema->inv_std && i < count; i++)
-        assembly->value[begin + i] *= schema->inv_std[index[i]];
-    if (from->value) dt__schema_clip(schema, count, assembly->value + begin);
+    struct dt__block *rows = &assembly->rows;
+    DT_TRY(block_add_entries(rows, index, from->value ? from->value + at : NULL, count));
+    if (!from->value) return DT_OK;
+    float *value = rows->value + rows->offsets[rows->rows];
+    for (size_t i = 0; i < count; i++)
+        value[i] *= scale;
+    for (size_t i = 0; schema->inv_std && i < count; i++)
+        value[i] *= schema->inv_std[index[i]];
+    dt__schema_clip(schema, count, value);
     return DT_OK;
 }
 
@@ -303,13 +280,15 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
     const struct dt_source *source = assembly->source;
     const struct dt_schema *schema = &source->schema;
     const struct dt__layout *layout = &source->layout;
-    const size_t width = dt__layout_x(layout), y_width = dt__layout_y(layout);
-    const size_t n = (size_t)layout->dense;
+    const size_t width = dt__layout_x(layout), n = (size_t)layout->dense;
     const float scale = (float)schema->scale;
-    for (size_t i = 0; i < count; i++) {
+    struct dt__block *to = &assembly->rows;
+    to->rows = at;
+    for (size_t i = 0; i < count; i++, to->rows++) {
         const unsigned char *next = from->x + slots[i + AHEAD < count ? i + AHEAD : i] * width;
         const unsigned char *raw = from->x + slots[i] * width;
-        float *x = assembly->x + (at + i) * n;
+        const unsigned char *y = dt__block_y(layout, from, slots[i]);
+        float *x = (float *)(void *)dt__block_x(&assembly->layout, to, to->rows);
         for (size_t b = 0; b < width; b += LINE)
             __builtin_prefetch(next + b);
         if (!layout->bytes)
@@ -319,31 +298,30 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
         else
             scale_bytes(n, raw, scale, x);
         if (layout->bytes) dt__schema_clip(schema, n, x);
-        memcpy(assembly->y + (at + i) * y_width, from->y + slots[i] * y_width, y_width);
-        if (assembly->weight) {
+        memcpy(dt__block_y(layout, to, to->rows), y, dt__layout_y(layout));
+        if (to->weight) {
             float weight = from->weight ? from->weight[slots[i]] * source->weight_scale : 1;
             int32_t label;
-            memcpy(&label, from->y + slots[i] * y_width, sizeof label);
+            memcpy(&label, y, sizeof label);
             if (source->class_weight) weight *= source->class_weight[label];
-            assembly->weight[at + i] = weight;
+            to->weight[to->rows] = weight;
         }
-        if (assembly->offsets) DT_TRY(assembly_set_entries(assembly, from, slots[i], at + i));
+        if (to->offsets) DT_TRY(assembly_add_entries(assembly, from, slots[i]));
     }
     return DT_OK;
 }
 
 void dt__assembly_batch(const struct dt__assembly *assembly, int count, struct dt_batch *out)
 {
-    const struct dt__layout *layout = &assembly->source->layout;
+    const struct dt__block *rows = &assembly->rows;
+    const bool targets = assembly->layout.targets;
     *out = (struct dt_batch){.rows = count,
-                             .ndense = layout->dense,
-                             .x = assembly->x,
-                             .offsets = assembly->offsets,
-                             .index = assembly->index,
-                             .value = layout->values ? assembly->value : NULL,
-                             .weight = assembly->weight};
-    if (layout->targets)
-        out->target = (const float *)(const void *)assembly->y;
-    else
-        out->label = (const int32_t *)(const void *)assembly->y;
+                             .ndense = assembly->layout.dense,
+                             .x = (const float *)(const void *)rows->x,
+                             .offsets = rows->offsets,
+                             .index = rows->index,
+                             .value = rows->value,
+                             .weight = rows->weight,
+                             .target = targets ? (const float *)(const void *)rows->y : NULL,
+                             .label = targets ? NULL : (const int32_t *)(const void *)rows->y};
 }

@@ -107,13 +107,8 @@ bool dt__floats_are_bytes(const float *x, size_t n);
 struct dt__assembly {
     const struct dt_source
         *source;       /* says what rows are like, what normalises and weighs them; lent */
-    float *x;          /* (rows, dense) */
-    unsigned char *y;  /* (rows, targets or 1), four bytes each */
-    float *weight;     /* (rows), NULL: all 1 */
-    uint64_t *offsets; /* (rows + 1) */
-    uint32_t *index;   /* grows */
-    float *value;
-    size_t index_room, value_room;
+    struct dt__layout layout; /* of the rows: all in floats */
+    struct dt__block rows;    /* x (rows, dense), y; weight NULL: all 1 */
 };
 
 /* For batches of `rows` rows. DT_EMEMORY: also where they take more than 1 GiB and more than

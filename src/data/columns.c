@@ -11,7 +11,7 @@
 #include "data/source.h"
 #include "data/typed.h"
 
-enum { PATH_SIZE = 64, SHOWN = 40, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100 };
+enum { PATH_SIZE = 64, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100 };
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -97,11 +97,6 @@ void dt__columns_free(struct dt__columns *columns)
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
-static int text_shown(size_t length)
-{
-    return length < SHOWN ? (int)length : SHOWN;
-}
-
 /* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front. */
 bool dt__text_is_date(const char *text, size_t length)
 {
@@ -125,7 +120,7 @@ static dt_status column_open(struct dt__columns *columns, struct dt__column *col
 {
     double value;
     uint32_t number;
-    int shown = text_shown(length);
+    int shown = dt__shown(length);
     if (dt__number_parse(text, length, &value) != DT__NUMBER_BAD || !columns->texts) {
         column->kind = DT_COLUMN_NUMBER;
         return DT_OK;
@@ -153,11 +148,11 @@ static dt_status cell_missing(const struct dt__columns *columns, const char *tex
                              "data.missing=error: data.missing=mean or flag in training takes it"
                            : "a value is missing%.*s, and the model was trained with "
                              "data.missing=error: data.missing=mean or flag in training takes it",
-                       text_shown(length), text);
+                       dt__shown(length), text);
     return dt_fail(DT_EFORMAT,
                    length ? "'%.*s' is a missing value; data.missing=mean takes the column's mean"
                           : "a value is missing%.*s; data.missing=mean takes the column's mean",
-                   text_shown(length), text);
+                   dt__shown(length), text);
 }
 
 static dt_status cell_number(const struct dt__columns *columns, const struct dt__column *column,

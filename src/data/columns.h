@@ -23,10 +23,10 @@ struct dt__column {
     struct dt__dict dict; /* of a category: texts seen (learning), or the dictionary */
     uint32_t *map;        /* (ncodes) codes of the survey to those of `dict`; NULL: the same */
     size_t ncodes;
-    uint32_t blank;       /* settled category: the code of a missing value */
-    int first, flag;      /* features; flag 0: none */
-    size_t entry;         /* settled category: its place among a row's entries */
-    float fill;           /* what a missing number is read as; NaN: not known yet */
+    uint32_t blank;  /* settled category: the code of a missing value */
+    int first, flag; /* features; flag 0: none */
+    size_t entry;    /* settled category: its place among a row's entries */
+    float fill;      /* what a missing number is read as; NaN: not known yet */
 };
 
 struct dt__columns {

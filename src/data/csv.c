@@ -616,11 +616,10 @@ done:
     return status;
 }
 
-const struct dt__format dt__format_csv = {"CSV",
-                                          DT__CATEGORIES,
-                                          false,
-                                          &dt__csv_grammar,
-                                          csv_survey,
-                                          dt__typed_reader_open,
-                                          dt__typed_reader_read,
-                                          dt__typed_reader_close};
+const struct dt__format dt__format_csv = {.name = "CSV",
+                                          .sparsity = DT__CATEGORIES,
+                                          .grammar = &dt__csv_grammar,
+                                          .survey = csv_survey,
+                                          .open = dt__typed_reader_open,
+                                          .read = dt__typed_reader_read,
+                                          .close = dt__typed_reader_close};

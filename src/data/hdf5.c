@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/limits.h"
 #include "data/reader.h"
@@ -263,5 +264,20 @@ static dt_status hdf5_read(void *arg, uint64_t row, size_t count, struct dt__blo
     return DT_OK;
 }
 
-const struct dt__format dt__format_hdf5 = {"HDF5",      DT__WHOLE, false,     NULL,
-                                           hdf5_survey, hdf5_open, hdf5_read, hdf5_close};
+/* By the name, or the signature, which a user block may stand in front of. */
+static bool hdf5_is(const char *suffix, const unsigned char *head, size_t length)
+{
+    static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+    bool is = !strcasecmp(suffix, ".h5") || !strcasecmp(suffix, ".hdf5");
+    for (size_t at = 0; at + 8 <= length; at = at ? at * 2 : 512)
+        is |= !memcmp(head + at, signature, 8);
+    return is;
+}
+
+const struct dt__format dt__format_hdf5 = {.name = "HDF5",
+                                           .stores_columns = true,
+                                           .is = hdf5_is,
+                                           .survey = hdf5_survey,
+                                           .open = hdf5_open,
+                                           .read = hdf5_read,
+                                           .close = hdf5_close};

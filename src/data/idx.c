@@ -12,21 +12,29 @@
 #include "data/reader.h"
 
 enum { U8 = 0x08, S8 = 0x09, S16 = 0x0B, S32 = 0x0C, F32 = 0x0D, F64 = 0x0E };
-enum { HEAD_BYTES = 4 + 4 * DT__IDX_MAX_DIMS };
+enum { MAX_DIMS = 8, HEAD_BYTES = 4 + 4 * MAX_DIMS };
 _Static_assert(DT__IDX_BYTES % 8 == 0, "whole numbers of the widest type");
 
 static const unsigned char ITEM_SIZE[] = {
     [U8] = 1, [S8] = 1, [S16] = 2, [S32] = 4, [F32] = 4, [F64] = 8};
 
-size_t dt__idx_item_size(int type)
+/* 0: there is no such type. */
+static size_t item_size(int type)
 {
     return type >= 0 && (size_t)type < sizeof ITEM_SIZE ? ITEM_SIZE[type] : 0;
+}
+
+static bool idx_is(const char *suffix, const unsigned char *head, size_t length)
+{
+    (void)suffix;
+    return length > 4 && !head[0] && !head[1] && item_size(head[2]) && head[3] &&
+           head[3] <= MAX_DIMS;
 }
 
 /* A header. */
 struct head {
     int type, ndims;
-    uint64_t dims[DT__IDX_MAX_DIMS];
+    uint64_t dims[MAX_DIMS];
     uint64_t rows, start, bytes; /* start: of the header; bytes: of the whole file */
     size_t items;
 };
@@ -52,9 +60,8 @@ static dt_status head_read(const char *path, struct head *out)
     bool fits = true;
     DT_TRY(dt__packed_head(path, bytes, sizeof bytes, &length));
     struct head head = {.type = bytes[2], .ndims = bytes[3], .items = 1};
-    const size_t width = dt__idx_item_size(head.type);
-    if (length >= 4 &&
-        (bytes[0] || bytes[1] || !width || !head.ndims || head.ndims > DT__IDX_MAX_DIMS))
+    const size_t width = item_size(head.type);
+    if (length >= 4 && (bytes[0] || bytes[1] || !width || !head.ndims || head.ndims > MAX_DIMS))
         return dt_fail(DT_EFORMAT, "%s: not an IDX file: it begins %02x %02x %02x %02x", path,
                        bytes[0], bytes[1], bytes[2], bytes[3]);
     head.start = 4 + 4 * (uint64_t)head.ndims;
@@ -138,9 +145,9 @@ static void array_close(struct array *array)
 
 static double item_value(int type, const unsigned char *bytes)
 {
-    uint32_t word = type == S16                    ? (uint32_t)bytes[0] << 8 | bytes[1]
-                    : dt__idx_item_size(type) >= 4 ? big_endian(bytes)
-                                                   : bytes[0];
+    uint32_t word = type == S16            ? (uint32_t)bytes[0] << 8 | bytes[1]
+                    : item_size(type) >= 4 ? big_endian(bytes)
+                                           : bytes[0];
     uint64_t wide = type == F64 ? (uint64_t)word << 32 | big_endian(bytes + 4) : 0;
     float single;
     double value;
@@ -171,7 +178,7 @@ static dt_status array_read_rows(const struct array *array, uint64_t row, size_t
 {
     unsigned char scratch[DT__IDX_BYTES];
     const int type = array->numbers.type;
-    const size_t width = dt__idx_item_size(type), row_bytes = array->numbers.items * width;
+    const size_t width = item_size(type), row_bytes = array->numbers.items * width;
     const size_t bytes = count * row_bytes;
     const uint64_t at = array->numbers.offset + row * row_bytes;
     if (as == AS_THEY_ARE) return dt_fd_read(array->fd, array->path, out, bytes, at);
@@ -282,5 +289,10 @@ static dt_status idx_read(void *arg, uint64_t row, size_t count, struct dt__bloc
     return DT_OK;
 }
 
-const struct dt__format dt__format_idx = {"IDX",      DT__WHOLE, true,     NULL,
-                                          idx_survey, idx_open,  idx_read, idx_close};
+const struct dt__format dt__format_idx = {.name = "IDX",
+                                          .labels_apart = true,
+                                          .is = idx_is,
+                                          .survey = idx_survey,
+                                          .open = idx_open,
+                                          .read = idx_read,
+                                          .close = idx_close};

@@ -8,7 +8,7 @@
 
 #include "data/number.h"
 
-enum { DEEPEST = 1000, LONGEST_TEXT = 1 << 20, SHOWN = 40 };
+enum { DEEPEST = 1000, LONGEST_TEXT = 1 << 20 };
 
 /* ---- the check ------------------------------------------------------------------------------ */
 
@@ -27,8 +27,8 @@ static bool check_fail(struct check *check, const char *wrong)
 /* Passes blanks over, and the character behind them if it is this one. */
 static bool check_take(struct check *check, char c)
 {
-    while (check->at < check->end && (*check->at == ' ' || *check->at == '\n' ||
-                                      *check->at == '\t' || *check->at == '\r'))
+    while (check->at < check->end &&
+           (*check->at == ' ' || *check->at == '\n' || *check->at == '\t' || *check->at == '\r'))
         check->at++;
     const bool there = check->at < check->end && *check->at == c;
     check->at += there;
@@ -149,7 +149,7 @@ char dt__json_peek(struct dt__json *json)
 static struct dt__cell json_word(struct dt__json *json)
 {
     const char *from = json->at;
-    while (json->at < json->end && *json->at > ' ' && !strchr(",]}", *json->at))
+    while (json->at<json->end && * json->at> ' ' && !strchr(",]}", *json->at))
         json->at++;
     return (struct dt__cell){(char *)(uintptr_t)from, (size_t)(json->at - from)};
 }
@@ -284,8 +284,7 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
     if (first == '"') {
         DT_TRY(dt__json_text(json, &rows->scratch, &cell));
         if (number && !dt__text_is_missing(cell.text, cell.length))
-            return dt_fail(DT_EFORMAT, "'%.*s' is not a number",
-                           (int)(cell.length < SHOWN ? cell.length : SHOWN), cell.text);
+            return dt_fail(DT_EFORMAT, "'%.*s' is not a number", dt__shown(cell.length), cell.text);
     } else {
         cell = json_word(json);
         if (first == 'n') cell.length = 0;

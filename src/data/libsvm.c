@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "data/number.h"
 #include "data/reader.h"
@@ -38,7 +39,7 @@ static dt_status pair_read(struct dt__parser *parser, const struct dt__cell *wor
         index = index * 10 + (size_t)(*p - '0');
     if (!colon || p < colon || !index || index > DT__MAX_FEATURES)
         return dt_fail(DT_EFORMAT, "'%.*s' is not index:value with an index from 1 to %d",
-                       word->length < 40 ? (int)word->length : 40, word->text, DT__MAX_FEATURES);
+                       dt__shown(word->length), word->text, DT__MAX_FEATURES);
     if (index <= *last) return dt_fail(DT_EFORMAT, "index %zu does not rise", index);
     *last = index;
     dt_status status =
@@ -140,11 +141,19 @@ bool dt__libsvm_is_row(char *text, size_t length)
            word_is_pair(&word);
 }
 
-const struct dt__format dt__format_libsvm = {"LIBSVM",
-                                             DT__SPARSE,
-                                             false,
-                                             &dt__libsvm_grammar,
-                                             libsvm_survey,
-                                             dt__typed_reader_open,
-                                             dt__typed_reader_read,
-                                             dt__typed_reader_close};
+/* By the name, or a first line that is like no other. */
+static bool libsvm_is(const char *suffix, const unsigned char *head, size_t length)
+{
+    return !strcasecmp(suffix, ".libsvm") || !strcasecmp(suffix, ".svm") ||
+           !strcasecmp(suffix, ".svmlight") ||
+           (strcasecmp(suffix, ".csv") != 0 && dt__libsvm_is_row((char *)(uintptr_t)head, length));
+}
+
+const struct dt__format dt__format_libsvm = {.name = "LIBSVM",
+                                             .sparsity = DT__SPARSE,
+                                             .is = libsvm_is,
+                                             .grammar = &dt__libsvm_grammar,
+                                             .survey = libsvm_survey,
+                                             .open = dt__typed_reader_open,
+                                             .read = dt__typed_reader_read,
+                                             .close = dt__typed_reader_close};

@@ -178,7 +178,7 @@ dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, 
             dt__assembly_rows(&loader->assembly, &loader->rows, loader->slots, 0, (size_t)count));
     if (dt__augment_any(&loader->augment))
         dt__augment_rows(&loader->augment, loader->shape, loader->plan->seed, replica, epoch, begin,
-                         count, loader->assembly.x, loader->picture);
+                         count, (float *)(void *)loader->assembly.rows.x, loader->picture);
     dt__assembly_batch(&loader->assembly, count, out);
     return DT_OK;
 }

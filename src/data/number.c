@@ -111,14 +111,12 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out)
     return DT__NUMBER_GOOD;
 }
 
-enum { SHOWN = 40 };
-
 bool dt__text_is_decimal_comma(const char *text, size_t length)
 {
-    char copy[SHOWN];
+    char copy[DT__SHOWN];
     double value;
     const char *comma = memchr(text, ',', length);
-    if (!comma || length >= SHOWN) return false;
+    if (!comma || length >= DT__SHOWN) return false;
     memcpy(copy, text, length);
     copy[comma - text] = '.';
     return dt__number_parse(copy, length, &value) == DT__NUMBER_GOOD;
@@ -137,12 +135,12 @@ static void cut_signs(const char **text, size_t *length)
 
 bool dt__text_is_dressed_number(const char *text, size_t length)
 {
-    char copy[SHOWN];
+    char copy[DT__SHOWN];
     double value;
     size_t size = 0, group = 0;
     bool point = false, commas = false;
     const size_t whole = length;
-    if (length >= SHOWN) return false;
+    if (length >= DT__SHOWN) return false;
     cut_signs(&text, &length);
     for (size_t i = 0; i <= length; i++) {
         const char c = i < length ? text[i] : 0;
@@ -164,7 +162,7 @@ dt_status dt__number_read(const char *text, size_t length, float *out)
 {
     double value;
     enum dt__number kind = dt__number_parse(text, length, &value);
-    int shown = length < SHOWN ? (int)length : SHOWN;
+    const int shown = dt__shown(length);
     if (kind == DT__NUMBER_BAD && dt__text_is_decimal_comma(text, length))
         return dt_fail(
             DT_EFORMAT, "'%.*s' is a number with a decimal comma: write a point%s", shown, text,

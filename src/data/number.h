@@ -4,6 +4,13 @@
 
 #include "dtrain/base.h"
 
+/* How much of a text a message shows. */
+enum { DT__SHOWN = 40 };
+static inline int dt__shown(size_t length)
+{
+    return length < DT__SHOWN ? (int)length : DT__SHOWN;
+}
+
 enum dt__number { DT__NUMBER_GOOD, DT__NUMBER_BAD, DT__NUMBER_NOT_FINITE };
 
 /* Reads text[0..length), blanks around it allowed, as the nearest double. NOT_FINITE: nan, inf, or

@@ -6,13 +6,10 @@
 
 #include "data/reader.h"
 
-struct place { /* a window of an epoch */
-    uint64_t epoch, at;
-};
-
+/* Windows are numbered through all epochs. */
 struct window {
     enum { FREE, FILLING, READY } state;
-    struct place place;
+    uint64_t number;
     struct dt__block rows;
 };
 
@@ -21,7 +18,7 @@ struct replica {
     const struct dt__shard *shard;
     struct window windows[2];
     struct window *held; /* what the caller reads; READY */
-    struct place next;   /* what the thread fills next */
+    uint64_t next;       /* what the thread fills next */
     bool jumped;         /* what the thread fills now is not wanted any more */
 };
 
@@ -37,18 +34,6 @@ struct dt__readahead {
     dt_status status; /* of the thread; sticky */
     char error[DT_ERROR_MAX];
 };
-
-static bool place_same(struct place a, struct place b)
-{
-    return a.epoch == b.epoch && a.at == b.at;
-}
-
-static struct place place_after(const struct replica *replica, struct place place)
-{
-    if (place.at + 1 < dt__order_windows(&replica->order))
-        return (struct place){place.epoch, place.at + 1};
-    return (struct place){place.epoch + 1, 0};
-}
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
@@ -73,15 +58,16 @@ static struct window *window_choose(struct dt__readahead *ahead, struct replica 
 static dt_status window_fill(struct dt__readahead *ahead, struct replica *replica,
                              struct window *window)
 {
-    struct place place = window->place;
-    uint64_t rows = dt__order_window_rows(&replica->order, place.at);
+    const uint64_t windows = dt__order_windows(&replica->order);
+    const uint64_t epoch = window->number / windows, at = window->number % windows;
+    const uint64_t rows = dt__order_window_rows(&replica->order, at);
     window->rows.rows = 0;
     for (uint64_t slot = 0, run; slot < rows; slot += run) {
         pthread_mutex_lock(&ahead->lock);
         const bool wanted = !ahead->quit && !replica->jumped;
         pthread_mutex_unlock(&ahead->lock);
         if (!wanted) break;
-        uint64_t local = dt__order_row(&replica->order, place.epoch, place.at, slot, &run);
+        uint64_t local = dt__order_row(&replica->order, epoch, at, slot, &run);
         struct dt__segment segment = dt__shard_run(replica->shard, local);
         if (segment.count < run) run = segment.count;
         DT_TRY(dt__cursor_read(ahead->cursor, segment.row, (size_t)run, &window->rows));
@@ -102,8 +88,7 @@ static void *readahead_thread(void *arg)
             continue;
         }
         window->state = FILLING;
-        window->place = replica->next;
-        replica->next = place_after(replica, replica->next);
+        window->number = replica->next++;
         replica->jumped = false;
         pthread_mutex_unlock(&ahead->lock);
         dt_status status = window_fill(ahead, replica, window);
@@ -121,10 +106,10 @@ static void *readahead_thread(void *arg)
 
 /* ---- the caller ----------------------------------------------------------------------------- */
 
-static struct window *window_find(struct replica *replica, struct place place, int state)
+static struct window *window_find(struct replica *replica, uint64_t number, int state)
 {
     for (int i = 0; i < 2; i++)
-        if ((int)replica->windows[i].state == state && place_same(replica->windows[i].place, place))
+        if ((int)replica->windows[i].state == state && replica->windows[i].number == number)
             return &replica->windows[i];
     return NULL;
 }
@@ -133,8 +118,8 @@ dt_status dt__readahead_window(struct dt__readahead *ahead, int index, uint64_t 
                                const struct dt__block **out)
 {
     struct replica *replica = &ahead->replicas[index];
-    struct place place = {epoch, at};
-    if (replica->held && place_same(replica->held->place, place)) {
+    const uint64_t number = epoch * dt__order_windows(&replica->order) + at;
+    if (replica->held && replica->held->number == number) {
         *out = &replica->held->rows;
         return DT_OK;
     }
@@ -142,17 +127,16 @@ dt_status dt__readahead_window(struct dt__readahead *ahead, int index, uint64_t 
     replica->held = NULL;
     /* Lets go of windows that come neither here nor right behind; turns the thread here if it is
      * elsewhere. */
-    bool coming = window_find(replica, place, READY) || window_find(replica, place, FILLING);
+    bool coming = window_find(replica, number, READY) || window_find(replica, number, FILLING);
     for (int i = 0; i < 2; i++) {
         struct window *window = &replica->windows[i];
-        bool wanted = place_same(window->place, place) ||
-                      (coming && place_same(window->place, place_after(replica, place)));
+        bool wanted = window->number == number || (coming && window->number == number + 1);
         if (window->state == READY && !wanted) window->state = FREE;
         if (window->state == FILLING && !wanted) replica->jumped = true;
     }
-    if (!coming) replica->next = place;
+    if (!coming) replica->next = number;
     pthread_cond_broadcast(&ahead->changed);
-    while (!(replica->held = window_find(replica, place, READY)) && !ahead->status)
+    while (!(replica->held = window_find(replica, number, READY)) && !ahead->status)
         pthread_cond_wait(&ahead->changed, &ahead->lock);
     dt_status status = replica->held ? DT_OK : ahead->status;
     if (status) dt_fail(status, "%s", ahead->error);
@@ -181,8 +165,8 @@ dt_status dt__readahead_create(const struct dt_source *source, const struct dt_p
         const struct dt_share share = dt_plan_share(plan, step, first + i);
         *replica = (struct replica){.order = orders[i], .shard = &plan->shards[first + i]};
         if (!orders[i].rows) continue;
-        replica->next = (struct place){share.epoch, share.begin / window};
-        if (share.begin >= orders[i].rows) replica->next = (struct place){share.epoch + 1, 0};
+        const uint64_t windows = dt__order_windows(&orders[i]), at = share.begin / window;
+        replica->next = share.epoch * windows + (share.begin < orders[i].rows ? at : windows);
         for (int w = 0; w < 2; w++)
             DT_GUARD(dt__block_alloc(&source->layout, (size_t)window,
                                      dt__source_entries(source, window),

@@ -4,10 +4,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/limits.h"
-#include "data/libsvm.h"
 #include "data/packed.h"
 
 /* ==== formats ================================================================================= */
@@ -20,25 +18,18 @@ const struct dt__format *const dt__formats[] = {
 
 enum { HEAD_BYTES = 4096 };
 
-/* Binary signatures count first, then the name, then the telling first line of LIBSVM; all else is
- * CSV. */
+/* What nothing tells is CSV. */
 dt_status dt__format_detect(const char *path, int *out)
 {
-    static const unsigned char signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+    static const int order[] = {DT_FORMAT_HDF5, DT_FORMAT_IDX, DT_FORMAT_LIBSVM};
     unsigned char head[HEAD_BYTES];
     size_t length;
-    const char *dot = strrchr(path, '.') ? strrchr(path, '.') : "";
+    const char *suffix = strrchr(path, '.') ? strrchr(path, '.') : "";
     DT_TRY(dt__packed_head(path, head, sizeof head, &length));
     if (!length) return dt_fail(DT_EFORMAT, "%s: the file is empty", path);
-    bool hdf5 = !strcasecmp(dot, ".h5") || !strcasecmp(dot, ".hdf5");
-    for (size_t at = 0; at + 8 <= length; at = at ? at * 2 : 512)
-        hdf5 |= !memcmp(head + at, signature, 8);
-    bool idx = length > 4 && !head[0] && !head[1] && dt__idx_item_size(head[2]) && head[3] &&
-               head[3] <= DT__IDX_MAX_DIMS;
-    bool libsvm = !strcasecmp(dot, ".libsvm") || !strcasecmp(dot, ".svm") ||
-                  !strcasecmp(dot, ".svmlight") ||
-                  (strcasecmp(dot, ".csv") && dt__libsvm_is_row((char *)head, length));
-    *out = hdf5 ? DT_FORMAT_HDF5 : idx ? DT_FORMAT_IDX : libsvm ? DT_FORMAT_LIBSVM : DT_FORMAT_CSV;
+    *out = DT_FORMAT_CSV;
+    for (size_t i = sizeof order / sizeof *order; i-- > 0;)
+        if (dt__formats[order[i]]->is(suffix, head, length)) *out = order[i];
     return DT_OK;
 }
 

@@ -11,7 +11,11 @@ enum dt__sparsity { DT__WHOLE, DT__CATEGORIES, DT__SPARSE };
 struct dt__format {
     const char *name;
     enum dt__sparsity sparsity;
-    bool labels_apart;                 /* in a file of their own */
+    bool labels_apart;   /* in a file of their own */
+    bool stores_columns; /* of a table: shards of it */
+    /* Whether a file is of the format, by its name from the last point on, and its first bytes,
+     * unpacked; NULL: nothing tells. */
+    bool (*is)(const char *suffix, const unsigned char *head, size_t length);
     const struct dt__grammar *grammar; /* of text; else NULL */
     /* Counts the rows of a file and checks all that can be checked cheaply (text: every row); adds
      * shape and labels to the survey. */
@@ -33,10 +37,6 @@ void dt__typed_reader_close(void *reader);
 
 extern const struct dt__format dt__format_idx, dt__format_csv, dt__format_libsvm, dt__format_hdf5,
     dt__format_memory;
-
-enum { DT__IDX_MAX_DIMS = 8 };
-/* Bytes of an item of an IDX file's type; 0: there is no such type. */
-size_t dt__idx_item_size(int type);
 
 /* By enum dt_format, but for AUTO. */
 extern const struct dt__format *const dt__formats[];

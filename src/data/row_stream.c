@@ -18,7 +18,7 @@ struct dt_rows {
     struct dt__columns columns;        /* of the schema */
     struct dt__parser parser;          /* CSV: no roles: the first row has not been seen yet */
     struct dt__row row;
-    struct dt__dict names;     /* JSON: of the columns */
+    struct dt__dict names; /* JSON: of the columns */
     struct dt__json_rows json;
     /* what is left of the last line, from `instance` on; at NULL: nothing */
     struct dt__json instances;
@@ -112,8 +112,8 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *rows, "rows", &rows));
     *rows = (struct dt_rows){.config = config, .schema = schema};
-    rows->parser = (struct dt__parser){
-        .columns = &rows->columns, .features = (uint32_t)schema->features};
+    rows->parser =
+        (struct dt__parser){.columns = &rows->columns, .features = (uint32_t)schema->features};
     lines = &rows->lines;
     rows->row.capacity = (size_t)schema->features;
     DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "row", &rows->row.x));

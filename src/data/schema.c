@@ -10,64 +10,42 @@
 #include "data/number.h"
 #include "dtrain/data.h"
 
+dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void *arg)
+{
+    const size_t features = (size_t)schema->features, targets = (size_t)schema->targets;
+    DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->mean, features));
+    DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->inv_std, features));
+    DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_mean, targets));
+    DT_TRY(visit(arg, DT__MEMBER_FLOATS, &schema->target_std, targets));
+    DT_TRY(visit(arg, DT__MEMBER_NAMES, &schema->feature_names, features));
+    DT_TRY(visit(arg, DT__MEMBER_NAMES, &schema->label_names, (size_t)schema->classes));
+    DT_TRY(visit(arg, DT__MEMBER_TEXT, &schema->label_column, 1));
+    DT_TRY(visit(arg, DT__MEMBER_COLUMNS, &schema->columns, (size_t)schema->ncolumns));
+    for (int c = 0; schema->columns && c < schema->ncolumns; c++) {
+        struct dt_column *column = &schema->columns[c];
+        DT_TRY(visit(arg, DT__MEMBER_TEXT, &column->name, 1));
+        DT_TRY(visit(arg, DT__MEMBER_NAMES, &column->categories, (size_t)column->ncategories));
+    }
+    return DT_OK;
+}
+
+static dt_status member_free(void *arg, enum dt__member kind, void *member, size_t count)
+{
+    void *memory;
+    (void)arg;
+    memcpy(&memory, member, sizeof memory);
+    if (kind == DT__MEMBER_NAMES)
+        dt__names_free(memory, count);
+    else if (kind != DT__MEMBER_COLUMNS) /* they are still to be visited */
+        dt_free(memory);
+    return DT_OK;
+}
+
 void dt_schema_free(struct dt_schema *schema)
 {
-    dt_free(schema->mean);
-    dt_free(schema->inv_std);
-    dt_free(schema->target_mean);
-    dt_free(schema->target_std);
-    dt__names_free(schema->feature_names, (size_t)schema->features);
-    dt__names_free(schema->label_names, (size_t)schema->classes);
-    for (int c = 0; schema->columns && c < schema->ncolumns; c++) {
-        dt_free(schema->columns[c].name);
-        dt__names_free(schema->columns[c].categories, (size_t)schema->columns[c].ncategories);
-    }
+    dt__schema_visit(schema, member_free, NULL);
     dt_free(schema->columns);
-    dt_free(schema->label_column);
     *schema = (struct dt_schema){0};
-}
-
-static dt_status floats_copy(const float *from, size_t n, float **out)
-{
-    if (!from) return DT_OK;
-    DT_TRY(dt_alloc(n, sizeof *from, "normalisation", out));
-    memcpy(*out, from, n * sizeof *from);
-    return DT_OK;
-}
-
-dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out)
-{
-    struct dt_schema copy = *schema;
-    size_t features = (size_t)schema->features, classes = (size_t)schema->classes;
-    size_t targets = (size_t)schema->targets;
-    dt_status status = DT_OK;
-    copy.mean = copy.inv_std = copy.target_mean = copy.target_std = NULL;
-    copy.feature_names = copy.label_names = NULL;
-    copy.label_column = NULL;
-    copy.columns = NULL;
-    DT_GUARD(floats_copy(schema->mean, features, &copy.mean));
-    DT_GUARD(floats_copy(schema->inv_std, features, &copy.inv_std));
-    DT_GUARD(floats_copy(schema->target_mean, targets, &copy.target_mean));
-    DT_GUARD(floats_copy(schema->target_std, targets, &copy.target_std));
-    DT_GUARD(dt__names_copy(schema->feature_names, features, &copy.feature_names));
-    DT_GUARD(dt__names_copy(schema->label_names, classes, &copy.label_names));
-    if (schema->label_column) DT_GUARD(dt_strdup(schema->label_column, &copy.label_column));
-    if (schema->columns)
-        DT_GUARD(dt_alloc((size_t)copy.ncolumns, sizeof *copy.columns, "columns", &copy.columns));
-    for (int c = 0; schema->columns && c < copy.ncolumns; c++) {
-        const struct dt_column *from = &schema->columns[c];
-        struct dt_column *to = &copy.columns[c];
-        *to = *from;
-        to->name = NULL;
-        to->categories = NULL;
-        if (from->name) DT_GUARD(dt_strdup(from->name, &to->name));
-        DT_GUARD(dt__names_copy(from->categories, (size_t)from->ncategories, &to->categories));
-    }
-    *out = copy;
-    return DT_OK;
-done:
-    dt_schema_free(&copy);
-    return status;
 }
 
 int dt_schema_categories(const struct dt_schema *schema)
@@ -86,12 +64,7 @@ int dt_schema_nout(const struct dt_schema *schema)
 
 /* ==== labels ================================================================================== */
 
-enum { SHOWN = 40, MOST_UNDECLARED = 1000 };
-
-static int text_shown(size_t length)
-{
-    return length < SHOWN ? (int)length : SHOWN;
-}
+enum { MOST_UNDECLARED = 1000 };
 
 /* Whole number of a label text. *is_number: it is a number at all. */
 static bool text_whole_number(const char *text, size_t length, int64_t *out, bool *is_number)
@@ -151,10 +124,10 @@ dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dic
         return DT_OK;
     }
     if (schema->label_names)
-        return dt_fail(DT_EFORMAT, "label '%.*s' was never seen in training", text_shown(length),
+        return dt_fail(DT_EFORMAT, "label '%.*s' was never seen in training", dt__shown(length),
                        text);
     if (whole) return dt__label_of_number(schema, value, out);
-    return dt_fail(DT_EFORMAT, "label '%.*s' is not a class number", text_shown(length), text);
+    return dt_fail(DT_EFORMAT, "label '%.*s' is not a class number", dt__shown(length), text);
 }
 
 /* ---- learning ------------------------------------------------------------------------------- */
@@ -210,11 +183,11 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
         return dt__label_of_text(labels->known, &labels->texts, text, length, out_code);
     if (dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT, "label '%.*s' is a missing value, not a class",
-                       text_shown(length), text);
+                       dt__shown(length), text);
     if (is_number && !whole)
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is not a class number; model.task=regress learns such values",
-                       text_shown(length), text);
+                       dt__shown(length), text);
     if (labels->kind == DT__LABELS_NAMED && dt__dict_find(&labels->texts, text, length, &number)) {
         *out_code = (int32_t)number;
         return DT_OK;
@@ -222,17 +195,17 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
     if (labels->kind == DT__LABELS_NAMED)
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is none of the %zu classes that a file before names",
-                       text_shown(length), text, labels->texts.count);
+                       dt__shown(length), text, labels->texts.count);
     if (!labels->kind) labels_begin(labels, is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS);
     if (is_number != (labels->kind == DT__LABELS_NUMBERS))
         return dt_fail(DT_EFORMAT, "label '%.*s' is %s, unlike the labels before it",
-                       text_shown(length), text, is_number ? "a number" : "not a number");
+                       dt__shown(length), text, is_number ? "a number" : "not a number");
     *out_code = (int32_t)value;
     if (is_number) return labels_learn_number(labels, value);
     DT_TRY(dt__dict_add(&labels->texts, text, length, &number));
     *out_code = (int32_t)number;
     if (labels->texts.count <= DT__MAX_TEXT_CLASSES) return DT_OK;
-    return dt_fail(DT_EFORMAT, "label '%.*s': more than %d distinct labels", text_shown(length),
+    return dt_fail(DT_EFORMAT, "label '%.*s': more than %d distinct labels", dt__shown(length),
                    text, DT__MAX_TEXT_CLASSES);
 }
 

@@ -8,6 +8,12 @@
 
 enum { DT__MAX_CLASSES = 1 << 20, DT__MAX_TEXT_CLASSES = 1 << 16 };
 
+/* What a schema has in memory of its own, a pointer at `member`: floats (count), a text, a list of
+ * (count) texts, or (count) columns, whose members come behind it. */
+enum dt__member { DT__MEMBER_FLOATS, DT__MEMBER_TEXT, DT__MEMBER_NAMES, DT__MEMBER_COLUMNS };
+typedef dt_status dt__member_fn(void *arg, enum dt__member kind, void *member, size_t count);
+dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void *arg);
+
 /* What has been seen of the labels so far. With `known` nothing is learned: each must be in it. */
 struct dt__labels {
     const struct dt_schema *known;

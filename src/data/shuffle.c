@@ -10,9 +10,8 @@
  * in. */
 
 struct bucket {
-    uint64_t begin, rows; /* place in the file, in rows */
-    uint64_t written;     /* rows in the file */
-    size_t waiting;       /* rows in its buffer */
+    uint64_t written; /* rows in the file */
+    size_t waiting;   /* rows in its buffer */
 };
 
 struct dt__shuffle {
@@ -28,6 +27,7 @@ struct dt__shuffle {
 
 /* ---- making --------------------------------------------------------------------------------- */
 
+/* Its place in the file, in rows. */
 static uint64_t bucket_begin(const struct dt__shuffle *shuffle, size_t bucket)
 {
     return (uint64_t)((unsigned __int128)shuffle->rows * bucket / shuffle->nbuckets);
@@ -49,10 +49,6 @@ dt_status dt__shuffle_create(const char *dir, uint64_t seed, uint64_t rows, size
         (size_t)((buffer < DT__SHUFFLE_BYTES ? buffer : DT__SHUFFLE_BYTES) / row_bytes);
     if (!shuffle->buffer_rows) shuffle->buffer_rows = 1;
     DT_GUARD(dt_alloc(buckets, sizeof *shuffle->buckets, "buckets", &shuffle->buckets));
-    for (size_t b = 0; b < buckets; b++) {
-        shuffle->buckets[b].begin = bucket_begin(shuffle, b);
-        shuffle->buckets[b].rows = bucket_begin(shuffle, b + 1) - bucket_begin(shuffle, b);
-    }
     DT_GUARD(dt_alloc(buckets * shuffle->buffer_rows, row_bytes, "buckets", &shuffle->buffers));
     *out = shuffle;
     return DT_OK;
@@ -76,9 +72,9 @@ void dt__shuffle_destroy(struct dt__shuffle *shuffle)
 static size_t bucket_find(const struct dt__shuffle *shuffle, uint64_t position)
 {
     size_t b = (size_t)((unsigned __int128)position * shuffle->nbuckets / shuffle->rows);
-    while (position < shuffle->buckets[b].begin)
+    while (position < bucket_begin(shuffle, b))
         b--;
-    while (position >= shuffle->buckets[b].begin + shuffle->buckets[b].rows)
+    while (position >= bucket_begin(shuffle, b + 1))
         b++;
     return b;
 }
@@ -88,7 +84,7 @@ static dt_status bucket_flush(struct dt__shuffle *shuffle, size_t b)
     struct bucket *bucket = &shuffle->buckets[b];
     size_t bytes = bucket->waiting * shuffle->row_bytes;
     const unsigned char *from = shuffle->buffers + b * shuffle->buffer_rows * shuffle->row_bytes;
-    uint64_t offset = (bucket->begin + bucket->written) * shuffle->row_bytes;
+    uint64_t offset = (bucket_begin(shuffle, b) + bucket->written) * shuffle->row_bytes;
     DT_TRY(dt_fd_write_at(shuffle->fd, "the temporary file of the shuffle", from, bytes, offset));
     bucket->written += bucket->waiting;
     bucket->waiting = 0;
@@ -118,15 +114,14 @@ dt_status dt__shuffle_take(struct dt__shuffle *shuffle, const unsigned char **ou
     }
     size_t b = bucket_find(shuffle, shuffle->taken);
     if (b + 1 != shuffle->current) {
-        const struct bucket *bucket = &shuffle->buckets[b];
+        const uint64_t begin = bucket_begin(shuffle, b),
+                       rows = bucket_begin(shuffle, b + 1) - begin;
         DT_TRY(dt_fd_read(shuffle->fd, "the temporary file of the shuffle", shuffle->memory,
-                          (size_t)bucket->rows * shuffle->row_bytes,
-                          bucket->begin * shuffle->row_bytes));
-        dt_perm_init(&shuffle->within, bucket->rows,
-                     dt_rng_make(shuffle->seed, DT_STREAM_SHARD, 1, b));
+                          (size_t)rows * shuffle->row_bytes, begin * shuffle->row_bytes));
+        dt_perm_init(&shuffle->within, rows, dt_rng_make(shuffle->seed, DT_STREAM_SHARD, 1, b));
         shuffle->current = b + 1;
     }
-    uint64_t inside = shuffle->taken++ - shuffle->buckets[b].begin;
+    uint64_t inside = shuffle->taken++ - bucket_begin(shuffle, b);
     *out_row = shuffle->memory + dt_perm_at(&shuffle->within, inside) * shuffle->row_bytes;
     return DT_OK;
 }

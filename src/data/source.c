@@ -3,9 +3,11 @@
  * lie in memory; lengths are checked all the same. */
 #include "data/source.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/limits.h"
+#include "data/schema.h"
 
 void dt_source_destroy(struct dt_source *source)
 {
@@ -275,50 +277,50 @@ static dt_status stream_text(struct stream *stream, char **text)
     return length ? stream_array(stream, text, length, 1) : DT_OK;
 }
 
-static dt_status stream_names(struct stream *stream, char ***names, size_t count)
+static dt_status stream_member(void *arg, enum dt__member kind, void *member, size_t count)
 {
+    struct stream *stream = arg;
+    struct dt_column **columns = member;
+    char ***names = member;
+    if (kind == DT__MEMBER_TEXT) return stream_text(stream, member);
+    if (kind == DT__MEMBER_FLOATS) return stream_array(stream, member, count, sizeof(float));
+    if (kind == DT__MEMBER_COLUMNS) {
+        DT_TRY(stream_array(stream, member, count, sizeof **columns));
+        for (size_t c = 0; stream->reading && *columns && c < count; c++) {
+            (*columns)[c].name = NULL; /* the sender's pointers */
+            (*columns)[c].categories = NULL;
+        }
+        return DT_OK;
+    }
     bool there = *names != NULL;
     DT_TRY(STREAM(there));
-    if (!there) return DT_OK;
-    if (stream->reading) DT_TRY(dt_alloc(count, sizeof **names, "names", names));
-    for (size_t i = 0; i < count; i++)
+    if (there && stream->reading) DT_TRY(dt_alloc(count, sizeof **names, "names", names));
+    for (size_t i = 0; there && i < count; i++)
         DT_TRY(stream_text(stream, &(*names)[i]));
     return DT_OK;
 }
 
+/* Its numbers stand in front of its pointers. */
 static dt_status stream_schema(struct stream *stream, struct dt_schema *schema)
 {
-    DT_TRY(STREAM(schema->task));
-    DT_TRY(STREAM(schema->features));
-    DT_TRY(STREAM(schema->dense));
-    DT_TRY(STREAM(schema->hash_bits));
-    DT_TRY(STREAM(schema->shape));
-    DT_TRY(STREAM(schema->classes));
-    DT_TRY(STREAM(schema->targets));
-    DT_TRY(STREAM(schema->scale));
-    DT_TRY(STREAM(schema->clip));
-    DT_TRY(stream_array(stream, &schema->mean, (size_t)schema->features, sizeof(float)));
-    DT_TRY(stream_array(stream, &schema->inv_std, (size_t)schema->features, sizeof(float)));
-    DT_TRY(stream_array(stream, &schema->target_mean, (size_t)schema->targets, sizeof(float)));
-    DT_TRY(stream_array(stream, &schema->target_std, (size_t)schema->targets, sizeof(float)));
-    DT_TRY(stream_names(stream, &schema->feature_names, (size_t)schema->features));
-    DT_TRY(stream_names(stream, &schema->label_names, (size_t)schema->classes));
-    DT_TRY(stream_text(stream, &schema->label_column));
-    int count = schema->ncolumns;
-    DT_TRY(STREAM(count));
-    DT_TRY(stream_array(stream, &schema->columns, (size_t)count, sizeof *schema->columns));
-    if (!schema->columns) return DT_OK;
-    for (int c = 0; c < count && stream->reading; c++) {
-        schema->columns[c].name = NULL; /* the sender's pointers */
-        schema->columns[c].categories = NULL;
-    }
-    schema->ncolumns = count;
-    for (int c = 0; c < count; c++) {
-        struct dt_column *column = &schema->columns[c];
-        DT_TRY(stream_text(stream, &column->name));
-        DT_TRY(stream_names(stream, &column->categories, (size_t)column->ncategories));
-    }
-    return DT_OK;
+    DT_TRY(stream_bytes(stream, schema, offsetof(struct dt_schema, mean)));
+    return dt__schema_visit(schema, stream_member, stream);
+}
+
+dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out)
+{
+    struct stream to = {0}, from = {.reading = true};
+    struct dt_schema lent = *schema, copy = {0};
+    dt_status status = stream_schema(&to, &lent);
+    from.in = (const unsigned char *)to.out.data;
+    from.left = to.out.length;
+    if (!status) status = stream_schema(&from, &copy);
+    if (status)
+        dt_schema_free(&copy);
+    else
+        *out = copy;
+    dt_text_free(&to.out);
+    return status;
 }
 
 static dt_status stream_source(struct stream *stream, struct dt_source *source)

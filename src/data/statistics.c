@@ -344,8 +344,8 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
     bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED && schema->classes;
     bool counts = !known && targets && config->train.loss == DT_LOSS_POISSON;
-    bool units = !known && targets && !counts &&
-                 config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
+    bool units =
+        !known && targets && !counts && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
     bool all = gaps || normalize || balanced || counts || source->layout.weights;
     struct moments moments = {.stride = 1};
     double *sums;

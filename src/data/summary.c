@@ -177,8 +177,8 @@ static void summary_print(const struct summary *column, bool label, uint64_t row
              column->distinct.count == MOST_DISTINCT ? "+" : "");
     char name[NAME_WIDTH + 1];
     text_copy(column->name, strlen(column->name), NAME_WIDTH, name);
-    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", NAME_WIDTH, name,
-            label ? "label" : "feature", summary_type(column, rows), column->missing, distinct);
+    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", NAME_WIDTH, name, label ? "label" : "feature",
+            summary_type(column, rows), column->missing, distinct);
     if (column->numbers)
         fprintf(out, "%11.5g %11.5g %11.5g  ", column->least, column->sum / (double)column->numbers,
                 column->greatest);
@@ -334,6 +334,6 @@ bool dt_data_is_table(const char *path)
     const dt_status status = dt__format_detect(path, &format);
     if (status) return status == DT_EFORMAT;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strcasestr(path, parts[i])) return format == DT_FORMAT_CSV;
+        if (strcasestr(path, parts[i])) return dt__formats[format]->sparsity == DT__CATEGORIES;
     return false;
 }

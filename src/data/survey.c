@@ -248,11 +248,13 @@ static dt_status schema_learn(struct dt__survey *survey)
     if (table && schema->columns)
         return dt_fail(DT_EMISMATCH, "CSV cannot stand beside shards of a table");
     if (table) DT_TRY(dt__columns_settle(&source->columns, survey->config, schema));
-    for (size_t i = 0; schema->columns && i < source->nfiles; i++)
-        if (source->files[i].format != (table ? DT_FORMAT_CSV : DT_FORMAT_HDF5))
-            return dt_fail(DT_EMISMATCH, "%s: only %s", source->files[i].path,
-                           table ? "CSV can stand beside CSV with categories or missing values"
-                                 : "other shards can stand beside shards of a table");
+    for (size_t i = 0; schema->columns && i < source->nfiles; i++) {
+        const struct dt__format *format = dt__formats[source->files[i].format];
+        if (table ? format->sparsity == DT__CATEGORIES : format->stores_columns) continue;
+        return dt_fail(DT_EMISMATCH, "%s: only %s", source->files[i].path,
+                       table ? "CSV can stand beside CSV with categories or missing values"
+                             : "other shards can stand beside shards of a table");
+    }
     DT_TRY(shape_read(survey->config->data.shape, schema->features, schema->shape));
     schema->targets = survey->targets ? survey->targets : 1;
     if (survey->task == DT_TASK_REGRESS) return DT_OK;
