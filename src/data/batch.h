@@ -106,7 +106,7 @@ bool dt__floats_are_bytes(const float *x, size_t n);
 /* Turns raw rows into what a network reads, in buffers of its own. */
 struct dt__assembly {
     const struct dt_source
-        *source;       /* says what rows are like, what normalises and weighs them; lent */
+        *source;              /* says what rows are like, what normalises and weighs them; lent */
     struct dt__layout layout; /* of the rows: all in floats */
     struct dt__block rows;    /* x (rows, dense), y; weight NULL: all 1 */
 };

@@ -497,7 +497,7 @@ static const char *column_scan(const char *line, struct dt_column *out)
 }
 
 static dt_status columns_from_names(const char *group, const struct dt__names *columns,
-                                    const struct dt__names *categories, struct dt_schema *schema)
+                                    struct dt__names *categories, struct dt_schema *schema)
 {
     size_t at = 0;
     int named = 0;
@@ -521,7 +521,9 @@ static dt_status columns_from_names(const char *group, const struct dt__names *c
         column->ncategories = 0; /* until they are there */
         if (named) DT_TRY(dt_strdup(name, &column->name));
         if (!count) continue;
-        DT_TRY(dt__names_copy(categories->items + at, count, &column->categories));
+        DT_TRY(dt_alloc(count, sizeof *column->categories, "categories", &column->categories));
+        memcpy(column->categories, categories->items + at, count * sizeof *column->categories);
+        memset(categories->items + at, 0, count * sizeof *categories->items); /* it has them */
         column->ncategories = (int)count;
         at += count;
     }

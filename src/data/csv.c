@@ -218,15 +218,27 @@ static dt_status roles_of_list(const char *key, const char *text, const struct d
     return status;
 }
 
+/* The keys that give columns a role. */
+struct role_key {
+    const char *key, *text;
+    int32_t role;
+};
+enum { ROLE_KEYS = 3 };
+static void role_keys(const struct dt_config *config, struct role_key out[ROLE_KEYS])
+{
+    out[0] = (struct role_key){"data.ignore", config->data.ignore, DT__ROLE_IGNORE};
+    out[1] = (struct role_key){"data.weight", config->data.weight, DT__ROLE_WEIGHT};
+    out[2] = (struct role_key){"data.label", config->data.label, DT__ROLE_LABEL};
+}
+
 dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *cells, bool header,
                         int32_t *roles, size_t *features)
 {
+    struct role_key keys[ROLE_KEYS];
+    role_keys(config, keys);
     memset(roles, 0, cells->count * sizeof *roles);
-    const char *key[] = {"data.ignore", "data.weight", "data.label"};
-    const char *list[] = {config->data.ignore, config->data.weight, config->data.label};
-    const int32_t role[] = {DT__ROLE_IGNORE, DT__ROLE_WEIGHT, DT__ROLE_LABEL};
-    for (int i = 0; i < 3; i++)
-        DT_TRY(roles_of_list(key[i], list[i], cells, header, role[i], roles));
+    for (int i = 0; i < ROLE_KEYS; i++)
+        DT_TRY(roles_of_list(keys[i].key, keys[i].text, cells, header, keys[i].role, roles));
     *features = 0;
     for (size_t i = 0; i < cells->count; i++)
         if (!roles[i]) roles[i] = (int32_t)(*features)++;
@@ -257,34 +269,23 @@ static bool cells_count_up(const struct dt__names *cells)
     return i > 2 && i + 1 >= cells->count;
 }
 
-/* Whether a list of columns has a name, which only a header can meet. */
-static dt_status list_has_name(const char *text, bool *out)
+/* Whether a key has a name, which only a header can meet; with one (`cells`) its numbers are looked
+ * at, each of which may be the place of one column and the name of another. */
+static dt_status key_look(const struct role_key *key, const struct dt__names *cells, bool *has_name)
 {
     struct dt__names list = {0};
+    const long long count = cells ? (long long)cells->count : 0;
     long long number;
-    dt_status status = dt__names_split(text, &list);
-    for (size_t i = 0; i < list.count; i++)
-        *out |= !text_is_integer(list.items[i], &number);
-    dt__names_free(list.items, list.count);
-    return status;
-}
-
-/* A number of a list may be the place of one column and the name of another. */
-static dt_status list_check_numbers(const char *key, const char *text,
-                                    const struct dt__names *cells)
-{
-    struct dt__names list = {0};
-    const long long count = (long long)cells->count;
-    long long number;
-    dt_status status = dt__names_split(text, &list);
+    dt_status status = dt__names_split(key->text, &list);
     for (size_t i = 0; i < list.count && !status; i++) {
-        if (!text_is_integer(list.items[i], &number) || number < 0 || number >= count) continue;
-        for (long long c = 0; c < count && !status; c++)
-            if (c != number && !strcmp(cells->items[c], list.items[i]))
+        const bool is_number = text_is_integer(list.items[i], &number);
+        *has_name |= !is_number;
+        for (long long c = 0; is_number && number >= 0 && number < count && c < count; c++)
+            if (c != number && !strcmp(cells->items[c], list.items[i]) && !status)
                 status = dt_fail(DT_EMISMATCH,
                                  "%s=%s: is it column %lld, '%s', or column %lld, which has this "
                                  "name? expected %lld or %lld",
-                                 key, list.items[i], number, cells->items[number], c,
+                                 key->key, list.items[i], number, cells->items[number], c,
                                  number - count, c - count);
     }
     dt__names_free(list.items, list.count);
@@ -506,6 +507,7 @@ static dt_status roles_make(struct dt__survey *survey, const struct dt__file *fi
 {
     struct dt_source *source = survey->source;
     struct dt__columns *columns = &source->columns;
+    struct role_key keys[ROLE_KEYS];
     size_t features;
     bool by_name = false;
     if (!survey->known && source->schema.columns)
@@ -524,17 +526,12 @@ static dt_status roles_make(struct dt__survey *survey, const struct dt__file *fi
     }
     /* Roles as the configuration has them. auto: a key that names a column needs a header; else the
      * cells tell. */
+    role_keys(survey->config, keys);
     *header = survey->config->data.header == DT_HEADER_YES;
-    if (survey->config->data.header == DT_HEADER_AUTO) {
-        DT_TRY(list_has_name(survey->config->data.label, header));
-        DT_TRY(list_has_name(survey->config->data.weight, header));
-        DT_TRY(list_has_name(survey->config->data.ignore, header));
-    }
-    if (*header) {
-        DT_TRY(list_check_numbers("data.label", survey->config->data.label, cells));
-        DT_TRY(list_check_numbers("data.weight", survey->config->data.weight, cells));
-        DT_TRY(list_check_numbers("data.ignore", survey->config->data.ignore, cells));
-    }
+    for (int i = 0; i < ROLE_KEYS && survey->config->data.header == DT_HEADER_AUTO; i++)
+        DT_TRY(key_look(&keys[i], NULL, header));
+    for (int i = ROLE_KEYS; i-- > 0 && *header;)
+        DT_TRY(key_look(&keys[i], cells, header));
     DT_TRY(dt__csv_roles(survey->config, cells, *header, parser->roles, &features));
     if (survey->config->data.header == DT_HEADER_AUTO && !*header) {
         *header = dt__csv_is_header(cells, parser->roles);

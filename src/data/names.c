@@ -15,21 +15,6 @@ void dt__names_free(char **names, size_t count)
     dt_free(names);
 }
 
-dt_status dt__names_copy(char *const *names, size_t count, char ***out)
-{
-    struct dt__names copy = {0};
-    *out = NULL;
-    for (size_t i = 0; names && i < count; i++) {
-        dt_status status = dt__names_add(&copy, names[i], strlen(names[i]));
-        if (status) {
-            dt__names_free(copy.items, copy.count);
-            return status;
-        }
-    }
-    *out = copy.items;
-    return DT_OK;
-}
-
 dt_status dt__names_add(struct dt__names *list, const char *text, size_t length)
 {
     char *copy;

@@ -7,8 +7,6 @@
 
 /* Frees names[0..count) and the list; NULL is fine. */
 void dt__names_free(char **names, size_t count);
-/* A copy; NULL for NULL. */
-dt_status dt__names_copy(char *const *names, size_t count, char ***out);
 
 /* A list that grows; free with dt__names_free(list.items, list.count). */
 struct dt__names {

@@ -193,3 +193,20 @@ dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t coun
     }
     return DT_OK;
 }
+
+dt_status dt__source_walk(const struct dt_source *source, size_t rows, uint64_t stride,
+                          dt__rows_fn *visit, void *arg)
+{
+    struct dt__block block = {0};
+    struct dt__cursor *cursor;
+    DT_TRY(dt__cursor_open(source, &cursor));
+    dt_status status = dt__block_alloc(&source->layout, rows, 0, &block);
+    for (uint64_t at = 0; !status && at < source->rows; at += stride) {
+        block.rows = 0;
+        status = dt__cursor_load(cursor, at, smaller(source->rows - at, rows), &block);
+        if (!status) status = visit(arg, &block);
+    }
+    dt__block_free(&block);
+    dt__cursor_close(cursor);
+    return status;
+}

@@ -56,4 +56,10 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
 dt_status dt__cursor_load(struct dt__cursor *cursor, uint64_t row, uint64_t count,
                           struct dt__block *out);
 
+/* What is done with a block of rows. */
+typedef dt_status dt__rows_fn(void *arg, const struct dt__block *block);
+/* Reads the rows of the part in order, `rows` of every `stride` at once. DT_STOPPED. */
+dt_status dt__source_walk(const struct dt_source *source, size_t rows, uint64_t stride,
+                          dt__rows_fn *visit, void *arg);
+
 #endif

@@ -94,6 +94,7 @@ struct job {
     int shards;
     uint64_t memory, seed;
     struct dt__shuffle *shuffle;
+    unsigned char *row; /* on its way into the shuffle */
 };
 
 /* The next rows of the shuffle as a file: complete and synced under its name, or not there. */
@@ -127,38 +128,19 @@ static dt_status job_write_shard(struct job *job, int number)
     return status;
 }
 
-/* ---- the directory -------------------------------------------------------------------------- */
-
 /* ---- in ------------------------------------------------------------------------------------- */
 
-static dt_status job_shuffle(struct job *job)
+static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
 {
-    const struct dt_source *source = job->source;
-    const struct dt__layout *layout = &source->layout;
-    size_t width = dt__layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
-    struct dt__block block = {0};
-    struct dt__cursor *cursor = NULL;
-    unsigned char *row = NULL;
-    dt_status status = DT_OK;
-    DT_GUARD(dt__block_alloc(&source->layout, step, 0, &block));
-    DT_GUARD(dt_alloc(1, width, "row", &row));
-    DT_GUARD(dt__cursor_open(source, &cursor));
-    for (uint64_t at = 0; at < source->rows; at += step) {
-        size_t rows = source->rows - at < step ? (size_t)(source->rows - at) : step;
-        block.rows = 0;
-        DT_GUARD(dt__cursor_read(cursor, at, rows, &block));
-        for (size_t i = 0; i < rows; i++) {
-            memcpy(row, dt__block_x(layout, &block, i), dt__layout_x(layout));
-            memcpy(row + dt__layout_x(layout), dt__block_y(layout, &block, i),
-                   dt__layout_y(layout));
-            DT_GUARD(dt__shuffle_put(job->shuffle, row));
-        }
+    struct job *job = arg;
+    const struct dt__layout *layout = &job->source->layout;
+    for (size_t i = 0; i < block->rows; i++) {
+        memcpy(job->row, dt__block_x(layout, block, i), dt__layout_x(layout));
+        memcpy(job->row + dt__layout_x(layout), dt__block_y(layout, block, i),
+               dt__layout_y(layout));
+        DT_TRY(dt__shuffle_put(job->shuffle, job->row));
     }
-done:
-    dt__cursor_close(cursor);
-    dt__block_free(&block);
-    dt_free(row);
-    return status;
+    return DT_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -202,12 +184,15 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
                          (unsigned long long)(left >> 20), (unsigned long long)(bytes >> 19) + 1));
     DT_GUARD(dt__shuffle_create(out_dir, job.seed, source->rows, dt__layout_row(&source->layout),
                                 job.memory, &job.shuffle));
-    DT_GUARD(job_shuffle(&job));
+    const size_t width = dt__layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
+    DT_GUARD(dt_alloc(1, width, "row", &job.row));
+    DT_GUARD(dt__source_walk(source, step, step, job_shuffle_block, &job));
     for (int shard = 0; shard < shards; shard++)
         DT_GUARD(job_write_shard(&job, shard));
     status = dt_dir_sync(out_dir);
 done:
     dt__shuffle_destroy(job.shuffle);
+    dt_free(job.row);
     dt_source_destroy(source);
     return status;
 }

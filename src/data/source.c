@@ -54,32 +54,6 @@ uint64_t dt_source_most_entries(const struct dt_source *source, uint64_t rows)
     return most < source->entries ? most : source->entries;
 }
 
-struct dt_place dt_source_place(const struct dt_source *source)
-{
-    return dt__typed_place(&source->typed);
-}
-
-bool dt_source_is_here(const struct dt_source *source)
-{
-    return source->typed.fd >= 0 || !source->typed.bytes;
-}
-
-bool dt_source_attach(struct dt_source *source, const struct dt_place *place)
-{
-    return dt__typed_attach(&source->typed, place);
-}
-
-dt_status dt_source_copy_out(const struct dt_source *source, uint64_t offset, void *bytes,
-                             size_t length)
-{
-    return dt_fd_read(source->typed.fd, "typed rows", bytes, length, offset);
-}
-
-dt_status dt_source_copy_in(struct dt_source *source, const void *bytes, size_t length)
-{
-    return dt__typed_copy_in(&source->typed, bytes, length);
-}
-
 const struct dt_schema *dt_source_schema(const struct dt_source *source)
 {
     return &source->schema;
@@ -357,7 +331,7 @@ static dt_status stream_source(struct stream *stream, struct dt_source *source)
         DT_TRY(STREAM(column->ncodes));
         DT_TRY(stream_array(stream, &column->map, column->ncodes, sizeof *column->map));
     }
-    struct dt_place place = dt__typed_place(&source->typed);
+    struct dt_place place = dt_source_place(source);
     DT_TRY(STREAM(place));
     if (stream->reading && place.fd >= 0 && !dt_source_attach(source, &place))
         source->typed.bytes = place.bytes;

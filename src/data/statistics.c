@@ -13,8 +13,8 @@ enum { BLOCK_ROWS = 256 };
 /* Of each feature: values there, their mean and sum of squared deviations so far, least and
  * greatest; NULL: nobody asks. */
 struct moments {
+    const struct dt_source *source;
     uint64_t rows;
-    uint64_t stride; /* of so many blocks of rows one is read */
     double *count, *mean, *squares, *least, *greatest;
     double *low, *high;                   /* values beyond count as these */
     double weight;                        /* sum over the rows */
@@ -88,36 +88,25 @@ static void moments_merge_y(const struct dt__layout *layout, const struct dt__bl
     }
 }
 
-static dt_status moments_read(struct dt_source *source, struct moments *moments)
+static dt_status moments_add_block(void *arg, const struct dt__block *block)
 {
-    const struct dt__layout *layout = &source->layout;
-    struct dt__block block = {0};
-    struct dt__cursor *cursor;
-    DT_TRY(dt__cursor_open(source, &cursor));
-    dt_status status = dt__block_alloc(layout, BLOCK_ROWS, 0, &block);
-    for (uint64_t at = 0; !status && at < source->rows; at += BLOCK_ROWS * moments->stride) {
-        const uint64_t left = source->rows - at;
-        const size_t rows = left < BLOCK_ROWS ? (size_t)left : BLOCK_ROWS;
-        block.rows = 0;
-        status = dt__cursor_load(cursor, at, rows, &block);
-        if (status) break;
-        moments->rows += rows;
-        moments_merge_y(layout, &block, moments);
-        if (!moments->count) continue;
-        for (size_t f = 0; f < (size_t)layout->dense; f++)
-            moments_merge(layout, source->schema.scale, block.x, rows, f, moments);
-        /* The sparse part: sums of the values and of their squares, what is not there being 0. */
-        for (size_t e = 0; block.offsets && e < block.offsets[block.rows]; e++) {
-            const size_t f = block.index[e];
-            double value = (block.value ? (double)block.value[e] : 1) * source->schema.scale;
-            value = moments_fence(moments, f, value);
-            moments->mean[f] += value;
-            moments->squares[f] += value * value;
-        }
+    struct moments *moments = arg;
+    const struct dt__layout *layout = &moments->source->layout;
+    const double scale = moments->source->schema.scale;
+    moments->rows += block->rows;
+    moments_merge_y(layout, block, moments);
+    if (!moments->count) return DT_OK;
+    for (size_t f = 0; f < (size_t)layout->dense; f++)
+        moments_merge(layout, scale, block->x, block->rows, f, moments);
+    /* The sparse part: sums of the values and of their squares, what is not there being 0. */
+    for (size_t e = 0; block->offsets && e < block->offsets[block->rows]; e++) {
+        const size_t f = block->index[e];
+        const double value =
+            moments_fence(moments, f, (block->value ? (double)block->value[e] : 1) * scale);
+        moments->mean[f] += value;
+        moments->squares[f] += value * value;
     }
-    dt__block_free(&block);
-    dt__cursor_close(cursor);
-    return status;
+    return DT_OK;
 }
 
 /* ---- fences ---------------------------------------------------------------------------------- */
@@ -138,6 +127,7 @@ struct sample_value {
 };
 
 struct sample {
+    const struct dt_source *source;
     struct sample_value *values;
     size_t count, room;
 };
@@ -168,9 +158,10 @@ static dt_status sample_add(struct sample *sample, size_t feature, double value)
     return DT_OK;
 }
 
-static dt_status sample_add_block(struct sample *sample, const struct dt_source *source,
-                                  const struct dt__block *block)
+static dt_status sample_add_block(void *arg, const struct dt__block *block)
 {
+    struct sample *sample = arg;
+    const struct dt_source *source = sample->source;
     const struct dt__layout *layout = &source->layout;
     const double scale = source->schema.scale;
     const size_t numbers = (size_t)schema_numbers(&source->schema), stride = dt__layout_x(layout);
@@ -184,25 +175,14 @@ static dt_status sample_add_block(struct sample *sample, const struct dt_source 
     return DT_OK;
 }
 
-static dt_status sample_read(const struct dt_source *source, struct sample *sample)
+static dt_status sample_read(struct sample *sample)
 {
+    const struct dt_source *source = sample->source;
     const uint64_t width = dt__source_entries(source, 1) + (uint64_t)source->layout.dense + 1;
     uint64_t most = SAMPLE_VALUES / width;
-    struct dt__block block = {0};
-    struct dt__cursor *cursor;
     most = most < SAMPLE_BLOCK ? SAMPLE_BLOCK : most < SAMPLE_ROWS ? most : SAMPLE_ROWS;
-    const uint64_t step = SAMPLE_BLOCK * (1 + (source->rows - 1) / most);
-    DT_TRY(dt__cursor_open(source, &cursor));
-    dt_status status = dt__block_alloc(&source->layout, SAMPLE_BLOCK, 0, &block);
-    for (uint64_t at = 0; !status && at < source->rows; at += step) {
-        const uint64_t left = source->rows - at;
-        block.rows = 0;
-        status = dt__cursor_load(cursor, at, left < SAMPLE_BLOCK ? left : SAMPLE_BLOCK, &block);
-        if (!status) status = sample_add_block(sample, source, &block);
-    }
-    dt__block_free(&block);
-    dt__cursor_close(cursor);
-    return status;
+    const uint64_t stride = SAMPLE_BLOCK * (1 + (source->rows - 1) / most);
+    return dt__source_walk(source, SAMPLE_BLOCK, stride, sample_add_block, sample);
 }
 
 /* Of sorted values of one feature. Where the percentiles are one value, as in a column that is
@@ -223,8 +203,8 @@ static void fence_set(const struct sample_value *values, size_t count, bool spar
 
 static dt_status fences_learn(const struct dt_source *source, struct moments *moments)
 {
-    struct sample sample = {0};
-    dt_status status = sample_read(source, &sample);
+    struct sample sample = {.source = source};
+    dt_status status = sample_read(&sample);
     if (!status && sample.count)
         qsort(sample.values, sample.count, sizeof *sample.values, sample_value_compare);
     for (size_t at = 0, end; !status && at < sample.count; at = end) {
@@ -347,11 +327,12 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     bool units =
         !known && targets && !counts && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
     bool all = gaps || normalize || balanced || counts || source->layout.weights;
-    struct moments moments = {.stride = 1};
+    struct moments moments = {.source = source};
+    uint64_t stride = BLOCK_ROWS;
     double *sums;
     dt_status status;
     if (!all && !units) return DT_OK;
-    if (!all) moments.stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS;
+    if (!all) stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS * BLOCK_ROWS;
     if (gaps || normalize) {
         DT_GUARD(dt_alloc(features, 7 * sizeof *sums, "normalisation", &sums));
         moments.count = sums, moments.mean = sums + features;
@@ -372,7 +353,7 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     status = normalize && config->data.normalize == DT_NORMALIZE_ROBUST
                  ? fences_learn(source, &moments)
                  : DT_OK;
-    if (!status) status = moments_read(source, &moments);
+    if (!status) status = dt__source_walk(source, BLOCK_ROWS, stride, moments_add_block, &moments);
     source->gaps = false;
     if (status) goto done;
     for (int c = 0; gaps && c < schema->ncolumns; c++) {

@@ -147,43 +147,28 @@ done:
     return status;
 }
 
-struct identity {
-    dev_t device;
-    ino_t inode;
-    size_t index; /* of the file in the list */
-};
-
-static int by_identity(const void *a, const void *b)
-{
-    const struct identity *one = a, *other = b;
-    if (one->device != other->device) return one->device < other->device ? -1 : 1;
-    if (one->inode != other->inode) return one->inode < other->inode ? -1 : 1;
-    return (one->index > other->index) - (one->index < other->index);
-}
-
 /* One file under two names would count double. Measures all of them, too. */
 static dt_status files_measure(struct dt__survey *survey, const char *key)
 {
     struct dt_source *source = survey->source;
-    struct identity *seen;
-    DT_TRY(dt_alloc(source->nfiles, sizeof *seen, "files", &seen));
+    struct dt__dict seen = {0};
     dt_status status = DT_OK;
     for (size_t i = 0; i < source->nfiles && !status; i++) {
         struct dt__file *file = &source->files[i];
         struct stat info = {0};
-        status = dt__file_measure(file, &file->bytes);
+        uint32_t number;
+        DT_GUARD(dt__file_measure(file, &file->bytes));
         survey->bytes += file->bytes;
-        if (!status && stat(file->path, &info))
-            status = dt_fail(DT_EIO, "%s: %s", file->path, strerror(errno));
-        seen[i] = (struct identity){info.st_dev, info.st_ino, i};
+        if (stat(file->path, &info))
+            DT_GUARD(dt_fail(DT_EIO, "%s: %s", file->path, strerror(errno)));
+        const uint64_t identity[2] = {(uint64_t)info.st_dev, (uint64_t)info.st_ino};
+        DT_GUARD(dt__dict_add(&seen, (const char *)identity, sizeof identity, &number));
+        if (number != i)
+            status = dt_fail(DT_EMISMATCH, "%s: '%s' is named twice: it is '%s'", key, file->path,
+                             source->files[number].path);
     }
-    if (!status) qsort(seen, source->nfiles, sizeof *seen, by_identity);
-    for (size_t i = 1; i < source->nfiles && !status; i++)
-        if (seen[i].device == seen[i - 1].device && seen[i].inode == seen[i - 1].inode)
-            status =
-                dt_fail(DT_EMISMATCH, "%s: '%s' is named twice: it is '%s'", key,
-                        source->files[seen[i].index].path, source->files[seen[i - 1].index].path);
-    dt_free(seen);
+done:
+    dt__dict_free(&seen);
     return status;
 }
 

@@ -51,8 +51,55 @@ dt_status dt__typed_flush(struct dt__typed *typed)
     return DT_OK;
 }
 
-dt_status dt__typed_copy_in(struct dt__typed *typed, const void *bytes, size_t length)
+void dt__typed_close(struct dt__typed *typed)
 {
+    if (typed->fd >= 0) close(typed->fd);
+    dt_free(typed->waiting);
+    *typed = (struct dt__typed){.fd = -1};
+}
+
+/* ---- other processes ------------------------------------------------------------------------- */
+
+struct dt_place dt_source_place(const struct dt_source *source)
+{
+    const struct dt__typed *typed = &source->typed;
+    return (struct dt_place){getpid(), typed->fd, {typed->id[0], typed->id[1]}, typed->bytes};
+}
+
+bool dt_source_is_here(const struct dt_source *source)
+{
+    return source->typed.fd >= 0 || !source->typed.bytes;
+}
+
+bool dt_source_attach(struct dt_source *source, const struct dt_place *place)
+{
+    struct dt__typed typed = {.bytes = place->bytes};
+    char path[64];
+    if (place->pid == getpid()) {
+        typed.fd = fcntl(place->fd, F_DUPFD_CLOEXEC, 0);
+    } else {
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", place->pid, place->fd);
+        typed.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    }
+    if (typed.fd >= 0 && pread(typed.fd, typed.id, sizeof typed.id, 0) == sizeof typed.id &&
+        !memcmp(typed.id, place->id, sizeof typed.id)) {
+        dt__typed_close(&source->typed);
+        source->typed = typed;
+        return true;
+    }
+    if (typed.fd >= 0) close(typed.fd);
+    return false;
+}
+
+dt_status dt_source_copy_out(const struct dt_source *source, uint64_t offset, void *bytes,
+                             size_t length)
+{
+    return dt_fd_read(source->typed.fd, NAME, bytes, length, offset);
+}
+
+dt_status dt_source_copy_in(struct dt_source *source, const void *bytes, size_t length)
+{
+    struct dt__typed *typed = &source->typed;
     if (typed->fd < 0) {
         if (length < sizeof typed->id) return dt_fail(DT_EBUG, "%s: too short a copy", NAME);
         DT_TRY(typed_create(typed));
@@ -61,41 +108,6 @@ dt_status dt__typed_copy_in(struct dt__typed *typed, const void *bytes, size_t l
     DT_TRY(dt_fd_write_at(typed->fd, NAME, bytes, length, typed->bytes));
     typed->bytes += length;
     return DT_OK;
-}
-
-void dt__typed_close(struct dt__typed *typed)
-{
-    if (typed->fd >= 0) close(typed->fd);
-    dt_free(typed->waiting);
-    *typed = (struct dt__typed){.fd = -1};
-}
-
-struct dt_place dt__typed_place(const struct dt__typed *typed)
-{
-    return (struct dt_place){.pid = getpid(),
-                             .fd = typed->fd,
-                             .id = {typed->id[0], typed->id[1]},
-                             .bytes = typed->bytes};
-}
-
-bool dt__typed_attach(struct dt__typed *typed, const struct dt_place *place)
-{
-    char path[64];
-    uint64_t id[2];
-    int fd;
-    if (place->pid == getpid()) {
-        fd = fcntl(place->fd, F_DUPFD_CLOEXEC, 0);
-    } else {
-        snprintf(path, sizeof path, "/proc/%d/fd/%d", place->pid, place->fd);
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    }
-    if (fd >= 0 && pread(fd, id, sizeof id, 0) == sizeof id && !memcmp(id, place->id, sizeof id)) {
-        dt__typed_close(typed);
-        *typed = (struct dt__typed){fd, {id[0], id[1]}, place->bytes, NULL, 0, 0};
-        return true;
-    }
-    if (fd >= 0) close(fd);
-    return false;
 }
 
 /* ---- reading rows --------------------------------------------------------------------------- */

@@ -43,11 +43,4 @@ uint64_t dt__typed_end(const struct dt__typed *typed);
 dt_status dt__typed_flush(struct dt__typed *typed);
 void dt__typed_close(struct dt__typed *typed);
 
-/* The next bytes of another file, of which this one becomes a copy. */
-dt_status dt__typed_copy_in(struct dt__typed *typed, const void *bytes, size_t length);
-
-struct dt_place dt__typed_place(const struct dt__typed *typed);
-/* Opens the file of another process, or of this one. False: it is not to be seen here. */
-bool dt__typed_attach(struct dt__typed *typed, const struct dt_place *place);
-
 #endif
