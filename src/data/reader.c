@@ -104,20 +104,15 @@ static dt_status cursor_find_reader(struct dt__cursor *cursor, const struct dt__
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static bool floats_are_finite(const unsigned char *bytes, size_t n)
+static dt_status floats_check(const struct dt__file *file, uint64_t row, const char *what,
+                              const unsigned char *bytes, int n)
 {
     float sum = 0, value;
-    for (size_t i = 0; i < n; i++) {
-        memcpy(&value, bytes + i * sizeof value, sizeof value);
+    for (int i = 0; i < n; i++) {
+        memcpy(&value, bytes + (size_t)i * sizeof value, sizeof value);
         sum += value * 0;
     }
-    return sum == 0;
-}
-
-static dt_status row_fail_not_finite(const struct dt__file *file, uint64_t row,
-                                     const unsigned char *bytes, const char *what)
-{
-    float value;
+    if (sum == 0) return DT_OK;
     size_t column = 0;
     do
         memcpy(&value, bytes + column++ * sizeof value, sizeof value);
@@ -136,10 +131,9 @@ static dt_status rows_check(const struct dt_source *source, const struct dt__fil
         const unsigned char *x = dt__block_x(layout, block, block->rows - count + i);
         const unsigned char *y = dt__block_y(layout, block, block->rows - count + i);
         int32_t label, class;
-        if (!layout->bytes && !source->gaps && !floats_are_finite(x, (size_t)layout->dense))
-            return row_fail_not_finite(file, row + i, x, "column");
-        if (layout->targets && !floats_are_finite(y, (size_t)layout->targets))
-            return row_fail_not_finite(file, row + i, y, "target");
+        if (!layout->bytes && !source->gaps)
+            DT_TRY(floats_check(file, row + i, "column", x, layout->dense));
+        DT_TRY(floats_check(file, row + i, "target", y, layout->targets));
         if (layout->targets) continue;
         memcpy(&label, y, sizeof label);
         dt_status status = dt__label_of_number(&source->schema, label, &class);

@@ -70,9 +70,9 @@ enum { MOST_UNDECLARED = 1000 };
 static bool text_whole_number(const char *text, size_t length, int64_t *out, bool *is_number)
 {
     double value;
-    *is_number = dt__number_parse(text, length, &value) != DT__NUMBER_BAD;
-    if (dt__number_parse(text, length, &value) || value != rint(value) || fabs(value) > 9e15)
-        return false;
+    const enum dt__number kind = dt__number_parse(text, length, &value);
+    *is_number = kind != DT__NUMBER_BAD;
+    if (kind || value != rint(value) || fabs(value) > 9e15) return false;
     *out = (int64_t)value;
     return true;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# scripts/doc/architecture.md, "The life of a step": each function of its lists is in the file that is named, and is
+# scripts/doc/architecture.md, "The life of a step" and "of a row": each function of its lists is in the file that is named, and is
 # called by the one above it, by its own name or by that of the table or argument that is told.
 #
 # Would catch: a list that tells of functions as they were.
