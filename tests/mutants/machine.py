@@ -228,7 +228,7 @@ LIMIT = {"unit": 60, "mpi": 120, "e2e": 240}  # seconds, on a quiet machine
 
 def tests_of(path, known):
     """Tests for a file of src: unit and MPI tests that name most of what it defines (a name that few tests have
-    says more), scripts that are called as the file is, its room's."""
+    says more), those that the list of planted bugs names for it, scripts that are called as the file is, its room's."""
     defined = set(re.findall(r"^(?!static|#|typedef)\w[\w ]*[ *](dt_\w+)\(", (ROOT / path).read_text(), re.M))
     named = {name: defined & words for name, words in test_words().items()}
     spread = collections.Counter(word for words in named.values() for word in words)
@@ -237,9 +237,22 @@ def tests_of(path, known):
     stem = re.sub(r"^cmd_|_train$", "", pathlib.Path(path).stem)
     room = ROOMS[path.split("/")[1]].split()
     names = ["unit/" + stem] + [n for n in best if n[0] == "u"] + [n for n in room if n[0] == "u"]
+    names += [n for b in planted_tests(path) for n in known if re.match(re.escape(b) + "(-|$)", n)]
     names += [n for n in known if n in (f"e2e/{stem}", f"e2e/{stem.split('_')[0]}")]
     names += [n for b in best if b[0] == "m" for n in known if re.match(b + "-np[23]", n)] + room
     return [n for n in dict.fromkeys(names) if n in known]
+
+
+@functools.lru_cache(None)
+def planted_tests(path):
+    """Tests of the planted bugs (tests/mutants/bugs) that change the file."""
+    lines = [line for line in (ROOT / "tests/mutants/bugs").read_text().split("\n") if line and line[0] != "#"]
+    names, text = [], (ROOT / path).read_bytes()
+    for (_, place, *tests), change in zip(map(str.split, lines[::2]), lines[1::2]):
+        if path.startswith(place) and subprocess.run(["sed", change.strip()], input=text, stdout=subprocess.PIPE,
+                                                     check=True).stdout != text:
+            names += tests
+    return sorted(dict.fromkeys(names), key=lambda name: "ume".index(name[0]))
 
 
 @functools.lru_cache(None)
