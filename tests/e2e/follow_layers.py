@@ -1,9 +1,9 @@
-"""Repeats a run of full-batch gradient descent on pictures in PyTorch, from its step-0 checkpoint.
+"""Repeats runs of full-batch gradient descent on pictures in PyTorch, from their step-0 checkpoints.
 
-follow_layers.py RUN_DIR CSV HEIGHT WIDTH CHANNELS: the CSV holds the rows, channels last, then the
-class. The network is the checkpoint's text of layers, taken by a small reader of its own. stdout: the
-largest relative difference of the losses, that of the trained weights and that of the running
-statistics, by norm.
+follow_layers.py CSV HEIGHT WIDTH CHANNELS: the CSV holds the rows, channels last, then the class.
+stdin: a run directory a line. The network is the checkpoint's text of layers, taken by a small reader
+of its own. stdout: for each run the largest relative difference of the losses, that of the trained
+weights and that of the running statistics, by norm.
 """
 import json
 import re
@@ -163,7 +163,8 @@ def main(run_dir, csv, height, width, channels):
     states = [(a[k], b[k]) for a, b in zip(end, network.running) for k in a if "running" in k]
     print(max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(ours, theirs)),
           norm_off(have, trained),
-          norm_off(*zip(*states)) if states else 0.0)
+          norm_off(*zip(*states)) if states else 0.0, flush=True)
 
 
-main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6]))
+for line in sys.stdin:
+    main(line.rstrip("\n"), sys.argv[1], *map(int, sys.argv[2:5]))

@@ -97,7 +97,7 @@ grep -q 'stopped in a round of local steps' "$tmp/stop" || { cat "$tmp/stop"; fa
 refused() {
     text=$1
     shift
-    expect_error 2 "$text" 2 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
+    expect_error 2 "$text" 1 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
         data.eval="$tmp/data/test.csv" train.overlap=yes "$@"
 }
 refused 'train.overlap=yes: train.mode=async' train.mode=async

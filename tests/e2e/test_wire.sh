@@ -71,7 +71,7 @@ same changed-12 changed-20
 refused() {
     text=$1
     shift
-    expect_error 2 "$text" 2 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
+    expect_error 2 "$text" 1 "$recipes/exp-curve.ini" run.dir="$tmp/refused" data.train="$tmp/data/train.csv" \
         data.eval="$tmp/data/test.csv" train.wire=q8 "$@"
 }
 refused 'train.wire: train.delay_compensation' train.mode=async train.delay_compensation=0.04
