@@ -126,20 +126,13 @@ struct dt__bf16 {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     struct plan *plans;
-    uint16_t *x, *delta;    /* (max_rows, nin), (max_rows, nout) rounded */
-    void *factors;          /* of a gradient that is whole ... */
-    float *tile;            /* ... and a tile of it; NULL before the first one */
-    void *own;              /* the copy of the weights where nobody keeps one; NULL before */
-    const void *weight;     /* the copy of this step */
-    float *wide[3];         /* reference: x, delta and weights, rounded, as f32 again */
+    uint16_t *x, *delta; /* (max_rows, nin), (max_rows, nout) rounded */
+    void *factors;       /* of a gradient that is whole ... */
+    float *tile;         /* ... and a tile of it; NULL before the first one */
+    void *own;           /* the copy of the weights where nobody keeps one; NULL before */
+    const void *weight;  /* the copy of this step */
+    float *wide[3];      /* reference: x, delta and weights, rounded, as f32 again */
 };
-
-static dt_status check(dnnl_status_t status, const char *what)
-{
-    if (!status) return DT_OK;
-    return dt_fail(status == dnnl_out_of_memory ? DT_EMEMORY : DT_EBUG,
-                   "oneDNN: %s in bf16 failed with status %d", what, (int)status);
-}
 
 /* (rows, columns), row-major, or column-major if `transposed`. */
 static dt_status matrix_init(int rows, int columns, dnnl_data_type_t type, bool transposed,
@@ -147,35 +140,36 @@ static dt_status matrix_init(int rows, int columns, dnnl_data_type_t type, bool 
 {
     const dnnl_dims_t dims = {rows, columns};
     const dnnl_dims_t strides = {transposed ? 1 : columns, transposed ? rows : 1};
-    return check(dnnl_memory_desc_init_by_strides(out, 2, dims, type, strides), "a shape");
+    return dt__dnnl_check(dnnl_memory_desc_init_by_strides(out, 2, dims, type, strides), "a shape");
 }
 
 static dt_status operation_init(const struct dt__bf16 *bf16, struct operation *operation,
                                 dnnl_primitive_desc_t desc, const dnnl_memory_desc_t *src,
                                 const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *dst)
 {
-    DT_TRY(check(dnnl_primitive_create(&operation->primitive, desc), "a primitive"));
-    DT_TRY(check(dnnl_memory_create(&operation->src, src, bf16->engine, NULL), "a matrix"));
+    DT_TRY(dt__dnnl_check(dnnl_primitive_create(&operation->primitive, desc), "a primitive"));
+    DT_TRY(
+        dt__dnnl_check(dnnl_memory_create(&operation->src, src, bf16->engine, NULL), "a matrix"));
     if (weights)
-        DT_TRY(check(dnnl_memory_create(&operation->weights, weights, bf16->engine, NULL),
-                     "a matrix"));
-    return check(dnnl_memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
+        DT_TRY(dt__dnnl_check(dnnl_memory_create(&operation->weights, weights, bf16->engine, NULL),
+                              "a matrix"));
+    return dt__dnnl_check(dnnl_memory_create(&operation->dst, dst, bf16->engine, NULL), "a matrix");
 }
 
 /* (k, n) as dt_bf16_pack writes it. */
 static dt_status copy_init(int k, int n, dnnl_memory_desc_t *out)
 {
     const dnnl_dims_t dims = {k, n};
-    return check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_BA16a64b2a),
-                 "a layout");
+    return dt__dnnl_check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_BA16a64b2a),
+                          "a layout");
 }
 
 /* As the library would have it: for a product's weights it is what that chooses. */
 static dt_status any_init(int k, int n, dnnl_memory_desc_t *out)
 {
     const dnnl_dims_t dims = {k, n};
-    return check(dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_format_tag_any),
-                 "a layout");
+    return dt__dnnl_check(
+        dnnl_memory_desc_init_by_tag(out, 2, dims, dnnl_bf16, dnnl_format_tag_any), "a layout");
 }
 
 /* C (m, n) in f32 = A (m, k) B (k, n). *b may leave its layout to the library: then it is
@@ -187,9 +181,9 @@ static dt_status product_init(const struct dt__bf16 *bf16, struct operation *pro
     dnnl_matmul_desc_t matmul;
     dnnl_primitive_desc_t desc;
     DT_TRY(matrix_init((int)a->dims[0], (int)b->dims[1], dnnl_f32, false, &c));
-    DT_TRY(check(dnnl_matmul_desc_init(&matmul, a, b, NULL, &c), "a product"));
-    DT_TRY(
-        check(dnnl_primitive_desc_create(&desc, &matmul, NULL, bf16->engine, NULL), "a product"));
+    DT_TRY(dt__dnnl_check(dnnl_matmul_desc_init(&matmul, a, b, NULL, &c), "a product"));
+    DT_TRY(dt__dnnl_check(dnnl_primitive_desc_create(&desc, &matmul, NULL, bf16->engine, NULL),
+                          "a product"));
     *b = *dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
     dt_status status = operation_init(bf16, product, desc, a, b, &c);
     dnnl_primitive_desc_destroy(desc);
@@ -200,9 +194,9 @@ static dt_status reorder_init(const struct dt__bf16 *bf16, struct operation *reo
                               const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to)
 {
     dnnl_primitive_desc_t desc;
-    DT_TRY(
-        check(dnnl_reorder_primitive_desc_create(&desc, from, bf16->engine, to, bf16->engine, NULL),
-              "a layout"));
+    DT_TRY(dt__dnnl_check(
+        dnnl_reorder_primitive_desc_create(&desc, from, bf16->engine, to, bf16->engine, NULL),
+        "a layout"));
     dt_status status = operation_init(bf16, reorder, desc, from, NULL, to);
     dnnl_primitive_desc_destroy(desc);
     return status;
@@ -238,7 +232,8 @@ static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int 
         DT_TRY(matrix_init(last_height, rows, dnnl_bf16, false, &x));
         DT_TRY(product_init(bf16, &p[1], &x, &packed));
     }
-    DT_TRY(check(dnnl_memory_desc_init_by_strides(&delta, 2, dims, dnnl_bf16, strides), "a shape"));
+    DT_TRY(dt__dnnl_check(dnnl_memory_desc_init_by_strides(&delta, 2, dims, dnnl_bf16, strides),
+                          "a shape"));
     DT_TRY(reorder_init(bf16, &plan->operation[PACK + last], &delta, &packed));
     if (dnnl_memory_desc_get_size(&packed) <= delta_bytes(&bf16->shape, bf16->max_rows))
         return DT_OK;
@@ -284,14 +279,15 @@ static dt_status operation_run(const struct dt__bf16 *bf16, const struct operati
 {
     const dnnl_exec_arg_t args[] = {
         {DNNL_ARG_SRC, o->src}, {DNNL_ARG_DST, o->dst}, {DNNL_ARG_WEIGHTS, o->weights}};
-    DT_TRY(check(dnnl_memory_set_data_handle(o->src, (void *)(uintptr_t)src), "an operand"));
-    DT_TRY(check(dnnl_memory_set_data_handle(o->dst, dst), "a result"));
+    DT_TRY(
+        dt__dnnl_check(dnnl_memory_set_data_handle(o->src, (void *)(uintptr_t)src), "an operand"));
+    DT_TRY(dt__dnnl_check(dnnl_memory_set_data_handle(o->dst, dst), "a result"));
     if (weights)
-        DT_TRY(check(dnnl_memory_set_data_handle(o->weights, (void *)(uintptr_t)weights),
-                     "an operand"));
-    DT_TRY(check(dnnl_primitive_execute(o->primitive, bf16->stream, weights ? 3 : 2, args),
-                 "a product or layout"));
-    return check(dnnl_stream_wait(bf16->stream), "a product or layout");
+        DT_TRY(dt__dnnl_check(dnnl_memory_set_data_handle(o->weights, (void *)(uintptr_t)weights),
+                              "an operand"));
+    DT_TRY(dt__dnnl_check(dnnl_primitive_execute(o->primitive, bf16->stream, weights ? 3 : 2, args),
+                          "a product or layout"));
+    return dt__dnnl_check(dnnl_stream_wait(bf16->stream), "a product or layout");
 }
 
 enum { WIDE_X, WIDE_DELTA, WIDE_WEIGHT };
@@ -391,7 +387,7 @@ static dt_status reads_copies(bool *out)
     const char *name = "";
     dnnl_memory_desc_t a, b;
     dt_status status;
-    DT_GUARD(check(dnnl_engine_create(&bf16.engine, dnnl_cpu, 0), "an engine"));
+    DT_GUARD(dt__dnnl_check(dnnl_engine_create(&bf16.engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(matrix_init(SIDE, SIDE, dnnl_bf16, false, &a));
     DT_GUARD(copy_init(SIDE, SIDE, &b));
     status = product_init(&bf16, &product, &a, &b);
@@ -455,9 +451,9 @@ dt_status dt__bf16_create(int nin, int nout, int max_rows, bool first, struct dt
     bf16->nout = nout;
     bf16->max_rows = max_rows;
     bf16->shape = dt__bf16_factored(nin, nout, max_rows, first);
-    DT_GUARD(check(dnnl_engine_create(&bf16->engine, dnnl_cpu, 0), "an engine"));
-    DT_GUARD(check(dnnl_stream_create(&bf16->stream, bf16->engine, dnnl_stream_default_flags),
-                   "a stream"));
+    DT_GUARD(dt__dnnl_check(dnnl_engine_create(&bf16->engine, dnnl_cpu, 0), "an engine"));
+    DT_GUARD(dt__dnnl_check(
+        dnnl_stream_create(&bf16->stream, bf16->engine, dnnl_stream_default_flags), "a stream"));
     *out = bf16;
     return DT_OK;
 done:

@@ -3,6 +3,8 @@
 #include <dnnl.h>
 #include <string.h>
 
+#include "model/blas.h"
+
 /* Rows that a primitive takes at once: their pictures stay in the second-level cache between the
  * product and the pass over its result. Rows that are left over go one by one. */
 enum { MANY_ROWS = 8, PIECES = 2 };
@@ -47,13 +49,7 @@ struct dt__convolution {
     float *scratch; /* (weights) a gradient that is added */
 };
 
-static dt_status dnnl_check(dnnl_status_t status, const char *call)
-{
-    if (status == dnnl_success) return DT_OK;
-    if (status == dnnl_out_of_memory) return dt_fail(DT_EMEMORY, "out of memory for a convolution");
-    return dt_fail(DT_EBUG, "oneDNN: %s gives status %d", call, (int)status);
-}
-#define TRY_DNNL(call) DT_TRY(dnnl_check((call), #call))
+#define TRY_DNNL(call) DT_TRY(dt__dnnl_check((call), #call))
 
 /* ---- layouts -------------------------------------------------------------------------------- */
 
@@ -112,7 +108,7 @@ static dt_status operand_create(dnnl_engine_t engine, const dnnl_memory_desc_t *
     TRY_DNNL(dnnl_reorder_primitive_desc_create(&description, from, engine, to, engine, NULL));
     dnnl_status_t status = dnnl_primitive_create(&out->reorder, description);
     dnnl_primitive_desc_destroy(description);
-    return dnnl_check(status, "a reorder");
+    return dt__dnnl_check(status, "a reorder");
 }
 
 static void operand_free(struct operand *operand)
@@ -180,9 +176,9 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     struct dt__convolution *c = NULL;
     struct description description;
     DT_GUARD(dt_alloc(1, sizeof *c, "convolution", &c));
-    DT_GUARD(dnnl_check(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "an engine"));
-    DT_GUARD(dnnl_check(dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags),
-                        "a stream"));
+    DT_GUARD(dt__dnnl_check(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "an engine"));
+    DT_GUARD(dt__dnnl_check(dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags),
+                            "a stream"));
     c->floats[X] = (size_t)shape->height * (size_t)shape->width * (size_t)shape->channels;
     c->floats[Y] = (size_t)shape->out_height * (size_t)shape->out_width * (size_t)shape->filters;
     c->floats[WEIGHT] = (size_t)shape->kernel_height * (size_t)shape->kernel_width *
@@ -199,11 +195,11 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     }
     struct product *gradient = &c->product[WEIGHT_GRADIENT];
     c->gradient_floats = dnnl_memory_desc_get_size(&gradient->layout) / sizeof(float);
-    DT_GUARD(dnnl_check(
+    DT_GUARD(dt__dnnl_check(
         dnnl_memory_create(&c->gradient, &gradient->layout, c->engine, DNNL_MEMORY_ALLOCATE),
         "a gradient"));
     DT_GUARD(dt_alloc(c->gradient_floats, sizeof(float), "a convolution's gradient", &c->total));
-    DT_GUARD(dnnl_check(dnnl_memory_set_data_handle(gradient->weight.own, c->total), "a sum"));
+    DT_GUARD(dt__dnnl_check(dnnl_memory_set_data_handle(gradient->weight.own, c->total), "a sum"));
     DT_GUARD(dt_alloc(c->floats[WEIGHT], sizeof(float), "a convolution's gradient", &c->scratch));
     *out = c;
     return DT_OK;

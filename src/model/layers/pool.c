@@ -75,7 +75,9 @@ typedef void point_fn(int channels, int number, int points, float *in, float *ou
 static inline void windows_visit(const struct dt__layer_call *call, float *in, float *out,
                                  uint8_t *place, point_fn *visit)
 {
-    const struct dt__shape from = call->layer->in, to = call->layer->out;
+    const bool enlarges = call->layer->kind == &dt__upsample_layer;
+    const struct dt__shape from = enlarges ? call->layer->out : call->layer->in;
+    const struct dt__shape to = enlarges ? call->layer->in : call->layer->out;
     const int *size = call->layer->size, window_w = size[WINDOW_W];
     const int stride_h = size[STRIDE_H], stride_w = size[STRIDE_W];
     const int points = size[WINDOW_H] * window_w, rows = call->rows;
@@ -250,42 +252,34 @@ static dt_status upsample_infer(struct dt_model *model, struct dt__layer *layer)
     return DT_OK;
 }
 
-/* Where in a picture of the input the point (y, x) of the output comes from. */
-static inline size_t upsample_source(const struct dt__layer *layer, int y, int x)
+static inline void copy_at(int channels, int number, int points, float *restrict in,
+                           float *restrict out, uint8_t *place)
 {
-    const size_t row = (size_t)(y / layer->size[WINDOW_H]);
-    const size_t column = (size_t)(x / layer->size[WINDOW_W]);
-    return (row * (size_t)layer->in.w + column) * (size_t)layer->in.c;
+    (void)number, (void)points, (void)place;
+    memcpy(in, out, (size_t)channels * sizeof *in);
+}
+
+static inline void copy_back(int channels, int number, int points, float *restrict in,
+                             float *restrict out, uint8_t *place)
+{
+    (void)number, (void)points, (void)place;
+    for (int c = 0; c < channels; c++)
+        out[c] += in[c];
 }
 
 DT__CLONES
 static dt_status upsample_forward(const struct dt__layer_call *call)
 {
-    const struct dt__shape out = call->layer->out;
-    const float *x = call->x;
-    float *y = call->y;
-    for (int row = 0; row < call->rows; row++, x += dt__shape_size(call->layer->in))
-        for (int oy = 0; oy < out.h; oy++)
-            for (int ox = 0; ox < out.w; ox++, y += out.c)
-                memcpy(y, x + upsample_source(call->layer, oy, ox), (size_t)out.c * sizeof *y);
+    windows_visit(call, call->y, (float *)(uintptr_t)call->x, NULL, copy_at);
     return DT_OK;
 }
 
 DT__CLONES
 static dt_status upsample_backward(const struct dt__layer_call *call)
 {
-    const struct dt__shape out = call->layer->out;
-    const float *dy = call->dy;
-    float *dx = call->dx;
-    if (!dx) return DT_OK;
+    if (!call->dx) return DT_OK;
     dx_clear(call);
-    for (int row = 0; row < call->rows; row++, dx += dt__shape_size(call->layer->in))
-        for (int oy = 0; oy < out.h; oy++)
-            for (int ox = 0; ox < out.w; ox++, dy += out.c) {
-                float *to = dx + upsample_source(call->layer, oy, ox);
-                for (int c = 0; c < out.c; c++)
-                    to[c] += dy[c];
-            }
+    windows_visit(call, call->dy, call->dx, NULL, copy_back);
     return DT_OK;
 }
 
