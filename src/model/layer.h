@@ -91,7 +91,8 @@ struct dt__layer_kind {
     bool sparse;        /* as the first layer, takes batches with a sparse part */
     /* The words into size and rate. false: not as `usage` has it. */
     bool (*parse)(struct dt__layer *layer, struct dt__words words);
-    /* From `in`: out, macs, keep, work, and the tensors. DT_EUSAGE: the shape does not suit. */
+    /* From `in`: out, macs, keep, work, and the tensors; out is `in` before. NULL: it stays that.
+     * DT_EUSAGE: the shape does not suit. */
     dt_status (*infer)(struct dt_model *model, struct dt__layer *layer);
     /* What a network needs beside floats, e.g. primitives for up to max_rows rows; bf16: gradients
      * are to be computed with operands in it, if the kind does that. *out_state NULL, or open NULL:

@@ -92,10 +92,10 @@ static dt_status model_infer_shapes(struct dt_model *model)
     int behind = -2, ordinal = 0;
     for (size_t i = 0; i < model->layers; i++) {
         struct dt__layer *layer = &model->layer[i];
-        layer->in = in;
+        layer->in = layer->out = in;
         layer->row_sparse = -1;
         layer->begin = layer->end = model->params;
-        dt_status status = layer->kind->infer(model, layer);
+        dt_status status = layer->kind->infer ? layer->kind->infer(model, layer) : DT_OK;
         if (!status && dt__shape_size(layer->out) > INT_MAX)
             status = dt_fail(DT_EUSAGE, "an output beyond 2^31 values a row");
         if (!status && layer->last && dt__shape_size(layer->out) != (size_t)model->desc.nout)

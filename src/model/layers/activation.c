@@ -191,7 +191,6 @@ void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta,
 dt_status dt__slope_infer(struct dt_model *model, struct dt__layer *layer)
 {
     (void)model;
-    layer->out = layer->in;
     layer->keep = dt__shape_size(layer->in);
     return DT_OK;
 }

@@ -25,7 +25,6 @@ static dt_status norm_infer(struct dt_model *model, struct dt__layer *layer)
     const struct dt_tensor weight = {
         .rank = 1, .shape = {channels}, .role = DT_TENSOR_WEIGHT, .init = DT_INIT_ONE};
     const struct dt_tensor bias = {.rank = 1, .shape = {channels}, .role = DT_TENSOR_BIAS};
-    layer->out = layer->in;
     layer->macs = 2 * dt__shape_size(layer->in);
     layer->keep = dt__shape_size(layer->in);
     DT_TRY(dt__layer_tensor(model, layer, "weight", &weight));

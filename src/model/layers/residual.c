@@ -20,13 +20,6 @@ static bool residual_parse(struct dt__layer *layer, struct dt__words words)
     return false;
 }
 
-static dt_status residual_infer(struct dt_model *model, struct dt__layer *layer)
-{
-    (void)model;
-    layer->out = layer->in;
-    return DT_OK;
-}
-
 static dt_status residual_backward(const struct dt__layer_call *call)
 {
     const size_t count = (size_t)call->rows * dt__shape_size(call->layer->in);
@@ -39,7 +32,6 @@ const struct dt__layer_kind dt__residual_layer = {.name = "residual",
                                                   .usage = "residual(ITEM, ...)",
                                                   .same_gradient = true,
                                                   .parse = residual_parse,
-                                                  .infer = residual_infer,
                                                   .backward = residual_backward};
 
 /* ---- the second end ------------------------------------------------------------------------- */
@@ -75,7 +67,6 @@ static dt_status residual_end_infer(struct dt_model *model, struct dt__layer *la
     const struct dt__layer *begin = &model->layer[layer->link];
     const struct dt__shape from = begin->in, to = layer->in;
     int *size = layer->size;
-    layer->out = to;
     layer->keep = dt__shape_size(from);
     size[FROM_H] = from.h, size[FROM_W] = from.w, size[FROM_C] = from.c;
     if (from.h == to.h && from.w == to.w && from.c == to.c) return DT_OK;

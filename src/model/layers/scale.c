@@ -6,7 +6,6 @@ static dt_status scale_infer(struct dt_model *model, struct dt__layer *layer)
     const size_t width = dt__shape_size(layer->in);
     const struct dt_tensor factor = {
         .rank = 1, .shape = {width}, .role = DT_TENSOR_WEIGHT, .init = DT_INIT_ONE};
-    layer->out = layer->in;
     layer->macs = width;
     return dt__layer_tensor(model, layer, "factor", &factor);
 }

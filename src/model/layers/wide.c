@@ -22,7 +22,6 @@ static dt_status wide_infer(struct dt_model *model, struct dt__layer *layer)
                                      .row_sparse = true,
                                      .wide = true};
     layer->size[0] = shape[2];
-    layer->out = layer->in;
     const int read = model->desc.categories ? model->desc.dense + model->desc.categories : shape[2];
     layer->macs = (size_t)read * nout; /* of categories one a column */
     return dt__layer_tensor(model, layer, "weight", &weight);
