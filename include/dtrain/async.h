@@ -82,7 +82,7 @@ struct dt_async_spec {
     dt_async_update_fn *update;
     dt_async_prepare_fn *prepare; /* NULL: none, and several gradients are applied in one pass */
     dt_async_norm2_fn *norm2;     /* NULL: updates need no norm */
-    const struct dt_row_range *row_range; /* (row_ranges) row-sparse ones, rising; copied */
+    const struct dt_row_range *row_range; /* (row_ranges) row-sparse ones, rising; borrowed */
     int row_ranges;
     dt_async_update_rows_fn *update_rows; /* if there are such ranges */
     void *arg;

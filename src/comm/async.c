@@ -155,25 +155,10 @@ void dt__async_close_end(struct dt_async *async)
     dt_free(async->touched);
 }
 
-/* The spec, with copies of what it borrows. */
-static dt_status async_take_spec(struct dt_async *async, const struct dt_async_spec *spec)
-{
-    const size_t workers = (size_t)async->workers, ranges = (size_t)spec->row_ranges;
-    struct dt_row_range *range = NULL;
-    async->spec = *spec;
-    async->spec.row_range = NULL;
-    if (spec->wire_params == 0) async->spec.wire_params = spec->params;
-    DT_TRY(dt_alloc(2 * workers, sizeof *async->active, "workers", &async->active));
-    async->spec.active = memcpy(async->active + workers, spec->active, workers);
-    if (ranges == 0) return DT_OK;
-    DT_TRY(dt_alloc(ranges, sizeof *range, "touched rows", &range));
-    async->spec.row_range = memcpy(range, spec->row_range, ranges * sizeof *range);
-    return DT_OK;
-}
-
 dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *spec,
                           struct dt_async **out)
 {
+    const size_t workers = (size_t)world->workers;
     struct dt_async *async = NULL;
     dt_status status = DT_OK;
     if (spec->states < 0 || spec->states > DT_ASYNC_STATES)
@@ -186,7 +171,12 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
         async->worker = world->is_bank ? -1 : world->worker;
         async->log_entries = DT__ASYNC_LOG;
         async->at_once = spec->prepare ? 1 : DT__ASYNC_AT_ONCE;
-        status = async_take_spec(async, spec);
+        async->spec = *spec;
+        if (spec->wire_params == 0) async->spec.wire_params = spec->params;
+        status = dt_alloc(2 * workers, sizeof *async->active, "workers", &async->active);
+    }
+    if (!status) {
+        async->spec.active = memcpy(async->active + workers, spec->active, workers);
     }
     DT_GUARD(dt_ranks_agree(world->trainers, status));
     DT_GUARD(async_choose_memory(async));
@@ -203,7 +193,6 @@ void dt_async_destroy(struct dt_async *async)
     dt__async_close_end(async);
     if (async->remote) async->remote->ops->close(async->remote);
     dt_free(async->active);
-    dt_free((void *)async->spec.row_range);
     dt_free(async);
 }
 

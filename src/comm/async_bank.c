@@ -40,125 +40,6 @@ static void bank_raise_floor(struct dt_async *async, uint64_t floor)
     async->state->floor = floor;
 }
 
-/* ---- the bank itself ------------------------------------------------------------------------ */
-
-void dt__async_open_span(struct dt_async *async, uint64_t from)
-{
-    struct dt__slots_state *state = async->state;
-    for (int w = 0; w < async->workers; w++) {
-        state->peer[w].active = async->active[w];
-        state->peer[w].applied = 0;
-    }
-    if (state->publication == 0) dt__rows_fill(async);
-    state->step = from;
-    dt__replace(async, WORD_TICKET, from);
-    dt__replace(async, WORD_STEP, from);
-    dt__replace(async, WORD_SEEN, from);
-    dt__replace(async, WORD_LIMIT, from);
-    bank_raise_floor(async, bank_lowest_clock(async));
-    bank_publish(async, state->current);
-}
-
-void dt__async_allow(struct dt_async *async, uint64_t until)
-{
-    struct dt__onesided *remote = async->remote;
-    const uint64_t limit = until < async->until ? until : async->until;
-    const uint64_t before = dt__fetch(async, WORD_LIMIT);
-    if (limit == before) return;
-    dt__replace(async, WORD_LIMIT, limit);
-    if (limit < before) {
-        /* Whoever acts for the bank behind the lock has seen the words as they are now. */
-        dt__add(async, WORD_LOCK, BANKS_CLAIM);
-        while (dt__fetch(async, WORD_LOCK) != BANKS_CLAIM)
-            remote->ops->pause(remote, "update");
-        remote->ops->wake(remote);
-        dt__add(async, WORD_LOCK, -BANKS_CLAIM);
-    }
-    bank_notify(async, DT__WORKERS);
-}
-
-/* The next entries of the update log, at most `limit`, into out; returns how many. */
-static int bank_read_log(struct dt_async *async, int limit, struct dt_applied *out)
-{
-    const uint64_t step = dt__fetch(async, WORD_STEP), seen = dt__fetch(async, WORD_SEEN);
-    const int n = step - seen < (uint64_t)limit ? (int)(step - seen) : limit;
-    if (n == 0) return 0;
-    dt__sync(async);
-    for (int i = 0; i < n; i++)
-        out[i] = async->log[(seen + (uint64_t)i) % async->log_entries];
-    dt__replace(async, WORD_SEEN, seen + (uint64_t)n);
-    if (step - seen == async->log_entries) bank_notify(async, DT__WORKERS); /* it was full */
-    return n;
-}
-
-static void bank_count_applied(struct dt_async *async, const struct dt_applied *applied)
-{
-    struct dt_async_counts *counts = &async->counts;
-    const uint64_t bin = applied->staleness, last = DT_STALENESS_BINS - 1;
-    const uint64_t expected = counts->worker_applied[applied->worker]++;
-    if (applied->note.number != expected) { /* a gap would be a gradient lost */
-        dt_fail(DT_EBUG, "gradient %llu of worker %d came in the place of %llu",
-                (unsigned long long)applied->note.number, applied->worker,
-                (unsigned long long)expected);
-        dt_world_abort(async->world, DT_EBUG);
-    }
-    counts->applied++;
-    counts->staleness_histogram[bin < last ? bin : last]++;
-    if (applied->note.gap > counts->gap_max) counts->gap_max = applied->note.gap;
-}
-
-int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_applied *out)
-{
-    struct dt__onesided *remote = async->remote;
-    remote->ops->progress(remote);
-    dt__async_allow(async, until);
-    if (!async->shared) dt__async_combine(async);
-    dt__weights_answer(async);
-    const int n = bank_read_log(async, limit, out);
-    if (n == 0) {
-        remote->ops->pause(remote, "gradients");
-        return 0;
-    }
-    remote->ops->wake(remote);
-    for (int i = 0; i < n; i++)
-        bank_count_applied(async, &out[i]);
-    dt_world_heartbeat(async->world, "serving", dt__fetch(async, WORD_SEEN));
-    return n;
-}
-
-bool dt_async_quiescent(const struct dt_async *async)
-{
-    const uint64_t step = dt__fetch(async, WORD_STEP);
-    return dt__fetch(async, WORD_LIMIT) <= step && dt__fetch(async, WORD_SEEN) == step;
-}
-
-void dt_async_close(struct dt_async *async)
-{
-    const uint64_t beyond = UINT64_C(1) << 62; /* any span's end */
-    if (async->closed) return;
-    async->closed = true;
-    const uint64_t begun = dt__add(async, WORD_TICKET, beyond);
-    if (begun < async->until) async->until = begun;
-}
-
-bool dt_async_over(struct dt_async *async)
-{
-    if (dt__fetch(async, WORD_SEEN) < async->until) return false;
-    bank_raise_floor(async, DT__SPAN_OVER); /* lets go those who wait for their clock */
-    bank_notify(async, DT__WORKERS);
-    return true;
-}
-
-float *dt_async_weights(struct dt_async *async)
-{
-    return dt__weights_in(async, async->state->current)->params;
-}
-
-float *const *dt_async_states(struct dt_async *async)
-{
-    return async->states;
-}
-
 /* ---- who acts for the bank: take ------------------------------------------------------------ */
 
 /* How many gradients may be applied now. */
@@ -274,54 +155,49 @@ static int bank_target(const struct dt_async *async)
     return target;
 }
 
-/* Gradients that are applied at once, in order, to the same weights. */
-struct combined {
-    int n;
-    const struct dt_gradient *gradient; /* (n) */
-    uint64_t step;                      /* updates before the first */
-    const float *weights;               /* (P) */
-    float *out;                         /* (P) another buffer */
-};
-
-/* Floats [from, to), all of which change, of a range (NULL: of none): all gradients on one block of
- * floats, in this core's cache; then its new weights go out in one run, for other cores hold copies
- * of what was there. */
-static void apply_floats(struct dt_async *async, const struct combined *all,
+/* Floats [from, to), all of which change, of a range (NULL: of none): n gradients in order on one
+ * block of floats, in this core's cache; then its new weights go out in one run, for other cores
+ * hold copies of what was there. */
+static void apply_floats(struct dt_async *async, int n, const struct dt_gradient *gradients,
                          const struct dt_row_range *range, size_t from, size_t to)
 {
     const struct dt_async_spec *spec = &async->spec;
     const size_t block = range ? async->block / range->width * range->width : async->block;
+    const float *weights = dt__newest(async);
+    float *out = dt__weights_in(async, async->state->target)->params;
     int blocks = 0;
-    for (size_t at = from, n; at < to; at += n) {
-        n = to - at < block ? to - at : block;
-        for (int i = 0; i < all->n; i++) {
+    for (size_t at = from, floats; at < to; at += floats) {
+        floats = to - at < block ? to - at : block;
+        for (int i = 0; i < n; i++) {
             const struct dt_gradient part =
-                dt__gradient_block(async, &all->gradient[i], range, at, n);
-            spec->update(spec->arg, &part, all->step + (uint64_t)i, at, n,
-                         i ? async->fresh : all->weights + at, async->fresh, async->states);
+                dt__gradient_block(async, &gradients[i], range, at, floats);
+            spec->update(spec->arg, &part, async->state->step + (uint64_t)i, at, floats,
+                         i ? async->fresh : weights + at, async->fresh, async->states);
         }
-        memcpy(all->out + at, async->fresh, n * sizeof *all->out);
+        memcpy(out + at, async->fresh, floats * sizeof *out);
         if (++blocks % DT__ASYNC_PROGRESS_BLOCKS == 0) async->remote->ops->progress(async->remote);
     }
 }
 
 /* Of a range whose other rows stay as they are: what the buffer lacks of the newest weights, then
  * the rows that each gradient touched, in place. */
-static void apply_rows(struct dt_async *async, const struct combined *all, int index)
+static void apply_rows(struct dt_async *async, int n, const struct dt_gradient *gradients,
+                       const struct dt_row_range *range)
 {
     const struct dt_async_spec *spec = &async->spec;
-    const struct dt_row_range *range = &spec->row_range[index];
+    const int index = (int)(range - spec->row_range);
+    float *out = dt__weights_in(async, async->state->target)->params;
     dt__rows_copy(async, index);
-    for (int i = 0; i < all->n; i++) {
-        struct dt_gradient part = all->gradient[i];
+    for (int i = 0; i < n; i++) {
+        struct dt_gradient part = gradients[i];
         const struct dt_touched *touched = &part.touched[index];
         part.grad += range->offset;
         if (part.seen) part.seen += range->offset;
         if (*touched->count)
-            spec->update_rows(spec->arg, &part, all->step + (uint64_t)i, range, touched->row,
-                              *touched->count, all->out, async->states);
+            spec->update_rows(spec->arg, &part, async->state->step + (uint64_t)i, range,
+                              touched->row, *touched->count, out, async->states);
     }
-    dt__rows_log(async, index, all->n, all->gradient);
+    dt__rows_log(async, index, n, gradients);
 }
 
 /* Accounts for n gradients that the target has, and makes it the newest weights. */
@@ -360,25 +236,42 @@ static void bank_apply(struct dt_async *async, int n, struct dt_gradient *gradie
     size_t at = 0;
     dt_world_heartbeat(async->world, "update", async->state->step);
     async->state->target = bank_target(async);
-    const struct combined all = {.n = n,
-                                 .gradient = gradients,
-                                 .step = async->state->step,
-                                 .weights = dt_async_weights(async),
-                                 .out = dt__weights_in(async, async->state->target)->params};
-    if (spec->prepare) spec->prepare(spec->arg, &gradients[0], all.weights);
+    if (spec->prepare) spec->prepare(spec->arg, &gradients[0], dt__newest(async));
     for (int i = 0; i < spec->row_ranges; i++) {
         const struct dt_row_range *range = &spec->row_range[i];
         const size_t end = range->offset + range->rows * range->width;
-        apply_floats(async, &all, NULL, at, range->offset);
+        apply_floats(async, n, gradients, NULL, at, range->offset);
         if (range->touched_alone)
-            apply_rows(async, &all, i);
+            apply_rows(async, n, gradients, range);
         else
-            apply_floats(async, &all, range, range->offset, end);
+            apply_floats(async, n, gradients, range, range->offset, end);
         at = end;
     }
-    apply_floats(async, &all, NULL, at, spec->params);
+    apply_floats(async, n, gradients, NULL, at, spec->params);
     bank_publish_applied(async, n, gradients);
     async->busy_secs += dt_clock_secs() - start;
+}
+
+/* ---- who acts for the bank: answers over a rounded wire -------------------------------------- */
+
+static void bank_answer(struct dt_async *async)
+{
+    unsigned char *memory = async->remote->memory;
+    for (int w = 0; w < async->workers && async->spec.wire; w++) {
+        uint64_t *answered = &async->state->peer[w].answered;
+        const uint64_t asked = dt__fetch(async, dt__word(WORD_REQUEST, w));
+        if (asked == *answered) continue;
+        struct dt__weights *copy = (struct dt__weights *)(memory + dt__copy_at(async, w));
+        struct dt__slot *answer = (struct dt__slot *)(memory + dt__answer_at(async, w));
+        if (*answered == 0)
+            memcpy(copy->params, dt__newest(async), async->at.vector);
+        else
+            dt__difference_encode(async, copy->params, answer->grad);
+        copy->version = answer->note.version = async->state->step;
+        *answered = asked;
+        dt__sync(async);
+        dt__replace(async, dt__word(WORD_ANSWER, w), asked);
+    }
 }
 
 void dt__async_combine(struct dt_async *async)
@@ -387,7 +280,126 @@ void dt__async_combine(struct dt_async *async)
     while (bank_lock(async)) {
         const int n = bank_take(async, gradients);
         if (n > 0) bank_apply(async, n, gradients);
-        dt__weights_answer(async);
+        bank_answer(async);
         bank_unlock(async);
     }
+}
+
+/* ---- the bank itself ------------------------------------------------------------------------ */
+
+void dt__async_open_span(struct dt_async *async, uint64_t from)
+{
+    struct dt__slots_state *state = async->state;
+    for (int w = 0; w < async->workers; w++) {
+        state->peer[w].active = async->active[w];
+        state->peer[w].applied = 0;
+    }
+    if (state->publication == 0) dt__rows_fill(async);
+    state->step = from;
+    dt__replace(async, WORD_TICKET, from);
+    dt__replace(async, WORD_STEP, from);
+    dt__replace(async, WORD_SEEN, from);
+    dt__replace(async, WORD_LIMIT, from);
+    bank_raise_floor(async, bank_lowest_clock(async));
+    bank_publish(async, state->current);
+}
+
+void dt__async_allow(struct dt_async *async, uint64_t until)
+{
+    struct dt__onesided *remote = async->remote;
+    const uint64_t limit = until < async->until ? until : async->until;
+    const uint64_t before = dt__fetch(async, WORD_LIMIT);
+    if (limit == before) return;
+    dt__replace(async, WORD_LIMIT, limit);
+    if (limit < before) {
+        /* Whoever acts for the bank behind the lock has seen the words as they are now. */
+        dt__add(async, WORD_LOCK, BANKS_CLAIM);
+        while (dt__fetch(async, WORD_LOCK) != BANKS_CLAIM)
+            remote->ops->pause(remote, "update");
+        remote->ops->wake(remote);
+        dt__add(async, WORD_LOCK, -BANKS_CLAIM);
+    }
+    bank_notify(async, DT__WORKERS);
+}
+
+/* The next entries of the update log, at most `limit`, into out; returns how many. */
+static int bank_read_log(struct dt_async *async, int limit, struct dt_applied *out)
+{
+    const uint64_t step = dt__fetch(async, WORD_STEP), seen = dt__fetch(async, WORD_SEEN);
+    const int n = step - seen < (uint64_t)limit ? (int)(step - seen) : limit;
+    if (n == 0) return 0;
+    dt__sync(async);
+    for (int i = 0; i < n; i++)
+        out[i] = async->log[(seen + (uint64_t)i) % async->log_entries];
+    dt__replace(async, WORD_SEEN, seen + (uint64_t)n);
+    if (step - seen == async->log_entries) bank_notify(async, DT__WORKERS); /* it was full */
+    return n;
+}
+
+static void bank_count_applied(struct dt_async *async, const struct dt_applied *applied)
+{
+    struct dt_async_counts *counts = &async->counts;
+    const uint64_t bin = applied->staleness, last = DT_STALENESS_BINS - 1;
+    const uint64_t expected = counts->worker_applied[applied->worker]++;
+    if (applied->note.number != expected) { /* a gap would be a gradient lost */
+        dt_fail(DT_EBUG, "gradient %llu of worker %d came in the place of %llu",
+                (unsigned long long)applied->note.number, applied->worker,
+                (unsigned long long)expected);
+        dt_world_abort(async->world, DT_EBUG);
+    }
+    counts->applied++;
+    counts->staleness_histogram[bin < last ? bin : last]++;
+    if (applied->note.gap > counts->gap_max) counts->gap_max = applied->note.gap;
+}
+
+int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_applied *out)
+{
+    struct dt__onesided *remote = async->remote;
+    remote->ops->progress(remote);
+    dt__async_allow(async, until);
+    if (!async->shared) dt__async_combine(async);
+    bank_answer(async);
+    const int n = bank_read_log(async, limit, out);
+    if (n == 0) {
+        remote->ops->pause(remote, "gradients");
+        return 0;
+    }
+    remote->ops->wake(remote);
+    for (int i = 0; i < n; i++)
+        bank_count_applied(async, &out[i]);
+    dt_world_heartbeat(async->world, "serving", dt__fetch(async, WORD_SEEN));
+    return n;
+}
+
+bool dt_async_quiescent(const struct dt_async *async)
+{
+    const uint64_t step = dt__fetch(async, WORD_STEP);
+    return dt__fetch(async, WORD_LIMIT) <= step && dt__fetch(async, WORD_SEEN) == step;
+}
+
+void dt_async_close(struct dt_async *async)
+{
+    const uint64_t beyond = UINT64_C(1) << 62; /* any span's end */
+    if (async->closed) return;
+    async->closed = true;
+    const uint64_t begun = dt__add(async, WORD_TICKET, beyond);
+    if (begun < async->until) async->until = begun;
+}
+
+bool dt_async_over(struct dt_async *async)
+{
+    if (dt__fetch(async, WORD_SEEN) < async->until) return false;
+    bank_raise_floor(async, DT__SPAN_OVER); /* lets go those who wait for their clock */
+    bank_notify(async, DT__WORKERS);
+    return true;
+}
+
+float *dt_async_weights(struct dt_async *async)
+{
+    return dt__newest(async);
+}
+
+float *const *dt_async_states(struct dt_async *async)
+{
+    return async->states;
 }

@@ -1,4 +1,4 @@
-/* What a gradient looks like in its slot (async_slots.h), and weights on their way to a worker.
+/* What a gradient looks like in its slot (async_slots.h), and weights over a rounded wire.
  *
  *   whole     P floats
  *   rounded   floats [0, wire_params) as wire.h rounds them, the others behind them as they are
@@ -8,14 +8,9 @@
  *
  * The bank reads a gradient block by block, as it applies it.
  *
- * A rounded wire, of windows. Up: a worker adds the error that it kept to its gradient, rounds the
- * sum and keeps what is left. Down: the bank has a copy of the weights as each worker has them. A
- * worker asks (REQUEST); the bank rounds newest less copy into the worker's answer, adds what it
- * has rounded to the copy, and says so (ANSWER); the worker gets the answer and adds the same. What
- * was rounded away is in the next difference, so no error is kept. The first answer is the copy
- * itself. Bank and worker write to answer and copy by turns, as REQUEST and ANSWER say. The bank
- * alone reads versions of the weights while a span lasts, so two are enough, and none is pointed
- * at; between spans they rest, and workers get them whole.
+ * A worker adds the error that it kept to its gradient, rounds the sum and keeps what is left.
+ * Weights go down a rounded wire as their difference from what the worker has; what was rounded
+ * away is in the next difference, so no error is kept.
  * Source: Seide et al. 2014 and Tang et al. 2019, as in wire.h. */
 #include <string.h>
 
@@ -155,20 +150,9 @@ struct dt_gradient dt__gradient_block(struct dt_async *async, const struct dt_gr
 
 /* ---- weights over a rounded wire ------------------------------------------------------------ */
 
-static size_t answer_at(const struct dt_async *async, int worker)
+void dt__difference_encode(const struct dt_async *async, float *copy, float *answer)
 {
-    return async->at.answers + (size_t)worker * async->at.slot_each;
-}
-
-static size_t copy_at(const struct dt_async *async, int worker)
-{
-    return async->at.copies + (size_t)worker * async->at.weights_each;
-}
-
-/* The newest weights' difference from the copy, to the answer and to the copy. */
-static void encode_difference(const struct dt_async *async, float *copy, float *answer)
-{
-    const float *newest = dt__weights_in(async, async->state->current)->params;
+    const float *newest = dt__newest(async);
     const size_t rounded = async->spec.wire_params;
     const size_t behind = floats_behind(async) * sizeof *copy;
     float fresh[DIFFERENCE], error[DIFFERENCE];
@@ -183,49 +167,10 @@ static void encode_difference(const struct dt_async *async, float *copy, float *
     memcpy(encoded_floats(async, answer), newest + rounded, behind);
 }
 
-void dt__weights_answer(struct dt_async *async)
+void dt__difference_add(const struct dt_async *async, const float *answer, float *weights)
 {
-    unsigned char *memory = async->remote->memory;
-    for (int w = 0; w < async->workers && async->spec.wire; w++) {
-        uint64_t *answered = &async->state->peer[w].answered;
-        const uint64_t asked = dt__fetch(async, dt__word(WORD_REQUEST, w));
-        if (asked == *answered) continue;
-        struct dt__weights *copy = (struct dt__weights *)(memory + copy_at(async, w));
-        struct dt__slot *answer = (struct dt__slot *)(memory + answer_at(async, w));
-        if (*answered == 0)
-            memcpy(copy->params, dt_async_weights(async), async->at.vector);
-        else
-            encode_difference(async, copy->params, answer->grad);
-        copy->version = answer->note.version = async->state->step;
-        *answered = asked;
-        dt__sync(async);
-        dt__replace(async, dt__word(WORD_ANSWER, w), asked);
-    }
-}
-
-const struct dt__weights *dt__weights_ask(struct dt_async *async)
-{
-    struct dt__onesided *remote = async->remote;
-    struct dt__weights *weights = (struct dt__weights *)async->copy;
-    struct dt__slot *answer = async->encoded;
     const size_t rounded = async->spec.wire_params;
-    dt__replace(async, dt__word(WORD_REQUEST, async->worker), ++async->asked);
-    while (dt__fetch(async, dt__word(WORD_ANSWER, async->worker)) != async->asked)
-        remote->ops->pause(remote, "weights");
-    remote->ops->wake(remote);
-    if (async->asked == 1) {
-        remote->ops->get(remote, copy_at(async, async->worker), weights,
-                         sizeof *weights + async->at.vector);
-        remote->ops->flush(remote);
-        return weights;
-    }
-    remote->ops->get(remote, answer_at(async, async->worker), answer,
-                     sizeof *answer + async->at.grad);
-    remote->ops->flush(remote);
-    dt__wire_add(async->spec.wire, 0, rounded, (const unsigned char *)answer->grad,
-                 weights->params);
-    memcpy(weights->params + rounded, encoded_floats(async, answer->grad),
-           floats_behind(async) * sizeof(float));
-    weights->version = answer->note.version;
-    return weights;
+    dt__wire_add(async->spec.wire, 0, rounded, (const unsigned char *)answer, weights);
+    memcpy(weights + rounded, encoded_floats(async, answer),
+           floats_behind(async) * sizeof *weights);
 }

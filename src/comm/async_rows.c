@@ -81,7 +81,7 @@ void dt__rows_fill(struct dt_async *async)
         for (int b = 0; b < async->buffers && range->touched_alone; b++)
             if (b != async->state->current)
                 memcpy(dt__weights_in(async, b)->params + range->offset,
-                       dt_async_weights(async) + range->offset,
+                       dt__newest(async) + range->offset,
                        range->rows * range->width * sizeof(float));
     }
 }
@@ -91,7 +91,7 @@ void dt__rows_copy(struct dt_async *async, int range)
     const struct dt_row_range *of = &async->spec.row_range[range];
     const struct row_log log = row_log_of(async, range);
     const uint64_t has = log.has[async->state->target];
-    const float *from = dt_async_weights(async) + of->offset;
+    const float *from = dt__newest(async) + of->offset;
     float *to = dt__weights_in(async, async->state->target)->params + of->offset;
     if (*log.written - has > log.entries)
         memcpy(to, from, of->rows * of->width * sizeof *to);

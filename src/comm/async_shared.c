@@ -19,24 +19,13 @@ struct shared {
     bool waiting;
 };
 
-static _Atomic uint64_t *word_at(struct dt__onesided *remote, int word)
+static uint64_t shared_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
+                                 uint64_t value)
 {
-    return (_Atomic uint64_t *)(void *)(remote->memory + (size_t)word * DT__WORD_STRIDE);
-}
-
-static uint64_t shared_fetch(struct dt__onesided *remote, int word)
-{
-    return atomic_load(word_at(remote, word));
-}
-
-static void shared_replace(struct dt__onesided *remote, int word, uint64_t value)
-{
-    atomic_store(word_at(remote, word), value);
-}
-
-static uint64_t shared_add(struct dt__onesided *remote, int word, uint64_t delta)
-{
-    return atomic_fetch_add(word_at(remote, word), delta);
+    void *at = remote->memory + (size_t)word * DT__WORD_STRIDE;
+    if (op == DT__NO_OP) return atomic_load((_Atomic uint64_t *)at);
+    if (op == DT__SUM) return atomic_fetch_add((_Atomic uint64_t *)at, value);
+    return atomic_exchange((_Atomic uint64_t *)at, value);
 }
 
 static void shared_sync(struct dt__onesided *remote)
@@ -80,9 +69,7 @@ static void shared_close(struct dt__onesided *remote)
 }
 
 static const struct dt__onesided_ops OPS = {
-    .fetch = shared_fetch,
-    .replace = shared_replace,
-    .add = shared_add,
+    .fetch_and = shared_fetch_and,
     .sync = shared_sync,
     .pause = shared_pause,
     .wake = shared_wake,

@@ -70,6 +70,13 @@
  * memory is warm. A worker that acts for the bank has let go of its own pointer: one buffer less
  * will do.
  *
+ * A rounded wire, of windows: the bank has a copy of the weights as each worker has them. A worker
+ * asks (REQUEST); the bank puts the rounded difference of the newest from the copy into the worker's
+ * answer and into the copy, and says so (ANSWER); the worker gets the answer and adds the same. The
+ * first answer is the copy itself. Bank and worker write to answer and copy by turns, as REQUEST
+ * and ANSWER say. The bank alone reads versions of the weights while a span lasts, so two are
+ * enough, and none is pointed at; between spans they rest, and workers get them whole.
+ *
  * Clocks: a worker begins its gradient number c of the span (from 0) when c <= FLOOR + staleness.
  * The floor is raised behind the publication, so that it has all updates up to clock c - staleness.
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
@@ -195,15 +202,15 @@ struct dt_async {
 
 static inline uint64_t dt__fetch(const struct dt_async *async, int word)
 {
-    return async->remote->ops->fetch(async->remote, word);
+    return async->remote->ops->fetch_and(async->remote, word, DT__NO_OP, 0);
 }
 static inline void dt__replace(struct dt_async *async, int word, uint64_t value)
 {
-    async->remote->ops->replace(async->remote, word, value);
+    async->remote->ops->fetch_and(async->remote, word, DT__REPLACE, value);
 }
 static inline uint64_t dt__add(struct dt_async *async, int word, uint64_t delta)
 {
-    return async->remote->ops->add(async->remote, word, delta);
+    return async->remote->ops->fetch_and(async->remote, word, DT__SUM, delta);
 }
 static inline void dt__sync(struct dt_async *async)
 {
@@ -221,6 +228,19 @@ static inline size_t dt__slot_at(const struct dt_async *async, int worker, int s
 static inline struct dt__weights *dt__weights_in(const struct dt_async *async, int buffer)
 {
     return (struct dt__weights *)(async->remote->memory + dt__weights_at(async, buffer));
+}
+/* The newest weights there. */
+static inline float *dt__newest(const struct dt_async *async)
+{
+    return dt__weights_in(async, async->state->current)->params;
+}
+static inline size_t dt__copy_at(const struct dt_async *async, int worker)
+{
+    return async->at.copies + (size_t)worker * async->at.weights_each;
+}
+static inline size_t dt__answer_at(const struct dt_async *async, int worker)
+{
+    return async->at.answers + (size_t)worker * async->at.slot_each;
 }
 
 /* async.c. Places, from the spec and what stands before it in the struct.
@@ -251,9 +271,10 @@ void dt__seen_copy(const struct dt_async *async, const struct dt_touched *touche
 /* Floats [at, at + n) of a gradient, of a range (NULL: of none) whole rows; until the next call. */
 struct dt_gradient dt__gradient_block(struct dt_async *async, const struct dt_gradient *gradient,
                                       const struct dt_row_range *range, size_t at, size_t n);
-/* Rounded wire. Bank: answers who asks for weights. Worker: asks, and takes the answer. */
-void dt__weights_answer(struct dt_async *async);
-const struct dt__weights *dt__weights_ask(struct dt_async *async);
+/* Rounded wire. What the newest weights have beyond a worker's copy, to the answer, and as it is
+ * rounded to the copy; and from the answer to the worker's weights. */
+void dt__difference_encode(const struct dt_async *async, float *copy, float *answer);
+void dt__difference_add(const struct dt_async *async, const float *answer, float *weights);
 
 /* async_rows.c. Of ranges whose touched rows change alone. Bytes of the row log. */
 size_t dt__row_log_bytes(const struct dt_async *async);

@@ -66,28 +66,16 @@ static void window_flush(struct dt__onesided *remote)
 
 /* ---- control words -------------------------------------------------------------------------- */
 
-static uint64_t fetch_and(struct dt__onesided *remote, int word, uint64_t value, MPI_Op op)
+static uint64_t window_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
+                                 uint64_t value)
 {
+    const MPI_Op ops[] = {MPI_NO_OP, MPI_REPLACE, MPI_SUM};
+    const MPI_Aint at = place_of(remote, (size_t)word * DT__WORD_STRIDE);
     uint64_t before = 0;
-    MPI_Aint at = place_of(remote, (size_t)word * DT__WORD_STRIDE);
-    DT_MPI(MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, BANK, at, op, window_of(remote)->win));
+    DT_MPI(
+        MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, BANK, at, ops[op], window_of(remote)->win));
     window_flush(remote);
     return before;
-}
-
-static uint64_t window_fetch(struct dt__onesided *remote, int word)
-{
-    return fetch_and(remote, word, 0, MPI_NO_OP);
-}
-
-static void window_replace(struct dt__onesided *remote, int word, uint64_t value)
-{
-    fetch_and(remote, word, value, MPI_REPLACE);
-}
-
-static uint64_t window_add(struct dt__onesided *remote, int word, uint64_t delta)
-{
-    return fetch_and(remote, word, delta, MPI_SUM);
 }
 
 /* MPI_Win_sync is no barrier in osc/rdma of Open MPI 4.1. */
@@ -145,9 +133,7 @@ static const struct dt__onesided_ops OPS = {
     .put = window_put,
     .get = window_get,
     .flush = window_flush,
-    .fetch = window_fetch,
-    .replace = window_replace,
-    .add = window_add,
+    .fetch_and = window_fetch_and,
     .sync = window_sync,
     .pause = window_pause,
     .wake = window_wake,

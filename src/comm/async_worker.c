@@ -101,6 +101,37 @@ static int worker_protect_newest(struct dt_async *async)
     return buffer;
 }
 
+/* A buffer of weights, to memory of this rank. */
+static const struct dt__weights *worker_get(struct dt_async *async, size_t offset, void *to)
+{
+    struct dt__onesided *remote = async->remote;
+    remote->ops->get(remote, offset, to, sizeof(struct dt__weights) + async->at.vector);
+    remote->ops->flush(remote);
+    return to;
+}
+
+/* The newest weights over a rounded wire, to this rank's copy. */
+static const struct dt__weights *worker_ask(struct dt_async *async)
+{
+    struct dt__onesided *remote = async->remote;
+    struct dt__weights *weights = (struct dt__weights *)async->copy;
+    struct dt__slot *answer = async->encoded;
+    worker_replace(async, WORD_REQUEST, ++async->asked);
+    while (worker_fetch(async, WORD_ANSWER) != async->asked)
+        remote->ops->pause(remote, "weights");
+    remote->ops->wake(remote);
+    if (async->asked == 1) {
+        worker_get(async, dt__copy_at(async, async->worker), weights);
+        return weights;
+    }
+    remote->ops->get(remote, dt__answer_at(async, async->worker), answer,
+                     sizeof *answer + async->at.grad);
+    remote->ops->flush(remote);
+    dt__difference_add(async, answer->grad, weights->params);
+    weights->version = answer->note.version;
+    return weights;
+}
+
 /* The gradient under way: in its slot, or in a copy that will be put there. */
 static struct dt__slot *worker_slot(struct dt_async *async)
 {
@@ -109,29 +140,22 @@ static struct dt__slot *worker_slot(struct dt_async *async)
                                dt__slot_at(async, async->worker, async->slot));
 }
 
-/* Newest weights, to memory of this rank. */
-static const struct dt__weights *worker_get(struct dt_async *async, int buffer, void *to)
-{
-    struct dt__onesided *remote = async->remote;
-    remote->ops->get(remote, dt__weights_at(async, buffer), to,
-                     sizeof(struct dt__weights) + async->at.vector);
-    remote->ops->flush(remote);
-    return to;
-}
-
 const float *dt_async_read(struct dt_async *async)
 {
     const double start = dt_clock_secs();
     if (async->spec.wire && async->under_way) {
-        async->read = dt__weights_ask(async);
+        async->read = worker_ask(async);
     } else if (async->spec.wire) { /* weights rest, and a gradient's room is free */
         const int buffer = (int)(dt__fetch(async, WORD_PUBLISHED) % DT__MOST_BUFFERS);
-        async->read = worker_get(async, buffer, worker_slot(async));
-    } else if (async->remote->memory) {
-        async->read = dt__weights_in(async, worker_protect_newest(async));
-        dt__sync(async);
+        async->read = worker_get(async, dt__weights_at(async, buffer), worker_slot(async));
     } else {
-        async->read = worker_get(async, worker_protect_newest(async), async->copy);
+        const int buffer = worker_protect_newest(async);
+        if (async->copy) {
+            async->read = worker_get(async, dt__weights_at(async, buffer), async->copy);
+        } else {
+            dt__sync(async);
+            async->read = dt__weights_in(async, buffer);
+        }
     }
     async->wait_secs += dt_clock_secs() - start;
     return async->read->params;

@@ -13,6 +13,7 @@
 
 struct dt__onesided;
 
+enum dt__op { DT__NO_OP, DT__REPLACE, DT__SUM };
 enum dt__end { DT__WORKERS, DT__BANK };
 
 /* Control words are the first of the memory, each on a cache line of its own. */
@@ -24,11 +25,9 @@ struct dt__onesided_ops {
     void (*put)(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length);
     void (*get)(struct dt__onesided *remote, size_t offset, void *bytes, size_t length);
     void (*flush)(struct dt__onesided *remote);
-    /* Control words: atomic, and done at the bank when the call returns. They order nothing
-     * else. */
-    uint64_t (*fetch)(struct dt__onesided *remote, int word);
-    void (*replace)(struct dt__onesided *remote, int word, uint64_t value);
-    uint64_t (*add)(struct dt__onesided *remote, int word, uint64_t delta); /* the value before */
+    /* A control word: atomic, and done at the bank when the call returns; the value before. Orders
+     * nothing else. */
+    uint64_t (*fetch_and)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value);
     /* Where memory is reached by loads and stores: what others have completed is seen by later
      * loads, and earlier stores are seen by what others begin later. */
     void (*sync)(struct dt__onesided *remote);

@@ -193,6 +193,15 @@ static uint64_t fake_add(struct dt__onesided *remote, int word, uint64_t delta)
     return before;
 }
 
+static uint64_t fake_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
+                               uint64_t value)
+{
+    if (op == DT__NO_OP) return fake_fetch(remote, word);
+    if (op == DT__SUM) return fake_add(remote, word, value);
+    fake_replace(remote, word, value);
+    return 0;
+}
+
 static void fake_pause(struct dt__onesided *remote, const char *what)
 {
     (void)what;
@@ -223,9 +232,7 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
         .put = fake_put,
         .get = fake_get,
         .flush = fake_flush,
-        .fetch = fake_fetch,
-        .replace = fake_replace,
-        .add = fake_add,
+        .fetch_and = fake_fetch_and,
         .sync = fake_sync,
         .pause = fake_pause,
         .wake = fake_wake,

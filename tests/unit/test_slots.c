@@ -289,6 +289,15 @@ static uint64_t faulty_add(struct dt__onesided *remote, int word, uint64_t delta
     return before;
 }
 
+static uint64_t faulty_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
+                                 uint64_t value)
+{
+    if (op == DT__NO_OP) return faulty_fetch(remote, word);
+    if (op == DT__SUM) return faulty_add(remote, word, value);
+    faulty_replace(remote, word, value);
+    return 0;
+}
+
 static void wrap_operations(struct fake *fake)
 {
     static struct dt__onesided_ops ops;
@@ -296,9 +305,7 @@ static void wrap_operations(struct fake *fake)
     ops.put = faulty_put;
     ops.flush = faulty_flush;
     ops.sync = faulty_sync;
-    ops.fetch = faulty_fetch;
-    ops.replace = faulty_replace;
-    ops.add = faulty_add;
+    ops.fetch_and = faulty_fetch_and;
     memset(did, 0, sizeof did);
     for (int i = 0; i < fake->actors; i++)
         fake->port[i].remote.ops = &ops;
