@@ -36,12 +36,12 @@ struct dt_world {
     bool is_bank;
     /* it computes gradients: every rank but bank and evaluator; the bank if it is alone */
     bool is_worker;
-    int workers;      /* at least 1 */
-    int worker;       /* this one's number, -1: none. Host by host, those with most workers first */
-    int *rank_of;     /* (workers) the rank that each one is */
-    int *workers_of;  /* (hosts) how many each host has */
-    int worker_rank;  /* of worker 0 among the trainers; worker w's is worker_rank + w */
-    int evaluator;    /* its rank, -1: none */
+    int workers;     /* at least 1 */
+    int worker;      /* this one's number, -1: none. Host by host, those with most workers first */
+    int *rank_of;    /* (workers) the rank that each one is */
+    int *workers_of; /* (hosts) how many each host has */
+    int worker_rank; /* of worker 0 among the trainers; worker w's is worker_rank + w */
+    int evaluator;   /* its rank, -1: none */
 
     struct dt__world_inside *inside; /* communicators and watchdog */
 };
@@ -86,9 +86,9 @@ struct dt_rank_status {
     /* what it does; what it waits for, "": it does not wait */
     char phase[DT_PHASE_TEXT], wait[DT_PHASE_TEXT];
     uint64_t step;
-    uint64_t samples;  /* it has trained on, as it shows; 0: not known, as of other hosts */
-    double idle_secs;  /* since it made progress, or was heard */
-    double wait_share; /* of its time lately, in [0, 1]; NaN: not known, as of other hosts */
+    uint64_t samples;       /* it has trained on, as it shows; 0: not known, as of other hosts */
+    double idle_secs;       /* since it made progress, or was heard */
+    double wait_share;      /* of its time lately, in [0, 1]; NaN: not known, as of other hosts */
     double samples_per_sec; /* NaN: dt_world_rank_status does not know it */
 };
 void dt_world_rank_status(const struct dt_world *world, int rank, struct dt_rank_status *out);
@@ -134,7 +134,7 @@ const char *dt_world_mpi_version(void);
 enum { DT_MPI_SETTINGS = 128 };
 const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 
-/* ---- reducer: the exchange of a sync step ---------------------------------------------------- */
+/* ---- exchange: the exchange of a sync step ---------------------------------------------------- */
 
 /* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
  * bucket. Each worker owns a slice, which it sums and updates: on one host (node) in memory that
@@ -176,27 +176,27 @@ typedef dt_status dt_tile_fn(void *arg, int matrix, const void *factors, struct 
 typedef void dt_update_tile_fn(void *arg, const struct dt_update_info *info, int matrix,
                                struct dt_tile tile, const float *grad, float *const *vectors);
 
-enum { DT_REDUCER_VECTORS = 4, DT_REDUCER_REPLICAS = 1 << 16 }; /* at most */
+enum { DT_EXCHANGE_VECTORS = 4, DT_EXCHANGE_REPLICAS = 1 << 16 }; /* at most */
 
-struct dt_reducer_spec {
+struct dt_exchange_spec {
     /* collective over so many workers, without the bank; team 0: over the trainers */
     int first_worker, team;
-    const int *worker_of;   /* (R) whose each replica is; NULL: as dt_deal_replicas has it */
-    int kind;          /* enum dt_exchange_kind; auto is resolved by create */
-    bool reproducible; /* fixed tree everywhere */
-    size_t params;     /* P */
+    const int *worker_of; /* (R) whose each replica is; NULL: as dt_deal_replicas has it */
+    int kind;             /* enum dt_exchange_kind; auto is resolved by create */
+    bool reproducible;    /* fixed tree everywhere */
+    size_t params;        /* P */
     int buckets;
     const size_t *bucket_end; /* (buckets) bucket b is [bucket_end[b-1], bucket_end[b]) */
-    int replicas;             /* R, at most DT_REDUCER_REPLICAS */
+    int replicas;             /* R, at most DT_EXCHANGE_REPLICAS */
     /* What is given away, rounded (enum dt_wire; f32: not, and the two below say nothing): the sum
-     * of each of `givers` ranges of replicas in a row, g's from R g / givers on; and each update.
-     * Rounding errors are kept, and added to what is rounded next. Sums inside a giver are f32,
+     * of each of `groups` ranges of replicas in a row, g's from R g / groups on; and each update.
+     * Rounding errors are kept, and added to what is rounded next. Sums inside a group are f32,
      * wherever its replicas are. Touched rows are rounded to bf16 whatever the wire, and no error
      * of them is kept; their updates are not rounded. */
-    int wire, givers;
+    int wire, groups;
     size_t wire_params; /* floats [0, wire_params) are rounded; the end of a bucket; 0: all */
     /* weights, optimizer state and what else updates keep, with a wire the error of rounded
-     * updates as the last; at most DT_REDUCER_VECTORS */
+     * updates as the last; at most DT_EXCHANGE_VECTORS */
     int vectors;
     bool norm;          /* info.norm2 is needed before any update */
     size_t norm_params; /* floats [0, norm_params) count for it; 0: all */
@@ -214,34 +214,34 @@ struct dt_reducer_spec {
     void *arg;
 };
 
-struct dt_reducer;
+struct dt_exchange;
 /* Collective over the trainers or the team (which has its bank's memory at its first worker).
  * DT_EUSAGE: reproducible or rounded with reduce, or a spec beyond the bounds above; DT_EMEMORY:
  * shared memory too small for an explicit node or ordered (auto does without, and says so). */
-dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec *spec,
-                            struct dt_reducer **out);
-void dt_reducer_destroy(struct dt_reducer *reducer);   /* collective over the trainers */
-int dt_reducer_kind(const struct dt_reducer *reducer); /* what runs */
+dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
+                             struct dt_exchange **out);
+void dt_exchange_destroy(struct dt_exchange *exchange);    /* collective over the trainers */
+int dt_exchange_which(const struct dt_exchange *exchange); /* what runs */
 
-/* Bank, and where one host holds all, workers: the vectors, whole, to fill before dt_reducer_start
+/* Bank, and where one host holds all, workers: the vectors, whole, to fill before dt_exchange_start
  * and to read between spans (NULL: not in the memory of this rank; elsewhere not for use). At the
- * bank the weights always, the optimizer's state behind dt_reducer_gather. */
-float *const *dt_reducer_vectors(struct dt_reducer *reducer);
+ * bank the weights always, the optimizer's state behind dt_exchange_gather. */
+float *const *dt_exchange_vectors(struct dt_exchange *exchange);
 /* The bytes for copies, at a whole cache line; NULL: none are asked for, or no matrix is updated
  * tile by tile, as where one host does not hold all ranks, with a wire, and where shared memory has
  * no room for it. */
-void *dt_reducer_copies(struct dt_reducer *reducer);
-/* The same of what rounding has left of a giver's sums; NULL: nothing is rounded. */
-float *dt_reducer_error(struct dt_reducer *reducer, int giver);
+void *dt_exchange_copies(struct dt_exchange *exchange);
+/* The same of what rounding has left of a group's sums; NULL: nothing is rounded. */
+float *dt_exchange_error(struct dt_exchange *exchange, int group);
 /* Sends the bank's weights to every worker, and its optimizer state and errors to those who keep
  * them. Collective over the trainers; once, before the first span. */
-void dt_reducer_start(struct dt_reducer *reducer);
+void dt_exchange_start(struct dt_exchange *exchange);
 
 /* Between spans: brings the optimizer's state of slices that other hosts own, and the errors that
  * they keep, to the bank's vectors.
- * Needed, and anything but nothing, only if dt_reducer_is_spread. Collective over the trainers. */
-void dt_reducer_gather(struct dt_reducer *reducer);
-bool dt_reducer_is_spread(const struct dt_reducer *reducer);
+ * Needed, and anything but nothing, only if dt_exchange_is_spread. Collective over the trainers. */
+void dt_exchange_gather(struct dt_exchange *exchange);
+bool dt_exchange_is_spread(const struct dt_exchange *exchange);
 
 /* A span is a run of steps [from, until) between two synchronization points of bank and workers. It
  * ends early, at the same step everywhere, when any rank asks (stop, error, a due checkpoint). */
@@ -257,48 +257,48 @@ enum dt_ask {
 typedef int dt_ask_fn(void *arg);
 
 /* Worker: where to read weights. */
-const float *dt_reducer_weights(const struct dt_reducer *reducer);
+const float *dt_exchange_weights(const struct dt_exchange *exchange);
 /* Worker: where replica `replica`'s gradient goes. Its rows are whole without row-sparse ranges,
  * and with reduce; touched is NULL at all ranks or at none. Its matrices are whole without factored
  * ones, with the norm, where one host does not hold all ranks, and where shared memory has no room
  * for factors too. */
-struct dt_slot dt_reducer_slot(const struct dt_reducer *reducer, int replica);
+struct dt_slot dt_exchange_slot(const struct dt_exchange *exchange, int replica);
 /* Worker: begins step `step`. */
-void dt_reducer_begin(struct dt_reducer *reducer, uint64_t step);
+void dt_exchange_begin(struct dt_exchange *exchange, uint64_t step);
 /* Worker: waits until the weights of `bucket` are those of this step. */
-void dt_reducer_need(struct dt_reducer *reducer, int bucket);
+void dt_exchange_need(struct dt_exchange *exchange, int bucket);
 /* Worker: the gradients of `bucket` of all its replicas are written and its weights are no longer
  * read in this step. From the last bucket to the first. */
-void dt_reducer_ready(struct dt_reducer *reducer, int bucket);
+void dt_exchange_ready(struct dt_exchange *exchange, int bucket);
 /* Worker, in a long step whose gradients are ready: carries on with the exchange, without waiting.
  * Messages travel while some rank of each host calls this every few ms. */
-void dt_reducer_advance(struct dt_reducer *reducer);
+void dt_exchange_advance(struct dt_exchange *exchange);
 /* Worker: ends the step with what it asks for. Returns what all ranks asked for: not NONE ends the
  * span behind this step on every rank (VOID: the weights are no longer those of any step). */
-int dt_reducer_end(struct dt_reducer *reducer, int ask);
+int dt_exchange_end(struct dt_exchange *exchange, int ask);
 /* Worker, in a long step: asks at once; returns what the ranks of this host have asked for so
  * far. */
-int dt_reducer_consult(struct dt_reducer *reducer, int ask);
+int dt_exchange_consult(struct dt_exchange *exchange, int ask);
 /* Bank: serves steps [from, until); `ask` is polled. Returns the asks that ended the span (NONE:
  * until was reached) and in *out_step the updates done. All weights are at rest when it returns.
  * With one process alone there is no serve: the rank is worker and does the steps itself. */
-int dt_reducer_serve(struct dt_reducer *reducer, uint64_t from, uint64_t until, dt_ask_fn *ask,
-                     void *arg, uint64_t *out_step);
+int dt_exchange_serve(struct dt_exchange *exchange, uint64_t from, uint64_t until, dt_ask_fn *ask,
+                      void *arg, uint64_t *out_step);
 /* Worker: the last step's updates have all been made (before a synchronization point). */
-void dt_reducer_settle(struct dt_reducer *reducer);
+void dt_exchange_settle(struct dt_exchange *exchange);
 /* Worker, of a team: the ranks that share these weights wait for each other. Of them one is the
  * first, and may write the weights between two steps, and two barriers. */
-void dt_reducer_barrier(struct dt_reducer *reducer);
-bool dt_reducer_is_first(const struct dt_reducer *reducer);
+void dt_exchange_barrier(struct dt_exchange *exchange);
+bool dt_exchange_is_first(const struct dt_exchange *exchange);
 
 /* The step's budget of this rank, seconds. */
-struct dt_reducer_times {
+struct dt_exchange_times {
     double wait, reduce, update, network;
 };
 /* Adds those since the last call to *out. */
-void dt_reducer_take_times(struct dt_reducer *reducer, struct dt_reducer_times *out);
+void dt_exchange_take_times(struct dt_exchange *exchange, struct dt_exchange_times *out);
 /* Of them wait and network, without taking them. */
-double dt_reducer_waited(const struct dt_reducer *reducer);
+double dt_exchange_waited(const struct dt_exchange *exchange);
 
 #ifdef __cplusplus
 }

@@ -67,7 +67,7 @@ enum dt_schedule_kind {
     DT_SCHED_PLATEAU
 };
 #define DT_EXCHANGE_WORDS "auto|reduce|node|ordered"
-enum dt_exchange_kind { DT_REDUCER_AUTO, DT_REDUCER_REDUCE, DT_REDUCER_NODE, DT_REDUCER_ORDERED };
+enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_EXCHANGE_REDUCE, DT_EXCHANGE_NODE, DT_EXCHANGE_ORDERED };
 #define DT_WIRE_WORDS "f32|bf16|q8"
 enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 

@@ -18,7 +18,7 @@ enum { MOST_LAYERS = 64, MOST_SPANS = 1000 };
 
 struct bench {
     struct dt_world *world;
-    struct dt_reducer *reducer;
+    struct dt_exchange *exchange;
     size_t bucket_end[MOST_LAYERS];
     int buckets, steps, spans;
 };
@@ -60,14 +60,14 @@ static int ask_nothing(void *arg)
 static void work(const struct bench *bench, uint64_t from, uint64_t until)
 {
     for (uint64_t step = from; step < until; step++) {
-        dt_reducer_begin(bench->reducer, step);
+        dt_exchange_begin(bench->exchange, step);
         for (int b = 0; b < bench->buckets; b++)
-            dt_reducer_need(bench->reducer, b);
+            dt_exchange_need(bench->exchange, b);
         for (int b = bench->buckets - 1; b >= 0; b--)
-            dt_reducer_ready(bench->reducer, b);
-        dt_reducer_end(bench->reducer, DT_ASK_NONE);
+            dt_exchange_ready(bench->exchange, b);
+        dt_exchange_end(bench->exchange, DT_ASK_NONE);
     }
-    dt_reducer_settle(bench->reducer);
+    dt_exchange_settle(bench->exchange);
 }
 
 /* Milliseconds a step of one span. */
@@ -79,7 +79,7 @@ static double span(const struct bench *bench, int nth)
     if (bench->world->is_worker)
         work(bench, from, from + steps);
     else
-        dt_reducer_serve(bench->reducer, from, from + steps, ask_nothing, NULL, &done);
+        dt_exchange_serve(bench->exchange, from, from + steps, ask_nothing, NULL, &done);
     return 1e3 * (dt_clock_secs() - start) / bench->steps;
 }
 
@@ -88,28 +88,28 @@ static void create(struct bench *bench, const char *how)
     const int wire = !strcmp(how, "q8") ? DT_WIRE_Q8 : !strcmp(how, "bf16") ? DT_WIRE_BF16 : DT_WIRE_F32;
     const size_t params = bench->bucket_end[bench->buckets - 1];
     int first, count, replicas = bench->world->workers;
-    struct dt_reducer_spec spec = {.kind = strcmp(how, "reduce") ? DT_REDUCER_AUTO : DT_REDUCER_REDUCE,
+    struct dt_exchange_spec spec = {.kind = strcmp(how, "reduce") ? DT_EXCHANGE_AUTO : DT_EXCHANGE_REDUCE,
                                    .params = params,
                                    .buckets = bench->buckets,
                                    .bucket_end = bench->bucket_end,
                                    .replicas = replicas,
                                    .wire = wire,
-                                   .givers = replicas,
+                                   .groups = replicas,
                                    .vectors = wire ? 2 : 1,
                                    .update = update_sgd};
-    if (dt_reducer_create(bench->world, &spec, &bench->reducer)) die(bench->world);
+    if (dt_exchange_create(bench->world, &spec, &bench->exchange)) die(bench->world);
     for (int v = 0; v < spec.vectors && bench->world->is_bank; v++)
-        memset(dt_reducer_vectors(bench->reducer)[v], 0, params * sizeof(float));
+        memset(dt_exchange_vectors(bench->exchange)[v], 0, params * sizeof(float));
     for (int r = 0; r < replicas && wire && bench->world->is_bank; r++)
-        memset(dt_reducer_error(bench->reducer, r), 0, params * sizeof(float));
+        memset(dt_exchange_error(bench->exchange, r), 0, params * sizeof(float));
     if (bench->world->is_worker) {
         dt_deal_replicas(replicas, bench->world->worker, replicas, &first,
                           &count);
-        float *grad = dt_reducer_slot(bench->reducer, first).grad;
+        float *grad = dt_exchange_slot(bench->exchange, first).grad;
         for (size_t i = 0; i < params; i++)
             grad[i] = (float)(i % 1000) * 1e-3f - 0.5f * (float)first;
     }
-    dt_reducer_start(bench->reducer);
+    dt_exchange_start(bench->exchange);
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -141,12 +141,12 @@ int main(int argc, char **argv)
         const size_t params = bench.bucket_end[bench.buckets - 1];
         qsort(ms, (size_t)bench.spans, sizeof *ms, compare_doubles);
         for (size_t i = 0; i < params; i++)
-            total += (double)dt_reducer_vectors(bench.reducer)[0][i];
+            total += (double)dt_exchange_vectors(bench.exchange)[0][i];
         printf("hosts %d workers %d params %zu buckets %d median_ms %.3f least_ms %.3f sum %.9g\n",
                bench.world->hosts, bench.world->workers, params, bench.buckets,
                ms[bench.spans / 2], ms[0], total);
     }
-    dt_reducer_destroy(bench.reducer);
+    dt_exchange_destroy(bench.exchange);
     dt_world_destroy(bench.world);
     return 0;
 }

@@ -11,7 +11,7 @@ static const double BANK_NAP_SECS = 0.02;
 
 /* The ranks that take part: the trainers, or a team of workers. */
 static struct dt_ranks choose_ranks(const struct dt_world *world,
-                                    const struct dt_reducer_spec *spec)
+                                    const struct dt_exchange_spec *spec)
 {
     struct dt_ranks all = *world->trainers;
     const MPI_Comm from = all.comm;
@@ -33,7 +33,7 @@ struct place {
 };
 
 /* Nodes by their lowest ranks, and agents by their ranks. */
-static void number_nodes(struct dt_reducer *x, const struct place *place, int ranks, int rank)
+static void number_nodes(struct dt_exchange *x, const struct place *place, int ranks, int rank)
 {
     int agents = 0;
     x->nodes = 0;
@@ -59,7 +59,7 @@ static void number_nodes(struct dt_reducer *x, const struct place *place, int ra
     x->agents_of[x->nodes] = agents;
 }
 
-static dt_status split_nodes(struct dt_reducer *x)
+static dt_status split_nodes(struct dt_exchange *x)
 {
     const bool has_bank = x->world->size > 1 && !x->spec.team;
     struct place *place = NULL, own;
@@ -100,26 +100,26 @@ void *dt__room_take(struct dt__room *room, size_t count, size_t size)
 }
 
 /* By plain MPI_Reduce: which needs other ranks. */
-static bool reduces(const struct dt_reducer *x)
+static bool reduces(const struct dt_exchange *x)
 {
-    return x->exchange == DT_REDUCER_REDUCE && x->nodes > 1;
+    return x->exchange == DT_EXCHANGE_REDUCE && x->nodes > 1;
 }
 
 /* Bytes of a replica's factors; 0: gradients are whole. */
-static size_t factor_bytes(const struct dt_reducer *x)
+static size_t factor_bytes(const struct dt_exchange *x)
 {
     if (!dt__tiled_matrices(x) || x->spec.norm) return 0;
     const struct dt_factored *last = &x->factored[x->spec.matrices - 1];
     return last->place + last->bytes;
 }
 
-static size_t control_bytes(const struct dt_reducer *x)
+static size_t control_bytes(const struct dt_exchange *x)
 {
     return sizeof *x->control + (size_t)x->spec.buckets * sizeof x->control->bucket[0];
 }
 
 /* What the ranks of this node share. */
-static void deal_memory(struct dt_reducer *x, struct dt__room *room)
+static void deal_memory(struct dt_exchange *x, struct dt__room *room)
 {
     const bool touched = dt__rows_are_touched(x);
     const size_t params = x->spec.params, factors = factor_bytes(x);
@@ -143,7 +143,7 @@ static void deal_memory(struct dt_reducer *x, struct dt__room *room)
     }
     for (int s = 0; s < x->subtrees && touched && x->nodes > 1; s++)
         dt__rows_map_subtree(x, s, room);
-    for (int g = 0; g < x->spec.givers && x->spec.wire; g++) {
+    for (int g = 0; g < x->spec.groups && x->spec.wire; g++) {
         struct dt__group *group = &x->group[g];
         const bool rounds = group->node == x->node;
         if (x->node == 0 || rounds) group->error = dt__room_take(room, params, sizeof(float));
@@ -153,7 +153,7 @@ static void deal_memory(struct dt_reducer *x, struct dt__room *room)
         x->sums = dt__room_take(room, params, sizeof(float));
 }
 
-static void dissolve_nodes(struct dt_reducer *x)
+static void dissolve_nodes(struct dt_exchange *x)
 {
     dt__shared_free(&x->shared);
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
@@ -168,7 +168,7 @@ static void dissolve_nodes(struct dt_reducer *x)
 }
 
 /* Nodes, tables and memory for what x->grouped says. Fails on all ranks or on none. */
-static dt_status form_nodes(struct dt_reducer *x)
+static dt_status form_nodes(struct dt_exchange *x)
 {
     struct dt__room room = {0};
     int node_rank;
@@ -195,29 +195,29 @@ static dt_status form_nodes(struct dt_reducer *x)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static dt_status check_spec(const struct dt_reducer_spec *spec)
+static dt_status check_spec(const struct dt_exchange_spec *spec)
 {
-    if (spec->vectors < 1 || spec->vectors > DT_REDUCER_VECTORS)
-        return dt_fail(DT_EUSAGE, "reducer: %d vectors, expected 1 to %d", spec->vectors,
-                       DT_REDUCER_VECTORS);
-    if (spec->replicas < 1 || spec->replicas > DT_REDUCER_REPLICAS)
-        return dt_fail(DT_EUSAGE, "reducer: %d replicas, expected 1 to %d", spec->replicas,
-                       DT_REDUCER_REPLICAS);
+    if (spec->vectors < 1 || spec->vectors > DT_EXCHANGE_VECTORS)
+        return dt_fail(DT_EUSAGE, "exchange: %d vectors, expected 1 to %d", spec->vectors,
+                       DT_EXCHANGE_VECTORS);
+    if (spec->replicas < 1 || spec->replicas > DT_EXCHANGE_REPLICAS)
+        return dt_fail(DT_EUSAGE, "exchange: %d replicas, expected 1 to %d", spec->replicas,
+                       DT_EXCHANGE_REPLICAS);
     if (spec->buckets < 1 || spec->bucket_end[spec->buckets - 1] != spec->params)
-        return dt_fail(DT_EUSAGE, "reducer: the buckets do not end with the parameters");
-    if (spec->reproducible && spec->kind == DT_REDUCER_REDUCE)
+        return dt_fail(DT_EUSAGE, "exchange: the buckets do not end with the parameters");
+    if (spec->reproducible && spec->kind == DT_EXCHANGE_REDUCE)
         return dt_fail(DT_EUSAGE, "run.reproducible=yes does not go with train.exchange=reduce: "
                                   "expected auto, node or ordered");
-    if (spec->wire && spec->kind == DT_REDUCER_REDUCE)
-        return dt_fail(DT_EUSAGE, "reducer: train.wire does not go with train.exchange=reduce");
-    if (spec->wire && (spec->givers < 1 || spec->givers > spec->replicas))
-        return dt_fail(DT_EUSAGE, "reducer: %d groups of %d replicas", spec->givers,
+    if (spec->wire && spec->kind == DT_EXCHANGE_REDUCE)
+        return dt_fail(DT_EUSAGE, "exchange: train.wire does not go with train.exchange=reduce");
+    if (spec->wire && (spec->groups < 1 || spec->groups > spec->replicas))
+        return dt_fail(DT_EUSAGE, "exchange: %d groups of %d replicas", spec->groups,
                        spec->replicas);
     return DT_OK;
 }
 
 /* What this rank does by itself. */
-static dt_status allocate(struct dt_reducer *x)
+static dt_status allocate(struct dt_exchange *x)
 {
     const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
     size_t segments = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
@@ -242,7 +242,7 @@ static dt_status allocate(struct dt_reducer *x)
 }
 
 /* Where memory that a host shares is wanting, each rank is a node of its own. */
-static dt_status choose_nodes(struct dt_reducer *x)
+static dt_status choose_nodes(struct dt_exchange *x)
 {
     const int *rank_of = x->world->rank_of, *host_of = x->world->host_of,
               first = x->spec.first_worker;
@@ -250,42 +250,42 @@ static dt_status choose_nodes(struct dt_reducer *x)
     for (int w = first + 1; w < first + x->spec.team; w++)
         hosts += host_of[rank_of[w]] != host_of[rank_of[w - 1]];
     x->exchange = x->spec.kind;
-    if (x->exchange == DT_REDUCER_AUTO || x->exchange == DT_REDUCER_NODE)
-        x->exchange = hosts > 1 ? DT_REDUCER_ORDERED : DT_REDUCER_NODE;
-    x->grouped = x->exchange != DT_REDUCER_REDUCE;
+    if (x->exchange == DT_EXCHANGE_AUTO || x->exchange == DT_EXCHANGE_NODE)
+        x->exchange = hosts > 1 ? DT_EXCHANGE_ORDERED : DT_EXCHANGE_NODE;
+    x->grouped = x->exchange != DT_EXCHANGE_REDUCE;
     dt_status status = form_nodes(x);
     /* factors and copies save time, but need room beside whole gradients' */
     if (status && dt__tiled_matrices(x)) {
         x->spec.matrices = 0;
         status = form_nodes(x);
     }
-    if (!status || x->spec.kind != DT_REDUCER_AUTO) return status;
+    if (!status || x->spec.kind != DT_EXCHANGE_AUTO) return status;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     if (rank == 0)
         dt_warn("%s; taking train.exchange=ordered without shared memory", dt_error_text());
     x->grouped = false;
-    x->exchange = DT_REDUCER_ORDERED;
+    x->exchange = DT_EXCHANGE_ORDERED;
     return form_nodes(x);
 }
 
-dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec *spec,
-                            struct dt_reducer **out)
+dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
+                             struct dt_exchange **out)
 {
-    struct dt_reducer *x = NULL;
+    struct dt_exchange *x = NULL;
     struct dt_ranks all = choose_ranks(world, spec);
     dt_status status = check_spec(spec);
-    if (!status) status = dt_alloc(1, sizeof *x, "reducer", &x);
+    if (!status) status = dt_alloc(1, sizeof *x, "exchange", &x);
     if (x)
-        *x = (struct dt_reducer){.world = world,
-                                 .all = all,
-                                 .spec = *spec,
-                                 .node_comm = MPI_COMM_NULL,
-                                 .firsts = {.world = world, .comm = MPI_COMM_NULL}};
+        *x = (struct dt_exchange){.world = world,
+                                  .all = all,
+                                  .spec = *spec,
+                                  .node_comm = MPI_COMM_NULL,
+                                  .firsts = {.world = world, .comm = MPI_COMM_NULL}};
     DT_GUARD(dt_ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
     x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
     x->grain = spec->wire ? DT__WIRE_BLOCK : 16;
-    if (!spec->wire) x->spec.givers = 1;
+    if (!spec->wire) x->spec.groups = 1;
     if (!spec->wire_params) x->spec.wire_params = spec->params;
     DT_GUARD(dt_ranks_agree(&all, allocate(x)));
     DT_GUARD(choose_nodes(x));
@@ -296,11 +296,11 @@ dt_status dt_reducer_create(struct dt_world *world, const struct dt_reducer_spec
     *out = x;
 done:
     if (!x && spec->team) DT_MPI(MPI_Comm_free(&all.comm));
-    if (status) dt_reducer_destroy(x);
+    if (status) dt_exchange_destroy(x);
     return status;
 }
 
-void dt_reducer_destroy(struct dt_reducer *x)
+void dt_exchange_destroy(struct dt_exchange *x)
 {
     if (!x) return;
     if (x->way) x->way->destroy(x);
@@ -313,29 +313,29 @@ void dt_reducer_destroy(struct dt_reducer *x)
         dt_free(owned[i]);
 }
 
-int dt_reducer_kind(const struct dt_reducer *x)
+int dt_exchange_which(const struct dt_exchange *x)
 {
     return x->exchange;
 }
-float *const *dt_reducer_vectors(struct dt_reducer *x)
+float *const *dt_exchange_vectors(struct dt_exchange *x)
 {
     return x->vectors;
 }
-void *dt_reducer_copies(struct dt_reducer *x)
+void *dt_exchange_copies(struct dt_exchange *x)
 {
     return x->copies;
 }
 
-float *dt_reducer_error(struct dt_reducer *x, int giver)
+float *dt_exchange_error(struct dt_exchange *x, int group)
 {
-    return x->spec.wire ? x->group[giver].error : NULL;
+    return x->spec.wire ? x->group[group].error : NULL;
 }
-const float *dt_reducer_weights(const struct dt_reducer *x)
+const float *dt_exchange_weights(const struct dt_exchange *x)
 {
     return x->vectors[0];
 }
 
-struct dt_slot dt_reducer_slot(const struct dt_reducer *x, int replica)
+struct dt_slot dt_exchange_slot(const struct dt_exchange *x, int replica)
 {
     return (struct dt_slot){.grad = x->slot[replica],
                             .touched =
@@ -346,7 +346,7 @@ struct dt_slot dt_reducer_slot(const struct dt_reducer *x, int replica)
 /* ---- the optimizer's state ------------------------------------------------------------------ */
 
 /* The bank's floats to all other nodes; first agents alone. */
-static void bcast_floats(struct dt_reducer *x, float *floats, size_t n)
+static void bcast_floats(struct dt_exchange *x, float *floats, size_t n)
 {
     const size_t most = DT__MPI_CHUNK / sizeof(float);
     for (size_t at = 0, some; at < n; at += some) {
@@ -363,14 +363,14 @@ static void bcast_floats(struct dt_reducer *x, float *floats, size_t n)
 }
 
 /* n floats between the bank and a rank; the others do nothing. */
-static void move_floats(const struct dt_reducer *x, int rank, bool to_bank, float *at, size_t n)
+static void move_floats(const struct dt_exchange *x, int rank, bool to_bank, float *at, size_t n)
 {
     dt_ranks_move(&x->all, to_bank ? rank : 0, to_bank ? 0 : rank, at, n * sizeof *at);
 }
 
 /* Between the bank and the owners of other nodes, chunk by chunk; errors of sums that a node rounds
  * stand whole at it. */
-static void move_state(struct dt_reducer *x, bool to_bank)
+static void move_state(struct dt_exchange *x, bool to_bank)
 {
     int rank;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
@@ -378,16 +378,16 @@ static void move_state(struct dt_reducer *x, bool to_bank)
         const struct dt__chunk *chunk = &x->chunk[c];
         const size_t begin = chunk->at.begin, n = chunk->at.end - begin;
         const int owner = dt__chunk_rank(x, chunk, chunk->node);
-        float *mine[DT_REDUCER_VECTORS];
+        float *mine[DT_EXCHANGE_VECTORS];
         if (chunk->node == 0 || (rank && rank != owner)) continue;
         dt__chunk_vectors(x, chunk, mine);
         for (int v = 1; v < x->spec.vectors; v++)
             move_floats(x, owner, to_bank, mine[v] + begin, n);
-        for (int g = 0; g < x->spec.givers && x->spec.wire; g++)
+        for (int g = 0; g < x->spec.groups && x->spec.wire; g++)
             if (x->group[g].node < 0)
                 move_floats(x, owner, to_bank, dt__chunk_error(x, chunk, g) + begin, n);
     }
-    for (int g = 0; g < x->spec.givers && x->spec.wire; g++) {
+    for (int g = 0; g < x->spec.groups && x->spec.wire; g++) {
         const struct dt__group *group = &x->group[g];
         for (int s = 0; s < x->bucket[x->spec.buckets].segment && group->node > 0 && group->error;
              s++) {
@@ -400,7 +400,7 @@ static void move_state(struct dt_reducer *x, bool to_bank)
 }
 
 /* The bank's weights to the other nodes, and the state of row-sparse ranges, which all have. */
-void dt_reducer_start(struct dt_reducer *x)
+void dt_exchange_start(struct dt_exchange *x)
 {
     dt_ranks_barrier(&x->all); /* the bank has filled its node's memory */
     if (x->agent == 0) {
@@ -413,34 +413,34 @@ void dt_reducer_start(struct dt_reducer *x)
                 bcast_floats(x, x->vectors[v] + range->offset, range->rows * range->width);
         }
     }
-    if (dt_reducer_is_spread(x)) move_state(x, false);
+    if (dt_exchange_is_spread(x)) move_state(x, false);
     dt_ranks_barrier(&x->all);
 }
 
-bool dt_reducer_is_spread(const struct dt_reducer *x)
+bool dt_exchange_is_spread(const struct dt_exchange *x)
 {
     return x->nodes > 1 && !reduces(x);
 }
 
-void dt_reducer_gather(struct dt_reducer *x)
+void dt_exchange_gather(struct dt_exchange *x)
 {
-    if (dt_reducer_is_spread(x)) move_state(x, true);
+    if (dt_exchange_is_spread(x)) move_state(x, true);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-void dt__all_ask(struct dt_reducer *x, int asked)
+void dt__all_ask(struct dt_exchange *x, int asked)
 {
     x->control->agreed_ask[x->tick & 1] = asked;
     dt__event_post(&x->control->agreed, 1);
 }
 
-int dt__node_asks(struct dt_reducer *x)
+int dt__node_asks(struct dt_exchange *x)
 {
     return atomic_exchange(&x->control->asks[x->tick & 1], 0) | atomic_load(&x->control->bank_ask);
 }
 
-void dt_reducer_begin(struct dt_reducer *x, uint64_t step)
+void dt_exchange_begin(struct dt_exchange *x, uint64_t step)
 {
     x->all_done = ++x->tick * (uint32_t)x->workers;
     x->started = x->summed = 0;
@@ -451,7 +451,7 @@ void dt_reducer_begin(struct dt_reducer *x, uint64_t step)
     x->way->begin(x);
 }
 
-void dt_reducer_need(struct dt_reducer *x, int bucket)
+void dt_exchange_need(struct dt_exchange *x, int bucket)
 {
     struct dt__event_count *updated = &x->control->bucket[bucket].updated;
     const uint32_t pieces = x->bucket[bucket].pieces_done;
@@ -461,20 +461,20 @@ void dt_reducer_need(struct dt_reducer *x, int bucket)
     x->times.wait += dt_clock_secs() - since;
 }
 
-void dt_reducer_ready(struct dt_reducer *x, int bucket)
+void dt_exchange_ready(struct dt_exchange *x, int bucket)
 {
     if (x->nodes == 1) return;
     dt__event_post(&x->control->bucket[bucket].ready, 1);
-    dt_reducer_advance(x);
+    dt_exchange_advance(x);
 }
 
-void dt_reducer_advance(struct dt_reducer *x)
+void dt_exchange_advance(struct dt_exchange *x)
 {
     if (x->nodes > 1) x->way->advance(x);
 }
 
 /* Does what is left of the step. */
-static void finish_step(struct dt_reducer *x)
+static void finish_step(struct dt_exchange *x)
 {
     const double start = dt_clock_secs(), busy = x->times.reduce + x->times.update;
     struct dt__wait wait = {.world = x->world, .what = "the other hosts"};
@@ -492,7 +492,7 @@ static void finish_step(struct dt_reducer *x)
 }
 
 /* Behind a step that is done. */
-static void expect_next(struct dt_reducer *x)
+static void expect_next(struct dt_exchange *x)
 {
     for (int b = 0; b < x->spec.buckets; b++)
         x->bucket[b].pieces_done += x->bucket[b].pieces;
@@ -500,7 +500,7 @@ static void expect_next(struct dt_reducer *x)
 
 /* On one node the last to arrive speaks for all: what was asked by then ends the span behind this
  * step. */
-int dt_reducer_end(struct dt_reducer *x, int ask)
+int dt_exchange_end(struct dt_exchange *x, int ask)
 {
     struct dt__control *control = x->control;
     if (ask) atomic_fetch_or(&control->asks[x->tick & 1], ask);
@@ -520,28 +520,28 @@ int dt_reducer_end(struct dt_reducer *x, int ask)
     return asked;
 }
 
-int dt_reducer_consult(struct dt_reducer *x, int ask)
+int dt_exchange_consult(struct dt_exchange *x, int ask)
 {
     _Atomic int *asks = &x->control->asks[x->tick & 1];
     return (ask ? atomic_fetch_or(asks, ask) | ask : atomic_load(asks)) |
            atomic_load(&x->control->bank_ask);
 }
 
-void dt_reducer_settle(struct dt_reducer *x)
+void dt_exchange_settle(struct dt_exchange *x)
 {
     for (int b = 0; b < x->spec.buckets; b++)
-        dt_reducer_need(x, b);
+        dt_exchange_need(x, b);
     dt__event_post(&x->control->settled, 1);
 }
 
-void dt_reducer_barrier(struct dt_reducer *x)
+void dt_exchange_barrier(struct dt_exchange *x)
 {
     const uint32_t all = ++x->barriers * (uint32_t)x->workers;
     dt__event_post(&x->control->met, 1);
     dt__event_wait(&x->control->met, all, x->world, "the other workers");
 }
 
-bool dt_reducer_is_first(const struct dt_reducer *x)
+bool dt_exchange_is_first(const struct dt_exchange *x)
 {
     return x->agent == 0;
 }
@@ -549,7 +549,7 @@ bool dt_reducer_is_first(const struct dt_reducer *x)
 /* ---- the bank ------------------------------------------------------------------------------- */
 
 /* The workers of its node do all: it sleeps, and tells them what it asks for. */
-static int watch_workers(struct dt_reducer *x, uint64_t from, dt_ask_fn *ask, void *arg,
+static int watch_workers(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, void *arg,
                          uint64_t *out_step)
 {
     struct dt__control *control = x->control;
@@ -567,14 +567,14 @@ static int watch_workers(struct dt_reducer *x, uint64_t from, dt_ask_fn *ask, vo
     return asked;
 }
 
-int dt_reducer_serve(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask_fn *ask, void *arg,
-                     uint64_t *out_step)
+int dt_exchange_serve(struct dt_exchange *x, uint64_t from, uint64_t until, dt_ask_fn *ask,
+                      void *arg, uint64_t *out_step)
 {
     int asked = DT_ASK_NONE;
     x->spans++;
     if (x->agent < 0) return watch_workers(x, from, ask, arg, out_step);
     while (from < until && !asked) {
-        dt_reducer_begin(x, from);
+        dt_exchange_begin(x, from);
         atomic_store(&x->control->bank_ask, ask(arg));
         finish_step(x);
         asked = x->control->agreed_ask[x->tick & 1];
@@ -586,16 +586,16 @@ int dt_reducer_serve(struct dt_reducer *x, uint64_t from, uint64_t until, dt_ask
     return asked;
 }
 
-void dt_reducer_take_times(struct dt_reducer *x, struct dt_reducer_times *out)
+void dt_exchange_take_times(struct dt_exchange *x, struct dt_exchange_times *out)
 {
     out->wait += x->times.wait;
     out->reduce += x->times.reduce;
     out->update += x->times.update;
     out->network += x->times.network;
-    x->times = (struct dt_reducer_times){0};
+    x->times = (struct dt_exchange_times){0};
 }
 
-double dt_reducer_waited(const struct dt_reducer *x)
+double dt_exchange_waited(const struct dt_exchange *x)
 {
     return x->times.wait + x->times.network;
 }

@@ -72,7 +72,7 @@ enum {
 };
 /* Of messages between nodes in a step; dt_ranks_move has 0. */
 enum { DT__TAG_COUNTS = 1, DT__TAG_ROWS, DT__TAG_CHUNKS };
-_Static_assert(DT_REDUCER_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
+_Static_assert(DT_EXCHANGE_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
 _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is made");
 
 /* Counts in a node's shared memory. They rise by the same amounts every step: targets are products
@@ -161,14 +161,14 @@ struct dt__group {
 /* How a step is done. */
 struct dt__way {
     /* What this rank does by itself; then, where all have, what cannot fail. */
-    dt_status (*prepare)(struct dt_reducer *x);
-    void (*connect)(struct dt_reducer *x);
-    void (*destroy)(struct dt_reducer *x);
+    dt_status (*prepare)(struct dt_exchange *x);
+    void (*connect)(struct dt_exchange *x);
+    void (*destroy)(struct dt_exchange *x);
     /* Agents: begins a step; does what can be done now, true if there was something; whether all
      * is done but to know what ranks ask for. */
-    void (*begin)(struct dt_reducer *x);
-    bool (*advance)(struct dt_reducer *x);
-    bool (*done)(const struct dt_reducer *x);
+    void (*begin)(struct dt_exchange *x);
+    bool (*advance)(struct dt_exchange *x);
+    bool (*done)(const struct dt_exchange *x);
 };
 extern const struct dt__way dt__way_owners, dt__way_reduce;
 
@@ -177,10 +177,10 @@ struct dt__rows_exchange;
 struct dt__messages;
 struct dt__reduce;
 
-struct dt_reducer {
+struct dt_exchange {
     struct dt_world *world;
     struct dt_ranks all; /* the trainers; or a team of workers, whose first one is its bank */
-    struct dt_reducer_spec spec;
+    struct dt_exchange_spec spec;
     const struct dt__way *way;
     int exchange; /* enum dt_exchange_kind */
 
@@ -215,7 +215,7 @@ struct dt_reducer {
     struct dt__shared shared;
     struct dt__control *control;
     /* weights; at the bank's node the optimizer's state too; of touched rows at every node */
-    float *vectors[DT_REDUCER_VECTORS];
+    float *vectors[DT_EXCHANGE_VECTORS];
     float **slot; /* (R) gradients of the node's replicas, else NULL */
     float *sums;  /* (P) where sums wait for the norm; NULL: it is not asked for */
     /* (norm_blocks) of this node's agents, zeros of the others'; of all nodes */
@@ -234,7 +234,7 @@ struct dt_reducer {
     unsigned char *incoming, *updates; /* other nodes' sums of own chunks; rounded updates */
     /* (own) at other nodes than the bank's: the optimizer's state, and (groups) (own) errors of
      * sums that no node can round alone */
-    float *state[DT_REDUCER_VECTORS];
+    float *state[DT_EXCHANGE_VECTORS];
     float **error;
     struct dt__rows *rows;                   /* of row-sparse ranges; NULL: there are none */
     struct dt__rows_exchange *rows_exchange; /* first agent, touched rows; else NULL */
@@ -251,7 +251,7 @@ struct dt_reducer {
     bool rows_updated; /* this agent's share of touched rows, of several nodes */
     uint32_t spans;    /* synchronization points held */
     uint32_t barriers; /* come to */
-    struct dt_reducer_times times;
+    struct dt_exchange_times times;
 };
 
 /* ---- layout --------------------------------------------------------------------------------- */
@@ -264,33 +264,33 @@ struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t g
 /* What of them lies in others, too. */
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 /* How the whole floats at this place are rounded: enum dt_wire. */
-int dt__wire_at(const struct dt_reducer *x, size_t at);
+int dt__wire_at(const struct dt_exchange *x, size_t at);
 
 /* Which node has each replica, and what that makes of the trees. */
-dt_status dt__layout_replicas(struct dt_reducer *x);
+dt_status dt__layout_replicas(struct dt_exchange *x);
 /* What buckets are made of. */
-void dt__layout_segments(struct dt_reducer *x);
+void dt__layout_segments(struct dt_exchange *x);
 /* Who owns what. DT_EMEMORY; DT_EUSAGE: MPI has too few tags. */
-dt_status dt__layout_chunks(struct dt_reducer *x);
+dt_status dt__layout_chunks(struct dt_exchange *x);
 /* Whose floats of the norm are this agent's: whole blocks. */
-struct dt__floats dt__norm_slice(const struct dt_reducer *x);
+struct dt__floats dt__norm_slice(const struct dt_exchange *x);
 /* The rank, of x->all, that acts for the chunk in a node. */
-int dt__chunk_rank(const struct dt_reducer *x, const struct dt__chunk *chunk, int node);
-static inline bool dt__is_own(const struct dt_reducer *x, const struct dt__chunk *chunk)
+int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node);
+static inline bool dt__is_own(const struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     return chunk->node == x->node && chunk->agent == x->agent;
 }
 /* The matrices that are updated tile by tile. */
-int dt__tiled_matrices(const struct dt_reducer *x);
+int dt__tiled_matrices(const struct dt_exchange *x);
 /* The subtree is all of a group: its node rounds the sum. */
-static inline bool dt__is_whole(const struct dt_reducer *x, const struct dt__subtree *subtree)
+static inline bool dt__is_whole(const struct dt_exchange *x, const struct dt__subtree *subtree)
 {
     return x->group[subtree->group].node >= 0;
 }
 /* Bytes of a subtree's sum of the chunk. */
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole);
 /* Own chunk: place of the sum of another node's subtree; behind the last one: where all end. */
-size_t dt__incoming_at(const struct dt_reducer *x, const struct dt__chunk *chunk, int subtree);
+size_t dt__incoming_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree);
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
 
@@ -305,27 +305,27 @@ struct dt__norm {
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n);
 /* Squares of those floats of [begin, end), which are whole blocks, that count for the norm, into
  * norms. Floats that are exchanged whole stand at their place in sum. */
-void dt__norm_blocks(struct dt_reducer *x, double *norms, const float *sum, struct dt__floats at);
-double dt__norm_total(const struct dt_reducer *x, const double *norms);
+void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at);
+double dt__norm_total(const struct dt_exchange *x, const double *norms);
 
 /* Sums of this node's subtrees, each to the slot of its first replica, and rounded to the group's
  * `given` if it is all of it. */
-void dt__chunk_give(struct dt_reducer *x, const struct dt__chunk *chunk);
+void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Own chunk: the sum over all replicas to its place in x->sums. */
-void dt__chunk_sum(struct dt_reducer *x, const struct dt__chunk *chunk);
+void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Own chunk: updates the weights, by x->sums or, where there is no norm, by the sum that is made
  * on the way. */
-void dt__chunk_update(struct dt_reducer *x, const struct dt__chunk *chunk);
+void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Sum and update of this agent's tiles of a matrix. */
-void dt__tiles_update(struct dt_reducer *x, int matrix);
+void dt__tiles_update(struct dt_exchange *x, int matrix);
 /* The optimizer's state of an own chunk: the vectors so placed that its floats are where they would
  * be in the whole; likewise the error of a group's sum. */
-void dt__chunk_vectors(const struct dt_reducer *x, const struct dt__chunk *chunk,
-                       float *out[DT_REDUCER_VECTORS]);
-float *dt__chunk_error(const struct dt_reducer *x, const struct dt__chunk *chunk, int group);
+void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chunk,
+                       float *out[DT_EXCHANGE_VECTORS]);
+float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chunk, int group);
 /* Sums over each of this node's subtrees, added one to the other, to the first one's slot: what the
  * node gives to MPI_Reduce. */
-void dt__floats_give(struct dt_reducer *x, struct dt__floats floats);
+void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
 /* ---- memory and events ---------------------------------------------------------------------- */
 
@@ -339,8 +339,8 @@ struct dt__room {
 void *dt__room_take(struct dt__room *room, size_t count, size_t size);
 
 /* First agent: all ranks ask for this, all together. */
-void dt__all_ask(struct dt_reducer *x, int asked);
+void dt__all_ask(struct dt_exchange *x, int asked);
 /* And what the node asks for in this step. */
-int dt__node_asks(struct dt_reducer *x);
+int dt__node_asks(struct dt_exchange *x);
 
 #endif

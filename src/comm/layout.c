@@ -15,7 +15,7 @@ int dt__tree_split(int a, int b)
     return a + half;
 }
 
-static void find_subtrees(struct dt_reducer *x, int group, int first, int end)
+static void find_subtrees(struct dt_exchange *x, int group, int first, int end)
 {
     int r = first;
     while (r < end && x->node_of[r] == x->node_of[first])
@@ -32,7 +32,7 @@ static void find_subtrees(struct dt_reducer *x, int group, int first, int end)
 }
 
 /* A node's subtrees need not stand in a row: ranks may go to hosts in turn. */
-static void number_subtrees(struct dt_reducer *x, int *subtrees_of)
+static void number_subtrees(struct dt_exchange *x, int *subtrees_of)
 {
     int wholes = 0, rests = 0;
     x->tags = 0;
@@ -52,7 +52,7 @@ static void number_subtrees(struct dt_reducer *x, int *subtrees_of)
 /* A node that has p of all P subtrees, and owns the share s of the vector, sends p (1 - s) + (H - 1)
  * s vectors, and gets (P - p) s + 1 - s. The shares that it may own if that is to be `most` at
  * most; false: none. */
-static bool bound_share(const struct dt_reducer *x, int subtrees, double most, double *least_share,
+static bool bound_share(const struct dt_exchange *x, int subtrees, double most, double *least_share,
                         double *most_share)
 {
     const double sends = x->nodes - 1 - subtrees, gets = x->subtrees - subtrees - 1;
@@ -64,7 +64,7 @@ static bool bound_share(const struct dt_reducer *x, int subtrees, double most, d
 }
 
 /* The sums of these over the nodes; false: the shares cannot be so that `most` is kept. */
-static bool bound_shares(const struct dt_reducer *x, const int *subtrees_of, double most,
+static bool bound_shares(const struct dt_exchange *x, const int *subtrees_of, double most,
                          double *all_least, double *all_most)
 {
     bool can = true;
@@ -80,7 +80,7 @@ static bool bound_shares(const struct dt_reducer *x, const int *subtrees_of, dou
 
 /* Cuts the vector into the nodes' shares, such that the busiest link carries least: equal ones
  * where each node has one subtree. */
-static void cut_shares(struct dt_reducer *x, const int *subtrees_of)
+static void cut_shares(struct dt_exchange *x, const int *subtrees_of)
 {
     double low = 0, high = x->subtrees + x->nodes, all_least, all_most;
     for (int i = 0; i < 60; i++) {
@@ -99,7 +99,7 @@ static void cut_shares(struct dt_reducer *x, const int *subtrees_of)
 
 /* ---- replicas ------------------------------------------------------------------------------- */
 
-static void place_replicas(struct dt_reducer *x, const int *node_of_rank)
+static void place_replicas(struct dt_exchange *x, const int *node_of_rank)
 {
     const int workers = x->spec.team ? x->spec.team : x->world->workers;
     const int first_rank = x->spec.team ? 0 : x->world->worker_rank;
@@ -110,9 +110,9 @@ static void place_replicas(struct dt_reducer *x, const int *node_of_rank)
     }
 }
 
-dt_status dt__layout_replicas(struct dt_reducer *x)
+dt_status dt__layout_replicas(struct dt_exchange *x)
 {
-    const int groups = x->spec.givers, replicas = x->spec.replicas;
+    const int groups = x->spec.groups, replicas = x->spec.replicas;
     const size_t some = (size_t)replicas;
     int ranks, *node_of_rank = NULL, *subtrees_of = NULL;
     DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
@@ -150,18 +150,18 @@ done:
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-int dt__wire_at(const struct dt_reducer *x, size_t at)
+int dt__wire_at(const struct dt_exchange *x, size_t at)
 {
     return at < x->spec.wire_params ? x->spec.wire : DT_WIRE_F32;
 }
 
-int dt__tiled_matrices(const struct dt_reducer *x)
+int dt__tiled_matrices(const struct dt_exchange *x)
 {
     return x->nodes > 1 || x->spec.wire ? 0 : x->spec.matrices;
 }
 
 /* The next range of rows, or matrix, behind those before it; at the vector's end: there is none. */
-static struct dt__segment special_segment(const struct dt_reducer *x, int index)
+static struct dt__segment special_segment(const struct dt_exchange *x, int index)
 {
     const size_t end = x->spec.params;
     if (dt__rows_are_touched(x) && index < x->spec.row_ranges) {
@@ -177,7 +177,7 @@ static struct dt__segment special_segment(const struct dt_reducer *x, int index)
     return (struct dt__segment){.at = {end, end}};
 }
 
-void dt__layout_segments(struct dt_reducer *x)
+void dt__layout_segments(struct dt_exchange *x)
 {
     struct dt__segment *segment = x->segment;
     x->given = 0;
@@ -225,7 +225,7 @@ struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t g
                                 base + units * ((size_t)index + 1) / (size_t)count * grain});
 }
 
-static int agents_of(const struct dt_reducer *x, int node)
+static int agents_of(const struct dt_exchange *x, int node)
 {
     return x->agents_of[node + 1] - x->agents_of[node];
 }
@@ -233,7 +233,7 @@ static int agents_of(const struct dt_reducer *x, int node)
 /* What agent `index` of a node owns of the segment. A slice that is short is not dealt out to all:
  * *used of them, from `turn` on, which is another one for each segment. With the norm, whose blocks
  * need one owner each, slices are cut out of the whole vector. */
-static struct dt__floats slice_of(const struct dt_reducer *x, struct dt__floats segment, int node,
+static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats segment, int node,
                                   int index, int *used)
 {
     const struct dt__floats all = {0, x->spec.params};
@@ -246,19 +246,19 @@ static struct dt__floats slice_of(const struct dt_reducer *x, struct dt__floats 
                          : (struct dt__floats){0, 0};
 }
 
-struct dt__floats dt__norm_slice(const struct dt_reducer *x)
+struct dt__floats dt__norm_slice(const struct dt_exchange *x)
 {
     int used;
     return slice_of(x, (struct dt__floats){0, x->spec.params}, x->node, x->agent, &used);
 }
 
-static int chunk_agent(const struct dt_reducer *x, const struct dt__chunk *chunk, int node)
+static int chunk_agent(const struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
     const int agents = agents_of(x, node);
     return (int)((int64_t)chunk->place * agents / chunk->places + chunk->turn) % agents;
 }
 
-int dt__chunk_rank(const struct dt_reducer *x, const struct dt__chunk *chunk, int node)
+int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
     const int agent = node == chunk->node ? chunk->owner : chunk_agent(x, chunk, node);
     return x->agent_rank[x->agents_of[node] + agent];
@@ -269,7 +269,7 @@ size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole)
     return whole ? chunk->bytes : (chunk->at.end - chunk->at.begin) * sizeof(float);
 }
 
-size_t dt__incoming_at(const struct dt_reducer *x, const struct dt__chunk *chunk, int subtree)
+size_t dt__incoming_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree)
 {
     return chunk->incoming +
            (size_t)x->subtree[subtree].wholes * dt__cache_lines(dt__sum_bytes(chunk, true)) +
@@ -278,7 +278,7 @@ size_t dt__incoming_at(const struct dt_reducer *x, const struct dt__chunk *chunk
 
 /* Chunk `piece` of an owner's slice of a segment of floats, number `number` of all in the order of
  * sending, if there is that many of them. */
-static void cut_chunk(struct dt_reducer *x, int bucket, const struct dt__segment *segment,
+static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segment *segment,
                       int number, int node, int index, int piece)
 {
     int used;
@@ -319,13 +319,13 @@ static void cut_chunk(struct dt_reducer *x, int bucket, const struct dt__segment
 }
 
 /* Segments that are cut, at most. */
-static int most_segments(const struct dt_reducer *x)
+static int most_segments(const struct dt_exchange *x)
 {
     return x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices;
 }
 
 /* The tag behind those of chunks must be one that MPI has. */
-static dt_status check_tags(struct dt_reducer *x)
+static dt_status check_tags(struct dt_exchange *x)
 {
     const double end = DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->tags;
     int *most, known;
@@ -340,7 +340,7 @@ static dt_status check_tags(struct dt_reducer *x)
 
 /* Buckets from the last to the first, as they get ready. A node sends to the owners in an order of
  * its own, so that they are not all sent to the same one first. */
-dt_status dt__layout_chunks(struct dt_reducer *x)
+dt_status dt__layout_chunks(struct dt_exchange *x)
 {
     const int owners = x->agents_of[x->nodes];
     int number = 0, most_agents = 1;

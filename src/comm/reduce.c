@@ -32,7 +32,7 @@ struct dt__reduce {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static dt_status reduce_prepare(struct dt_reducer *x)
+static dt_status reduce_prepare(struct dt_exchange *x)
 {
     DT_TRY(dt_alloc(1, sizeof *x->reduce, "chunk table", &x->reduce));
     struct dt__reduce *s = x->reduce;
@@ -56,13 +56,13 @@ static dt_status reduce_prepare(struct dt_reducer *x)
     return DT_OK;
 }
 
-static void reduce_connect(struct dt_reducer *x)
+static void reduce_connect(struct dt_exchange *x)
 {
     DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->reduce->up));
     DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->reduce->down));
 }
 
-static void reduce_destroy(struct dt_reducer *x)
+static void reduce_destroy(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
     if (!s) return;
@@ -76,14 +76,14 @@ static void reduce_destroy(struct dt_reducer *x)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-static void reduce_begin(struct dt_reducer *x)
+static void reduce_begin(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
     s->posted = s->up_done = s->sent = s->down_done = 0;
     s->ask_posted = false;
 }
 
-static bool advance_buckets(struct dt_reducer *x)
+static bool advance_buckets(struct dt_exchange *x)
 {
     const int before = x->started;
     for (; x->started < x->spec.buckets; x->started++) {
@@ -95,7 +95,7 @@ static bool advance_buckets(struct dt_reducer *x)
 }
 
 /* With the norm the bank needs all sums before the first update. */
-static bool advance_up(struct dt_reducer *x)
+static bool advance_up(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
     int before = s->posted + s->up_done;
@@ -118,7 +118,7 @@ static bool advance_up(struct dt_reducer *x)
 }
 
 /* What this rank asks for goes to all once it has ended the step. */
-static bool advance_ask(struct dt_reducer *x)
+static bool advance_ask(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
     int done = 0;
@@ -137,7 +137,7 @@ static bool advance_ask(struct dt_reducer *x)
 /* The bank sends what is summed (with the norm: all or nothing); the others await all. It does not
  * wait for the agreement, whose message stands behind megabytes of gradients in the connection: a
  * step that turns out to have failed ends the run, and its weights are never saved. */
-static bool advance_down(struct dt_reducer *x)
+static bool advance_down(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
     int before = s->sent + s->down_done, may = s->sum ? s->up_done : s->chunks;
@@ -160,7 +160,7 @@ static bool advance_down(struct dt_reducer *x)
     return s->sent + s->down_done != before;
 }
 
-static bool reduce_advance(struct dt_reducer *x)
+static bool reduce_advance(struct dt_exchange *x)
 {
     bool moved = advance_buckets(x);
     moved |= advance_up(x);
@@ -168,7 +168,7 @@ static bool reduce_advance(struct dt_reducer *x)
     return advance_down(x) || moved;
 }
 
-static bool reduce_done(const struct dt_reducer *x)
+static bool reduce_done(const struct dt_exchange *x)
 {
     const struct dt__reduce *s = x->reduce;
     return s->up_done == s->chunks && s->down_done == s->chunks;

@@ -60,7 +60,7 @@ struct dt__rows {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-dt_status dt__rows_create(struct dt_reducer *x)
+dt_status dt__rows_create(struct dt_exchange *x)
 {
     const size_t replicas = (size_t)x->spec.replicas, ranges = (size_t)x->spec.row_ranges;
     if (!ranges) return DT_OK;
@@ -78,7 +78,7 @@ dt_status dt__rows_create(struct dt_reducer *x)
             b++;
         if (range->offset < behind || range->rows > UINT32_MAX || end > x->bucket[b].at.end)
             return dt_fail(DT_EUSAGE,
-                           "reducer: range %zu of rows does not lie behind the one "
+                           "exchange: range %zu of rows does not lie behind the one "
                            "before, in one bucket",
                            i);
         behind = end;
@@ -96,7 +96,7 @@ dt_status dt__rows_create(struct dt_reducer *x)
     return dt_alloc(rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
 }
 
-void dt__rows_destroy(struct dt_reducer *x)
+void dt__rows_destroy(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
     if (!rows) return;
@@ -106,12 +106,12 @@ void dt__rows_destroy(struct dt_reducer *x)
         dt_free(owned[i]);
 }
 
-bool dt__rows_are_touched(const struct dt_reducer *x)
+bool dt__rows_are_touched(const struct dt_exchange *x)
 {
-    return x->rows && (x->nodes == 1 || x->exchange != DT_REDUCER_REDUCE);
+    return x->rows && (x->nodes == 1 || x->exchange != DT_EXCHANGE_REDUCE);
 }
 
-const struct dt_touched *dt__rows_touched(const struct dt_reducer *x, int replica)
+const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica)
 {
     return x->rows->replica[replica].list;
 }
@@ -126,22 +126,22 @@ static void lists_map(const struct dt__rows *rows, struct dt__room *room, struct
     }
 }
 
-void dt__rows_map(struct dt_reducer *x, int replica, struct dt__room *room)
+void dt__rows_map(struct dt_exchange *x, int replica, struct dt__room *room)
 {
     struct dt__rows *rows = x->rows;
     rows->replica[replica].vector = x->slot[replica];
     lists_map(rows, room, rows->replica[replica].list);
-    rows->all = (struct leaves){rows->replica, x->spec.replicas, {true, 0, x->spec.givers}};
+    rows->all = (struct leaves){rows->replica, x->spec.replicas, {true, 0, x->spec.groups}};
 }
 
-void dt__rows_map_subtree(struct dt_reducer *x, int s, struct dt__room *room)
+void dt__rows_map_subtree(struct dt_exchange *x, int s, struct dt__room *room)
 {
     struct dt__rows *rows = x->rows;
     const int first = x->subtree[s].first, ranges = rows->ranges;
     struct leaf *leaf = &rows->subtree[s];
     const bool own = x->subtree[s].node == x->node, lone = x->subtree[s].end == first + 1;
     const bool rounded = x->spec.wire && dt__is_whole(x, &x->subtree[s]);
-    rows->all = (struct leaves){rows->subtree, x->subtrees, {true, 0, x->spec.givers}};
+    rows->all = (struct leaves){rows->subtree, x->subtrees, {true, 0, x->spec.groups}};
     *leaf = rows->replica[first];
     leaf->rounded = rounded ? dt__room_take(room, x->spec.params, sizeof(uint16_t)) : NULL;
     if (own && lone) return;
@@ -194,7 +194,7 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
 
 /* The rows of a range that this worker updates: as many touched ones as the others', or as many
  * rows. A bank alone on its node updates all. */
-static void rows_slice(const struct dt_reducer *x, int range, uint32_t *from, uint32_t *to)
+static void rows_slice(const struct dt_exchange *x, int range, uint32_t *from, uint32_t *to)
 {
     const struct dt__rows *rows = x->rows;
     const int workers = x->agents ? x->agents : 1, worker = x->agents ? x->agent : 0;
@@ -264,7 +264,7 @@ static void bf16_round(size_t n, const float *values, float *out)
 /* The sum over a node of floats [at, at + n) of the row at hand, whose holders there are [first,
  * last), one at least; scratch or a leaf's own place. Leaves that do not have the row are left out:
  * they would add 0. */
-static const float *sum_holders(const struct dt_reducer *x, int range, int first, int last,
+static const float *sum_holders(const struct dt_exchange *x, int range, int first, int last,
                                 struct branch branch, size_t at, size_t n,
                                 float (*block)[DT__TREE_BLOCK])
 {
@@ -304,7 +304,7 @@ static const float *sum_holders(const struct dt_reducer *x, int range, int first
 
 /* The sum of the row at hand. Where a leaf lacks it the whole gradient has +0, which makes +0 of
  * -0: at any node above it, so that it does not matter where in between this is done. */
-static void row_sum(const struct dt_reducer *x, int range, float *out)
+static void row_sum(const struct dt_exchange *x, int range, float *out)
 {
     const struct dt__rows *rows = x->rows;
     const size_t width = rows->range[range].width;
@@ -320,7 +320,7 @@ static void row_sum(const struct dt_reducer *x, int range, float *out)
 
 /* ---- several nodes: sums of subtrees -------------------------------------------------------- */
 
-static struct leaves subtree_leaves(const struct dt_reducer *x, const struct dt__subtree *subtree)
+static struct leaves subtree_leaves(const struct dt_exchange *x, const struct dt__subtree *subtree)
 {
     return (struct leaves){x->rows->replica + subtree->first,
                            subtree->end - subtree->first,
@@ -328,12 +328,12 @@ static struct leaves subtree_leaves(const struct dt_reducer *x, const struct dt_
 }
 
 /* The node sums the subtree by itself: it is not one replica's. */
-static bool subtree_is_summed(const struct dt_reducer *x, const struct dt__subtree *subtree)
+static bool subtree_is_summed(const struct dt_exchange *x, const struct dt__subtree *subtree)
 {
     return subtree->node == x->node && subtree->end - subtree->first > 1;
 }
 
-struct dt__subtree_rows dt__rows_of_subtree(const struct dt_reducer *x, int s, int range)
+struct dt__subtree_rows dt__rows_of_subtree(const struct dt_exchange *x, int s, int range)
 {
     const struct leaf *leaf = &x->rows->subtree[s];
     const size_t offset = x->rows->range[range].offset;
@@ -343,7 +343,7 @@ struct dt__subtree_rows dt__rows_of_subtree(const struct dt_reducer *x, int s, i
 
 /* As nobody knows how many rows the others will have, each worker writes to where its first row
  * would be if all were touched. */
-void dt__rows_sum_subtrees(struct dt_reducer *x, int range)
+void dt__rows_sum_subtrees(struct dt_exchange *x, int range)
 {
     struct dt__rows *rows = x->rows;
     const size_t width = rows->range[range].width;
@@ -363,7 +363,7 @@ void dt__rows_sum_subtrees(struct dt_reducer *x, int range)
     }
 }
 
-void dt__rows_close_subtrees(struct dt_reducer *x)
+void dt__rows_close_subtrees(struct dt_exchange *x)
 {
     const struct dt__rows *rows = x->rows;
     for (int i = 0; i < rows->ranges * x->subtrees; i++) {
@@ -387,7 +387,7 @@ void dt__rows_close_subtrees(struct dt_reducer *x)
 
 /* ---- norm and update ------------------------------------------------------------------------ */
 
-void dt__rows_norm(struct dt_reducer *x, int i, struct dt__floats at, struct dt__norm *norm)
+void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt__norm *norm)
 {
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];
@@ -401,7 +401,7 @@ void dt__rows_norm(struct dt_reducer *x, int i, struct dt__floats at, struct dt_
 }
 
 /* So many rows at a time that their sums stay in the cache. */
-void dt__rows_update(struct dt_reducer *x, int i)
+void dt__rows_update(struct dt_exchange *x, int i)
 {
     struct dt__rows *rows = x->rows;
     const struct dt_row_range *range = &rows->range[i];

@@ -31,7 +31,7 @@ struct dt__rows_exchange {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-dt_status dt__rows_exchange_create(struct dt_reducer *x)
+dt_status dt__rows_exchange_create(struct dt_exchange *x)
 {
     const size_t nodes = (size_t)x->nodes;
     const int ranges = x->spec.row_ranges, subtrees = x->subtrees;
@@ -59,7 +59,7 @@ dt_status dt__rows_exchange_create(struct dt_reducer *x)
     return dt_alloc(most, sizeof *e->request, "touched rows", &e->request);
 }
 
-void dt__rows_exchange_destroy(struct dt_reducer *x)
+void dt__rows_exchange_destroy(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     if (!e) return;
@@ -72,7 +72,7 @@ void dt__rows_exchange_destroy(struct dt_reducer *x)
 
 /* n bytes of this node to each other one, or from another; counts in one message. Nodes send to
  * those that follow them first, so that not all send to the same one. */
-static void post(struct dt_reducer *x, int node, void *bytes, size_t n, int tag)
+static void post(struct dt_exchange *x, int node, void *bytes, size_t n, int tag)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     const bool own = node == x->node;
@@ -92,7 +92,7 @@ static void post(struct dt_reducer *x, int node, void *bytes, size_t n, int tag)
 }
 
 /* A node's lists, whose counts are known. */
-static void post_lists(struct dt_reducer *x, int node)
+static void post_lists(struct dt_exchange *x, int node)
 {
     const struct dt__rows_exchange *e = x->rows_exchange;
     for (int l = e->node_list[node]; l < e->node_list[node + 1]; l++) {
@@ -108,7 +108,7 @@ static void post_lists(struct dt_reducer *x, int node)
     }
 }
 
-static void exchange_start(struct dt_reducer *x)
+static void exchange_start(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     const int me = x->node;
@@ -125,7 +125,7 @@ static void exchange_start(struct dt_reducer *x)
     post_lists(x, me);
 }
 
-bool dt__rows_exchange_advance(struct dt_reducer *x)
+bool dt__rows_exchange_advance(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     int ended;
@@ -146,7 +146,7 @@ bool dt__rows_exchange_advance(struct dt_reducer *x)
     return true;
 }
 
-bool dt__rows_exchange_done(const struct dt_reducer *x)
+bool dt__rows_exchange_done(const struct dt_exchange *x)
 {
     return x->rows_exchange->step == x->tick && x->rows_exchange->left == 0;
 }

@@ -37,7 +37,7 @@ struct dt__messages {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static void add_message(struct dt_reducer *x, enum message_kind kind, struct dt__chunk *chunk,
+static void add_message(struct dt_exchange *x, enum message_kind kind, struct dt__chunk *chunk,
                         void *bytes, size_t length, int rank, int tag)
 {
     struct dt__messages *m = x->messages;
@@ -53,14 +53,14 @@ static void add_message(struct dt_reducer *x, enum message_kind kind, struct dt_
 }
 
 /* What travels from the owner. */
-static void *weights_of(const struct dt_reducer *x, const struct dt__chunk *chunk)
+static void *weights_of(const struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     return chunk->wire ? (void *)(x->updates + chunk->update) : x->vectors[0] + chunk->at.begin;
 }
 
 /* Of an own chunk: a sum from each other node's subtree, and weights to each other node. Of another
  * node's chunk: this node's sums, and its weights. */
-static void add_messages_of_chunk(struct dt_reducer *x, struct dt__chunk *chunk)
+static void add_messages_of_chunk(struct dt_exchange *x, struct dt__chunk *chunk)
 {
     const bool own = chunk->node == x->node;
     const int tag = chunk->tag + x->tags - 1;
@@ -87,7 +87,7 @@ static void add_messages_of_chunk(struct dt_reducer *x, struct dt__chunk *chunk)
                     dt__chunk_rank(x, chunk, (x->node + i) % x->nodes), tag);
 }
 
-static void add_messages(struct dt_reducer *x)
+static void add_messages(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     for (int c = 0; c < x->chunks && x->nodes > 1; c++)
@@ -99,7 +99,7 @@ static void add_messages(struct dt_reducer *x)
     }
 }
 
-static dt_status owners_prepare(struct dt_reducer *x)
+static dt_status owners_prepare(struct dt_exchange *x)
 {
     DT_TRY(dt__layout_chunks(x));
     if (x->agent < 0) return DT_OK;
@@ -109,8 +109,8 @@ static dt_status owners_prepare(struct dt_reducer *x)
     DT_TRY(dt_alloc(x->update_bytes, 1, "updates", &x->updates));
     for (int v = 1; v < x->spec.vectors && x->node > 0; v++)
         DT_TRY(dt_alloc(x->own, sizeof(float), "optimizer state", &x->state[v]));
-    DT_TRY(dt_alloc((size_t)x->spec.givers, sizeof *x->error, "rounding errors", &x->error));
-    for (int g = 0; g < x->spec.givers && x->spec.wire && x->node > 0; g++)
+    DT_TRY(dt_alloc((size_t)x->spec.groups, sizeof *x->error, "rounding errors", &x->error));
+    for (int g = 0; g < x->spec.groups && x->spec.wire && x->node > 0; g++)
         if (x->group[g].node < 0)
             DT_TRY(dt_alloc(x->own, sizeof(float), "rounding errors", &x->error[g]));
     DT_TRY(dt_alloc((size_t)x->nodes, sizeof(int), "requests", &m->asks));
@@ -126,16 +126,16 @@ static dt_status owners_prepare(struct dt_reducer *x)
     return talks && dt__rows_are_touched(x) ? dt__rows_exchange_create(x) : DT_OK;
 }
 
-static void owners_destroy(struct dt_reducer *x)
+static void owners_destroy(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     dt__rows_exchange_destroy(x);
     if (!m) return;
     for (int i = 0; i < m->requests && m->request; i++)
         DT_MPI(MPI_Request_free(&m->request[i]));
-    for (int g = 0; x->error && g < x->spec.givers; g++)
+    for (int g = 0; x->error && g < x->spec.groups; g++)
         dt_free(x->error[g]);
-    for (int v = 0; v < DT_REDUCER_VECTORS; v++)
+    for (int v = 0; v < DT_EXCHANGE_VECTORS; v++)
         dt_free(x->state[v]);
     void *owned[] = {m->request, m->message, m->index,   m->asks,
                      m,          x->error,   x->updates, x->incoming};
@@ -146,7 +146,7 @@ static void owners_destroy(struct dt_reducer *x)
 /* ---- a step --------------------------------------------------------------------------------- */
 
 /* Sums that other nodes send are asked for from the first: they come to where nobody else reads. */
-static void owners_begin(struct dt_reducer *x)
+static void owners_begin(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     const struct dt__subtree *all = &x->subtree[x->subtrees];
@@ -163,7 +163,7 @@ static void owners_begin(struct dt_reducer *x)
 }
 
 /* Updates an own chunk, and sends its weights, or, with a rounded wire, the update. */
-static void update_chunk(struct dt_reducer *x, struct dt__chunk *chunk)
+static void update_chunk(struct dt_exchange *x, struct dt__chunk *chunk)
 {
     const double start = dt_clock_secs();
     if (chunk->is_tiled) return;
@@ -175,7 +175,7 @@ static void update_chunk(struct dt_reducer *x, struct dt__chunk *chunk)
 }
 
 /* This agent's rows and tiles of a bucket. */
-static void update_shares(struct dt_reducer *x, int b)
+static void update_shares(struct dt_exchange *x, int b)
 {
     const struct dt__bucket *bucket = &x->bucket[b];
     const double start = dt_clock_secs();
@@ -190,7 +190,7 @@ static void update_shares(struct dt_reducer *x, int b)
 }
 
 /* One more of an own chunk's sums is there: the last one makes it whole. */
-static void chunk_progress(struct dt_reducer *x, struct dt__chunk *chunk)
+static void chunk_progress(struct dt_exchange *x, struct dt__chunk *chunk)
 {
     const double start = dt_clock_secs();
     if (--chunk->missing > 0) return;
@@ -206,7 +206,7 @@ static void chunk_progress(struct dt_reducer *x, struct dt__chunk *chunk)
 /* The node's gradients of the bucket are there. New weights may come in from now on: not before,
  * for a node without replicas gives no sum that the owner would wait for, while its workers may
  * still read the old ones. */
-static void start_bucket(struct dt_reducer *x, int b)
+static void start_bucket(struct dt_exchange *x, int b)
 {
     const struct dt__bucket *bucket = &x->bucket[b];
     for (int c = bucket->chunk; c < bucket->chunk_end; c++) {
@@ -235,12 +235,12 @@ static void start_bucket(struct dt_reducer *x, int b)
 
 /* Buckets in the order in which they get ready, from the last one; on one node, where they are all
  * ready at once, in the order in which the next step needs them. */
-static int bucket_at(const struct dt_reducer *x, int turn)
+static int bucket_at(const struct dt_exchange *x, int turn)
 {
     return x->nodes == 1 ? turn : x->spec.buckets - 1 - turn;
 }
 
-static bool advance_buckets(struct dt_reducer *x)
+static bool advance_buckets(struct dt_exchange *x)
 {
     const int before = x->started;
     while (x->started < x->spec.buckets) {
@@ -255,7 +255,7 @@ static bool advance_buckets(struct dt_reducer *x)
 }
 
 /* What has come in, or gone out. */
-static bool advance_messages(struct dt_reducer *x)
+static bool advance_messages(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     int count;
@@ -278,7 +278,7 @@ static bool advance_messages(struct dt_reducer *x)
 
 /* Each agent has the blocks of its slice as soon as their sums are there; the first agents bring
  * those of all nodes together. */
-static bool advance_norm(struct dt_reducer *x)
+static bool advance_norm(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     struct dt__control *control = x->control;
@@ -318,7 +318,7 @@ static bool advance_norm(struct dt_reducer *x)
 
 /* Several nodes: with the touched rows of all, and the norm, each agent updates its share of the
  * node's copy. */
-static bool advance_rows(struct dt_reducer *x)
+static bool advance_rows(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     bool moved = false;
@@ -339,7 +339,7 @@ static bool advance_rows(struct dt_reducer *x)
 
 /* What the node asks for goes to all others once its workers have ended the step: straight, for a
  * tree's messages would each stand behind the gradients in its connection. */
-static bool advance_ask(struct dt_reducer *x)
+static bool advance_ask(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     if (!m->ask_sent && dt__event_reached(&x->control->ended, x->all_done)) {
@@ -357,7 +357,7 @@ static bool advance_ask(struct dt_reducer *x)
     return true;
 }
 
-static bool owners_advance(struct dt_reducer *x)
+static bool owners_advance(struct dt_exchange *x)
 {
     bool moved = advance_buckets(x);
     if (x->nodes > 1) {
@@ -368,7 +368,7 @@ static bool owners_advance(struct dt_reducer *x)
     return advance_norm(x) || moved;
 }
 
-static bool owners_done(const struct dt_reducer *x)
+static bool owners_done(const struct dt_exchange *x)
 {
     return x->started == x->spec.buckets && x->messages->done == x->messages->requests &&
            x->norm == DT__NORM_KNOWN && x->rows_updated;

@@ -9,7 +9,7 @@
 
 /* Where floats [at, at + n) of the sum over node [a, b) stand: block[0], or elsewhere. NULL: it is
  * to be made of the node's halves. chunk: whose floats they are. */
-typedef const float *leaf_fn(struct dt_reducer *x, const struct dt__chunk *chunk, int a, int b,
+typedef const float *leaf_fn(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                              size_t at, size_t n, float (*block)[DT__TREE_BLOCK]);
 
 /* out = left + right, (n) each; out may be one of them. */
@@ -21,7 +21,7 @@ static void floats_add(size_t n, const float *left, const float *right, float *o
 }
 
 /* The same, made; n <= DT__TREE_BLOCK. block: scratch, one a level. */
-static const float *tree_sum(struct dt_reducer *x, leaf_fn *leaf, const struct dt__chunk *chunk,
+static const float *tree_sum(struct dt_exchange *x, leaf_fn *leaf, const struct dt__chunk *chunk,
                              int a, int b, size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
 {
     const float *there = leaf(x, chunk, a, b, at, n, block);
@@ -35,7 +35,7 @@ static const float *tree_sum(struct dt_reducer *x, leaf_fn *leaf, const struct d
 }
 
 /* leaf_fn: a replica of this node, or the sum of a subtree of another one. */
-static const float *replica_leaf(struct dt_reducer *x, const struct dt__chunk *chunk, int a, int b,
+static const float *replica_leaf(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                                  size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
 {
     const int s = x->subtree_at[a];
@@ -48,7 +48,7 @@ static const float *replica_leaf(struct dt_reducer *x, const struct dt__chunk *c
 
 /* leaf_fn: the sum of a group, which is rounded here if another node has not done so. A lone
  * replica's is rounded where it stands. */
-static const float *group_leaf(struct dt_reducer *x, const struct dt__chunk *chunk, int a, int b,
+static const float *group_leaf(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                                size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
 {
     const struct dt__group *group = &x->group[a];
@@ -76,7 +76,7 @@ static size_t block_length(size_t at, size_t end)
 /* ---- what a node gives ---------------------------------------------------------------------- */
 
 /* Of this block, to the slot of the subtree's first replica. */
-static float *subtree_sum(struct dt_reducer *x, const struct dt__subtree *subtree, size_t at,
+static float *subtree_sum(struct dt_exchange *x, const struct dt__subtree *subtree, size_t at,
                           size_t n)
 {
     const float *sum =
@@ -86,7 +86,7 @@ static float *subtree_sum(struct dt_reducer *x, const struct dt__subtree *subtre
     return slot;
 }
 
-void dt__chunk_give(struct dt_reducer *x, const struct dt__chunk *chunk)
+void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = block_length(at, chunk->at.end);
@@ -103,7 +103,7 @@ void dt__chunk_give(struct dt_reducer *x, const struct dt__chunk *chunk)
     }
 }
 
-void dt__floats_give(struct dt_reducer *x, struct dt__floats floats)
+void dt__floats_give(struct dt_exchange *x, struct dt__floats floats)
 {
     for (size_t at = floats.begin, n; at < floats.end; at += n) {
         float *first = NULL;
@@ -144,7 +144,7 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
     }
 }
 
-void dt__norm_blocks(struct dt_reducer *x, double *norms, const float *sum, struct dt__floats at)
+void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at)
 {
     at = dt__clip(at, (struct dt__floats){0, x->spec.norm_params});
     struct dt__norm norm = {.at = at, .norms = norms, .block = at.begin / DT__TREE_BLOCK};
@@ -163,7 +163,7 @@ void dt__norm_blocks(struct dt_reducer *x, double *norms, const float *sum, stru
     norm_close(&norm);
 }
 
-double dt__norm_total(const struct dt_reducer *x, const double *norms)
+double dt__norm_total(const struct dt_exchange *x, const double *norms)
 {
     double total = 0;
     for (size_t b = 0; b < x->norm_blocks; b++)
@@ -173,25 +173,25 @@ double dt__norm_total(const struct dt_reducer *x, const double *norms)
 
 /* ---- updates -------------------------------------------------------------------------------- */
 
-void dt__chunk_vectors(const struct dt_reducer *x, const struct dt__chunk *chunk,
-                       float *out[DT_REDUCER_VECTORS])
+void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chunk,
+                       float *out[DT_EXCHANGE_VECTORS])
 {
     out[0] = x->vectors[0];
     for (int v = 1; v < x->spec.vectors; v++)
         out[v] = x->node ? x->state[v] + chunk->own_at - chunk->at.begin : x->vectors[v];
 }
 
-float *dt__chunk_error(const struct dt_reducer *x, const struct dt__chunk *chunk, int group)
+float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chunk, int group)
 {
     float *whole = x->group[group].error;
     return whole ? whole : x->error[group] + chunk->own_at - chunk->at.begin;
 }
 
-void dt__chunk_sum(struct dt_reducer *x, const struct dt__chunk *chunk)
+void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = block_length(at, chunk->at.end);
-        const float *sum = tree_sum(x, group_leaf, chunk, 0, x->spec.givers, at, n, x->block);
+        const float *sum = tree_sum(x, group_leaf, chunk, 0, x->spec.groups, at, n, x->block);
         if (sum != x->sums + at) memcpy(x->sums + at, sum, n * sizeof *sum);
     }
 }
@@ -199,15 +199,15 @@ void dt__chunk_sum(struct dt_reducer *x, const struct dt__chunk *chunk)
 /* New weights are made in this core's cache and go out in one run. Other cores hold the old ones,
  * and single lines would be taken back from them one by one, between those of the state: 44 us for
  * 50,000 weights on cores without a common cache, 27 us in runs (measured). */
-void dt__chunk_update(struct dt_reducer *x, const struct dt__chunk *chunk)
+void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
-    float *vectors[DT_REDUCER_VECTORS];
+    float *vectors[DT_EXCHANGE_VECTORS];
     dt__chunk_vectors(x, chunk, vectors);
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = block_length(at, chunk->at.end);
         const float *sum = x->sums
                                ? x->sums + at
-                               : tree_sum(x, group_leaf, chunk, 0, x->spec.givers, at, n, x->block);
+                               : tree_sum(x, group_leaf, chunk, 0, x->spec.groups, at, n, x->block);
         float *weights = vectors[0] + at;
         float *out = chunk->wire || x->agents > 1 ? x->fresh : weights;
         x->spec.update(x->spec.arg, &x->info, at, n, sum, vectors, out);
@@ -226,7 +226,7 @@ void dt__chunk_update(struct dt_reducer *x, const struct dt__chunk *chunk)
 
 /* Sum over node [a, b) of a tile of a factored matrix, in level[0]: each gradient is made here,
  * from its factors. */
-static void tile_sum(struct dt_reducer *x, int matrix, int a, int b, struct dt_tile tile,
+static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_tile tile,
                      float *level)
 {
     if (b - a == 1) {
@@ -251,7 +251,7 @@ static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, con
 }
 
 /* Neither factors' gradients nor their sum leave the cache. */
-void dt__tiles_update(struct dt_reducer *x, int index)
+void dt__tiles_update(struct dt_exchange *x, int index)
 {
     const struct dt_factored *matrix = &x->factored[index];
     const struct dt__floats tiles = /* their numbers */

@@ -102,7 +102,7 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
 {
     enum { MOST_STEPS = 512 };
     if (worker->wire_told || job->world->hosts == 1 || job->world->worker > 0) return;
-    double now = dt_clock_secs(), waited = dt_reducer_waited(job->reducer);
+    double now = dt_clock_secs(), waited = dt_exchange_waited(job->exchange);
     if (++look->steps == LOOK_FROM) look->start = now, look->waited = waited;
     if (look->steps < LOOK_UNTIL) return;
     worker->wire_told = true;
@@ -114,7 +114,7 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
     double ms = 1e3 / (LOOK_UNTIL - LOOK_FROM);
     const struct dt_config *config = job->config;
     /* rounds take whole tables */
-    const bool touched = dt_reducer_slot(job->reducer, 0).touched != NULL;
+    const bool touched = dt_exchange_slot(job->exchange, 0).touched != NULL;
     const bool rounds = !touched && may_set(config, rarely, (int)config->train.wire);
     const bool wire = config->train.wire != DT_WIRE_Q8 && may_set(config, 1, DT_WIRE_Q8);
     char text[40] = "a larger train.batch";

@@ -81,8 +81,7 @@ static uint64_t round_floor(const struct dt_job *job, uint64_t step)
 uint64_t dt__round_end(const struct dt_job *job, uint64_t step)
 {
     if (!is_local_at(job, step)) return step + 1;
-    return least(job->last_step,
-                 round_floor(job, step) + (uint64_t)job->config->train.local_steps);
+    return least(job->last_step, round_floor(job, step) + (uint64_t)job->config->train.local_steps);
 }
 
 uint64_t dt__round_begin(const struct dt_job *job, uint64_t step)
@@ -158,13 +157,13 @@ uint64_t dt__span_end(const struct dt_job *job)
 const char *dt__exchange_name(const struct dt_job *job, char word[16])
 {
     if (job->mode == DT_MODE_ASYNC) return dt_async_memory_name(job->async);
-    return dt_config_word(DT_EXCHANGE_WORDS, dt_reducer_kind(job->reducer), word);
+    return dt_config_word(DT_EXCHANGE_WORDS, dt_exchange_which(job->exchange), word);
 }
 
 const float *dt__weights_at_rest(const struct dt_job *job)
 {
     return job->mode == DT_MODE_ASYNC ? dt_async_read(job->async)
-                                      : dt_reducer_weights(job->reducer);
+                                      : dt_exchange_weights(job->exchange);
 }
 
 double dt__weights_mb(const struct dt_job *job)
@@ -174,8 +173,7 @@ double dt__weights_mb(const struct dt_job *job)
 
 void dt__slow_down(const struct dt_job *job)
 {
-    if (job->config->test.slow_rank == job->world->rank)
-        dt_sleep_secs(job->config->test.slow_secs);
+    if (job->config->test.slow_rank == job->world->rank) dt_sleep_secs(job->config->test.slow_secs);
 }
 
 dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count)

@@ -41,15 +41,15 @@ struct dt_job {
     size_t wide_begin, wide_end;   /* SIZE_MAX: the model has none, or it has no rule of its own */
     struct dt_schedule schedule;
     struct dt_constants constants; /* update.c's: of the update that was last applied */
-    struct dt_optimizer outer; /* of the update at the end of a round of local steps */
+    struct dt_optimizer outer;     /* of the update at the end of a round of local steps */
     /* (matrices) run.precision=bf16: may have gradients that are factors, in sync */
     struct dt_factored *factored;
     int matrices;
     void *copies; /* of these, as products in bf16 read them, kept by the updates; NULL: not */
-    struct dt_network *network; /* of this rank's worker, for gradients from factors; NULL: not */
-    struct dt_reducer *reducer; /* sync; an evaluator has neither ... */
-    struct dt_async *async;     /* ... */
-    struct dt_local *local;     /* local steps: this rank's groups; NULL: every step is exchanged */
+    struct dt_network *network;   /* of this rank's worker, for gradients from factors; NULL: not */
+    struct dt_exchange *exchange; /* sync; an evaluator has neither ... */
+    struct dt_async *async;       /* ... */
+    struct dt_local *local; /* local steps: this rank's groups; NULL: every step is exchanged */
     struct dt_row_range *row_range; /* (row_ranges) async: its row-sparse tensors, of sparse rows */
     int row_ranges;
 
@@ -104,7 +104,7 @@ const char *dt__exchange_name(const struct dt_job *job, char word[16]);
 /* The weights, between spans. Bank and workers. */
 const float *dt__weights_at_rest(const struct dt_job *job);
 double dt__weights_mb(const struct dt_job *job); /* what they take, in MB */
-void dt__slow_down(const struct dt_job *job); /* test.slow_rank */
+void dt__slow_down(const struct dt_job *job);    /* test.slow_rank */
 /* The row-sparse tensors, if there are sparse rows; the caller frees *out. DT_EMEMORY. */
 dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count);
 /* Of an exchange of sparse rows; touched NULL: gradients are whole, and nobody knows which rows a

@@ -87,7 +87,7 @@ void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *
     *count = last + of_last - *first;
 }
 
-dt_status dt__list_givers(const struct dt_job *job, int gradients, int **out)
+dt_status dt__list_workers_of(const struct dt_job *job, int gradients, int **out)
 {
     const bool local = dt__is_local(job);
     DT_TRY(dt_alloc((size_t)gradients, sizeof **out, "groups", out));
@@ -124,29 +124,28 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static dt_status group_create(struct dt_job *job, int worker, int index,
-                              struct dt_group *group)
+static dt_status group_create(struct dt_job *job, int worker, int index, struct dt_group *group)
 {
     const bool clips = job->config->train.clip_norm > 0;
     int first_worker, workers;
     dt__group_workers(job, index, &first_worker, &workers);
     *group = (struct dt_group){.job = job, .index = index, .leads = worker == first_worker};
     dt__group_replicas(job, index, &group->first, &group->count);
-    struct dt_reducer_spec spec = {.first_worker = first_worker,
-                                   .team = workers,
-                                   .kind = job->config->train.exchange,
-                                   .reproducible = job->config->run.reproducible,
-                                   .params = job->model->params,
-                                   .buckets = job->model->buckets,
-                                   .bucket_end = job->model->bucket_end,
-                                   .replicas = group->count,
-                                   .vectors = 1 + job->optimizer.nstate,
-                                   .norm = clips,
-                                   .norm_params = job->model->trained,
-                                   .update = dt__update_group,
-                                   .arg = group};
-    DT_TRY(dt_reducer_create(job->world, &spec, &group->reducer));
-    if (!dt__overlaps(job) || !dt_reducer_is_first(group->reducer)) return DT_OK;
+    struct dt_exchange_spec spec = {.first_worker = first_worker,
+                                    .team = workers,
+                                    .kind = job->config->train.exchange,
+                                    .reproducible = job->config->run.reproducible,
+                                    .params = job->model->params,
+                                    .buckets = job->model->buckets,
+                                    .bucket_end = job->model->bucket_end,
+                                    .replicas = group->count,
+                                    .vectors = 1 + job->optimizer.nstate,
+                                    .norm = clips,
+                                    .norm_params = job->model->trained,
+                                    .update = dt__update_group,
+                                    .arg = group};
+    DT_TRY(dt_exchange_create(job->world, &spec, &group->exchange));
+    if (!dt__overlaps(job) || !dt_exchange_is_first(group->exchange)) return DT_OK;
     DT_TRY(dt_alloc(spec.params, sizeof(float), "weights of a round's begin", &group->began));
     return dt_alloc(spec.params, sizeof(float), "a group's difference", &group->difference);
 }
@@ -171,7 +170,7 @@ void dt__local_close(struct dt_job *job)
 {
     if (!job->local) return;
     for (int i = 0; i < job->local->count; i++) {
-        dt_reducer_destroy(job->local->group[i].reducer);
+        dt_exchange_destroy(job->local->group[i].exchange);
         dt_free(job->local->group[i].began);
         dt_free(job->local->group[i].difference);
     }
@@ -188,7 +187,7 @@ float *dt__local_vector(const struct dt_job *job, int group, int index)
     while (at->index != group)
         at++;
     const bool state = index < job->optimizer.nstate;
-    return state ? dt_reducer_vectors(at->reducer)[1 + index] : at->difference;
+    return state ? dt_exchange_vectors(at->exchange)[1 + index] : at->difference;
 }
 
 /* Between the bank and the groups' leaders; a process alone has it in one place. */
@@ -230,8 +229,8 @@ static void group_begin(struct dt_group *group)
 {
     const struct dt_job *job = group->job;
     const size_t params = job->model->params, trained = job->model->trained;
-    const float *outer = dt_reducer_weights(job->reducer), *difference = group->difference;
-    float *weights = dt_reducer_vectors(group->reducer)[0];
+    const float *outer = dt_exchange_weights(job->exchange), *difference = group->difference;
+    float *weights = dt_exchange_vectors(group->exchange)[0];
     foresee(trained, (float)dt__own_rate(job), outer, difference, weights);
     foresee(params - trained, 1, outer + trained, difference + trained, weights + trained);
 }
@@ -244,12 +243,12 @@ void dt__local_start(const struct dt_trainer *trainer)
     move_state(trainer, false);
     for (int i = 0; i < job->local->count; i++) {
         struct dt_group *group = &job->local->group[i];
-        float *weights = dt_reducer_vectors(group->reducer)[0];
+        float *weights = dt_exchange_vectors(group->exchange)[0];
         if (group->difference && group->leads) {
             group->part = dt__group_part(group, dt__round_begin(job, job->step), job->step);
             group_begin(group);
         }
-        dt_reducer_start(group->reducer);
+        dt_exchange_start(group->exchange);
         if (group->began) memcpy(group->began, weights, params * sizeof *weights);
     }
 }
@@ -258,7 +257,7 @@ void dt__local_gather(const struct dt_trainer *trainer)
 {
     struct dt_local *local = trainer->job->local;
     for (int i = 0; i < local->count; i++)
-        dt_reducer_gather(local->group[i].reducer);
+        dt_exchange_gather(local->group[i].exchange);
     move_state(trainer, true);
     if (trainer->bank)
         trainer->bank->state.group_difference =
@@ -272,17 +271,17 @@ static int group_step(struct dt_group *group, struct dt_worker *worker, uint64_t
 {
     const struct dt_job *job = group->job;
     const int end = group->first + group->count, own_end = worker->first + worker->count;
-    struct dt_step at = {.job = job, .reducer = group->reducer, .step = step};
+    struct dt_step at = {.job = job, .exchange = group->exchange, .step = step};
     at.first = worker->first > group->first ? worker->first : group->first;
     at.end = own_end < end ? own_end : end;
     at.slot = group->first;
-    at.weights = group->start ? group->start : dt_reducer_weights(group->reducer);
+    at.weights = group->start ? group->start : dt_exchange_weights(group->exchange);
     group->rows = 0;
     for (int r = group->first; r < end; r++)
         group->rows += dt_plan_share(job->plan, step, r).count;
-    dt_reducer_begin(group->reducer, step);
+    dt_exchange_begin(group->exchange, step);
     dt__step_gradients(&at, worker);
-    int asked = dt_reducer_end(group->reducer, worker->failed ? DT_ASK_ERROR : ask);
+    int asked = dt_exchange_end(group->exchange, worker->failed ? DT_ASK_ERROR : ask);
     group->start = NULL;
     return asked;
 }
@@ -304,22 +303,22 @@ static void give_differences(const struct dt_job *job, uint64_t end)
     for (int i = 0; i < job->local->count; i++) {
         const struct dt_group *group = &job->local->group[i];
         if (!group->leads) continue;
-        float *slot = dt_reducer_slot(job->reducer, group->index).grad;
+        float *slot = dt_exchange_slot(job->exchange, group->index).grad;
         for (size_t p = 0; group->difference && p < params; p++)
             slot[p] = (float)group->part * group->difference[p];
         if (!group->difference)
             write_difference(params, (float)dt__group_part(group, job->step, end),
-                             dt_reducer_weights(job->reducer), dt_reducer_weights(group->reducer),
-                             slot);
+                             dt_exchange_weights(job->exchange),
+                             dt_exchange_weights(group->exchange), slot);
     }
     for (int b = job->model->buckets - 1; b >= 0; b--)
-        dt_reducer_ready(job->reducer, b);
+        dt_exchange_ready(job->exchange, b);
 }
 
 static void await_weights(const struct dt_job *job)
 {
     for (int b = 0; b < job->model->buckets; b++)
-        dt_reducer_need(job->reducer, b);
+        dt_exchange_need(job->exchange, b);
 }
 
 /* The exchange of the round before is done, and all ranks know of it: nobody reads a group's
@@ -331,13 +330,13 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
     for (int i = 0; i < job->local->count; i++) {
         struct dt_group *group = &job->local->group[i];
         if (group->began) {
-            float *weights = dt_reducer_vectors(group->reducer)[0];
+            float *weights = dt_exchange_vectors(group->exchange)[0];
             group->part = dt__group_part(group, dt__round_begin(job, end), end);
             write_difference(params, 1, group->began, weights, group->difference);
             group_begin(group);
             memcpy(group->began, weights, params * sizeof *weights);
         }
-        dt_reducer_barrier(group->reducer);
+        dt_exchange_barrier(group->exchange);
     }
 }
 
@@ -347,31 +346,31 @@ int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank
     struct dt_local *local = job->local;
     const bool overlaps = dt__overlaps(job);
     int asked = DT_ASK_NONE;
-    dt_reducer_begin(job->reducer, job->step);
+    dt_exchange_begin(job->exchange, job->step);
     await_weights(job);
     for (int i = 0; i < local->count; i++)
-        local->group[i].start = overlaps ? NULL : dt_reducer_weights(job->reducer);
+        local->group[i].start = overlaps ? NULL : dt_exchange_weights(job->exchange);
     if (overlaps) give_differences(job, end);
     for (uint64_t step = job->step; step < end && !(asked & DT_ASK_VOID); step++) {
         /* A stop waits only so long for the end of a round, which is done again after the resume:
          * batch systems kill a job some time after they ask it to stop. */
         const int own = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
-        const bool stop = dt_reducer_consult(job->reducer, own) & DT_ASK_STOP;
+        const bool stop = dt_exchange_consult(job->exchange, own) & DT_ASK_STOP;
         if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
         const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
         for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++)
             asked |=
                 group_step(&local->group[i], worker, step, late ? DT_ASK_GIVE_UP : DT_ASK_NONE);
-        if (overlaps) dt_reducer_advance(job->reducer);
+        if (overlaps) dt_exchange_advance(job->exchange);
         dt__slow_down(job);
     }
     for (int i = 0; i < local->count; i++)
-        dt_reducer_settle(local->group[i].reducer);
+        dt_exchange_settle(local->group[i].exchange);
     if (!overlaps) give_differences(job, end);
     dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, end);
     if (dt_stop_requested()) asked |= DT_ASK_STOP;
     if (bank) asked |= dt__bank_asks(bank);
-    asked = dt_reducer_end(job->reducer, asked);
+    asked = dt_exchange_end(job->exchange, asked);
     if (asked & DT_ASK_VOID) return asked;
     if (overlaps) turn_groups(job, end);
     job->step = end;
@@ -385,13 +384,13 @@ int dt__local_catch_up(const struct dt_trainer *trainer)
     int asked;
     if (trainer->worker) {
         const double start = dt_clock_secs();
-        dt_reducer_begin(job->reducer, job->step);
+        dt_exchange_begin(job->exchange, job->step);
         give_differences(job, job->step);
-        asked = dt_reducer_end(job->reducer, DT_ASK_NONE);
-        dt_reducer_settle(job->reducer);
+        asked = dt_exchange_end(job->exchange, DT_ASK_NONE);
+        dt_exchange_settle(job->exchange);
         dt__budget_add(job, trainer->worker, dt_clock_secs() - start);
     } else {
-        asked = dt_reducer_serve(job->reducer, 0, 1, dt__bank_asks, trainer->bank, &done);
+        asked = dt_exchange_serve(job->exchange, 0, 1, dt__bank_asks, trainer->bank, &done);
     }
     job->pending = false;
     if (trainer->bank)

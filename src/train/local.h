@@ -1,8 +1,8 @@
 /* Local steps: the groups of replicas that a worker takes part in.
  *
  * Replicas fall into G groups in a row. Through a round each group steps on weights and optimizer
- * of its own, by a reducer of its workers; at its end the groups' differences from the bank's
- * weights meet in the reducer of the job, where each group is one replica. So bits depend on
+ * of its own, by an exchange of its workers; at its end the groups' differences from the bank's
+ * weights meet in the exchange of the job, where each group is one replica. So bits depend on
  * groups, replicas and the length of rounds, and not on who computes what.
  *
  * With train.overlap the exchange of a round's differences goes on through the next round, and is
@@ -19,11 +19,11 @@
 struct dt_group {
     struct dt_job *job;
     int index;
-    int first, count;         /* its replicas */
-    bool leads;               /* this worker speaks for it */
-    struct dt_reducer *reducer; /* its weights and its optimizer's state */
-    const float *start;       /* in a round's first step: the bank's weights; then NULL: its own */
-    uint64_t rows;            /* samples of this step */
+    int first, count;             /* its replicas */
+    bool leads;                   /* this worker speaks for it */
+    struct dt_exchange *exchange; /* its weights and its optimizer's state */
+    const float *start; /* in a round's first step: the bank's weights; then NULL: its own */
+    uint64_t rows;      /* samples of this step */
     /* train.overlap, at the first of the ranks that share its weights: (P) each. */
     float *began;      /* the weights that its round began with */
     float *difference; /* what its last round did: began - weights; the exchange under way has it */
@@ -52,8 +52,7 @@ int dt__idle_workers(const struct dt_job *job);
 /* Which worker gives each of the gradients that the job's exchange sums: that of a replica, or, at
  * the end of a round, that of a group, which its first worker gives. The caller frees *out
  * (gradients). DT_EMEMORY. */
-dt_status dt__list_givers(const struct dt_job *job, int gradients, int **out);
-
+dt_status dt__list_workers_of(const struct dt_job *job, int gradients, int **out);
 
 /* Makes the groups' exchanges, empty; then, with the bank's copy of their state filled, starts
  * them. Collective over bank and workers. */

@@ -63,7 +63,7 @@ static void print_memory(const struct dt_bank *bank)
     const int states = job->optimizer.nstate;
     if (mb * (1 + states) < LARGE) return;
     const bool several = job->mode == DT_MODE_SYNC && job->world->hosts > 1 &&
-                         dt_reducer_slot(job->reducer, 0).touched;
+                         dt_exchange_slot(job->exchange, 0).touched;
     dt_info(
         "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank%s; a checkpoint "
         "is as large, and is written from one copy; a replica's gradient has room for %.4g MB, "
@@ -86,8 +86,7 @@ static void print_start(const struct dt_bank *bank)
     dt_info("%s: %d rank%s on %d host%s (bank%s, %d worker%s%s), %d replica%s",
             job->config->run.dir, ranks, plural(ranks), hosts, plural(hosts),
             ranks > 1 ? "" : " and worker in one", workers, plural(workers),
-            job->config->eval.dedicated ? ", evaluator" : "", job->replicas,
-            plural(job->replicas));
+            job->config->eval.dedicated ? ", evaluator" : "", job->replicas, plural(job->replicas));
     dt_info("%s (%s), kernel %s, %lld thread%s a rank, exchange %s", dt_world_mpi_version(),
             dt_world_mpi_settings(settings), dt_blas_kernel(), (long long)job->config->run.threads,
             plural(job->config->run.threads), dt__exchange_name(job, word));
@@ -342,9 +341,9 @@ static void print_budget(const struct dt_bank *bank)
     for (int i = 0; i < DT__BUDGET_PARTS && length < sizeof text; i++) {
         const double percent = all > 0 ? 100 * secs[i] / all : 0;
         if (percent < 0.5) continue;
-        length += (size_t)snprintf(text + length, sizeof text - length, "%s%s %.0f %%",
-                                   length ? ", " : "", (sync ? BUDGET_WORDS : ASYNC_WORDS)[i],
-                                   percent);
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "%s%s %.0f %%",
+                             length ? ", " : "", (sync ? BUDGET_WORDS : ASYNC_WORDS)[i], percent);
     }
     if (length) dt_info("a worker's time: %s", text);
 }

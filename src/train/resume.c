@@ -202,7 +202,7 @@ static dt_status make_groups(struct dt_bank *bank)
         state->group_state_name[owned] = job->local ? DIFFERENCE_ERROR : GRADIENT_ERROR;
     for (int i = 0; i < job->groups * states; i++)
         if (i % states == owned)
-            vectors[i] = dt_reducer_error(job->reducer, i / states);
+            vectors[i] = dt_exchange_error(job->exchange, i / states);
         else
             DT_TRY(make_group_vector(job, i / states, i % states, &vectors[i]));
     if (!job->local || !dt__overlaps(job)) return DT_OK;
@@ -245,7 +245,7 @@ static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
     }
     DT_TRY(make_groups(bank));
     for (int g = 0; g < state->groups && dt__is_rounded(job); g++)
-        memset(dt_reducer_error(job->reducer, g), 0, (size_t)state->params_count * sizeof(float));
+        memset(dt_exchange_error(job->exchange, g), 0, (size_t)state->params_count * sizeof(float));
     return DT_OK;
 }
 

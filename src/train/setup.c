@@ -351,7 +351,7 @@ void dt__run_close(struct dt_run *run)
     dt__evaluator_close(run->evaluator);
     if (run->worker) dt__worker_close(run->worker);
     dt__local_close(job);
-    dt_reducer_destroy(job->reducer);
+    dt_exchange_destroy(job->exchange);
     dt_async_destroy(job->async);
     dt_free(job->row_range);
     dt_free(job->factored);

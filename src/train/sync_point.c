@@ -33,9 +33,9 @@ static dt_status sum_losses(const struct dt_trainer *trainer)
     struct dt_bank *bank = trainer->bank;
     /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */
     dt_ranks_sum(job->world->trainers, worker ? worker->loss : bank->no_loss, job->replicas,
-                          bank ? bank->state.loss_sums : NULL);
+                 bank ? bank->state.loss_sums : NULL);
     dt_ranks_sum(job->world->trainers, worker ? worker->budget : NO_BUDGET, DT__BUDGET_PARTS,
-                          bank ? bank->budget : NULL);
+                 bank ? bank->budget : NULL);
     bool due = dt__log_due(job);
     if (worker && due) memset(worker->loss, 0, (size_t)job->replicas * sizeof *worker->loss);
     if (!bank) return DT_OK;
@@ -75,10 +75,10 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
             decision.next = STOP;
         save = decision.next != GO_ON || dt__save_due(bank);
     }
-    if (job->local || (job->mode == DT_MODE_SYNC && dt_reducer_is_spread(job->reducer))) {
+    if (job->local || (job->mode == DT_MODE_SYNC && dt_exchange_is_spread(job->exchange))) {
         /* Others own the optimizer's state: it comes to the bank, to be saved. */
         dt_ranks_bcast(job->world->trainers, &save, sizeof save, 0);
-        if (save) dt_reducer_gather(job->reducer);
+        if (save) dt_exchange_gather(job->exchange);
         if (save && job->local) dt__local_gather(trainer);
     }
     if (bank && save) {
@@ -119,7 +119,7 @@ static dt_status finish(const struct dt_trainer *trainer, bool stopped)
                               "times of the workers", &bank->budgets);
         DT_TRY(dt_ranks_agree(job->world->trainers, status));
         dt_ranks_gather(job->world->trainers, trainer->worker ? trainer->worker->budget : NO_BUDGET,
-                                 sizeof NO_BUDGET, bank ? bank->budgets : NULL);
+                        sizeof NO_BUDGET, bank ? bank->budgets : NULL);
     }
     if (bank) status = dt__record_final(bank, word);
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
@@ -137,7 +137,7 @@ dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_
     dt_trace_phase(job->trace, DT_PHASE_SYNC, job->step);
     if (asked & DT_ASK_ERROR)
         return dt_ranks_agree(job->world->trainers,
-                                       trainer->worker ? trainer->worker->failed : DT_OK);
+                              trainer->worker ? trainer->worker->failed : DT_OK);
     /* a round of local steps: the run ends where the newest checkpoint stands */
     if (asked & DT_ASK_GIVE_UP) {
         DT_TRY(dt_ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));

@@ -1,7 +1,7 @@
 /* Sync training: every step, the replicas' gradients are summed, and the weights updated with their
  * mean.
  *
- * Workers compute; the reducer says who sums and updates: on one host the workers themselves, while
+ * Workers compute; the exchange says who sums and updates: on one host the workers themselves, while
  * the bank sleeps; on several each host its slice; with plain MPI_Reduce the bank. */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_bank *bank,
                        uint64_t end)
 {
-    struct dt_reducer *reducer = job->reducer;
+    struct dt_exchange *exchange = job->exchange;
     const double start = dt_clock_secs();
     struct dt_wire_look look = {0};
     int asked = DT_ASK_NONE;
@@ -25,22 +25,22 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
             continue;
         }
         const struct dt_step step = {.job = job,
-                                     .reducer = reducer,
+                                     .exchange = exchange,
                                      .step = job->step,
                                      .first = worker->first,
                                      .end = worker->first + worker->count,
-                                     .weights = dt_reducer_weights(reducer)};
-        dt_reducer_begin(reducer, job->step);
+                                     .weights = dt_exchange_weights(exchange)};
+        dt_exchange_begin(exchange, job->step);
         dt__step_gradients(&step, worker);
         dt__slow_down(job);
         dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, job->step);
         int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
         if (bank) ask |= dt__bank_asks(bank);
-        asked = dt_reducer_end(reducer, worker->failed ? DT_ASK_ERROR : ask);
+        asked = dt_exchange_end(exchange, worker->failed ? DT_ASK_ERROR : ask);
         dt__advise_wire(job, worker, &look);
         if (!(asked & DT_ASK_ERROR)) job->step++;
     }
-    dt_reducer_settle(reducer);
+    dt_exchange_settle(exchange);
     dt__budget_add(job, worker, dt_clock_secs() - start);
     return asked;
 }
@@ -52,11 +52,11 @@ static int bank_span(struct dt_bank *bank, uint64_t end)
 {
     struct dt_job *job = bank->job;
     if (!job->local)
-        return dt_reducer_serve(job->reducer, job->step, end, dt__bank_asks, bank, &job->step);
-    uint64_t rounds = 0, done; /* the exchange of a round is the reducer's step */
+        return dt_exchange_serve(job->exchange, job->step, end, dt__bank_asks, bank, &job->step);
+    uint64_t rounds = 0, done; /* the exchange of a round is the exchange's step */
     for (uint64_t step = job->step; step < end; step = dt__round_end(job, step))
         rounds++;
-    int asked = dt_reducer_serve(job->reducer, 0, rounds, dt__bank_asks, bank, &done);
+    int asked = dt_exchange_serve(job->exchange, 0, rounds, dt__bank_asks, bank, &done);
     for (; done > 0; done--)
         job->step = dt__round_end(job, job->step);
     return asked;
@@ -95,32 +95,31 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
 
 /* Where matrices are updated tile by tile, who updates a tile also writes the copy that products in
  * bf16 read; else each worker makes its own. With local steps gradients are whole. */
-static dt_status create_reducer(struct dt_job *job)
+static dt_status create_exchange(struct dt_job *job)
 {
     const bool local = dt__is_local(job), rounded = dt__is_rounded(job);
     const int states = local ? job->outer.nstate : job->optimizer.nstate;
     int *worker_of = NULL;
     struct dt_row_range *ranges = NULL;
-    struct dt_reducer_spec spec = {.kind = job->config->train.exchange,
-                                   .reproducible = job->config->run.reproducible,
-                                   .params = job->model->params,
-                                   .buckets = job->model->buckets,
-                                   .bucket_end = job->model->bucket_end,
-                                   .replicas = local ? job->groups : job->replicas,
-                                   .wire = rounded ? (int)job->config->train.wire : DT_WIRE_F32,
-                                   .givers = job->groups,
-                                   .wire_params = job->model->trained,
-                                   .vectors = 1 + states + rounded,
-                                   .norm = job->config->train.clip_norm > 0 && !local,
-                                   .norm_params = job->model->trained,
-                                   .update = local ? dt__update_outer : dt__update_sync,
-                                   .update_rows = dt__update_rows_sync,
-                                   .tile = gradient_tile,
-                                   .update_tile = dt__update_tile_sync,
-                                   .arg = job};
-    dt_status status = dt__list_givers(job, spec.replicas, &worker_of);
-    if (!status && !local)
-        status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
+    struct dt_exchange_spec spec = {.kind = job->config->train.exchange,
+                                    .reproducible = job->config->run.reproducible,
+                                    .params = job->model->params,
+                                    .buckets = job->model->buckets,
+                                    .bucket_end = job->model->bucket_end,
+                                    .replicas = local ? job->groups : job->replicas,
+                                    .wire = rounded ? (int)job->config->train.wire : DT_WIRE_F32,
+                                    .groups = job->groups,
+                                    .wire_params = job->model->trained,
+                                    .vectors = 1 + states + rounded,
+                                    .norm = job->config->train.clip_norm > 0 && !local,
+                                    .norm_params = job->model->trained,
+                                    .update = local ? dt__update_outer : dt__update_sync,
+                                    .update_rows = dt__update_rows_sync,
+                                    .tile = gradient_tile,
+                                    .update_tile = dt__update_tile_sync,
+                                    .arg = job};
+    dt_status status = dt__list_workers_of(job, spec.replicas, &worker_of);
+    if (!status && !local) status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
     if (!status) status = dt__list_factored(job);
     spec.worker_of = worker_of;
     spec.row_range = ranges;
@@ -129,12 +128,12 @@ static dt_status create_reducer(struct dt_job *job)
     for (int i = 0; i < job->matrices; i++)
         spec.copies += job->factored[i].copy_bytes;
     status = dt_ranks_agree(job->world->trainers, status);
-    if (!status) status = dt_reducer_create(job->world, &spec, &job->reducer);
+    if (!status) status = dt_exchange_create(job->world, &spec, &job->exchange);
     dt_free(worker_of);
     dt_free(ranges);
     DT_TRY(status);
-    job->copies = dt_reducer_copies(job->reducer);
-    return spec.row_ranges ? dt__check_touched(job, dt_reducer_slot(job->reducer, 0).touched)
+    job->copies = dt_exchange_copies(job->exchange);
+    return spec.row_ranges ? dt__check_touched(job, dt_exchange_slot(job->exchange, 0).touched)
                            : DT_OK;
 }
 
@@ -144,9 +143,9 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     struct dt_job *job = trainer->job;
     struct dt_worker *worker = trainer->worker;
     struct dt_bank *bank = trainer->bank;
-    DT_TRY(create_reducer(job));
+    DT_TRY(create_exchange(job));
     if (dt__is_local(job)) DT_TRY(dt__local_open(trainer));
-    float *const *vectors = dt_reducer_vectors(job->reducer);
+    float *const *vectors = dt_exchange_vectors(job->exchange);
     DT_TRY(dt_ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
     if (bank && job->copies)
         dt_bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
@@ -160,7 +159,7 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     if (worker) memmove(worker->loss, losses, bytes);
     for (int r = 0; worker && r < job->replicas; r++)
         if (r < worker->first || r >= worker->first + worker->count) worker->loss[r] = 0;
-    dt_reducer_start(job->reducer);
+    dt_exchange_start(job->exchange);
     if (job->local) dt__local_start(trainer);
     return DT_OK;
 }
@@ -184,11 +183,11 @@ dt_status dt__sync_train(const struct dt_trainer *trainer)
         if (end || !dt__is_local(job) || job->local) continue;
         /* From here on with local steps: another exchange, in which the optimizer's state is the
          * groups', and other replicas may be a worker's. */
-        dt_reducer_gather(job->reducer); /* others may own the optimizer's state */
+        dt_exchange_gather(job->exchange); /* others may own the optimizer's state */
         dt_status status = bank ? dt__bank_set_aside(bank) : DT_OK;
         DT_TRY(dt_ranks_agree(job->world->trainers, status));
-        dt_reducer_destroy(job->reducer);
-        job->reducer = NULL;
+        dt_exchange_destroy(job->exchange);
+        job->exchange = NULL;
         if (worker) {
             const struct dt_worker before = *worker;
             dt__worker_close(worker);

@@ -86,8 +86,8 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         struct dt_batch batch;
         double loss = 0;
         dt_trace_phase(job->trace, DT_PHASE_DATA, draw);
-        dt_status status = dt_loader_read(worker->loader, replica, share.epoch, share.begin + done,
-                                          rows, &batch);
+        dt_status status =
+            dt_loader_read(worker->loader, replica, share.epoch, share.begin + done, rows, &batch);
         if (!status) {
             worker->data_secs += dt_clock_secs() - asked;
             dt_trace_phase(job->trace, DT_PHASE_COMPUTE, draw);
@@ -122,7 +122,7 @@ static void bucket_need(void *arg, int bucket)
 {
     const struct dt_step *step = ((const struct step_hooks *)arg)->step;
     dt_trace_phase(step->job->trace, DT_PHASE_WAIT, step->step);
-    dt_reducer_need(step->reducer, bucket);
+    dt_exchange_need(step->exchange, bucket);
     dt_trace_phase(step->job->trace, DT_PHASE_COMPUTE, step->step);
 }
 
@@ -131,7 +131,7 @@ static void bucket_ready(void *arg, int bucket)
     struct step_hooks *hooks = arg;
     const struct dt_step *step = hooks->step;
     dt_trace_phase(step->job->trace, DT_PHASE_REDUCE, step->step);
-    dt_reducer_ready(step->reducer, bucket);
+    dt_exchange_ready(step->exchange, bucket);
     dt_trace_phase(step->job->trace, DT_PHASE_COMPUTE, step->step);
     hooks->unready = bucket;
 }
@@ -144,7 +144,7 @@ void dt__step_gradients(const struct dt_step *step, struct dt_worker *worker)
         bool last = replica == step->end - 1;
         struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
         dt__replica_gradient(job, worker, replica, step->step, step->weights,
-                             dt_reducer_slot(step->reducer, replica - step->slot), &hooks);
+                             dt_exchange_slot(step->exchange, replica - step->slot), &hooks);
     }
     while (state.unready > 0)
         bucket_ready(&state, state.unready - 1);
@@ -185,11 +185,11 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
 
 void dt__budget_add(const struct dt_job *job, struct dt_worker *worker, double secs)
 {
-    struct dt_reducer_times times = {0};
+    struct dt_exchange_times times = {0};
     double *spent = worker->budget;
-    dt_reducer_take_times(job->reducer, &times);
+    dt_exchange_take_times(job->exchange, &times);
     for (int i = 0; job->local && i < job->local->count; i++)
-        dt_reducer_take_times(job->local->group[i].reducer, &times);
+        dt_exchange_take_times(job->local->group[i].exchange, &times);
     spent[DT__WAIT] += times.wait;
     spent[DT__REDUCE] += times.reduce;
     spent[DT__UPDATE] += times.update;

@@ -50,10 +50,10 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
 /* A step of a worker's replicas, in sync. */
 struct dt_step {
     const struct dt_job *job;
-    struct dt_reducer *reducer;
+    struct dt_exchange *exchange;
     uint64_t step;
     int first, end;       /* replicas ... */
-    int slot;             /* ... of which this one has the reducer's first slot */
+    int slot;             /* ... of which this one has the exchange's first slot */
     const float *weights; /* (P) */
 };
 /* Each replica's gradient into its slot; buckets are ready as the last one's are. The others wait

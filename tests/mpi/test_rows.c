@@ -34,7 +34,7 @@ static const size_t bucket_end[BUCKETS] = {SECOND - 27, THIRD + 3000 + 55, PARAM
 
 /* Of the trials that follow: whether sums of so many groups are rounded to bf16. */
 static bool rounds;
-static int givers = 1;
+static int groups = 1;
 
 struct rule {
     bool touched_alone; /* adagrad; else momentum */
@@ -176,15 +176,15 @@ static float rounded(float value, float *error)
     return result;
 }
 
-/* Sums over each giver's replicas, rounded: rows as they are, other floats with what was left before. */
-static void sum_givers(int replicas, float **grad, float **error, float **given, float *sum)
+/* Sums over each group's replicas, rounded: rows as they are, other floats with what was left before. */
+static void sum_groups(int replicas, float **grad, float **error, float **given, float *sum)
 {
     for (size_t i = 0; i < PARAMS; i++) {
-        for (int g = 0; g < givers; g++) {
-            const int first = replicas * g / givers, end = replicas * (g + 1) / givers;
+        for (int g = 0; g < groups; g++) {
+            const int first = replicas * g / groups, end = replicas * (g + 1) / groups;
             given[g][i] = rounded(tree_sum(end - first, grad + first, i), in_rows(i) ? NULL : &error[g][i]);
         }
-        sum[i] = tree_sum(givers, given, i);
+        sum[i] = tree_sum(groups, given, i);
     }
 }
 
@@ -194,27 +194,27 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
     float *grad[7], *given[7], *error[8], *sum = calloc(PARAMS, sizeof *sum), *fresh = calloc(PARAMS, sizeof *sum);
     for (int r = 0; r < replicas; r++)
         grad[r] = calloc(PARAMS, sizeof(float));
-    for (int g = 0; g < givers; g++)
+    for (int g = 0; g < groups; g++)
         given[g] = calloc(PARAMS, sizeof(float));
-    for (int g = 0; g <= givers; g++) /* the last one is the update's */
+    for (int g = 0; g <= groups; g++) /* the last one is the update's */
         error[g] = calloc(PARAMS, sizeof(float));
     fill(out, out + PARAMS);
     for (uint64_t step = 0; step < STEPS; step++) {
         for (int r = 0; r < replicas; r++)
             make_gradient(step, r, out, NULL, grad[r]);
         if (rounds)
-            sum_givers(replicas, grad, error, given, sum);
+            sum_groups(replicas, grad, error, given, sum);
         for (size_t i = 0; i < PARAMS && !rounds; i++)
             sum[i] = tree_sum(replicas, grad, i);
         apply_floats(rule, norm ? serial_norm(NORM_PARAMS, sum) : 0, PARAMS, sum, out, out + PARAMS, fresh);
         for (size_t i = 0; i < PARAMS; i++)
-            out[i] = !rounds || in_rows(i) ? fresh[i] : out[i] + rounded(fresh[i] - out[i], &error[givers][i]);
+            out[i] = !rounds || in_rows(i) ? fresh[i] : out[i] + rounded(fresh[i] - out[i], &error[groups][i]);
     }
     for (int r = 0; r < replicas; r++)
         free(grad[r]);
-    for (int g = 0; g < givers; g++)
+    for (int g = 0; g < groups; g++)
         free(given[g]);
-    for (int g = 0; g <= givers; g++)
+    for (int g = 0; g <= groups; g++)
         free(error[g]);
     free(sum);
     free(fresh);
@@ -222,20 +222,20 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
 
 /* ---- the same, distributed ------------------------------------------------------------------ */
 
-static void step_once(struct dt_world *world, struct dt_reducer *x, int replicas, uint64_t step)
+static void step_once(struct dt_world *world, struct dt_exchange *x, int replicas, uint64_t step)
 {
     int first, count;
     dt_deal_replicas(world->workers, world->worker, replicas, &first, &count);
-    dt_reducer_begin(x, step);
+    dt_exchange_begin(x, step);
     for (int b = 0; b < BUCKETS; b++)
-        dt_reducer_need(x, b);
+        dt_exchange_need(x, b);
     for (int r = first; r < first + count; r++)
-        make_gradient(step, r, dt_reducer_weights(x), dt_reducer_slot(x, r).touched,
-                      dt_reducer_slot(x, r).grad);
+        make_gradient(step, r, dt_exchange_weights(x), dt_exchange_slot(x, r).touched,
+                      dt_exchange_slot(x, r).grad);
     dawdle(world, step);
     for (int b = BUCKETS - 1; b >= 0; b--)
-        dt_reducer_ready(x, b);
-    dt_reducer_end(x, DT_ASK_NONE);
+        dt_exchange_ready(x, b);
+    dt_exchange_end(x, DT_ASK_NONE);
 }
 
 static int bank_ask_nothing(void *arg)
@@ -247,14 +247,14 @@ static int bank_ask_nothing(void *arg)
 /* Trains; at the bank, out has weights and state. */
 static int train(struct dt_world *world, int replicas, bool norm, struct rule *rule, float *out)
 {
-    const struct dt_reducer_spec spec = {.kind = place == TOGETHER ? DT_REDUCER_NODE
-                                                                   : DT_REDUCER_ORDERED,
+    const struct dt_exchange_spec spec = {.kind = place == TOGETHER ? DT_EXCHANGE_NODE
+                                                                   : DT_EXCHANGE_ORDERED,
                                          .params = PARAMS,
                                          .buckets = BUCKETS,
                                          .bucket_end = bucket_end,
                                          .replicas = replicas,
                                          .wire = rounds ? DT_WIRE_BF16 : DT_WIRE_F32,
-                                         .givers = givers,
+                                         .groups = groups,
                                          .vectors = rounds ? 3 : 2,
                                          .norm = norm,
                                          .norm_params = NORM_PARAMS,
@@ -263,32 +263,32 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
                                          .row_ranges = RANGES,
                                          .update_rows = apply_rows,
                                          .arg = rule};
-    struct dt_reducer *x;
+    struct dt_exchange *x;
     for (int i = 0; i < RANGES; i++)
         range[i].touched_alone = rule->touched_alone;
-    if (dt_reducer_create(world, &spec, &x)) return 1;
-    int failed = !dt_reducer_slot(x, 0).touched;
-    if (world->is_bank) fill(dt_reducer_vectors(x)[0], dt_reducer_vectors(x)[1]);
-    if (world->is_bank && rounds) memset(dt_reducer_vectors(x)[2], 0, PARAMS * sizeof(float));
-    for (int g = 0; g < givers && world->is_bank && rounds; g++)
-        memset(dt_reducer_error(x, g), 0, PARAMS * sizeof(float));
-    dt_reducer_start(x);
+    if (dt_exchange_create(world, &spec, &x)) return 1;
+    int failed = !dt_exchange_slot(x, 0).touched;
+    if (world->is_bank) fill(dt_exchange_vectors(x)[0], dt_exchange_vectors(x)[1]);
+    if (world->is_bank && rounds) memset(dt_exchange_vectors(x)[2], 0, PARAMS * sizeof(float));
+    for (int g = 0; g < groups && world->is_bank && rounds; g++)
+        memset(dt_exchange_error(x, g), 0, PARAMS * sizeof(float));
+    dt_exchange_start(x);
     for (uint64_t step = 0, until; step < STEPS; step = until) {
         until = step + SPAN < STEPS ? step + SPAN : STEPS;
         if (world->is_worker) {
             for (uint64_t s = step; s < until; s++)
                 step_once(world, x, replicas, s);
-            dt_reducer_settle(x);
+            dt_exchange_settle(x);
         } else {
-            dt_reducer_serve(x, step, until, bank_ask_nothing, NULL, &step);
+            dt_exchange_serve(x, step, until, bank_ask_nothing, NULL, &step);
         }
         /* What the bank has now it may save: nobody waits for the others first. */
-        dt_reducer_gather(x);
+        dt_exchange_gather(x);
         for (int v = 0; v < 2 && world->is_bank; v++)
-            memcpy(out + v * PARAMS, dt_reducer_vectors(x)[v], PARAMS * sizeof(float));
+            memcpy(out + v * PARAMS, dt_exchange_vectors(x)[v], PARAMS * sizeof(float));
         dt_ranks_barrier(world->trainers);
     }
-    dt_reducer_destroy(x);
+    dt_exchange_destroy(x);
     return failed;
 }
 
@@ -313,7 +313,7 @@ static int compare(struct dt_world *world, int replicas, bool norm, bool touched
     }
     if (failed)
         fprintf(stderr, "place %d, R = %d, norm %d, touched alone %d, %d groups, rounded %d: failed\n", place,
-                replicas, norm, touched_alone, givers, rounds);
+                replicas, norm, touched_alone, groups, rounds);
     free(expected);
     free(out);
     return failed;
@@ -329,9 +329,9 @@ int main(void)
     for (place = TOGETHER; place < (world->size > 1 ? PLACES : IN_TURN); place++)
         for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
             for (int way = 0; way < 4; way++) {
-                rounds = false, givers = 1;
+                rounds = false, groups = 1;
                 failures += compare(world, replicas[i], way & 1, way & 2);
-                rounds = true, givers = 1 + (int)(i + (size_t)way) % replicas[i];
+                rounds = true, groups = 1 + (int)(i + (size_t)way) % replicas[i];
                 failures += compare(world, replicas[i], way & 1, way & 2);
             }
     all = failures;

@@ -1,7 +1,7 @@
 /* Starts that fail on one rank, and what a job of somebody else's MPI needs.
  *
  *   test_world             the Nth allocation or thread of rank 1 fails, for every N, in the start of a
- *                          world, a reducer and an async exchange: all ranks get one and the same error,
+ *                          world, an exchange and an async exchange: all ranks get one and the same error,
  *                          and none waits for ever; a spec beyond its bounds; a gather beyond 2 GiB
  *   test_world hang SECS   rank 1 hangs in the start: the watchdog ends the job
  *   test_world killed      rank 1 is killed: a surviving rank names it
@@ -75,7 +75,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 
 struct started {
     struct dt_world *world;
-    struct dt_reducer *reducer;
+    struct dt_exchange *exchange;
     struct dt_async *async;
 };
 
@@ -92,9 +92,9 @@ static void update(void *arg, const struct dt_update_info *info, size_t offset, 
 }
 
 static const size_t bucket_end[] = {1000, 5000};
-static struct dt_reducer_spec reducer_spec(int kind)
+static struct dt_exchange_spec exchange_spec(int kind)
 {
-    return (struct dt_reducer_spec){.kind = kind,
+    return (struct dt_exchange_spec){.kind = kind,
                                     .params = 5000,
                                     .buckets = 2,
                                     .bucket_end = bucket_end,
@@ -105,13 +105,13 @@ static struct dt_reducer_spec reducer_spec(int kind)
 
 static dt_status start_node(struct started *started)
 {
-    struct dt_reducer_spec spec = reducer_spec(DT_REDUCER_NODE);
-    return dt_reducer_create(started->world, &spec, &started->reducer);
+    struct dt_exchange_spec spec = exchange_spec(DT_EXCHANGE_NODE);
+    return dt_exchange_create(started->world, &spec, &started->exchange);
 }
 static dt_status start_reduce(struct started *started)
 {
-    struct dt_reducer_spec spec = reducer_spec(DT_REDUCER_REDUCE);
-    return dt_reducer_create(started->world, &spec, &started->reducer);
+    struct dt_exchange_spec spec = exchange_spec(DT_EXCHANGE_REDUCE);
+    return dt_exchange_create(started->world, &spec, &started->exchange);
 }
 
 static const bool active[] = {true, true, true, true};
@@ -157,13 +157,13 @@ static void fail_every(const char *name, dt_status (*start)(struct started *),
 
 static void refuse_specs(struct dt_world *world)
 {
-    struct dt_reducer *reducer;
-    struct dt_reducer_spec spec = reducer_spec(DT_REDUCER_REDUCE);
-    spec.vectors = DT_REDUCER_VECTORS + 1;
-    EXPECT(dt_reducer_create(world, &spec, &reducer) == DT_EUSAGE, "vectors");
-    spec = reducer_spec(DT_REDUCER_REDUCE);
-    spec.replicas = DT_REDUCER_REPLICAS + 1;
-    EXPECT(dt_reducer_create(world, &spec, &reducer) == DT_EUSAGE, "replicas");
+    struct dt_exchange *exchange;
+    struct dt_exchange_spec spec = exchange_spec(DT_EXCHANGE_REDUCE);
+    spec.vectors = DT_EXCHANGE_VECTORS + 1;
+    EXPECT(dt_exchange_create(world, &spec, &exchange) == DT_EUSAGE, "vectors");
+    spec = exchange_spec(DT_EXCHANGE_REDUCE);
+    spec.replicas = DT_EXCHANGE_REPLICAS + 1;
+    EXPECT(dt_exchange_create(world, &spec, &exchange) == DT_EUSAGE, "replicas");
     struct dt_async *async;
     struct dt_async_spec async_spec = {
         .params = 10, .states = DT_ASYNC_STATES + 1, .staleness = -1, .active = active};
@@ -263,9 +263,9 @@ int main(int argc, char **argv)
     struct started started = {0};
     fail_every("world", start_world, &started);
     fail_every("node", start_node, &started);
-    dt_reducer_destroy(started.reducer);
+    dt_exchange_destroy(started.exchange);
     fail_every("reduce", start_reduce, &started);
-    dt_reducer_destroy(started.reducer);
+    dt_exchange_destroy(started.exchange);
     fail_every("shared", start_shared, &started);
     dt_async_destroy(started.async);
     fail_every("window", start_window, &started);

@@ -213,9 +213,9 @@ ROOMS = {
             " e2e/csv e2e/tables e2e/formats e2e/sparse e2e/uneven",
     "model": "unit/layers unit/network unit/gradient unit/optimizer unit/golden unit/bf16 unit/sparse"
              " unit/convolution e2e/layers e2e/bits e2e/precision",
-    "comm": "unit/wire unit/slots mpi/test_gather-np3 mpi/test_runs-np3 mpi/test_world-np3 mpi/test_reducer-np3"
+    "comm": "unit/wire unit/slots mpi/test_gather-np3 mpi/test_runs-np3 mpi/test_world-np3 mpi/test_exchange-np3"
             " mpi/test_rows-np6 mpi/test_async-np2_shared_2000_1000 mpi/test_async-np4_rows_4000_10000"
-            " mpi/test_async-np4_bf16_1000_1000 mpi/test_reducer-np5 e2e/watchdog e2e/evaluator e2e/async e2e/bits",
+            " mpi/test_async-np4_bf16_1000_1000 mpi/test_exchange-np5 e2e/watchdog e2e/evaluator e2e/async e2e/bits",
     "state": "unit/checkpoint unit/save unit/export unit/writer unit/golden e2e/best e2e/resume e2e/overlap e2e/export",
     "report": "unit/report unit/history e2e/report e2e/compare e2e/top",
     "predict": "unit/predictor e2e/predict e2e/onnx e2e/serve",

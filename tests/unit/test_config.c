@@ -79,7 +79,7 @@ START_TEST(words_are_the_enumerators)
         {"train.optimizer=adamw", &config.train.optimizer, DT_OPT_ADAMW},
         {"train.optimizer=adam", &config.train.optimizer, DT_OPT_ADAM},
         {"train.schedule=step", &config.train.schedule, DT_SCHED_STEP},
-        {"train.exchange=ordered", &config.train.exchange, DT_REDUCER_ORDERED},
+        {"train.exchange=ordered", &config.train.exchange, DT_EXCHANGE_ORDERED},
         {"eval.metric=r2", &config.eval.metric, DT_METRIC_R2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

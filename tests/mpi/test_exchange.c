@@ -1,4 +1,4 @@
-/* The reducers against a serial sum, written out for each number of replicas: every kind, uneven
+/* The exchange against a serial sum, written out for each number of replicas: every kind, uneven
  * replicas, hosts that ranks go to in turn, the norm, ranks that dawdle, spans of every length, and a
  * span that an error or a request ends, of a worker or of the bank; each wire, with groups of replicas that
  * fall on hosts and that do not; gradients that stay factors, and no room for these.
@@ -30,7 +30,7 @@ static const size_t bucket_end[BUCKETS] = {100000, 149990, PARAMS};
 
 /* Of the trials that follow: enum dt_wire, and groups of replicas. */
 static struct {
-    int wire, givers;
+    int wire, groups;
 } rounding = {DT_WIRE_F32, 1};
 
 /* Depends on the weights, so that a stale or torn read shows. */
@@ -92,26 +92,26 @@ static void round_vector(float *values, float *error)
     }
 }
 
-/* vectors: weights, state, and with a wire the update's error; error: (givers) of their sums. */
+/* vectors: weights, state, and with a wire the update's error; error: (groups) of their sums. */
 static void serial(int replicas, int steps, bool norm, float rate, float **vectors, float **error)
 {
     float **grad = calloc((size_t)replicas, sizeof *grad), *sum = calloc(PARAMS, sizeof *sum);
     float *given[7], *fresh = calloc(PARAMS, sizeof *fresh);
     for (int r = 0; r < replicas; r++)
         grad[r] = calloc(PARAMS, sizeof **grad);
-    for (int g = 0; g < rounding.givers; g++)
+    for (int g = 0; g < rounding.groups; g++)
         given[g] = calloc(PARAMS, sizeof(float));
     for (int step = 0; step < steps; step++) {
         for (int r = 0; r < replicas; r++)
             make_gradient((uint64_t)step, r, vectors[0], grad[r]);
-        for (int g = 0; g < rounding.givers; g++) {
-            int first = replicas * g / rounding.givers, end = replicas * (g + 1) / rounding.givers;
+        for (int g = 0; g < rounding.groups; g++) {
+            int first = replicas * g / rounding.groups, end = replicas * (g + 1) / rounding.groups;
             for (size_t i = 0; i < PARAMS; i++)
                 given[g][i] = tree_sum(end - first, grad + first, i);
             round_vector(given[g], error[g]);
         }
         for (size_t i = 0; i < PARAMS; i++)
-            sum[i] = tree_sum(rounding.givers, given, i);
+            sum[i] = tree_sum(rounding.groups, given, i);
         struct dt_update_info info = {(uint64_t)step, norm ? serial_norm(NORM_PARAMS, sum) : 0};
         apply(&rate, &info, 0, PARAMS, sum, vectors, fresh);
         for (size_t i = 0; i < PARAMS && rounding.wire; i++)
@@ -120,7 +120,7 @@ static void serial(int replicas, int steps, bool norm, float rate, float **vecto
         for (size_t i = 0; i < PARAMS; i++)
             vectors[0][i] = rounding.wire && i < WIRE_PARAMS ? vectors[0][i] + sum[i] : fresh[i];
     }
-    for (int g = 0; g < rounding.givers; g++)
+    for (int g = 0; g < rounding.groups; g++)
         free(given[g]);
     free(fresh);
     for (int r = 0; r < replicas; r++)
@@ -272,64 +272,64 @@ static int bank_asks(void *arg)
 static bool long_steps;
 
 /* Weights are made only where some gradient is not 0. */
-static void compute_on(struct dt_reducer *x, float first, float last)
+static void compute_on(struct dt_exchange *x, float first, float last)
 {
-    const float *weights = dt_reducer_weights(x);
+    const float *weights = dt_exchange_weights(x);
     const double start = dt_clock_secs();
     while ((weights[0] == first || weights[PARAMS - 1] == last) && dt_clock_secs() - start < 20) {
-        dt_reducer_advance(x);
+        dt_exchange_advance(x);
         dt_sleep_secs(1e-4);
     }
     EXPECT(weights[0] != first && weights[PARAMS - 1] != last, "nothing came in a long step");
 }
 
 /* Weights stay until all workers of a host have said that they are ready, those without a replica too. */
-static void expect_rest(const struct dt_reducer *x)
+static void expect_rest(const struct dt_exchange *x)
 {
     static float before[PARAMS];
-    const float *weights = dt_reducer_weights(x);
+    const float *weights = dt_exchange_weights(x);
     memcpy(before, weights, sizeof before);
     dt_sleep_secs(2e-3);
     EXPECT(!memcmp(before, weights, sizeof before), "weights changed under an idle worker");
 }
 
-static int worker_step(struct dt_world *world, struct dt_reducer *x, const struct trial *trial,
+static int worker_step(struct dt_world *world, struct dt_exchange *x, const struct trial *trial,
                        int step)
 {
     int first, count;
     dt_deal_replicas(world->workers, world->worker, trial->replicas, &first, &count);
-    dt_reducer_begin(x, (uint64_t)step);
+    dt_exchange_begin(x, (uint64_t)step);
     for (int b = 0; b < BUCKETS; b++)
-        dt_reducer_need(x, b);
-    expect_copies(dt_reducer_weights(x), step);
+        dt_exchange_need(x, b);
+    expect_copies(dt_exchange_weights(x), step);
     for (int r = first; r < first + count; r++) {
-        const struct dt_slot slot = dt_reducer_slot(x, r);
-        make_gradient((uint64_t)step, r, dt_reducer_weights(x), slot.grad);
+        const struct dt_slot slot = dt_exchange_slot(x, r);
+        make_gradient((uint64_t)step, r, dt_exchange_weights(x), slot.grad);
         if (slot.factors) give_factors(slot.grad, slot.factors);
     }
     if (!count) expect_rest(x);
     dawdle(world, (uint64_t)step);
-    const float before = dt_reducer_weights(x)[0], behind = dt_reducer_weights(x)[PARAMS - 1];
+    const float before = dt_exchange_weights(x)[0], behind = dt_exchange_weights(x)[PARAMS - 1];
     for (int b = BUCKETS - 1; b >= 0; b--) {
-        dt_reducer_ready(x, b);
+        dt_exchange_ready(x, b);
         if (b == BUCKETS / 2) dawdle(world, (uint64_t)step + STEPS); /* sums without their norm yet */
     }
     if (long_steps) compute_on(x, before, behind);
     bool last = world->worker == world->workers - 1;
-    return dt_reducer_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
+    return dt_exchange_end(x, last && step == trial->stop_step ? trial->stop_ask : DT_ASK_NONE);
 }
 
-static int run_span(struct dt_world *world, struct dt_reducer *x, const struct trial *trial,
+static int run_span(struct dt_world *world, struct dt_exchange *x, const struct trial *trial,
                     uint64_t *step, uint64_t until)
 {
     int asked = DT_ASK_NONE;
     if (!world->is_worker)
-        return dt_reducer_serve(x, *step, until, bank_asks, (void *)(uintptr_t)trial, step);
+        return dt_exchange_serve(x, *step, until, bank_asks, (void *)(uintptr_t)trial, step);
     while (*step < until && !asked) {
         asked = worker_step(world, x, trial, (int)*step);
         if (!(asked & DT_ASK_ERROR)) ++*step;
     }
-    dt_reducer_settle(x);
+    dt_exchange_settle(x);
     return asked;
 }
 
@@ -344,34 +344,34 @@ static double distance(const float *a, const float *b)
 }
 
 /* Weights, optimizer state, and rounding errors. */
-static void compare(const struct trial *trial, struct dt_reducer *x, int steps, float rate)
+static void compare(const struct trial *trial, struct dt_exchange *x, int steps, float rate)
 {
-    float *expected[10], *const *vectors = dt_reducer_vectors(x);
+    float *expected[10], *const *vectors = dt_exchange_vectors(x);
     for (int v = 0; v < 10; v++)
         expected[v] = calloc(PARAMS, sizeof(float));
     serial(trial->replicas, steps, trial->norm, rate, expected, expected + 3);
-    double limit = trial->kind == DT_REDUCER_REDUCE ? 2e-5 : 0;
-    for (int v = 0; v < 3 + rounding.givers; v++) {
+    double limit = trial->kind == DT_EXCHANGE_REDUCE ? 2e-5 : 0;
+    for (int v = 0; v < 3 + rounding.groups; v++) {
         if (v > 1 && !rounding.wire) break;
-        double off = distance(expected[v], v < 3 ? vectors[v] : dt_reducer_error(x, v - 3));
+        double off = distance(expected[v], v < 3 ? vectors[v] : dt_exchange_error(x, v - 3));
         EXPECT(off <= limit, "kind %d, R = %d, norm %d, wire %d of %d, vector %d: off by %g",
-               trial->kind, trial->replicas, trial->norm, rounding.wire, rounding.givers, v, off);
+               trial->kind, trial->replicas, trial->norm, rounding.wire, rounding.groups, v, off);
     }
     for (int v = 0; v < 10; v++)
         free(expected[v]);
 }
 
-static struct dt_reducer_spec spec_of(const struct trial *trial, float *rate)
+static struct dt_exchange_spec spec_of(const struct trial *trial, float *rate)
 {
     memory = trial->alone ? (unsigned)(NO_ROOM + trial->replicas % 3) : ROOM;
-    return (struct dt_reducer_spec){.kind = trial->alone ? DT_REDUCER_AUTO : trial->kind,
+    return (struct dt_exchange_spec){.kind = trial->alone ? DT_EXCHANGE_AUTO : trial->kind,
                                     .reproducible = trial->alone,
                                     .params = PARAMS,
                                     .buckets = BUCKETS,
                                     .bucket_end = bucket_end,
                                     .replicas = trial->replicas,
                                     .wire = rounding.wire,
-                                    .givers = rounding.givers,
+                                    .groups = rounding.groups,
                                     .wire_params = WIRE_PARAMS,
                                     .vectors = rounding.wire ? 3 : 2,
                                     .norm = trial->norm,
@@ -385,25 +385,25 @@ static struct dt_reducer_spec spec_of(const struct trial *trial, float *rate)
                                     .arg = rate};
 }
 
-static void try_reducer(struct dt_world *world, const struct trial *trial)
+static void try_exchange(struct dt_world *world, const struct trial *trial)
 {
     float rate = 0.01f;
-    struct dt_reducer_spec spec = spec_of(trial, &rate);
-    struct dt_reducer *x;
-    dt_status status = dt_reducer_create(world, &spec, &x);
+    struct dt_exchange_spec spec = spec_of(trial, &rate);
+    struct dt_exchange *x;
+    dt_status status = dt_exchange_create(world, &spec, &x);
     EXPECT(!status, "%s", dt_error_text());
-    copies = dt_reducer_copies(x);
+    copies = dt_exchange_copies(x);
     for (int v = 0; v < spec.vectors && world->is_bank; v++)
-        memset(dt_reducer_vectors(x)[v], 0, PARAMS * sizeof(float));
-    for (int g = 0; g < spec.givers && spec.wire && world->is_bank; g++)
-        memset(dt_reducer_error(x, g), 0, PARAMS * sizeof(float));
-    dt_reducer_start(x);
+        memset(dt_exchange_vectors(x)[v], 0, PARAMS * sizeof(float));
+    for (int g = 0; g < spec.groups && spec.wire && world->is_bank; g++)
+        memset(dt_exchange_error(x, g), 0, PARAMS * sizeof(float));
+    dt_exchange_start(x);
     uint64_t step = 0;
     int asked = DT_ASK_NONE;
     while (step < STEPS && !asked) {
         uint64_t until = step + SPAN < STEPS ? step + SPAN : STEPS;
         asked = run_span(world, x, trial, &step, until);
-        if (step >= STEPS || asked) dt_reducer_gather(x);
+        if (step >= STEPS || asked) dt_exchange_gather(x);
         dt_ranks_barrier(world->trainers);
     }
     EXPECT(asked == (trial->stop_step < 0 ? DT_ASK_NONE : trial->stop_ask), "asked %d", asked);
@@ -412,30 +412,30 @@ static void try_reducer(struct dt_world *world, const struct trial *trial)
     EXPECT(step == (uint64_t)expected, "ended at step %d", (int)step);
     if (world->is_bank && !(asked & DT_ASK_ERROR))
         compare(trial, x, (int)step, rate);
-    dt_reducer_destroy(x);
+    dt_exchange_destroy(x);
 }
 
 /* A team's first rank writes between two barriers what all read behind the second. */
 static void try_barrier(struct dt_world *world)
 {
     float rate = 0;
-    const struct trial trial = {.kind = DT_REDUCER_NODE, .replicas = 1};
-    struct dt_reducer_spec spec = spec_of(&trial, &rate);
-    struct dt_reducer *x;
+    const struct trial trial = {.kind = DT_EXCHANGE_NODE, .replicas = 1};
+    struct dt_exchange_spec spec = spec_of(&trial, &rate);
+    struct dt_exchange *x;
     if (!world->is_worker) return;
     spec.team = world->workers;
-    dt_status status = dt_reducer_create(world, &spec, &x);
+    dt_status status = dt_exchange_create(world, &spec, &x);
     EXPECT(!status, "%s", dt_error_text());
-    EXPECT(dt_reducer_is_first(x) == (world->worker == 0), "another one is first");
+    EXPECT(dt_exchange_is_first(x) == (world->worker == 0), "another one is first");
     for (int i = 1; i <= 200; i++) {
-        dt_reducer_barrier(x);
+        dt_exchange_barrier(x);
         if (i % 20 == 0) dawdle(world, (uint64_t)i);
-        if (dt_reducer_is_first(x)) dt_reducer_vectors(x)[0][PARAMS - 1] = (float)i;
-        dt_reducer_barrier(x);
-        float seen = dt_reducer_weights(x)[PARAMS - 1];
+        if (dt_exchange_is_first(x)) dt_exchange_vectors(x)[0][PARAMS - 1] = (float)i;
+        dt_exchange_barrier(x);
+        float seen = dt_exchange_weights(x)[PARAMS - 1];
         EXPECT(seen == (float)i, "%g behind barrier %d", (double)seen, i);
     }
-    dt_reducer_destroy(x);
+    dt_exchange_destroy(x);
 }
 
 /* Far from the end of its span the job does as the bank asks. */
@@ -443,17 +443,17 @@ static void try_bank_ask(struct dt_world *world, int kind, bool alone)
 {
     float rate = 0.01f;
     const struct trial trial = {kind, 3, false, -1, 0, DT_ASK_SYNC, alone};
-    struct dt_reducer_spec spec = spec_of(&trial, &rate);
-    struct dt_reducer *x;
+    struct dt_exchange_spec spec = spec_of(&trial, &rate);
+    struct dt_exchange *x;
     uint64_t step = 0;
     const uint64_t far = 100000;
-    EXPECT(!dt_reducer_create(world, &spec, &x), "%s", dt_error_text());
-    copies = dt_reducer_copies(x);
-    dt_reducer_start(x);
+    EXPECT(!dt_exchange_create(world, &spec, &x), "%s", dt_error_text());
+    copies = dt_exchange_copies(x);
+    dt_exchange_start(x);
     int asked = run_span(world, x, &trial, &step, far);
     EXPECT(asked == DT_ASK_SYNC, "asked %d", asked);
     EXPECT(step < far, "step %d", (int)step);
-    dt_reducer_destroy(x);
+    dt_exchange_destroy(x);
 }
 
 /* What a worker asks for, it is given once: the span behind it goes on to its end. */
@@ -461,38 +461,38 @@ static void try_ask_once(struct dt_world *world, int kind, bool alone)
 {
     float rate = 0.01f;
     const struct trial trial = {kind, 3, false, 2, DT_ASK_SYNC, 0, alone};
-    struct dt_reducer_spec spec = spec_of(&trial, &rate);
-    struct dt_reducer *x;
+    struct dt_exchange_spec spec = spec_of(&trial, &rate);
+    struct dt_exchange *x;
     uint64_t step = 0;
-    EXPECT(!dt_reducer_create(world, &spec, &x), "%s", dt_error_text());
-    copies = dt_reducer_copies(x);
-    dt_reducer_start(x);
+    EXPECT(!dt_exchange_create(world, &spec, &x), "%s", dt_error_text());
+    copies = dt_exchange_copies(x);
+    dt_exchange_start(x);
     int asked = run_span(world, x, &trial, &step, STEPS);
     EXPECT(asked == DT_ASK_SYNC && step == 3, "asked %d at step %d", asked, (int)step);
     dt_ranks_barrier(world->trainers);
     asked = run_span(world, x, &trial, &step, STEPS);
     EXPECT(asked == DT_ASK_NONE && step == STEPS, "asked %d at step %d", asked, (int)step);
-    dt_reducer_destroy(x);
+    dt_exchange_destroy(x);
 }
 
 /* Each wire, on one host, on two to which ranks go in turn, and with each rank alone. */
 static void try_wires(struct dt_world *world)
 {
     const struct {
-        int wire, replicas, givers;
+        int wire, replicas, groups;
         bool norm;
     } cases[] = {{DT_WIRE_BF16, 5, 2, false}, {DT_WIRE_BF16, 7, 7, true}, {DT_WIRE_Q8, 1, 1, false},
                  {DT_WIRE_Q8, 6, 3, true},    {DT_WIRE_Q8, 7, 1, false},  {DT_WIRE_Q8, 5, 2, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int place = 0; place < 3; place++) {
             rounding.wire = cases[i].wire;
-            rounding.givers = cases[i].givers;
+            rounding.groups = cases[i].groups;
             in_turn = place == 1;
-            try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, cases[i].replicas, cases[i].norm,
+            try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, cases[i].replicas, cases[i].norm,
                                                -1, 0, 0, place == 2});
         }
     rounding.wire = DT_WIRE_F32;
-    rounding.givers = 1;
+    rounding.groups = 1;
     in_turn = false;
 }
 
@@ -504,16 +504,16 @@ static void try_factors(struct dt_world *world)
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
         for (int norm = 0; norm < 2; norm++) {
             factored = &matrix;
-            try_reducer(world, &(struct trial){DT_REDUCER_NODE, replicas[i], norm, -1, 0, 0, false});
+            try_exchange(world, &(struct trial){DT_EXCHANGE_NODE, replicas[i], norm, -1, 0, 0, false});
             factored = &large;
             if (world->size > 1) /* else the memory is this process's alone */
-                try_reducer(world,
-                            &(struct trial){DT_REDUCER_NODE, replicas[i], norm, -1, 0, 0, false});
+                try_exchange(world,
+                            &(struct trial){DT_EXCHANGE_NODE, replicas[i], norm, -1, 0, 0, false});
         }
     factored = &matrix;
-    try_reducer(world, &(struct trial){DT_REDUCER_NODE, 3, false, 6, DT_ASK_ERROR, 0, false});
+    try_exchange(world, &(struct trial){DT_EXCHANGE_NODE, 3, false, 6, DT_ASK_ERROR, 0, false});
     in_turn = true;
-    try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 5, false, -1, 0, 0, false});
+    try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 5, false, -1, 0, 0, false});
     in_turn = false;
     factored = NULL;
 }
@@ -526,7 +526,7 @@ static void share_work(struct dt_world *world)
     in_turn = true;
     for (int norm = 0; norm < 2; norm++) {
         updated = sent = 0;
-        try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 4, norm, -1, 0, 0, false});
+        try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 4, norm, -1, 0, 0, false});
         const double floats = (double)updated / STEPS / PARAMS, vectors = (double)sent / (4 * PARAMS);
         const double share = world->is_worker ? 0.25 : 0; /* the bank's serial reference updates all */
         EXPECT(!world->is_worker || fabs(floats - share) < 0.025, "updates %g of the vector", floats);
@@ -539,15 +539,15 @@ static void share_work(struct dt_world *world)
 static void refuse_tags(struct dt_world *world)
 {
     float rate = 0.01f;
-    struct trial trial = {DT_REDUCER_ORDERED, 7, false, -1, 0, 0, false};
-    struct dt_reducer_spec spec = spec_of(&trial, &rate);
-    struct dt_reducer *x;
+    struct trial trial = {DT_EXCHANGE_ORDERED, 7, false, -1, 0, 0, false};
+    struct dt_exchange_spec spec = spec_of(&trial, &rate);
+    struct dt_exchange *x;
     in_turn = true;
     most_tags = 32767;
-    try_reducer(world, &trial);
+    try_exchange(world, &trial);
     most_tags = 3;
     if (world->size > 2) {
-        EXPECT(dt_reducer_create(world, &spec, &x) == DT_EUSAGE, "messages without tags");
+        EXPECT(dt_exchange_create(world, &spec, &x) == DT_EUSAGE, "messages without tags");
         EXPECT(strstr(dt_error_text(), "MPI has tags up to 3"), "%s", dt_error_text());
     }
     in_turn = false;
@@ -561,28 +561,28 @@ int main(void)
     dt_world_watch(world, 20);
     const int replicas[] = {1, 2, 3, 5, 6, 7};
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
-        for (int kind = DT_REDUCER_REDUCE; kind <= DT_REDUCER_ORDERED; kind++)
+        for (int kind = DT_EXCHANGE_REDUCE; kind <= DT_EXCHANGE_ORDERED; kind++)
             for (int norm = 0; norm < 2; norm++)
-                try_reducer(world, &(struct trial){kind, replicas[i], norm, -1, 0, 0, false});
-    for (int kind = DT_REDUCER_REDUCE; kind <= DT_REDUCER_ORDERED; kind++) {
+                try_exchange(world, &(struct trial){kind, replicas[i], norm, -1, 0, 0, false});
+    for (int kind = DT_EXCHANGE_REDUCE; kind <= DT_EXCHANGE_ORDERED; kind++) {
         try_ask_once(world, kind, false);
-        try_reducer(world, &(struct trial){kind, 3, false, 6, DT_ASK_STOP, 0, false});
-        try_reducer(world, &(struct trial){kind, 3, false, 6, DT_ASK_ERROR, 0, false});
+        try_exchange(world, &(struct trial){kind, 3, false, 6, DT_ASK_STOP, 0, false});
+        try_exchange(world, &(struct trial){kind, 3, false, 6, DT_ASK_ERROR, 0, false});
     }
-    for (int kind = DT_REDUCER_REDUCE; kind <= DT_REDUCER_ORDERED && world->size > 1;
+    for (int kind = DT_EXCHANGE_REDUCE; kind <= DT_EXCHANGE_ORDERED && world->size > 1;
          kind++)
         try_bank_ask(world, kind, false);
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
         for (int norm = 0; norm < 2; norm++)
-            try_reducer(world,
-                        &(struct trial){DT_REDUCER_ORDERED, replicas[i], norm, -1, 0, 0, true});
-    try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, false, 6, DT_ASK_STOP, 0, true});
-    try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 3, true, 6, DT_ASK_ERROR, 0, true});
-    try_ask_once(world, DT_REDUCER_ORDERED, true);
-    if (world->size > 1) try_bank_ask(world, DT_REDUCER_ORDERED, true);
+            try_exchange(world,
+                        &(struct trial){DT_EXCHANGE_ORDERED, replicas[i], norm, -1, 0, 0, true});
+    try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 3, false, 6, DT_ASK_STOP, 0, true});
+    try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 3, true, 6, DT_ASK_ERROR, 0, true});
+    try_ask_once(world, DT_EXCHANGE_ORDERED, true);
+    if (world->size > 1) try_bank_ask(world, DT_EXCHANGE_ORDERED, true);
     long_steps = world->size > 2; /* else one worker is alone, and updates at the end */
     for (int norm = 0; norm < 2 && long_steps; norm++)
-        try_reducer(world, &(struct trial){DT_REDUCER_ORDERED, 5, norm, -1, 0, 0, true});
+        try_exchange(world, &(struct trial){DT_EXCHANGE_ORDERED, 5, norm, -1, 0, 0, true});
     long_steps = false;
     memory = ROOM;
     EXPECT(world->rank < world->size - 1 || world->size == 1 || refused, "pages are not taken hold of");
@@ -594,11 +594,11 @@ int main(void)
     in_turn = true;
     for (size_t i = 0; i < sizeof replicas / sizeof *replicas; i++)
         for (int norm = 0; norm < 2; norm++)
-            try_reducer(world,
-                        &(struct trial){DT_REDUCER_ORDERED, replicas[i], norm, -1, 0, 0, false});
+            try_exchange(world,
+                        &(struct trial){DT_EXCHANGE_ORDERED, replicas[i], norm, -1, 0, 0, false});
     int all = failures;
     DT_MPI(MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
-    if (world->is_bank) printf("test_reducer: %s\n", all ? "failed" : "passed");
+    if (world->is_bank) printf("test_exchange: %s\n", all ? "failed" : "passed");
     dt_world_destroy(world);
     return all != 0;
 }
