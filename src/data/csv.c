@@ -269,12 +269,13 @@ static bool cells_count_up(const struct dt__names *cells)
     return i > 2 && i + 1 >= cells->count;
 }
 
-/* Whether a key has a name, which only a header can meet; with one (`cells`) its numbers are looked
- * at, each of which may be the place of one column and the name of another. */
-static dt_status key_look(const struct role_key *key, const struct dt__names *cells, bool *has_name)
+/* Whether a key has a name, which only a header can meet; with one its numbers are looked at, each
+ * of which may be the place of one column and the name of another. */
+static dt_status key_look(const struct role_key *key, const struct dt__names *cells, bool header,
+                          bool *has_name)
 {
     struct dt__names list = {0};
-    const long long count = cells ? (long long)cells->count : 0;
+    const long long count = header ? (long long)cells->count : 0;
     long long number;
     dt_status status = dt__names_split(key->text, &list);
     for (size_t i = 0; i < list.count && !status; i++) {
@@ -529,9 +530,9 @@ static dt_status roles_make(struct dt__survey *survey, const struct dt__file *fi
     role_keys(survey->config, keys);
     *header = survey->config->data.header == DT_HEADER_YES;
     for (int i = 0; i < ROLE_KEYS && survey->config->data.header == DT_HEADER_AUTO; i++)
-        DT_TRY(key_look(&keys[i], NULL, header));
+        DT_TRY(key_look(&keys[i], cells, false, header));
     for (int i = ROLE_KEYS; i-- > 0 && *header;)
-        DT_TRY(key_look(&keys[i], cells, header));
+        DT_TRY(key_look(&keys[i], cells, true, header));
     DT_TRY(dt__csv_roles(survey->config, cells, *header, parser->roles, &features));
     if (survey->config->data.header == DT_HEADER_AUTO && !*header) {
         *header = dt__csv_is_header(cells, parser->roles);

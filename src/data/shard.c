@@ -4,9 +4,7 @@
  * plain writes, so that errors of the disk are ours and no byte is copied twice. Sparse rows are
  * written out in full. */
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -16,12 +14,22 @@
 #include "data/shuffle.h"
 #include "hdf5/write.h"
 
+struct job {
+    const struct dt_source *source;
+    const char *dir;
+    int shards;
+    uint64_t memory, seed;
+    struct dt__shuffle *shuffle;
+    unsigned char *row; /* on its way into the shuffle */
+};
+
 /* ---- one shard ------------------------------------------------------------------------------ */
 
 struct shard {
-    char *path, *temporary;
-    const struct dt__layout *layout;
+    const struct job *job;
+    uint64_t rows;
     int fd;
+    const char *path;
     uint64_t written;         /* bytes of the file, while it is laid out */
     uint64_t x_at, y_at;      /* bytes: where the next rows go */
     struct dt__block pending; /* rows not yet written */
@@ -36,48 +44,38 @@ static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
     return bytes ? dt_fd_write_at(shard->fd, shard->path, bytes, length, at) : DT_OK;
 }
 
-static dt_status shard_open(struct shard *shard, const struct dt_source *source, const char *dir,
-                            int number, int count, uint64_t rows)
+/* Room for the rows, and the names. */
+static dt_status shard_lay_out(struct shard *shard)
 {
-    size_t pending = DT__SHARD_BYTES / dt__layout_row(&source->layout) + 1;
-    *shard = (struct shard){.layout = &source->layout, .fd = -1};
-    DT_TRY(dt_format(&shard->path, "%s/shard-%05d-of-%05d.h5", dir, number, count));
-    DT_TRY(dt_format(&shard->temporary, "%s.partial", shard->path));
-    shard->fd = open(shard->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (shard->fd < 0) return dt_fail(DT_EIO, "%s: %s", shard->temporary, strerror(errno));
-    /* Room for the rows, and the names. */
-    const struct dt__layout *layout = shard->layout;
-    const uint64_t x[2] = {rows, (uint64_t)layout->features},
-                   y[2] = {rows, (uint64_t)layout->targets};
+    const struct dt_schema *schema = &shard->job->source->schema;
+    const struct dt__layout *layout = &shard->job->source->layout;
+    const uint64_t x[2] = {shard->rows, (uint64_t)layout->features};
+    const uint64_t y[2] = {shard->rows, (uint64_t)layout->targets};
     uint64_t length;
     struct dt__h5_layout *file;
     DT_TRY(dt__h5_layout_create(0, &file));
     dt__h5_put_array(file, "/x", layout->bytes ? DT__H5_U8 : DT__H5_F32, 2, x, NULL, &shard->x_at);
     dt__h5_put_array(file, "/y", layout->targets ? DT__H5_F32 : DT__H5_I32,
                      layout->targets > 1 ? 2 : 1, y, NULL, &shard->y_at);
-    if (source->schema.feature_names)
-        dt__h5_put_names(file, "/feature_names", source->schema.feature_names,
-                         (size_t)source->schema.features);
-    if (source->schema.label_names)
-        dt__h5_put_names(file, "/label_names", source->schema.label_names,
-                         (size_t)source->schema.classes);
-    if (source->schema.columns) {
-        dt__h5_layout_fail(file, dt__columns_put(file, DT__SHARD_GROUP, &source->schema));
-    }
+    if (schema->feature_names)
+        dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
+    if (schema->label_names)
+        dt__h5_put_names(file, "/label_names", schema->label_names, (size_t)schema->classes);
+    if (schema->columns) dt__h5_layout_fail(file, dt__columns_put(file, DT__SHARD_GROUP, schema));
     dt_status status = dt__h5_layout_end(file, &length);
-    if (status) dt_fail_prefix(status, "%s: ", shard->temporary);
+    if (status) dt_fail_prefix(status, "%s: ", shard->path);
     if (!status) status = dt__h5_stream(file, shard_write_part, shard);
     dt__h5_layout_free(file);
     if (!status && ftruncate(shard->fd, (off_t)length))
-        status = dt_fail(DT_EIO, "%s: %s", shard->temporary, strerror(errno));
-    DT_TRY(status);
-    return dt__block_alloc(shard->layout, pending, 0, &shard->pending);
+        status = dt_fail(DT_EIO, "%s: %s", shard->path, strerror(errno));
+    return status;
 }
 
 static dt_status shard_flush(struct shard *shard)
 {
-    size_t x = shard->pending.rows * dt__layout_x(shard->layout);
-    size_t y = shard->pending.rows * dt__layout_y(shard->layout);
+    const struct dt__layout *layout = &shard->job->source->layout;
+    const size_t x = shard->pending.rows * dt__layout_x(layout);
+    const size_t y = shard->pending.rows * dt__layout_y(layout);
     DT_TRY(dt_fd_write_at(shard->fd, shard->path, shard->pending.x, x, shard->x_at));
     DT_TRY(dt_fd_write_at(shard->fd, shard->path, shard->pending.y, y, shard->y_at));
     shard->x_at += x;
@@ -86,45 +84,42 @@ static dt_status shard_flush(struct shard *shard)
     return DT_OK;
 }
 
-/* ---- all shards ----------------------------------------------------------------------------- */
-
-struct job {
-    const struct dt_source *source;
-    const char *dir;
-    int shards;
-    uint64_t memory, seed;
-    struct dt__shuffle *shuffle;
-    unsigned char *row; /* on its way into the shuffle */
-};
-
-/* The next rows of the shuffle as a file: complete and synced under its name, or not there. */
-static dt_status job_write_shard(struct job *job, int number)
+/* The next rows of the shuffle. */
+static dt_status shard_fill(int fd, const char *path, void *arg)
 {
-    const struct dt__layout *layout = &job->source->layout;
-    const unsigned __int128 all = job->source->rows;
-    const uint64_t begin = (uint64_t)(all * (unsigned)number / (unsigned)job->shards);
-    const uint64_t end = (uint64_t)(all * ((unsigned)number + 1) / (unsigned)job->shards);
-    struct shard shard;
-    struct dt__block *pending = &shard.pending;
-    dt_status status = shard_open(&shard, job->source, job->dir, number, job->shards, end - begin);
-    for (uint64_t i = begin; i < end && !status; i++) {
-        const unsigned char *row;
-        status = dt__shuffle_take(job->shuffle, &row);
-        if (status) break;
+    struct shard *shard = arg;
+    const struct dt__layout *layout = &shard->job->source->layout;
+    struct dt__block *pending = &shard->pending;
+    const unsigned char *row;
+    shard->fd = fd;
+    shard->path = path;
+    DT_TRY(shard_lay_out(shard));
+    DT_TRY(dt__block_alloc(layout, DT__SHARD_BYTES / dt__layout_row(layout) + 1, 0, pending));
+    dt_status status = DT_OK;
+    for (uint64_t i = 0; i < shard->rows && !status; i++) {
+        DT_GUARD(dt__shuffle_take(shard->job->shuffle, &row));
         memcpy(dt__block_x(layout, pending, pending->rows), row, dt__layout_x(layout));
         memcpy(dt__block_y(layout, pending, pending->rows++), row + dt__layout_x(layout),
                dt__layout_y(layout));
-        if (pending->rows == pending->capacity) status = shard_flush(&shard);
+        if (pending->rows == pending->capacity) status = shard_flush(shard);
     }
-    if (!status) status = shard_flush(&shard);
-    bool good = !status && !fsync(shard.fd);
-    if (shard.fd >= 0 && close(shard.fd)) good = false;
-    if (good) good = !rename(shard.temporary, shard.path);
-    if (!good && !status) status = dt_fail(DT_EIO, "%s: %s", shard.path, strerror(errno));
-    if (status && shard.temporary) unlink(shard.temporary);
+    if (!status) status = shard_flush(shard);
+done:
     dt__block_free(pending);
-    dt_free(shard.path);
-    dt_free(shard.temporary);
+    return status;
+}
+
+/* Complete and synced under its name, or not there. */
+static dt_status job_write_shard(const struct job *job, int number)
+{
+    const unsigned __int128 all = job->source->rows;
+    const uint64_t begin = (uint64_t)(all * (unsigned)number / (unsigned)job->shards);
+    const uint64_t end = (uint64_t)(all * ((unsigned)number + 1) / (unsigned)job->shards);
+    struct shard shard = {.job = job, .rows = end - begin};
+    char *path;
+    DT_TRY(dt_format(&path, "%s/shard-%05d-of-%05d.h5", job->dir, number, job->shards));
+    dt_status status = dt_file_write_by(path, shard_fill, &shard, NULL, NULL);
+    dt_free(path);
     return status;
 }
 
@@ -189,7 +184,6 @@ dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, in
     DT_GUARD(dt__source_walk(source, step, step, job_shuffle_block, &job));
     for (int shard = 0; shard < shards; shard++)
         DT_GUARD(job_write_shard(&job, shard));
-    status = dt_dir_sync(out_dir);
 done:
     dt__shuffle_destroy(job.shuffle);
     dt_free(job.row);
