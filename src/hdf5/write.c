@@ -229,14 +229,13 @@ dt_status dt__h5_layout_end(struct dt__h5_layout *layout, uint64_t *out_length)
 
 /* ---- content -------------------------------------------------------------------------------- */
 
-/* Texts of `size` bytes with their NUL. */
-static hid_t text_type(size_t size)
+/* Of numbers, or of texts of `size` bytes with their NUL; to be closed. */
+static hid_t type_open(enum dt__h5_type type, size_t size)
 {
-    hid_t type = H5Tcopy(H5T_C_S1);
-    if (type < 0) return type;
-    if (H5Tset_size(type, size) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0) return type;
-    H5Tclose(type);
-    return -1;
+    if (type != DT__H5_TEXT) return H5Tcopy(dt__h5_stored_type(type));
+    hid_t text = H5Tcopy(H5T_C_S1);
+    if (text < 0 || H5Tset_size(text, size) < 0 || H5Tset_cset(text, H5T_CSET_UTF8) < 0) return -1;
+    return text;
 }
 
 /* The groups on the way to path[0..length), and that. */
@@ -266,34 +265,28 @@ static void layout_array(struct dt__h5_layout *layout, const char *path, hid_t t
                          const uint64_t *dims, const void *data, uint64_t *out_offset)
 {
     hsize_t extent[DT__H5_MAX_RANK];
-    size_t bytes = H5Tget_size(type);
-    groups_make(layout, path, (size_t)(strrchr(path, '/') - path));
+    size_t bytes = type < 0 ? 0 : H5Tget_size(type);
     bool good = rank >= 1 && rank <= DT__H5_MAX_RANK;
     for (int i = 0; good && i < rank; i++) {
         extent[i] = dims[i];
         good = dims[i] > 0 && dt_size_mul(bytes, dims[i], &bytes);
     }
-    if (!good) {
-        dt__h5_layout_fail(layout, dt_fail(DT_EBUG, "%s: no proper dimensions", path));
-        return;
-    }
+    if (!good) dt__h5_layout_fail(layout, dt_fail(DT_EBUG, "%s: no proper dimensions", path));
+    groups_make(layout, path, (size_t)(strrchr(path, '/') - path));
+    dt__h5_layout_fail(layout,
+                       dt_grow(&layout->extents, &layout->extents_capacity, layout->nextents + 1,
+                               sizeof *layout->extents, "a file's layout"));
+    if (layout->status) return;
     hid_t set = -1, space = H5Screate_simple(rank, extent, NULL);
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
-    if (space >= 0 && plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
+    if (type >= 0 && space >= 0 && plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
         H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY) >= 0 &&
         H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0)
         set = H5Dcreate2(layout->file, path, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
     const haddr_t offset = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
-    good = set >= 0 && H5Dclose(set) >= 0 && offset != HADDR_UNDEF;
+    if (set < 0 || H5Dclose(set) < 0 || offset == HADDR_UNDEF) layout_fail_library(layout, path);
     if (plist >= 0) H5Pclose(plist);
     if (space >= 0) H5Sclose(space);
-    if (!good)
-        layout_fail_library(layout, path);
-    else
-        dt__h5_layout_fail(layout, dt_grow(&layout->extents, &layout->extents_capacity,
-                                           layout->nextents + 1, sizeof *layout->extents,
-                                           "a file's layout"));
-    if (layout->status) return;
     layout->extents[layout->nextents++] = (struct extent){offset, bytes, data};
     if (out_offset) *out_offset = offset;
 }
@@ -302,7 +295,9 @@ void dt__h5_put_array(struct dt__h5_layout *layout, const char *path, enum dt__h
                       int rank, const uint64_t *dims, const void *data, uint64_t *out_offset)
 {
     if (layout->status) return;
-    layout_array(layout, path, dt__h5_stored_type(type), rank, dims, data, out_offset);
+    hid_t stored = type_open(type, 0);
+    layout_array(layout, path, stored, rank, dims, data, out_offset);
+    if (stored >= 0) H5Tclose(stored);
 }
 
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
@@ -313,19 +308,15 @@ void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *cons
     for (size_t i = 0; i < count; i++)
         if (strlen(names[i]) >= size) size = strlen(names[i]) + 1;
     if (size > MOST_NAME || !dt_size_mul(count, size, &bytes) || bytes > MOST_TEXTS)
-        dt__h5_layout_fail(layout, dt_fail(DT_EFORMAT,
-                                           "%s: %zu names of up to %zu bytes are too "
-                                           "much",
-                                           path, count, size));
+        dt__h5_layout_fail(layout,
+                           dt_fail(DT_EFORMAT, "%s: %zu names of up to %zu bytes are too much",
+                                   path, count, size));
     char *table = dt__h5_layout_alloc(layout, count, size);
     if (!table) return;
     for (size_t i = 0; i < count; i++)
         memcpy(table + i * size, names[i], strlen(names[i]));
-    hid_t type = text_type(size);
-    if (type < 0)
-        layout_fail_library(layout, path);
-    else
-        layout_array(layout, path, type, 1, (const uint64_t[]){count}, table, NULL);
+    hid_t type = type_open(DT__H5_TEXT, size);
+    layout_array(layout, path, type, 1, (const uint64_t[]){count}, table, NULL);
     if (type >= 0) H5Tclose(type);
 }
 
@@ -334,23 +325,25 @@ static void layout_attribute(struct dt__h5_layout *layout, const char *path, hid
 {
     char owner[DT__H5_PATH];
     const char *name = strchr(path, '@') + 1;
-    groups_make(layout, path, (size_t)(name - 1 - path));
-    snprintf(owner, sizeof owner, "%.*s", (int)(name - 1 - path), path);
+    const size_t length = (size_t)(name - 1 - path);
+    groups_make(layout, path, length);
+    snprintf(owner, sizeof owner, "%.*s", (int)length, path);
     hid_t object = H5Oopen(layout->file, owner, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
-    hid_t attribute = object < 0 || space < 0
+    hid_t attribute = object < 0 || space < 0 || type < 0
                           ? -1
                           : H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     bool good = attribute >= 0 && H5Awrite(attribute, type, value) >= 0;
     if (attribute >= 0 && H5Aclose(attribute) < 0) good = false;
     if (space >= 0) H5Sclose(space);
     if (object >= 0) H5Oclose(object);
+    if (type >= 0) H5Tclose(type);
     if (!good) layout_fail_library(layout, path);
 }
 
 void dt__h5_put_number(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
                        const void *value)
 {
-    if (!layout->status) layout_attribute(layout, path, dt__h5_stored_type(type), value);
+    if (!layout->status) layout_attribute(layout, path, type_open(type, 0), value);
 }
 
 void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char *text)
@@ -364,14 +357,10 @@ void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char 
         part = left < TEXT_PIECE ? left : TEXT_PIECE;
         left -= part;
         char *copy = dt__h5_layout_alloc(layout, part + 1, 1);
-        if (!copy) return;
-        memcpy(copy, text, part);
-        hid_t type = text_type(part + 1);
-        if (type < 0)
-            layout_fail_library(layout, path);
-        else
-            layout_attribute(layout, dt__h5_piece(name, path, piece), type, copy);
-        if (type >= 0) H5Tclose(type);
+        if (copy) memcpy(copy, text, part);
+        if (copy)
+            layout_attribute(layout, dt__h5_piece(name, path, piece),
+                             type_open(DT__H5_TEXT, part + 1), copy);
     }
 }
 

@@ -21,6 +21,17 @@
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
+struct dt__path dt__path(const char *format, ...)
+{
+    struct dt__path path;
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(path.text, sizeof path.text, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= sizeof path.text) *path.text = '\0';
+    return path;
+}
+
 /* All names in a directory; one that is not there has none. */
 static dt_status dir_list(const char *dir, struct dt__names *out)
 {
@@ -46,22 +57,15 @@ dt_status dt__dir_numbers(const char *dir, dt__number_fn *parse, struct dt__numb
 {
     struct dt__names names = {0};
     struct dt__numbers numbers = {0};
-    uint64_t number;
-    dt_status status;
-    DT_GUARD(dir_list(dir, &names));
-    for (size_t i = 0; i < names.count; i++) {
-        if (!parse(names.items[i], &number)) continue;
-        DT_GUARD(
-            dt_grow(&numbers.items, &numbers.capacity, numbers.count + 1, sizeof number, "a list"));
-        numbers.items[numbers.count++] = number;
-    }
-    if (numbers.count) qsort(numbers.items, numbers.count, sizeof number, falling);
-    *out = numbers;
-    numbers.items = NULL;
-done:
-    dt_free(numbers.items);
+    dt_status status = dir_list(dir, &names);
+    if (!status) status = dt_alloc(names.count, sizeof *numbers.items, "a list", &numbers.items);
+    for (size_t i = 0; i < names.count && !status; i++)
+        numbers.count += parse(names.items[i], &numbers.items[numbers.count]);
     dt__names_free(names.items, names.count);
-    return status;
+    DT_TRY(status);
+    qsort(numbers.items, numbers.count, sizeof *numbers.items, falling);
+    *out = numbers;
+    return DT_OK;
 }
 
 dt_status dt__path_remove(const char *path)
@@ -80,13 +84,9 @@ dt_status dt__dir_clear(const char *dir, bool (*wanted)(const char *name))
 {
     struct dt__names names = {0};
     dt_status status = dir_list(dir, &names);
-    for (size_t i = 0; i < names.count && !status; i++) {
-        char *path = NULL;
-        if (wanted && !wanted(names.items[i])) continue;
-        status = dt_format(&path, "%s/%s", dir, names.items[i]);
-        if (!status) status = dt__path_remove(path);
-        dt_free(path);
-    }
+    for (size_t i = 0; i < names.count && !status; i++)
+        if (!wanted || wanted(names.items[i]))
+            status = dt__path_remove(dt__path("%s/%s", dir, names.items[i]).text);
     dt__names_free(names.items, names.count);
     return status;
 }
@@ -99,10 +99,10 @@ const char *dt_checkpoint_name(uint64_t step, char name[DT_CHECKPOINT_NAME])
     return name;
 }
 
-static dt_status step_path(const char *dir, uint64_t step, char **out)
+static struct dt__path step_path(const char *dir, uint64_t step)
 {
     char name[DT_CHECKPOINT_NAME];
-    return dt_format(out, "%s/%s", dir, dt_checkpoint_name(step, name));
+    return dt__path("%s/%s", dir, dt_checkpoint_name(step, name));
 }
 
 /* Whether a name is that of some step, just as it is written. */
@@ -127,12 +127,10 @@ static bool is_leftover(const char *name)
  * A link to anything but a checkpoint beside it does not count. */
 static dt_status list_steps(const char *dir, struct dt__numbers *out)
 {
-    char *link, target[64];
+    char target[64];
     uint64_t latest;
     size_t at = 0;
-    DT_TRY(dt_format(&link, "%s/" LATEST, dir));
-    ssize_t length = readlink(link, target, sizeof target - 1);
-    dt_free(link);
+    ssize_t length = readlink(dt__path("%s/" LATEST, dir).text, target, sizeof target - 1);
     target[length > 0 ? length : 0] = '\0';
     DT_TRY(dt__dir_numbers(dir, parse_name, out));
     if (!parse_name(target, &latest)) return DT_OK;
@@ -151,7 +149,7 @@ static dt_status list_steps(const char *dir, struct dt__numbers *out)
 dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *protected)
 {
     struct dt__numbers steps;
-    char name[DT_CHECKPOINT_NAME], *path;
+    char name[DT_CHECKPOINT_NAME];
     if (keep <= 0) return DT_OK;
     DT_TRY(list_steps(dir, &steps));
     dt_status status = DT_OK;
@@ -161,10 +159,8 @@ dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *prote
     size_t earlier = steps.count - later; /* with the one just saved */
     for (size_t age = keep < 2 ? 2 : (size_t)keep; age < steps.count && !status; age++) {
         uint64_t step = steps.items[age < earlier ? age + later : age - earlier + 1];
-        if (protected && !strcmp(dt_checkpoint_name(step, name), protected)) continue;
-        if ((status = step_path(dir, step, &path)) != DT_OK) break;
-        status = dt__path_remove(path);
-        dt_free(path);
+        if (!protected || strcmp(dt_checkpoint_name(step, name), protected) != 0)
+            status = dt__path_remove(step_path(dir, step).text);
     }
     dt_free(steps.items);
     return status;
@@ -172,13 +168,10 @@ dt_status dt__checkpoint_retain(const char *dir, int64_t keep, const char *prote
 
 dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *checkpoint)
 {
-    char *path = NULL, *link = NULL, *before = NULL, name[DT_CHECKPOINT_NAME];
+    char *before = NULL, name[DT_CHECKPOINT_NAME];
     uint64_t step;
-    dt_status status;
-    DT_GUARD(step_path(dir, checkpoint->step, &path));
-    DT_GUARD(dt_format(&link, "%s/" LATEST, dir));
-    DT_GUARD(dt_dir_make(dir));
-    DT_GUARD(dt__dir_clear(dir, is_leftover));
+    DT_TRY(dt_dir_make(dir));
+    DT_TRY(dt__dir_clear(dir, is_leftover));
     /* Nobody reads the checkpoint before again, once there is a new one, and its page cache serves
      * the new one: memory that a virtual machine has to ask its host for takes 10 times as long to
      * fill (measured). */
@@ -186,14 +179,11 @@ dt_status dt__checkpoint_save(const char *dir, const struct dt_checkpoint *check
         int fd = open(before, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0) posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); /* no more than a hint */
         if (fd >= 0) close(fd);
+        dt_free(before);
     }
-    DT_GUARD(dt__file_save(path, checkpoint, true));
-    status = dt_file_link(dt_checkpoint_name(checkpoint->step, name), link);
-done:
-    dt_free(before);
-    dt_free(link);
-    dt_free(path);
-    return status;
+    DT_TRY(dt__file_save(step_path(dir, checkpoint->step).text, checkpoint, true));
+    return dt_file_link(dt_checkpoint_name(checkpoint->step, name),
+                        dt__path("%s/" LATEST, dir).text);
 }
 
 /* ---- the newest ----------------------------------------------------------------------------- */
@@ -204,26 +194,22 @@ dt_status dt__checkpoint_load_latest(const char *dir, enum dt__wanted wanted,
                                      struct dt_checkpoint *out, char **out_path, bool *out_found)
 {
     struct dt__numbers steps;
-    char *path = NULL;
+    struct dt__path path;
     dt_status status = DT_OK;
     bool passed = true;
     DT_TRY(list_steps(dir, &steps));
     for (size_t i = 0; passed && i < steps.count; i++) {
-        dt_free(path);
-        path = NULL;
-        if ((status = step_path(dir, steps.items[i], &path)) != DT_OK) break;
-        status = dt__file_load(path, wanted, out, NULL);
-        passed = status == DT_EFORMAT || (status == DT_EIO && !dt_path_exists(path));
+        path = step_path(dir, steps.items[i]);
+        status = dt__file_load(path.text, wanted, out, NULL);
+        passed = status == DT_EFORMAT || (status == DT_EIO && !dt_path_exists(path.text));
         if (passed) dt_warn("passed over: %s", dt_error_text());
     }
+    *out_path = NULL;
+    *out_found = steps.count > 0;
     if (status && passed)
         status = dt_fail(DT_EFORMAT, "%s: none of its %zu checkpoints is good", dir, steps.count);
-    if (status) {
-        dt_free(path);
-    } else {
-        *out_found = steps.count > 0;
-        *out_path = path;
-    }
+    else if (!status && steps.count && (status = dt_strdup(path.text, out_path)) != DT_OK)
+        dt_checkpoint_free(out);
     dt_free(steps.items);
     return status;
 }
@@ -238,7 +224,7 @@ bool dt_checkpoint_newest(const char *dir, uint64_t *out_step, char **out_path)
 {
     struct dt__numbers steps;
     if (list_steps(dir, &steps)) return false;
-    bool found = steps.count > 0 && !step_path(dir, steps.items[0], out_path);
+    bool found = steps.count > 0 && !dt_strdup(step_path(dir, steps.items[0]).text, out_path);
     if (found) *out_step = steps.items[0];
     dt_free(steps.items);
     return found;
@@ -256,11 +242,11 @@ static void read_holder(int fd, char holder[DT_LOCK_HOLDER])
 
 dt_status dt_lock_take(const char *run_dir, int *out_fd)
 {
-    char *path, host[65] = "", text[DT_LOCK_HOLDER];
+    const struct dt__path path = dt__path("%s/lock", run_dir);
+    char host[65] = "", text[DT_LOCK_HOLDER];
     dt_status status = DT_OK;
-    DT_TRY(dt_format(&path, "%s/lock", run_dir));
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) DT_GUARD(dt__fail_errno(path, "cannot open"));
+    int fd = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) return dt__fail_errno(path.text, "cannot open");
     while (flock(fd, LOCK_EX | LOCK_NB)) {
         if (errno == EINTR) continue;
         if (errno == EWOULDBLOCK) {
@@ -280,8 +266,7 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
         dt_debug("the lock file cannot be written: %s", strerror(errno));
     *out_fd = fd;
 done:
-    dt_free(path);
-    if (status && fd >= 0) close(fd);
+    if (status) close(fd);
     return status;
 }
 
@@ -294,13 +279,8 @@ void dt_lock_drop(int fd)
 
 const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER])
 {
-    char *path;
-    holder[0] = '\0';
-    if (dt_format(&path, "%s/lock", run_dir)) return holder;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    dt_free(path);
-    if (fd < 0) return holder;
+    int fd = open(dt__path("%s/lock", run_dir).text, O_RDONLY | O_CLOEXEC);
     read_holder(fd, holder);
-    close(fd);
+    if (fd >= 0) close(fd);
     return holder;
 }

@@ -5,10 +5,16 @@
 
 #include "state/file.h"
 
+/* A path, by value. One that is too long for the system is "", which names no file. */
+struct dt__path {
+    char text[4096];
+};
+struct dt__path dt__path(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Numbers found in the names of a directory. Free items with dt_free. */
 struct dt__numbers {
     uint64_t *items;
-    size_t count, capacity;
+    size_t count;
 };
 /* Whether a name is one of those looked for, and its number. */
 typedef bool dt__number_fn(const char *name, uint64_t *out);

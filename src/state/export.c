@@ -36,14 +36,14 @@ static bool is_hidden(const char *name)
     return !strncmp(name, HIDDEN, strlen(HIDDEN));
 }
 
-static dt_status version_path(const char *base, const char *prefix, uint64_t step, char **out)
+static struct dt__path version_path(const char *base, const char *prefix, uint64_t step)
 {
-    return dt_format(out, "%s/%s%llu", base, prefix, (unsigned long long)step);
+    return dt__path("%s/%s%llu", base, prefix, (unsigned long long)step);
 }
 
-static dt_status model_path(const char *base, uint64_t step, char **out)
+static struct dt__path model_path(const char *base, uint64_t step)
 {
-    return dt_format(out, "%s/%llu/" MODEL_FILE, base, (unsigned long long)step);
+    return dt__path("%s/%llu/" MODEL_FILE, base, (unsigned long long)step);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -52,39 +52,27 @@ static dt_status model_path(const char *base, uint64_t step, char **out)
  * the file system can; else `final` is free for a moment. */
 static dt_status version_place(const char *final, const char *made)
 {
-    char *aside = NULL;
+    const struct dt__path aside = dt__path("%s-old", made);
     if (rename(made, final) == 0) return DT_OK;
     if (errno != ENOTEMPTY && errno != EEXIST)
         return dt__fail_errno(final, "cannot rename into place");
     if (renameat2(AT_FDCWD, made, AT_FDCWD, final, RENAME_EXCHANGE) == 0) return DT_OK;
-    DT_TRY(dt_format(&aside, "%s-old", made));
-    dt_status status = DT_OK;
-    if (rename(final, aside)) {
-        status = dt__fail_errno(final, "cannot move aside");
-    } else if (rename(made, final)) {
-        status = dt__fail_errno(final, "cannot rename into place");
-        if (rename(aside, final)) dt_warn("%s: now at %s: %s", final, aside, strerror(errno));
-    }
-    dt_free(aside);
+    if (rename(final, aside.text)) return dt__fail_errno(final, "cannot move aside");
+    if (rename(made, final) == 0) return DT_OK;
+    dt_status status = dt__fail_errno(final, "cannot rename into place");
+    if (rename(aside.text, final)) dt_warn("%s: now at %s: %s", final, aside.text, strerror(errno));
     return status;
 }
 
 static dt_status version_make(const char *base, const struct dt_checkpoint *model)
 {
-    char *made = NULL, *final = NULL, *file = NULL;
-    dt_status status;
-    DT_GUARD(version_path(base, HIDDEN, model->step, &made));
-    DT_GUARD(version_path(base, "", model->step, &final));
-    DT_GUARD(dt_format(&file, "%s/" MODEL_FILE, made));
-    DT_GUARD(mkdir(made, 0777) ? dt__fail_errno(made, "cannot make the directory") : DT_OK);
-    DT_GUARD(dt__file_save(file, model, false));
-    DT_GUARD(version_place(final, made));
-    DT_GUARD(dt_dir_sync(base));
-done:
-    if (status && made) dt__path_remove(made);
-    dt_free(file);
-    dt_free(final);
-    dt_free(made);
+    const struct dt__path made = version_path(base, HIDDEN, model->step),
+                          final = version_path(base, "", model->step);
+    if (mkdir(made.text, 0777)) return dt__fail_errno(made.text, "cannot make the directory");
+    dt_status status = dt__file_save(dt__path("%s/" MODEL_FILE, made.text).text, model, false);
+    if (!status) status = version_place(final.text, made.text);
+    if (!status) status = dt_dir_sync(base);
+    if (status) dt__path_remove(made.text);
     return status;
 }
 
@@ -95,20 +83,15 @@ static dt_status versions_hide(const char *base, uint64_t step, int64_t keep)
     struct dt__numbers versions;
     int64_t kept = 0;
     DT_TRY(dt__dir_numbers(base, parse_version, &versions));
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < versions.count && !status; i++) {
-        char *path = NULL, *hidden = NULL;
-        uint64_t version = versions.items[i];
+    for (size_t i = 0; i < versions.count; i++) {
+        const uint64_t version = versions.items[i];
         if (version <= step && (keep <= 0 || kept++ < keep)) continue;
-        status = version_path(base, "", version, &path);
-        if (!status) status = version_path(base, HIDDEN, version, &hidden);
-        if (!status && rename(path, hidden))
-            dt_warn("%s: cannot remove: %s", path, strerror(errno));
-        dt_free(hidden);
-        dt_free(path);
+        const struct dt__path path = version_path(base, "", version);
+        if (rename(path.text, version_path(base, HIDDEN, version).text))
+            dt_warn("%s: cannot remove: %s", path.text, strerror(errno));
     }
     dt_free(versions.items);
-    return status;
+    return DT_OK;
 }
 
 dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, int64_t keep)
@@ -122,24 +105,14 @@ dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, i
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-/* DIR/NAME, if it is there; else NULL. */
-static dt_status path_below(const char *dir, const char *name, char **out)
-{
-    DT_TRY(dt_format(out, "%s/%s", dir, name));
-    if (dt_path_exists(*out)) return DT_OK;
-    dt_free(*out);
-    *out = NULL;
-    return DT_OK;
-}
-
-/* The model of the highest version below `base`, if there is one; else NULL. */
-static dt_status highest_version(const char *base, char **out)
+/* The model of the highest version below `base`, if there is one. */
+static dt_status highest_version(const char *base, struct dt__path *out)
 {
     struct dt__numbers versions;
     DT_TRY(dt__dir_numbers(base, parse_version, &versions));
-    dt_status status = versions.count ? model_path(base, versions.items[0], out) : DT_OK;
+    if (versions.count) *out = model_path(base, versions.items[0]);
     dt_free(versions.items);
-    return status;
+    return DT_OK;
 }
 
 static dt_status fail_nothing(const char *path)
@@ -149,28 +122,20 @@ static dt_status fail_nothing(const char *path)
 
 dt_status dt_model_find(const char *path, bool best, char **out_file, char **out_ckpt)
 {
-    char *exports = NULL, *ckpt = NULL, *file = NULL;
+    const struct dt__path exports = dt__path("%s/export/best", path),
+                          own = dt__path("%s/" MODEL_FILE, path);
+    struct dt__path file = {""}, ckpt = dt__path("%s/ckpt", path);
     uint64_t step;
-    dt_status status;
     if (out_ckpt) *out_ckpt = NULL;
     if (!dt_path_is_dir(path)) return dt_strdup(path, out_file);
-    DT_GUARD(dt_format(&exports, "%s/export/best", path));
-    if (best && dt_path_is_dir(exports)) DT_GUARD(highest_version(exports, &file));
-    if (!file) DT_GUARD(path_below(path, MODEL_FILE, &file));
-    if (!file) DT_GUARD(highest_version(path, &file));
-    if (!file) {
-        DT_GUARD(path_below(path, "ckpt", &ckpt));
-        if (!ckpt) DT_GUARD(dt_strdup(path, &ckpt));
-        if (!dt_checkpoint_newest(ckpt, &step, &file)) DT_GUARD(fail_nothing(path));
-        if (out_ckpt) {
-            *out_ckpt = ckpt;
-            ckpt = NULL;
-        }
-    }
-    *out_file = file;
-done:
-    dt_free(exports);
-    dt_free(ckpt);
+    if (best && dt_path_is_dir(exports.text)) DT_TRY(highest_version(exports.text, &file));
+    if (!*file.text && dt_path_exists(own.text)) file = own;
+    if (!*file.text) DT_TRY(highest_version(path, &file));
+    if (*file.text) return dt_strdup(file.text, out_file);
+    if (!dt_path_exists(ckpt.text)) ckpt = dt__path("%s", path);
+    if (!dt_checkpoint_newest(ckpt.text, &step, out_file)) return fail_nothing(path);
+    dt_status status = out_ckpt ? dt_strdup(ckpt.text, out_ckpt) : DT_OK;
+    if (status) dt_free(*out_file);
     return status;
 }
 
@@ -197,20 +162,17 @@ dt_status dt_export_best(const char *base, struct dt_best *out)
     struct dt__numbers versions;
     struct dt_best best = {0};
     DT_TRY(dt__dir_numbers(base, parse_version, &versions));
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < versions.count && !best.known && !status; i++) {
-        char *path;
+    for (size_t i = 0; i < versions.count && !best.known; i++) {
         struct dt_checkpoint model;
-        if ((status = model_path(base, versions.items[i], &path)) != DT_OK) break;
-        if (dt__file_load(path, DT__WANT_MODEL, &model, NULL)) {
+        const struct dt__path path = model_path(base, versions.items[i]);
+        if (dt__file_load(path.text, DT__WANT_MODEL, &model, NULL)) {
             dt_warn("passed over: %s", dt_error_text());
         } else {
             best = model.best;
             dt_checkpoint_free(&model);
         }
-        dt_free(path);
     }
     dt_free(versions.items);
-    if (!status) *out = best;
-    return status;
+    *out = best;
+    return DT_OK;
 }

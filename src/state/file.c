@@ -88,15 +88,11 @@ done:
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-static bool is_meant(const struct dt_tensor *tensor, const struct dt__vector *vector)
-{
-    return !vector->trained || tensor->role != DT_TENSOR_STATE;
-}
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "shapes of tensors are dimensions in files");
 
-static void tensor_dims(const struct dt_tensor *tensor, uint64_t dims[DT__H5_MAX_RANK])
+static bool is_left_out(const struct dt_tensor *tensor, const struct dt__vector *vector)
 {
-    for (int i = 0; i < tensor->rank; i++)
-        dims[i] = tensor->shape[i];
+    return vector->trained && tensor->role == DT_TENSOR_STATE;
 }
 
 /* By bits: what is read back has the checksum of what was written, also where a 0 has a sign. */
@@ -128,7 +124,7 @@ static bool put_rows(struct dt__h5_layout *layout, const char *path, const struc
         row[at] = (uint32_t)r;
         memcpy(value + at++ * width, values + r * width, width * sizeof *value);
     }
-    tensor_dims(tensor, dims);
+    memcpy(dims, tensor->shape, sizeof dims);
     dims[0] = count;
     snprintf(name, sizeof name, "%s_rows", path);
     dt__h5_put_array(layout, name, DT__H5_U32, 1, dims, row, NULL);
@@ -142,15 +138,13 @@ static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *ve
                        const struct dt_model *model, bool sparse)
 {
     char path[DT__H5_PATH];
-    uint64_t dims[DT__H5_MAX_RANK];
     for (size_t i = 0; i < model->tensors; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
         const float *values = *vector->at + tensor->offset;
-        if (!is_meant(tensor, vector)) continue;
+        if (is_left_out(tensor, vector)) continue;
         snprintf(path, sizeof path, "%s/%s", vector->group, tensor->name);
-        if (sparse && tensor->row_sparse && put_rows(layout, path, tensor, values)) continue;
-        tensor_dims(tensor, dims);
-        dt__h5_put_array(layout, path, DT__H5_F32, tensor->rank, dims, values, NULL);
+        if (!sparse || !tensor->row_sparse || !put_rows(layout, path, tensor, values))
+            dt__h5_put_array(layout, path, DT__H5_F32, tensor->rank, tensor->shape, values, NULL);
     }
 }
 
@@ -174,7 +168,7 @@ static dt_status find_tensor(const struct dt__h5_file *file, const char *group,
 {
     char path[DT__H5_PATH];
     uint64_t dims[DT__H5_MAX_RANK];
-    tensor_dims(tensor, dims);
+    memcpy(dims, tensor->shape, sizeof dims);
     snprintf(path, sizeof path, "%s/%s_rows", group, tensor->name);
     *out_rows = tensor->row_sparse ? dt__h5_find(file, DT__H5_ARRAY, path) : NULL;
     if (*out_rows) {
@@ -221,7 +215,7 @@ static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *
         if (reads) DT_TRY(dt_alloc(model->params, sizeof **vector->at, vector->group, vector->at));
         for (size_t i = 0; i < model->tensors; i++) {
             const struct dt_tensor *tensor = &model->tensor[i];
-            if (!is_meant(tensor, vector)) continue;
+            if (is_left_out(tensor, vector)) continue;
             DT_TRY(find_tensor(file, vector->group, tensor, &array, &rows));
             float *to = reads ? *vector->at + tensor->offset : NULL;
             if (reads && rows)
