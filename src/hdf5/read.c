@@ -108,51 +108,41 @@ static dt_status table_check(struct dt__h5_file *file)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Asks a reader process, which is started if there is none, for `length` bytes into out; out NULL:
- * for the table. *out_dead: it has died, or answers otherwise than it must. */
-static dt_status reader_ask(struct dt__h5_file *file, struct dt__h5_request *request, void *out,
-                            size_t length, bool *out_dead)
-{
-    struct dt__h5_answer answer;
-    *out_dead = false;
-    if (file->socket < 0) DT_TRY(dt__h5_guard_open(file->fd, &file->socket));
-    bool lives = dt__h5_guard_pass(file->socket, request, sizeof *request, true) &&
-                 dt__h5_guard_pass(file->socket, &answer, sizeof answer, false);
-    if (lives && answer.status) {
-        answer.message[DT_ERROR_MAX - 1] = '\0';
-        dt_fail((dt_status)answer.status, "%s", answer.message);
-        if (out) dt_fail_prefix(DT_EIO, "%s: ", file->items[request->item].path);
-        return dt_fail_prefix((dt_status)answer.status, "%s: ", file->path);
-    }
-    if (lives && !out) {
-        dt_free(file->table);
-        file->table = NULL;
-        DT_TRY(dt_alloc(answer.length, 1, "a table of contents", &file->table));
-        out = file->table;
-        length = file->table_bytes = answer.length;
-    }
-    *out_dead =
-        !lives || answer.length != length || !dt__h5_guard_pass(file->socket, out, length, false);
-    return DT_OK;
-}
-
 static void reader_end(struct dt__h5_file *file)
 {
     if (file->socket >= 0) close(file->socket);
     file->socket = -1;
 }
 
-/* Another reader takes the place of one that dies: killed, it says nothing of the file. The file is
- * what two die of. */
+/* Asks a reader process, which is started if there is none, for `length` bytes into out; out NULL:
+ * for the table. Another one takes the place of one that dies: killed, it says nothing of the file.
+ * The file is what two die of. */
 static dt_status file_ask(struct dt__h5_file *file, struct dt__h5_request *request, void *out,
                           size_t length)
 {
-    bool dead = true;
-    for (int deaths = 0; dead && deaths < 2; deaths++) {
-        DT_TRY(reader_ask(file, request, out, length, &dead));
-        if (dead) reader_end(file);
+    struct dt__h5_answer answer;
+    for (int deaths = 0; deaths < 2; deaths++) {
+        if (file->socket < 0) DT_TRY(dt__h5_guard_open(file->fd, &file->socket));
+        bool lives = dt__h5_guard_pass(file->socket, request, sizeof *request, true) &&
+                     dt__h5_guard_pass(file->socket, &answer, sizeof answer, false);
+        if (lives && answer.status) {
+            answer.message[DT_ERROR_MAX - 1] = '\0';
+            dt_fail((dt_status)answer.status, "%s", answer.message);
+            if (out) dt_fail_prefix(DT_EIO, "%s: ", file->items[request->item].path);
+            return dt_fail_prefix((dt_status)answer.status, "%s: ", file->path);
+        }
+        if (lives && !out) {
+            dt_free(file->table);
+            file->table = NULL;
+            DT_TRY(dt_alloc(answer.length, 1, "a table of contents", &file->table));
+            length = file->table_bytes = answer.length;
+        }
+        if (lives && answer.length == length &&
+            dt__h5_guard_pass(file->socket, out ? out : file->table, length, false))
+            return DT_OK;
+        reader_end(file);
     }
-    return dead ? file_fail_dead(file) : DT_OK;
+    return file_fail_dead(file);
 }
 
 dt_status dt__h5_open(const char *path, struct dt__h5_file **out)

@@ -37,7 +37,7 @@ struct dt__h5_layout {
     bool locked;  /* library_lock is held */
 };
 
-/* A library that is not made for threads lays out one file at a time. */
+/* The library, which may not be made for threads, lays out one file at a time. */
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- errors --------------------------------------------------------------------------------- */
@@ -151,19 +151,16 @@ dt_status dt__h5_layout_create(size_t user_block, struct dt__h5_layout **out)
     /* Registered once and for good: the library closes a file after it has let go of the driver. */
     static hid_t driver = -1;
     struct dt__h5_layout *layout;
-    hbool_t threadsafe = false;
     DT_TRY(dt_alloc(1, sizeof *layout, "a file's layout", &layout));
     layout->file = -1;
     layout->memory = memfd_create("dtrain-layout", MFD_CLOEXEC);
     pthread_mutex_lock(&library_lock);
-    layout->locked = H5is_library_threadsafe(&threadsafe) < 0 || !threadsafe;
+    layout->locked = true;
     if (driver < 0) driver = H5FDregister(&DRIVER);
-    const hid_t id = driver;
-    if (!layout->locked) pthread_mutex_unlock(&library_lock);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* a setting of each thread */
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE);
-    if (layout->memory >= 0 && access >= 0 && create >= 0 && id >= 0 &&
-        H5Pset_driver(access, id, (void *)&layout) >= 0 &&
+    if (layout->memory >= 0 && access >= 0 && create >= 0 && driver >= 0 &&
+        H5Pset_driver(access, driver, (void *)&layout) >= 0 &&
         H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110) >= 0 &&
         H5Pset_userblock(create, user_block) >= 0 &&
         H5Pset_attr_phase_change(create, 1000, 0) >= 0 &&

@@ -151,10 +151,10 @@ static struct work writer_await_work(struct dt_writer *writer)
         work = (struct work){writer->phase, writer->tidy,
                              waits && dt_clock_secs() >= writer->best_rest};
         if (!idle || work.tidy || work.best) break;
-        const double until = writer->best_rest; /* by the clock that `changed` has too */
+        const double until = writer->best_rest;
         const struct timespec at = {(time_t)until, (long)((until - floor(until)) * 1e9)};
         if (waits)
-            pthread_cond_timedwait(&writer->changed, &writer->lock, &at);
+            pthread_cond_clockwait(&writer->changed, &writer->lock, CLOCK_MONOTONIC, &at);
         else
             pthread_cond_wait(&writer->changed, &writer->lock);
     }
@@ -273,15 +273,11 @@ static void writer_free(struct dt_writer *writer)
 dt_status dt_writer_create(const struct dt_writer_spec *spec, struct dt_writer **out)
 {
     struct dt_writer *writer;
-    pthread_condattr_t monotonic;
     DT_TRY(dt_alloc(1, sizeof *writer, "a checkpoint writer", &writer));
     writer->spec = *spec;
     pthread_mutex_init(&writer->lock, NULL);
     pthread_mutex_init(&writer->protected_lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&writer->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&writer->changed, NULL);
     dt_status status = dt_thread_start(&writer->thread, "checkpoints", writer_run, writer);
     if (status)
         writer_free(writer);
