@@ -45,7 +45,7 @@ enum {
     DT__H5_READ_BYTES         = DT__LIMIT(8 << 20, 1), /* asked of the reader process; a row */
     /* data */
     DT__LINES_BYTES           = DT__LIMIT(1 << 18, 1), /* of text read at once */
-    DT__TYPED_BYTES           = DT__LIMIT(1 << 18, 1), /* of typed rows read or written at once; a row */
+    DT__TYPED_BYTES           = DT__LIMIT(1 << 18, 1), /* of typed rows, at once; a row */
     DT__UNPACK_BYTES          = DT__LIMIT(1 << 17, 7), /* of a packed file, in and out */
     DT__IDX_BYTES             = DT__LIMIT(1 << 16, 8), /* of numbers converted at once */
     DT__IDX_LABELS            = DT__LIMIT(1024, 3), /* rows */

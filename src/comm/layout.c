@@ -49,9 +49,9 @@ static void number_subtrees(struct dt_exchange *x, int *subtrees_of)
 
 /* ---- shares of nodes ------------------------------------------------------------------------ */
 
-/* A node that has p of all P subtrees, and owns the share s of the vector, sends p (1 - s) + (H - 1)
- * s vectors, and gets (P - p) s + 1 - s. The shares that it may own if that is to be `most` at
- * most; false: none. */
+/* A node that has p of all P subtrees, and owns the share s of the vector, sends p (1 - s) +
+ * (H - 1) s vectors, and gets (P - p) s + 1 - s. The shares that it may own if that is to be `most`
+ * at most; false: none. */
 static bool bound_share(const struct dt_exchange *x, int subtrees, double most, double *least_share,
                         double *most_share)
 {

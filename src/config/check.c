@@ -30,9 +30,9 @@
     X(ftrl && !(c->train.lr > 0 && c->train.schedule == DT_SCHED_CONSTANT),                        \
       "train.optimizer=ftrl: expected train.lr above 0, and train.schedule=constant: its rates "   \
       "fall by themselves")                                                                        \
-    X(c->train.lazy && !async && c->train.exchange == DT_EXCHANGE_REDUCE,                           \
+    X(c->train.lazy && !async && c->train.exchange == DT_EXCHANGE_REDUCE,                          \
       "train.lazy=yes: expected train.exchange=auto, node or ordered")                             \
-    X(c->run.reproducible && c->train.exchange == DT_EXCHANGE_REDUCE,                               \
+    X(c->run.reproducible && c->train.exchange == DT_EXCHANGE_REDUCE,                              \
       "run.reproducible=yes: train.exchange=reduce cannot keep this promise; expected auto, node " \
       "or ordered")                                                                                \
     X(c->train.overlap &&async,                                                                    \
@@ -51,7 +51,7 @@
     X(wire &&async && c->train.delay_compensation > 0,                                             \
       "train.wire: train.delay_compensation sends the weights that a gradient saw, which are not " \
       "rounded; expected 0, or train.wire=f32")                                                    \
-    X(wire && !async && c->train.exchange == DT_EXCHANGE_REDUCE,                                    \
+    X(wire && !async && c->train.exchange == DT_EXCHANGE_REDUCE,                                   \
       "train.wire: train.exchange=reduce leaves the sum to MPI, which knows floats; expected "     \
       "auto, node or ordered, or train.wire=f32")                                                  \
     X(wire && !async && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \

@@ -1,8 +1,8 @@
 /* Sync training: every step, the replicas' gradients are summed, and the weights updated with their
  * mean.
  *
- * Workers compute; the exchange says who sums and updates: on one host the workers themselves, while
- * the bank sleeps; on several each host its slice; with plain MPI_Reduce the bank. */
+ * Workers compute; the exchange says who sums and updates: the workers themselves, each its slice,
+ * or, with plain MPI_Reduce, the bank. */
 #include <string.h>
 
 #include "train/advice.h"
