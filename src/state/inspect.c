@@ -17,7 +17,7 @@ static void print(FILE *out, const char *format, ...)
     va_start(args, format);
     dt__text_format(text, sizeof text, format, args);
     va_end(args);
-    fputs(text, out);
+    fprintf(out, "%s", text);
 }
 
 static void end_line(FILE *out)
