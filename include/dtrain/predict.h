@@ -60,15 +60,16 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int cl
 dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
                             float *out, int32_t *out_class);
 
-/* Rows as the network takes them, scaled and normalised. */
+/* Rows as the network takes them, scaled and normalised; zeros: none. */
 struct dt_inputs {
     float *x;        /* (rows, numbers) */
-    uint32_t *index; /* (rows, entries) as is value; NULL: the model has none */
+    uint32_t *index; /* (rows, entries) as is value; without any, if the model has none */
     float *value;
+    size_t x_room, index_room, value_room;
 };
-/* Room for so many rows. DT_EMEMORY. */
-dt_status dt_inputs_init(struct dt_inputs *inputs, const struct dt_predictor *predictor,
-                         size_t rows);
+/* Makes room for so many rows, with those that are there. DT_EMEMORY. */
+dt_status dt_inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,
+                            size_t rows);
 void dt_inputs_free(struct dt_inputs *inputs);
 /* The next row of a stream of the predictor's schema, as row `at`; else as dt_rows_next. */
 dt_status dt_inputs_read(struct dt_inputs *inputs, size_t at, const struct dt_predictor *predictor,

@@ -116,7 +116,7 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
     size_t instance = 0;
     dt_status status = DT_OK;
     const size_t room = stream->predictor->chunk;
-    DT_TRY(dt_inputs_init(&stream->inputs, stream->predictor, room));
+    DT_TRY(dt_inputs_reserve(&stream->inputs, stream->predictor, room));
     DT_TRY(dt_rows_open(stdin, "standard input", &model->file->schema, &model->config, &rows));
     for (bool end = false; !status && !end;) {
         const bool ready = dt_rows_ready(rows);

@@ -26,7 +26,7 @@ struct dt__batcher {
     uint64_t batches, rows;
     struct dt_inputs all; /* of a batch of several jobs; made for the widest version so far */
     float *out;
-    size_t x_capacity, index_capacity, value_capacity, out_capacity;
+    size_t out_capacity;
     int32_t classes[DT_EVAL_CHUNK];
 };
 
@@ -58,11 +58,7 @@ static dt_status answer_together(struct dt__batcher *batcher, struct job *jobs)
     size_t rows = 0, most = 0;
     for (struct job *job = jobs; job; job = job->next)
         most += job->request->count;
-    DT_TRY(dt_grow(&all->x, &batcher->x_capacity, numbers * most + 1, sizeof *all->x, "batch"));
-    DT_TRY(dt_grow(&all->index, &batcher->index_capacity, entries * most + 1, sizeof *all->index,
-                   "batch"));
-    DT_TRY(dt_grow(&all->value, &batcher->value_capacity, entries * most + 1, sizeof *all->value,
-                   "batch"));
+    DT_TRY(dt_inputs_reserve(all, predictor, most));
     DT_TRY(dt_grow(&batcher->out, &batcher->out_capacity, width * most, sizeof(float), "batch"));
     for (struct job *job = jobs; job; job = job->next) {
         const struct dt_inputs *from = &job->request->inputs;

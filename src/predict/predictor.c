@@ -158,18 +158,13 @@ dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, si
     return DT_OK;
 }
 
-dt_status dt_inputs_init(struct dt_inputs *inputs, const struct dt_predictor *predictor,
-                         size_t rows)
+dt_status dt_inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,
+                            size_t rows)
 {
-    const size_t numbers = predictor->numbers, entries = predictor->entries;
-    *inputs = (struct dt_inputs){0};
-    dt_status status = dt_alloc(rows, numbers * sizeof *inputs->x, "rows", &inputs->x);
-    if (!status && entries)
-        status = dt_alloc(rows, entries * sizeof *inputs->index, "rows", &inputs->index);
-    if (!status && entries)
-        status = dt_alloc(rows, entries * sizeof *inputs->value, "rows", &inputs->value);
-    if (status) dt_inputs_free(inputs);
-    return status;
+    const size_t numbers = rows * predictor->numbers + 1, entries = rows * predictor->entries;
+    DT_TRY(dt_grow(&inputs->x, &inputs->x_room, numbers, sizeof *inputs->x, "rows"));
+    DT_TRY(dt_grow(&inputs->index, &inputs->index_room, entries, sizeof *inputs->index, "rows"));
+    return dt_grow(&inputs->value, &inputs->value_room, entries, sizeof *inputs->value, "rows");
 }
 
 void dt_inputs_free(struct dt_inputs *inputs)

@@ -204,7 +204,7 @@ dt_status dt__request_open(const char *body, size_t length, bool v2,
     if (version->names.count)
         DT_GUARD(dt_alloc(columns->count, sizeof *out->columns, "columns", &out->columns));
     DT_GUARD(v2 ? request_open_v2(out, json) : request_open_v1(out, json));
-    DT_GUARD(dt_inputs_init(&out->inputs, predictor, out->room));
+    DT_GUARD(dt_inputs_reserve(&out->inputs, predictor, out->room));
     out->row.capacity = predictor->numbers;
     DT_GUARD(dt_alloc(out->row.capacity, sizeof *out->row.x, "row", &out->row.x));
 done:

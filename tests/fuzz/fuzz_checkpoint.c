@@ -116,14 +116,14 @@ enum { ROWS = 4, MOST_FEATURES = 4096 };
 
 static void predict_text(struct dt_predictor *predictor, char *text)
 {
-    struct dt_inputs inputs;
+    struct dt_inputs inputs = {0};
     struct dt_rows *rows;
     uint64_t line;
     size_t count = 0;
     float *out;
     const size_t width = predictor->width;
     FILE *in = fmemopen(text, strlen(text), "r");
-    if (!in || dt_inputs_init(&inputs, predictor, ROWS) || dt_alloc(ROWS * width, sizeof *out, "answers", &out))
+    if (!in || dt_inputs_reserve(&inputs, predictor, ROWS) || dt_alloc(ROWS * width, sizeof *out, "answers", &out))
         abort();
     if (!dt_rows_open(in, "fuzz", &predictor->file.schema, NULL, &rows)) {
         for (bool end = false; !end && count < ROWS;)

@@ -23,8 +23,8 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int nu
     return NULL;
 }
 
-dt_status dt_inputs_init(struct dt_inputs *inputs, const struct dt_predictor *predictor,
-                         size_t rows)
+dt_status dt_inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,
+                            size_t rows)
 {
     const size_t entries = predictor->entries;
     insist(!dt_alloc(rows * predictor->numbers, sizeof(float), "rows",
