@@ -67,10 +67,8 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     if (argc < 2) return dt_fail(DT_EUSAGE, "%s: expected a model", argv[0]);
     *model = (struct cli_model){0};
     DT_GUARD(dt_predictor_open(argv[1], &model->predictor));
-    model->path = model->predictor->path;
-    model->file = &model->predictor->file;
     DT_GUARD(dt_config_init(config));
-    DT_GUARD(dt_config_read_text(config, model->path, model->file->config));
+    DT_GUARD(dt_config_read_text(config, model->predictor->path, model->predictor->file.config));
     memset(config->given, 0, sizeof config->given); /* what is given is what the arguments say */
     for (int i = 2; i < argc; i++)
         DT_GUARD(dt_config_set_for(config, argv[0], argv[i]));
@@ -86,12 +84,12 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     status = dt_blas_settle(config->run.kernel);
     if (status == DT_EUSAGE && !dt_config_is_given(config, "run.kernel")) {
         dt_warn("%s was made with run.kernel=%s, this is %s: the last digits may differ",
-                model->path, config->run.kernel, dt_blas_kernel());
+                model->predictor->path, config->run.kernel, dt_blas_kernel());
         status = DT_OK;
     }
     DT_GUARD(status);
     dt_blas_set_threads((int)config->run.threads);
-    if (dt_path_is_dir(argv[1])) dt_info("%s: %s", argv[0], model->path);
+    if (dt_path_is_dir(argv[1])) dt_info("%s: %s", argv[0], model->predictor->path);
 done:
     if (status) cli_model_close(model);
     return status;
@@ -106,8 +104,8 @@ void cli_model_close(struct cli_model *model)
 
 dt_status cli_model_survey(const struct cli_model *model, struct dt_source **out)
 {
-    DT_TRY(dt_source_survey(&model->config, DT_PART_EVAL, &model->file->schema, out));
+    DT_TRY(dt_source_survey(&model->config, DT_PART_EVAL, &model->predictor->file.schema, out));
     if (*out) return DT_OK;
     return dt_fail(DT_EUSAGE, "%s was trained without held-out data: expected data.eval=FILES",
-                   model->path);
+                   model->predictor->path);
 }

@@ -27,13 +27,13 @@ static dt_status metrics_print_json(const struct cli_model *model,
     char name[24];
     size_t classes = scores->classes;
     dt_json_begin(&json);
-    dt_json_int(&json, "step", (int64_t)model->file->step);
+    dt_json_int(&json, "step", (int64_t)model->predictor->file.step);
     dt_json_metrics(&json, values);
     if (model->predictor->classes == 2) dt_json_text(&json, "positive", class_name(model, 1, name));
     if (confusion) {
         dt_json_confusion(&json, confusion, (int)classes);
-        if (model->file->schema.label_names)
-            dt_json_texts(&json, "labels", model->file->schema.label_names, classes);
+        if (model->predictor->file.schema.label_names)
+            dt_json_texts(&json, "labels", model->predictor->file.schema.label_names, classes);
         dt_json_reals(&json, "class_precision", scores->precision, classes);
         dt_json_reals(&json, "class_recall", scores->recall, classes);
         dt_json_reals(&json, "class_f1", scores->f1, classes);
@@ -106,7 +106,7 @@ static void metrics_print_table(const struct cli_model *model,
 {
     const char *name;
     double value;
-    printf("step %llu, %.0f rows\n", (unsigned long long)model->file->step, values->rows);
+    printf("step %llu, %.0f rows\n", (unsigned long long)model->predictor->file.step, values->rows);
     for (int i = 0; dt_metric_at(i, values, &name, &value); i++)
         if (!isnan(value)) printf("%-10s  %.5g\n", name, value);
     if (confusion) classes_print(model, scores, confusion);
@@ -130,7 +130,7 @@ dt_status cmd_eval(int argc, char **argv)
     const uint64_t chunks = dt_measure_chunks(&model.config, source);
     DT_GUARD(dt_measure_create(&model.config, source, network, 0, chunks, &measure));
     for (uint64_t c = 0; c < chunks; c++)
-        DT_GUARD(dt_measure_add(measure, model.file->params, c, metrics));
+        DT_GUARD(dt_measure_add(measure, model.predictor->file.params, c, metrics));
     const uint64_t *confusion = dt_metrics_confusion(metrics);
     dt_metrics_values(metrics, &values);
     if (confusion)

@@ -117,7 +117,8 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
     dt_status status = DT_OK;
     const size_t room = stream->predictor->chunk;
     DT_TRY(dt_inputs_reserve(&stream->inputs, stream->predictor, room));
-    DT_TRY(dt_rows_open(stdin, "standard input", &model->file->schema, &model->config, &rows));
+    DT_TRY(dt_rows_open(stdin, "standard input", &model->predictor->file.schema, &model->config,
+                        &rows));
     for (bool end = false; !status && !end;) {
         const bool ready = dt_rows_ready(rows);
         if (!ready || stream->count == room) DT_GUARD(stream_flush(stream));

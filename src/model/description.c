@@ -68,15 +68,12 @@ bool dt__parse_width(struct dt__layer *layer, struct dt__words words)
 /* Cuts `item` at its blanks, in place. -1: too many words. */
 static int cut_words(char *item, char *word[MAX_WORDS])
 {
+    static const char blanks[] = " \t\n\v\f\r";
+    char *rest = NULL;
     int count = 0;
-    for (char *at = item; *at;) {
-        while (isspace((unsigned char)*at))
-            *at++ = '\0';
-        if (!*at) break;
+    for (char *at = strtok_r(item, blanks, &rest); at; at = strtok_r(NULL, blanks, &rest)) {
         if (count == MAX_WORDS) return -1;
         word[count++] = at;
-        while (*at && !isspace((unsigned char)*at))
-            at++;
     }
     return count;
 }
