@@ -107,6 +107,7 @@ broken() {
 run nan train.optimizer=sgd train.lr=1e9 model.kind=linear 2>"$tmp/err" &
 broken 'a loss that is not finite' 'the loss of' 10
 begin killed test.slow_rank=1 test.slow_secs=0.01
+settle 10 grep -q '"rank":3,[^}]*"role":"evaluator"' "$tmp/killed/status.json" || fail 'status.json knows no evaluator'
 kill -KILL "$(pid "$tmp/killed" dtrain 3)"
 broken 'a killed evaluator' '' 10
 good killed

@@ -23,6 +23,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -162,12 +163,13 @@ def processes_of(mark):
             pass
 
 
-def run(command, place, limit, log, **environ):
-    """The exit code, None behind the limit; no process that it started stays."""
+def run(command, place, limit, log, cpu_limit=resource.RLIM_INFINITY, **environ):
+    """The exit code, None behind the limit; no process that it started stays. cpu_limit: of each of these."""
     mark = f"{os.getpid()}.{threading.get_ident()}.{time.monotonic_ns()}"
     with open(log, "wb") as out:
         process = subprocess.Popen(command, cwd=place, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                   env=dict(ENVIRON, MUTANT=mark, **environ))
+                                   env=dict(ENVIRON, MUTANT=mark, **environ),
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (cpu_limit,) * 2))
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -196,7 +198,7 @@ def copy_tree(place):
 def run_test(place, name, limit, log, **environ):
     """Whether it passed; None if it was skipped."""
     pattern = "^" + re.sub(r"[^\w/]", ".", name) + "$"
-    code = run(["tests/run.sh", "-j", "1", "-k", pattern, name.split("/")[0]], place, limit, log, **environ)
+    code = run(["tests/run.sh", "-j", "1", "-k", pattern, name.split("/")[0]], place, limit, log, CPU_LIMIT, **environ)
     if code is not None and " 0 failed, 1 skipped" in pathlib.Path(log).read_text(errors="replace"):
         return None
     return code == 0
@@ -223,7 +225,8 @@ ROOMS = {
              " e2e/best e2e/stop e2e/tune_lr e2e/async e2e/wide e2e/local e2e/wire e2e/evaluator e2e/continue",
     "cli": "e2e/cli e2e/setting e2e/predict e2e/eval e2e/report e2e/wrong",
 }
-LIMIT = {"unit": 60, "mpi": 120, "e2e": 240}  # seconds, on a quiet machine
+LIMIT = {"unit": 20, "mpi": 60, "e2e": 180}  # seconds, on a quiet machine
+CPU_LIMIT = 20  # seconds of one process: a loop without end ends there, however little of a core it gets
 
 
 def tests_of(path, known):
