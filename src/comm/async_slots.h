@@ -71,11 +71,11 @@
  * will do.
  *
  * A rounded wire, of windows: the bank has a copy of the weights as each worker has them. A worker
- * asks (REQUEST); the bank puts the rounded difference of the newest from the copy into the worker's
- * answer and into the copy, and says so (ANSWER); the worker gets the answer and adds the same. The
- * first answer is the copy itself. Bank and worker write to answer and copy by turns, as REQUEST
- * and ANSWER say. The bank alone reads versions of the weights while a span lasts, so two are
- * enough, and none is pointed at; between spans they rest, and workers get them whole.
+ * asks (REQUEST); the bank puts the rounded difference of the newest from the copy into the
+ * worker's answer and into the copy, and says so (ANSWER); the worker gets the answer and adds the
+ * same. The first answer is the copy itself. Bank and worker write to answer and copy by turns, as
+ * REQUEST and ANSWER say. The bank alone reads versions of the weights while a span lasts, so two
+ * are enough, and none is pointed at; between spans they rest, and workers get them whole.
  *
  * Clocks: a worker begins its gradient number c of the span (from 0) when c <= FLOOR + staleness.
  * The floor is raised behind the publication, so that it has all updates up to clock c - staleness.
