@@ -9,7 +9,7 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     cut -d, -f3-6 "$recipes/data/penguins.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows"
     "$dtrain" predict "$tmp/run" <"$tmp/rows" >"$tmp/answers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     "$dtrain" serve "$tmp/run" serve.port=0 serve.timeout_secs=2 >"$tmp/out" 2>"$tmp/log" &
-    server=$!
+    server=$! begun=$(date +%s)
     at_exit "kill -9 $server 2>/dev/null"
     serving() { grep -q ' at http' "$tmp/log"; }
     settle 10 serving || fail "$(cat "$tmp/log")"
@@ -42,6 +42,9 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     ! grep '^wrong' "$tmp/said" || fail 'an answer to a wrong request'
     client slow "$port" 20
     ! grep '^wrong' "$tmp/said" || fail 'a slow client'
+    # No request took longer than the server has been there.
+    get /metrics | awk -v most="$(($(date +%s) - begun + 1))" '$1 ~ /latency_seconds_sum/ {sum = $2}
+        $1 ~ /latency_seconds_count/ {exit !($2 > 0 && sum <= $2 * most)}' || fail 'times of requests'
     if command -v promtool >/dev/null; then
         get /metrics | promtool check metrics || fail 'promtool does not like /metrics'
     fi

@@ -15,6 +15,9 @@ mpirun --oversubscribe -np 3 "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run
 while [ -e "/proc/$local" ]; do sleep 0.3; cat "$tmp/local/status.json"; done >"$tmp/local.status" 2>/dev/null &
 settle 20 test -s "$tmp/run/status.json" || fail "no status: $(cat "$tmp/out")"
 [ ! -e /usr/bin/python3 ] || /usr/bin/python3 -m json.tool "$tmp/run/status.json" >"$tmp/out" || fail 'status.json is not JSON'
+for key in step epoch loss lr samples_per_sec wall_secs secs_left; do
+    head -n 1 "$tmp/run/status.json" | grep -q "\"$key\":" || fail "status.json has no $key"
+done
 top
 shows ': running on .*, seen .* s ago'
 shows '^step [0-9]* of 90000000 .* left$'
