@@ -245,4 +245,4 @@ help:
 	man install uninstall deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(TESTOBJ)
--include $(LIBOBJ:.o=.d) $(CLIOBJ:.o=.d) $(TESTOBJ:.o=.d)
+-include $(LIBOBJ:.o=.d) $(CLIOBJ:.o=.d) $(TESTOBJ:.o=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
