@@ -1,5 +1,5 @@
 # dtrain: `make help` lists the targets.
-VERSION := 0.1.0
+VERSION := 0.3.0
 CC      ?= cc
 MPICC   ?= mpicc
 BUILD   ?= build

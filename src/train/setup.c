@@ -173,7 +173,7 @@ static dt_status share_rows(const struct dt_world *world, struct dt_source *sour
         struct dt_place place = dt_source_place(source);
         dt_ranks_gather(world->all, &mine, sizeof mine, lacks);
         dt_ranks_bcast(world->all, lacks, ranks * sizeof *lacks, 0);
-        any = memchr(lacks, true, ranks) != NULL;
+        any = memchr(lacks, 1, ranks) != NULL;
         if (!any) break;
         const bool copies = rank_copies(world, lacks, each, world->rank);
         dt_ranks_bcast(world->all, &place, sizeof place, 0);
