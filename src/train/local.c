@@ -1,7 +1,7 @@
 /* Local steps (see local.h). A round: each group's first step reads the bank's weights and writes
- * its own, the others go on from there; then each group's leader puts the difference, times its
- * part of the round's samples, into the group's slot of the job's exchange. With train.overlap it
- * stays there through the next round, in which workers carry on with that exchange between their
+ * its own, the others go on from there; then each group's first worker puts the difference, times
+ * its part of the round's samples, into the group's slot of the job's exchange. With train.overlap
+ * it stays there through the next round, in which workers carry on with that exchange between their
  * steps.
  * Source: Douillard et al. 2023 (DiLoCo); Lin et al., "Don't use large mini-batches, use local
  * SGD", ICLR 2020 (train.local_after). */
@@ -190,7 +190,7 @@ float *dt__local_vector(const struct dt_job *job, int group, int index)
     return state ? dt_exchange_vectors(at->exchange)[1 + index] : at->difference;
 }
 
-/* Between the bank and the groups' leaders; a process alone has it in one place. */
+/* Between the bank and the groups' first workers; a process alone has it in one place. */
 static void move_state(const struct dt_trainer *trainer, bool to_bank)
 {
     const struct dt_job *job = trainer->job;
@@ -200,7 +200,7 @@ static void move_state(const struct dt_trainer *trainer, bool to_bank)
     for (int g = 0; g < job->groups; g++) {
         int first, count;
         dt__group_workers(job, g, &first, &count);
-        int leader = job->world->worker_rank + first;
+        const int rank = job->world->worker_rank + first;
         for (int i = 0; i < states + job->pending; i++) {
             float *at = NULL;
             if (bank && i < states)
@@ -209,8 +209,7 @@ static void move_state(const struct dt_trainer *trainer, bool to_bank)
                 at = bank->group_difference[g];
             else if (job->world->worker == first)
                 at = dt__local_vector(job, g, i);
-            dt_ranks_move(job->world->trainers, to_bank ? leader : 0, to_bank ? 0 : leader, at,
-                          bytes);
+            dt_ranks_move(job->world->trainers, to_bank ? rank : 0, to_bank ? 0 : rank, at, bytes);
         }
     }
 }

@@ -61,8 +61,8 @@ void dt__local_start(const struct dt_trainer *trainer);
 void dt__local_close(struct dt_job *job); /* collective likewise */
 /* Brings the groups' state to the bank. Collective likewise. */
 void dt__local_gather(const struct dt_trainer *trainer);
-/* A group's state `index`, or, behind the optimizer's states, its difference: at its leader. A
- * process alone shares them with its bank. */
+/* A group's state `index`, or, behind the optimizer's states, its difference: at its first worker.
+ * A process alone shares them with its bank. */
 float *dt__local_vector(const struct dt_job *job, int group, int index);
 
 /* One round up to `end`, and its exchange, or that of the round before. Returns what all ranks ask
