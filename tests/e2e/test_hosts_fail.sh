@@ -33,7 +33,9 @@ for exchange in node ordered reduce; do
 done
 check_eq 'bits with idle workers' "$(crc "$tmp/idle-node")" "$(crc "$tmp/idle-ordered")"
 
-awk 'BEGIN {for (i = 0; i < 800000; i++) print i % 17 ".25," i % 23 "," i % 3 ".5"}' >"$tmp/rows.csv"
+# 800,000 rows of two bytes, and their labels: IDX is read anew in each epoch.
+{ printf '\000\000\010\002\000\014\065\000\000\000\000\002'; yes a7k | tr -d '\n' | head -c 1600000; } >"$tmp/rows.idx"
+{ printf '\000\000\010\001\000\014\065\000'; yes aabab | tr -d '\n' | tr ab '\000\001' | head -c 800000; } >"$tmp/labels.idx"
 for mode in sync async; do
     name=nan-$mode
     watched 4 $name train.mode=$mode run.replicas=3 train.optimizer=sgd train.lr=1e9 model.kind=linear \
@@ -41,11 +43,11 @@ for mode in sync async; do
     ends 15 "rank [123] on .*the loss of replica"
 
     name=changed-$mode
-    cp "$tmp/rows.csv" "$tmp/streamed.csv"
-    begin 4 $name train.mode=$mode run.replicas=3 data.train="$tmp/streamed.csv" data.label=-1 \
-        data.header=no data.eval= data.memory_mb=1 data.shuffle_window=4096
-    : >"$tmp/streamed.csv"
-    ends 30 "rank [123] on .*streamed.csv"
+    cp "$tmp/rows.idx" "$tmp/streamed.idx"
+    begin 4 $name train.mode=$mode run.replicas=3 data.train="$tmp/streamed.idx" data.label= \
+        data.train_labels="$tmp/labels.idx" data.eval= data.memory_mb=1 data.shuffle_window=4096
+    : >"$tmp/streamed.idx"
+    ends 30 "rank [123] on .*streamed.idx"
 
     for rank in 0 3; do
         name=killed-$mode-$rank
