@@ -167,7 +167,8 @@ static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t mos
         const char *text = table + i * size;
         if (any_length) memcpy(&text, table + i * size, sizeof text);
         size_t length = text ? strnlen(text, any_length ? most : size) : 0;
-        if (out->length + length > MOST_TEXTS) status = dt_fail(DT_EFORMAT, "too much text");
+        if ((any_length && length == most) || out->length + length > MOST_TEXTS)
+            status = dt_fail(DT_EFORMAT, "too much text");
         if (!status && length) status = dt_text_append(out, text, length);
         if (!status) status = dt_text_append(out, "", 1);
     }
@@ -199,11 +200,15 @@ static dt_status attribute_add(struct place *place, const char *name, hid_t attr
                 item.type != DT__H5_F16;
     if (space >= 0) H5Sclose(space);
     item.rank = 0;
-    if (good && item.type == DT__H5_TEXT)
-        good = !texts_read(attribute, type, 1, MOST_VALUE, &text);
-    else if (good)
+    dt_status status = DT_OK;
+    if (good && item.type == DT__H5_TEXT) {
+        status = texts_read(attribute, type, 1, MOST_VALUE, &text);
+        good = !status;
+        if (status == DT_EFORMAT) status = DT_OK;
+    } else if (good) {
         good = H5Aread(attribute, number_type(item.type).native, &number) >= 0;
-    dt_status status = good ? dt_format(&path, "%s@%s", place->path, name) : DT_OK;
+    }
+    if (good) status = dt_format(&path, "%s@%s", place->path, name);
     if (good && !status) {
         const void *data = text.data ? (const void *)text.data : &number;
         status =
