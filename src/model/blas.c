@@ -130,11 +130,11 @@ dt_status dt__blas_need(void)
     return blas.settled ? DT_OK : dt_blas_settle("auto");
 }
 
-dt_status dt__dnnl_check(int status, const char *what)
+dt_status dt__dnnl_check(unsigned status, const char *what)
 {
     if (status == dnnl_success) return DT_OK;
     return dt_fail(status == dnnl_out_of_memory ? DT_EMEMORY : DT_EBUG,
-                   "oneDNN: %s failed with status %d", what, status);
+                   "oneDNN: %s failed with status %u", what, status);
 }
 
 /* ---- products ------------------------------------------------------------------------------- */

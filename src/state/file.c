@@ -95,11 +95,12 @@ static bool is_left_out(const struct dt_tensor *tensor, const struct dt__vector 
     return vector->trained && tensor->role == DT_TENSOR_STATE;
 }
 
-/* By bits: what is read back has the checksum of what was written, also where a 0 has a sign. */
+/* A -0 is not zero: what is read back has the checksum of what was written. */
 static bool row_is_zero(const float *row, size_t width)
 {
-    static const float zero;
-    return !memcmp(row, &zero, sizeof zero) && !memcmp(row, row + 1, (width - 1) * sizeof *row);
+    for (size_t i = 0; i < width; i++)
+        if (row[i] != 0 || signbit(row[i])) return false;
+    return true;
 }
 
 /* Of a row-sparse tensor the rows that are not all 0: after training with train.l1, or with more
