@@ -356,7 +356,7 @@ dt_status dt__layout_chunks(struct dt_exchange *x)
         bucket->pieces = bucket->has_shares ? (uint32_t)x->agents : 0;
         bucket->chunk = x->chunks;
         for (int s = bucket->segment; s < bucket[1].segment; s++) {
-            const int kind = x->segment[s].kind;
+            const unsigned kind = x->segment[s].kind;
             if (kind == DT__ROWS || (kind == DT__TILED && !x->spec.norm)) continue;
             for (int piece = 0; piece < DT__SLICE_CHUNKS; piece++)
                 for (int i = 1; i <= x->nodes; i++)

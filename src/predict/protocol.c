@@ -334,7 +334,7 @@ static dt_status output_add(const struct dt_predictor *predictor, enum part part
 /* v2: data are flat lists. */
 static dt_status answers_add_outputs(const struct answers *a)
 {
-    for (int part = 0; part < PARTS; part++) {
+    for (enum part part = 0; part < PARTS; part++) {
         if (!has_part(a->predictor, part)) continue;
         DT_TRY(output_add(a->predictor, part, (long long)a->rows, a->text));
         DT_TRY(dt_text_add(a->text, ",\"data\":"));
@@ -385,7 +385,7 @@ dt_status dt__metadata_format(const struct dt__version *version, const char *nam
                     "{\"name\":%s,\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":["
                     "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1,%d]}],\"outputs\":[",
                     name, (unsigned long long)version->number, (int)predictor->features));
-    for (int part = 0; part < PARTS; part++) {
+    for (enum part part = 0; part < PARTS; part++) {
         if (!has_part(predictor, part)) continue;
         DT_TRY(output_add(predictor, part, -1, text));
         DT_TRY(dt_text_append(text, "}", 1));
