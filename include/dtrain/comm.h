@@ -146,6 +146,8 @@ const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 struct dt_update_info {
     uint64_t step; /* updates done before this one */
     double norm2;  /* squared norm of the gradient sum, if asked for; else 0 */
+    /* (spec.measures) what dt_measure_fn has said of all floats; NULL: it is not known yet */
+    const double *measures;
 };
 
 /* Applies the summed gradient of floats [offset, offset + n) to the vectors. May run on any
@@ -155,6 +157,15 @@ struct dt_update_info {
  * element. */
 typedef void dt_update_fn(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                           const float *grad, float *const *vectors, float *out);
+
+/* What updates must know of the whole gradient, made of its sum before the first update: called
+ * once for each range that lies in one block of DT_MEASURE_BLOCK floats and in one bucket, where
+ * the update will be called later, or on another rank that has its floats of the vectors. It may
+ * change the sum (n), which the update then gets, and the optimizer's state. Each of the
+ * spec.measures doubles is written by one of the calls at most; others are 0. */
+typedef void dt_measure_fn(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
+                           float *sum, float *const *vectors, double *measures);
+enum { DT_MEASURE_BLOCK = 2048 };
 
 /* A range of the flat vector that is rows, of which a gradient touches few: row-sparse. */
 struct dt_row_range {
@@ -200,6 +211,8 @@ struct dt_exchange_spec {
     int vectors;
     bool norm;          /* info.norm2 is needed before any update */
     size_t norm_params; /* floats [0, norm_params) count for it; 0: all */
+    dt_measure_fn *measure; /* NULL: none; else with norm, and without row_range */
+    size_t measures;
     dt_update_fn *update;
     /* (row_ranges) row-sparse ones, rising; each in one bucket */
     const struct dt_row_range *row_range;

@@ -46,7 +46,7 @@ enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS };
 enum dt_loss { DT_LOSS_AUTO, DT_LOSS_MSE, DT_LOSS_MAE, DT_LOSS_HUBER, DT_LOSS_POISSON };
 #define DT_MODE_WORDS "sync|async"
 enum dt_mode { DT_MODE_SYNC, DT_MODE_ASYNC };
-#define DT_OPTIMIZER_WORDS "sgd|nesterov|adagrad|rmsprop|adam|adamw|ftrl"
+#define DT_OPTIMIZER_WORDS "sgd|nesterov|adagrad|rmsprop|adam|adamw|ftrl|lamb"
 enum dt_optimizer_kind {
     DT_OPT_SGD,
     DT_OPT_NESTEROV,
@@ -54,7 +54,8 @@ enum dt_optimizer_kind {
     DT_OPT_RMSPROP,
     DT_OPT_ADAM,
     DT_OPT_ADAMW,
-    DT_OPT_FTRL
+    DT_OPT_FTRL,
+    DT_OPT_LAMB
 };
 #define DT_WIDE_OPTIMIZER_WORDS "same|" DT_OPTIMIZER_WORDS /* enum dt_optimizer_kind + 1 */
 #define DT_SCHEDULE_WORDS "constant|linear|cosine|exponential|step|plateau"
@@ -206,7 +207,8 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "train",                     \
       "update rule, with the numbers of PyTorch's optimizer of this name (nesterov: sgd's); "      \
       "ftrl: "                                                                                     \
-      "FTRL-Proximal, with lr, epsilon, l1 and weight_decay for its alpha, beta, L1 and L2")       \
+      "FTRL-Proximal, with lr, epsilon, l1 and weight_decay for its alpha, beta, L1 and L2; "      \
+      "lamb: adamw's step, as long as the tensor's weights: for large batches")                    \
     X(train, wide_optimizer, WORD, "same", 0, 0, DT_WIDE_OPTIMIZER_WORDS, FIXED, "train",          \
       "update rule of the linear path of model.wide; same: train.optimizer")                       \
     X(train, wide_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                      \
@@ -216,17 +218,18 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                              \
       "sgd, nesterov, rmsprop: momentum")                                                          \
     X(train, beta1, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                                 \
-      "adam, adamw: decay of the first moment")                                                    \
+      "adam, adamw, lamb: decay of the first moment")                                                    \
     X(train, beta2, REAL, "0.999", 0, 0.99999999, NULL, TOLD, "train",                             \
-      "adam, adamw: decay of the second moment")                                                   \
+      "adam, adamw, lamb: decay of the second moment")                                                   \
     X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, TOLD, "train",                              \
       "rmsprop: decay of the mean square of the gradient")                                         \
     X(train, epsilon, REAL, "-1", -1, 1e6, NULL, TOLD, "train",                                    \
-      "added to the denominator; -1: 1e-10 for adagrad, 1 for ftrl, 1e-8 for the others")          \
+      "added to the denominator; -1: 1e-10 for adagrad, 1 for ftrl, 1e-6 for lamb, 1e-8 for the "  \
+      "others")                                                                                    \
     X(train, l1, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                           \
       "ftrl: L1 strength: weights whose gradients do not add up to more are 0")                    \
     X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \
-      "L2 penalty on all parameters; decoupled in adamw")                                          \
+      "L2 penalty on all parameters; decoupled in adamw and lamb")                                          \
     X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
       "sparse rows: a step updates the weights and optimizer state of the features that its "      \
       "batch "                                                                                     \

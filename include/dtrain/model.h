@@ -228,6 +228,7 @@ struct dt_factors {
     float keep1, add1; /* first state: momentum, beta1 or alpha, and 1 - that */
     float keep2, add2; /* second state: beta2, or rmsprop's momentum */
     float unbias;      /* adam: 1 / sqrt(1 - beta2^t) */
+    float unbias1;     /* lamb: 1 / (1 - beta1^t) */
     float l1;          /* ftrl */
 };
 /* They are the same for all parameters: made once an update, whatever ranges it is cut into. (Made
@@ -236,6 +237,17 @@ struct dt_factors {
  *   lr       learning rate; scale: factor on the gradient (1 / samples, times the clip factor) */
 struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uint64_t step,
                                        double lr, double scale);
+
+/* Rules over whole tensors (lamb) update in two passes. In the first, dt_optimizer_direct makes
+ * directions of gradients, element by element, and updates the states; arguments are those of
+ * dt_optimizer_apply, but out is disjoint from all. Then, with the squared norms of a tensor's
+ * weights and directions, dt_optimizer_apply takes its directions for gradients, with
+ * factors.rate times dt_optimizer_trust. */
+bool dt_optimizer_is_whole(const struct dt_optimizer *optimizer);
+void dt_optimizer_direct(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                         size_t n, const float *grad, const float *params, float *out,
+                         float *const *state);
+float dt_optimizer_trust(double weights2, double directions2);
 
 /* One update of n parameters, element by element (any split of the vector gives the same bits).
  *   grad     (n) gradient sum

@@ -124,10 +124,10 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
     const bool touched = dt__rows_are_touched(x);
     const size_t params = x->spec.params, factors = factor_bytes(x);
     x->control = dt__room_take(room, 1, control_bytes(x));
-    if (x->spec.norm) x->norms = dt__room_take(room, x->norm_blocks, sizeof(double));
+    if (x->spec.norm) x->norms = dt__room_take(room, x->norm_count, sizeof(double));
     x->all_norms = x->norms;
     if (x->spec.norm && x->nodes > 1)
-        x->all_norms = dt__room_take(room, x->norm_blocks, sizeof(double));
+        x->all_norms = dt__room_take(room, x->norm_count, sizeof(double));
     for (int v = 0; v < (x->node == 0 || touched ? x->spec.vectors : 1); v++)
         x->vectors[v] = dt__room_take(room, params, sizeof(float));
     if (dt__tiled_matrices(x) && x->spec.copies) x->copies = dt__room_take(room, x->spec.copies, 1);
@@ -189,7 +189,7 @@ static dt_status form_nodes(struct dt_exchange *x)
     if (node_rank != 0) return DT_OK;
     dt__shared_fill(&x->shared, x->shared.memory, room.filled);
     memset(x->control, 0, control_bytes(x));
-    if (x->norms) memset(x->norms, 0, x->norm_blocks * sizeof *x->norms);
+    if (x->norms) memset(x->norms, 0, x->norm_count * sizeof *x->norms);
     return DT_OK;
 }
 
@@ -284,6 +284,7 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
     DT_GUARD(dt_ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
     x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
+    x->norm_count = x->norm_blocks + spec->measures;
     x->grain = spec->wire ? DT__WIRE_BLOCK : 16;
     if (!spec->wire) x->spec.groups = 1;
     if (!spec->wire_params) x->spec.wire_params = spec->params;

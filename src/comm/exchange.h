@@ -67,7 +67,7 @@
 #include "comm/world.h"
 
 enum {
-    DT__TREE_BLOCK = 2048, /* floats that are summed at once */
+    DT__TREE_BLOCK = DT_MEASURE_BLOCK, /* floats that are summed at once */
     DT__TREE_DEPTH = 18 /* log2 of most replicas + 1, and one more for two trees one on the other */
 };
 /* Of messages between nodes in a step; dt_ranks_move has 0. */
@@ -218,9 +218,10 @@ struct dt_exchange {
     float *vectors[DT_EXCHANGE_VECTORS];
     float **slot; /* (R) gradients of the node's replicas, else NULL */
     float *sums;  /* (P) where sums wait for the norm; NULL: it is not asked for */
-    /* (norm_blocks) of this node's agents, zeros of the others'; of all nodes */
+    /* (norm_count) of this node's agents, zeros of the others'; of all nodes */
     double *norms, *all_norms;
     size_t norm_blocks;
+    size_t norm_count; /* of doubles at each: behind the blocks are spec.measures */
     /* (spec.copies bytes) the node's; NULL: no matrix is updated tile by tile */
     void *copies;
     void **factors; /* (R) of the node's replicas; NULL: gradients are whole */
@@ -311,7 +312,10 @@ double dt__norm_total(const struct dt_exchange *x, const double *norms);
 /* Sums of this node's subtrees, each to the slot of its first replica, and rounded to the group's
  * `given` if it is all of it. */
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* Own chunk: the sum over all replicas to its place in x->sums. */
+/* What spec.measure says of these sums, which stand at their place in sum, if it is asked. */
+void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
+                        float *const *vectors);
+/* Own chunk: the sum over all replicas to its place in x->sums, measured. */
 void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Own chunk: updates the weights, by x->sums or, where there is no norm, by the sum that is made
  * on the way. */

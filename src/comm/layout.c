@@ -287,7 +287,7 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     if (pieces > 1 && x->nodes == 1) pieces = 1; /* no message */
     if (pieces > DT__SLICE_CHUNKS) pieces = DT__SLICE_CHUNKS;
     if ((size_t)piece >= pieces) return;
-    at = dt__slice(at, piece, (int)pieces, x->grain);
+    at = dt__slice(at, piece, (int)pieces, x->spec.norm ? DT__TREE_BLOCK : x->grain);
     if (at.begin == at.end) return;
     const int wire = dt__wire_at(x, at.begin), turn = x->spec.norm ? 0 : number;
     struct dt__chunk *chunk = &x->chunk[x->chunks++];

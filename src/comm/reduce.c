@@ -113,6 +113,9 @@ static bool advance_up(struct dt_exchange *x)
         if (++s->up_done < s->chunks || !s->sum || !x->spec.norm) continue;
         dt__norm_blocks(x, x->norms, s->sum, (struct dt__floats){0, x->spec.params});
         x->info.norm2 = dt__norm_total(x, x->norms);
+        for (int b = 0; b < x->spec.buckets; b++)
+            dt__floats_measure(x, x->bucket[b].at, s->sum, x->vectors);
+        x->info.measures = x->norms + x->norm_blocks;
     }
     return s->posted + s->up_done != before;
 }

@@ -296,7 +296,7 @@ static bool advance_norm(struct dt_exchange *x)
     int done = 0;
     if (x->nodes > 1 && x->agent == 0 && dt__event_reached(&control->normed, all)) {
         if (!m->norm_sent)
-            DT_MPI(MPI_Iallreduce(x->norms, x->all_norms, (int)x->norm_blocks, MPI_DOUBLE, MPI_SUM,
+            DT_MPI(MPI_Iallreduce(x->norms, x->all_norms, (int)x->norm_count, MPI_DOUBLE, MPI_SUM,
                                   x->firsts.comm, &m->norm_request));
         m->norm_sent = true;
         DT_MPI(MPI_Test(&m->norm_request, &done, MPI_STATUS_IGNORE));
@@ -307,6 +307,7 @@ static bool advance_norm(struct dt_exchange *x)
         return false;
     x->norm = DT__NORM_KNOWN;
     x->info.norm2 = dt__norm_total(x, x->all_norms);
+    x->info.measures = x->all_norms + x->norm_blocks;
     for (int i = 0; i < x->spec.buckets; i++) {
         const struct dt__bucket *bucket = &x->bucket[bucket_at(x, i)];
         for (int c = bucket->chunk; c < bucket->chunk_end; c++)

@@ -194,6 +194,19 @@ void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
         const float *sum = tree_sum(x, group_leaf, chunk, 0, x->spec.groups, at, n, x->block);
         if (sum != x->sums + at) memcpy(x->sums + at, sum, n * sizeof *sum);
     }
+    float *vectors[DT_EXCHANGE_VECTORS];
+    dt__chunk_vectors(x, chunk, vectors);
+    dt__floats_measure(x, chunk->at, x->sums, vectors);
+}
+
+void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
+                        float *const *vectors)
+{
+    for (size_t at = floats.begin, n; x->spec.measure && at < floats.end; at += n) {
+        n = block_length(at, floats.end);
+        x->spec.measure(x->spec.arg, &x->info, at, n, sum + at, vectors,
+                        x->norms + x->norm_blocks);
+    }
 }
 
 /* New weights are made in this core's cache and go out in one run. Other cores hold the old ones,

@@ -30,6 +30,15 @@
     X(ftrl && !(c->train.lr > 0 && c->train.schedule == DT_SCHED_CONSTANT),                        \
       "train.optimizer=ftrl: expected train.lr above 0, and train.schedule=constant: its rates "   \
       "fall by themselves")                                                                        \
+    X(async && (lamb || wide_lamb),                                                                \
+      "train.optimizer=lamb, train.wide_optimizer=lamb: train.mode=async updates parts of a "      \
+      "tensor one by one; expected sync, or another optimizer")                                    \
+    X(c->train.clip_norm > 0 && (lamb || wide_lamb),                                               \
+      "train.clip_norm: with train.optimizer=lamb or train.wide_optimizer=lamb a step is as long " \
+      "as each tensor's weights, whatever the gradient's norm; expected 0")                        \
+    X(c->train.lazy && (lamb || wide_lamb),                                                        \
+      "train.lazy=yes: with train.optimizer=lamb or train.wide_optimizer=lamb a step is of whole " \
+      "tensors; expected train.lazy=no")                                                           \
     X(c->train.lazy && !async && c->train.exchange == DT_EXCHANGE_REDUCE,                          \
       "train.lazy=yes: expected train.exchange=auto, node or ordered")                             \
     X(c->run.reproducible && c->train.exchange == DT_EXCHANGE_REDUCE,                              \
@@ -98,6 +107,8 @@ dt_status dt_config_check(const struct dt_config *config, int size)
     bool regresses = c->model.task == DT_TASK_REGRESS;
     bool ftrl = c->train.optimizer == DT_OPT_FTRL;
     bool wide_ftrl = c->train.wide_optimizer == DT_OPT_FTRL + 1;
+    bool lamb = c->train.optimizer == DT_OPT_LAMB;
+    bool wide_lamb = c->train.wide_optimizer == DT_OPT_LAMB + 1;
     bool wire = c->train.wire != DT_WIRE_F32;
     bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0;
 #define BROKEN(broken, message) broken,

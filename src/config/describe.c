@@ -181,6 +181,7 @@ static const char *const COMBINED[][2] = {
     {"train.lazy=yes"},
     {"train.optimizer=ftrl"},
     {"train.wide_optimizer=ftrl"},
+    {"train.optimizer=lamb"},
     {"train.schedule=cosine"},
     {"train.schedule=plateau", "data.eval_fraction=0.1"},
     {"eval.dedicated=yes", "data.eval_fraction=0.1"},

@@ -1,6 +1,8 @@
 /* Optimizers: a row each of the table at the end. A rule makes one parameter anew from its
- * gradient; no sum goes across elements, so any split of the vector gives the same bits. Numbers
- * are PyTorch's. */
+ * gradient; no sum goes across elements, so any split of the vector gives the same bits. A rule
+ * over whole tensors has two: the first makes directions of gradients, and the second goes along
+ * them, at a rate that the norms of the tensor's weights and directions say. Numbers are
+ * PyTorch's. */
 #include "base/clones.h"
 #include "dtrain/model.h"
 
@@ -98,6 +100,20 @@ RULE(ftrl)
     return gradient == 0.0f ? w : fabsf(z) <= f->l1 ? 0.0f : fresh;
 }
 
+/* Adam's step, with the decay in it. Source: You et al. 2020, algorithm 2. */
+RULE(lamb_direction)
+{
+    const float gradient = g * f->scale;
+    a[i] = f->keep1 * a[i] + f->add1 * gradient;
+    b[i] = f->keep2 * b[i] + f->add2 * gradient * gradient;
+    return f->unbias1 * a[i] / (sqrtf(b[i]) * f->unbias + f->epsilon) + f->decay * w;
+}
+
+RULE(along)
+{
+    return w - f->rate * g;
+}
+
 /* A rule over n parameters, in place and from w to out: one pass over memory, with vectors. */
 struct loops {
     void (*in_place)(const struct dt_factors *f, size_t n, const float *restrict g,
@@ -132,6 +148,8 @@ LOOPS(rmsprop_momentum)
 LOOPS(adam)
 LOOPS(adamw)
 LOOPS(ftrl)
+LOOPS(lamb_direction)
+LOOPS(along)
 
 /* ---- factors -------------------------------------------------------------------------------- */
 
@@ -151,6 +169,14 @@ static void adam_factors(const struct dt_optimizer *o, uint64_t step, double lr,
     f->keep2 = (float)o->beta2, f->add2 = (float)(1.0 - o->beta2);
     f->rate = (float)(lr / (1.0 - pow(o->beta1, t)));
     f->unbias = (float)(1.0 / sqrt(1.0 - pow(o->beta2, t)));
+}
+
+static void lamb_factors(const struct dt_optimizer *o, uint64_t step, double lr,
+                         struct dt_factors *f)
+{
+    adam_factors(o, step, lr, f);
+    f->rate = (float)lr;
+    f->unbias1 = (float)(1.0 / (1.0 - pow(o->beta1, (double)step + 1.0)));
 }
 
 static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr,
@@ -174,6 +200,8 @@ static const struct row {
     /* Beside scale, decay, rate, epsilon and keep1 = momentum; NULL: nothing. */
     void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f);
     struct variant plain, momentum; /* momentum.loops NULL: momentum makes no difference */
+    /* Rules over whole tensors: from gradients to directions, which `plain` goes along. */
+    const struct loops *direction;
 } ROWS[] = {
     [DT_OPT_SGD] = {1e-8, NULL, {&sgd_loops, {0}, true}, {&heavy_ball_loops, {"momentum"}, false}},
     [DT_OPT_NESTEROV] = {1e-8,
@@ -188,6 +216,10 @@ static const struct row {
     [DT_OPT_ADAM] = {1e-8, adam_factors, {&adam_loops, {"mean", "square"}, false}, {0}},
     [DT_OPT_ADAMW] = {1e-8, adamw_factors, {&adamw_loops, {"mean", "square"}, false}, {0}},
     [DT_OPT_FTRL] = {1, NULL, {&ftrl_loops, {"z", "square"}, true}, {0}},
+    [DT_OPT_LAMB] = {.epsilon = 1e-6,
+                     .factors = lamb_factors,
+                     .plain = {&along_loops, {"mean", "square"}, false},
+                     .direction = &lamb_direction_loops},
 };
 
 static const struct variant *variant_of(const struct dt_optimizer *optimizer)
@@ -264,6 +296,26 @@ struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uin
     const struct row *row = &ROWS[optimizer->kind];
     if (row->factors) row->factors(optimizer, step, lr, &factors);
     return factors;
+}
+
+bool dt_optimizer_is_whole(const struct dt_optimizer *optimizer)
+{
+    return ROWS[optimizer->kind].direction;
+}
+
+void dt_optimizer_direct(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                         size_t n, const float *grad, const float *params, float *out,
+                         float *const *state)
+{
+    ROWS[optimizer->kind].direction->across(factors, n, grad, params, out,
+                                            state[optimizer->vector[0]],
+                                            state[optimizer->vector[1]]);
+}
+
+/* Source: You et al. 2020, section 3, with phi(z) = z. */
+float dt_optimizer_trust(double weights2, double directions2)
+{
+    return weights2 > 0.0 && directions2 > 0.0 ? (float)sqrt(weights2 / directions2) : 1.0f;
 }
 
 void dt_optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_factors *factors,

@@ -20,6 +20,7 @@ struct dt_constants {
     uint64_t step, staleness, rows;
     int64_t drops;
     double norm2;
+    const double *measures;        /* that job->trust is made from; NULL: it is not */
     struct dt_factors usual, wide; /* of job->optimizer and job->wide */
     float share;                   /* of a row in a mean over all */
 };
@@ -39,6 +40,7 @@ struct dt_job {
     struct dt_optimizer optimizer; /* nstate, state_name: of all vectors that the run keeps */
     struct dt_optimizer wide;      /* of the linear path, floats [wide_begin, wide_end) */
     size_t wide_begin, wide_end;   /* SIZE_MAX: the model has none, or it has no rule of its own */
+    float *trust; /* (tensors) of rules over whole tensors, in this update; NULL: none is */
     struct dt_schedule schedule;
     struct dt_constants constants; /* update.c's: of the update that was last applied */
     struct dt_optimizer outer;     /* of the update at the end of a round of local steps */
@@ -124,6 +126,13 @@ double dt__norm2(const float *values, size_t n);
 double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *touched,
                           const float *grad);
 
+/* Doubles that dt__measure_sync and dt__measure_group fill; 0: no rule needs them. */
+size_t dt__measures(const struct dt_job *job);
+/* dt_measure_fn of rules over whole tensors, for the two updates below: sums become directions. */
+void dt__measure_sync(void *job, const struct dt_update_info *info, size_t offset, size_t n,
+                      float *sum, float *const *vectors, double *measures);
+void dt__measure_group(void *group, const struct dt_update_info *info, size_t offset, size_t n,
+                       float *sum, float *const *vectors, double *measures);
 /* dt_update_fn of sync training; job: struct dt_job. The gradient's sum over the step's rows
  * becomes their mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the
  * step. */

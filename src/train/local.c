@@ -127,6 +127,7 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
 static dt_status group_create(struct dt_job *job, int worker, int index, struct dt_group *group)
 {
     const bool clips = job->config->train.clip_norm > 0;
+    const size_t measures = dt__measures(job);
     int first_worker, workers;
     dt__group_workers(job, index, &first_worker, &workers);
     *group = (struct dt_group){.job = job, .index = index, .leads = worker == first_worker};
@@ -140,8 +141,10 @@ static dt_status group_create(struct dt_job *job, int worker, int index, struct 
                                     .bucket_end = job->model->bucket_end,
                                     .replicas = group->count,
                                     .vectors = 1 + job->optimizer.nstate,
-                                    .norm = clips,
+                                    .norm = clips || measures,
                                     .norm_params = job->model->trained,
+                                    .measure = measures ? dt__measure_group : NULL,
+                                    .measures = measures,
                                     .update = dt__update_group,
                                     .arg = group};
     DT_TRY(dt_exchange_create(job->world, &spec, &group->exchange));

@@ -354,6 +354,7 @@ void dt__run_close(struct dt_run *run)
     dt_exchange_destroy(job->exchange);
     dt_async_destroy(job->async);
     dt_free(job->row_range);
+    dt_free(job->trust);
     dt_free(job->factored);
     dt_model_destroy(job->model);
     dt_plan_destroy(job->plan);

@@ -98,6 +98,8 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
 static dt_status create_exchange(struct dt_job *job)
 {
     const bool local = dt__is_local(job), rounded = dt__is_rounded(job);
+    const bool clips = job->config->train.clip_norm > 0;
+    const size_t measures = dt__measures(job);
     const int states = local ? job->outer.nstate : job->optimizer.nstate;
     int *worker_of = NULL;
     struct dt_row_range *ranges = NULL;
@@ -111,15 +113,17 @@ static dt_status create_exchange(struct dt_job *job)
                                     .groups = job->groups,
                                     .wire_params = job->model->trained,
                                     .vectors = 1 + states + rounded,
-                                    .norm = job->config->train.clip_norm > 0 && !local,
+                                    .norm = (clips || measures > 0) && !local,
                                     .norm_params = job->model->trained,
+                                    .measure = measures && !local ? dt__measure_sync : NULL,
+                                    .measures = measures,
                                     .update = local ? dt__update_outer : dt__update_sync,
                                     .update_rows = dt__update_rows_sync,
                                     .tile = gradient_tile,
                                     .update_tile = dt__update_tile_sync,
                                     .arg = job};
     dt_status status = dt__list_workers_of(job, spec.replicas, &worker_of);
-    if (!status && !local) status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
+    if (!status && !local && !measures) status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
     if (!status) status = dt__list_factored(job);
     spec.worker_of = worker_of;
     spec.row_range = ranges;

@@ -29,6 +29,8 @@ dt_status dt__optimizers_init(struct dt_job *job)
         dt_optimizer_init(&job->wide, config, true);
         dt_optimizer_share(&job->optimizer, &job->wide);
     }
+    if (dt_optimizer_is_whole(&job->optimizer) || (own && dt_optimizer_is_whole(&job->wide)))
+        DT_TRY(dt_alloc(job->model->tensors, sizeof *job->trust, "trust ratios", &job->trust));
     if (!own || job->wide_end < SIZE_MAX) return DT_OK;
     return dt_fail(DT_EUSAGE, "train.wide_optimizer, train.wide_lr: expected model.wide=yes");
 }
@@ -80,6 +82,64 @@ double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *tou
     return lanes_sum(lane);
 }
 
+/* ---- ranges and tensors --------------------------------------------------------------------- */
+
+/* Floats [offset, offset + n) up to a tensor's end, by that tensor's rule. */
+struct part {
+    size_t tensor, n;
+    bool wide;
+};
+
+static struct part part_at(const struct dt_job *job, size_t offset, size_t n)
+{
+    const struct dt_tensor *tensor = job->model->tensor;
+    size_t index = 0, end = job->model->tensors;
+    while (end - index > 1) {
+        const size_t middle = index + (end - index) / 2;
+        *(tensor[middle].offset <= offset ? &index : &end) = middle;
+    }
+    const size_t left = tensor[index].offset + tensor[index].count - offset;
+    return (struct part){.tensor = index,
+                         .n = left < n ? left : n,
+                         .wide = offset >= job->wide_begin && offset < job->wide_end};
+}
+
+/* How many of the floats [offset, offset + n) are trained: those in front; behind them are
+ * states. */
+static size_t trained_count(const struct dt_job *job, size_t offset, size_t n)
+{
+    const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
+    return left < n ? left : n;
+}
+
+/* What is measured: squared norms of the weights and directions in each part of a tensor that lies
+ * in one block. Numbers of blocks and of tensors rise along the vector: no two parts have the same
+ * sum of both. */
+enum { WEIGHTS, DIRECTIONS, NORMS };
+
+static size_t norms_at(size_t offset, size_t tensor)
+{
+    return NORMS * (offset / DT_MEASURE_BLOCK + tensor);
+}
+
+size_t dt__measures(const struct dt_job *job)
+{
+    return job->trust ? norms_at(job->model->trained, job->model->tensors) + NORMS : 0;
+}
+
+static void trust_make(struct dt_job *job, const double *measures)
+{
+    for (size_t i = 0; i < job->model->tensors; i++) {
+        const struct dt_tensor *tensor = &job->model->tensor[i];
+        const size_t last = tensor->offset + tensor->count - 1;
+        double norms[NORMS] = {0};
+        for (size_t at = norms_at(tensor->offset, i); at <= norms_at(last, i); at += NORMS)
+            for (int k = 0; k < NORMS && tensor->role != DT_TENSOR_STATE; k++)
+                norms[k] += measures[at + (size_t)k];
+        job->trust[i] = dt_optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
+    }
+}
+
 /* ---- sync, and what async shares ------------------------------------------------------------ */
 
 /* From the sum over so many rows to their mean, clipped as torch.nn.utils.clip_grad_norm_ does;
@@ -89,14 +149,6 @@ static double mean_scale(const struct dt_job *job, uint64_t rows, double norm2)
     double scale = 1 / (double)rows, clip_norm = job->config->train.clip_norm;
     double factor = clip_norm / (sqrt(norm2) * scale + 1e-6);
     return clip_norm > 0 && factor < 1 ? scale * factor : scale;
-}
-
-/* How many of the floats [offset, offset + n) are trained: those in front; behind them are
- * states. */
-static size_t trained_count(const struct dt_job *job, size_t offset, size_t n)
-{
-    const size_t all = job->model->trained, left = offset < all ? all - offset : 0;
-    return left < n ? left : n;
 }
 
 /* The linear path's own rate; ftrl's rates fall by themselves. */
@@ -112,12 +164,13 @@ static double wide_lr(const struct dt_job *job, double lr)
  * Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep
  * learning", IJCAI 2016. */
 static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step,
-                                               uint64_t staleness, uint64_t rows, double norm2)
+                                               uint64_t staleness, uint64_t rows, double norm2,
+                                               const double *measures)
 {
     struct dt_constants *c = &job->constants;
     const int64_t drops = job->schedule.drops;
     if (c->made && c->step == step && c->staleness == staleness && c->rows == rows &&
-        c->norm2 == norm2 && c->drops == drops)
+        c->norm2 == norm2 && c->drops == drops && c->measures == measures)
         return c;
     const double schedule = dt_schedule_lr(&job->schedule, step);
     const double lr =
@@ -129,10 +182,12 @@ static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step
                                .rows = rows,
                                .drops = drops,
                                .norm2 = norm2,
+                               .measures = measures,
                                .usual = dt_optimizer_factors(&job->optimizer, step, lr, scale),
                                .share = (float)(1 / (double)rows)};
     if (job->wide_end < SIZE_MAX)
         c->wide = dt_optimizer_factors(&job->wide, step, wide_lr(job, lr), scale);
+    if (measures) trust_make(job, measures);
     return c;
 }
 
@@ -143,21 +198,51 @@ static void update_range(const struct dt_job *job, const struct dt_constants *co
                          float *out, float *const *states)
 {
     const size_t trained = trained_count(job, offset, n);
-    float *state[DT_MAX_STATE];
-    for (size_t at = 0, part; at < trained; at += part) {
-        const size_t begin = offset + at;
-        const bool wide = begin >= job->wide_begin && begin < job->wide_end;
-        const size_t end =
-            begin < job->wide_begin ? job->wide_begin : wide ? job->wide_end : SIZE_MAX;
-        part = end - offset < trained ? end - begin : trained - at;
+    struct part part;
+    for (size_t at = 0; at < trained; at += part.n) {
+        part = part_at(job, offset + at, trained - at);
+        const struct dt_optimizer *optimizer = part.wide ? &job->wide : &job->optimizer;
+        struct dt_factors factors = part.wide ? constants->wide : constants->usual;
+        if (dt_optimizer_is_whole(optimizer)) factors.rate *= job->trust[part.tensor];
+        float *state[DT_MAX_STATE];
         for (int i = 0; i < job->optimizer.nstate; i++)
-            state[i] = states[i] + begin;
-        dt_optimizer_apply(wide ? &job->wide : &job->optimizer,
-                           wide ? &constants->wide : &constants->usual, part, grad + at,
-                           weights + at, out + at, state);
+            state[i] = states[i] + offset + at;
+        dt_optimizer_apply(optimizer, &factors, part.n, grad + at, weights + at, out + at, state);
     }
     for (size_t i = trained; i < n; i++)
         out[i] = weights[i] + constants->share * grad[i];
+}
+
+/* The first pass of rules over whole tensors; n <= DT_MEASURE_BLOCK. */
+static void measure_range(const struct dt_job *job, const struct dt_constants *constants,
+                          size_t offset, size_t n, float *sum, const float *weights,
+                          float *const *states, double *measures)
+{
+    const size_t trained = trained_count(job, offset, n);
+    float direction[DT_MEASURE_BLOCK], *state[DT_MAX_STATE];
+    struct part part;
+    for (size_t at = 0; at < trained; at += part.n) {
+        part = part_at(job, offset + at, trained - at);
+        const struct dt_optimizer *optimizer = part.wide ? &job->wide : &job->optimizer;
+        if (!dt_optimizer_is_whole(optimizer)) continue;
+        for (int i = 0; i < job->optimizer.nstate; i++)
+            state[i] = states[i] + offset + at;
+        dt_optimizer_direct(optimizer, part.wide ? &constants->wide : &constants->usual, part.n,
+                            sum + at, weights + at, direction, state);
+        memcpy(sum + at, direction, part.n * sizeof *sum);
+        double *norms = measures + norms_at(offset + at, part.tensor);
+        norms[WEIGHTS] = dt__norm2(weights + at, part.n);
+        norms[DIRECTIONS] = dt__norm2(direction, part.n);
+    }
+}
+
+void dt__measure_sync(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
+                      float *sum, float *const *vectors, double *measures)
+{
+    struct dt_job *job = arg;
+    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
+    measure_range(job, constants_of(job, info->step, 0, rows, 0, NULL), offset, n, sum,
+                  vectors[0] + offset, vectors + 1, measures);
 }
 
 void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
@@ -165,8 +250,8 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
 {
     struct dt_job *job = arg;
     const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
-    update_range(job, constants_of(job, info->step, 0, rows, info->norm2), offset, n, grad,
-                 vectors[0] + offset, out, vectors + 1);
+    update_range(job, constants_of(job, info->step, 0, rows, info->norm2, info->measures), offset,
+                 n, grad, vectors[0] + offset, out, vectors + 1);
 }
 
 /* Row by row, or in one run where these have no gaps. */
@@ -204,8 +289,8 @@ void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
 {
     struct dt_job *job = arg;
     const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
-    update_rows(job, constants_of(job, info->step, 0, rows, info->norm2), range, row, count, grad,
-                vectors[0], vectors + 1);
+    update_rows(job, constants_of(job, info->step, 0, rows, info->norm2, NULL), range, row, count,
+                grad, vectors[0], vectors + 1);
 }
 
 /* ---- local steps ---------------------------------------------------------------------------- */
@@ -218,8 +303,20 @@ void dt__update_group(void *arg, const struct dt_update_info *info, size_t offse
     if (group->rows == 0) /* none of its replicas has a sample in this step */
         memmove(out, weights, n * sizeof *out);
     else
-        update_range(group->job, constants_of(group->job, info->step, 0, group->rows, info->norm2),
+        update_range(group->job,
+                     constants_of(group->job, info->step, 0, group->rows, info->norm2,
+                                  info->measures),
                      offset, n, grad, weights, out, vectors + 1);
+}
+
+void dt__measure_group(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
+                       float *sum, float *const *vectors, double *measures)
+{
+    const struct dt_group *group = arg;
+    const float *weights = (group->start ? group->start : vectors[0]) + offset;
+    if (group->rows == 0) return;
+    measure_range(group->job, constants_of(group->job, info->step, 0, group->rows, 0, NULL), offset,
+                  n, sum, weights, vectors + 1, measures);
 }
 
 /* grad: the mean of differences, or rests of rounding where there are none (`empty`). The weights
@@ -332,8 +429,8 @@ void dt__update_async(void *arg, const struct dt_gradient *part, uint64_t before
     if (part->seen)
         compensate_delay(job, note->rows, trained_count(job, offset, n), weights, part->seen,
                          part->grad);
-    update_range(job, constants_of(job, before, part->staleness, note->rows, part->norm2), offset,
-                 n, part->grad, weights, out, states);
+    update_range(job, constants_of(job, before, part->staleness, note->rows, part->norm2, NULL),
+                 offset, n, part->grad, weights, out, states);
 }
 
 void dt__update_rows_async(void *arg, const struct dt_gradient *part, uint64_t before,
@@ -346,6 +443,6 @@ void dt__update_rows_async(void *arg, const struct dt_gradient *part, uint64_t b
     if (part->seen)
         compensate_rows(job, note->rows, range, row, count, weights + range->offset, part->seen,
                         part->grad);
-    update_rows(job, constants_of(job, before, part->staleness, note->rows, part->norm2), range,
-                row, count, part->grad, weights, states);
+    update_rows(job, constants_of(job, before, part->staleness, note->rows, part->norm2, NULL),
+                range, row, count, part->grad, weights, states);
 }

@@ -20,6 +20,26 @@ def layers(run_dir, step):
         return [group[n][kind][()] for n in sorted(group, key=int) for kind in ("weight", "bias")]
 
 
+class Lamb(torch.optim.Optimizer):
+    """You et al. 2020, algorithm 2, in double; torch.optim has none."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.999), eps=1e-6):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            (beta1, beta2), lr, eps = group["betas"], group["lr"], group["eps"]
+            for p in group["params"]:
+                state, g = self.state[p], p.grad.double()
+                t = state["t"] = state.get("t", 0) + 1
+                m = state["m"] = beta1 * state.get("m", 0) + (1 - beta1) * g
+                v = state["v"] = beta2 * state.get("v", 0) + (1 - beta2) * g * g
+                r = m / (1 - beta1**t) / ((v / (1 - beta2**t)).sqrt() + eps) + DECAY * p.double()
+                trust = p.double().norm() / r.norm()
+                p -= (lr * (trust if trust > 0 else 1) * r).float()
+
+
 def make_optimizer(name, params, lr):
     make = {
         "sgd": lambda p: torch.optim.SGD(p, lr, MOMENTUM, weight_decay=DECAY),
@@ -28,6 +48,7 @@ def make_optimizer(name, params, lr):
         "rmsprop": lambda p: torch.optim.RMSprop(p, lr, momentum=MOMENTUM, weight_decay=DECAY),
         "adam": lambda p: torch.optim.Adam(p, lr, weight_decay=DECAY),
         "adamw": lambda p: torch.optim.AdamW(p, lr, weight_decay=DECAY),
+        "lamb": lambda p: Lamb(p, lr),
     }
     return make[name](params)
 

@@ -42,5 +42,9 @@ run 3 elsewhere run.resume="$tmp/half-5-1-auto/ckpt/step-000000056.h5"
 check_eq 'first checkpoint elsewhere' "$(records "$tmp/elsewhere" checkpoint step | head -n 1)" 56
 check_eq 'resumed elsewhere' "$(crc "$tmp/elsewhere")" "$(crc "$tmp/np1")"
 run 3 reduce train.exchange=reduce
+# A rule over whole tensors.
+run 1 lamb-1 train.optimizer=lamb
+run 7 lamb-7 train.optimizer=lamb
+check_eq 'lamb at np=7' "$(crc "$tmp/lamb-7")" "$(crc "$tmp/lamb-1")"
 half 3 3 reduce
 check_eq 'reduce, resumed at np=3' "$crc" "$(crc "$tmp/reduce")"

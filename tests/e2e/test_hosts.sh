@@ -25,6 +25,11 @@ hosts_slots 2 2 1
 train three 5 run.reproducible=yes
 check_eq 'exchange on three hosts' "$(record "$tmp/three" start exchange)" ordered
 check_eq 'bits on three hosts' "$(crc "$tmp/three")" "$(crc "$tmp/one")"
+# The norms of whole tensors, of parts that other hosts own.
+lamb='train.optimizer=lamb train.max_steps=40 train.lr=0.02'
+job 2 "$recipe" "run.dir=$tmp/lamb-one" $keys $lamb || fail 'lamb on one host'
+train lamb 5 $lamb
+check_eq 'bits of lamb on three hosts' "$(crc "$tmp/lamb")" "$(crc "$tmp/lamb-one")"
 
 # Of two hosts each sends what the model takes, also where the bank has a worker's place: what a host has of the
 # replicas is one sum. Would catch hosts that have parts of the replicas' tree here and there.

@@ -24,7 +24,7 @@ descend() {
     echo "$run $tmp/$1.csv ${6:-$2} $4 $5" >>"$tmp/runs"
 }
 # Rates at which the path is not chaotic: there, no two ways of rounding stay together.
-for optimizer in sgd nesterov adagrad adam adamw; do descend three classify mlp $optimizer 0.05; done
+for optimizer in sgd nesterov adagrad adam adamw lamb; do descend three classify mlp $optimizer 0.05; done
 descend three classify mlp rmsprop 0.002
 for model in linear mlp; do
     descend regress regress $model nesterov 0.05
@@ -34,7 +34,7 @@ descend three classify linear sgd 0.05
 rows 'exp(a) + int(3 * rand())' >"$tmp/counts.csv"
 for loss in mae huber poisson; do descend counts regress mlp nesterov 0.01 $loss; done
 /usr/bin/python3 tests/e2e/follow.py <"$tmp/runs" >"$tmp/off" || fail 'follow.py'
-check_eq 'runs followed' "$(wc -l <"$tmp/off")" 14
+check_eq 'runs followed' "$(wc -l <"$tmp/off")" 15
 while read -r run _ && read -r losses weights <&3; do
     check_le "${run##*/}: losses off" "$losses" 1e-5
     check_le "${run##*/}: weights off" "$weights" 1e-4

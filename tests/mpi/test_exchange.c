@@ -112,7 +112,8 @@ static void serial(int replicas, int steps, bool norm, float rate, float **vecto
         }
         for (size_t i = 0; i < PARAMS; i++)
             sum[i] = tree_sum(rounding.groups, given, i);
-        struct dt_update_info info = {(uint64_t)step, norm ? serial_norm(NORM_PARAMS, sum) : 0};
+        const struct dt_update_info info = {.step = (uint64_t)step,
+                                            .norm2 = norm ? serial_norm(NORM_PARAMS, sum) : 0};
         apply(&rate, &info, 0, PARAMS, sum, vectors, fresh);
         for (size_t i = 0; i < PARAMS && rounding.wire; i++)
             sum[i] = fresh[i] - vectors[0][i];

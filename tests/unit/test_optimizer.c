@@ -69,7 +69,7 @@ static void check_splits(int variant)
 
 START_TEST(splits_give_the_same_bits)
 {
-    for (int i = 0; i < 14; i++)
+    for (int i = 0; i < 2 * (DT_OPT_LAMB + 1); i++)
         check_splits(i);
 }
 END_TEST
@@ -88,15 +88,18 @@ START_TEST(states_are_named)
                 {DT_OPT_RMSPROP, 0.9, {"square", "momentum"}},
                 {DT_OPT_ADAM, 0.9, {"mean", "square"}},
                 {DT_OPT_ADAMW, 0.9, {"mean", "square"}},
-                {DT_OPT_FTRL, 0.9, {"z", "square"}}};
+                {DT_OPT_FTRL, 0.9, {"z", "square"}},
+                {DT_OPT_LAMB, 0.9, {"mean", "square"}}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct dt_optimizer optimizer = make(rows[i].kind, rows[i].momentum);
         int nstate = 0;
         for (int s = 0; s < 2 && rows[i].name[s]; s++, nstate++)
             ck_assert_str_eq(optimizer.state_name[s], rows[i].name[s]);
         ck_assert_int_eq(optimizer.nstate, nstate);
-        double epsilon = rows[i].kind == DT_OPT_ADAGRAD ? 1e-10 : 1e-8;
-        ck_assert(optimizer.epsilon == (rows[i].kind == DT_OPT_FTRL ? 1 : epsilon));
+        static const double epsilons[DT_OPT_LAMB + 1] = {
+            [DT_OPT_ADAGRAD] = 1e-10, [DT_OPT_FTRL] = 1, [DT_OPT_LAMB] = 1e-6};
+        const double epsilon = epsilons[rows[i].kind];
+        ck_assert(optimizer.epsilon == (epsilon > 0 ? epsilon : 1e-8));
     }
 }
 END_TEST
