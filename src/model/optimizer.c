@@ -109,7 +109,7 @@ RULE(lamb_direction)
     return f->unbias1 * a[i] / (sqrtf(b[i]) * f->unbias + f->epsilon) + f->decay * w;
 }
 
-RULE(along)
+RULE(lamb)
 {
     return w - f->rate * g;
 }
@@ -121,9 +121,12 @@ struct loops {
     void (*across)(const struct dt_factors *f, size_t n, const float *restrict g,
                    const float *restrict w, float *restrict out, float *restrict a,
                    float *restrict b);
+    /* Of a rule over whole tensors: from gradients to directions, which these loops go along. */
+    const struct loops *direction;
 };
 
-#define LOOPS(rule)                                                                                \
+#define LOOPS(rule) LOOPS_ALONG(rule, NULL)
+#define LOOPS_ALONG(rule, direction)                                                               \
     DT__CLONES static void rule##_in_place(const struct dt_factors *f, size_t n,                   \
                                            const float *restrict g, float *restrict w,             \
                                            float *restrict a, float *restrict b)                   \
@@ -138,7 +141,7 @@ struct loops {
         for (size_t i = 0; i < n; i++)                                                             \
             out[i] = rule(f, g[i], w[i], a, b, i);                                                 \
     }                                                                                              \
-    static const struct loops rule##_loops = {rule##_in_place, rule##_across};
+    static const struct loops rule##_loops = {rule##_in_place, rule##_across, direction};
 LOOPS(sgd)
 LOOPS(heavy_ball)
 LOOPS(nesterov)
@@ -149,7 +152,7 @@ LOOPS(adam)
 LOOPS(adamw)
 LOOPS(ftrl)
 LOOPS(lamb_direction)
-LOOPS(along)
+LOOPS_ALONG(lamb, &lamb_direction_loops)
 
 /* ---- factors -------------------------------------------------------------------------------- */
 
@@ -200,8 +203,6 @@ static const struct row {
     /* Beside scale, decay, rate, epsilon and keep1 = momentum; NULL: nothing. */
     void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f);
     struct variant plain, momentum; /* momentum.loops NULL: momentum makes no difference */
-    /* Rules over whole tensors: from gradients to directions, which `plain` goes along. */
-    const struct loops *direction;
 } ROWS[] = {
     [DT_OPT_SGD] = {1e-8, NULL, {&sgd_loops, {0}, true}, {&heavy_ball_loops, {"momentum"}, false}},
     [DT_OPT_NESTEROV] = {1e-8,
@@ -216,10 +217,7 @@ static const struct row {
     [DT_OPT_ADAM] = {1e-8, adam_factors, {&adam_loops, {"mean", "square"}, false}, {0}},
     [DT_OPT_ADAMW] = {1e-8, adamw_factors, {&adamw_loops, {"mean", "square"}, false}, {0}},
     [DT_OPT_FTRL] = {1, NULL, {&ftrl_loops, {"z", "square"}, true}, {0}},
-    [DT_OPT_LAMB] = {.epsilon = 1e-6,
-                     .factors = lamb_factors,
-                     .plain = {&along_loops, {"mean", "square"}, false},
-                     .direction = &lamb_direction_loops},
+    [DT_OPT_LAMB] = {1e-6, lamb_factors, {&lamb_loops, {"mean", "square"}, false}, {0}},
 };
 
 static const struct variant *variant_of(const struct dt_optimizer *optimizer)
@@ -300,16 +298,16 @@ struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uin
 
 bool dt_optimizer_is_whole(const struct dt_optimizer *optimizer)
 {
-    return ROWS[optimizer->kind].direction;
+    return variant_of(optimizer)->loops->direction;
 }
 
 void dt_optimizer_direct(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
                          size_t n, const float *grad, const float *params, float *out,
                          float *const *state)
 {
-    ROWS[optimizer->kind].direction->across(factors, n, grad, params, out,
-                                            state[optimizer->vector[0]],
-                                            state[optimizer->vector[1]]);
+    variant_of(optimizer)->loops->direction->across(factors, n, grad, params, out,
+                                                    state[optimizer->vector[0]],
+                                                    state[optimizer->vector[1]]);
 }
 
 /* Source: You et al. 2020, section 3, with phi(z) = z. */
