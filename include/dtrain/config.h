@@ -36,14 +36,21 @@ enum dt_activation {
     DT_ACT_LEAKY_RELU,
     DT_ACT_SOFTPLUS
 };
-#define DT_TASK_WORDS "classify|regress"
+#define DT_TASK_WORDS "classify|regress|multilabel"
 #define DT_CLASS_WEIGHT_WORDS "none|balanced"
 enum dt_class_weight { DT_CLASS_WEIGHT_NONE, DT_CLASS_WEIGHT_BALANCED };
 #define DT_MISSING_WORDS "error|mean|flag"
 enum dt_missing { DT_MISSING_ERROR, DT_MISSING_MEAN, DT_MISSING_FLAG };
-enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS };
-#define DT_LOSS_WORDS "auto|mse|mae|huber|poisson"
-enum dt_loss { DT_LOSS_AUTO, DT_LOSS_MSE, DT_LOSS_MAE, DT_LOSS_HUBER, DT_LOSS_POISSON };
+enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS, DT_TASK_MULTILABEL };
+#define DT_LOSS_WORDS "auto|mse|mae|huber|poisson|binary"
+enum dt_loss {
+    DT_LOSS_AUTO,
+    DT_LOSS_MSE,
+    DT_LOSS_MAE,
+    DT_LOSS_HUBER,
+    DT_LOSS_POISSON,
+    DT_LOSS_BINARY
+};
 #define DT_MODE_WORDS "sync|async"
 enum dt_mode { DT_MODE_SYNC, DT_MODE_ASYNC };
 #define DT_OPTIMIZER_WORDS "sgd|nesterov|adagrad|rmsprop|adam|adamw|ftrl|lamb"
@@ -135,7 +142,8 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED, "train eval predict shard",        \
       "CSV: whether the first row names the columns")                                              \
     X(data, label, TEXT, "-1", 0, 0, NULL, FIXED, "train eval predict shard inspect",              \
-      "CSV: label column by name or number from 0, negative from the end")                         \
+      "CSV: label column by name or number from 0, negative from the end; regress and "            \
+      "multilabel: one or more, comma-separated")                                                  \
     X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard",                       \
       "CSV: columns to leave out, names or numbers, comma-separated")                              \
     X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train",                                          \
@@ -194,7 +202,8 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
     X(model, wide, BOOL, "no", 0, 0, NULL, FREE, "train",                                          \
       "wide and deep: a linear path from all inputs to the outputs beside the layers")             \
     X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED, "train shard",                    \
-      "classify: cross-entropy; regress: squared error")
+      "classify: one class a row, cross-entropy; regress: numbers, squared error; multilabel: "    \
+      "label columns that are 0 or 1 each, binary cross-entropy")
 
 #define DT_OPTIONS_train(X)                                                                        \
     X(train, mode, WORD, "sync", 0, 0, DT_MODE_WORDS, FIXED, "train",                              \
@@ -236,8 +245,9 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
       "has, no others; sgd without momentum, adagrad and ftrl, without weight decay, do so "       \
       "anyway")                                                                                    \
     X(train, loss, WORD, "auto", 0, 0, DT_LOSS_WORDS, FIXED, "train",                              \
-      "auto: cross-entropy, or mse (squared error) for model.task=regress, which may have "        \
-      "others: mae (absolute), huber, or poisson (counts: the prediction is e^output)")            \
+      "auto: cross-entropy (binary for model.task=multilabel), or mse (squared error) for "        \
+      "model.task=regress, which may have others: mae (absolute), huber, or poisson (counts: the " \
+      "prediction is e^output)")                                                                   \
     X(train, huber_delta, REAL, "1", 1e-30, 1e30, NULL, FIXED, "train",                            \
       "train.loss=huber: errors up to this count squared, larger ones as they are; in deviations " \
       "where data.normalize_target standardises the targets")                                      \

@@ -57,7 +57,8 @@ void dt_model_desc_free(struct dt_model_desc *desc);
 
 /* Puts the network's text into model.layers: what is there, checked and in canonical form, or what
  * model.kind, hidden, activation and dropout come to.
- * DT_EUSAGE: the text or a short form is wrong, or both are given. */
+ * DT_EUSAGE: the text or a short form is wrong, or both are given; or model.task has no such
+ * train.loss. */
 dt_status dt_model_settle(struct dt_config *config);
 
 /* A named array of parameters, row-major in the flat vector. All that is saved, shown, initialised
@@ -76,10 +77,23 @@ struct dt_tensor {
     bool row_sparse;
 };
 
+/* What targets of a task are, for a loss. */
+struct dt_targets {
+    bool classes; /* one class a row; else numbers */
+    bool units;   /* learned may be how far they are from their mean */
+    /* numbers: what they may be, in words too; NULL: any number */
+    double least, greatest;
+    const char *expected;
+};
+const struct dt_targets *dt_targets_of(int task, int loss);
+
+/* From an output to what is predicted. */
+enum dt_link { DT_LINK_IDENTITY, DT_LINK_EXP, DT_LINK_SIGMOID };
+
 /* The outputs of a network, and the units of their values. */
 struct dt_outputs {
     int count;
-    bool log;    /* the value is e^output */
+    int link;    /* enum dt_link */
     float delta; /* of the loss */
     float *mean, *std; /* (count), or NULL: a value is the output as it stands */
 };
@@ -88,7 +102,7 @@ struct dt_outputs {
 struct dt_model {
     struct dt_model_desc desc;
     size_t features; /* floats of a row */
-    int classes;     /* 2 for one logit; 0 for regression */
+    int classes;     /* 2 for one logit; 0: values are predicted */
     struct dt_outputs outputs;
     size_t params; /* floats in the flat vector, P */
     /* The first so many are trained; behind them are the state tensors, which no optimizer touches:
@@ -131,6 +145,8 @@ void dt_model_init(const struct dt_model *model, uint64_t seed, float *params);
  * values in the targets' units (rows, nout) for regression. out may be logits, if it has the
  * room. */
 void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out);
+/* What these are called: "probabilities" or "values". */
+const char *dt_model_answer(const struct dt_model *model);
 /* The class as accuracy counts it: the first of the largest logits, or the sign of the only one. */
 int dt_model_choose(const struct dt_model *model, const float *logits);
 
@@ -309,8 +325,8 @@ void dt_metrics_add_confusion(struct dt_metrics *metrics, const uint64_t *confus
 /* What the sums come to. Fields that do not apply are NaN. */
 struct dt_metric_values {
     double rows, loss;
-    double accuracy, top5, auc, precision,
-        recall; /* precision, recall, auc: two classes, of class 1 */
+    /* precision, recall, auc: two classes, of class 1; multilabel: all labels of all rows count */
+    double accuracy, top5, auc, precision, recall;
     double rmse, mae,
         r2; /* over all elements; r2: the mean of the targets', as scikit-learn has it */
 };

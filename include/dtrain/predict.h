@@ -21,7 +21,8 @@ struct dt_predictor {
     char *path;             /* of the file that was loaded */
     struct dt_checkpoint file;  /* step, schema, configuration, parameters */
     struct dt_model *model;
-    int classes;            /* 0: regression */
+    int classes;            /* 0: its answers are values, not of classes */
+    const char *answer;     /* the name of its answers: "probabilities" or "values" */
     size_t features, width; /* numbers in a row, and in its answer: a probability a class, or a
                              * value a target */
     size_t entries; /* of a row's sparse part, one a column of categories; 0: the network reads all

@@ -62,12 +62,11 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
         const char *name = dt_predictor_class_name(stream->predictor, class_number);
         dt_json_int(json, "class", class_number);
         if (name) dt_json_text(json, "label", name);
-        dt_json_floats(json, "probabilities", answer, stream->width);
-    } else if (stream->width == 1) {
-        dt_json_float(json, "value", *answer);
-    } else {
-        dt_json_floats(json, "values", answer, stream->width);
     }
+    if (stream->width == 1)
+        dt_json_float(json, "value", *answer);
+    else
+        dt_json_floats(json, stream->predictor->answer, answer, stream->width);
     if (stream->target && rows->label)
         dt_json_int(json, "target", rows->label[row]);
     else if (stream->target && stream->width == 1)

@@ -72,19 +72,20 @@
       "train.groups: expected at most run.replicas")                                               \
     X(async && c->run.reproducible,                                                                \
       "run.reproducible=yes: train.mode=async cannot keep this promise; expected sync")            \
-    X(c->eval.metric > DT_METRIC_LOSS && regresses != (c->eval.metric >= DT_METRIC_RMSE),          \
-      "eval.metric: expected loss, accuracy, top5 or auc for model.task=classify, and loss, "      \
-      "rmse, mae or r2 for regress")                                                               \
-    X(regresses && c->train.class_weight,                                                          \
-      "train.class_weight=balanced: model.task=regress has no classes; expected classify, or "     \
+    X(c->eval.metric > DT_METRIC_LOSS &&                                                           \
+          (regresses != (c->eval.metric >= DT_METRIC_RMSE) ||                                      \
+           (!classifies && !regresses && c->eval.metric != DT_METRIC_ACCURACY)),                   \
+      "eval.metric: expected loss, accuracy, top5 or auc for model.task=classify, loss or "        \
+      "accuracy for multilabel, and loss, rmse, mae or r2 for regress")                            \
+    X(!classifies && c->train.class_weight,                                                        \
+      "train.class_weight=balanced: only model.task=classify has classes; expected classify, or "  \
       "train.class_weight=none")                                                                   \
-    X(!regresses && c->train.loss, "train.loss: expected auto, or model.task=regress")             \
     X(c->train.loss == DT_LOSS_POISSON && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,     \
       "data.normalize_target=yes: train.loss=poisson learns counts as they stand; expected no, "   \
       "or auto")                                                                                   \
     X(!regresses && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,                           \
-      "data.normalize_target=yes: model.task=classify has no targets; expected regress, or "       \
-      "data.normalize_target=auto")                                                                \
+      "data.normalize_target=yes: only targets of model.task=regress have units; expected "        \
+      "regress, or data.normalize_target=auto")                                                                \
     X(c->eval.patience > 0 && !evaluates,                                                          \
       "eval.patience: expected data.eval or data.eval_fraction to measure on")                     \
     X(c->train.schedule == DT_SCHED_PLATEAU && (!evaluates || c->eval.dedicated),                  \
@@ -105,6 +106,7 @@ dt_status dt_config_check(const struct dt_config *config, int size)
     const struct dt_config *c = config;
     bool evaluates = *c->data.eval || c->data.eval_fraction > 0;
     bool regresses = c->model.task == DT_TASK_REGRESS;
+    bool classifies = c->model.task == DT_TASK_CLASSIFY;
     bool ftrl = c->train.optimizer == DT_OPT_FTRL;
     bool wide_ftrl = c->train.wide_optimizer == DT_OPT_FTRL + 1;
     bool lamb = c->train.optimizer == DT_OPT_LAMB;

@@ -186,6 +186,7 @@ static const char *const COMBINED[][2] = {
     {"train.schedule=plateau", "data.eval_fraction=0.1"},
     {"eval.dedicated=yes", "data.eval_fraction=0.1"},
     {"model.task=regress"},
+    {"model.task=multilabel"},
     {"train.class_weight=balanced"},
 };
 enum { COMBINED_COUNT = sizeof COMBINED / sizeof *COMBINED };

@@ -13,8 +13,8 @@ static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
     DT_TRY(dt__survey_features(survey, features));
     for (uint64_t row = 0; row < arrays->rows && !survey->floats; row++)
         survey->floats = !dt__floats_are_bytes(arrays->x + row * features, features);
-    if (survey->task == DT_TASK_REGRESS) {
-        if (!arrays->target) return dt_fail(DT_EMISMATCH, "regression needs targets");
+    if (!survey->of->classes) {
+        if (!arrays->target) return dt_fail(DT_EMISMATCH, "rows in memory: expected targets");
         return dt__survey_targets(survey, (uint64_t)arrays->targets);
     }
     if (!arrays->label) return dt_fail(DT_EMISMATCH, "classification needs labels");

@@ -117,7 +117,10 @@ dt_status dt__block_add_row(const struct dt__layout *layout, struct dt__block *b
         else
             memcpy(out + row->index[i] * sizeof(float), &row->value[i], sizeof(float));
     }
-    memcpy(dt__block_y(layout, block, block->rows), &row->y, sizeof row->y);
+    unsigned char *y = dt__block_y(layout, block, block->rows);
+    memcpy(y, &row->y, sizeof row->y);
+    if (row->more)
+        memcpy(y + sizeof row->y, row->more, dt__layout_y(layout) - sizeof row->y);
     if (layout->weights) block->weight[block->rows] = row->weight;
     if (block->offsets) DT_TRY(block_add_entries(block, row->index, row->value, row->entries));
     block->rows++;

@@ -56,6 +56,7 @@ struct dt__row {
         int32_t label;
         float target;
     } y;
+    const uint32_t *more; /* (targets - 1), floats as words; NULL: none */
     float weight;
 };
 dt_status dt__row_add_entry(struct dt__row *row, uint32_t index, float value);

@@ -55,6 +55,11 @@ static dt_status cell_take(struct dt__parser *parser, char **text, char *end, in
                                 &parser->words[role]);
     if (role == DT__ROLE_LABEL) parser->label = cell;
     if (role == DT__ROLE_WEIGHT) parser->weight = cell;
+    const size_t further = role < DT__ROLE_LABEL ? (size_t)(DT__ROLE_LABEL - role) : 0;
+    if (!further || further > parser->more) return DT_OK;
+    float target;
+    DT_TRY(dt__target_read(parser->of, &cell, &target));
+    memcpy(&parser->words[columns->count + further - 1], &target, sizeof target);
     return DT_OK;
 }
 
@@ -83,7 +88,7 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
 {
     struct dt__columns *columns = parser->columns;
     char *text = record, *end = record + length;
-    while (parser->count < columns->count)
+    while (parser->count < columns->count + parser->more)
         DT_TRY(dt__parser_add(parser, 0));
     for (size_t column = 0; column < parser->ncolumns; column++) {
         if (!text)
@@ -105,8 +110,9 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
 static dt_status csv_row(const struct dt__columns *columns, const uint32_t *words, size_t count,
                          struct dt__row *row)
 {
+    (void)count;
     DT_TRY(dt__columns_begin(columns, row));
-    for (size_t c = 0; c < count; c++)
+    for (size_t c = 0; c < columns->count; c++)
         dt__columns_put_word(columns, c, words[c], row);
     return DT_OK;
 }
@@ -198,20 +204,22 @@ static dt_status column_find(const char *key, const char *text, const struct dt_
                    cells->count > 1 ? cells->items[1] : "", cells->count > 1 ? "'" : "");
 }
 
-/* Gives each column of a list a role; a label and a weight are one column. */
+/* Gives each column of a list a role; a weight is one column, and labels are numbered. */
 static dt_status roles_of_list(const char *key, const char *text, const struct dt__names *cells,
                                bool header, int32_t role, int32_t *roles)
 {
     struct dt__names list = {0};
     size_t column;
     dt_status status = dt__names_split(text, &list);
-    if (!status && list.count > 1 && (role == DT__ROLE_LABEL || role == DT__ROLE_WEIGHT))
+    if (!status && list.count > 1 && role == DT__ROLE_WEIGHT)
         status = dt_fail(DT_EMISMATCH, "%s=%s: expected one column", key, text);
-    for (size_t i = 0; i < list.count && !status; i++) {
+    for (size_t i = 0; i < list.count && !status; i++, role -= role <= DT__ROLE_LABEL) {
         status = column_find(key, list.items[i], cells, header, &column);
         if (!status && roles[column] && roles[column] != role)
             status = dt_fail(DT_EMISMATCH, "%s=%s: the column is in %s too", key, text,
-                             roles[column] == DT__ROLE_IGNORE ? "data.ignore" : "data.weight");
+                             roles[column] == DT__ROLE_IGNORE   ? "data.ignore"
+                             : roles[column] == DT__ROLE_WEIGHT ? "data.weight"
+                                                                : "data.label");
         if (!status) roles[column] = role;
     }
     dt__names_free(list.items, list.count);
@@ -240,8 +248,14 @@ dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *
     for (int i = 0; i < ROLE_KEYS; i++)
         DT_TRY(roles_of_list(keys[i].key, keys[i].text, cells, header, keys[i].role, roles));
     *features = 0;
-    for (size_t i = 0; i < cells->count; i++)
+    for (size_t i = 0; i < cells->count; i++) {
+        if (roles[i] < DT__ROLE_LABEL && config->model.task == DT_TASK_CLASSIFY)
+            return dt_fail(DT_EMISMATCH,
+                           "data.label=%s: expected one column; model.task=multilabel and regress "
+                           "take several",
+                           config->data.label);
         if (!roles[i]) roles[i] = (int32_t)(*features)++;
+    }
     if (*features) return DT_OK;
     return dt_fail(DT_EFORMAT, "no column is left for the features%s",
                    cells->count == 1 ? ": there is only one (is data.separator another?)" : "");
@@ -340,8 +354,10 @@ static dt_status role_by_name(const struct dt__dict *index, const char *name, in
     if (dt__dict_find(index, name, length, &cell)) {
         if (roles[cell] != DT__ROLE_IGNORE)
             return dt_fail(DT_EMISMATCH, "data.%s=%s: the column is %s too",
-                           roles[cell] == DT__ROLE_LABEL ? "label" : "weight", name,
-                           role >= 0 ? "a feature" : "in data.weight");
+                           roles[cell] <= DT__ROLE_LABEL ? "label" : "weight", name,
+                           role >= 0                 ? "a feature"
+                           : role == DT__ROLE_WEIGHT ? "in data.weight"
+                                                     : "in it twice");
         roles[cell] = role;
         return DT_OK;
     }
@@ -350,7 +366,7 @@ static dt_status role_by_name(const struct dt__dict *index, const char *name, in
     return dt_text_add(missing, "%s'%s'", *lacking > 1 ? ", " : "", name);
 }
 
-dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const char *label,
+dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const struct dt__names *labels,
                                 const char *weight, const struct dt__names *cells, int32_t *roles,
                                 bool *out_header)
 {
@@ -360,7 +376,9 @@ dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const char *l
     dt_status status = DT_OK, distinct = cells_index(cells, &index);
     for (size_t i = 0; i < cells->count; i++)
         roles[i] = DT__ROLE_IGNORE;
-    DT_GUARD(role_by_name(&index, label, DT__ROLE_LABEL, roles, &missing, &lacking));
+    for (size_t i = 0; labels && i < labels->count; i++)
+        DT_GUARD(role_by_name(&index, labels->items[i], DT__ROLE_LABEL - (int32_t)i, roles,
+                              &missing, &lacking));
     DT_GUARD(role_by_name(&index, weight, DT__ROLE_WEIGHT, roles, &missing, &lacking));
     for (size_t c = 0; c < columns->count; c++)
         DT_GUARD(
@@ -379,6 +397,27 @@ done:
 }
 
 /* ---- survey --------------------------------------------------------------------------------- */
+
+/* The names of the labels, in their order, as data.label has them. */
+static dt_status label_names_join(const struct dt__names *cells, const int32_t *roles, char **out)
+{
+    struct dt_text text = {0};
+    bool found = true;
+    dt_status status = DT_OK;
+    for (int32_t role = DT__ROLE_LABEL; found && !status; role--) {
+        found = false;
+        for (size_t i = 0; i < cells->count && !status; i++) {
+            if (roles[i] != role) continue;
+            found = true;
+            status = dt_text_add(&text, "%s%s", text.length ? "," : "", cells->items[i]);
+        }
+    }
+    if (status)
+        dt_text_free(&text);
+    else
+        *out = text.data;
+    return status;
+}
 
 /* The first file of the training data says what columns there are. */
 static dt_status columns_make(struct dt__survey *survey, const struct dt__names *cells,
@@ -403,11 +442,11 @@ static dt_status columns_make(struct dt__survey *survey, const struct dt__names 
             column->kind = DT_COLUMN_CATEGORY;
             column->insisted = true;
         }
-        if (header && roles[i] == DT__ROLE_LABEL && !survey->label_column)
-            DT_GUARD(dt_strdup(cells->items[i], &survey->label_column));
         if (header && roles[i] == DT__ROLE_WEIGHT && !survey->weight_column)
             DT_GUARD(dt_strdup(cells->items[i], &survey->weight_column));
     }
+    if (header && !survey->label_column)
+        DT_GUARD(label_names_join(cells, roles, &survey->label_column));
 done:
     dt_free(insisted);
     dt__dict_free(&index);
@@ -477,6 +516,25 @@ done:
     return status;
 }
 
+/* The names of the label columns, as data.label or the files before have them; none, if only their
+ * places are known. */
+static dt_status label_names_split(const struct dt__survey *survey, struct dt__names *out)
+{
+    const char *learned = survey->known ? survey->known->label_column : survey->label_column;
+    const char *key = survey->config->data.label;
+    long long number;
+    DT_TRY(dt__names_split(key, out));
+    bool named = out->count > 0;
+    for (size_t i = 0; i < out->count; i++)
+        named &= !text_is_integer(out->items[i], &number);
+    if (named) return DT_OK;
+    dt__names_free(out->items, out->count);
+    *out = (struct dt__names){0};
+    if (!learned) return DT_OK;
+    if (survey->targets > 1) return dt__names_split(learned, out);
+    return dt__names_add(out, learned, strlen(learned));
+}
+
 /* Roles by the names of the files before, or of the model. *header false: they are not named
  * here. */
 static dt_status roles_by_known_names(struct dt__survey *survey, const struct dt__file *file,
@@ -484,17 +542,23 @@ static dt_status roles_by_known_names(struct dt__survey *survey, const struct dt
 {
     const struct dt_config *config = survey->config;
     const struct dt__columns *columns = &survey->source->columns;
-    const char *learned = survey->known ? survey->known->label_column : survey->label_column;
-    const char *label = key_column_name(config->data.label, learned);
+    struct dt__names labels = {0};
     bool weighs = survey->training && *config->data.weight;
     const char *weight =
         weighs ? key_column_name(config->data.weight, survey->weight_column) : NULL;
     size_t column;
-    DT_TRY(dt__csv_roles_by_name(columns, label, weight, cells, roles, header));
-    if (!*header) return DT_OK;
-    if (!label)
-        DT_TRY(
-            role_by_place("data.label", config->data.label, cells, DT__ROLE_LABEL, roles, &column));
+    dt_status status = label_names_split(survey, &labels);
+    const bool named = labels.count > 0;
+    if (!status) status = dt__csv_roles_by_name(columns, &labels, weight, cells, roles, header);
+    dt__names_free(labels.items, labels.count);
+    labels = (struct dt__names){0};
+    if (status || !*header) return status;
+    if (!named) status = dt__names_split(config->data.label, &labels);
+    for (size_t i = 0; i < labels.count && !status; i++)
+        status = role_by_place("data.label", labels.items[i], cells, DT__ROLE_LABEL - (int32_t)i,
+                               roles, &column);
+    dt__names_free(labels.items, labels.count);
+    DT_TRY(status);
     if (weighs && !weight) {
         DT_TRY(role_by_place("data.weight", config->data.weight, cells, DT__ROLE_WEIGHT, roles,
                              &column));
@@ -577,10 +641,20 @@ static dt_status first_row_check(const struct dt__parser *parser, struct dt__lin
     return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, line) : DT_OK;
 }
 
+/* How many of the roles are labels behind the first. */
+static size_t labels_further(const int32_t *roles, size_t count)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        if (roles[i] < DT__ROLE_LABEL && (size_t)(DT__ROLE_LABEL - roles[i]) > most)
+            most = (size_t)(DT__ROLE_LABEL - roles[i]);
+    return most;
+}
+
 static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
 {
     struct dt__lines lines;
-    struct dt__parser parser = {.columns = &survey->source->columns};
+    struct dt__parser parser = {.columns = &survey->source->columns, .of = survey->of};
     struct dt__names cells = {0};
     char *record;
     size_t length;
@@ -594,6 +668,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
     DT_GUARD(dt__csv_separator(survey->config, record, length, &parser.separator));
     DT_GUARD(dt__csv_split(record, length, parser.separator, &cells));
     DT_GUARD(roles_make(survey, file, &parser, &cells, &header));
+    parser.more = labels_further(parser.roles, parser.ncolumns);
     begun = true;
     if (!header && survey->config->data.header == DT_HEADER_AUTO && !survey->known)
         DT_GUARD(first_row_check(&parser, &lines, &cells));

@@ -4,8 +4,9 @@
 
 #include "data/text.h"
 
-/* What a column of a file is: a column of struct dt__columns, counted from 0, or one of these. */
-enum { DT__ROLE_IGNORE = -1, DT__ROLE_LABEL = -2, DT__ROLE_WEIGHT = -3 };
+/* What a column of a file is: a column of struct dt__columns, counted from 0, or one of these.
+ * Behind the first label others count down. */
+enum { DT__ROLE_IGNORE = -1, DT__ROLE_WEIGHT = -2, DT__ROLE_LABEL = -3 };
 
 /* Takes the next cell from *text, quotes undone in place, and moves *text behind its separator, or
  * to NULL behind the last cell. DT_EFORMAT: text behind a closing quote. */
@@ -27,10 +28,10 @@ dt_status dt__csv_split(const char *record, size_t length, char separator, struc
  * column. */
 dt_status dt__csv_roles(const struct dt_config *config, const struct dt__names *cells, bool header,
                         int32_t *roles, size_t *features);
-/* The role of each column by names that are known: of the columns (all have one), of the label and
+/* The role of each column by names that are known: of the columns (all have one), of the labels and
  * of the weight (NULL: there is none). *out_header false, with DT_OK: the cells name no columns.
  * DT_EMISMATCH: they do, but not all; the message lists what is missing. */
-dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const char *label,
+dt_status dt__csv_roles_by_name(const struct dt__columns *columns, const struct dt__names *labels,
                                 const char *weight, const struct dt__names *cells, int32_t *roles,
                                 bool *out_header);
 /* Whether cells name columns: no feature among them is a number. */

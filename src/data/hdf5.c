@@ -102,9 +102,9 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
     if (y->rows != x->rows)
         return dt_fail(DT_EMISMATCH, "%s has %" PRIu64 " rows, %s has %" PRIu64, x->item->path,
                        x->rows, y->item->path, y->rows);
-    if (survey->task == DT_TASK_REGRESS && texts)
+    if (!survey->of->classes && texts)
         return dt_fail(DT_EFORMAT, "%s holds texts, not numbers", y->item->path);
-    if (survey->task == DT_TASK_REGRESS) return dt__survey_targets(survey, y->items);
+    if (!survey->of->classes) return dt__survey_targets(survey, y->items);
     if (texts) return labels_learn_texts(survey, file, y->item->path);
     if (items > MOST_ONE_HOT)
         return dt_fail(DT_EFORMAT, "%s has %zu columns, too many classes", y->item->path, items);
@@ -149,7 +149,7 @@ static dt_status names_learn(struct dt__survey *survey, const struct dt__h5_file
                              features.count, survey->features));
         DT_GUARD(dt__survey_names(survey, &features));
     }
-    if (survey->task == DT_TASK_CLASSIFY && dt__h5_has_array(file, "/label_names")) {
+    if (survey->of->classes && dt__h5_has_array(file, "/label_names")) {
         DT_GUARD(dt__h5_names(file, "/label_names", &labels.items, &labels.count));
         status = dt__labels_add_names(&survey->labels, labels.items, labels.count);
     }

@@ -237,7 +237,7 @@ static dt_status idx_survey(struct dt__survey *survey, struct dt__file *file)
     if (y.rows != file->rows)
         return dt_fail(DT_EMISMATCH, "%s: %" PRIu64 " labels for %" PRIu64 " rows of data",
                        file->labels, y.rows, file->rows);
-    if (survey->task == DT_TASK_REGRESS) {
+    if (!survey->of->classes) {
         status = dt__survey_targets(survey, y.items);
         return status ? dt_fail_prefix(status, "%s: ", file->labels) : DT_OK;
     }

@@ -58,7 +58,7 @@ int dt_schema_categories(const struct dt_schema *schema)
 
 int dt_schema_nout(const struct dt_schema *schema)
 {
-    if (schema->task == DT_TASK_REGRESS) return schema->targets;
+    if (!dt_targets_of(schema->task, DT_LOSS_AUTO)->classes) return schema->targets;
     return schema->classes == 2 ? 1 : schema->classes;
 }
 
@@ -95,6 +95,12 @@ void dt__labels_to_classes(const struct dt_schema *schema, unsigned char *labels
         label = label == -1 ? 0 : label;
         memcpy(labels + i * sizeof label, &label, sizeof label);
     }
+}
+
+dt_status dt__target_check(const struct dt_targets *of, double value)
+{
+    if (!of->expected || (value >= of->least && value <= of->greatest)) return DT_OK;
+    return dt_fail(DT_EFORMAT, "a target is %g, expected %s", value, of->expected);
 }
 
 dt_status dt__label_of_number(const struct dt_schema *schema, int64_t value, int32_t *out)

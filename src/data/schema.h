@@ -53,6 +53,8 @@ dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema)
  * label. */
 dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
                             const char *text, size_t length, int32_t *out);
+/* DT_EFORMAT: a target that the loss does not take. */
+dt_status dt__target_check(const struct dt_targets *of, double value);
 /* Numbers -1 and 1 of a binary file, where those are the two classes, to 0 and 1, in place. */
 void dt__labels_to_classes(const struct dt_schema *schema, unsigned char *labels, size_t count);
 dt_status dt__label_of_number(const struct dt_schema *schema, int64_t value, int32_t *out);

@@ -20,7 +20,7 @@ struct moments {
     double weight;                        /* sum over the rows */
     uint64_t *class_count;                /* (classes), or NULL */
     double *target_mean, *target_squares; /* (targets), weighted, or NULL */
-    double target_least;                  /* of all of them */
+    double target_least, target_most;     /* of all of them */
 };
 
 static double row_value(const struct dt__layout *layout, const unsigned char *x, size_t feature)
@@ -79,6 +79,7 @@ static void moments_merge_y(const struct dt__layout *layout, const struct dt__bl
             memcpy(&value, dt__block_y(layout, block, r) + i * sizeof value, sizeof value);
             const double off = (double)value - moments->target_mean[i];
             moments->target_least = fmin(moments->target_least, (double)value);
+            moments->target_most = fmax(moments->target_most, (double)value);
             moments->target_mean[i] += off * (weight / moments->weight);
             moments->target_squares[i] += weight * off * ((double)value - moments->target_mean[i]);
         }
@@ -323,9 +324,9 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     bool gaps = !known && schema->columns && source->columns.missing != DT_MISSING_ERROR;
     bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
     bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED && schema->classes;
-    bool counts = !known && targets && config->train.loss == DT_LOSS_POISSON;
-    bool units =
-        !known && targets && !counts && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
+    const struct dt_targets *of = dt_targets_of(schema->task, config->train.loss);
+    bool counts = !known && of->expected;
+    bool units = !known && of->units && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
     bool all = gaps || normalize || balanced || counts || source->layout.weights;
     struct moments moments = {.source = source};
     uint64_t stride = BLOCK_ROWS;
@@ -364,10 +365,8 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
         source->columns.items[c].fill = column->fill;
     }
     DT_GUARD(weights_settle(&moments, source));
-    if (moments.target_least < 0 && counts)
-        DT_GUARD(dt_fail(DT_EFORMAT,
-                         "train.loss=poisson: a target is %g, expected counts from 0 on",
-                         moments.target_least));
+    if (counts) DT_GUARD(dt__target_check(of, moments.target_least));
+    if (counts) DT_GUARD(dt__target_check(of, moments.target_most));
     if (units) DT_GUARD(units_settle(&moments, config, schema));
     if (normalize) DT_GUARD(moments_to_schema(&moments, schema));
 done:

@@ -242,7 +242,7 @@ static dt_status schema_learn(struct dt__survey *survey)
     }
     DT_TRY(shape_read(survey->config->data.shape, schema->features, schema->shape));
     schema->targets = survey->targets ? survey->targets : 1;
-    if (survey->task == DT_TASK_REGRESS) return DT_OK;
+    if (!survey->of->classes) return DT_OK;
     schema->targets = 0;
     return dt__labels_finish(&survey->labels, schema);
 }
@@ -369,6 +369,7 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
                                   .known = known,
                                   .training = training,
                                   .task = config->model.task,
+                                  .of = dt_targets_of(config->model.task, config->train.loss),
                                   .weights = *config->data.weight && training};
     if (known && known->task != config->model.task)
         return dt_fail(DT_EMISMATCH, "model.task is not that of the model");

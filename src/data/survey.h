@@ -13,6 +13,7 @@ struct dt__survey {
     struct dt_source *source;      /* in the making */
     struct dt__labels labels;
     int task;
+    const struct dt_targets *of; /* what the rows' targets are */
     int features, targets;              /* 0: not known yet */
     uint64_t bytes;                     /* of all files */
     bool floats;                        /* a value was seen that is not an integer in 0..255 */

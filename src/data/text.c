@@ -163,6 +163,18 @@ static dt_status cell_weigh(const struct dt__cell *cell, float *out)
     return status ? dt_fail_prefix(status, "data.weight: ") : DT_OK;
 }
 
+dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *label, float *out)
+{
+    if (dt__text_is_missing(label->text, label->length))
+        return dt_fail(DT_EFORMAT,
+                       "label: '%.*s' is a missing value: rows without a target are to be "
+                       "left out of the file",
+                       (int)label->length, label->text);
+    dt_status status = dt__number_read(label->text, label->length, out);
+    if (!status) status = dt__target_check(of, (double)*out);
+    return status ? dt_fail_prefix(status, "label: ") : DT_OK;
+}
+
 static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *parser,
                            struct dt__typed_row *out)
 {
@@ -171,15 +183,9 @@ static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *p
     survey->entries += parser->entries;
     if (parser->entries > survey->most_entries) survey->most_entries = parser->entries;
     DT_TRY(cell_weigh(&parser->weight, &out->weight));
-    if (survey->task == DT_TASK_CLASSIFY)
+    if (survey->of->classes)
         return dt__labels_add_text(&survey->labels, label->text, label->length, &out->y.label);
-    if (dt__text_is_missing(label->text, label->length))
-        return dt_fail(DT_EFORMAT,
-                       "label: '%.*s' is a missing value: rows without a target are to be "
-                       "left out of the file",
-                       (int)label->length, label->text);
-    dt_status status = dt__number_read(label->text, label->length, &out->y.target);
-    return status ? dt_fail_prefix(status, "label: ") : DT_OK;
+    return dt__target_read(survey->of, label, &out->y.target);
 }
 
 /* Marks the next row as a place to enter, if the last mark is far enough behind. */
@@ -202,6 +208,10 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
     size_t length;
     struct dt__typed *typed = &survey->source->typed;
     survey->labels.path = file->path;
+    if (!survey->of->classes) {
+        dt_status status = dt__survey_targets(survey, 1 + parser->more);
+        if (status) return dt_fail_prefix(status, "%s: ", file->path);
+    }
     for (;; file->rows++) {
         struct dt__typed_row row = {.weight = 1};
         DT_TRY(dt_stop_check());

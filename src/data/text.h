@@ -57,12 +57,16 @@ struct dt__parser {
     uint32_t features; /* LIBSVM: greater indices are left out; 0: to be counted */
     uint32_t widest;   /* LIBSVM: greatest index of any row so far */
     uint64_t bytes;    /* LIBSVM: of all the data, which bounds an index that counts */
-    uint32_t *words;   /* (count) of the last record */
+    uint32_t *words;   /* (count) of the last record; behind those of columns are further targets */
     size_t count, room;
     struct dt__cell label, weight; /* its text; empty if there is none */
+    const struct dt_targets *of;   /* of further labels ... */
+    size_t more;                   /* ... so many */
     size_t entries;                /* sparse ones of the last record */
     bool floats, values;           /* of all: a value that is no byte, an entry that is not 1 */
 };
+/* The number of a label. DT_EFORMAT: it is missing, none, or none that the loss takes. */
+dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *label, float *out);
 /* Adds a word to the row. */
 dt_status dt__parser_add(struct dt__parser *parser, uint32_t word);
 

@@ -178,6 +178,8 @@ static dt_status reader_row(struct typed_reader *reader, const struct dt__typed_
         row->y.target = typed->y.target;
     else /* the labels -1 and 1 are classes 0 and 1 */
         row->y.label = code < 0 ? 0 : source->label_class ? source->label_class[code] : code;
+    const size_t more = source->layout.targets > 1 ? (size_t)source->layout.targets - 1 : 0;
+    row->more = more ? words + typed->count - more : NULL;
     return DT_OK;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/activation.h"
+#include "model/task.h"
 
 static const struct dt__layer_kind *const KINDS[] = {
     &dt__dense_layer,     &dt__conv_layer,       &dt__conv1d_layer,   &dt__maxpool_layer,
@@ -365,6 +366,25 @@ static dt_status join_ends(const struct dt_config *config, char *middle, char **
     return status;
 }
 
+/* The losses of a task, but for auto, in words. */
+static dt_status settle_loss(const struct dt_config *config)
+{
+    const int task = config->model.task;
+    struct dt_text list = {0};
+    char word[16], wanted[16];
+    dt_status status = DT_OK;
+    if (dt__loss_find(task, config->train.loss, 0)) return DT_OK;
+    for (int loss = DT_LOSS_AUTO; *dt_config_word(DT_LOSS_WORDS, loss, word) && !status; loss++)
+        if (dt__loss_find(task, loss, 0))
+            status = dt_text_add(&list, "%s%s", list.length ? ", " : "", word);
+    if (!status)
+        status = dt_fail(DT_EUSAGE, "train.loss=%s: model.task=%s has no such loss; expected %s",
+                         dt_config_word(DT_LOSS_WORDS, config->train.loss, wanted),
+                         dt_config_word(DT_TASK_WORDS, task, word), list.data);
+    dt_text_free(&list);
+    return status;
+}
+
 dt_status dt_model_settle(struct dt_config *config)
 {
     struct ends ends = {0};
@@ -375,6 +395,7 @@ dt_status dt_model_settle(struct dt_config *config)
     dt_status status = DT_OK;
     for (size_t i = 0; i < sizeof forms / sizeof *forms && !form; i++)
         if (dt_config_is_given(config, forms[i])) form = forms[i];
+    DT_TRY(settle_loss(config));
     if (*config->model.layers) DT_TRY(canonical_text(config->model.layers, &ends, &text));
     status = settle_ends(config, &ends);
     if (!status && (!text || form)) status = expand_short_forms(config, &expanded);

@@ -136,7 +136,7 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
     model->loss = loss;
     model->classes = loss->task->classes == DT__OUTPUTS ? desc->nout : loss->task->classes;
     model->outputs = (struct dt_outputs){
-        .count = desc->nout, .log = loss->log, .delta = (float)desc->huber_delta};
+        .count = desc->nout, .link = loss->link, .delta = (float)desc->huber_delta};
     model->desc = *desc;
     model->desc.layers = NULL;
     dt_status status = dt_strdup(desc->layers, &model->desc.layers);
@@ -155,7 +155,7 @@ dt_status dt_model_set_units(struct dt_model *model, const float *mean, const fl
 {
     struct dt_outputs *outputs = &model->outputs;
     const size_t n = (size_t)outputs->count;
-    if (!mean || model->desc.task != DT_TASK_REGRESS) return DT_OK;
+    if (!mean || !model->loss->targets.units) return DT_OK;
     DT_TRY(dt_alloc(n, sizeof *mean, "units of targets", &outputs->mean));
     DT_TRY(dt_alloc(n, sizeof *std, "units of targets", &outputs->std));
     memcpy(outputs->mean, mean, n * sizeof *mean);

@@ -172,7 +172,7 @@ static void softmax_values(int nout, double weight, const double *sums, struct d
 
 /* -log p(label) for one logit z: log(1 + e^-z) for label 1, log(1 + e^z) for label 0, written so
  * that no exponential overflows. */
-static inline float binary_loss(float z, int32_t label)
+static inline float two_loss_of(float z, int32_t label)
 {
     float size = fabsf(z);
     float wrong = label ? -z : z;
@@ -180,7 +180,7 @@ static inline float binary_loss(float z, int32_t label)
 }
 
 DT__CLONES
-static double binary_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
+static double two_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
                               float *logits)
 {
     const int32_t *restrict label = batch->label;
@@ -189,24 +189,24 @@ static double binary_gradient(const struct dt_outputs *outputs, const struct dt_
     double sum = 0.0;
     for (int r = 0; r < batch->rows; r++) {
         const float weight = weight_of(batch, r);
-        sum += (double)weight * (double)binary_loss(z[r], label[r]);
+        sum += (double)weight * (double)two_loss_of(z[r], label[r]);
         z[r] = (dt__sigmoidf(z[r]) - (float)label[r]) * weight;
     }
     return sum;
 }
 
-static double binary_loss_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
+static double two_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
                               const float *z)
 {
     const int32_t *label = batch->label;
     (void)outputs;
     double sum = 0.0;
     for (int r = 0; r < batch->rows; r++)
-        sum += (double)weight_of(batch, r) * (double)binary_loss(z[r], label[r]);
+        sum += (double)weight_of(batch, r) * (double)two_loss_of(z[r], label[r]);
     return sum;
 }
 
-static void binary_predict(int rows, const struct dt_outputs *outputs, const float *logits,
+static void two_predict(int rows, const struct dt_outputs *outputs, const float *logits,
                            float *out)
 {
     (void)outputs;
@@ -217,14 +217,14 @@ static void binary_predict(int rows, const struct dt_outputs *outputs, const flo
     }
 }
 
-static int binary_choose(int nout, const float *logits)
+static int two_choose(int nout, const float *logits)
 {
     (void)nout;
     return logits[0] > 0.0f;
 }
 
 /* sums: right; then scores, labels and weights (DT_EVAL_CHUNK each). */
-static void binary_measure(const struct dt_outputs *outputs, const float *logits,
+static void two_measure(const struct dt_outputs *outputs, const float *logits,
                            const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     double *score = sums + 1, *positive = score + DT_EVAL_CHUNK, *weight = positive + DT_EVAL_CHUNK;
@@ -266,7 +266,7 @@ static double area_under_curve(struct dt__scored *scored, size_t n)
 }
 
 /* Precision and recall of class 1, predicted where the score is above 0. */
-static void binary_values(int nout, double total, const double *sums, struct dt__scored *scored,
+static void two_values(int nout, double total, const double *sums, struct dt__scored *scored,
                           size_t n, struct dt_metric_values *out)
 {
     double predicted = 0.0, positive = 0.0, both = 0.0;
@@ -289,7 +289,8 @@ static void binary_values(int nout, double total, const double *sums, struct dt_
 /* What is predicted where z comes out. */
 static inline float output_value(const struct dt_outputs *outputs, int i, float z)
 {
-    if (outputs->log) return dt__expf(z);
+    if (outputs->link == DT_LINK_EXP) return dt__expf(z);
+    if (outputs->link == DT_LINK_SIGMOID) return dt__sigmoidf(z);
     return outputs->mean ? z * outputs->std[i] + outputs->mean[i] : z;
 }
 
@@ -345,6 +346,17 @@ SLOPE(poisson)
     return dt__expf(z) - target;
 }
 
+/* -log p of yes or no, whichever the target says: as torch.nn.BCEWithLogitsLoss has it. No
+ * exponential overflows. */
+COST(binary)
+{
+    return (double)((z > 0.0f ? z : 0.0f) - z * target + dt__log1pf(dt__expf(-fabsf(z))));
+}
+SLOPE(binary)
+{
+    return dt__sigmoidf(z) - target;
+}
+
 /* Losses are the mean over the elements of a row. */
 #define NUMBERS(name, factor)                                                                      \
     DT__CLONES                                                                                     \
@@ -390,6 +402,7 @@ NUMBERS(mse, 2.0)
 NUMBERS(mae, 1.0)
 NUMBERS(huber, 1.0)
 NUMBERS(poisson, 1.0)
+NUMBERS(binary, 1.0)
 
 static void numbers_predict(int rows, const struct dt_outputs *outputs, const float *logits,
                             float *out)
@@ -444,6 +457,36 @@ static void numbers_values(int nout, double weight, const double *sums, struct d
     out->r2 = r2 / nout;
 }
 
+/* ---- yes or no, several times ----------------------------------------------------------------- */
+
+/* sums: right, predicted, positive, both of these. */
+static void labels_measure(const struct dt_outputs *outputs, const float *logits,
+                           const struct dt_batch *batch, double *sums, uint64_t *confusion)
+{
+    const int n = outputs->count;
+    const float *target = batch->target;
+    (void)confusion;
+    for (int r = 0; r < batch->rows; r++, logits += n, target += n) {
+        const double weight = (double)weight_of(batch, r);
+        for (int i = 0; i < n; i++) {
+            const bool predicted = logits[i] > 0.0f, positive = target[i] > 0.5f;
+            sums[0] += weight * (predicted == positive && !isnan(logits[i]));
+            sums[1] += weight * predicted;
+            sums[2] += weight * positive;
+            sums[3] += weight * (predicted && positive);
+        }
+    }
+}
+
+static void labels_values(int nout, double weight, const double *sums, struct dt__scored *scored,
+                          size_t n, struct dt_metric_values *out)
+{
+    (void)scored, (void)n;
+    out->accuracy = sums[0] / (weight * nout);
+    out->precision = sums[3] / sums[1];
+    out->recall = sums[3] / sums[2];
+}
+
 /* ---- the table ------------------------------------------------------------------------------ */
 
 #define BIT(metric) (1u << DT_METRIC_##metric)
@@ -452,16 +495,18 @@ static const struct dt__task TASKS[] = {
     {.task = DT_TASK_CLASSIFY,
      .one_logit = true,
      .name = "classification",
+     .answer = "probabilities",
      .classes = 2,
-     .predict = binary_predict,
-     .choose = binary_choose,
+     .predict = two_predict,
+     .choose = two_choose,
      .added = {1, 0},
      .scores = true,
-     .measure = binary_measure,
-     .values = binary_values,
+     .measure = two_measure,
+     .values = two_values,
      .metrics = BIT(ACCURACY) | BIT(AUC)},
     {.task = DT_TASK_CLASSIFY,
      .name = "classification",
+     .answer = "probabilities",
      .classes = DT__OUTPUTS,
      .predict = softmax_predict,
      .choose = softmax_choose,
@@ -471,22 +516,55 @@ static const struct dt__task TASKS[] = {
      .metrics = BIT(ACCURACY) | BIT(TOP5)},
     {.task = DT_TASK_REGRESS,
      .name = "regression",
+     .answer = "values",
      .predict = numbers_predict,
      .added = {1, 3},
      .measure = numbers_measure,
      .values = numbers_values,
      .metrics = BIT(RMSE) | BIT(MAE) | BIT(R2)},
+    {.task = DT_TASK_MULTILABEL,
+     .name = "multi-label classification",
+     .answer = "probabilities",
+     .predict = numbers_predict,
+     .added = {4, 0},
+     .measure = labels_measure,
+     .values = labels_values,
+     .metrics = BIT(ACCURACY)},
 };
 
+#define CLASSES                                                                                    \
+    {                                                                                              \
+        .classes = true                                                                            \
+    }
+#define UNITS                                                                                      \
+    {                                                                                              \
+        .units = true                                                                              \
+    }
+#define BETWEEN(low, high, words)                                                                  \
+    {                                                                                              \
+        .least = (low), .greatest = (high), .expected = (words)                                    \
+    }
+#define LOSS(index, key, name, metric, from, ...)                                                  \
+    {                                                                                              \
+        &TASKS[index], DT_LOSS_##key, name##_gradient, name##_loss, DT_METRIC_##metric,            \
+            DT_LINK_##from, __VA_ARGS__                                                            \
+    }
 /* The first row of a task is its usual loss: train.loss=auto. */
 static const struct dt__loss LOSSES[] = {
-    {&TASKS[0], DT_LOSS_AUTO, binary_gradient, binary_loss_sum, DT_METRIC_ACCURACY, false},
-    {&TASKS[1], DT_LOSS_AUTO, softmax_gradient, softmax_loss, DT_METRIC_ACCURACY, false},
-    {&TASKS[2], DT_LOSS_MSE, mse_gradient, mse_loss, DT_METRIC_RMSE, false},
-    {&TASKS[2], DT_LOSS_MAE, mae_gradient, mae_loss, DT_METRIC_MAE, false},
-    {&TASKS[2], DT_LOSS_HUBER, huber_gradient, huber_loss, DT_METRIC_MAE, false},
-    {&TASKS[2], DT_LOSS_POISSON, poisson_gradient, poisson_loss, DT_METRIC_LOSS, true},
+    LOSS(0, AUTO, two, ACCURACY, IDENTITY, CLASSES),
+    LOSS(1, AUTO, softmax, ACCURACY, IDENTITY, CLASSES),
+    LOSS(2, MSE, mse, RMSE, IDENTITY, UNITS),
+    LOSS(2, MAE, mae, MAE, IDENTITY, UNITS),
+    LOSS(2, HUBER, huber, MAE, IDENTITY, UNITS),
+    LOSS(2, POISSON, poisson, LOSS, EXP, BETWEEN(0, INFINITY, "counts from 0 on (train.loss=poisson)")),
+    LOSS(3, BINARY, binary, ACCURACY, SIGMOID, BETWEEN(0, 1, "0 or 1 (model.task=multilabel)")),
 };
+
+const struct dt_targets *dt_targets_of(int task, int loss)
+{
+    const struct dt__loss *row = dt__loss_find(task, loss, 0);
+    return row ? &row->targets : &LOSSES[0].targets;
+}
 
 const struct dt__loss *dt__loss_find(int task, int loss, int nout)
 {
@@ -502,6 +580,11 @@ const struct dt__loss *dt__loss_find(int task, int loss, int nout)
 void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out)
 {
     model->loss->task->predict(rows, &model->outputs, logits, out);
+}
+
+const char *dt_model_answer(const struct dt_model *model)
+{
+    return model->loss->task->answer;
 }
 
 int dt_model_choose(const struct dt_model *model, const float *logits)

@@ -17,6 +17,7 @@ struct dt__task {
     int task;       /* enum dt_task ... */
     bool one_logit; /* ... of networks with one output alone */
     const char *name;
+    const char *answer; /* what is predicted: "values" */
     int classes; /* 0: predicts values; DT__OUTPUTS: as many as outputs */
     void (*predict)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);
     int (*choose)(int nout, const float *logits); /* the class */
@@ -48,7 +49,8 @@ struct dt__loss {
     double (*sum)(const struct dt_outputs *outputs, const struct dt_batch *batch,
                   const float *logits);
     int usual; /* the metric that eval.metric=auto is */
-    bool log;  /* outputs are logarithms of what is predicted: targets have no units */
+    int link;  /* enum dt_link */
+    struct dt_targets targets;
 };
 
 /* Of a network with so many outputs. NULL: there is none. */

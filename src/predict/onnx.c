@@ -539,7 +539,8 @@ static void add_answers(struct graph *graph, const char *x)
             x = NODE("Mul", x, add_floats(graph, "target_std", n, schema->target_std));
             x = NODE("Add", x, add_floats(graph, "target_mean", n, schema->target_mean));
         }
-        NAMED("values", graph->model->outputs.log ? "Exp" : "Identity", x);
+        static const char *const links[] = {"Identity", "Exp", "Sigmoid"};
+        NAMED(graph->predictor->answer, links[graph->model->outputs.link], x);
     } else if (graph->model->desc.nout > 1) {
         NAMED("class", "ArgMax", x);
         add_int(graph, "axis", 1);
@@ -608,7 +609,7 @@ static void write_head(const struct graph *graph, struct dt__message *model)
     const struct dt_schema *schema = &file->schema;
     const int classes = graph->predictor->classes;
     struct dt__message opset = {0};
-    char step[24];
+    char step[24], task[24];
     dt__message_int(model, MODEL_IR_VERSION, IR_VERSION);
     dt__message_text(model, MODEL_PRODUCER, "dtrain");
     dt__message_text(model, MODEL_PRODUCER_VERSION, DT_VERSION);
@@ -616,7 +617,7 @@ static void write_head(const struct graph *graph, struct dt__message *model)
     dt__message_int(&opset, OPSET_VERSION, OPSET);
     dt__message_add(model, MODEL_OPSET, &opset);
     snprintf(step, sizeof step, "%llu", (unsigned long long)file->step);
-    add_metadata(model, "task", classes ? "classify" : "regress");
+    add_metadata(model, "task", dt_config_word(DT_TASK_WORDS, graph->model->desc.task, task));
     add_metadata(model, "step", step);
     add_metadata(model, "layers", graph->model->desc.layers);
     add_names(model, "feature_names", schema->feature_names, schema->features, flags_of(schema));
@@ -655,8 +656,7 @@ dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
     add_answers(&graph, x);
     add_value(&graph, GRAPH_INPUT, "input", FLOAT,
               file->schema.features - flags_of(&file->schema).count);
-    add_value(&graph, GRAPH_OUTPUT, classes ? "probabilities" : "values", FLOAT,
-              (int)predictor->width);
+    add_value(&graph, GRAPH_OUTPUT, predictor->answer, FLOAT, (int)predictor->width);
     if (classes) add_value(&graph, GRAPH_OUTPUT, "class", INT64, 0);
     dt_status status = write_model(&graph, path);
     dt__names_free(graph.names.items, graph.names.count);

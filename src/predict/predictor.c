@@ -28,6 +28,7 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
     const struct dt_schema *schema = &p->file.schema;
     const size_t nout = (size_t)p->file.desc.nout;
     p->classes = p->model->classes;
+    p->answer = dt_model_answer(p->model);
     p->features = p->model->features;
     p->width = p->classes ? (size_t)p->classes : nout;
     p->entries = schema->dense < schema->features ? (size_t)dt_schema_categories(schema) : 0;

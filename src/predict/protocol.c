@@ -323,8 +323,7 @@ static dt_status output_add(const struct dt_predictor *predictor, enum part part
                             struct dt_text *text)
 {
     static const char *const types[] = {"FP32", "INT64", "BYTES"};
-    const char *numbers = predictor->classes ? "probabilities" : "values";
-    const char *const names[] = {numbers, "class", "label"};
+    const char *const names[] = {predictor->answer, "class", "label"};
     DT_TRY(dt_text_add(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":[%lld",
                        part ? "," : "", names[part], types[part], rows));
     if (part == NUMBERS) DT_TRY(dt_text_add(text, ",%d", (int)predictor->width));

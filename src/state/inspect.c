@@ -34,7 +34,7 @@ static void print_schema(const struct dt_schema *schema, FILE *out)
           schema->mean ? ", normalised" : "", schema->feature_names ? ", named" : "");
     if (schema->clip > 0) print(out, ", clipped at %g", schema->clip);
     end_line(out);
-    if (schema->task == DT_TASK_REGRESS)
+    if (schema->targets)
         print(out, "targets       %d", schema->targets);
     else
         print(out, "classes       %d", schema->classes);

@@ -1,7 +1,7 @@
 """Repeats runs of full-batch gradient descent in PyTorch from their step-0 checkpoints.
 
 stdin: a line a run, RUN_DIR CSV TASK OPTIMIZER LR, with a loss for TASK if it is not its usual one; the CSV holds the features as the
-network sees them, then the target. stdout: for each the largest relative difference of its losses,
+network sees them, then the targets. stdout: for each the largest relative difference of its losses,
 and that of its weights by norm.
 """
 import json
@@ -67,12 +67,13 @@ def loss_of(task, out, y):
         "mae": torch.nn.L1Loss(),
         "huber": torch.nn.HuberLoss(delta=0.3),
         "poisson": torch.nn.PoissonNLLLoss(),
+        "multilabel": torch.nn.BCEWithLogitsLoss(),
     }
     if task in numbers:
-        return numbers[task](out[:, 0], y)
+        return numbers[task](out, y)
     if out.shape[1] == 1:
-        return torch.nn.functional.binary_cross_entropy_with_logits(out[:, 0], y)
-    return torch.nn.functional.cross_entropy(out, y.long())
+        return torch.nn.functional.binary_cross_entropy_with_logits(out, y)
+    return torch.nn.functional.cross_entropy(out, y[:, 0].long())
 
 
 def descend(task, params, optimizer, x, y):
@@ -90,7 +91,8 @@ def follow(run_dir, csv, task, optimizer, lr):
     table = torch.from_numpy(np.loadtxt(csv, delimiter=",", dtype=np.float32))
     params = [torch.from_numpy(a.copy()).requires_grad_() for a in layers(run_dir, 0)]
     step = make_optimizer(optimizer, params, float(lr))
-    theirs = descend(task, params, step, table[:, :-1], table[:, -1])
+    features = params[0].shape[0]
+    theirs = descend(task, params, step, table[:, :features], table[:, features:])
     with open(f"{run_dir}/metrics.jsonl") as records:
         ours = [r["loss"] for r in map(json.loads, records) if r["kind"] == "train"]
     assert len(ours) == STEPS, f"{len(ours)} train records"

@@ -36,6 +36,9 @@ model six six data.ignore=value,two model.hidden=12,7 model.activation=relu data
 model robust value data.ignore=two,six model.task=regress model.hidden=6 data.normalize=robust
 model two two data.ignore=value,six model.hidden=5 model.activation=gelu data.scale=0.25
 model value value data.ignore=two,six model.task=regress model.hidden=9 model.activation=sigmoid train.lr=0.05
+awk -F, 'BEGIN { OFS = "," } { print $1, $2, (NR == 1 ? "p" : ($1 > 1) + 0), (NR == 1 ? "q" : ($2 < 5) + 0), $3 }' "$tmp/rows.csv" >"$tmp/more.csv"
+model labels p,q data.train="$tmp/more.csv" data.ignore=value model.task=multilabel model.hidden=5
+model values value,q data.train="$tmp/more.csv" data.ignore=p model.task=regress model.hidden=5 data.normalize_target=yes
 model linear six data.ignore=value,two model.kind=linear
 model tanh two data.ignore=value,six model.hidden=6 model.activation=tanh model.dropout=0.3 data.normalize=standard
 # Pictures of 4 x 6, and lines.

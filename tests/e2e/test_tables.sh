@@ -161,8 +161,8 @@ wrong "wrong.txt:1: column 0: 'area' stands over the number '0.5'" 'area,2019,y\
 wrong "is it column 2, '1', or column 3, which has this name? expected -2 or -1" 'i,0,1,2\n5,0.5,0.6,1\n6,0.6,0.7,0\n' \
     data.header=yes data.label=2
 wrong "wrong.txt:3: label: 'NA' is a missing value: rows without a target" 'a,y\n1,2.5\n2,NA\n' model.task=regress
-wrong 'train.loss=poisson: a target is -2, expected counts' 'a,y\n1,3\n2,-2\n' model.task=regress train.loss=poisson
-wrong 'train.loss: expected auto, or model.task=regress' 'a,y\n1,0\n2,1\n' train.loss=mae
+wrong 'wrong.txt:3: label: a target is -2, expected counts from 0 on (train.loss=poisson)' 'a,y\n1,3\n2,-2\n' model.task=regress train.loss=poisson
+wrong 'train.loss=mae: model.task=classify has no such loss; expected auto' 'a,y\n1,0\n2,1\n' train.loss=mae
 wrong 'data.normalize_target=yes: train.loss=poisson' 'a,y\n1,0\n2,1\n' model.task=regress train.loss=poisson data.normalize_target=yes
 wrong 'data.clip: expected 0, or at least 1' 'a,y\n1,0\n2,1\n' data.clip=0.5
 wrong 'a weight below 0' 'a,w,y\n1,-1,0\n2,1,1\n' data.weight=w

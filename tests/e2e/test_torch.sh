@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 /usr/bin/python3 -c 'import torch, h5py' 2>/dev/null || skip 'python3-torch or python3-h5py is not installed'
 
-# rows TARGET: 90 rows of four features and a target, an awk expression of a to d.
+# rows TARGET: 90 rows of four features and a target, or several, awk expressions of a to d.
 rows() {
     awk -v n=90 "BEGIN {srand(3); for (i = 0; i < n; i++) {a = 2 * rand() - 1; b = 2 * rand() - 1
         c = rand(); d = 2 * rand() - 1; printf \"%.6f,%.6f,%.6f,%.6f,%s\n\", a, b, c, d, $1}}"
@@ -14,14 +14,14 @@ rows 'sin(2 * a) + b * c' >"$tmp/regress.csv"
 rows '(a + b * d > 0.1) + 0' >"$tmp/two.csv"
 rows '(a > 0.2) + (b + c > 0.6)' >"$tmp/three.csv"
 
-# descend DATA TASK MODEL OPTIMIZER LR [LOSS]
+# descend DATA TASK MODEL OPTIMIZER LR [LOSS [KEY]]
 descend() {
     run=$tmp/$1-$3-$4${6:-}
     job 1 "data.train=$tmp/$1.csv" data.header=no "model.task=$2" "model.kind=$3" model.hidden=8,6 \
         model.activation=tanh train.batch=0 train.epochs=50 "train.optimizer=$4" "train.lr=$5" \
-        train.weight_decay=0.001 "train.loss=${6:-auto}" train.huber_delta=0.3 run.log_steps=1 run.replicas=3 export.latest=no "run.dir=$run" \
+        train.weight_decay=0.001 "train.loss=${6:-auto}" train.huber_delta=0.3 ${7:+"$7"} run.log_steps=1 run.replicas=3 export.latest=no "run.dir=$run" \
         2>"$tmp/err" || { cat "$tmp/err"; fail "$run"; }
-    echo "$run $tmp/$1.csv ${6:-$2} $4 $5" >>"$tmp/runs"
+    echo "$run $tmp/$1.csv $(echo "${6:-$2}" | sed s/mse/regress/) $4 $5" >>"$tmp/runs"
 }
 # Rates at which the path is not chaotic: there, no two ways of rounding stay together.
 for optimizer in sgd nesterov adagrad adam adamw lamb; do descend three classify mlp $optimizer 0.05; done
@@ -33,8 +33,12 @@ done
 descend three classify linear sgd 0.05
 rows 'exp(a) + int(3 * rand())' >"$tmp/counts.csv"
 for loss in mae huber poisson; do descend counts regress mlp nesterov 0.01 $loss; done
+rows 'a + c "," b * d' >"$tmp/pairs.csv"
+rows '(a > 0.2) "," (b + c > 0.6) "," (rand() > 0.5)' >"$tmp/labels.csv"
+descend pairs regress mlp nesterov 0.05 mse data.label=-2,-1
+descend labels multilabel mlp adam 0.05 "" data.label=4,5,6
 /usr/bin/python3 tests/e2e/follow.py <"$tmp/runs" >"$tmp/off" || fail 'follow.py'
-check_eq 'runs followed' "$(wc -l <"$tmp/off")" 15
+check_eq 'runs followed' "$(wc -l <"$tmp/off")" 17
 while read -r run _ && read -r losses weights <&3; do
     check_le "${run##*/}: losses off" "$losses" 1e-5
     check_le "${run##*/}: weights off" "$weights" 1e-4

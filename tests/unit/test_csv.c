@@ -82,6 +82,11 @@ static const struct {
      "data.header=no data.label=c"},
     {"0\n1\n", "no column is left for the features", NULL},
     {"1,2,0\n1,2,x\n", "a.csv:2: label: 'x' is not a number", "model.task=regress"},
+    {"a,b,c\n1,2,0\n1,x,1\n", "a.csv:3: column 1: label: 'x' is not a number", "model.task=regress data.label=c,b"},
+    {"a,b,c\n1,2,0\n1,?,1\n", "a.csv:3: column 1: label: '?' is a missing value", "model.task=regress data.label=c,b"},
+    {"1,2,0\n", "data.label=1,1: the column is in data.label too", "model.task=regress data.label=1,1"},
+    {"1,0,1\n1,1,0\n1,2,0\n", "a.csv:3: label: a target is 2, expected 0 or 1", "model.task=multilabel data.label=1,2"},
+    {"1,0,1\n1,1,0\n1,0,-1\n", "a.csv:3: column 2: label: a target is -1, expected 0 or 1", "model.task=multilabel data.label=1,2"},
 };
 
 START_TEST(damage_is_named)
@@ -140,6 +145,45 @@ START_TEST(many_classes_are_declared)
     struct dt_source *source = survey();
     ck_assert_int_eq(dt_source_schema(source)->classes, 1001);
     dt_source_destroy(source);
+}
+END_TEST
+
+/* Several targets stand in the order of data.label, in a file's typed rows as in batches, and in evaluation data whose
+ * columns are in another order. Would catch a target that is read as another one's, and files with fewer of them. */
+START_TEST(targets_may_be_several)
+{
+    static const char *const keys[] = {"data.label=z,x,y", "data.label=-1,0,2", "data.label=4,x,-3"};
+    static const char *const files[] = {"x,p,y,q,z\n9,1,8,2,7\n6,3,5,4,0.25\n",
+                                        "q,z,y,x,more,p\n2,7,8,9,?,1\n4,0.25,5,6,0,3\n"};
+    put_text("a.csv", files[0]);
+    set("data.train=a.csv"), set("data.eval=b.csv"), set("model.task=regress");
+    set("data.normalize_target=no");
+    for (size_t k = 0; k < COUNT(keys); k++) {
+        set(keys[k]), set("data.eval=b.csv");
+        struct dt_source *source = survey(), *eval;
+        const struct dt_schema *schema = dt_source_schema(source);
+        ck_assert_int_eq(schema->targets, 3);
+        ck_assert_str_eq(schema->label_column, "z,x,y");
+        for (size_t f = 0; f < COUNT(files); f++) {
+            const float want[2][5] = {{7, 9, 8, 1, 2}, {0.25f, 6, 5, 3, 4}};
+            put_text("b.csv", files[f]);
+            EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, schema, &eval));
+            struct dt_table *table = open_table(eval);
+            for (uint64_t r = 0; r < 2; r++) {
+                struct dt_batch row = read_row(table, r);
+                ck_assert_mem_eq(row.target, want[r], 3 * sizeof(float));
+                ck_assert_mem_eq(row.x, want[r] + 3, 2 * sizeof(float));
+            }
+            dt_table_destroy(table);
+            dt_source_destroy(eval);
+        }
+        put_text("c.svm", "1 1:1 2:2\n2 1:1\n");
+        set("data.eval=c.svm");
+        ck_assert_int_ne(dt_source_survey(&config, DT_PART_EVAL, schema, &eval), DT_OK);
+        ck_assert_msg(strstr(dt_error_text(), "c.svm: 1 targets a row, the model has 3"),
+                      "message is '%s'", dt_error_text());
+        dt_source_destroy(source);
+    }
 }
 END_TEST
 
@@ -579,7 +623,8 @@ END_TEST
 
 DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMAGE)},
            {text_labels_are_sorted, 1}, {many_classes_are_declared, 1},
-           {number_labels_are_classes, 1}, {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
+           {number_labels_are_classes, 1}, {targets_may_be_several, 1},
+           {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
            {columns_beyond_the_schema_are_named, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},

@@ -214,7 +214,7 @@ START_TEST(values_have_units)
 }
 END_TEST
 
-/* Values and gradients are those of PyTorch 1.13 (MSELoss, L1Loss, HuberLoss(delta=0.7), PoissonNLLLoss, each the
+/* Values and gradients are those of PyTorch 1.13 (MSELoss, L1Loss, HuberLoss(delta=0.7), PoissonNLLLoss, BCEWithLogitsLoss, each the
  * mean over 2 x 2 elements, times 2 rows); what a row of weight 2 gives is twice as much. */
 START_TEST(losses_of_numbers_are_those_of_pytorch)
 {
@@ -228,11 +228,14 @@ START_TEST(losses_of_numbers_are_those_of_pytorch)
         {DT_LOSS_MAE, 2.325, {-0.5f, 0.5f, -0.5f, -0.5f}},
         {DT_LOSS_HUBER, 1.188125, {-0.35f, 0.125f, -0.35f, -0.35f}},
         {DT_LOSS_POISSON, 2.300691, {-0.1384349f, 0.6420127f, 2.194528f, -0.1974145f}},
+        {DT_LOSS_BINARY, -0.7506613, {-0.1587871f, 0.2810883f, -1.0596015f, -0.4875104f}},
     };
     const float out[COUNT] = {-1.5f, 0.25f, 2, 0.1f}, goal[COUNT] = {0.5f, 0, 3, 1.5f};
     const float twice[2] = {2, 2};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        struct dt_model_desc desc = desc_of("linear", 1, 2, DT_TASK_REGRESS);
+        const bool labels = rows[k].loss == DT_LOSS_BINARY;
+        struct dt_model_desc desc =
+            desc_of("linear", 1, 2, labels ? DT_TASK_MULTILABEL : DT_TASK_REGRESS);
         desc.loss = rows[k].loss;
         desc.huber_delta = 0.7;
         dt_model_destroy(model);
@@ -252,8 +255,11 @@ START_TEST(losses_of_numbers_are_those_of_pytorch)
         float said[COUNT];
         dt_model_predict(model, out, 2, said);
         for (int i = 0; i < COUNT; i++)
-            ck_assert_float_eq_tol(
-                said[i], rows[k].loss == DT_LOSS_POISSON ? expf(out[i]) : out[i], 1e-5f);
+            ck_assert_float_eq_tol(said[i],
+                                   labels                          ? 1 / (1 + expf(-out[i]))
+                                   : rows[k].loss == DT_LOSS_POISSON ? expf(out[i])
+                                                                     : out[i],
+                                   1e-5f);
     }
 }
 END_TEST
@@ -285,6 +291,27 @@ START_TEST(losses_have_units)
             ck_assert_double_eq_tol((double)slope, rise / (double)(right - left) / rows[k].unit,
                                     2e-3);
         }
+}
+END_TEST
+
+/* Labels of all rows count alike, as scikit-learn's scores with average="micro" have it. */
+START_TEST(labels_are_counted)
+{
+    const float z[6] = {2, -1, 0.5f, -3, 4, -0.1f}, goal[6] = {1, 0, 0, 1, 1, 1}, weight[2] = {1, 3};
+    const struct dt_batch rows = {.rows = 2, .target = goal, .weight = weight};
+    struct dt_metric_values values;
+    struct dt_metrics *metrics;
+    memset(sums, 0, sizeof sums);
+    set_model(DT_TASK_MULTILABEL, 3);
+    EXPECT_OK(dt_metrics_create(model, &metrics));
+    dt_metrics_chunk(model, z, &rows, sums, NULL);
+    EXPECT_OK(dt_metrics_add(metrics, sums));
+    dt_metrics_values(metrics, &values);
+    ck_assert_double_eq_tol(values.accuracy, (1 + 1 + 3) / 12.0, 1e-12);
+    ck_assert_double_eq_tol(values.precision, 4 / 5.0, 1e-12);
+    ck_assert_double_eq_tol(values.recall, 4 / 10.0, 1e-12);
+    ck_assert(isnan(values.rmse) && isnan(values.auc));
+    dt_metrics_destroy(metrics);
 }
 END_TEST
 
@@ -392,6 +419,8 @@ START_TEST(metric_is_picked_by_the_task)
                 {DT_TASK_REGRESS, 1, DT_METRIC_MAE, "mae", 6, false},
                 {DT_TASK_REGRESS, 1, DT_METRIC_R2, "r2", 7, true},
                 {DT_TASK_CLASSIFY, 1, DT_METRIC_R2, NULL, 0, false},
+                {DT_TASK_MULTILABEL, 3, DT_METRIC_AUTO, "accuracy", 2, true},
+                {DT_TASK_MULTILABEL, 1, DT_METRIC_AUC, NULL, 0, false},
                 {DT_TASK_REGRESS, 1, DT_METRIC_ACCURACY, NULL, 0, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         set_model(rows[i].task, rows[i].nout);
@@ -430,5 +459,5 @@ END_TEST
 
 SUITE("metrics", classes_are_counted, two_classes_are_ranked, errors_are_measured, values_have_units,
       losses_of_numbers_are_those_of_pytorch, losses_have_units,
-      constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
+      labels_are_counted, constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
       metric_is_picked_by_the_task, softmax_is_stable)

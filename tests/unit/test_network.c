@@ -656,7 +656,7 @@ START_TEST(bad_descriptions_are_refused)
     for (size_t i = 0; i < 8 + sizeof texts / sizeof *texts; i++) {
         struct dt_model_desc desc = desc_of(SMALL, NIN, 3, DT_TASK_CLASSIFY);
         struct dt_model *made = NULL;
-        if (i == 0) desc.task = 2;
+        if (i == 0) desc.task = 3;
         if (i == 1) desc.task = -1;
         if (i == 2) desc.nout = -4;
         if (i == 3) desc.nout = DT_MAX_WIDTH + 1;
