@@ -5,7 +5,9 @@ MPICC   ?= mpicc
 BUILD   ?= build
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
-ARCH    ?= native
+# Of the compiler's choice: the baseline, on which hot loops choose their instructions as the program
+# starts (src/base/clones.h). native, x86-64-v3 ...: all code needs them.
+ARCH    ?=
 WERROR  ?= 0
 
 PKGS    := openblas inih jansson zlib libzstd libmicrohttpd
@@ -40,10 +42,16 @@ INCLUDES := -Iinclude -Isrc -I$(BUILD)/src -Itests $(shell pkg-config --cflags $
 LDLIBS   += $(shell pkg-config --libs $(filter-out openblas,$(PKGS)) 2>/dev/null) -ldnnl -lgomp -lm -ldl -pthread
 ALLFLAGS = $(if $(FOUND),,$(error libraries are missing: scripts/setup.sh installs them))$\
 	-std=c11 -D_GNU_SOURCE -DDT_VERSION='"$(VERSION)"' $(INCLUDES) $(CPPFLAGS) \
-	-march=$(ARCH) $(WARN) $(CFLAGS) -ffp-contract=off -fPIC -fno-semantic-interposition $(SANITIZE) -pthread -MMD -MP
+	$(ARCH:%=-march=%) $(WARN) $(CFLAGS) -ffp-contract=off -fPIC -fno-semantic-interposition $(SANITIZE) -pthread -MMD -MP
 
 # Short lines; V=1 shows the commands.
 say = $(if $(V),,@echo '  $(1) $@';)
+
+# mpicc of Open MPI and of MPICH, with the compiler that is asked for.
+MPI_CC   = OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC)
+# A test that defines __wrap_NAME has the library's calls of NAME.
+link     = $(call say,link)$(1) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS) \
+	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
 
 all: dtrain
 
@@ -51,15 +59,16 @@ dtrain: $(BUILD)/dtrain
 	@ln -sf $< $@
 
 $(BUILD)/dtrain: $(CLIOBJ) $(LIB)
-	$(call say,link)$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call link,$(MPI_CC))
 
+# P: with their folders, for two files of two rooms may have one name.
 $(LIB): $(LIBOBJ)
-	$(call say,ar  )rm -f $@ && ar rcs $@ $^
+	$(call say,ar  )rm -f $@ && $(AR) rcsP $@ $^
 
 # Public names alone; those with dt__ are the library's own.
 $(SHARED): $(LIBOBJ)
 	$(call say,link)echo '{global: dt_[a-z]*; local: *;};' >$(BUILD)/exports.map
-	@$(MPICC) -shared -Wl,-soname,$(SONAME),--version-script=$(BUILD)/exports.map,-z,defs \
+	@$(MPI_CC) $(CFLAGS) -shared -Wl,-soname,$(SONAME),--version-script=$(BUILD)/exports.map,-z,defs \
 	  $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # What pkg-config tells of the installed library.
@@ -71,7 +80,7 @@ $(BUILD)/dtrain.pc: FORCE
 	  echo 'Cflags: -I$${prefix}/include'; echo 'Libs: -L$${libdir} -Wl,-rpath,$${libdir} -ldtrain'; \
 	  echo 'Libs.private: $(LDLIBS)'; } >$@
 
-$(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: override CC := OMPI_CC="$(CC)" $(MPICC)
+$(BUILD)/src/comm/%.o $(BUILD)/tests/mpi/%.o: compile = $(MPI_CC)
 
 # Kernels: let loops with sqrt and selections use vectors; results stay IEEE.
 $(BUILD)/src/model/%.o: ALLFLAGS += -fno-math-errno -fno-trapping-math -DDT_OPENBLAS_DIR='"$(OPENBLAS_DIR)"'
@@ -81,28 +90,18 @@ $(BUILD)/src/report/page.o: src/report/page.html
 $(BUILD)/src/config/describe.o: src/config/manual.roff
 $(BUILD)/src/cli/help.o: $(addprefix src/cli/,help.txt manual.roff completion.bash completion.zsh)
 
-$(BUILD)/%.o: %.c
+compile = $(CC)
+$(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(call say,cc  )$(CC) $(ALLFLAGS) -c -o $@ $<
-
-# A test that defines __wrap_NAME has the library's calls of NAME.
-$(UNIT): %: %.o $(LIB)
-	$(call say,link)$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS) $$(pkg-config --libs check) \
-	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
+	$(call say,cc  )$(compile) $(ALLFLAGS) -c -o $@ $<
 
 # Measuring programs; built with the tests, so that they do not fall behind the library.
 BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard scripts/bench/*.c))
-.SECONDARY: $(BENCH:=.o)
-$(BUILD)/scripts/bench/%: $(BUILD)/scripts/bench/%.o $(LIB)
-	$(call say,link)$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-
-$(MPI): %: %.o $(LIB)
-	$(call say,link)$(MPICC) $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS) \
-	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
-
+$(UNIT): LDLIBS += $(shell pkg-config --libs check 2>/dev/null)
+$(UNIT) $(MPI) $(BENCH): %: %.o $(LIB)
+	$(call link,$(MPI_CC))
 $(FUZZ): $(BUILD)/%: $(BUILD)/tests/fuzz/%.o $(LIB)
-	$(call say,link)$(CC) $(SANITIZE) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LDLIBS) \
-	  $$(nm $< | sed -n 's/.* T __wrap_/-Wl,--wrap=/p')
+	$(call link,$(CC) -fsanitize=fuzzer)
 
 tests: $(BUILD)/dtrain $(UNIT) $(MPI) $(BENCH)
 fuzzers: $(FUZZ)
@@ -170,7 +169,7 @@ fuzz: dtrain
 	@BUILD=$(BUILD) SECS=$(or $(SECS),20) tests/run.sh -j $(JOBS) fuzz
 
 valgrind:
-	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ ARCH=x86-64-v3 CFLAGS='-O1 -g' tests
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ CFLAGS='-O1 -g' tests
 	@BUILD=build/$@ SECS=1800 CK_TIMEOUT_MULTIPLIER=50 OPENBLAS_CORETYPE=Haswell \
 	  RUNNER='valgrind -q --error-exitcode=9 --leak-check=full --suppressions=$(CURDIR)/tests/valgrind.supp' \
 	  tests/run.sh unit
@@ -228,7 +227,7 @@ clean:
 	rm -rf $(BUILD) dtrain
 
 help:
-	@echo 'make             build dtrain and libdtrain.a (ARCH=native WERROR=0 BUILD=build)'
+	@echo 'make             build dtrain and libdtrain.a (ARCH= WERROR=0 BUILD=build)'
 	@echo 'make demo        install what is missing, build, train Fashion-MNIST, draw the curves'
 	@echo 'make check       install what is missing, build, run the tests; check-all: the long ones too'
 	@echo 'make bench       measure speed, against PyTorch where it is installed (QUICK=1 SECTIONS=)'
@@ -244,5 +243,5 @@ help:
 .PHONY: FORCE all tests fuzzers demo check check-all fuzz tiny mutants unit bench lint flags format asan ubsan valgrind coverage \
 	man install uninstall deb clean help
 .DELETE_ON_ERROR:
-.SECONDARY: $(TESTOBJ)
+.SECONDARY: $(TESTOBJ) $(BENCH:=.o)
 -include $(LIBOBJ:.o=.d) $(CLIOBJ:.o=.d) $(TESTOBJ:.o=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)

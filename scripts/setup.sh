@@ -40,6 +40,7 @@ need dataset-fashion-mnist test -e /usr/share/datasets/fashion-mnist/train-image
 if [ "${1:-}" = all ]; then
     PATH=$PATH:/usr/sbin:/sbin
     need iproute2 has ip
+    need qemu-user has qemu-x86_64
     need slurm-wlm has slurmctld
     need munge has munged
     need hdf5-tools has h5dump

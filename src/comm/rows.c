@@ -255,7 +255,7 @@ static size_t holder_at(const struct dt__rows *rows, int range, struct holder ho
 
 /* A group's sum; never -0, as where a leaf lacks the row. */
 DT__CLONES
-static void bf16_round(size_t n, const float *values, float *out)
+static void sum_round(size_t n, const float *values, float *out)
 {
     for (size_t i = 0; i < n; i++)
         out[i] = dt__bf16_value(dt__bf16_of(values[i])) + 0.0f;
@@ -274,7 +274,7 @@ static const float *sum_holders(const struct dt_exchange *x, int range, int firs
         const struct branch replicas = {false, group->first, group[1].first};
         const float *sum = sum_holders(x, range, first, last, replicas, at, n, block);
         if (!x->spec.wire) return sum;
-        bf16_round(n, sum, block[0]);
+        sum_round(n, sum, block[0]);
         return block[0];
     }
     if (!branch.of_groups && last - first == 1) {

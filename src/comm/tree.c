@@ -129,7 +129,14 @@ static void norm_close(struct dt__norm *norm)
     memset(norm->lane, 0, sizeof norm->lane);
 }
 
+/* Squares of floats [at, end) of the vector; sum holds them from `offset` on. */
 DT__CLONES
+static void squares_add(double *lane, const float *sum, size_t offset, size_t at, size_t end)
+{
+    for (size_t i = at; i < end; i++) /* a block begins at a multiple of 8 */
+        lane[i & 7] += (double)sum[i - offset] * (double)sum[i - offset];
+}
+
 void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t n)
 {
     const struct dt__floats add = dt__clip((struct dt__floats){offset, offset + n}, norm->at);
@@ -139,8 +146,7 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
             norm_close(norm);
             norm->block = at / DT__TREE_BLOCK;
         }
-        for (size_t i = at; i < end; i++) /* a block begins at a multiple of 8 */
-            norm->lane[i & 7] += (double)sum[i - offset] * (double)sum[i - offset];
+        squares_add(norm->lane, sum, offset, at, end);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/bf16.h"
+#include "base/clones.h"
 #include "base/limits.h"
 #include "model/blas.h"
 
@@ -45,6 +46,7 @@ bool dt__bf16_is_native(void)
 
 /* ---- rounding ------------------------------------------------------------------------------- */
 
+DT__CLONES
 static void round_wide(size_t n, const float *restrict values, float *restrict out)
 {
     for (size_t i = 0; i < n; i++)

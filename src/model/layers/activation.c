@@ -168,22 +168,26 @@ static inline void strip_backward(size_t rows, size_t stride, int columns,
 }
 
 DT__CLONES
+static void bias_backward(size_t rows, size_t stride, int columns, const float *slope, float *delta,
+                          bool add, float *bias_grad)
+{
+    float sum[DT__BIAS_STRIP] = {0};
+    if (!slope)
+        strip_backward(rows, stride, columns, NULL, delta, sum);
+    else if (columns == DT__BIAS_STRIP)
+        strip_backward(rows, stride, DT__BIAS_STRIP, slope, delta, sum);
+    else
+        strip_backward(rows, stride, columns, slope, delta, sum);
+    for (int i = 0; i < columns; i++)
+        bias_grad[i] = add ? bias_grad[i] + sum[i] : sum[i];
+}
+
 void dt__epilogue_backward(size_t rows, int n, const float *slope, float *delta, bool add,
                            float *bias_grad)
 {
-    const size_t width = (size_t)n;
-    for (int c = 0; c < n; c += DT__BIAS_STRIP) {
-        float sum[DT__BIAS_STRIP] = {0};
-        int columns = n - c < DT__BIAS_STRIP ? n - c : DT__BIAS_STRIP;
-        if (!slope)
-            strip_backward(rows, width, columns, NULL, delta + c, sum);
-        else if (columns == DT__BIAS_STRIP)
-            strip_backward(rows, width, DT__BIAS_STRIP, slope + c, delta + c, sum);
-        else
-            strip_backward(rows, width, columns, slope + c, delta + c, sum);
-        for (int i = 0; i < columns; i++)
-            bias_grad[c + i] = add ? bias_grad[c + i] + sum[i] : sum[i];
-    }
+    for (int c = 0; c < n; c += DT__BIAS_STRIP)
+        bias_backward(rows, (size_t)n, n - c < DT__BIAS_STRIP ? n - c : DT__BIAS_STRIP,
+                      slope ? slope + c : NULL, delta + c, add, bias_grad + c);
 }
 
 /* ---- as a layer of its own ------------------------------------------------------------------ */

@@ -1,0 +1,32 @@
+#!/bin/sh
+# One binary runs on any CPU and has the same bits on each: on this one, and on two that qemu-user
+# plays, without AVX-512 and without any AVX. The products of matrices are one kernel's. Would catch
+# an instruction beyond the baseline outside of a function's clones, and a clone that adds otherwise.
+. "$(dirname "$0")/lib.sh"
+need qemu-x86_64
+[ "$(uname -m)" = x86_64 ] || skip 'the levels are those of x86-64'
+export OMPI_MCA_ess_singleton_isolated=1
+
+# run CPU OPTIONS...: np 1; host: this CPU.
+run() {
+    cpu=$1 emulated=
+    shift
+    [ "$cpu" = host ] || emulated="qemu-x86_64 -cpu $cpu"
+    rm -rf "$tmp/run"
+    # shellcheck disable=SC2086  # a command's words
+    timeout "$limit" $emulated "$dtrain" train data.train="$recipes/data/penguins.csv" data.label=species \
+        data.ignore=island,sex,year data.normalize=standard run.dir="$tmp/run" run.replicas=2 run.kernel=Prescott train.epochs=2 \
+        train.optimizer=adam train.clip_norm=1 train.groups=2 "$@" >"$tmp/out" 2>&1 ||
+        { tail -n 3 "$tmp/out"; fail "$cpu: $*"; }
+    crc=$(crc "$tmp/run")
+}
+levels_agree() {
+    run host "$@"
+    want=$crc
+    for cpu in Haswell Nehalem; do
+        run $cpu "$@"
+        check_eq "$cpu, $*" "$crc" "$want"
+    done
+}
+levels_agree train.wire=q8 'model.layers=dense 64 gelu, layernorm, dropout 0.1, dense 32 softplus, batchnorm'
+levels_agree train.wire=bf16 run.precision=bf16 model.hidden=64 model.activation=tanh
