@@ -115,7 +115,7 @@ static bool advance_up(struct dt_exchange *x)
         x->info.norm2 = dt__norm_total(x, x->norms);
         for (int b = 0; b < x->spec.buckets; b++)
             dt__floats_measure(x, x->bucket[b].at, s->sum, x->vectors);
-        x->info.measures = x->norms + x->norm_blocks;
+        x->info.measures = x->spec.measure ? x->norms + x->norm_blocks : NULL;
     }
     return s->posted + s->up_done != before;
 }

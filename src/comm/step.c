@@ -307,7 +307,7 @@ static bool advance_norm(struct dt_exchange *x)
         return false;
     x->norm = DT__NORM_KNOWN;
     x->info.norm2 = dt__norm_total(x, x->all_norms);
-    x->info.measures = x->all_norms + x->norm_blocks;
+    x->info.measures = x->spec.measure ? x->all_norms + x->norm_blocks : NULL;
     for (int i = 0; i < x->spec.buckets; i++) {
         const struct dt__bucket *bucket = &x->bucket[bucket_at(x, i)];
         for (int c = bucket->chunk; c < bucket->chunk_end; c++)
