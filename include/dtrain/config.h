@@ -42,14 +42,15 @@ enum dt_class_weight { DT_CLASS_WEIGHT_NONE, DT_CLASS_WEIGHT_BALANCED };
 #define DT_MISSING_WORDS "error|mean|flag"
 enum dt_missing { DT_MISSING_ERROR, DT_MISSING_MEAN, DT_MISSING_FLAG };
 enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS, DT_TASK_MULTILABEL };
-#define DT_LOSS_WORDS "auto|mse|mae|huber|poisson|binary"
+#define DT_LOSS_WORDS "auto|mse|mae|huber|poisson|binary|quantile"
 enum dt_loss {
     DT_LOSS_AUTO,
     DT_LOSS_MSE,
     DT_LOSS_MAE,
     DT_LOSS_HUBER,
     DT_LOSS_POISSON,
-    DT_LOSS_BINARY
+    DT_LOSS_BINARY,
+    DT_LOSS_QUANTILE
 };
 #define DT_MODE_WORDS "sync|async"
 enum dt_mode { DT_MODE_SYNC, DT_MODE_ASYNC };
@@ -246,8 +247,11 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
       "anyway")                                                                                    \
     X(train, loss, WORD, "auto", 0, 0, DT_LOSS_WORDS, FIXED, "train",                              \
       "auto: cross-entropy (binary for model.task=multilabel), or mse (squared error) for "        \
-      "model.task=regress, which may have others: mae (absolute), huber, or poisson (counts: the " \
-      "prediction is e^output)")                                                                   \
+      "model.task=regress, which may have others: mae (absolute), huber, poisson (counts: the "    \
+      "prediction is e^output), or quantile (several of each target)")                             \
+    X(train, quantiles, TEXT, "0.05,0.5,0.95", 0, 0, NULL, FIXED, "train",                         \
+      "train.loss=quantile: the shares of rows whose target is to be below the predictions; they " \
+      "rise")                                                                                      \
     X(train, huber_delta, REAL, "1", 1e-30, 1e30, NULL, FIXED, "train",                            \
       "train.loss=huber: errors up to this count squared, larger ones as they are; in deviations " \
       "where data.normalize_target standardises the targets")                                      \

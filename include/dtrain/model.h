@@ -50,10 +50,13 @@ struct dt_model_desc {
     int task;     /* enum dt_task */
     int loss;     /* enum dt_loss; auto: the task's usual one */
     double huber_delta; /* of DT_LOSS_HUBER; in deviations, where targets have units */
+    char *quantiles;    /* of DT_LOSS_QUANTILE: "0.1,0.9"; else NULL is fine */
     int dense;      /* of an embedding: inputs that are numbers, the first ones; else 0 */
     int categories; /* likewise: entries of each row among the others, one a column; else 0 */
 };
 void dt_model_desc_free(struct dt_model_desc *desc);
+/* Outputs of a target: the quantiles, or 1. DT_EUSAGE: the text is wrong. */
+dt_status dt_model_desc_each(const struct dt_model_desc *desc, int *out);
 
 /* Puts the network's text into model.layers: what is there, checked and in canonical form, or what
  * model.kind, hidden, activation and dropout come to.
@@ -88,14 +91,22 @@ struct dt_targets {
 const struct dt_targets *dt_targets_of(int task, int loss);
 
 /* From an output to what is predicted. */
-enum dt_link { DT_LINK_IDENTITY, DT_LINK_EXP, DT_LINK_SIGMOID };
+enum dt_link {
+    DT_LINK_IDENTITY,
+    DT_LINK_EXP,
+    DT_LINK_SIGMOID,
+    DT_LINK_RISING /* several outputs a target: each is the one before and its own softplus */
+};
+enum { DT_MAX_QUANTILES = 32 };
 
 /* The outputs of a network, and the units of their values. */
 struct dt_outputs {
     int count;
+    int each, middle; /* outputs of a target; which of them counts where one is asked for */
+    float quantile[DT_MAX_QUANTILES]; /* (each) of DT_LOSS_QUANTILE, rising */
     int link;    /* enum dt_link */
     float delta; /* of the loss */
-    float *mean, *std; /* (count), or NULL: a value is the output as it stands */
+    float *mean, *std; /* (count / each), or NULL: a value is the output as it stands */
 };
 
 /* Immutable once made; shared by any number of networks. To be read alone. */
@@ -126,8 +137,8 @@ struct dt_model {
 /* DT_EUSAGE: the text is wrong, or shapes do not fit: names the layer. DT_EMEMORY. */
 dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **out);
 void dt_model_destroy(struct dt_model *model);
-/* Regression: gives the outputs the targets' units, value = output * std + mean (nout each;
- * copied). Gradients are those of standardised targets; losses, metrics and predictions are in the
+/* Regression: gives the outputs the targets' units, value = output * std + mean (one each a
+ * target; copied). Gradients are those of standardised targets; losses, metrics and predictions are in the
  * targets' own units. NULL: the outputs are the values. Right after the model was made.
  * DT_EMEMORY. */
 dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std);

@@ -49,6 +49,7 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
     struct dt_json *json = &stream->json;
     const struct dt_batch *rows = stream->rows;
     const float *answer = stream->answers + row * stream->width;
+    const size_t targets = (size_t)stream->predictor->file.schema.targets;
     if (dt_predictor_check(stream->predictor, answer)) {
         if (rows)
             return stream_write_error(stream, "row", stream->good + stream->bad, dt_error_text());
@@ -69,10 +70,10 @@ static dt_status stream_write_row(struct stream *stream, size_t row)
         dt_json_floats(json, stream->predictor->answer, answer, stream->width);
     if (stream->target && rows->label)
         dt_json_int(json, "target", rows->label[row]);
-    else if (stream->target && stream->width == 1)
+    else if (stream->target && targets == 1)
         dt_json_float(json, "target", rows->target[row]);
     else if (stream->target)
-        dt_json_floats(json, "target", rows->target + row * stream->width, stream->width);
+        dt_json_floats(json, "target", rows->target + row * targets, targets);
     if (stream->features) { /* all of them, those that are 0 in a sparse row too */
         const size_t ndense = (size_t)rows->ndense;
         for (size_t i = 0; i < stream->nin; i++)

@@ -373,9 +373,14 @@ static dt_status settle_loss(const struct dt_config *config)
     struct dt_text list = {0};
     char word[16], wanted[16];
     dt_status status = DT_OK;
-    if (dt__loss_find(task, config->train.loss, 0)) return DT_OK;
-    for (int loss = DT_LOSS_AUTO; *dt_config_word(DT_LOSS_WORDS, loss, word) && !status; loss++)
-        if (dt__loss_find(task, loss, 0))
+    const struct dt__loss *loss = dt__loss_find(task, config->train.loss, 0);
+    float quantile[DT_MAX_QUANTILES];
+    int count;
+    if (loss && loss->link == DT_LINK_RISING)
+        return dt__quantiles_parse(config->train.quantiles, quantile, &count);
+    if (loss) return DT_OK;
+    for (int i = DT_LOSS_AUTO; *dt_config_word(DT_LOSS_WORDS, i, word) && !status; i++)
+        if (dt__loss_find(task, i, 0))
             status = dt_text_add(&list, "%s%s", list.length ? ", " : "", word);
     if (!status)
         status = dt_fail(DT_EUSAGE, "train.loss=%s: model.task=%s has no such loss; expected %s",

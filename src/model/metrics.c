@@ -26,7 +26,8 @@ static size_t added_of(const struct dt__task *task, int nout)
 size_t dt_metrics_sums(const struct dt_model *model)
 {
     const struct dt__task *task = model->loss->task;
-    return SUMS + added_of(task, model->desc.nout) + (task->scores ? 3 * DT_EVAL_CHUNK : 0);
+    return SUMS + added_of(task, model->outputs.count / model->outputs.each) +
+           (task->scores ? 3 * DT_EVAL_CHUNK : 0);
 }
 
 dt_status dt_metrics_create(const struct dt_model *model, struct dt_metrics **out)
@@ -36,7 +37,7 @@ dt_status dt_metrics_create(const struct dt_model *model, struct dt_metrics **ou
     const size_t classes = (size_t)model->classes;
     DT_GUARD(dt_alloc(1, sizeof *metrics, "metrics", &metrics));
     metrics->task = model->loss->task;
-    metrics->nout = model->desc.nout;
+    metrics->nout = model->outputs.count / model->outputs.each;
     metrics->classes = (int)classes;
     metrics->added = added_of(metrics->task, metrics->nout);
     DT_GUARD(dt_alloc(SUMS + metrics->added, sizeof *metrics->sums, "metrics", &metrics->sums));

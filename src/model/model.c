@@ -115,6 +115,25 @@ static dt_status model_infer_shapes(struct dt_model *model)
     return DT_OK;
 }
 
+/* The quantile nearest to the median. */
+static int middle_of(const struct dt_outputs *outputs)
+{
+    int middle = 0;
+    for (int q = 1; q < outputs->each; q++)
+        if (fabsf(outputs->quantile[q] - 0.5f) < fabsf(outputs->quantile[middle] - 0.5f))
+            middle = q;
+    return middle;
+}
+
+dt_status dt_model_desc_each(const struct dt_model_desc *desc, int *out)
+{
+    const struct dt__loss *loss = dt__loss_find(desc->task, desc->loss, 0);
+    float quantile[DT_MAX_QUANTILES];
+    *out = 1;
+    if (!loss || loss->link != DT_LINK_RISING) return DT_OK;
+    return dt__quantiles_parse(desc->quantiles, quantile, out);
+}
+
 dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **out)
 {
     struct dt_model *model;
@@ -129,17 +148,24 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
     if (desc->nout < 1 || desc->nout > DT_MAX_WIDTH)
         return dt_fail(DT_EUSAGE, "model: %d outputs, expected 1 to %d", desc->nout, DT_MAX_WIDTH);
     const struct dt__loss *loss = dt__loss_find(desc->task, desc->loss, desc->nout);
+    struct dt_outputs outputs = {.count = desc->nout, .each = 1, .delta = (float)desc->huber_delta};
+    if (loss && loss->link == DT_LINK_RISING)
+        DT_TRY(dt__quantiles_parse(desc->quantiles, outputs.quantile, &outputs.each));
+    if (desc->nout % outputs.each)
+        return dt_fail(DT_EUSAGE, "model: %d outputs for %d quantiles", desc->nout, outputs.each);
+    outputs.middle = middle_of(&outputs);
     if (!loss)
         return dt_fail(DT_EUSAGE, "model: there is no loss %d of task %d", desc->loss, desc->task);
     DT_TRY(dt_alloc(1, sizeof *model, "model", &model));
     model->features = (size_t)features;
     model->loss = loss;
     model->classes = loss->task->classes == DT__OUTPUTS ? desc->nout : loss->task->classes;
-    model->outputs = (struct dt_outputs){
-        .count = desc->nout, .link = loss->link, .delta = (float)desc->huber_delta};
+    model->outputs = outputs;
+    model->outputs.link = loss->link;
     model->desc = *desc;
-    model->desc.layers = NULL;
+    model->desc.layers = model->desc.quantiles = NULL;
     dt_status status = dt_strdup(desc->layers, &model->desc.layers);
+    if (!status && desc->quantiles) status = dt_strdup(desc->quantiles, &model->desc.quantiles);
     if (!status) status = dt__layers_parse(model);
     if (!status) status = model_infer_shapes(model);
     if (!status) status = model_place_states(model);
@@ -154,7 +180,7 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
 dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std)
 {
     struct dt_outputs *outputs = &model->outputs;
-    const size_t n = (size_t)outputs->count;
+    const size_t n = (size_t)(outputs->count / outputs->each);
     if (!mean || !model->loss->targets.units) return DT_OK;
     DT_TRY(dt_alloc(n, sizeof *mean, "units of targets", &outputs->mean));
     DT_TRY(dt_alloc(n, sizeof *std, "units of targets", &outputs->std));
@@ -173,6 +199,7 @@ void dt__layers_free(struct dt_model *model)
 void dt_model_desc_free(struct dt_model_desc *desc)
 {
     dt_free(desc->layers);
+    dt_free(desc->quantiles);
     *desc = (struct dt_model_desc){0};
 }
 

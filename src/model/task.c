@@ -286,12 +286,25 @@ static void two_values(int nout, double total, const double *sums, struct dt__sc
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* What is predicted where z comes out. */
-static inline float output_value(const struct dt_outputs *outputs, int i, float z)
+static inline float softplus(float z)
 {
+    return (z > 0.0f ? z : 0.0f) + dt__log1pf(dt__expf(-fabsf(z)));
+}
+
+/* What is predicted by output i of a row. */
+static inline float output_value(const struct dt_outputs *outputs, int i, const float *row)
+{
+    int target = i;
+    float z = row[i];
     if (outputs->link == DT_LINK_EXP) return dt__expf(z);
     if (outputs->link == DT_LINK_SIGMOID) return dt__sigmoidf(z);
-    return outputs->mean ? z * outputs->std[i] + outputs->mean[i] : z;
+    if (outputs->link == DT_LINK_RISING) {
+        target = i / outputs->each;
+        int at = target * outputs->each;
+        for (z = row[at]; at++ < i;)
+            z += softplus(row[at]);
+    }
+    return outputs->mean ? z * outputs->std[target] + outputs->mean[target] : z;
 }
 
 /* A loss of numbers is two functions of one output z, its target and what they are apart, the
@@ -390,7 +403,7 @@ SLOPE(binary)
         for (int r = 0; r < batch->rows; r++, z += n, target += n) {                               \
             const double weight = (double)weight_of(batch, r);                                     \
             for (int i = 0; i < n; i++) {                                                          \
-                const float error = output_value(outputs, i, z[i]) - target[i];                    \
+                const float error = output_value(outputs, i, z) - target[i];                    \
                 const double unit = outputs->mean ? (double)outputs->std[i] : 1.0;                 \
                 sum += weight * name##_cost((double)error, z[i], target[i],                        \
                                             (double)outputs->delta * unit);                        \
@@ -404,28 +417,100 @@ NUMBERS(huber, 1.0)
 NUMBERS(poisson, 1.0)
 NUMBERS(binary, 1.0)
 
+/* The costs of a row's target for all its quantiles, and their slopes by the outputs, times scale,
+ * unless slope is NULL; it may be z. Source: Koenker and Bassett 1978, eq. 2.5. */
+static double quantiles_cost(const struct dt_outputs *outputs, const float *z, float goal,
+                             float scale, float *slope)
+{
+    const int each = outputs->each;
+    float by_value[DT_MAX_QUANTILES], value = 0.0f, all = 0.0f;
+    double cost = 0.0;
+    for (int q = 0; q < each; q++) {
+        const float level = outputs->quantile[q];
+        value = q ? value + softplus(z[q]) : z[0];
+        const float error = goal - value;
+        by_value[q] = error > 0.0f ? -level : error < 0.0f ? 1.0f - level : 0.0f;
+        cost -= (double)by_value[q] * (double)error;
+    }
+    for (int q = each; slope && q-- > 0;) { /* an output moves all values from its own on */
+        all += by_value[q];
+        slope[q] = scale * all * (q ? dt__sigmoidf(z[q]) : 1.0f);
+    }
+    return isnan(value) ? NAN : cost;
+}
+
+static double quantiles_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                            const float *z, float *slope)
+{
+    const int n = outputs->count, targets = n / outputs->each;
+    const float *target = batch->target, *mean = outputs->mean, *std = outputs->std;
+    double sum = 0.0;
+    for (int r = 0; r < batch->rows; r++) {
+        const float weight = weight_of(batch, r);
+        for (int t = 0; t < targets; t++, z += outputs->each, target++) {
+            const float goal = mean ? (*target - mean[t]) / std[t] : *target;
+            const double unit = mean ? (double)std[t] : 1.0;
+            sum += (double)weight * unit *
+                   quantiles_cost(outputs, z, goal, weight / (float)n, slope);
+            if (slope) slope += outputs->each;
+        }
+    }
+    return sum / n;
+}
+
+static double quantile_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                                float *logits)
+{
+    return quantiles_sum(outputs, batch, logits, logits);
+}
+
+static double quantile_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                            const float *logits)
+{
+    return quantiles_sum(outputs, batch, logits, NULL);
+}
+
+dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int *out_count)
+{
+    int count = 0;
+    bool good = text && *text;
+    for (const char *at = text; good && *at;) {
+        char *end;
+        const double level = dt_real_read(at, &end);
+        good = end > at && level > 0.0 && level < 1.0 && count < DT_MAX_QUANTILES &&
+               (!count || (float)level > out[count - 1]) && (!*end || (*end == ',' && end[1]));
+        if (good) out[count++] = (float)level;
+        at = end + (*end == ',');
+    }
+    *out_count = count;
+    if (good) return DT_OK;
+    return dt_fail(DT_EUSAGE, "train.quantiles=%s: expected 1 to %d numbers between 0 and 1 that rise",
+                   text ? text : "", DT_MAX_QUANTILES);
+}
+
 static void numbers_predict(int rows, const struct dt_outputs *outputs, const float *logits,
                             float *out)
 {
-    const size_t n = (size_t)outputs->count;
-    for (size_t r = 0; r < (size_t)rows; r++)
-        for (size_t i = 0; i < n; i++)
-            out[r * n + i] = output_value(outputs, (int)i, logits[r * n + i]);
+    const int n = outputs->count;
+    for (int r = 0; r < rows; r++, out += n, logits += n)
+        for (int i = n; i-- > 0;) /* from the end: out may be logits */
+            out[i] = output_value(outputs, i, logits);
 }
 
 /* sums: absolute errors; of each target squared errors, targets, squared targets. */
 static void numbers_measure(const struct dt_outputs *outputs, const float *logits,
                            const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
-    const int n = outputs->count;
+    const int each = outputs->each, n = outputs->count / each;
     double *error2 = sums + 1, *sum = error2 + n, *sum2 = sum + n;
     const float *target = batch->target;
     (void)confusion;
-    for (int r = 0; r < batch->rows; r++, logits += n, target += n) {
+    for (int r = 0; r < batch->rows; r++, logits += outputs->count, target += n) {
         const double weight = (double)weight_of(batch, r);
         for (int i = 0; i < n; i++) {
             double wanted = (double)target[i];
-            double error = (double)output_value(outputs, i, logits[i]) - wanted;
+            double error =
+                (double)output_value(outputs, i * each + outputs->middle, logits) - wanted;
             sums[0] += weight * fabs(error);
             error2[i] += weight * error * error;
             sum[i] += weight * wanted;
@@ -557,6 +642,7 @@ static const struct dt__loss LOSSES[] = {
     LOSS(2, MAE, mae, MAE, IDENTITY, UNITS),
     LOSS(2, HUBER, huber, MAE, IDENTITY, UNITS),
     LOSS(2, POISSON, poisson, LOSS, EXP, BETWEEN(0, INFINITY, "counts from 0 on (train.loss=poisson)")),
+    LOSS(2, QUANTILE, quantile, LOSS, RISING, UNITS),
     LOSS(3, BINARY, binary, ACCURACY, SIGMOID, BETWEEN(0, 1, "0 or 1 (model.task=multilabel)")),
 };
 

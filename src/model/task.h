@@ -53,6 +53,9 @@ struct dt__loss {
     struct dt_targets targets;
 };
 
+/* The numbers of train.quantiles. DT_EUSAGE. */
+dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int *out_count);
+
 /* Of a network with so many outputs. NULL: there is none. */
 const struct dt__loss *dt__loss_find(int task, int loss, int nout);
 

@@ -529,18 +529,45 @@ static const char *add_inputs(struct graph *graph, const struct dt_schema *schem
     return x;
 }
 
+/* (rows, targets, each): the first output of a target, and what the others add to the one before. A
+ * matrix adds them up. */
+static const char *rising(struct graph *graph, const char *x, int64_t targets, int64_t each)
+{
+    float first[DT_MAX_QUANTILES] = {1}, others[DT_MAX_QUANTILES] = {0};
+    float sums[DT_MAX_QUANTILES * DT_MAX_QUANTILES] = {0};
+    const int64_t shape[] = {-1, targets, each}, square[] = {each, each};
+    for (int64_t q = 0; q < each; q++) {
+        others[q] = 1 - first[q];
+        for (int64_t to = q; to < each; to++)
+            sums[q * each + to] = 1;
+    }
+    x = reshape(graph, x, 3, shape);
+    const char *steps =
+        NODE("Mul", NODE("Softplus", x), add_floats(graph, NULL, (size_t)each, others));
+    x = NODE("Mul", x, add_floats(graph, NULL, (size_t)each, first));
+    return NODE("MatMul", NODE("Add", x, steps),
+                add_constant(graph, NULL, FLOAT, 2, square, sums));
+}
+
 static void add_answers(struct graph *graph, const char *x)
 {
     if (!graph->predictor->classes) {
         /* value = output * std + mean, where the targets were standardised. */
         const struct dt_schema *schema = &graph->predictor->file.schema;
-        const size_t n = (size_t)schema->targets;
+        const struct dt_outputs *outputs = &graph->model->outputs;
+        const int64_t n[] = {schema->targets, 1}, flat[] = {-1, outputs->count};
+        const bool rises = outputs->link == DT_LINK_RISING;
+        if (rises) x = rising(graph, x, outputs->count / outputs->each, outputs->each);
+        const size_t dims = rises ? 2 : 1;
         if (schema->target_mean) {
-            x = NODE("Mul", x, add_floats(graph, "target_std", n, schema->target_std));
-            x = NODE("Add", x, add_floats(graph, "target_mean", n, schema->target_mean));
+            x = NODE("Mul", x,
+                     add_constant(graph, "target_std", FLOAT, dims, n, schema->target_std));
+            x = NODE("Add", x,
+                     add_constant(graph, "target_mean", FLOAT, dims, n, schema->target_mean));
         }
-        static const char *const links[] = {"Identity", "Exp", "Sigmoid"};
-        NAMED(graph->predictor->answer, links[graph->model->outputs.link], x);
+        if (rises) x = reshape(graph, x, 2, flat);
+        static const char *const links[] = {"Identity", "Exp", "Sigmoid", "Identity"};
+        NAMED(graph->predictor->answer, links[outputs->link], x);
     } else if (graph->model->desc.nout > 1) {
         NAMED("class", "ArgMax", x);
         add_int(graph, "axis", 1);

@@ -56,6 +56,7 @@ static const struct dt__record MODEL[] = {
     ROW("/model@dense", I32, desc.dense, OPTIONAL, .when = AT(desc.categories)),
     ROW("/model@categories", I32, desc.categories, OPTIONAL, .when = AT(desc.categories)),
     ROW("/model@loss", TEXT, desc.loss, OPTIONAL, .words = DT_LOSS_WORDS, .when = AT(desc.loss)),
+    ROW("/model@quantiles", TEXT, desc.quantiles, POINTER, OPTIONAL, .when = AT(desc.loss)),
     ROW("/model@huber_delta", F64, desc.huber_delta, OPTIONAL, .when = AT(desc.loss)),
     {0},
 };

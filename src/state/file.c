@@ -398,12 +398,15 @@ static dt_status attributes_check(struct dt_checkpoint *c, bool whole)
     const int *shape = schema->shape; /* (0, 0, 0): none */
     size_t cells = 1;
     bool fits = true;
+    int each;
+    if (dt_model_desc_each(&c->desc, &each)) return dt_fail_prefix(DT_EFORMAT, "/model: ");
     for (int i = 0; i < 3; i++)
         fits = fits && shape[i] >= 0 && dt_size_mul(cells, (size_t)shape[i], &cells);
     fits =
         fits && (cells ? cells == (size_t)schema->features : !shape[0] && !shape[1] && !shape[2]);
     if (!fits || schema->task != c->desc.task || schema->features != area * c->desc.shape[2] ||
-        schema->classes < 0 || schema->targets < 0 || dt_schema_nout(schema) != c->desc.nout)
+        schema->classes < 0 || schema->targets < 0 ||
+        (int64_t)dt_schema_nout(schema) * each != c->desc.nout)
         return dt_fail(DT_EFORMAT, "/schema does not fit /model");
     if (!(schema->clip == 0 || schema->clip >= 1))
         return dt_fail(DT_EFORMAT, "/schema: clip is not as expected");

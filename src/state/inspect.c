@@ -64,7 +64,8 @@ static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
     fprintf(out, "step          %" PRIu64 "\ntask          %s\n", from->step,
             dt_config_word(DT_TASK_WORDS, from->desc.task, word));
     if (from->desc.loss)
-        fprintf(out, "loss          %s\n", dt_config_word(DT_LOSS_WORDS, from->desc.loss, word));
+        fprintf(out, "loss          %s%s%s\n", dt_config_word(DT_LOSS_WORDS, from->desc.loss, word),
+                from->desc.quantiles ? " of " : "", from->desc.quantiles ? from->desc.quantiles : "");
     fprintf(out, "parameters    %" PRIu64 ", %" PRIu64 " not zero, params_crc32c %08" PRIx32 "\n%s",
             from->params_count, nonzero,
             dt_crc32c(0, from->params, from->params_count * sizeof(float)), table);

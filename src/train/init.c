@@ -105,6 +105,8 @@ static void copy_tensor(const struct dt_model *to, const struct dt_schema *schem
     float *params_at = params + tensor->offset;
     memcpy(params_at, source, tensor->count * sizeof *params);
     if ((!m0 && !m1) || tensor->layer < last->index || channels > outputs) return;
+    /* several outputs of a target are no value each */
+    if ((size_t)before->targets != outputs || (size_t)schema->targets != outputs) return;
     for (size_t i = 0; i < tensor->count && tensor->role != DT_TENSOR_STATE; i++) {
         const size_t c = i % channels;
         const double factor = (s0 ? (double)s0[c] : 1) / (s1 ? (double)s1[c] : 1);

@@ -251,7 +251,13 @@ static dt_status create_model(struct dt_job *job)
                                  .nout = dt_schema_nout(schema),
                                  .task = schema->task,
                                  .loss = config->train.loss,
-                                 .huber_delta = config->train.huber_delta};
+                                 .huber_delta = config->train.huber_delta,
+                                 .quantiles = config->train.loss == DT_LOSS_QUANTILE
+                                                  ? config->train.quantiles
+                                                  : NULL};
+    int each;
+    DT_TRY(dt_model_desc_each(&desc, &each));
+    desc.nout *= each;
     if (schema->shape[0]) memcpy(desc.shape, schema->shape, sizeof desc.shape);
     if (config->model.embedding && schema->dense < schema->features) {
         desc.dense = schema->dense;

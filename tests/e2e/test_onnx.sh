@@ -39,6 +39,13 @@ model value value data.ignore=two,six model.task=regress model.hidden=9 model.ac
 awk -F, 'BEGIN { OFS = "," } { print $1, $2, (NR == 1 ? "p" : ($1 > 1) + 0), (NR == 1 ? "q" : ($2 < 5) + 0), $3 }' "$tmp/rows.csv" >"$tmp/more.csv"
 model labels p,q data.train="$tmp/more.csv" data.ignore=value model.task=multilabel model.hidden=5
 model values value,q data.train="$tmp/more.csv" data.ignore=p model.task=regress model.hidden=5 data.normalize_target=yes
+model rising value,q data.train="$tmp/more.csv" data.ignore=p model.task=regress model.hidden=5 data.normalize_target=yes \
+    train.loss=quantile train.quantiles=0.1,0.4,0.95
+# Quantiles of each target rise; the targets are two.
+"$dtrain" predict "$tmp/rising" predict.held_out=yes predict.target=yes >"$tmp/held" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+check_eq 'rows held out' "$(wc -l <"$tmp/held")" 50
+! tr -d '{}[]:"a-z' <"$tmp/held" | awk -F, 'NF != 8 || $1 > $2 || $2 > $3 || $4 > $5 || $5 > $6 {bad = 1; print} END {exit !bad}' ||
+    fail 'quantiles cross, or targets are not two'
 model linear six data.ignore=value,two model.kind=linear
 model tanh two data.ignore=value,six model.hidden=6 model.activation=tanh model.dropout=0.3 data.normalize=standard
 # Pictures of 4 x 6, and lines.

@@ -72,6 +72,7 @@ awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b 
 job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress model.kind=linear train.epochs=20 \
     train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp "$tmp/linear/ckpt/latest.h5" "$tmp/model.h5"
+: >"$tmp/log" # the server before has said that it serves
 "$dtrain" serve "$tmp/model.h5" serve.port=0 serve.max_body_mb=1 >"$tmp/out" 2>"$tmp/log" &
 server=$!
 at_exit "kill -9 $server 2>/dev/null"

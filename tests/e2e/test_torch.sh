@@ -19,7 +19,7 @@ descend() {
     run=$tmp/$1-$3-$4${6:-}
     job 1 "data.train=$tmp/$1.csv" data.header=no "model.task=$2" "model.kind=$3" model.hidden=8,6 \
         model.activation=tanh train.batch=0 train.epochs=50 "train.optimizer=$4" "train.lr=$5" \
-        train.weight_decay=0.001 "train.loss=${6:-auto}" train.huber_delta=0.3 ${7:+"$7"} run.log_steps=1 run.replicas=3 export.latest=no "run.dir=$run" \
+        train.weight_decay=0.001 "train.loss=${6:-auto}" train.huber_delta=0.3 train.quantiles=0.1,0.5,0.9 ${7:+"$7"} run.log_steps=1 run.replicas=3 export.latest=no "run.dir=$run" \
         2>"$tmp/err" || { cat "$tmp/err"; fail "$run"; }
     echo "$run $tmp/$1.csv $(echo "${6:-$2}" | sed s/mse/regress/) $4 $5" >>"$tmp/runs"
 }
@@ -37,8 +37,9 @@ rows 'a + c "," b * d' >"$tmp/pairs.csv"
 rows '(a > 0.2) "," (b + c > 0.6) "," (rand() > 0.5)' >"$tmp/labels.csv"
 descend pairs regress mlp nesterov 0.05 mse data.label=-2,-1
 descend labels multilabel mlp adam 0.05 "" data.label=4,5,6
+descend pairs regress mlp adam 0.01 quantile data.label=4,5
 /usr/bin/python3 tests/e2e/follow.py <"$tmp/runs" >"$tmp/off" || fail 'follow.py'
-check_eq 'runs followed' "$(wc -l <"$tmp/off")" 17
+check_eq 'runs followed' "$(wc -l <"$tmp/off")" 18
 while read -r run _ && read -r losses weights <&3; do
     check_le "${run##*/}: losses off" "$losses" 1e-5
     check_le "${run##*/}: weights off" "$weights" 1e-4

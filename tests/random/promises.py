@@ -194,11 +194,16 @@ def predicted(case):
     expect(result.code == 0 and not result.errors, f"exit code {result.code}", result.err)
     answers = [json.loads(line) for line in result.out.splitlines()]
     expect(len(answers) == own["rows"], "rows", f"{len(answers)} answers, {own['rows']} rows")
-    if "accuracy" in own:
+    if case.config.get("model.task") == "multilabel":
+        told = [(p > 0.5) == (t > 0.5) for a in answers for p, t in zip(numbers_of(a), as_list(a["target"]))]
+        near = sum(abs(p - 0.5) < 1e-6 for a in answers for p in numbers_of(a))
+        off = abs(sum(told) / len(told) - own["accuracy"])
+        expect(off < 1e-12 + near / len(told), "accuracy", f"{sum(told)} of {len(told)} right, eval has {own}")
+    elif "accuracy" in own:
         right = sum(a["class"] == a["target"] for a in answers)
         expect(abs(right / own["rows"] - own["accuracy"]) < 1e-12, "accuracy", f"{right} right, eval has {own}")
     else:
-        check_values(answers, own)
+        check_values(answers, own, middle_of(case.config))
     if "data.eval" in case.config:
         by_hand(case, path)
 
@@ -207,9 +212,21 @@ def as_list(value):
     return value if isinstance(value, list) else [value]
 
 
-def check_values(answers, own):
+def numbers_of(answer):
+    return as_list(answer.get("value", answer.get("values", answer.get("probabilities"))))
+
+
+def middle_of(config):
+    """Which of a target's values counts, and how many it has."""
+    if config.get("train.loss") != "quantile":
+        return 0, 1
+    levels = [float(level) for level in config.get("train.quantiles", "0.05,0.5,0.95").split(",")]
+    return min(range(len(levels)), key=lambda q: abs(levels[q] - 0.5)), len(levels)
+
+
+def check_values(answers, own, middle):
     """Printed values have the digits of a float: their error is 1e-6 of them at most."""
-    told = [(v, t) for a in answers for v, t in zip(as_list(a.get("value", a.get("values"))), as_list(a["target"]))]
+    told = [(v, t) for a in answers for v, t in zip(numbers_of(a)[middle[0]::middle[1]], as_list(a["target"]))]
     rmse = math.sqrt(sum((v - t) ** 2 for v, t in told) / len(told))
     slack = 1e-5 * max(max(abs(v), abs(t)) for v, t in told) + 1e-5 * rmse + 1e-30
     expect(abs(rmse - own["rmse"]) <= slack, "rmse", f"{rmse} of predictions, eval has {own['rmse']}")

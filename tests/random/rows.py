@@ -71,6 +71,10 @@ class Table:
         self.classes, self.regress = task(rng, rows)
         self.kinds = [rng.choice(["number", "number", "integer", "text"]) for _ in range(rng.randint(1, 7))]
         self.names = rng.sample(NAMES, len(self.kinds))
+        self.targets = rng.choice([1, 1, 2, 3]) if self.regress else 1
+        self.yes = bool(self.regress) and rng.random() < 0.4  # or no, each
+        if self.yes:
+            rows.keys["model.task"] = "multilabel"
         self.texts = {c: rng.sample(TEXTS, rng.randint(2, len(TEXTS))) for c in range(len(self.kinds))}
         self.gaps = rng.choice([0, 0, 0.05, 0.3])
         self.named = rng.random() < 0.8
@@ -94,28 +98,33 @@ class Table:
         """(features, label) each"""
         made = []
         for r in range(count):
-            label = label_of(rng, r, self.classes, self.regress)
+            labels = [label_of(rng, r, self.classes, self.regress) for _ in range(self.targets)]
+            if self.yes:
+                labels = [rng.choice("01") for _ in labels]
             made.append(([self.value(rng, c) for c in range(len(self.kinds))],
-                         label if self.regress else str(self.labels[label])))
+                         labels if self.regress else [str(self.labels[labels[0]])]))
         return made
 
     def place(self, features, label, weight, skipped):
         """All columns: the label between the features, what else there is behind."""
         more = {"w": weight, "skip": skipped}
-        return features[:self.at] + [label] + features[self.at:] + [more[name] for name in self.more]
+        return features[:self.at] + label + features[self.at:] + [more[name] for name in self.more]
 
     def text(self, rng, rows, named):
         out = io.StringIO()
         writer = csv.writer(out, delimiter=self.separator, lineterminator=self.end, quoting=self.quoting)
         if named:
-            writer.writerow(self.place(self.names, "the label", "w", "skip"))
+            writer.writerow(self.place(self.names, self.label_names(), "w", "skip"))
         for r, (features, label) in enumerate(rows):
             writer.writerow(self.place(features, label, f"{0.5 + rng.random():.3g}", f"id {r}"))
         return (b"\xef\xbb\xbf" if self.mark and named else b"") + out.getvalue().encode()
 
+    def label_names(self):
+        return ["the label"] + [f"label {i}" for i in range(1, self.targets)]
+
     def column(self, name):
         """As a key has it: its name or its number."""
-        return name if self.named else str(self.place(list(map(str, range(len(self.kinds)))), "the label", "w",
+        return name if self.named else str(self.place(list(map(str, range(len(self.kinds)))), self.label_names(), "w",
                                                       "skip").index(name))
 
 
@@ -133,7 +142,7 @@ def make_table(rng, directory, rows):
     rows.keys["data.train"] = write_parts(rng, directory, "csv", train,
                                           lambda part: table.text(rng, part, table.named), packed)
     held_out_file = write(f"{directory}/held-out.csv", table.text(rng, held_out, table.named), packed)
-    rows.keys["data.label"] = table.column("the label")
+    rows.keys["data.label"] = ",".join(table.column(name) for name in table.label_names())
     if "skip" in table.more:
         rows.keys["data.ignore"] = table.column("skip")
     if "w" in table.more:
@@ -142,7 +151,7 @@ def make_table(rng, directory, rows):
         rows.keys["data.missing"] = rng.choice(["mean", "flag"])
     if "text" in table.kinds:
         rows.likely["model.embedding"] = ["1", "3"]
-        texts = [table.column(n) if table.named else str(c + (c >= table.at))
+        texts = [table.column(n) if table.named else str(c + table.targets * (c >= table.at))
                  for c, (n, kind) in enumerate(zip(table.names, table.kinds)) if kind == "text"]
         if not any("," in t or '"' in t for t in texts):
             rows.likely["data.categories"] = ["auto", ",".join(texts)]

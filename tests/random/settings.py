@@ -42,6 +42,7 @@ LIKELY = {
     "train.warmup_steps": "0 1 3 100",
     "train.decay_steps": "0 1 2 7 100",
     "train.decay_rate": "0.1 0.5 1 1.1",
+    "train.quantiles": "0.5 0.1,0.9 0.05,0.5,0.95",
     "train.min_lr": "0 0.00001 0.001",
     "train.local_steps": "1 2 3 7",
     "train.groups": "0 1 2 3",

@@ -294,6 +294,55 @@ START_TEST(losses_have_units)
 }
 END_TEST
 
+/* Values and gradients are those of PyTorch 1.13 by torch.maximum(q * u, (q - 1) * u), the mean over 2 x 3 elements,
+ * times 2 rows. With units the loss has them, and the slope is that of standardised targets. The middle one counts for
+ * rmse. Would catch quantiles that cross, slopes of a wrong side, and values that are made where outputs still stand. */
+START_TEST(quantiles_rise)
+{
+    enum { COUNT = 6 };
+    const float out[COUNT] = {-1.5f, 0.25f, 2, 0.1f, 1, -2}, goal[2] = {0.5f, 1};
+    const float slope[COUNT] = {-0.16666666f, -0.07495686f, 0.02935991f, 0.16666669f, 0.14621173f, 0.00397343f}, value[COUNT] = {-1.5f, -0.67406058f, 1.45286751f, 0.1f, 1.41326165f, 1.54018962f};
+    const float mean[1] = {10}, std[1] = {4}, far[2] = {10 + 4 * 0.5f, 10 + 4 * 1};
+    struct dt_model_desc desc = desc_of("linear", 1, 3, DT_TASK_REGRESS);
+    desc.loss = DT_LOSS_QUANTILE;
+    desc.quantiles = (char *)(uintptr_t) "0.1,0.5,0.9";
+    for (int units = 0; units < 2; units++) {
+        const struct dt_batch batch = {.rows = 2, .target = units ? far : goal};
+        const double want = 0.4109890 * (units ? 4 : 1);
+        struct dt_metric_values values;
+        float z[COUNT];
+        dt_model_destroy(model);
+        EXPECT_OK(dt_model_create(&desc, &model));
+        if (units) EXPECT_OK(dt_model_set_units(model, mean, std));
+        memcpy(z, out, sizeof z);
+        ck_assert_double_eq_tol(model->loss->sum(&model->outputs, &batch, z), want, 1e-5);
+        ck_assert_double_eq_tol(model->loss->gradient(&model->outputs, &batch, z), want, 1e-5);
+        for (int i = 0; i < COUNT; i++)
+            ck_assert_float_eq_tol(z[i], slope[i], 1e-6f);
+        memcpy(z, out, sizeof z);
+        dt_model_predict(model, z, 2, z);
+        for (int i = 0; i < COUNT; i++)
+            ck_assert_float_eq_tol(z[i], units ? value[i] * 4 + 10 : value[i], 1e-5f);
+        struct dt_metrics *metrics;
+        memset(sums, 0, sizeof sums);
+        EXPECT_OK(dt_metrics_create(model, &metrics));
+        dt_metrics_chunk(model, out, &batch, sums, NULL);
+        EXPECT_OK(dt_metrics_add(metrics, sums));
+        dt_metrics_values(metrics, &values);
+        ck_assert_double_eq_tol(values.mae, (units ? 4 : 1) * (1.17406058 + 0.41326165) / 2, 1e-5);
+        dt_metrics_destroy(metrics);
+    }
+    static const char *const bad[] = {"", "0.5,0.5", "0.5,", ",0.5", "0", "1", "x", "0.5;0.6", "nan"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct dt_model *made;
+        desc.quantiles = (char *)(uintptr_t)bad[i];
+        ck_assert_int_eq(dt_model_create(&desc, &made), DT_EUSAGE);
+    }
+    desc.quantiles = NULL;
+    ck_assert_int_eq(dt_model_create(&desc, &model), DT_EUSAGE);
+}
+END_TEST
+
 /* Labels of all rows count alike, as scikit-learn's scores with average="micro" have it. */
 START_TEST(labels_are_counted)
 {
@@ -459,5 +508,5 @@ END_TEST
 
 SUITE("metrics", classes_are_counted, two_classes_are_ranked, errors_are_measured, values_have_units,
       losses_of_numbers_are_those_of_pytorch, losses_have_units,
-      labels_are_counted, constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
+      quantiles_rise, labels_are_counted, constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
       metric_is_picked_by_the_task, softmax_is_stable)
