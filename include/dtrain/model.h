@@ -99,6 +99,15 @@ enum dt_link {
 };
 enum { DT_MAX_QUANTILES = 32 };
 
+/* A loss of a program's own, of one row: returns it, from the row's outputs and targets, (n) each,
+ * and writes its gradient by the outputs unless that is NULL. The gradient may be in the outputs'
+ * own memory: read an output before writing it. Must give the same for the same numbers; may be
+ * called by any rank, for other rows of the same batch. */
+struct dt_own_loss {
+    double (*row)(void *arg, int n, const float *outputs, const float *targets, float *gradient);
+    void *arg;
+};
+
 /* The outputs of a network, and the units of their values. */
 struct dt_outputs {
     int count;
@@ -106,6 +115,7 @@ struct dt_outputs {
     float quantile[DT_MAX_QUANTILES]; /* (each) of DT_LOSS_QUANTILE, rising */
     int link;    /* enum dt_link */
     float delta; /* of the loss */
+    const struct dt_own_loss *own; /* NULL: the loss is one of the table */
     float *mean, *std; /* (count / each), or NULL: a value is the output as it stands */
 };
 
@@ -142,6 +152,9 @@ void dt_model_destroy(struct dt_model *model);
  * targets' own units. NULL: the outputs are the values. Right after the model was made.
  * DT_EMEMORY. */
 dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std);
+/* Gradients and losses are of this one, borrowed, in place of the task's; right after the model was
+ * made. The predictions are the outputs. DT_EUSAGE: the task is another than regress. */
+dt_status dt_model_set_loss(struct dt_model *model, const struct dt_own_loss *loss);
 /* Row-sparse tensor number `index`, in the order of the flat vector. */
 const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model, size_t index);
 /* A table of layers: output shape, parameters and multiply-adds a sample. Caller frees. */

@@ -20,6 +20,10 @@ struct dt_train_options {
      * data.eval), and a resume has to bring as many rows again. eval NULL: none, or
      * data.eval_fraction of train. */
     const struct dt_arrays *train, *eval;
+    /* Every rank: the loss to train with and to report, in place of train.loss, and the same at
+     * every rank; targets are learned as they stand. `dtrain eval` of the model does not have it,
+     * and reports train.loss. NULL: none. */
+    const struct dt_own_loss *loss;
     /* Bank: each record of metrics.jsonl as it is written: one JSON object, without newline. */
     void (*record)(void *arg, const char *json);
     /* Bank: asked every few milliseconds, or once a step by a process alone: once true, the run

@@ -542,6 +542,37 @@ static void numbers_values(int nout, double weight, const double *sums, struct d
     out->r2 = r2 / nout;
 }
 
+/* ---- a program's own ------------------------------------------------------------------------ */
+
+static double own_sum(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                      const float *z, float *slope)
+{
+    const struct dt_own_loss *own = outputs->own;
+    const size_t n = (size_t)outputs->count;
+    double sum = 0.0;
+    for (size_t r = 0; r < (size_t)batch->rows; r++) {
+        const float weight = weight_of(batch, (int)r);
+        float *gradient = slope ? slope + r * n : NULL;
+        sum += (double)weight *
+               own->row(own->arg, (int)n, z + r * n, batch->target + r * n, gradient);
+        for (size_t i = 0; gradient && i < n; i++)
+            gradient[i] *= weight;
+    }
+    return sum;
+}
+
+static double own_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                           float *logits)
+{
+    return own_sum(outputs, batch, logits, logits);
+}
+
+static double own_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
+                       const float *logits)
+{
+    return own_sum(outputs, batch, logits, NULL);
+}
+
 /* ---- yes or no, several times ----------------------------------------------------------------- */
 
 /* sums: right, predicted, positive, both of these. */
@@ -645,6 +676,19 @@ static const struct dt__loss LOSSES[] = {
     LOSS(2, QUANTILE, quantile, LOSS, RISING, UNITS),
     LOSS(3, BINARY, binary, ACCURACY, SIGMOID, BETWEEN(0, 1, "0 or 1 (model.task=multilabel)")),
 };
+
+static const struct dt__loss OWN = LOSS(2, AUTO, own, LOSS, IDENTITY, {0});
+
+dt_status dt_model_set_loss(struct dt_model *model, const struct dt_own_loss *loss)
+{
+    if (model->desc.task != OWN.task->task || model->outputs.each > 1)
+        return dt_fail(DT_EUSAGE, "a loss of one's own: expected model.task=regress, and a "
+                                  "train.loss with one output a target");
+    model->loss = &OWN;
+    model->outputs.link = OWN.link;
+    model->outputs.own = loss;
+    return DT_OK;
+}
 
 const struct dt_targets *dt_targets_of(int task, int loss)
 {

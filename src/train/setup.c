@@ -23,6 +23,8 @@ static dt_status share_config(struct dt_world *world, struct dt_config *config,
     dt_status status = DT_OK;
     if (bank && options->train) status = dt_config_set(config, "data.train=(arrays)");
     if (bank && options->eval && !status) status = dt_config_set(config, "data.eval=(arrays)");
+    if (bank && options->loss && !status)
+        status = dt_config_set(config, "data.normalize_target=no");
     if (bank && !status) status = dt_config_settle(config);
     if (bank && !status) status = dt_config_check(config, world->size);
     if (bank && !status) status = dt_model_settle(config);
@@ -242,7 +244,7 @@ static dt_status share_data(struct dt_job *job, const struct dt_bank *bank,
 /* ---- what every rank makes for itself ------------------------------------------------------- */
 
 /* The network of the data's shape, the order of its samples, the rules of its updates. */
-static dt_status create_model(struct dt_job *job)
+static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss)
 {
     const struct dt_config *config = job->config;
     const struct dt_schema *schema = dt_source_schema(job->train);
@@ -266,6 +268,7 @@ static dt_status create_model(struct dt_job *job)
     if (job->world->is_bank) dt__advise_labels(job);
     dt_blas_set_threads((int)config->run.threads);
     DT_TRY(dt_model_create(&desc, &job->model));
+    if (loss) DT_TRY(dt_model_set_loss(job->model, loss));
     DT_TRY(dt_model_set_units(job->model, schema->target_mean, schema->target_std));
     DT_TRY(dt_plan_create(job->train, (uint64_t)config->run.seed, job->replicas,
                           config->train.batch, &job->plan));
@@ -340,7 +343,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (config->train.local_steps > 1 || dt__is_rounded(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, run->bank, &run->options));
     /* Model and plan are everybody's, the rest is the role's. */
-    DT_TRY(dt_ranks_agree(world->all, create_model(job)));
+    DT_TRY(dt_ranks_agree(world->all, create_model(job, run->options.loss)));
     dt_world_heartbeat(world, "load", job->step);
     if (run->worker) status = dt__worker_open(job, run->worker);
     if (world->role == DT_ROLE_EVALUATOR) status = dt__evaluator_open(job, &run->evaluator);

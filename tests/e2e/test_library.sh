@@ -57,6 +57,16 @@ arrays "$tmp/stopped" || { cat "$tmp/err"; fail 'train_arrays, again'; }
 check_eq 'bits over the stop' "$(crc "$tmp/stopped")" "$(crc "$tmp/arrays")"
 check_eq 'an answer' "$(echo 0.5,-0.5 | "$dtrain" predict "$tmp/arrays" 2>/dev/null | json class)" 0
 
+build cc own_loss.c
+mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/own_loss-cc" "$tmp/own" 2>"$tmp/err" || { cat "$tmp/err"; fail 'own_loss'; }
+# Too little costs nine times what too much does: nine of ten values are below what is predicted.
+above=$(awk 'BEGIN {for (i = 0; i < 100; i++) print (i + 0.5) / 100}' | "$dtrain" predict "$tmp/own" 2>/dev/null |
+    sed 's/.*:\(.*\)}/\1/' | awk '{x = (NR - 0.5) / 100; all += $1 - x} END {print all / NR}')
+check_ge 'predicted above the mean' "$above" 0.3
+check_le 'predicted above the mean' "$above" 0.5
+check_ge 'its loss' "$(record "$tmp/own" eval loss)" 0.4 # at best 0.45, on all rows
+check_le 'its loss' "$(record "$tmp/own" eval loss)" 0.5
+
 if command -v mpifort >/dev/null; then
     mpifort "$tmp/prefix/include/dtrain/dtrain.f90" "$examples/train_arrays.f90" $flags -o fortran >"$tmp/out" 2>&1 ||
         { cat "$tmp/out"; fail 'the Fortran example'; }

@@ -343,6 +343,44 @@ START_TEST(quantiles_rise)
 }
 END_TEST
 
+static double own_row(void *arg, int n, const float *z, const float *goal, float *gradient)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        const float error = z[i] - goal[i];
+        sum += *(double *)arg * (double)(error * error);
+        if (gradient) gradient[i] = (float)(2 * *(double *)arg) * error;
+    }
+    return sum;
+}
+
+/* A program's own loss: what one of the table gives, if it is the same; rows have their weights. */
+START_TEST(a_loss_may_be_ones_own)
+{
+    enum { COUNT = 4 };
+    double half = 0.5;
+    const struct dt_own_loss own = {own_row, &half};
+    const float out[COUNT] = {-1.5f, 0.25f, 2, 0.1f}, goal[COUNT] = {0.5f, 0, 3, 1.5f};
+    const float weight[2] = {3, 0.5f};
+    const struct dt_batch batch = {.rows = 2, .target = goal, .weight = weight};
+    float z[2][COUNT];
+    double told[2], same[2];
+    for (int k = 0; k < 2; k++) {
+        set_model(DT_TASK_REGRESS, 2);
+        if (k) EXPECT_OK(dt_model_set_loss(model, &own));
+        memcpy(z[k], out, sizeof out);
+        told[k] = model->loss->sum(&model->outputs, &batch, z[k]);
+        same[k] = model->loss->gradient(&model->outputs, &batch, z[k]);
+    }
+    ck_assert_double_eq_tol(told[0], told[1], 1e-6);
+    ck_assert_double_eq_tol(same[0], same[1], 1e-6);
+    for (int i = 0; i < COUNT; i++)
+        ck_assert_float_eq_tol(z[0][i], z[1][i], 1e-6f);
+    set_model(DT_TASK_CLASSIFY, 2);
+    ck_assert_int_eq(dt_model_set_loss(model, &own), DT_EUSAGE);
+}
+END_TEST
+
 /* Labels of all rows count alike, as scikit-learn's scores with average="micro" have it. */
 START_TEST(labels_are_counted)
 {
@@ -508,5 +546,5 @@ END_TEST
 
 SUITE("metrics", classes_are_counted, two_classes_are_ranked, errors_are_measured, values_have_units,
       losses_of_numbers_are_those_of_pytorch, losses_have_units,
-      quantiles_rise, labels_are_counted, constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
+      quantiles_rise, a_loss_may_be_ones_own, labels_are_counted, constant_targets_are_met_or_not, weights_count_as_repetitions, nan_is_never_right,
       metric_is_picked_by_the_task, softmax_is_stable)
