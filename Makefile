@@ -168,6 +168,17 @@ fuzz: dtrain
 	  SANITIZE='-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined' fuzzers
 	@BUILD=$(BUILD) SECS=$(or $(SECS),20) tests/run.sh -j $(JOBS) fuzz
 
+# The same program on clusters that SimGrid simulates: scripts/sim.
+sim:
+	@command -v smpirun >/dev/null || { echo 'make sim: needs SimGrid: apt-get install libsimgrid-dev'; exit 1; }
+	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(BUILD)/sim MPICC='$(CC)' \
+	  CPPFLAGS='$(CPPFLAGS) -I/usr/include/smpi -include $(CURDIR)/scripts/sim/sim.h' sim-program
+
+SIMULATED := dt_exchange_need dt_exchange_ready dt_exchange_advance dt_network_gradient
+sim-program: $(CLIOBJ) $(BUILD)/scripts/sim/sim.o $(LIB)
+	$(call say,link)$(CC) -shared $(SANITIZE) $(LDFLAGS) -o $(BUILD)/dtrain $^ $(LDLIBS) -lsimgrid -Wl,-z,defs \
+	  $(SIMULATED:%=-Wl,--wrap=%)
+
 valgrind:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ CFLAGS='-O1 -g' tests
 	@BUILD=build/$@ SECS=1800 CK_TIMEOUT_MULTIPLIER=50 OPENBLAS_CORETYPE=Haswell \
@@ -235,12 +246,13 @@ help:
 	@echo 'make asan        unit and MPI tests, random configurations under AddressSanitizer; also ubsan, valgrind, coverage'
 	@echo 'make tiny        all tests with blocks, buffers and tables at their least (src/base/limits.h)'
 	@echo 'make mutants     tests against planted bugs, and against COUNT=40 lines changed at random (SEED=)'
+	@echo 'make sim         the program for clusters that SimGrid simulates (scripts/sim/sim.py runs it)'
 	@echo 'make fuzz        parsers against arbitrary bytes, under clang (SECS=20 each)'
 	@echo 'make man         manual pages and completions, into $(BUILD)'
 	@echo 'make install     into PREFIX=/usr/local (DESTDIR); uninstall; clean'
 	@echo 'make deb         Debian packages, into build/deb'
 
-.PHONY: FORCE all tests fuzzers demo check check-all fuzz tiny mutants unit bench lint flags format asan ubsan valgrind coverage \
+.PHONY: FORCE all tests fuzzers demo check check-all fuzz sim sim-program tiny mutants unit bench lint flags format asan ubsan valgrind coverage \
 	man install uninstall deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(TESTOBJ) $(BENCH:=.o)

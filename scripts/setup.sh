@@ -43,6 +43,7 @@ if [ "${1:-}" = all ]; then
     need qemu-user has qemu-x86_64
     need slurm-wlm has slurmctld
     need munge has munged
+    need libsimgrid-dev has smpirun
     need hdf5-tools has h5dump
     need python3-onnx test -e /usr/lib/python3/dist-packages/onnx
     need python3-h5py test -e /usr/lib/python3/dist-packages/h5py

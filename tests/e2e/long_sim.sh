@@ -1,0 +1,36 @@
+#!/bin/sh
+# On clusters that SimGrid simulates, with links and ranks that are late by seed, runs end, and have the bits of the
+# same run under mpirun; a step takes what the link's speed asks for. Would catch a message that nobody waits for, sums
+# that depend on who comes first, ranks that wait for each other, traffic that passes one link twice.
+# seconds: 300
+. "$(dirname "$0")/lib.sh"
+need smpirun python3
+make -s sim >"$tmp/make" 2>&1 || { cat "$tmp/make"; fail 'make sim'; }
+"$recipes/exp-data.sh" "$tmp/data"
+keys="data.train=$tmp/data/train.csv data.label=y model.task=regress model.hidden=40,20 train.batch=24 train.lr=0.01 \
+train.optimizer=adam train.epochs=90 train.max_steps=12 run.log_steps=12 run.replicas=4 run.kernel=Haswell \
+run.checkpoint_secs=0 export.latest=no export.best=no"
+
+# same NAME KEYS...
+same() {
+    name=$1
+    shift
+    # shellcheck disable=SC2086  # keys are words
+    job 5 $keys "$@" run.dir="$tmp/$name" >"$tmp/$name.out" 2>&1 || { cat "$tmp/$name.out"; fail "$name under mpirun"; }
+    want=$(grep -o '"params_crc32c": *"[0-9a-f]*"' "$tmp/$name/metrics.jsonl" | tail -n 1 | grep -o '[0-9a-f]\{8\}')
+    # shellcheck disable=SC2086
+    python3 scripts/sim/sim.py schedules --hosts 4 --count 4 --seed 7 $keys "$@" >"$tmp/$name.sim" 2>&1 ||
+        { tail -n 20 "$tmp/$name.sim"; fail "$name, simulated"; }
+    check_eq "$name" "$(grep -o 'params_crc32c [0-9a-f]*' "$tmp/$name.sim" | cut -d ' ' -f 2)" "$want"
+}
+same plain
+same norm train.clip_norm=0.5
+same q8 train.wire=q8 train.groups=4
+same local train.local_steps=4 train.groups=2
+same overlap train.local_steps=4 train.groups=4 train.overlap=yes train.wire=bf16
+
+# shellcheck disable=SC2086
+python3 scripts/sim/sim.py table --hosts 2,4,8 --gbit 1 $keys run.replicas=8 model.hidden=512,256 >"$tmp/table" 2>&1 ||
+    { cat "$tmp/table"; fail 'the table'; }
+cat "$tmp/table"
+awk 'NR > 1 {n++; bad += $3 < $4 || $3 > 1.25 * $4} END {exit bad || n != 3}' "$tmp/table" || fail 'a step is far from its bound'
