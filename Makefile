@@ -61,9 +61,8 @@ dtrain: $(BUILD)/dtrain
 $(BUILD)/dtrain: $(CLIOBJ) $(LIB)
 	$(call link,$(MPI_CC))
 
-# P: with their folders, for two files of two rooms may have one name.
 $(LIB): $(LIBOBJ)
-	$(call say,ar  )rm -f $@ && $(AR) rcsP $@ $^
+	$(call say,ar  )rm -f $@ && $(AR) rcs $@ $^
 
 # Public names alone; those with dt__ are the library's own.
 $(SHARED): $(LIBOBJ)
@@ -76,7 +75,7 @@ $(BUILD)/dtrain.pc: FORCE
 	@{ echo 'prefix=$(PREFIX)'; echo 'libdir=$(LIBDIR:$(PREFIX)/%=$${prefix}/%)'; \
 	  echo 'Name: dtrain'; echo 'Version: $(VERSION)'; \
 	  echo 'Description: trains neural networks on CPU clusters'; \
-	  echo 'Requires: $(shell pkg-config --exists ompi-c && echo ompi-c || echo mpi-c)'; \
+	  echo 'Requires.private: $(if $(findstring mpich,$(shell $(MPICC) -show 2>/dev/null)),mpich,ompi-c)'; \
 	  echo 'Cflags: -I$${prefix}/include'; echo 'Libs: -L$${libdir} -Wl,-rpath,$${libdir} -ldtrain'; \
 	  echo 'Libs.private: $(LDLIBS)'; } >$@
 
@@ -230,9 +229,20 @@ uninstall:
 	  share/man/man1/dtrain.1 share/man/man5/dtrain-config.5 share/bash-completion/completions/dtrain \
 	  share/zsh/site-functions/_dtrain)
 
-# Debian packages, in build/deb.
-deb:
-	@scripts/deb.sh $(VERSION)
+# What is installed, tried: penguins on three ranks.
+installcheck:
+	@scripts/packaging/installcheck.sh $(DESTDIR)$(PREFIX) $(subst mpicc,mpirun,$(MPICC))
+
+# The last commit's files: the same bytes wherever they are packed.
+DIST := $(BUILD)/dtrain-$(VERSION).tar.gz
+dist:
+	@mkdir -p $(BUILD)
+	@git archive --prefix=dtrain-$(VERSION)/ HEAD | gzip -9n >$(DIST)
+	@cd $(BUILD) && sha256sum $(notdir $(DIST)) | tee $(notdir $(DIST)).sha256
+
+# Debian packages of the last commit, in build/deb.
+deb: dist
+	@scripts/packaging/deb.sh $(DIST) $(VERSION)
 
 clean:
 	rm -rf $(BUILD) dtrain
@@ -250,10 +260,11 @@ help:
 	@echo 'make fuzz        parsers against arbitrary bytes, under clang (SECS=20 each)'
 	@echo 'make man         manual pages and completions, into $(BUILD)'
 	@echo 'make install     into PREFIX=/usr/local (DESTDIR); uninstall; clean'
-	@echo 'make deb         Debian packages, into build/deb'
+	@echo 'make installcheck  tries what is installed; dist: the sources as a tarball with its checksum'
+	@echo 'make deb         Debian packages of the last commit, into build/deb'
 
 .PHONY: FORCE all tests fuzzers demo check check-all fuzz sim sim-program tiny mutants unit bench lint flags format asan ubsan valgrind coverage \
-	man install uninstall deb clean help
+	man install uninstall installcheck dist deb clean help
 .DELETE_ON_ERROR:
 .SECONDARY: $(TESTOBJ) $(BENCH:=.o)
 -include $(LIBOBJ:.o=.d) $(CLIOBJ:.o=.d) $(TESTOBJ:.o=.d) $(wildcard $(BUILD)/tests/fuzz/*.d)

@@ -71,6 +71,9 @@ sources src tests | xargs -r awk '
         start = 0
     }' | rule 'function over 60 lines'
 
+# An archive's members have no folders.
+find src -name '*.c' -printf '%f\n' | sort | uniq -d | rule 'two files of one name'
+
 cat "$breaches"
 echo "lint: $(wc -l <"$breaches") breaches of the house rules"
 [ ! -s "$breaches" ] || status=1

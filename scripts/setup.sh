@@ -42,6 +42,10 @@ if [ "${1:-}" = all ]; then
     need iproute2 has ip
     need qemu-user has qemu-x86_64
     need slurm-wlm has slurmctld
+    need libmpich-dev has mpicc.mpich
+    need mpich has mpiexec.hydra
+    need debhelper has dh
+    need lintian has lintian
     need munge has munged
     need libsimgrid-dev has smpirun
     need hdf5-tools has h5dump

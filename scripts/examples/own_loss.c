@@ -1,5 +1,5 @@
 /* Trains with a loss of the program's own, which dtrain does not have:
- *     cc own_loss.c $(pkg-config --cflags --libs dtrain) -lm -o own_loss
+ *     mpicc own_loss.c $(pkg-config --cflags --libs dtrain) -lm -o own_loss
  *     mpirun -np 3 ./own_loss RUN_DIR
  * A prediction that is too low costs nine times what one that is too high does, as with an order of
  * goods that run out: what is learned is a value that nine of ten targets stay below. */

@@ -1,5 +1,5 @@
 /* Trains a network on rows in memory, inside a program that has its own MPI:
- *     cc train_arrays.c $(pkg-config --cflags --libs dtrain) -lm -o train_arrays
+ *     mpicc train_arrays.c $(pkg-config --cflags --libs dtrain) -lm -o train_arrays
  *     mpirun -np 3 ./train_arrays RUN_DIR
  * Here the rows are points of the plane, and what is to be learned is whether x * y is positive. */
 #include <dtrain/dtrain.h>

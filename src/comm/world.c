@@ -26,8 +26,9 @@ const char *dt_world_mpi_version(void)
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
     if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "MPI";
-    char *comma = strchr(text, ',');
-    if (comma) *comma = '\0';
+    text[strcspn(text, ",\n")] = '\0'; /* MPICH adds pages of how it was built */
+    for (char *tab; (tab = strchr(text, '\t'));)
+        *tab = ' ';
     return text;
 }
 

@@ -3,7 +3,7 @@
 #ifndef DT_STATE_DIRECTORY_H
 #define DT_STATE_DIRECTORY_H
 
-#include "state/file.h"
+#include "state/saved_file.h"
 
 /* A path, by value. One that is too long for the system is "", which names no file. */
 struct dt__path {

@@ -6,6 +6,8 @@ root=$PWD
 BUILD=${BUILD:-build}
 dtrain=$root/$BUILD/dtrain
 recipes=$root/scripts/recipes
+# A build with MPICH: the tests' mpirun is Hydra.
+! ldd "$dtrain" 2>/dev/null | grep -q libmpich || export PATH="$root/tests/mpich:$PATH" MPICC="${MPICC:-mpicc.mpich}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # Everything that a test makes lies in $tmp; every process that it starts names $tmp.
@@ -80,9 +82,10 @@ processes() { echo "$tmp" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | wc -l
 pid() {
     echo "run.dir=$1" | grep -lFf - /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 |
         while read -r id; do
-            [ "$(cat "/proc/$id/comm" 2>/dev/null)" = "$2" ] || continue
+            is=$(cat "/proc/$id/comm" 2>/dev/null)
+            [ "${is:-gone}" = "$2" ] || [ "$is $2" = 'mpiexec.hydra mpirun' ] || continue
             [ $# -lt 3 ] || tr '\0' '\n' <"/proc/$id/environ" |
-                grep -qx -e "OMPI_COMM_WORLD_RANK=$3" -e "PMIX_RANK=$3" || continue
+                grep -qx -e "OMPI_COMM_WORLD_RANK=$3" -e "PMIX_RANK=$3" -e "PMI_RANK=$3" || continue
             echo "$id"
         done | tail -n 1
 }

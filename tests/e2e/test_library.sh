@@ -45,8 +45,8 @@ if command -v python3 >/dev/null; then
     check_eq 'answer of Python' "$("$examples/predict.py" "$tmp/run" $(echo $row | tr , ' ') | best)" "$most"
 fi
 # Training on rows in memory, in a program with an MPI of its own; stopped, and gone on with.
-build cc train_arrays.c
-arrays() { mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/train_arrays-cc" "$@" >"$tmp/out" 2>"$tmp/err"; }
+build "${MPICC:-mpicc}" train_arrays.c
+arrays() { mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/train_arrays-${MPICC:-mpicc}" "$@" >"$tmp/out" 2>"$tmp/err"; }
 arrays "$tmp/arrays" || { cat "$tmp/err"; fail 'train_arrays'; }
 check_ge 'accuracy on rows in memory' "$(record "$tmp/arrays" eval accuracy)" 0.9
 check_eq 'records told' "$(wc -l <"$tmp/out")" "$(wc -l <"$tmp/arrays/metrics.jsonl")"
@@ -57,8 +57,8 @@ arrays "$tmp/stopped" || { cat "$tmp/err"; fail 'train_arrays, again'; }
 check_eq 'bits over the stop' "$(crc "$tmp/stopped")" "$(crc "$tmp/arrays")"
 check_eq 'an answer' "$(echo 0.5,-0.5 | "$dtrain" predict "$tmp/arrays" 2>/dev/null | json class)" 0
 
-build cc own_loss.c
-mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/own_loss-cc" "$tmp/own" 2>"$tmp/err" || { cat "$tmp/err"; fail 'own_loss'; }
+build "${MPICC:-mpicc}" own_loss.c
+mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/own_loss-${MPICC:-mpicc}" "$tmp/own" 2>"$tmp/err" || { cat "$tmp/err"; fail 'own_loss'; }
 # Too little costs nine times what too much does: nine of ten values are below what is predicted.
 above=$(awk 'BEGIN {for (i = 0; i < 100; i++) print (i + 0.5) / 100}' | "$dtrain" predict "$tmp/own" 2>/dev/null |
     sed 's/.*:\(.*\)}/\1/' | awk '{x = (NR - 0.5) / 100; all += $1 - x} END {print all / NR}')
@@ -67,8 +67,9 @@ check_le 'predicted above the mean' "$above" 0.5
 check_ge 'its loss' "$(record "$tmp/own" eval loss)" 0.4 # at best 0.45, on all rows
 check_le 'its loss' "$(record "$tmp/own" eval loss)" 0.5
 
-if command -v mpifort >/dev/null; then
-    mpifort "$tmp/prefix/include/dtrain/dtrain.f90" "$examples/train_arrays.f90" $flags -o fortran >"$tmp/out" 2>&1 ||
+fort=$(echo "${MPICC:-mpicc}" | sed s/cc/fort/)
+if command -v "$fort" >/dev/null; then
+    "$fort" "$tmp/prefix/include/dtrain/dtrain.f90" "$examples/train_arrays.f90" $flags -o fortran >"$tmp/out" 2>&1 ||
         { cat "$tmp/out"; fail 'the Fortran example'; }
     mpirun -q --timeout 60 --oversubscribe -np 3 ./fortran "$tmp/product" >"$tmp/out" 2>"$tmp/err" ||
         { cat "$tmp/err" "$tmp/out"; fail 'Fortran'; }

@@ -9,7 +9,7 @@
 
 #include "dtrain/predict.h"
 #include "hdf5/guard.h"
-#include "state/file.h"
+#include "state/saved_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

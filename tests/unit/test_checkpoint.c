@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <hdf5.h>
 
-#include "state/file.h"
+#include "state/saved_file.h"
 
 static struct dt_rng rng_of_test(uint64_t which)
 {

@@ -1,5 +1,5 @@
 /* Checkpoints and models on disk: the user block, and their records as HDF5. */
-#include "state/file.h"
+#include "state/saved_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
