@@ -80,12 +80,13 @@ enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_EXCHANGE_REDUCE, DT_EXCHANGE_NODE, 
 #define DT_WIRE_WORDS "f32|bf16|q8"
 enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 
-#define DT_PRESET_WORDS "none|table"
-enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
-/* What run.preset=table comes to. */
-#define DT_PRESET_TABLE_TEXT                                                                       \
-    "data.normalize=robust, train.epochs=30, train.optimizer=adamw, train.lr=0.003, "              \
-    "train.weight_decay=0.1, train.schedule=cosine"
+#define DT_PRESET_WORDS "auto|table|none"
+enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
+/* What run.preset=table comes to, whatever the table holds. */
+#define DT_PRESET_TABLE(X)                                                                         \
+    X("data.normalize", "robust") X("train.optimizer", "adamw") X("train.lr", "0.003")             \
+    X("train.weight_decay", "0.1") X("train.schedule", "cosine")
+#define DT_PRESET_PAIR(key, value) key "=" value ", "
 
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of
  * the words). Range: least and greatest value; for WORD the words.
@@ -96,9 +97,12 @@ enum dt_preset { DT_PRESET_NONE, DT_PRESET_TABLE };
 #define DT_OPTIONS_run(X)                                                                          \
     X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
       "run directory: config, metrics, checkpoints, exports")                                      \
-    X(run, preset, WORD, "none", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
-      "table: what suits most tables, for keys that nothing else sets: " DT_PRESET_TABLE_TEXT      \
-      " (the last three with adamw alone). A short form: config.ini shows what it came to")        \
+    X(run, preset, WORD, "auto", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
+      "table: what suits most tables, for keys that nothing else sets: "                           \
+      DT_PRESET_TABLE(DT_PRESET_PAIR)                                                              \
+      "and by rows and columns train.epochs, eval.steps, eval.patience, model.hidden, "            \
+      "model.dropout, model.embedding and train.batch. The start says what it comes to. "          \
+      "auto: table for CSV if neither train.optimizer nor train.lr is given, else none")           \
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
       "seed of initial weights, data order and dropout")                                           \
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
@@ -414,8 +418,11 @@ enum { DT_MAX_OPTIONS = 160 };
 /* All options, resolved: cfg->train.lr and so on. */
 struct dt_config {
     DT_SECTIONS(DT_SECTION_STRUCT)
-    bool given[DT_MAX_OPTIONS]; /* for dt_config_is_given */
+    unsigned char given[DT_MAX_OPTIONS]; /* enum dt_given */
 };
+
+/* Who set an option: nobody (it has its default); a file, a text or an assignment; the preset. */
+enum dt_given { DT_GIVEN_NOT, DT_GIVEN, DT_GIVEN_BY_PRESET };
 
 /* Sets every option to its default. Free with dt_config_free. */
 dt_status dt_config_init(struct dt_config *config);
@@ -440,9 +447,18 @@ dt_status dt_config_set_for(struct dt_config *config, const char *command, const
  * default. */
 bool dt_config_is_given(const struct dt_config *config, const char *name);
 
-/* Sets what run.preset stands for, but for keys that are given; run.preset is none then. To be
- * called before dt_config_check, which dt_train does. */
-dt_status dt_config_settle(struct dt_config *config);
+/* Decides run.preset=auto (`table`: the training data is a table), and sets what the preset stands
+ * for, but for keys that are given. To be called before dt_config_check, which dt_train does. */
+dt_status dt_config_settle(struct dt_config *config, bool table);
+/* Sets what follows from the training data: its rows, the features that they come to, and `sparse`:
+ * some are texts of categories. `evaluates`: there are held-out rows. Behind dt_config_settle. */
+dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
+                                   bool sparse, bool evaluates);
+/* A resume never changes its mind: keys of a preset, of the run before or of now, that are not given
+ * now are those of the run before. */
+dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_config *before);
+/* "key=value, ..." of the keys that the preset has set. Caller frees. */
+dt_status dt_config_preset_text(const struct dt_config *config, char **out);
 
 /* Checks that hold between keys and with `size` ranks (async needs 2, a dedicated evaluator 3,
  * ...); size 0: no check of ranks. DT_EUSAGE names the keys. */

@@ -229,6 +229,8 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
 /* Whether a file is to be looked at as CSV: by its name, and of no other format; or of none that is
  * read, which dt_data_inspect says. */
 bool dt_data_is_table(const char *path);
+/* Whether the first training file is CSV. */
+bool dt_data_trains_on_table(const struct dt_config *config);
 
 /* ---- shard ---------------------------------------------------------------------------------- */
 

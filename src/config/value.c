@@ -85,7 +85,7 @@ dt_status dt__option_set(struct dt_config *config, const struct dt__option *opti
             snprintf(expected + strlen(expected), 3, *at == '|' ? ", " : "%c", *at);
         return dt_fail(DT_EUSAGE, "%s=%.200s: expected %s", option->name, value, expected);
     }
-    config->given[option - dt__options] = true;
+    config->given[option - dt__options] = DT_GIVEN;
     return DT_OK;
 }
 

@@ -289,11 +289,12 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
     fprintf(out, "eval_fraction = 0.2\n");
     if (values) fprintf(out, "\n[model]\ntask = regress\n");
-    fprintf(out, "\n[run]\npreset = table   ; " DT_PRESET_TABLE_TEXT "\n");
+    fprintf(out, "\n; optimizer, rate, length and width: `dtrain options run.preset`\n");
     if (farthest > DT__FAR_DEVIATIONS)
-        fprintf(out, "; robust: %s has a value %.0f deviations from its mean\n", far, farthest);
+        fprintf(out, "; normalised by it, for %s has a value %.0f deviations from its mean\n", far,
+                farthest);
     else if (widest > 10)
-        fprintf(out, "; robust: values reach %g\n", widest);
+        fprintf(out, "; normalised by it, for values reach %g\n", widest);
 }
 
 dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out)

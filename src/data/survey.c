@@ -147,6 +147,18 @@ done:
     return status;
 }
 
+bool dt_data_trains_on_table(const struct dt_config *config)
+{
+    struct dt__names paths = {0};
+    int format = DT_FORMAT_AUTO;
+    if (config->data.format) return config->data.format == DT_FORMAT_CSV;
+    const bool none = dt__paths_expand("data.train", config->data.train, &paths) || !paths.count;
+    const bool table = !none && !dt__format_detect(paths.items[0], &format) &&
+                       format == DT_FORMAT_CSV && !*config->data.train_labels;
+    dt__names_free(paths.items, paths.count);
+    return table;
+}
+
 /* One file under two names would count double. Measures all of them, too. */
 static dt_status files_measure(struct dt__survey *survey, const char *key)
 {

@@ -26,7 +26,7 @@ struct dt_constants {
 };
 
 struct dt_job {
-    const struct dt_config *config;
+    struct dt_config *config;
     struct dt_world *world;
     int mode;                 /* enum dt_mode as run: sync for staleness 0 */
     int replicas;             /* R */

@@ -99,7 +99,9 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     bool bank = world->is_bank;
     char *dir = NULL;
     *out = (struct dt_lr_test){0};
-    dt_status status = bank ? dt_config_settle(config) : DT_OK; /* before the rate is set here */
+    dt_status status = DT_OK;
+    if (bank) /* before the rate is set here */
+        status = dt_config_settle(config, dt_data_trains_on_table(config));
     for (size_t i = 0; bank && i < sizeof SETTINGS / sizeof *SETTINGS && !status; i++)
         status = dt_config_set(config, SETTINGS[i]);
     if (bank && !status) status = dt_format(&dir, "run.dir=%s", scratch);

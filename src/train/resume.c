@@ -19,7 +19,8 @@ static dt_status read_config_before(const struct dt_bank *bank, struct dt_config
 
 dt_status dt__resume_load(struct dt_bank *bank)
 {
-    const char *resume = bank->job->config->run.resume;
+    struct dt_config *config = bank->job->config;
+    const char *resume = config->run.resume;
     char *path = NULL;
     dt_status status = DT_OK;
     if (strcmp(resume, "never") == 0) {
@@ -36,7 +37,9 @@ dt_status dt__resume_load(struct dt_bank *bank)
     if (status || !bank->resumed) return status;
     struct dt_config before; /* the config may differ only where a resume may change things */
     status = read_config_before(bank, &before);
-    if (!status) status = dt_config_match(&before, bank->job->config);
+    if (!status) status = dt_config_settle_resume(config, &before);
+    if (!status) status = dt_model_settle(config);
+    if (!status) status = dt_config_match(&before, config);
     if (!status && (before.train.local_steps > 1 || before.train.wire != DT_WIRE_F32))
         bank->groups_before = (int)before.train.groups;
     dt_config_free(&before);

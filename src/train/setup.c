@@ -12,30 +12,37 @@ static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in 
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-/* Rank 0's config to all, checked: other hosts need no file. Rows in memory are named in it, so
+/* Rank 0's config to all: other hosts need no file. */
+static dt_status send_config(const struct dt_world *world, struct dt_config *config)
+{
+    void *values = NULL;
+    size_t length = 0;
+    dt_status status = world->is_bank ? dt_config_pack(config, &values, &length) : DT_OK;
+    DT_GUARD(dt_ranks_agree(world->all, status));
+    DT_GUARD(dt_ranks_bcast_blob(world->all, &values, &length, 0));
+    if (!world->is_bank) status = dt_config_unpack(config, values, length);
+    status = dt_ranks_agree(world->all, status);
+done:
+    dt_free(values);
+    return status;
+}
+
+/* Rank 0's config to all, checked. Rows in memory are named in it, so
  * that every rank knows of them. */
 static dt_status share_config(struct dt_world *world, struct dt_config *config,
                               const struct dt_train_options *options)
 {
     bool bank = world->is_bank;
-    void *values = NULL;
-    size_t length = 0;
     dt_status status = DT_OK;
     if (bank && options->train) status = dt_config_set(config, "data.train=(arrays)");
     if (bank && options->eval && !status) status = dt_config_set(config, "data.eval=(arrays)");
     if (bank && options->loss && !status)
         status = dt_config_set(config, "data.normalize_target=no");
-    if (bank && !status) status = dt_config_settle(config);
+    if (bank && !status) status = dt_config_settle(config, dt_data_trains_on_table(config));
     if (bank && !status) status = dt_config_check(config, world->size);
     if (bank && !status) status = dt_model_settle(config);
-    if (bank && !status) status = dt_config_pack(config, &values, &length);
-    DT_GUARD(dt_ranks_agree(world->all, status));
-    DT_GUARD(dt_ranks_bcast_blob(world->all, &values, &length, 0));
-    if (!bank) status = dt_config_unpack(config, values, length);
-    status = dt_ranks_agree(world->all, status);
-done:
-    dt_free(values);
-    return status;
+    DT_TRY(dt_ranks_agree(world->all, status));
+    return send_config(world, config);
 }
 
 /* ---- machines ------------------------------------------------------------------------------- */
@@ -241,6 +248,27 @@ static dt_status share_data(struct dt_job *job, const struct dt_bank *bank,
                   : share_files(job, DT_PART_EVAL, held_out, known, &job->eval);
 }
 
+/* What the preset takes from the data's size. A resumed run's keys are all given. Each rank comes to
+ * the same. */
+static dt_status settle_by_data(struct dt_job *job)
+{
+    struct dt_config *config = job->config;
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    const bool network = dt_config_is_given(config, "model.layers");
+    char *text = NULL;
+    if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
+    DT_TRY(dt_config_settle_by_data(config, dt_source_rows(job->train), schema->features,
+                                    schema->dense < schema->features, job->eval != NULL));
+    if (!network) {
+        *config->model.layers = '\0'; /* of the usual widths */
+        DT_TRY(dt_model_settle(config));
+    }
+    DT_TRY(dt_config_preset_text(config, &text));
+    if (*text && job->world->is_bank) dt_info("run.preset=table sets %s", text);
+    dt_free(text);
+    return DT_OK;
+}
+
 /* ---- what every rank makes for itself ------------------------------------------------------- */
 
 /* The network of the data's shape, the order of its samples, the rules of its updates. */
@@ -339,9 +367,11 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
     DT_TRY(settle_machines(job));
     DT_TRY(share_start(job, run->bank));
+    DT_TRY(send_config(world, config)); /* with what the run to go on with has */
     config->run.replicas = job->replicas;
     if (config->train.local_steps > 1 || dt__is_rounded(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, run->bank, &run->options));
+    DT_TRY(dt_ranks_agree(world->all, settle_by_data(job)));
     /* Model and plan are everybody's, the rest is the role's. */
     DT_TRY(dt_ranks_agree(world->all, create_model(job, run->options.loss)));
     dt_world_heartbeat(world, "load", job->step);

@@ -685,36 +685,102 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* A preset sets what nothing else has set, adamw's rate, decay and schedule for adamw alone, and is none then, so that what is
- * printed reads back to the same; without one nothing changes. */
+/* A preset sets what nothing else has set, adamw's rate, decay and schedule for adamw alone. auto is a table's preset where
+ * neither optimizer nor rate is given. Length and width follow from the data. */
 START_TEST(a_preset_gives_way)
 {
+    char *text;
     set_up();
-    EXPECT_OK(dt_config_settle(&config));
-    ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
-    ck_assert_double_eq(config.train.epochs, 10);
-    EXPECT_OK(dt_config_set(&config, "run.preset=table"));
-    EXPECT_OK(dt_config_set(&config, "train.epochs=7"));
-    EXPECT_OK(dt_config_settle(&config));
+    EXPECT_OK(dt_config_settle(&config, false));
     ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
+    ck_assert_int_eq(config.train.optimizer, DT_OPT_SGD);
+    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    ck_assert_double_eq(config.train.epochs, 10);
+    EXPECT_OK(dt_config_preset_text(&config, &text));
+    ck_assert_str_eq(text, "");
+    dt_free(text);
+    dt_config_free(&config);
+    set_up();
+    EXPECT_OK(dt_config_set(&config, "eval.patience=7"));
+    EXPECT_OK(dt_config_settle(&config, true));
+    ck_assert_int_eq(config.run.preset, DT_PRESET_TABLE);
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_ROBUST);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_ADAMW);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_COSINE);
     ck_assert_double_eq(config.train.lr, 0.003);
     ck_assert_double_eq(config.train.weight_decay, 0.1);
-    ck_assert_double_eq(config.train.epochs, 7);
+    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    ck_assert_double_eq(config.train.epochs, 313); /* of 8 steps: 2,500 at least */
+    ck_assert_int_eq(config.eval.steps, 84);
+    ck_assert_int_eq(config.eval.patience, 7);
+    ck_assert_str_eq(config.model.hidden, "64,32");
+    EXPECT_OK(dt_config_preset_text(&config, &text));
+    ck_assert_str_eq(text, "data.normalize=robust, model.hidden=64,32, model.dropout=0.2, train.epochs=313, "
+                           "train.optimizer=adamw, train.lr=0.003, train.weight_decay=0.1, train.schedule=cosine, "
+                           "eval.steps=84");
+    dt_free(text);
+    dt_config_free(&config);
+    set_up();
+    EXPECT_OK(dt_config_set(&config, "model.kind=linear"));
+    EXPECT_OK(dt_config_settle(&config, true));
+    ck_assert_double_eq(config.train.lr, 0.01);
+    EXPECT_OK(dt_config_settle_by_data(&config, 10000000, 50000, true, false));
+    ck_assert_double_eq(config.train.epochs, 3);
+    ck_assert_int_eq(config.model.embedding, 0);
+    ck_assert_int_eq(config.eval.patience, 0);
+    dt_config_free(&config);
+    set_up();
+    EXPECT_OK(dt_config_settle(&config, true));
+    EXPECT_OK(dt_config_settle_by_data(&config, 200000, 50000, true, true));
+    ck_assert_double_eq(config.train.epochs, 10);
+    ck_assert_int_eq(config.model.embedding, 8);
+    ck_assert_int_eq(config.train.batch, 512);
+    ck_assert_int_eq(config.eval.steps, 0);
+    dt_config_free(&config);
+    set_up();
+    EXPECT_OK(dt_config_set(&config, "train.optimizer=ftrl"));
+    EXPECT_OK(dt_config_settle(&config, true));
+    ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
     dt_config_free(&config);
     set_up();
     EXPECT_OK(dt_config_set(&config, "run.preset=table"));
     EXPECT_OK(dt_config_set(&config, "data.normalize=none"));
     EXPECT_OK(dt_config_set(&config, "train.optimizer=ftrl"));
-    EXPECT_OK(dt_config_settle(&config));
+    EXPECT_OK(dt_config_settle(&config, false));
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_NONE);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_CONSTANT);
     ck_assert_double_eq(config.train.lr, 0.01);
     ck_assert_double_eq(config.train.weight_decay, 0);
-    ck_assert_double_eq(config.train.epochs, 30);
     dt_config_free(&config);
+}
+END_TEST
+
+/* A resume keeps what its run began with: of a preset, whatever it is now; and of none, from before there was one. */
+START_TEST(a_resume_keeps_its_preset)
+{
+    struct dt_config before;
+    EXPECT_OK(dt_config_init(&before));
+    set_up();
+    EXPECT_OK(dt_config_settle(&config, true));
+    EXPECT_OK(dt_config_settle_resume(&config, &before));
+    ck_assert_int_eq(config.run.preset, DT_PRESET_NONE);
+    EXPECT_OK(dt_config_match(&before, &config));
+    ck_assert_double_eq(config.train.lr, 0.01);
+    dt_config_free(&config);
+    EXPECT_OK(dt_config_set(&before, "run.preset=table"));
+    EXPECT_OK(dt_config_set(&before, "data.normalize=standard"));
+    EXPECT_OK(dt_config_set(&before, "train.epochs=55"));
+    EXPECT_OK(dt_config_set(&before, "model.layers=dense 9 relu"));
+    set_up();
+    EXPECT_OK(dt_config_set(&config, "train.lr=0.5")); /* it is none by itself, then */
+    EXPECT_OK(dt_config_settle(&config, true));
+    EXPECT_OK(dt_config_settle_resume(&config, &before));
+    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    EXPECT_OK(dt_config_match(&before, &config));
+    ck_assert_double_eq(config.train.epochs, 55);
+    ck_assert_double_eq(config.train.lr, 0.5);
+    dt_config_free(&config);
+    dt_config_free(&before);
 }
 END_TEST
 
@@ -745,4 +811,4 @@ SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the
       random_text_survives, any_number_survives, every_option_survives, values_go_to_another_process,
       test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
       a_resume_may_change_only_what_is_free, rules_between_keys, rules_that_are_kept,
-      every_allocation_may_fail, a_preset_gives_way, descriptions_have_every_key)
+      every_allocation_may_fail, a_preset_gives_way, a_resume_keeps_its_preset, descriptions_have_every_key)

@@ -548,8 +548,8 @@ START_TEST(a_table_is_summed_up)
         "ignore = id,day ",
         "missing = mean",
         "task = regress",
-        "[run]\npreset = table",
-        "; robust: values reach 20"};
+        "`dtrain options run.preset`",
+        "; normalised by it, for values reach 20"};
     for (size_t i = 0; i < COUNT(lines); i++)
         ck_assert_msg(strstr(told, lines[i]), "no '%s' in\n%s", lines[i], told);
 }
