@@ -80,6 +80,7 @@ struct dt_progress {
     uint64_t step;
     double epoch, loss, samples_per_sec;
     double secs_left; /* NaN: not known */
+    char best[48];    /* "  best accuracy 0.97" so far; "": nothing was measured */
 };
 void dt_progress_show(struct dt_report *report, const struct dt_progress *progress, bool force);
 

@@ -23,7 +23,7 @@ void dt_progress_show(struct dt_report *report, const struct dt_progress *progre
     bool due = report->shown_at < 0 || now - report->shown_at >= wait;
     if ((!due && !force) || dt_log_get_level() < DT_LOG_INFO) return;
     report->shown_at = now;
-    /* "step 200/1000  epoch 0.43  loss 0.31  52011 samples/s  1:02:03 left" */
+    /* "step 200/1000  epoch 0.43  loss 0.31  best accuracy 0.9  52011 samples/s  1:02:03 left" */
     char total[32] = "", left[32] = "time left unknown";
     const double secs = progress->secs_left;
     const unsigned long long s = secs >= 0 && secs < 1e9 ? (unsigned long long)secs : 0;
@@ -33,9 +33,9 @@ void dt_progress_show(struct dt_report *report, const struct dt_progress *progre
         snprintf(left, sizeof left, "%llu:%02llu:%02llu left", s / 3600, s / 60 % 60, s % 60);
     else if (secs >= 0 && secs < 1e9)
         snprintf(left, sizeof left, "%llu:%02llu left", s / 60, s % 60);
-    snprintf(line, sizeof line, "step %llu%s  epoch %.2f  loss %.6g  %.0f samples/s  %s",
+    snprintf(line, sizeof line, "step %llu%s  epoch %.2f  loss %.6g%s  %.0f samples/s  %s",
              (unsigned long long)progress->step, total, progress->epoch, progress->loss,
-             progress->samples_per_sec, left);
+             progress->best, progress->samples_per_sec, left);
     if (report->terminal)
         dt_log_progress(line);
     else

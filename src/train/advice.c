@@ -53,6 +53,71 @@ void dt__advise_scale(const struct dt_job *job)
     dt_table_destroy(table);
 }
 
+/* ---- the guess ------------------------------------------------------------------------------ */
+
+/* Adds chunk number `chunk` of the held-out rows, all of which a network says 0 of. */
+static dt_status guess_add(const struct dt_job *job, uint64_t chunk, const float *zeros,
+                           double *sums, struct dt_metrics *metrics)
+{
+    const uint64_t begin = chunk * DT_EVAL_CHUNK, left = dt_source_rows(job->eval) - begin;
+    const int rows = left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK;
+    struct dt_table *table = NULL;
+    struct dt_batch batch;
+    dt_status status =
+        dt_table_create(job->config, job->eval, begin, begin + (uint64_t)rows, &table);
+    if (!status) status = dt_table_read(table, begin, rows, &batch);
+    if (!status)
+        dt_metrics_chunk(job->model, zeros, &batch, sums, dt_metrics_confusion(metrics));
+    if (!status) status = dt_metrics_add(metrics, sums);
+    dt_table_destroy(table);
+    return status;
+}
+
+/* Of the commonest class, or of the targets' mean: rmse^2 = (1 - r2) variance. */
+static void guess_score(const struct dt_job *job, struct dt_metrics *metrics,
+                        struct dt_guess *guess)
+{
+    const uint64_t *confusion = dt_metrics_confusion(metrics);
+    const size_t classes = confusion ? (size_t)job->model->classes : 0;
+    struct dt_metric_values values;
+    dt_metrics_values(metrics, &values);
+    if (isfinite(values.rmse) && values.r2 < 1 && dt_source_schema(job->train)->targets == 1) {
+        *guess = (struct dt_guess){"rmse", values.rmse / sqrt(1 - values.r2), 0, 1};
+        guess->noise = 0.02 * guess->value;
+    }
+    for (size_t c = 0; c < classes; c++) {
+        double rows = 0;
+        for (size_t i = 0; i < classes; i++)
+            rows += (double)confusion[c * classes + i];
+        if (rows / values.rows <= guess->value) continue;
+        const double share = rows / values.rows;
+        *guess = (struct dt_guess){"accuracy", share, sqrt(share * (1 - share) / values.rows), -1};
+    }
+}
+
+void dt__guess(const struct dt_job *job, struct dt_guess *out)
+{
+    enum { MOST_CHUNKS = 16 };
+    *out = (struct dt_guess){.metric = ""};
+    if (!job->eval) return;
+    const uint64_t all = (dt_source_rows(job->eval) + DT_EVAL_CHUNK - 1) / DT_EVAL_CHUNK;
+    const uint64_t chunks = all < MOST_CHUNKS ? all : MOST_CHUNKS;
+    struct dt_metrics *metrics = NULL;
+    float *zeros = NULL;
+    double *sums = NULL;
+    dt_status status = dt_metrics_create(job->model, &metrics);
+    if (!status)
+        status = dt_alloc(DT_EVAL_CHUNK, (size_t)job->model->desc.nout * sizeof *zeros, "a guess",
+                          &zeros);
+    if (!status) status = dt_alloc(dt_metrics_sums(job->model), sizeof *sums, "a guess", &sums);
+    for (uint64_t c = 0; c < chunks && !status; c++)
+        status = guess_add(job, c * all / chunks, zeros, sums, metrics);
+    if (!status) guess_score(job, metrics, out);
+    dt_metrics_destroy(metrics);
+    dt_free(zeros);
+    dt_free(sums);
+}
+
 /* ---- losses --------------------------------------------------------------------------------- */
 
 /* The loss of a guess: of any class, or of the targets' mean. Targets that are not standardised

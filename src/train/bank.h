@@ -24,6 +24,13 @@ struct dt_staleness {
     uint64_t max, count;
 };
 
+/* What no model is needed for. */
+struct dt_guess {
+    const char *metric;  /* "accuracy", "rmse"; "": not known */
+    double value, noise; /* noise: what is less apart from it is not clearly better */
+    int sign;            /* -1: more is better */
+};
+
 struct dt_bank {
     struct dt_job *job;
     const struct dt_train_options *options;
@@ -57,6 +64,7 @@ struct dt_bank {
     double log_train_secs; /* train_secs at the last train record, or at the start */
     double log_rows_before; /* of state.loss_rows: trained before the start */
     double last_loss;
+    struct dt_guess guess;
     bool loss_told; /* that it is worse than a guess */
     double cpu_secs;                 /* CPU time of the bank's process during spans */
     double budget[DT__BUDGET_PARTS]; /* sync: sums over the workers, at the last record */

@@ -76,7 +76,22 @@ static void print_memory(const struct dt_bank *bank)
 /* A share of fewer rows does not fill a core (scripts/doc/tuning.md). */
 enum { FEW_ROWS = 16 };
 
-static void print_start(const struct dt_bank *bank)
+/* What there is to learn from, and what a model has to be better than. */
+static void print_data(struct dt_bank *bank)
+{
+    const struct dt_job *job = bank->job;
+    char classes[32] = "", guess[64] = "";
+    dt__guess(job, &bank->guess);
+    if (job->model->classes) snprintf(classes, sizeof classes, ", %d classes", job->model->classes);
+    if (*bank->guess.metric)
+        snprintf(guess, sizeof guess, "; a mere guess has %s %.5g", bank->guess.metric,
+                 bank->guess.value);
+    dt_info("%llu rows to learn from, %llu held out%s%s",
+            (unsigned long long)dt_source_rows(job->train),
+            (unsigned long long)(job->eval ? dt_source_rows(job->eval) : 0), classes, guess);
+}
+
+static void print_start(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     char word[16], settings[DT_MPI_SETTINGS];
@@ -99,6 +114,7 @@ static void print_start(const struct dt_bank *bank)
     }
     dt_free(table);
     print_memory(bank);
+    print_data(bank);
     dt_info("%llu samples, batch %llu (%.4g a worker), %llu steps an epoch",
             (unsigned long long)dt_plan_samples(job->plan), (unsigned long long)batch,
             (double)batch / workers, (unsigned long long)dt_plan_steps_per_epoch(job->plan));
@@ -182,6 +198,9 @@ void dt__show_progress(struct dt_bank *bank)
                                    .loss = trained ? window_loss(bank) : (double)NAN,
                                    .samples_per_sec = rate,
                                    .secs_left = dt__secs_left(job, bank->state.samples, rate)};
+    if (job->best.known)
+        snprintf(progress.best, sizeof progress.best, "  best %s %.5g", job->best.metric,
+                 job->best.value);
     if (trained) dt_progress_show(bank->report, &progress, job->step == job->last_step);
     if (dt_run_status_due(bank->report)) {
         /* Once in two seconds: what `dtrain top` reads. */
@@ -275,8 +294,9 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     bool more_is_better;
     const char *name;
     DT_TRY(dt_metric_pick(job->model, DT_METRIC_AUTO, values, &value, &more_is_better, &name));
-    dt_info("eval at step %llu: loss %.5g, %s %.5g", (unsigned long long)evaluation->step,
-            values->loss, name, value);
+    if (!dt_log_is_terminal()) /* there the progress line tells of the best */
+        dt_info("eval at step %llu: loss %.5g, %s %.5g", (unsigned long long)evaluation->step,
+                values->loss, name, value);
     if (evaluation->step == bank->job->last_step && values->r2 < 0)
         dt_warn("r2 is %.3g: the mean of the targets is a better guess than this model; another "
                 "train.lr, more train.epochs%s%s may help",
@@ -369,6 +389,35 @@ static dt_status record_budget(const struct dt_bank *bank, struct dt_json *recor
     return DT_OK;
 }
 
+/* How good the model is, where it is, and what to do with it. */
+static void print_result(const struct dt_bank *bank, const char *status)
+{
+    const struct dt_job *job = bank->job;
+    const struct dt_best *best = &job->best;
+    const struct dt_guess *guess = &bank->guess;
+    const char *dir = job->config->run.dir;
+    char beside[64] = "";
+    const bool known = best->known && !strcmp(best->metric, guess->metric);
+    if (known) snprintf(beside, sizeof beside, "; a mere guess has %.5g", guess->value);
+    if (!strcmp(status, "early_stopped"))
+        dt_info("no evaluation was better than that of step %llu, so the run stopped early",
+                (unsigned long long)best->step);
+    if (best->known)
+        dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
+                (unsigned long long)best->step, beside);
+    else
+        dt_info("no rows were held out, so nothing says how good the model is on other rows; "
+                "data.eval_fraction=0.2 holds out a fifth");
+    if (known && guess->sign * (guess->value - best->value) < guess->noise)
+        dt_warn("the model is not clearly better than a mere guess: look at the data (dtrain "
+                "inspect), or let dtrain tune-lr find another train.lr");
+    const bool export = best->known ? job->config->export.best : job->config->export.latest;
+    if (export && strcmp(status, "stopped"))
+        dt_info("the model is in %s/export/%s; next: dtrain predict %s < ROWS, or dtrain report %s "
+                "PAGE.html",
+                dir, best->known ? "best" : "latest", dir, dir);
+}
+
 dt_status dt__record_final(struct dt_bank *bank, const char *status)
 {
     const struct dt_job *job = bank->job;
@@ -393,6 +442,7 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status)
     dt_info("%s at step %llu: %.0f samples/s, params_crc32c %s", status,
             (unsigned long long)job->step, rate, crc);
     print_budget(bank);
+    print_result(bank, status);
     struct dt_report *report = bank->report;
     bank->report = NULL;
     return dt_report_close(report);
