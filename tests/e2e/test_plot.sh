@@ -48,7 +48,7 @@ grep -q 'nothing to draw yet' "$tmp/err" || fail "$(cat "$tmp/err")"
 # Regression: what was predicted against what is true.
 awk 'BEGIN { srand(2); print "a,y"; for (i = 0; i < 200; i++) { a = rand(); print a "," 2 * a } }' >"$tmp/rows.csv"
 job 2 run.dir="$tmp/values" data.train="$tmp/rows.csv" data.eval="$tmp/rows.csv" model.task=regress \
-    model.hidden=4 train.epochs=3 run.log_steps=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    train.lr=0.01 model.hidden=4 train.epochs=3 run.log_steps=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 drawn 1280x880 "$tmp/values"
 "$dtrain" predict "$tmp/values" data.eval="$tmp/rows.csv" predict.target=yes 2>"$tmp/err" |
     sed 's/.*"target":\(.*\)}/\1/' >"$tmp/targets"

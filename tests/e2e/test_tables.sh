@@ -108,7 +108,7 @@ sed 's/^\([^,]*\),.*,\(.*\)/\1,\2/; 5s/^[^,]*//' "$tmp/unnamed.csv" >"$tmp/alone
 unnamed() {
     dir=$tmp/$1
     shift
-    job 1 run.dir="$dir" data.missing=mean data.scale=0.1 model.hidden=4 train.batch=16 "$@" 2>"$tmp/err" ||
+    job 1 run.preset=none run.dir="$dir" data.missing=mean data.scale=0.1 model.hidden=4 train.batch=16 "$@" 2>"$tmp/err" ||
         { cat "$tmp/err"; fail "$dir"; }
 }
 for table in unnamed alone; do
@@ -194,7 +194,7 @@ grep -q "'a' has a value 30 deviations from its mean: .*data.clip=5" "$tmp/log" 
 far data.clip=3
 grep -q 'deviations from its mean' "$tmp/log" && fail 'an outlier that is clipped is told of'
 "$dtrain" inspect "$tmp/far" | grep -q 'clipped at 3$' || fail 'inspect does not say the clip'
-"$dtrain" inspect "$tmp/far.csv" | grep -q '^; robust: a has a value 30 deviations' || fail 'inspect advises no clip'
+"$dtrain" inspect "$tmp/far.csv" | grep -q '^; normalised by it, for a has a value 30 deviations' || fail 'inspect advises no clip'
 printf 'a,kind\n3000,u\n1e30,u\n-1e30,u\n0.5,u\n' | "$dtrain" predict "$tmp/far" >"$tmp/out" 2>/dev/null
 check_eq 'beyond the clip' "$(sed -n 2p "$tmp/out")" "$(sed -n 1p "$tmp/out")"
 check_eq 'answers' "$(sort -u "$tmp/out" | wc -l)" 3
@@ -208,7 +208,7 @@ same "$tmp/far.csv" "$tmp/far"
 robust() { # RANKS NAME
     n=$1 dir=$tmp/robust_$2
     shift 2
-    job "$n" data.train="$tmp/far.csv" model.task=regress model.hidden=8 data.normalize=robust run.dir="$dir" \
+    job "$n" run.preset=none data.train="$tmp/far.csv" model.task=regress model.hidden=8 data.normalize=robust run.dir="$dir" \
         run.replicas=2 train.epochs=2 "$@" 2>"$tmp/log" || { cat "$tmp/log"; fail robust; }
 }
 robust 1 one
@@ -225,15 +225,26 @@ robust 3 half train.max_steps=5
 robust 2 half
 check_eq 'bits of three' "$(crc "$tmp/robust_three")" "$(crc "$tmp/robust_one")"
 check_eq 'bits of a resume' "$(crc "$tmp/robust_half")" "$(crc "$tmp/robust_one")"
-# What inspect proposes, pasted, is a run with the preset, whose keys may as well be written out; it is found again.
+# What inspect proposes, pasted, is a run with the preset, which the start says; its keys may as well be written out. It is
+# found again, with a rate of its own too, and config.ini says the same. The end says how good it is, beside a guess.
 { "$dtrain" inspect "$tmp/far.csv" | sed -n '/^\[data\]/,$p'; } >"$tmp/pasted.ini"
 check_le 'lines of what is proposed' "$(grep -c ' = ' "$tmp/pasted.ini")" 4
 for time in first second; do
     job 1 "$tmp/pasted.ini" run.dir="$tmp/pasted" 2>"$tmp/log" || { cat "$tmp/log"; fail "what inspect proposes, the $time time"; }
+    [ $time = second ] || cp "$tmp/log" "$tmp/start"
 done
-job 1 run.dir="$tmp/written" data.train="$tmp/far.csv" model.task=regress data.eval_fraction=0.2 data.normalize=robust \
-    train.optimizer=adamw train.lr=0.003 train.weight_decay=0.1 train.schedule=cosine train.epochs=30 2>"$tmp/log" || { cat "$tmp/log"; fail written; }
-check_eq 'bits of the preset' "$(crc "$tmp/pasted")" "$(crc "$tmp/written")"
+keys=$(sed -n 's/.*run.preset=table sets //p' "$tmp/start" | sed 's/, / /g')
+for text in 'rows to learn from, [0-9]* held out; a mere guess has rmse' 'best rmse on the rows held out: .* at step .*; a mere guess has' \
+    "the model is in $tmp/pasted/export/best; next: dtrain predict"; do
+    grep -q "$text" "$tmp/start" || { cat "$tmp/start"; fail "no '$text'"; }
+done
+job 1 "$tmp/pasted.ini" run.dir="$tmp/pasted" train.lr=0.001 2>"$tmp/log" || { cat "$tmp/log"; fail 'a rate of its own'; }
+grep -q 'sets' "$tmp/log" && fail 'a resume settles again'
+# shellcheck disable=SC2086 # a word a key
+job 1 run.dir="$tmp/written" data.train="$tmp/far.csv" model.task=regress data.eval_fraction=0.2 $keys 2>"$tmp/log" || { cat "$tmp/log"; fail written; }
+grep -q 'run.preset' "$tmp/log" && fail 'a preset beside an optimizer that is given'
+job 3 "$tmp/pasted/config.ini" run.dir="$tmp/printed" train.lr=0.003 2>"$tmp/log" || { cat "$tmp/log"; fail config.ini; }
+for name in written printed; do check_eq "bits of the preset, $name" "$(crc "$tmp/$name")" "$(crc "$tmp/pasted")"; done
 grep -q '^normalize = robust' "$tmp/pasted/config.ini" || fail 'config.ini does not show what the preset came to'
 sed 's/:0\.9/:7.9/' "$tmp/a.svm" >"$tmp/far.svm"
 sparse 1 far_sparse data.train="$tmp/far.svm" data.clip=1

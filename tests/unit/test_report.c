@@ -401,7 +401,7 @@ START_TEST(progress_is_sparse_in_a_file)
     scratch_enter(scratch);
     redirect_stderr();
     EXPECT_OK(dt_report_open(".", 100, &report));
-    struct dt_progress progress = {1, 0.25, 0.5, 1234, 3723};
+    struct dt_progress progress = {1, 0.25, 0.5, 1234, 3723, "  best rmse 2"};
     dt_progress_show(report, &progress, false);
     progress.step = 2;
     ahead = 9;
@@ -413,9 +413,9 @@ START_TEST(progress_is_sparse_in_a_file)
     progress.step = 4;
     progress.secs_left = NAN;
     dt_progress_show(report, &progress, true);
-    expect_stderr("dtrain: step 1/100  epoch 0.25  loss 0.5  1234 samples/s  1:02:03 left\n"
-                  "dtrain: step 3/100  epoch 0.25  loss 0.5  1234 samples/s  0:59 left\n"
-                  "dtrain: step 4/100  epoch 0.25  loss 0.5  1234 samples/s  time left unknown\n");
+    expect_stderr("dtrain: step 1/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  1:02:03 left\n"
+                  "dtrain: step 3/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  0:59 left\n"
+                  "dtrain: step 4/100  epoch 0.25  loss 0.5  best rmse 2  1234 samples/s  time left unknown\n");
     tear_down();
 }
 END_TEST
