@@ -57,7 +57,7 @@ struct dt_lr_test {
     int points;
     double lr[DT_LR_TEST_STEPS], loss[DT_LR_TEST_STEPS], smooth[DT_LR_TEST_STEPS];
     int least;      /* the point of the least smoothed loss */
-    /* the rate at which the loss falls fastest, but at most a tenth of that of `least` */
+    /* between the rate at which the loss falls fastest and a tenth of that of `least` */
     double suggest;
     bool rises; /* the least loss stands at the begin: there is nothing to suggest */
     bool flat;  /* the loss falls by next to nothing */

@@ -13,7 +13,8 @@ dt_status cmd_inspect(int argc, char **argv)
     dt_status status = DT_OK;
     for (int i = 1; i < argc && !status; i++) {
         if (strchr(argv[i], '=') && !dt_path_exists(argv[i]))
-            status = dt_config_set_for(&config, "inspect", argv[i]);
+            status = dt_config_set_for(&config, strncmp(argv[i], "data.", 5) ? "inspect" : NULL,
+                                       argv[i]); /* whatever a run takes of its data */
         else
             argv[++files] = argv[i];
     }

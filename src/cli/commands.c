@@ -84,7 +84,8 @@ const struct command commands[] = {
     {"tune-lr", cmd_tune_lr, true, "CONFIG.ini [section.key=value ...]",
      "finds a learning rate to start from: some steps at a rising rate",
      "The loss of 200 steps, at a rate that rises from 1e-7 to 10, is drawn, and a rate "
-     "suggested: the one at which it falls fastest. Takes the configuration of a run, alone or "
+     "suggested: between the one at which it falls fastest and a tenth of that of the least "
+     "loss. Takes the configuration of a run, alone or "
      "under mpirun, and leaves nothing behind."},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning",

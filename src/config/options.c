@@ -41,6 +41,24 @@ size_t dt__edit_distance(const char *a, const char *b)
     return row[length_b];
 }
 
+/* What other programs call it. */
+static const char *const SYNONYMS[][2] = {
+    {"learning_rate", "train.lr"},        {"eta", "train.lr"},
+    {"scheduler", "train.schedule"},      {"solver", "train.optimizer"},
+    {"l2", "train.weight_decay"},         {"alpha", "train.weight_decay"},
+    {"penalty", "train.weight_decay"},    {"max_iter", "train.epochs"},
+    {"objective", "train.loss"},          {"criterion", "train.loss"},
+    {"loss", "train.loss"},               {"sample_weight", "data.weight"},
+    {"target", "data.label"},             {"delimiter", "data.separator"},
+    {"sep", "data.separator"},            {"na_values", "data.missing"},
+    {"test_size", "data.eval_fraction"},  {"validation_fraction", "data.eval_fraction"},
+    {"validation", "data.eval"},          {"early_stopping", "eval.patience"},
+    {"n_iter_no_change", "eval.patience"}, {"device", "run.threads"},
+    {"n_jobs", "run.threads"},            {"random_state", "run.seed"},
+    {"dtype", "run.precision"},           {"output_dir", "run.dir"},
+    {"warm_start", "run.init"},           {"hidden_layer_sizes", "model.hidden"},
+};
+
 dt_status dt__option_find(const char *name, const struct dt__option **out)
 {
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
@@ -53,6 +71,10 @@ dt_status dt__option_find(const char *name, const struct dt__option **out)
     const struct dt__option *nearest = NULL;
     const char *dot = strchr(name, '.'), *key = dot ? dot + 1 : name;
     size_t least = strlen(name) / 4 + 2;
+    for (size_t i = 0; i < sizeof SYNONYMS / sizeof *SYNONYMS; i++)
+        if (!strcmp(key, SYNONYMS[i][0]))
+            return dt_fail(DT_EUSAGE, "%.100s: unknown key; did you mean %s?", name,
+                           SYNONYMS[i][1]);
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         size_t length = strlen(option->key), distance = dt__edit_distance(name, option->name);

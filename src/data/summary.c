@@ -13,6 +13,7 @@
 
 enum {
     MOST_DISTINCT = 100000,
+    MOST_CLASSES = 20, /* whole numbers of more kinds are amounts */
     SHOWN_VALUES = 3,
     VALUE_WIDTH = 12,
     NAME_WIDTH = 24,
@@ -24,7 +25,8 @@ struct summary {
     char name[NAME_BYTES + 1];
     uint64_t missing, numbers, texts, fractions, dates;
     uint64_t commas, dressed, infinite; /* of the texts: with a decimal comma, signs, not finite */
-    double least, greatest, sum, squares;
+    double least, greatest, sum, squares, last;
+    bool falls; /* a number is not above the one before */
     struct dt__dict distinct; /* up to MOST_DISTINCT */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
@@ -77,6 +79,9 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
         return DT_OK;
     }
     if (!summary->numbers++) summary->least = summary->greatest = value;
+    else
+        summary->falls |= value <= summary->last;
+    summary->last = value;
     summary->least = fmin(summary->least, value);
     summary->greatest = fmax(summary->greatest, value);
     summary->sum += value;
@@ -156,15 +161,16 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
 static const char *summary_type(const struct summary *column, uint64_t rows)
 {
     const size_t distinct = column->distinct.count;
-    const bool counts = !column->fractions && distinct == rows &&
-                        column->greatest - column->least + 1 == (double)rows;
+    const bool counts =
+        !column->fractions && distinct == rows &&
+        (!column->falls || column->greatest - column->least + 1 == (double)rows);
     if (!column->numbers && !column->texts) return "empty";
     if (column->dates && column->dates == column->texts) return "date";
     if (column->commas && column->commas == column->texts) return "comma";
     if (column->dressed && column->dressed + column->commas == column->texts) return "signed";
     if (column->infinite && column->infinite == column->texts) return "not finite";
     if (column->texts && column->numbers) return "mixed";
-    /* Texts that are nearly all different, or numbers that count the rows. */
+    /* Texts that are nearly all different, or whole numbers that rise or count the rows. */
     if (rows > 100 && (column->texts ? distinct > rows / 2 : counts)) return "identifier";
     if (column->texts) return "category";
     return column->fractions ? "number" : "integer";
@@ -267,8 +273,9 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
         far = column->name;
         farthest = apart;
     }
-    bool values = label->numbers && !label->texts &&
-                  (label->fractions || label->greatest >= 1000 || label->least < -1);
+    const bool numbers = label->numbers && !label->texts;
+    const bool values = numbers && (label->fractions || label->greatest >= 1000 ||
+                                    label->least < -1 || label->distinct.count > MOST_CLASSES);
     fprintf(out, "\n[data]\ntrain = %s\nlabel = ", table->lines.name);
     if (table->header)
         print_column(table, label_at, out);
@@ -288,8 +295,13 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     print_list(table, label_at, "categories = ", "numbers and texts: all as texts", "mixed", out);
     if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
     fprintf(out, "eval_fraction = 0.2\n");
-    if (values) fprintf(out, "\n[model]\ntask = regress\n");
-    fprintf(out, "\n; optimizer, rate, length and width: `dtrain options run.preset`\n");
+    if (values)
+        fprintf(out, "\n[model]\ntask = regress%s\n",
+                label->fractions ? "" : "   ; classify: each number is a class");
+    else if (numbers && label->distinct.count > 2)
+        fprintf(out, "\n[model]\ntask = classify   ; regress: the numbers are counts or amounts\n");
+    fprintf(out, "\n; optimizer, rate, length and width: `dtrain options run.preset`\n"
+                 "; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n");
     if (farthest > DT__FAR_DEVIATIONS)
         fprintf(out, "; normalised by it, for %s has a value %.0f deviations from its mean\n", far,
                 farthest);

@@ -29,6 +29,10 @@ errors 2 'expected a section or a key' options --foo
 errors 2 'unknown key; did you mean train.lr' options train.lrr
 errors 2 'expected a configuration file'
 errors 2 'foo: no such configuration file' foo
+printf 'a,b\n1,2\n' >"$tmp/my.csv"
+errors 2 'my.csv: a table, not a configuration: `dtrain inspect ' "$tmp/my.csv"
+"$dtrain" inspect data.decimals=1 "$tmp/my.csv" 2>/dev/null && fail 'inspect takes a key that is none'
+"$dtrain" inspect data.ignore=a data.missing=mean "$tmp/my.csv" >/dev/null || fail 'inspect does not take a key of data'
 errors 2 '--foo: not a flag' --foo
 errors 2 '--log=loud: not a flag' --log=loud
 errors 2 'inspect' inspect

@@ -192,6 +192,8 @@ START_TEST(unknown_keys_name_the_nearest)
     const char *const rows[][2] = {
         {"train.lrr=1", "train.lrr: unknown key; did you mean train.lr?"},
         {"lr=1", "lr: unknown key; did you mean train.lr?"},
+        {"learning_rate=1", "learning_rate: unknown key; did you mean train.lr?"},
+        {"train.l2=1", "train.l2: unknown key; did you mean train.weight_decay?"},
         {"Train.batch=1", "did you mean train.batch?"},
         {"train.optimiser=sgd", "did you mean train.optimizer?"},
         {"train.batch_size=3", "did you mean train.batch?"},

@@ -555,6 +555,29 @@ START_TEST(a_table_is_summed_up)
 }
 END_TEST
 
+/* Whole numbers that rise number the rows, with gaps too; a label of many numbers is an amount, of few a class. Keys of data
+ * that inspect has no use for are none of its errors (cmd_inspect). */
+START_TEST(numbers_of_rows_and_amounts_are_seen)
+{
+    char told[4096];
+    FILE *file = fopen("a.csv", "w");
+    fprintf(file, "id,few,y\n");
+    for (int r = 0; r < 300; r++)
+        fprintf(file, "%d,%d,%d\n", 3 * r + r % 2, r % 4, r * 7 % 50);
+    fclose(file);
+    for (int few = 0; few < 2; few++) {
+        FILE *out = fmemopen(told, sizeof told, "w");
+        EXPECT_OK(dt_config_set(&config, few ? "data.label=few" : "data.label=y"));
+        EXPECT_OK(dt_data_inspect(&config, "a.csv", out));
+        fclose(out);
+        ck_assert(strstr(told, "ignore = id "));
+        ck_assert_msg(strstr(told, few ? "task = classify   ; regress: the numbers are counts"
+                                       : "task = regress   ; classify: each number is a class"),
+                      "%s", told);
+    }
+}
+END_TEST
+
 /* A column of names is no category, unless that is insisted on. */
 START_TEST(identifiers_are_no_categories)
 {
@@ -628,7 +651,7 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {columns_beyond_the_schema_are_named, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
-           {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
+           {numbers_of_rows_and_amounts_are_seen, 1}, {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
            {packed_files_are_read, 2}, {foreign_files_are_named, COUNT(FOREIGN)},
            {rows_have_weights, 6}, {weights_are_no_other_column, 4}, {rows_are_found_anywhere, 1},
            {bytes_are_told_from_floats, 1})
