@@ -1,30 +1,198 @@
-/* The training rows of one rank's replicas, in memory or streamed; and the rows of a source in file
- * order, for evaluation. */
+/* The training rows of one rank's replicas; and the rows of a source in file order, for evaluation.
+ *
+ *     sample of an epoch --order--> window, slot --> row of a block --assembly--> row of a batch
+ *
+ * A replica has two windows: one in use, one that a thread fills with what comes next in the
+ * replica's order. Where all rows of the rank fit in memory, one window has the whole shard as it
+ * lies, for all epochs, and there is no thread. The order of samples is the same either way. */
+#include <pthread.h>
 #include <string.h>
 
 #include "data/augment.h"
 #include "data/batch.h"
 #include "data/order.h"
-#include "data/readahead.h"
 #include "data/reader.h"
 
 enum { CHUNK_BYTES = 1 << 20, CHUNKS_IN_WINDOW = 8 };
 
-struct dt_loader {
-    const struct dt_plan *plan;
-    struct dt__assembly assembly;
-    int first, count, max_rows;
-    struct dt__order *orders;    /* (count) */
-    uint64_t *bases;             /* (count) row of the block at which each shard begins */
-    struct dt__block rows;       /* in memory: all shards, one behind the other */
-    struct dt__readahead *ahead; /* NULL: in memory */
-    uint64_t *slots;             /* (max_rows) */
-    struct dt__augment augment;
-    int shape[3];   /* of a row, for the above */
-    float *picture; /* (features) scratch of the above */
+struct window {
+    enum { FREE, FILLING, READY } state;
+    uint64_t number; /* through all epochs; of a whole shard 0 */
+    struct dt__block rows;
 };
 
-/* ---- order ---------------------------------------------------------------------------------- */
+struct replica {
+    const struct dt__shard *shard;
+    struct dt__order order; /* of samples */
+    struct dt__order lies;  /* the order in which windows have rows; the thread's own */
+    struct window windows[2];
+    struct window *held; /* what is read from; READY */
+    uint64_t next;       /* what the thread fills next */
+    bool jumped;         /* what the thread fills now is not wanted any more */
+};
+
+struct dt_loader {
+    const struct dt_source *source;
+    const struct dt_plan *plan;
+    struct dt__assembly assembly;
+    struct replica *replicas; /* (count) from number `first` on */
+    int first, count, max_rows;
+    uint64_t *slots; /* (max_rows) */
+    struct dt__augment augment;
+    float *picture; /* (features) scratch of the above */
+
+    bool streams; /* else each replica holds its shard */
+    struct dt__cursor *cursor;
+    pthread_t thread;
+    bool started, quit;
+    pthread_mutex_t
+        lock; /* of what the thread and the caller share: windows' states, next, jumped */
+    pthread_cond_t changed;
+    dt_status status; /* of the thread; sticky */
+    char error[DT_ERROR_MAX];
+};
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+/* The window to fill: of the replica with the fewest ready ones. */
+static struct window *window_choose(struct dt_loader *loader, struct replica **out_replica)
+{
+    struct window *chosen = NULL;
+    int least = 2;
+    for (int i = 0; i < loader->count; i++) {
+        struct replica *replica = &loader->replicas[i];
+        int ready = (replica->windows[0].state == READY) + (replica->windows[1].state == READY);
+        if (!replica->order.rows || ready >= least) continue;
+        least = ready;
+        chosen = &replica->windows[replica->windows[0].state == READY];
+        *out_replica = replica;
+    }
+    return chosen;
+}
+
+/* Reads chunk after chunk of the window, each in runs of consecutive rows, as long as it is
+ * wanted. */
+static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
+                             struct window *window)
+{
+    const uint64_t windows = dt__order_windows(&replica->lies);
+    const uint64_t epoch = window->number / windows, at = window->number % windows;
+    const uint64_t rows = dt__order_window_rows(&replica->lies, at);
+    window->rows.rows = 0;
+    for (uint64_t slot = 0, run; slot < rows; slot += run) {
+        pthread_mutex_lock(&loader->lock);
+        const bool wanted = !loader->quit && !replica->jumped;
+        pthread_mutex_unlock(&loader->lock);
+        if (!wanted) break;
+        uint64_t local = dt__order_row(&replica->lies, epoch, at, slot, &run);
+        struct dt__segment segment = dt__shard_run(replica->shard, local);
+        if (segment.count < run) run = segment.count;
+        if (loader->streams)
+            DT_TRY(dt__cursor_read(loader->cursor, segment.row, (size_t)run, &window->rows));
+        else
+            DT_TRY(dt__cursor_load(loader->cursor, segment.row, run, &window->rows));
+    }
+    return DT_OK;
+}
+
+/* Holds the lock but while it reads or waits. */
+static void *loader_thread(void *arg)
+{
+    struct dt_loader *loader = arg;
+    pthread_mutex_lock(&loader->lock);
+    while (!loader->quit && !loader->status) {
+        struct replica *replica;
+        struct window *window = window_choose(loader, &replica);
+        if (!window) {
+            pthread_cond_wait(&loader->changed, &loader->lock);
+            continue;
+        }
+        window->state = FILLING;
+        window->number = replica->next++;
+        replica->jumped = false;
+        pthread_mutex_unlock(&loader->lock);
+        dt_status status = window_fill(loader, replica, window);
+        pthread_mutex_lock(&loader->lock);
+        window->state = replica->jumped ? FREE : READY;
+        if (status && !replica->jumped) {
+            loader->status = status;
+            snprintf(loader->error, sizeof loader->error, "%s", dt_error_text());
+        }
+        pthread_cond_broadcast(&loader->changed);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return NULL;
+}
+
+/* ---- the caller ----------------------------------------------------------------------------- */
+
+static struct window *window_find(struct replica *replica, uint64_t number, int state)
+{
+    for (int i = 0; i < 2; i++)
+        if ((int)replica->windows[i].state == state && replica->windows[i].number == number)
+            return &replica->windows[i];
+    return NULL;
+}
+
+/* Has the replica hold a window, when the thread has read it. What the thread could not read fails
+ * here. */
+static dt_status window_await(struct dt_loader *loader, struct replica *replica, uint64_t number)
+{
+    if (replica->held && replica->held->number == number) return DT_OK;
+    pthread_mutex_lock(&loader->lock);
+    replica->held = NULL;
+    /* Lets go of windows that come neither here nor right behind; turns the thread here if it is
+     * elsewhere. */
+    bool coming = window_find(replica, number, READY) || window_find(replica, number, FILLING);
+    for (int i = 0; i < 2; i++) {
+        struct window *window = &replica->windows[i];
+        bool wanted = window->number == number || (coming && window->number == number + 1);
+        if (window->state == READY && !wanted) window->state = FREE;
+        if (window->state == FILLING && !wanted) replica->jumped = true;
+    }
+    if (!coming) replica->next = number;
+    pthread_cond_broadcast(&loader->changed);
+    while (!(replica->held = window_find(replica, number, READY)) && !loader->status)
+        pthread_cond_wait(&loader->changed, &loader->lock);
+    dt_status status = replica->held ? DT_OK : loader->status;
+    if (status) dt_fail(status, "%s", loader->error);
+    pthread_mutex_unlock(&loader->lock);
+    return status;
+}
+
+dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, uint64_t begin,
+                         int count, struct dt_batch *out)
+{
+    const int index = replica - loader->first;
+    const size_t rows = count < 0 ? 0 : (size_t)count;
+    if (index < 0 || index >= loader->count || count < 0 || count > loader->max_rows ||
+        begin + rows > loader->replicas[index].order.rows)
+        return dt_fail(DT_EBUG, "replica %d has no such %d samples", replica, count);
+    struct replica *from = &loader->replicas[index];
+    struct dt__order *order = &from->order;
+    for (size_t done = 0, take; done < rows; done += take) { /* samples of one window */
+        const uint64_t first = begin + done, at = first / order->window;
+        const uint64_t left = (at + 1) * order->window - first;
+        take = left < rows - done ? (size_t)left : rows - done;
+        for (size_t i = 0; i < take; i++) {
+            uint64_t slot = dt__order_slot(order, epoch, first + i), run;
+            if (!loader->streams && order->window < order->rows)
+                slot = dt__order_row(order, epoch, at, slot, &run);
+            loader->slots[i] = slot;
+        }
+        const uint64_t number = loader->streams ? epoch * dt__order_windows(order) + at : 0;
+        DT_TRY(window_await(loader, from, number));
+        DT_TRY(dt__assembly_rows(&loader->assembly, &from->held->rows, loader->slots, done, take));
+    }
+    if (dt__augment_any(&loader->augment))
+        dt__augment_rows(&loader->augment, loader->source->schema.shape, loader->plan->seed,
+                         replica, epoch, begin, count, (float *)(void *)loader->assembly.rows.x,
+                         loader->picture);
+    dt__assembly_batch(&loader->assembly, count, out);
+    return DT_OK;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
 
 static uint64_t memory_budget(const struct dt_config *config)
 {
@@ -36,56 +204,52 @@ static uint64_t at_least_1(uint64_t n)
     return n ? n : 1;
 }
 
-/* *rows: of all the rank's replicas. */
-static dt_status loader_make_orders(struct dt_loader *loader, const struct dt_config *config,
-                                    const struct dt_source *source, uint64_t *rows)
+/* Rows of a window: all if the whole source fits in memory; else so many that two windows of each
+ * of the R replicas fit, wherever the replicas are. Whether the rank's rows fit. */
+static bool loader_make_orders(struct dt_loader *loader, const struct dt_config *config)
 {
-    uint64_t window, chunk, seed = loader->plan->seed;
-    /* Rows of a window: all if the whole source fits in memory; else so many that two windows of
-     * each of the R replicas fit, wherever the replicas are. */
-    uint64_t row = dt__source_row_bytes(source), asked = (uint64_t)config->data.shuffle_window;
-    window = chunk = source->rows;
-    if (source->rows > memory_budget(config) / row) {
+    const uint64_t row = dt__source_row_bytes(loader->source), fit = memory_budget(config) / row;
+    const uint64_t asked = (uint64_t)config->data.shuffle_window;
+    uint64_t window = loader->source->rows, chunk = window, rows = 0;
+    if (window > fit) {
         window = at_least_1(memory_budget(config) / (2 * (uint64_t)loader->plan->replicas) / row);
         if (asked && asked < window) window = asked;
         chunk = at_least_1(window / CHUNKS_IN_WINDOW);
         if (chunk > CHUNK_BYTES / row) chunk = at_least_1(CHUNK_BYTES / row);
         window -= window % chunk;
     }
-    DT_TRY(dt_alloc((size_t)loader->count, sizeof *loader->orders, "replicas", &loader->orders));
-    DT_TRY(dt_alloc((size_t)loader->count, sizeof *loader->bases, "replicas", &loader->bases));
-    *rows = 0;
     for (int i = 0; i < loader->count; i++) {
-        int replica = loader->first + i;
-        uint64_t mine = dt_plan_replica_rows(loader->plan, replica);
-        dt__order_init(&loader->orders[i], seed, replica, mine, window, chunk);
-        loader->bases[i] = *rows;
-        *rows += mine;
+        struct replica *replica = &loader->replicas[i];
+        replica->shard = &loader->plan->shards[loader->first + i];
+        dt__order_init(&replica->order, loader->plan->seed, loader->first + i, replica->shard->rows,
+                       window, chunk);
+        rows += replica->shard->rows;
     }
-    return DT_OK;
+    return rows <= fit;
 }
 
-/* ---- in memory ------------------------------------------------------------------------------ */
-
-/* All shards, one behind the other. */
-static dt_status loader_read_all(struct dt_loader *loader, const struct dt_source *source,
-                                 uint64_t rows)
+/* Has a replica begin where it stands at `step`, or hold its shard. */
+static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t step)
 {
-    struct dt__cursor *cursor;
-    DT_TRY(dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows), &loader->rows));
-    DT_TRY(dt__cursor_open(source, &cursor));
-    dt_status status = DT_OK;
-    for (int i = 0; i < loader->count; i++) {
-        const struct dt__shard *shard = &loader->plan->shards[loader->first + i];
-        for (size_t s = 0; s < shard->nsegments && !status; s++)
-            status = dt__cursor_load(cursor, shard->segments[s].row, shard->segments[s].count,
-                                     &loader->rows);
+    struct replica *replica = &loader->replicas[index];
+    const struct dt_source *source = loader->source;
+    const struct dt__order *order = &replica->order;
+    const uint64_t rows = loader->streams ? order->window : order->rows;
+    const struct dt_share share = dt_plan_share(loader->plan, step, loader->first + index);
+    if (!order->rows) return DT_OK;
+    replica->lies = *order;
+    for (int w = 0; w < (loader->streams ? 2 : 1); w++)
+        DT_TRY(dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows),
+                               &replica->windows[w].rows));
+    if (loader->streams) {
+        const uint64_t windows = dt__order_windows(order), at = share.begin / order->window;
+        replica->next = share.epoch * windows + (share.begin < order->rows ? at : windows);
+        return DT_OK;
     }
-    dt__cursor_close(cursor);
-    return status;
+    dt__order_init(&replica->lies, 0, 0, rows, rows, rows);
+    replica->held = &replica->windows[0];
+    return window_fill(loader, replica, replica->held);
 }
-
-/* ---- the whole ------------------------------------------------------------------------------ */
 
 dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
                            const struct dt_plan *plan, int first, int count, int max_rows,
@@ -94,13 +258,13 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
     struct dt_loader *loader;
     const struct dt_schema *schema = &source->schema;
     const uint64_t most = (uint64_t)max_rows;
-    uint64_t rows;
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *loader, "loader", &loader));
-    *loader =
-        (struct dt_loader){.plan = plan, .first = first, .count = count, .max_rows = max_rows};
-    memcpy(loader->shape, schema->shape, sizeof loader->shape);
-    DT_GUARD(loader_make_orders(loader, config, source, &rows));
+    *loader = (struct dt_loader){
+        .source = source, .plan = plan, .first = first, .count = count, .max_rows = max_rows};
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->changed, NULL);
+    DT_GUARD(dt_alloc((size_t)count, sizeof *loader->replicas, "replicas", &loader->replicas));
     DT_GUARD(dt_alloc(most, sizeof *loader->slots, "batch", &loader->slots));
     DT_GUARD(dt__assembly_init(&loader->assembly, source, most, memory_budget(config)));
     DT_GUARD(dt__augment_parse(config->data.augment, &loader->augment));
@@ -113,11 +277,17 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
     if (dt__augment_any(&loader->augment))
         DT_GUARD(dt_alloc((size_t)schema->features, sizeof *loader->picture, "pictures",
                           &loader->picture));
-    if (rows <= memory_budget(config) / dt__source_row_bytes(source))
-        DT_GUARD(loader_read_all(loader, source, rows));
-    else
-        DT_GUARD(
-            dt__readahead_create(source, plan, first, loader->orders, count, step, &loader->ahead));
+    DT_GUARD(dt__cursor_open(source, &loader->cursor));
+    loader->streams = !loader_make_orders(loader, config);
+    for (int i = 0; i < count; i++)
+        DT_GUARD(replica_begin(loader, i, step));
+    if (loader->streams) {
+        DT_GUARD(dt_thread_start(&loader->thread, "read-ahead", loader_thread, loader));
+        loader->started = true;
+    } else {
+        dt__cursor_close(loader->cursor); /* the files */
+        loader->cursor = NULL;
+    }
     *out = loader;
     return DT_OK;
 done:
@@ -128,59 +298,24 @@ done:
 void dt_loader_destroy(struct dt_loader *loader)
 {
     if (!loader) return;
-    dt__readahead_destroy(loader->ahead);
-    dt__block_free(&loader->rows);
-    dt_free(loader->orders);
-    dt_free(loader->bases);
+    if (loader->started) {
+        pthread_mutex_lock(&loader->lock);
+        loader->quit = true;
+        pthread_cond_broadcast(&loader->changed);
+        pthread_mutex_unlock(&loader->lock);
+        pthread_join(loader->thread, NULL);
+    }
+    for (int i = 0; loader->replicas && i < loader->count; i++)
+        for (int w = 0; w < 2; w++)
+            dt__block_free(&loader->replicas[i].windows[w].rows);
+    dt__cursor_close(loader->cursor);
+    pthread_cond_destroy(&loader->changed);
+    pthread_mutex_destroy(&loader->lock);
+    dt_free(loader->replicas);
     dt_free(loader->slots);
     dt__assembly_free(&loader->assembly);
     dt_free(loader->picture);
     dt_free(loader);
-}
-
-/* ---- reading -------------------------------------------------------------------------------- */
-
-/* A share may reach over several windows. */
-static dt_status loader_read_stream(struct dt_loader *loader, int index, uint64_t epoch,
-                                    uint64_t begin, size_t count)
-{
-    struct dt__order *order = &loader->orders[index];
-    for (size_t done = 0, take; done < count; done += take) {
-        const struct dt__block *block;
-        uint64_t at = (begin + done) / order->window;
-        uint64_t left = (at + 1) * order->window - (begin + done);
-        take = left < count - done ? (size_t)left : count - done;
-        for (size_t i = 0; i < take; i++)
-            loader->slots[i] = dt__order_slot(order, epoch, begin + done + i);
-        DT_TRY(dt__readahead_window(loader->ahead, index, epoch, at, &block));
-        DT_TRY(dt__assembly_rows(&loader->assembly, block, loader->slots, done, take));
-    }
-    return DT_OK;
-}
-
-dt_status dt_loader_read(struct dt_loader *loader, int replica, uint64_t epoch, uint64_t begin,
-                         int count, struct dt_batch *out)
-{
-    const int index = replica - loader->first;
-    if (index < 0 || index >= loader->count || count < 0 || count > loader->max_rows ||
-        begin + (uint64_t)count > loader->orders[index].rows)
-        return dt_fail(DT_EBUG, "replica %d has no such %d samples", replica, count);
-    struct dt__order *order = &loader->orders[index];
-    if (loader->ahead) DT_TRY(loader_read_stream(loader, index, epoch, begin, (size_t)count));
-    for (uint64_t i = begin, run; !loader->ahead && i < begin + (uint64_t)count; i++) {
-        uint64_t slot = dt__order_slot(order, epoch, i);
-        if (order->window < order->rows)
-            slot = dt__order_row(order, epoch, i / order->window, slot, &run);
-        loader->slots[i - begin] = loader->bases[index] + slot;
-    }
-    if (!loader->ahead)
-        DT_TRY(
-            dt__assembly_rows(&loader->assembly, &loader->rows, loader->slots, 0, (size_t)count));
-    if (dt__augment_any(&loader->augment))
-        dt__augment_rows(&loader->augment, loader->shape, loader->plan->seed, replica, epoch, begin,
-                         count, (float *)(void *)loader->assembly.rows.x, loader->picture);
-    dt__assembly_batch(&loader->assembly, count, out);
-    return DT_OK;
 }
 
 /* ==== rows in file order ====================================================================== */
