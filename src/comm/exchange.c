@@ -69,6 +69,7 @@ static dt_status split_nodes(struct dt_exchange *x)
     dt_status status = dt_alloc((size_t)ranks, sizeof *place, "node table", &place);
     if (!status) status = dt_alloc((size_t)ranks + 1, sizeof(int), "node table", &x->agents_of);
     if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "node table", &x->agent_rank);
+    if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "node table", &x->asks);
     DT_GUARD(dt_ranks_agree(&x->all, status));
     if (x->grouped)
         DT_MPI(MPI_Comm_split_type(x->all.comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL,
@@ -82,6 +83,7 @@ static dt_status split_nodes(struct dt_exchange *x)
     number_nodes(x, place, ranks, rank);
     DT_MPI(
         MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node, &x->firsts.comm));
+    if (x->agent == 0) DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->asks_comm));
 done:
     dt_free(place);
     return status;
@@ -158,9 +160,10 @@ static void dissolve_nodes(struct dt_exchange *x)
     dt__shared_free(&x->shared);
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
-    void **tables[] = {(void **)&x->agents_of,  (void **)&x->agent_rank, (void **)&x->node_of,
-                       (void **)&x->subtree_at, (void **)&x->slot,       (void **)&x->subtree,
-                       (void **)&x->group,      (void **)&x->cut};
+    if (x->asks_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->asks_comm));
+    void **tables[] = {(void **)&x->agents_of, (void **)&x->agent_rank, (void **)&x->asks,
+                       (void **)&x->node_of,   (void **)&x->subtree_at, (void **)&x->slot,
+                       (void **)&x->subtree,   (void **)&x->group,      (void **)&x->cut};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         dt_free(*tables[i]);
         *tables[i] = NULL;
@@ -280,6 +283,8 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
                                   .all = all,
                                   .spec = *spec,
                                   .node_comm = MPI_COMM_NULL,
+                                  .asks_comm = MPI_COMM_NULL,
+                                  .asks_request = MPI_REQUEST_NULL,
                                   .firsts = {.world = world, .comm = MPI_COMM_NULL}};
     DT_GUARD(dt_ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
@@ -430,15 +435,35 @@ void dt_exchange_gather(struct dt_exchange *x)
 
 /* ---- a step --------------------------------------------------------------------------------- */
 
-void dt__all_ask(struct dt_exchange *x, int asked)
+/* Ranks of this node that wait for it learn what all ask for. */
+static void publish_asks(struct dt_exchange *x, int asked)
 {
     x->control->agreed_ask[x->tick & 1] = asked;
     dt__event_post(&x->control->agreed, 1);
 }
 
-int dt__node_asks(struct dt_exchange *x)
+static int node_asks(struct dt_exchange *x)
 {
     return atomic_exchange(&x->control->asks[x->tick & 1], 0) | atomic_load(&x->control->bank_ask);
+}
+
+/* Each node tells each: MPI_Iallgather's messages go straight, where a tree's, of MPI_Iallreduce,
+ * would each stand behind the gradients in its connection. */
+bool dt__asks_advance(struct dt_exchange *x)
+{
+    int done = 0, asked = 0;
+    if (dt__event_reached(&x->control->agreed, x->tick)) return false;
+    if (x->asks_request == MPI_REQUEST_NULL) {
+        if (!dt__event_reached(&x->control->ended, x->all_done)) return false;
+        x->asks[x->node] = node_asks(x);
+        DT_MPI(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_INT, x->asks, 1, MPI_INT, x->asks_comm,
+                              &x->asks_request));
+    }
+    DT_MPI(MPI_Test(&x->asks_request, &done, MPI_STATUS_IGNORE));
+    for (int n = 0; n < x->nodes; n++)
+        asked |= x->asks[n];
+    if (done) publish_asks(x, asked);
+    return done;
 }
 
 void dt_exchange_begin(struct dt_exchange *x, uint64_t step)
@@ -509,7 +534,7 @@ int dt_exchange_end(struct dt_exchange *x, int ask)
     if (x->nodes == 1) {
         const double start = dt_clock_secs();
         if (last)
-            dt__all_ask(x, dt__node_asks(x));
+            publish_asks(x, node_asks(x));
         else
             dt__event_wait(&control->agreed, x->tick, x->world, "the other workers' gradients");
         x->times.wait += dt_clock_secs() - start;

@@ -188,11 +188,13 @@ struct dt_exchange {
     bool grouped; /* ranks that share memory are one node */
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */
+    MPI_Comm asks_comm;     /* the same, for what they ask for */
     int nodes, node;
     int workers, agents; /* of this node */
     int agent;           /* this one's number among them; -1: a bank that has workers */
     int *agents_of;      /* (nodes + 1) where a node's begin in: */
     int *agent_rank;     /* (agents of all nodes) their ranks in `all` */
+    int *asks;           /* (nodes) what each asks for in this step */
 
     /* Layout. */
     struct dt__bucket *bucket; /* (buckets + 1): the last one says where the others end */
@@ -204,10 +206,10 @@ struct dt_exchange {
     int *subtree_at;         /* (R) the one that begins with this replica; -1: none */
     int *node_of;            /* (R) whose each replica is */
     struct dt__group *group; /* (groups + 1) */
-    double *cut;       /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
-    int tags, tag_end; /* of a chunk; behind all chunks' */
-    size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */
-    size_t given;      /* bytes of a rounded sum */
+    double *cut;  /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
+    int tags;     /* of a chunk */
+    size_t grain; /* of a slice, the finest: a cache line, or a block of the wire */
+    size_t given; /* bytes of a rounded sum */
     size_t own, incoming_bytes, update_bytes; /* floats that this agent owns; the chunks' bytes */
     int own_chunks;
 
@@ -249,9 +251,10 @@ struct dt_exchange {
     int started; /* buckets of which this agent's work has begun */
     int summed;  /* own chunks whose sum is there */
     enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_KNOWN } norm;
-    bool rows_updated; /* this agent's share of touched rows, of several nodes */
-    uint32_t spans;    /* synchronization points held */
-    uint32_t barriers; /* come to */
+    MPI_Request asks_request; /* MPI_REQUEST_NULL: asks are not sent, or all are there */
+    bool rows_updated;        /* this agent's share of touched rows, of several nodes */
+    uint32_t spans;           /* synchronization points held */
+    uint32_t barriers;        /* come to */
     struct dt_exchange_times times;
 };
 
@@ -342,9 +345,8 @@ struct dt__room {
 /* The next bytes, from a cache line on; NULL without memory. */
 void *dt__room_take(struct dt__room *room, size_t count, size_t size);
 
-/* First agent: all ranks ask for this, all together. */
-void dt__all_ask(struct dt_exchange *x, int asked);
-/* And what the node asks for in this step. */
-int dt__node_asks(struct dt_exchange *x);
+/* First agent, several nodes: what the node asks for goes to all others once its workers have ended
+ * the step. True if it is known now what all ask for. */
+bool dt__asks_advance(struct dt_exchange *x);
 
 #endif

@@ -324,14 +324,13 @@ static int most_segments(const struct dt_exchange *x)
     return x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices;
 }
 
-/* The tag behind those of chunks must be one that MPI has. */
+/* Tags of chunks must be those that MPI has. */
 static dt_status check_tags(struct dt_exchange *x)
 {
     const double end = DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->tags;
     int *most, known;
     DT_MPI(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known));
-    x->tag_end = (int)end;
-    if (x->nodes == 1 || end <= (known ? *most : 32767)) return DT_OK; /* that any MPI has */
+    if (x->nodes == 1 || end - 1 <= (known ? *most : 32767)) return DT_OK; /* that any MPI has */
     return dt_fail(DT_EUSAGE,
                    "%d layers, with %d sums of replicas on one host, are %.0f kinds of messages, "
                    "and MPI has tags up to %d: expected fewer replicas, or ranks host by host",

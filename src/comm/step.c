@@ -14,7 +14,7 @@
 
 /* What a request carries. */
 struct message {
-    enum message_kind { SUM_OUT, SUM_IN, WEIGHTS_OUT, WEIGHTS_IN, ASK_OUT, ASK_IN } kind;
+    enum message_kind { SUM_OUT, SUM_IN, WEIGHTS_OUT, WEIGHTS_IN } kind;
     struct dt__chunk *chunk;
 };
 
@@ -23,13 +23,10 @@ struct dt__messages {
     struct message *message;
     int *index; /* (requests) those that have ended, of one look */
     int requests;
-    int *asks;         /* (nodes) what they ask for in this step; first agents */
     bool counts_alone; /* requests are counted, not made */
 
     /* The step under way. */
     int done; /* requests that have ended */
-    bool ask_sent;
-    int asks_missing; /* nodes that have not said what they ask for */
     bool rows_come;
     bool norm_sent;
     MPI_Request norm_request;
@@ -44,7 +41,7 @@ static void add_message(struct dt_exchange *x, enum message_kind kind, struct dt
     const int at = m->requests++;
     if (m->counts_alone) return;
     m->message[at] = (struct message){kind, chunk};
-    if (kind == SUM_OUT || kind == WEIGHTS_OUT || kind == ASK_OUT)
+    if (kind == SUM_OUT || kind == WEIGHTS_OUT)
         DT_MPI(
             MPI_Send_init(bytes, (int)length, MPI_BYTE, rank, tag, x->all.comm, &m->request[at]));
     else
@@ -89,14 +86,8 @@ static void add_messages_of_chunk(struct dt_exchange *x, struct dt__chunk *chunk
 
 static void add_messages(struct dt_exchange *x)
 {
-    struct dt__messages *m = x->messages;
     for (int c = 0; c < x->chunks && x->nodes > 1; c++)
         if (x->chunk[c].agent == x->agent) add_messages_of_chunk(x, &x->chunk[c]);
-    for (int i = 1; i < x->nodes && x->agent == 0; i++) {
-        const int node = (x->node + i) % x->nodes, rank = x->agent_rank[x->agents_of[node]];
-        add_message(x, ASK_OUT, NULL, &m->asks[x->node], sizeof(int), rank, x->tag_end);
-        add_message(x, ASK_IN, NULL, &m->asks[node], sizeof(int), rank, x->tag_end);
-    }
 }
 
 static dt_status owners_prepare(struct dt_exchange *x)
@@ -113,7 +104,6 @@ static dt_status owners_prepare(struct dt_exchange *x)
     for (int g = 0; g < x->spec.groups && x->spec.wire && x->node > 0; g++)
         if (x->group[g].node < 0)
             DT_TRY(dt_alloc(x->own, sizeof(float), "rounding errors", &x->error[g]));
-    DT_TRY(dt_alloc((size_t)x->nodes, sizeof(int), "requests", &m->asks));
     m->counts_alone = true;
     add_messages(x);
     const size_t most = (size_t)m->requests;
@@ -137,8 +127,7 @@ static void owners_destroy(struct dt_exchange *x)
         dt_free(x->error[g]);
     for (int v = 0; v < DT_EXCHANGE_VECTORS; v++)
         dt_free(x->state[v]);
-    void *owned[] = {m->request, m->message, m->index,   m->asks,
-                     m,          x->error,   x->updates, x->incoming};
+    void *owned[] = {m->request, m->message, m->index, m, x->error, x->updates, x->incoming};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         dt_free(owned[i]);
 }
@@ -151,14 +140,13 @@ static void owners_begin(struct dt_exchange *x)
     struct dt__messages *m = x->messages;
     const struct dt__subtree *all = &x->subtree[x->subtrees];
     m->done = 0;
-    m->ask_sent = m->norm_sent = false;
-    m->asks_missing = x->nodes;
+    m->norm_sent = false;
     m->rows_come = !x->rows_exchange;
     for (int c = 0; c < x->chunks; c++)
         x->chunk[c].missing = all->wholes + all->rests + 1;
     for (int i = 0; i < m->requests; i++) {
         enum message_kind kind = m->message[i].kind;
-        if (kind == SUM_IN || kind == ASK_IN) DT_MPI(MPI_Start(&m->request[i]));
+        if (kind == SUM_IN) DT_MPI(MPI_Start(&m->request[i]));
     }
 }
 
@@ -266,7 +254,6 @@ static bool advance_messages(struct dt_exchange *x)
         const struct message *message = &m->message[m->index[i]];
         const struct dt__chunk *chunk = message->chunk;
         if (message->kind == SUM_IN) chunk_progress(x, message->chunk);
-        if (message->kind == ASK_IN) m->asks_missing--;
         if (message->kind != WEIGHTS_IN) continue;
         if (chunk->wire)
             dt__wire_add(chunk->wire, chunk->at.begin, chunk->at.end - chunk->at.begin,
@@ -338,32 +325,12 @@ static bool advance_rows(struct dt_exchange *x)
     return x->rows_updated = true;
 }
 
-/* What the node asks for goes to all others once its workers have ended the step: straight, for a
- * tree's messages would each stand behind the gradients in its connection. */
-static bool advance_ask(struct dt_exchange *x)
-{
-    struct dt__messages *m = x->messages;
-    if (!m->ask_sent && dt__event_reached(&x->control->ended, x->all_done)) {
-        m->asks[x->node] = dt__node_asks(x);
-        for (int i = 0; i < m->requests; i++)
-            if (m->message[i].kind == ASK_OUT) DT_MPI(MPI_Start(&m->request[i]));
-        m->ask_sent = true;
-        m->asks_missing--;
-    }
-    if (m->asks_missing > 0 || dt__event_reached(&x->control->agreed, x->tick)) return false;
-    int asked = 0;
-    for (int n = 0; n < x->nodes; n++)
-        asked |= m->asks[n];
-    dt__all_ask(x, asked);
-    return true;
-}
-
 static bool owners_advance(struct dt_exchange *x)
 {
     bool moved = advance_buckets(x);
     if (x->nodes > 1) {
         moved |= advance_messages(x);
-        if (x->agent == 0) moved |= advance_ask(x);
+        if (x->agent == 0) moved |= dt__asks_advance(x);
         if (!x->rows_updated) moved |= advance_rows(x);
     }
     return advance_norm(x) || moved;
