@@ -80,6 +80,8 @@ enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_EXCHANGE_REDUCE, DT_EXCHANGE_NODE, 
 #define DT_WIRE_WORDS "f32|bf16|q8"
 enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 
+#define DT_PREDICT_FORMAT_WORDS "json|csv"
+enum dt_predict_format { DT_PREDICT_JSON, DT_PREDICT_CSV };
 #define DT_PRESET_WORDS "auto|table|none"
 enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 /* What run.preset=table comes to, whatever the table holds. */
@@ -334,6 +336,10 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(export, keep, INT, "5", 0, 1e9, NULL, FREE, "train", "exported versions to keep; 0: all")
 
 #define DT_OPTIONS_predict(X)                                                                      \
+    X(predict, format, WORD, "json", 0, 0, DT_PREDICT_FORMAT_WORDS, FREE, "predict",               \
+      "of the answers: JSON lines, or CSV with a header")                                          \
+    X(predict, keep, TEXT, "", 0, 0, NULL, FREE, "predict",                                        \
+      "columns of standard input that answers have as well, as texts, comma-separated: id,name")   \
     X(predict, held_out, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
       "predict the rows that dtrain eval measures, of data.eval or data.eval_fraction, instead of "\
       "standard input")                                                                            \

@@ -216,6 +216,13 @@ dt_status dt_rows_next(struct dt_rows *rows, float *x, uint64_t *out_line, bool 
  * of categories in their order, into index and value (dt_schema_categories). */
 dt_status dt_rows_next_sparse(struct dt_rows *rows, float *x, uint32_t *index, float *value,
                               uint64_t *out_line, bool *out_end);
+/* Before the first row: dt_rows_next is to keep what stands in these columns of the input, or in
+ * these members of its JSON objects, features or not: a comma-separated list of names. Rows that
+ * have no names are then errors. DT_EMEMORY. */
+dt_status dt_rows_keep(struct dt_rows *rows, const char *names);
+/* What was kept of the last row, one text a name; the caller frees the texts and the list. NULL:
+ * there are no names, or it was asked for already. */
+char **dt_rows_take_kept(struct dt_rows *rows);
 /* Whether input is there to read on; else the next row has to be waited for. */
 bool dt_rows_ready(const struct dt_rows *rows);
 

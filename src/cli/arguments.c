@@ -116,3 +116,15 @@ dt_status cli_model_survey(const struct cli_model *model, struct dt_source **out
     return dt_fail(DT_EUSAGE, "%s was trained without held-out data: expected data.eval=FILES",
                    model->predictor->path);
 }
+
+dt_status cli_csv_add(struct dt_text *line, const char *cell, size_t length)
+{
+    bool quoted = false;
+    for (size_t i = 0; i < length; i++)
+        quoted |= strchr(",;\"\r\n", cell[i]) != NULL;
+    if (!quoted) return dt_text_append(line, cell, length);
+    DT_TRY(dt_text_append(line, "\"", 1));
+    for (size_t i = 0; i < length; i++)
+        DT_TRY(dt_text_append(line, cell[i] == '"' ? "\"\"" : &cell[i], cell[i] == '"' ? 2 : 1));
+    return dt_text_append(line, "\"", 1);
+}

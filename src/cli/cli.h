@@ -58,6 +58,9 @@ void cli_take_log_level(int *argc, char **argv);
  * world, or without one. */
 bool cli_is_first_task(void);
 
+/* Adds a cell of CSV, quoted where it must be. DT_EMEMORY. */
+dt_status cli_csv_add(struct dt_text *line, const char *cell, size_t length);
+
 void cli_print_help(FILE *out);
 void cli_print_command_help(FILE *out, const struct command *command);
 void cli_print_version(FILE *out);

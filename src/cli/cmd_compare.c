@@ -152,18 +152,22 @@ static void table_print(const struct comparison *comparison)
         }
 }
 
-static void csv_print(const struct comparison *comparison)
+static dt_status csv_print(const struct comparison *comparison)
 {
+    struct dt_text line = {0};
     char buffer[DT_REAL_TEXT];
-    for (size_t r = 0; r <= comparison->count; r++)
-        for (size_t c = 0; c < comparison->columns; c++) {
+    dt_status status = DT_OK;
+    for (size_t r = 0; r <= comparison->count && !status; r++) {
+        line.length = 0;
+        for (size_t c = 0; c < comparison->columns && !status; c++) {
             const char *cell = cell_text(comparison, r, c, true, buffer);
-            const char *quote = strpbrk(cell, ",\"\n") ? "\"" : "";
-            printf("%s", quote);
-            for (; *cell; cell++)
-                printf("%s%c", *cell == '"' ? "\"" : "", *cell);
-            printf("%s%c", quote, c + 1 < comparison->columns ? ',' : '\n');
+            if (c) status = dt_text_append(&line, ",", 1);
+            if (!status) status = cli_csv_add(&line, cell, strlen(cell));
         }
+        if (!status) puts(line.data);
+    }
+    dt_text_free(&line);
+    return status;
 }
 
 static dt_status json_print(const struct comparison *comparison)
@@ -218,7 +222,7 @@ dt_status cmd_compare(int argc, char **argv)
     if (!comparison.count) goto done;
     columns_find(&comparison);
     status = json ? json_print(&comparison) : DT_OK;
-    if (csv) csv_print(&comparison);
+    if (csv) status = csv_print(&comparison);
     if (!csv && !json) table_print(&comparison);
     if (failed) status = dt_fail(failed, "%s", error);
 done:

@@ -23,14 +23,94 @@ struct dt_rows {
     /* what is left of the last line, from `instance` on; at NULL: nothing */
     struct dt__json instances;
     size_t instance;
+    /* dt_rows_keep: names; where they stand in a row of CSV; and their texts in the last row */
+    struct dt__names keep, kept;
+    size_t *keep_at;
     bool ended;
 };
+
+/* ---- what rows keep ------------------------------------------------------------------------- */
+
+dt_status dt_rows_keep(struct dt_rows *rows, const char *names)
+{
+    DT_TRY(dt__names_split(names, &rows->keep));
+    if (rows->keep.count && rows->grammar == &dt__libsvm_grammar)
+        return dt_fail(DT_EMISMATCH, "predict.keep: rows of LIBSVM have no named columns");
+    return dt_alloc(rows->keep.count, sizeof *rows->keep_at, "columns to keep", &rows->keep_at);
+}
+
+char **dt_rows_take_kept(struct dt_rows *rows)
+{
+    char **kept = rows->kept.items;
+    rows->kept = (struct dt__names){0};
+    return kept;
+}
+
+static void kept_forget(struct dt_rows *rows)
+{
+    dt__names_free(rows->kept.items, rows->kept.count);
+    rows->kept = (struct dt__names){0};
+}
+
+/* The header's cells; header false: there is none. */
+static dt_status csv_find_kept(struct dt_rows *rows, const struct dt__names *cells, bool header)
+{
+    if (rows->keep.count && !header)
+        return dt_fail(DT_EMISMATCH, "predict.keep: the rows have no header that names columns");
+    for (size_t k = 0; k < rows->keep.count; k++) {
+        size_t at = 0;
+        while (at < cells->count && strcmp(cells->items[at], rows->keep.items[k]))
+            at++;
+        if (at == cells->count)
+            return dt_fail(DT_EMISMATCH, "predict.keep: there is no column '%s'",
+                           rows->keep.items[k]);
+        rows->keep_at[k] = at;
+    }
+    return DT_OK;
+}
+
+/* The record is left as it is. */
+static dt_status csv_keep(struct dt_rows *rows, const char *record, size_t length)
+{
+    struct dt__names cells = {0};
+    dt_status status = DT_OK;
+    if (!rows->keep.count) return DT_OK;
+    DT_GUARD(dt__csv_split(record, length, rows->parser.separator, &cells));
+    for (size_t k = 0; k < rows->keep.count && rows->keep_at[k] < cells.count; k++) {
+        const char *cell = cells.items[rows->keep_at[k]];
+        DT_GUARD(dt__names_add(&rows->kept, cell, strlen(cell)));
+    }
+done:
+    dt__names_free(cells.items, cells.count);
+    return status;
+}
+
+/* A text without its quotes, any other value as it stands. */
+static dt_status json_keep(struct dt_rows *rows, struct dt__json json)
+{
+    for (size_t k = 0; k < rows->keep.count; k++) {
+        const char *const name = rows->keep.items[k];
+        struct dt__json value;
+        struct dt__cell cell;
+        DT_TRY(dt__json_members(json, &name, 1, &value));
+        if (!value.at) return dt_fail(DT_EFORMAT, "column '%s' of predict.keep is missing", name);
+        const char first = dt__json_peek(&value);
+        if (first == '"')
+            DT_TRY(dt__json_text(&value, &rows->json.scratch, &cell));
+        else
+            cell = (struct dt__cell){(char *)value.at, (size_t)(value.end - value.at)};
+        DT_TRY(dt__names_add(&rows->kept, cell.text, cell.length));
+    }
+    return DT_OK;
+}
 
 /* ---- JSON rows ------------------------------------------------------------------------------ */
 
 static dt_status json_next_instance(struct dt_rows *rows)
 {
+    const struct dt__json instance = rows->instances;
     dt_status status = dt__json_row(&rows->json, &rows->instances, &rows->row);
+    if (!status) status = json_keep(rows, instance);
     if (status) dt_fail_prefix(status, "instance %zu: ", rows->instance);
     rows->instance++;
     if (dt__json_peek(&rows->instances) == ']') rows->instances.at = NULL;
@@ -54,7 +134,9 @@ static dt_status json_parse(struct dt_rows *rows, const char *record, size_t len
             return json_next_instance(rows);
         }
     }
-    return dt__json_row(&rows->json, &json, &rows->row);
+    list = json;
+    DT_TRY(dt__json_row(&rows->json, &json, &rows->row));
+    return json_keep(rows, list);
 }
 
 /* ---- CSV rows ------------------------------------------------------------------------------- */
@@ -84,6 +166,7 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
                              expected));
         *header = dt__csv_is_header(&cells, roles) && !rows->schema->columns;
     }
+    DT_GUARD(csv_find_kept(rows, &cells, *header));
     parser->roles = roles;
     parser->ncolumns = cells.count;
 done:
@@ -150,6 +233,9 @@ void dt_rows_close(struct dt_rows *rows)
     dt__row_free(&rows->row);
     dt_free(rows->parser.words);
     dt_free(rows->parser.roles);
+    kept_forget(rows);
+    dt__names_free(rows->keep.items, rows->keep.count);
+    dt_free(rows->keep_at);
     dt_free(rows);
 }
 
@@ -162,6 +248,7 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     const bool quotes = rows->grammar && rows->grammar->quotes;
     char *record = NULL;
     size_t length = 0;
+    kept_forget(rows);
     if (rows->instances.at) return json_next_instance(rows);
     for (bool header = true; header;) {
         dt_status status = DT_OK;
@@ -181,6 +268,7 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     }
     if (!record) return DT_OK;
     if (!rows->grammar) return json_parse(rows, record, length);
+    if (rows->grammar == &dt__csv_grammar) DT_TRY(csv_keep(rows, record, length));
     DT_TRY(rows->grammar->parse(&rows->parser, record, length));
     return rows->grammar->row(&rows->columns, rows->parser.words, rows->parser.count, &rows->row);
 }

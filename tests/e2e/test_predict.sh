@@ -137,6 +137,26 @@ printf 'a,b,y\n1,1,1\n3e38,3e38,1\n' >"$tmp/huge.csv"
 check_eq 'exit code with a file of such a row' $? 1
 tail -n 1 "$tmp/out" | grep -q '^{"row":1,"error":"its prediction' || fail "$(cat "$tmp/out")"
 
+# ---- CSV out, and columns that are carried through ------------------------------------------------
+# Would catch a column kept for another row than its own, a cell that is not quoted, a bad row that
+# shifts those behind it.
+{ head -n 2 "$rows" | sed '1s/^/id,/; 2s/^/"a,""b",/'; printf '17,x,x,x,x,x,x,x,x\n'; sed -n '3s/^/18,/p' "$rows"; } >"$tmp/ids"
+"$dtrain" predict "$tmp/penguins" predict.format=csv predict.keep=id,species <"$tmp/ids" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code' $? 1
+check_eq 'columns of CSV' "$(head -n 1 "$tmp/out" | cut -d, -f1-4)" 'id,species,class,label'
+check_eq 'a quoted cell' "$(sed -n 2p "$tmp/out" | cut -c1-8)" '"a,""b",'
+check_eq 'cells in all lines' "$(sed 's/"[^ ]*",/q,/; s/: column.*//' "$tmp/out" | awk -F, '{print NF}' | sort -u)" 8
+sed -n 3p "$tmp/out" | grep -q '^,.*,line 3: column' || fail "$(cat "$tmp/out")"
+check_eq 'the row behind a bad one' "$(sed -n 4p "$tmp/out" | cut -d, -f1)" 18
+check_eq 'the same numbers' "$(sed -n 4p "$tmp/out" | cut -d, -f5-7)" \
+    "$(sed -n 2p "$tmp/want" | sed 's/.*\[\(.*\)\].*/\1/')"
+echo '{"bill_length_mm":39,"bill_depth_mm":18,"flipper_length_mm":190,"body_mass_g":3700,"id":17}' |
+    "$dtrain" predict "$tmp/penguins" predict.keep=id 2>/dev/null >"$tmp/out"
+check_eq 'a kept member of JSON' "$(json id <"$tmp/out")" 17
+"$dtrain" predict "$tmp/penguins" predict.keep=nothing <"$rows" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code without the column' $? 1
+grep -q "predict.keep: there is no column 'nothing'" "$tmp/err" || fail "$(cat "$tmp/err")"
+
 # ---- Fashion-MNIST, 10,000 rows ------------------------------------------------------------------
 fashion=/usr/share/datasets/fashion-mnist
 [ -d $fashion ] || skip 'in part: Fashion-MNIST is not installed'
