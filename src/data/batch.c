@@ -96,6 +96,13 @@ static dt_status block_add_entries(struct dt__block *block, const uint32_t *inde
     return DT_OK;
 }
 
+static dt_status block_copy_entries(struct dt__block *block, const struct dt__block *from,
+                                    uint64_t row)
+{
+    const size_t at = (size_t)from->offsets[row], count = (size_t)from->offsets[row + 1] - at;
+    return block_add_entries(block, from->index + at, from->value ? from->value + at : NULL, count);
+}
+
 dt_status dt__block_add_row(const struct dt__layout *layout, struct dt__block *block,
                             const struct dt__row *row)
 {
@@ -119,8 +126,7 @@ dt_status dt__block_add_row(const struct dt__layout *layout, struct dt__block *b
     }
     unsigned char *y = dt__block_y(layout, block, block->rows);
     memcpy(y, &row->y, sizeof row->y);
-    if (row->more)
-        memcpy(y + sizeof row->y, row->more, dt__layout_y(layout) - sizeof row->y);
+    if (row->more) memcpy(y + sizeof row->y, row->more, dt__layout_y(layout) - sizeof row->y);
     if (layout->weights) block->weight[block->rows] = row->weight;
     if (block->offsets) DT_TRY(block_add_entries(block, row->index, row->value, row->entries));
     block->rows++;
@@ -135,48 +141,12 @@ dt_status dt__block_add_copy(const struct dt__layout *layout, struct dt__block *
     memcpy(dt__block_y(layout, block, block->rows), dt__block_y(layout, from, row),
            dt__layout_y(layout));
     if (layout->weights) block->weight[block->rows] = from->weight[row];
-    if (block->offsets) {
-        size_t at = (size_t)from->offsets[row], count = (size_t)from->offsets[row + 1] - at;
-        const float *value = from->value ? from->value + at : NULL;
-        DT_TRY(block_add_entries(block, from->index + at, value, count));
-    }
+    if (block->offsets) DT_TRY(block_copy_entries(block, from, row));
     block->rows++;
     return DT_OK;
 }
 
-/* ---- kernels: the raw value's type is the only difference of the four ------------------------ */
-
-DT__CLONES
-static void scale_bytes(size_t n, const unsigned char *restrict raw, float scale, float *restrict x)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = (float)raw[i] * scale;
-}
-
-DT__CLONES
-static void scale_floats(size_t n, const float *restrict raw, float scale, float *restrict x)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = raw[i] * scale;
-}
-
-DT__CLONES
-static void normalise_bytes(size_t n, const unsigned char *restrict raw, float scale,
-                            const float *restrict mean, const float *restrict inv_std,
-                            float *restrict x)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = ((float)raw[i] * scale - mean[i]) * inv_std[i];
-}
-
-DT__CLONES
-static void normalise_floats(size_t n, const float *restrict raw, float scale,
-                             const float *restrict mean, const float *restrict inv_std,
-                             float *restrict x)
-{
-    for (size_t i = 0; i < n; i++)
-        x[i] = (raw[i] * scale - mean[i]) * inv_std[i];
-}
+/* ---- kernels ------------------------------------------------------------------------------- */
 
 DT__CLONES
 static void clip_floats(size_t n, float most, float *restrict x)
@@ -192,13 +162,37 @@ void dt__schema_clip(const struct dt_schema *schema, size_t n, float *x)
     if (schema->clip > 0) clip_floats(n, (float)schema->clip, x);
 }
 
+/* Of raw values that are bytes, and of floats. */
+#define KERNELS(type, values)                                                                      \
+    DT__CLONES static void scale_##values(size_t n, const type *restrict raw, float scale,         \
+                                          float *restrict x)                                       \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            x[i] = (float)raw[i] * scale;                                                          \
+    }                                                                                              \
+    DT__CLONES static void normalise_##values(size_t n, const type *restrict raw, float scale,     \
+                                              const float *restrict mean,                          \
+                                              const float *restrict inv_std, float *restrict x)    \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            x[i] = ((float)raw[i] * scale - mean[i]) * inv_std[i];                                 \
+    }                                                                                              \
+    static void row_of_##values(const struct dt_schema *schema, size_t n, const type *raw,         \
+                                float *x)                                                          \
+    {                                                                                              \
+        const float scale = (float)schema->scale;                                                  \
+        if (schema->mean)                                                                          \
+            normalise_##values(n, raw, scale, schema->mean, schema->inv_std, x);                   \
+        else                                                                                       \
+            scale_##values(n, raw, scale, x);                                                      \
+        dt__schema_clip(schema, n, x);                                                             \
+    }
+KERNELS(unsigned char, bytes)
+KERNELS(float, floats)
+
 void dt__schema_normalize_row(const struct dt_schema *schema, size_t n, const float *raw, float *x)
 {
-    if (schema->mean)
-        normalise_floats(n, raw, (float)schema->scale, schema->mean, schema->inv_std, x);
-    else
-        scale_floats(n, raw, (float)schema->scale, x);
-    dt__schema_clip(schema, n, x);
+    row_of_floats(schema, n, raw, x);
 }
 
 void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x)
@@ -208,24 +202,35 @@ void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_
         dt__schema_normalize_row(schema, n, raw + r * n, x + r * n);
 }
 
+/* Entries are scaled, and never moved: what is 0 stays 0. */
+static void entries_normalize(const struct dt_schema *schema, size_t n, const uint32_t *index,
+                              float *value)
+{
+    const float scale = (float)schema->scale;
+    for (size_t i = 0; i < n; i++)
+        value[i] *= scale;
+    for (size_t i = 0; schema->inv_std && i < n; i++)
+        value[i] *= schema->inv_std[index[i]];
+    dt__schema_clip(schema, n, value);
+}
+
 void dt__row_normalize(const struct dt_schema *schema, const struct dt__row *row, float *x,
                        uint32_t *index, float *value)
 {
-    if (!index) {
-        for (size_t i = 0; i < row->entries; i++)
-            row->x[row->index[i]] = row->value[i];
-        dt__schema_normalize_row(schema, (size_t)schema->features, row->x, x);
-        for (size_t i = 0; i < row->entries; i++)
-            row->x[row->index[i]] = 0;
+    if (index) {
+        dt__schema_normalize_row(schema, (size_t)schema->dense, row->x, x);
+        for (size_t i = 0; i < row->entries; i++) {
+            index[i] = row->index[i];
+            value[i] = row->value[i];
+        }
+        entries_normalize(schema, row->entries, index, value);
         return;
     }
-    dt__schema_normalize_row(schema, (size_t)schema->dense, row->x, x);
-    for (size_t i = 0; i < row->entries; i++) {
-        const float inv_std = schema->inv_std ? schema->inv_std[row->index[i]] : 1;
-        index[i] = row->index[i];
-        value[i] = row->value[i] * (float)schema->scale * inv_std;
-    }
-    dt__schema_clip(schema, row->entries, value);
+    for (size_t i = 0; i < row->entries; i++)
+        row->x[row->index[i]] = row->value[i];
+    dt__schema_normalize_row(schema, (size_t)schema->features, row->x, x);
+    for (size_t i = 0; i < row->entries; i++)
+        row->x[row->index[i]] = 0;
 }
 
 /* ---- batches -------------------------------------------------------------------------------- */
@@ -253,26 +258,6 @@ void dt__assembly_free(struct dt__assembly *assembly)
     dt__block_free(&assembly->rows);
 }
 
-/* Entries are scaled, and never moved: what is 0 stays 0. Those without values are 0 or 1. */
-static dt_status assembly_add_entries(struct dt__assembly *assembly, const struct dt__block *from,
-                                      uint64_t row)
-{
-    const struct dt_schema *schema = &assembly->source->schema;
-    const float scale = (float)schema->scale;
-    const size_t at = (size_t)from->offsets[row], count = (size_t)from->offsets[row + 1] - at;
-    const uint32_t *index = from->index + at;
-    struct dt__block *rows = &assembly->rows;
-    DT_TRY(block_add_entries(rows, index, from->value ? from->value + at : NULL, count));
-    if (!from->value) return DT_OK;
-    float *value = rows->value + rows->offsets[rows->rows];
-    for (size_t i = 0; i < count; i++)
-        value[i] *= scale;
-    for (size_t i = 0; schema->inv_std && i < count; i++)
-        value[i] *= schema->inv_std[index[i]];
-    dt__schema_clip(schema, count, value);
-    return DT_OK;
-}
-
 /* Rows lie scattered over memory: their lines are asked for so many rows ahead (measured with 784
  * bytes a row; 2 to 8 do equally well). */
 enum { AHEAD = 4, LINE = 64 };
@@ -284,32 +269,33 @@ dt_status dt__assembly_rows(struct dt__assembly *assembly, const struct dt__bloc
     const struct dt_schema *schema = &source->schema;
     const struct dt__layout *layout = &source->layout;
     const size_t width = dt__layout_x(layout), n = (size_t)layout->dense;
-    const float scale = (float)schema->scale;
     struct dt__block *to = &assembly->rows;
     to->rows = at;
     for (size_t i = 0; i < count; i++, to->rows++) {
+        const uint64_t slot = slots[i];
         const unsigned char *next = from->x + slots[i + AHEAD < count ? i + AHEAD : i] * width;
-        const unsigned char *raw = from->x + slots[i] * width;
-        const unsigned char *y = dt__block_y(layout, from, slots[i]);
+        const unsigned char *raw = from->x + slot * width, *y = dt__block_y(layout, from, slot);
         float *x = (float *)(void *)dt__block_x(&assembly->layout, to, to->rows);
         for (size_t b = 0; b < width; b += LINE)
             __builtin_prefetch(next + b);
-        if (!layout->bytes)
-            dt__schema_normalize_row(schema, n, (const float *)(const void *)raw, x);
-        else if (schema->mean)
-            normalise_bytes(n, raw, scale, schema->mean, schema->inv_std, x);
+        if (layout->bytes)
+            row_of_bytes(schema, n, raw, x);
         else
-            scale_bytes(n, raw, scale, x);
-        if (layout->bytes) dt__schema_clip(schema, n, x);
+            row_of_floats(schema, n, (const float *)(const void *)raw, x);
         memcpy(dt__block_y(layout, to, to->rows), y, dt__layout_y(layout));
         if (to->weight) {
-            float weight = from->weight ? from->weight[slots[i]] * source->weight_scale : 1;
+            float weight = from->weight ? from->weight[slot] * source->weight_scale : 1;
             int32_t label;
             memcpy(&label, y, sizeof label);
             if (source->class_weight) weight *= source->class_weight[label];
             to->weight[to->rows] = weight;
         }
-        if (to->offsets) DT_TRY(assembly_add_entries(assembly, from, slots[i]));
+        if (!to->offsets) continue;
+        DT_TRY(block_copy_entries(to, from, slot));
+        const size_t first = (size_t)to->offsets[to->rows];
+        if (to->value) /* those without are 1, or 0 */
+            entries_normalize(schema, (size_t)to->offsets[to->rows + 1] - first, to->index + first,
+                              to->value + first);
     }
     return DT_OK;
 }

@@ -274,10 +274,13 @@ static dt_status stream_member(void *arg, enum dt__member kind, void *member, si
     return DT_OK;
 }
 
-/* Its numbers stand in front of its pointers. */
+/* The members of a struct in front of `member`, which are numbers. */
+#define STREAM_UNTIL(object, type, member)                                                         \
+    stream_bytes(stream, object, offsetof(struct type, member))
+
 static dt_status stream_schema(struct stream *stream, struct dt_schema *schema)
 {
-    DT_TRY(stream_bytes(stream, schema, offsetof(struct dt_schema, mean)));
+    DT_TRY(STREAM_UNTIL(schema, dt_schema, mean));
     return dt__schema_visit(schema, stream_member, stream);
 }
 
@@ -297,36 +300,31 @@ dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out)
     return status;
 }
 
+static dt_status stream_file(struct stream *stream, struct dt__file *file)
+{
+    DT_TRY(STREAM_UNTIL(file, dt__file, marks));
+    DT_TRY(stream_array(stream, &file->marks, file->nmarks, sizeof *file->marks));
+    DT_TRY(stream_text(stream, &file->path));
+    DT_TRY(stream_text(stream, &file->labels));
+    DT_TRY(stream_text(stream, &file->x_name));
+    return stream_text(stream, &file->y_name);
+}
+
 static dt_status stream_source(struct stream *stream, struct dt_source *source)
 {
     struct dt__holdout *holdout = &source->holdout;
+    DT_TRY(STREAM_UNTIL(source, dt_source, holdout));
+    DT_TRY(STREAM_UNTIL(holdout, dt__holdout, bits));
     DT_TRY(stream_schema(stream, &source->schema));
-    DT_TRY(STREAM(source->layout));
-    DT_TRY(STREAM(source->raw_rows));
-    DT_TRY(STREAM(source->rows));
-    DT_TRY(STREAM(source->held_out));
-    DT_TRY(STREAM(source->weight_scale));
-    DT_TRY(stream_array(stream, &source->class_weight, (size_t)source->schema.classes,
-                        sizeof *source->class_weight));
-    DT_TRY(STREAM(source->entries));
-    DT_TRY(STREAM(source->most_entries));
-    DT_TRY(STREAM(holdout->seed));
-    DT_TRY(STREAM(holdout->count));
-    size_t nfiles = source->nfiles;
-    DT_TRY(STREAM(nfiles));
+    const size_t classes = (size_t)source->schema.classes;
     if (stream->reading) {
-        DT_TRY(dt_alloc(nfiles, sizeof *source->files, "files", &source->files));
-        source->nfiles = nfiles; /* not before there are as many */
-        DT_TRY(dt__holdout_init(holdout, holdout->seed, source->raw_rows, holdout->count));
-        DT_TRY(dt__dict_add_names(&source->label_names, source->schema.label_names,
-                                  (size_t)source->schema.classes));
+        DT_TRY(dt__holdout_init(holdout, holdout->seed, holdout->rows, holdout->count));
+        DT_TRY(dt__dict_add_names(&source->label_names, source->schema.label_names, classes));
         DT_TRY(dt__columns_of_schema(&source->columns, &source->schema));
     }
-    DT_TRY(stream_array(stream, &source->label_class, (size_t)source->schema.classes,
-                        sizeof *source->label_class));
-    size_t mapped = source->schema.columns ? source->columns.count : 0;
-    DT_TRY(STREAM(mapped));
-    for (size_t c = 0; c < mapped && c < source->columns.count; c++) {
+    DT_TRY(stream_array(stream, &source->class_weight, classes, sizeof *source->class_weight));
+    DT_TRY(stream_array(stream, &source->label_class, classes, sizeof *source->label_class));
+    for (size_t c = 0; source->schema.columns && c < source->columns.count; c++) {
         struct dt__column *column = &source->columns.items[c];
         DT_TRY(STREAM(column->ncodes));
         DT_TRY(stream_array(stream, &column->map, column->ncodes, sizeof *column->map));
@@ -335,22 +333,12 @@ static dt_status stream_source(struct stream *stream, struct dt_source *source)
     DT_TRY(STREAM(place));
     if (stream->reading && place.fd >= 0 && !dt_source_attach(source, &place))
         source->typed.bytes = place.bytes;
-    for (size_t i = 0; i < source->nfiles; i++) {
-        struct dt__file *file = &source->files[i];
-        DT_TRY(stream_text(stream, &file->path));
-        DT_TRY(stream_text(stream, &file->labels));
-        DT_TRY(stream_text(stream, &file->x_name));
-        DT_TRY(stream_text(stream, &file->y_name));
-        DT_TRY(STREAM(file->format));
-        DT_TRY(STREAM(file->rows));
-        DT_TRY(STREAM(file->raw));
-        DT_TRY(STREAM(file->bytes));
-        DT_TRY(STREAM(file->nmarks));
-        DT_TRY(stream_array(stream, &file->marks, file->nmarks, sizeof *file->marks));
-        DT_TRY(STREAM(file->x));
-        DT_TRY(STREAM(file->y));
-        DT_TRY(STREAM(file->arrays)); /* for this process alone */
-    }
+    size_t nfiles = source->nfiles;
+    DT_TRY(STREAM(nfiles));
+    if (stream->reading) DT_TRY(dt_alloc(nfiles, sizeof *source->files, "files", &source->files));
+    source->nfiles = nfiles; /* not before there are as many */
+    for (size_t i = 0; i < nfiles; i++)
+        DT_TRY(stream_file(stream, &source->files[i]));
     return DT_OK;
 }
 

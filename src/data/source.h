@@ -46,35 +46,38 @@ struct dt__numbers {
 };
 
 struct dt__file {
-    char *path, *labels;     /* labels: NULL, or the file that holds them apart */
     int format;              /* enum dt_format */
     uint64_t rows;           /* all its rows */
     uint64_t raw;            /* raw row of its first */
     uint64_t bytes;          /* size of both files: has one changed since? */
     struct dt__numbers x, y; /* IDX: of the file and of its labels */
-    struct dt__mark *marks;  /* text: row 0 and then one every so many bytes */
-    size_t nmarks, marks_capacity;
-    char *x_name, *y_name;   /* HDF5: of its data sets */
-    struct dt_arrays arrays; /* DT__FORMAT_MEMORY: lent */
+    struct dt_arrays arrays; /* DT__FORMAT_MEMORY: lent, for this process alone */
+    size_t nmarks;
+    /* What is in memory of its own comes last. */
+    struct dt__mark *marks; /* text: row 0 and then one every so many bytes */
+    size_t marks_capacity;
+    char *path, *labels;   /* labels: NULL, or the file that holds them apart */
+    char *x_name, *y_name; /* HDF5: of its data sets */
 };
 
 struct dt_source {
+    struct dt__layout layout;
+    uint64_t raw_rows, rows;
+    uint64_t entries;      /* sparse: of all raw rows */
+    uint64_t most_entries; /* of one row */
+    float weight_scale;    /* of the rows' weights, so that their mean over training rows is 1 */
+    bool held_out;         /* this part is the held-out one */
+    bool gaps;             /* missing values are NaN: what stands for them is being learned */
+    /* What is in memory of its own comes last. */
+    struct dt__holdout holdout;
     struct dt_schema schema;
+    float *class_weight;         /* (classes) factor by the row's class; NULL: none */
     struct dt__dict label_names; /* the schema's */
     struct dt__columns columns;  /* CSV */
     int32_t *label_class;        /* (classes) of label codes of typed rows; NULL: the same */
     struct dt__typed typed;      /* text, packed files */
-    struct dt__layout layout;
     struct dt__file *files;
     size_t nfiles;
-    uint64_t raw_rows, rows;
-    struct dt__holdout holdout;
-    bool held_out;         /* this part is the held-out one */
-    bool gaps;             /* missing values are NaN: what stands for them is being learned */
-    float weight_scale;    /* of the rows' weights, so that their mean over training rows is 1 */
-    float *class_weight;   /* (classes) factor by the row's class; NULL: none */
-    uint64_t entries;      /* sparse: of all raw rows */
-    uint64_t most_entries; /* of one row */
 };
 
 /* Which of `count` rising numbers, `stride` bytes apart from `first` on, is the last that is at
