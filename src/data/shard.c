@@ -1,6 +1,14 @@
 /* Shuffling the training data into shards, HDF5 files whose rows are written by us.
  *
- * The HDF5 writer lays a file out, with room for /x and /y; the rows then go to their place by
+ *     rows of the source --> buckets of a temporary file --> rows of shard after shard
+ *
+ * A shuffle of more rows than memory holds: rows go to buckets, and each bucket, which fits in
+ * memory, is shuffled when it is taken out again. A bucket's size is known beforehand, since a row's
+ * bucket follows from a keyed permutation of all rows: so all buckets lie in one file, side by side.
+ * Every row is written and read once, in blocks; writing each row straight to its place would touch
+ * the disk once a row.
+ *
+ * The HDF5 writer lays a shard out, with room for /x and /y; the rows then go to their place by
  * plain writes, so that errors of the disk are ours and no byte is copied twice. Sparse rows are
  * written out in full. */
 #include <errno.h>
@@ -11,182 +19,273 @@
 
 #include "base/limits.h"
 #include "data/reader.h"
-#include "data/shuffle.h"
 #include "hdf5/write.h"
+
+/* ---- the shuffle ---------------------------------------------------------------------------- */
+
+struct bucket {
+    uint64_t written; /* rows in the file */
+    size_t waiting;   /* rows in its buffer */
+};
+
+/* Half of the memory holds a bucket that is taken out, or the buckets' buffers while rows come
+ * in. */
+struct shuffle {
+    int fd; /* of the temporary file, which has no name */
+    uint64_t seed, rows, put, taken;
+    size_t row_bytes;      /* x, and y behind it */
+    struct dt_perm spread; /* of all rows: which bucket */
+    struct dt_perm within; /* of the rows of the bucket that is in memory */
+    struct bucket *buckets;
+    size_t nbuckets, buffer_rows, current; /* current: bucket in memory, + 1; 0: none */
+    unsigned char *buffers, *memory;
+};
+
+static const char TEMPORARY[] = "the temporary file of the shuffle"; /* in messages */
+
+static dt_status shuffle_init(struct shuffle *shuffle, const char *dir, uint64_t memory)
+{
+    const size_t row_bytes = shuffle->row_bytes;
+    const uint64_t fit = memory / 2 / row_bytes ? memory / 2 / row_bytes : 1;
+    const size_t buckets = shuffle->nbuckets = (size_t)((shuffle->rows - 1) / fit + 1);
+    const uint64_t room = memory / 2 / buckets;
+    shuffle->buffer_rows =
+        (size_t)((room < DT__SHUFFLE_BYTES ? room : DT__SHUFFLE_BYTES) / row_bytes);
+    if (!shuffle->buffer_rows) shuffle->buffer_rows = 1;
+    dt_perm_init(&shuffle->spread, shuffle->rows,
+                 dt_rng_make(shuffle->seed, DT_STREAM_SHARD, 0, 0));
+    DT_TRY(dt_fd_temporary(dir, &shuffle->fd));
+    DT_TRY(dt_alloc(buckets, sizeof *shuffle->buckets, "buckets", &shuffle->buckets));
+    return dt_alloc(buckets * shuffle->buffer_rows, row_bytes, "buckets", &shuffle->buffers);
+}
+
+static void shuffle_free(struct shuffle *shuffle)
+{
+    if (shuffle->fd >= 0) close(shuffle->fd);
+    dt_free(shuffle->buckets);
+    dt_free(shuffle->buffers);
+    dt_free(shuffle->memory);
+}
+
+/* A bucket's place in the file, in rows. */
+static uint64_t bucket_begin(const struct shuffle *shuffle, size_t bucket)
+{
+    return (uint64_t)((unsigned __int128)shuffle->rows * bucket / shuffle->nbuckets);
+}
+
+static size_t bucket_find(const struct shuffle *shuffle, uint64_t position)
+{
+    size_t b = (size_t)((unsigned __int128)position * shuffle->nbuckets / shuffle->rows);
+    while (position < bucket_begin(shuffle, b))
+        b--;
+    while (position >= bucket_begin(shuffle, b + 1))
+        b++;
+    return b;
+}
+
+static dt_status bucket_flush(struct shuffle *shuffle, size_t b)
+{
+    struct bucket *bucket = &shuffle->buckets[b];
+    const size_t bytes = bucket->waiting * shuffle->row_bytes;
+    const unsigned char *from = shuffle->buffers + b * shuffle->buffer_rows * shuffle->row_bytes;
+    const uint64_t offset = (bucket_begin(shuffle, b) + bucket->written) * shuffle->row_bytes;
+    bucket->written += bucket->waiting;
+    bucket->waiting = 0;
+    return dt_fd_write_at(shuffle->fd, TEMPORARY, from, bytes, offset);
+}
+
+/* All rows must be in before the first is taken. */
+static dt_status shuffle_put(struct shuffle *shuffle, const struct dt__layout *layout,
+                             const struct dt__block *block, size_t row)
+{
+    const size_t b = bucket_find(shuffle, dt_perm_at(&shuffle->spread, shuffle->put++));
+    struct bucket *bucket = &shuffle->buckets[b];
+    const size_t slot = b * shuffle->buffer_rows + bucket->waiting++;
+    unsigned char *to = shuffle->buffers + slot * shuffle->row_bytes;
+    memcpy(to, dt__block_x(layout, block, row), dt__layout_x(layout));
+    memcpy(to + dt__layout_x(layout), dt__block_y(layout, block, row), dt__layout_y(layout));
+    return bucket->waiting == shuffle->buffer_rows ? bucket_flush(shuffle, b) : DT_OK;
+}
+
+/* The next row of the shuffled order, valid until the next call. */
+static dt_status shuffle_take(struct shuffle *shuffle, const unsigned char **out_row)
+{
+    if (!shuffle->memory) { /* all rows are in: the buffers make room for the largest bucket */
+        for (size_t i = 0; i < shuffle->nbuckets; i++)
+            DT_TRY(bucket_flush(shuffle, i));
+        dt_free(shuffle->buffers);
+        shuffle->buffers = NULL;
+        DT_TRY(dt_alloc((size_t)(shuffle->rows / shuffle->nbuckets + 1), shuffle->row_bytes,
+                        "a bucket", &shuffle->memory));
+    }
+    const size_t b = bucket_find(shuffle, shuffle->taken);
+    const uint64_t begin = bucket_begin(shuffle, b);
+    if (b + 1 != shuffle->current) {
+        const uint64_t rows = bucket_begin(shuffle, b + 1) - begin;
+        DT_TRY(dt_fd_read(shuffle->fd, TEMPORARY, shuffle->memory,
+                          (size_t)rows * shuffle->row_bytes, begin * shuffle->row_bytes));
+        dt_perm_init(&shuffle->within, rows, dt_rng_make(shuffle->seed, DT_STREAM_SHARD, 1, b));
+        shuffle->current = b + 1;
+    }
+    const uint64_t inside = dt_perm_at(&shuffle->within, shuffle->taken++ - begin);
+    *out_row = shuffle->memory + inside * shuffle->row_bytes;
+    return DT_OK;
+}
+
+/* ---- shards --------------------------------------------------------------------------------- */
 
 struct job {
     const struct dt_source *source;
-    const char *dir;
-    int shards;
-    uint64_t memory, seed;
-    struct dt__shuffle *shuffle;
-    unsigned char *row; /* on its way into the shuffle */
-};
+    struct shuffle shuffle;
+    struct dt__block pending; /* rows of the shard that are not yet written */
 
-/* ---- one shard ------------------------------------------------------------------------------ */
-
-struct shard {
-    const struct job *job;
+    /* The shard that is being written. */
     uint64_t rows;
     int fd;
     const char *path;
-    uint64_t written;         /* bytes of the file, while it is laid out */
-    uint64_t x_at, y_at;      /* bytes: where the next rows go */
-    struct dt__block pending; /* rows not yet written */
+    uint64_t laid_out;   /* bytes of the file, while it is laid out */
+    uint64_t x_at, y_at; /* bytes: where the next rows go */
 };
 
 /* All but the rows, which come later. */
 static dt_status shard_write_part(void *arg, const void *bytes, size_t length)
 {
-    struct shard *shard = arg;
-    uint64_t at = shard->written;
-    shard->written += length;
-    return bytes ? dt_fd_write_at(shard->fd, shard->path, bytes, length, at) : DT_OK;
+    struct job *job = arg;
+    const uint64_t at = job->laid_out;
+    job->laid_out += length;
+    return bytes ? dt_fd_write_at(job->fd, job->path, bytes, length, at) : DT_OK;
 }
 
 /* Room for the rows, and the names. */
-static dt_status shard_lay_out(struct shard *shard)
+static dt_status shard_lay_out(struct job *job)
 {
-    const struct dt_schema *schema = &shard->job->source->schema;
-    const struct dt__layout *layout = &shard->job->source->layout;
-    const uint64_t x[2] = {shard->rows, (uint64_t)layout->features};
-    const uint64_t y[2] = {shard->rows, (uint64_t)layout->targets};
+    const struct dt_schema *schema = &job->source->schema;
+    const struct dt__layout *layout = &job->source->layout;
+    const uint64_t x[2] = {job->rows, (uint64_t)layout->features};
+    const uint64_t y[2] = {job->rows, (uint64_t)layout->targets};
     uint64_t length;
     struct dt__h5_layout *file;
     DT_TRY(dt__h5_layout_create(0, &file));
-    dt__h5_put_array(file, "/x", layout->bytes ? DT__H5_U8 : DT__H5_F32, 2, x, NULL, &shard->x_at);
+    dt__h5_put_array(file, "/x", layout->bytes ? DT__H5_U8 : DT__H5_F32, 2, x, NULL, &job->x_at);
     dt__h5_put_array(file, "/y", layout->targets ? DT__H5_F32 : DT__H5_I32,
-                     layout->targets > 1 ? 2 : 1, y, NULL, &shard->y_at);
+                     layout->targets > 1 ? 2 : 1, y, NULL, &job->y_at);
     if (schema->feature_names)
         dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
     if (schema->label_names)
         dt__h5_put_names(file, "/label_names", schema->label_names, (size_t)schema->classes);
     if (schema->columns) dt__h5_layout_fail(file, dt__columns_put(file, DT__SHARD_GROUP, schema));
     dt_status status = dt__h5_layout_end(file, &length);
-    if (status) dt_fail_prefix(status, "%s: ", shard->path);
-    if (!status) status = dt__h5_stream(file, shard_write_part, shard);
+    if (status) dt_fail_prefix(status, "%s: ", job->path);
+    job->laid_out = 0;
+    if (!status) status = dt__h5_stream(file, shard_write_part, job);
     dt__h5_layout_free(file);
-    if (!status && ftruncate(shard->fd, (off_t)length))
-        status = dt_fail(DT_EIO, "%s: %s", shard->path, strerror(errno));
+    if (!status && ftruncate(job->fd, (off_t)length))
+        status = dt_fail(DT_EIO, "%s: %s", job->path, strerror(errno));
     return status;
 }
 
-static dt_status shard_flush(struct shard *shard)
+static dt_status shard_flush(struct job *job)
 {
-    const struct dt__layout *layout = &shard->job->source->layout;
-    const size_t x = shard->pending.rows * dt__layout_x(layout);
-    const size_t y = shard->pending.rows * dt__layout_y(layout);
-    DT_TRY(dt_fd_write_at(shard->fd, shard->path, shard->pending.x, x, shard->x_at));
-    DT_TRY(dt_fd_write_at(shard->fd, shard->path, shard->pending.y, y, shard->y_at));
-    shard->x_at += x;
-    shard->y_at += y;
-    shard->pending.rows = 0;
+    const struct dt__layout *layout = &job->source->layout;
+    const size_t x = job->pending.rows * dt__layout_x(layout);
+    const size_t y = job->pending.rows * dt__layout_y(layout);
+    DT_TRY(dt_fd_write_at(job->fd, job->path, job->pending.x, x, job->x_at));
+    DT_TRY(dt_fd_write_at(job->fd, job->path, job->pending.y, y, job->y_at));
+    job->x_at += x;
+    job->y_at += y;
+    job->pending.rows = 0;
     return DT_OK;
 }
 
 /* The next rows of the shuffle. */
 static dt_status shard_fill(int fd, const char *path, void *arg)
 {
-    struct shard *shard = arg;
-    const struct dt__layout *layout = &shard->job->source->layout;
-    struct dt__block *pending = &shard->pending;
+    struct job *job = arg;
+    const struct dt__layout *layout = &job->source->layout;
+    struct dt__block *pending = &job->pending;
     const unsigned char *row;
-    shard->fd = fd;
-    shard->path = path;
-    DT_TRY(shard_lay_out(shard));
-    DT_TRY(dt__block_alloc(layout, DT__SHARD_BYTES / dt__layout_row(layout) + 1, 0, pending));
-    dt_status status = DT_OK;
-    for (uint64_t i = 0; i < shard->rows && !status; i++) {
-        DT_GUARD(dt__shuffle_take(shard->job->shuffle, &row));
+    job->fd = fd;
+    job->path = path;
+    DT_TRY(shard_lay_out(job));
+    for (uint64_t i = 0; i < job->rows; i++) {
+        DT_TRY(shuffle_take(&job->shuffle, &row));
         memcpy(dt__block_x(layout, pending, pending->rows), row, dt__layout_x(layout));
         memcpy(dt__block_y(layout, pending, pending->rows++), row + dt__layout_x(layout),
                dt__layout_y(layout));
-        if (pending->rows == pending->capacity) status = shard_flush(shard);
+        if (pending->rows == pending->capacity) DT_TRY(shard_flush(job));
     }
-    if (!status) status = shard_flush(shard);
-done:
-    dt__block_free(pending);
-    return status;
+    return shard_flush(job);
 }
-
-/* Complete and synced under its name, or not there. */
-static dt_status job_write_shard(const struct job *job, int number)
-{
-    const unsigned __int128 all = job->source->rows;
-    const uint64_t begin = (uint64_t)(all * (unsigned)number / (unsigned)job->shards);
-    const uint64_t end = (uint64_t)(all * ((unsigned)number + 1) / (unsigned)job->shards);
-    struct shard shard = {.job = job, .rows = end - begin};
-    char *path;
-    DT_TRY(dt_format(&path, "%s/shard-%05d-of-%05d.h5", job->dir, number, job->shards));
-    dt_status status = dt_file_write_by(path, shard_fill, &shard, NULL, NULL);
-    dt_free(path);
-    return status;
-}
-
-/* ---- in ------------------------------------------------------------------------------------- */
 
 static dt_status job_shuffle_block(void *arg, const struct dt__block *block)
 {
     struct job *job = arg;
-    const struct dt__layout *layout = &job->source->layout;
-    for (size_t i = 0; i < block->rows; i++) {
-        memcpy(job->row, dt__block_x(layout, block, i), dt__layout_x(layout));
-        memcpy(job->row + dt__layout_x(layout), dt__block_y(layout, block, i),
-               dt__layout_y(layout));
-        DT_TRY(dt__shuffle_put(job->shuffle, job->row));
-    }
+    for (size_t i = 0; i < block->rows; i++)
+        DT_TRY(shuffle_put(&job->shuffle, &job->source->layout, block, i));
     return DT_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
+/* A directory without shards, whose disk has room for them and the temporary file together. */
+static dt_status dir_check(const char *dir, uint64_t bytes)
+{
+    struct statvfs disk;
+    char *pattern;
+    glob_t found;
+    DT_TRY(dt_format(&pattern, "%s/shard-*.h5", dir));
+    int code = glob(pattern, GLOB_NOSORT, NULL, &found);
+    dt_free(pattern);
+    if (!code) globfree(&found);
+    if (code != GLOB_NOMATCH)
+        return dt_fail(DT_EIO, code ? "%s: cannot be read" : "%s: there are shards in it already",
+                       dir);
+    if (statvfs(dir, &disk)) return dt_fail(DT_EIO, "%s: %s", dir, strerror(errno));
+    const unsigned long long left = (unsigned long long)disk.f_bavail * disk.f_frsize;
+    if (left / 2 < bytes)
+        return dt_fail(DT_EIO, "%s: the disk has %llu MiB left, shuffling takes %llu", dir,
+                       left >> 20, (unsigned long long)(bytes >> 19) + 1);
+    return DT_OK;
+}
+
 dt_status dt_shard_write(const struct dt_config *config, const char *out_dir, int shards)
 {
     struct dt_config plain = *config; /* texts are shared */
-    struct job job = {.dir = out_dir, .shards = shards};
+    struct job job = {0};
     struct dt_source *source;
-    char *pattern;
-    glob_t found;
+    char *path;
     if (*config->data.weight)
         return dt_fail(DT_EUSAGE, "data.weight=%s: shards have no weights", config->data.weight);
     plain.data.eval_fraction = 0;
     plain.data.normalize = DT_NORMALIZE_NONE;
     plain.data.normalize_target = DT_NORMALIZE_TARGET_NO;
     DT_TRY(dt_dir_make(out_dir));
-    DT_TRY(dt_format(&pattern, "%s/shard-*.h5", out_dir));
-    int code = glob(pattern, GLOB_NOSORT, NULL, &found);
-    dt_free(pattern);
-    if (!code) globfree(&found);
-    if (code != GLOB_NOMATCH)
-        return dt_fail(DT_EIO, code ? "%s: cannot be read" : "%s: there are shards in it already",
-                       out_dir);
+    DT_TRY(dir_check(out_dir, 0)); /* before the survey, which may take long */
     DT_TRY(dt_source_survey(&plain, DT_PART_TRAIN, NULL, &source));
     source->layout.dense = source->layout.features;
-    job.source = source;
-    job.memory = (uint64_t)config->data.memory_mb << 20;
-    job.seed = (uint64_t)config->run.seed;
-    dt_status status;
-    if (shards < 1 || (uint64_t)shards > source->rows)
-        DT_GUARD(
-            dt_fail(DT_EUSAGE, "%d shards of %llu rows", shards, (unsigned long long)source->rows));
-    /* The shards and the temporary file together. */
-    struct statvfs disk;
-    uint64_t bytes = job.source->rows * dt__layout_row(&job.source->layout);
-    if (statvfs(job.dir, &disk)) DT_GUARD(dt_fail(DT_EIO, "%s: %s", job.dir, strerror(errno)));
-    uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
-    if (left / 2 < bytes)
-        DT_GUARD(dt_fail(DT_EIO, "%s: the disk has %llu MiB left, shuffling takes %llu", job.dir,
-                         (unsigned long long)(left >> 20), (unsigned long long)(bytes >> 19) + 1));
-    DT_GUARD(dt__shuffle_create(out_dir, job.seed, source->rows, dt__layout_row(&source->layout),
-                                job.memory, &job.shuffle));
     const size_t width = dt__layout_row(&source->layout), step = DT__SHARD_BYTES / width + 1;
-    DT_GUARD(dt_alloc(1, width, "row", &job.row));
+    const uint64_t rows = source->rows;
+    job.source = source;
+    job.shuffle = (struct shuffle){
+        .fd = -1, .seed = (uint64_t)config->run.seed, .rows = rows, .row_bytes = width};
+    dt_status status;
+    if (shards < 1 || (uint64_t)shards > rows)
+        DT_GUARD(dt_fail(DT_EUSAGE, "%d shards of %llu rows", shards, (unsigned long long)rows));
+    DT_GUARD(dir_check(out_dir, rows * width));
+    DT_GUARD(shuffle_init(&job.shuffle, out_dir, (uint64_t)config->data.memory_mb << 20));
     DT_GUARD(dt__source_walk(source, step, step, job_shuffle_block, &job));
-    for (int shard = 0; shard < shards; shard++)
-        DT_GUARD(job_write_shard(&job, shard));
+    DT_GUARD(dt__block_alloc(&source->layout, step, 0, &job.pending));
+    for (uint64_t s = 0, end; s < (uint64_t)shards && !status; s++) {
+        end = (uint64_t)((unsigned __int128)rows * (s + 1) / (unsigned)shards);
+        job.rows = end - job.shuffle.taken;
+        DT_GUARD(dt_format(&path, "%s/shard-%05d-of-%05d.h5", out_dir, (int)s, shards));
+        /* Complete and synced under its name, or not there. */
+        status = dt_file_write_by(path, shard_fill, &job, NULL, NULL);
+        dt_free(path);
+    }
 done:
-    dt__shuffle_destroy(job.shuffle);
-    dt_free(job.row);
+    shuffle_free(&job.shuffle);
+    dt__block_free(&job.pending);
     dt_source_destroy(source);
     return status;
 }
