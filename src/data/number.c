@@ -111,6 +111,12 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out)
     return DT__NUMBER_GOOD;
 }
 
+bool dt__text_is_number(const char *text, size_t length)
+{
+    double value;
+    return dt__number_parse(text, length, &value) != DT__NUMBER_BAD;
+}
+
 bool dt__text_is_decimal_comma(const char *text, size_t length)
 {
     char copy[DT__SHOWN];

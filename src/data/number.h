@@ -17,6 +17,9 @@ enum dt__number { DT__NUMBER_GOOD, DT__NUMBER_BAD, DT__NUMBER_NOT_FINITE };
  * beyond what a float holds. */
 enum dt__number dt__number_parse(const char *text, size_t length, double *out);
 
+/* Whether text is a number, a finite one or not. */
+bool dt__text_is_number(const char *text, size_t length);
+
 /* Whether text is empty or one of the words for a value that is not there: NA, NaN, null, ?. */
 bool dt__text_is_missing(const char *text, size_t length);
 

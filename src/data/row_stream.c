@@ -16,7 +16,8 @@ struct dt_rows {
     struct dt__lines lines;
     const struct dt__grammar *grammar; /* NULL: JSON */
     struct dt__columns columns;        /* of the schema */
-    struct dt__parser parser;          /* CSV: no roles: the first row has not been seen yet */
+    struct dt__header header;          /* CSV */
+    struct dt__parser parser;          /* its header NULL: the first row has not been seen yet */
     struct dt__row row;
     struct dt__dict names; /* JSON: of the columns */
     struct dt__json_rows json;
@@ -52,10 +53,10 @@ static void kept_forget(struct dt_rows *rows)
     rows->kept = (struct dt__names){0};
 }
 
-/* The header's cells; header false: there is none. */
-static dt_status csv_find_kept(struct dt_rows *rows, const struct dt__names *cells, bool header)
+static dt_status csv_find_kept(struct dt_rows *rows)
 {
-    if (rows->keep.count && !header)
+    const struct dt__names *cells = &rows->header.cells;
+    if (rows->keep.count && !rows->header.names)
         return dt_fail(DT_EMISMATCH, "predict.keep: the rows have no header that names columns");
     for (size_t k = 0; k < rows->keep.count; k++) {
         size_t at = 0;
@@ -75,7 +76,7 @@ static dt_status csv_keep(struct dt_rows *rows, const char *record, size_t lengt
     struct dt__names cells = {0};
     dt_status status = DT_OK;
     if (!rows->keep.count) return DT_OK;
-    DT_GUARD(dt__csv_split(record, length, rows->parser.separator, &cells));
+    DT_GUARD(dt__csv_split(record, length, rows->header.separator, &cells));
     for (size_t k = 0; k < rows->keep.count && rows->keep_at[k] < cells.count; k++) {
         const char *cell = cells.items[rows->keep_at[k]];
         DT_GUARD(dt__names_add(&rows->kept, cell, strlen(cell)));
@@ -141,38 +142,33 @@ static dt_status json_parse(struct dt_rows *rows, const char *record, size_t len
 
 /* ---- CSV rows ------------------------------------------------------------------------------- */
 
-/* The first good row says what the columns are. */
-static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t length, bool *header)
+/* The first good row says what the columns are: by their names, or by their places: the features
+ * alone, or as the training data had them. */
+static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t length)
 {
-    struct dt__names cells = {0};
-    struct dt__parser *parser = &rows->parser;
-    int32_t *roles = NULL;
-    dt_status status = DT_OK;
-    *header = false;
-    DT_GUARD(dt__csv_separator(rows->config, record, length, &parser->separator));
-    DT_GUARD(dt__csv_split(record, length, parser->separator, &cells));
-    DT_GUARD(dt_alloc(cells.count, sizeof *roles, "columns", &roles));
-    if (rows->columns.count && rows->columns.items[0].name)
-        DT_GUARD(dt__csv_roles_by_name(&rows->columns, NULL, NULL, &cells, roles, header));
-    if (!*header) {
-        /* Columns by their places: the features alone, or as the training data had them. */
-        size_t features = cells.count, expected = rows->columns.count;
-        for (size_t i = 0; i < cells.count; i++)
-            roles[i] = (int32_t)i;
-        if (features != expected && rows->config)
-            status = dt__csv_roles(rows->config, &cells, true, roles, &features);
-        if (status || features != expected)
-            DT_GUARD(dt_fail(DT_EFORMAT, "%zu columns, the model has %zu features", cells.count,
-                             expected));
-        *header = dt__csv_is_header(&cells, roles) && !rows->schema->columns;
+    struct dt__header *header = &rows->header;
+    const struct dt__columns *columns = &rows->columns;
+    dt__header_free(header);
+    DT_TRY(dt__header_parse(header, rows->config, record, length));
+    if (columns->count && columns->items[0].name) DT_TRY(dt__header_match(header, columns));
+    if (!header->names) {
+        dt_status status = DT_OK;
+        header->features = header->cells.count;
+        for (size_t i = 0; i < header->features; i++)
+            header->roles[i] = (int32_t)i;
+        if (header->features != columns->count && rows->config) {
+            header->features = 0;
+            header->names = true; /* keys may have some, even if these are none */
+            status = dt__header_roles(header, rows->config);
+        }
+        if (status || header->features != columns->count)
+            return dt_fail(DT_EFORMAT, "%zu columns, the model has %zu features",
+                           header->cells.count, columns->count);
+        header->names = dt__header_has_no_numbers(header) && !rows->schema->columns;
     }
-    DT_GUARD(csv_find_kept(rows, &cells, *header));
-    parser->roles = roles;
-    parser->ncolumns = cells.count;
-done:
-    if (status) dt_free(roles);
-    dt__names_free(cells.items, cells.count);
-    return status;
+    DT_TRY(csv_find_kept(rows));
+    rows->parser.header = header;
+    return DT_OK;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -232,7 +228,7 @@ void dt_rows_close(struct dt_rows *rows)
     dt__columns_free(&rows->columns);
     dt__row_free(&rows->row);
     dt_free(rows->parser.words);
-    dt_free(rows->parser.roles);
+    dt__header_free(&rows->header);
     kept_forget(rows);
     dt__names_free(rows->keep.items, rows->keep.count);
     dt_free(rows->keep_at);
@@ -261,8 +257,10 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
         DT_TRY(status);
         *out_end = !record;
         header = false;
-        if (record && rows->grammar == &dt__csv_grammar && !rows->parser.roles)
-            status = csv_begin(rows, record, length, &header);
+        if (record && rows->grammar == &dt__csv_grammar && !rows->parser.header) {
+            status = csv_begin(rows, record, length);
+            header = !status && rows->header.names;
+        }
         rows->ended |= status == DT_EMISMATCH;
         DT_TRY(status);
     }

@@ -26,7 +26,7 @@ struct summary {
     uint64_t missing, numbers, texts, fractions, dates;
     uint64_t commas, dressed, infinite; /* of the texts: with a decimal comma, signs, not finite */
     double least, greatest, sum, squares, last;
-    bool falls; /* a number is not above the one before */
+    bool falls;               /* a number is not above the one before */
     struct dt__dict distinct; /* up to MOST_DISTINCT */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
@@ -34,11 +34,10 @@ struct summary {
 
 struct table {
     struct dt__lines lines;
-    char separator;
-    bool header, whole;
-    size_t ncolumns;
-    struct summary *columns;
-    uint64_t rows, uneven; /* uneven: rows with another number of cells */
+    struct dt__header header;
+    bool whole;
+    struct summary *columns; /* (header.cells.count) */
+    uint64_t rows, uneven;   /* uneven: rows with another number of cells */
 };
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -78,7 +77,8 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
         summary->dates += dt__text_is_date(cell->text, cell->length);
         return DT_OK;
     }
-    if (!summary->numbers++) summary->least = summary->greatest = value;
+    if (!summary->numbers++)
+        summary->least = summary->greatest = value;
     else
         summary->falls |= value <= summary->last;
     summary->last = value;
@@ -90,34 +90,28 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     return DT_OK;
 }
 
-/* The first row: the separator, and names if no cell of it is a number, or one is data.label. */
+/* The first row has names if no cell of it is a number, or one is data.label. */
 static dt_status table_begin(struct table *table, const struct dt_config *config,
                              const char *record, size_t length)
 {
-    struct dt__names cells = {0};
-    dt_status status = DT_OK;
-    double value;
-    DT_GUARD(dt__csv_separator(config, record, length, &table->separator));
-    DT_GUARD(dt__csv_split(record, length, table->separator, &cells));
-    DT_GUARD(dt_alloc(cells.count, sizeof *table->columns, "columns", &table->columns));
-    table->ncolumns = cells.count;
-    table->header = true;
-    for (size_t i = 0; i < cells.count; i++)
-        table->header &=
-            dt__number_parse(cells.items[i], strlen(cells.items[i]), &value) == DT__NUMBER_BAD;
-    for (size_t i = 0; i < cells.count; i++)
-        table->header |= !strcmp(cells.items[i], config->data.label) &&
-                         dt__number_parse(cells.items[i], strlen(cells.items[i]), &value);
-    for (size_t i = 0; i < cells.count; i++) {
+    struct dt__header *header = &table->header;
+    struct dt__names *cells = &header->cells;
+    DT_TRY(dt__header_parse(header, config, record, length));
+    DT_TRY(dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns));
+    header->names = dt__header_has_no_numbers(header);
+    for (size_t i = 0; i < cells->count; i++) {
+        double value;
+        header->names |= !strcmp(cells->items[i], config->data.label) &&
+                         dt__number_parse(cells->items[i], strlen(cells->items[i]), &value);
+    }
+    for (size_t i = 0; i < cells->count; i++) {
         struct summary *column = &table->columns[i];
-        if (table->header)
-            text_copy(cells.items[i], strlen(cells.items[i]), NAME_BYTES, column->name);
+        if (header->names)
+            text_copy(cells->items[i], strlen(cells->items[i]), NAME_BYTES, column->name);
         else
             snprintf(column->name, sizeof column->name, "%zu", i);
     }
-done:
-    dt__names_free(cells.items, cells.count);
-    return status;
+    return DT_OK;
 }
 
 static dt_status table_read(struct table *table, const struct dt_config *config)
@@ -131,9 +125,9 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
         if (!record) break;
         bytes += length + 1;
         if (!length) continue;
-        if (!table->ncolumns) {
+        if (!table->header.cells.count) {
             DT_TRY(table_begin(table, config, record, length));
-            if (table->header)
+            if (table->header.names)
                 dt__lines_go_on(&table->lines);
             else
                 dt__lines_rewind(&table->lines);
@@ -142,14 +136,14 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
         struct dt__cell cell;
         size_t column = 0;
         for (char *text = record; text; column++) {
-            dt_status status = dt__csv_cell(&text, record + length, table->separator, &cell);
-            if (!status && column < table->ncolumns)
+            dt_status status = dt__csv_cell(&text, record + length, table->header.separator, &cell);
+            if (!status && column < table->header.cells.count)
                 status = summary_add(&table->columns[column], &cell);
             if (status)
                 return dt_fail_prefix(status, "%s:%" PRIu64 ": ", table->lines.name,
                                       table->lines.line);
         }
-        table->uneven += column != table->ncolumns;
+        table->uneven += column != table->header.cells.count;
         table->rows++;
     }
     table->whole = true;
@@ -161,9 +155,8 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
 static const char *summary_type(const struct summary *column, uint64_t rows)
 {
     const size_t distinct = column->distinct.count;
-    const bool counts =
-        !column->fractions && distinct == rows &&
-        (!column->falls || column->greatest - column->least + 1 == (double)rows);
+    const bool counts = !column->fractions && distinct == rows &&
+                        (!column->falls || column->greatest - column->least + 1 == (double)rows);
     if (!column->numbers && !column->texts) return "empty";
     if (column->dates && column->dates == column->texts) return "date";
     if (column->commas && column->commas == column->texts) return "comma";
@@ -219,7 +212,7 @@ static void print_list(const struct table *table, size_t label_at, const char *k
                        const char *types, FILE *out)
 {
     bool any = false;
-    for (size_t i = 0; i < table->ncolumns; i++) {
+    for (size_t i = 0; i < table->header.cells.count; i++) {
         const bool feature = i != label_at || *key == ';'; /* what a comment tells is of all */
         if (!feature || !summary_is(&table->columns[i], types, table->rows)) continue;
         fprintf(out, "%s", any ? "," : key);
@@ -233,12 +226,12 @@ static void print_list(const struct table *table, size_t label_at, const char *k
 static dt_status table_find_label(const struct table *table, const char *label, size_t *out)
 {
     char *end;
-    for (size_t i = 0; table->header && i < table->ncolumns; i++)
+    for (size_t i = 0; table->header.names && i < table->header.cells.count; i++)
         if (!strcmp(table->columns[i].name, label)) {
             *out = i;
             return DT_OK;
         }
-    const long count = (long)table->ncolumns, number = strtol(label, &end, 10);
+    const long count = (long)table->header.cells.count, number = strtol(label, &end, 10);
     if (!*label || *end || number < -count || number >= count)
         return dt_fail(DT_EMISMATCH, "%s: there is no column '%s' (data.label)", table->lines.name,
                        label);
@@ -262,7 +255,7 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     uint64_t missing = 0;
     double widest = 0, farthest = 0;
     const char *far = "";
-    for (size_t i = 0; i < table->ncolumns; i++) {
+    for (size_t i = 0; i < table->header.cells.count; i++) {
         const struct summary *column = &table->columns[i];
         if (i == label_at || summary_is(column, TO_IGNORE, table->rows)) continue;
         missing += column->missing;
@@ -277,10 +270,10 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     const bool values = numbers && (label->fractions || label->greatest >= 1000 ||
                                     label->least < -1 || label->distinct.count > MOST_CLASSES);
     fprintf(out, "\n[data]\ntrain = %s\nlabel = ", table->lines.name);
-    if (table->header)
+    if (table->header.names)
         print_column(table, label_at, out);
     else
-        fprintf(out, "%zd", (ssize_t)label_at - (ssize_t)table->ncolumns);
+        fprintf(out, "%zd", (ssize_t)label_at - (ssize_t)table->header.cells.count);
     fprintf(out, "   ; what is predicted: ");
     fprintf(out, "another column's name, or -1\n");
     if (label->missing)
@@ -317,24 +310,26 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     DT_TRY(dt__format_detect(path, &format)); /* says what a file is that is no table */
     DT_TRY(dt__lines_open(&table.lines, path));
     dt_status status = table_read(&table, config);
-    if (!status && !table.ncolumns) status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
+    if (!status && !table.header.cells.count)
+        status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
     if (!status) status = table_find_label(&table, config->data.label, &label);
     if (!status) {
         fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
-                table.whole ? "" : "of the first ", table.rows, table.ncolumns,
-                table.header ? "" : ", no header");
+                table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
+                table.header.names ? "" : ", no header");
         if (!table.rows) fprintf(out, "no rows behind the header\n");
         if (table.uneven)
             fprintf(out, "%" PRIu64 " rows have another number of columns\n", table.uneven);
         fprintf(out, "\n%-*s %-7s %-10s %8s %8s %11s %11s %11s  %s\n", NAME_WIDTH, "column", "role",
                 "type", "missing", "distinct", "minimum", "mean", "maximum", "first values");
-        for (size_t i = 0; i < table.ncolumns; i++)
+        for (size_t i = 0; i < table.header.cells.count; i++)
             summary_print(&table.columns[i], i == label, table.rows, out);
         print_advice(&table, label, out);
     }
-    for (size_t i = 0; i < table.ncolumns; i++)
+    for (size_t i = 0; table.columns && i < table.header.cells.count; i++)
         dt__dict_free(&table.columns[i].distinct);
     dt_free(table.columns);
+    dt__header_free(&table.header);
     dt__lines_close(&table.lines);
     return status;
 }

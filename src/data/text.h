@@ -48,16 +48,15 @@ bool dt__lines_ready(const struct dt__lines *lines);
  * next call. DT_EFORMAT: a quote that does not close, a record of more than 64 MiB. */
 dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *out_length);
 
+struct dt__header;
 /* What turns the records of a file into typed rows. */
 struct dt__parser {
-    struct dt__columns *columns; /* CSV */
-    int32_t *roles;              /* CSV: (ncolumns) of each of the file's columns */
-    size_t ncolumns;
-    char separator;
-    uint32_t features; /* LIBSVM: greater indices are left out; 0: to be counted */
-    uint32_t widest;   /* LIBSVM: greatest index of any row so far */
-    uint64_t bytes;    /* LIBSVM: of all the data, which bounds an index that counts */
-    uint32_t *words;   /* (count) of the last record; behind those of columns are further targets */
+    struct dt__columns *columns;     /* CSV */
+    const struct dt__header *header; /* CSV: which of the file's columns is what */
+    uint32_t features;               /* LIBSVM: greater indices are left out; 0: to be counted */
+    uint32_t widest;                 /* LIBSVM: greatest index of any row so far */
+    uint64_t bytes;  /* LIBSVM: of all the data, which bounds an index that counts */
+    uint32_t *words; /* (count) of the last record; behind those of columns are further targets */
     size_t count, room;
     struct dt__cell label, weight; /* its text; empty if there is none */
     const struct dt_targets *of;   /* of further labels ... */

@@ -470,8 +470,8 @@ START_TEST(weights_are_no_other_column)
     static const char *const wrong[][2] = {
         {"data.weight=y", "data.label=y: the column is in data.weight too"},
         {"data.weight=p", "data.weight=p: the column is a feature too"},
-        {"data.weight=0", "data.weight=0 is 'p', a feature of the model"},
-        {"data.weight=-1", "data.label and data.weight are one column, 'y'"},
+        {"data.weight=0", "data.weight=p: the column is a feature too"},
+        {"data.weight=-1", "data.label=y: the column is in data.weight too"},
     };
     put_text("a.csv", "p,w,y\n1,1,a\n2,3,b\n");
     set("data.train=a.csv"), set("data.ignore=w");

@@ -1,0 +1,352 @@
+/* The first row of a CSV. */
+#include "data/header.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/csv.h"
+#include "data/number.h"
+
+enum { MOST_NAMED = 8 };
+
+/* ---- cells ---------------------------------------------------------------------------------- */
+
+/* The character that data.separator says; auto: the one of comma, semicolon, tab and bar that the
+ * record has most often outside of quotes. */
+static dt_status separator_find(const char *key, const char *record, size_t length, char *out)
+{
+    static const char candidates[] = ",;\t|";
+    size_t counts[sizeof candidates] = {0}, best = 0;
+    bool open = false;
+    if (!strcmp(key, "tab") || !strcmp(key, "\\t")) key = "\t";
+    if (strlen(key) == 1 && !strchr("\"\r\n.", *key)) {
+        *out = *key;
+        return DT_OK;
+    }
+    if (strcmp(key, "auto"))
+        return dt_fail(DT_EUSAGE, "data.separator=%s: expected auto, tab or one character", key);
+    for (size_t i = 0; i < length; i++) {
+        const char *found = strchr(candidates, record[i]);
+        open ^= record[i] == '"';
+        if (!open && record[i] && found) counts[found - candidates]++;
+    }
+    for (size_t i = 1; candidates[i]; i++)
+        if (counts[i] > counts[best]) best = i;
+    *out = candidates[best];
+    return DT_OK;
+}
+
+dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out)
+{
+    char *copy, *text;
+    struct dt__cell cell;
+    dt_status status = DT_OK;
+    DT_TRY(dt_alloc(length + 1, 1, "row", &copy));
+    memcpy(copy, record, length);
+    for (text = copy; text;) {
+        DT_GUARD(dt__csv_cell(&text, copy + length, separator, &cell));
+        const char *name = cell.text;
+        dt__text_trim(&name, &cell.length);
+        DT_GUARD(dt__names_add(out, name, cell.length));
+    }
+done:
+    dt_free(copy);
+    return status;
+}
+
+dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
+                           const char *record, size_t length)
+{
+    const struct dt__names *cells = &header->cells;
+    bool open = false;
+    DT_TRY(separator_find(config ? config->data.separator : "auto", record, length,
+                          &header->separator));
+    for (size_t i = 0; i + 1 < length; i++) {
+        open ^= record[i] == '"';
+        if (record[i] == '\r' && !open && record[i + 1] != '\r')
+            return dt_fail(DT_EFORMAT,
+                           "line ends are single carriage returns, as old Macs write them: "
+                           "tr '\\r' '\\n' <FILE >NEW makes lines of them");
+    }
+    DT_TRY(dt__csv_split(record, length, header->separator, &header->cells));
+    for (uint32_t i = 0, number; i < cells->count && !header->twin; i++) {
+        DT_TRY(dt__dict_add(&header->index, cells->items[i], strlen(cells->items[i]), &number));
+        if (number != i) header->twin = i;
+    }
+    return dt_alloc(cells->count, sizeof *header->roles, "columns", &header->roles);
+}
+
+static bool text_is_integer(const char *text, long long *out)
+{
+    char *end;
+    *out = strtoll(text, &end, 10);
+    return end > text && !*end;
+}
+
+/* 0, 1, 2, ..., with at most a name behind them: what pandas calls columns that have no names. */
+static bool cells_count_up(const struct dt__names *cells)
+{
+    size_t i = 0;
+    long long number;
+    while (i < cells->count && text_is_integer(cells->items[i], &number) && number == (long long)i)
+        i++;
+    return i > 2 && i + 1 >= cells->count;
+}
+
+bool dt__header_has_no_numbers(const struct dt__header *header)
+{
+    for (size_t i = 0; i < header->cells.count; i++)
+        if (header->roles[i] >= 0 &&
+            dt__text_is_number(header->cells.items[i], strlen(header->cells.items[i])))
+            return false;
+    return true;
+}
+
+dt_status dt__header_distinct(const struct dt__header *header)
+{
+    const size_t twin = header->twin;
+    size_t first = 0;
+    if (!twin) return DT_OK;
+    while (strcmp(header->cells.items[first], header->cells.items[twin]))
+        first++;
+    return dt_fail(DT_EFORMAT, "columns %zu and %zu are both named '%s'", first, twin,
+                   header->cells.items[twin]);
+}
+
+/* ---- what is looked for --------------------------------------------------------------------- */
+
+static dt_status want_add(struct dt__header *header, struct dt__want want, const char *text)
+{
+    size_t length = strlen(text); /* blanks were part of a name once, and are in old models */
+    dt__text_trim(&text, &length);
+    DT_TRY(
+        dt_grow(&header->wants, &header->wants_room, header->nwants + 1, sizeof want, "columns"));
+    DT_TRY(dt_format(&want.text, "%.*s", (int)length, text));
+    header->wants[header->nwants++] = want;
+    return DT_OK;
+}
+
+static void wants_clear(struct dt__header *header)
+{
+    while (header->nwants)
+        dt_free(header->wants[--header->nwants].text);
+}
+
+void dt__header_free(struct dt__header *header)
+{
+    wants_clear(header);
+    dt_free(header->wants);
+    dt__names_free(header->cells.items, header->cells.count);
+    dt__dict_free(&header->index);
+    dt_free(header->roles);
+    *header = (struct dt__header){0};
+}
+
+dt_status dt__header_want(struct dt__header *header, const char *key, const char *text,
+                          const char *learned, bool several, int32_t role)
+{
+    struct dt__want want = {.key = key, .list = text, .role = role};
+    struct dt__names list = {0};
+    long long number;
+    bool places = false;
+    dt_status status;
+    DT_GUARD(dt__names_split(text, &list));
+    if (list.count > 1 && role == DT__ROLE_WEIGHT)
+        DT_GUARD(dt_fail(DT_EMISMATCH, "%s=%s: expected one column", key, text));
+    for (size_t i = 0; i < list.count; i++)
+        places |= text_is_integer(list.items[i], &number);
+    if (places && learned) {
+        places = false;
+        want.list = learned;
+        dt__names_free(list.items, list.count);
+        list = (struct dt__names){0};
+        DT_GUARD(several ? dt__names_split(learned, &list)
+                         : dt__names_add(&list, learned, strlen(learned)));
+    }
+    for (size_t i = 0; i < list.count; i++, want.role -= role <= DT__ROLE_LABEL) {
+        want.by_place = places && text_is_integer(list.items[i], &number);
+        DT_GUARD(want_add(header, want, list.items[i]));
+    }
+done:
+    dt__names_free(list.items, list.count);
+    return status;
+}
+
+static dt_status column_find(const struct dt__header *header, const char *key, const char *text,
+                             bool by_place, size_t *out)
+{
+    const struct dt__names *cells = &header->cells;
+    const long long count = (long long)cells->count;
+    long long number = 0;
+    uint32_t cell;
+    if (by_place) {
+        text_is_integer(text, &number);
+        if (number < -count || number >= count)
+            return dt_fail(DT_EMISMATCH, "%s=%s: there are %lld columns", key, text, count);
+        *out = (size_t)(number < 0 ? number + count : number);
+        return DT_OK;
+    }
+    if (!header->names)
+        return dt_fail(DT_EMISMATCH, "%s=%s is a name, but the file has no header", key, text);
+    if (!dt__dict_find(&header->index, text, strlen(text), &cell))
+        return dt_fail(DT_EMISMATCH,
+                       "%s: no column is named '%s'; the first row begins '%.40s'%s%.40s%s", key,
+                       text, cells->items[0], count > 1 ? ", '" : "",
+                       count > 1 ? cells->items[1] : "", count > 1 ? "'" : "");
+    *out = cell;
+    return DT_OK;
+}
+
+dt_status dt__header_mark(const struct dt__header *header, const char *key, const char *list,
+                          bool insist, bool *marks)
+{
+    struct dt__names names = {0};
+    size_t column;
+    long long number;
+    dt_status status = dt__names_split(list, &names);
+    for (size_t i = 0; i < names.count && !status; i++) {
+        const char *text = names.items[i];
+        status = column_find(header, key, text, text_is_integer(text, &number), &column);
+        if (!status) marks[column] = true;
+        if (!insist) status = DT_OK;
+    }
+    dt__names_free(names.items, names.count);
+    return status;
+}
+
+/* ---- roles ---------------------------------------------------------------------------------- */
+
+/* Each wanted column gets its role, and no other one. */
+static dt_status wants_meet(struct dt__header *header)
+{
+    for (size_t i = 0; i < header->cells.count; i++)
+        header->roles[i] = DT__ROLE_OPEN;
+    for (size_t i = 0; i < header->nwants; i++) {
+        struct dt__want *want = &header->wants[i];
+        DT_TRY(column_find(header, want->key, want->text, want->by_place, &want->column));
+        const int32_t before = header->roles[want->column];
+        const char *key = before == DT__ROLE_IGNORE   ? "data.ignore"
+                          : before == DT__ROLE_WEIGHT ? "data.weight"
+                                                      : "data.label";
+        header->roles[want->column] = want->role;
+        header->labels += want->role <= DT__ROLE_LABEL;
+        if (before == DT__ROLE_OPEN || before == want->role) continue;
+        if (!want->key)
+            return dt_fail(DT_EMISMATCH, "%s=%s: the column is a feature too", key, want->text);
+        return dt_fail(DT_EMISMATCH, "%s=%s: the column is in %s too", want->key, want->list, key);
+    }
+    return DT_OK;
+}
+
+/* Puts a name on the list of what is missing. */
+static dt_status missing_add(struct dt_text *missing, size_t number, const char *name)
+{
+    if (number == MOST_NAMED) return dt_text_add(missing, " and more");
+    if (number > MOST_NAMED) return DT_OK;
+    return dt_text_add(missing, "%s'%s'", number ? ", " : "", name);
+}
+
+/* A row is a header if it has all names; or the name of a feature, which is no number; or not a
+ * number at all. */
+dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns)
+{
+    struct dt_text missing = {0};
+    size_t lacking = 0;
+    bool named = false, numbers = false;
+    uint32_t cell;
+    dt_status status = DT_OK;
+    for (size_t c = 0; c < columns->count; c++)
+        DT_GUARD(want_add(header, (struct dt__want){.role = (int32_t)c}, columns->items[c].name));
+    for (size_t i = 0; i < header->nwants; i++) {
+        const struct dt__want *want = &header->wants[i];
+        if (want->by_place) continue;
+        const bool found = dt__dict_find(&header->index, want->text, strlen(want->text), &cell);
+        named |= found && !want->key && !dt__text_is_number(want->text, strlen(want->text));
+        if (!found) DT_GUARD(missing_add(&missing, lacking++, want->text));
+    }
+    for (size_t i = 0; i < header->cells.count; i++)
+        numbers |= dt__text_is_number(header->cells.items[i], strlen(header->cells.items[i]));
+    header->names = !lacking || named || !numbers;
+    if (!header->names) goto done;
+    DT_GUARD(dt__header_distinct(header));
+    if (lacking)
+        DT_GUARD(dt_fail(DT_EMISMATCH,
+                         "the header lacks %s; columns go by the names in the training data",
+                         missing.data));
+    DT_GUARD(wants_meet(header));
+    for (size_t i = 0; i < header->cells.count; i++)
+        if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = DT__ROLE_IGNORE;
+done:
+    dt_text_free(&missing);
+    return status;
+}
+
+/* In a header the number of a column may be the name of another. */
+static dt_status want_check_number(const struct dt__header *header, const struct dt__want *want)
+{
+    const long long count = (long long)header->cells.count;
+    long long number;
+    if (!want->by_place || !text_is_integer(want->text, &number) || number < 0 || number >= count)
+        return DT_OK;
+    for (long long c = 0; c < count; c++)
+        if (c != number && !strcmp(header->cells.items[c], want->text))
+            return dt_fail(DT_EMISMATCH,
+                           "%s=%s: is it column %lld, '%s', or column %lld, which has this "
+                           "name? expected %lld or %lld",
+                           want->key, want->text, number, header->cells.items[number], c,
+                           number - count, c - count);
+    return DT_OK;
+}
+
+static dt_status wants_of_config(struct dt__header *header, const struct dt_config *config)
+{
+    wants_clear(header);
+    DT_TRY(
+        dt__header_want(header, "data.ignore", config->data.ignore, NULL, true, DT__ROLE_IGNORE));
+    DT_TRY(
+        dt__header_want(header, "data.weight", config->data.weight, NULL, false, DT__ROLE_WEIGHT));
+    return dt__header_want(header, "data.label", config->data.label, NULL, true, DT__ROLE_LABEL);
+}
+
+static dt_status roles_give(struct dt__header *header, const struct dt_config *config)
+{
+    const size_t count = header->cells.count;
+    DT_TRY(wants_meet(header));
+    if (header->labels > 1 && config->model.task == DT_TASK_CLASSIFY)
+        return dt_fail(DT_EMISMATCH,
+                       "data.label=%s: expected one column; model.task=multilabel and regress "
+                       "take several",
+                       config->data.label);
+    for (size_t i = 0; i < count; i++)
+        if (header->roles[i] == DT__ROLE_OPEN) header->roles[i] = (int32_t)header->features++;
+    if (header->features) return DT_OK;
+    return dt_fail(DT_EFORMAT, "no column is left for the features%s",
+                   count == 1 ? ": there is only one (is data.separator another?)" : "");
+}
+
+dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config)
+{
+    DT_TRY(wants_of_config(header, config));
+    return roles_give(header, config);
+}
+
+/* A key that names a column needs a header; else the cells tell. */
+dt_status dt__header_decide(struct dt__header *header, const struct dt_config *config,
+                            const char *path)
+{
+    const bool open = config->data.header == DT_HEADER_AUTO;
+    DT_TRY(wants_of_config(header, config));
+    header->names = config->data.header == DT_HEADER_YES;
+    for (size_t i = 0; i < header->nwants; i++)
+        header->names |= open && !header->wants[i].by_place;
+    for (size_t i = header->nwants; i-- > 0 && header->names;)
+        DT_TRY(want_check_number(header, &header->wants[i]));
+    DT_TRY(roles_give(header, config));
+    if (!open || header->names) return DT_OK;
+    header->names = dt__header_has_no_numbers(header);
+    if (!header->names && cells_count_up(&header->cells))
+        dt_warn("%s:1: 0, 1, 2 ... are taken for values; if they name the columns: "
+                "data.header=yes",
+                path);
+    return DT_OK;
+}

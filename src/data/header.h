@@ -1,0 +1,68 @@
+/* The first row of a CSV: its separator, whether its cells name the columns, and which column is
+ * what. */
+#ifndef DATA_HEADER_H
+#define DATA_HEADER_H
+
+#include "data/columns.h"
+#include "data/names.h"
+
+/* What a column of a file is: a column of struct dt__columns, counted from 0, or one of these.
+ * Behind the first label others count down. */
+enum { DT__ROLE_OPEN = -1, DT__ROLE_IGNORE = -2, DT__ROLE_WEIGHT = -3, DT__ROLE_LABEL = -4 };
+
+/* A column that is looked for by its name or its number: from 0, or, negative, from the end. */
+struct dt__want {
+    const char *key;  /* of the configuration; NULL: a feature of the data before */
+    const char *list; /* what the key has, or the data before in its stead; lent */
+    char *text;       /* of it: the one column */
+    bool by_place;
+    int32_t role;
+    size_t column; /* where it was found */
+};
+
+struct dt__header {
+    char separator;
+    struct dt__names cells;
+    struct dt__dict index; /* of the cells, up to `twin` */
+    size_t twin;           /* the first cell that repeats one before it; 0: none does */
+    bool names;            /* the cells name the columns */
+    int32_t *roles;        /* (cells.count) */
+    size_t features, labels;
+    struct dt__want *wants;
+    size_t nwants, wants_room;
+};
+
+/* Adds the cells of a record, which stays as it is, without the blanks around them. */
+dt_status dt__csv_split(const char *record, size_t length, char separator, struct dt__names *out);
+
+/* Cuts the first record, which stays as it is, into cells. The header starts from zeros, and is to
+ * be freed in any case. DT_EUSAGE: data.separator is none; DT_EFORMAT. */
+dt_status dt__header_parse(struct dt__header *header, const struct dt_config *config,
+                           const char *record, size_t length);
+void dt__header_free(struct dt__header *header);
+
+/* Looks for the columns that a key lists. `learned`, or NULL, is the name (`several`: are the
+ * names) that the data before had where the key has numbers. DT_EMISMATCH: two weights. */
+dt_status dt__header_want(struct dt__header *header, const char *key, const char *text,
+                          const char *learned, bool several, int32_t role);
+/* Roles by the names of the data before (all columns have one) and by what is wanted; all else is
+ * ignored. header->names false, with DT_OK: the cells name no columns. DT_EMISMATCH: they do, but
+ * not all, and the message lists what is missing. */
+dt_status dt__header_match(struct dt__header *header, const struct dt__columns *columns);
+/* Roles by data.label, data.weight and data.ignore; all else is a feature. DT_EMISMATCH: no such
+ * column, and without header->names no name is one. DT_EFORMAT: no features. */
+dt_status dt__header_roles(struct dt__header *header, const struct dt_config *config);
+/* Decides whether the cells are names, by data.header, these keys and the cells; gives roles
+ * likewise. `path` is for a warning. */
+dt_status dt__header_decide(struct dt__header *header, const struct dt_config *config,
+                            const char *path);
+
+/* Marks the columns that a key lists. `insist`: they must be there. DT_EMISMATCH. */
+dt_status dt__header_mark(const struct dt__header *header, const char *key, const char *list,
+                          bool insist, bool *marks);
+/* DT_EFORMAT: two columns have one name. */
+dt_status dt__header_distinct(const struct dt__header *header);
+/* No feature is a number, so that the cells may be names. */
+bool dt__header_has_no_numbers(const struct dt__header *header);
+
+#endif
