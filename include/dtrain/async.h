@@ -116,10 +116,9 @@ const char *dt_async_memory_name(const struct dt_async *async);
 int dt_async_wire(const struct dt_async *async);
 
 /* Begins a span of updates [from, until): until - from gradients will be started, unless the bank
- * closes the span. alone: by the first active worker only (warm start). Clocks start at 0. may: the
- * bank's; as of dt_async_serve, whose first call comes when workers may have sent something.
+ * closes the span. alone: by the first active worker only (warm start). Clocks start at 0.
  * Collective over the trainers: everybody has left the span before. */
-void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone, uint64_t may);
+void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
@@ -145,8 +144,8 @@ void dt_async_leave(struct dt_async *async);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
-/* The newest weights (P), and the optimizer's state (states) of (P): to read while they rest, and
- * before the first span to write. */
+/* The newest weights (P), and the optimizer's state (states) of (P): to read between spans, and
+ * before the first one to write. */
 float *dt_async_weights(struct dt_async *async);
 float *const *dt_async_states(struct dt_async *async);
 
@@ -158,13 +157,9 @@ struct dt_applied {
     int worker;
 };
 
-/* Lets gradients be applied up to update `until`. Of those applied, in order, the next are put into
- * out (limit); returns how many. 0: there are none yet; a little time was passed.
- * Where `until` is not beyond the updates done, none is being applied when this returns. */
-int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_applied *out);
-/* No gradient is being applied or may be, by the last call's `until`, and the calls have told of
- * all that were: the weights are of the last one's step, and rest until the next call. */
-bool dt_async_quiescent(const struct dt_async *async);
+/* Of the gradients applied, in order, the next are put into out (limit); returns how many. 0: there
+ * are none yet; a little time was passed. */
+int dt_async_serve(struct dt_async *async, int limit, struct dt_applied *out);
 
 /* Starts no more gradients in this span; those that were begun are still to come. */
 void dt_async_close(struct dt_async *async);

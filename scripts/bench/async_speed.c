@@ -80,7 +80,7 @@ static void run_slots(struct bench *bench)
     const struct dt_async_spec spec = {
         .params = bench->params, .update = update, .staleness = -1, .active = active};
     if (dt_async_create(world, &spec, &async)) die(world);
-    dt_async_open(async, 0, bench->gradients, false, bench->gradients);
+    dt_async_open(async, 0, bench->gradients, false);
     dt_ranks_barrier(world->trainers);
     double start = dt_clock_secs();
     if (world->is_worker)
@@ -91,7 +91,7 @@ static void run_slots(struct bench *bench)
         }
     else
         while (!dt_async_over(async))
-            (void)dt_async_serve(async, bench->gradients, 64, applied);
+            (void)dt_async_serve(async, 64, applied);
     dt_ranks_barrier(world->trainers);
     if (world->is_bank) print(bench, dt_clock_secs() - start, dt_async_weights(async));
     dt_async_destroy(async);

@@ -208,7 +208,7 @@ int dt_async_wire(const struct dt_async *async)
 
 /* ---- spans and counts ----------------------------------------------------------------------- */
 
-void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone, uint64_t may)
+void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
 {
     int first = 0; /* alone: the first that ever takes part */
     while (first < async->workers - 1 && !async->spec.active[first])
@@ -221,7 +221,6 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
     dt_ranks_barrier(async->world->trainers); /* everybody has left the span before */
     if (async->worker < 0) {
         dt__async_open_span(async, from);
-        dt__async_allow(async, may);
         dt_world_heartbeat(async->world, "serving", from);
     }
     dt_ranks_barrier(async->world->trainers);

@@ -5,9 +5,6 @@
 #include "base/limits.h"
 #include "comm/async_slots.h"
 
-/* Of LOCK: the bank waits for it with more than all workers together can claim. */
-static const uint64_t BANKS_CLAIM = UINT64_C(1) << 32;
-
 static void bank_notify(struct dt_async *async, enum dt__end whom)
 {
     async->remote->ops->notify(async->remote, whom);
@@ -45,10 +42,8 @@ static void bank_raise_floor(struct dt_async *async, uint64_t floor)
 /* How many gradients may be applied now. */
 static uint64_t bank_room(const struct dt_async *async)
 {
-    const uint64_t step = dt__fetch(async, WORD_STEP), limit = dt__fetch(async, WORD_LIMIT);
-    const uint64_t entries = dt__fetch(async, WORD_SEEN) + async->log_entries;
-    const uint64_t end = limit < entries ? limit : entries;
-    return end <= step || dt__fetch(async, WORD_HOLD) ? 0 : end - step;
+    const uint64_t waiting = dt__fetch(async, WORD_STEP) - dt__fetch(async, WORD_SEEN);
+    return dt__fetch(async, WORD_HOLD) ? 0 : async->log_entries - waiting;
 }
 
 static bool bank_has_waiting(const struct dt_async *async)
@@ -63,9 +58,7 @@ static bool bank_has_waiting(const struct dt_async *async)
 /* Takes a claim back; whether nobody is left who has one. */
 static bool bank_unclaim(struct dt_async *async)
 {
-    const uint64_t claims = dt__add(async, WORD_LOCK, (uint64_t)-1);
-    if (claims > BANKS_CLAIM) bank_notify(async, DT__BANK);
-    return claims == 1;
+    return dt__add(async, WORD_LOCK, (uint64_t)-1) == 1;
 }
 
 /* Whether gradients wait, and this rank has the lock. */
@@ -214,8 +207,8 @@ static void bank_publish_applied(struct dt_async *async, int n, const struct dt_
         state->peer[gradient->worker].applied++;
         asks |= gradient->note->ask != 0;
     }
-    /* The bank sleeps through most of it. */
-    const bool concerns_bank = asks || state->step >= dt__fetch(async, WORD_LIMIT) ||
+    /* The bank sleeps through most of it, up to the last gradients of a span. */
+    const bool concerns_bank = asks || dt__fetch(async, WORD_TICKET) >= async->until ||
                                state->step - dt__fetch(async, WORD_SEEN) >= async->log_entries / 2;
     bank_publish(async, state->target);
     for (int i = 0; i < n; i++) {
@@ -299,27 +292,8 @@ void dt__async_open_span(struct dt_async *async, uint64_t from)
     dt__replace(async, WORD_TICKET, from);
     dt__replace(async, WORD_STEP, from);
     dt__replace(async, WORD_SEEN, from);
-    dt__replace(async, WORD_LIMIT, from);
     bank_raise_floor(async, bank_lowest_clock(async));
     bank_publish(async, state->current);
-}
-
-void dt__async_allow(struct dt_async *async, uint64_t until)
-{
-    struct dt__onesided *remote = async->remote;
-    const uint64_t limit = until < async->until ? until : async->until;
-    const uint64_t before = dt__fetch(async, WORD_LIMIT);
-    if (limit == before) return;
-    dt__replace(async, WORD_LIMIT, limit);
-    if (limit < before) {
-        /* Whoever acts for the bank behind the lock has seen the words as they are now. */
-        dt__add(async, WORD_LOCK, BANKS_CLAIM);
-        while (dt__fetch(async, WORD_LOCK) != BANKS_CLAIM)
-            remote->ops->pause(remote, "update");
-        remote->ops->wake(remote);
-        dt__add(async, WORD_LOCK, -BANKS_CLAIM);
-    }
-    bank_notify(async, DT__WORKERS);
 }
 
 /* The next entries of the update log, at most `limit`, into out; returns how many. */
@@ -352,11 +326,10 @@ static void bank_count_applied(struct dt_async *async, const struct dt_applied *
     if (applied->note.gap > counts->gap_max) counts->gap_max = applied->note.gap;
 }
 
-int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_applied *out)
+int dt_async_serve(struct dt_async *async, int limit, struct dt_applied *out)
 {
     struct dt__onesided *remote = async->remote;
     remote->ops->progress(remote);
-    dt__async_allow(async, until);
     if (!async->shared) dt__async_combine(async);
     bank_answer(async);
     const int n = bank_read_log(async, limit, out);
@@ -369,12 +342,6 @@ int dt_async_serve(struct dt_async *async, uint64_t until, int limit, struct dt_
         bank_count_applied(async, &out[i]);
     dt_world_heartbeat(async->world, "serving", dt__fetch(async, WORD_SEEN));
     return n;
-}
-
-bool dt_async_quiescent(const struct dt_async *async)
-{
-    const uint64_t step = dt__fetch(async, WORD_STEP);
-    return dt__fetch(async, WORD_LIMIT) <= step && dt__fetch(async, WORD_SEEN) == step;
 }
 
 void dt_async_close(struct dt_async *async)

@@ -29,7 +29,6 @@
  *   HOLD       readers that ask the bank to publish no more until they have their weights
  *   LOCK       claims to act for the bank; the first is good, the others are taken back
  *   STEP       updates done; the last has written entry (STEP - 1) mod entries of the update log
- *   LIMIT      updates up to which gradients may be applied
  *   SEEN       updates that the bank has read of in the update log
  *   DOORBELL[w]    2 * gradients that worker w has put, over all spans, + the slot of the last
  *   ACK[w]     of those, how many slots the bank has done with
@@ -51,8 +50,8 @@
  * word has one writer, so nothing can be lost or come twice.
  *
  * Combining (Hendler et al., "Flat combining and the synchronization-parallelism tradeoff", SPAA
- * 2010): who sees a doorbell ahead of its ACK, and nothing that forbids to apply (HOLD, LIMIT, an
- * update log that is full), claims the lock, applies if it was free, takes the claim back, and
+ * 2010): who sees a doorbell ahead of its ACK, and nothing that forbids to apply (HOLD, an update
+ * log that is full), claims the lock, applies if it was free, takes the claim back, and
  * looks again if it was the last one: so no gradient is left lying between two who thought that the
  * other has it. Who waits combines as well, and a worker leaves a span when all its gradients are
  * applied; so there is always somebody.
@@ -98,7 +97,6 @@ enum {
     WORD_HOLD,
     WORD_LOCK,
     WORD_STEP,
-    WORD_LIMIT,
     WORD_SEEN,
     WORD_WORKERS
 };
@@ -253,8 +251,6 @@ void dt__async_close_end(struct dt_async *async);
 
 /* async_bank.c. The span's words; nobody else may be in one. from: updates done. */
 void dt__async_open_span(struct dt_async *async, uint64_t from);
-/* Gradients may be applied up to update `until`; of the span at most. */
-void dt__async_allow(struct dt_async *async, uint64_t until);
 /* Applies what waits, unless another is at it. */
 void dt__async_combine(struct dt_async *async);
 

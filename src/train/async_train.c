@@ -1,6 +1,7 @@
 /* Async training: each worker takes the newest weights, computes a gradient of one replica and
  * hands it in; gradients are applied one by one as they come. In a span no rank waits for another:
- * the bank follows what is applied, and keeps records and checkpoints on the way. */
+ * the bank follows what is applied, and keeps records on the way. Evaluations and checkpoints are
+ * made between spans, when all that was begun is applied. */
 #include "base/limits.h"
 #include "train/trainer.h"
 
@@ -35,20 +36,8 @@ static void require(const struct dt_bank *bank, dt_status status)
     if (status) dt_world_abort(bank->job->world, status);
 }
 
-static bool save_waits(const struct dt_bank *bank)
-{
-    return bank->job->step != bank->saved_step && dt__save_due(bank);
-}
-
-/* Updates up to which gradients may be applied. */
-static uint64_t may_apply(const struct dt_bank *bank)
-{
-    return save_waits(bank) ? 0 : dt__next_save(bank->job);
-}
-
-/* Lets gradients be applied up to the next checkpoint, some at a time, and accounts for them, until
- * the span is over. Returns what has been asked for, by their workers as well. After an error
- * nothing is saved: what was begun is applied, so that the span can end. */
+/* Accounts for the gradients that are applied, until the span is over. Returns what has been asked
+ * for, by their workers as well: what was begun is applied then, so that the span can end. */
 static int bank_span(struct dt_bank *bank)
 {
     struct dt_applied applied[DT__ASYNC_RECORDS];
@@ -59,8 +48,7 @@ static int bank_span(struct dt_bank *bank)
     bank->span_start = dt_clock_secs();
     dt_trace_phase(job->trace, DT_PHASE_SERVE, job->step);
     while (!dt_async_over(async)) {
-        const uint64_t until = asked & DT_ASK_ERROR ? UINT64_MAX : may_apply(bank);
-        int n = dt_async_serve(async, until, DT__ASYNC_RECORDS, applied);
+        int n = dt_async_serve(async, DT__ASYNC_RECORDS, applied);
         for (int i = 0; i < n; i++) {
             dt__count_applied(&applied[i], &bank->state, &bank->staleness);
             job->step = bank->state.step;
@@ -71,13 +59,9 @@ static int bank_span(struct dt_bank *bank)
         }
         dt__show_progress(bank);
         if (!(asked & DT_ASK_ERROR)) require(bank, dt__saves_collect(bank));
-        if (!(asked & DT_ASK_ERROR) && save_waits(bank) && dt_async_quiescent(async)) {
-            bank->state.params = dt_async_weights(async);
-            require(bank, dt__save(bank, false));
-        }
         require(bank, dt__link_collect(bank)); /* only an early stop needs the workers */
         if (dt__stop_asked(bank)) asked |= DT_ASK_STOP;
-        if (job->best.stop) asked |= DT_ASK_SYNC;
+        if (job->best.stop || dt__save_time_due(bank)) asked |= DT_ASK_SYNC;
         if (asked) dt_async_close(async);
     }
     bank->state.params = dt_async_weights(async);
@@ -98,8 +82,7 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
             uint64_t step;
             int asked;
         } end = {0};
-        dt_async_open(job->async, job->step, dt__span_end(job), job->step < warm,
-                      bank ? may_apply(bank) : 0);
+        dt_async_open(job->async, job->step, dt__span_end(job), job->step < warm);
         if (bank) {
             end.asked = bank_span(bank);
             end.step = job->step;

@@ -131,18 +131,19 @@ bool dt__eval_due(const struct dt_job *job)
            (job->step == job->last_step || dt__eval_regular(job));
 }
 
-/* Async: records and checkpoints are made on the way, only evaluation needs the workers. */
+/* Async: records are made on the way. */
 uint64_t dt__span_end(const struct dt_job *job)
 {
     /* At a start: the end is due, or an evaluation that a stop forestalled. */
     if (job->best.stop || dt__eval_due(job)) return job->step;
-    uint64_t next = least(job->last_step, next_multiple(job->step, eval_interval(job)));
+    const uint64_t evaluation = next_multiple(job->step, eval_interval(job));
+    const uint64_t next = least(job->last_step, least(evaluation, dt__next_save(job)));
     if (job->mode == DT_MODE_SYNC) {
         /* A span ends with a round, the first one that reaches what is due; and where local steps
          * begin. */
         const uint64_t after = (uint64_t)job->config->train.local_after;
         const uint64_t record = next_multiple(job->step, job->config->run.log_steps);
-        const uint64_t due = least(next, least(record, dt__next_save(job)));
+        const uint64_t due = least(next, record);
         if (dt__overlaps(job) && !job->pending) return dt__round_end(job, job->step);
         if (!is_local_at(job, due)) return due;
         if (job->step < after) return after;

@@ -20,7 +20,7 @@
 #include "dtrain/config.h"
 #include "mpi/expect.h"
 
-enum { MOST_WORKERS = 64, STALENESS = 5, RESTS = 50 };
+enum { MOST_WORKERS = 64, STALENESS = 5 };
 
 static size_t params;
 
@@ -186,7 +186,7 @@ static void update_rows(void *arg, const struct dt_gradient *part, uint64_t befo
     EXPECT(!wrong, "%d of the bank's weights are not those of the last update", (int)wrong);
 }
 
-/* Every so many updates the weights must rest. */
+/* At the end of a span the weights must rest. */
 static void expect_rest(struct dt_async *async, uint64_t step)
 {
     const float *weights = dt_async_weights(async);
@@ -200,9 +200,8 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
 {
     static uint64_t next[MOST_WORKERS];
     struct dt_applied applied[3];
-    uint64_t rest = step + RESTS;
     while (!dt_async_over(async)) {
-        int n = dt_async_serve(async, rest, 3, applied);
+        int n = dt_async_serve(async, 3, applied);
         for (int i = 0; i < n; i++) {
             const struct dt_note *note = &applied[i].note;
             EXPECT(note->draw == next[applied[i].worker]++, "draw %d", (int)note->draw);
@@ -210,12 +209,9 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
             EXPECT(note->gap <= STALENESS, "gap %d", (int)note->gap);
         }
         step += (uint64_t)n;
-        if (dt_async_quiescent(async)) {
-            expect_rest(async, step);
-            rest = step + RESTS;
-        }
         if (step >= close_at) dt_async_close(async);
     }
+    expect_rest(async, step);
     return step;
 }
 
@@ -225,10 +221,12 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
 static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gradients)
 {
     const bool bank = world->is_bank;
-    const uint64_t end[3] = {gradients / 20, gradients / 2, gradients};
+    const uint64_t end[8] = {gradients / 20,    gradients / 2,     gradients / 2 + 1,
+                             gradients / 2 + 5, gradients / 2 + 40, gradients / 2 + 41,
+                             gradients / 4 * 3, gradients};
     uint64_t step = 0, sent = 0;
-    for (int span = 0; span < 3; span++) {
-        dt_async_open(async, step, end[span], span == 0, 0);
+    for (int span = 0; span < 8; span++) {
+        dt_async_open(async, step, end[span], span == 0);
         bool close = span == 1;
         if (bank)
             step = serve(async, step, close ? gradients / 4 : UINT64_MAX);
@@ -264,7 +262,7 @@ static uint64_t leave_early(struct dt_world *world, struct dt_async *async, bool
                             uint64_t *step, uint64_t sent)
 {
     const uint64_t until = *step + 1000;
-    dt_async_open(async, *step, until, false, at_once ? until : 0);
+    dt_async_open(async, *step, until, false);
     const bool bank = world->is_bank;
     if (!bank) sent = work(async, world->worker, sent, 1);
     if (!bank && at_once) dt_async_leave(async);
