@@ -163,6 +163,10 @@ dt_status dt_world_create(struct dt_world **out)
     /* What Open MPI needs and does not choose itself; a user's own setting wins. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
     setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
+    /* A process that is started alone would start a daemon, for which only MPI_Comm_spawn has a use. A
+     * word of it that comes within MPI_Finalize is handed to code that is unloaded by then (Open MPI
+     * 4.1.4, 1 of 1,000 ends on busy cores: SIGSEGV), and to start it takes a third of a short run. */
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     limit_send_buffers();
     /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a
      * world of its own, or ends it in MPI_Init with a page about its build. */

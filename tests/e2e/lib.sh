@@ -39,7 +39,7 @@ job() {
     np=$1
     shift
     case $np in
-    1) OMPI_MCA_ess_singleton_isolated=1 timeout --foreground "$limit" "$dtrain" "$@" ;;
+    1) timeout --foreground "$limit" "$dtrain" "$@" ;;
     *) mpirun --timeout "$limit" --oversubscribe -np "$np" "$dtrain" "$@" ;;
     esac
 }

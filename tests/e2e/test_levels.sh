@@ -5,7 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 need qemu-x86_64
 [ "$(uname -m)" = x86_64 ] || skip 'the levels are those of x86-64'
-export OMPI_MCA_ess_singleton_isolated=1
 
 # run CPU OPTIONS...: np 1; host: this CPU.
 run() {

@@ -56,6 +56,14 @@ mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed-same" "$@" run.reproducible=y
 check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 says 'error: \[rank 2 on .*Prescott here, .*run.reproducible=yes'
 
+# ---- alone: a daemon of MPI, which is there for nothing, may crash the process at its end -----------
+"$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/alone" "$@" test.slow_rank=0 test.slow_secs=0.2 2>"$tmp/err" &
+settle 20 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'it does not start alone'; }
+children=$(for child in $(cat "/proc/$!/task/$!/children"); do cat "/proc/$child/comm"; done)
+check_eq 'what it has started' "$children" dtrain-hdf5
+kill -USR1 $!
+wait $!
+
 # ---- a twin ----------------------------------------------------------------------------------------
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=0.2 2>"$tmp/first" &
 settle 20 grep -q 'starting at step' "$tmp/first" || fail 'the first does not start'
