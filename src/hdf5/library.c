@@ -233,19 +233,22 @@ static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *
 
 /* ---- arrays --------------------------------------------------------------------------------- */
 
-static bool filters_are_known(hid_t plist)
+/* NULL: filters that libhdf5 brings. */
+static const char *filters_complain(hid_t plist)
 {
+    enum { LZF = 32000 }; /* as HDF5's list of registered filters has it */
     int count = H5Pget_nfilters(plist);
     for (int i = 0; i < count; i++) {
         unsigned flags, config;
         size_t values = 0;
         H5Z_filter_t filter =
             H5Pget_filter2(plist, (unsigned)i, &flags, &values, NULL, 0, NULL, &config);
+        if (filter == LZF) return "is packed by lzf, which h5py alone reads: expected gzip";
         if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE &&
             filter != H5Z_FILTER_FLETCHER32)
-            return false;
+            return "is packed by a filter that is not known: expected gzip";
     }
-    return count >= 0;
+    return count < 0 ? "is not stored plainly in the file itself" : NULL;
 }
 
 /* Whether the file really holds as much as the dimensions say, as far as sizes tell. A contiguous
@@ -277,9 +280,10 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
     struct dt_text texts = {0};
     const char *why = NULL;
     dt_status status = DT_OK;
-    if ((layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED) || H5Pget_external_count(plist) != 0 ||
-        !filters_are_known(plist))
+    if ((layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED) || H5Pget_external_count(plist) != 0)
         why = "is not stored plainly in the file itself";
+    else if (filters_complain(plist))
+        why = filters_complain(plist);
     else if (type < 0 || !item_type(type, &item))
         why = "holds neither plain numbers nor texts";
     else if (!item_space(space, &item) || !item.rank)

@@ -518,6 +518,27 @@ static void hollow_x(void)
     put_y(H5T_STD_I32LE);
 }
 
+static size_t pass(unsigned flags, size_t count, const unsigned *values, size_t n, size_t *room,
+                   void **bytes)
+{
+    (void)flags, (void)count, (void)values, (void)room, (void)bytes;
+    return n;
+}
+
+/* A filter of h5py's own. */
+static void lzf_x(void)
+{
+    const H5Z_class2_t lzf = {H5Z_CLASS_T_VERS, 32000, 1, 1, "lzf", NULL, NULL, pass};
+    ck_assert_int_ge(H5Zregister(&lzf), 0);
+    const hsize_t chunk[] = {ROWS, FEATURES};
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(plist, 2, chunk);
+    H5Pset_filter(plist, 32000, H5Z_FLAG_OPTIONAL, 0, NULL);
+    put_x(H5T_STD_U8LE, plist);
+    H5Pclose(plist);
+    put_y(H5T_STD_I32LE);
+}
+
 /* A chunk of 1 GiB, which packs to next to nothing, for six rows. */
 static void vast_chunk(void)
 {
@@ -553,6 +574,7 @@ static const struct {
     {soft_link, "a.h5: /x is missing"},
     {external_storage, "a.h5: /x is not stored plainly in the file itself"},
     {virtual_x, "a.h5: /x is not stored plainly in the file itself"},
+    {lzf_x, "a.h5: /x is packed by lzf, which h5py alone reads: expected gzip"},
     {hollow_x, "a.h5: /x is not all in the file"},
     {vast_chunk, "a.h5: /x is not all in the file"},
 };
