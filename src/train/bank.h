@@ -37,16 +37,14 @@ struct dt_bank {
     bool stop; /* the program has asked for it */
 
     /* The run directory's files (rundir.c). */
-    char *ckpt_dir, *latest_dir, *best_dir;
     int lock; /* file descriptor, -1: none */
     bool resumed;
     struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
     int groups_before;           /* of the run that is resumed; 0: groups did not matter */
-    /* of each group's vectors in `state`: copies of theirs, which the bank owns */
-    int groups_owned;
+    /* The bank's copies of the groups' vectors in `state`; NULL: a process alone has none */
+    float *group_vectors;
     /* train.overlap: (groups) those of `state`, if there are any; else NULL */
     float **group_difference;
-    bool differences_owned;      /* copies, likewise */
     struct dt_checkpoint state;  /* what the next save holds; borrows vectors, names and texts */
     struct dt_writer *writer;
     uint64_t saved_step;   /* of the newest save, under way or good */
@@ -66,10 +64,9 @@ struct dt_bank {
     double last_loss;
     struct dt_guess guess;
     bool loss_told; /* that it is worse than a guess */
+    double *no_loss; /* (R) zeros: what a bank without replicas adds to the losses */
     double cpu_secs;                 /* CPU time of the bank's process during spans */
-    double budget[DT__BUDGET_PARTS]; /* sync: sums over the workers, at the last record */
     double *budgets; /* sync, at the end: (1 + workers, DT__BUDGET_PARTS) of each rank; else NULL */
-    double *no_loss;               /* (R) zeros: what a bank without replicas adds to the losses */
     struct dt_staleness staleness; /* async */
     const struct dt_async_counts *counts;
     double viewed_at; /* clock when `ranks` was filled; 0: never */

@@ -25,7 +25,6 @@ struct dt_evaluator {
     struct dt_measure *measure; /* of all chunks; NULL without held-out data */
     uint64_t chunks;
     struct dt_metrics *metrics;
-    char *ckpt_dir, *best_dir;
     struct dt_best best;   /* as the bank's, by the same results */
     struct order order;    /* the bank's last */
     bool began, evaluated; /* `step` has been seen; has its result */
@@ -106,7 +105,7 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *
     DT_GUARD(dt__evaluation_judge(job, &result.evaluation, &evaluator->best, &better));
     model.best = evaluator->best;
     if (better && job->config->export.best)
-        DT_GUARD(dt_export_write(evaluator->best_dir, &model, job->config->export.keep));
+        DT_GUARD(dt_export_write(job->best_dir, &model, job->config->export.keep));
     evaluator->evaluated = true;
     evaluator_say(evaluator, &result);
 done:
@@ -119,17 +118,18 @@ done:
  * *path. */
 static dt_status evaluator_next(struct dt_evaluator *evaluator, uint64_t *step, char **path)
 {
-    const double now = dt_clock_secs(), throttle = evaluator->job->config->eval.throttle_secs;
+    const struct dt_job *job = evaluator->job;
+    const double now = dt_clock_secs(), throttle = job->config->eval.throttle_secs;
     char name[DT_CHECKPOINT_NAME];
     *path = NULL;
     if (evaluator->order.kind == FINISH) {
         *step = evaluator->order.step;
         if (evaluator->evaluated && *step == evaluator->step) return DT_OK;
-        return dt_format(path, "%s/%s", evaluator->ckpt_dir, dt_checkpoint_name(*step, name));
+        return dt_format(path, "%s/%s", job->ckpt_dir, dt_checkpoint_name(*step, name));
     }
     if (now < evaluator->look_at) return DT_OK;
     evaluator->look_at = now + LOOK_SECS;
-    if (!dt_checkpoint_newest(evaluator->ckpt_dir, step, path)) return DT_OK;
+    if (!dt_checkpoint_newest(job->ckpt_dir, step, path)) return DT_OK;
     if (evaluator->began && *step == evaluator->step) {
         dt_free(*path);
         *path = NULL;
@@ -142,12 +142,9 @@ static dt_status evaluator_next(struct dt_evaluator *evaluator, uint64_t *step, 
 dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out)
 {
     struct dt_evaluator *evaluator;
-    const char *dir = job->config->run.dir;
     DT_TRY(dt_alloc(1, sizeof *evaluator, "evaluator", &evaluator));
     *out = evaluator;
     evaluator->job = job;
-    DT_TRY(dt_format(&evaluator->ckpt_dir, "%s/ckpt", dir));
-    DT_TRY(dt_format(&evaluator->best_dir, "%s/export/best", dir));
     DT_TRY(dt_metrics_create(job->model, &evaluator->metrics));
     if (!job->eval) return DT_OK;
     evaluator->chunks = dt_measure_chunks(job->config, job->eval);
@@ -160,8 +157,6 @@ void dt__evaluator_close(struct dt_evaluator *evaluator)
     if (!evaluator) return;
     dt_measure_destroy(evaluator->measure);
     dt_metrics_destroy(evaluator->metrics);
-    dt_free(evaluator->ckpt_dir);
-    dt_free(evaluator->best_dir);
     dt_free(evaluator);
 }
 

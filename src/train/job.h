@@ -55,6 +55,7 @@ struct dt_job {
     struct dt_row_range *row_range; /* (row_ranges) async: its row-sparse tensors, of sparse rows */
     int row_ranges;
 
+    char *ckpt_dir, *latest_dir, *best_dir; /* of run.dir: checkpoints and exports */
     struct dt_trace *trace; /* NULL: none */
 
     /* The best evaluation so far, at bank and evaluator. Workers know of it as it was at the start,

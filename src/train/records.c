@@ -172,57 +172,68 @@ dt_status dt__record_start(struct dt_bank *bank)
 
 /* ---- training ------------------------------------------------------------------------------- */
 
-static double window_rate(struct dt_bank *bank)
+/* Where training stands, as records, the progress line and the status file tell it. The loss is of
+ * what was trained since the last train record; NaN: nothing was. */
+static struct dt_progress progress_of(const struct dt_bank *bank)
 {
-    double secs = bank->state.train_secs - bank->log_train_secs;
-    return secs > 0 ? (bank->state.loss_rows - bank->log_rows_before) / secs : 0;
+    const struct dt_job *job = bank->job;
+    const struct dt_checkpoint *state = &bank->state;
+    const bool trained = state->loss_rows > 0;
+    const double secs = state->train_secs - (trained ? bank->log_train_secs : 0);
+    const double rows = trained ? state->loss_rows - bank->log_rows_before : (double)state->samples;
+    struct dt_progress progress = {.step = job->step,
+                                   .epoch = epoch_at(bank, state->samples),
+                                   .samples_per_sec = secs > 0 ? rows / secs : 0};
+    for (int r = 0; r < job->replicas; r++)
+        progress.loss += state->loss_sums[r];
+    progress.loss = trained ? progress.loss / state->loss_rows : (double)NAN;
+    progress.secs_left = dt__secs_left(job, state->samples, progress.samples_per_sec);
+    if (job->best.known)
+        snprintf(progress.best, sizeof progress.best, "  best %s %.5g", job->best.metric,
+                 job->best.value);
+    return progress;
 }
 
-static double window_loss(const struct dt_bank *bank)
+/* What train records and the final one share. */
+static void record_progress(struct dt_json *record, const struct dt_bank *bank, double loss,
+                            double samples_per_sec)
 {
-    const struct dt_checkpoint *state = &bank->state;
-    double sum = 0;
-    for (int r = 0; r < bank->job->replicas; r++)
-        sum += state->loss_sums[r];
-    return state->loss_rows > 0 ? sum / state->loss_rows : 0;
+    const uint64_t samples = bank->state.samples;
+    dt_json_int(record, "step", (int64_t)bank->job->step);
+    dt_json_real(record, "epoch", epoch_at(bank, samples));
+    dt_json_int(record, "samples", (int64_t)samples);
+    dt_json_real(record, "loss", loss);
+    dt_json_real(record, "samples_per_sec", samples_per_sec);
+    dt_json_real(record, "wall_secs", dt__wall_secs(bank));
 }
 
 void dt__show_progress(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    const struct dt_checkpoint *state = &bank->state;
-    const bool trained = state->loss_rows > 0; /* since the last record; else its line has told */
-    double rate = trained ? window_rate(bank) : (double)state->samples / state->train_secs;
-    struct dt_progress progress = {.step = job->step,
-                                   .epoch = epoch_at(bank, state->samples),
-                                   .loss = trained ? window_loss(bank) : (double)NAN,
-                                   .samples_per_sec = rate,
-                                   .secs_left = dt__secs_left(job, bank->state.samples, rate)};
-    if (job->best.known)
-        snprintf(progress.best, sizeof progress.best, "  best %s %.5g", job->best.metric,
-                 job->best.value);
-    if (trained) dt_progress_show(bank->report, &progress, job->step == job->last_step);
-    if (dt_run_status_due(bank->report)) {
-        /* Once in two seconds: what `dtrain top` reads. */
-        int size = job->world->size;
-        double now = dt_clock_secs(), secs = bank->viewed_at > 0 ? now - bank->viewed_at : 0;
-        bank->viewed_at = now;
-        for (int r = 0; r < size; r++) {
-            struct dt_rank_status *rank = &bank->ranks[r];
-            uint64_t before = rank->samples;
-            dt_world_rank_status(job->world, r, rank);
-            if (secs > 0 && rank->samples)
-                rank->samples_per_sec = (double)(rank->samples - before) / secs;
-        }
-        const struct dt_run_status status = {
-            .progress = progress,
-            .last_step = job->last_step,
-            .lr = dt_schedule_lr(&job->schedule, job->step ? job->step - 1 : 0),
-            .wall_secs = dt__wall_secs(bank),
-            .nranks = size,
-            .ranks = bank->ranks};
-        dt_run_status_write(bank->report, &status);
+    const struct dt_progress progress = progress_of(bank);
+    const int size = job->world->size;
+    /* Else the last record's line has told. */
+    if (bank->state.loss_rows > 0)
+        dt_progress_show(bank->report, &progress, job->step == job->last_step);
+    if (!dt_run_status_due(bank->report)) return;
+    /* Once in two seconds: what `dtrain top` reads. */
+    double now = dt_clock_secs(), secs = bank->viewed_at > 0 ? now - bank->viewed_at : 0;
+    bank->viewed_at = now;
+    for (int r = 0; r < size; r++) {
+        struct dt_rank_status *rank = &bank->ranks[r];
+        uint64_t before = rank->samples;
+        dt_world_rank_status(job->world, r, rank);
+        if (secs > 0 && rank->samples)
+            rank->samples_per_sec = (double)(rank->samples - before) / secs;
     }
+    const struct dt_run_status status = {
+        .progress = progress,
+        .last_step = job->last_step,
+        .lr = dt_schedule_lr(&job->schedule, job->step ? job->step - 1 : 0),
+        .wall_secs = dt__wall_secs(bank),
+        .nranks = size,
+        .ranks = bank->ranks};
+    dt_run_status_write(bank->report, &status);
 }
 
 void dt__count_applied(const struct dt_applied *applied, struct dt_checkpoint *state,
@@ -246,16 +257,12 @@ dt_status dt__record_train(struct dt_bank *bank)
     struct dt_checkpoint *state = &bank->state;
     if (state->loss_rows == 0) return DT_OK; /* nothing was trained since the last record */
     struct dt_staleness *staleness = &bank->staleness;
-    bank->last_loss = window_loss(bank);
+    const struct dt_progress progress = progress_of(bank);
+    bank->last_loss = progress.loss;
     dt__advise_loss(bank);
     struct dt_json *record = dt_record_begin(bank->report, "train");
-    dt_json_int(record, "step", (int64_t)job->step);
-    dt_json_real(record, "epoch", epoch_at(bank, state->samples));
-    dt_json_int(record, "samples", (int64_t)state->samples);
-    dt_json_real(record, "loss", bank->last_loss);
+    record_progress(record, bank, progress.loss, progress.samples_per_sec);
     dt_json_real(record, "lr", dt_schedule_lr(&job->schedule, job->step - 1));
-    dt_json_real(record, "samples_per_sec", window_rate(bank));
-    dt_json_real(record, "wall_secs", dt__wall_secs(bank));
     if (job->mode == DT_MODE_ASYNC) {
         dt_json_real(record, "staleness_mean", staleness->sum / (double)staleness->count);
         dt_json_int(record, "staleness_max", (int64_t)staleness->max);
@@ -335,57 +342,42 @@ static void record_async(const struct dt_bank *bank, struct dt_json *record)
     dt_json_counts(record, "worker_wait_ms", counts->worker_wait_ms, workers);
 }
 
-/* Where the workers' time goes. */
-static const char *const BUDGET_WORDS[DT__BUDGET_PARTS] = {"compute", "data",   "wait",
-                                                           "reduce",  "update", "network"};
-
-/* The parts of a worker's time by their words: "compute 62 %, wait 3 %"; what rounds to nothing is
- * left out. Async: of this start, as far as waiting says it. */
-static void print_budget(const struct dt_bank *bank)
+/* Where the workers' time goes. Sync records it: the mean worker's seconds of each part, and each
+ * worker's own. Into `text`: "compute 62 %, wait 3 %"; what rounds to nothing is left out. Async:
+ * of this start, as far as waiting says it. */
+static dt_status record_budget(const struct dt_bank *bank, struct dt_json *record, char text[128])
 {
-    static const char *const ASYNC_WORDS[DT__BUDGET_PARTS] = {"compute and update", "wait"};
+    static const char *const WORDS[2][DT__BUDGET_PARTS] = {
+        {"compute and update", "wait"}, {"compute", "data", "wait", "reduce", "update", "network"}};
     const bool sync = bank->job->mode == DT_MODE_SYNC;
-    const double train_secs =
-        bank->state.train_secs - (bank->resumed ? bank->loaded.train_secs : 0);
-    double secs[DT__BUDGET_PARTS] = {0}, all = 0;
-    char text[128] = "";
-    size_t length = 0;
-    for (int w = 0; !sync && bank->counts && w < bank->job->world->workers; w++) {
-        const double wait = (double)bank->counts->worker_wait_ms[w] / 1000;
-        secs[0] += train_secs - wait;
-        secs[1] += wait;
-    }
-    if (sync) memcpy(secs, bank->budget, sizeof secs);
-    for (int i = 0; i < DT__BUDGET_PARTS; i++)
-        all += secs[i];
-    for (int i = 0; i < DT__BUDGET_PARTS && length < sizeof text; i++) {
-        const double percent = all > 0 ? 100 * secs[i] / all : 0;
-        if (percent < 0.5) continue;
-        length +=
-            (size_t)snprintf(text + length, sizeof text - length, "%s%s %.0f %%",
-                             length ? ", " : "", (sync ? BUDGET_WORDS : ASYNC_WORDS)[i], percent);
-    }
-    if (length) dt_info("a worker's time: %s", text);
-}
-
-/* Sync: the mean worker's seconds of each part, and each worker's own. */
-static dt_status record_budget(const struct dt_bank *bank, struct dt_json *record)
-{
-    const struct dt_world *world = bank->job->world;
-    int workers = world->workers;
-    double *own = NULL;
+    const int workers = bank->job->world->workers, first = bank->job->world->worker_rank;
+    const double before = bank->resumed ? bank->loaded.train_secs : 0;
+    double *own, secs[DT__BUDGET_PARTS] = {0}, all = 0;
     char field[32];
-    if (bank->job->mode != DT_MODE_SYNC) return DT_OK;
     DT_TRY(dt_alloc((size_t)workers, sizeof *own, "times of the workers", &own));
     for (int i = 0; i < DT__BUDGET_PARTS; i++) {
-        snprintf(field, sizeof field, "%s_secs", BUDGET_WORDS[i]);
-        dt_json_real(record, field, bank->budget[i] / workers);
-        for (int w = 0; w < workers; w++)
-            own[w] = bank->budgets[(world->worker_rank + w) * DT__BUDGET_PARTS + i];
-        snprintf(field, sizeof field, "worker_%s_secs", BUDGET_WORDS[i]);
+        for (int w = 0; w < workers; w++) {
+            const double wait = bank->counts ? (double)bank->counts->worker_wait_ms[w] / 1000 : 0;
+            own[w] = sync                     ? bank->budgets[(first + w) * DT__BUDGET_PARTS + i]
+                     : i == 0 && bank->counts ? bank->state.train_secs - before - wait
+                     : i == 1                 ? wait
+                                              : 0;
+            secs[i] += own[w];
+        }
+        all += secs[i];
+        if (!sync) continue;
+        snprintf(field, sizeof field, "%s_secs", WORDS[sync][i]);
+        dt_json_real(record, field, secs[i] / workers);
+        snprintf(field, sizeof field, "worker_%s_secs", WORDS[sync][i]);
         dt_json_reals(record, field, own, (size_t)workers);
     }
     dt_free(own);
+    size_t length = 0;
+    *text = '\0';
+    for (int i = 0; i < DT__BUDGET_PARTS && all > 0 && length < 128; i++)
+        if (secs[i] >= 0.005 * all)
+            length += (size_t)snprintf(text + length, 128 - length, "%s%s %.0f %%",
+                                       length ? ", " : "", WORDS[sync][i], 100 * secs[i] / all);
     return DT_OK;
 }
 
@@ -422,26 +414,21 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status)
 {
     const struct dt_job *job = bank->job;
     const struct dt_checkpoint *state = &bank->state;
-    char crc[9];
+    char crc[9], budget[128];
     snprintf(crc, sizeof crc, "%08x",
              dt_crc32c(0, state->params, (size_t)state->params_count * sizeof(float)));
     double rate = state->train_secs > 0 ? (double)state->samples / state->train_secs : 0;
     struct dt_json *record = dt_record_begin(bank->report, "final");
     dt_json_text(record, "status", status);
-    dt_json_int(record, "step", (int64_t)job->step);
-    dt_json_real(record, "epoch", epoch_at(bank, state->samples));
-    dt_json_int(record, "samples", (int64_t)state->samples);
-    dt_json_real(record, "loss", bank->last_loss);
-    dt_json_real(record, "samples_per_sec", rate);
-    dt_json_real(record, "wall_secs", dt__wall_secs(bank));
+    record_progress(record, bank, bank->last_loss, rate);
     dt_json_real(record, "bank_cpu_secs", bank->cpu_secs);
     dt_json_text(record, "params_crc32c", crc);
     record_async(bank, record);
-    DT_TRY(record_budget(bank, record));
+    DT_TRY(record_budget(bank, record, budget));
     DT_TRY(dt_record_end(bank->report));
     dt_info("%s at step %llu: %.0f samples/s, params_crc32c %s", status,
             (unsigned long long)job->step, rate, crc);
-    print_budget(bank);
+    if (*budget) dt_info("a worker's time: %s", budget);
     print_result(bank, status);
     struct dt_report *report = bank->report;
     bank->report = NULL;

@@ -25,10 +25,11 @@ dt_status dt__resume_load(struct dt_bank *bank)
     dt_status status = DT_OK;
     if (strcmp(resume, "never") == 0) {
         uint64_t step;
-        if (dt_checkpoint_newest(bank->ckpt_dir, &step, &path))
+        if (dt_checkpoint_newest(bank->job->ckpt_dir, &step, &path))
             status = dt_fail(DT_EMISMATCH, "%s: there is a checkpoint, and run.resume=never", path);
     } else if (strcmp(resume, "auto") == 0) {
-        status = dt_checkpoint_load_latest(bank->ckpt_dir, &bank->loaded, &path, &bank->resumed);
+        status =
+            dt_checkpoint_load_latest(bank->job->ckpt_dir, &bank->loaded, &path, &bank->resumed);
     } else {
         status = dt_checkpoint_load(resume, &bank->loaded);
         bank->resumed = status == DT_OK;
@@ -124,7 +125,7 @@ static dt_status fill_state(struct dt_bank *bank)
     /* An evaluator may have found and exported a better one after the checkpoint was made. */
     struct dt_best exported = {0}, *best = &job->best;
     *best = loaded->best;
-    if (job->config->eval.dedicated) DT_TRY(dt_export_best(bank->best_dir, &exported));
+    if (job->config->eval.dedicated) DT_TRY(dt_export_best(job->best_dir, &exported));
     if (dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
     state->loss_rows = bank->log_rows_before = loaded->loss_rows;
@@ -135,9 +136,14 @@ static dt_status fill_state(struct dt_bank *bank)
 
 /* ---- weights and the optimizer's state ------------------------------------------------------ */
 
+/* What a rounded wire keeps: of the update, and of what each group gives, which is gradients or
+ * differences: an error goes on only as part of the same. */
+static const char UPDATE_ERROR[] = "update_error", GRADIENT_ERROR[] = "gradient_error",
+                  DIFFERENCE_ERROR[] = "difference_error";
+static const char DIFFERENCE[] = "difference"; /* train.overlap: of a group's last round */
+
 /* The one of n vectors that has this name; NULL: there is none. */
-static const float *find_state(int n, const char *const *names, float *const *states,
-                               const char *name)
+static float *find_state(int n, const char *const *names, float *const *states, const char *name)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(names[i], name) == 0) return states[i];
@@ -147,86 +153,72 @@ static const float *find_state(int n, const char *const *names, float *const *st
 static const float *find_group_state(const struct dt_checkpoint *from, int group, const char *name)
 {
     const int n = from->group_nstate;
+    if (from->group_difference && !strcmp(name, DIFFERENCE)) return from->group_difference[group];
     return find_state(n, from->group_state_name, from->group_state + group * n, name);
 }
 
-/* What a rounded wire keeps: of the update, and of what each group gives, which is gradients or
- * differences: an error goes on only as part of the same. */
-static const char UPDATE_ERROR[] = "update_error", GRADIENT_ERROR[] = "gradient_error",
-                  DIFFERENCE_ERROR[] = "difference_error";
-
-/* By name: a momentum of 0 had none. `same`: there were these groups, of which this is the state of
- * `group`; what none of them had, but all in common, each has a copy of. Other groups than there
- * were: such as come together have the mean, such as part each a copy; but no rounding error, which
- * begins at 0. */
-static void load_state(const struct dt_checkpoint *from, const char *name, bool same, int group,
-                       float *out)
+/* One of the vectors of `to`, by its name: a momentum of 0 had none, and a new run has none at all.
+ * group: that it is of, where there were as many groups; what none of them had, but all in common,
+ * each has a copy of. -1: of no group, or of other groups than there were: such as come together
+ * have the mean, such as part each a copy; but no rounding error, which begins at 0. */
+static void load_state(const struct dt_checkpoint *from, const struct dt_checkpoint *to,
+                       const char *name, int group, float *out)
 {
     const bool error = !strcmp(name, GRADIENT_ERROR) || !strcmp(name, DIFFERENCE_ERROR);
-    const size_t n = (size_t)from->params_count;
-    const float *one = same ? find_group_state(from, group, name) : NULL;
+    const size_t n = (size_t)to->params_count;
+    const float *one = group >= 0 ? find_group_state(from, group, name) : NULL;
     if (!one) one = find_state(from->nstate, from->state_name, from->state, name);
     memset(out, 0, n * sizeof *out);
     if (one) memcpy(out, one, n * sizeof *out);
-    for (int g = 0; g < from->groups && !same && !one && !error; g++) {
+    for (int g = 0; g < from->groups && group < 0 && !one && !error; g++) {
         const float *more = find_group_state(from, g, name);
         for (size_t i = 0; more && i < n; i++)
             out[i] += more[i] / (float)from->groups;
     }
 }
 
-/* The bank's copy of a group's vector (dt__local_vector); a process alone has it in one place. */
-static dt_status make_group_vector(const struct dt_job *job, int group, int index, float **out)
-{
-    if (job->world->size > 1)
-        return dt_alloc(job->model->params, sizeof **out, "the groups' state", out);
-    *out = dt__local_vector(job, group, index);
-    return DT_OK;
-}
-
-/* The groups' state and differences, as the bank has them. Rounding errors stand in the
- * exchange. */
+/* The groups' state and differences, as the bank has them: copies, or, in a process alone, the
+ * groups' own (dt__local_vector). Rounding errors stand in the exchange. */
 static dt_status make_groups(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     struct dt_checkpoint *state = &bank->state;
-    const int owned = job->local ? job->optimizer.nstate : 0, states = owned + dt__is_rounded(job);
-    float **vectors;
+    const bool rounded = dt__is_rounded(job), overlaps = job->local && dt__overlaps(job);
+    const int own = job->local ? job->optimizer.nstate : 0, kept = own + overlaps;
+    const int states = own + rounded;
+    const size_t groups = (size_t)job->groups, params = job->model->params;
     dt__bank_groups_free(bank);
-    if (!job->local && !dt__is_rounded(job)) return DT_OK;
-    DT_TRY(dt_alloc((size_t)(job->groups * states), sizeof *vectors, "groups", &vectors));
-    bank->groups_owned = job->world->size > 1 ? owned : 0;
-    state->group_state = vectors;
+    if (!job->local && !rounded) return DT_OK;
+    DT_TRY(dt_alloc(groups * (size_t)states, sizeof(float *), "groups", &state->group_state));
     state->groups = job->groups;
     state->group_nstate = states;
-    for (int i = 0; i < owned; i++)
+    for (int i = 0; i < own; i++)
         state->group_state_name[i] = job->optimizer.state_name[i];
-    if (states > owned)
-        state->group_state_name[owned] = job->local ? DIFFERENCE_ERROR : GRADIENT_ERROR;
-    for (int i = 0; i < job->groups * states; i++)
-        if (i % states == owned)
-            vectors[i] = dt_exchange_error(job->exchange, i / states);
-        else
-            DT_TRY(make_group_vector(job, i / states, i % states, &vectors[i]));
-    if (!job->local || !dt__overlaps(job)) return DT_OK;
-    DT_TRY(dt_alloc((size_t)job->groups, sizeof *vectors, "groups", &bank->group_difference));
-    bank->differences_owned = job->world->size > 1;
-    for (int g = 0; g < job->groups; g++)
-        DT_TRY(make_group_vector(job, g, owned, &bank->group_difference[g]));
+    if (rounded) state->group_state_name[own] = job->local ? DIFFERENCE_ERROR : GRADIENT_ERROR;
+    if (overlaps) DT_TRY(dt_alloc(groups, sizeof(float *), "groups", &bank->group_difference));
+    if (job->world->size > 1)
+        DT_TRY(dt_alloc(groups * (size_t)kept, params * sizeof(float), "the groups' state",
+                        &bank->group_vectors));
+    for (int g = 0; g < job->groups; g++) {
+        for (int i = 0; i < kept; i++) {
+            float **vector =
+                i < own ? &state->group_state[g * states + i] : &bank->group_difference[g];
+            *vector = bank->group_vectors ? bank->group_vectors + (size_t)(g * kept + i) * params
+                                          : dt__local_vector(job, g, i);
+        }
+        if (rounded) state->group_state[g * states + own] = dt_exchange_error(job->exchange, g);
+    }
     return DT_OK;
 }
 
 void dt__bank_groups_free(struct dt_bank *bank)
 {
     struct dt_checkpoint *state = &bank->state;
-    for (int i = 0; i < state->groups * state->group_nstate; i++)
-        if (i % state->group_nstate < bank->groups_owned) dt_free(state->group_state[i]);
-    dt_free(state->group_state);
-    for (int g = 0; bank->group_difference && bank->differences_owned && g < state->groups; g++)
-        dt_free(bank->group_difference[g]);
+    dt_free(bank->group_vectors);
     dt_free(bank->group_difference);
-    bank->group_difference = state->group_difference = NULL;
-    state->group_state = NULL;
+    dt_free(state->group_state);
+    bank->group_vectors = NULL;
+    bank->group_difference = state->group_difference = state->group_state = NULL;
     state->groups = state->group_nstate = 0;
 }
 
@@ -242,75 +234,57 @@ static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
     for (int i = 0; i < state->nstate; i++)
         state->state_name[i] = optimizer->state_name[i];
     if (dt__is_rounded(job)) state->state_name[state->nstate++] = UPDATE_ERROR;
-    for (int i = 0; i < state->nstate; i++) {
+    for (int i = 0; i < state->nstate; i++)
         state->state[i] = vectors[1 + i];
-        memset(vectors[1 + i], 0, (size_t)state->params_count * sizeof(float));
-    }
-    DT_TRY(make_groups(bank));
-    for (int g = 0; g < state->groups && dt__is_rounded(job); g++)
-        memset(dt_exchange_error(job->exchange, g), 0, (size_t)state->params_count * sizeof(float));
-    return DT_OK;
+    return make_groups(bank);
 }
 
-/* The mean of what the groups' last round did. */
-static void mean_difference(const struct dt_checkpoint *from, float *out)
-{
-    memset(out, 0, (size_t)from->params_count * sizeof *out);
-    for (int g = 0; g < from->groups; g++)
-        for (size_t i = 0; i < (size_t)from->params_count; i++)
-            out[i] += from->group_difference[g][i] / (float)from->groups;
-}
-
-/* Where no exchange takes them up, the outer update with their mean is made here. */
+/* Where no exchange takes the groups' differences up, the outer update with their mean is made
+ * here. */
 static dt_status apply_differences(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
-    struct dt_checkpoint *from = &bank->loaded;
+    const struct dt_checkpoint *from = &bank->loaded;
     const size_t n = (size_t)from->params_count;
     const struct dt_update_info info = {.step = from->step};
-    float *mean = NULL, *none = NULL;
-    DT_TRY(dt_alloc(n, sizeof *mean, "differences", &mean));
-    dt_status status = dt_alloc(n, sizeof *none, "outer momentum", &none);
-    if (!status) {
-        float *vectors[] = {from->params, none};
-        for (int i = 0; i < from->nstate; i++)
-            if (!strcmp(from->state_name[i], job->outer.state_name[0])) vectors[1] = from->state[i];
-        mean_difference(from, mean);
-        job->pending = true;
-        dt__update_outer(job, &info, 0, n, mean, vectors, from->params);
-        job->pending = false;
-        dt_info("what the groups did in their last round, and were about to exchange, is applied "
-                "now: train.overlap is off");
-    }
-    dt_free(none);
+    float *mean,
+        *outer = find_state(from->nstate, from->state_name, from->state, job->outer.state_name[0]);
+    DT_TRY(dt_alloc(2 * n, sizeof *mean, "differences", &mean));
+    float *const vectors[] = {from->params, outer ? outer : mean + n};
+    load_state(from, from, DIFFERENCE, -1, mean);
+    job->pending = true;
+    dt__update_outer(job, &info, 0, n, mean, vectors, from->params);
+    job->pending = false;
+    dt_info("what the groups did in their last round, and were about to exchange, is applied "
+            "now: train.overlap is off");
     dt_free(mean);
-    return status;
+    return DT_OK;
 }
 
+/* All but the weights of a new run. Differences go to where the groups' exchange takes them up. */
 static dt_status load_vectors(struct dt_bank *bank)
 {
     struct dt_checkpoint *state = &bank->state;
     const struct dt_checkpoint *from = &bank->loaded;
-    const bool same = from->groups == state->groups;
-    const size_t bytes = (size_t)state->params_count * sizeof(float);
-    if (from->group_difference && !bank->group_difference) {
-        DT_TRY(apply_differences(bank));
-    } else if (from->group_difference) {
-        /* To where the groups' exchange takes them up; other groups each begin with the mean. */
+    const bool same = from->groups == state->groups, differ = from->group_difference != NULL;
+    const int states = state->group_nstate;
+    if (differ && !bank->group_difference) DT_TRY(apply_differences(bank));
+    if (differ && bank->group_difference) {
         bank->job->pending = true;
         state->group_difference = bank->group_difference;
-        for (int g = 0; g < state->groups; g++)
-            if (same)
-                memcpy(state->group_difference[g], from->group_difference[g], bytes);
-            else
-                mean_difference(from, state->group_difference[g]);
     }
-    memcpy(state->params, from->params, bytes);
+    if (from->params)
+        memcpy(state->params, from->params, (size_t)state->params_count * sizeof(float));
     for (int i = 0; i < state->nstate; i++)
-        load_state(from, state->state_name[i], false, 0, state->state[i]);
-    for (int i = 0; i < state->groups * state->group_nstate; i++)
-        load_state(from, state->group_state_name[i % state->group_nstate], same,
-                   i / state->group_nstate, state->group_state[i]);
+        load_state(from, state, state->state_name[i], -1, state->state[i]);
+    for (int g = 0; g < state->groups; g++) {
+        const int group = same ? g : -1;
+        for (int i = 0; i < states; i++)
+            load_state(from, state, state->group_state_name[i], group,
+                       state->group_state[g * states + i]);
+        if (state->group_difference)
+            load_state(from, state, DIFFERENCE, group, state->group_difference[g]);
+    }
     return DT_OK;
 }
 
@@ -353,10 +327,10 @@ dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
                        "checkpoint was trained on",
                        bank->job->config->data.train);
     DT_TRY(name_vectors(bank, vectors));
-    if (!bank->resumed) return dt__init_weights(bank, vectors[0]);
-    if (loaded->params_count != state->params_count)
+    if (bank->resumed && loaded->params_count != state->params_count)
         return dt_fail(DT_EMISMATCH, "the checkpoint holds %llu parameters, the model has %llu",
                        (unsigned long long)loaded->params_count,
                        (unsigned long long)state->params_count);
-    return load_vectors(bank);
+    DT_TRY(load_vectors(bank));
+    return bank->resumed ? DT_OK : dt__init_weights(bank, vectors[0]);
 }

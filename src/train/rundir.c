@@ -12,21 +12,6 @@
 /* A disk that is full stays so for a while. */
 static const double RETRY_SECS = 10;
 
-static bool are_finite(uint64_t n, const float *values)
-{
-    enum { LANES = 64 }; /* sums of zeros, unless some value is not finite; vectors of them */
-    float lane[LANES] = {0}, sum = 0;
-    uint64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int l = 0; l < LANES; l++)
-            lane[l] += values[i + (uint64_t)l] * 0.0f;
-    for (; i < n; i++)
-        sum += values[i] * 0.0f;
-    for (int l = 0; l < LANES; l++)
-        sum += lane[l];
-    return sum == 0;
-}
-
 static bool can_save(const struct dt_bank *bank)
 {
     return dt_clock_secs() >= bank->retry_at && !dt_writer_busy(bank->writer);
@@ -107,10 +92,12 @@ dt_status dt__saves_finish(struct dt_bank *bank)
 dt_status dt__save(struct dt_bank *bank, bool last)
 {
     struct dt_checkpoint *state = &bank->state;
-    /* The weights, and what groups have done and not yet exchanged. */
-    bool finite = are_finite(state->params_count, state->params);
+    const size_t params = (size_t)state->params_count;
+    /* The weights, and what groups have done and not yet exchanged. Squares of floats do not
+     * overflow in double. */
+    bool finite = isfinite(dt__norm2(state->params, params));
     for (int g = 0; state->group_difference && g < state->groups; g++)
-        finite = finite && are_finite(state->params_count, state->group_difference[g]);
+        finite = finite && isfinite(dt__norm2(state->group_difference[g], params));
     if (!finite)
         return dt_fail(DT_ENUMERIC,
                        "step %llu: a weight is not finite: the last good checkpoint stays",
@@ -132,33 +119,33 @@ dt_status dt__save(struct dt_bank *bank, bool last)
 
 /* The best model from where its weights are: the loaded checkpoint (its own, or those it carries),
  * or one that is kept. */
-static dt_status catch_up_best(struct dt_bank *bank)
+static dt_status catch_up_best(const struct dt_bank *bank)
 {
+    const struct dt_job *job = bank->job;
     const struct dt_checkpoint *loaded = &bank->loaded;
-    struct dt_checkpoint kept = {0};
-    struct dt_best best = loaded->best, exported;
+    const struct dt_best best = loaded->best;
+    struct dt_checkpoint kept = {0}, model = *loaded; /* lent */
+    struct dt_best exported;
     char *path, name[DT_CHECKPOINT_NAME];
+    dt_status status = DT_OK;
     if (!best.known) return DT_OK;
-    DT_TRY(dt_export_best(bank->best_dir, &exported));
-    if (exported.known &&
-        (exported.step == best.step || dt__best_beats(bank->job, &exported, &best)))
+    DT_TRY(dt_export_best(job->best_dir, &exported));
+    if (exported.known && (exported.step == best.step || dt__best_beats(job, &exported, &best)))
         return DT_OK;
-    struct dt_checkpoint model = *loaded; /* lent */
     model.params = loaded->step == best.step ? loaded->params : loaded->best_params;
     if (!model.params) {
-        DT_TRY(dt_format(&path, "%s/%s", bank->ckpt_dir, dt_checkpoint_name(best.step, name)));
+        DT_TRY(dt_format(&path, "%s/%s", job->ckpt_dir, dt_checkpoint_name(best.step, name)));
         if (dt_path_exists(path) && dt_checkpoint_load(path, &kept)) dt_warn("%s", dt_error_text());
         dt_free(path);
         model = kept;
     }
     model.step = best.step;
     model.best = best;
-    dt_status status = DT_OK;
     if (model.params)
-        status = dt_export_write(bank->best_dir, &model, bank->job->config->export.keep);
+        status = dt_export_write(job->best_dir, &model, job->config->export.keep);
     else
         dt_warn("%s: the best model, of step %llu, is not there, and no checkpoint holds it",
-                bank->best_dir, (unsigned long long)best.step);
+                job->best_dir, (unsigned long long)best.step);
     dt_checkpoint_free(&kept);
     return status;
 }
@@ -166,18 +153,17 @@ static dt_status catch_up_best(struct dt_bank *bank)
 /* A kill between save and export is made good, and so is what was deleted. */
 dt_status dt__exports_catch_up(struct dt_bank *bank)
 {
+    const struct dt_job *job = bank->job;
+    struct dt_checkpoint model = bank->loaded; /* lent */
+    char *path;
     if (!bank->resumed) return DT_OK;
-    if (bank->job->config->export.latest) {
-        char *path;
-        struct dt_checkpoint model = bank->loaded; /* lent */
-        model.best = (struct dt_best){0};
-        DT_TRY(dt_format(&path, "%s/%llu", bank->latest_dir, (unsigned long long)model.step));
-        bool missing = !dt_path_exists(path);
-        dt_free(path);
-        if (missing)
-            DT_TRY(dt_export_write(bank->latest_dir, &model, bank->job->config->export.keep));
-    }
-    return bank->job->config->export.best ? catch_up_best(bank) : DT_OK;
+    model.best = (struct dt_best){0};
+    DT_TRY(dt_format(&path, "%s/%llu", job->latest_dir, (unsigned long long)model.step));
+    const bool missing = !dt_path_exists(path);
+    dt_free(path);
+    if (job->config->export.latest && missing)
+        DT_TRY(dt_export_write(job->latest_dir, &model, job->config->export.keep));
+    return job->config->export.best ? catch_up_best(bank) : DT_OK;
 }
 
 /* ---- open and close ------------------------------------------------------------------------- */
@@ -188,50 +174,44 @@ dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
     bank->job = job;
     bank->lock = -1;
     bank->run_start = dt_clock_secs();
-    DT_TRY(dt_format(&bank->ckpt_dir, "%s/ckpt", dir));
-    DT_TRY(dt_format(&bank->latest_dir, "%s/export/latest", dir));
-    DT_TRY(dt_format(&bank->best_dir, "%s/export/best", dir));
-    DT_TRY(dt_dir_make(bank->ckpt_dir));
+    DT_TRY(dt_dir_make(job->ckpt_dir));
     DT_TRY(dt_lock_take(dir, &bank->lock));
     DT_TRY(dt__resume_load(bank));
-    if (!bank->resumed) return DT_OK;
-    job->step = bank->loaded.step;
-    job->replicas = bank->loaded.replicas;
+    job->step = bank->loaded.step; /* 0 of a new run */
+    job->replicas = bank->resumed ? bank->loaded.replicas : (int)job->config->run.replicas;
     return DT_OK;
 }
 
 dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
 {
     const struct dt_job *job = bank->job;
+    const struct dt_config *config = job->config;
+    const char *dir = config->run.dir, *prometheus = config->report.prometheus;
+    const bool best = config->export.best && !config->eval.dedicated; /* else the evaluator's */
+    const struct dt_writer_spec spec = {.dir = job->ckpt_dir,
+                                        .keep = config->run.keep,
+                                        .latest_dir =
+                                            config->export.latest ? job->latest_dir : NULL,
+                                        .best_dir = best ? job->best_dir : NULL,
+                                        .export_keep = config->export.keep};
     char *path;
     DT_TRY(dt__bank_start(bank, vectors));
-    const char *text = bank->state.config;
-    DT_TRY(dt_format(&path, "%s/config.ini", job->config->run.dir));
-    dt_status status = dt_file_write(path, text, strlen(text), NULL, NULL);
+    DT_TRY(dt_format(&path, "%s/config.ini", dir));
+    dt_status status =
+        dt_file_write(path, bank->state.config, strlen(bank->state.config), NULL, NULL);
     dt_free(path);
     DT_TRY(status);
-    DT_TRY(dt_report_open(job->config->run.dir, job->last_step, &bank->report));
-    if (job->config->report.tensorboard)
-        DT_TRY(dt_report_tensorboard(bank->report, job->config->run.dir));
-    if (*job->config->report.prometheus)
-        DT_TRY(dt_report_prometheus(bank->report, job->config->report.prometheus,
-                                    job->config->run.dir));
+    DT_TRY(dt_report_open(dir, job->last_step, &bank->report));
+    if (config->report.tensorboard) DT_TRY(dt_report_tensorboard(bank->report, dir));
+    if (*prometheus) DT_TRY(dt_report_prometheus(bank->report, prometheus, dir));
     dt_report_listen(bank->report, bank->options->record, bank->options->arg);
     DT_TRY(dt_metrics_create(job->model, &bank->metrics));
-    size_t size = (size_t)job->world->size;
-    DT_TRY(dt_alloc(size, sizeof *bank->ranks, "status", &bank->ranks));
-    const struct dt_config *config = job->config;
-    bool best = config->export.best && !config->eval.dedicated; /* an evaluator exports it itself */
-    struct dt_writer_spec spec = {.dir = bank->ckpt_dir,
-                                  .keep = config->run.keep,
-                                  .latest_dir = config->export.latest ? bank->latest_dir : NULL,
-                                  .best_dir = best ? bank->best_dir : NULL,
-                                  .export_keep = config->export.keep};
+    DT_TRY(dt_alloc((size_t)job->world->size, sizeof *bank->ranks, "status", &bank->ranks));
     DT_TRY(dt_writer_create(&spec, &bank->writer));
     DT_TRY(dt__exports_catch_up(bank));
     bank->last_loss = NAN;
     bank->saved_at = dt_clock_secs();
-    bool here = bank->resumed && strcmp(job->config->run.resume, "auto") == 0;
+    bool here = bank->resumed && strcmp(config->run.resume, "auto") == 0;
     if (bank->loaded.group_difference && !job->pending) here = false; /* these weights are others */
     bank->saved_step = here ? job->step : DT__NOT_SAVED;
     return DT_OK;
@@ -253,7 +233,4 @@ void dt__bank_close(struct dt_bank *bank)
     dt__bank_groups_free(bank);
     dt_json_free(&bank->change);
     if (bank->job) dt_lock_drop(bank->lock);
-    dt_free(bank->ckpt_dir);
-    dt_free(bank->latest_dir);
-    dt_free(bank->best_dir);
 }

@@ -12,12 +12,13 @@ static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in 
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-/* Rank 0's config to all: other hosts need no file. */
-static dt_status send_config(const struct dt_world *world, struct dt_config *config)
+/* Rank 0's config to all: other hosts need no file. status: of rank 0 so far. */
+static dt_status send_config(const struct dt_world *world, struct dt_config *config,
+                             dt_status status)
 {
     void *values = NULL;
     size_t length = 0;
-    dt_status status = world->is_bank ? dt_config_pack(config, &values, &length) : DT_OK;
+    if (world->is_bank && !status) status = dt_config_pack(config, &values, &length);
     DT_GUARD(dt_ranks_agree(world->all, status));
     DT_GUARD(dt_ranks_bcast_blob(world->all, &values, &length, 0));
     if (!world->is_bank) status = dt_config_unpack(config, values, length);
@@ -27,22 +28,16 @@ done:
     return status;
 }
 
-/* Rank 0's config to all, checked. Rows in memory are named in it, so
- * that every rank knows of them. */
-static dt_status share_config(struct dt_world *world, struct dt_config *config,
-                              const struct dt_train_options *options)
+/* Rank 0's, checked. Rows in memory are named in it, so that every rank knows of them. */
+static dt_status settle_config(const struct dt_world *world, struct dt_config *config,
+                               const struct dt_train_options *options)
 {
-    bool bank = world->is_bank;
-    dt_status status = DT_OK;
-    if (bank && options->train) status = dt_config_set(config, "data.train=(arrays)");
-    if (bank && options->eval && !status) status = dt_config_set(config, "data.eval=(arrays)");
-    if (bank && options->loss && !status)
-        status = dt_config_set(config, "data.normalize_target=no");
-    if (bank && !status) status = dt_config_settle(config, dt_data_trains_on_table(config));
-    if (bank && !status) status = dt_config_check(config, world->size);
-    if (bank && !status) status = dt_model_settle(config);
-    DT_TRY(dt_ranks_agree(world->all, status));
-    return send_config(world, config);
+    if (options->train) DT_TRY(dt_config_set(config, "data.train=(arrays)"));
+    if (options->eval) DT_TRY(dt_config_set(config, "data.eval=(arrays)"));
+    if (options->loss) DT_TRY(dt_config_set(config, "data.normalize_target=no"));
+    DT_TRY(dt_config_settle(config, dt_data_trains_on_table(config)));
+    DT_TRY(dt_config_check(config, world->size));
+    return dt_model_settle(config);
 }
 
 /* ---- machines ------------------------------------------------------------------------------- */
@@ -63,6 +58,8 @@ static dt_status settle_machines(const struct dt_job *job)
     const struct dt_config *config = job->config;
     const bool strict = config->run.reproducible;
     const char *here = world->host_name[world->rank];
+    const int workers = world->workers_of[world->host_of[world->rank]], cores = world->cores;
+    const long long threads = config->run.threads;
     bool native = true;
     char kernel[64] = ""; /* of the bank */
     dt_status status = DT_OK;
@@ -88,8 +85,6 @@ static dt_status settle_machines(const struct dt_job *job)
                          kernel);
     if (strict) DT_TRY(dt_ranks_agree(world->all, status));
     if (!strict) warn_together(job, status);
-    const int workers = world->workers_of[world->host_of[world->rank]], cores = world->cores;
-    const long long threads = config->run.threads;
     status = DT_OK;
     if (workers * threads > cores)
         status = dt_fail(DT_EUSAGE, "%s: %d worker%s of %lld thread%s on %d core%s will be slow",
@@ -112,9 +107,8 @@ static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
         char holder[DT_LOCK_HOLDER]; /* of the lock, as the bank reads it */
     } start = {0};
     char holder[DT_LOCK_HOLDER];
-    DT_TRY(dt_ranks_agree(job->world->all, bank ? dt__bank_prepare(bank, job) : DT_OK));
-    if (!job->replicas) job->replicas = (int)job->config->run.replicas;
-    dt_status status = bank ? dt__settle_groups(job, bank) : DT_OK;
+    dt_status status = bank ? dt__bank_prepare(bank, job) : DT_OK;
+    if (bank && !status) status = dt__settle_groups(job, bank);
     DT_TRY(dt_ranks_agree(job->world->all, status));
     start.step = job->step;
     start.replicas = job->replicas;
@@ -137,18 +131,15 @@ static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
 
 /* Rows in memory: each rank makes the source of its own; they have to be those of the bank. */
 static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *arrays,
-                              bool held_out, const struct dt_schema *known, struct dt_source **out)
+                              const struct dt_schema *known, struct dt_source **out)
 {
     dt_status status;
-    if (held_out)
-        status = dt_source_held_out(job->train, out);
-    else if (arrays)
+    if (arrays)
         status = dt_source_from_arrays(job->config, arrays, known, out);
     else
         status = dt_fail(DT_EUSAGE, "rank 0 has rows in memory, this rank has none: expected the "
                                     "same on every rank");
     DT_TRY(dt_ranks_agree(job->world->all, status));
-    if (!*out) return DT_OK;
     uint32_t mine = dt_source_crc(*out), bank = mine;
     dt_ranks_bcast(job->world->all, &bank, sizeof bank, 0);
     if (mine != bank)
@@ -209,9 +200,8 @@ done:
     return status;
 }
 
-/* Rows in files: the bank surveys, the others get the survey. A held-out fraction was surveyed with
- * the rest of the training data. `known` is the bank's. */
-static dt_status share_files(const struct dt_job *job, enum dt_part part, bool held_out,
+/* Rows in files: the bank surveys, the others get the survey. `known` is the bank's. */
+static dt_status share_files(const struct dt_job *job, enum dt_part part,
                              const struct dt_schema *known, struct dt_source **out)
 {
     const struct dt_world *world = job->world;
@@ -219,7 +209,6 @@ static dt_status share_files(const struct dt_job *job, enum dt_part part, bool h
     void *bytes = NULL;
     size_t length = 0;
     dt_status status = DT_OK;
-    if (held_out) return dt_ranks_agree(world->all, dt_source_held_out(job->train, out));
     if (bank) status = dt_source_survey(job->config, part, known, out);
     if (!status && bank && *out) status = dt_source_pack(*out, &bytes, &length);
     DT_GUARD(dt_ranks_agree(world->all, status));
@@ -232,24 +221,25 @@ done:
     return status;
 }
 
+/* A held-out fraction was surveyed with the rest of the training data. */
 static dt_status share_data(struct dt_job *job, const struct dt_bank *bank,
                             const struct dt_train_options *options)
 {
     const struct dt_config *config = job->config;
     const struct dt_schema *known = bank && bank->resumed ? &bank->loaded.schema : NULL;
-    bool arrays = strcmp(config->data.train, ARRAYS) == 0;
-    bool held_out = config->data.eval_fraction > 0;
     dt_world_heartbeat(job->world, "survey", job->step);
-    DT_TRY(arrays ? share_arrays(job, options->train, false, NULL, &job->train)
-                  : share_files(job, DT_PART_TRAIN, false, known, &job->train));
+    DT_TRY(!strcmp(config->data.train, ARRAYS)
+               ? share_arrays(job, options->train, NULL, &job->train)
+               : share_files(job, DT_PART_TRAIN, known, &job->train));
+    if (config->data.eval_fraction > 0)
+        return dt_ranks_agree(job->world->all, dt_source_held_out(job->train, &job->eval));
     known = dt_source_schema(job->train);
-    arrays = held_out ? arrays : strcmp(config->data.eval, ARRAYS) == 0;
-    return arrays ? share_arrays(job, options->eval, held_out, known, &job->eval)
-                  : share_files(job, DT_PART_EVAL, held_out, known, &job->eval);
+    return !strcmp(config->data.eval, ARRAYS) ? share_arrays(job, options->eval, known, &job->eval)
+                                              : share_files(job, DT_PART_EVAL, known, &job->eval);
 }
 
-/* What the preset takes from the data's size. A resumed run's keys are all given. Each rank comes to
- * the same. */
+/* What the preset takes from the data's size. A resumed run's keys are all given. Each rank comes
+ * to the same. */
 static dt_status settle_by_data(struct dt_job *job)
 {
     struct dt_config *config = job->config;
@@ -276,15 +266,14 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
 {
     const struct dt_config *config = job->config;
     const struct dt_schema *schema = dt_source_schema(job->train);
-    struct dt_model_desc desc = {.layers = config->model.layers,
-                                 .shape = {1, 1, schema->features},
-                                 .nout = dt_schema_nout(schema),
-                                 .task = schema->task,
-                                 .loss = config->train.loss,
-                                 .huber_delta = config->train.huber_delta,
-                                 .quantiles = config->train.loss == DT_LOSS_QUANTILE
-                                                  ? config->train.quantiles
-                                                  : NULL};
+    struct dt_model_desc desc = {
+        .layers = config->model.layers,
+        .shape = {1, 1, schema->features},
+        .nout = dt_schema_nout(schema),
+        .task = schema->task,
+        .loss = config->train.loss,
+        .huber_delta = config->train.huber_delta,
+        .quantiles = config->train.loss == DT_LOSS_QUANTILE ? config->train.quantiles : NULL};
     int each;
     DT_TRY(dt_model_desc_each(&desc, &each));
     desc.nout *= each;
@@ -354,11 +343,15 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     *run = (struct dt_run){.job = {.config = config, .world = world}};
     if (options) run->options = *options;
     *out_done = false;
-    DT_TRY(share_config(world, config, &run->options));
+    dt_status status = world->is_bank ? settle_config(world, config, &run->options) : DT_OK;
+    DT_TRY(send_config(world, config, status));
+    const char *dir = config->run.dir;
+    status = dt_format(&job->ckpt_dir, "%s/ckpt", dir);
+    if (!status) status = dt_format(&job->latest_dir, "%s/export/latest", dir);
+    if (!status) status = dt_format(&job->best_dir, "%s/export/best", dir);
     dt_world_set_roles(world, config->eval.dedicated);
     dt_world_watch(world, config->run.stall_secs);
-    dt_status status = DT_OK;
-    if (world->is_bank) status = dt_alloc(1, sizeof *run->bank, "a bank", &run->bank);
+    if (world->is_bank && !status) status = dt_alloc(1, sizeof *run->bank, "a bank", &run->bank);
     if (!status && world->is_worker)
         status = dt_alloc(1, sizeof *run->worker, "a worker", &run->worker);
     if (run->bank) run->bank->options = &run->options;
@@ -367,7 +360,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
     DT_TRY(settle_machines(job));
     DT_TRY(share_start(job, run->bank));
-    DT_TRY(send_config(world, config)); /* with what the run to go on with has */
+    DT_TRY(send_config(world, config, DT_OK)); /* with what the run to go on with has */
     config->run.replicas = job->replicas;
     if (config->train.local_steps > 1 || dt__is_rounded(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, run->bank, &run->options));
@@ -392,6 +385,9 @@ void dt__run_close(struct dt_run *run)
     dt__local_close(job);
     dt_exchange_destroy(job->exchange);
     dt_async_destroy(job->async);
+    dt_free(job->ckpt_dir);
+    dt_free(job->latest_dir);
+    dt_free(job->best_dir);
     dt_free(job->row_range);
     dt_free(job->trust);
     dt_free(job->factored);

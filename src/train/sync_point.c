@@ -22,8 +22,6 @@ int dt__bank_asks(void *arg)
 
 /* ---- losses --------------------------------------------------------------------------------- */
 
-static const double NO_BUDGET[DT__BUDGET_PARTS]; /* of a bank that has no replicas */
-
 /* Losses add up over a log window; a replica's sum is made by its worker in order of steps, so that
  * the record has the same digits at any number of ranks. */
 static dt_status sum_losses(const struct dt_trainer *trainer)
@@ -34,8 +32,6 @@ static dt_status sum_losses(const struct dt_trainer *trainer)
     /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */
     dt_ranks_sum(job->world->trainers, worker ? worker->loss : bank->no_loss, job->replicas,
                  bank ? bank->state.loss_sums : NULL);
-    dt_ranks_sum(job->world->trainers, worker ? worker->budget : NO_BUDGET, DT__BUDGET_PARTS,
-                 bank ? bank->budget : NULL);
     bool due = dt__log_due(job);
     if (worker && due) memset(worker->loss, 0, (size_t)job->replicas * sizeof *worker->loss);
     if (!bank) return DT_OK;
@@ -112,6 +108,7 @@ static dt_status finish(const struct dt_trainer *trainer, bool stopped)
     const char *word = stopped                      ? "stopped"
                        : job->step < job->last_step ? "early_stopped"
                                                     : "completed";
+    static const double NO_BUDGET[DT__BUDGET_PARTS]; /* of a bank that has no replicas */
     DT_TRY(dt__link_await_last(job, bank, stopped ? STOP_PATIENCE_SECS : INFINITY));
     if (job->mode == DT_MODE_SYNC) {
         if (bank)
