@@ -530,9 +530,9 @@ static void lzf_x(void)
 {
     const H5Z_class2_t lzf = {H5Z_CLASS_T_VERS, 32000, 1, 1, "lzf", NULL, NULL, pass};
     ck_assert_int_ge(H5Zregister(&lzf), 0);
-    const hsize_t chunk[] = {ROWS, FEATURES};
+    const hsize_t chunk[] = {ROWS, 2, 2};
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
-    H5Pset_chunk(plist, 2, chunk);
+    H5Pset_chunk(plist, 3, chunk);
     H5Pset_filter(plist, 32000, H5Z_FLAG_OPTIONAL, 0, NULL);
     put_x(H5T_STD_U8LE, plist);
     H5Pclose(plist);
