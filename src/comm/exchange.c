@@ -27,69 +27,78 @@ static struct dt_ranks choose_ranks(const struct dt_world *world,
     return all;
 }
 
-/* Of each rank: the lowest one of its node, and whether it is the bank that does no gradients. */
-struct place {
-    int lowest, is_bank;
-};
-
-/* Nodes by their lowest ranks, and agents by their ranks. */
-static void number_nodes(struct dt_exchange *x, const struct place *place, int ranks, int rank)
+/* Nodes by their lowest ranks, and agents by their ranks. lowest: of each rank's node. */
+static void number_nodes(struct dt_exchange *x, const int *lowest, int ranks, int rank)
 {
+    const bool has_bank = x->world->size > 1 && !x->spec.team; /* which does no gradients */
     int agents = 0;
     x->nodes = 0;
+    x->agent = -1;
     for (int first = 0; first < ranks; first++) {
-        if (place[first].lowest != first) continue;
-        const bool here = place[rank].lowest == first;
-        const int before = agents;
-        x->agents_of[x->nodes] = agents;
-        for (int r = first; r < ranks; r++) {
-            if (place[r].lowest != first || place[r].is_bank) continue;
-            if (r == rank) x->agent = agents - before;
-            x->agent_rank[agents++] = r;
+        if (lowest[first] != first) continue;
+        const int before = agents, bank_alone = first == 0 && has_bank;
+        int workers = 0;
+        for (int r = first + bank_alone; r < ranks; r++)
+            if (lowest[r] == first) x->agent_rank[before + workers++] = r;
+        agents += workers;
+        if (!workers) x->agent_rank[agents++] = first; /* a bank alone acts for itself */
+        if (lowest[rank] == first) {
+            x->node = x->nodes;
+            x->workers = workers;
+            x->agents = agents - before;
         }
-        if (here) x->node = x->nodes;
-        if (here) x->workers = agents - before;
-        if (agents == before) { /* a bank alone acts for itself */
-            if (here) x->agent = 0;
-            x->agent_rank[agents++] = first;
-        }
-        if (here) x->agents = agents - before;
-        x->nodes++;
+        for (int a = before; a < agents; a++)
+            if (x->agent_rank[a] == rank) x->agent = a - before;
+        x->agents_of[x->nodes++] = before;
     }
     x->agents_of[x->nodes] = agents;
 }
 
-static dt_status split_nodes(struct dt_exchange *x)
+/* grouped: ranks that share memory are one node. */
+static dt_status split_nodes(struct dt_exchange *x, bool grouped)
 {
-    const bool has_bank = x->world->size > 1 && !x->spec.team;
-    struct place *place = NULL, own;
-    int rank, ranks;
+    int rank, ranks, mine, *lowest = NULL;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
-    dt_status status = dt_alloc((size_t)ranks, sizeof *place, "node table", &place);
-    if (!status) status = dt_alloc((size_t)ranks + 1, sizeof(int), "node table", &x->agents_of);
-    if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "node table", &x->agent_rank);
-    if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "node table", &x->asks);
-    DT_GUARD(dt_ranks_agree(&x->all, status));
-    if (x->grouped)
+    const size_t some = (size_t)ranks;
+    dt_status status = dt__keep(x, some, sizeof(int), "node table", &lowest);
+    if (!status) status = dt__keep(x, some + 1, sizeof(int), "node table", &x->agents_of);
+    if (!status) status = dt__keep(x, some, sizeof(int), "node table", &x->agent_rank);
+    if (!status) status = dt__keep(x, some, sizeof(int), "node table", &x->asks);
+    DT_TRY(dt_ranks_agree(&x->all, status));
+    if (grouped)
         DT_MPI(MPI_Comm_split_type(x->all.comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL,
                                    &x->node_comm));
     else
         DT_MPI(MPI_Comm_split(x->all.comm, rank, 0, &x->node_comm));
-    own = (struct place){rank, has_bank && rank == 0};
-    DT_MPI(MPI_Bcast(&own.lowest, 1, MPI_INT, 0, x->node_comm));
-    DT_MPI(MPI_Allgather(&own, 2, MPI_INT, place, 2, MPI_INT, x->all.comm));
-    x->agent = -1;
-    number_nodes(x, place, ranks, rank);
+    mine = rank;
+    DT_MPI(MPI_Bcast(&mine, 1, MPI_INT, 0, x->node_comm));
+    DT_MPI(MPI_Allgather(&mine, 1, MPI_INT, lowest, 1, MPI_INT, x->all.comm));
+    number_nodes(x, lowest, ranks, rank);
     DT_MPI(
         MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node, &x->firsts.comm));
     if (x->agent == 0) DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->asks_comm));
-done:
-    dt_free(place);
-    return status;
+    return DT_OK;
 }
 
-/* ---- shared memory -------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------- */
+
+struct dt__kept {
+    _Alignas(64) struct dt__kept *next;
+};
+
+dt_status dt__keep(struct dt_exchange *x, size_t count, size_t size, const char *what, void *out)
+{
+    struct dt__kept *kept;
+    size_t bytes;
+    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, sizeof *kept, &bytes))
+        bytes = SIZE_MAX;
+    DT_TRY(dt_alloc(bytes, 1, what, &kept));
+    kept->next = x->kept;
+    x->kept = kept++;
+    memcpy(out, &kept, sizeof kept);
+    return DT_OK;
+}
 
 void *dt__room_take(struct dt__room *room, size_t count, size_t size)
 {
@@ -145,12 +154,8 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
     }
     for (int s = 0; s < x->subtrees && touched && x->nodes > 1; s++)
         dt__rows_map_subtree(x, s, room);
-    for (int g = 0; g < x->spec.groups && x->spec.wire; g++) {
-        struct dt__group *group = &x->group[g];
-        const bool rounds = group->node == x->node;
-        if (x->node == 0 || rounds) group->error = dt__room_take(room, params, sizeof(float));
-        if (x->nodes > 1 && rounds) group->given = dt__room_take(room, x->given, 1);
-    }
+    for (int g = 0; g < x->spec.groups && x->spec.wire && x->node == 0; g++)
+        x->error[g] = dt__room_take(room, params, sizeof(float));
     if (!x->sums && x->spec.norm && !reduces(x))
         x->sums = dt__room_take(room, params, sizeof(float));
 }
@@ -161,21 +166,14 @@ static void dissolve_nodes(struct dt_exchange *x)
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
     if (x->asks_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->asks_comm));
-    void **tables[] = {(void **)&x->agents_of, (void **)&x->agent_rank, (void **)&x->asks,
-                       (void **)&x->node_of,   (void **)&x->subtree_at, (void **)&x->slot,
-                       (void **)&x->subtree,   (void **)&x->group,      (void **)&x->cut};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        dt_free(*tables[i]);
-        *tables[i] = NULL;
-    }
 }
 
-/* Nodes, tables and memory for what x->grouped says. Fails on all ranks or on none. */
-static dt_status form_nodes(struct dt_exchange *x)
+/* Nodes, tables and memory. Fails on all ranks or on none. */
+static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
     struct dt__room room = {0};
     int node_rank;
-    dt_status status = split_nodes(x);
+    dt_status status = split_nodes(x, grouped);
     if (!status) status = dt__layout_replicas(x);
     if (!status) {
         dt__layout_segments(x);
@@ -224,15 +222,16 @@ static dt_status allocate(struct dt_exchange *x)
 {
     const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
     size_t segments = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
-    DT_TRY(dt_alloc(buckets + 1, sizeof *x->bucket, "bucket table", &x->bucket));
+    DT_TRY(dt__keep(x, buckets + 1, sizeof *x->bucket, "bucket table", &x->bucket));
     for (size_t b = 0, begin = 0; b < buckets; begin = x->bucket[b++].at.end)
         x->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
-    DT_TRY(dt_alloc(segments, sizeof *x->segment, "bucket table", &x->segment));
-    DT_TRY(dt_alloc(DT__TREE_DEPTH, sizeof *x->block, "sum scratch", &x->block));
-    DT_TRY(dt_alloc(DT__TREE_BLOCK, sizeof *x->fresh, "update scratch", &x->fresh));
+    DT_TRY(dt__keep(x, segments, sizeof *x->segment, "bucket table", &x->segment));
+    DT_TRY(dt__keep(x, DT__TREE_DEPTH, sizeof *x->block, "sum scratch", &x->block));
+    DT_TRY(dt__keep(x, DT__TREE_BLOCK, sizeof *x->fresh, "update scratch", &x->fresh));
+    DT_TRY(dt__keep(x, (size_t)x->spec.groups, sizeof *x->error, "rounding errors", &x->error));
     DT_TRY(dt__rows_create(x));
     if (!matrices) return DT_OK;
-    DT_TRY(dt_alloc(matrices, sizeof *x->factored, "factored gradients", &x->factored));
+    DT_TRY(dt__keep(x, matrices, sizeof *x->factored, "factored gradients", &x->factored));
     memcpy(x->factored, x->spec.factored, matrices * sizeof *x->factored);
     for (size_t i = 0; i < matrices; i++) {
         const size_t tile = x->factored[i].tile_rows * x->factored[i].tile_columns;
@@ -240,35 +239,30 @@ static dt_status allocate(struct dt_exchange *x)
     }
     for (int replicas = 1; replicas < x->spec.replicas; replicas *= 2)
         levels++;
-    DT_TRY(dt_alloc(levels * x->most_tile, sizeof(float), "tiles of gradients", &x->tiles));
-    return dt_alloc((size_t)x->spec.replicas, sizeof(void *), "factored gradients", &x->factors);
+    DT_TRY(dt__keep(x, levels * x->most_tile, sizeof(float), "tiles of gradients", &x->tiles));
+    return dt__keep(x, (size_t)x->spec.replicas, sizeof(void *), "factored gradients", &x->factors);
 }
 
 /* Where memory that a host shares is wanting, each rank is a node of its own. */
 static dt_status choose_nodes(struct dt_exchange *x)
 {
-    const int *rank_of = x->world->rank_of, *host_of = x->world->host_of,
-              first = x->spec.first_worker;
-    int rank, hosts = x->spec.team ? 1 : x->world->hosts;
-    for (int w = first + 1; w < first + x->spec.team; w++)
-        hosts += host_of[rank_of[w]] != host_of[rank_of[w - 1]];
-    x->exchange = x->spec.kind;
-    if (x->exchange == DT_EXCHANGE_AUTO || x->exchange == DT_EXCHANGE_NODE)
-        x->exchange = hosts > 1 ? DT_EXCHANGE_ORDERED : DT_EXCHANGE_NODE;
-    x->grouped = x->exchange != DT_EXCHANGE_REDUCE;
-    dt_status status = form_nodes(x);
+    const int kind = x->spec.kind;
+    int rank;
+    x->exchange = kind;
+    dt_status status = form_nodes(x, kind != DT_EXCHANGE_REDUCE);
     /* factors and copies save time, but need room beside whole gradients' */
     if (status && dt__tiled_matrices(x)) {
         x->spec.matrices = 0;
-        status = form_nodes(x);
+        status = form_nodes(x, kind != DT_EXCHANGE_REDUCE);
     }
-    if (!status || x->spec.kind != DT_EXCHANGE_AUTO) return status;
+    if (!status && (kind == DT_EXCHANGE_AUTO || kind == DT_EXCHANGE_NODE))
+        x->exchange = x->nodes > 1 ? DT_EXCHANGE_ORDERED : DT_EXCHANGE_NODE;
+    if (!status || kind != DT_EXCHANGE_AUTO) return status;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     if (rank == 0)
         dt_warn("%s; taking train.exchange=ordered without shared memory", dt_error_text());
-    x->grouped = false;
     x->exchange = DT_EXCHANGE_ORDERED;
-    return form_nodes(x);
+    return form_nodes(x, false);
 }
 
 dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_spec *spec,
@@ -309,14 +303,15 @@ done:
 void dt_exchange_destroy(struct dt_exchange *x)
 {
     if (!x) return;
-    if (x->way) x->way->destroy(x);
+    if (x->way) x->way->disconnect(x);
     if (x->world) dissolve_nodes(x);
     dt__rows_destroy(x);
     if (x->spec.team) DT_MPI(MPI_Comm_free(&x->all.comm));
-    void *owned[] = {x->factored, x->factors, x->tiles, x->bucket, x->segment,
-                     x->chunk,    x->block,   x->fresh, x};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        dt_free(owned[i]);
+    for (struct dt__kept *next; x->kept; x->kept = next) {
+        next = x->kept->next;
+        dt_free(x->kept);
+    }
+    dt_free(x);
 }
 
 int dt_exchange_which(const struct dt_exchange *x)
@@ -334,7 +329,7 @@ void *dt_exchange_copies(struct dt_exchange *x)
 
 float *dt_exchange_error(struct dt_exchange *x, int group)
 {
-    return x->spec.wire ? x->group[group].error : NULL;
+    return x->spec.wire && x->node == 0 ? x->error[group] : NULL;
 }
 const float *dt_exchange_weights(const struct dt_exchange *x)
 {
@@ -368,41 +363,33 @@ static void bcast_floats(struct dt_exchange *x, float *floats, size_t n)
     }
 }
 
-/* n floats between the bank and a rank; the others do nothing. */
-static void move_floats(const struct dt_exchange *x, int rank, bool to_bank, float *at, size_t n)
+/* Between the bank and who keeps them on other nodes: the optimizer's state, at a chunk's owner, and
+ * errors of its sums, at who rounds them. */
+static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, bool to_bank)
 {
-    dt_ranks_move(&x->all, to_bank ? rank : 0, to_bank ? 0 : rank, at, n * sizeof *at);
-}
-
-/* Between the bank and the owners of other nodes, chunk by chunk; errors of sums that a node rounds
- * stand whole at it. */
-static void move_state(struct dt_exchange *x, bool to_bank)
-{
+    const int errors = x->spec.wire ? x->spec.groups : 0;
     int rank;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
-    for (int c = 0; c < x->chunks; c++) {
-        const struct dt__chunk *chunk = &x->chunk[c];
-        const size_t begin = chunk->at.begin, n = chunk->at.end - begin;
-        const int owner = dt__chunk_rank(x, chunk, chunk->node);
-        float *mine[DT_EXCHANGE_VECTORS];
-        if (chunk->node == 0 || (rank && rank != owner)) continue;
-        dt__chunk_vectors(x, chunk, mine);
-        for (int v = 1; v < x->spec.vectors; v++)
-            move_floats(x, owner, to_bank, mine[v] + begin, n);
-        for (int g = 0; g < x->spec.groups && x->spec.wire; g++)
-            if (x->group[g].node < 0)
-                move_floats(x, owner, to_bank, dt__chunk_error(x, chunk, g) + begin, n);
+    for (int v = 1; v < x->spec.vectors + errors; v++) {
+        const int group = v - x->spec.vectors;
+        const int rounds = group < 0 ? -1 : x->group[group].node;
+        const int node = rounds < 0 ? chunk->node : rounds;
+        const int keeper = dt__chunk_rank(x, chunk, node);
+        float *vectors[DT_EXCHANGE_VECTORS];
+        if (node == 0 || (rank && rank != keeper)) continue;
+        dt__chunk_vectors(x, chunk, vectors);
+        float *floats = group < 0 ? vectors[v] : dt__chunk_error(x, chunk, group);
+        dt_ranks_move(&x->all, to_bank ? keeper : 0, to_bank ? 0 : keeper, floats + chunk->at.begin,
+                      (chunk->at.end - chunk->at.begin) * sizeof *floats);
     }
-    for (int g = 0; g < x->spec.groups && x->spec.wire; g++) {
-        const struct dt__group *group = &x->group[g];
-        for (int s = 0; s < x->bucket[x->spec.buckets].segment && group->node > 0 && group->error;
-             s++) {
-            const struct dt__floats at = x->segment[s].at;
-            if (x->segment[s].kind == DT__WHOLE)
-                move_floats(x, x->agent_rank[x->agents_of[group->node]], to_bank,
-                            group->error + at.begin, at.end - at.begin);
-        }
-    }
+}
+
+/* Each node has the owners in another order: here they come in one. */
+static void move_state(struct dt_exchange *x, bool to_bank)
+{
+    for (int node = 0; node < x->nodes; node++)
+        for (int c = 0; c < x->chunks; c++)
+            if (x->chunk[c].node == node) move_chunk(x, &x->chunk[c], to_bank);
 }
 
 /* The bank's weights to the other nodes, and the state of row-sparse ranges, which all have. */

@@ -106,7 +106,6 @@ struct dt__segment {
     enum { DT__WHOLE, DT__ROWS, DT__TILED } kind;
     int index; /* of the range or matrix */
     struct dt__floats at;
-    size_t given; /* whole floats: where their bytes begin in a rounded sum */
 };
 
 struct dt__bucket {
@@ -128,14 +127,16 @@ struct dt__chunk {
      * the same for each owner: who sends and who receives says whose chunk it is */
     int tag;
     struct dt__floats at;
-    int wire;        /* enum dt_wire */
-    size_t bytes;    /* of its floats, rounded */
-    size_t given;    /* place of these in a group's rounded sum */
-    size_t update;   /* of the rounded update; f32: weights travel from and to where they are */
-    size_t incoming; /* own: place of the sums of other nodes' subtrees, one by one */
-    size_t own_at;   /* own: its place among this agent's own floats */
-    int first_send;  /* of the requests: own: its weights; else this node's sums */
-    int missing;     /* own: sums that this step still waits for, the node's own as one */
+    int wire;     /* enum dt_wire */
+    size_t bytes; /* of its floats, rounded */
+    /* Places in x->bytes: own: of the sums of other nodes' subtrees, as they come, one by one; else
+     * of the sums of this node's subtrees that it rounds. And of the rounded update; f32: weights
+     * travel from and to where they are. */
+    size_t sums, update;
+    /* its place among the floats that this agent acts for; own: among those that it owns */
+    size_t acted_at, own_at;
+    int first_send; /* of the requests: own: its weights; else this node's sums */
+    int missing;    /* own: sums that this step still waits for, the node's own as one */
 };
 
 /* The largest range of replicas, a node [first, end) of the tree, that one node holds: it can make
@@ -144,7 +145,8 @@ struct dt__subtree {
     int first, end;
     int node, group;
     int number; /* among those of its node */
-    /* how many of other nodes stand before it: those that are all of a group, and the others */
+    /* how many stand before it, if it is another node's of other nodes, else of this one: of those
+     * that are all of a group, and of the others */
     int wholes, rests;
 };
 
@@ -152,10 +154,6 @@ struct dt__subtree {
 struct dt__group {
     int first, subtree; /* where its replicas, and its subtrees, begin; the next group's behind */
     int node;           /* that holds all of it, and rounds its sum; -1: the owners round it */
-    /* (P) of rounded sums, at the bank's node, and at the node that rounds; else NULL */
-    float *error;
-    /* the rounded sum for other nodes, at the node that rounds; else NULL */
-    unsigned char *given;
 };
 
 /* How a step is done. */
@@ -163,7 +161,7 @@ struct dt__way {
     /* What this rank does by itself; then, where all have, what cannot fail. */
     dt_status (*prepare)(struct dt_exchange *x);
     void (*connect)(struct dt_exchange *x);
-    void (*destroy)(struct dt_exchange *x);
+    void (*disconnect)(struct dt_exchange *x);
     /* Agents: begins a step; does what can be done now, true if there was something; whether all
      * is done but to know what ranks ask for. */
     void (*begin)(struct dt_exchange *x);
@@ -182,10 +180,10 @@ struct dt_exchange {
     struct dt_ranks all; /* the trainers; or a team of workers, whose first one is its bank */
     struct dt_exchange_spec spec;
     const struct dt__way *way;
-    int exchange; /* enum dt_exchange_kind */
+    int exchange;          /* enum dt_exchange_kind */
+    struct dt__kept *kept; /* memory that goes with it, the last first */
 
     /* Nodes: index, and agents, of which the first ones talk for their nodes. */
-    bool grouped; /* ranks that share memory are one node */
     MPI_Comm node_comm;
     struct dt_ranks firsts; /* the nodes' first agents, by node */
     MPI_Comm asks_comm;     /* the same, for what they ask for */
@@ -201,16 +199,18 @@ struct dt_exchange {
     struct dt__segment *segment;
     struct dt__chunk *chunk; /* of all owners, in the order in which this node sends */
     int chunks;
-    struct dt__subtree *subtree; /* (subtrees + 1), in tree order; the last one counts all */
+    struct dt__subtree
+        *subtree; /* (subtrees + 1), in tree order; the last one counts all others' */
     int subtrees;
+    int own_wholes;          /* this node's that are all of a group */
     int *subtree_at;         /* (R) the one that begins with this replica; -1: none */
     int *node_of;            /* (R) whose each replica is */
     struct dt__group *group; /* (groups + 1) */
-    double *cut;  /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
-    int tags;     /* of a chunk */
-    size_t grain; /* of a slice, the finest: a cache line, or a block of the wire */
-    size_t given; /* bytes of a rounded sum */
-    size_t own, incoming_bytes, update_bytes; /* floats that this agent owns; the chunks' bytes */
+    double *cut;       /* (nodes + 1) node n owns [cut[n], cut[n + 1]) of each slice; 0 to 1 */
+    int tags;          /* of a chunk */
+    size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */
+    size_t acted, own; /* floats of the chunks for which this agent acts; that it owns */
+    size_t byte_count; /* of `bytes` */
     int own_chunks;
 
     /* Memory of the node. */
@@ -231,13 +231,13 @@ struct dt_exchange {
     /* Memory of this rank. */
     float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) scratch: a block a level of the tree */
     float *fresh; /* (DT__TREE_BLOCK) new weights of a block, before the others see them */
-    struct dt_factored *factored;      /* (spec.matrices), copied */
-    float *tiles;                      /* (tree's levels, most_tile) scratch */
-    size_t most_tile;                  /* floats */
-    unsigned char *incoming, *updates; /* other nodes' sums of own chunks; rounded updates */
-    /* (own) at other nodes than the bank's: the optimizer's state, and (groups) (own) errors of
-     * sums that no node can round alone */
-    float *state[DT_EXCHANGE_VECTORS];
+    struct dt_factored *factored; /* (spec.matrices), copied */
+    float *tiles;                 /* (tree's levels, most_tile) scratch */
+    size_t most_tile;             /* floats */
+    unsigned char *bytes; /* that come or are rounded: sums and updates (struct dt__chunk) */
+    float *state[DT_EXCHANGE_VECTORS]; /* (own) the optimizer's, but at the bank's node */
+    /* (groups) errors of a group's rounded sum: at the bank's node (P), in its memory; at the node
+     * that holds the group (acted); where no node does (own) */
     float **error;
     struct dt__rows *rows;                   /* of row-sparse ranges; NULL: there are none */
     struct dt__rows_exchange *rows_exchange; /* first agent, touched rows; else NULL */
@@ -293,8 +293,8 @@ static inline bool dt__is_whole(const struct dt_exchange *x, const struct dt__su
 }
 /* Bytes of a subtree's sum of the chunk. */
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole);
-/* Own chunk: place of the sum of another node's subtree; behind the last one: where all end. */
-size_t dt__incoming_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree);
+/* That sum: another node's, as it comes; this node's, rounded if it is all of a group. */
+void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree);
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
 
@@ -312,8 +312,7 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
 void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at);
 double dt__norm_total(const struct dt_exchange *x, const double *norms);
 
-/* Sums of this node's subtrees, each to the slot of its first replica, and rounded to the group's
- * `given` if it is all of it. */
+/* Another node's chunk: sums of this node's subtrees, to dt__sum_at. */
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* What spec.measure says of these sums, which stand at their place in sum, if it is asked. */
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
@@ -335,6 +334,9 @@ float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chun
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
 /* ---- memory and events ---------------------------------------------------------------------- */
+
+/* dt_alloc of what goes with the exchange. */
+dt_status dt__keep(struct dt_exchange *x, size_t count, size_t size, const char *what, void *out);
 
 /* Shared memory as it is dealt out; without memory it is only counted. */
 struct dt__room {

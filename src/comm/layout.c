@@ -34,17 +34,19 @@ static void find_subtrees(struct dt_exchange *x, int group, int first, int end)
 /* A node's subtrees need not stand in a row: ranks may go to hosts in turn. */
 static void number_subtrees(struct dt_exchange *x, int *subtrees_of)
 {
-    int wholes = 0, rests = 0;
+    struct dt__subtree own = {0}, others = {0}; /* those before */
     x->tags = 0;
     for (int s = 0; s < x->subtrees; s++) {
         struct dt__subtree *subtree = &x->subtree[s];
+        struct dt__subtree *before = subtree->node == x->node ? &own : &others;
         subtree->number = subtrees_of[subtree->node]++;
-        subtree->wholes = wholes;
-        subtree->rests = rests;
+        subtree->wholes = before->wholes;
+        subtree->rests = before->rests;
+        *(dt__is_whole(x, subtree) ? &before->wholes : &before->rests) += 1;
         if (subtree->number + 2 > x->tags) x->tags = subtree->number + 2;
-        if (subtree->node != x->node) *(dt__is_whole(x, subtree) ? &wholes : &rests) += 1;
     }
-    x->subtree[x->subtrees] = (struct dt__subtree){.wholes = wholes, .rests = rests};
+    x->own_wholes = own.wholes;
+    x->subtree[x->subtrees] = others;
 }
 
 /* ---- shares of nodes ------------------------------------------------------------------------ */
@@ -116,16 +118,16 @@ dt_status dt__layout_replicas(struct dt_exchange *x)
     const size_t some = (size_t)replicas;
     int ranks, *node_of_rank = NULL, *subtrees_of = NULL;
     DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
-    dt_status status = dt_alloc(some, sizeof(int), "replica table", &x->node_of);
-    if (!status) status = dt_alloc(some, sizeof(int), "replica table", &x->subtree_at);
-    if (!status) status = dt_alloc(some, sizeof(float *), "gradient slots", &x->slot);
-    if (!status) status = dt_alloc(some + 1, sizeof *x->subtree, "subtree table", &x->subtree);
+    dt_status status = dt__keep(x, some, sizeof(int), "replica table", &x->node_of);
+    if (!status) status = dt__keep(x, some, sizeof(int), "replica table", &x->subtree_at);
+    if (!status) status = dt__keep(x, some, sizeof(float *), "gradient slots", &x->slot);
+    if (!status) status = dt__keep(x, some + 1, sizeof *x->subtree, "subtree table", &x->subtree);
     if (!status)
-        status = dt_alloc((size_t)groups + 1, sizeof *x->group, "subtree table", &x->group);
-    if (!status) status = dt_alloc((size_t)x->nodes + 1, sizeof *x->cut, "subtree table", &x->cut);
-    if (!status) status = dt_alloc((size_t)ranks, sizeof(int), "node table", &node_of_rank);
-    if (!status) status = dt_alloc((size_t)x->nodes, sizeof(int), "node table", &subtrees_of);
-    DT_GUARD(dt_ranks_agree(&x->all, status));
+        status = dt__keep(x, (size_t)groups + 1, sizeof *x->group, "subtree table", &x->group);
+    if (!status) status = dt__keep(x, (size_t)x->nodes + 1, sizeof *x->cut, "node table", &x->cut);
+    if (!status) status = dt__keep(x, (size_t)ranks, sizeof(int), "node table", &node_of_rank);
+    if (!status) status = dt__keep(x, (size_t)x->nodes, sizeof(int), "node table", &subtrees_of);
+    DT_TRY(dt_ranks_agree(&x->all, status));
     DT_MPI(MPI_Allgather(&x->node, 1, MPI_INT, node_of_rank, 1, MPI_INT, x->all.comm));
     place_replicas(x, node_of_rank);
     x->subtrees = 0;
@@ -142,10 +144,7 @@ dt_status dt__layout_replicas(struct dt_exchange *x)
     }
     number_subtrees(x, subtrees_of);
     cut_shares(x, subtrees_of);
-done:
-    dt_free(node_of_rank);
-    dt_free(subtrees_of);
-    return status;
+    return DT_OK;
 }
 
 /* ---- segments ------------------------------------------------------------------------------- */
@@ -167,12 +166,12 @@ static struct dt__segment special_segment(const struct dt_exchange *x, int index
     if (dt__rows_are_touched(x) && index < x->spec.row_ranges) {
         const struct dt_row_range *range = &x->spec.row_range[index];
         return (struct dt__segment){
-            DT__ROWS, index, {range->offset, range->offset + range->rows * range->width}, 0};
+            DT__ROWS, index, {range->offset, range->offset + range->rows * range->width}};
     }
     if (index < dt__tiled_matrices(x)) {
         const struct dt_factored *matrix = &x->factored[index];
         return (struct dt__segment){
-            DT__TILED, index, {matrix->offset, matrix->offset + matrix->rows * matrix->columns}, 0};
+            DT__TILED, index, {matrix->offset, matrix->offset + matrix->rows * matrix->columns}};
     }
     return (struct dt__segment){.at = {end, end}};
 }
@@ -180,7 +179,6 @@ static struct dt__segment special_segment(const struct dt_exchange *x, int index
 void dt__layout_segments(struct dt_exchange *x)
 {
     struct dt__segment *segment = x->segment;
-    x->given = 0;
     for (int b = 0, i = 0; b < x->spec.buckets; b++) {
         struct dt__bucket *bucket = &x->bucket[b];
         bucket->has_shares = false;
@@ -193,8 +191,7 @@ void dt__layout_segments(struct dt_exchange *x)
             }
             const size_t end =
                 segment->at.begin < bucket->at.end ? segment->at.begin : bucket->at.end;
-            *segment = (struct dt__segment){DT__WHOLE, 0, {at, end}, x->given};
-            x->given += dt__cache_lines(dt__wire_bytes(dt__wire_at(x, at), at, end - at));
+            *segment = (struct dt__segment){DT__WHOLE, 0, {at, end}};
         }
         x->bucket[b + 1].segment = (int)(segment - x->segment);
     }
@@ -269,11 +266,22 @@ size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole)
     return whole ? chunk->bytes : (chunk->at.end - chunk->at.begin) * sizeof(float);
 }
 
-size_t dt__incoming_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree)
+/* Behind the sums of these subtrees. */
+static size_t sum_place(const struct dt__chunk *chunk, const struct dt__subtree *before, bool own)
 {
-    return chunk->incoming +
-           (size_t)x->subtree[subtree].wholes * dt__cache_lines(dt__sum_bytes(chunk, true)) +
-           (size_t)x->subtree[subtree].rests * dt__cache_lines(dt__sum_bytes(chunk, false));
+    const size_t whole = dt__cache_lines(dt__sum_bytes(chunk, true));
+    const size_t rest = dt__cache_lines(dt__sum_bytes(chunk, false));
+    if (own) return chunk->sums + (size_t)before->wholes * whole + (size_t)before->rests * rest;
+    return chunk->sums + (chunk->wire ? (size_t)before->wholes * whole : 0);
+}
+
+void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int s)
+{
+    const struct dt__subtree *subtree = &x->subtree[s];
+    const bool own = chunk->node == x->node;
+    if (own || (chunk->wire && dt__is_whole(x, subtree)))
+        return x->bytes + sum_place(chunk, subtree, own);
+    return x->slot[subtree->first] + chunk->at.begin;
 }
 
 /* Chunk `piece` of an owner's slice of a segment of floats, number `number` of all in the order of
@@ -303,17 +311,18 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
                            .at = at,
                            .wire = wire,
                            .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
-                           .given = segment->given + dt__wire_bytes(wire, segment->at.begin,
-                                                                    at.begin - segment->at.begin),
-                           .update = x->update_bytes,
-                           .incoming = x->incoming_bytes,
+                           .sums = x->byte_count,
+                           .acted_at = x->acted,
                            .own_at = x->own};
     x->bucket[bucket].pieces += segment->kind == DT__WHOLE;
     chunk->agent = node == x->node ? chunk->owner : chunk_agent(x, chunk, x->node);
     if (chunk->agent != x->agent) return;
-    if (wire && x->nodes > 1) x->update_bytes += dt__cache_lines(chunk->bytes);
+    const struct dt__subtree *all = &x->subtree[x->subtrees], rounded = {.wholes = x->own_wholes};
+    chunk->update = sum_place(chunk, node == x->node ? all : &rounded, node == x->node);
+    x->byte_count = chunk->update;
+    if (wire && x->nodes > 1) x->byte_count += dt__cache_lines(chunk->bytes);
+    x->acted += at.end - at.begin;
     if (node != x->node) return;
-    x->incoming_bytes = dt__incoming_at(x, chunk, x->subtrees);
     x->own += at.end - at.begin;
     x->own_chunks++;
 }
@@ -345,11 +354,9 @@ dt_status dt__layout_chunks(struct dt_exchange *x)
     int number = 0, most_agents = 1;
     size_t most = x->spec.params / DT__CHUNK + (size_t)most_segments(x) * (size_t)owners + 1;
     DT_TRY(check_tags(x));
-    DT_TRY(dt_alloc(most, sizeof *x->chunk, "chunk table", &x->chunk));
+    DT_TRY(dt__keep(x, most, sizeof *x->chunk, "chunk table", &x->chunk));
     for (int n = 0; n < x->nodes; n++)
         if (agents_of(x, n) > most_agents) most_agents = agents_of(x, n);
-    x->own = x->incoming_bytes = x->update_bytes = 0;
-    x->own_chunks = x->chunks = 0;
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
         struct dt__bucket *bucket = &x->bucket[b];
         bucket->pieces = bucket->has_shares ? (uint32_t)x->agents : 0;

@@ -17,33 +17,30 @@ struct stream {
 
 struct dt__reduce {
     struct stream up, down;
-    const float *mine; /* this rank's sums, (P) */
+    const float *mine; /* (P) this rank's sums; zeros of one without replicas */
     float *sum;        /* bank: (P) gradient sums; else NULL */
-    float *zeros;      /* (P) what a rank without replicas gives; else NULL */
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
 
 static dt_status reduce_prepare(struct dt_exchange *x)
 {
-    DT_TRY(dt_alloc(1, sizeof *x->reduce, "chunk table", &x->reduce));
+    DT_TRY(dt__keep(x, 1, sizeof *x->reduce, "chunk table", &x->reduce));
     struct dt__reduce *s = x->reduce;
     s->up.comm = s->down.comm = MPI_COMM_NULL;
     size_t most = x->spec.params / DT__CHUNK + (size_t)x->spec.buckets;
-    DT_TRY(dt_alloc(most, sizeof *x->chunk, "chunk table", &x->chunk));
+    DT_TRY(dt__keep(x, most, sizeof *x->chunk, "chunk table", &x->chunk));
     for (int b = x->spec.buckets - 1; b >= 0; b--) {
         const struct dt__floats bucket = x->bucket[b].at;
         for (size_t at = bucket.begin; at < bucket.end; at += DT__CHUNK, x->bucket[b].pieces++)
             x->chunk[x->chunks++] = (struct dt__chunk){
                 .bucket = b, .at = dt__clip((struct dt__floats){at, at + DT__CHUNK}, bucket)};
     }
-    if (x->node == 0) DT_TRY(dt_alloc(x->spec.params, sizeof(float), "gradient sums", &s->sum));
+    if (x->node == 0) DT_TRY(dt__keep(x, x->spec.params, sizeof(float), "gradient sums", &s->sum));
     for (int p = x->subtrees - 1; p >= 0; p--)
         if (x->subtree[p].node == x->node) s->mine = x->slot[x->subtree[p].first];
     if (s->mine) return DT_OK;
-    DT_TRY(dt_alloc(x->spec.params, sizeof(float), "zeros", &s->zeros));
-    s->mine = s->zeros;
-    return DT_OK;
+    return dt__keep(x, x->spec.params, sizeof(float), "zeros", &s->mine);
 }
 
 static void reduce_connect(struct dt_exchange *x)
@@ -52,15 +49,12 @@ static void reduce_connect(struct dt_exchange *x)
     DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->reduce->down.comm));
 }
 
-static void reduce_destroy(struct dt_exchange *x)
+static void reduce_disconnect(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
     if (!s) return;
     if (s->up.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->up.comm));
     if (s->down.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->down.comm));
-    dt_free(s->sum);
-    dt_free(s->zeros);
-    dt_free(s);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -164,7 +158,7 @@ static bool reduce_done(const struct dt_exchange *x)
 const struct dt__way dt__way_reduce = {
     .prepare = reduce_prepare,
     .connect = reduce_connect,
-    .destroy = reduce_destroy,
+    .disconnect = reduce_disconnect,
     .begin = reduce_begin,
     .advance = reduce_advance,
     .done = reduce_done,

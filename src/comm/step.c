@@ -52,7 +52,7 @@ static void add_message(struct dt_exchange *x, enum message_kind kind, struct dt
 /* What travels from the owner. */
 static void *weights_of(const struct dt_exchange *x, const struct dt__chunk *chunk)
 {
-    return chunk->wire ? (void *)(x->updates + chunk->update) : x->vectors[0] + chunk->at.begin;
+    return chunk->wire ? (void *)(x->bytes + chunk->update) : x->vectors[0] + chunk->at.begin;
 }
 
 /* Of an own chunk: a sum from each other node's subtree, and weights to each other node. Of another
@@ -64,12 +64,9 @@ static void add_messages_of_chunk(struct dt_exchange *x, struct dt__chunk *chunk
     chunk->first_send = x->messages->requests;
     for (int s = 0; s < x->subtrees; s++) {
         const struct dt__subtree *subtree = &x->subtree[s];
-        const bool whole = dt__is_whole(x, subtree);
         if (own == (subtree->node == x->node)) continue;
-        void *sum = own                    ? x->incoming + dt__incoming_at(x, chunk, s)
-                    : whole && chunk->wire ? x->group[subtree->group].given + chunk->given
-                                           : (void *)(x->slot[subtree->first] + chunk->at.begin);
-        add_message(x, own ? SUM_IN : SUM_OUT, chunk, sum, dt__sum_bytes(chunk, whole),
+        add_message(x, own ? SUM_IN : SUM_OUT, chunk, dt__sum_at(x, chunk, s),
+                    dt__sum_bytes(chunk, dt__is_whole(x, subtree)),
                     dt__chunk_rank(x, chunk, own ? subtree->node : chunk->node),
                     chunk->tag + subtree->number);
     }
@@ -94,42 +91,35 @@ static dt_status owners_prepare(struct dt_exchange *x)
 {
     DT_TRY(dt__layout_chunks(x));
     if (x->agent < 0) return DT_OK;
-    DT_TRY(dt_alloc(1, sizeof *x->messages, "requests", &x->messages));
+    DT_TRY(dt__keep(x, 1, sizeof *x->messages, "requests", &x->messages));
     struct dt__messages *m = x->messages;
-    DT_TRY(dt_alloc(x->incoming_bytes, 1, "sums of other hosts", &x->incoming));
-    DT_TRY(dt_alloc(x->update_bytes, 1, "updates", &x->updates));
+    DT_TRY(dt__keep(x, x->byte_count, 1, "sums and updates", &x->bytes));
     for (int v = 1; v < x->spec.vectors && x->node > 0; v++)
-        DT_TRY(dt_alloc(x->own, sizeof(float), "optimizer state", &x->state[v]));
-    DT_TRY(dt_alloc((size_t)x->spec.groups, sizeof *x->error, "rounding errors", &x->error));
-    for (int g = 0; g < x->spec.groups && x->spec.wire && x->node > 0; g++)
-        if (x->group[g].node < 0)
-            DT_TRY(dt_alloc(x->own, sizeof(float), "rounding errors", &x->error[g]));
+        DT_TRY(dt__keep(x, x->own, sizeof(float), "optimizer state", &x->state[v]));
+    for (int g = 0; g < x->spec.groups && x->spec.wire && x->node > 0; g++) {
+        const int node = x->group[g].node;
+        if (node >= 0 && node != x->node) continue;
+        DT_TRY(dt__keep(x, node < 0 ? x->own : x->acted, sizeof(float), "rounding errors",
+                        &x->error[g]));
+    }
     m->counts_alone = true;
     add_messages(x);
     const size_t most = (size_t)m->requests;
     m->counts_alone = false;
     m->requests = 0;
-    DT_TRY(dt_alloc(most, sizeof *m->request, "requests", &m->request));
-    DT_TRY(dt_alloc(most, sizeof *m->message, "requests", &m->message));
-    DT_TRY(dt_alloc(most, sizeof *m->index, "requests", &m->index));
+    DT_TRY(dt__keep(x, most, sizeof *m->request, "requests", &m->request));
+    DT_TRY(dt__keep(x, most, sizeof *m->message, "requests", &m->message));
+    DT_TRY(dt__keep(x, most, sizeof *m->index, "requests", &m->index));
     const bool talks = x->agent == 0 && x->nodes > 1;
     return talks && dt__rows_are_touched(x) ? dt__rows_exchange_create(x) : DT_OK;
 }
 
-static void owners_destroy(struct dt_exchange *x)
+static void owners_disconnect(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     dt__rows_exchange_destroy(x);
-    if (!m) return;
-    for (int i = 0; i < m->requests && m->request; i++)
+    for (int i = 0; m && i < m->requests && m->request; i++)
         DT_MPI(MPI_Request_free(&m->request[i]));
-    for (int g = 0; x->error && g < x->spec.groups; g++)
-        dt_free(x->error[g]);
-    for (int v = 0; v < DT_EXCHANGE_VECTORS; v++)
-        dt_free(x->state[v]);
-    void *owned[] = {m->request, m->message, m->index, m, x->error, x->updates, x->incoming};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        dt_free(owned[i]);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -257,7 +247,7 @@ static bool advance_messages(struct dt_exchange *x)
         if (message->kind != WEIGHTS_IN) continue;
         if (chunk->wire)
             dt__wire_add(chunk->wire, chunk->at.begin, chunk->at.end - chunk->at.begin,
-                         x->updates + chunk->update, x->vectors[0] + chunk->at.begin);
+                         x->bytes + chunk->update, x->vectors[0] + chunk->at.begin);
         dt__event_post(&x->control->bucket[chunk->bucket].updated, 1);
     }
     return true;
@@ -345,7 +335,7 @@ static bool owners_done(const struct dt_exchange *x)
 const struct dt__way dt__way_owners = {
     .prepare = owners_prepare,
     .connect = add_messages,
-    .destroy = owners_destroy,
+    .disconnect = owners_disconnect,
     .begin = owners_begin,
     .advance = owners_advance,
     .done = owners_done,

@@ -41,8 +41,7 @@ static const float *replica_leaf(struct dt_exchange *x, const struct dt__chunk *
     const int s = x->subtree_at[a];
     (void)n, (void)block;
     if (s >= 0 && x->subtree[s].end == b && x->subtree[s].node != x->node)
-        return (const float *)(const void *)(x->incoming + dt__incoming_at(x, chunk, s)) +
-               (at - chunk->at.begin);
+        return (const float *)dt__sum_at(x, chunk, s) + (at - chunk->at.begin);
     return b - a == 1 ? x->slot[a] + at : NULL;
 }
 
@@ -55,8 +54,8 @@ static const float *group_leaf(struct dt_exchange *x, const struct dt__chunk *ch
     if (b - a > 1) return NULL;
     if (chunk->wire && group->node >= 0 && group->node != x->node) {
         const size_t before = dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
-        dt__wire_read(chunk->wire, at, n,
-                      x->incoming + dt__incoming_at(x, chunk, group->subtree) + before, block[0]);
+        const unsigned char *sum = dt__sum_at(x, chunk, group->subtree);
+        dt__wire_read(chunk->wire, at, n, sum + before, block[0]);
         return block[0];
     }
     const float *sum = tree_sum(x, replica_leaf, chunk, group->first, group[1].first, at, n, block);
@@ -93,12 +92,12 @@ void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk)
         const size_t before = dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
         for (int s = 0; s < x->subtrees; s++) {
             const struct dt__subtree *subtree = &x->subtree[s];
-            const struct dt__group *group = &x->group[subtree->group];
             if (subtree->node != x->node) continue;
             float *sum = subtree_sum(x, subtree, at, n);
             if (chunk->wire && dt__is_whole(x, subtree))
-                dt__wire_round(chunk->wire, at, n, sum, group->error + at,
-                               group->given + chunk->given + before);
+                dt__wire_round(chunk->wire, at, n, sum,
+                               dt__chunk_error(x, chunk, subtree->group) + at,
+                               (unsigned char *)dt__sum_at(x, chunk, s) + before);
         }
     }
 }
@@ -189,8 +188,9 @@ void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chun
 
 float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chunk, int group)
 {
-    float *whole = x->group[group].error;
-    return whole ? whole : x->error[group] + chunk->own_at - chunk->at.begin;
+    if (!x->node) return x->error[group];
+    const size_t at = x->group[group].node < 0 ? chunk->own_at : chunk->acted_at;
+    return x->error[group] + at - chunk->at.begin;
 }
 
 void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk)
@@ -210,8 +210,7 @@ void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *
 {
     for (size_t at = floats.begin, n; x->spec.measure && at < floats.end; at += n) {
         n = block_length(at, floats.end);
-        x->spec.measure(x->spec.arg, &x->info, at, n, sum + at, vectors,
-                        x->norms + x->norm_blocks);
+        x->spec.measure(x->spec.arg, &x->info, at, n, sum + at, vectors, x->norms + x->norm_blocks);
     }
 }
 
@@ -234,7 +233,7 @@ void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
             const size_t before =
                 dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
             dt__wire_update(chunk->wire, at, n, out, vectors[x->spec.vectors - 1] + at, weights,
-                            x->nodes > 1 ? x->updates + chunk->update + before : NULL);
+                            x->nodes > 1 ? x->bytes + chunk->update + before : NULL);
         } else if (out != weights) {
             memcpy(weights, out, n * sizeof *weights);
         }
