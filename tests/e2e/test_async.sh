@@ -58,7 +58,7 @@ accounts few 300
 
 # Clocks. Without a bound nobody waits for the slow one; with one, nobody runs ahead.
 slow='test.slow_rank=2 test.slow_secs=0.02'
-good 4 unbounded $slow train.epochs=4
+good 4 unbounded $slow test.slow_secs=0.2 train.epochs=4
 set -- $(counts unbounded worker_applied)
 check_le 'gradients of the slow worker' "$2" $((($1 + $3) / 4))
 good 4 bounded $slow train.epochs=1 train.staleness=4

@@ -44,7 +44,7 @@ check_eq 'best made good' "$(highest blocked)" "$at"
 check_eq 'bits' "$(crc "$tmp/blocked")" "$(crc "$tmp/plain")"
 
 # ---- records that are deleted ---------------------------------------------------------------------
-run 1 lost test.slow_rank=0 test.slow_secs=0.005 2>"$tmp/err" &
+run 1 lost test.slow_rank=0 test.slow_secs=0.01 2>"$tmp/err" &
 started() { [ "$(record "$tmp/lost" eval step)" -ge 80 ]; }
 settle 20 started || { cat "$tmp/err"; fail 'the run gets no farther'; }
 rm "$tmp/lost/metrics.jsonl"

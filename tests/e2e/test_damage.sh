@@ -64,7 +64,7 @@ fill() { dd if=/dev/zero of="$tmp/disk/filler" bs=4k 2>/dev/null; }
 later() { [ "$(record "$tmp/disk/run" checkpoint step)" -ge "$1" ]; }
 
 # During the run, for a while.
-run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 &
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.03 &
 settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
 settle 20 grep -q '^dtrain: warning: checkpoint of step .*No space' "$tmp/err" || fail 'no warning'
@@ -76,7 +76,7 @@ check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 
 # Until the end: what was saved before still loads.
 rm -rf "$tmp/disk/run"
-run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 &
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.03 &
 settle 20 later 20 || { cat "$tmp/err"; fail 'no checkpoints'; }
 fill
 wait $!
@@ -89,7 +89,7 @@ check_eq 'params_crc32c' "$(crc "$tmp/disk/run")" "$(crc "$tmp/whole")"
 
 # At an early stop, behind nothing but step 0.
 rm -rf "$tmp/disk/run"
-run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.02 run.checkpoint_steps=0 eval.steps=20 eval.patience=2 \
+run "$tmp/disk/run" test.slow_rank=1 test.slow_secs=0.1 run.checkpoint_steps=0 eval.steps=20 eval.patience=2 \
     train.lr=0 &
 settle 20 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'no start'; }
 fill

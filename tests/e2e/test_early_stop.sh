@@ -28,13 +28,12 @@ for at in $((best + 120)) $((best + 130)); do
     same "half-$at"
 done
 
-# Killed at whatever moment, three times.
-for kill in 1 2 3; do
-    run 3 killed test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
-    before=$(record "$tmp/killed" checkpoint step 2>/dev/null)
-    farther() { [ "$(record "$tmp/killed" checkpoint step)" -ge $((${before:-0} + 60)) ]; }
+# Killed three times, behind an evaluation that no checkpoint knows of.
+for rank in 0 1 2; do
+    run 3 killed test.slow_rank=1 test.slow_secs=0.04 2>"$tmp/err" &
+    farther() { [ "$(record "$tmp/killed" eval step)" -ge $((40 << rank)) ]; }
     settle 30 farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
-    kill -KILL "$(pid "$tmp/killed" dtrain $((kill - 1)))" || fail 'the run ends before it is killed'
+    kill -KILL "$(pid "$tmp/killed" dtrain $rank)" || fail 'the run ends before it is killed'
     wait $!
     settle 5 gone || fail 'a process is left'
 done

@@ -35,7 +35,7 @@ check_eq 'loss in place' "$(record "$tmp/place" eval loss)" "$(record "$tmp/whol
 good async train.mode=async train.epochs=40
 last async completed
 # (Slow enough that the evaluator is there before the end.)
-good throttled eval.throttle_secs=1000 eval.start_delay_secs=0 train.epochs=20 test.slow_rank=1 test.slow_secs=0.02
+good throttled eval.throttle_secs=1000 eval.start_delay_secs=0 train.epochs=20 test.slow_rank=1 test.slow_secs=0.04
 last throttled completed
 check_eq 'evaluations, throttled' "$(records "$tmp/throttled" eval step | wc -l)" 2
 good delayed eval.start_delay_secs=1000
@@ -47,8 +47,8 @@ check_eq 'best exported' "$("$dtrain" eval "$tmp/whole/export/best" | json rmse)
 
 # ---- a slow evaluator: 8 chunks of a second --------------------------------------------------------
 slow='test.slow_rank=3 test.slow_secs=1'
-grows() { [ "$(record "$tmp/slow" checkpoint step)" -ge 600 ]; }
-run slow $slow run.keep=2 run.stall_secs=4 2>"$tmp/err" &
+grows() { [ "$(record "$tmp/slow" checkpoint step)" -ge 100 ]; }
+run slow $slow run.keep=2 run.checkpoint_steps=20 run.stall_secs=4 2>"$tmp/err" &
 settle 20 grows || { cat "$tmp/err"; fail 'training waits for the evaluator'; }
 [ -z "$(record "$tmp/slow" eval step)" ] || fail 'the evaluator is not slow'
 [ -f "$tmp/slow/ckpt/step-000000000.h5" ] || fail 'a checkpoint is deleted under evaluation'

@@ -64,13 +64,13 @@ check_eq 'best behind the gap' "$(highest gap best)" "$at"
 
 # ---- a dedicated evaluator, killed and resumed where only worse ones follow ---------------------------
 measured() { [ "$(record "$tmp/apart" eval step)" -ge 560 ]; }
-run 4 apart eval.dedicated=yes test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
+run 4 apart eval.dedicated=yes train.epochs=1000 test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
 settle 60 measured || { cat "$tmp/err"; fail 'the evaluator measures nothing'; }
 kill -KILL "$(pid "$tmp/apart" dtrain 3)" || fail 'the run ends before it is killed'
 wait $!
 settle 5 gone || fail 'a process is left'
 before=$(highest apart best)
-good 4 apart eval.dedicated=yes
+good 4 apart eval.dedicated=yes train.epochs=1000 train.max_steps=$(($(record "$tmp/apart" checkpoint step) + 100))
 best apart
 echo "best before the kill: $before, at the end: $(highest apart best)"
 

@@ -45,12 +45,12 @@ kill -KILL \$!
 sleep 2
 exit 0
 END
-launch believed
+launch believed test.slow_secs=0.03
 believed=$job
 PATH=$true_path
 launch quiet
 quiet=$job
-launch killed
+launch killed test.slow_secs=0.03
 begun 60
 kill -KILL "$(pid "$dir" dtrain 1)"
 killed=$job
@@ -64,8 +64,8 @@ grep -q 'resuming at step [1-9]' "$dir.err" || fail 'not from the checkpoint'
 wait $believed || { cat "$tmp/believed.err"; fail 'an early 0'; }
 check_eq 'bits behind an early 0' "$(crc "$tmp/believed")" "$want"
 
-launch stopped
-begun 60
+launch stopped test.slow_secs=0.1
+begun 20
 kill -INT $job
 wait $job
 check_eq 'exit of a stop' $? 75

@@ -22,7 +22,7 @@ launch() { # launch NAME OPTION...
 cp "$hostfile" "$tmp/three"
 head -n 2 "$tmp/three" >"$hostfile"
 options='--grow 1'
-launch grown test.slow_secs=0.03 >"$tmp/out" 2>"$tmp/err" &
+launch grown test.slow_secs=0.05 >"$tmp/out" 2>"$tmp/err" &
 job=$!
 options=
 settle 30 grep -q '"kind":"train","step":60' "$tmp/grown/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
@@ -33,7 +33,7 @@ check_eq 'bits of a job that has grown' "$(crc "$tmp/grown")" "$want"
 check_eq 'events' "$(records "$tmp/grown" launch event)" grow
 check_eq 'hosts behind' "$(record "$tmp/grown" start hosts)" 3
 
-launch lost >"$tmp/out" 2>"$tmp/err" &
+launch lost test.slow_secs=0.03 >"$tmp/out" 2>"$tmp/err" &
 job=$!
 settle 30 grep -q '"kind":"train","step":60' "$tmp/lost/metrics.jsonl" || { cat "$tmp/err"; fail 'no start'; }
 on_host 3 ip link set eth0 down

@@ -44,7 +44,7 @@ records "$tmp/often" train step | awk '$1 % 8 {exit 1}' || fail 'a record within
 check_eq 'evaluations' "$(records "$tmp/often" eval step | sort -n -u | wc -l)" 14
 
 # ---- kill, and resume with other ranks ----------------------------------------------------------------
-run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.05 &
+run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.1 &
 settle 30 grep -q '"kind":"checkpoint","step":[2-9][0-9],' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
 kill -9 "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'

@@ -55,7 +55,7 @@ check_eq 'checkpoints of a run that is not finite' "$(ls "$tmp/wild/ckpt" | past
 net='dense 60 relu, dropout 0.1, dense 30 relu, dropout 0.1'
 
 # ---- kill, and resume with other ranks -----------------------------------------------------------------
-run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.05 run.keep=0 &
+run 3 killed $local run.checkpoint_steps=8 test.slow_rank=1 test.slow_secs=0.1 run.keep=0 &
 settle 30 grep -q '"kind":"checkpoint","step":[2-9][0-9],' "$tmp/killed/metrics.jsonl" || fail 'no checkpoint'
 kill -9 "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'

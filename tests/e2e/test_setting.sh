@@ -65,13 +65,16 @@ kill -USR1 $!
 wait $!
 
 # ---- a twin ----------------------------------------------------------------------------------------
-job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=0.2 2>"$tmp/first" &
+job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" test.slow_rank=1 test.slow_secs=0.5 2>"$tmp/first" &
 settle 20 grep -q 'starting at step' "$tmp/first" || fail 'the first does not start'
 holder=$(pid "$tmp/twin" dtrain 0)
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/twin" "$@" 2>"$tmp/err"
 check_eq 'exit code of the second' $? 1
 says "error: .*$tmp/twin: in use by another dtrain (pid $holder on $(uname -n))"
-wait $! || fail 'the first is disturbed'
+kill -USR1 "$(pid "$tmp/twin" mpirun)"
+wait $!
+check_eq 'exit code of the first' $? 75
+run twin "$@"
 check_eq 'bits of the first' "$(crc "$tmp/twin")" "$(crc "$tmp/one")"
 
 # ---- finished --------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ for launcher in launch mpirun srun; do
         check_eq "hosts of the allocation" "$(record "$tmp/launch" launch hosts)" 1
         settle 30 grep -q 'resuming at step' "$tmp/launch.log" || { cat "$tmp/launch.log"; fail 'no second start'; }
     fi
-    sleep "$((random % 2)).$((random % 10))"
+    sleep "0.$((random % 10))"
     slurm scancel --batch --signal=USR1 "$id"
     slurm_again "$id"
     echo "stopped at step $(record "$tmp/$launcher" final step)"
@@ -40,7 +40,7 @@ for launcher in launch mpirun srun; do
 done
 
 rm -f "$tmp/err"
-slurm srun --mpi=pmix -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow 2>"$tmp/err" &
+slurm srun --mpi=pmix -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow test.slow_secs=0.2 2>"$tmp/err" &
 settle 30 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'the step does not start'; }
 sleep 0.5
 slurm scancel --signal=TERM "$(slurm squeue -h -o %A)"

@@ -12,13 +12,10 @@ run() {
 }
 run whole 2>"$tmp/out" || { cat "$tmp/out"; fail 'the undisturbed run'; }
 
-started() { grep -q 'starting at step' "$tmp/err"; }
 # stop NAME: starts a run whose steps are slow, calls `ask`, and resumes.
 stop() {
-    rm -f "$tmp/err"
-    run "$1" test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
-    settle 20 started || fail "$1 does not start"
-    sleep 1
+    run "$1" test.slow_rank=1 test.slow_secs=0.2 run.log_steps=5 2>"$tmp/err" &
+    settle 20 grep -q '"kind":"train"' "$tmp/$1/metrics.jsonl" || { cat "$tmp/err"; fail "$1 does not start"; }
     ask "$1"
     wait $!
     check_eq "exit code of $1" $? 75

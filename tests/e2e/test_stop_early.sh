@@ -1,6 +1,7 @@
 #!/bin/sh
 # A stop in the first moments of a process, before MPI or a library has started, ends with 75, and the same
 # command goes on as if nothing had been. Catches a signal that arrives before anybody waits for it.
+# Steps are slow, so that a run of any machine is still going when the last of the signals comes.
 # seconds: 40
 . "$(dirname "$0")/lib.sh"
 job 1 "$recipes/penguins.ini" run.dir="$tmp/whole" 2>"$tmp/err" || { cat "$tmp/err"; fail 'penguins'; }
@@ -9,7 +10,7 @@ job 1 "$recipes/penguins.ini" run.dir="$tmp/whole" 2>"$tmp/err" || { cat "$tmp/e
 blocks() { grep -q dtrain "/proc/$1/comm" && ! grep -q "^SigBlk:.0000000000000000$" "/proc/$1/status"; } 2>/dev/null
 stop_at() {
     number=$1 secs=$2
-    "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" 2>>"$tmp/err" &
+    "$dtrain" "$recipes/penguins.ini" run.dir="$tmp/run" test.slow_rank=0 test.slow_secs=0.3 2>>"$tmp/err" &
     # (While the program is loaded, before main, nothing can hold a signal off.)
     until blocks $! || ! kill -0 $!; do :; done
     sleep "$secs"

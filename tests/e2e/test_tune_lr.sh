@@ -23,7 +23,7 @@ check_le 'rate with a preset' "$(sed -n 's/^train.lr=//p' "$tmp/out")" 0.2
 
 # A request that only one rank has got ends all of them.
 limit=$((20 * PATIENCE)) # a hang is seen sooner
-job 3 tune-lr "$ini" data.train="$data" run.dir="$tmp/asked" test.slow_rank=1 test.slow_secs=0.05 \
+job 3 tune-lr "$ini" data.train="$data" run.dir="$tmp/asked" test.slow_rank=1 test.slow_secs=0.2 \
     2>"$tmp/err" &
 begun() { grep -q '"kind": *"train"' "$tmp"/tune-lr*/metrics.jsonl; }
 settle 20 begun || fail 'it does not start'

@@ -45,7 +45,7 @@ echo "$(record "$tmp/bf16" eval loss) $(record "$tmp/f32" eval loss)" |
     awk '{d = $1 / $2 - 1; print "loss:", $1, $2; exit !(d < 0.02 && d > -0.02)}' || fail 'bf16 is far from f32'
 
 # ---- killed ---------------------------------------------------------------------------------------------
-run 3 killed train.wire=q8 train.clip_norm=0.5 run.checkpoint_steps=4 test.slow_rank=1 test.slow_secs=0.05 &
+run 3 killed train.wire=q8 train.clip_norm=0.5 run.checkpoint_steps=4 test.slow_rank=1 test.slow_secs=0.2 &
 settle 30 grep -q '"kind":"checkpoint","step":[1-9][0-9],' "$tmp/killed/metrics.jsonl" || { cat "$tmp/err"; fail 'no checkpoint'; }
 kill -9 "$(pid "$tmp/killed" dtrain 2)"
 wait $! && fail 'a killed rank is no failure'
