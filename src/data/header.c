@@ -339,6 +339,7 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
     header->names = config->data.header == DT_HEADER_YES;
     for (size_t i = 0; i < header->nwants; i++)
         header->names |= open && !header->wants[i].by_place;
+    if (header->names) DT_TRY(dt__header_distinct(header));
     for (size_t i = header->nwants; i-- > 0 && header->names;)
         DT_TRY(want_check_number(header, &header->wants[i]));
     DT_TRY(roles_give(header, config));

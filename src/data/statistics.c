@@ -10,17 +10,19 @@
 
 enum { BLOCK_ROWS = 256 };
 
-/* Of each feature: values there, their mean and sum of squared deviations so far, least and
- * greatest; NULL: nobody asks. */
+/* Of a feature or a target: values so far, their mean and sum of squared deviations, least and
+ * greatest; values beyond the fences count as these. */
 struct moments {
+    double count, mean, squares, least, greatest, low, high;
+};
+
+struct statistics {
     const struct dt_source *source;
     uint64_t rows;
-    double *count, *mean, *squares, *least, *greatest;
-    double *low, *high;                   /* values beyond count as these */
-    double weight;                        /* sum over the rows */
-    uint64_t *class_count;                /* (classes), or NULL */
-    double *target_mean, *target_squares; /* (targets), weighted, or NULL */
-    double target_least, target_most;     /* of all of them */
+    size_t numbers;        /* features that are numbers; flags and categories stand behind them */
+    struct moments *x, *y; /* (numbers), (targets) weighted; NULL: nobody asks */
+    double weight;         /* sum over the rows */
+    uint64_t *class_count; /* (classes), or NULL */
 };
 
 static double row_value(const struct dt__layout *layout, const unsigned char *x, size_t feature)
@@ -31,81 +33,86 @@ static double row_value(const struct dt__layout *layout, const unsigned char *x,
     return (double)value;
 }
 
-static double moments_fence(const struct moments *moments, size_t feature, double value)
+static double moments_fence(const struct moments *moments, double value)
 {
-    if (value < moments->low[feature]) return moments->low[feature];
-    return value > moments->high[feature] ? moments->high[feature] : value;
+    if (value < moments->low) return moments->low;
+    return value > moments->high ? moments->high : value;
 }
 
-/* Merges the dense part of a block of rows into the moments of one feature. Missing values are
- * NaN. */
-static void moments_merge(const struct dt__layout *layout, double scale, const unsigned char *x,
-                          size_t rows, size_t feature, struct moments *moments)
+/* Merges a feature of the dense part of a block of rows. Missing values are NaN. */
+static void moments_merge(struct moments *moments, const struct dt__layout *layout, double scale,
+                          const struct dt__block *block, size_t feature)
 {
-    size_t stride = dt__layout_x(layout);
-    double sum = 0, squares = 0, before = moments->count[feature], here = 0;
-    for (size_t r = 0; r < rows; r++) {
-        double value = row_value(layout, x + r * stride, feature) * scale;
+    const size_t stride = dt__layout_x(layout);
+    double sum = 0, squares = 0, here = 0;
+    for (size_t r = 0; r < block->rows; r++) {
+        double value = row_value(layout, block->x + r * stride, feature) * scale;
         if (isnan(value)) continue;
-        value = moments_fence(moments, feature, value);
+        value = moments_fence(moments, value);
         sum += value;
-        if (before + here++ == 0) moments->least[feature] = moments->greatest[feature] = value;
-        moments->least[feature] = fmin(moments->least[feature], value);
-        moments->greatest[feature] = fmax(moments->greatest[feature], value);
+        here++;
+        moments->least = fmin(moments->least, value);
+        moments->greatest = fmax(moments->greatest, value);
     }
     if (here == 0) return;
-    double mean = sum / here, apart = mean - moments->mean[feature];
-    for (size_t r = 0; r < rows; r++) {
-        const double value = row_value(layout, x + r * stride, feature) * scale;
-        const double off = moments_fence(moments, feature, value) - mean;
+    const double mean = sum / here, apart = mean - moments->mean, before = moments->count;
+    for (size_t r = 0; r < block->rows; r++) {
+        const double value = row_value(layout, block->x + r * stride, feature) * scale;
+        const double off = moments_fence(moments, value) - mean;
         if (!isnan(off)) squares += off * off;
     }
-    moments->squares[feature] += squares + apart * apart * before * here / (before + here);
-    moments->mean[feature] += apart * here / (before + here);
-    moments->count[feature] += here;
+    moments->squares += squares + apart * apart * before * here / (before + here);
+    moments->mean += apart * here / (before + here);
+    moments->count += here;
 }
 
-static void moments_merge_y(const struct dt__layout *layout, const struct dt__block *block,
-                            struct moments *moments)
+/* Source: West 1979, updating mean and variance estimates, of weighted values. */
+static void moments_add(struct moments *moments, double value, double weight, double weights)
 {
+    const double off = value - moments->mean;
+    moments->least = fmin(moments->least, value);
+    moments->greatest = fmax(moments->greatest, value);
+    moments->mean += off * (weight / weights);
+    moments->squares += weight * off * (value - moments->mean);
+}
+
+static void statistics_add_y(struct statistics *statistics, const struct dt__block *block)
+{
+    const struct dt__layout *layout = &statistics->source->layout;
     for (size_t r = 0; r < block->rows; r++) {
         const double weight = block->weight ? (double)block->weight[r] : 1;
+        const unsigned char *y = dt__block_y(layout, block, r);
         int32_t label;
-        moments->weight += weight;
-        /* Source: West 1979, updating mean and variance estimates, of weighted values. */
-        const size_t targets = moments->target_mean && weight > 0 ? (size_t)layout->targets : 0;
-        for (size_t i = 0; i < targets; i++) {
+        statistics->weight += weight;
+        for (size_t i = 0; statistics->y && weight > 0 && i < (size_t)layout->targets; i++) {
             float value;
-            memcpy(&value, dt__block_y(layout, block, r) + i * sizeof value, sizeof value);
-            const double off = (double)value - moments->target_mean[i];
-            moments->target_least = fmin(moments->target_least, (double)value);
-            moments->target_most = fmax(moments->target_most, (double)value);
-            moments->target_mean[i] += off * (weight / moments->weight);
-            moments->target_squares[i] += weight * off * ((double)value - moments->target_mean[i]);
+            memcpy(&value, y + i * sizeof value, sizeof value);
+            moments_add(&statistics->y[i], (double)value, weight, statistics->weight);
         }
-        if (!moments->class_count) continue;
-        memcpy(&label, block->y + r * sizeof label, sizeof label);
-        moments->class_count[label]++;
+        if (!statistics->class_count) continue;
+        memcpy(&label, y, sizeof label);
+        statistics->class_count[label]++;
     }
 }
 
-static dt_status moments_add_block(void *arg, const struct dt__block *block)
+static dt_status statistics_add_block(void *arg, const struct dt__block *block)
 {
-    struct moments *moments = arg;
-    const struct dt__layout *layout = &moments->source->layout;
-    const double scale = moments->source->schema.scale;
-    moments->rows += block->rows;
-    moments_merge_y(layout, block, moments);
-    if (!moments->count) return DT_OK;
-    for (size_t f = 0; f < (size_t)layout->dense; f++)
-        moments_merge(layout, scale, block->x, block->rows, f, moments);
+    struct statistics *statistics = arg;
+    const struct dt__layout *layout = &statistics->source->layout;
+    const double scale = statistics->source->schema.scale;
+    statistics->rows += block->rows;
+    statistics_add_y(statistics, block);
+    if (!statistics->x) return DT_OK;
+    for (size_t f = 0; f < statistics->numbers && f < (size_t)layout->dense; f++)
+        moments_merge(&statistics->x[f], layout, scale, block, f);
     /* The sparse part: sums of the values and of their squares, what is not there being 0. */
     for (size_t e = 0; block->offsets && e < block->offsets[block->rows]; e++) {
-        const size_t f = block->index[e];
+        if (block->index[e] >= statistics->numbers) continue;
+        struct moments *moments = &statistics->x[block->index[e]];
         const double value =
-            moments_fence(moments, f, (block->value ? (double)block->value[e] : 1) * scale);
-        moments->mean[f] += value;
-        moments->squares[f] += value * value;
+            moments_fence(moments, (block->value ? (double)block->value[e] : 1) * scale);
+        moments->mean += value;
+        moments->squares += value * value;
     }
     return DT_OK;
 }
@@ -128,7 +135,7 @@ struct sample_value {
 };
 
 struct sample {
-    const struct dt_source *source;
+    const struct statistics *statistics;
     struct sample_value *values;
     size_t count, room;
 };
@@ -138,15 +145,6 @@ static int sample_value_compare(const void *left, const void *right)
     const struct sample_value *a = left, *b = right;
     if (a->feature != b->feature) return a->feature < b->feature ? -1 : 1;
     return (a->value > b->value) - (a->value < b->value);
-}
-
-/* Features that are numbers; flags and categories stand behind them. */
-static int schema_numbers(const struct dt_schema *schema)
-{
-    int numbers = schema->columns ? 0 : schema->features;
-    for (int c = 0; schema->columns && c < schema->ncolumns; c++)
-        numbers += schema->columns[c].kind == DT_COLUMN_NUMBER;
-    return numbers;
 }
 
 /* A missing value, NaN, is none. */
@@ -162,13 +160,15 @@ static dt_status sample_add(struct sample *sample, size_t feature, double value)
 static dt_status sample_add_block(void *arg, const struct dt__block *block)
 {
     struct sample *sample = arg;
-    const struct dt_source *source = sample->source;
+    const struct dt_source *source = sample->statistics->source;
     const struct dt__layout *layout = &source->layout;
     const double scale = source->schema.scale;
-    const size_t numbers = (size_t)schema_numbers(&source->schema), stride = dt__layout_x(layout);
-    for (size_t r = 0; r < block->rows; r++)
+    const size_t numbers = sample->statistics->numbers;
+    for (size_t r = 0; r < block->rows; r++) {
+        const unsigned char *x = dt__block_x(layout, block, r);
         for (size_t f = 0; f < numbers && f < (size_t)layout->dense; f++)
-            DT_TRY(sample_add(sample, f, row_value(layout, block->x + r * stride, f) * scale));
+            DT_TRY(sample_add(sample, f, row_value(layout, x, f) * scale));
+    }
     for (size_t e = 0; block->offsets && e < block->offsets[block->rows]; e++)
         if (block->index[e] < numbers)
             DT_TRY(sample_add(sample, block->index[e],
@@ -176,36 +176,32 @@ static dt_status sample_add_block(void *arg, const struct dt__block *block)
     return DT_OK;
 }
 
-static dt_status sample_read(struct sample *sample)
-{
-    const struct dt_source *source = sample->source;
-    const uint64_t width = dt__source_entries(source, 1) + (uint64_t)source->layout.dense + 1;
-    uint64_t most = SAMPLE_VALUES / width;
-    most = most < SAMPLE_BLOCK ? SAMPLE_BLOCK : most < SAMPLE_ROWS ? most : SAMPLE_ROWS;
-    const uint64_t stride = SAMPLE_BLOCK * (1 + (source->rows - 1) / most);
-    return dt__source_walk(source, SAMPLE_BLOCK, stride, sample_add_block, sample);
-}
-
 /* Of sorted values of one feature. Where the percentiles are one value, as in a column that is
  * nearly always 0, those of the rarer values. The zeros that sparse rows leave out belong to
  * them. */
-static void fence_set(const struct sample_value *values, size_t count, bool sparse, double *low,
-                      double *high)
+static void fence_set(const struct sample_value *values, size_t count, bool sparse,
+                      struct moments *moments)
 {
     for (size_t rare = count / 100 + 1; rare > 0; rare /= 4) {
         if (count < 2 * rare + 1) continue;
         double least = (double)values[rare].value, most = (double)values[count - 1 - rare].value;
         if (sparse) least = fmin(least, 0), most = fmax(most, 0);
         if (!(most > least)) continue;
-        *low = least - (most - least), *high = most + (most - least);
+        moments->low = least - (most - least);
+        moments->high = most + (most - least);
         return;
     }
 }
 
-static dt_status fences_learn(const struct dt_source *source, struct moments *moments)
+static dt_status fences_learn(struct statistics *statistics)
 {
-    struct sample sample = {.source = source};
-    dt_status status = sample_read(&sample);
+    const struct dt_source *source = statistics->source;
+    struct sample sample = {.statistics = statistics};
+    const uint64_t width = dt__source_entries(source, 1) + (uint64_t)source->layout.dense + 1;
+    uint64_t most = SAMPLE_VALUES / width;
+    most = most < SAMPLE_BLOCK ? SAMPLE_BLOCK : most < SAMPLE_ROWS ? most : SAMPLE_ROWS;
+    const uint64_t stride = SAMPLE_BLOCK * (1 + (source->rows - 1) / most);
+    dt_status status = dt__source_walk(source, SAMPLE_BLOCK, stride, sample_add_block, &sample);
     if (!status && sample.count)
         qsort(sample.values, sample.count, sizeof *sample.values, sample_value_compare);
     for (size_t at = 0, end; !status && at < sample.count; at = end) {
@@ -213,7 +209,7 @@ static dt_status fences_learn(const struct dt_source *source, struct moments *mo
         for (end = at; end < sample.count && sample.values[end].feature == feature; end++) {
         }
         fence_set(sample.values + at, end - at, feature >= (size_t)source->layout.dense,
-                  &moments->low[feature], &moments->high[feature]);
+                  &statistics->x[feature]);
     }
     dt_free(sample.values);
     return status;
@@ -223,32 +219,33 @@ static dt_status fences_learn(const struct dt_source *source, struct moments *mo
 
 /* Numbers get mean 0 and deviation 1. Sparse numbers keep their zeros and are scaled alone; flags
  * and categories stay as they are. */
-static dt_status moments_to_schema(const struct moments *moments, struct dt_schema *schema)
+static dt_status normalisation_keep(const struct statistics *statistics, struct dt_schema *schema)
 {
-    double farthest = 0;
-    int far = 0, constants = 0, first = 0;
+    const double rows = (double)statistics->rows;
     const size_t features = (size_t)schema->features;
-    const int numbers = schema_numbers(schema);
+    double farthest = 0;
+    size_t far = 0, constants = 0, first = 0;
     DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->mean));
     DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->inv_std));
-    for (int f = 0; f < schema->features; f++) {
-        bool sparse = f >= schema->dense, number = f < numbers;
-        double rows = (double)moments->rows, mean = moments->mean[f] / (sparse ? rows : 1);
-        double variance = sparse ? moments->squares[f] / rows - mean * mean
-                                 : moments->squares[f] / moments->count[f];
-        bool constant = !sparse && moments->least[f] == moments->greatest[f];
-        if (constant && number && !constants++) first = f;
-        schema->mean[f] = sparse || !number ? 0 : (float)mean;
-        schema->inv_std[f] =
-            constant || !number || !(variance > 0) ? 1 : (float)(1 / sqrt(variance));
-        const double apart = fmax(moments->greatest[f] - mean, mean - moments->least[f]) *
-                             (double)schema->inv_std[f];
-        if (!sparse && number && apart > farthest) farthest = apart, far = f;
+    for (size_t f = 0; f < features; f++)
+        schema->inv_std[f] = 1;
+    for (size_t f = 0; f < statistics->numbers; f++) {
+        const struct moments *x = &statistics->x[f];
+        const bool sparse = f >= (size_t)schema->dense;
+        const bool constant = !sparse && !(x->least < x->greatest);
+        const double mean = x->mean / (sparse ? rows : 1);
+        const double variance = sparse ? x->squares / rows - mean * mean : x->squares / x->count;
+        if (constant && !constants++) first = f;
+        if (!constant && variance > 0) schema->inv_std[f] = (float)(1 / sqrt(variance));
+        if (sparse) continue;
+        schema->mean[f] = (float)mean;
+        const double apart = fmax(x->greatest - mean, mean - x->least) * (double)schema->inv_std[f];
+        if (apart > farthest) farthest = apart, far = f;
     }
     /* Weights of such a column stay as they began. */
-    if (constants && schema->feature_names && moments->rows > 1)
-        dt_warn("'%s' (of %d such columns) has one value in all training rows: another one, later, "
-                "changes what the network says at random; data.ignore leaves it out",
+    if (constants && schema->feature_names && statistics->rows > 1)
+        dt_warn("'%s' (of %zu such columns) has one value in all training rows: another one, "
+                "later, changes what the network says at random; data.ignore leaves it out",
                 schema->feature_names[first], constants);
     if (farthest > DT__FAR_DEVIATIONS && !(schema->clip > 0) && schema->feature_names)
         dt_info(
@@ -258,55 +255,52 @@ static dt_status moments_to_schema(const struct moments *moments, struct dt_sche
     return DT_OK;
 }
 
-static dt_status weights_settle(const struct moments *moments, struct dt_source *source)
+static dt_status weights_keep(const struct statistics *statistics, struct dt_source *source)
 {
-    const double rows = (double)moments->rows;
+    const double rows = (double)statistics->rows;
     const size_t classes = (size_t)source->schema.classes;
     if (source->layout.weights) {
-        if (!(moments->weight > 0)) return dt_fail(DT_EMISMATCH, "data.weight: all weights are 0");
-        source->weight_scale = (float)(rows / moments->weight);
+        if (!(statistics->weight > 0))
+            return dt_fail(DT_EMISMATCH, "data.weight: all weights are 0");
+        source->weight_scale = (float)(rows / statistics->weight);
     }
-    if (!moments->class_count) return DT_OK;
+    if (!statistics->class_count) return DT_OK;
     DT_TRY(dt_alloc(classes, sizeof *source->class_weight, "weights", &source->class_weight));
     for (size_t c = 0; c < classes; c++)
-        if (moments->class_count[c])
+        if (statistics->class_count[c])
             source->class_weight[c] =
-                (float)(rows / ((double)classes * (double)moments->class_count[c]));
+                (float)(rows / ((double)classes * (double)statistics->class_count[c]));
     return DT_OK;
 }
 
 /* The targets' units, if they are asked for, or far from what a new network gives:
  * data.normalize_target. An output layer that the configuration names is one for fields, whose
  * points are alike: all have one mean and deviation. */
-static dt_status units_settle(struct moments *moments, const struct dt_config *config,
-                              struct dt_schema *schema)
+static dt_status units_keep(const struct statistics *statistics, const struct dt_config *config,
+                            struct dt_schema *schema)
 {
     const size_t targets = (size_t)schema->targets;
-    const double n = (double)targets;
-    double *means = moments->target_mean, *squares = moments->target_squares;
+    const double n = (double)targets, weight = statistics->weight;
+    const bool alike = strstr(config->model.layers, "output ");
+    struct moments *y = statistics->y;
     bool wanted = config->data.normalize_target == DT_NORMALIZE_TARGET_YES;
-    if (!(moments->weight > 0)) return DT_OK;
-    if (strstr(config->model.layers, "output ")) {
-        double mean = 0, sum = 0;
-        for (size_t i = 0; i < targets; i++)
-            mean += means[i] / n;
-        for (size_t i = 0; i < targets; i++) {
-            const double apart = means[i] - mean;
-            sum += (squares[i] + moments->weight * apart * apart) / n;
-        }
-        for (size_t i = 0; i < targets; i++)
-            means[i] = mean, squares[i] = sum;
-    }
-    for (size_t i = 0; i < targets && !wanted; i++) {
-        const double deviation = sqrt(squares[i] / moments->weight);
-        wanted = fabs(means[i]) > 10 || deviation > 10 || (deviation > 0 && deviation < 0.1);
+    double mean = 0, squares = 0;
+    if (!(weight > 0)) return DT_OK;
+    for (size_t i = 0; i < targets; i++)
+        mean += y[i].mean / n;
+    for (size_t i = 0; i < targets; i++)
+        squares += (y[i].squares + weight * (y[i].mean - mean) * (y[i].mean - mean)) / n;
+    for (size_t i = 0; i < targets; i++) {
+        if (alike) y[i].mean = mean, y[i].squares = squares;
+        const double deviation = sqrt(y[i].squares / weight);
+        wanted |= fabs(y[i].mean) > 10 || deviation > 10 || (deviation > 0 && deviation < 0.1);
     }
     if (!wanted) return DT_OK;
     DT_TRY(dt_alloc(targets, sizeof(float), "normalisation", &schema->target_mean));
     DT_TRY(dt_alloc(targets, sizeof(float), "normalisation", &schema->target_std));
     for (size_t i = 0; i < targets; i++) {
-        const float deviation = (float)sqrt(squares[i] / moments->weight);
-        schema->target_mean[i] = (float)means[i];
+        const float deviation = (float)sqrt(y[i].squares / weight);
+        schema->target_mean[i] = (float)y[i].mean;
         schema->target_std[i] = isnormal(deviation) ? deviation : 1;
     }
     return DT_OK;
@@ -320,58 +314,54 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
                                const struct dt_schema *known)
 {
     struct dt_schema *schema = &source->schema;
-    const size_t features = (size_t)schema->features, targets = (size_t)schema->targets;
-    bool gaps = !known && schema->columns && source->columns.missing != DT_MISSING_ERROR;
-    bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
-    bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED && schema->classes;
+    const size_t targets = (size_t)schema->targets;
     const struct dt_targets *of = dt_targets_of(schema->task, config->train.loss);
-    bool counts = !known && of->expected;
-    bool units = !known && of->units && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
-    bool all = gaps || normalize || balanced || counts || source->layout.weights;
-    struct moments moments = {.source = source};
+    const bool gaps = !known && schema->columns && source->columns.missing != DT_MISSING_ERROR;
+    const bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
+    const bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED && schema->classes;
+    const bool bounds = !known && of->expected;
+    const bool units =
+        !known && of->units && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
+    const bool all = gaps || normalize || balanced || bounds || source->layout.weights;
+    struct statistics statistics = {.source = source};
+    struct moments *moments;
     uint64_t stride = BLOCK_ROWS;
-    double *sums;
     dt_status status;
     if (!all && !units) return DT_OK;
     if (!all) stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS * BLOCK_ROWS;
-    if (gaps || normalize) {
-        DT_GUARD(dt_alloc(features, 7 * sizeof *sums, "normalisation", &sums));
-        moments.count = sums, moments.mean = sums + features;
-        moments.squares = sums + 2 * features;
-        moments.least = sums + 3 * features, moments.greatest = sums + 4 * features;
-        moments.low = sums + 5 * features, moments.high = sums + 6 * features;
-        for (size_t f = 0; f < features; f++)
-            moments.low[f] = -INFINITY, moments.high[f] = INFINITY;
-    }
-    if (balanced)
-        DT_GUARD(dt_alloc((size_t)schema->classes, sizeof *moments.class_count, "classes",
-                          &moments.class_count));
-    if (units || counts) {
-        DT_GUARD(dt_alloc(targets, 2 * sizeof *sums, "normalisation", &moments.target_mean));
-        moments.target_squares = moments.target_mean + targets;
-    }
+    statistics.numbers = schema->columns ? 0 : (size_t)schema->features;
+    for (int c = 0; schema->columns && c < schema->ncolumns; c++)
+        statistics.numbers += schema->columns[c].kind == DT_COLUMN_NUMBER;
+    DT_TRY(dt_alloc(statistics.numbers + targets, sizeof *moments, "normalisation", &moments));
+    for (size_t i = 0; i < statistics.numbers + targets; i++)
+        moments[i] = (struct moments){
+            .least = INFINITY, .greatest = -INFINITY, .low = -INFINITY, .high = INFINITY};
+    if (gaps || normalize) statistics.x = moments;
+    if (units || bounds) statistics.y = moments + statistics.numbers;
     source->gaps = gaps;
-    status = normalize && config->data.normalize == DT_NORMALIZE_ROBUST
-                 ? fences_learn(source, &moments)
-                 : DT_OK;
-    if (!status) status = dt__source_walk(source, BLOCK_ROWS, stride, moments_add_block, &moments);
-    source->gaps = false;
-    if (status) goto done;
+    if (balanced)
+        DT_GUARD(dt_alloc((size_t)schema->classes, sizeof *statistics.class_count, "classes",
+                          &statistics.class_count));
+    if (normalize && config->data.normalize == DT_NORMALIZE_ROBUST)
+        DT_GUARD(fences_learn(&statistics));
+    DT_GUARD(dt__source_walk(source, BLOCK_ROWS, stride, statistics_add_block, &statistics));
     for (int c = 0; gaps && c < schema->ncolumns; c++) {
         struct dt_column *column = &schema->columns[c];
         if (column->kind != DT_COLUMN_NUMBER) continue;
         column->fill =
-            (float)(moments.mean[column->first] / (schema->scale != 0 ? schema->scale : 1));
+            (float)(moments[column->first].mean / (schema->scale != 0 ? schema->scale : 1));
         source->columns.items[c].fill = column->fill;
     }
-    DT_GUARD(weights_settle(&moments, source));
-    if (counts) DT_GUARD(dt__target_check(of, moments.target_least));
-    if (counts) DT_GUARD(dt__target_check(of, moments.target_most));
-    if (units) DT_GUARD(units_settle(&moments, config, schema));
-    if (normalize) DT_GUARD(moments_to_schema(&moments, schema));
+    DT_GUARD(weights_keep(&statistics, source));
+    for (size_t i = 0; bounds && i < targets; i++) {
+        DT_GUARD(dt__target_check(of, statistics.y[i].least));
+        DT_GUARD(dt__target_check(of, statistics.y[i].greatest));
+    }
+    if (units) DT_GUARD(units_keep(&statistics, config, schema));
+    if (normalize) DT_GUARD(normalisation_keep(&statistics, schema));
 done:
-    dt_free(moments.target_mean);
-    dt_free(moments.class_count);
-    dt_free(moments.count);
+    source->gaps = false;
+    dt_free(statistics.class_count);
+    dt_free(moments);
     return status;
 }
