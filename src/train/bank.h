@@ -108,6 +108,8 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params);
 
 /* ---- resume.c ------------------------------------------------------------------------------- */
 
+/* Adds to the record of what the start of a run changes. */
+void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
 /* Loads what run.resume names, and checks the configuration against it. */
 dt_status dt__resume_load(struct dt_bank *bank);
 /* Fills bank->state and the vectors: from the checkpoint that is loaded, or with new weights, of

@@ -127,8 +127,7 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
 dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
                                struct dt_best *best, bool *out_better)
 {
-    struct dt_best now = {
-        .known = true, .loss = evaluation->values.loss, .step = evaluation->step};
+    struct dt_best now = {.known = true, .loss = evaluation->values.loss, .step = evaluation->step};
     bool again = best->seen == 1 + evaluation->step;
     bool more_is_better;
     const char *name;
@@ -159,29 +158,23 @@ dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluat
 
 /* ---- in place ------------------------------------------------------------------------------- */
 
-/* What a worker sends: confusion counts, and the sums of each chunk. */
-struct packet {
-    size_t cells, sums, bytes;
-};
-
-/* The bank adds up all workers' packets, in worker order and so in chunk order, and sees what that
- * means. */
-static dt_status conclude(struct dt_bank *bank, struct packet packet, const char *all, double start)
+/* The bank adds up what all workers send, in worker order and so in chunk order, and sees what that
+ * means. all: (ranks, words): `cells` counts of the confusion matrix, and the sums of each chunk. */
+static dt_status conclude(struct dt_bank *bank, const double *all, size_t words, double start)
 {
     const struct dt_job *job = bank->job;
+    const size_t cells = dt__confusion_cells(job), sums = dt_metrics_sums(job->model);
+    const uint64_t chunks = dt_measure_chunks(job->config, job->eval);
+    const uint64_t workers = (uint64_t)job->world->workers;
     struct dt_evaluation evaluation;
-    uint64_t chunks = dt_measure_chunks(job->config, job->eval);
-    uint64_t workers = (uint64_t)job->world->workers;
     bool better;
     dt_metrics_reset(bank->metrics);
     for (uint64_t w = 0; w < workers; w++) {
-        const char *at = all + ((size_t)job->world->worker_rank + w) * packet.bytes;
-        uint64_t mine = chunks * (w + 1) / workers - chunks * w / workers;
-        if (packet.cells)
-            dt_metrics_add_confusion(bank->metrics, (const uint64_t *)(const void *)at);
-        at += packet.cells * sizeof(uint64_t);
-        for (uint64_t c = 0; c < mine; c++, at += packet.sums)
-            DT_TRY(dt_metrics_add(bank->metrics, (const double *)(const void *)at));
+        const double *at = all + ((size_t)job->world->worker_rank + w) * words;
+        const uint64_t mine = chunks * (w + 1) / workers - chunks * w / workers;
+        if (cells) dt_metrics_add_confusion(bank->metrics, (const uint64_t *)(const void *)at);
+        for (uint64_t c = 0; c < mine; c++)
+            DT_TRY(dt_metrics_add(bank->metrics, at + cells + c * sums));
     }
     dt__evaluation_make(job, job->step, bank->metrics, start, &evaluation);
     evaluation.extra = !dt__eval_regular(job);
@@ -189,35 +182,40 @@ static dt_status conclude(struct dt_bank *bank, struct packet packet, const char
     return better ? dt__best_found(bank) : DT_OK;
 }
 
+/* This worker's chunks, as conclude wants them. */
+static dt_status measure_own(const struct dt_job *job, const struct dt_worker *worker, double *out)
+{
+    const float *weights = dt__weights_at_rest(job);
+    const size_t cells = dt__confusion_cells(job), sums = dt_metrics_sums(job->model);
+    uint64_t *confusion = cells ? (uint64_t *)(void *)out : NULL;
+    for (uint64_t c = worker->chunk; c < worker->chunk_end; c++) {
+        dt_world_heartbeat(job->world, "evaluation", job->step);
+        DT_TRY(dt_measure_chunk(worker->measure, weights, c,
+                                out + cells + (c - worker->chunk) * sums, confusion));
+        dt__slow_down(job);
+        DT_TRY(dt_stop_check());
+    }
+    return DT_OK;
+}
+
 dt_status dt__evaluate(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    struct dt_worker *worker = trainer->worker;
+    const struct dt_worker *worker = trainer->worker;
     struct dt_bank *bank = trainer->bank;
-    uint64_t workers = (uint64_t)job->world->workers;
-    uint64_t most_chunks = (dt_measure_chunks(job->config, job->eval) + workers - 1) / workers;
-    struct packet packet = {.cells = dt__confusion_cells(job),
-                            .sums = dt_metrics_sums(job->model) * sizeof(double)};
-    packet.bytes = packet.cells * sizeof(uint64_t) + most_chunks * packet.sums;
-    double start = dt_clock_secs();
-    char *mine = NULL, *all = NULL;
-    dt_status status = dt_alloc(1, packet.bytes, "evaluation sums", &mine);
+    const uint64_t workers = (uint64_t)job->world->workers;
+    const uint64_t most_chunks =
+        (dt_measure_chunks(job->config, job->eval) + workers - 1) / workers;
+    const size_t words = dt__confusion_cells(job) + most_chunks * dt_metrics_sums(job->model);
+    const double start = dt_clock_secs();
+    double *mine = NULL, *all = NULL;
+    dt_status status = dt_alloc(words, sizeof *mine, "evaluation sums", &mine);
     if (!status && bank)
-        status = dt_alloc((size_t)workers + 1, packet.bytes, "evaluation sums", &all);
-    if (!status && worker && worker->measure) {
-        const float *weights = dt__weights_at_rest(job);
-        uint64_t *confusion = packet.cells ? (uint64_t *)(void *)mine : NULL;
-        char *at = mine + packet.cells * sizeof *confusion;
-        for (uint64_t c = worker->chunk; c < worker->chunk_end && !status; c++, at += packet.sums) {
-            dt_world_heartbeat(job->world, "evaluation", job->step);
-            status = dt_measure_chunk(worker->measure, weights, c, (double *)(void *)at, confusion);
-            dt__slow_down(job);
-            if (!status) status = dt_stop_check();
-        }
-    }
+        status = dt_alloc((size_t)workers + 1, words * sizeof *all, "evaluation sums", &all);
+    if (!status && worker && worker->measure) status = measure_own(job, worker, mine);
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
-    dt_ranks_gather(job->world->trainers, mine, packet.bytes, all);
-    status = bank ? conclude(bank, packet, all, start) : DT_OK;
+    dt_ranks_gather(job->world->trainers, mine, words * sizeof *mine, all);
+    status = bank ? conclude(bank, all, words, start) : DT_OK;
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     job->best.seen = 1 + job->step;
 done:

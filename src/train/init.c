@@ -5,52 +5,44 @@
  * two tables may have the same columns in another order, and number the same categories otherwise,
  * which go by their counts. The output layer is put into the units of the new targets. What does
  * not fit starts fresh; all of it is said. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "data/names.h"
 #include "model/layer.h"
 #include "train/bank.h"
 
 /* ---- inputs by their names ------------------------------------------------------------------ */
-
-struct named {
-    const char *text;
-    uint32_t input;
-};
-
-static int named_compare(const void *a, const void *b)
-{
-    return strcmp(((const struct named *)a)->text, ((const struct named *)b)->text);
-}
 
 /* For each input of `to` the one of `from` that bears its name, UINT32_MAX: none. *out NULL: all
  * have their places, or have no names. */
 static dt_status match_inputs(const struct dt_schema *to, const struct dt_schema *from,
                               uint32_t **out)
 {
-    const size_t count = (size_t)from->features;
-    struct named *named = NULL;
-    uint32_t *match = NULL;
+    struct dt__dict names = {0};
+    uint32_t *input = NULL, *match = NULL, name; /* (names) of `from`; (inputs of `to`) */
     bool same = to->features == from->features;
+    dt_status status = DT_OK;
     *out = NULL;
     if (!to->feature_names || !from->feature_names) return DT_OK;
-    dt_status status = dt_alloc(count, sizeof *named, "names", &named);
-    if (!status) status = dt_alloc((size_t)to->features, sizeof *match, "inputs", &match);
-    for (uint32_t i = 0; i < count && !status; i++)
-        named[i] = (struct named){from->feature_names[i], i};
-    if (!status) qsort(named, count, sizeof *named, named_compare);
-    for (uint32_t i = 0; i < (uint32_t)to->features && !status; i++) {
-        const struct named key = {to->feature_names[i], i};
-        const struct named *found = bsearch(&key, named, count, sizeof key, named_compare);
-        const bool stays = i < count && strcmp(from->feature_names[i], key.text) == 0;
-        match[i] = stays ? i : found ? found->input : UINT32_MAX;
+    DT_GUARD(dt_alloc((size_t)from->features, sizeof *input, "names", &input));
+    DT_GUARD(dt_alloc((size_t)to->features, sizeof *match, "inputs", &match));
+    for (int i = 0; i < from->features; i++) {
+        const char *text = from->feature_names[i];
+        DT_GUARD(dt__dict_add(&names, text, strlen(text), &name));
+        input[name] = (uint32_t)i;
+    }
+    for (int i = 0; i < to->features; i++) {
+        const char *text = to->feature_names[i];
+        const bool stays = i < from->features && strcmp(from->feature_names[i], text) == 0;
+        const bool found = dt__dict_find(&names, text, strlen(text), &name);
+        match[i] = stays ? (uint32_t)i : found ? input[name] : UINT32_MAX;
         same &= stays;
     }
-    dt_free(named);
-    if (!status && !same)
-        *out = match;
-    else
-        dt_free(match);
+    if (!same) *out = match;
+done:
+    if (!*out) dt_free(match);
+    dt_free(input);
+    dt__dict_free(&names);
     return status;
 }
 
@@ -213,13 +205,8 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     if (!status)
         status = dt_format(&text, "%zu tensors of %s, params_crc32c %08x", taken, path,
                            dt_crc32c(0, file.params, file.params_count * sizeof(float)));
-    if (!status) {
-        dt_json_begin(&bank->change);
-        dt_json_text(&bank->change, "kind", "change");
-        dt_json_int(&bank->change, "step", 0);
-        dt_json_text(&bank->change, "run.init", text);
-        status = dt_json_end(&bank->change);
-    }
+    if (!status) dt__note_change(bank, 0, "run.init", text);
+    if (!status) status = dt_json_end(&bank->change);
     if (!status) status = dt_format(&bank->state.history, "%s\n", bank->change.text.data);
     dt_free(text);
     dt_model_destroy(model);

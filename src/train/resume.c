@@ -49,18 +49,23 @@ dt_status dt__resume_load(struct dt_bank *bank)
 
 /* ---- what a resume changes ------------------------------------------------------------------ */
 
+void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text)
+{
+    if (bank->change.text.length == 0) {
+        dt_json_begin(&bank->change);
+        dt_json_text(&bank->change, "kind", "change");
+        dt_json_int(&bank->change, "step", (int64_t)step);
+    }
+    dt_json_text(&bank->change, key, text);
+}
+
 /* dt_change_fn; arg: struct dt_bank. */
 static dt_status add_change(void *arg, const char *key, const char *before, const char *now)
 {
     struct dt_bank *bank = arg;
     char *change;
-    if (bank->change.text.length == 0) {
-        dt_json_begin(&bank->change);
-        dt_json_text(&bank->change, "kind", "change");
-        dt_json_int(&bank->change, "step", (int64_t)bank->loaded.step);
-    }
     DT_TRY(dt_format(&change, "%s -> %s", before, now));
-    dt_json_text(&bank->change, key, change);
+    dt__note_change(bank, bank->loaded.step, key, change);
     dt_info("the resume changes %s: %s", strcmp(key, "rate") ? key : "the rate of the next step",
             change);
     dt_free(change);
