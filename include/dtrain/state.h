@@ -52,10 +52,11 @@ struct dt_checkpoint {
     uint64_t *draws;   /* (replicas) async: draws that each replica has done */
     double *loss_sums; /* (replicas) of the open log window, so that records repeat */
     double loss_rows;
-    char *kernel;       /* of matrix products */
-    char *history;      /* what resumes changed: a JSON line each; NULL: nothing */
-    uint32_t data_crc;  /* dt_source_crc of the training data */
-    float *best_params; /* (P) those of best.step, if they are in no export yet; NULL */
+    char *kernel;         /* of matrix products */
+    char *history;        /* what resumes changed: a JSON line each; NULL: nothing */
+    uint32_t data_crc;    /* dt_source_crc of the training data */
+    uint32_t content_crc; /* dt_source_content of it; 0: not known */
+    float *best_params;   /* (P) those of best.step, if they are in no export yet; NULL */
     int nstate;
     const char *state_name[DT_CHECKPOINT_STATE]; /* as struct dt_optimizer has them */
     float *state[DT_CHECKPOINT_STATE];           /* (P) each */

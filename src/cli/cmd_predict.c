@@ -1,5 +1,5 @@
-/* `dtrain predict`: a record for each row of standard input, or of files, in their order, as JSON or
- * as a line of CSV.
+/* `dtrain predict`: a record for each row of standard input, or of files, in their order: JSON, or a
+ * line of CSV.
  *
  * Rows wait until a batch is full or input pauses; then they are predicted together. A row that
  * cannot be read or predicted gives a record of its line and error, behind the rows before it, and
@@ -49,7 +49,7 @@ static const char *element_name(const struct dt_predictor *predictor, const char
 }
 
 /* Makes a line of the record: of its members' names, or of their values. A list has a column an
- * element, that are numbered, or named as classes are; an error has the last one, whatever it is. */
+ * element, which is numbered, or named by its class or feature; an error has the last column. */
 static dt_status csv_make(struct stream *stream, bool names, const char *error)
 {
     struct dt__json json = {stream->json.text.data + 1, NULL};

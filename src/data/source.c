@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/limits.h"
 #include "data/schema.h"
@@ -134,6 +135,38 @@ uint32_t dt_source_crc(const struct dt_source *source)
         crc = dt_crc32c(crc, &file->rows, sizeof file->rows);
     }
     return crc;
+}
+
+/* Blocks of 64 KiB, from the first to the last. */
+static dt_status file_content(const char *path, uint32_t *crc)
+{
+    enum { BLOCKS = 16, BYTES = 64 << 10 };
+    unsigned char *block;
+    uint64_t size;
+    int fd;
+    DT_TRY(dt_file_open(path, &fd, &size));
+    dt_status status = dt_alloc(BYTES, 1, "a block of data", &block);
+    for (uint64_t i = 0; i < BLOCKS && !status; i++) {
+        const uint64_t last = size > BYTES ? size - BYTES : 0, at = last / (BLOCKS - 1) * i;
+        const size_t n = size - at < BYTES ? (size_t)(size - at) : BYTES;
+        status = dt_fd_read(fd, path, block, n, at);
+        if (!status) *crc = dt_crc32c(*crc, block, n);
+    }
+    dt_free(block);
+    close(fd);
+    return status;
+}
+
+dt_status dt_source_content(const struct dt_source *source, uint32_t *out)
+{
+    *out = source->text_crc;
+    for (size_t i = 0; i < source->nfiles; i++) {
+        const struct dt__file *file = &source->files[i];
+        if (file->format == DT__FORMAT_MEMORY || file->nmarks) continue;
+        DT_TRY(file_content(file->path, out));
+        if (file->labels) DT_TRY(file_content(file->labels, out));
+    }
+    return DT_OK;
 }
 
 /* ==== held-out rows =========================================================================== */

@@ -66,6 +66,7 @@ struct dt_source {
     uint64_t entries;      /* sparse: of all raw rows */
     uint64_t most_entries; /* of one row */
     float weight_scale;    /* of the rows' weights, so that their mean over training rows is 1 */
+    uint32_t text_crc;     /* CRC-32C of the records of text that were surveyed */
     bool held_out;         /* this part is the held-out one */
     bool gaps;             /* missing values are NaN: what stands for them is being learned */
     /* What is in memory of its own comes last. */

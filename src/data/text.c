@@ -220,6 +220,8 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         while (record && !length);
         if (!record) break;
         survey->labels.line = lines->line;
+        uint32_t *const crc = &survey->source->text_crc;
+        *crc = dt_crc32c(*crc, record, length); /* before it is cut into cells */
         dt_status status = grammar->parse(parser, record, length);
         if (!status) status = row_learn(survey, parser, &row);
         if (status) return dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, lines->line);

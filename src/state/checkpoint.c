@@ -71,6 +71,7 @@ static const struct dt__record RESUME[] = {
     ROW("/@loss_rows", F64, loss_rows),
     ROW("/@kernel", TEXT, kernel, POINTER),
     ROW("/@data_crc", U32, data_crc),
+    ROW("/@content_crc", U32, content_crc, OPTIONAL),
     ROW("/@history", TEXT, history, POINTER, OPTIONAL),
     ROW("/replicas/draws", U64, draws, OF(replicas)),
     ROW("/replicas/loss_sums", F64, loss_sums, OF(replicas)),

@@ -114,6 +114,7 @@ static dt_status fill_state(struct dt_bank *bank)
                                     .desc = job->model->desc,
                                     .schema = *dt_source_schema(job->train),
                                     .params_count = job->model->params};
+    DT_TRY(dt_source_content(job->train, &state->content_crc));
     DT_TRY(dt_alloc(replicas, sizeof(uint64_t), "draw counts", &state->draws));
     DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &state->loss_sums));
     DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &bank->no_loss));
@@ -330,6 +331,11 @@ dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
         return dt_fail(DT_EMISMATCH,
                        "data.train=%s: files, rows or columns are not those that the "
                        "checkpoint was trained on",
+                       bank->job->config->data.train);
+    if (bank->resumed && loaded->content_crc && loaded->content_crc != state->content_crc)
+        return dt_fail(DT_EMISMATCH,
+                       "data.train=%s: values, or the order of rows, are not those that the "
+                       "checkpoint was trained on (run.init begins a new run from its weights)",
                        bank->job->config->data.train);
     DT_TRY(name_vectors(bank, vectors));
     if (bank->resumed && loaded->params_count != state->params_count)

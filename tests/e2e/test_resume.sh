@@ -72,3 +72,22 @@ expect_error 1 data.train= 3 run.dir="$tmp/other" data.train="$tmp/data.csv" mod
     model.dropout=0.2 train.batch=90 train.epochs=5 run.replicas=3 train.optimizer=adam \
     run.resume="$tmp/sync/ckpt/step-000000050.h5"
 [ ! -e "$tmp/other/metrics.jsonl" ] || fail 'a run on other data has begun'
+# So are other values in as many rows: of text each is compared, of binary files blocks.
+for kind in csv idx; do
+    if [ $kind = csv ]; then
+        printf 'a,b,y\n1,2,0\n3,4,1\n5,6,0\n' >"$tmp/values"
+        set -- "$tmp/values"
+        change='s/5,6/6,5/'
+    else
+        printf '\0\0\10\2\0\0\0\4\0\0\0\2abcdefgh' >"$tmp/values"
+        printf '\0\0\10\1\0\0\0\4\0\1\0\1' >"$tmp/labels"
+        set -- "$tmp/values" data.train_labels="$tmp/labels"
+        change='s/gh$/hg/'
+    fi
+    "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=1 || fail "$kind"
+    "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=2 || fail "$kind, on the same data"
+    sed -i "$change" "$tmp/values"
+    "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=3 2>"$tmp/err" &&
+        fail "$kind: other values are taken for the same"
+    grep -q 'values, or the order of rows, are not those' "$tmp/err" || fail "$(cat "$tmp/err")"
+done
