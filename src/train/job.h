@@ -25,12 +25,31 @@ struct dt_constants {
     float share;                   /* of a row in a mean over all */
 };
 
+/* Replicas that step together, on the same weights: all, or, with local steps, those of a group. */
+struct dt_group {
+    struct dt_job *job;
+    int index;
+    int first, count;             /* its replicas */
+    struct dt_exchange *exchange; /* its weights and its optimizer's state */
+    uint64_t rows;                /* samples of this step, of a group that is not all */
+
+    /* Local steps. */
+    bool leads;         /* this worker speaks for it */
+    const float *start; /* in a round's first step: the bank's weights; then NULL: its own */
+    /* train.overlap, at the first of the ranks that share its weights: (P) each. */
+    float *began;      /* the weights that its round began with */
+    float *difference; /* what its last round did: began - weights; the exchange under way has it */
+    double part;       /* of that round's samples */
+};
+
 struct dt_job {
     struct dt_config *config;
     struct dt_world *world;
     int mode;                 /* enum dt_mode as run: sync for staleness 0 */
     int replicas;             /* R */
     int groups;               /* G, with local steps or a rounded wire */
+    int *worker_of;           /* (R) whose each replica is */
+    struct dt_group all;      /* sync, without local steps: what steps together */
     uint64_t step, last_step; /* updates done; the run's end */
     bool pending;             /* train.overlap: the weights do not know of the last round yet */
 
@@ -56,7 +75,7 @@ struct dt_job {
     int row_ranges;
 
     char *ckpt_dir, *latest_dir, *best_dir; /* of run.dir: checkpoints and exports */
-    struct dt_trace *trace; /* NULL: none */
+    struct dt_trace *trace;                 /* NULL: none */
 
     /* The best evaluation so far, at bank and evaluator. Workers know of it as it was at the start,
      * and which step was evaluated last. */
@@ -127,29 +146,22 @@ double dt__norm2(const float *values, size_t n);
 double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *touched,
                           const float *grad);
 
-/* Doubles that dt__measure_sync and dt__measure_group fill; 0: no rule needs them. */
+/* Doubles that dt__measure_sync fills; 0: no rule needs them. */
 size_t dt__measures(const struct dt_job *job);
-/* dt_measure_fn of rules over whole tensors, for the two updates below: sums become directions. */
-void dt__measure_sync(void *job, const struct dt_update_info *info, size_t offset, size_t n,
+/* dt_measure_fn of rules over whole tensors: sums become directions. group: struct dt_group. */
+void dt__measure_sync(void *group, const struct dt_update_info *info, size_t offset, size_t n,
                       float *sum, float *const *vectors, double *measures);
-void dt__measure_group(void *group, const struct dt_update_info *info, size_t offset, size_t n,
-                       float *sum, float *const *vectors, double *measures);
-/* dt_update_fn of sync training; job: struct dt_job. The gradient's sum over the step's rows
- * becomes their mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the
- * step. */
-void dt__update_sync(void *job, const struct dt_update_info *info, size_t offset, size_t n,
+/* dt_update_fn of sync training. The gradient's sum over the group's rows of the step becomes their
+ * mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the step. */
+void dt__update_sync(void *group, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out);
 /* dt_update_tile_fn of sync training: also of the copies. */
-void dt__update_tile_sync(void *job, const struct dt_update_info *info, int matrix,
+void dt__update_tile_sync(void *group, const struct dt_update_info *info, int matrix,
                           struct dt_tile tile, const float *grad, float *const *vectors);
 /* dt_update_rows_fn of sync training. */
-void dt__update_rows_sync(void *job, const struct dt_update_info *info,
+void dt__update_rows_sync(void *group, const struct dt_update_info *info,
                           const struct dt_row_range *range, const uint32_t *row, size_t count,
                           const float *grad, float *const *vectors);
-/* The same at the weights that a group of replicas steps on, with the mean over its own rows.
- * group: struct dt_group. */
-void dt__update_group(void *group, const struct dt_update_info *info, size_t offset, size_t n,
-                      const float *grad, float *const *vectors, float *out);
 /* dt_update_fn of a round's end; grad: the groups' differences from the weights (weights -
  * group's), each times its part of the round's samples, summed: the gradient of the outer update.
  * States move by it. Source: Douillard et al., "DiLoCo: distributed low-communication training of

@@ -33,82 +33,54 @@ dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank)
                    job->replicas);
 }
 
-void dt__group_replicas(const struct dt_job *job, int group, int *first, int *count)
+int dt__group_begin(const struct dt_job *job, int group)
 {
-    *first = part_begin(job->replicas, job->groups, group);
-    *count = part_begin(job->replicas, job->groups, group + 1) - *first;
+    return part_begin(job->replicas, job->groups, group);
 }
 
-void dt__group_workers(const struct dt_job *job, int group, int *first, int *count)
+dt_status dt__deal_replicas(struct dt_job *job)
 {
-    int workers = job->world->workers;
-    if (workers >= job->groups) {
-        *first = part_begin(workers, job->groups, group);
-        *count = part_begin(workers, job->groups, group + 1) - *first;
-        return;
-    }
-    *first = 0;
-    *count = 1;
-    while (part_begin(job->groups, workers, *first + 1) <= group)
-        ++*first;
-}
-
-static void worker_groups(const struct dt_job *job, int worker, int *first, int *count)
-{
-    int workers = job->world->workers;
-    *first = 0;
-    *count = 1;
-    if (workers < job->groups) {
-        *first = part_begin(job->groups, workers, worker);
-        *count = part_begin(job->groups, workers, worker + 1) - *first;
-        return;
-    }
-    while (part_begin(workers, job->groups, *first + 1) <= worker)
-        ++*first;
-}
-
-void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count)
-{
-    if (!dt__is_local(job) && !dt__is_rounded(job)) {
-        dt_deal_replicas(job->world->workers, worker, job->replicas, first, count);
-        return;
-    }
-    int group, groups, begin, members, last, of_last;
-    worker_groups(job, worker, &group, &groups);
-    dt__group_workers(job, group, &begin, &members);
-    dt__group_replicas(job, group, first, count);
-    if (members > 1) { /* a part of one group */
-        int base = *first;
-        dt_deal_replicas(members, worker - begin, *count, first, count);
-        *first += base;
-        return;
-    }
-    dt__group_replicas(job, group + groups - 1, &last, &of_last);
-    *count = last + of_last - *first;
-}
-
-dt_status dt__list_workers_of(const struct dt_job *job, int gradients, int **out)
-{
-    const bool local = dt__is_local(job);
-    DT_TRY(dt_alloc((size_t)gradients, sizeof **out, "groups", out));
-    for (int g = 0, count; local && g < gradients; g++)
-        dt__group_workers(job, g, &(*out)[g], &count);
-    for (int w = 0, first, count; !local && w < job->world->workers; w++) {
-        dt__worker_replicas(job, w, &first, &count);
-        for (int r = first; r < first + count; r++)
-            (*out)[r] = w;
+    const int workers = job->world->workers, replicas = job->replicas;
+    const int groups = dt__is_local(job) || dt__is_rounded(job) ? job->groups : 1;
+    dt_free(job->worker_of);
+    job->worker_of = NULL;
+    job->all = (struct dt_group){.job = job, .count = replicas};
+    DT_TRY(dt_alloc((size_t)replicas, sizeof(int), "replica table", &job->worker_of));
+    for (int g = 0, worker = 0; g < groups; g++) {
+        const int begin = part_begin(replicas, groups, g);
+        const int count = part_begin(replicas, groups, g + 1) - begin;
+        int members = 1;
+        if (workers >= groups) {
+            worker = part_begin(workers, groups, g);
+            members = part_begin(workers, groups, g + 1) - worker;
+        } else { /* each has whole groups */
+            worker += part_begin(groups, workers, worker + 1) <= g;
+        }
+        for (int m = 0, first, some; m < members; m++) {
+            dt_deal_replicas(members, m, count, &first, &some);
+            for (int r = first; r < first + some; r++)
+                job->worker_of[begin + r] = worker + m;
+        }
     }
     return DT_OK;
 }
 
+void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count)
+{
+    *first = *count = 0;
+    for (int r = job->replicas - 1; r >= 0; r--) {
+        if (job->worker_of[r] != worker) continue;
+        *first = r;
+        ++*count;
+    }
+}
+
 int dt__idle_workers(const struct dt_job *job)
 {
-    int idle = 0, first, count;
-    for (int w = 0; w < job->world->workers; w++) {
-        dt__worker_replicas(job, w, &first, &count);
-        idle += count == 0;
-    }
-    return idle;
+    int busy = 1;
+    for (int r = 1; r < job->replicas; r++)
+        busy += job->worker_of[r] != job->worker_of[r - 1];
+    return job->world->workers - busy;
 }
 
 double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end)
@@ -124,29 +96,14 @@ double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static dt_status group_create(struct dt_job *job, int worker, int index, struct dt_group *group)
+static dt_status group_create(struct dt_job *job, int index, struct dt_group *group)
 {
-    const bool clips = job->config->train.clip_norm > 0;
-    const size_t measures = dt__measures(job);
-    int first_worker, workers;
-    dt__group_workers(job, index, &first_worker, &workers);
-    *group = (struct dt_group){.job = job, .index = index, .leads = worker == first_worker};
-    dt__group_replicas(job, index, &group->first, &group->count);
-    struct dt_exchange_spec spec = {.first_worker = first_worker,
-                                    .team = workers,
-                                    .kind = job->config->train.exchange,
-                                    .reproducible = job->config->run.reproducible,
-                                    .params = job->model->params,
-                                    .buckets = job->model->buckets,
-                                    .bucket_end = job->model->bucket_end,
-                                    .replicas = group->count,
-                                    .vectors = 1 + job->optimizer.nstate,
-                                    .norm = clips || measures,
-                                    .norm_params = job->model->trained,
-                                    .measure = measures ? dt__measure_group : NULL,
-                                    .measures = measures,
-                                    .update = dt__update_group,
-                                    .arg = group};
+    const int first = dt__group_begin(job, index), end = dt__group_begin(job, index + 1);
+    *group = (struct dt_group){.job = job, .index = index, .first = first, .count = end - first};
+    group->leads = job->world->worker == job->worker_of[first];
+    struct dt_exchange_spec spec = dt__step_spec(group);
+    spec.first_worker = job->worker_of[first];
+    spec.team = job->worker_of[end - 1] + 1 - spec.first_worker;
     DT_TRY(dt_exchange_create(job->world, &spec, &group->exchange));
     if (!dt__overlaps(job) || !dt_exchange_is_first(group->exchange)) return DT_OK;
     DT_TRY(dt_alloc(spec.params, sizeof(float), "weights of a round's begin", &group->began));
@@ -156,15 +113,16 @@ static dt_status group_create(struct dt_job *job, int worker, int index, struct 
 dt_status dt__local_open(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    int first = 0, count = 0, worker = job->world->worker;
-    if (trainer->worker) worker_groups(job, worker, &first, &count);
+    const int worker = job->world->worker;
     dt_status status = dt_alloc(1, sizeof *job->local, "groups", &job->local);
     if (!status)
-        status = dt_alloc((size_t)count, sizeof *job->local->group, "groups", &job->local->group);
+        status =
+            dt_alloc((size_t)job->groups, sizeof *job->local->group, "groups", &job->local->group);
     DT_TRY(dt_ranks_agree(job->world->trainers, status));
-    for (int i = 0; i < count && !status; i++) { /* the teams of a worker are it alone, or one */
-        job->local->count = i + 1;
-        status = group_create(job, worker, first + i, &job->local->group[i]);
+    for (int g = 0; g < job->groups && !status; g++) {
+        const int first = dt__group_begin(job, g), last = dt__group_begin(job, g + 1) - 1;
+        if (worker < job->worker_of[first] || worker > job->worker_of[last]) continue;
+        status = group_create(job, g, &job->local->group[job->local->count++]);
     }
     return dt_ranks_agree(job->world->trainers, status);
 }
@@ -201,8 +159,7 @@ static void move_state(const struct dt_trainer *trainer, bool to_bank)
     const size_t bytes = job->model->params * sizeof(float);
     const int states = job->optimizer.nstate;
     for (int g = 0; g < job->groups; g++) {
-        int first, count;
-        dt__group_workers(job, g, &first, &count);
+        const int first = job->worker_of[dt__group_begin(job, g)];
         const int rank = job->world->worker_rank + first;
         for (int i = 0; i < states + job->pending; i++) {
             float *at = NULL;
@@ -267,26 +224,6 @@ void dt__local_gather(const struct dt_trainer *trainer)
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */
-
-/* One step of a group; what its workers ask for. */
-static int group_step(struct dt_group *group, struct dt_worker *worker, uint64_t step, int ask)
-{
-    const struct dt_job *job = group->job;
-    const int end = group->first + group->count, own_end = worker->first + worker->count;
-    struct dt_step at = {.job = job, .exchange = group->exchange, .step = step};
-    at.first = worker->first > group->first ? worker->first : group->first;
-    at.end = own_end < end ? own_end : end;
-    at.slot = group->first;
-    at.weights = group->start ? group->start : dt_exchange_weights(group->exchange);
-    group->rows = 0;
-    for (int r = group->first; r < end; r++)
-        group->rows += dt_plan_share(job->plan, step, r).count;
-    dt_exchange_begin(group->exchange, step);
-    dt__step_gradients(&at, worker);
-    int asked = dt_exchange_end(group->exchange, worker->failed ? DT_ASK_ERROR : ask);
-    group->start = NULL;
-    return asked;
-}
 
 /* weight * (from - to) */
 DT__CLONES
@@ -360,9 +297,13 @@ int dt__local_round(struct dt_job *job, struct dt_worker *worker, struct dt_bank
         const bool stop = dt_exchange_consult(job->exchange, own) & DT_ASK_STOP;
         if (stop && local->stop_at <= 0) local->stop_at = dt_clock_secs();
         const bool late = stop && dt_clock_secs() - local->stop_at > job->config->test.round_secs;
-        for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++)
-            asked |=
-                group_step(&local->group[i], worker, step, late ? DT_ASK_GIVE_UP : DT_ASK_NONE);
+        for (int i = 0; i < local->count && !(asked & DT_ASK_VOID); i++) {
+            struct dt_group *group = &local->group[i];
+            const int ask = late ? DT_ASK_GIVE_UP : DT_ASK_NONE;
+            dt__step_gradients(group, worker, step);
+            asked |= dt_exchange_end(group->exchange, worker->failed ? DT_ASK_ERROR : ask);
+            group->start = NULL;
+        }
         if (overlaps) dt_exchange_advance(job->exchange);
         dt__slow_down(job);
     }

@@ -16,20 +16,6 @@
 
 #include "train/trainer.h"
 
-struct dt_group {
-    struct dt_job *job;
-    int index;
-    int first, count;             /* its replicas */
-    bool leads;                   /* this worker speaks for it */
-    struct dt_exchange *exchange; /* its weights and its optimizer's state */
-    const float *start; /* in a round's first step: the bank's weights; then NULL: its own */
-    uint64_t rows;      /* samples of this step */
-    /* train.overlap, at the first of the ranks that share its weights: (P) each. */
-    float *began;      /* the weights that its round began with */
-    float *difference; /* what its last round did: began - weights; the exchange under way has it */
-    double part;       /* of that round's samples */
-};
-
 struct dt_local {
     struct dt_group *group; /* (count) in which this worker takes part */
     int count;
@@ -40,19 +26,15 @@ struct dt_local {
  * hosts. Bank only.
  * DT_EUSAGE: more groups than replicas. */
 dt_status dt__settle_groups(struct dt_job *job, const struct dt_bank *bank);
-/* Replicas [*first, *first + *count) are those of a group; of a worker: where groups matter, none
- * is dealt to more workers than it must. */
-void dt__group_replicas(const struct dt_job *job, int group, int *first, int *count);
+/* The first replica of a group; of `groups`: behind the last one. */
+int dt__group_begin(const struct dt_job *job, int group);
+/* Whose each replica is, to job->worker_of; where groups matter, none is dealt to more workers than
+ * it must. Once, and again as local steps begin. DT_EMEMORY. */
+dt_status dt__deal_replicas(struct dt_job *job);
 void dt__worker_replicas(const struct dt_job *job, int worker, int *first, int *count);
-/* Its part of all samples of steps [begin, end). */
+int dt__idle_workers(const struct dt_job *job); /* that have no replica */
+/* A group's part of all samples of steps [begin, end). */
 double dt__group_part(const struct dt_group *group, uint64_t begin, uint64_t end);
-/* Workers that are dealt to the group. */
-void dt__group_workers(const struct dt_job *job, int group, int *first, int *count);
-int dt__idle_workers(const struct dt_job *job);
-/* Which worker gives each of the gradients that the job's exchange sums: that of a replica, or, at
- * the end of a round, that of a group, which its first worker gives. The caller frees *out
- * (gradients). DT_EMEMORY. */
-dt_status dt__list_workers_of(const struct dt_job *job, int gradients, int **out);
 
 /* Makes the groups' exchanges, empty; then, with the bank's copy of their state filled, starts
  * them. Collective over bank and workers. */

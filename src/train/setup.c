@@ -118,7 +118,8 @@ static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
     job->step = start.step;
     job->replicas = start.replicas;
     job->groups = start.groups;
-    if (job->world->role == DT_ROLE_EVALUATOR &&
+    status = dt__deal_replicas(job);
+    if (!status && job->world->role == DT_ROLE_EVALUATOR &&
         (!*start.holder || strcmp(dt_lock_holder(dir, holder), start.holder) != 0))
         status = dt_fail(DT_EIO,
                          "run.dir=%s: the evaluator does not see the bank's directory here; put it "
@@ -390,6 +391,7 @@ void dt__run_close(struct dt_run *run)
     dt_free(job->best_dir);
     dt_free(job->row_range);
     dt_free(job->trust);
+    dt_free(job->worker_of);
     dt_free(job->factored);
     dt_model_destroy(job->model);
     dt_plan_destroy(job->plan);

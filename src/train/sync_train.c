@@ -24,14 +24,7 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
             asked = dt__local_round(job, worker, bank, dt__round_end(job, job->step));
             continue;
         }
-        const struct dt_step step = {.job = job,
-                                     .exchange = exchange,
-                                     .step = job->step,
-                                     .first = worker->first,
-                                     .end = worker->first + worker->count,
-                                     .weights = dt_exchange_weights(exchange)};
-        dt_exchange_begin(exchange, job->step);
-        dt__step_gradients(&step, worker);
+        dt__step_gradients(&job->all, worker, job->step);
         dt__slow_down(job);
         dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, job->step);
         int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
@@ -89,7 +82,7 @@ static int span(const struct dt_trainer *trainer, uint64_t end)
 static dt_status gradient_tile(void *arg, int matrix, const void *factors, struct dt_tile tile,
                                float *out)
 {
-    const struct dt_job *job = arg;
+    const struct dt_job *job = ((const struct dt_group *)arg)->job;
     return dt_network_tile(job->network, matrix, factors, tile, out);
 }
 
@@ -98,34 +91,33 @@ static dt_status gradient_tile(void *arg, int matrix, const void *factors, struc
 static dt_status create_exchange(struct dt_job *job)
 {
     const bool local = dt__is_local(job), rounded = dt__is_rounded(job);
-    const bool clips = job->config->train.clip_norm > 0;
-    const size_t measures = dt__measures(job);
-    const int states = local ? job->outer.nstate : job->optimizer.nstate;
-    int *worker_of = NULL;
     struct dt_row_range *ranges = NULL;
-    struct dt_exchange_spec spec = {.kind = job->config->train.exchange,
-                                    .reproducible = job->config->run.reproducible,
-                                    .params = job->model->params,
-                                    .buckets = job->model->buckets,
-                                    .bucket_end = job->model->bucket_end,
-                                    .replicas = local ? job->groups : job->replicas,
-                                    .wire = rounded ? (int)job->config->train.wire : DT_WIRE_F32,
-                                    .groups = job->groups,
-                                    .wire_params = job->model->trained,
-                                    .vectors = 1 + states + rounded,
-                                    .norm = (clips || measures > 0) && !local,
-                                    .norm_params = job->model->trained,
-                                    .measure = measures && !local ? dt__measure_sync : NULL,
-                                    .measures = measures,
-                                    .update = local ? dt__update_outer : dt__update_sync,
-                                    .update_rows = dt__update_rows_sync,
-                                    .tile = gradient_tile,
-                                    .update_tile = dt__update_tile_sync,
-                                    .arg = job};
-    dt_status status = dt__list_workers_of(job, spec.replicas, &worker_of);
-    if (!status && !local && !measures) status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
+    int *leaders = NULL; /* (groups) */
+    struct dt_exchange_spec spec = dt__step_spec(&job->all);
+    spec.wire = rounded ? (int)job->config->train.wire : DT_WIRE_F32;
+    spec.groups = job->groups;
+    spec.wire_params = job->model->trained;
+    spec.vectors += rounded;
+    spec.update_rows = dt__update_rows_sync;
+    spec.tile = gradient_tile;
+    spec.update_tile = dt__update_tile_sync;
+    spec.worker_of = job->worker_of;
+    dt_status status = DT_OK;
+    if (local) {
+        status = dt_alloc((size_t)job->groups, sizeof(int), "groups", &leaders);
+        for (int g = 0; g < job->groups && !status; g++)
+            leaders[g] = job->worker_of[dt__group_begin(job, g)];
+        spec.worker_of = leaders;
+        spec.replicas = job->groups;
+        spec.vectors = 1 + job->outer.nstate + rounded;
+        spec.norm = false;
+        spec.measure = NULL;
+        spec.update = dt__update_outer;
+        spec.arg = job;
+    } else if (!spec.measures) {
+        status = dt__list_row_ranges(job, &ranges, &spec.row_ranges);
+    }
     if (!status) status = dt__list_factored(job);
-    spec.worker_of = worker_of;
     spec.row_range = ranges;
     spec.factored = job->factored;
     spec.matrices = job->matrices;
@@ -133,9 +125,10 @@ static dt_status create_exchange(struct dt_job *job)
         spec.copies += job->factored[i].copy_bytes;
     status = dt_ranks_agree(job->world->trainers, status);
     if (!status) status = dt_exchange_create(job->world, &spec, &job->exchange);
-    dt_free(worker_of);
+    dt_free(leaders);
     dt_free(ranges);
     DT_TRY(status);
+    job->all.exchange = job->exchange;
     job->copies = dt_exchange_copies(job->exchange);
     return spec.row_ranges ? dt__check_touched(job, dt_exchange_slot(job->exchange, 0).touched)
                            : DT_OK;
@@ -192,7 +185,8 @@ dt_status dt__sync_train(const struct dt_trainer *trainer)
         DT_TRY(dt_ranks_agree(job->world->trainers, status));
         dt_exchange_destroy(job->exchange);
         job->exchange = NULL;
-        if (worker) {
+        status = dt__deal_replicas(job);
+        if (worker && !status) {
             const struct dt_worker before = *worker;
             dt__worker_close(worker);
             *worker = (struct dt_worker){.failed = DT_OK, .samples = before.samples};

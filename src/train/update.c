@@ -236,29 +236,42 @@ static void measure_range(const struct dt_job *job, const struct dt_constants *c
     }
 }
 
+static uint64_t rows_of(const struct dt_group *group, uint64_t step)
+{
+    const bool all = group->count == group->job->replicas;
+    return all ? dt_plan_step_rows(group->job->plan, step) : group->rows;
+}
+
 void dt__measure_sync(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                       float *sum, float *const *vectors, double *measures)
 {
-    struct dt_job *job = arg;
-    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
-    measure_range(job, constants_of(job, info->step, 0, rows, 0, NULL), offset, n, sum,
-                  vectors[0] + offset, vectors + 1, measures);
+    const struct dt_group *group = arg;
+    const float *weights = (group->start ? group->start : vectors[0]) + offset;
+    const uint64_t rows = rows_of(group, info->step);
+    if (rows)
+        measure_range(group->job, constants_of(group->job, info->step, 0, rows, 0, NULL), offset, n,
+                      sum, weights, vectors + 1, measures);
 }
 
 void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out)
 {
-    struct dt_job *job = arg;
-    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
-    update_range(job, constants_of(job, info->step, 0, rows, info->norm2, info->measures), offset,
-                 n, grad, vectors[0] + offset, out, vectors + 1);
+    const struct dt_group *group = arg;
+    const float *weights = (group->start ? group->start : vectors[0]) + offset;
+    const uint64_t rows = rows_of(group, info->step);
+    if (rows)
+        update_range(group->job,
+                     constants_of(group->job, info->step, 0, rows, info->norm2, info->measures),
+                     offset, n, grad, weights, out, vectors + 1);
+    else /* none of its replicas has a sample in this step */
+        memmove(out, weights, n * sizeof *out);
 }
 
 /* Row by row, or in one run where these have no gaps. */
 void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int index,
                           struct dt_tile tile, const float *grad, float *const *vectors)
 {
-    const struct dt_job *job = arg;
+    const struct dt_job *job = ((const struct dt_group *)arg)->job;
     const struct dt_factored *matrix = &job->factored[index];
     const size_t runs = tile.columns < matrix->columns ? tile.rows : 1;
     const size_t run = tile.rows / runs * tile.columns;
@@ -287,37 +300,13 @@ void dt__update_rows_sync(void *arg, const struct dt_update_info *info,
                           const struct dt_row_range *range, const uint32_t *row, size_t count,
                           const float *grad, float *const *vectors)
 {
-    struct dt_job *job = arg;
-    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
-    update_rows(job, constants_of(job, info->step, 0, rows, info->norm2, NULL), range, row, count,
-                grad, vectors[0], vectors + 1);
+    const struct dt_group *group = arg;
+    const uint64_t rows = rows_of(group, info->step);
+    update_rows(group->job, constants_of(group->job, info->step, 0, rows, info->norm2, NULL), range,
+                row, count, grad, vectors[0], vectors + 1);
 }
 
 /* ---- local steps ---------------------------------------------------------------------------- */
-
-void dt__update_group(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
-                      const float *grad, float *const *vectors, float *out)
-{
-    const struct dt_group *group = arg;
-    const float *weights = (group->start ? group->start : vectors[0]) + offset;
-    if (group->rows == 0) /* none of its replicas has a sample in this step */
-        memmove(out, weights, n * sizeof *out);
-    else
-        update_range(group->job,
-                     constants_of(group->job, info->step, 0, group->rows, info->norm2,
-                                  info->measures),
-                     offset, n, grad, weights, out, vectors + 1);
-}
-
-void dt__measure_group(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
-                       float *sum, float *const *vectors, double *measures)
-{
-    const struct dt_group *group = arg;
-    const float *weights = (group->start ? group->start : vectors[0]) + offset;
-    if (group->rows == 0) return;
-    measure_range(group->job, constants_of(group->job, info->step, 0, group->rows, 0, NULL), offset,
-                  n, sum, weights, vectors + 1, measures);
-}
 
 /* grad: the mean of differences, or rests of rounding where there are none (`empty`). The weights
  * that come out are those of Nesterov's rule,
@@ -405,8 +394,7 @@ static void compensate_whole(void *arg, struct dt_gradient *gradient, const floa
                         seen + begin, grad + begin);
         at = begin + range->rows * range->width;
     }
-    compensate_delay(job, rows, job->model->trained - at, weights + at, seen + at,
-                     grad + at);
+    compensate_delay(job, rows, job->model->trained - at, weights + at, seen + at, grad + at);
     gradient->seen = NULL;
     gradient->norm2 = dt__gradient_norm2(job, touched, grad);
 }

@@ -112,39 +112,66 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
 
 /* ---- sync ----------------------------------------------------------------------------------- */
 
+struct dt_exchange_spec dt__step_spec(struct dt_group *group)
+{
+    const struct dt_job *job = group->job;
+    const size_t measures = dt__measures(job);
+    return (struct dt_exchange_spec){.kind = job->config->train.exchange,
+                                     .reproducible = job->config->run.reproducible,
+                                     .params = job->model->params,
+                                     .buckets = job->model->buckets,
+                                     .bucket_end = job->model->bucket_end,
+                                     .replicas = group->count,
+                                     .vectors = 1 + job->optimizer.nstate,
+                                     .norm = job->config->train.clip_norm > 0 || measures,
+                                     .norm_params = job->model->trained,
+                                     .measure = measures ? dt__measure_sync : NULL,
+                                     .measures = measures,
+                                     .update = dt__update_sync,
+                                     .arg = group};
+}
+
 /* What the hooks of a step know. */
 struct step_hooks {
-    const struct dt_step *step;
+    const struct dt_group *group;
+    uint64_t step;
     int unready; /* buckets whose gradients are still to come, the first ones */
 };
 
 static void bucket_need(void *arg, int bucket)
 {
-    const struct dt_step *step = ((const struct step_hooks *)arg)->step;
-    dt_trace_phase(step->job->trace, DT_PHASE_WAIT, step->step);
-    dt_exchange_need(step->exchange, bucket);
-    dt_trace_phase(step->job->trace, DT_PHASE_COMPUTE, step->step);
+    const struct step_hooks *hooks = arg;
+    dt_trace_phase(hooks->group->job->trace, DT_PHASE_WAIT, hooks->step);
+    dt_exchange_need(hooks->group->exchange, bucket);
+    dt_trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
 }
 
 static void bucket_ready(void *arg, int bucket)
 {
     struct step_hooks *hooks = arg;
-    const struct dt_step *step = hooks->step;
-    dt_trace_phase(step->job->trace, DT_PHASE_REDUCE, step->step);
-    dt_exchange_ready(step->exchange, bucket);
-    dt_trace_phase(step->job->trace, DT_PHASE_COMPUTE, step->step);
+    dt_trace_phase(hooks->group->job->trace, DT_PHASE_REDUCE, hooks->step);
+    dt_exchange_ready(hooks->group->exchange, bucket);
+    dt_trace_phase(hooks->group->job->trace, DT_PHASE_COMPUTE, hooks->step);
     hooks->unready = bucket;
 }
 
-void dt__step_gradients(const struct dt_step *step, struct dt_worker *worker)
+void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step)
 {
-    const struct dt_job *job = step->job;
-    struct step_hooks state = {step, job->model->buckets};
-    for (int replica = step->first; replica < step->end; replica++) {
-        bool last = replica == step->end - 1;
+    const struct dt_job *job = group->job;
+    const int begin = group->first, end = group->first + group->count;
+    const float *weights = group->start ? group->start : dt_exchange_weights(group->exchange);
+    struct step_hooks state = {group, step, job->model->buckets};
+    group->rows = 0;
+    for (int r = begin; r < end && group->count < job->replicas; r++)
+        group->rows += dt_plan_share(job->plan, step, r).count;
+    dt_exchange_begin(group->exchange, step);
+    for (int i = 0; i < worker->count; i++) {
+        const int replica = worker->first + i;
+        const bool last = i + 1 == worker->count || replica + 1 == end;
         struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
-        dt__replica_gradient(job, worker, replica, step->step, step->weights,
-                             dt_exchange_slot(step->exchange, replica - step->slot), &hooks);
+        if (replica < begin || replica >= end) continue;
+        dt__replica_gradient(job, worker, replica, step, weights,
+                             dt_exchange_slot(group->exchange, replica - begin), &hooks);
     }
     while (state.unready > 0)
         bucket_ready(&state, state.unready - 1);

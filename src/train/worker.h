@@ -47,18 +47,12 @@ dt_status dt__list_factored(struct dt_job *job);
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
-/* A step of a worker's replicas, in sync. */
-struct dt_step {
-    const struct dt_job *job;
-    struct dt_exchange *exchange;
-    uint64_t step;
-    int first, end;       /* replicas ... */
-    int slot;             /* ... of which this one has the exchange's first slot */
-    const float *weights; /* (P) */
-};
-/* Each replica's gradient into its slot; buckets are ready as the last one's are. The others wait
- * for each bucket of a rank that has no replica, or failed, as well. */
-void dt__step_gradients(const struct dt_step *step, struct dt_worker *worker);
+/* The exchange of a group's steps. */
+struct dt_exchange_spec dt__step_spec(struct dt_group *group);
+/* Begins a group's step in its exchange: the gradient of each of its replicas that this worker has
+ * goes into its slot; buckets are ready as the last one's are. The others wait for each bucket of a
+ * rank that has no replica, or failed, as well. */
+void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64_t step);
 
 /* Async: the one of the worker's replicas that has drawn least, at its next draw that has rows: a
  * function of the draws alone, so that a resume goes on with the same one. The worker has rows. */

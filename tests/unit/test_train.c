@@ -102,12 +102,13 @@ START_TEST(test_sync_update)
 {
     set("train.clip_norm=1.5");
     struct dt_job job = make_job(DT_MODE_SYNC, 1);
+    struct dt_group all = {.job = &job, .count = job.replicas};
     float weights[3], momentum[3] = {0}, *vectors[] = {weights, momentum};
     memcpy(weights, START, sizeof weights);
     for (int step = 0; step < STEPS; step++) {
         struct dt_update_info info = {.step = (uint64_t)step, .norm2 = dt__norm2(SUMS[step], 3)};
-        dt__update_sync(&job, &info, 0, 1, SUMS[step], vectors, weights);
-        dt__update_sync(&job, &info, 1, 2, SUMS[step] + 1, vectors, weights + 1);
+        dt__update_sync(&all, &info, 0, 1, SUMS[step], vectors, weights);
+        dt__update_sync(&all, &info, 1, 2, SUMS[step] + 1, vectors, weights + 1);
         expect_floats(weights, SYNC_PATH[step], 3, step);
     }
     free_job(&job);
@@ -220,7 +221,7 @@ END_TEST
 START_TEST(test_group_update)
 {
     struct dt_job job = make_job(DT_MODE_SYNC, 2);
-    struct dt_group group = {.job = &job, .start = START};
+    struct dt_group group = {.job = &job, .count = 1, .start = START}, all = {.job = &job, .count = 2};
     float weights[3] = {9, 9, 9}, momentum[3] = {0}, *vectors[] = {weights, momentum};
     float whole[3], other[3] = {0}, *of_whole[] = {whole, other};
     memcpy(whole, START, sizeof whole);
@@ -228,18 +229,18 @@ START_TEST(test_group_update)
         struct dt_update_info info = {.step = (uint64_t)step};
         const float half[3] = {SUMS[step][0] / 2, SUMS[step][1] / 2, SUMS[step][2] / 2};
         group.rows = step % 3 == 2 ? 1 : 2;
-        dt__update_group(&group, &info, 0, 2, half, vectors, weights);
-        dt__update_group(&group, &info, 2, 1, half + 2, vectors, weights + 2);
-        dt__update_sync(&job, &info, 0, 3, SUMS[step], of_whole, whole);
+        dt__update_sync(&group, &info, 0, 2, half, vectors, weights);
+        dt__update_sync(&group, &info, 2, 1, half + 2, vectors, weights + 2);
+        dt__update_sync(&all, &info, 0, 3, SUMS[step], of_whole, whole);
         ck_assert_mem_eq(weights, whole, sizeof weights);
         group.start = NULL;
     }
     group.rows = 0;
     struct dt_update_info info = {.step = STEPS};
-    dt__update_group(&group, &info, 0, 3, SUMS[0], vectors, weights);
+    dt__update_sync(&group, &info, 0, 3, SUMS[0], vectors, weights);
     ck_assert_mem_eq(weights, whole, sizeof weights);
     group.start = START;
-    dt__update_group(&group, &info, 0, 3, SUMS[0], vectors, weights);
+    dt__update_sync(&group, &info, 0, 3, SUMS[0], vectors, weights);
     ck_assert_mem_eq(weights, START, sizeof weights);
     free_job(&job);
 }
