@@ -163,23 +163,20 @@ static dt_status shard_lay_out(struct job *job)
     const struct dt__layout *layout = &job->source->layout;
     const uint64_t x[2] = {job->rows, (uint64_t)layout->features};
     const uint64_t y[2] = {job->rows, (uint64_t)layout->targets};
-    uint64_t length;
     struct dt__h5_layout *file;
-    DT_TRY(dt__h5_layout_create(0, &file));
-    dt__h5_put_array(file, "/x", layout->bytes ? DT__H5_U8 : DT__H5_F32, 2, x, NULL, &job->x_at);
-    dt__h5_put_array(file, "/y", layout->targets ? DT__H5_F32 : DT__H5_I32,
-                     layout->targets > 1 ? 2 : 1, y, NULL, &job->y_at);
+    DT_TRY(dt__h5_layout_create(job->path, 0, &file));
+    dt__h5_put(file, "/x", layout->bytes ? DT__H5_U8 : DT__H5_F32, 2, x, NULL, &job->x_at);
+    dt__h5_put(file, "/y", layout->targets ? DT__H5_F32 : DT__H5_I32, layout->targets > 1 ? 2 : 1,
+               y, NULL, &job->y_at);
     if (schema->feature_names)
         dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
     if (schema->label_names)
         dt__h5_put_names(file, "/label_names", schema->label_names, (size_t)schema->classes);
     if (schema->columns) dt__h5_layout_fail(file, dt__columns_put(file, DT__SHARD_GROUP, schema));
-    dt_status status = dt__h5_layout_end(file, &length);
-    if (status) dt_fail_prefix(status, "%s: ", job->path);
     job->laid_out = 0;
-    if (!status) status = dt__h5_stream(file, shard_write_part, job);
+    dt_status status = dt__h5_stream(file, shard_write_part, job);
     dt__h5_layout_free(file);
-    if (!status && ftruncate(job->fd, (off_t)length))
+    if (!status && ftruncate(job->fd, (off_t)job->laid_out))
         status = dt_fail(DT_EIO, "%s: %s", job->path, strerror(errno));
     return status;
 }

@@ -3,7 +3,9 @@
  *
  * Everything here runs in a process that may die of it. What is refused is refused for the reader's
  * sake: links and storage that lead to other files, types that this program has no use for, arrays
- * that claim more than the file can hold. */
+ * that claim more than the file can hold. What the walk opens stays open: it goes with the process,
+ * which has one file, and of that so many items at most. The library takes an id that is none, and
+ * fails. */
 #include "hdf5/library.h"
 
 #include <string.h>
@@ -84,10 +86,8 @@ static bool item_type(hid_t type, struct dt__h5_item *item)
 {
     size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
     if (H5Tget_class(type) == H5T_ENUM) { /* numpy's bool, over a small integer */
-        hid_t base = H5Tget_super(type);
-        bool good = base >= 0 && H5Tget_class(base) == H5T_INTEGER && item_type(base, item);
-        if (base >= 0) H5Tclose(base);
-        return good;
+        const hid_t base = H5Tget_super(type);
+        return H5Tget_class(base) == H5T_INTEGER && item_type(base, item);
     }
     /* Half precision, as h5py writes it. */
     bool half =
@@ -111,7 +111,7 @@ static bool item_space(hid_t space, struct dt__h5_item *item)
     hsize_t dims[DT__H5_MAX_RANK];
     size_t bytes;
     item->count = 1;
-    item->rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    item->rank = H5Sget_simple_extent_ndims(space);
     if (item->rank < 0 || item->rank > DT__H5_MAX_RANK ||
         H5Sget_simple_extent_type(space) != (item->rank ? H5S_SIMPLE : H5S_SCALAR))
         return false;
@@ -186,7 +186,7 @@ struct place {
 };
 
 /* A number or a text. What is of no use is passed over. */
-static dt_status attribute_add(struct place *place, const char *name, hid_t attribute, hid_t type)
+static dt_status attribute_add(const struct place *place, const char *name, hid_t attribute)
 {
     union {
         uint64_t bits;
@@ -194,40 +194,33 @@ static dt_status attribute_add(struct place *place, const char *name, hid_t attr
     } number;
     struct dt_text text = {0};
     struct dt__h5_item item = {.kind = DT__H5_ATTRIBUTE, .offset = UINT64_MAX};
+    const hid_t type = H5Aget_type(attribute);
     char *path;
-    hid_t space = H5Aget_space(attribute);
-    bool good = item_type(type, &item) && item_space(space, &item) && item.count == 1 &&
-                item.type != DT__H5_F16;
-    if (space >= 0) H5Sclose(space);
+    if (!item_type(type, &item) || !item_space(H5Aget_space(attribute), &item) || item.count != 1 ||
+        item.type == DT__H5_F16)
+        return DT_OK;
     item.rank = 0;
     dt_status status = DT_OK;
-    if (good && item.type == DT__H5_TEXT) {
+    if (item.type == DT__H5_TEXT)
         status = texts_read(attribute, type, 1, MOST_VALUE, &text);
-        good = !status;
-        if (status == DT_EFORMAT) status = DT_OK;
-    } else if (good) {
-        good = H5Aread(attribute, number_type(item.type).native, &number) >= 0;
-    }
-    if (good) status = dt_format(&path, "%s@%s", place->path, name);
-    if (good && !status) {
-        const void *data = text.data ? (const void *)text.data : &number;
-        status =
-            table_add(place->inside, item, path, data, text.data ? text.length : item.size, -1);
+    else if (H5Aread(attribute, number_type(item.type).native, &number) < 0)
+        return DT_OK;
+    const bool useless = status == DT_EFORMAT;
+    if (!status) status = dt_format(&path, "%s@%s", place->path, name);
+    if (!status) {
+        status = text.data ? table_add(place->inside, item, path, text.data, text.length, -1)
+                           : table_add(place->inside, item, path, &number, (size_t)item.size, -1);
         dt_free(path);
     }
     dt_text_free(&text);
-    return status;
+    return useless ? DT_OK : status;
 }
 
 static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *info, void *arg)
 {
     (void)info;
     struct place *place = arg;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-    hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
-    if (type >= 0) place->status = attribute_add(place, name, attribute, type);
-    if (type >= 0) H5Tclose(type);
-    if (attribute >= 0) H5Aclose(attribute);
+    place->status = attribute_add(place, name, H5Aopen(object, name, H5P_DEFAULT));
     return place->status ? -1 : 0;
 }
 
@@ -275,8 +268,8 @@ static bool array_is_stored(struct dt__h5_inside *inside, hid_t set, hid_t plist
 static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char *path)
 {
     struct dt__h5_item item = {.kind = DT__H5_ARRAY, .offset = UINT64_MAX};
-    hid_t plist = H5Dget_create_plist(set), type = H5Dget_type(set), space = H5Dget_space(set);
-    H5D_layout_t layout = plist < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(plist);
+    const hid_t plist = H5Dget_create_plist(set), type = H5Dget_type(set);
+    const H5D_layout_t layout = H5Pget_layout(plist);
     struct dt_text texts = {0};
     const char *why = NULL;
     dt_status status = DT_OK;
@@ -284,9 +277,9 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
         why = "is not stored plainly in the file itself";
     else if (filters_complain(plist))
         why = filters_complain(plist);
-    else if (type < 0 || !item_type(type, &item))
+    else if (!item_type(type, &item))
         why = "holds neither plain numbers nor texts";
-    else if (!item_space(space, &item) || !item.rank)
+    else if (!item_space(H5Dget_space(set), &item) || !item.rank)
         why = "has no proper dimensions";
     else if (!item.count)
         why = "is empty";
@@ -296,19 +289,12 @@ static dt_status array_walk(struct dt__h5_inside *inside, hid_t set, const char 
         why = "is not all in the file";
     else if (H5Tequal(type, number_type(item.type).native) <= 0)
         item.offset = UINT64_MAX; /* the program has no such numbers */
-    if (status == DT_EFORMAT) {
-        why = "is not a list of names";
-        status = DT_OK;
-    }
-    if (!status && why) status = table_refuse(inside, path, why);
-    if (!status && !why) {
-        H5Iinc_ref(set); /* stays open for reads */
+    if (status == DT_EFORMAT) why = "is not a list of names";
+    if (why)
+        status = table_refuse(inside, path, why);
+    else if (!status)
         status = table_add(inside, item, path, texts.data, texts.length, set);
-    }
     dt_text_free(&texts);
-    if (space >= 0) H5Sclose(space);
-    if (type >= 0) H5Tclose(type);
-    if (plist >= 0) H5Pclose(plist);
     return status;
 }
 
@@ -325,10 +311,9 @@ static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, 
     if (info->type != H5L_TYPE_HARD) return 0;
     place->status = dt_format(&path, "%s/%s", strcmp(place->path, "/") ? place->path : "", name);
     if (place->status) return -1;
-    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
     place->status = object < 0 ? table_refuse(place->inside, path, "cannot be opened")
                                : object_walk(place->inside, object, path, place->depth + 1);
-    if (object >= 0) H5Oclose(object);
     H5Eclear2(H5E_DEFAULT);
     dt_free(path);
     return place->status ? -1 : 0;
@@ -362,13 +347,12 @@ static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const c
 enum { CHUNK_CACHE = 1 << 22, CACHE_SLOTS = 521 };
 
 /* The file is only read, and some file systems know no locks. */
-static herr_t plist_leave_unlocked(hid_t plist)
+static void plist_leave_unlocked(hid_t plist)
 {
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
-    return H5Pset_file_locking(plist, false, true);
+    H5Pset_file_locking(plist, false, true);
 #else
     (void)plist; /* HDF5_USE_FILE_LOCKING, which the fork server sets */
-    return 0;
 #endif
 }
 
@@ -377,13 +361,11 @@ dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt_
     static struct dt__h5_inside inside; /* one a process */
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     H5PLset_loading_state(0);
-    inside = (struct dt__h5_inside){.file = -1, .table = table};
-    hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
-    if (plist >= 0 && H5Pset_fclose_degree(plist, H5F_CLOSE_STRONG) >= 0 &&
-        H5Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, 1.0) >= 0 &&
-        plist_leave_unlocked(plist) >= 0)
-        inside.file = H5Fopen(path, H5F_ACC_RDONLY, plist);
-    hid_t root = inside.file < 0 ? -1 : H5Gopen2(inside.file, "/", H5P_DEFAULT);
+    const hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_cache(plist, 0, CACHE_SLOTS, CHUNK_CACHE, 1.0);
+    plist_leave_unlocked(plist);
+    inside = (struct dt__h5_inside){.file = H5Fopen(path, H5F_ACC_RDONLY, plist), .table = table};
+    const hid_t root = H5Gopen2(inside.file, "/", H5P_DEFAULT);
     if (root < 0) return dt__h5_library_fail(DT_EFORMAT, "cannot be opened as HDF5");
     *out = &inside;
     return object_walk(&inside, root, "/", 0);
@@ -392,27 +374,24 @@ dt_status dt__h5_inside_open(const char *path, struct dt_text *table, struct dt_
 dt_status dt__h5_inside_read(struct dt__h5_inside *inside, const struct dt__h5_request *request,
                              struct dt_text *out)
 {
-    hsize_t start[DT__H5_MAX_RANK] = {request->first}, extent[DT__H5_MAX_RANK];
-    const uint64_t item = (uint64_t)request->item;
+    const hsize_t start[DT__H5_MAX_RANK] = {request->first};
+    hsize_t extent[DT__H5_MAX_RANK];
     const enum dt__h5_type type = (enum dt__h5_type)request->type;
-    hid_t set = item < inside->items ? inside->arrays[item] : -1;
-    hid_t space = set < 0 ? -1 : H5Dget_space(set), memory = -1;
-    int rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, extent, NULL);
+    const hid_t set = inside->arrays[request->item], space = H5Dget_space(set);
+    const int rank = H5Sget_simple_extent_dims(space, extent, NULL);
     size_t bytes = dt__h5_type_size(type);
-    bool good =
-        rank >= 1 && request->first <= extent[0] && request->rows <= extent[0] - request->first;
+    bool good = rank >= 1;
     extent[0] = request->rows;
     for (int i = 0; i < rank && good; i++)
         good = dt_size_mul(bytes, extent[i], &bytes);
-    dt_status status = good && bytes ? dt_grow(&out->data, &out->capacity, bytes, 1, "rows")
-                                     : dt_fail(DT_EBUG, "rows that are not there");
-    if (!status) memory = H5Screate_simple(rank, extent, NULL);
-    if (!status &&
-        (memory < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) < 0 ||
-         H5Dread(set, number_type(type).native, memory, space, H5P_DEFAULT, out->data) < 0))
-        status = dt__h5_library_fail(DT_EIO, "rows cannot be read");
-    if (memory >= 0) H5Sclose(memory);
-    if (space >= 0) H5Sclose(space);
+    if (!good) return dt_fail(DT_EBUG, "rows that are not there");
+    DT_TRY(dt_grow(&out->data, &out->capacity, bytes, 1, "rows"));
+    const hid_t memory = H5Screate_simple(rank, extent, NULL);
+    good = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
+           H5Dread(set, number_type(type).native, memory, space, H5P_DEFAULT, out->data) >= 0;
+    const dt_status status = good ? DT_OK : dt__h5_library_fail(DT_EIO, "rows cannot be read");
+    H5Sclose(memory);
+    H5Sclose(space);
     out->length = bytes;
     return status;
 }

@@ -24,12 +24,13 @@ struct extent {
 };
 
 struct dt__h5_layout {
-    hid_t file;       /* -1 once the layout has ended */
+    const char *path; /* for messages */
+    hid_t file;       /* -1 once it is closed */
     dt_status status; /* the first failure, with its message */
     char message[DT_ERROR_MAX];
-    int memory;              /* the metadata; -1 once it is mapped */
-    unsigned char *metadata; /* (end) once the layout has ended; NULL */
-    struct extent *extents;  /* ascending once the layout has ended */
+    int memory;              /* the metadata, in a file without a name; -1 once mapped */
+    unsigned char *metadata; /* (end) the same, mapped to be streamed; NULL before */
+    struct extent *extents;
     size_t nextents, extents_capacity;
     void **owned;
     size_t nowned, owned_capacity;
@@ -146,12 +147,13 @@ static const H5FD_class_t DRIVER = {
 /* ---- a file --------------------------------------------------------------------------------- */
 
 /* No times: the same content gives the same bytes. */
-dt_status dt__h5_layout_create(size_t user_block, struct dt__h5_layout **out)
+dt_status dt__h5_layout_create(const char *path, size_t user_block, struct dt__h5_layout **out)
 {
     /* Registered once and for good: the library closes a file after it has let go of the driver. */
     static hid_t driver = -1;
     struct dt__h5_layout *layout;
     DT_TRY(dt_alloc(1, sizeof *layout, "a file's layout", &layout));
+    layout->path = path;
     layout->file = -1;
     layout->memory = memfd_create("dtrain-layout", MFD_CLOEXEC);
     pthread_mutex_lock(&library_lock);
@@ -171,7 +173,7 @@ dt_status dt__h5_layout_create(size_t user_block, struct dt__h5_layout **out)
     if (access >= 0) H5Pclose(access);
     if (layout->file < 0) {
         layout_fail_library(layout, "a file");
-        dt_status status = dt_fail(layout->status, "%s", layout->message);
+        dt_status status = dt_fail(layout->status, "%s: %s", path, layout->message);
         dt__h5_layout_free(layout);
         return status;
     }
@@ -200,40 +202,7 @@ void dt__h5_layout_free(struct dt__h5_layout *layout)
     dt_free(layout);
 }
 
-static int extent_order(const void *a, const void *b)
-{
-    const struct extent *x = a, *y = b;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-dt_status dt__h5_layout_end(struct dt__h5_layout *layout, uint64_t *out_length)
-{
-    layout_close(layout);
-    if (layout->status) return dt_fail(layout->status, "%s", layout->message);
-    if (ftruncate(layout->memory, (off_t)layout->end))
-        return dt_fail(DT_EIO, "metadata: %s", strerror(errno));
-    void *bytes = mmap(NULL, layout->end, PROT_READ, MAP_SHARED, layout->memory, 0);
-    if (bytes == MAP_FAILED) return dt_fail(DT_EMEMORY, "no memory for a file's metadata");
-    layout->metadata = bytes;
-    const int memory = layout->memory;
-    layout->memory = -1;
-    if (close(memory)) return dt_fail(DT_EIO, "metadata: %s", strerror(errno));
-    if (layout->nextents)
-        qsort(layout->extents, layout->nextents, sizeof *layout->extents, extent_order);
-    *out_length = layout->end;
-    return DT_OK;
-}
-
 /* ---- content -------------------------------------------------------------------------------- */
-
-/* Of numbers, or of texts of `size` bytes with their NUL; to be closed. */
-static hid_t type_open(enum dt__h5_type type, size_t size)
-{
-    if (type != DT__H5_TEXT) return H5Tcopy(dt__h5_stored_type(type));
-    hid_t text = H5Tcopy(H5T_C_S1);
-    if (text < 0 || H5Tset_size(text, size) < 0 || H5Tset_cset(text, H5T_CSET_UTF8) < 0) return -1;
-    return text;
-}
 
 /* The groups on the way to path[0..length), and that. */
 static void groups_make(struct dt__h5_layout *layout, const char *path, size_t length)
@@ -257,44 +226,73 @@ void dt__h5_put_group(struct dt__h5_layout *layout, const char *path)
     groups_make(layout, path, strlen(path));
 }
 
-/* Makes room for an array; its bytes are streamed. */
-static void layout_array(struct dt__h5_layout *layout, const char *path, hid_t type, int rank,
-                         const uint64_t *dims, const void *data, uint64_t *out_offset)
+static bool attribute_put(hid_t owner, const char *name, hid_t type, hid_t space, const void *value)
 {
+    hid_t attribute = H5Acreate2(owner, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    bool good = attribute >= 0 && H5Awrite(attribute, type, value) >= 0;
+    return attribute >= 0 && H5Aclose(attribute) >= 0 && good;
+}
+
+/* Room at once, and no times; HADDR_UNDEF: it cannot be had. */
+static haddr_t array_put(hid_t owner, const char *name, hid_t type, hid_t space)
+{
+    hid_t set = -1, plist = H5Pcreate(H5P_DATASET_CREATE);
+    if (plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
+        H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY) >= 0 &&
+        H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0)
+        set = H5Dcreate2(owner, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    haddr_t offset = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
+    if (set >= 0 && H5Dclose(set) < 0) offset = HADDR_UNDEF;
+    if (plist >= 0) H5Pclose(plist);
+    return offset;
+}
+
+/* size: of an element; of a text with its NUL. */
+static void layout_put(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
+                       size_t size, int rank, const uint64_t *dims, const void *data,
+                       uint64_t *out_offset)
+{
+    const char *name = strrchr(path, rank ? '/' : '@') + 1;
+    char owner[DT__H5_PATH];
     hsize_t extent[DT__H5_MAX_RANK];
-    size_t bytes = type < 0 ? 0 : H5Tget_size(type);
-    bool good = rank >= 1 && rank <= DT__H5_MAX_RANK;
+    size_t bytes = size;
+    bool good = rank >= 0 && rank <= DT__H5_MAX_RANK;
     for (int i = 0; good && i < rank; i++) {
         extent[i] = dims[i];
         good = dims[i] > 0 && dt_size_mul(bytes, dims[i], &bytes);
     }
     if (!good) dt__h5_layout_fail(layout, dt_fail(DT_EBUG, "%s: no proper dimensions", path));
-    groups_make(layout, path, (size_t)(strrchr(path, '/') - path));
+    groups_make(layout, path, (size_t)(name - 1 - path));
     dt__h5_layout_fail(layout,
                        dt_grow(&layout->extents, &layout->extents_capacity, layout->nextents + 1,
                                sizeof *layout->extents, "a file's layout"));
     if (layout->status) return;
-    hid_t set = -1, space = H5Screate_simple(rank, extent, NULL);
-    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
-    if (type >= 0 && space >= 0 && plist >= 0 && H5Pset_obj_track_times(plist, false) >= 0 &&
-        H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY) >= 0 &&
-        H5Pset_fill_time(plist, H5D_FILL_TIME_NEVER) >= 0)
-        set = H5Dcreate2(layout->file, path, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
-    const haddr_t offset = set >= 0 ? H5Dget_offset(set) : HADDR_UNDEF;
-    if (set < 0 || H5Dclose(set) < 0 || offset == HADDR_UNDEF) layout_fail_library(layout, path);
-    if (plist >= 0) H5Pclose(plist);
+    snprintf(owner, sizeof owner, "%.*s", (int)(name - 1 - path), path);
+    hid_t object = H5Oopen(layout->file, *owner ? owner : "/", H5P_DEFAULT);
+    hid_t space = rank ? H5Screate_simple(rank, extent, NULL) : H5Screate(H5S_SCALAR);
+    hid_t stored = H5Tcopy(type == DT__H5_TEXT ? H5T_C_S1 : dt__h5_stored_type(type));
+    good = object >= 0 && space >= 0 && stored >= 0 &&
+           (type != DT__H5_TEXT ||
+            (H5Tset_size(stored, size) >= 0 && H5Tset_cset(stored, H5T_CSET_UTF8) >= 0));
+    if (good && !rank) {
+        good = attribute_put(object, name, stored, space, data);
+    } else if (good) {
+        const haddr_t offset = array_put(object, name, stored, space);
+        good = offset != HADDR_UNDEF;
+        layout->extents[layout->nextents++] = (struct extent){offset, bytes, data};
+        if (out_offset) *out_offset = offset;
+    }
+    if (stored >= 0) H5Tclose(stored);
     if (space >= 0) H5Sclose(space);
-    layout->extents[layout->nextents++] = (struct extent){offset, bytes, data};
-    if (out_offset) *out_offset = offset;
+    if (object >= 0) H5Oclose(object);
+    if (!good) layout_fail_library(layout, path);
 }
 
-void dt__h5_put_array(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
-                      int rank, const uint64_t *dims, const void *data, uint64_t *out_offset)
+void dt__h5_put(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type, int rank,
+                const uint64_t *dims, const void *data, uint64_t *out_offset)
 {
     if (layout->status) return;
-    hid_t stored = type_open(type, 0);
-    layout_array(layout, path, stored, rank, dims, data, out_offset);
-    if (stored >= 0) H5Tclose(stored);
+    layout_put(layout, path, type, dt__h5_type_size(type), rank, dims, data, out_offset);
 }
 
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
@@ -312,35 +310,7 @@ void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *cons
     if (!table) return;
     for (size_t i = 0; i < count; i++)
         memcpy(table + i * size, names[i], strlen(names[i]));
-    hid_t type = type_open(DT__H5_TEXT, size);
-    layout_array(layout, path, type, 1, (const uint64_t[]){count}, table, NULL);
-    if (type >= 0) H5Tclose(type);
-}
-
-static void layout_attribute(struct dt__h5_layout *layout, const char *path, hid_t type,
-                             const void *value)
-{
-    char owner[DT__H5_PATH];
-    const char *name = strchr(path, '@') + 1;
-    const size_t length = (size_t)(name - 1 - path);
-    groups_make(layout, path, length);
-    snprintf(owner, sizeof owner, "%.*s", (int)length, path);
-    hid_t object = H5Oopen(layout->file, owner, H5P_DEFAULT), space = H5Screate(H5S_SCALAR);
-    hid_t attribute = object < 0 || space < 0 || type < 0
-                          ? -1
-                          : H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool good = attribute >= 0 && H5Awrite(attribute, type, value) >= 0;
-    if (attribute >= 0 && H5Aclose(attribute) < 0) good = false;
-    if (space >= 0) H5Sclose(space);
-    if (object >= 0) H5Oclose(object);
-    if (type >= 0) H5Tclose(type);
-    if (!good) layout_fail_library(layout, path);
-}
-
-void dt__h5_put_number(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
-                       const void *value)
-{
-    if (!layout->status) layout_attribute(layout, path, type_open(type, 0), value);
+    layout_put(layout, path, DT__H5_TEXT, size, 1, (const uint64_t[]){count}, table, NULL);
 }
 
 void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char *text)
@@ -354,14 +324,20 @@ void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char 
         part = left < TEXT_PIECE ? left : TEXT_PIECE;
         left -= part;
         char *copy = dt__h5_layout_alloc(layout, part + 1, 1);
-        if (copy) memcpy(copy, text, part);
-        if (copy)
-            layout_attribute(layout, dt__h5_piece(name, path, piece),
-                             type_open(DT__H5_TEXT, part + 1), copy);
+        if (!copy) return;
+        memcpy(copy, text, part);
+        layout_put(layout, dt__h5_piece(name, path, piece), DT__H5_TEXT, part + 1, 0, NULL, copy,
+                   NULL);
     }
 }
 
 /* ---- streaming ------------------------------------------------------------------------------ */
+
+static int extent_order(const void *a, const void *b)
+{
+    const struct extent *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
 
 static dt_status stream_range(const unsigned char *from, uint64_t length, dt__h5_sink_fn *sink,
                               void *arg)
@@ -373,9 +349,22 @@ static dt_status stream_range(const unsigned char *from, uint64_t length, dt__h5
     return DT_OK;
 }
 
-dt_status dt__h5_stream(const struct dt__h5_layout *layout, dt__h5_sink_fn *sink, void *arg)
+dt_status dt__h5_stream(struct dt__h5_layout *layout, dt__h5_sink_fn *sink, void *arg)
 {
     uint64_t at = 0;
+    layout_close(layout);
+    if (layout->status) return dt_fail(layout->status, "%s: %s", layout->path, layout->message);
+    const int memory = layout->memory;
+    layout->memory = -1;
+    void *bytes = MAP_FAILED;
+    if (!ftruncate(memory, (off_t)layout->end))
+        bytes = mmap(NULL, layout->end, PROT_READ, MAP_SHARED, memory, 0);
+    if (bytes != MAP_FAILED) layout->metadata = bytes;
+    if (close(memory) || !layout->metadata)
+        return dt_fail(DT_EMEMORY, "%s: no memory for its metadata: %s", layout->path,
+                       strerror(errno));
+    if (layout->nextents)
+        qsort(layout->extents, layout->nextents, sizeof *layout->extents, extent_order);
     for (size_t i = 0; i < layout->nextents; i++) {
         const struct extent *extent = &layout->extents[i];
         DT_TRY(stream_range(layout->metadata + at, extent->at - at, sink, arg));

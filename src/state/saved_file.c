@@ -128,9 +128,9 @@ static bool put_rows(struct dt__h5_layout *layout, const char *path, const struc
     memcpy(dims, tensor->shape, sizeof dims);
     dims[0] = count;
     snprintf(name, sizeof name, "%s_rows", path);
-    dt__h5_put_array(layout, name, DT__H5_U32, 1, dims, row, NULL);
+    dt__h5_put(layout, name, DT__H5_U32, 1, dims, row, NULL);
     snprintf(name, sizeof name, "%s_values", path);
-    dt__h5_put_array(layout, name, DT__H5_F32, tensor->rank, dims, value, NULL);
+    dt__h5_put(layout, name, DT__H5_F32, tensor->rank, dims, value, NULL);
     return true;
 }
 
@@ -145,7 +145,7 @@ static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *ve
         if (is_left_out(tensor, vector)) continue;
         snprintf(path, sizeof path, "%s/%s", vector->group, tensor->name);
         if (!sparse || !tensor->row_sparse || !put_rows(layout, path, tensor, values))
-            dt__h5_put_array(layout, path, DT__H5_F32, tensor->rank, tensor->shape, values, NULL);
+            dt__h5_put(layout, path, DT__H5_F32, tensor->rank, tensor->shape, values, NULL);
     }
 }
 
@@ -245,11 +245,11 @@ static void put_record(struct dt__h5_layout *layout, const struct dt__record *re
     else if (record->count && record->type == DT__H5_TEXT)
         dt__h5_put_names(layout, record->path, pointer, (size_t)count);
     else if (record->count)
-        dt__h5_put_array(layout, record->path, record->type, 1, &count, pointer, NULL);
+        dt__h5_put(layout, record->path, record->type, 1, &count, pointer, NULL);
     else if (record->type == DT__H5_TEXT)
         dt__h5_put_text(layout, record->path, pointer ? pointer : member);
     else
-        dt__h5_put_number(layout, record->path, record->type, member);
+        dt__h5_put(layout, record->path, record->type, 0, NULL, member, NULL);
 }
 
 static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__record *record,
@@ -306,7 +306,7 @@ static dt_status put_all(struct dt__h5_layout *layout, const struct dt_model *mo
     const struct dt_schema *schema = &from->schema;
     struct dt_checkpoint lent = *from;
     struct dt__vector vector;
-    dt__h5_put_number(layout, "/@format_version", DT__H5_I32, &version);
+    dt__h5_put(layout, "/@format_version", DT__H5_I32, 0, NULL, &version, NULL);
     for (int t = 0; t < (whole ? DT__RECORD_TABLES : DT__RESUME_RECORDS); t++)
         for (const struct dt__record *record = dt__records[t]; record->path; record++)
             put_record(layout, record, from);
@@ -320,7 +320,7 @@ static dt_status put_all(struct dt__h5_layout *layout, const struct dt_model *mo
 }
 
 struct saving {
-    const struct dt__h5_layout *layout;
+    struct dt__h5_layout *layout;
     struct header header;
     int fd;
     const char *path; /* of the temporary file */
@@ -346,6 +346,7 @@ static dt_status saving_fill_file(int fd, const char *path, void *arg)
     saving->fd = fd;
     saving->path = path;
     DT_TRY(dt__h5_stream(saving->layout, saving_write_part, saving));
+    saving->header.bytes = saving->at - DT__USER_BLOCK;
     header_print(&saving->header, block);
     if (lseek(fd, 0, SEEK_SET) < 0) return dt__fail_errno(path, "cannot seek");
     return dt_fd_write(fd, path, block, sizeof block);
@@ -356,17 +357,14 @@ dt_status dt__file_save(const char *path, const struct dt_checkpoint *from, bool
     struct dt_model *model;
     struct dt__h5_layout *layout = NULL;
     struct header written;
-    uint64_t length;
     dt_status status;
     DT_TRY(dt_model_create(&from->desc, &model));
     if (model->params != from->params_count)
         DT_GUARD(dt_fail(DT_EBUG, "a file of %" PRIu64 " parameters for a network of %zu",
                          from->params_count, model->params));
-    DT_GUARD(dt__h5_layout_create(DT__USER_BLOCK, &layout));
+    DT_GUARD(dt__h5_layout_create(path, DT__USER_BLOCK, &layout));
     dt__h5_layout_fail(layout, put_all(layout, model, from, whole));
-    status = dt__h5_layout_end(layout, &length);
-    if (status) DT_GUARD(dt_fail_prefix(status, "%s: ", path));
-    struct saving saving = {.layout = layout, .header = {whole, 0, length - DT__USER_BLOCK}};
+    struct saving saving = {.layout = layout, .header = {.whole = whole}};
     status = dt_file_write_by(path, saving_fill_file, &saving, file_verify, &written);
 done:
     dt__h5_layout_free(layout);
