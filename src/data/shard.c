@@ -3,10 +3,10 @@
  *     rows of the source --> buckets of a temporary file --> rows of shard after shard
  *
  * A shuffle of more rows than memory holds: rows go to buckets, and each bucket, which fits in
- * memory, is shuffled when it is taken out again. A bucket's size is known beforehand, since a row's
- * bucket follows from a keyed permutation of all rows: so all buckets lie in one file, side by side.
- * Every row is written and read once, in blocks; writing each row straight to its place would touch
- * the disk once a row.
+ * memory, is shuffled when it is taken out again. A bucket's size is known beforehand, since a
+ * row's bucket follows from a keyed permutation of all rows: so all buckets lie in one file, side
+ * by side. Every row is written and read once, in blocks; writing each row straight to its place
+ * would touch the disk once a row.
  *
  * The HDF5 writer lays a shard out, with room for /x and /y; the rows then go to their place by
  * plain writes, so that errors of the disk are ours and no byte is copied twice. Sparse rows are
