@@ -6,6 +6,17 @@
 
 /* ---- data ----------------------------------------------------------------------------------- */
 
+/* Rows from `begin` on, as many as a chunk of an evaluation has at most. The table is to be
+ * destroyed in either case. */
+static dt_status rows_read(const struct dt_job *job, const struct dt_source *source, uint64_t begin,
+                           struct dt_table **table, struct dt_batch *out)
+{
+    const uint64_t left = dt_source_rows(source) - begin;
+    const int rows = left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK;
+    DT_TRY(dt_table_create(job->config, source, begin, begin + (uint64_t)rows, table));
+    return dt_table_read(*table, begin, rows, out);
+}
+
 void dt__advise_labels(const struct dt_job *job)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
@@ -27,24 +38,21 @@ void dt__advise_scale(const struct dt_job *job)
     enum { MOST_FEATURES = 1 << 16 };
     const struct dt_config *config = job->config;
     char *const *names = dt_source_schema(job->train)->feature_names;
-    uint64_t all = dt_source_rows(job->train);
-    int rows = all < DT_EVAL_CHUNK ? (int)all : DT_EVAL_CHUNK, at = 0;
+    int at = 0;
     struct dt_table *table = NULL;
     struct dt_batch batch = {0};
     double most = 0; /* mean square */
-    if (job->step > 0 || config->data.normalize != DT_NORMALIZE_NONE || rows == 0 ||
+    if (job->step > 0 || config->data.normalize != DT_NORMALIZE_NONE ||
         dt_source_schema(job->train)->features > MOST_FEATURES)
         return;
-    if (!dt_table_create(config, job->train, 0, (uint64_t)rows, &table) &&
-        !dt_table_read(table, 0, rows, &batch)) {
-        for (int f = 0; f < batch.ndense; f++) {
-            double sum = 0;
-            for (int r = 0; r < rows; r++) {
-                double value = batch.x[(size_t)r * (size_t)batch.ndense + (size_t)f];
-                sum += value * value;
-            }
-            if (sum / rows > most) at = f, most = sum / rows;
+    const bool good = !rows_read(job, job->train, 0, &table, &batch);
+    for (int f = 0; f < batch.ndense && good; f++) {
+        double sum = 0;
+        for (int r = 0; r < batch.rows; r++) {
+            const double value = batch.x[(size_t)r * (size_t)batch.ndense + (size_t)f];
+            sum += value * value;
         }
+        if (sum > most * batch.rows) at = f, most = sum / batch.rows;
     }
     if (most > FAR * FAR)
         dt_warn("feature %d%s%s%s is about %.2g in size, and learning wants numbers near 1: "
@@ -59,15 +67,10 @@ void dt__advise_scale(const struct dt_job *job)
 static dt_status guess_add(const struct dt_job *job, uint64_t chunk, const float *zeros,
                            double *sums, struct dt_metrics *metrics)
 {
-    const uint64_t begin = chunk * DT_EVAL_CHUNK, left = dt_source_rows(job->eval) - begin;
-    const int rows = left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK;
     struct dt_table *table = NULL;
     struct dt_batch batch;
-    dt_status status =
-        dt_table_create(job->config, job->eval, begin, begin + (uint64_t)rows, &table);
-    if (!status) status = dt_table_read(table, begin, rows, &batch);
-    if (!status)
-        dt_metrics_chunk(job->model, zeros, &batch, sums, dt_metrics_confusion(metrics));
+    dt_status status = rows_read(job, job->eval, chunk * DT_EVAL_CHUNK, &table, &batch);
+    if (!status) dt_metrics_chunk(job->model, zeros, &batch, sums, dt_metrics_confusion(metrics));
     if (!status) status = dt_metrics_add(metrics, sums);
     dt_table_destroy(table);
     return status;

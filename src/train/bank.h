@@ -11,9 +11,8 @@
 
 /* The bank's end of the link to a dedicated evaluator. */
 struct dt_evaluator_link {
-    bool waits;              /* `message` is a result that the next synchronization point takes */
-    bool evaluated;          /* there was a result ... */
-    uint64_t evaluated_step; /* ... the last one of this step */
+    bool waits;         /* `message` is a result that the next synchronization point takes */
+    uint64_t evaluated; /* 1 + step of the last result; 0: there was none */
     double heard_at;         /* clock of the last message */
     struct dt_message message;
 };

@@ -159,7 +159,7 @@ dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluat
 /* ---- in place ------------------------------------------------------------------------------- */
 
 /* The bank adds up what all workers send, in worker order and so in chunk order, and sees what that
- * means. all: (ranks, words): `cells` counts of the confusion matrix, and the sums of each chunk. */
+ * means. all: (ranks, words): counts of the confusion matrix, and the sums of each chunk. */
 static dt_status conclude(struct dt_bank *bank, const double *all, size_t words, double start)
 {
     const struct dt_job *job = bank->job;

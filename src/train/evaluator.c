@@ -27,8 +27,8 @@ struct dt_evaluator {
     struct dt_metrics *metrics;
     struct dt_best best;   /* as the bank's, by the same results */
     struct order order;    /* the bank's last */
-    bool began, evaluated; /* `step` has been seen; has its result */
-    uint64_t step;         /* of the checkpoint seen last */
+    uint64_t step;         /* of the checkpoint seen last; UINT64_MAX: none was */
+    bool evaluated;        /* it has its result */
     double look_at;        /* clock of the next look for a checkpoint */
     double said_at;        /* clock of the last message */
 };
@@ -85,7 +85,6 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *
     const double start = dt_clock_secs();
     char *file = NULL;
     bool better;
-    evaluator->began = true;
     evaluator->evaluated = false;
     evaluator->step = step;
     evaluator_say(evaluator, &claim);
@@ -130,7 +129,7 @@ static dt_status evaluator_next(struct dt_evaluator *evaluator, uint64_t *step, 
     if (now < evaluator->look_at) return DT_OK;
     evaluator->look_at = now + LOOK_SECS;
     if (!dt_checkpoint_newest(job->ckpt_dir, step, path)) return DT_OK;
-    if (evaluator->began && *step == evaluator->step) {
+    if (*step == evaluator->step) {
         dt_free(*path);
         *path = NULL;
     } else if (throttle > LOOK_SECS) {
@@ -145,6 +144,7 @@ dt_status dt__evaluator_open(struct dt_job *job, struct dt_evaluator **out)
     DT_TRY(dt_alloc(1, sizeof *evaluator, "evaluator", &evaluator));
     *out = evaluator;
     evaluator->job = job;
+    evaluator->step = UINT64_MAX;
     DT_TRY(dt_metrics_create(job->model, &evaluator->metrics));
     if (!job->eval) return DT_OK;
     evaluator->chunks = dt_measure_chunks(job->config, job->eval);
@@ -213,8 +213,7 @@ dt_status dt__link_collect(struct dt_bank *bank)
     bool better;
     while (dt__link_asks(bank) & DT_ASK_SYNC) {
         link->waits = false;
-        link->evaluated = true;
-        link->evaluated_step = link->message.evaluation.step;
+        link->evaluated = 1 + link->message.evaluation.step;
         dt_writer_protect(bank->writer, NULL);
         DT_TRY(dt__record_evaluation(bank, &link->message.evaluation, &better));
     }
@@ -223,7 +222,7 @@ dt_status dt__link_collect(struct dt_bank *bank)
 
 static bool link_has_last(const struct dt_bank *bank)
 {
-    return bank->link.evaluated && bank->link.evaluated_step == bank->job->step;
+    return bank->link.evaluated == 1 + bank->job->step;
 }
 
 static void link_order(struct dt_bank *bank, struct order order)

@@ -7,35 +7,28 @@
 #include "dtrain/train.h"
 
 static const double LOWEST = 1e-7, HIGHEST = 10;
-static const double SMOOTHING = 0.95; /* weight of what was before */
-static const double DIVERGED = 4;     /* times the least loss */
+static const double SMOOTHING = 0.95;  /* weight of what was before */
+static const double DIVERGED = 4;      /* times the least loss */
 static const double LEAST_FALL = 0.02; /* of the first loss: less is noise */
-enum { SETTLE = 20 }; /* points before the smoothed loss means something */
+enum { SETTLE = 20 };                  /* points before the smoothed loss means something */
 enum { REACH = 10 }; /* points over which the fall is measured: smoothing delays it by so many */
 
 /* ---- what the losses say -------------------------------------------------------------------- */
 
-/* The smoothed loss so far is an exponential mean, corrected for its start from zero. */
-static double smooth_next(double *mean, int point, double loss)
-{
-    *mean = SMOOTHING * *mean + (1 - SMOOTHING) * loss;
-    return *mean / (1 - pow(SMOOTHING, point + 1));
-}
-
 dt_status dt_lr_test_judge(struct dt_lr_test *test)
 {
-    double mean = 0;
+    double mean = 0; /* exponential; the curve is corrected for its start from zero */
     test->least = -1;
     for (int i = 0; i < test->points; i++) {
-        test->smooth[i] = smooth_next(&mean, i, test->loss[i]);
+        mean = SMOOTHING * mean + (1 - SMOOTHING) * test->loss[i];
+        test->smooth[i] = mean / (1 - pow(SMOOTHING, i + 1));
         if (test->least < 0 || test->smooth[i] < test->smooth[test->least]) test->least = i;
     }
     if (test->least < 0 || !isfinite(test->smooth[test->least]))
         return dt_fail(DT_ENUMERIC, "the loss is not finite at any rate from %g on", LOWEST);
     test->rises = test->least < 2 * SETTLE;
     double settled = test->smooth[test->rises ? 0 : SETTLE];
-    test->flat =
-        !test->rises && settled - test->smooth[test->least] < LEAST_FALL * fabs(settled);
+    test->flat = !test->rises && settled - test->smooth[test->least] < LEAST_FALL * fabs(settled);
     /* The point before the least from which on the smoothed loss falls most over the next REACH
      * points. */
     int steepest = SETTLE < test->least ? SETTLE : test->least;
@@ -56,49 +49,43 @@ dt_status dt_lr_test_judge(struct dt_lr_test *test)
 /* ---- the run -------------------------------------------------------------------------------- */
 
 /* The run's settings, but for its rate: without all that a short run does not need. */
-static const char *const SETTINGS[] = {
-    "train.mode=sync",       "train.schedule=exponential", "train.warmup_steps=0",
-    "train.min_lr=0",        "train.epochs=1e6",           "run.log_steps=1",
-    "run.checkpoint_steps=0", "run.checkpoint_secs=0",      "run.resume=never",
-    "data.eval=",            "data.eval_labels=",          "eval.steps=-1",
-    "eval.patience=0",       "eval.dedicated=no",          "export.latest=no",
-    "export.best=no",        "eval.metric=auto",           "report.tensorboard=no",
-    "report.trace=no",       "report.prometheus="};
+static const char *const SETTINGS[] = {"train.mode=sync",        "train.schedule=exponential",
+                                       "train.warmup_steps=0",   "train.min_lr=0",
+                                       "train.epochs=1e6",       "run.log_steps=1",
+                                       "run.checkpoint_steps=0", "run.checkpoint_secs=0",
+                                       "run.resume=never",       "data.eval=",
+                                       "data.eval_labels=",      "eval.steps=-1",
+                                       "eval.patience=0",        "eval.dedicated=no",
+                                       "export.latest=no",       "export.best=no",
+                                       "eval.metric=auto",       "report.tensorboard=no",
+                                       "report.trace=no",        "report.prometheus="};
 
-struct watcher {
-    struct dt_lr_test *test;
-    double mean, least;
-    bool diverged;
-};
-
+/* Each step has a record. arg: struct dt_lr_test. */
 static void watch_record(void *arg, const char *json)
 {
-    struct watcher *watcher = arg;
-    struct dt_lr_test *test = watcher->test;
+    struct dt_lr_test *test = arg;
     json_t *record = json_loads(json, 0, NULL);
     const char *kind = json_string_value(json_object_get(record, "kind"));
     if (kind && !strcmp(kind, "train") && test->points < DT_LR_TEST_STEPS) {
-        int i = test->points++;
+        const int i = test->points++;
         test->lr[i] = json_number_value(json_object_get(record, "lr"));
         test->loss[i] = json_number_value(json_object_get(record, "loss"));
-        double smooth = smooth_next(&watcher->mean, i, test->loss[i]);
-        if (i == 0 || smooth < watcher->least) watcher->least = smooth;
-        watcher->diverged = smooth > DIVERGED * watcher->least;
     }
     json_decref(record);
 }
 
 static bool has_diverged(void *arg)
 {
-    return ((const struct watcher *)arg)->diverged;
+    struct dt_lr_test *test = arg;
+    return test->points > 0 && !dt_lr_test_judge(test) &&
+           test->smooth[test->points - 1] > DIVERGED * test->smooth[test->least];
 }
 
 dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,
                      struct dt_lr_test *out)
 {
-    struct watcher watcher = {.test = out};
-    struct dt_train_options options = {
-        .record = watch_record, .stop = has_diverged, .arg = &watcher};
+    const struct dt_train_options options = {
+        .record = watch_record, .stop = has_diverged, .arg = out};
     bool bank = world->is_bank;
     char *dir = NULL;
     *out = (struct dt_lr_test){0};
