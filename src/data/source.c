@@ -357,7 +357,10 @@ static dt_status stream_source(struct stream *stream, struct dt_source *source)
     }
     DT_TRY(stream_array(stream, &source->class_weight, classes, sizeof *source->class_weight));
     DT_TRY(stream_array(stream, &source->label_class, classes, sizeof *source->label_class));
-    for (size_t c = 0; source->schema.columns && c < source->columns.count; c++) {
+    size_t mapped =
+        source->schema.columns ? source->columns.count : 0; /* shards have no columns here */
+    DT_TRY(STREAM(mapped));
+    for (size_t c = 0; c < mapped && c < source->columns.count; c++) {
         struct dt__column *column = &source->columns.items[c];
         DT_TRY(STREAM(column->ncodes));
         DT_TRY(stream_array(stream, &column->map, column->ncodes, sizeof *column->map));

@@ -89,8 +89,10 @@ check_eq 'and on their shards' "$(signed "$tmp/signs/*.h5")" "$(signed "$tmp/sig
 # A model of a table's shards reads the table: columns by name, texts, gaps.
 "$dtrain" shard "$tmp/shards" 2 data.train="$tmp/a.csv" data.label=price data.ignore=id,w data.missing=flag \
     model.task=regress 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-job 1 data.train="$tmp/shards/*.h5" data.normalize=standard model.task=regress model.hidden=16 train.optimizer=adam \
-    train.lr=0.01 train.epochs=15 run.dir="$tmp/sharded" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail 'a run of shards'; }
+job 3 data.train="$tmp/shards/*.h5" data.normalize=standard model.task=regress model.hidden=16 train.optimizer=adam \
+    data.eval_fraction=0.1 train.lr=0.01 train.epochs=15 run.dir="$tmp/sharded" >"$tmp/log" 2>&1 ||
+    { cat "$tmp/log"; fail 'a run of shards'; }
+check_eq 'rows held out of shards' "$(record "$tmp/sharded" eval rows)" 150
 r2() { "$dtrain" eval "$tmp/$1" data.eval="$2" data.label=price 2>"$tmp/err" | json r2; }
 check_ge 'r2 of a model of shards on the table' "$(r2 sharded "$tmp/a.csv")" 0.9
 check_ge 'r2 of a model of the table on shards' "$(r2 three "$tmp/shards/*.h5")" 0.9
