@@ -30,6 +30,12 @@ static void print_groups(const struct dt_bank *bank)
     const double mb = dt__weights_mb(job), all = mb * job->groups;
     const bool local = job->mode == DT_MODE_SYNC && config->train.local_steps > 1;
     char word[16];
+    if (local && job->groups == 1)
+        dt_warn("train.local_steps gains nothing: one group has none to exchange with "
+                "(train.groups says how many there are)");
+    else if ((local || dt__is_rounded(job)) && job->world->hosts == 1)
+        dt_info("all groups are on this host: train.local_steps and train.wire gain time only "
+                "between hosts");
     if (local)
         dt_info("local steps: %d group%s exchange every %lld steps%s (outer rate %g, momentum %g); "
                 "the groups' optimizer state takes %.4g MB at them, as much at the bank and in "

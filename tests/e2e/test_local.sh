@@ -14,6 +14,7 @@ local='train.local_steps=8 train.groups=2'
 good 1 np1 $local
 good 7 np7 $local
 same np7 np1
+grep -q 'all groups are on this host' "$tmp/err" || fail 'the start does not say what it gains'
 check_eq 'groups' "$(record "$tmp/np1" start groups)" 2
 grep -q 'local steps: 2 groups exchange every 8 steps' "$tmp/err" || fail 'the start does not say it'
 net='dense 60 relu, batchnorm, dense 30 relu'
@@ -33,6 +34,7 @@ near() { echo "$(record "$tmp/$1" train loss) $(record "$tmp/$2" train loss)" |
 sgd='train.optimizer=sgd train.lr=0.05 train.max_steps=56 run.log_steps=8 train.outer_lr=1 train.outer_momentum=0'
 good 1 sgd $sgd
 good 1 plain $sgd train.local_steps=8 train.groups=1
+grep -q 'train.local_steps gains nothing' "$tmp/err" || fail 'one group: the start does not say it'
 good 1 two $sgd $local
 near plain sgd || fail 'one group with plain averaging does not go where sync goes'
 near two sgd && fail 'two groups go where sync goes'
