@@ -10,130 +10,135 @@
 
 enum { DEEPEST = 1000, LONGEST_TEXT = 1 << 20 };
 
-/* ---- the check ------------------------------------------------------------------------------ */
+/* ---- text ----------------------------------------------------------------------------------- */
 
-struct check {
-    const char *at, *end;
-    int depth;
-    const char *wrong; /* what is wrong at `at` */
-};
-
-static bool check_fail(struct check *check, const char *wrong)
+static void blanks_pass(struct dt__json *json)
 {
-    check->wrong = wrong;
-    return false;
+    while (json->at < json->end &&
+           (*json->at == ' ' || *json->at == '\n' || *json->at == '\t' || *json->at == '\r'))
+        json->at++;
 }
 
-/* Passes blanks over, and the character behind them if it is this one. */
-static bool check_take(struct check *check, char c)
+/* Passes the next character behind blanks, if it is this one. */
+static bool char_pass(struct dt__json *json, char c)
 {
-    while (check->at < check->end &&
-           (*check->at == ' ' || *check->at == '\n' || *check->at == '\t' || *check->at == '\r'))
-        check->at++;
-    const bool there = check->at < check->end && *check->at == c;
-    check->at += there;
+    blanks_pass(json);
+    const bool there = json->at < json->end && *json->at == c;
+    json->at += there;
     return there;
 }
 
-/* Behind the text's quote. Plain ASCII passes; what has escapes or other bytes is jansson's to
- * judge. */
-static bool check_text(struct check *check)
+/* What follows passes something over, and gives NULL, or what is wrong where it stands. */
+
+/* A text, from its quote. *escapes, *ascii: what is in it. */
+static const char *text_pass(struct dt__json *json, bool *escapes, bool *ascii)
 {
-    const char *p = check->at;
-    bool plain = true;
-    for (; p < check->end && *p != '"'; p++) {
-        plain &= *p != '\\' && (unsigned char)*p < 0x80;
-        if ((unsigned char)*p < ' ') return check_fail(check, "a control character in a text");
-        if (*p == '\\' && p + 1 < check->end) p++;
+    const char *from = ++json->at, *p = from;
+    *escapes = false;
+    *ascii = true;
+    for (; p < json->end && *p != '"'; p++) {
+        *ascii &= (unsigned char)*p < 0x80;
+        if ((unsigned char)*p < ' ') return "a control character in a text";
+        if (*p != '\\' || p + 1 == json->end) continue;
+        *escapes = true;
+        p++;
     }
-    if (p == check->end) return check_fail(check, "a text that does not end");
-    if (p - check->at > LONGEST_TEXT) return check_fail(check, "a text of more than 1 MiB");
-    if (!plain) {
-        const char *from = check->at - 1;
-        json_t *text = json_loadb(from, (size_t)(p + 1 - from), JSON_DECODE_ANY, NULL);
-        json_decref(text);
-        if (!text) return check_fail(check, "a text that is not UTF-8, or an escape that is none");
-    }
-    check->at = p + 1;
-    return true;
+    if (p == json->end) return "a text that does not end";
+    if (p - from > LONGEST_TEXT) return "a text of more than 1 MiB";
+    json->at = p + 1;
+    return NULL;
 }
 
-static size_t check_digits(struct check *check)
+static size_t digits_pass(struct dt__json *json)
 {
-    const char *from = check->at;
-    while (check->at < check->end && *check->at >= '0' && *check->at <= '9')
-        check->at++;
-    return (size_t)(check->at - from);
+    const char *from = json->at;
+    while (json->at < json->end && *json->at >= '0' && *json->at <= '9')
+        json->at++;
+    return (size_t)(json->at - from);
 }
 
-static bool check_number(struct check *check)
+static const char *number_pass(struct dt__json *json)
 {
-    const char *const end = check->end;
-    check->at += check->at < end && *check->at == '-';
-    const bool zero = check->at < end && *check->at == '0';
-    const size_t digits = check_digits(check);
-    if (!digits || (zero && digits > 1)) return check_fail(check, "expected a value");
-    if (check->at < end && *check->at == '.') {
-        check->at++;
-        if (!check_digits(check)) return check_fail(check, "expected a digit");
+    const char *const end = json->end;
+    json->at += json->at < end && *json->at == '-';
+    const bool zero = json->at < end && *json->at == '0';
+    const size_t digits = digits_pass(json);
+    if (!digits || (zero && digits > 1)) return "expected a value";
+    if (json->at < end && *json->at == '.') {
+        json->at++;
+        if (!digits_pass(json)) return "expected a digit";
     }
-    if (check->at < end && (*check->at == 'e' || *check->at == 'E')) {
-        check->at++;
-        check->at += check->at < end && (*check->at == '+' || *check->at == '-');
-        if (!check_digits(check)) return check_fail(check, "expected a digit");
+    if (json->at < end && (*json->at == 'e' || *json->at == 'E')) {
+        json->at++;
+        json->at += json->at < end && (*json->at == '+' || *json->at == '-');
+        if (!digits_pass(json)) return "expected a digit";
     }
-    return true;
+    return NULL;
 }
 
-static bool check_value(struct check *check);
+static const char *value_pass(struct dt__json *json, int depth, bool check);
 
-/* Behind the bracket of a list or an object. */
-static bool check_items(struct check *check, char close)
+/* A list or an object. With `check` texts are too: plain ASCII is good, what has escapes or other
+ * bytes is jansson's to judge. */
+static const char *items_pass(struct dt__json *json, char close, int depth, bool check)
 {
-    if (++check->depth > DEEPEST) return check_fail(check, "lists too deep");
-    if (!check_take(check, close)) {
-        do {
-            if (close == '}' && !check_take(check, '"'))
-                return check_fail(check, "expected a name");
-            if (close == '}' && !check_text(check)) return false;
-            if (close == '}' && !check_take(check, ':')) return check_fail(check, "expected ':'");
-            if (!check_value(check)) return false;
-        } while (check_take(check, ','));
-        if (!check_take(check, close))
-            return check_fail(check, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
-    }
-    check->depth--;
-    return true;
+    const char *wrong = NULL;
+    json->at++;
+    if (depth >= DEEPEST) return "lists too deep";
+    if (char_pass(json, close)) return NULL;
+    do {
+        if (close == '}') {
+            blanks_pass(json);
+            if (json->at == json->end || *json->at != '"') return "expected a name";
+            wrong = value_pass(json, depth, check);
+            if (!wrong && !char_pass(json, ':')) return "expected ':'";
+        }
+        if (!wrong) wrong = value_pass(json, depth + 1, check);
+        if (wrong) return wrong;
+    } while (char_pass(json, ','));
+    if (char_pass(json, close)) return NULL;
+    return close == '}' ? "expected ',' or '}'" : "expected ',' or ']'";
 }
 
-static bool check_value(struct check *check)
+static const char *value_pass(struct dt__json *json, int depth, bool check)
 {
     static const char *const words[] = {"true", "false", "null"};
-    if (check_take(check, '[')) return check_items(check, ']');
-    if (check_take(check, '{')) return check_items(check, '}');
-    if (check_take(check, '"')) return check_text(check);
+    blanks_pass(json);
+    const char *const from = json->at;
+    const size_t left = (size_t)(json->end - from);
+    const char first = left ? *from : 0;
+    if (first == '[') return items_pass(json, ']', depth, check);
+    if (first == '{') return items_pass(json, '}', depth, check);
+    if (first == '"') {
+        bool escapes, ascii;
+        const char *wrong = text_pass(json, &escapes, &ascii);
+        if (wrong || !check || (ascii && !escapes)) return wrong;
+        json_t *text = json_loadb(from, (size_t)(json->at - from), JSON_DECODE_ANY, NULL);
+        json_decref(text);
+        if (text) return NULL;
+        json->at = from + 1;
+        return "a text that is not UTF-8, or an escape that is none";
+    }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const size_t length = strlen(words[i]);
-        if ((size_t)(check->end - check->at) < length || memcmp(check->at, words[i], length))
-            continue;
-        check->at += length;
-        return true;
+        if (left < length || memcmp(from, words[i], length)) continue;
+        json->at += length;
+        return NULL;
     }
-    return check_number(check);
+    return number_pass(json);
 }
 
 dt_status dt__json_check(const char *text, size_t length)
 {
-    struct check check = {.at = text, .end = text + length};
+    struct dt__json json = {text, text + length};
+    const char *wrong = value_pass(&json, 0, true), *begin = text;
     int line = 1;
-    bool good = check_value(&check);
-    if (good && !check_take(&check, 0) && check.at == check.end) return DT_OK;
-    if (good) check.wrong = "something behind the value";
-    const char *begin = text;
-    for (const char *p = text; p < check.at; p++)
+    if (!wrong) blanks_pass(&json);
+    if (!wrong && json.at == json.end) return DT_OK;
+    for (const char *p = text; p < json.at; p++)
         if (*p == '\n') line++, begin = p + 1;
     return dt_fail(DT_EFORMAT, "not JSON: line %d, column %lld: %s", line,
-                   (long long)(check.at - begin) + 1, check.wrong);
+                   (long long)(json.at - begin) + 1, wrong ? wrong : "something behind the value");
 }
 
 /* ---- the cursor ----------------------------------------------------------------------------- */
@@ -145,50 +150,18 @@ char dt__json_peek(struct dt__json *json)
     return json->at < json->end ? *json->at : 0;
 }
 
-/* A number, true, false or null. */
-static struct dt__cell json_word(struct dt__json *json)
-{
-    const char *from = json->at;
-    while (json->at<json->end && * json->at> ' ' && !strchr(",]}", *json->at))
-        json->at++;
-    return (struct dt__cell){(char *)(uintptr_t)from, (size_t)(json->at - from)};
-}
-
-/* Behind the quote that ends a text; true: it has escapes. */
-static bool json_skip_text(struct dt__json *json)
-{
-    bool escapes = false;
-    for (json->at++; *json->at != '"'; json->at++) {
-        if (*json->at != '\\') continue;
-        json->at++;
-        escapes = true;
-    }
-    json->at++;
-    return escapes;
-}
-
 void dt__json_skip(struct dt__json *json)
 {
-    int depth = 0;
-    do {
-        const char c = dt__json_peek(json);
-        if (c == '"')
-            json_skip_text(json);
-        else if (c == '[' || c == '{')
-            depth++, json->at++;
-        else if (c == ']' || c == '}')
-            depth--, json->at++;
-        else
-            json_word(json);
-    } while (depth > 0);
+    dt__json_peek(json);
+    value_pass(json, 0, false);
 }
 
 dt_status dt__json_text(struct dt__json *json, struct dt_text *scratch, struct dt__cell *out)
 {
     const char *from = json->at;
-    *out = (struct dt__cell){(char *)(uintptr_t)from + 1, 0};
-    const bool escapes = json_skip_text(json);
-    out->length = (size_t)(json->at - from) - 2;
+    bool escapes, ascii;
+    text_pass(json, &escapes, &ascii);
+    *out = (struct dt__cell){(char *)(uintptr_t)from + 1, (size_t)(json->at - from) - 2};
     if (!escapes) return DT_OK;
     json_t *text = json_loadb(from, (size_t)(json->at - from), JSON_DECODE_ANY, NULL);
     if (!text) return dt_fail(DT_EMEMORY, "out of memory for a text");
@@ -286,7 +259,9 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
         if (number && !dt__text_is_missing(cell.text, cell.length))
             return dt_fail(DT_EFORMAT, "'%.*s' is not a number", dt__shown(cell.length), cell.text);
     } else {
-        cell = json_word(json);
+        const char *from = json->at;
+        dt__json_skip(json);
+        cell = (struct dt__cell){(char *)(uintptr_t)from, (size_t)(json->at - from)};
         if (first == 'n') cell.length = 0;
         if (!number) cell = number_text(cell, real);
     }
@@ -298,11 +273,9 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
     return DT_OK;
 }
 
-/* Values into `count` columns from `column` on: the one at the cursor, or those of the list there
- * and of the lists in it. In a list of too many or too few, a value that does not suit its column
- * has only slid there. */
-static dt_status values_read(struct dt__json_rows *rows, struct dt__json *json, size_t column,
-                             size_t count, struct dt__row *out)
+/* In a list of too many or too few, a value that does not suit its column has only slid there. */
+dt_status dt__json_values(struct dt__json_rows *rows, struct dt__json *json, size_t column,
+                          size_t count, struct dt__row *out)
 {
     const struct dt__column *items = rows->columns->items;
     dt_status status = DT_OK;
@@ -329,12 +302,6 @@ static dt_status values_read(struct dt__json_rows *rows, struct dt__json *json, 
     return status;
 }
 
-dt_status dt__json_value(struct dt__json_rows *rows, struct dt__json *json, size_t column,
-                         struct dt__row *out)
-{
-    return values_read(rows, json, column, 1, out);
-}
-
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out)
@@ -356,11 +323,11 @@ static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, 
         const char *known = rows->columns->items[column].name;
         if (rows->seen[column]) return dt_fail(DT_EFORMAT, "%s'%s' stands twice", word, known);
         rows->seen[column] = true;
-        dt_status status = values_read(rows, json, column, 1, out);
+        dt_status status = dt__json_values(rows, json, column, 1, out);
         if (status) return dt_fail_prefix(status, "%s'%s': ", word, known);
     }
     json->at++;
-    if (whole.at && keys == 1) return values_read(rows, &whole, 0, count, out);
+    if (whole.at && keys == 1) return dt__json_values(rows, &whole, 0, count, out);
     if (!rows->seen)
         return dt_fail(DT_EFORMAT, "the model's features have no names: expected lists");
     for (size_t c = 0; c < count; c++)
@@ -376,7 +343,7 @@ dt_status dt__json_row(struct dt__json_rows *rows, struct dt__json *json, struct
     dt_status status = dt__columns_begin(rows->columns, out);
     if (!status)
         status = first == '{' ? object_read(rows, json, out)
-                              : values_read(rows, json, 0, rows->columns->count, out);
+                              : dt__json_values(rows, json, 0, rows->columns->count, out);
     if (!status) return DT_OK;
     json->at = from;
     dt__json_skip(json);

@@ -49,9 +49,10 @@ void dt__json_rows_free(struct dt__json_rows *rows);
 /* An index of the columns' names; left empty if they have none. */
 dt_status dt__json_names(const struct dt__columns *columns, struct dt__dict *out);
 
-/* Reads a value into a column; one in lists of its own is that value. */
-dt_status dt__json_value(struct dt__json_rows *rows, struct dt__json *json, size_t column,
-                         struct dt__row *out);
+/* Reads values into `count` columns from `column` on: the one at the cursor, or those of the list
+ * there and of the lists in it. DT_EFORMAT: more, or fewer. */
+dt_status dt__json_values(struct dt__json_rows *rows, struct dt__json *json, size_t column,
+                          size_t count, struct dt__row *out);
 /* Reads the next `columns` values, whatever lists they stand in, of which there are so many. */
 dt_status dt__json_flat_row(struct dt__json_rows *rows, struct dt__json *json, struct dt__row *out);
 /* Reads a row: a list of the columns' values, nested as deep as a picture's shape asks for, or the

@@ -233,7 +233,8 @@ static dt_status request_read_row(struct dt__request *request)
         if (!request->columns[c].at)
             return dt_fail(DT_EFORMAT, "%s'%s' is missing", request->reader.exact ? "" : "column ",
                            name);
-        dt_status status = dt__json_value(&request->reader, &request->columns[c], c, &request->row);
+        dt_status status =
+            dt__json_values(&request->reader, &request->columns[c], c, 1, &request->row);
         if (status) return dt_fail_prefix(status, "'%s': ", name);
     }
     return DT_OK;
