@@ -47,6 +47,7 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
     const int count = schema->columns ? schema->ncolumns : schema->features;
     struct dt__columns made = {
         .count = (size_t)count, .hash_bits = schema->hash_bits, .numbers = schema->features};
+    uint32_t number;
     dt_status status = DT_OK;
     DT_TRY(dt_alloc((size_t)count, sizeof *made.items, "columns", &made.items));
     for (int c = 0; c < count; c++) {
@@ -66,6 +67,7 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
             name = schema->feature_names[c];
         }
         if (name) DT_GUARD(dt_strdup(name, &column->name));
+        if (name) DT_GUARD(dt__dict_add(&made.names, name, strlen(name), &number));
         if (column->kind == DT_COLUMN_CATEGORY) {
             column->entry = made.entries++;
             column->blank = text_code(column, made.hash_bits, (size_t)c, "", 0);
@@ -92,6 +94,7 @@ void dt__columns_free(struct dt__columns *columns)
         dt_free(columns->items[c].map);
     }
     dt_free(columns->items);
+    dt__dict_free(&columns->names);
     *columns = (struct dt__columns){0};
 }
 

@@ -32,9 +32,10 @@ struct dt__column {
 struct dt__columns {
     struct dt__column *items; /* (count) */
     size_t count;
-    uint64_t rows; /* seen while learning */
-    int missing;   /* enum dt_missing */
-    bool texts;    /* columns of texts may be categories */
+    struct dt__dict names; /* of the items, if they have some; settled */
+    uint64_t rows;         /* seen while learning */
+    int missing;           /* enum dt_missing */
+    bool texts;            /* columns of texts may be categories */
     bool learning;
     int hash_bits;  /* 0: a dictionary a column */
     int numbers;    /* features that are numbers or flags; settled */

@@ -287,10 +287,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
     if (status) DT_GUARD(dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line));
     if (!header.names && config->data.header == DT_HEADER_AUTO && !survey->known)
         DT_GUARD(first_row_check(&header, &lines));
-    if (header.names)
-        dt__lines_go_on(&lines);
-    else
-        dt__lines_rewind(&lines);
+    dt__lines_release(&lines, !header.names);
     parser.header = &header;
     parser.more = header.labels ? header.labels - 1 : 0;
     DT_GUARD(dt__text_survey(survey, file, &lines, &dt__csv_grammar, &parser));

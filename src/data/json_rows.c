@@ -201,24 +201,16 @@ done:
 /* ---- values --------------------------------------------------------------------------------- */
 
 dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__columns *columns,
-                             const struct dt__dict *names, bool exact)
+                             bool exact)
 {
-    *rows = (struct dt__json_rows){.columns = columns, .names = names, .exact = exact};
-    return names->count ? dt_alloc(columns->count, 1, "columns", &rows->seen) : DT_OK;
+    *rows = (struct dt__json_rows){.columns = columns, .exact = exact};
+    return columns->names.count ? dt_alloc(columns->count, 1, "columns", &rows->seen) : DT_OK;
 }
 
 void dt__json_rows_free(struct dt__json_rows *rows)
 {
     dt_free(rows->seen);
     dt_text_free(&rows->scratch);
-}
-
-dt_status dt__json_names(const struct dt__columns *columns, struct dt__dict *out)
-{
-    uint32_t number;
-    for (size_t c = 0; columns->items && c < columns->count && columns->items[c].name; c++)
-        DT_TRY(dt__dict_add(out, columns->items[c].name, strlen(columns->items[c].name), &number));
-    return DT_OK;
 }
 
 /* The text of a number of JSON as a CSV has it: 0.1 for 1e-1. */
@@ -315,7 +307,7 @@ static dt_status object_read(struct dt__json_rows *rows, struct dt__json *json, 
     if (rows->seen) memset(rows->seen, 0, count * sizeof *rows->seen);
     for (json->at++; dt__json_peek(json) != '}'; keys++) {
         DT_TRY(dt__json_text(json, &rows->scratch, &name));
-        if (!dt__dict_find(rows->names, name.text, name.length, &column)) {
+        if (!dt__dict_find(&rows->columns->names, name.text, name.length, &column)) {
             if (dt__cell_is(name, "input")) whole = *json;
             dt__json_skip(json);
             continue;

@@ -36,18 +36,15 @@ dt_status dt__json_members(struct dt__json object, const char *const *names, siz
 /* Reads rows of columns, which others may read by at the same time. */
 struct dt__json_rows {
     const struct dt__columns *columns; /* without items: numbers that have no names */
-    const struct dt__dict *names;      /* of the columns; empty: they have none */
     bool exact;                        /* objects have no other names than those */
     bool *seen;                        /* (columns) names of the object under way */
     struct dt_text scratch;
 };
 
-/* Columns and names outlive the rows. */
+/* Columns outlive the rows. */
 dt_status dt__json_rows_init(struct dt__json_rows *rows, const struct dt__columns *columns,
-                             const struct dt__dict *names, bool exact);
+                             bool exact);
 void dt__json_rows_free(struct dt__json_rows *rows);
-/* An index of the columns' names; left empty if they have none. */
-dt_status dt__json_names(const struct dt__columns *columns, struct dt__dict *out);
 
 /* Reads values into `count` columns from `column` on: the one at the cursor, or those of the list
  * there and of the lists in it. DT_EFORMAT: more, or fewer. */

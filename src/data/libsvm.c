@@ -104,7 +104,7 @@ static dt_status libsvm_survey(struct dt__survey *survey, struct dt__file *file)
     struct dt__parser parser = {.bytes = survey->bytes, .features = (uint32_t)features};
     if (survey->known) parser.features = (uint32_t)survey->known->features;
     DT_TRY(dt__lines_open(&lines, file->path));
-    dt__lines_rewind(&lines);
+    dt__lines_release(&lines, true);
     dt_status status = dt__text_survey(survey, file, &lines, &dt__libsvm_grammar, &parser);
     dt__lines_close(&lines);
     dt_free(parser.words);

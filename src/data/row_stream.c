@@ -19,7 +19,6 @@ struct dt_rows {
     struct dt__header header;          /* CSV */
     struct dt__parser parser;          /* its header NULL: the first row has not been seen yet */
     struct dt__row row;
-    struct dt__dict names; /* JSON: of the columns */
     struct dt__json_rows json;
     /* what is left of the last line, from `instance` on; at NULL: nothing */
     struct dt__json instances;
@@ -55,16 +54,13 @@ static void kept_forget(struct dt_rows *rows)
 
 static dt_status csv_find_kept(struct dt_rows *rows)
 {
-    const struct dt__names *cells = &rows->header.cells;
     if (rows->keep.count && !rows->header.names)
         return dt_fail(DT_EMISMATCH, "predict.keep: the rows have no header that names columns");
     for (size_t k = 0; k < rows->keep.count; k++) {
-        size_t at = 0;
-        while (at < cells->count && strcmp(cells->items[at], rows->keep.items[k]))
-            at++;
-        if (at == cells->count)
-            return dt_fail(DT_EMISMATCH, "predict.keep: there is no column '%s'",
-                           rows->keep.items[k]);
+        const char *name = rows->keep.items[k];
+        uint32_t at;
+        if (!dt__dict_find(&rows->header.index, name, strlen(name), &at))
+            return dt_fail(DT_EMISMATCH, "predict.keep: there is no column '%s'", name);
         rows->keep_at[k] = at;
     }
     return DT_OK;
@@ -197,8 +193,7 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     rows->row.capacity = (size_t)schema->features;
     DT_GUARD(dt_alloc((size_t)schema->features, sizeof(float), "row", &rows->row.x));
     DT_GUARD(dt__columns_of_schema(&rows->columns, schema));
-    DT_GUARD(dt__json_names(&rows->columns, &rows->names));
-    DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, &rows->names, false));
+    DT_GUARD(dt__json_rows_init(&rows->json, &rows->columns, false));
     DT_GUARD(dt__lines_attach(lines, in, name));
     DT_GUARD(dt__packed_refuse(name, (const unsigned char *)lines->data, lines->end));
     do /* the first line that is not blank tells */
@@ -211,7 +206,7 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
         DT_GUARD(dt_fail(DT_EMISMATCH,
                          "the model takes the categories of a table: expected CSV or JSON"));
-    dt__lines_rewind(lines);
+    dt__lines_release(lines, true);
     *out = rows;
     return DT_OK;
 done:
@@ -224,7 +219,6 @@ void dt_rows_close(struct dt_rows *rows)
     if (!rows) return;
     dt__lines_close(&rows->lines);
     dt__json_rows_free(&rows->json);
-    dt__dict_free(&rows->names);
     dt__columns_free(&rows->columns);
     dt__row_free(&rows->row);
     dt_free(rows->parser.words);

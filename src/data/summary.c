@@ -127,10 +127,7 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
         if (!length) continue;
         if (!table->header.cells.count) {
             DT_TRY(table_begin(table, config, record, length));
-            if (table->header.names)
-                dt__lines_go_on(&table->lines);
-            else
-                dt__lines_rewind(&table->lines);
+            dt__lines_release(&table->lines, !table->header.names);
             continue;
         }
         struct dt__cell cell;

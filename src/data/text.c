@@ -89,16 +89,12 @@ void dt__lines_close(struct dt__lines *lines)
     *lines = (struct dt__lines){0};
 }
 
-void dt__lines_rewind(struct dt__lines *lines)
+void dt__lines_release(struct dt__lines *lines, bool rewind)
 {
+    lines->held = false;
+    if (!rewind) return;
     lines->begin = lines->start;
     lines->next_line = 1;
-    lines->held = false;
-}
-
-void dt__lines_go_on(struct dt__lines *lines)
-{
-    lines->held = false;
 }
 
 bool dt__lines_ready(const struct dt__lines *lines)

@@ -30,15 +30,14 @@ struct dt__lines {
 };
 
 /* Opens a file, which may be packed, behind its byte order mark if it has one; reads on from a
- * stream. What is read is held, for a look at the first records, until dt__lines_rewind or
- * dt__lines_go_on. DT_EIO: "PATH: ...". */
+ * stream. What is read is held, for a look at the first records, until dt__lines_release.
+ * DT_EIO: "PATH: ...". */
 dt_status dt__lines_open(struct dt__lines *lines, const char *path);
 dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name);
 void dt__lines_close(struct dt__lines *lines);
 
-/* Back to the first record; on from here. */
-void dt__lines_rewind(struct dt__lines *lines);
-void dt__lines_go_on(struct dt__lines *lines);
+/* On from the first record, or from here. */
+void dt__lines_release(struct dt__lines *lines, bool rewind);
 
 /* Whether the next call gives a line, or the end, or can read on, without waiting for input. */
 bool dt__lines_ready(const struct dt__lines *lines);

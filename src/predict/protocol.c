@@ -102,7 +102,7 @@ static void request_note_column(struct dt__request *request, struct dt__cell nam
                                 struct dt__json list)
 {
     uint32_t column;
-    if (dt__dict_find(request->reader.names, name.text, name.length, &column) &&
+    if (dt__dict_find(&request->reader.columns->names, name.text, name.length, &column) &&
         !request->columns[column].at)
         request->columns[column] = list;
 }
@@ -199,9 +199,8 @@ dt_status dt__request_open(const char *body, size_t length, bool v2,
     dt_status status;
     *out = (struct dt__request){.max_rows = max_rows, .room = fit < most ? fit + 1 : most};
     DT_GUARD(dt__json_check(body, length));
-    DT_GUARD(dt__json_rows_init(&out->reader, columns, &version->names,
-                                !predictor->file.schema.columns));
-    if (version->names.count)
+    DT_GUARD(dt__json_rows_init(&out->reader, columns, !predictor->file.schema.columns));
+    if (columns->names.count)
         DT_GUARD(dt_alloc(columns->count, sizeof *out->columns, "columns", &out->columns));
     DT_GUARD(v2 ? request_open_v2(out, json) : request_open_v1(out, json));
     DT_GUARD(dt_inputs_reserve(&out->inputs, predictor, out->room));

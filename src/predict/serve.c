@@ -105,7 +105,6 @@ static bool is_same_file(struct dt__file_id a, struct dt__file_id b)
 
 static void version_free(struct dt__version *version)
 {
-    dt__dict_free(&version->names);
     dt__columns_free(&version->columns);
     dt_predictor_close(version->predictor);
     dt_free(version);
@@ -115,10 +114,8 @@ static void version_free(struct dt__version *version)
 static dt_status version_learn_columns(struct dt__version *version)
 {
     const struct dt_schema *schema = &version->predictor->file.schema;
-    if (schema->columns || schema->feature_names) {
-        DT_TRY(dt__columns_of_schema(&version->columns, schema));
-        return dt__json_names(&version->columns, &version->names);
-    }
+    if (schema->columns || schema->feature_names)
+        return dt__columns_of_schema(&version->columns, schema);
     version->columns.count = (size_t)schema->features;
     version->columns.numbers = schema->features;
     return DT_OK;

@@ -22,7 +22,6 @@ struct dt__version {
     struct dt_predictor *predictor;
     /* that rows are read by; without items: numbers that have no names */
     struct dt__columns columns;
-    struct dt__dict names; /* of them */
     struct dt__file_id file;
     uint64_t number;
     int users; /* under the server's lock */
