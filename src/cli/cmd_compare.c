@@ -126,29 +126,52 @@ static const char *cell_text(const struct comparison *comparison, size_t row, si
     return buffer;
 }
 
-/* Numbers stand on the right; a long text keeps its end, where paths differ. */
+/* Whether a column says the same of all of several runs. */
+static bool column_is_common(const struct comparison *comparison, size_t column)
+{
+    char first[DT_REAL_TEXT], buffer[DT_REAL_TEXT];
+    const char *text = cell_text(comparison, 1, column, true, first);
+    bool common = comparison->count > 1 && column != RUN && column < COLUMNS;
+    for (size_t r = 2; r <= comparison->count; r++)
+        common = common && !strcmp(cell_text(comparison, r, column, true, buffer), text);
+    return common;
+}
+
+/* What is common stands above. Numbers stand on the right; a long text keeps its end, where paths
+ * differ. */
 static void table_print(const struct comparison *comparison)
 {
-    enum { MOST_WIDTH = 32 };
+    enum { MOST_WIDTH = 20 };
     char buffer[DT_REAL_TEXT];
+    size_t shown[MOST_COLUMNS], columns = 0;
     int width[MOST_COLUMNS] = {0};
+    const char *before = "All runs:";
+    for (size_t c = 0; c < comparison->columns; c++) {
+        if (!column_is_common(comparison, c)) {
+            shown[columns++] = c;
+            continue;
+        }
+        printf("%s %s %s", before, TITLES[c], cell_text(comparison, 1, c, false, buffer));
+        before = ",";
+    }
+    if (*before == ',') printf("\n\n");
     for (size_t r = 0; r <= comparison->count; r++)
-        for (size_t c = 0; c < comparison->columns; c++) {
-            const char *cell = cell_text(comparison, r, c, false, buffer);
-            size_t length = strlen(cell);
-            if (length > MOST_WIDTH && c != RUN) length = MOST_WIDTH;
-            if ((int)length > width[c]) width[c] = (int)length;
+        for (size_t i = 0; i < columns; i++) {
+            size_t length = strlen(cell_text(comparison, r, shown[i], false, buffer));
+            if (length > MOST_WIDTH && shown[i] != RUN && r > 0) length = MOST_WIDTH;
+            if ((int)length > width[i]) width[i] = (int)length;
         }
     for (size_t r = 0; r <= comparison->count; r++)
-        for (size_t c = 0; c < comparison->columns; c++) {
-            const char *cell = cell_text(comparison, r, c, false, buffer);
+        for (size_t i = 0; i < columns; i++) {
+            const char *cell = cell_text(comparison, r, shown[i], false, buffer);
+            const bool number = shown[i] >= BEST && shown[i] <= WALL;
             int length = (int)strlen(cell);
-            if (c + 1 == comparison->columns)
+            if (i + 1 == columns)
                 puts(cell);
-            else if (length > width[c])
-                printf("...%s  ", cell + length - width[c] + 3);
+            else if (length > width[i])
+                printf("...%s  ", cell + length - width[i] + 3);
             else
-                printf(c >= BEST && c <= WALL ? "%*s  " : "%-*s  ", width[c], cell);
+                printf(number ? "%*s  " : "%-*s  ", width[i], cell);
         }
 }
 

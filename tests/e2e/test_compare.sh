@@ -7,7 +7,9 @@ for lr in 0.1 0.02 0.0001; do
 done
 "$dtrain" compare "$tmp/lr0.0001" "$tmp/lr0.02/" "$tmp/lr0.1" >"$tmp/table" || fail compare
 cat "$tmp/table"
-check_eq 'columns that differ' "$(head -n 1 "$tmp/table" | sed 's/.*status *//; s/ *$//')" train.lr
+grep -q '^All runs: metric accuracy, .*status completed$' "$tmp/table" || fail 'what is common does not stand above'
+check_eq 'columns that differ' "$(sed -n '3s/.*secs *//; 3s/ *$//p' "$tmp/table")" train.lr
+check_eq 'columns' "$(sed -n 3p "$tmp/table" | awk '{print $1, $2, $NF}')" 'run best train.lr'
 check_eq 'the last one' "$(sed -n '$s/ .*//p' "$tmp/table")" "$tmp/lr0.0001"
 "$dtrain" compare --csv "$tmp"/lr* >"$tmp/csv"
 check_eq 'CSV header' "$(head -n 1 "$tmp/csv")" \
