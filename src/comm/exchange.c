@@ -363,8 +363,8 @@ static void bcast_floats(struct dt_exchange *x, float *floats, size_t n)
     }
 }
 
-/* Between the bank and who keeps them on other nodes: the optimizer's state, at a chunk's owner, and
- * errors of its sums, at who rounds them. */
+/* Between the bank and who keeps them on other nodes: the optimizer's state, at a chunk's owner,
+ * and errors of its sums, at who rounds them. */
 static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, bool to_bank)
 {
     const int errors = x->spec.wire ? x->spec.groups : 0;
@@ -497,7 +497,7 @@ static void finish_step(struct dt_exchange *x)
         else if (x->nodes > 1)
             dt__wait_pause(&wait);
         else
-            dt__event_wait(&x->control->normed, x->tick * (uint32_t)x->agents, x->world, "sums");
+            dt__event_wait(&x->control->norm_known, x->tick, x->world, "sums");
     }
     dt__wait_done(&wait);
     *(x->nodes == 1 ? &x->times.wait : &x->times.network) +=
@@ -549,9 +549,7 @@ void dt_exchange_settle(struct dt_exchange *x)
 
 void dt_exchange_barrier(struct dt_exchange *x)
 {
-    const uint32_t all = ++x->barriers * (uint32_t)x->workers;
-    dt__event_post(&x->control->met, 1);
-    dt__event_wait(&x->control->met, all, x->world, "the other workers");
+    dt_ranks_barrier(&x->all);
 }
 
 bool dt_exchange_is_first(const struct dt_exchange *x)

@@ -90,7 +90,6 @@ struct dt__control {
     struct dt__event_count agreed;     /* steps of which all know what is asked for */
     struct dt__event_count settled;    /* workers that have settled at the end of a span */
     struct dt__event_count rows_come;  /* steps whose touched rows have come from all nodes */
-    struct dt__event_count met;        /* workers that have come to a barrier */
     _Alignas(64) _Atomic int asks[2];  /* by parity of the step */
     int agreed_ask[2];
     _Atomic int bank_ask;
@@ -211,7 +210,7 @@ struct dt_exchange {
     size_t grain;      /* of a slice, the finest: a cache line, or a block of the wire */
     size_t acted, own; /* floats of the chunks for which this agent acts; that it owns */
     size_t byte_count; /* of `bytes` */
-    int own_chunks;
+    int acted_chunks, own_chunks;
 
     /* Memory of the node. */
     struct dt__shared shared;

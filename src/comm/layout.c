@@ -322,6 +322,7 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     x->byte_count = chunk->update;
     if (wire && x->nodes > 1) x->byte_count += dt__cache_lines(chunk->bytes);
     x->acted += at.end - at.begin;
+    x->acted_chunks++;
     if (node != x->node) return;
     x->own += at.end - at.begin;
     x->own_chunks++;

@@ -23,13 +23,11 @@ struct dt__messages {
     struct message *message;
     int *index; /* (requests) those that have ended, of one look */
     int requests;
-    bool counts_alone; /* requests are counted, not made */
 
     /* The step under way. */
     int done; /* requests that have ended */
     bool rows_come;
-    bool norm_sent;
-    MPI_Request norm_request;
+    MPI_Request norm_request; /* first agent: MPI_REQUEST_NULL: not sent, or known */
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -39,7 +37,6 @@ static void add_message(struct dt_exchange *x, enum message_kind kind, struct dt
 {
     struct dt__messages *m = x->messages;
     const int at = m->requests++;
-    if (m->counts_alone) return;
     m->message[at] = (struct message){kind, chunk};
     if (kind == SUM_OUT || kind == WEIGHTS_OUT)
         DT_MPI(
@@ -102,11 +99,9 @@ static dt_status owners_prepare(struct dt_exchange *x)
         DT_TRY(dt__keep(x, node < 0 ? x->own : x->acted, sizeof(float), "rounding errors",
                         &x->error[g]));
     }
-    m->counts_alone = true;
-    add_messages(x);
-    const size_t most = (size_t)m->requests;
-    m->counts_alone = false;
-    m->requests = 0;
+    m->norm_request = MPI_REQUEST_NULL;
+    /* of an own chunk: sums from all other subtrees, weights to all other nodes; else fewer */
+    const size_t most = (size_t)x->acted_chunks * (size_t)(x->subtrees + x->nodes);
     DT_TRY(dt__keep(x, most, sizeof *m->request, "requests", &m->request));
     DT_TRY(dt__keep(x, most, sizeof *m->message, "requests", &m->message));
     DT_TRY(dt__keep(x, most, sizeof *m->index, "requests", &m->index));
@@ -130,7 +125,6 @@ static void owners_begin(struct dt_exchange *x)
     struct dt__messages *m = x->messages;
     const struct dt__subtree *all = &x->subtree[x->subtrees];
     m->done = 0;
-    m->norm_sent = false;
     m->rows_come = !x->rows_exchange;
     for (int c = 0; c < x->chunks; c++)
         x->chunk[c].missing = all->wholes + all->rests + 1;
@@ -253,35 +247,35 @@ static bool advance_messages(struct dt_exchange *x)
     return true;
 }
 
-/* Each agent has the blocks of its slice as soon as their sums are there; the first agents bring
- * those of all nodes together. */
+/* Each agent has the blocks of its slice as soon as their sums are there; on several nodes the
+ * first agents bring those of all together. */
 static bool advance_norm(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     struct dt__control *control = x->control;
+    const uint32_t all = x->tick * (uint32_t)x->agents;
     if (x->norm == DT__NORM_OPEN) {
         if (x->started < x->spec.buckets || x->summed < x->own_chunks) return false;
         if (x->nodes > 1 && dt__rows_are_touched(x) &&
             !dt__event_reached(&control->rows_come, x->tick))
             return false;
         dt__norm_blocks(x, x->norms, x->sums, dt__norm_slice(x));
-        dt__event_post(&control->normed, 1);
         x->norm = DT__NORM_POSTED;
+        const bool last = dt__event_post(&control->normed, 1) == all;
+        if (last && x->nodes == 1) dt__event_post(&control->norm_known, 1);
     }
     if (x->norm == DT__NORM_KNOWN) return false;
-    const uint32_t all = x->tick * (uint32_t)x->agents;
-    int done = 0;
-    if (x->nodes > 1 && x->agent == 0 && dt__event_reached(&control->normed, all)) {
-        if (!m->norm_sent)
+    bool known = dt__event_reached(&control->norm_known, x->tick);
+    if (!known && x->nodes > 1 && x->agent == 0 && dt__event_reached(&control->normed, all)) {
+        int done;
+        if (m->norm_request == MPI_REQUEST_NULL)
             DT_MPI(MPI_Iallreduce(x->norms, x->all_norms, (int)x->norm_count, MPI_DOUBLE, MPI_SUM,
                                   x->firsts.comm, &m->norm_request));
-        m->norm_sent = true;
         DT_MPI(MPI_Test(&m->norm_request, &done, MPI_STATUS_IGNORE));
-        if (done) dt__event_post(&control->norm_known, 1);
+        known = done;
+        if (known) dt__event_post(&control->norm_known, 1);
     }
-    if (x->nodes == 1 ? !dt__event_reached(&control->normed, all)
-                      : !dt__event_reached(&control->norm_known, x->tick))
-        return false;
+    if (!known) return false;
     x->norm = DT__NORM_KNOWN;
     x->info.norm2 = dt__norm_total(x, x->all_norms);
     x->info.measures = x->spec.measure ? x->all_norms + x->norm_blocks : NULL;

@@ -45,6 +45,12 @@ static const float *replica_leaf(struct dt_exchange *x, const struct dt__chunk *
     return b - a == 1 ? x->slot[a] + at : NULL;
 }
 
+/* Of a chunk that is rounded: bytes of its floats before this one. */
+static size_t bytes_before(const struct dt__chunk *chunk, size_t at)
+{
+    return dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
+}
+
 /* leaf_fn: the sum of a group, which is rounded here if another node has not done so. A lone
  * replica's is rounded where it stands. */
 static const float *group_leaf(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
@@ -53,9 +59,8 @@ static const float *group_leaf(struct dt_exchange *x, const struct dt__chunk *ch
     const struct dt__group *group = &x->group[a];
     if (b - a > 1) return NULL;
     if (chunk->wire && group->node >= 0 && group->node != x->node) {
-        const size_t before = dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
         const unsigned char *sum = dt__sum_at(x, chunk, group->subtree);
-        dt__wire_read(chunk->wire, at, n, sum + before, block[0]);
+        dt__wire_read(chunk->wire, at, n, sum + bytes_before(chunk, at), block[0]);
         return block[0];
     }
     const float *sum = tree_sum(x, replica_leaf, chunk, group->first, group[1].first, at, n, block);
@@ -89,7 +94,6 @@ void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     for (size_t at = chunk->at.begin, n; at < chunk->at.end; at += n) {
         n = block_length(at, chunk->at.end);
-        const size_t before = dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
         for (int s = 0; s < x->subtrees; s++) {
             const struct dt__subtree *subtree = &x->subtree[s];
             if (subtree->node != x->node) continue;
@@ -97,7 +101,7 @@ void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk)
             if (chunk->wire && dt__is_whole(x, subtree))
                 dt__wire_round(chunk->wire, at, n, sum,
                                dt__chunk_error(x, chunk, subtree->group) + at,
-                               (unsigned char *)dt__sum_at(x, chunk, s) + before);
+                               (unsigned char *)dt__sum_at(x, chunk, s) + bytes_before(chunk, at));
         }
     }
 }
@@ -230,10 +234,9 @@ void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
         float *out = chunk->wire || x->agents > 1 ? x->fresh : weights;
         x->spec.update(x->spec.arg, &x->info, at, n, sum, vectors, out);
         if (chunk->wire) {
-            const size_t before =
-                dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
             dt__wire_update(chunk->wire, at, n, out, vectors[x->spec.vectors - 1] + at, weights,
-                            x->nodes > 1 ? x->bytes + chunk->update + before : NULL);
+                            x->nodes > 1 ? x->bytes + chunk->update + bytes_before(chunk, at)
+                                         : NULL);
         } else if (out != weights) {
             memcpy(weights, out, n * sizeof *weights);
         }
