@@ -14,20 +14,27 @@ enum { PHILOX_ROUNDS = 10 };
 static const uint32_t PHILOX_M0 = 0xD2511F53u, PHILOX_M1 = 0xCD9E8D57u;
 static const uint32_t PHILOX_W0 = 0x9E3779B9u, PHILOX_W1 = 0xBB67AE85u;
 
-void dt__philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+/* The rounds, over blocks side by side: in vectors where there are many. */
+static inline __attribute__((always_inline)) void philox_rounds(const uint32_t key[2], int blocks,
+                                                                uint32_t *c0, uint32_t *c1,
+                                                                uint32_t *c2, uint32_t *c3)
 {
     uint32_t k0 = key[0], k1 = key[1];
-    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-    for (int round = 0; round < PHILOX_ROUNDS; round++) {
-        uint64_t p0 = (uint64_t)PHILOX_M0 * c0, p1 = (uint64_t)PHILOX_M1 * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)p1;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)p0;
-        k0 += PHILOX_W0;
-        k1 += PHILOX_W1;
+    for (int round = 0; round < PHILOX_ROUNDS; round++, k0 += PHILOX_W0, k1 += PHILOX_W1) {
+        for (int b = 0; b < blocks; b++) {
+            uint64_t p0 = (uint64_t)PHILOX_M0 * c0[b], p1 = (uint64_t)PHILOX_M1 * c2[b];
+            c0[b] = (uint32_t)(p1 >> 32) ^ c1[b] ^ k0;
+            c1[b] = (uint32_t)p1;
+            c2[b] = (uint32_t)(p0 >> 32) ^ c3[b] ^ k1;
+            c3[b] = (uint32_t)p0;
+        }
     }
-    out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
+}
+
+void dt__philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+{
+    memcpy(out, counter, 4 * sizeof *out);
+    philox_rounds(key, 1, &out[0], &out[1], &out[2], &out[3]);
 }
 
 static uint32_t low(uint64_t value)
@@ -59,24 +66,15 @@ void dt_rng_block(const struct dt_rng *rng, uint64_t counter, uint32_t out[4])
     dt__philox(rng->key, words, out);
 }
 
-/* The same rounds over LANES blocks side by side, in vectors. */
 enum { LANES = DT__RNG_LANES };
 
 DT__CLONES
 static void philox_lanes(const uint32_t key[2], uint64_t counter, uint32_t out[4 * LANES])
 {
-    uint32_t c0[LANES], c1[LANES], c2[LANES] = {0}, c3[LANES] = {0}, k0 = key[0], k1 = key[1];
+    uint32_t c0[LANES], c1[LANES], c2[LANES] = {0}, c3[LANES] = {0};
     for (unsigned l = 0; l < LANES; l++)
         c0[l] = low(counter + l), c1[l] = high(counter + l);
-    for (int round = 0; round < PHILOX_ROUNDS; round++, k0 += PHILOX_W0, k1 += PHILOX_W1) {
-        for (int l = 0; l < LANES; l++) {
-            uint64_t p0 = (uint64_t)PHILOX_M0 * c0[l], p1 = (uint64_t)PHILOX_M1 * c2[l];
-            c0[l] = (uint32_t)(p1 >> 32) ^ c1[l] ^ k0;
-            c1[l] = (uint32_t)p1;
-            c2[l] = (uint32_t)(p0 >> 32) ^ c3[l] ^ k1;
-            c3[l] = (uint32_t)p0;
-        }
-    }
+    philox_rounds(key, LANES, c0, c1, c2, c3);
     for (int l = 0; l < LANES; l++, out += 4)
         out[0] = c0[l], out[1] = c1[l], out[2] = c2[l], out[3] = c3[l];
 }

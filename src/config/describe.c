@@ -272,28 +272,22 @@ static void describe_manual(FILE *out, const char *what)
 
 static json_t *schema_of(const struct dt__option *option)
 {
-    const bool number = option->type == DT__INT || option->type == DT__REAL;
-    const char *const type = option->type == DT__INT ? "integer" : "number";
-    json_t *schema = json_object(), *words = json_array();
-    if (option->type == DT__BOOL)
-        json_object_set_new(schema, "enum", json_pack("[b,b,s,s]", 1, 0, "yes", "no"));
-    else if (option->type == DT__WORD)
-        json_object_set(schema, "enum", words);
-    else
-        json_object_set_new(schema, "type",
-                            number ? json_string(type) : json_pack("[s,s]", "string", "number"));
-    if (number) json_object_set_new(schema, "minimum", json_real(option->min));
-    if (number) json_object_set_new(schema, "maximum", json_real(option->max));
-    for (const char *word = option->words; word; word = strchr(word, '|')) {
+    const char *initial = option->initial, *help = option->help;
+    const char *words = option->type == DT__BOOL ? "yes|no" : option->words;
+    if (option->type == DT__INT || option->type == DT__REAL)
+        return json_pack("{s:s, s:f, s:f, s:o, s:s}", "type",
+                         option->type == DT__INT ? "integer" : "number", "minimum", option->min,
+                         "maximum", option->max, "default",
+                         json_loads(initial, JSON_DECODE_ANY, NULL), "description", help);
+    if (option->type == DT__TEXT)
+        return json_pack("{s:[s,s], s:s, s:s}", "type", "string", "number", "default", initial,
+                         "description", help);
+    json_t *list = option->type == DT__BOOL ? json_pack("[b,b]", 1, 0) : json_array();
+    for (const char *word = words; word; word = strchr(word, '|')) {
         word += *word == '|';
-        json_array_append_new(words, json_stringn(word, strcspn(word, "|")));
+        json_array_append_new(list, json_stringn(word, strcspn(word, "|")));
     }
-    json_decref(words);
-    json_object_set_new(schema, "default",
-                        number ? json_loads(option->initial, JSON_DECODE_ANY, NULL)
-                               : json_string(option->initial));
-    json_object_set_new(schema, "description", json_string(option->help));
-    return schema;
+    return json_pack("{s:o, s:s, s:s}", "enum", list, "default", initial, "description", help);
 }
 
 static void describe_schema(FILE *out, const char *what)
