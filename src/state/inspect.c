@@ -8,21 +8,18 @@
 #include "base/internal.h"
 #include "state/directory.h"
 
-/* Texts come from a file: no control character reaches a terminal. A line ends with end_line. */
+/* Texts come from a file: no control character reaches a terminal, but a line's end that the format
+ * has as its last. */
 static void print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void print(FILE *out, const char *format, ...)
 {
     char text[4096];
     va_list args;
     va_start(args, format);
-    dt__text_format(text, sizeof text, format, args);
+    const size_t length = dt__text_format(text, sizeof text, format, args);
     va_end(args);
+    if (length && format[strlen(format) - 1] == '\n') text[length - 1] = '\n';
     fprintf(out, "%s", text);
-}
-
-static void end_line(FILE *out)
-{
-    fputc('\n', out);
 }
 
 /* ---- what checkpoints and models share ------------------------------------------------------ */
@@ -33,11 +30,9 @@ static void print_schema(const struct dt_schema *schema, FILE *out)
     print(out, "features      %d, scale %g%s%s", schema->features, schema->scale,
           schema->mean ? ", normalised" : "", schema->feature_names ? ", named" : "");
     if (schema->clip > 0) print(out, ", clipped at %g", schema->clip);
-    end_line(out);
-    if (schema->targets)
-        print(out, "targets       %d", schema->targets);
-    else
-        print(out, "classes       %d", schema->classes);
+    fputc('\n', out);
+    print(out, "%-14s%d", schema->targets ? "targets" : "classes",
+          schema->targets ? schema->targets : schema->classes);
     if (schema->target_mean)
         print(out, ", learned standardised: mean %g, deviation %g%s",
               (double)schema->target_mean[0], (double)schema->target_std[0],
@@ -47,7 +42,7 @@ static void print_schema(const struct dt_schema *schema, FILE *out)
     if (schema->label_names) print(out, "%s)", schema->classes > MOST ? ", ..." : "");
     if (schema->label_names && schema->classes == 2)
         print(out, ", positive: %s", schema->label_names[1]);
-    end_line(out);
+    fputc('\n', out);
 }
 
 static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
@@ -63,18 +58,18 @@ static dt_status print_model(const struct dt_checkpoint *from, FILE *out)
         nonzero += from->params[i] != 0.0f;
     fprintf(out, "step          %" PRIu64 "\ntask          %s\n", from->step,
             dt_config_word(DT_TASK_WORDS, from->desc.task, word));
+    const char *quantiles = from->desc.quantiles;
     if (from->desc.loss)
         fprintf(out, "loss          %s%s%s\n", dt_config_word(DT_LOSS_WORDS, from->desc.loss, word),
-                from->desc.quantiles ? " of " : "", from->desc.quantiles ? from->desc.quantiles : "");
+                quantiles ? " of " : "", quantiles ? quantiles : "");
     fprintf(out, "parameters    %" PRIu64 ", %" PRIu64 " not zero, params_crc32c %08" PRIx32 "\n%s",
             from->params_count, nonzero,
             dt_crc32c(0, from->params, from->params_count * sizeof(float)), table);
     dt_free(table);
     print_schema(&from->schema, out);
-    if (!from->best.known) return DT_OK;
-    print(out, "best          %s %g at step %" PRIu64, from->best.metric, from->best.value,
-          from->best.step);
-    end_line(out);
+    if (from->best.known)
+        print(out, "best          %s %g at step %" PRIu64 "\n", from->best.metric, from->best.value,
+              from->best.step);
     return DT_OK;
 }
 
@@ -93,7 +88,7 @@ static void print_history(const char *history, FILE *out)
             if (json_is_string(value) && strcmp(key, "kind") != 0)
                 print(out, ", %s %s", key, json_string_value(value));
         }
-        end_line(out);
+        fputc('\n', out);
         json_decref(change);
     }
 }
@@ -111,18 +106,16 @@ static void print_run(const struct dt_checkpoint *from, FILE *out)
     print(out, "optimizer     %.*s", (int)strcspn(at, "\n"), at);
     for (int i = 0; i < from->nstate; i++)
         print(out, "%s %s", i ? "," : ", which keeps", from->state_name[i]);
-    end_line(out);
+    fputc('\n', out);
     if (from->groups) {
         print(out, "groups        %d, each with", from->groups);
         for (int i = 0; i < from->group_nstate; i++)
             print(out, " %s", from->group_state_name[i]);
-        print(out, "%s%s", from->group_nstate ? "" : " no state",
+        print(out, "%s%s\n", from->group_nstate ? "" : " no state",
               from->group_difference ? "; the weights do not know of their last round yet" : "");
-        end_line(out);
     }
-    print(out, "trained       %" PRIu64 " samples in %.1f s, kernel %s", from->samples,
+    print(out, "trained       %" PRIu64 " samples in %.1f s, kernel %s\n", from->samples,
           from->wall_secs, from->kernel);
-    end_line(out);
     print_history(from->history, out);
 }
 

@@ -161,27 +161,7 @@ static dt_status find_array(const struct dt__h5_file *file, const char *path, en
     return DT_OK;
 }
 
-/* Where a file has a tensor: whole, or the rows of it that are not 0, whose numbers are at
- * *out_rows (else NULL). */
-static dt_status find_tensor(const struct dt__h5_file *file, const char *group,
-                             const struct dt_tensor *tensor, const struct dt__h5_item **out,
-                             const struct dt__h5_item **out_rows)
-{
-    char path[DT__H5_PATH];
-    uint64_t dims[DT__H5_MAX_RANK];
-    memcpy(dims, tensor->shape, sizeof dims);
-    snprintf(path, sizeof path, "%s/%s_rows", group, tensor->name);
-    *out_rows = tensor->row_sparse ? dt__h5_find(file, DT__H5_ARRAY, path) : NULL;
-    if (*out_rows) {
-        dims[0] = (*out_rows)->count;
-        DT_TRY(find_array(file, path, DT__H5_U32, 1, dims, out_rows));
-        if (dims[0] > tensor->shape[0]) return dt_fail(DT_EFORMAT, "%s: too many rows", path);
-    }
-    snprintf(path, sizeof path, "%s/%s%s", group, tensor->name, *out_rows ? "_values" : "");
-    return find_array(file, path, DT__H5_F32, tensor->rank, dims, out);
-}
-
-/* To where they lie in the tensor, whose other rows are 0. */
+/* The rows of a tensor that are not 0, to where they lie in it. */
 static dt_status load_rows(struct dt__h5_file *file, const struct dt_tensor *tensor,
                            const struct dt__h5_item *values, const struct dt__h5_item *rows,
                            float *out)
@@ -206,23 +186,40 @@ done:
     return status;
 }
 
+/* A tensor, whole or by its rows that are not 0; out NULL: whether it is there. */
+static dt_status load_tensor(struct dt__h5_file *file, const char *group,
+                             const struct dt_tensor *tensor, float *out)
+{
+    char path[DT__H5_PATH];
+    uint64_t dims[DT__H5_MAX_RANK];
+    const struct dt__h5_item *values, *rows;
+    memcpy(dims, tensor->shape, sizeof dims);
+    snprintf(path, sizeof path, "%s/%s_rows", group, tensor->name);
+    rows = tensor->row_sparse ? dt__h5_find(file, DT__H5_ARRAY, path) : NULL;
+    if (rows) {
+        dims[0] = rows->count;
+        DT_TRY(find_array(file, path, DT__H5_U32, 1, dims, &rows));
+        if (dims[0] > tensor->shape[0]) return dt_fail(DT_EFORMAT, "%s: too many rows", path);
+    }
+    snprintf(path, sizeof path, "%s/%s%s", group, tensor->name, rows ? "_values" : "");
+    DT_TRY(find_array(file, path, DT__H5_F32, tensor->rank, dims, &values));
+    if (!out) return DT_OK;
+    return rows ? load_rows(file, tensor, values, rows, out)
+                : dt__h5_read(file, values, 0, dims[0], DT__H5_F32, out);
+}
+
 /* Into new memory, which is made only if all tensors that are meant are in the file; the others
  * are 0. */
 static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *vector,
                              const struct dt_model *model)
 {
-    const struct dt__h5_item *array, *rows;
     for (int reads = 0; reads < 2; reads++) {
         if (reads) DT_TRY(dt_alloc(model->params, sizeof **vector->at, vector->group, vector->at));
         for (size_t i = 0; i < model->tensors; i++) {
             const struct dt_tensor *tensor = &model->tensor[i];
-            if (is_left_out(tensor, vector)) continue;
-            DT_TRY(find_tensor(file, vector->group, tensor, &array, &rows));
-            float *to = reads ? *vector->at + tensor->offset : NULL;
-            if (reads && rows)
-                DT_TRY(load_rows(file, tensor, array, rows, to));
-            else if (reads)
-                DT_TRY(dt__h5_read(file, array, 0, array->dims[0], DT__H5_F32, to));
+            if (!is_left_out(tensor, vector))
+                DT_TRY(load_tensor(file, vector->group, tensor,
+                                   reads ? *vector->at + tensor->offset : NULL));
         }
     }
     return DT_OK;

@@ -135,46 +135,14 @@ static enum phase writer_phase(struct dt_writer *writer, bool wait)
     return phase;
 }
 
-struct work {
-    enum phase phase;
-    bool tidy, best;
-};
-
-/* For the thread: sleeps until there is something to do. A save comes before all else. */
-static struct work writer_await_work(struct dt_writer *writer)
-{
-    struct work work;
-    pthread_mutex_lock(&writer->lock);
-    for (;;) {
-        bool waits = writer->best_waits || writer->best_held;
-        bool idle = writer->phase == IDLE || writer->phase == ENDED;
-        work = (struct work){writer->phase, writer->tidy,
-                             waits && dt_clock_secs() >= writer->best_rest};
-        if (!idle || work.tidy || work.best) break;
-        const double until = writer->best_rest;
-        const struct timespec at = {(time_t)until, (long)((until - floor(until)) * 1e9)};
-        if (waits)
-            pthread_cond_clockwait(&writer->changed, &writer->lock, CLOCK_MONOTONIC, &at);
-        else
-            pthread_cond_wait(&writer->changed, &writer->lock);
-    }
-    if (work.phase == BUSY)
-        work.tidy = work.best = false;
-    else
-        writer->tidy = false;
-    pthread_mutex_unlock(&writer->lock);
-    return work;
-}
-
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-static dt_status writer_retain(struct dt_writer *writer)
+static void writer_retain(struct dt_writer *writer)
 {
     pthread_mutex_lock(&writer->protected_lock);
-    dt_status status =
-        dt__checkpoint_retain(writer->spec.dir, writer->spec.keep, writer->protected);
+    if (dt__checkpoint_retain(writer->spec.dir, writer->spec.keep, writer->protected))
+        dt_warn("%s", dt_error_text());
     pthread_mutex_unlock(&writer->protected_lock);
-    return status;
 }
 
 /* Exports the newest copy of a best model, if one is not exported yet. */
@@ -221,7 +189,7 @@ static void writer_save(struct dt_writer *writer)
     saved.secs = dt_clock_secs() - start;
     if (!saved.status) saved.file = dt_checkpoint_name(saved.step, writer->file);
     checkpoint->best_params = NULL;
-    if (!saved.status && writer_retain(writer)) dt_warn("%s", dt_error_text());
+    if (!saved.status) writer_retain(writer);
     if (!saved.status && writer->spec.latest_dir) {
         checkpoint->best = (struct dt_best){0};
         dt_status latest =
@@ -232,28 +200,51 @@ static void writer_save(struct dt_writer *writer)
         }
     }
     writer->saved = saved;
+    writer_set_phase(writer, ENDED);
 }
 
-/* Only this thread removes files: never between a new file and its latest.h5. */
+/* A best model between saves: a failure is told once. */
+static void writer_catch_up(struct dt_writer *writer)
+{
+    const uint64_t told = writer->best_told;
+    if (!writer_export_best(writer)) return;
+    writer->best_told = 1 + writer->best.checkpoint.step;
+    if (writer->best_told != told)
+        dt_warn("export of the best model, of step %llu: %s; tried again with the next save",
+                (unsigned long long)writer->best.checkpoint.step, dt_error_text());
+}
+
+/* A save comes before all else. Only this thread removes files: never between a new file and its
+ * latest.h5. */
 static void *writer_run(void *arg)
 {
     struct dt_writer *writer = arg;
-    struct work work;
-    do {
-        work = writer_await_work(writer);
-        if (work.tidy && writer_retain(writer)) dt_warn("%s", dt_error_text());
-        uint64_t told = writer->best_told;
-        if (work.best && writer_export_best(writer)) {
-            writer->best_told = 1 + writer->best.checkpoint.step;
-            if (writer->best_told != told)
-                dt_warn(
-                    "export of the best model, of step %llu: %s; tried again with the next save",
-                    (unsigned long long)writer->best.checkpoint.step, dt_error_text());
+    pthread_mutex_lock(&writer->lock);
+    for (;;) {
+        const bool waits = writer->best_waits || writer->best_held;
+        const double until = writer->best_rest;
+        const struct timespec at = {(time_t)until, (long)((until - floor(until)) * 1e9)};
+        void (*work)(struct dt_writer *) = NULL;
+        if (writer->phase == BUSY) {
+            work = writer_save;
+        } else if (writer->tidy) {
+            writer->tidy = false;
+            work = writer_retain;
+        } else if (waits && dt_clock_secs() >= until) {
+            work = writer_catch_up;
+        } else if (writer->phase == QUIT) {
+            break;
+        } else if (waits) {
+            pthread_cond_clockwait(&writer->changed, &writer->lock, CLOCK_MONOTONIC, &at);
+        } else {
+            pthread_cond_wait(&writer->changed, &writer->lock);
         }
-        if (work.phase != BUSY) continue;
-        writer_save(writer);
-        writer_set_phase(writer, ENDED);
-    } while (work.phase != QUIT);
+        if (!work) continue;
+        pthread_mutex_unlock(&writer->lock);
+        work(writer);
+        pthread_mutex_lock(&writer->lock);
+    }
+    pthread_mutex_unlock(&writer->lock);
     return NULL;
 }
 
