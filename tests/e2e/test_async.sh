@@ -37,6 +37,9 @@ for np in 2 3 5; do
     check_eq "staleness counted at np=$np" "$(counts np$np staleness_histogram | tr ' ' '\n' |
         awk '{n += $1} END {print n}')" $((300 * (np - 1)))
     check_ge "accuracy at np=$np" "$(record "$tmp/np$np" eval accuracy)" 0.85
+    # Each moment of training counts once.
+    check_ge "seconds at np=$np" "$(record "$tmp/np$np" final wall_secs)" \
+        "$(echo "$(record "$tmp/np$np" final samples) $(record "$tmp/np$np" final samples_per_sec)" | awk '{print $1 / $2}')"
 done
 good 4 options train.delay_compensation=0.04 train.staleness_lr=yes train.clip_norm=1 \
     train.optimizer=adam train.lr=0.005 train.warm_start_steps=200 model.dropout=0.1

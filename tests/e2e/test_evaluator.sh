@@ -11,7 +11,7 @@ run() {
     dir=$tmp/$1
     shift
     job 4 "$recipes/exp-curve.ini" run.dir="$dir" data.train="$tmp/data/train.csv" run.replicas=2 \
-        data.eval="$tmp/eval.csv" eval.dedicated=yes run.checkpoint_steps=200 train.epochs=100 "$@"
+        data.eval="$tmp/eval.csv" eval.dedicated=yes run.checkpoint_steps=100 train.epochs=50 "$@"
 }
 good() { run "$@" 2>"$tmp/err" || { cat "$tmp/err"; fail "$1"; }; }
 # last DIR STATUS: the run ended so, and its last checkpoint was evaluated, as `dtrain eval` has the latest export. (The
@@ -29,7 +29,7 @@ last() {
 good whole
 last whole completed
 job 3 "$recipes/exp-curve.ini" run.dir="$tmp/place" data.train="$tmp/data/train.csv" run.replicas=2 \
-    data.eval="$tmp/eval.csv" run.checkpoint_steps=200 train.epochs=100 2>"$tmp/err" || fail 'in place'
+    data.eval="$tmp/eval.csv" run.checkpoint_steps=100 train.epochs=50 2>"$tmp/err" || fail 'in place'
 check_eq 'bits with an evaluator' "$(crc "$tmp/whole")" "$(crc "$tmp/place")"
 check_eq 'loss in place' "$(record "$tmp/place" eval loss)" "$(record "$tmp/whole" eval loss)"
 good async train.mode=async train.epochs=40
@@ -57,7 +57,7 @@ last slow completed
 [ ! -f "$tmp/slow/ckpt/step-000000000.h5" ] || fail 'a checkpoint is kept behind its evaluation'
 
 # ---- stopped: during an evaluation; by a signal to the evaluator alone, and resumed ----------------
-started() { [ "$(record "$tmp/$name" checkpoint step)" -ge 200 ]; }
+started() { [ "$(record "$tmp/$name" checkpoint step)" -ge 100 ]; }
 # begin NAME OPTION...: starts a run and waits until it has got somewhere.
 begin() {
     name=$1
@@ -78,7 +78,7 @@ check_le 'seconds to a stop while an evaluation takes long' $(($(date +%s) - sta
 check_eq 'evaluations given up' "x$(record "$tmp/slowest" eval step)" x
 good slowest train.max_steps="$(record "$tmp/slowest" final step)" train.epochs=100000
 last slowest completed
-begin term test.slow_rank=1 test.slow_secs=0.01
+begin term test.slow_rank=1 test.slow_secs=0.03
 kill -TERM "$(pid "$tmp/term" dtrain 3)"
 wait $!
 check_eq 'exit code behind TERM to the evaluator' $? 75
@@ -88,9 +88,9 @@ last term completed
 check_eq 'bits of a stopped and resumed run' "$(crc "$tmp/term")" "$(crc "$tmp/whole")"
 
 # ---- stopped early: the metric gets no better ------------------------------------------------------
-good early train.lr=0 eval.patience=3 run.checkpoint_steps=20 test.slow_rank=1 test.slow_secs=0.01
+good early train.lr=0 eval.patience=3 run.checkpoint_steps=20 test.slow_rank=1 test.slow_secs=0.02
 last early early_stopped
-check_le 'step of the early stop' "$(record "$tmp/early" final step)" 1599
+check_le 'step of the early stop' "$(record "$tmp/early" final step)" 799
 run early train.lr=0 eval.patience=3 2>&1 | grep -q complete || fail 'a run that stopped early goes on'
 
 # ---- failed: a loss that is not finite, a dead evaluator, one that hangs at the end ------------------
@@ -106,14 +106,14 @@ broken() {
 }
 run nan train.optimizer=sgd train.lr=1e9 model.kind=linear 2>"$tmp/err" &
 broken 'a loss that is not finite' 'the loss of' 10
-begin killed test.slow_rank=1 test.slow_secs=0.01
+begin killed test.slow_rank=1 test.slow_secs=0.03
 settle 10 grep -q '"rank":3,[^}]*"role":"evaluator"' "$tmp/killed/status.json" || fail 'status.json knows no evaluator'
 kill -KILL "$(pid "$tmp/killed" dtrain 3)"
 broken 'a killed evaluator' '' 10
 good killed
 last killed completed
 check_eq 'bits of a killed and resumed run' "$(crc "$tmp/killed")" "$(crc "$tmp/whole")"
-over() { [ "$(record "$tmp/hangs" checkpoint step)" = 1600 ]; }
+over() { [ "$(record "$tmp/hangs" checkpoint step)" = 800 ]; }
 run hangs test.slow_rank=3 test.slow_secs=1 run.stall_secs=3 2>"$tmp/err" &
 settle 20 test -f "$tmp/hangs/lock" || { cat "$tmp/err"; fail 'it does not start'; }
 evaluator=$(pid "$tmp/hangs" dtrain 3)

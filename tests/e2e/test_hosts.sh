@@ -20,9 +20,9 @@ train() {
 }
 
 mkdir "$tmp/one"
-job 2 "$recipe" "run.dir=$tmp/one" $keys run.reproducible=yes || fail 'one host'
+job 2 "$recipe" "run.dir=$tmp/one" $keys run.reproducible=yes train.max_steps=60 || fail 'one host'
 hosts_slots 2 2 1
-train three 5 run.reproducible=yes
+train three 5 run.reproducible=yes train.max_steps=60
 check_eq 'exchange on three hosts' "$(record "$tmp/three" start exchange)" ordered
 check_eq 'bits on three hosts' "$(crc "$tmp/three")" "$(crc "$tmp/one")"
 # The norms of whole tensors, of parts that other hosts own.

@@ -1,12 +1,12 @@
 #!/bin/sh
-# kill -9 of a random rank at a random moment, five times in sync and five in async: the job ends soon,
+# kill -9 of a random rank at a random moment, three times in sync and three in async: the job ends soon,
 # every start resumes, and the end is that of an undisturbed run. Would catch a checkpoint that can be
 # torn, a resume that is not exact, ranks that outlive the others. long_kill.sh does it more often.
 # seconds: 240
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/kill.sh"
 "$recipes/exp-data.sh" "$tmp/data"
-kill_often sync 5
+kill_often sync 3
 kill_compare_sync
-kill_often async 5
+kill_often async 3
 kill_count_async

@@ -344,13 +344,34 @@ static double distance(const float *a, const float *b)
     return worst;
 }
 
+/* The vectors and errors of the serial sum, which many trials share: worked out once, and kept. */
+static float **serial_once(const struct trial *trial, int steps, float rate)
+{
+    struct known {
+        int wire, groups, replicas, steps;
+        bool norm;
+        float *vectors[10];
+        struct known *next;
+    };
+    static struct known *first;
+    struct known *known = first;
+    while (known && (known->wire != rounding.wire || known->groups != rounding.groups || known->steps != steps ||
+                     known->replicas != trial->replicas || known->norm != trial->norm))
+        known = known->next;
+    if (known) return known->vectors;
+    known = calloc(1, sizeof *known);
+    *known = (struct known){rounding.wire, rounding.groups, trial->replicas, steps, trial->norm, {NULL}, first};
+    for (int v = 0; v < 10; v++)
+        known->vectors[v] = calloc(PARAMS, sizeof(float));
+    serial(trial->replicas, steps, trial->norm, rate, known->vectors, known->vectors + 3);
+    first = known;
+    return known->vectors;
+}
+
 /* Weights, optimizer state, and rounding errors. */
 static void compare(const struct trial *trial, struct dt_exchange *x, int steps, float rate)
 {
-    float *expected[10], *const *vectors = dt_exchange_vectors(x);
-    for (int v = 0; v < 10; v++)
-        expected[v] = calloc(PARAMS, sizeof(float));
-    serial(trial->replicas, steps, trial->norm, rate, expected, expected + 3);
+    float **expected = serial_once(trial, steps, rate), *const *vectors = dt_exchange_vectors(x);
     double limit = trial->kind == DT_EXCHANGE_REDUCE ? 2e-5 : 0;
     for (int v = 0; v < 3 + rounding.groups; v++) {
         if (v > 1 && !rounding.wire) break;
@@ -358,8 +379,6 @@ static void compare(const struct trial *trial, struct dt_exchange *x, int steps,
         EXPECT(off <= limit, "kind %d, R = %d, norm %d, wire %d of %d, vector %d: off by %g",
                trial->kind, trial->replicas, trial->norm, rounding.wire, rounding.groups, v, off);
     }
-    for (int v = 0; v < 10; v++)
-        free(expected[v]);
 }
 
 static struct dt_exchange_spec spec_of(const struct trial *trial, float *rate)
