@@ -100,41 +100,20 @@ void dt__columns_free(struct dt__columns *columns)
 
 /* ---- cells ---------------------------------------------------------------------------------- */
 
-/* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front. */
-bool dt__text_is_date(const char *text, size_t length)
-{
-    size_t i = 0, groups = 0;
-    char between = 0;
-    while (groups < 3) {
-        size_t begin = i;
-        while (i < length && isdigit((unsigned char)text[i]))
-            i++;
-        if (i == begin || i - begin > 4) return false;
-        if (++groups == 3) break;
-        if (i == length || !strchr("-/.", text[i]) || (between && text[i] != between)) return false;
-        between = text[i++];
-    }
-    return i == length || text[i] == ' ' || text[i] == 'T';
-}
-
 /* The column's first value says what it is. */
 static dt_status column_open(struct dt__columns *columns, struct dt__column *column,
                              const char *text, size_t length)
 {
-    double value;
     uint32_t number;
-    int shown = dt__shown(length);
-    if (dt__number_parse(text, length, &value) != DT__NUMBER_BAD || !columns->texts) {
-        column->kind = DT_COLUMN_NUMBER;
-        return DT_OK;
-    }
-    if (dt__text_is_date(text, length))
+    column->kind = DT_COLUMN_NUMBER;
+    if (dt__text_is_number(text, length) || !columns->texts) return DT_OK;
+    const enum dt__text_kind kind = dt__text_kind(text, length);
+    if (kind == DT__TEXT_DATE)
         return dt_fail(DT_EFORMAT,
                        "'%.*s' is a date: leave the column out with data.ignore, or put numbers in "
                        "its place (year, weekday, days since)",
-                       shown, text);
-    if (dt__text_is_decimal_comma(text, length) || dt__text_is_dressed_number(text, length))
-        return dt__number_read(text, length, &(float){0});
+                       dt__shown(length), text);
+    if (kind) return dt__number_read(text, length, &(float){0});
     column->kind = DT_COLUMN_CATEGORY;
     for (uint64_t i = 0; i < column->missing && !columns->hash_bits; i++)
         DT_TRY(dt__dict_add(&column->dict, "", 0, &number));

@@ -69,8 +69,6 @@ dt_status dt__columns_put(struct dt__h5_layout *layout, const char *group,
 dt_status dt__columns_get(const struct dt__h5_file *file, const char *group,
                           struct dt_schema *schema);
 
-bool dt__text_is_date(const char *text, size_t length);
-
 /* What was learned goes to the schema (columns, features, dense, feature_names), and the columns
  * are settled. DT_EFORMAT: too many features, a column of texts that are all different. */
 dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config *config,

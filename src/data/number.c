@@ -117,7 +117,7 @@ bool dt__text_is_number(const char *text, size_t length)
     return dt__number_parse(text, length, &value) != DT__NUMBER_BAD;
 }
 
-bool dt__text_is_decimal_comma(const char *text, size_t length)
+static bool text_is_decimal_comma(const char *text, size_t length)
 {
     char copy[DT__SHOWN];
     double value;
@@ -139,7 +139,7 @@ static void cut_signs(const char **text, size_t *length)
     }
 }
 
-bool dt__text_is_dressed_number(const char *text, size_t length)
+static bool text_is_number_with_unit(const char *text, size_t length)
 {
     char copy[DT__SHOWN];
     double value;
@@ -164,27 +164,50 @@ bool dt__text_is_dressed_number(const char *text, size_t length)
     return (commas || length < whole) && dt__number_parse(copy, size, &value) == DT__NUMBER_GOOD;
 }
 
+/* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front. */
+static bool text_is_date(const char *text, size_t length)
+{
+    size_t i = 0, groups = 0;
+    char between = 0;
+    while (groups < 3) {
+        size_t begin = i;
+        while (i < length && isdigit((unsigned char)text[i]))
+            i++;
+        if (i == begin || i - begin > 4) return false;
+        if (++groups == 3) break;
+        if (i == length || !strchr("-/.", text[i]) || (between && text[i] != between)) return false;
+        between = text[i++];
+    }
+    return i == length || text[i] == ' ' || text[i] == 'T';
+}
+
+enum dt__text_kind dt__text_kind(const char *text, size_t length)
+{
+    const bool unit = text_is_number_with_unit(text, length);
+    if (text_is_decimal_comma(text, length)) return unit ? DT__TEXT_COMMA_OR_UNIT : DT__TEXT_COMMA;
+    if (unit) return DT__TEXT_UNIT;
+    return text_is_date(text, length) ? DT__TEXT_DATE : DT__TEXT_PLAIN;
+}
+
 dt_status dt__number_read(const char *text, size_t length, float *out)
 {
+    static const char *const messages[] = {
+        [DT__TEXT_PLAIN] = "is not a number",
+        [DT__TEXT_DATE] = "is not a number",
+        [DT__TEXT_COMMA] = "is a number with a decimal comma: write a point",
+        [DT__TEXT_COMMA_OR_UNIT] = "is a number with a decimal comma: write a point, or nothing if "
+                                   "it stands between thousands",
+        [DT__TEXT_UNIT] = "is a number with a sign or with commas between its thousands: leave "
+                          "them out",
+    };
     double value;
-    enum dt__number kind = dt__number_parse(text, length, &value);
-    const int shown = dt__shown(length);
-    if (kind == DT__NUMBER_BAD && dt__text_is_decimal_comma(text, length))
-        return dt_fail(
-            DT_EFORMAT, "'%.*s' is a number with a decimal comma: write a point%s", shown, text,
-            dt__text_is_dressed_number(text, length) ? ", or nothing if it stands between thousands"
-                                                     : "");
-    if (kind == DT__NUMBER_BAD && dt__text_is_dressed_number(text, length))
-        return dt_fail(DT_EFORMAT,
-                       "'%.*s' is a number with a sign or with commas between its thousands: leave "
-                       "them out",
-                       shown, text);
-    if (kind == DT__NUMBER_BAD)
-        return dt_fail(DT_EFORMAT,
-                       length ? "'%.*s' is not a number" : "empty where a number belongs%.*s",
-                       shown, text);
-    if (kind == DT__NUMBER_NOT_FINITE)
-        return dt_fail(DT_EFORMAT, "'%.*s' is not a finite number", shown, text);
-    *out = (float)value;
-    return DT_OK;
+    const enum dt__number kind = dt__number_parse(text, length, &value);
+    if (kind == DT__NUMBER_GOOD) {
+        *out = (float)value;
+        return DT_OK;
+    }
+    if (!length) return dt_fail(DT_EFORMAT, "empty where a number belongs");
+    return dt_fail(DT_EFORMAT, "'%.*s' %s", dt__shown(length), text,
+                   kind == DT__NUMBER_NOT_FINITE ? "is not a finite number"
+                                                 : messages[dt__text_kind(text, length)]);
 }

@@ -23,19 +23,26 @@ bool dt__text_is_number(const char *text, size_t length);
 /* Whether text is empty or one of the words for a value that is not there: NA, NaN, null, ?. */
 bool dt__text_is_missing(const char *text, size_t length);
 
-/* Whether text is a number but for one comma in the place of a point: 0,5 or 1,250. */
-bool dt__text_is_decimal_comma(const char *text, size_t length);
-/* Whether it is one but for a sign of percent or money at an end, or commas between its thousands:
- * 5%, $3, 1,250.5. */
-bool dt__text_is_dressed_number(const char *text, size_t length);
+/* What a text is that is no number: a date (2021-03-04, 4/3/21 12:30); a number but for one comma
+ * in the place of a point (0,5), which may stand between thousands (1,250); one but for a sign of
+ * percent or money at an end, or commas between its thousands (5%, $3, 1,250.5). */
+enum dt__text_kind {
+    DT__TEXT_PLAIN,
+    DT__TEXT_DATE,
+    DT__TEXT_COMMA,
+    DT__TEXT_COMMA_OR_UNIT,
+    DT__TEXT_UNIT,
+    DT__TEXT_KINDS
+};
+enum dt__text_kind dt__text_kind(const char *text, size_t length);
 
 /* Reads the common short form at *text as the nearest double: sign, digits, '.', digits, at most
  * 19 digits without leading zeros and 22 behind the point. Moves *text behind it and returns
  * true, else leaves all as it is; a few such numbers are refused too. */
 bool dt__number_scan(const char **text, const char *end, double *out);
 
-/* The same as dt__number_parse with a message: "'abc' is not a number", and of the two forms above
- * how to write it. */
+/* The same as dt__number_parse with a message: "'abc' is not a number", and of the kinds above how
+ * to write it. */
 dt_status dt__number_read(const char *text, size_t length, float *out);
 
 #endif

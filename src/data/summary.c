@@ -23,8 +23,9 @@ static const uint64_t MOST_BYTES = UINT64_C(100) << 20;
 
 struct summary {
     char name[NAME_BYTES + 1];
-    uint64_t missing, numbers, texts, fractions, dates;
-    uint64_t commas, dressed, infinite; /* of the texts: with a decimal comma, signs, not finite */
+    uint64_t missing, numbers, fractions, texts;
+    uint64_t infinite,
+        kinds[DT__TEXT_KINDS]; /* of the texts: numbers that are not finite, others */
     double least, greatest, sum, squares, last;
     bool falls;               /* a number is not above the one before */
     struct dt__dict distinct; /* up to MOST_DISTINCT */
@@ -69,12 +70,10 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     const enum dt__number kind = dt__number_parse(cell->text, cell->length, &value);
     if (kind != DT__NUMBER_GOOD) {
         summary->texts++;
-        summary->infinite += kind == DT__NUMBER_NOT_FINITE;
-        if (dt__text_is_decimal_comma(cell->text, cell->length))
-            summary->commas++;
+        if (kind == DT__NUMBER_NOT_FINITE)
+            summary->infinite++;
         else
-            summary->dressed += dt__text_is_dressed_number(cell->text, cell->length);
-        summary->dates += dt__text_is_date(cell->text, cell->length);
+            summary->kinds[dt__text_kind(cell->text, cell->length)]++;
         return DT_OK;
     }
     if (!summary->numbers++)
@@ -154,15 +153,17 @@ static const char *summary_type(const struct summary *column, uint64_t rows)
     const size_t distinct = column->distinct.count;
     const bool counts = !column->fractions && distinct == rows &&
                         (!column->falls || column->greatest - column->least + 1 == (double)rows);
-    if (!column->numbers && !column->texts) return "empty";
-    if (column->dates && column->dates == column->texts) return "date";
-    if (column->commas && column->commas == column->texts) return "comma";
-    if (column->dressed && column->dressed + column->commas == column->texts) return "signed";
-    if (column->infinite && column->infinite == column->texts) return "not finite";
-    if (column->texts && column->numbers) return "mixed";
+    const uint64_t *kinds = column->kinds, texts = column->texts;
+    const uint64_t commas = kinds[DT__TEXT_COMMA] + kinds[DT__TEXT_COMMA_OR_UNIT];
+    if (!column->numbers && !texts) return "empty";
+    if (texts && kinds[DT__TEXT_DATE] == texts) return "date";
+    if (texts && commas == texts) return "comma";
+    if (texts && kinds[DT__TEXT_UNIT] + commas == texts) return "signed";
+    if (texts && column->infinite == texts) return "not finite";
+    if (texts && column->numbers) return "mixed";
     /* Texts that are nearly all different, or whole numbers that rise or count the rows. */
-    if (rows > 100 && (column->texts ? distinct > rows / 2 : counts)) return "identifier";
-    if (column->texts) return "category";
+    if (rows > 100 && (texts ? distinct > rows / 2 : counts)) return "identifier";
+    if (texts) return "category";
     return column->fractions ? "number" : "integer";
 }
 

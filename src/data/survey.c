@@ -62,14 +62,12 @@ dt_status dt__survey_names(struct dt__survey *survey, struct dt__names *names)
     struct dt_schema *schema = &survey->source->schema;
     char *const *before = survey->known ? survey->known->feature_names : schema->feature_names;
     const struct dt__columns *columns = &survey->source->columns;
-    for (size_t i = 0; !before && i < names->count && i < columns->count; i++)
-        if (columns->items[i].name && strcmp(columns->items[i].name, names->items[i]))
+    for (size_t i = 0; i < names->count; i++) {
+        const char *name = before ? before[i] : i < columns->count ? columns->items[i].name : NULL;
+        if (name && strcmp(name, names->items[i]))
             return dt_fail(DT_EMISMATCH, "feature %zu is named '%s', in the data before '%s'", i,
-                           names->items[i], columns->items[i].name);
-    for (size_t i = 0; before && i < names->count; i++)
-        if (strcmp(before[i], names->items[i]))
-            return dt_fail(DT_EMISMATCH, "feature %zu is named '%s', in the data before '%s'", i,
-                           names->items[i], before[i]);
+                           names->items[i], name);
+    }
     if (before || survey->known) return DT_OK;
     schema->feature_names = names->items;
     *names = (struct dt__names){0};
@@ -259,32 +257,29 @@ static dt_status schema_learn(struct dt__survey *survey)
     return dt__labels_finish(&survey->labels, schema);
 }
 
-/* Whether a list has a text that JSON cannot hold; *out is the first. */
-static bool names_are_odd(char *const *names, int count, const char **out)
+/* Keeps the first text that JSON cannot hold. */
+static void names_find_odd(char *const *names, int count, const char **odd)
 {
-    for (int i = 0; names && i < count; i++) {
+    for (int i = 0; names && i < count && !*odd; i++) {
         json_t *text = names[i] ? json_string(names[i]) : NULL;
-        if (names[i] && !text) {
-            *out = names[i];
-            return true;
-        }
+        if (names[i] && !text) *odd = names[i];
         json_decref(text);
     }
-    return false;
 }
 
 /* Predictions and requests are JSON. */
 static void warn_of_encoding(const struct dt_schema *schema)
 {
-    const char *text = "";
-    bool odd = names_are_odd(schema->label_names, schema->classes, &text);
-    for (int c = 0; c < schema->ncolumns && !odd; c++)
-        odd = names_are_odd(schema->columns[c].categories, schema->columns[c].ncategories, &text) ||
-              names_are_odd(&schema->columns[c].name, 1, &text);
+    const char *odd = NULL;
+    names_find_odd(schema->label_names, schema->classes, &odd);
+    for (int c = 0; c < schema->ncolumns; c++) {
+        names_find_odd(schema->columns[c].categories, schema->columns[c].ncategories, &odd);
+        names_find_odd(&schema->columns[c].name, 1, &odd);
+    }
     if (odd)
         dt_warn("the text '%.40s' is not UTF-8: JSON, ONNX and pages write its bytes as \\xE9, and "
                 "requests cannot name it; iconv -f LATIN1 -t UTF-8 converts a file",
-                text);
+                odd);
 }
 
 /* The classes of labels that are texts, numbered as they came. */
@@ -319,16 +314,16 @@ static dt_status schema_make(struct dt__survey *survey)
         DT_TRY(dt_schema_copy(survey->known, schema));
     else
         DT_TRY(schema_learn(survey));
-    if (!survey->known) warn_of_encoding(schema);
     DT_TRY(dt__dict_add_names(&source->label_names, schema->label_names, (size_t)schema->classes));
-    if (!survey->known) DT_TRY(label_classes(survey));
     source->most_entries = survey->most_entries;
     source->entries = survey->entries;
-    if (!survey->known && source->columns.count) { /* while learning, texts were no entries */
-        source->most_entries += (uint64_t)dt_schema_categories(schema);
-        if (schema->columns) source->entries = source->most_entries * source->raw_rows;
-    }
     if (!survey->known) {
+        warn_of_encoding(schema);
+        DT_TRY(label_classes(survey));
+        if (source->columns.count && schema->columns) { /* while learning, texts were no entries */
+            source->most_entries += (uint64_t)dt_schema_categories(schema);
+            source->entries = source->most_entries * source->raw_rows;
+        }
         /* Sparse rows pay where there are many features and few of them are set. */
         double set = (double)source->entries / (double)source->raw_rows;
         bool sparse = source->entries && schema->features > MOST_DENSE &&

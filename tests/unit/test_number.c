@@ -107,11 +107,11 @@ START_TEST(what_is_no_number_is_refused)
 END_TEST
 
 /* Numbers as people write them are told from texts, and from dates, versions and ranges. */
-START_TEST(dressed_numbers_are_known)
+START_TEST(numbers_with_units_are_known)
 {
     static const struct {
         const char *text;
-        bool comma, dressed;
+        bool comma, unit;
     } cases[] = {{"5%", false, true},       {"12.5 %", false, true},   {"$3", false, true},
                  {"\xc2\xa3" "3.50", false, true}, {"3 \xe2\x82\xac", false, true}, {"1,250", true, true},
                  {"0,5", true, false},      {"2,037,120", false, true}, {"-1,250.75", false, true},
@@ -122,11 +122,13 @@ START_TEST(dressed_numbers_are_known)
                  {"100-200", false, false}, {"1,250,", false, false},  {"1,2500", true, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *text = cases[i].text;
-        ck_assert_msg(dt__text_is_decimal_comma(text, strlen(text)) == cases[i].comma, "%s", text);
-        ck_assert_msg(dt__text_is_dressed_number(text, strlen(text)) == cases[i].dressed, "%s", text);
+        const enum dt__text_kind kind = dt__text_kind(text, strlen(text));
+        const bool either = kind == DT__TEXT_COMMA_OR_UNIT;
+        ck_assert_msg((kind == DT__TEXT_COMMA || either) == cases[i].comma, "%s", text);
+        ck_assert_msg((kind == DT__TEXT_UNIT || either) == cases[i].unit, "%s", text);
     }
 }
 END_TEST
 
-SUITE("number", dressed_numbers_are_known, numbers_are_read_as_the_nearest_double, edges_are_read, the_short_way_is_exact,
+SUITE("number", numbers_with_units_are_known, numbers_are_read_as_the_nearest_double, edges_are_read, the_short_way_is_exact,
       what_is_no_number_is_refused)
