@@ -27,58 +27,50 @@ static struct dt_ranks choose_ranks(const struct dt_world *world,
     return all;
 }
 
-/* Nodes by their lowest ranks, and agents by their ranks. lowest: of each rank's node. */
-static void number_nodes(struct dt_exchange *x, const int *lowest, int ranks, int rank)
+/* Numbers nodes by their lowest ranks, which x->node_at has, and agents by their ranks. */
+static void number_nodes(struct dt_exchange *x, int ranks, int rank)
 {
     const bool has_bank = x->world->size > 1 && !x->spec.team; /* which does no gradients */
     int agents = 0;
     x->nodes = 0;
-    x->agent = -1;
-    for (int first = 0; first < ranks; first++) {
-        if (lowest[first] != first) continue;
-        const int before = agents, bank_alone = first == 0 && has_bank;
-        int workers = 0;
-        for (int r = first + bank_alone; r < ranks; r++)
-            if (lowest[r] == first) x->agent_rank[before + workers++] = r;
-        agents += workers;
-        if (!workers) x->agent_rank[agents++] = first; /* a bank alone acts for itself */
-        if (lowest[rank] == first) {
-            x->node = x->nodes;
-            x->workers = workers;
-            x->agents = agents - before;
-        }
-        for (int a = before; a < agents; a++)
-            if (x->agent_rank[a] == rank) x->agent = a - before;
-        x->agents_of[x->nodes++] = before;
+    for (int r = 0; r < ranks; r++) {
+        const int lowest = x->node_at[r];
+        x->node_at[r] = lowest < r ? x->node_at[lowest] : x->nodes++;
+    }
+    for (int n = 0; n < x->nodes; n++) {
+        x->agents_of[n] = agents;
+        for (int r = has_bank; r < ranks; r++)
+            if (x->node_at[r] == n) x->agent_rank[agents++] = r;
+        if (agents == x->agents_of[n]) x->agent_rank[agents++] = 0; /* a bank alone, for itself */
     }
     x->agents_of[x->nodes] = agents;
+    x->node = x->node_at[rank];
+    const int first = x->agents_of[x->node];
+    x->agents = x->agents_of[x->node + 1] - first;
+    x->workers = has_bank && x->agent_rank[first] == 0 ? 0 : x->agents;
+    x->agent = -1;
+    for (int a = 0; a < x->agents; a++)
+        if (x->agent_rank[first + a] == rank) x->agent = a;
 }
 
 /* grouped: ranks that share memory are one node. */
-static dt_status split_nodes(struct dt_exchange *x, bool grouped)
+static void split_nodes(struct dt_exchange *x, bool grouped)
 {
-    int rank, ranks, mine, *lowest = NULL;
+    int rank, ranks, lowest;
     DT_MPI(MPI_Comm_rank(x->all.comm, &rank));
     DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
-    const size_t some = (size_t)ranks;
-    dt_status status = dt__keep(x, some, sizeof(int), "node table", &lowest);
-    if (!status) status = dt__keep(x, some + 1, sizeof(int), "node table", &x->agents_of);
-    if (!status) status = dt__keep(x, some, sizeof(int), "node table", &x->agent_rank);
-    if (!status) status = dt__keep(x, some, sizeof(int), "node table", &x->asks);
-    DT_TRY(dt_ranks_agree(&x->all, status));
     if (grouped)
         DT_MPI(MPI_Comm_split_type(x->all.comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL,
                                    &x->node_comm));
     else
         DT_MPI(MPI_Comm_split(x->all.comm, rank, 0, &x->node_comm));
-    mine = rank;
-    DT_MPI(MPI_Bcast(&mine, 1, MPI_INT, 0, x->node_comm));
-    DT_MPI(MPI_Allgather(&mine, 1, MPI_INT, lowest, 1, MPI_INT, x->all.comm));
-    number_nodes(x, lowest, ranks, rank);
+    lowest = rank;
+    DT_MPI(MPI_Bcast(&lowest, 1, MPI_INT, 0, x->node_comm));
+    DT_MPI(MPI_Allgather(&lowest, 1, MPI_INT, x->node_at, 1, MPI_INT, x->all.comm));
+    number_nodes(x, ranks, rank);
     DT_MPI(
         MPI_Comm_split(x->all.comm, x->agent == 0 ? 0 : MPI_UNDEFINED, x->node, &x->firsts.comm));
     if (x->agent == 0) DT_MPI(MPI_Comm_dup(x->firsts.comm, &x->asks_comm));
-    return DT_OK;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -173,13 +165,12 @@ static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
     struct dt__room room = {0};
     int node_rank;
-    dt_status status = split_nodes(x, grouped);
-    if (!status) status = dt__layout_replicas(x);
-    if (!status) {
-        dt__layout_segments(x);
-        deal_memory(x, &room);
-        status = dt__shared_create(x->node_comm, room.used, "node exchange", &x->all, &x->shared);
-    }
+    split_nodes(x, grouped);
+    dt__layout_replicas(x);
+    dt__layout_segments(x);
+    deal_memory(x, &room);
+    dt_status status =
+        dt__shared_create(x->node_comm, room.used, "node exchange", &x->all, &x->shared);
     if (status) {
         dissolve_nodes(x);
         return status;
@@ -221,26 +212,46 @@ static dt_status check_spec(const struct dt_exchange_spec *spec)
 static dt_status allocate(struct dt_exchange *x)
 {
     const size_t buckets = (size_t)x->spec.buckets, matrices = (size_t)x->spec.matrices;
+    const size_t replicas = (size_t)x->spec.replicas, groups = (size_t)x->spec.groups;
     size_t segments = buckets + 2 * (matrices + (size_t)x->spec.row_ranges), levels = 1;
-    DT_TRY(dt__keep(x, buckets + 1, sizeof *x->bucket, "bucket table", &x->bucket));
-    for (size_t b = 0, begin = 0; b < buckets; begin = x->bucket[b++].at.end)
-        x->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
-    DT_TRY(dt__keep(x, segments, sizeof *x->segment, "bucket table", &x->segment));
-    DT_TRY(dt__keep(x, DT__TREE_DEPTH, sizeof *x->block, "sum scratch", &x->block));
-    DT_TRY(dt__keep(x, DT__TREE_BLOCK, sizeof *x->fresh, "update scratch", &x->fresh));
-    DT_TRY(dt__keep(x, (size_t)x->spec.groups, sizeof *x->error, "rounding errors", &x->error));
-    DT_TRY(dt__rows_create(x));
-    if (!matrices) return DT_OK;
-    DT_TRY(dt__keep(x, matrices, sizeof *x->factored, "factored gradients", &x->factored));
-    memcpy(x->factored, x->spec.factored, matrices * sizeof *x->factored);
+    int all;
+    DT_MPI(MPI_Comm_size(x->all.comm, &all));
+    const size_t ranks = (size_t)all;
     for (size_t i = 0; i < matrices; i++) {
-        const size_t tile = x->factored[i].tile_rows * x->factored[i].tile_columns;
+        const struct dt_factored *matrix = &x->spec.factored[i];
+        const size_t tile = matrix->tile_rows * matrix->tile_columns;
         if (tile > x->most_tile) x->most_tile = tile;
     }
-    for (int replicas = 1; replicas < x->spec.replicas; replicas *= 2)
+    for (size_t leaves = 1; leaves < replicas; leaves *= 2)
         levels++;
-    DT_TRY(dt__keep(x, levels * x->most_tile, sizeof(float), "tiles of gradients", &x->tiles));
-    return dt__keep(x, (size_t)x->spec.replicas, sizeof(void *), "factored gradients", &x->factors);
+    const struct {
+        void *table;
+        size_t count, size;
+    } tables[] = {{&x->node_at, ranks, sizeof *x->node_at},
+                  {&x->agents_of, ranks + 1, sizeof *x->agents_of},
+                  {&x->agent_rank, ranks, sizeof *x->agent_rank},
+                  {&x->subtrees_of, ranks, sizeof *x->subtrees_of},
+                  {&x->cut, ranks + 1, sizeof *x->cut},
+                  {&x->asks, ranks, sizeof *x->asks},
+                  {&x->node_of, replicas, sizeof *x->node_of},
+                  {&x->subtree_at, replicas, sizeof *x->subtree_at},
+                  {&x->subtree, replicas + 1, sizeof *x->subtree},
+                  {&x->slot, replicas, sizeof *x->slot},
+                  {&x->factors, replicas, sizeof *x->factors},
+                  {&x->group, groups + 1, sizeof *x->group},
+                  {&x->error, groups, sizeof *x->error},
+                  {&x->bucket, buckets + 1, sizeof *x->bucket},
+                  {&x->segment, segments, sizeof *x->segment},
+                  {&x->factored, matrices, sizeof *x->factored},
+                  {&x->tiles, levels * x->most_tile, sizeof *x->tiles},
+                  {&x->block, DT__TREE_DEPTH, sizeof *x->block},
+                  {&x->fresh, DT__TREE_BLOCK, sizeof *x->fresh}};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        DT_TRY(dt__keep(x, tables[i].count, tables[i].size, "exchange", tables[i].table));
+    for (size_t b = 0, begin = 0; b < buckets; begin = x->bucket[b++].at.end)
+        x->bucket[b].at = (struct dt__floats){begin, x->spec.bucket_end[b]};
+    if (matrices) memcpy(x->factored, x->spec.factored, matrices * sizeof *x->factored);
+    return dt__rows_create(x);
 }
 
 /* Where memory that a host shares is wanting, each rank is a node of its own. */
@@ -341,7 +352,7 @@ struct dt_slot dt_exchange_slot(const struct dt_exchange *x, int replica)
     return (struct dt_slot){.grad = x->slot[replica],
                             .touched =
                                 dt__rows_are_touched(x) ? dt__rows_touched(x, replica) : NULL,
-                            .factors = x->factors ? x->factors[replica] : NULL};
+                            .factors = x->factors[replica]};
 }
 
 /* ---- the optimizer's state ------------------------------------------------------------------ */

@@ -189,6 +189,7 @@ struct dt_exchange {
     int nodes, node;
     int workers, agents; /* of this node */
     int agent;           /* this one's number among them; -1: a bank that has workers */
+    int *node_at;        /* (ranks) which is whose */
     int *agents_of;      /* (nodes + 1) where a node's begin in: */
     int *agent_rank;     /* (agents of all nodes) their ranks in `all` */
     int *asks;           /* (nodes) what each asks for in this step */
@@ -201,6 +202,7 @@ struct dt_exchange {
     struct dt__subtree
         *subtree; /* (subtrees + 1), in tree order; the last one counts all others' */
     int subtrees;
+    int *subtrees_of;        /* (nodes) how many each has */
     int own_wholes;          /* this node's that are all of a group */
     int *subtree_at;         /* (R) the one that begins with this replica; -1: none */
     int *node_of;            /* (R) whose each replica is */
@@ -225,7 +227,7 @@ struct dt_exchange {
     size_t norm_count; /* of doubles at each: behind the blocks are spec.measures */
     /* (spec.copies bytes) the node's; NULL: no matrix is updated tile by tile */
     void *copies;
-    void **factors; /* (R) of the node's replicas; NULL: gradients are whole */
+    void **factors; /* (R) of the node's replicas; NULL each: gradients are whole */
 
     /* Memory of this rank. */
     float (*block)[DT__TREE_BLOCK]; /* (DT__TREE_DEPTH) scratch: a block a level of the tree */
@@ -270,7 +272,7 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
 int dt__wire_at(const struct dt_exchange *x, size_t at);
 
 /* Which node has each replica, and what that makes of the trees. */
-dt_status dt__layout_replicas(struct dt_exchange *x);
+void dt__layout_replicas(struct dt_exchange *x);
 /* What buckets are made of. */
 void dt__layout_segments(struct dt_exchange *x);
 /* Who owns what. DT_EMEMORY; DT_EUSAGE: MPI has too few tags. */

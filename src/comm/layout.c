@@ -2,6 +2,7 @@
  * into the slices and chunks of owners (exchange.h has the figure). All ranks make the same
  * tables. */
 #include <math.h>
+#include <string.h>
 
 #include "comm/exchange.h"
 
@@ -32,14 +33,15 @@ static void find_subtrees(struct dt_exchange *x, int group, int first, int end)
 }
 
 /* A node's subtrees need not stand in a row: ranks may go to hosts in turn. */
-static void number_subtrees(struct dt_exchange *x, int *subtrees_of)
+static void number_subtrees(struct dt_exchange *x)
 {
     struct dt__subtree own = {0}, others = {0}; /* those before */
     x->tags = 0;
+    memset(x->subtrees_of, 0, (size_t)x->nodes * sizeof *x->subtrees_of);
     for (int s = 0; s < x->subtrees; s++) {
         struct dt__subtree *subtree = &x->subtree[s];
         struct dt__subtree *before = subtree->node == x->node ? &own : &others;
-        subtree->number = subtrees_of[subtree->node]++;
+        subtree->number = x->subtrees_of[subtree->node]++;
         subtree->wholes = before->wholes;
         subtree->rests = before->rests;
         *(dt__is_whole(x, subtree) ? &before->wholes : &before->rests) += 1;
@@ -52,99 +54,71 @@ static void number_subtrees(struct dt_exchange *x, int *subtrees_of)
 /* ---- shares of nodes ------------------------------------------------------------------------ */
 
 /* A node that has p of all P subtrees, and owns the share s of the vector, sends p (1 - s) +
- * (H - 1) s vectors, and gets (P - p) s + 1 - s. The shares that it may own if that is to be `most`
- * at most; false: none. */
-static bool bound_share(const struct dt_exchange *x, int subtrees, double most, double *least_share,
-                        double *most_share)
-{
-    const double sends = x->nodes - 1 - subtrees, gets = x->subtrees - subtrees - 1;
-    *least_share = sends < 0 && subtrees > most ? (most - subtrees) / sends : 0;
-    *most_share = 1;
-    if (sends > 0) *most_share = fmin(*most_share, (most - subtrees) / sends);
-    if (gets > 0) *most_share = fmin(*most_share, (most - 1) / gets);
-    return *least_share <= *most_share && (sends < 0 || subtrees <= most);
-}
-
-/* The sums of these over the nodes; false: the shares cannot be so that `most` is kept. */
-static bool bound_shares(const struct dt_exchange *x, const int *subtrees_of, double most,
-                         double *all_least, double *all_most)
+ * (H - 1) s vectors, and gets (P - p) s + 1 - s. Gives each a share with which that is `most` at
+ * most: the least of them (part 0), the greatest (part 1), or one between. Returns the sum of the
+ * shares; NaN: a node has none. */
+static double cut_shares_at(struct dt_exchange *x, double most, double part)
 {
     bool can = true;
-    *all_least = *all_most = 0;
     for (int n = 0; n < x->nodes; n++) {
-        double least_share, most_share;
-        can &= bound_share(x, subtrees_of[n], most, &least_share, &most_share);
-        *all_least += least_share;
-        *all_most += most_share;
+        const double subtrees = x->subtrees_of[n];
+        const double sends = x->nodes - 1 - subtrees, gets = x->subtrees - subtrees - 1;
+        const double least = sends < 0 && subtrees > most ? (most - subtrees) / sends : 0;
+        double greatest = 1;
+        if (sends > 0) greatest = fmin(greatest, (most - subtrees) / sends);
+        if (gets > 0) greatest = fmin(greatest, (most - 1) / gets);
+        can &= least <= greatest && (sends < 0 || subtrees <= most);
+        x->cut[n + 1] = x->cut[n] + least + part * (greatest - least);
     }
-    return can && *all_least <= 1 && *all_most >= 1;
+    return can ? x->cut[x->nodes] : (double)NAN;
 }
 
 /* Cuts the vector into the nodes' shares, such that the busiest link carries least: equal ones
  * where each node has one subtree. */
-static void cut_shares(struct dt_exchange *x, const int *subtrees_of)
+static void cut_shares(struct dt_exchange *x)
 {
-    double low = 0, high = x->subtrees + x->nodes, all_least, all_most;
+    double low = 0, high = x->subtrees + x->nodes;
     for (int i = 0; i < 60; i++) {
         const double middle = (low + high) / 2;
-        *(bound_shares(x, subtrees_of, middle, &all_least, &all_most) ? &high : &low) = middle;
+        const bool can = cut_shares_at(x, middle, 0) <= 1 && cut_shares_at(x, middle, 1) >= 1;
+        *(can ? &high : &low) = middle;
     }
-    bound_shares(x, subtrees_of, high, &all_least, &all_most);
-    const double part = all_most > all_least ? (1 - all_least) / (all_most - all_least) : 0;
-    for (int n = 0; n < x->nodes; n++) {
-        double least, most;
-        bound_share(x, subtrees_of[n], high, &least, &most);
-        x->cut[n + 1] = x->cut[n] + least + part * (most - least);
-    }
+    const double least = cut_shares_at(x, high, 0), greatest = cut_shares_at(x, high, 1);
+    cut_shares_at(x, high, greatest > least ? (1 - least) / (greatest - least) : 0);
     x->cut[x->nodes] = 1;
 }
 
 /* ---- replicas ------------------------------------------------------------------------------- */
 
-static void place_replicas(struct dt_exchange *x, const int *node_of_rank)
+static void place_replicas(struct dt_exchange *x)
 {
     const int workers = x->spec.team ? x->spec.team : x->world->workers;
     const int first_rank = x->spec.team ? 0 : x->world->worker_rank;
     for (int r = 0, w = -1, end = 0; r < x->spec.replicas; r++) {
         for (int first, count; r == end && !x->spec.worker_of; end = first + count)
             dt_deal_replicas(workers, ++w, x->spec.replicas, &first, &count);
-        x->node_of[r] = node_of_rank[first_rank + (x->spec.worker_of ? x->spec.worker_of[r] : w)];
+        x->node_of[r] = x->node_at[first_rank + (x->spec.worker_of ? x->spec.worker_of[r] : w)];
+        x->subtree_at[r] = -1;
     }
 }
 
-dt_status dt__layout_replicas(struct dt_exchange *x)
+void dt__layout_replicas(struct dt_exchange *x)
 {
     const int groups = x->spec.groups, replicas = x->spec.replicas;
-    const size_t some = (size_t)replicas;
-    int ranks, *node_of_rank = NULL, *subtrees_of = NULL;
-    DT_MPI(MPI_Comm_size(x->all.comm, &ranks));
-    dt_status status = dt__keep(x, some, sizeof(int), "replica table", &x->node_of);
-    if (!status) status = dt__keep(x, some, sizeof(int), "replica table", &x->subtree_at);
-    if (!status) status = dt__keep(x, some, sizeof(float *), "gradient slots", &x->slot);
-    if (!status) status = dt__keep(x, some + 1, sizeof *x->subtree, "subtree table", &x->subtree);
-    if (!status)
-        status = dt__keep(x, (size_t)groups + 1, sizeof *x->group, "subtree table", &x->group);
-    if (!status) status = dt__keep(x, (size_t)x->nodes + 1, sizeof *x->cut, "node table", &x->cut);
-    if (!status) status = dt__keep(x, (size_t)ranks, sizeof(int), "node table", &node_of_rank);
-    if (!status) status = dt__keep(x, (size_t)x->nodes, sizeof(int), "node table", &subtrees_of);
-    DT_TRY(dt_ranks_agree(&x->all, status));
-    DT_MPI(MPI_Allgather(&x->node, 1, MPI_INT, node_of_rank, 1, MPI_INT, x->all.comm));
-    place_replicas(x, node_of_rank);
+    place_replicas(x);
     x->subtrees = 0;
-    for (int r = 0; r < replicas; r++)
-        x->subtree_at[r] = -1;
-    for (int g = 0; g <= groups; g++) {
+    for (int g = 0; g < groups; g++) {
         struct dt__group *group = &x->group[g];
         group->first = (int)((int64_t)replicas * g / groups);
+        group[1].first = (int)((int64_t)replicas * (g + 1) / groups);
         group->subtree = x->subtrees;
-        if (g == groups) break;
-        find_subtrees(x, g, group->first, (int)((int64_t)replicas * (g + 1) / groups));
+        find_subtrees(x, g, group->first, group[1].first);
         const bool whole = x->subtrees == group->subtree + 1;
         group->node = whole ? x->subtree[group->subtree].node : -1;
     }
-    number_subtrees(x, subtrees_of);
-    cut_shares(x, subtrees_of);
-    return DT_OK;
+    x->group[groups].subtree = x->subtrees;
+    number_subtrees(x);
+    cut_shares(x);
 }
 
 /* ---- segments ------------------------------------------------------------------------------- */
