@@ -39,6 +39,7 @@ struct dt_bank {
     int lock; /* file descriptor, -1: none */
     bool resumed;
     struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
+    struct dt_config before;     /* of the run that is resumed */
     int groups_before;           /* of the run that is resumed; 0: groups did not matter */
     /* The bank's copies of the groups' vectors in `state`; NULL: a process alone has none */
     float *group_vectors;

@@ -206,8 +206,6 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
         status = dt_format(&text, "%zu tensors of %s, params_crc32c %08x", taken, path,
                            dt_crc32c(0, file.params, file.params_count * sizeof(float)));
     if (!status) dt__note_change(bank, 0, "run.init", text);
-    if (!status) status = dt_json_end(&bank->change);
-    if (!status) status = dt_format(&bank->state.history, "%s\n", bank->change.text.data);
     dt_free(text);
     dt_model_destroy(model);
     dt_checkpoint_free(&file);

@@ -10,13 +10,6 @@
 
 /* ---- the checkpoint ----------------------------------------------------------------------- */
 
-/* The configuration of the run that is resumed. Free it in either case. */
-static dt_status read_config_before(const struct dt_bank *bank, struct dt_config *out)
-{
-    DT_TRY(dt_config_init(out));
-    return dt_config_read_text(out, "checkpoint", bank->loaded.config);
-}
-
 dt_status dt__resume_load(struct dt_bank *bank)
 {
     struct dt_config *config = bank->job->config;
@@ -36,15 +29,15 @@ dt_status dt__resume_load(struct dt_bank *bank)
     }
     dt_free(path);
     if (status || !bank->resumed) return status;
-    struct dt_config before; /* the config may differ only where a resume may change things */
-    status = read_config_before(bank, &before);
-    if (!status) status = dt_config_settle_resume(config, &before);
-    if (!status) status = dt_model_settle(config);
-    if (!status) status = dt_config_match(&before, config);
-    if (!status && (before.train.local_steps > 1 || before.train.wire != DT_WIRE_F32))
-        bank->groups_before = (int)before.train.groups;
-    dt_config_free(&before);
-    return status;
+    /* The config may differ only where a resume may change things. */
+    struct dt_config *before = &bank->before;
+    DT_TRY(dt_config_init(before));
+    DT_TRY(dt_config_read_text(before, "checkpoint", bank->loaded.config));
+    DT_TRY(dt_config_settle_resume(config, before));
+    DT_TRY(dt_model_settle(config));
+    if (before->train.local_steps > 1 || before->train.wire != DT_WIRE_F32)
+        bank->groups_before = (int)before->train.groups;
+    return dt_config_match(before, config);
 }
 
 /* ---- what a resume changes ------------------------------------------------------------------ */
@@ -77,23 +70,26 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
 static dt_status collect_changes(struct dt_bank *bank)
 {
     struct dt_job *now = bank->job, was = *now;
-    struct dt_config before;
     char from[DT_REAL_TEXT], to[DT_REAL_TEXT];
-    dt_status status;
-    DT_GUARD(read_config_before(bank, &before));
-    DT_GUARD(dt_config_changes(&before, now->config, add_change, bank));
-    was.config = &before;
+    DT_TRY(dt_config_changes(&bank->before, now->config, add_change, bank));
+    was.config = &bank->before;
     was.last_step = dt__last_step(&was);
-    dt_schedule_init(&was.schedule, &before, was.last_step);
+    dt_schedule_init(&was.schedule, was.config, was.last_step);
     was.schedule.drops = now->schedule.drops = bank->loaded.best.drops;
     dt_real_text(dt_schedule_lr(&was.schedule, now->step), from);
     dt_real_text(dt_schedule_lr(&now->schedule, now->step), to);
-    if (now->step < now->last_step && strcmp(from, to) != 0)
-        DT_GUARD(add_change(bank, "rate", from, to));
-    if (bank->change.text.length > 0) status = dt_json_end(&bank->change);
-done:
-    dt_config_free(&before);
-    return status;
+    const bool differs = now->step < now->last_step && strcmp(from, to) != 0;
+    return differs ? add_change(bank, "rate", from, to) : DT_OK;
+}
+
+/* What was changed at the starts before, and at this one. */
+static dt_status write_history(struct dt_bank *bank)
+{
+    const char *before = bank->loaded.history ? bank->loaded.history : "";
+    if (bank->change.text.length == 0)
+        return *before ? dt_strdup(before, &bank->state.history) : DT_OK;
+    DT_TRY(dt_json_end(&bank->change));
+    return dt_format(&bank->state.history, "%s%s\n", before, bank->change.text.data);
 }
 
 /* ---- the state at the start ----------------------------------------------------------------- */
@@ -113,30 +109,28 @@ static dt_status fill_state(struct dt_bank *bank)
                                     .data_crc = dt_source_crc(job->train),
                                     .desc = job->model->desc,
                                     .schema = *dt_source_schema(job->train),
-                                    .params_count = job->model->params};
+                                    .params_count = job->model->params,
+                                    .samples = loaded->samples,
+                                    .wall_secs = loaded->wall_secs,
+                                    .train_secs = loaded->train_secs,
+                                    .loss_rows = loaded->loss_rows};
+    bank->wall_before = loaded->wall_secs;
+    bank->log_train_secs = loaded->train_secs;
+    bank->log_rows_before = loaded->loss_rows;
     DT_TRY(dt_source_content(job->train, &state->content_crc));
     DT_TRY(dt_alloc(replicas, sizeof(uint64_t), "draw counts", &state->draws));
     DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &state->loss_sums));
     DT_TRY(dt_alloc(replicas, sizeof(double), "loss sums", &bank->no_loss));
     DT_TRY(dt_config_print(job->config, &state->config));
     if (!bank->resumed) return DT_OK;
-    const char *before = loaded->history ? loaded->history : "";
-    if (bank->change.text.length > 0)
-        DT_TRY(dt_format(&state->history, "%s%s\n", before, bank->change.text.data));
-    else if (*before)
-        DT_TRY(dt_strdup(before, &state->history));
-    state->samples = loaded->samples;
-    state->wall_secs = bank->wall_before = loaded->wall_secs;
-    state->train_secs = bank->log_train_secs = loaded->train_secs;
+    memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));
+    memcpy(state->loss_sums, loaded->loss_sums, replicas * sizeof(double));
     /* An evaluator may have found and exported a better one after the checkpoint was made. */
     struct dt_best exported = {0}, *best = &job->best;
     *best = loaded->best;
     if (job->config->eval.dedicated) DT_TRY(dt_export_best(job->best_dir, &exported));
     if (dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
-    state->loss_rows = bank->log_rows_before = loaded->loss_rows;
-    memcpy(state->draws, loaded->draws, replicas * sizeof(uint64_t));
-    memcpy(state->loss_sums, loaded->loss_sums, replicas * sizeof(double));
     return DT_OK;
 }
 
@@ -321,7 +315,6 @@ dt_status dt__bank_refill(struct dt_bank *bank, float *const *vectors)
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
 {
     const struct dt_checkpoint *state = &bank->state, *loaded = &bank->loaded;
-    if (bank->resumed) DT_TRY(collect_changes(bank));
     DT_TRY(fill_state(bank));
     if (bank->resumed && strcmp(loaded->kernel, state->kernel) != 0)
         dt_warn("the checkpoint was made with kernel %s, this run has %s: other bits "
@@ -343,5 +336,6 @@ dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors)
                        (unsigned long long)loaded->params_count,
                        (unsigned long long)state->params_count);
     DT_TRY(load_vectors(bank));
-    return bank->resumed ? DT_OK : dt__init_weights(bank, vectors[0]);
+    DT_TRY(bank->resumed ? collect_changes(bank) : dt__init_weights(bank, vectors[0]));
+    return write_history(bank);
 }

@@ -222,6 +222,7 @@ void dt__bank_close(struct dt_bank *bank)
     dt_writer_destroy(bank->writer);
     if (bank->report) dt_report_close(bank->report);
     dt_metrics_destroy(bank->metrics);
+    dt_config_free(&bank->before);
     dt_checkpoint_free(&bank->loaded);
     dt_free(bank->state.draws);
     dt_free(bank->state.loss_sums);

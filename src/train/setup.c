@@ -101,31 +101,24 @@ static dt_status settle_machines(const struct dt_job *job)
 static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
 {
     const char *dir = job->config->run.dir;
-    struct {
-        uint64_t step;
-        int replicas, groups;
-        char holder[DT_LOCK_HOLDER]; /* of the lock, as the bank reads it */
-    } start = {0};
-    char holder[DT_LOCK_HOLDER];
+    const struct dt_world *world = job->world;
+    char banks[DT_LOCK_HOLDER] = "", holder[DT_LOCK_HOLDER]; /* of the lock, as it is read there */
     dt_status status = bank ? dt__bank_prepare(bank, job) : DT_OK;
     if (bank && !status) status = dt__settle_groups(job, bank);
-    DT_TRY(dt_ranks_agree(job->world->all, status));
-    start.step = job->step;
-    start.replicas = job->replicas;
-    start.groups = job->groups;
-    if (bank) dt_lock_holder(dir, start.holder);
-    dt_ranks_bcast(job->world->all, &start, sizeof start, 0);
-    job->step = start.step;
-    job->replicas = start.replicas;
-    job->groups = start.groups;
+    DT_TRY(dt_ranks_agree(world->all, status));
+    if (bank) dt_lock_holder(dir, banks);
+    dt_ranks_bcast(world->all, banks, sizeof banks, 0);
+    dt_ranks_bcast(world->all, &job->step, sizeof job->step, 0);
+    dt_ranks_bcast(world->all, &job->replicas, sizeof job->replicas, 0);
+    dt_ranks_bcast(world->all, &job->groups, sizeof job->groups, 0);
     status = dt__deal_replicas(job);
-    if (!status && job->world->role == DT_ROLE_EVALUATOR &&
-        (!*start.holder || strcmp(dt_lock_holder(dir, holder), start.holder) != 0))
+    if (!status && world->role == DT_ROLE_EVALUATOR &&
+        (!*banks || strcmp(dt_lock_holder(dir, holder), banks) != 0))
         status = dt_fail(DT_EIO,
                          "run.dir=%s: the evaluator does not see the bank's directory here; put it "
                          "on a file system that %s shares with %s",
-                         dir, job->world->host_name[job->world->rank], job->world->host_name[0]);
-    return dt_ranks_agree(job->world->all, status);
+                         dir, world->host_name[world->rank], world->host_name[0]);
+    return dt_ranks_agree(world->all, status);
 }
 
 /* ---- data ----------------------------------------------------------------------------------- */
