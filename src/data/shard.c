@@ -161,13 +161,18 @@ static dt_status shard_lay_out(struct job *job)
 {
     const struct dt_schema *schema = &job->source->schema;
     const struct dt__layout *layout = &job->source->layout;
-    const uint64_t x[2] = {job->rows, (uint64_t)layout->features};
-    const uint64_t y[2] = {job->rows, (uint64_t)layout->targets};
+    const struct dt__h5_item x = {.path = "/x",
+                                  .type = layout->bytes ? DT__H5_U8 : DT__H5_F32,
+                                  .rank = 2,
+                                  .dims = {job->rows, (uint64_t)layout->features}};
+    const struct dt__h5_item y = {.path = "/y",
+                                  .type = layout->targets ? DT__H5_F32 : DT__H5_I32,
+                                  .rank = layout->targets > 1 ? 2 : 1,
+                                  .dims = {job->rows, (uint64_t)layout->targets}};
     struct dt__h5_layout *file;
     DT_TRY(dt__h5_layout_create(job->path, 0, &file));
-    dt__h5_put(file, "/x", layout->bytes ? DT__H5_U8 : DT__H5_F32, 2, x, NULL, &job->x_at);
-    dt__h5_put(file, "/y", layout->targets ? DT__H5_F32 : DT__H5_I32, layout->targets > 1 ? 2 : 1,
-               y, NULL, &job->y_at);
+    dt__h5_put(file, &x, &job->x_at);
+    dt__h5_put(file, &y, &job->y_at);
     if (schema->feature_names)
         dt__h5_put_names(file, "/feature_names", schema->feature_names, (size_t)schema->features);
     if (schema->label_names)

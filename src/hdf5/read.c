@@ -45,23 +45,14 @@ static bool texts_have_nuls(const char *texts, size_t length, uint64_t count)
     return found == count && (length == 0 || texts[length - 1] == '\0');
 }
 
-/* Whether the item's data is what its kind says. */
+/* Whether the item's data is what its kind says: texts, a number, or nothing. */
 static bool item_data_fits(const struct dt__h5_item *item)
 {
-    switch (item->kind) {
-    case DT__H5_GROUP:
-        return item->length == 0;
-    case DT__H5_ATTRIBUTE:
-        return item->rank == 0 &&
-               (item->type == DT__H5_TEXT ? texts_have_nuls(item->data, item->length, 1)
-                                          : item->length == dt__h5_type_size(item->type));
-    case DT__H5_ARRAY:
-        return item->rank >= 1 && item->count > 0 &&
-               (item->type == DT__H5_TEXT ? texts_have_nuls(item->data, item->length, item->count)
-                                          : item->length == 0);
-    default:
-        return texts_have_nuls(item->data, item->length, 1);
-    }
+    const bool array = item->kind == DT__H5_ARRAY, attribute = item->kind == DT__H5_ATTRIBUTE;
+    if ((array && (item->rank < 1 || !item->count)) || (attribute && item->rank != 0)) return false;
+    if (item->kind == DT__H5_REFUSED || (item->kind != DT__H5_GROUP && item->type == DT__H5_TEXT))
+        return texts_have_nuls(item->data, item->length, array ? item->count : 1);
+    return item->length == (attribute ? dt__h5_type_size(item->type) : 0);
 }
 
 /* The item at `at`; false if it is not one. */

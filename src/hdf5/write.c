@@ -226,13 +226,6 @@ void dt__h5_put_group(struct dt__h5_layout *layout, const char *path)
     groups_make(layout, path, strlen(path));
 }
 
-static bool attribute_put(hid_t owner, const char *name, hid_t type, hid_t space, const void *value)
-{
-    hid_t attribute = H5Acreate2(owner, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    bool good = attribute >= 0 && H5Awrite(attribute, type, value) >= 0;
-    return attribute >= 0 && H5Aclose(attribute) >= 0 && good;
-}
-
 /* Room at once, and no times; HADDR_UNDEF: it cannot be had. */
 static haddr_t array_put(hid_t owner, const char *name, hid_t type, hid_t space)
 {
@@ -247,52 +240,46 @@ static haddr_t array_put(hid_t owner, const char *name, hid_t type, hid_t space)
     return offset;
 }
 
-/* size: of an element; of a text with its NUL. */
-static void layout_put(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
-                       size_t size, int rank, const uint64_t *dims, const void *data,
-                       uint64_t *out_offset)
+void dt__h5_put(struct dt__h5_layout *layout, const struct dt__h5_item *item, uint64_t *out_offset)
 {
-    const char *name = strrchr(path, rank ? '/' : '@') + 1;
+    const char *path = item->path, *name = strrchr(path, item->rank ? '/' : '@') + 1;
+    const int length = (int)(name - 1 - path); /* of the owner's path */
+    const bool text = item->type == DT__H5_TEXT;
     char owner[DT__H5_PATH];
     hsize_t extent[DT__H5_MAX_RANK];
-    size_t bytes = size;
-    bool good = rank >= 0 && rank <= DT__H5_MAX_RANK;
-    for (int i = 0; good && i < rank; i++) {
-        extent[i] = dims[i];
-        good = dims[i] > 0 && dt_size_mul(bytes, dims[i], &bytes);
+    size_t bytes = text ? item->size : dt__h5_type_size(item->type);
+    bool good = item->rank >= 0 && item->rank <= DT__H5_MAX_RANK;
+    if (layout->status) return;
+    for (int i = 0; good && i < item->rank; i++) {
+        extent[i] = item->dims[i];
+        good = extent[i] > 0 && dt_size_mul(bytes, extent[i], &bytes);
     }
     if (!good) dt__h5_layout_fail(layout, dt_fail(DT_EBUG, "%s: no proper dimensions", path));
-    groups_make(layout, path, (size_t)(name - 1 - path));
+    groups_make(layout, path, (size_t)length);
     dt__h5_layout_fail(layout,
                        dt_grow(&layout->extents, &layout->extents_capacity, layout->nextents + 1,
                                sizeof *layout->extents, "a file's layout"));
     if (layout->status) return;
-    snprintf(owner, sizeof owner, "%.*s", (int)(name - 1 - path), path);
+    snprintf(owner, sizeof owner, "%.*s", length, path);
     hid_t object = H5Oopen(layout->file, *owner ? owner : "/", H5P_DEFAULT);
-    hid_t space = rank ? H5Screate_simple(rank, extent, NULL) : H5Screate(H5S_SCALAR);
-    hid_t stored = H5Tcopy(type == DT__H5_TEXT ? H5T_C_S1 : dt__h5_stored_type(type));
-    good = object >= 0 && space >= 0 && stored >= 0 &&
-           (type != DT__H5_TEXT ||
-            (H5Tset_size(stored, size) >= 0 && H5Tset_cset(stored, H5T_CSET_UTF8) >= 0));
-    if (good && !rank) {
-        good = attribute_put(object, name, stored, space, data);
-    } else if (good) {
-        const haddr_t offset = array_put(object, name, stored, space);
+    hid_t space = item->rank ? H5Screate_simple(item->rank, extent, NULL) : H5Screate(H5S_SCALAR);
+    hid_t type = H5Tcopy(text ? H5T_C_S1 : dt__h5_stored_type(item->type));
+    good = object >= 0 && space >= 0 && type >= 0 &&
+           (!text || (H5Tset_size(type, item->size) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0));
+    if (good && item->rank) {
+        const haddr_t offset = array_put(object, name, type, space);
         good = offset != HADDR_UNDEF;
-        layout->extents[layout->nextents++] = (struct extent){offset, bytes, data};
+        layout->extents[layout->nextents++] = (struct extent){offset, bytes, item->data};
         if (out_offset) *out_offset = offset;
+    } else if (good) {
+        hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+        good = attribute >= 0 && H5Awrite(attribute, type, item->data) >= 0;
+        if (attribute >= 0 && H5Aclose(attribute) < 0) good = false;
     }
-    if (stored >= 0) H5Tclose(stored);
+    if (type >= 0) H5Tclose(type);
     if (space >= 0) H5Sclose(space);
     if (object >= 0) H5Oclose(object);
     if (!good) layout_fail_library(layout, path);
-}
-
-void dt__h5_put(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type, int rank,
-                const uint64_t *dims, const void *data, uint64_t *out_offset)
-{
-    if (layout->status) return;
-    layout_put(layout, path, type, dt__h5_type_size(type), rank, dims, data, out_offset);
 }
 
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
@@ -310,7 +297,9 @@ void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *cons
     if (!table) return;
     for (size_t i = 0; i < count; i++)
         memcpy(table + i * size, names[i], strlen(names[i]));
-    layout_put(layout, path, DT__H5_TEXT, size, 1, (const uint64_t[]){count}, table, NULL);
+    const struct dt__h5_item item = {
+        .path = path, .type = DT__H5_TEXT, .size = size, .rank = 1, .dims = {count}, .data = table};
+    dt__h5_put(layout, &item, NULL);
 }
 
 void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char *text)
@@ -326,8 +315,11 @@ void dt__h5_put_text(struct dt__h5_layout *layout, const char *path, const char 
         char *copy = dt__h5_layout_alloc(layout, part + 1, 1);
         if (!copy) return;
         memcpy(copy, text, part);
-        layout_put(layout, dt__h5_piece(name, path, piece), DT__H5_TEXT, part + 1, 0, NULL, copy,
-                   NULL);
+        const struct dt__h5_item item = {.path = dt__h5_piece(name, path, piece),
+                                         .type = DT__H5_TEXT,
+                                         .size = part + 1,
+                                         .data = copy};
+        dt__h5_put(layout, &item, NULL);
     }
 }
 

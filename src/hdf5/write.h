@@ -20,11 +20,11 @@ void dt__h5_layout_free(struct dt__h5_layout *layout);
 /* Each takes an absolute path, of an attribute "/model@task"; the groups on the way are made. The
  * first failure is kept, and is what dt__h5_stream returns, so that a caller may check once. */
 void dt__h5_put_group(struct dt__h5_layout *layout, const char *path); /* unless it is there */
-/* Numbers: an array, rank 1 to 4; of rank 0 an attribute, whose value is copied. `data` of an array
- * is lent until the file has been streamed; NULL: room alone. The place of its bytes in the file is
- * *out_offset (may be NULL). */
-void dt__h5_put(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type, int rank,
-                const uint64_t *dims, const void *data, uint64_t *out_offset);
+/* What path, type, rank, dims and data say, of texts `size` too, with the NUL: an array, rank 1 to
+ * 4; of rank 0 an attribute, whose value is copied. Data of an array are lent until the file has
+ * been streamed; NULL: room alone. The place of its bytes in the file is *out_offset (may be
+ * NULL). */
+void dt__h5_put(struct dt__h5_layout *layout, const struct dt__h5_item *item, uint64_t *out_offset);
 /* An array of texts of rank 1, of one fixed size; copied. */
 void dt__h5_put_names(struct dt__h5_layout *layout, const char *path, char *const *names,
                       size_t count);

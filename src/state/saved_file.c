@@ -103,6 +103,16 @@ static bool row_is_zero(const float *row, size_t width)
     return true;
 }
 
+/* Of rank 0 an attribute. */
+static void put_array(struct dt__h5_layout *layout, const char *path, enum dt__h5_type type,
+                      int rank, const uint64_t *dims, const void *data)
+{
+    struct dt__h5_item item = {.path = path, .type = type, .rank = rank, .data = data};
+    for (int i = 0; i < rank; i++)
+        item.dims[i] = dims[i];
+    dt__h5_put(layout, &item, NULL);
+}
+
 /* Of a row-sparse tensor the rows that are not all 0: after training with train.l1, or with more
  * hash buckets than categories, they are few. Where it halves the tensor they are put in its place:
  * their numbers, rising, as NAME_rows (u32), and the rows as NAME_values (f32). False: it does
@@ -128,9 +138,9 @@ static bool put_rows(struct dt__h5_layout *layout, const char *path, const struc
     memcpy(dims, tensor->shape, sizeof dims);
     dims[0] = count;
     snprintf(name, sizeof name, "%s_rows", path);
-    dt__h5_put(layout, name, DT__H5_U32, 1, dims, row, NULL);
+    put_array(layout, name, DT__H5_U32, 1, dims, row);
     snprintf(name, sizeof name, "%s_values", path);
-    dt__h5_put(layout, name, DT__H5_F32, tensor->rank, dims, value, NULL);
+    put_array(layout, name, DT__H5_F32, tensor->rank, dims, value);
     return true;
 }
 
@@ -145,7 +155,7 @@ static void put_vector(struct dt__h5_layout *layout, const struct dt__vector *ve
         if (is_left_out(tensor, vector)) continue;
         snprintf(path, sizeof path, "%s/%s", vector->group, tensor->name);
         if (!sparse || !tensor->row_sparse || !put_rows(layout, path, tensor, values))
-            dt__h5_put(layout, path, DT__H5_F32, tensor->rank, tensor->shape, values, NULL);
+            put_array(layout, path, DT__H5_F32, tensor->rank, tensor->shape, values);
     }
 }
 
@@ -230,23 +240,21 @@ static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *
 static void put_record(struct dt__h5_layout *layout, const struct dt__record *record,
                        const struct dt_checkpoint *from)
 {
-    const void *member = (const char *)from + record->member, *pointer = NULL;
+    const void *member = (const char *)from + record->member;
     const uint64_t count = record->count ? (uint64_t)dt__record_int(from, record->count) : 0;
     char word[NAME_SIZE];
     if (record->when && !dt__record_int(from, record->when)) return;
-    if (record->pointer) memcpy(&pointer, member, sizeof pointer);
-    if (record->pointer && !pointer) return;
+    if (record->pointer) memcpy(&member, member, sizeof member);
+    if (!member) return;
     if (record->words)
         dt__h5_put_text(layout, record->path,
                         dt_config_word(record->words, *(const int *)member, word));
-    else if (record->count && record->type == DT__H5_TEXT)
-        dt__h5_put_names(layout, record->path, pointer, (size_t)count);
+    else if (record->type != DT__H5_TEXT)
+        put_array(layout, record->path, record->type, record->count ? 1 : 0, &count, member);
     else if (record->count)
-        dt__h5_put(layout, record->path, record->type, 1, &count, pointer, NULL);
-    else if (record->type == DT__H5_TEXT)
-        dt__h5_put_text(layout, record->path, pointer ? pointer : member);
+        dt__h5_put_names(layout, record->path, member, (size_t)count);
     else
-        dt__h5_put(layout, record->path, record->type, 0, NULL, member, NULL);
+        dt__h5_put_text(layout, record->path, member);
 }
 
 static dt_status get_attribute(const struct dt__h5_file *file, const struct dt__record *record,
@@ -303,7 +311,7 @@ static dt_status put_all(struct dt__h5_layout *layout, const struct dt_model *mo
     const struct dt_schema *schema = &from->schema;
     struct dt_checkpoint lent = *from;
     struct dt__vector vector;
-    dt__h5_put(layout, "/@format_version", DT__H5_I32, 0, NULL, &version, NULL);
+    put_array(layout, "/@format_version", DT__H5_I32, 0, NULL, &version);
     for (int t = 0; t < (whole ? DT__RECORD_TABLES : DT__RESUME_RECORDS); t++)
         for (const struct dt__record *record = dt__records[t]; record->path; record++)
             put_record(layout, record, from);
