@@ -97,6 +97,8 @@ struct dt_async_spec {
     size_t wire_params;
     const bool *active; /* (workers) has samples to draw; copied. The same at every rank */
     int memory;         /* enum dt_async_memory */
+    int owners;         /* windows: ranks that own weights; 0: all workers, 1: the bank, more than
+                           there are workers: all ranks */
 };
 
 /* Collective over the trainers; at least one worker apart from the bank. The weights are zeros.
@@ -120,6 +122,18 @@ int dt_async_wire(const struct dt_async *async);
  * Collective over the trainers: everybody has left the span before. */
 void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone);
 
+/* Ends the span, for a worker that begins no more gradients, though the span may not be over, and
+ * for the bank when it is: all that was sent is applied, at all owners, and all ranks can read the
+ * newest weights. Collective over the trainers. */
+void dt_async_end(struct dt_async *async);
+
+/* Whether others than the bank have weights or the optimizer's state: then dt_async_states is of
+ * the last gather. Collective over the trainers, between spans. */
+bool dt_async_is_spread(const struct dt_async *async);
+void dt_async_gather(struct dt_async *async);
+/* Slice i is floats from the end of the one before on; 0: there are not so many. */
+size_t dt_async_slice_end(const struct dt_async *async, int slice);
+
 /* ---- worker --------------------------------------------------------------------------------- */
 
 /* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
@@ -138,9 +152,9 @@ float *dt_async_grad(struct dt_async *async);
 const struct dt_touched *dt_async_touched(const struct dt_async *async);
 /* Hands it to the bank, or applies it in the bank's name, and others that wait. */
 void dt_async_send(struct dt_async *async, const struct dt_note *note);
-/* Of a worker that begins no more gradients though the span is not over: waits, where nobody else
- * would apply those that it has sent, until they are. */
-void dt_async_leave(struct dt_async *async);
+/* In windows workers own weights, too: to be called now and then while a gradient is computed, by
+ * the hooks of the network. */
+void dt_async_progress(struct dt_async *async);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
 
@@ -177,9 +191,11 @@ struct dt_async_counts {
     double busy_secs; /* that gradients were being applied */
     /* (workers) each. wait: for a slot, the clock and the weights */
     uint64_t *worker_sent, *worker_applied, *worker_wait_ms;
+    uint64_t *slice_applied; /* (slices) of the bank, then of each owner */
+    size_t slices;
 };
 /* What happened since create. Bank: all; worker: NULL. Collective over the trainers, between
- * spans. */
+ * spans. A slice that has not applied what was sent is an error of this code: it ends the job. */
 const struct dt_async_counts *dt_async_count(struct dt_async *async);
 
 #ifdef __cplusplus

@@ -305,6 +305,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "async: greatest clock gap; -1: no bound; 0: runs sync")                                     \
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
       "async: divide the rate by 1 + staleness")                                                   \
+    X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \
+      "async over several hosts: ranks that the weights are dealt out to; 0: all workers; 1: the " \
+      "bank alone; more than there are workers: all ranks")                                        \
     X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, "train",                          \
       "async: lambda of DC-ASGD; 0: off")                                                          \
     X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \

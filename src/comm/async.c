@@ -1,5 +1,6 @@
-/* The async exchange's memory (which is taken, where things lie in it, what each rank needs), spans
- * and counts. The protocol itself, and why it is safe, stands in async_slots.h. */
+/* The async exchange's memory (which is taken, who owns what of it, where things lie, what each
+ * rank needs), spans and counts. The protocol itself, and why it is safe, stands in async_slots.h.
+ */
 #include "dtrain/async.h"
 
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/limits.h"
 #include "comm/async_slots.h"
 #include "comm/shared.h"
+#include "comm/wire.h"
 #include "comm/world.h"
 #include "dtrain/config.h"
 
@@ -39,35 +41,35 @@ static size_t place(size_t *end, size_t count, size_t bytes)
     return at;
 }
 
-dt_status dt__async_lay_out(struct dt_async *async)
+dt_status dt__slice_lay_out(struct dt__slice *slice)
 {
+    const struct dt_async *async = slice->async;
     const struct dt_async_spec *spec = &async->spec;
-    const size_t workers = (size_t)async->workers, copies = spec->wire ? workers : 0;
-    struct dt__places *at = &async->at;
+    const size_t workers = (size_t)async->workers;
+    struct dt__places *at = &slice->at;
     size_t end = 0;
-    if (async->workers >= DT__MOST_BUFFERS - 2 - async->slack)
+    if (async->workers >= DT__MOST_BUFFERS - 2)
         return dt_fail(DT_EUSAGE, "async: %d workers are too many", async->workers);
     if (spec->wire && (spec->keep_seen || spec->prepare || spec->wire_params > spec->params))
         return dt_fail(DT_EUSAGE, "async: a rounded wire brings no weights that were seen");
     DT_TRY(check_ranges(spec));
     if (spec->params > SIZE_MAX / 64) /* a slot's vectors and lists are sizes */
         return dt_fail(DT_EMEMORY, "async: %zu parameters are beyond memory", spec->params);
-    async->buffers = spec->wire ? 2 : async->workers + (async->shared ? 1 : 2) + async->slack;
-    at->vector = spec->params * sizeof(float);
+    /* One is the newest and one is written; a worker that acts for the bank points at none. */
+    slice->buffers = spec->wire ? 2 : async->workers + (async->shared ? 1 : 2);
+    at->vector = slice->params * sizeof(float);
     at->weights_each = dt__cache_lines(sizeof(struct dt__weights) + at->vector);
-    at->grad = dt__codec_bytes(async); /* no more than a vector, or so */
+    at->grad = dt__codec_bytes(slice); /* no more than a vector, or so */
     at->seen = sizeof(struct dt__slot) + at->grad;
     at->lists = dt__cache_lines(at->seen + (spec->keep_seen ? at->vector : 0));
-    at->slot_each = at->lists + dt__lists_bytes(async);
+    at->slot_each = at->lists + dt__lists_bytes(slice);
     place(&end, WORD_WORKERS + workers * WORDS_A_WORKER, DT__WORD_STRIDE);
-    at->bank =
+    at->state =
         place(&end, 1, sizeof(struct dt__slots_state) + workers * sizeof(struct dt__slots_peer));
-    at->log = place(&end, 1, async->log_entries * sizeof(struct dt_applied));
-    at->row_log = place(&end, 1, dt__row_log_bytes(async));
+    at->log = place(&end, 1, slice->log_entries * sizeof(struct dt_applied));
+    at->row_log = place(&end, 1, dt__row_log_bytes(slice));
     at->states = place(&end, (size_t)spec->states, at->vector);
-    at->weights = place(&end, (size_t)async->buffers, at->weights_each);
-    at->copies = place(&end, copies, at->weights_each);
-    at->answers = place(&end, copies, at->slot_each);
+    at->weights = place(&end, (size_t)slice->buffers, at->weights_each);
     at->slots = place(&end, workers * DT__SLOTS, at->slot_each);
     at->end = end;
     if (end == SIZE_MAX)
@@ -76,17 +78,76 @@ dt_status dt__async_lay_out(struct dt_async *async)
     return DT_OK;
 }
 
+/* The first slice is the bank's, who keeps the accounts by it. Of `owners` that have floats it has
+ * none if these are workers, all if there is one, and else as much as each of them. */
+static dt_status deal_slices(struct dt_async *async, int owners)
+{
+    const struct dt_async_spec *spec = &async->spec;
+    const int workers = async->workers, dealt = owners > workers ? workers : owners;
+    const int shares = owners > workers ? workers + 1 : owners, first = shares == dealt;
+    async->slices = owners == 1 ? 1 : 1 + dealt;
+    dt_free(async->slice);
+    async->slice = NULL;
+    DT_TRY(dt_alloc((size_t)async->slices, sizeof *async->slice, "slices", &async->slice));
+    size_t behind = 0;
+    for (int i = 0; i < async->slices; i++) {
+        struct dt__slice *slice = &async->slice[i];
+        const int share = owners == 1 ? 1 : i + 1 - first; /* those up to this slice's end */
+        const size_t even = (size_t)((double)spec->params * share / shares);
+        const size_t end = share == shares ? spec->params : even / DT__WIRE_BLOCK * DT__WIRE_BLOCK;
+        const int worker = (i - 1) * workers / dealt;
+        *slice = (struct dt__slice){.async = async,
+                                    .index = i,
+                                    .owner = i ? async->world->worker_rank + worker : 0,
+                                    .offset = behind,
+                                    .params = end - behind,
+                                    .log_entries = i ? 0 : DT__ASYNC_LOG};
+        slice->mine = async->shared || (i ? async->worker == worker : async->worker < 0);
+        const size_t rounded = spec->wire_params > behind ? spec->wire_params - behind : 0;
+        slice->rounded = rounded < slice->params ? rounded : slice->params;
+        behind = end;
+        DT_TRY(dt__slice_lay_out(slice));
+    }
+    return DT_OK;
+}
+
 static dt_status async_open_memory(struct dt_async *async, bool shared)
 {
+    struct dt_world *world = async->world;
+    const int workers = async->workers, all = workers + 1;
+    int owners = async->spec.owners ? async->spec.owners : workers;
+    const size_t most = 1 + async->spec.params / DT__LEAST_SLICE;
+    if ((size_t)owners > most) owners = (int)most;
+    if (owners > all) owners = all;
     async->shared = shared;
-    /* In shared memory a second try is cheap, over a network each look takes as long as the bank
-     * takes to apply a gradient. */
-    async->slack = shared ? 0 : 2;
+    if (shared) owners = 1;
     if (shared) async->spec.wire = DT_WIRE_F32;
     if (!shared) async->spec.row_ranges = 0;
-    DT_TRY(dt_ranks_agree(async->world->trainers, dt__async_lay_out(async)));
-    return (shared ? dt__onesided_shared : dt__onesided_window)(async->world, async->at.end,
-                                                                async->at.slots, &async->remote);
+    if (owners > 1) async->spec.prepare = NULL;
+    async->at_once = async->spec.prepare ? 1 : DT__ASYNC_AT_ONCE;
+    DT_TRY(dt_ranks_agree(world->trainers, deal_slices(async, owners)));
+    if (shared) {
+        const struct dt__places *at = &async->slice[0].at;
+        return dt__onesided_shared(world, at->end, at->slots, &async->slice[0].remote);
+    }
+    struct dt__window_part *part = NULL;
+    struct dt__onesided **remote = NULL;
+    const size_t slices = (size_t)async->slices;
+    dt_status status = dt_alloc(slices, sizeof *part, "slices", &part);
+    if (!status) status = dt_alloc(slices, sizeof *remote, "slices", &remote);
+    DT_GUARD(dt_ranks_agree(world->trainers, status));
+    for (int i = 0; i < async->slices; i++) {
+        const struct dt__slice *slice = &async->slice[i];
+        part[i] =
+            (struct dt__window_part){slice->owner, slice->at.end, slice->at.slots, slice->at.grad};
+    }
+    DT_GUARD(dt__onesided_window(world, async->slices, part, remote));
+    for (int i = 0; i < async->slices; i++)
+        async->slice[i].remote = remote[i];
+done:
+    dt_free(part);
+    dt_free(remote);
+    return status;
 }
 
 /* Shared memory where there is some, else windows, which round only what leaves a host. */
@@ -102,17 +163,30 @@ static dt_status async_choose_memory(struct dt_async *async)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* What acting for the bank needs: its memory, and room for a block. */
-static dt_status async_open_bank(struct dt_async *async)
+/* What acting for an owner needs of a slice. */
+static dt_status slice_open_owner(struct dt__slice *slice)
+{
+    const struct dt_async *async = slice->async;
+    const size_t workers = (size_t)async->workers;
+    unsigned char *memory = slice->remote->memory;
+    slice->state = (struct dt__slots_state *)(memory + slice->at.state);
+    slice->log = (struct dt_applied *)(memory + slice->at.log);
+    for (int i = 0; i < async->spec.states; i++) {
+        const size_t at = slice->at.states + (size_t)i * dt__cache_lines(slice->at.vector);
+        slice->states[i] = (float *)((uintptr_t)(memory + at) - slice->offset * sizeof(float));
+    }
+    if (async->shared) return DT_OK;
+    DT_TRY(dt_alloc(workers, sizeof *slice->heads, "heads of answers", &slice->heads));
+    if (!async->spec.wire) return DT_OK;
+    DT_TRY(dt_alloc(workers, slice->at.vector + 1, "copies of the weights", &slice->copies));
+    return dt_alloc(workers, slice->at.grad + 1, "rounded weights", &slice->differences);
+}
+
+/* And of blocks and rows. */
+static dt_status async_open_blocks(struct dt_async *async)
 {
     const struct dt_async_spec *spec = &async->spec;
     const size_t lists = (size_t)(async->workers * DT__SLOTS * spec->row_ranges);
-    unsigned char *memory = async->remote->memory;
-    async->state = (struct dt__slots_state *)(memory + async->at.bank);
-    async->log = (struct dt_applied *)(memory + async->at.log);
-    for (int i = 0; i < spec->states; i++)
-        async->states[i] =
-            (float *)(memory + async->at.states + (size_t)i * dt__cache_lines(async->at.vector));
     async->block = spec->params < DT__ASYNC_BLOCK ? spec->params : DT__ASYNC_BLOCK;
     for (int i = 0; i < spec->row_ranges; i++)
         if (spec->row_range[i].width > async->block) async->block = spec->row_range[i].width;
@@ -121,34 +195,60 @@ static dt_status async_open_bank(struct dt_async *async)
     async->seen = async->grad + async->block;
     if (!lists) return DT_OK;
     DT_TRY(dt_alloc(lists, sizeof *async->touched, "lists of touched rows", &async->touched));
-    dt__lists_map(async);
+    dt__lists_map(&async->slice[0]);
+    return DT_OK;
+}
+
+static dt_status async_open_counts(struct dt_async *async)
+{
+    const size_t workers = (size_t)async->workers;
+    struct dt_async_counts *counts = &async->counts;
+    DT_TRY(dt_alloc(workers + 1, sizeof *async->gathered, "counts", &async->gathered));
+    DT_TRY(dt_alloc(3 * workers + (size_t)async->slices, sizeof(uint64_t), "counts",
+                    &counts->worker_sent));
+    counts->worker_applied = counts->worker_sent + workers;
+    counts->worker_wait_ms = counts->worker_applied + workers;
+    counts->slice_applied = counts->worker_wait_ms + workers;
+    counts->slices = (size_t)async->slices;
     return DT_OK;
 }
 
 dt_status dt__async_open_end(struct dt_async *async)
 {
-    const size_t workers = (size_t)async->workers;
-    if (async->remote->memory) DT_TRY(async_open_bank(async));
-    if (async->worker < 0) {
-        struct dt_async_counts *counts = &async->counts;
-        DT_TRY(dt_alloc(workers + 1, sizeof *async->gathered, "counts", &async->gathered));
-        DT_TRY(dt_alloc(3 * workers, sizeof(uint64_t), "counts", &counts->worker_sent));
-        counts->worker_applied = counts->worker_sent + workers;
-        counts->worker_wait_ms = counts->worker_applied + workers;
-        return DT_OK;
+    const size_t params = async->spec.params;
+    const bool bank = async->worker < 0, rounds = async->spec.wire && !bank;
+    DT_TRY(async_open_blocks(async));
+    if (bank) DT_TRY(async_open_counts(async));
+    for (int i = 0; i < async->slices; i++) {
+        struct dt__slice *slice = &async->slice[i];
+        if (slice->mine) DT_TRY(slice_open_owner(slice));
+        if (!rounds) continue;
+        DT_TRY(dt_alloc(1, slice->at.grad + 1, "a rounded gradient", &slice->encoded));
+        DT_TRY(dt_alloc(1, slice->at.grad + 1, "rounded weights", &slice->difference));
     }
-    if (async->remote->memory && !async->spec.wire) return DT_OK;
-    DT_TRY(dt_alloc(2, async->at.weights_each, "weights and a gradient", &async->copy));
-    if (!async->spec.wire) return DT_OK;
-    DT_TRY(dt_alloc(async->spec.params, sizeof(float), "rounding errors", &async->error));
-    return dt_alloc(1, async->at.slot_each, "a rounded gradient", &async->encoded);
+    if (async->shared) return DT_OK;
+    DT_TRY(dt_alloc(params, sizeof(float), "weights", &async->weights));
+    for (int i = 0; i < async->spec.states && bank; i++)
+        DT_TRY(dt_alloc(params, sizeof(float), "the optimizer's state", &async->states[i]));
+    if (!bank) DT_TRY(dt_alloc(params, sizeof(float), "a gradient", &async->gradient));
+    return rounds ? dt_alloc(params, sizeof(float), "rounding errors", &async->error) : DT_OK;
 }
 
 void dt__async_close_end(struct dt_async *async)
 {
-    dt_free(async->copy);
+    for (int i = 0; i < async->slices && async->slice; i++) {
+        struct dt__slice *slice = &async->slice[i];
+        dt_free(slice->heads);
+        dt_free(slice->copies);
+        dt_free(slice->differences);
+        dt_free(slice->encoded);
+        dt_free(slice->difference);
+    }
+    for (int i = 0; i < DT_ASYNC_STATES; i++)
+        dt_free(async->states[i]);
+    dt_free(async->weights);
+    dt_free(async->gradient);
     dt_free(async->error);
-    dt_free(async->encoded);
     dt_free(async->counts.worker_sent);
     dt_free(async->gathered);
     dt_free(async->fresh);
@@ -169,8 +269,6 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
         async->world = world;
         async->workers = world->workers;
         async->worker = world->is_bank ? -1 : world->worker;
-        async->log_entries = DT__ASYNC_LOG;
-        async->at_once = spec->prepare ? 1 : DT__ASYNC_AT_ONCE;
         async->spec = *spec;
         if (spec->wire_params == 0) async->spec.wire_params = spec->params;
         status = dt_alloc(2 * workers, sizeof *async->active, "workers", &async->active);
@@ -191,7 +289,9 @@ void dt_async_destroy(struct dt_async *async)
 {
     if (!async) return;
     dt__async_close_end(async);
-    if (async->remote) async->remote->ops->close(async->remote);
+    struct dt__onesided *remote = async->slice ? async->slice[0].remote : NULL;
+    if (remote) remote->ops->close(remote);
+    dt_free(async->slice);
     dt_free(async->active);
     dt_free(async);
 }
@@ -206,10 +306,72 @@ int dt_async_wire(const struct dt_async *async)
     return async->spec.wire;
 }
 
+bool dt_async_is_spread(const struct dt_async *async)
+{
+    return !async->shared;
+}
+
+size_t dt_async_slice_end(const struct dt_async *async, int slice)
+{
+    return slice < async->slices ? async->slice[slice].offset + async->slice[slice].params : 0;
+}
+
+/* ---- windows: what the bank begins with, and what owners have ------------------------------- */
+
+/* The newest weights of all slices, to all ranks. */
+static void windows_share(struct dt_async *async)
+{
+    for (int i = 0; i < async->slices; i++) {
+        const struct dt__slice *slice = &async->slice[i];
+        float *weights = async->weights + slice->offset;
+        if (slice->mine) memcpy(weights, dt__newest(slice), slice->at.vector);
+        dt_ranks_bcast(async->world->trainers, weights, slice->at.vector, slice->owner);
+    }
+}
+
+/* A slice's part of the optimizer's state, from the owner to the bank or the other way. */
+static void windows_move_state(struct dt_async *async, const struct dt__slice *slice, bool to_bank)
+{
+    for (int i = 0; i < async->spec.states; i++) {
+        const bool bank = async->worker < 0;
+        float *owners = slice->mine ? slice->states[i] + slice->offset : NULL;
+        float *banks = bank ? async->states[i] + slice->offset : NULL;
+        if (slice->mine && bank)
+            memcpy(to_bank ? banks : owners, to_bank ? owners : banks, slice->at.vector);
+        else
+            dt_ranks_move(async->world->trainers, to_bank ? slice->owner : 0,
+                          to_bank ? 0 : slice->owner, bank ? banks : owners, slice->at.vector);
+    }
+}
+
+/* Weights and state that the bank has, to owners. */
+static void windows_begin_with(struct dt_async *async)
+{
+    dt_ranks_bcast(async->world->trainers, async->weights, async->spec.params * sizeof(float), 0);
+    for (int i = 0; i < async->slices; i++) {
+        const struct dt__slice *slice = &async->slice[i];
+        windows_move_state(async, slice, false);
+        if (slice->mine)
+            memcpy(dt__newest(slice), async->weights + slice->offset, slice->at.vector);
+    }
+}
+
+void dt_async_gather(struct dt_async *async)
+{
+    for (int i = 0; i < async->slices && !async->shared; i++)
+        windows_move_state(async, &async->slice[i], true);
+}
+
 /* ---- spans and counts ----------------------------------------------------------------------- */
+
+static void serve(void *arg)
+{
+    dt__async_serve_own(arg);
+}
 
 void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool alone)
 {
+    struct dt__world_inside *inside = async->world->inside;
     int first = 0; /* alone: the first that ever takes part */
     while (first < async->workers - 1 && !async->spec.active[first])
         first++;
@@ -219,18 +381,36 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
     async->closed = false;
     async->started = 0;
     dt_ranks_barrier(async->world->trainers); /* everybody has left the span before */
-    if (async->worker < 0) {
-        dt__async_open_span(async, from);
-        dt_world_heartbeat(async->world, "serving", from);
-    }
+    if (!async->begun && !async->shared) windows_begin_with(async);
+    async->begun = true;
+    if (!async->shared || async->worker < 0) dt__async_open_span(async, from);
+    if (async->worker < 0) dt_world_heartbeat(async->world, "serving", from);
     dt_ranks_barrier(async->world->trainers);
+    if (!async->shared) inside->serve = serve;
+    inside->serve_arg = async;
+}
+
+/* Who has left serves until all have: what they sent is on its way no more then, and is applied. */
+void dt_async_end(struct dt_async *async)
+{
+    if (async->worker >= 0) dt__async_leave(async);
+    dt_ranks_barrier(async->world->trainers);
+    async->world->inside->serve = NULL;
+    dt__async_drain(async);
+    if (!async->shared) windows_share(async);
 }
 
 const struct dt_async_counts *dt_async_count(struct dt_async *async)
 {
-    const struct dt__own_counts mine = {async->sent, (uint64_t)(async->wait_secs * 1e3),
-                                        async->busy_secs};
+    struct dt__own_counts mine = {.sent = async->sent,
+                                  .wait_ms = (uint64_t)(async->wait_secs * 1e3),
+                                  .busy_secs = async->busy_secs};
     struct dt_async_counts *counts = &async->counts;
+    const struct dt__slice *slice = NULL;
+    for (int i = 0; i < async->slices; i++) {
+        slice = &async->slice[i];
+        if (slice->mine) mine.applied = slice->state->applied;
+    }
     dt_ranks_gather(async->world->trainers, &mine, sizeof mine, async->gathered);
     if (async->worker >= 0) return NULL;
     counts->sent = 0;
@@ -241,6 +421,13 @@ const struct dt_async_counts *dt_async_count(struct dt_async *async)
         counts->worker_wait_ms[w] = worker->wait_ms;
         counts->sent += worker->sent;
         counts->busy_secs += worker->busy_secs;
+    }
+    for (int i = 0; i < async->slices; i++) {
+        counts->slice_applied[i] = async->gathered[async->slice[i].owner].applied;
+        if (counts->slice_applied[i] == counts->sent) continue;
+        dt_fail(DT_EBUG, "slice %d: %llu gradients applied of %llu sent", i,
+                (unsigned long long)counts->slice_applied[i], (unsigned long long)counts->sent);
+        dt_world_abort(async->world, DT_EBUG);
     }
     return counts;
 }

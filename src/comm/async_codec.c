@@ -6,7 +6,7 @@
  *             the other from the range's place on, and their numbers in a list behind the vectors;
  *             pages that no batch reaches are never there. The rest as it is.
  *
- * The bank reads a gradient block by block, as it applies it.
+ * The owner reads a gradient block by block, as it applies it.
  *
  * A worker adds the error that it kept to its gradient, rounds the sum and keeps what is left.
  * Weights go down a rounded wire as their difference from what the worker has; what was rounded
@@ -34,20 +34,21 @@ static size_t list_bytes(const struct dt_row_range *range)
     return LINE + (range->rows * sizeof(uint32_t) + LINE - 1) / LINE * LINE;
 }
 
-size_t dt__lists_bytes(const struct dt_async *async)
+size_t dt__lists_bytes(const struct dt__slice *slice)
 {
     size_t bytes = 0;
-    for (int i = 0; i < async->spec.row_ranges; i++)
-        bytes += list_bytes(&async->spec.row_range[i]);
+    for (int i = 0; i < slice->async->spec.row_ranges; i++)
+        bytes += list_bytes(&slice->async->spec.row_range[i]);
     return bytes;
 }
 
-void dt__lists_map(struct dt_async *async)
+void dt__lists_map(struct dt__slice *slice)
 {
-    struct dt_touched *out = async->touched;
-    for (int s = 0; s < async->workers * DT__SLOTS; s++) {
-        unsigned char *at = async->remote->memory + dt__slot_at(async, 0, s) + async->at.lists;
-        for (int i = 0; i < async->spec.row_ranges; at += list_bytes(&async->spec.row_range[i++]))
+    struct dt_touched *out = slice->async->touched;
+    for (int s = 0; s < slice->async->workers * DT__SLOTS; s++) {
+        unsigned char *at = slice->remote->memory + dt__slot_at(slice, 0, s) + slice->at.lists;
+        for (int i = 0; i < slice->async->spec.row_ranges;
+             at += list_bytes(&slice->async->spec.row_range[i++]))
             *out++ = (struct dt_touched){.row = (uint32_t *)(void *)(at + LINE),
                                          .count = (uint32_t *)(void *)at};
     }
@@ -66,7 +67,7 @@ void dt__seen_copy(const struct dt_async *async, const struct dt_touched *touche
                    range->width * sizeof *to);
         at = range->offset + range->rows * range->width;
     }
-    memcpy(to + at, from + at, async->at.vector - at * sizeof *to);
+    memcpy(to + at, from + at, (async->spec.params - at) * sizeof *to);
 }
 
 /* Rows of a range, from float `at` on, of those that lie one behind the other: to `out` (n) as they
@@ -92,55 +93,58 @@ static float *expand_rows(const struct dt_row_range *range, const struct dt_touc
 
 /* ---- rounded -------------------------------------------------------------------------------- */
 
-static size_t floats_behind(const struct dt_async *async)
+static size_t floats_behind(const struct dt__slice *slice)
 {
-    return async->spec.params - async->spec.wire_params;
+    return slice->params - slice->rounded;
 }
 
-size_t dt__codec_bytes(const struct dt_async *async)
+size_t dt__codec_bytes(const struct dt__slice *slice)
 {
     const size_t floats = sizeof(float);
-    const size_t rounded = dt__wire_bytes(async->spec.wire, 0, async->spec.wire_params);
-    return ((rounded + floats - 1) / floats + floats_behind(async)) * floats;
+    const size_t rounded = dt__wire_bytes(slice->async->spec.wire, 0, slice->rounded);
+    return ((rounded + floats - 1) / floats + floats_behind(slice)) * floats;
 }
 
 /* Of an encoded gradient or difference: the floats behind what is rounded. */
-static float *encoded_floats(const struct dt_async *async, const void *encoded)
+static float *encoded_floats(const struct dt__slice *slice, const void *encoded)
 {
-    return (float *)((uintptr_t)encoded + async->at.grad) - floats_behind(async);
+    return (float *)((uintptr_t)encoded + slice->at.grad) - floats_behind(slice);
 }
 
-static void read_rounded(const struct dt_async *async, const unsigned char *encoded, size_t at,
+static void read_rounded(const struct dt__slice *slice, const unsigned char *encoded, size_t at,
                          size_t n, float *out)
 {
-    const size_t rounded = async->spec.wire_params, left = at < rounded ? rounded - at : 0;
+    const size_t rounded = slice->rounded, left = at < rounded ? rounded - at : 0;
     const size_t first = left < n ? left : n;
-    dt__wire_read(async->spec.wire, at, first, encoded + dt__wire_bytes(async->spec.wire, 0, at),
-                  out);
+    dt__wire_read(slice->async->spec.wire, at, first,
+                  encoded + dt__wire_bytes(slice->async->spec.wire, 0, at), out);
     if (first < n)
-        memcpy(out + first, encoded_floats(async, encoded) + (at + first - rounded),
+        memcpy(out + first, encoded_floats(slice, encoded) + (at + first - rounded),
                (n - first) * sizeof *out);
 }
 
-void dt__gradient_encode(struct dt_async *async, float *grad)
+void dt__gradient_encode(struct dt__slice *slice, float *grad)
 {
-    const size_t rounded = async->spec.wire_params;
-    float *encoded = async->encoded->grad;
-    dt__wire_round(async->spec.wire, 0, rounded, grad, async->error, (unsigned char *)encoded);
-    memcpy(encoded_floats(async, encoded), grad + rounded, floats_behind(async) * sizeof *grad);
+    const struct dt_async *async = slice->async;
+    const size_t rounded = slice->rounded, bytes = floats_behind(slice) * sizeof *grad;
+    unsigned char *encoded = (unsigned char *)slice->encoded;
+    grad += slice->offset;
+    dt__wire_round(async->spec.wire, 0, rounded, grad, async->error + slice->offset, encoded);
+    memcpy(encoded_floats(slice, encoded), grad + rounded, bytes);
 }
 
-struct dt_gradient dt__gradient_block(struct dt_async *async, const struct dt_gradient *gradient,
+struct dt_gradient dt__gradient_block(struct dt__slice *slice, const struct dt_gradient *gradient,
                                       const struct dt_row_range *range, size_t at, size_t n)
 {
     struct dt_gradient part = *gradient;
-    if (async->spec.wire) {
-        read_rounded(async, (const unsigned char *)part.grad, at, n, async->grad);
-        part.grad = async->grad;
+    if (slice->async->spec.wire) {
+        read_rounded(slice, (const unsigned char *)part.grad, at, n, slice->async->grad);
+        part.grad = slice->async->grad;
     } else if (range) {
-        const struct dt_touched *touched = &part.touched[range - async->spec.row_range];
-        part.grad = expand_rows(range, touched, part.grad, at, n, async->grad);
-        if (part.seen) part.seen = expand_rows(range, touched, part.seen, at, n, async->seen);
+        const struct dt_touched *touched = &part.touched[range - slice->async->spec.row_range];
+        part.grad = expand_rows(range, touched, part.grad, at, n, slice->async->grad);
+        if (part.seen)
+            part.seen = expand_rows(range, touched, part.seen, at, n, slice->async->seen);
     } else {
         part.grad += at;
         if (part.seen) part.seen += at;
@@ -150,27 +154,28 @@ struct dt_gradient dt__gradient_block(struct dt_async *async, const struct dt_gr
 
 /* ---- weights over a rounded wire ------------------------------------------------------------ */
 
-void dt__difference_encode(const struct dt_async *async, float *copy, float *answer)
+void dt__difference_encode(const struct dt__slice *slice, float *copy, float *difference)
 {
-    const float *newest = dt__newest(async);
-    const size_t rounded = async->spec.wire_params;
-    const size_t behind = floats_behind(async) * sizeof *copy;
+    const float *newest = dt__newest(slice);
+    const size_t rounded = slice->rounded;
+    const size_t behind = floats_behind(slice) * sizeof *copy;
     float fresh[DIFFERENCE], error[DIFFERENCE];
     for (size_t at = 0, n; at < rounded; at += n) {
         n = rounded - at < DIFFERENCE ? rounded - at : DIFFERENCE;
         memcpy(fresh, newest + at, n * sizeof *fresh);
         memset(error, 0, n * sizeof *error);
-        dt__wire_update(async->spec.wire, at, n, fresh, error, copy + at,
-                        (unsigned char *)answer + dt__wire_bytes(async->spec.wire, 0, at));
+        dt__wire_update(slice->async->spec.wire, at, n, fresh, error, copy + at,
+                        (unsigned char *)difference +
+                            dt__wire_bytes(slice->async->spec.wire, 0, at));
     }
     memcpy(copy + rounded, newest + rounded, behind);
-    memcpy(encoded_floats(async, answer), newest + rounded, behind);
+    memcpy(encoded_floats(slice, difference), newest + rounded, behind);
 }
 
-void dt__difference_add(const struct dt_async *async, const float *answer, float *weights)
+void dt__difference_add(const struct dt__slice *slice, const float *difference, float *weights)
 {
-    const size_t rounded = async->spec.wire_params;
-    dt__wire_add(async->spec.wire, 0, rounded, (const unsigned char *)answer, weights);
-    memcpy(weights + rounded, encoded_floats(async, answer),
-           floats_behind(async) * sizeof *weights);
+    const size_t rounded = slice->rounded;
+    dt__wire_add(slice->async->spec.wire, 0, rounded, (const unsigned char *)difference, weights);
+    memcpy(weights + rounded, encoded_floats(slice, difference),
+           floats_behind(slice) * sizeof *weights);
 }

@@ -29,30 +29,30 @@ static size_t log_entries(const struct dt_row_range *range)
 }
 
 /* Counts of the first range, those of the others, and behind them the rings. */
-static size_t counts_bytes(const struct dt_async *async)
+static size_t counts_bytes(const struct dt__slice *slice)
 {
-    return (size_t)async->spec.row_ranges * (1 + (size_t)async->buffers) * sizeof(uint64_t);
+    return (size_t)slice->async->spec.row_ranges * (1 + (size_t)slice->buffers) * sizeof(uint64_t);
 }
 
-size_t dt__row_log_bytes(const struct dt_async *async)
+size_t dt__row_log_bytes(const struct dt__slice *slice)
 {
-    size_t bytes = counts_bytes(async);
-    for (int i = 0; i < async->spec.row_ranges; i++)
-        bytes += log_entries(&async->spec.row_range[i]) * sizeof(uint32_t);
+    size_t bytes = counts_bytes(slice);
+    for (int i = 0; i < slice->async->spec.row_ranges; i++)
+        bytes += log_entries(&slice->async->spec.row_range[i]) * sizeof(uint32_t);
     return bytes;
 }
 
-static struct row_log row_log_of(const struct dt_async *async, int range)
+static struct row_log row_log_of(const struct dt__slice *slice, int range)
 {
-    unsigned char *memory = async->remote->memory + async->at.row_log;
-    uint64_t *counts = (uint64_t *)(void *)memory + range * (1 + async->buffers);
-    uint32_t *row = (uint32_t *)(void *)(memory + counts_bytes(async));
+    unsigned char *memory = slice->remote->memory + slice->at.row_log;
+    uint64_t *counts = (uint64_t *)(void *)memory + range * (1 + slice->buffers);
+    uint32_t *row = (uint32_t *)(void *)(memory + counts_bytes(slice));
     for (int i = 0; i < range; i++)
-        row += log_entries(&async->spec.row_range[i]);
+        row += log_entries(&slice->async->spec.row_range[i]);
     return (struct row_log){.written = counts,
                             .has = counts + 1,
                             .row = row,
-                            .entries = log_entries(&async->spec.row_range[range])};
+                            .entries = log_entries(&slice->async->spec.row_range[range])};
 }
 
 /* Rows lie anywhere in memory: those that come soon are asked for ahead. */
@@ -74,34 +74,34 @@ static void copy_logged(const struct row_log *log, uint64_t from, size_t width,
     }
 }
 
-void dt__rows_fill(struct dt_async *async)
+void dt__rows_fill(struct dt__slice *slice)
 {
-    for (int i = 0; i < async->spec.row_ranges; i++) {
-        const struct dt_row_range *range = &async->spec.row_range[i];
-        for (int b = 0; b < async->buffers && range->touched_alone; b++)
-            if (b != async->state->current)
-                memcpy(dt__weights_in(async, b)->params + range->offset,
-                       dt__newest(async) + range->offset,
+    for (int i = 0; i < slice->async->spec.row_ranges; i++) {
+        const struct dt_row_range *range = &slice->async->spec.row_range[i];
+        for (int b = 0; b < slice->buffers && range->touched_alone; b++)
+            if (b != slice->state->current)
+                memcpy(dt__weights_in(slice, b)->params + range->offset,
+                       dt__newest(slice) + range->offset,
                        range->rows * range->width * sizeof(float));
     }
 }
 
-void dt__rows_copy(struct dt_async *async, int range)
+void dt__rows_copy(struct dt__slice *slice, int range)
 {
-    const struct dt_row_range *of = &async->spec.row_range[range];
-    const struct row_log log = row_log_of(async, range);
-    const uint64_t has = log.has[async->state->target];
-    const float *from = dt__newest(async) + of->offset;
-    float *to = dt__weights_in(async, async->state->target)->params + of->offset;
+    const struct dt_row_range *of = &slice->async->spec.row_range[range];
+    const struct row_log log = row_log_of(slice, range);
+    const uint64_t has = log.has[slice->state->target];
+    const float *from = dt__newest(slice) + of->offset;
+    float *to = dt__weights_in(slice, slice->state->target)->params + of->offset;
     if (*log.written - has > log.entries)
         memcpy(to, from, of->rows * of->width * sizeof *to);
     else
         copy_logged(&log, has, of->width, from, to);
 }
 
-void dt__rows_log(struct dt_async *async, int range, int n, const struct dt_gradient *gradients)
+void dt__rows_log(struct dt__slice *slice, int range, int n, const struct dt_gradient *gradients)
 {
-    const struct row_log log = row_log_of(async, range);
+    const struct row_log log = row_log_of(slice, range);
     for (int i = 0; i < n; i++) {
         const struct dt_touched *touched = &gradients[i].touched[range];
         size_t at = (size_t)(*log.written % log.entries);
@@ -111,5 +111,5 @@ void dt__rows_log(struct dt_async *async, int range, int n, const struct dt_grad
         }
         *log.written += *touched->count;
     }
-    log.has[async->state->target] = *log.written;
+    log.has[slice->state->target] = *log.written;
 }

@@ -1,34 +1,49 @@
-/* Async over an MPI window: puts and gets of payload, MPI_Fetch_and_op for control words. */
+/* Async over an MPI window with a part at each owner: MPI_Rput of payload, MPI_Fetch_and_op and
+ * MPI_Accumulate for control words; weights come back as messages.
+ *
+ * An owner may be a worker that computes, and MPI moves nothing of a rank that is not inside MPI
+ * (osc/pt2pt). So nobody waits here for another rank, but in a flush when all has left: every wait
+ * is a loop in which the rank serves its own part. That is why weights are sent: their receipt says
+ * that they are whole, where a get would have to be asked for, and a put to be flushed, by who has
+ * others to serve. */
 #include <stdatomic.h>
 #include <string.h>
 
 #include "comm/onesided.h"
 #include "comm/world.h"
 
-enum { BANK = 0 /* of the trainers */, CACHE_LINE = 64 };
+enum { CACHE_LINE = 64, MOST_PUTS = 64 /* at once; more wait */ };
 
 /* The bank naps this long: each operation of a worker may wait for it to enter MPI (osc/pt2pt). */
 static const double NAP_SECS = 50e-6;
 
-struct window {
+struct window;
+struct part {
     struct dt__onesided remote; /* first: operations are given this */
-    struct dt_world *world;
-    MPI_Win win;
-    MPI_Aint pad; /* bytes before the first cache line */
-    struct dt__wait wait;
-    bool waiting;
+    struct window *window;
+    int owner;
+    MPI_Aint pad;        /* bytes before the first cache line */
+    int messages;        /* of an answer: its head, and the body in chunks */
+    MPI_Request *answer; /* (workers, messages) the owner's, of answers; a worker's (messages) */
 };
 
-static struct window *window_of(struct dt__onesided *remote)
-{
-    return (struct window *)remote;
-}
+struct window {
+    struct dt_world *world;
+    MPI_Win win;
+    MPI_Comm comm; /* of answers */
+    int rank;
+    struct dt__wait wait;
+    bool waiting;
+    uint64_t operand; /* of a control word, until it is on its way */
+    int puts;
+    MPI_Request put[MOST_PUTS];
+    int parts;
+    struct part part[];
+};
 
-/* ---- payload -------------------------------------------------------------------------------- */
-
-static MPI_Aint place_of(struct dt__onesided *remote, size_t offset)
+static struct part *part_of(struct dt__onesided *remote)
 {
-    return window_of(remote)->pad + (MPI_Aint)offset;
+    return (struct part *)remote;
 }
 
 /* Counts are int. */
@@ -37,44 +52,69 @@ static int chunk_at(size_t at, size_t length)
     return (int)(length - at < DT__MPI_CHUNK ? length - at : DT__MPI_CHUNK);
 }
 
+/* ---- payload -------------------------------------------------------------------------------- */
+
 static void window_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
 {
+    const struct part *part = part_of(remote);
+    struct window *window = part->window;
     for (size_t at = 0, n; at < length; at += n) {
         n = (size_t)chunk_at(at, length);
-        DT_MPI(MPI_Put((const char *)bytes + at, (int)n, MPI_BYTE, BANK,
-                       place_of(remote, offset + at), (int)n, MPI_BYTE, window_of(remote)->win));
+        if (window->puts == MOST_PUTS) {
+            DT_MPI(MPI_Waitall(window->puts, window->put, MPI_STATUSES_IGNORE));
+            window->puts = 0;
+        }
+        DT_MPI(MPI_Rput((const char *)bytes + at, (int)n, MPI_BYTE, part->owner,
+                        part->pad + (MPI_Aint)(offset + at), (int)n, MPI_BYTE, window->win,
+                        &window->put[window->puts]));
+        window->puts++;
     }
 }
 
-static void window_get(struct dt__onesided *remote, size_t offset, void *bytes, size_t length)
+static bool window_put_done(struct dt__onesided *remote)
 {
-    for (size_t at = 0, n; at < length; at += n) {
-        n = (size_t)chunk_at(at, length);
-        DT_MPI(MPI_Get((char *)bytes + at, (int)n, MPI_BYTE, BANK, place_of(remote, offset + at),
-                       (int)n, MPI_BYTE, window_of(remote)->win));
-    }
+    struct window *window = part_of(remote)->window;
+    int done;
+    DT_MPI(MPI_Testall(window->puts, window->put, &done, MPI_STATUSES_IGNORE));
+    if (done) window->puts = 0;
+    return done;
 }
 
-/* Blocks until the bank has answered. */
+/* Blocks until the owners have answered. */
 static void window_flush(struct dt__onesided *remote)
 {
-    struct window *window = window_of(remote);
+    struct window *window = part_of(remote)->window;
     dt__watchdog_ask(window->world, true);
-    DT_MPI(MPI_Win_flush(BANK, window->win));
+    DT_MPI(MPI_Win_flush_all(window->win));
     dt__watchdog_ask(window->world, false);
 }
 
 /* ---- control words -------------------------------------------------------------------------- */
 
+static void window_begin(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
+                         uint64_t *before)
+{
+    const MPI_Op ops[] = {MPI_NO_OP, MPI_REPLACE, MPI_SUM};
+    const struct part *part = part_of(remote);
+    struct window *window = part->window;
+    const MPI_Aint at = part->pad + (MPI_Aint)word * DT__WORD_STRIDE;
+    window->operand = value;
+    if (before) {
+        DT_MPI(MPI_Fetch_and_op(&window->operand, before, MPI_UINT64_T, part->owner, at, ops[op],
+                                window->win));
+        return;
+    }
+    DT_MPI(MPI_Accumulate(&window->operand, 1, MPI_UINT64_T, part->owner, at, 1, MPI_UINT64_T,
+                          ops[op], window->win));
+    DT_MPI(MPI_Win_flush_local(part->owner, window->win));
+}
+
 static uint64_t window_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
                                  uint64_t value)
 {
-    const MPI_Op ops[] = {MPI_NO_OP, MPI_REPLACE, MPI_SUM};
-    const MPI_Aint at = place_of(remote, (size_t)word * DT__WORD_STRIDE);
     uint64_t before = 0;
-    DT_MPI(
-        MPI_Fetch_and_op(&value, &before, MPI_UINT64_T, BANK, at, ops[op], window_of(remote)->win));
-    window_flush(remote);
+    window_begin(remote, word, op, value, &before);
+    DT_MPI(MPI_Win_flush(part_of(remote)->owner, part_of(remote)->window->win));
     return before;
 }
 
@@ -82,8 +122,54 @@ static uint64_t window_fetch_and(struct dt__onesided *remote, int word, enum dt_
 static void window_sync(struct dt__onesided *remote)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    DT_MPI(MPI_Win_sync(window_of(remote)->win));
+    DT_MPI(MPI_Win_sync(part_of(remote)->window->win));
     atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/* Messages of one pair of ranks keep their order: they need no tags. */
+static void window_send(struct dt__onesided *remote, int worker, const struct dt__head *head,
+                        const void *body, size_t length)
+{
+    const struct part *part = part_of(remote);
+    const MPI_Comm comm = part->window->comm;
+    MPI_Request *request = part->answer + worker * part->messages;
+    const int to = part->window->world->worker_rank + worker;
+    DT_MPI(MPI_Isend(head, (int)sizeof *head, MPI_BYTE, to, 0, comm, request++));
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
+        DT_MPI(MPI_Isend((const char *)body + at, chunk_at(at, length), MPI_BYTE, to, 0, comm,
+                         request++));
+}
+
+static void window_expect(struct dt__onesided *remote, struct dt__head *head, void *body,
+                          size_t length)
+{
+    const struct part *part = part_of(remote);
+    const MPI_Comm comm = part->window->comm;
+    MPI_Request *request = part->answer + part->window->world->workers * part->messages;
+    DT_MPI(MPI_Irecv(head, (int)sizeof *head, MPI_BYTE, part->owner, 0, comm, request++));
+    for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
+        DT_MPI(MPI_Irecv((char *)body + at, chunk_at(at, length), MPI_BYTE, part->owner, 0, comm,
+                         request++));
+}
+
+static bool messages_done(const struct part *part, int row)
+{
+    int done;
+    DT_MPI(MPI_Testall(part->messages, part->answer + row * part->messages, &done,
+                       MPI_STATUSES_IGNORE));
+    return done;
+}
+
+static bool window_sent(struct dt__onesided *remote, int worker)
+{
+    return messages_done(part_of(remote), worker);
+}
+
+static bool window_come(struct dt__onesided *remote)
+{
+    return messages_done(part_of(remote), part_of(remote)->window->world->workers);
 }
 
 /* ---- waits ---------------------------------------------------------------------------------- */
@@ -91,17 +177,16 @@ static void window_sync(struct dt__onesided *remote)
 static void window_progress(struct dt__onesided *remote)
 {
     int there;
-    DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, window_of(remote)->world->trainers->comm, &there,
+    DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, part_of(remote)->window->world->trainers->comm, &there,
                       MPI_STATUS_IGNORE));
 }
 
 static void window_pause(struct dt__onesided *remote, const char *what)
 {
-    struct window *window = window_of(remote);
-    if (!window->waiting) {
-        window->wait = (struct dt__wait){.world = window->world, .what = what};
-        if (window->world->is_bank) window->wait.nap_secs = NAP_SECS;
-    }
+    struct window *window = part_of(remote)->window;
+    if (!window->waiting)
+        window->wait =
+            (struct dt__wait){.world = window->world, .what = what, .nap_secs = NAP_SECS};
     window->waiting = true;
     dt__wait_pause(&window->wait);
     window_progress(remote);
@@ -109,7 +194,7 @@ static void window_pause(struct dt__onesided *remote, const char *what)
 
 static void window_wake(struct dt__onesided *remote)
 {
-    struct window *window = window_of(remote);
+    struct window *window = part_of(remote)->window;
     if (window->waiting) dt__wait_done(&window->wait);
     window->waiting = false;
 }
@@ -121,18 +206,23 @@ static void window_notify(struct dt__onesided *remote, enum dt__end whom)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static void window_close(struct dt__onesided *remote)
+static void window_free(struct window *window)
 {
-    struct window *window = window_of(remote);
-    DT_MPI(MPI_Win_unlock_all(window->win));
-    DT_MPI(MPI_Win_free(&window->win));
+    for (int i = 0; window && i < window->parts; i++)
+        dt_free(window->part[i].answer);
     dt_free(window);
 }
 
+static void window_close(struct dt__onesided *remote)
+{
+    struct window *window = part_of(remote)->window;
+    DT_MPI(MPI_Win_unlock_all(window->win));
+    DT_MPI(MPI_Win_free(&window->win));
+    DT_MPI(MPI_Comm_free(&window->comm));
+    window_free(window);
+}
+
 static const struct dt__onesided_ops OPS = {
-    .put = window_put,
-    .get = window_get,
-    .flush = window_flush,
     .fetch_and = window_fetch_and,
     .sync = window_sync,
     .pause = window_pause,
@@ -140,15 +230,23 @@ static const struct dt__onesided_ops OPS = {
     .notify = window_notify,
     .progress = window_progress,
     .close = window_close,
+    .put = window_put,
+    .put_done = window_put_done,
+    .begin = window_begin,
+    .flush = window_flush,
+    .send = window_send,
+    .sent = window_sent,
+    .expect = window_expect,
+    .come = window_come,
 };
 
 /* The trainers' communicator returns errors; an answer that differs by rank is made one. */
-static dt_status allocate(struct window *window, MPI_Aint bytes, void **base)
+static dt_status allocate(struct window *window, size_t bytes, void **base)
 {
     char text[MPI_MAX_ERROR_STRING];
     dt_status status = DT_OK;
-    int code = MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, window->world->trainers->comm, base,
-                                &window->win);
+    int code = MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, window->world->trainers->comm,
+                                base, &window->win);
     if (code != MPI_SUCCESS)
         status = dt_fail(DT_ECOMM,
                          "MPI gives no one-sided memory between these ranks (%s): let Open MPI "
@@ -157,33 +255,59 @@ static dt_status allocate(struct window *window, MPI_Aint bytes, void **base)
     return dt_ranks_agree(window->world->trainers, status);
 }
 
-dt_status dt__onesided_window(struct dt_world *world, size_t bytes, size_t zeroed,
+/* What this rank needs by itself; *own: bytes of its part. */
+static dt_status prepare(struct dt_world *world, int parts, const struct dt__window_part *of,
+                         struct window **out, size_t *own)
+{
+    struct window *window;
+    size_t all = 0, rows = (size_t)world->workers + 1;
+    DT_TRY(dt_alloc(1, sizeof *window + (size_t)parts * sizeof *window->part, "async window", out));
+    window = *out;
+    window->world = world;
+    window->parts = parts;
+    window->rank = world->is_bank ? 0 : world->worker_rank + world->worker;
+    *own = 0;
+    for (int i = 0; i < parts; i++) {
+        struct part *part = &window->part[i];
+        const size_t bytes = of[i].bytes + CACHE_LINE;
+        *part = (struct part){.remote.ops = &OPS, .window = window, .owner = of[i].owner};
+        if (bytes < CACHE_LINE || !dt_size_add(all, bytes, &all))
+            return dt_fail(DT_EMEMORY, "the async window is beyond memory");
+        if (part->owner == window->rank) *own = bytes;
+        part->messages = (int)(1 + (of[i].answer + DT__MPI_CHUNK - 1) / DT__MPI_CHUNK);
+        DT_TRY(dt_alloc(rows * (size_t)part->messages, sizeof *part->answer, "async window",
+                        &part->answer));
+        for (size_t k = 0; k < rows * (size_t)part->messages; k++)
+            part->answer[k] = MPI_REQUEST_NULL;
+    }
+    return world->is_bank && world->hosts == 1 ? dt__shared_room(all, "async window") : DT_OK;
+}
+
+dt_status dt__onesided_window(struct dt_world *world, int parts, const struct dt__window_part *of,
                               struct dt__onesided **out)
 {
-    bool bank = world->is_bank;
     struct window *window = NULL;
     void *base = NULL;
-    size_t all = 0;
-    dt_status status = DT_OK;
-    if (bank && !dt_size_add(bytes, CACHE_LINE, &all))
-        status = dt_fail(DT_EMEMORY, "the async window is beyond memory");
-    if (!status && bank && world->hosts == 1) status = dt__shared_room(all, "async window");
-    if (!status) status = dt_alloc(1, sizeof *window, "async window", &window);
+    size_t own = 0;
+    dt_status status = prepare(world, parts, of, &window, &own);
     DT_GUARD(dt_ranks_agree(world->trainers, status));
-    window->world = world;
-    window->remote.ops = &OPS;
-    DT_GUARD(allocate(window, (MPI_Aint)all, &base));
+    DT_GUARD(allocate(window, own, &base));
     DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));
-    window->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
-    dt_ranks_bcast(world->trainers, &window->pad, sizeof window->pad, 0);
-    if (bank) window->remote.memory = (unsigned char *)base + window->pad;
-    if (bank) memset(window->remote.memory, 0, zeroed);
+    DT_MPI(MPI_Comm_dup(world->trainers->comm, &window->comm));
+    for (int i = 0; i < parts; i++) {
+        struct part *part = &window->part[i];
+        part->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
+        dt_ranks_bcast(world->trainers, &part->pad, sizeof part->pad, part->owner);
+        out[i] = &part->remote;
+        if (part->owner != window->rank) continue;
+        part->remote.memory = (unsigned char *)base + part->pad;
+        memset(part->remote.memory, 0, of[i].zeroed);
+    }
     DT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win));
-    window_sync(&window->remote);
-    *out = &window->remote;
+    window_sync(out[0]);
     dt_ranks_barrier(world->trainers);
     return DT_OK;
 done:
-    dt_free(window);
+    window_free(window);
     return status;
 }

@@ -5,167 +5,246 @@
 #define DT_READ_TRIES 8 /* before the bank is asked to hold */
 #endif
 
-static uint64_t worker_fetch(struct dt_async *async, int word)
+static struct dt__slice *worker_first(struct dt_async *async)
 {
-    return dt__fetch(async, dt__word(word, async->worker));
+    return &async->slice[0];
 }
 
-static void worker_replace(struct dt_async *async, int word, uint64_t value)
-{
-    dt__replace(async, dt__word(word, async->worker), value);
-}
-
-/* Who waits can as well act for the bank. */
+/* Who waits acts for owners meanwhile. */
 static void worker_pause(struct dt_async *async, const char *what)
 {
-    if (async->shared) dt__async_combine(async);
-    async->remote->ops->pause(async->remote, what);
+    struct dt__onesided *remote = worker_first(async)->remote;
+    dt__async_serve_own(async);
+    remote->ops->pause(remote, what);
 }
 
-/* ---- begin ---------------------------------------------------------------------------------- */
+static void worker_wake(struct dt_async *async)
+{
+    worker_first(async)->remote->ops->wake(worker_first(async)->remote);
+}
+
+/* ---- shared memory -------------------------------------------------------------------------- */
 
 /* Until at most `most` of its gradients wait to be applied; returns how many do. */
-static uint64_t worker_await_applied(struct dt_async *async, uint64_t most)
+static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
 {
+    const int ack = dt__word(WORD_ACK, async->worker);
     uint64_t waiting;
-    while ((waiting = async->sent - worker_fetch(async, WORD_ACK)) > most)
+    while ((waiting = async->sent - dt__fetch(worker_first(async), ack)) > most)
         worker_pause(async, "free slot");
-    async->remote->ops->wake(async->remote);
+    worker_wake(async);
     return waiting;
 }
 
-static void worker_await_clock(struct dt_async *async)
+static void shared_await_clock(struct dt_async *async)
 {
     for (;;) {
-        const uint64_t floor = dt__fetch(async, WORD_FLOOR);
+        const uint64_t floor = dt__fetch(worker_first(async), WORD_FLOOR);
         async->gap = async->started > floor ? async->started - floor : 0;
         if (async->spec.staleness < 0 || async->gap <= (uint64_t)async->spec.staleness) break;
         worker_pause(async, "slowest worker");
     }
-    async->remote->ops->wake(async->remote);
+    worker_wake(async);
 }
 
 /* Who may act for the bank keeps no buffer from it: a span of workers alone has one less. */
-static void worker_clear_hazard(struct dt_async *async)
+static void shared_clear_hazard(struct dt_async *async)
 {
-    if (async->shared) worker_replace(async, WORD_HAZARD, 0);
+    dt__replace(worker_first(async), dt__word(WORD_HAZARD, async->worker), 0);
 }
+
+/* Points at the newest weights; false if the bank may have begun to overwrite them before it saw
+ * that. */
+static bool shared_try_protect(struct dt_async *async, int *buffer)
+{
+    struct dt__slice *slice = worker_first(async);
+    const uint64_t before = dt__fetch(slice, WORD_PUBLISHED);
+    *buffer = (int)(before % DT__MOST_BUFFERS);
+    dt__replace(slice, dt__word(WORD_HAZARD, async->worker), 1 + (uint64_t)*buffer);
+    return dt__fetch(slice, WORD_PUBLISHED) == before;
+}
+
+static int shared_protect_newest(struct dt_async *async)
+{
+    struct dt__slice *slice = worker_first(async);
+    int buffer;
+    for (int tries = 0; tries < DT_READ_TRIES; tries++)
+        if (shared_try_protect(async, &buffer)) return buffer;
+    dt__add(slice, WORD_HOLD, 1);
+    while (!shared_try_protect(async, &buffer))
+        continue; /* one more publication at most is on its way */
+    dt__add(slice, WORD_HOLD, (uint64_t)-1);
+    slice->remote->ops->notify(slice->remote, DT__WORKERS);
+    return buffer;
+}
+
+static bool shared_begin(struct dt_async *async)
+{
+    shared_clear_hazard(async);
+    if (shared_await_applied(async, 1) > 0) async->slot = !async->slot;
+    shared_await_clock(async);
+    return dt__add(worker_first(async), WORD_TICKET, 1) < async->until;
+}
+
+/* ---- windows -------------------------------------------------------------------------------- */
+
+/* Asks all owners for the weights of the next gradient. */
+static void windows_ask(struct dt_async *async)
+{
+    async->asked++;
+    async->awaits = true;
+    for (int i = 0; i < async->slices; i++) {
+        struct dt__slice *slice = &async->slice[i];
+        const struct dt__onesided_ops *ops = slice->remote->ops;
+        float *body = async->spec.wire ? slice->difference : async->weights + slice->offset;
+        ops->expect(slice->remote, &slice->head, body, slice->at.grad);
+        ops->begin(slice->remote, dt__word(WORD_REQUEST, async->worker), DT__REPLACE,
+                   2 * async->asked, NULL);
+    }
+}
+
+/* Until the answers are there. */
+static void windows_await(struct dt_async *async)
+{
+    const uint64_t clock = async->started - async->under_way;
+    async->gap = 0;
+    for (int i = 0; i < async->slices; i++) {
+        struct dt__slice *slice = &async->slice[i];
+        while (!slice->remote->ops->come(slice->remote))
+            worker_pause(async, "weights");
+        const uint64_t floor = slice->head.floor;
+        if (clock > floor && clock - floor > async->gap) async->gap = clock - floor;
+        if (async->spec.wire)
+            dt__difference_add(slice, slice->difference, async->weights + slice->offset);
+    }
+    async->awaits = false;
+    worker_wake(async);
+}
+
+/* The gradient that is being put comes to its slots, and its doorbells are rung. The ticket is
+ * fetched on the way. */
+static void windows_ring(struct dt_async *async, bool ticket)
+{
+    struct dt__onesided *bank = worker_first(async)->remote;
+    const uint64_t doorbell = async->sent * DT__SLOTS + (uint64_t)async->slot;
+    while (!bank->ops->put_done(bank))
+        worker_pause(async, "slot");
+    worker_wake(async);
+    if (ticket) bank->ops->begin(bank, WORD_TICKET, DT__SUM, 1, &async->ticket);
+    bank->ops->flush(bank);
+    for (int i = 0; i < async->slices && async->unrung; i++)
+        bank->ops->begin(async->slice[i].remote, dt__word(WORD_DOORBELL, async->worker),
+                         DT__REPLACE, doorbell, NULL);
+    async->unrung = false;
+}
+
+/* What the weights were read from rests while it is put. */
+static bool windows_begin(struct dt_async *async)
+{
+    if (!async->spec.keep_seen) windows_ask(async);
+    windows_ring(async, true);
+    if (async->spec.keep_seen) windows_ask(async);
+    async->slot = !async->slot;
+    return async->ticket < async->until;
+}
+
+/* Others wait for this worker's clock no more, nor this worker for them. */
+static void windows_leave(struct dt_async *async)
+{
+    struct dt__onesided *bank = worker_first(async)->remote;
+    windows_ring(async, false);
+    bank->ops->flush(bank);
+    for (int i = 0; i < async->slices; i++)
+        bank->ops->begin(async->slice[i].remote, dt__word(WORD_REQUEST, async->worker), DT__REPLACE,
+                         2 * async->asked + 1, NULL);
+    if (async->awaits) windows_await(async);
+    bank->ops->flush(bank);
+}
+
+static void windows_put(struct dt_async *async, const struct dt_note *note)
+{
+    float *grad = async->gradient;
+    for (int i = 0; i < async->slices && async->spec.wire; i++)
+        dt__gradient_encode(&async->slice[i], grad);
+    const double norm2 =
+        async->spec.norm2 ? async->spec.norm2(async->spec.arg, NULL, grad) : note->norm2;
+    for (int i = 0; i < async->slices; i++) {
+        struct dt__slice *slice = &async->slice[i];
+        struct dt__onesided *remote = slice->remote;
+        const size_t to = dt__slot_at(slice, async->worker, async->slot);
+        const float *from = slice->encoded ? slice->encoded : grad + slice->offset;
+        slice->note = *note;
+        slice->note.number = async->sent;
+        slice->note.version = slice->head.version;
+        slice->note.gap = async->gap;
+        slice->note.norm2 = norm2;
+        remote->ops->put(remote, to, &slice->note, sizeof slice->note);
+        remote->ops->put(remote, to + sizeof(struct dt__slot), from, slice->at.grad);
+        if (async->spec.keep_seen)
+            remote->ops->put(remote, to + slice->at.seen, async->weights + slice->offset,
+                             slice->at.vector);
+    }
+    async->unrung = true;
+}
+
+/* ---- either --------------------------------------------------------------------------------- */
 
 bool dt_async_begin(struct dt_async *async)
 {
     const double start = dt_clock_secs();
     if (async->active[async->worker]) {
-        worker_clear_hazard(async);
-        if (worker_await_applied(async, 1) > 0) async->slot = !async->slot;
-        worker_await_clock(async);
-        async->under_way = dt__add(async, WORD_TICKET, 1) < async->until;
+        async->under_way = async->shared ? shared_begin(async) : windows_begin(async);
         async->started += async->under_way;
-        if (async->shared && !async->under_way) worker_await_applied(async, 0);
     }
     async->wait_secs += dt_clock_secs() - start;
     dt_world_heartbeat(async->world, "gradient", async->sent);
     return async->under_way;
 }
 
-void dt_async_leave(struct dt_async *async)
+void dt__async_leave(struct dt_async *async)
 {
     const double start = dt_clock_secs();
-    if (async->shared) worker_await_applied(async, 0);
+    async->under_way = false;
+    if (async->shared)
+        shared_await_applied(async, 0);
+    else if (async->active[async->worker])
+        windows_leave(async);
     async->wait_secs += dt_clock_secs() - start;
-}
-
-/* ---- read ----------------------------------------------------------------------------------- */
-
-/* Points at the newest weights; false if the bank may have begun to overwrite them before it saw
- * that. */
-static bool worker_try_protect(struct dt_async *async, int *buffer)
-{
-    const uint64_t before = dt__fetch(async, WORD_PUBLISHED);
-    *buffer = (int)(before % DT__MOST_BUFFERS);
-    worker_replace(async, WORD_HAZARD, 1 + (uint64_t)*buffer);
-    const uint64_t passed =
-        dt__fetch(async, WORD_PUBLISHED) / DT__MOST_BUFFERS - before / DT__MOST_BUFFERS;
-    return passed <= (uint64_t)async->slack;
-}
-
-static int worker_protect_newest(struct dt_async *async)
-{
-    int buffer;
-    for (int tries = 0; tries < DT_READ_TRIES; tries++)
-        if (worker_try_protect(async, &buffer)) return buffer;
-    dt__add(async, WORD_HOLD, 1);
-    while (!worker_try_protect(async, &buffer))
-        continue; /* one more publication at most is on its way */
-    dt__add(async, WORD_HOLD, (uint64_t)-1);
-    async->remote->ops->notify(async->remote, DT__WORKERS);
-    return buffer;
-}
-
-/* A buffer of weights, to memory of this rank. */
-static const struct dt__weights *worker_get(struct dt_async *async, size_t offset, void *to)
-{
-    struct dt__onesided *remote = async->remote;
-    remote->ops->get(remote, offset, to, sizeof(struct dt__weights) + async->at.vector);
-    remote->ops->flush(remote);
-    return to;
-}
-
-/* The newest weights over a rounded wire, to this rank's copy. */
-static const struct dt__weights *worker_ask(struct dt_async *async)
-{
-    struct dt__onesided *remote = async->remote;
-    struct dt__weights *weights = (struct dt__weights *)async->copy;
-    struct dt__slot *answer = async->encoded;
-    worker_replace(async, WORD_REQUEST, ++async->asked);
-    while (worker_fetch(async, WORD_ANSWER) != async->asked)
-        remote->ops->pause(remote, "weights");
-    remote->ops->wake(remote);
-    if (async->asked == 1) {
-        worker_get(async, dt__copy_at(async, async->worker), weights);
-        return weights;
-    }
-    remote->ops->get(remote, dt__answer_at(async, async->worker), answer,
-                     sizeof *answer + async->at.grad);
-    remote->ops->flush(remote);
-    dt__difference_add(async, answer->grad, weights->params);
-    weights->version = answer->note.version;
-    return weights;
-}
-
-/* The gradient under way: in its slot, or in a copy that will be put there. */
-static struct dt__slot *worker_slot(struct dt_async *async)
-{
-    if (async->copy) return (struct dt__slot *)(async->copy + async->at.weights_each);
-    return (struct dt__slot *)(async->remote->memory +
-                               dt__slot_at(async, async->worker, async->slot));
 }
 
 const float *dt_async_read(struct dt_async *async)
 {
     const double start = dt_clock_secs();
-    if (async->spec.wire && async->under_way) {
-        async->read = worker_ask(async);
-    } else if (async->spec.wire) { /* weights rest, and a gradient's room is free */
-        const int buffer = (int)(dt__fetch(async, WORD_PUBLISHED) % DT__MOST_BUFFERS);
-        async->read = worker_get(async, dt__weights_at(async, buffer), worker_slot(async));
-    } else {
-        const int buffer = worker_protect_newest(async);
-        if (async->copy) {
-            async->read = worker_get(async, dt__weights_at(async, buffer), async->copy);
-        } else {
-            dt__sync(async);
-            async->read = dt__weights_in(async, buffer);
-        }
+    if (async->shared) {
+        const int buffer = shared_protect_newest(async);
+        dt__sync(worker_first(async));
+        async->read = dt__weights_in(worker_first(async), buffer);
+    } else if (async->awaits) {
+        windows_await(async);
     }
     async->wait_secs += dt_clock_secs() - start;
-    return async->read->params;
+    return async->shared ? async->read->params : async->weights;
 }
 
-/* ---- send ----------------------------------------------------------------------------------- */
+void dt_async_progress(struct dt_async *async)
+{
+    struct dt__onesided *remote = worker_first(async)->remote;
+    if (async->shared) return;
+    remote->ops->progress(remote);
+    dt__async_serve_own(async);
+}
+
+/* The gradient under way, in its slot. */
+static struct dt__slot *shared_slot(struct dt_async *async)
+{
+    const struct dt__slice *slice = worker_first(async);
+    return (struct dt__slot *)(slice->remote->memory +
+                               dt__slot_at(slice, async->worker, async->slot));
+}
 
 float *dt_async_grad(struct dt_async *async)
 {
-    return worker_slot(async)->grad;
+    return async->shared ? shared_slot(async)->grad : async->gradient;
 }
 
 const struct dt_touched *dt_async_touched(const struct dt_async *async)
@@ -174,32 +253,32 @@ const struct dt_touched *dt_async_touched(const struct dt_async *async)
     return async->touched ? async->touched + slot * async->spec.row_ranges : NULL;
 }
 
+static void shared_fill_slot(struct dt_async *async, const struct dt_note *note)
+{
+    struct dt__slice *slice = worker_first(async);
+    const struct dt_touched *touched = dt_async_touched(async);
+    struct dt__slot *slot = shared_slot(async);
+    slot->note = *note;
+    slot->note.number = async->sent;
+    slot->note.version = async->read->version;
+    slot->note.gap = async->gap;
+    if (async->spec.norm2)
+        slot->note.norm2 = async->spec.norm2(async->spec.arg, touched, slot->grad);
+    if (async->spec.keep_seen)
+        dt__seen_copy(async, touched, (float *)((char *)slot + slice->at.seen));
+    dt__sync(slice);
+    shared_clear_hazard(async);
+    dt__replace(slice, dt__word(WORD_DOORBELL, async->worker),
+                (async->sent + 1) * DT__SLOTS + (uint64_t)async->slot);
+}
+
 void dt_async_send(struct dt_async *async, const struct dt_note *note)
 {
-    struct dt__onesided *remote = async->remote;
-    const struct dt__places *at = &async->at;
-    struct dt__slot *slot = worker_slot(async), *from = async->encoded ? async->encoded : slot;
-    from->note = *note;
-    from->note.number = async->sent;
-    from->note.version = async->read->version;
-    from->note.gap = async->gap;
-    if (async->encoded) dt__gradient_encode(async, slot->grad);
-    if (async->spec.norm2)
-        from->note.norm2 = async->spec.norm2(async->spec.arg, dt_async_touched(async), slot->grad);
-    if (async->copy) {
-        const size_t to = dt__slot_at(async, async->worker, async->slot);
-        remote->ops->put(remote, to, from, at->seen);
-        if (async->spec.keep_seen)
-            remote->ops->put(remote, to + at->seen, async->read->params, at->vector);
-        remote->ops->flush(remote);
-    } else {
-        if (async->spec.keep_seen)
-            dt__seen_copy(async, dt_async_touched(async), (float *)((char *)slot + at->seen));
-        dt__sync(async);
-    }
-    worker_clear_hazard(async);
+    if (async->shared)
+        shared_fill_slot(async, note);
+    else
+        windows_put(async, note);
     async->under_way = false;
     async->sent++;
-    worker_replace(async, WORD_DOORBELL, async->sent * DT__SLOTS + (uint64_t)async->slot);
-    if (async->shared) dt__async_combine(async);
+    if (async->shared) dt__async_serve_own(async);
 }

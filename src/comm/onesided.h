@@ -1,8 +1,8 @@
-/* onesided: memory at the bank that every worker can put into, get from and count in.
+/* onesided: memory of an owner of weights that every worker can put into and count in.
  *
  * All that the slot protocol knows of its transport: memory that a host shares (async_shared.c), an
- * MPI window (async_window.c), or a scheduler in one process that delays and interleaves every
- * operation (tests/unit/onesided_fake.h). */
+ * MPI window with a part at each owner (async_window.c), or a scheduler in one process that delays
+ * and interleaves every operation (tests/unit/onesided_fake.h). */
 #ifndef DT_COMM_ONESIDED_H
 #define DT_COMM_ONESIDED_H
 
@@ -19,14 +19,15 @@ enum dt__end { DT__WORKERS, DT__BANK };
 /* Control words are the first of the memory, each on a cache line of its own. */
 enum { DT__WORD_STRIDE = 64 };
 
+/* What an answer begins with: of the weights behind it. */
+struct dt__head {
+    uint64_t version; /* updates in them */
+    uint64_t floor;   /* fewest gradients of this span in them, of any active worker */
+};
+
 struct dt__onesided_ops {
-    /* Payload: offset and length in bytes of the bank's memory. What is put may land in any order,
-     * and what is got may be read at any time, until the caller's next flush has returned. */
-    void (*put)(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length);
-    void (*get)(struct dt__onesided *remote, size_t offset, void *bytes, size_t length);
-    void (*flush)(struct dt__onesided *remote);
-    /* A control word: atomic, and done at the bank when the call returns; the value before. Orders
-     * nothing else. */
+    /* A control word: atomic, and done when the call returns; the value before. Orders nothing
+     * else. */
     uint64_t (*fetch_and)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value);
     /* Where memory is reached by loads and stores: what others have completed is seen by later
      * loads, and earlier stores are seen by what others begin later. */
@@ -38,23 +39,50 @@ struct dt__onesided_ops {
     void (*wake)(struct dt__onesided *remote);
     /* There is news for those who pause. */
     void (*notify)(struct dt__onesided *remote, enum dt__end whom);
-    /* Lets what others put come in, where that needs the bank's hand. */
+    /* Lets what others send come in, where that needs this rank's hand. */
     void (*progress)(struct dt__onesided *remote);
-    void (*close)(struct dt__onesided *remote); /* collective over the trainers */
+    void (*close)(struct dt__onesided *remote); /* of all owners; collective over the trainers */
+
+    /* Windows alone have what follows: nothing there waits for another rank but flush.
+     *
+     * Begins to put: the bytes land in any order until the next flush has returned. */
+    void (*put)(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length);
+    /* All that was put has left this rank: a flush will be short. */
+    bool (*put_done)(struct dt__onesided *remote);
+    /* Begins fetch_and, with the value before in *before behind the next flush. before NULL: nobody
+     * wants it, and the operation goes out at once. */
+    void (*begin)(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
+                  uint64_t *before);
+    /* Waits until all that this rank has put and begun, at whatever owner, is done there. */
+    void (*flush)(struct dt__onesided *remote);
+    /* The owner answers a worker: `length` bytes of body behind a head; both rest until `sent`. */
+    void (*send)(struct dt__onesided *remote, int worker, const struct dt__head *head,
+                 const void *body, size_t length);
+    bool (*sent)(struct dt__onesided *remote, int worker);
+    /* The worker's end of it: where the next answer is to go; and it is there. */
+    void (*expect)(struct dt__onesided *remote, struct dt__head *head, void *body, size_t length);
+    bool (*come)(struct dt__onesided *remote);
 };
 
 struct dt__onesided {
     const struct dt__onesided_ops *ops;
-    unsigned char *memory; /* the bank's memory; NULL where loads and stores do not reach it */
+    unsigned char *memory; /* the owner's; NULL where loads and stores do not reach it */
 };
 
-/* `bytes` of memory at the bank, the first `zeroed` of them 0: shared by the ranks of one host, who
- * all reach it; or put to and got from. Collective over the trainers; fails on all ranks or on
- * none, and leaves nothing behind.
- * DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
+/* `bytes` of memory at the bank, which the ranks of one host share, the first `zeroed` of them 0.
+ * Collective over the trainers; fails on all ranks or on none, and leaves nothing behind.
+ * DT_EMEMORY: no room. */
 dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroed,
                               struct dt__onesided **out);
-dt_status dt__onesided_window(struct dt_world *world, size_t bytes, size_t zeroed,
+
+/* Part of a window. */
+struct dt__window_part {
+    int owner;            /* rank among the trainers; each has one part at most */
+    size_t bytes, zeroed; /* likewise */
+    size_t answer;        /* longest body */
+};
+/* Likewise; out: (parts). DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
+dt_status dt__onesided_window(struct dt_world *world, int parts, const struct dt__window_part *part,
                               struct dt__onesided **out);
 
 #endif

@@ -25,7 +25,6 @@ static void worker_span(const struct dt_job *job, struct dt_worker *worker)
         dt_async_send(async, &note);
         dt_trace_phase(job->trace, DT_PHASE_WAIT, note.draw);
     }
-    if (worker->failed) dt_async_leave(async);
 }
 
 /* ---- bank ----------------------------------------------------------------------------------- */
@@ -64,7 +63,6 @@ static int bank_span(struct dt_bank *bank)
         if (job->best.stop || dt__save_time_due(bank)) asked |= DT_ASK_SYNC;
         if (asked) dt_async_close(async);
     }
-    bank->state.params = dt_async_weights(async);
     bank->cpu_secs += dt_clock_cpu_secs() - cpu;
     return asked;
 }
@@ -89,6 +87,8 @@ dt_status dt__async_train(const struct dt_trainer *trainer)
         } else {
             worker_span(job, trainer->worker);
         }
+        dt_async_end(job->async);
+        if (bank) bank->state.params = dt_async_weights(job->async);
         dt_ranks_bcast(job->world->trainers, &end, sizeof end, 0);
         job->step = end.step;
         const struct dt_async_counts *counts = dt_async_count(job->async);
@@ -132,7 +132,8 @@ dt_status dt__async_open(const struct dt_trainer *trainer)
                                        .keep_seen = job->config->train.delay_compensation > 0,
                                        .wire = (int)job->config->train.wire,
                                        .wire_params = job->model->trained,
-                                       .active = active};
+                                       .active = active,
+                                       .owners = (int)job->config->train.owners};
     status = dt_ranks_agree(job->world->trainers, status);
     if (!status) status = dt_async_create(job->world, &spec, &job->async);
     dt_free(active);

@@ -346,6 +346,7 @@ static void record_async(const struct dt_bank *bank, struct dt_json *record)
     dt_json_counts(record, "worker_sent", counts->worker_sent, workers);
     dt_json_counts(record, "worker_applied", counts->worker_applied, workers);
     dt_json_counts(record, "worker_wait_ms", counts->worker_wait_ms, workers);
+    dt_json_counts(record, "slice_applied", counts->slice_applied, counts->slices);
 }
 
 /* Where the workers' time goes. Sync records it: the mean worker's seconds of each part, and each

@@ -71,10 +71,13 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
             decision.next = STOP;
         save = decision.next != GO_ON || dt__save_due(bank);
     }
-    if (job->local || (job->mode == DT_MODE_SYNC && dt_exchange_is_spread(job->exchange))) {
+    const bool async = job->mode == DT_MODE_ASYNC;
+    if (job->local ||
+        (async ? dt_async_is_spread(job->async) : dt_exchange_is_spread(job->exchange))) {
         /* Others own the optimizer's state: it comes to the bank, to be saved. */
         dt_ranks_bcast(job->world->trainers, &save, sizeof save, 0);
-        if (save) dt_exchange_gather(job->exchange);
+        if (save && async) dt_async_gather(job->async);
+        if (save && !async) dt_exchange_gather(job->exchange);
         if (save && job->local) dt__local_gather(trainer);
     }
     if (bank && save) {

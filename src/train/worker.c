@@ -191,6 +191,13 @@ int dt__next_replica(const struct dt_job *job, const struct dt_worker *worker)
     return next;
 }
 
+/* A worker that owns weights serves them while it computes. */
+static void bucket_passed(void *arg, int bucket)
+{
+    (void)bucket;
+    if (arg) dt_async_progress(arg);
+}
+
 struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                                   const float *weights, float *grad,
                                   const struct dt_touched *touched)
@@ -198,7 +205,8 @@ struct dt_note dt__async_gradient(const struct dt_job *job, struct dt_worker *wo
     uint64_t draw = worker->draws[replica]++;
     worker->loss[replica] = 0;
     const struct dt_slot slot = {.grad = grad, .touched = touched};
-    bool good = dt__replica_gradient(job, worker, replica, draw, weights, slot, NULL);
+    const struct dt_network_hooks hooks = {bucket_passed, bucket_passed, job->async};
+    bool good = dt__replica_gradient(job, worker, replica, draw, weights, slot, &hooks);
     for (int i = 0; touched && !good && i < job->row_ranges; i++)
         *touched[i].count = 0; /* they may be of an earlier gradient */
     return (struct dt_note){.replica = replica,

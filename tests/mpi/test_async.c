@@ -57,16 +57,21 @@ static float word_of(int worker, uint64_t number, size_t i)
     return (float)(((uint64_t)worker * 7919 + number * 104729 + i) & 0xffffff);
 }
 
-/* The last weight is no row of touched ones. */
-static void expect_weights(const float *weights, const char *when)
+/* Each slice is of one version; with rows there is one slice, and its last weight is no row of touched ones. */
+static void expect_weights(const struct dt_async *async, const float *weights, const char *when)
 {
-    const float number = weights[params - 1];
+    int slice = -1;
+    size_t end = 0;
+    float number = 0;
     for (size_t i = 0; i < params; i++) {
+        while (i == end)
+            end = dt_async_slice_end(async, ++slice);
+        number = weights[end - 1];
         bool right = weights[i] == number;
         if (has_rows && i < range_end(0))
             right = weights[i] <= number && weights[i] == weights[i - i % WIDTH];
         if (!right) {
-            EXPECT(right, "%s: weight %zu is %g, the last is %g", when, i, (double)weights[i],
+            EXPECT(right, "%s: weight %zu is %g, the last of the slice is %g", when, i, (double)weights[i],
                    (double)number);
             return;
         }
@@ -105,11 +110,12 @@ static uint64_t work(struct dt_async *async, int worker, uint64_t sent, uint64_t
 {
     for (uint64_t n = 0; n < most && dt_async_begin(async); n++) {
         const float *weights = dt_async_read(async);
-        expect_weights(weights, "as read");
+        expect_weights(async, weights, "as read");
         const struct dt_touched *touched = dt_async_touched(async);
         EXPECT(!touched == !has_rows, "touched rows");
         write_gradient(touched, worker, sent, dt_async_grad(async));
-        if (sent % 8 == 0) expect_weights(weights, "later");
+        if (sent % 8 == 0) expect_weights(async, weights, "later");
+        dt_async_progress(async);
         struct dt_note note = {
             .replica = worker, .draw = sent++, .rows = (uint64_t)(weights[params - 1] / unit)};
         dt_async_send(async, &note);
@@ -159,6 +165,9 @@ static void update(void *arg, const struct dt_gradient *part, uint64_t before, s
     }
     EXPECT(!torn, "worker %d's gradient %d: %d words at %zu", worker, (int)number, (int)torn,
            offset);
+    EXPECT(offset + n < params || part->note->rows == part->note->version, "version %d",
+           (int)part->note->version);
+    EXPECT(part->note->gap <= STALENESS, "gap %d", (int)part->note->gap);
     EXPECT(!wrong, "%d of the bank's weights are not %d", (int)wrong, (int)before);
 }
 
@@ -190,9 +199,11 @@ static void update_rows(void *arg, const struct dt_gradient *part, uint64_t befo
 static void expect_rest(struct dt_async *async, uint64_t step)
 {
     const float *weights = dt_async_weights(async);
-    expect_weights(weights, "at rest");
+    expect_weights(async, weights, "at rest");
     EXPECT(weights[params - 1] == unit * (float)step, "at rest, step %d", (int)step);
     EXPECT(!memcmp(weights, dt_async_states(async)[0], params * sizeof *weights), "a row is lost");
+    for (size_t i = 0; i < params && !has_rows; i++)
+        if (weights[i] != weights[0]) EXPECT(false, "slices differ at %zu", i);
 }
 
 /* Returns the updates done. */
@@ -205,13 +216,11 @@ static uint64_t serve(struct dt_async *async, uint64_t step, uint64_t close_at)
         for (int i = 0; i < n; i++) {
             const struct dt_note *note = &applied[i].note;
             EXPECT(note->draw == next[applied[i].worker]++, "draw %d", (int)note->draw);
-            EXPECT(note->rows == note->version, "version %d", (int)note->version);
             EXPECT(note->gap <= STALENESS, "gap %d", (int)note->gap);
         }
         step += (uint64_t)n;
         if (step >= close_at) dt_async_close(async);
     }
-    expect_rest(async, step);
     return step;
 }
 
@@ -233,8 +242,11 @@ static uint64_t run(struct dt_world *world, struct dt_async *async, uint64_t gra
         else
             sent = work(async, world->worker, sent, UINT64_MAX);
         if (bank) EXPECT(step == end[span] || close, "span %d", span);
+        dt_async_end(async);
+        dt_async_gather(async);
+        if (bank) expect_rest(async, step);
         dt_ranks_bcast(world->trainers, &step, sizeof step, 0);
-        if (!bank) expect_weights(dt_async_read(async), "at rest");
+        if (!bank) expect_weights(async, dt_async_read(async), "at rest");
         if (!bank)
             EXPECT(dt_async_read(async)[params - 1] == unit * (float)step,
                    "not the newest weights");
@@ -251,31 +263,36 @@ static void expect_counts(struct dt_async *async, uint64_t gradients)
         histogram += counts->staleness_histogram[i];
     EXPECT(counts->sent == gradients && counts->applied == gradients && histogram == gradients,
            "%d sent, %d applied", (int)counts->sent, (int)counts->applied);
+    for (size_t i = 0; i < counts->slices; i++)
+        EXPECT(counts->slice_applied[i] == gradients, "slice %d applied %d", (int)i,
+               (int)counts->slice_applied[i]);
     EXPECT(counts->gap_max <= STALENESS, "gap %d", (int)counts->gap_max);
     printf("%s: %d gradients of %zu floats%s, clock gap %d\n", dt_async_memory_name(async),
            (int)counts->applied, params, has_rows ? ", touched rows" : "", (int)counts->gap_max);
 }
 
-/* A worker that leaves the span after one gradient does not leave it behind: nothing lets it in until it was sent, or,
- * at once, it is let in from the first, and applied before the bank serves. Returns what the worker has sent. */
-static uint64_t leave_early(struct dt_world *world, struct dt_async *async, bool at_once,
-                            uint64_t *step, uint64_t sent)
+/* Workers that leave the span after one gradient do not leave it behind, whenever the bank begins to serve, and are
+ * waited for by nobody. Returns what the worker has sent. */
+static uint64_t leave_early(struct dt_world *world, struct dt_async *async, bool late, uint64_t *step,
+                            uint64_t sent)
 {
-    const uint64_t until = *step + 1000;
-    dt_async_open(async, *step, until, false);
-    const bool bank = world->is_bank;
-    if (!bank) sent = work(async, world->worker, sent, 1);
-    if (!bank && at_once) dt_async_leave(async);
-    dt_ranks_barrier(world->trainers);
-    if (bank) {
+    dt_async_open(async, *step, *step + 1000, false);
+    if (world->is_bank) {
+        if (late) dt_sleep_secs(0.05);
+        uint64_t end = *step;
+        for (struct dt_applied applied; end == *step;)
+            end += (uint64_t)dt_async_serve(async, 1, &applied);
         dt_async_close(async);
-        uint64_t end = serve(async, *step, UINT64_MAX);
-        EXPECT(end > *step, "none was applied");
+        while (!dt_async_over(async)) {
+            struct dt_applied applied;
+            end += (uint64_t)dt_async_serve(async, 1, &applied);
+        }
         *step = end;
-    } else if (!at_once) {
-        dt_async_leave(async);
+    } else {
+        sent = work(async, world->worker, sent, 1);
     }
-    dt_ranks_barrier(world->trainers);
+    dt_async_end(async);
+    dt_ranks_bcast(world->trainers, step, sizeof *step, 0);
     return sent;
 }
 
@@ -310,6 +327,7 @@ int main(int argc, char **argv)
                                  .active = active,
                                  .wire = wire,
                                  .wire_params = wire_params,
+                                 .owners = getenv("OWNERS") ? atoi(getenv("OWNERS")) : 0,
                                  .memory = shared ? DT_ASYNC_SHARED : DT_ASYNC_WINDOW};
     struct dt_async *async;
     double start = dt_clock_secs();
@@ -319,9 +337,9 @@ int main(int argc, char **argv)
     if (!status) {
         uint64_t sent = run(world, async, gradients);
         expect_counts(async, gradients);
-        if (!wire)
-            sent = leave_early(world, async, false, &gradients, sent); /* a read is answered by who serves */
-        if (shared) leave_early(world, async, true, &gradients, sent);
+        sent = leave_early(world, async, false, &gradients, sent);
+        leave_early(world, async, true, &gradients, sent);
+        expect_counts(async, gradients);
         dt_async_destroy(async);
     }
     if (world->is_bank) printf("%.2f s\n", dt_clock_secs() - start);

@@ -1,8 +1,9 @@
 /* A fake of MPI's one-sided memory, in one process under a seeded scheduler that is out for trouble.
  *
  * Actors are coroutines; every operation gives way to the others before and behind its effect. Puts
- * and gets happen word by word, in random order, until their flush. The bank's loads and stores go to
- * a private copy of its memory, which meets the public one word by word at random times, and wholly
+ * and answers happen word by word, in random order, and operations on control words that are only begun
+ * at any time, until the flush. Some actors own memory: an owner's loads and stores go to
+ * a private copy of it, which meets the public one word by word at random times, and wholly
  * only in `sync` (the separate memory model of MPI-3, section 11.4). One actor falls asleep now and
  * then, in the middle of any operation, while the others run on for long. */
 #ifndef DT_TESTS_ONESIDED_FAKE_H
@@ -20,9 +21,22 @@ enum { FAKE_ACTORS = 5, FAKE_WORDS = 64, FAKE_BYTES = 1 << 14, FAKE_PENDING = 10
 enum { FAKE_STACK = 1 << 16, FAKE_STEPS = 1000000 };
 
 struct fake;
-struct fake_port { /* an actor's end */
+struct fake_memory { /* an owner's */
+    uint64_t word[FAKE_WORDS];
+    _Alignas(64) unsigned char private[FAKE_BYTES];
+    _Alignas(64) unsigned char public[FAKE_BYTES];
+    size_t written_begin, written_end, bytes; /* the part that the owner writes; the rest is put */
+    struct fake_answer { /* to each worker */
+        bool expected;
+        int left; /* words under way */
+        struct dt__head *head;
+        void *body;
+    } answer[FAKE_ACTORS];
+};
+struct fake_port { /* an actor's end of a memory */
     struct dt__onesided remote;
     struct fake *fake;
+    struct fake_memory *memory;
     int actor;
 };
 struct fake_place { /* where the scheduler or an actor stands */
@@ -33,25 +47,32 @@ struct fake_place { /* where the scheduler or an actor stands */
 struct fake_copy { /* a word under way */
     unsigned char *to;
     const unsigned char *from;
+    int actor; /* -1: of an answer, ... */
+    int *left; /* ... of which so much is still to come */
+    size_t bytes;
+};
+struct fake_op { /* on a control word, begun */
+    uint64_t *word;
+    enum dt__op op;
+    uint64_t value, *before;
     int actor;
 };
 struct fake {
     uint64_t random; /* state */
-    struct fake_port port[FAKE_ACTORS];
+    struct fake_port port[FAKE_ACTORS][FAKE_ACTORS]; /* of each memory, of each actor */
+    int memories;
     struct fake_place scheduler, place[FAKE_ACTORS];
     bool alive[FAKE_ACTORS];
     int actors, running; /* -1: none */
     uint64_t steps, asleep[FAKE_ACTORS]; /* steps so far; the step that the actor sleeps until */
     int sleeper;                         /* the actor that falls asleep now and then */
     uint64_t nap;                        /* most steps that this takes */
-    uint64_t word[FAKE_WORDS];
-    _Alignas(64) unsigned char private[FAKE_BYTES];
-    _Alignas(64) unsigned char public[FAKE_BYTES];
     bool mapped; /* all load and store in the private memory: a shared-memory host */
-    size_t written_begin, written_end, bytes; /* the part that the bank writes; the rest is put */
     struct fake_copy pending[FAKE_PENDING];
-    int pendings;
+    struct fake_op op[FAKE_PENDING];
+    int pendings, ops;
     char failure[200];
+    struct fake_memory memory[FAKE_ACTORS];
     _Alignas(64) unsigned char stack[FAKE_ACTORS][FAKE_STACK];
 };
 
@@ -105,32 +126,54 @@ static void fake_linger(struct fake *fake)
 
 static void fake_land(struct fake *fake, int i)
 {
-    memcpy(fake->pending[i].to, fake->pending[i].from, 8);
+    memcpy(fake->pending[i].to, fake->pending[i].from, fake->pending[i].bytes);
+    if (fake->pending[i].left) --*fake->pending[i].left;
     fake->pending[i] = fake->pending[--fake->pendings];
 }
 
-static void fake_launch(struct dt__onesided *remote, unsigned char *to, const unsigned char *from,
-                        size_t length)
+static void fake_launch(struct fake *fake, int actor, void *to, const void *from, size_t length,
+                        int *left)
 {
-    struct fake_port *port = (struct fake_port *)remote;
-    struct fake *fake = port->fake;
-    fake_yield(fake);
     for (size_t at = 0; at < length; at += 8) {
         if (fake->pendings == FAKE_PENDING) fake_land(fake, 0);
-        fake->pending[fake->pendings++] = (struct fake_copy){to + at, from + at, port->actor};
+        if (left) ++*left;
+        fake->pending[fake->pendings++] = (struct fake_copy){
+            (unsigned char *)to + at, (const unsigned char *)from + at, actor, left,
+            length - at < 8 ? length - at : 8};
     }
-    fake_yield(fake);
 }
 
 static void fake_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
 {
-    fake_launch(remote, ((struct fake_port *)remote)->fake->public + offset, bytes, length);
+    struct fake_port *port = (struct fake_port *)remote;
+    fake_yield(port->fake);
+    fake_launch(port->fake, port->actor, port->memory->public + offset, bytes, length, NULL);
+    fake_yield(port->fake);
 }
 
-static void fake_get(struct dt__onesided *remote, size_t offset, void *bytes, size_t length)
+static bool fake_put_done(struct dt__onesided *remote)
 {
-    memset(bytes, 0xEE, length); /* what is read before the flush is garbage */
-    fake_launch(remote, bytes, ((struct fake_port *)remote)->fake->public + offset, length);
+    return fake_random(((struct fake_port *)remote)->fake, 2);
+}
+
+/* Operations of one actor on one word keep their order. */
+static void fake_land_op(struct fake *fake, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (fake->op[k].word == fake->op[i].word && fake->op[k].actor == fake->op[i].actor) i = k;
+    const struct fake_op op = fake->op[i];
+    if (op.before) *op.before = *op.word;
+    if (op.op != DT__NO_OP) *op.word = op.value + (op.op == DT__SUM ? *op.word : 0);
+    memmove(&fake->op[i], &fake->op[i + 1], (size_t)(--fake->ops - i) * sizeof op);
+}
+
+static void fake_land_ops(struct fake *fake, int actor, const uint64_t *word)
+{
+    for (int i = 0; i < fake->ops;)
+        if (fake->op[i].actor == actor && (!word || word == fake->op[i].word))
+            fake_land_op(fake, i);
+        else
+            i++;
 }
 
 static void fake_flush(struct dt__onesided *remote)
@@ -139,67 +182,94 @@ static void fake_flush(struct dt__onesided *remote)
     fake_linger(port->fake);
     for (int i = port->fake->pendings - 1; i >= 0; i--)
         if (port->fake->pending[i].actor == port->actor) fake_land(port->fake, i);
+    fake_land_ops(port->fake, port->actor, NULL);
     fake_yield(port->fake);
 }
 
-/* One word of the bank's private and public memory meets its copy. */
-static void fake_meet(struct fake *fake, size_t at)
+/* One word of an owner's private and public memory meets its copy. */
+static void fake_meet(struct fake_memory *memory, size_t at)
 {
-    bool written = at >= fake->written_begin && at < fake->written_end;
+    bool written = at >= memory->written_begin && at < memory->written_end;
     if (written)
-        memcpy(fake->public + at, fake->private + at, 8);
+        memcpy(memory->public + at, memory->private + at, 8);
     else
-        memcpy(fake->private + at, fake->public + at, 8);
+        memcpy(memory->private + at, memory->public + at, 8);
 }
 
 static void fake_sync(struct dt__onesided *remote)
 {
-    struct fake *fake = ((struct fake_port *)remote)->fake;
-    fake_linger(fake);
-    if (fake->mapped) return;
-    for (size_t at = 0; at < fake->bytes; at += 8)
-        fake_meet(fake, at);
-    fake_yield(fake);
+    struct fake_port *port = (struct fake_port *)remote;
+    fake_linger(port->fake);
+    if (port->fake->mapped) return;
+    for (size_t at = 0; at < port->memory->bytes; at += 8)
+        fake_meet(port->memory, at);
+    fake_yield(port->fake);
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static void fake_send(struct dt__onesided *remote, int worker, const struct dt__head *head,
+                      const void *body, size_t length)
+{
+    struct fake_port *port = (struct fake_port *)remote;
+    struct fake_answer *answer = &port->memory->answer[worker];
+    if (!answer->expected || answer->left) fake_fail(port->fake, "an answer to nobody");
+    fake_launch(port->fake, -1, answer->body, body, length, &answer->left);
+    fake_launch(port->fake, -1, answer->head, head, sizeof *head, &answer->left);
+    answer->expected = false;
+    fake_yield(port->fake);
+}
+
+static bool fake_sent(struct dt__onesided *remote, int worker)
+{
+    return ((struct fake_port *)remote)->memory->answer[worker].left == 0;
+}
+
+static void fake_expect(struct dt__onesided *remote, struct dt__head *head, void *body,
+                        size_t length)
+{
+    struct fake_port *port = (struct fake_port *)remote;
+    memset(body, 0xEE, length); /* what is read before it has come is garbage */
+    port->memory->answer[port->actor - 1] =
+        (struct fake_answer){.expected = true, .head = head, .body = body};
+}
+
+static bool fake_come(struct dt__onesided *remote)
+{
+    struct fake_port *port = (struct fake_port *)remote;
+    const struct fake_answer *answer = &port->memory->answer[port->actor - 1];
+    return !answer->expected && !answer->left;
 }
 
 /* ---- control words -------------------------------------------------------------------------- */
 
 static uint64_t *fake_word(struct dt__onesided *remote, int word)
 {
-    struct fake *fake = ((struct fake_port *)remote)->fake;
-    if (word >= FAKE_WORDS) fake_fail(fake, "control word %d", word);
-    fake_linger(fake);
-    return &fake->word[word % FAKE_WORDS];
-}
-
-static uint64_t fake_fetch(struct dt__onesided *remote, int word)
-{
-    uint64_t value = *fake_word(remote, word);
-    fake_linger(((struct fake_port *)remote)->fake);
-    return value;
-}
-
-static void fake_replace(struct dt__onesided *remote, int word, uint64_t value)
-{
-    *fake_word(remote, word) = value;
-    fake_linger(((struct fake_port *)remote)->fake);
-}
-
-static uint64_t fake_add(struct dt__onesided *remote, int word, uint64_t delta)
-{
-    uint64_t *at = fake_word(remote, word), before = *at;
-    *at += delta;
-    fake_linger(((struct fake_port *)remote)->fake);
-    return before;
+    struct fake_port *port = (struct fake_port *)remote;
+    if (word >= FAKE_WORDS) fake_fail(port->fake, "control word %d", word);
+    fake_linger(port->fake);
+    fake_land_ops(port->fake, port->actor, &port->memory->word[word % FAKE_WORDS]);
+    return &port->memory->word[word % FAKE_WORDS];
 }
 
 static uint64_t fake_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
                                uint64_t value)
 {
-    if (op == DT__NO_OP) return fake_fetch(remote, word);
-    if (op == DT__SUM) return fake_add(remote, word, value);
-    fake_replace(remote, word, value);
-    return 0;
+    uint64_t *at = fake_word(remote, word), before = *at;
+    if (op != DT__NO_OP) *at = value + (op == DT__SUM ? before : 0);
+    fake_linger(((struct fake_port *)remote)->fake);
+    return before;
+}
+
+static void fake_begin(struct dt__onesided *remote, int word, enum dt__op op, uint64_t value,
+                       uint64_t *before)
+{
+    struct fake_port *port = (struct fake_port *)remote;
+    struct fake *fake = port->fake;
+    if (before) *before = fake_random(fake, 8);
+    fake->op[fake->ops++] =
+        (struct fake_op){&port->memory->word[word % FAKE_WORDS], op, value, before, port->actor};
+    fake_linger(fake);
 }
 
 static void fake_pause(struct dt__onesided *remote, const char *what)
@@ -225,13 +295,18 @@ static void fake_notify(struct dt__onesided *remote, enum dt__end whom)
 
 /* ---- scheduler ------------------------------------------------------------------------------ */
 
-/* Memory of `bytes`, of which the bank (actor 0) writes [written_begin, written_end). */
-static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped, size_t bytes)
+/* Of each memory the owner, the actor with its number, has yet to say how many bytes it has. */
+static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped, int memories)
 {
     static const struct dt__onesided_ops ops = {
         .put = fake_put,
-        .get = fake_get,
+        .put_done = fake_put_done,
+        .begin = fake_begin,
         .flush = fake_flush,
+        .send = fake_send,
+        .sent = fake_sent,
+        .expect = fake_expect,
+        .come = fake_come,
         .fetch_and = fake_fetch_and,
         .sync = fake_sync,
         .pause = fake_pause,
@@ -246,11 +321,13 @@ static void fake_init(struct fake *fake, uint64_t seed, int actors, bool mapped,
     fake->mapped = mapped;
     fake->sleeper = (int)fake_random(fake, (uint64_t)actors);
     fake->nap = UINT64_C(16) << fake_random(fake, 8);
-    fake->bytes = bytes;
-    for (int i = 0; i < actors; i++) {
-        unsigned char *memory = mapped || i == 0 ? fake->private : NULL;
-        fake->port[i] = (struct fake_port){.remote = {&ops, memory}, .fake = fake, .actor = i};
-    }
+    fake->memories = memories;
+    for (int m = 0; m < memories; m++)
+        for (int i = 0; i < actors; i++) {
+            unsigned char *memory = mapped || i == m ? fake->memory[m].private : NULL;
+            fake->port[m][i] = (struct fake_port){
+                .remote = {&ops, memory}, .fake = fake, .memory = &fake->memory[m], .actor = i};
+        }
 }
 
 /* Readies an actor: body runs in the next fake_run. */
@@ -292,7 +369,9 @@ static void fake_run(struct fake *fake)
         uint64_t dice = fake_random(fake, 16);
         if (dice < 4 && fake->pendings)
             fake_land(fake, (int)fake_random(fake, (uint64_t)fake->pendings));
-        if (dice == 15 && !fake->mapped) fake_meet(fake, 8 * fake_random(fake, fake->bytes / 8));
+        if (dice > 13 && fake->ops) fake_land_op(fake, (int)fake_random(fake, (uint64_t)fake->ops));
+        struct fake_memory *memory = &fake->memory[fake_random(fake, (uint64_t)fake->memories)];
+        if (dice == 15 && !fake->mapped) fake_meet(memory, 8 * fake_random(fake, memory->bytes / 8));
         fake->running = fake_pick(fake);
         fake_switch(&fake->scheduler, &fake->place[fake->running]);
     }

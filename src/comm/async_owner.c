@@ -1,0 +1,443 @@
+/* The owner's end of the slot protocol (async_slots.h): an owner's words, what is done by whoever
+ * acts for it under the lock, the update, and the bank's accounts. */
+#include <string.h>
+
+#include "base/limits.h"
+#include "comm/async_slots.h"
+
+static void owner_notify(struct dt__slice *slice, enum dt__end whom)
+{
+    slice->remote->ops->notify(slice->remote, whom);
+}
+
+/* Makes a buffer's contents the newest weights. */
+static void owner_publish(struct dt__slice *slice, int buffer)
+{
+    struct dt__slots_state *state = slice->state;
+    state->publication++;
+    dt__weights_in(slice, buffer)->version = state->step;
+    dt__weights_in(slice, state->current)->retired = state->publication;
+    dt__sync(slice);
+    dt__replace(slice, WORD_PUBLISHED, state->publication * DT__MOST_BUFFERS + (uint64_t)buffer);
+    state->current = buffer;
+}
+
+static uint64_t owner_lowest_clock(const struct dt__slice *slice)
+{
+    const struct dt__slots_peer *peer = slice->state->peer;
+    uint64_t lowest = DT__SPAN_OVER;
+    for (int w = 0; w < slice->async->workers; w++)
+        if (peer[w].active && peer[w].applied < lowest) lowest = peer[w].applied;
+    return lowest;
+}
+
+static void owner_raise_floor(struct dt__slice *slice, uint64_t floor)
+{
+    if (floor != slice->state->floor) dt__replace(slice, WORD_FLOOR, floor);
+    slice->state->floor = floor;
+}
+
+/* ---- who acts for the bank: take ------------------------------------------------------------ */
+
+/* How many gradients may be applied now. */
+static uint64_t owner_room(const struct dt__slice *slice)
+{
+    const uint64_t waiting = dt__fetch(slice, WORD_STEP) - dt__fetch(slice, WORD_SEEN);
+    if (dt__fetch(slice, WORD_HOLD)) return 0;
+    return slice->log_entries ? slice->log_entries - waiting : UINT64_MAX;
+}
+
+static bool owner_has_waiting(const struct dt__slice *slice)
+{
+    for (int w = 0; w < slice->async->workers; w++)
+        if (dt__fetch(slice, dt__word(WORD_DOORBELL, w)) / DT__SLOTS !=
+            dt__fetch(slice, dt__word(WORD_ACK, w)))
+            return true;
+    return false;
+}
+
+/* Whether gradients wait, and this rank has the lock. */
+static bool owner_lock(struct dt__slice *slice)
+{
+    while (owner_has_waiting(slice) && owner_room(slice)) {
+        if (dt__add(slice, WORD_LOCK, 1) == 0) {
+            dt__sync(slice);
+            return true;
+        }
+        if (dt__add(slice, WORD_LOCK, (uint64_t)-1) > 1) return false;
+    }
+    return false;
+}
+
+static void owner_unlock(struct dt__slice *slice)
+{
+    dt__sync(slice);
+    dt__add(slice, WORD_LOCK, (uint64_t)-1);
+}
+
+/* A gap would be a gradient lost. */
+static void expect_number(const struct dt__slice *slice, const struct dt_note *note, int worker,
+                          uint64_t expected)
+{
+    if (note->number == expected) return;
+    dt_fail(DT_EBUG, "slice %d: gradient %llu of worker %d came in the place of %llu", slice->index,
+            (unsigned long long)note->number, worker, (unsigned long long)expected);
+    dt_world_abort(slice->async->world, DT_EBUG);
+}
+
+/* The gradient `depth` places behind those that this worker has had served, as the nth of a
+ * pass. */
+static struct dt_gradient owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, int n)
+{
+    struct dt__slots_state *state = slice->state;
+    const struct dt__slots_peer *peer = &state->peer[worker];
+    const int place = peer->served + depth + 1 == peer->rung ? peer->slot : !peer->slot;
+    struct dt__slot *slot =
+        (struct dt__slot *)(slice->remote->memory + dt__slot_at(slice, worker, place));
+    const int lists = (worker * DT__SLOTS + place) * slice->async->spec.row_ranges;
+    expect_number(slice, &slot->note, worker, peer->served + depth);
+    state->next = (worker + 1) % slice->async->workers;
+    return (struct dt_gradient){
+        .worker = worker,
+        .note = &slot->note,
+        .grad = slot->grad,
+        .seen = slice->async->spec.keep_seen ? slot->grad + slice->at.grad / sizeof(float) : NULL,
+        .touched = slice->async->touched ? slice->async->touched + lists : NULL,
+        .norm2 = slot->note.norm2,
+        .staleness = state->step + (uint64_t)n - slot->note.version};
+}
+
+/* Gradients that wait to be applied, in fair order; returns how many. */
+static int owner_take(struct dt__slice *slice, struct dt_gradient *out)
+{
+    struct dt__slots_peer *peer = slice->state->peer;
+    const uint64_t room = owner_room(slice);
+    const int first = slice->state->next, workers = slice->async->workers;
+    const int limit = room < (uint64_t)slice->async->at_once ? (int)room : slice->async->at_once;
+    int n = 0;
+    for (int w = 0; w < workers; w++) {
+        const uint64_t doorbell = dt__fetch(slice, dt__word(WORD_DOORBELL, w));
+        peer[w].rung = doorbell / DT__SLOTS;
+        peer[w].slot = (int)(doorbell % DT__SLOTS);
+    }
+    dt__sync(slice);
+    for (uint64_t depth = 0; depth < DT__SLOTS; depth++)
+        for (int i = 0; i < workers && n < limit; i++) {
+            const int w = (first + i) % workers;
+            if (peer[w].rung <= peer[w].served + depth) continue;
+            out[n] = owner_gradient(slice, w, depth, n);
+            n++;
+        }
+    return n;
+}
+
+/* ---- who acts for the bank: apply ----------------------------------------------------------- */
+
+/* The buffer to write the next weights to: the last that was given up is still in the caches. */
+static int owner_target(const struct dt__slice *slice)
+{
+    const uint64_t publication = slice->state->publication + 1;
+    const struct dt__weights *best = NULL; /* there are more buffers than hazard pointers */
+    int target = -1;
+    for (int w = 0; w < slice->async->workers; w++) {
+        const uint64_t hazard = dt__fetch(slice, dt__word(WORD_HAZARD, w));
+        if (hazard) dt__weights_in(slice, (int)hazard - 1)->pinned = publication;
+    }
+    for (int i = 0; i < slice->buffers; i++) {
+        const struct dt__weights *buffer = dt__weights_in(slice, i);
+        if (i == slice->state->current || buffer->pinned == publication) continue;
+        if (best && buffer->retired < best->retired) continue;
+        best = buffer;
+        target = i;
+    }
+    return target;
+}
+
+/* Floats [from, to), all of which change, of a range (NULL: of none): n gradients in order on one
+ * block of floats, in this core's cache; then its new weights go out in one run, for other cores
+ * hold copies of what was there. */
+static void apply_floats(struct dt__slice *slice, int n, const struct dt_gradient *gradients,
+                         const struct dt_row_range *range, size_t from, size_t to)
+{
+    const struct dt_async_spec *spec = &slice->async->spec;
+    const size_t most = slice->async->block;
+    const size_t block = range ? most / range->width * range->width : most;
+    const float *weights = dt__newest(slice);
+    float *out = dt__weights_in(slice, slice->state->target)->params, *fresh = slice->async->fresh;
+    int blocks = 0;
+    for (size_t at = from, floats; at < to; at += floats) {
+        floats = to - at < block ? to - at : block;
+        for (int i = 0; i < n; i++) {
+            const struct dt_gradient part =
+                dt__gradient_block(slice, &gradients[i], range, at, floats);
+            spec->update(spec->arg, &part, slice->state->step + (uint64_t)i, slice->offset + at,
+                         floats, i ? fresh : weights + at, fresh, slice->states);
+        }
+        memcpy(out + at, fresh, floats * sizeof *out);
+        if (++blocks % DT__ASYNC_PROGRESS_BLOCKS == 0) slice->remote->ops->progress(slice->remote);
+    }
+}
+
+/* Of a range whose other rows stay as they are: what the buffer lacks of the newest weights, then
+ * the rows that each gradient touched, in place. */
+static void apply_rows(struct dt__slice *slice, int n, const struct dt_gradient *gradients,
+                       const struct dt_row_range *range)
+{
+    const struct dt_async_spec *spec = &slice->async->spec;
+    const int index = (int)(range - spec->row_range);
+    float *out = dt__weights_in(slice, slice->state->target)->params;
+    dt__rows_copy(slice, index);
+    for (int i = 0; i < n; i++) {
+        struct dt_gradient part = gradients[i];
+        const struct dt_touched *touched = &part.touched[index];
+        part.grad += range->offset;
+        if (part.seen) part.seen += range->offset;
+        if (*touched->count)
+            spec->update_rows(spec->arg, &part, slice->state->step + (uint64_t)i, range,
+                              touched->row, *touched->count, out, slice->states);
+    }
+    dt__rows_log(slice, index, n, gradients);
+}
+
+/* Accounts for n gradients that the target has, and makes it the newest weights. */
+static void owner_publish_applied(struct dt__slice *slice, int n,
+                                  const struct dt_gradient *gradients)
+{
+    struct dt__slots_state *state = slice->state;
+    const double now = dt_clock_secs();
+    bool asks = false;
+    for (int i = 0; i < n; i++) {
+        const struct dt_gradient *gradient = &gradients[i];
+        if (slice->log_entries)
+            slice->log[state->step % slice->log_entries] =
+                (struct dt_applied){*gradient->note, gradient->staleness, now, gradient->worker};
+        state->step++;
+        state->applied++;
+        state->peer[gradient->worker].served++;
+        state->peer[gradient->worker].applied++;
+        asks |= gradient->note->ask != 0;
+    }
+    /* The bank sleeps through most of it, up to the last gradients of a span. */
+    const bool concerns_bank = asks || dt__fetch(slice, WORD_TICKET) >= slice->async->until ||
+                               state->step - dt__fetch(slice, WORD_SEEN) >= slice->log_entries / 2;
+    owner_publish(slice, state->target);
+    for (int i = 0; i < n; i++) {
+        const int w = gradients[i].worker;
+        dt__replace(slice, dt__word(WORD_ACK, w), state->peer[w].served);
+    }
+    owner_raise_floor(slice, owner_lowest_clock(slice));
+    dt__replace(slice, WORD_STEP, state->step); /* last: the bank may end the span by it */
+    owner_notify(slice, DT__WORKERS);
+    if (concerns_bank) owner_notify(slice, DT__BANK);
+}
+
+/* n gradients in order, in one pass over the vectors. */
+static void owner_apply(struct dt__slice *slice, int n, struct dt_gradient *gradients)
+{
+    const struct dt_async_spec *spec = &slice->async->spec;
+    const double start = dt_clock_secs();
+    size_t at = 0;
+    dt_world_heartbeat(slice->async->world, "update", slice->state->step);
+    slice->state->target = owner_target(slice);
+    if (spec->prepare) spec->prepare(spec->arg, &gradients[0], dt__newest(slice));
+    for (int i = 0; i < spec->row_ranges; i++) {
+        const struct dt_row_range *range = &spec->row_range[i];
+        const size_t end = range->offset + range->rows * range->width;
+        apply_floats(slice, n, gradients, NULL, at, range->offset);
+        if (range->touched_alone)
+            apply_rows(slice, n, gradients, range);
+        else
+            apply_floats(slice, n, gradients, range, range->offset, end);
+        at = end;
+    }
+    apply_floats(slice, n, gradients, NULL, at, slice->params);
+    owner_publish_applied(slice, n, gradients);
+    slice->async->busy_secs += dt_clock_secs() - start;
+}
+
+static void slice_combine(struct dt__slice *slice)
+{
+    struct dt_gradient gradients[DT__ASYNC_AT_ONCE];
+    while (owner_lock(slice)) {
+        const int n = owner_take(slice, gradients);
+        if (n > 0) owner_apply(slice, n, gradients);
+        owner_unlock(slice);
+    }
+}
+
+/* ---- the owner: answers, in windows ---------------------------------------------------------- */
+
+static bool answer_is_due(struct dt__slice *slice, int worker)
+{
+    struct dt__slots_peer *peer = &slice->state->peer[worker];
+    const uint64_t request = dt__fetch(slice, dt__word(WORD_REQUEST, worker));
+    const uint64_t rung = dt__fetch(slice, dt__word(WORD_DOORBELL, worker)) / DT__SLOTS;
+    const int64_t staleness = slice->async->spec.staleness;
+    const bool leaves = request % 2;
+    if (leaves && peer->active && rung == peer->served) {
+        peer->active = false;
+        owner_raise_floor(slice, owner_lowest_clock(slice));
+    }
+    if (request / 2 == peer->answered) return false;
+    const bool in_time = staleness < 0 || peer->answers <= slice->state->floor ||
+                         peer->answers - slice->state->floor <= (uint64_t)staleness;
+    return leaves || (in_time && peer->answers <= peer->applied + 1);
+}
+
+/* Sends the newest weights to those whose clock may have them and who will have a slot free. The
+ * buffer is pinned until they are sent. */
+static void slice_answer(struct dt__slice *slice)
+{
+    const struct dt__onesided_ops *ops = slice->remote->ops;
+    const struct dt__slots_state *state = slice->state;
+    for (int w = 0; w < slice->async->workers; w++) {
+        struct dt__slots_peer *peer = &slice->state->peer[w];
+        if (!ops->sent(slice->remote, w)) continue;
+        if (peer->pins) dt__replace(slice, dt__word(WORD_HAZARD, w), 0);
+        peer->pins = false;
+        if (!answer_is_due(slice, w)) continue;
+        peer->answered++;
+        peer->answers++;
+        slice->heads[w] = (struct dt__head){.version = state->step, .floor = state->floor};
+        const float *body = dt__newest(slice);
+        if (slice->differences) {
+            const size_t each = slice->at.grad / sizeof(float);
+            float *difference = slice->differences + (size_t)w * each;
+            dt__difference_encode(slice, slice->copies + (size_t)w * slice->params, difference);
+            body = difference;
+        } else {
+            dt__replace(slice, dt__word(WORD_HAZARD, w), 1 + (uint64_t)state->current);
+            peer->pins = true;
+        }
+        ops->send(slice->remote, w, &slice->heads[w], body, slice->at.grad);
+    }
+}
+
+void dt__async_serve_own(struct dt_async *async)
+{
+    for (int i = 0; i < async->slices; i++) {
+        struct dt__slice *slice = &async->slice[i];
+        if (slice->mine) slice_combine(slice);
+        if (slice->mine && !async->shared) slice_answer(slice);
+    }
+}
+
+/* ---- spans ---------------------------------------------------------------------------------- */
+
+void dt__async_open_span(struct dt_async *async, uint64_t from)
+{
+    for (int i = 0; i < async->slices; i++) {
+        struct dt__slice *slice = &async->slice[i];
+        struct dt__slots_state *state = slice->state;
+        if (!slice->mine) continue;
+        for (int w = 0; w < async->workers; w++) {
+            struct dt__slots_peer *peer = &state->peer[w];
+            peer->active = async->active[w];
+            peer->applied = peer->answers = 0;
+            dt__replace(slice, dt__word(WORD_REQUEST, w), 2 * peer->answered);
+            if (slice->copies)
+                memcpy(slice->copies + (size_t)w * slice->params, dt__newest(slice),
+                       slice->at.vector);
+        }
+        if (state->publication == 0) dt__rows_fill(slice);
+        state->step = from;
+        dt__replace(slice, WORD_TICKET, from);
+        dt__replace(slice, WORD_STEP, from);
+        dt__replace(slice, WORD_SEEN, from);
+        owner_raise_floor(slice, owner_lowest_clock(slice));
+        owner_publish(slice, state->current);
+    }
+}
+
+static bool slice_is_busy(const struct dt__slice *slice)
+{
+    bool busy = owner_has_waiting(slice);
+    for (int w = 0; w < slice->async->workers && !slice->async->shared; w++)
+        busy |= !slice->remote->ops->sent(slice->remote, w);
+    return busy;
+}
+
+void dt__async_drain(struct dt_async *async)
+{
+    for (int i = 0; i < async->slices; i++) {
+        struct dt__slice *slice = &async->slice[i];
+        while (slice->mine && slice_is_busy(slice)) {
+            dt__async_serve_own(async);
+            slice->remote->ops->pause(slice->remote, "gradients");
+        }
+        slice->remote->ops->wake(slice->remote);
+    }
+}
+
+/* ---- the bank itself: the accounts ----------------------------------------------------------- */
+
+/* The next entries of the update log, at most `limit`, into out; returns how many. */
+static int bank_read_log(struct dt__slice *slice, int limit, struct dt_applied *out)
+{
+    const uint64_t step = dt__fetch(slice, WORD_STEP), seen = dt__fetch(slice, WORD_SEEN);
+    const int n = step - seen < (uint64_t)limit ? (int)(step - seen) : limit;
+    if (n == 0) return 0;
+    dt__sync(slice);
+    for (int i = 0; i < n; i++)
+        out[i] = slice->log[(seen + (uint64_t)i) % slice->log_entries];
+    dt__replace(slice, WORD_SEEN, seen + (uint64_t)n);
+    if (step - seen == slice->log_entries) owner_notify(slice, DT__WORKERS); /* it was full */
+    return n;
+}
+
+static void bank_count_applied(struct dt_async *async, const struct dt_applied *applied)
+{
+    struct dt_async_counts *counts = &async->counts;
+    const uint64_t bin = applied->staleness, last = DT_STALENESS_BINS - 1;
+    const uint64_t expected = counts->worker_applied[applied->worker]++;
+    expect_number(&async->slice[0], &applied->note, applied->worker, expected);
+    counts->applied++;
+    counts->staleness_histogram[bin < last ? bin : last]++;
+    if (applied->note.gap > counts->gap_max) counts->gap_max = applied->note.gap;
+}
+
+int dt_async_serve(struct dt_async *async, int limit, struct dt_applied *out)
+{
+    struct dt__slice *slice = &async->slice[0];
+    struct dt__onesided *remote = slice->remote;
+    remote->ops->progress(remote);
+    if (!async->shared) dt__async_serve_own(async);
+    const int n = bank_read_log(slice, limit, out);
+    if (n == 0) {
+        remote->ops->pause(remote, "gradients");
+        return 0;
+    }
+    remote->ops->wake(remote);
+    for (int i = 0; i < n; i++)
+        bank_count_applied(async, &out[i]);
+    dt_world_heartbeat(async->world, "serving", dt__fetch(slice, WORD_SEEN));
+    return n;
+}
+
+void dt_async_close(struct dt_async *async)
+{
+    const uint64_t beyond = UINT64_C(1) << 62; /* any span's end */
+    if (async->closed) return;
+    async->closed = true;
+    const uint64_t begun = dt__add(&async->slice[0], WORD_TICKET, beyond);
+    if (begun < async->until) async->until = begun;
+}
+
+bool dt_async_over(struct dt_async *async)
+{
+    struct dt__slice *slice = &async->slice[0];
+    if (dt__fetch(slice, WORD_SEEN) < async->until) return false;
+    owner_raise_floor(slice, DT__SPAN_OVER); /* lets go those who wait for their clock */
+    owner_notify(slice, DT__WORKERS);
+    return true;
+}
+
+float *dt_async_weights(struct dt_async *async)
+{
+    return async->shared ? dt__newest(&async->slice[0]) : async->weights;
+}
+
+float *const *dt_async_states(struct dt_async *async)
+{
+    return async->shared ? async->slice[0].states : async->states;
+}
