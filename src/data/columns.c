@@ -1,8 +1,6 @@
 /* The columns of a table: learned, settled, and cells read by them. */
 #include "data/columns.h"
 
-#include <ctype.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -197,16 +197,21 @@ static dt_status column_find(const struct dt__header *header, const char *key, c
     return DT_OK;
 }
 
+dt_status dt__header_find(const struct dt__header *header, const char *key, const char *text,
+                          size_t *out)
+{
+    long long number;
+    return column_find(header, key, text, text_is_integer(text, &number), out);
+}
+
 dt_status dt__header_mark(const struct dt__header *header, const char *key, const char *list,
                           bool insist, bool *marks)
 {
     struct dt__names names = {0};
     size_t column;
-    long long number;
     dt_status status = dt__names_split(list, &names);
     for (size_t i = 0; i < names.count && !status; i++) {
-        const char *text = names.items[i];
-        status = column_find(header, key, text, text_is_integer(text, &number), &column);
+        status = dt__header_find(header, key, names.items[i], &column);
         if (!status) marks[column] = true;
         if (!insist) status = DT_OK;
     }

@@ -57,6 +57,9 @@ dt_status dt__header_roles(struct dt__header *header, const struct dt_config *co
 dt_status dt__header_decide(struct dt__header *header, const struct dt_config *config,
                             const char *path);
 
+/* The column that a key names, or numbers. DT_EMISMATCH. */
+dt_status dt__header_find(const struct dt__header *header, const char *key, const char *text,
+                          size_t *out);
 /* Marks the columns that a key lists. `insist`: they must be there. DT_EMISMATCH. */
 dt_status dt__header_mark(const struct dt__header *header, const char *key, const char *list,
                           bool insist, bool *marks);

@@ -220,23 +220,6 @@ static void print_list(const struct table *table, size_t label_at, const char *k
     if (any) fprintf(out, "   ; %s\n", why);
 }
 
-/* data.label as a number from 0. DT_EMISMATCH: there is no such column. */
-static dt_status table_find_label(const struct table *table, const char *label, size_t *out)
-{
-    char *end;
-    for (size_t i = 0; table->header.names && i < table->header.cells.count; i++)
-        if (!strcmp(table->columns[i].name, label)) {
-            *out = i;
-            return DT_OK;
-        }
-    const long count = (long)table->header.cells.count, number = strtol(label, &end, 10);
-    if (!*label || *end || number < -count || number >= count)
-        return dt_fail(DT_EMISMATCH, "%s: there is no column '%s' (data.label)", table->lines.name,
-                       label);
-    *out = (size_t)(number < 0 ? number + count : number);
-    return DT_OK;
-}
-
 /* Deviations of the farthest value from the mean. */
 static double summary_farthest(const struct summary *column)
 {
@@ -310,7 +293,8 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     dt_status status = table_read(&table, config);
     if (!status && !table.header.cells.count)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
-    if (!status) status = table_find_label(&table, config->data.label, &label);
+    if (!status && dt__header_find(&table.header, "data.label", config->data.label, &label))
+        status = dt_fail_prefix(DT_EMISMATCH, "%s:1: ", path);
     if (!status) {
         fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
                 table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
