@@ -54,7 +54,7 @@ struct dt__file {
     struct dt_arrays arrays; /* DT__FORMAT_MEMORY: lent, for this process alone */
     size_t nmarks;
     /* What is in memory of its own comes last. */
-    struct dt__mark *marks; /* text: row 0 and then one every so many bytes */
+    struct dt__mark *marks; /* text: row 0, then one every so many bytes, and the end */
     size_t marks_capacity;
     char *path, *labels;   /* labels: NULL, or the file that holds them apart */
     char *x_name, *y_name; /* HDF5: of its data sets */

@@ -184,12 +184,13 @@ static dt_status row_learn(struct dt__survey *survey, const struct dt__parser *p
     return dt__target_read(survey->of, label, &out->y.target);
 }
 
-/* Marks the next row as a place to enter, if the last mark is far enough behind. */
-static dt_status file_mark(struct dt__file *file, uint64_t offset)
+/* Marks the next row as a place to enter, if the last mark is far enough behind; or the end. */
+static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
 {
     const uint64_t step = file->bytes / MAX_MARKS;
-    if (file->nmarks && offset - file->marks[file->nmarks - 1].offset <
-                            (step > DT__MARK_BYTES ? step : DT__MARK_BYTES))
+    if (!end && file->nmarks &&
+        offset - file->marks[file->nmarks - 1].offset <
+            (step > DT__MARK_BYTES ? step : DT__MARK_BYTES))
         return DT_OK;
     DT_TRY(dt_grow(&file->marks, &file->marks_capacity, file->nmarks + 1, sizeof *file->marks,
                    "marks in a text file"));
@@ -221,11 +222,11 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         dt_status status = grammar->parse(parser, record, length);
         if (!status) status = row_learn(survey, parser, &row);
         if (status) return dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, lines->line);
-        DT_TRY(file_mark(file, dt__typed_end(typed)));
+        DT_TRY(file_mark(file, dt__typed_end(typed), false));
         DT_TRY(dt__typed_add(typed, &row, sizeof row));
         DT_TRY(dt__typed_add(typed, parser->words, row.count * sizeof *parser->words));
     }
     survey->floats |= parser->floats;
     survey->values |= parser->values;
-    return DT_OK;
+    return file_mark(file, dt__typed_end(typed), true);
 }

@@ -113,13 +113,14 @@ dt_status dt_source_copy_in(struct dt_source *source, const void *bytes, size_t 
 
 /* ---- reading rows --------------------------------------------------------------------------- */
 
+/* The rows from one mark of a file to the next are read at once. */
 struct typed_reader {
     const struct dt_source *source;
     const struct dt__file *file;
-    unsigned char *bytes;
-    size_t begin, end, room; /* what is read and not yet taken: bytes[begin..end) */
-    uint64_t offset;         /* in the file, of bytes[end] */
-    uint64_t next;           /* the row at bytes[begin] */
+    size_t mark;          /* which rows are read */
+    unsigned char *bytes; /* of them */
+    size_t room, at;
+    uint64_t next; /* the row at bytes + at; UINT64_MAX: none */
     struct dt__row row;
 };
 
@@ -143,24 +144,16 @@ void dt__typed_reader_close(void *arg)
     dt_free(reader);
 }
 
-/* The next bytes, valid until the next call. */
-static dt_status reader_take(struct typed_reader *reader, size_t length, const unsigned char **out)
+static dt_status reader_enter(struct typed_reader *reader, size_t mark)
 {
-    const struct dt__typed *typed = &reader->source->typed;
-    const size_t left = reader->end - reader->begin;
-    if (left < length) {
-        size_t more = length - left > DT__TYPED_BYTES ? length - left : DT__TYPED_BYTES;
-        const uint64_t rest = typed->bytes - reader->offset;
-        if (more > rest && rest >= length - left) more = (size_t)rest;
-        DT_TRY(dt_grow(&reader->bytes, &reader->room, left + more, 1, "typed rows"));
-        memmove(reader->bytes, reader->bytes + reader->begin, left);
-        DT_TRY(dt_fd_read(typed->fd, NAME, reader->bytes + left, more, reader->offset));
-        reader->begin = 0;
-        reader->end = left + more;
-        reader->offset += more;
-    }
-    *out = reader->bytes + reader->begin;
-    reader->begin += length;
+    const struct dt__mark *from = &reader->file->marks[mark];
+    const size_t length = (size_t)(from[1].offset - from->offset);
+    reader->next = UINT64_MAX; /* where a failure leaves it */
+    DT_TRY(dt_grow(&reader->bytes, &reader->room, length, 1, "typed rows"));
+    DT_TRY(dt_fd_read(reader->source->typed.fd, NAME, reader->bytes, length, from->offset));
+    reader->mark = mark;
+    reader->at = 0;
+    reader->next = from->row;
     return DT_OK;
 }
 
@@ -186,26 +179,19 @@ static dt_status reader_row(struct typed_reader *reader, const struct dt__typed_
 dt_status dt__typed_reader_read(void *arg, uint64_t row, size_t count, struct dt__block *out)
 {
     struct typed_reader *reader = arg;
-    const struct dt__file *file = reader->file;
-    const struct dt__mark *mark =
-        file->marks + dt__find_last(&file->marks->row, file->nmarks, sizeof *file->marks, row);
-    uint64_t next = reader->next;
-    reader->next = UINT64_MAX; /* where a failure leaves it */
-    if (row < next || mark->row > next) {
-        reader->begin = reader->end = 0;
-        reader->offset = mark->offset;
-        next = mark->row;
-    }
-    for (; next < row + count; next++) {
-        const unsigned char *bytes;
+    const struct dt__mark *marks = reader->file->marks;
+    const size_t mark = dt__find_last(&marks->row, reader->file->nmarks, sizeof *marks, row);
+    if (row < reader->next || mark != reader->mark) DT_TRY(reader_enter(reader, mark));
+    for (size_t length; reader->next < row + count; reader->next++, reader->at += length) {
         struct dt__typed_row typed;
-        DT_TRY(reader_take(reader, sizeof typed, &bytes));
+        if (reader->next == marks[reader->mark + 1].row)
+            DT_TRY(reader_enter(reader, reader->mark + 1));
+        const unsigned char *bytes = reader->bytes + reader->at;
         memcpy(&typed, bytes, sizeof typed);
-        DT_TRY(reader_take(reader, typed.count * sizeof(uint32_t), &bytes));
-        if (next < row) continue;
-        DT_TRY(reader_row(reader, &typed, (const uint32_t *)(const void *)bytes));
+        length = sizeof typed + typed.count * sizeof(uint32_t);
+        if (reader->next < row) continue;
+        DT_TRY(reader_row(reader, &typed, (const uint32_t *)(const void *)(bytes + sizeof typed)));
         DT_TRY(dt__block_add_row(&reader->source->layout, out, &reader->row));
     }
-    reader->next = next;
     return DT_OK;
 }
