@@ -68,7 +68,7 @@ static dt_status prepare(MPI_Comm comm, double stall_secs, struct dt_world **out
     struct {
         struct dt_world world;
         struct dt__world_inside inside;
-    } *both;
+    } * both;
     int length;
     char host[MPI_MAX_PROCESSOR_NAME] = "";
     DT_TRY(dt_alloc(1, sizeof *both, "world", &both));
@@ -163,16 +163,21 @@ dt_status dt_world_create(struct dt_world **out)
     /* What Open MPI needs and does not choose itself; a user's own setting wins. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* waiting ranks give their core away */
     setenv("OMPI_MCA_osc", "^ucx", 0); /* Debian leaves no one-sided component across hosts else */
-    /* A process that is started alone would start a daemon, for which only MPI_Comm_spawn has a use. A
-     * word of it that comes within MPI_Finalize is handed to code that is unloaded by then (Open MPI
-     * 4.1.4, 1 of 1,000 ends on busy cores: SIGSEGV), and to start it takes a third of a short run. */
-    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     limit_send_buffers();
+    const bool launched =
+        getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK") || getenv("PMI_RANK");
+    /* A process alone would start a daemon, for which only MPI_Comm_spawn has a use. A word of it
+     * that comes within MPI_Finalize is handed to code that is unloaded by then (Open MPI 4.1.4, 1
+     * of 1,000 ends on busy cores: SIGSEGV), and to start it takes a third of a short run. Without
+     * it all such processes of a host would make and remove the same directories. */
+    if (!launched) {
+        setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+        setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+    }
     /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a
      * world of its own, or ends it in MPI_Init with a page about its build. */
     const char *key = getenv("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-    if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMIX_RANK") && !getenv("PMI_RANK") &&
-        env_number(key) > 1)
+    if (!launched && env_number(key) > 1)
         return dt_fail(DT_EUSAGE,
                        "Slurm started %ld tasks (%s), but each sees itself alone: start them with "
                        "`srun --mpi=pmix` or `mpirun`",

@@ -56,8 +56,10 @@ mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed-same" "$@" run.reproducible=y
 check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 says 'error: \[rank 2 on .*Prescott here, .*run.reproducible=yes'
 
-# ---- alone: a daemon of MPI, which is there for nothing, may crash the process at its end -----------
-"$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/alone" "$@" test.slow_rank=0 test.slow_secs=0.2 2>"$tmp/err" &
+# ---- alone ---------------------------------------------------------------------------------------
+# A daemon of MPI is there for nothing, and may crash the process at its end; without it all processes that
+# are alone would make and remove the same directories.
+OMPI_MCA_orte_tmpdir_base=/proc/none "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/alone" "$@" test.slow_rank=0 test.slow_secs=0.2 2>"$tmp/err" &
 settle 20 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'it does not start alone'; }
 children=$(for child in $(cat "/proc/$!/task/$!/children"); do cat "/proc/$child/comm"; done)
 check_eq 'what it has started' "$children" dtrain-hdf5
