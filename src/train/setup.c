@@ -345,12 +345,11 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (!status) status = dt_format(&job->best_dir, "%s/export/best", dir);
     dt_world_set_roles(world, config->eval.dedicated);
     dt_world_watch(world, config->run.stall_secs);
-    if (world->is_bank && !status) status = dt_alloc(1, sizeof *run->bank, "a bank", &run->bank);
-    if (!status && world->is_worker)
-        status = dt_alloc(1, sizeof *run->worker, "a worker", &run->worker);
-    if (run->bank) run->bank->options = &run->options;
     DT_TRY(dt_ranks_agree(world->all, status));
-    bool sync = config->train.mode == DT_MODE_SYNC || config->train.staleness == 0;
+    run->bank = world->is_bank ? &run->own_bank : NULL;
+    run->worker = world->is_worker ? &run->own_worker : NULL;
+    run->own_bank.options = &run->options;
+    const bool sync = config->train.mode == DT_MODE_SYNC || config->train.staleness == 0;
     job->mode = sync ? DT_MODE_SYNC : DT_MODE_ASYNC;
     DT_TRY(settle_machines(job));
     DT_TRY(share_start(job, run->bank));
@@ -391,6 +390,4 @@ void dt__run_close(struct dt_run *run)
     dt_source_destroy(job->eval);
     dt_source_destroy(job->train);
     dt_trace_destroy(job->trace);
-    dt_free(run->worker);
-    dt_free(run->bank);
 }

@@ -9,9 +9,11 @@
 struct dt_run {
     struct dt_job job;
     struct dt_train_options options;
-    struct dt_bank *bank;
-    struct dt_worker *worker;
+    struct dt_bank *bank;     /* &own_bank */
+    struct dt_worker *worker; /* &own_worker */
     struct dt_evaluator *evaluator;
+    struct dt_bank own_bank;
+    struct dt_worker own_worker;
 };
 
 /* Everything up to the first step. *out_done: the run was complete already.
