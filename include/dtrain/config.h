@@ -39,6 +39,10 @@ enum dt_activation {
 #define DT_TASK_WORDS "classify|regress|multilabel"
 #define DT_CLASS_WEIGHT_WORDS "none|balanced"
 enum dt_class_weight { DT_CLASS_WEIGHT_NONE, DT_CLASS_WEIGHT_BALANCED };
+#define DT_UNLABELLED_WORDS "error|skip"
+enum dt_unlabelled { DT_UNLABELLED_ERROR, DT_UNLABELLED_SKIP };
+#define DT_DECIMAL_WORDS ".|,"
+enum dt_decimal { DT_DECIMAL_POINT, DT_DECIMAL_COMMA };
 #define DT_MISSING_WORDS "error|mean|flag"
 enum dt_missing { DT_MISSING_ERROR, DT_MISSING_MEAN, DT_MISSING_FLAG };
 enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS, DT_TASK_MULTILABEL };
@@ -157,6 +161,10 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "CSV: column of the training rows' weights, taken relative to their mean; empty: none")      \
     X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",        \
       "CSV: auto (comma, semicolon, tab or bar), or a character, or tab")                          \
+    X(data, unlabelled, WORD, "error", 0, 0, DT_UNLABELLED_WORDS, FIXED, "train eval predict shard", \
+      "CSV: rows without a label are an error, or are left out")                                   \
+    X(data, decimal, WORD, ".", 0, 0, DT_DECIMAL_WORDS, FIXED, "train eval predict shard inspect", \
+      "CSV: character before the decimals of numbers: . or ,")                                     \
     X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard",                  \
       "CSV: empty, NA, NaN, null, ?: an error; the training data's mean; or that and a 0/1 "       \
       "column")                                                                                    \

@@ -19,6 +19,8 @@
     X(*c->data.eval_labels && !*c->data.eval, "data.eval_labels: expected data.eval as well")      \
     X(*c->data.shape && c->model.embedding > 0,                                                    \
       "data.shape and model.embedding: expected one of them: pictures have no categories")         \
+    X(c->data.decimal == DT_DECIMAL_COMMA && !strcmp(c->data.separator, ","),                      \
+      "data.decimal=, and data.separator=,: expected another separator")                           \
     X(c->data.clip > 0 && c->data.clip < 1,                                                        \
       "data.clip: expected 0, or at least 1, which leaves categories alone")                       \
     X(c->train.schedule != DT_SCHED_CONSTANT && c->train.min_lr > c->train.lr,                     \

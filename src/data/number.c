@@ -194,7 +194,8 @@ dt_status dt__number_read(const char *text, size_t length, float *out)
     static const char *const messages[] = {
         [DT__TEXT_PLAIN] = "is not a number",
         [DT__TEXT_DATE] = "is not a number",
-        [DT__TEXT_COMMA] = "is a number with a decimal comma: write a point",
+        [DT__TEXT_COMMA] = "is a number with a decimal comma: write a point, or set "
+                            "data.decimal=,",
         [DT__TEXT_COMMA_OR_UNIT] = "is a number with a decimal comma: write a point, or nothing if "
                                    "it stands between thousands",
         [DT__TEXT_UNIT] = "is a number with a sign or with commas between its thousands: leave "

@@ -211,7 +211,7 @@ static void print_list(const struct table *table, size_t label_at, const char *k
 {
     bool any = false;
     for (size_t i = 0; i < table->header.cells.count; i++) {
-        const bool feature = i != label_at || *key == ';'; /* what a comment tells is of all */
+        const bool feature = i != label_at || strchr(key, ';'); /* comments are of all columns */
         if (!feature || !summary_is(&table->columns[i], types, table->rows)) continue;
         fprintf(out, "%s", any ? "," : key);
         print_column(table, i, out);
@@ -258,10 +258,9 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
     fprintf(out, "   ; what is predicted: ");
     fprintf(out, "another column's name, or -1\n");
     if (label->missing)
-        fprintf(out, "; %" PRIu64 " rows have no label: leave them out of the file\n",
-                label->missing);
+        fprintf(out, "unlabelled = skip   ; %" PRIu64 " rows have no label\n", label->missing);
     print_list(table, label_at, "ignore = ", "no features", TO_IGNORE, out);
-    print_list(table, label_at, "; decimal commas in ", "put points in their place", "comma", out);
+    print_list(table, label_at, "decimal = ,   ; commas in ", "in place of points", "comma", out);
     print_list(table, label_at, "; signs, or commas between thousands, in ", "leave them out",
                "signed", out);
     print_list(table, label_at, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there",
@@ -290,6 +289,7 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     int format;
     DT_TRY(dt__format_detect(path, &format)); /* says what a file is that is no table */
     DT_TRY(dt__lines_open(&table.lines, path));
+    table.lines.commas = config->data.decimal == DT_DECIMAL_COMMA;
     dt_status status = table_read(&table, config);
     if (!status && !table.header.cells.count)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "data/header.h"
 #include "data/number.h"
 #include "data/packed.h"
 #include "data/reader.h"
@@ -105,6 +106,22 @@ bool dt__lines_ready(const struct dt__lines *lines)
     return poll(&input, 1, 0) != 0;
 }
 
+/* Puts a point in place of the comma in cells that are a number but for that. */
+static void commas_replace(char *text, size_t length)
+{
+    static const char borders[] = "\";\t|\r\n";
+    char *const stop = text + length;
+    for (char *cell = text, *end; cell < stop; cell = end + 1) {
+        for (end = cell; end < stop && !memchr(borders, *end, sizeof borders - 1);)
+            end++;
+        char *comma = memchr(cell, ',', (size_t)(end - cell));
+        double value;
+        if (!comma) continue;
+        *comma = '.';
+        if (dt__number_parse(cell, (size_t)(end - cell), &value) == DT__NUMBER_BAD) *comma = ',';
+    }
+}
+
 dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_t *out_length)
 {
     size_t bytes = 0,
@@ -135,6 +152,7 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
     lines->next_line += newlines;
     *out = text;
     *out_length = bytes && text[bytes - 1] == '\r' ? bytes - 1 : bytes;
+    if (lines->commas) commas_replace(text, *out_length);
     return DT_OK;
 }
 
@@ -163,8 +181,8 @@ dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *la
 {
     if (dt__text_is_missing(label->text, label->length))
         return dt_fail(DT_EFORMAT,
-                       "label: '%.*s' is a missing value: rows without a target are to be "
-                       "left out of the file",
+                       "label: '%.*s' is a missing value: data.unlabelled=skip leaves such "
+                       "rows out",
                        (int)label->length, label->text);
     dt_status status = dt__number_read(label->text, label->length, out);
     if (!status) status = dt__target_check(of, (double)*out);
@@ -198,6 +216,23 @@ static dt_status file_mark(struct dt__file *file, uint64_t offset, bool end)
     return DT_OK;
 }
 
+/* Whether a record, which stays as it is, lacks a label, by data.unlabelled=skip. */
+static dt_status record_is_unlabelled(const struct dt__survey *survey,
+                                      const struct dt__parser *parser, const char *record,
+                                      size_t length, bool *out)
+{
+    const struct dt__header *header = parser->header;
+    struct dt__names cells = {0};
+    *out = false;
+    if (survey->config->data.unlabelled == DT_UNLABELLED_ERROR || !header) return DT_OK;
+    dt_status status = dt__csv_split(record, length, header->separator, &cells);
+    for (size_t i = 0; i < cells.count && i < header->cells.count && !status; i++)
+        *out |= header->roles[i] <= DT__ROLE_LABEL &&
+                dt__text_is_missing(cells.items[i], strlen(cells.items[i]));
+    dt__names_free(cells.items, cells.count);
+    return status;
+}
+
 dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, struct dt__lines *lines,
                           const struct dt__grammar *grammar, struct dt__parser *parser)
 {
@@ -209,8 +244,10 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         dt_status status = dt__survey_targets(survey, 1 + parser->more);
         if (status) return dt_fail_prefix(status, "%s: ", file->path);
     }
-    for (;; file->rows++) {
+    uint64_t skipped = 0;
+    while (true) {
         struct dt__typed_row row = {.weight = 1};
+        bool unlabelled;
         DT_TRY(dt_stop_check());
         do
             DT_TRY(dt__lines_next(lines, grammar->quotes, &record, &length));
@@ -219,13 +256,19 @@ dt_status dt__text_survey(struct dt__survey *survey, struct dt__file *file, stru
         survey->labels.line = lines->line;
         uint32_t *const crc = &survey->source->text_crc;
         *crc = dt_crc32c(*crc, record, length); /* before it is cut into cells */
-        dt_status status = grammar->parse(parser, record, length);
+        dt_status status = record_is_unlabelled(survey, parser, record, length, &unlabelled);
+        if (unlabelled && ++skipped) continue;
+        if (!status) status = grammar->parse(parser, record, length);
         if (!status) status = row_learn(survey, parser, &row);
         if (status) return dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, lines->line);
         DT_TRY(file_mark(file, dt__typed_end(typed), false));
         DT_TRY(dt__typed_add(typed, &row, sizeof row));
         DT_TRY(dt__typed_add(typed, parser->words, row.count * sizeof *parser->words));
+        file->rows++;
     }
+    if (skipped)
+        dt_info("%s: %" PRIu64 " rows without a label are left out (data.unlabelled=skip)",
+                lines->name, skipped);
     survey->floats |= parser->floats;
     survey->values |= parser->values;
     return file_mark(file, dt__typed_end(typed), true);

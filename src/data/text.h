@@ -27,6 +27,7 @@ struct dt__lines {
     uint64_t line;                      /* the line at which the last record began */
     uint64_t next_line;                 /* the line at which the next begins */
     bool eof, held;
+    bool commas; /* of CSV: numbers have a decimal comma, which becomes a point */
 };
 
 /* Opens a file, which may be packed, behind its byte order mark if it has one; reads on from a

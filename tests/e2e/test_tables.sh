@@ -123,6 +123,27 @@ for table in unnamed alone; do
     check_eq 'rows behind a header' "$(wc -l <"$tmp/out")" 2
 done
 
+# ---- decimal commas, rows without a label ------------------------------------------------------------
+# The same weights, answers and figures as of the table with points. Would catch a comma in a text that becomes a
+# point, numbers of a stream to predict that are read otherwise, a label of another row.
+awk 'BEGIN {srand(5); print "a;b;t;y"; for (i = 0; i < 90; i++) printf "%.3f;%d;%s;%s\n", rand() - 0.5, i % 9,
+    i % 3 ? "x,1y" : "z", i % 5 ? (rand() < 0.5 ? "no" : "yes") : "no"}' >"$tmp/point.csv"
+sed 's/\([0-9]\)\.\([0-9]\)/\1,\2/g' "$tmp/point.csv" >"$tmp/comma.csv"
+awk '{print} NR % 30 == 0 {print "0.1;2;z;"} NR % 40 == 0 {print "0.1;2;z;NA"}' "$tmp/point.csv" >"$tmp/some.csv"
+for table in point comma some; do
+    set --
+    [ $table != comma ] || set -- data.decimal=,
+    [ $table != some ] || set -- data.unlabelled=skip
+    job 1 run.preset=none run.dir="$tmp/$table" data.train="$tmp/$table.csv" model.hidden=4 train.max_steps=6 "$@" \
+        >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "$table"; }
+    check_eq "bits of $table" "$(crc "$tmp/$table")" "$(crc "$tmp/point")"
+    "$dtrain" eval "$tmp/$table" data.eval="$tmp/$table.csv" 2>/dev/null >"$tmp/$table.json"
+    cmp "$tmp/point.json" "$tmp/$table.json" || fail "figures of $table"
+done
+grep -q ': 5 rows without a label are left out' "$tmp/log" || { cat "$tmp/log"; fail 'rows without a label are not told'; }
+for table in point comma; do "$dtrain" predict "$tmp/$table" <"$tmp/$table.csv" 2>/dev/null >"$tmp/$table.out"; done
+cmp "$tmp/point.out" "$tmp/comma.out" || fail 'answers to rows with decimal commas'
+
 # ---- wrong input: one line each --------------------------------------------------------------------
 # wrong TEXT FILE_CONTENT KEY=VALUE...
 wrong() {
@@ -162,7 +183,7 @@ wrong 'a quote that does not close' 'a,y\n"1,0\n2,1\n'
 wrong "wrong.txt:1: column 0: 'area' stands over the number '0.5'" 'area,2019,y\n0.5,0.6,cat\n0.6,0.7,dog\n'
 wrong "is it column 2, '1', or column 3, which has this name? expected -2 or -1" 'i,0,1,2\n5,0.5,0.6,1\n6,0.6,0.7,0\n' \
     data.header=yes data.label=2
-wrong "wrong.txt:3: label: 'NA' is a missing value: rows without a target" 'a,y\n1,2.5\n2,NA\n' model.task=regress
+wrong "wrong.txt:3: label: 'NA' is a missing value: data.unlabelled=skip" 'a,y\n1,2.5\n2,NA\n' model.task=regress
 wrong 'wrong.txt:3: label: a target is -2, expected counts from 0 on (train.loss=poisson)' 'a,y\n1,3\n2,-2\n' model.task=regress train.loss=poisson
 wrong 'train.loss=mae: model.task=classify has no such loss; expected auto' 'a,y\n1,0\n2,1\n' train.loss=mae
 wrong 'data.normalize_target=yes: train.loss=poisson' 'a,y\n1,0\n2,1\n' model.task=regress train.loss=poisson data.normalize_target=yes
@@ -283,13 +304,13 @@ printf 'a,the payment that is due in the next month\n1,0\n2,1\n' >"$tmp/long.csv
 inspect() { printf "$2" >"$tmp/wrong.csv"; "$dtrain" inspect "$tmp/wrong.csv" >"$tmp/out" 2>&1; grep -q "$1" "$tmp/out" || { cat "$tmp/out"; fail "inspect: no '$1'"; }; }
 inspect 'the file is empty' ''
 inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
-inspect '^; decimal commas in d' 'd;y\n0,5;0\n'
+inspect '^decimal = ,   ; commas in d' 'd;y\n0,5;0\n'
 inspect '^; signs, or commas between thousands, in p' 'p,y\n5%%,0\n7%%,1\n'
 inspect 'single carriage returns' 'a,y\r1,0\r'
 awk 'BEGIN {print ",\"size, mm\",2,y,"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"
 "$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,1,4 ' || fail 'inspect names columns that have no name'
 "$dtrain" inspect "$tmp/wrong.csv" data.label='size, mm' | grep -q '^label = 1 ' || fail 'inspect: a label that does not stand in a line'
-inspect '^; 1 rows have no label' 'a,y\n1,2.5\n2,NA\n'
+inspect '^unlabelled = skip   ; 1 rows have no label' 'a,y\n1,2.5\n2,NA\n'
 inspect '^; inf or beyond 3e38 in a' 'a,y\n1,0\ninf,1\n'
 
 # ---- two classes, rows as arrays, values that are missing -------------------------------------------
