@@ -12,22 +12,18 @@ static bool augment_item(struct dt__augment *augment, const char *item)
     char name[16] = "", value[32] = "", end = '\0', *rest = value;
     const int words = sscanf(item, " %15s %31s %c", name, value, &end);
     const double number = dt_real_read(value, &rest);
-    if (!strcmp(name, "flip") && words == 1) {
+    const bool good = words == 2 && !*rest;
+    const bool whole = good && number >= 1 && number <= 4096 && number == (int)number;
+    if (words == 1 && !strcmp(name, "flip"))
         augment->flip = true;
-        return true;
-    }
-    const bool whole = number >= 1 && number <= 4096 && number == (int)number;
-    if (words != 2 || *rest) return false;
-    if (!strcmp(name, "shift") && whole) {
+    else if (whole && !strcmp(name, "shift"))
         augment->shift = (int)number;
-        return true;
-    }
-    if (!strcmp(name, "cutout") && whole) {
+    else if (whole && !strcmp(name, "cutout"))
         augment->cutout = (int)number;
-        return true;
-    }
-    if (strcmp(name, "noise") != 0 || !(number > 0 && number < 1e6)) return false;
-    augment->noise = number;
+    else if (good && number > 0 && number < 1e6 && !strcmp(name, "noise"))
+        augment->noise = number;
+    else
+        return false;
     return true;
 }
 

@@ -244,7 +244,7 @@ static void put_record(struct dt__h5_layout *layout, const struct dt__record *re
     const uint64_t count = record->count ? (uint64_t)dt__record_int(from, record->count) : 0;
     char word[NAME_SIZE];
     if (record->when && !dt__record_int(from, record->when)) return;
-    if (record->pointer) memcpy(&member, member, sizeof member);
+    if (record->pointer) member = *(const void *const *)member;
     if (!member) return;
     if (record->words)
         dt__h5_put_text(layout, record->path,
