@@ -139,8 +139,9 @@ const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 /* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
  * bucket. Each worker owns a slice, which it sums and updates: on one host (node) in memory that
  * the workers share with the bank, which sleeps meanwhile; on several (ordered) it gets the other
- * hosts' sums and sends them the new weights. Of row-sparse ranges each host has a copy, which its
- * workers update. With reduce the bank sums and updates all. */
+ * hosts' sums and sends them the new weights. Of row-sparse ranges workers on several hosts have the
+ * rows that they need next; the others are at their owners alone. With reduce the bank sums and
+ * updates all. */
 
 /* What every step's update is told. */
 struct dt_update_info {
@@ -172,6 +173,10 @@ struct dt_row_range {
     size_t offset, rows, width; /* floats [offset, offset + rows * width) */
     /* rows that no gradient touched stay as they are; else they are updated with 0 */
     bool touched_alone;
+    /* row r belongs to input first + r: rows of an input have one owner; who needs any needs all
+     * inputs below each range's first */
+    size_t first;
+    size_t most; /* rows that a replica's gradient touches at most; 0: all */
 };
 /* The same for `count` rows of a range, whose numbers rise: grad is (count, range->width). In
  * place. */
@@ -217,6 +222,7 @@ struct dt_exchange_spec {
     /* (row_ranges) row-sparse ones, rising; each in one bucket */
     const struct dt_row_range *row_range;
     int row_ranges;
+    size_t most_inputs; /* that a worker needs at once; 0: all */
     dt_update_rows_fn *update_rows; /* if there are such ranges */
     /* (matrices) rising, each in one bucket; not with row_range */
     const struct dt_factored *factored;
@@ -238,7 +244,8 @@ int dt_exchange_which(const struct dt_exchange *exchange); /* what runs */
 
 /* Bank, and where one host holds all, workers: the vectors, whole, to fill before dt_exchange_start
  * and to read between spans (NULL: not in the memory of this rank; elsewhere not for use). At the
- * bank the weights always, the optimizer's state behind dt_exchange_gather. */
+ * bank the weights always, but where rows are dealt, and the optimizer's state behind
+ * dt_exchange_gather. */
 float *const *dt_exchange_vectors(struct dt_exchange *exchange);
 /* The bytes for copies, at a whole cache line; NULL: none are asked for, or no matrix is updated
  * tile by tile, as where one host does not hold all ranks, with a wire, and where shared memory has
@@ -251,9 +258,11 @@ float *dt_exchange_error(struct dt_exchange *exchange, int group);
 void dt_exchange_start(struct dt_exchange *exchange);
 
 /* Between spans: brings the optimizer's state of slices that other hosts own, and the errors that
- * they keep, to the bank's vectors.
+ * they keep, to the bank's vectors; of dealt rows the weights too.
  * Needed, and anything but nothing, only if dt_exchange_is_spread. Collective over the trainers. */
 void dt_exchange_gather(struct dt_exchange *exchange);
+/* The weights of dealt rows alone, and all others. */
+void dt_exchange_gather_weights(struct dt_exchange *exchange);
 bool dt_exchange_is_spread(const struct dt_exchange *exchange);
 
 /* A span is a run of steps [from, until) between two synchronization points of bank and workers. It
@@ -276,6 +285,16 @@ const float *dt_exchange_weights(const struct dt_exchange *exchange);
  * ones, with the norm, where one host does not hold all ranks, and where shared memory has no room
  * for factors too. */
 struct dt_slot dt_exchange_slot(const struct dt_exchange *exchange, int replica);
+/* Dealt rows: those of row-sparse ranges on several hosts. Each worker lists, rising, the inputs
+ * whose rows it will read next: before dt_exchange_end for the step that follows, or before a
+ * dt_exchange_pull; then these are there, in the order of dt_exchange_inputs, one behind the other
+ * from a range's offset on. NULL, all of them: rows are whole. */
+const struct dt_touched *dt_exchange_needs(const struct dt_exchange *exchange);
+/* Worker: the inputs whose rows its host has, until the step's end or the next pull. The same
+ * pointer always. */
+const struct dt_touched *dt_exchange_inputs(const struct dt_exchange *exchange);
+/* Brings the rows of what workers have listed, between steps. Collective over the trainers. */
+void dt_exchange_pull(struct dt_exchange *exchange);
 /* Worker: begins step `step`. */
 void dt_exchange_begin(struct dt_exchange *exchange, uint64_t step);
 /* Worker: waits until the weights of `bucket` are those of this step. */

@@ -192,6 +192,14 @@ void dt_bf16_pack_all(const struct dt_factored *matrix, int matrices, const floa
                       void *copies);
 /* Makes room for gradients of batches with so many sparse entries; else it is made as they come. */
 dt_status dt_network_reserve(struct dt_network *network, size_t entries);
+/* Where weights of row-sparse tensors are not whole: of these inputs, rising, they stand one behind
+ * the other from the tensor's offset on, its row r where input first + r is in the list, less
+ * first. NULL, as at first: they are whole. Borrowed, and read anew with each batch, whose inputs
+ * are all in it. */
+void dt_network_set_inputs(struct dt_network *network, const struct dt_touched *inputs);
+/* Adds the batch's inputs to such a list; dense inputs are always in it. DT_EMEMORY. */
+dt_status dt_network_list_inputs(struct dt_network *network, const struct dt_batch *batch,
+                                 const struct dt_touched *inout);
 /* The matrices whose gradients can be given away as factors by networks of `precision` for max_rows
  * rows: returns how many, and writes them to out unless that is NULL. */
 int dt_model_factored(const struct dt_model *model, int precision, int max_rows,

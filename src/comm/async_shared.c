@@ -89,8 +89,8 @@ dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroe
         status = dt_fail(DT_EMEMORY, "the async window is beyond memory");
     if (!status) status = dt_alloc(1, sizeof *shared, "async memory", &shared);
     DT_GUARD(dt_ranks_agree(world->trainers, status));
-    DT_GUARD(dt__shared_create(world->trainers->comm, all, "async window", world->trainers,
-                               &shared->shared));
+    DT_GUARD(dt__shared_create(world->trainers->comm, &(struct dt__room){.used = all},
+                               "async window", world->trainers, &shared->shared));
     unsigned char *memory = shared->shared.memory;
     shared->remote = (struct dt__onesided){.ops = &OPS, .memory = memory};
     shared->world = world;

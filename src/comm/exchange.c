@@ -92,16 +92,6 @@ dt_status dt__keep(struct dt_exchange *x, size_t count, size_t size, const char 
     return DT_OK;
 }
 
-void *dt__room_take(struct dt__room *room, size_t count, size_t size)
-{
-    void *at = room->memory ? room->memory + room->used : NULL;
-    size_t bytes;
-    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, 63, &bytes) ||
-        !dt_size_add(room->used, bytes & ~63UL, &room->used))
-        room->used = SIZE_MAX;
-    return at;
-}
-
 /* By plain MPI_Reduce: which needs other ranks. */
 static bool reduces(const struct dt_exchange *x)
 {
@@ -124,32 +114,30 @@ static size_t control_bytes(const struct dt_exchange *x)
 /* What the ranks of this node share. */
 static void deal_memory(struct dt_exchange *x, struct dt__room *room)
 {
-    const bool touched = dt__rows_are_touched(x);
+    const bool touched = dt__rows_are_touched(x), dealt = dt__rows_are_dealt(x);
     const size_t params = x->spec.params, factors = factor_bytes(x);
     x->control = dt__room_take(room, 1, control_bytes(x));
     if (x->spec.norm) x->norms = dt__room_take(room, x->norm_count, sizeof(double));
     x->all_norms = x->norms;
     if (x->spec.norm && x->nodes > 1)
         x->all_norms = dt__room_take(room, x->norm_count, sizeof(double));
-    for (int v = 0; v < (x->node == 0 || touched ? x->spec.vectors : 1); v++)
-        x->vectors[v] = dt__room_take(room, params, sizeof(float));
+    for (int v = 0; v < (x->node == 0 ? x->spec.vectors : 1); v++)
+        x->vectors[v] = dt__rows_vector(x, room, v ? DT__KEEP_NONE : DT__KEEP_PULLED);
     if (dt__tiled_matrices(x) && x->spec.copies) x->copies = dt__room_take(room, x->spec.copies, 1);
-    room->filled = room->used;
+    if (!dealt) room->filled = room->used;
     x->sums = NULL;
     for (int r = 0; r < x->spec.replicas; r++) {
         if (x->node_of[r] != x->node) continue;
-        x->slot[r] = dt__room_take(room, params, sizeof(float));
+        x->slot[r] = dt__rows_vector(x, room, DT__KEEP_TOUCHED);
         if (!x->sums && x->spec.norm) x->sums = x->slot[r];
         if (touched) dt__rows_map(x, r, room);
         if (factors) x->factors[r] = dt__room_take(room, factors, 1);
         if (!touched && !factors) room->filled = room->used;
     }
-    for (int s = 0; s < x->subtrees && touched && x->nodes > 1; s++)
-        dt__rows_map_subtree(x, s, room);
+    if (dealt) dt__rows_map_needs(x, room);
     for (int g = 0; g < x->spec.groups && x->spec.wire && x->node == 0; g++)
         x->error[g] = dt__room_take(room, params, sizeof(float));
-    if (!x->sums && x->spec.norm && !reduces(x))
-        x->sums = dt__room_take(room, params, sizeof(float));
+    if (!x->sums && x->spec.norm && !reduces(x)) x->sums = dt__rows_vector(x, room, DT__KEEP_NONE);
 }
 
 static void dissolve_nodes(struct dt_exchange *x)
@@ -163,14 +151,22 @@ static void dissolve_nodes(struct dt_exchange *x)
 /* Nodes, tables and memory. Fails on all ranks or on none. */
 static dt_status form_nodes(struct dt_exchange *x, bool grouped)
 {
+    const size_t vectors = (size_t)(x->spec.vectors + x->spec.replicas + x->spec.groups + 1);
     struct dt__room room = {0};
     int node_rank;
     split_nodes(x, grouped);
     dt__layout_replicas(x);
     dt__layout_segments(x);
-    deal_memory(x, &room);
-    dt_status status =
-        dt__shared_create(x->node_comm, room.used, "node exchange", &x->all, &x->shared);
+    dt_status status = dt__rows_deal(x);
+    if (!status && dt__rows_are_dealt(x))
+        status = dt_alloc(vectors * (size_t)x->spec.row_ranges, sizeof *room.hole, "memory table",
+                          &room.hole);
+    status = dt_ranks_agree(&x->all, status);
+    if (!status) {
+        deal_memory(x, &room);
+        status = dt__shared_create(x->node_comm, &room, "node exchange", &x->all, &x->shared);
+    }
+    dt_free(room.hole);
     if (status) {
         dissolve_nodes(x);
         return status;
@@ -331,7 +327,7 @@ int dt_exchange_which(const struct dt_exchange *x)
 }
 float *const *dt_exchange_vectors(struct dt_exchange *x)
 {
-    return x->vectors;
+    return x->books[0] ? x->books : x->vectors;
 }
 void *dt_exchange_copies(struct dt_exchange *x)
 {
@@ -374,6 +370,20 @@ static void bcast_floats(struct dt_exchange *x, float *floats, size_t n)
     }
 }
 
+/* Those that are all the same, as of a new run's state, gigabytes perhaps, need not travel. */
+void dt__move_floats(const struct dt_exchange *x, int rank, bool to_bank, float *at, size_t n)
+{
+    const int from = to_bank ? rank : 0, to = to_bank ? 0 : rank;
+    int me;
+    DT_MPI(MPI_Comm_rank(x->all.comm, &me));
+    if (!n || (me != from && me != to)) return;
+    bool same = me == from && memcmp(at, at + 1, (n - 1) * sizeof *at) == 0;
+    dt_ranks_move(&x->all, from, to, &same, sizeof same);
+    dt_ranks_move(&x->all, from, to, at, (same ? 1 : n) * sizeof *at);
+    for (size_t i = 1; same && me == to && i < n; i++)
+        at[i] = at[0];
+}
+
 /* Between the bank and who keeps them on other nodes: the optimizer's state, at a chunk's owner,
  * and errors of its sums, at who rounds them. */
 static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, bool to_bank)
@@ -390,8 +400,8 @@ static void move_chunk(struct dt_exchange *x, const struct dt__chunk *chunk, boo
         if (node == 0 || (rank && rank != keeper)) continue;
         dt__chunk_vectors(x, chunk, vectors);
         float *floats = group < 0 ? vectors[v] : dt__chunk_error(x, chunk, group);
-        dt_ranks_move(&x->all, to_bank ? keeper : 0, to_bank ? 0 : keeper, floats + chunk->at.begin,
-                      (chunk->at.end - chunk->at.begin) * sizeof *floats);
+        dt__move_floats(x, keeper, to_bank, floats + chunk->at.begin,
+                        chunk->at.end - chunk->at.begin);
     }
 }
 
@@ -403,20 +413,31 @@ static void move_state(struct dt_exchange *x, bool to_bank)
             if (x->chunk[c].node == node) move_chunk(x, &x->chunk[c], to_bank);
 }
 
-/* The bank's weights to the other nodes, and the state of row-sparse ranges, which all have. */
-void dt_exchange_start(struct dt_exchange *x)
+/* Dealt rows: what is not of them, between the bank's books and its node's memory. */
+static void copy_books(struct dt_exchange *x, bool to_bank)
 {
-    dt_ranks_barrier(&x->all); /* the bank has filled its node's memory */
-    if (x->agent == 0) {
-        x->firsts.what = "weights";
-        bcast_floats(x, x->vectors[0], x->spec.params);
-        x->firsts.what = "optimizer state";
-        for (int i = 0; dt__rows_are_touched(x) && i < x->spec.row_ranges; i++) {
-            const struct dt_row_range *range = &x->spec.row_range[i];
-            for (int v = 1; v < x->spec.vectors; v++)
-                bcast_floats(x, x->vectors[v] + range->offset, range->rows * range->width);
+    for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
+        const struct dt__floats at = x->segment[s].at;
+        for (int v = 0; x->segment[s].kind == DT__WHOLE && v < x->spec.vectors; v++) {
+            float *own = x->vectors[v] + at.begin, *book = x->books[v] + at.begin;
+            memcpy(to_bank ? book : own, to_bank ? own : book, (at.end - at.begin) * sizeof *own);
         }
     }
+}
+
+/* The bank's weights to the other nodes, and what owners have to where they are. */
+void dt_exchange_start(struct dt_exchange *x)
+{
+    const bool dealt = dt__rows_are_dealt(x);
+    if (x->books[0]) copy_books(x, false);
+    dt_ranks_barrier(&x->all); /* the bank has filled its node's memory */
+    for (int s = 0; s < x->bucket[x->spec.buckets].segment && x->agent == 0; s++) {
+        const struct dt__floats at = x->segment[s].at;
+        x->firsts.what = "weights";
+        if (!dealt || x->segment[s].kind != DT__ROWS)
+            bcast_floats(x, x->vectors[0] + at.begin, at.end - at.begin);
+    }
+    if (dealt) dt__rows_move(x, false, x->spec.vectors - (x->spec.wire != 0));
     if (dt_exchange_is_spread(x)) move_state(x, false);
     dt_ranks_barrier(&x->all);
 }
@@ -426,9 +447,19 @@ bool dt_exchange_is_spread(const struct dt_exchange *x)
     return x->nodes > 1 && !reduces(x);
 }
 
+void dt_exchange_gather_weights(struct dt_exchange *x)
+{
+    if (!dt__rows_are_dealt(x)) return;
+    dt__rows_move(x, true, 1);
+    if (x->books[0]) copy_books(x, true);
+}
+
 void dt_exchange_gather(struct dt_exchange *x)
 {
     if (dt_exchange_is_spread(x)) move_state(x, true);
+    if (!dt__rows_are_dealt(x)) return;
+    dt__rows_move(x, true, x->spec.vectors - (x->spec.wire != 0));
+    if (x->books[0]) copy_books(x, true);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */
@@ -469,7 +500,6 @@ void dt_exchange_begin(struct dt_exchange *x, uint64_t step)
     x->all_done = ++x->tick * (uint32_t)x->workers;
     x->started = x->summed = 0;
     x->norm = x->spec.norm && !reduces(x) ? DT__NORM_OPEN : DT__NORM_KNOWN;
-    x->rows_updated = x->nodes == 1 || !dt__rows_are_touched(x);
     x->info = (struct dt_update_info){.step = step};
     dt_world_heartbeat(x->world, "gradient", step);
     x->way->begin(x);
@@ -479,6 +509,7 @@ void dt_exchange_need(struct dt_exchange *x, int bucket)
 {
     struct dt__event_count *updated = &x->control->bucket[bucket].updated;
     const uint32_t pieces = x->bucket[bucket].pieces_done;
+    if (x->rows_exchange) dt__rows_await(x);
     if (dt__event_reached(updated, pieces)) return;
     double since = dt_clock_secs();
     dt__event_wait(updated, pieces, x->world, "weights");
@@ -511,6 +542,7 @@ static void finish_step(struct dt_exchange *x)
             dt__event_wait(&x->control->norm_known, x->tick, x->world, "sums");
     }
     dt__wait_done(&wait);
+    if (x->rows_exchange) dt__rows_end(x);
     *(x->nodes == 1 ? &x->times.wait : &x->times.network) +=
         dt_clock_secs() - start - (x->times.reduce + x->times.update - busy);
 }
@@ -528,6 +560,7 @@ int dt_exchange_end(struct dt_exchange *x, int ask)
 {
     struct dt__control *control = x->control;
     if (ask) atomic_fetch_or(&control->asks[x->tick & 1], ask);
+    if (x->rows_exchange) dt__event_post(&control->listed, 1);
     const bool last = dt__event_post(&control->ended, 1) == x->all_done;
     if (x->nodes == 1) {
         const double start = dt_clock_secs();

@@ -51,7 +51,8 @@
  *
  * Files: exchange.c ranks, nodes, memory, and what trainers call; layout.c who owns what; tree.c
  * sums, the norm and updates; step.c messages and the life of a step; reduce.c the same step by
- * plain MPI_Reduce and MPI_Bcast; rows.c, rows_exchange.c touched rows; wire.c rounding.
+ * plain MPI_Reduce and MPI_Bcast; rows.c touched rows; rows_exchange.c the same where they are
+ * dealt to owners; wire.c rounding.
  *
  * Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
  * models", SC 2020, section 5 (the optimizer's state at owners); reduce-scatter and all-gather of
@@ -71,7 +72,7 @@ enum {
     DT__TREE_DEPTH = 18 /* log2 of most replicas + 1, and one more for two trees one on the other */
 };
 /* Of messages between nodes in a step; dt_ranks_move has 0. */
-enum { DT__TAG_COUNTS = 1, DT__TAG_ROWS, DT__TAG_CHUNKS };
+enum { DT__TAG_ROWS = 1, DT__TAG_WEIGHTS, DT__TAG_CHUNKS };
 _Static_assert(DT_EXCHANGE_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
 _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is made");
 
@@ -79,7 +80,6 @@ _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is 
  * with the number of steps begun. */
 struct dt__bucket_events {
     struct dt__event_count ready;   /* workers whose gradients are written (several nodes) */
-    struct dt__event_count summed;  /* agents that have summed their share of touched rows */
     struct dt__event_count updated; /* pieces whose weights are the next step's */
 };
 
@@ -89,7 +89,8 @@ struct dt__control {
     struct dt__event_count norm_known; /* steps of which those of all nodes are */
     struct dt__event_count agreed;     /* steps of which all know what is asked for */
     struct dt__event_count settled;    /* workers that have settled at the end of a span */
-    struct dt__event_count rows_come;  /* steps whose touched rows have come from all nodes */
+    struct dt__event_count listed;     /* workers whose inputs of the next batch are listed */
+    struct dt__event_count pulled;     /* agents that have brought the rows of these */
     _Alignas(64) _Atomic int asks[2];  /* by parity of the step */
     int agreed_ask[2];
     _Atomic int bank_ask;
@@ -217,7 +218,8 @@ struct dt_exchange {
     /* Memory of the node. */
     struct dt__shared shared;
     struct dt__control *control;
-    /* weights; at the bank's node the optimizer's state too; of touched rows at every node */
+    /* weights; at the bank's node the optimizer's state too. Of dealt rows those that the node has
+     * pulled, one behind the other, and no state */
     float *vectors[DT_EXCHANGE_VECTORS];
     float **slot; /* (R) gradients of the node's replicas, else NULL */
     float *sums;  /* (P) where sums wait for the norm; NULL: it is not asked for */
@@ -241,7 +243,8 @@ struct dt_exchange {
      * that holds the group (acted); where no node does (own) */
     float **error;
     struct dt__rows *rows;                   /* of row-sparse ranges; NULL: there are none */
-    struct dt__rows_exchange *rows_exchange; /* first agent, touched rows; else NULL */
+    struct dt__rows_exchange *rows_exchange; /* agents, dealt rows; else NULL */
+    float *books[DT_EXCHANGE_VECTORS];       /* bank, dealt rows: the vectors, whole; else NULL */
     struct dt__messages *messages;
     struct dt__reduce *reduce;
 
@@ -253,7 +256,6 @@ struct dt_exchange {
     int summed;  /* own chunks whose sum is there */
     enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_KNOWN } norm;
     MPI_Request asks_request; /* MPI_REQUEST_NULL: asks are not sent, or all are there */
-    bool rows_updated;        /* this agent's share of touched rows, of several nodes */
     uint32_t spans;           /* synchronization points held */
     uint32_t barriers;        /* come to */
     struct dt_exchange_times times;
@@ -303,7 +305,14 @@ void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int
 struct dt__norm {
     struct dt__floats at; /* that count */
     double *norms;        /* (blocks) */
+    /* (edges) blocks whose squares several agents have, rising, and (edges, DT__TREE_BLOCK) these;
+     * dealt rows alone */
+    const size_t *edge;
+    double *squares;
+    size_t edges;
+    bool open; /* a block is under way: */
     size_t block;
+    double *shared; /* its place in squares; NULL: it is no edge */
     double lane[8];
 };
 /* Adds floats [offset, offset + n), as far as they count, which stand at sum. */
@@ -339,14 +348,8 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 /* dt_alloc of what goes with the exchange. */
 dt_status dt__keep(struct dt_exchange *x, size_t count, size_t size, const char *what, void *out);
 
-/* Shared memory as it is dealt out; without memory it is only counted. */
-struct dt__room {
-    unsigned char *memory;
-    size_t used;   /* SIZE_MAX: more than can be */
-    size_t filled; /* of these, from the first on, those that are written all over */
-};
-/* The next bytes, from a cache line on; NULL without memory. */
-void *dt__room_take(struct dt__room *room, size_t count, size_t size);
+/* n floats between the bank and a rank; the others do nothing. */
+void dt__move_floats(const struct dt_exchange *x, int rank, bool to_bank, float *at, size_t n);
 
 /* First agent, several nodes: what the node asks for goes to all others once its workers have ended
  * the step. True if it is known now what all ask for. */

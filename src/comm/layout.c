@@ -159,7 +159,7 @@ void dt__layout_segments(struct dt_exchange *x)
         for (size_t at = bucket->at.begin; at < bucket->at.end; at = segment++->at.end) {
             *segment = special_segment(x, i);
             if (segment->at.begin == at) {
-                bucket->has_shares = true;
+                bucket->has_shares = x->nodes == 1;
                 i++;
                 continue;
             }

@@ -7,15 +7,15 @@
 #include "base/clones.h"
 #include "comm/exchange.h"
 
-/* Where rows are listed: a replica's, or a subtree's sum. */
+/* Where rows are listed: a replica's, or the sum of another node's subtree. */
 struct leaf {
     int first;               /* its first replica */
     struct dt_touched *list; /* (ranges) */
-    /* the listed rows, one behind the other from a range's offset on; NULL: rounded alone */
-    float *vector;
-    /* a subtree's that is all of a group: likewise, in bf16, to send or as they have come */
-    uint16_t *rounded;
-    uint32_t **summed; /* (ranges) (agents) a subtree's rows of each; NULL: not summed here */
+    /* (ranges) the listed rows, one behind the other, in floats, or as they came in bf16 */
+    struct values {
+        const float *floats;
+        const uint16_t *rounded; /* NULL: the floats are there */
+    } * values;
 };
 
 /* A node of the trees: replicas [a, b), or groups. */
@@ -41,11 +41,21 @@ struct holder {
 struct dt__rows {
     struct dt_row_range *range; /* (ranges), copied */
     int ranges;
-    struct leaf *replica, *subtree; /* (R), (subtrees) of several nodes */
-    struct dt_touched *list;        /* (2 R, ranges) those of the leaves */
-    uint32_t **summed;              /* (R, ranges) likewise */
-    /* of the whole sum: the replicas, or, of several nodes, the subtrees */
-    struct leaves all;
+    struct leaf *replica;    /* (R) */
+    struct dt_touched *list; /* (R, ranges) those of the leaves */
+    struct values *values;   /* likewise */
+    struct leaf *leaf;       /* (R) dealt: this node's replicas, and other nodes' subtrees */
+    struct leaves all;       /* of the whole sum: the replicas, or those */
+
+    /* Dealt to owners. */
+    size_t inputs; /* that are dealt */
+    size_t *edge;  /* (edges) blocks of the norm that several agents share */
+    size_t edges;
+    struct dt_touched *needs; /* (workers) of this node, what each will read */
+    struct dt_touched pulled; /* what all of them will, and have the weights of */
+    uint32_t pulled_count;
+    uint32_t *other; /* where a merge of lists goes */
+    float **table;   /* (ranges, vectors) own rows */
 
     /* The merge under way. */
     const struct leaves *leaves;
@@ -60,6 +70,27 @@ struct dt__rows {
 
 /* ---- create --------------------------------------------------------------------------------- */
 
+/* Ranges rise, each in one bucket. */
+static dt_status check_ranges(const struct dt_exchange *x)
+{
+    const struct dt__bucket *bucket = x->bucket;
+    size_t behind = 0;
+    for (int i = 0; i < x->spec.row_ranges; i++) {
+        const struct dt_row_range *range = &x->spec.row_range[i];
+        const size_t end = range->offset + range->rows * range->width;
+        while (bucket < x->bucket + x->spec.buckets && bucket->at.end <= range->offset)
+            bucket++;
+        if (range->offset < behind || range->first + range->rows > UINT32_MAX ||
+            end > bucket->at.end)
+            return dt_fail(DT_EUSAGE,
+                           "exchange: range %d of rows does not lie behind the one "
+                           "before, in one bucket",
+                           i);
+        behind = end;
+    }
+    return DT_OK;
+}
+
 dt_status dt__rows_create(struct dt_exchange *x)
 {
     const size_t replicas = (size_t)x->spec.replicas, ranges = (size_t)x->spec.row_ranges;
@@ -71,37 +102,49 @@ dt_status dt__rows_create(struct dt_exchange *x)
     DT_TRY(dt_alloc(ranges, sizeof *rows->range, "touched rows", &rows->range));
     memcpy(rows->range, x->spec.row_range, ranges * sizeof *rows->range);
     x->spec.row_range = rows->range;
-    for (size_t i = 0, behind = 0, b = 0; i < ranges; i++) {
-        const struct dt_row_range *range = &rows->range[i];
-        const size_t end = range->offset + range->rows * range->width;
-        while (b < (size_t)x->spec.buckets && x->bucket[b].at.end <= range->offset)
-            b++;
-        if (range->offset < behind || range->rows > UINT32_MAX || end > x->bucket[b].at.end)
-            return dt_fail(DT_EUSAGE,
-                           "exchange: range %zu of rows does not lie behind the one "
-                           "before, in one bucket",
-                           i);
-        behind = end;
+    DT_TRY(check_ranges(x));
+    for (size_t i = 0; i < ranges; i++) {
+        struct dt_row_range *range = &rows->range[i];
+        if (!range->most || range->most > range->rows) range->most = range->rows;
         if (range->width > rows->block) rows->block = range->width;
+        if (range->first + range->rows > rows->inputs) rows->inputs = range->first + range->rows;
     }
-    DT_TRY(dt_alloc(2 * replicas * ranges, sizeof *rows->list, "touched rows", &rows->list));
-    DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->summed, "touched rows", &rows->summed));
+    if (!x->spec.most_inputs || x->spec.most_inputs > rows->inputs)
+        x->spec.most_inputs = rows->inputs;
+    DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->list, "touched rows", &rows->list));
+    DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->values, "touched rows", &rows->values));
     DT_TRY(dt_alloc(replicas, sizeof *rows->replica, "touched rows", &rows->replica));
+    DT_TRY(dt_alloc(replicas, sizeof *rows->leaf, "touched rows", &rows->leaf));
     for (int r = 0; r < x->spec.replicas; r++)
-        rows->replica[r] = (struct leaf){.first = r, .list = rows->list + r * rows->ranges};
-    DT_TRY(dt_alloc(replicas, sizeof *rows->subtree, "touched rows", &rows->subtree));
+        rows->replica[r] =
+            (struct leaf){r, rows->list + r * rows->ranges, rows->values + r * rows->ranges};
     DT_TRY(dt_alloc(replicas, sizeof *rows->head, "touched rows", &rows->head));
     DT_TRY(dt_alloc(replicas, sizeof *rows->holder, "touched rows", &rows->holder));
     DT_TRY(dt_alloc(rows->block, sizeof *rows->row, "touched rows", &rows->row));
     return dt_alloc(rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
 }
 
+static void rows_undeal(struct dt__rows *rows)
+{
+    dt_free(rows->edge);
+    dt_free(rows->needs);
+    dt_free(rows->pulled.row);
+    dt_free(rows->other);
+    rows->edge = NULL;
+    rows->needs = NULL;
+    rows->pulled.row = rows->other = NULL;
+    rows->edges = 0;
+}
+
 void dt__rows_destroy(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
     if (!rows) return;
-    void *owned[] = {rows->range, rows->replica, rows->subtree, rows->list, rows->summed,
-                     rows->head,  rows->holder,  rows->row,     rows->sum,  rows};
+    for (int i = 0; rows->table && i < rows->ranges * x->spec.vectors; i++)
+        dt_free(rows->table[i]);
+    rows_undeal(rows);
+    void *owned[] = {rows->range, rows->replica, rows->leaf, rows->list, rows->values, rows->table,
+                     rows->head,  rows->holder,  rows->row,  rows->sum,  rows};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         dt_free(owned[i]);
 }
@@ -111,46 +154,161 @@ bool dt__rows_are_touched(const struct dt_exchange *x)
     return x->rows && (x->nodes == 1 || x->exchange != DT_EXCHANGE_REDUCE);
 }
 
+bool dt__rows_are_dealt(const struct dt_exchange *x)
+{
+    return x->nodes > 1 && dt__rows_are_touched(x);
+}
+
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica)
 {
     return x->rows->replica[replica].list;
 }
 
-/* Empty lists. */
-static void lists_map(const struct dt__rows *rows, struct dt__room *room, struct dt_touched *out)
+/* ---- owners --------------------------------------------------------------------------------- */
+
+uint32_t dt__rows_cut(const struct dt_exchange *x, int owner)
 {
-    for (int i = 0; i < rows->ranges; i++) {
-        out[i].count = dt__room_take(room, 1, sizeof *out->count);
-        out[i].row = dt__room_take(room, rows->range[i].rows, sizeof *out->row);
-        if (out[i].count) *out[i].count = 0;
+    int node = 0;
+    while (owner >= x->agents_of[node + 1] && node < x->nodes - 1)
+        node++;
+    const uint64_t agents = (uint64_t)(x->agents_of[node + 1] - x->agents_of[node]);
+    const uint64_t place = (uint64_t)node * agents + (uint64_t)(owner - x->agents_of[node]);
+    return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->nodes * agents));
+}
+
+void dt__rows_block(const struct dt_exchange *x, int owner, int i, uint32_t *from, uint32_t *to)
+{
+    const struct dt_row_range *range = &x->rows->range[i];
+    const uint32_t cut[] = {dt__rows_cut(x, owner), dt__rows_cut(x, owner + 1)};
+    uint32_t *out[] = {from, to};
+    for (int k = 0; k < 2; k++) {
+        const size_t row = cut[k] > range->first ? cut[k] - range->first : 0;
+        *out[k] = (uint32_t)(row < range->rows ? row : range->rows);
     }
+}
+
+static int own_number(const struct dt_exchange *x)
+{
+    return x->agents_of[x->node] + x->agent;
+}
+
+struct dt__floats dt__rows_own(const struct dt_exchange *x, int i, struct dt__floats at)
+{
+    const struct dt_row_range *range = &x->rows->range[i];
+    uint32_t from = 0, to = (uint32_t)range->rows;
+    if (dt__rows_are_dealt(x)) {
+        dt__rows_block(x, own_number(x), i, &from, &to);
+        at = (struct dt__floats){0, x->spec.params};
+    }
+    return dt__clip(
+        (struct dt__floats){range->offset + from * range->width, range->offset + to * range->width},
+        at);
+}
+
+const size_t *dt__rows_edges(const struct dt_exchange *x, size_t *out_count)
+{
+    *out_count = x->rows ? x->rows->edges : 0;
+    return x->rows ? x->rows->edge : NULL;
+}
+
+/* Where owners' rows meet, or rows and other floats, but not at a block's end. */
+static void find_edges(const struct dt_exchange *x)
+{
+    struct dt__rows *rows = x->rows;
+    for (int i = 0; i < rows->ranges && x->spec.norm; i++)
+        for (int owner = 0; owner <= x->agents_of[x->nodes]; owner++) {
+            const struct dt_row_range *range = &rows->range[i];
+            uint32_t from, to;
+            dt__rows_block(x, owner < x->agents_of[x->nodes] ? owner : owner - 1, i, &from, &to);
+            const size_t row = owner < x->agents_of[x->nodes] ? from : to;
+            const size_t at = range->offset + row * range->width, block = at / DT__TREE_BLOCK;
+            if (at % DT__TREE_BLOCK == 0 || at >= x->spec.norm_params) continue;
+            if (rows->edges && rows->edge[rows->edges - 1] == block) continue;
+            rows->edge[rows->edges++] = block;
+        }
+}
+
+size_t dt__rows_most_pulled(const struct dt_exchange *x, int node)
+{
+    const size_t agents = (size_t)(x->agents_of[node + 1] - x->agents_of[node]);
+    const size_t most = agents * x->spec.most_inputs;
+    return most < x->rows->inputs ? most : x->rows->inputs;
+}
+
+dt_status dt__rows_deal(struct dt_exchange *x)
+{
+    struct dt__rows *rows = x->rows;
+    x->norm_count = x->norm_blocks + x->spec.measures;
+    if (!rows) return DT_OK;
+    rows_undeal(rows);
+    if (!dt__rows_are_dealt(x)) return DT_OK;
+    const size_t owners = (size_t)x->agents_of[x->nodes], most = dt__rows_most_pulled(x, x->node);
+    const size_t edges = (size_t)rows->ranges * (owners + 1);
+    DT_TRY(dt_alloc(edges, sizeof *rows->edge, "touched rows", &rows->edge));
+    DT_TRY(dt_alloc((size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
+    DT_TRY(dt_alloc(most, sizeof *rows->other, "touched rows", &rows->other));
+    DT_TRY(dt_alloc(most, sizeof *rows->other, "touched rows", &rows->pulled.row));
+    rows->pulled.count = &rows->pulled_count;
+    find_edges(x);
+    x->norm_count += rows->edges * DT__TREE_BLOCK;
+    return DT_OK;
+}
+
+/* ---- memory of the node --------------------------------------------------------------------- */
+
+/* An empty list of so many rows at most. */
+static struct dt_touched list_take(struct dt__room *room, size_t most)
+{
+    struct dt_touched list;
+    list.count = dt__room_take(room, 1, sizeof *list.count);
+    list.row = dt__room_take(room, most, sizeof *list.row);
+    if (list.count) *list.count = 0;
+    return list;
+}
+
+float *dt__rows_vector(const struct dt_exchange *x, struct dt__room *room, enum dt__rows_kept kept)
+{
+    const size_t base = room->used;
+    float *vector = dt__room_take(room, x->spec.params, sizeof *vector);
+    for (int i = 0; dt__rows_are_dealt(x) && i < x->spec.row_ranges; i++) {
+        const struct dt_row_range *range = &x->rows->range[i];
+        const size_t pulled = dt__rows_most_pulled(x, x->node);
+        size_t rows = kept == DT__KEEP_TOUCHED ? range->most : kept == DT__KEEP_PULLED ? pulled : 0;
+        if (rows > range->rows) rows = range->rows;
+        const size_t begin = range->offset + rows * range->width,
+                     end = range->offset + range->rows * range->width;
+        if (room->hole && begin < end)
+            room->hole[room->holes++] =
+                (struct dt__hole){base + begin * sizeof *vector, base + end * sizeof *vector};
+    }
+    return vector;
 }
 
 void dt__rows_map(struct dt_exchange *x, int replica, struct dt__room *room)
 {
     struct dt__rows *rows = x->rows;
-    rows->replica[replica].vector = x->slot[replica];
-    lists_map(rows, room, rows->replica[replica].list);
+    struct leaf *leaf = &rows->replica[replica];
     rows->all = (struct leaves){rows->replica, x->spec.replicas, {true, 0, x->spec.groups}};
+    for (int i = 0; i < rows->ranges; i++) {
+        leaf->list[i] = list_take(room, rows->range[i].most);
+        leaf->values[i].floats = x->slot[replica] + rows->range[i].offset;
+    }
 }
 
-void dt__rows_map_subtree(struct dt_exchange *x, int s, struct dt__room *room)
+void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room)
 {
-    struct dt__rows *rows = x->rows;
-    const int first = x->subtree[s].first, ranges = rows->ranges;
-    struct leaf *leaf = &rows->subtree[s];
-    const bool own = x->subtree[s].node == x->node, lone = x->subtree[s].end == first + 1;
-    const bool rounded = x->spec.wire && dt__is_whole(x, &x->subtree[s]);
-    rows->all = (struct leaves){rows->subtree, x->subtrees, {true, 0, x->spec.groups}};
-    *leaf = rows->replica[first];
-    leaf->rounded = rounded ? dt__room_take(room, x->spec.params, sizeof(uint16_t)) : NULL;
-    if (own && lone) return;
-    leaf->list = rows->list + (x->spec.replicas + first) * ranges;
-    leaf->vector = own || !rounded ? dt__room_take(room, x->spec.params, sizeof(float)) : NULL;
-    leaf->summed = rows->summed + first * ranges;
-    lists_map(rows, room, leaf->list);
-    for (int i = 0; i < ranges; i++)
-        leaf->summed[i] = dt__room_take(room, (size_t)x->agents, sizeof(uint32_t));
+    for (int w = 0; w < x->workers; w++)
+        x->rows->needs[w] = list_take(room, x->spec.most_inputs);
+}
+
+const struct dt_touched *dt_exchange_needs(const struct dt_exchange *x)
+{
+    return dt__rows_are_dealt(x) ? &x->rows->needs[x->agent] : NULL;
+}
+
+const struct dt_touched *dt_exchange_inputs(const struct dt_exchange *x)
+{
+    return dt__rows_are_dealt(x) ? &x->rows->pulled : NULL;
 }
 
 /* ---- merge ---------------------------------------------------------------------------------- */
@@ -192,20 +350,21 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
     return from;
 }
 
-/* The rows of a range that this worker updates: as many touched ones as the others', or as many
- * rows. A bank alone on its node updates all. */
+/* The rows of a range that this agent updates: its own, or, on one node, as many touched ones as the
+ * others', or as many rows. */
 static void rows_slice(const struct dt_exchange *x, int range, uint32_t *from, uint32_t *to)
 {
     const struct dt__rows *rows = x->rows;
-    const int workers = x->agents ? x->agents : 1, worker = x->agents ? x->agent : 0;
-    const uint64_t all = rows->range[range].rows;
-    if (rows->range[range].touched_alone) {
-        *from = row_behind(rows, &rows->all, range, worker, workers);
-        *to = row_behind(rows, &rows->all, range, worker + 1, workers);
-        return;
+    const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->agents;
+    if (dt__rows_are_dealt(x)) {
+        dt__rows_block(x, own_number(x), range, from, to);
+    } else if (rows->range[range].touched_alone) {
+        *from = row_behind(rows, &rows->all, range, x->agent, x->agents);
+        *to = row_behind(rows, &rows->all, range, x->agent + 1, x->agents);
+    } else {
+        *from = (uint32_t)(all * (uint64_t)x->agent / agents);
+        *to = (uint32_t)(all * ((uint64_t)x->agent + 1) / agents);
     }
-    *from = (uint32_t)(all * (uint64_t)worker / (uint64_t)workers);
-    *to = (uint32_t)(all * ((uint64_t)worker + 1) / (uint64_t)workers);
 }
 
 static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int range,
@@ -244,11 +403,10 @@ static bool merge_next(struct dt__rows *rows, uint32_t *out_row)
     return true;
 }
 
-/* Where its row stands in the leaf's vector. */
+/* Where its row stands among the leaf's values. */
 static size_t holder_at(const struct dt__rows *rows, int range, struct holder holder)
 {
-    const struct dt_row_range *r = &rows->range[range];
-    return r->offset + (size_t)(holder.row - holder.leaf->list[range].row) * r->width;
+    return (size_t)(holder.row - holder.leaf->list[range].row) * rows->range[range].width;
 }
 
 /* ---- sum ------------------------------------------------------------------------------------ */
@@ -278,10 +436,10 @@ static const float *sum_holders(const struct dt_exchange *x, int range, int firs
         return block[0];
     }
     if (!branch.of_groups && last - first == 1) {
-        const struct leaf *leaf = holder[first].leaf;
+        const struct values *values = &holder[first].leaf->values[range];
         at += holder_at(x->rows, range, holder[first]);
-        if (leaf->vector) return leaf->vector + at;
-        dt__wire_read(DT_WIRE_BF16, at, n, (const unsigned char *)(leaf->rounded + at), block[0]);
+        if (!values->rounded) return values->floats + at;
+        dt__wire_read(DT_WIRE_BF16, 0, n, (const unsigned char *)(values->rounded + at), block[0]);
         return block[0];
     }
     const int split = dt__tree_split(branch.a, branch.b);
@@ -318,71 +476,131 @@ static void row_sum(const struct dt_exchange *x, int range, float *out)
     }
 }
 
-/* ---- several nodes: sums of subtrees -------------------------------------------------------- */
+/* ---- dealt rows: what other nodes give and get ------------------------------------------------ */
 
-static struct leaves subtree_leaves(const struct dt_exchange *x, const struct dt__subtree *subtree)
-{
-    return (struct leaves){x->rows->replica + subtree->first,
-                           subtree->end - subtree->first,
-                           {false, subtree->first, subtree->end}};
-}
-
-/* The node sums the subtree by itself: it is not one replica's. */
-static bool subtree_is_summed(const struct dt_exchange *x, const struct dt__subtree *subtree)
-{
-    return subtree->node == x->node && subtree->end - subtree->first > 1;
-}
-
-struct dt__subtree_rows dt__rows_of_subtree(const struct dt_exchange *x, int s, int range)
-{
-    const struct leaf *leaf = &x->rows->subtree[s];
-    const size_t offset = x->rows->range[range].offset;
-    return (struct dt__subtree_rows){leaf->list[range], leaf->vector ? leaf->vector + offset : NULL,
-                                     leaf->rounded ? leaf->rounded + offset : NULL};
-}
-
-/* As nobody knows how many rows the others will have, each worker writes to where its first row
- * would be if all were touched. */
-void dt__rows_sum_subtrees(struct dt_exchange *x, int range)
+/* The leaves of the whole sum, in order, are this node's replicas, and the subtrees of other nodes,
+ * which come to where their first replicas' lists would be. */
+dt_status dt__rows_own_tables(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
-    const size_t width = rows->range[range].width;
-    for (int p = 0; p < x->subtrees; p++) {
-        if (!subtree_is_summed(x, &x->subtree[p])) continue;
-        const struct leaves leaves = subtree_leaves(x, &x->subtree[p]);
-        const struct dt__subtree_rows out = dt__rows_of_subtree(x, p, range);
-        const uint32_t from = row_behind(rows, &leaves, range, x->agent, x->agents);
-        const uint32_t to = row_behind(rows, &leaves, range, x->agent + 1, x->agents);
-        uint32_t row, at = from;
-        merge_begin(rows, &leaves, range, from, to);
-        for (; merge_next(rows, &row); at++) {
-            row_sum(x, range, out.values + at * width);
-            out.list.row[at] = row;
-        }
-        rows->subtree[p].summed[range][x->agent] = at - from;
+    const int vectors = x->spec.vectors - (x->spec.wire != 0); /* the last is no state */
+    const size_t tables = (size_t)(rows->ranges * x->spec.vectors);
+    int leaves = 0;
+    for (int r = 0; r < x->spec.replicas; r++)
+        if (x->node_of[r] == x->node || x->subtree_at[r] >= 0)
+            rows->leaf[leaves++] = rows->replica[r];
+    rows->all = (struct leaves){rows->leaf, leaves, {true, 0, x->spec.groups}};
+    DT_TRY(dt_alloc(tables, sizeof *rows->table, "rows", &rows->table));
+    for (int i = 0; i < rows->ranges; i++) {
+        const struct dt__floats own = dt__rows_own(x, i, (struct dt__floats){0});
+        for (int v = 0; v < vectors; v++)
+            DT_TRY(dt_alloc(own.end - own.begin, sizeof(float), "rows of a table",
+                            &rows->table[i * x->spec.vectors + v]));
     }
+    return DT_OK;
 }
 
-void dt__rows_close_subtrees(struct dt_exchange *x)
+float *dt__rows_table(const struct dt_exchange *x, int range, int vector)
 {
-    const struct dt__rows *rows = x->rows;
-    for (int i = 0; i < rows->ranges * x->subtrees; i++) {
-        const int s = i / rows->ranges, range = i % rows->ranges;
-        const size_t width = rows->range[range].width;
-        const struct dt__subtree_rows out = dt__rows_of_subtree(x, s, range);
-        uint32_t count = 0;
-        if (x->subtree[s].node != x->node) continue;
-        const struct leaves leaves = subtree_leaves(x, &x->subtree[s]);
-        for (int w = 0; w < x->agents && subtree_is_summed(x, &x->subtree[s]); w++) {
-            const uint32_t from = row_behind(rows, &leaves, range, w, x->agents);
-            const uint32_t n = rows->subtree[s].summed[range][w];
-            memmove(out.list.row + count, out.list.row + from, n * sizeof *out.list.row);
-            memmove(out.values + count * width, out.values + from * width,
-                    n * width * sizeof(float));
-            *out.list.count = count += n;
-        }
-        if (out.rounded) dt__bf16_round(*out.list.count * width, out.values, out.rounded);
+    return x->rows->table[range * x->spec.vectors + vector];
+}
+
+unsigned char *dt__rows_give(struct dt_exchange *x, int s, int range, uint32_t from, uint32_t to,
+                             uint32_t *out_count, unsigned char *out)
+{
+    struct dt__rows *rows = x->rows;
+    const struct dt__subtree *subtree = &x->subtree[s];
+    const size_t width = rows->range[range].width;
+    const struct leaves leaves = {rows->replica + subtree->first,
+                                  subtree->end - subtree->first,
+                                  {false, subtree->first, subtree->end}};
+    uint32_t *row = (uint32_t *)(void *)out, count = 0;
+    merge_begin(rows, &leaves, range, from, to);
+    while (merge_next(rows, &row[count]))
+        count++;
+    float *floats = (float *)(void *)(row + count);
+    uint16_t *rounded =
+        x->spec.wire && dt__is_whole(x, subtree) ? (uint16_t *)(void *)floats : NULL;
+    merge_begin(rows, &leaves, range, from, to);
+    for (uint32_t i = 0, next; merge_next(rows, &next); i++) {
+        row_sum(x, range, rounded ? rows->sum : floats + i * width);
+        if (rounded) dt__bf16_round(width, rows->sum, rounded + i * width);
     }
+    *out_count = count;
+    return dt__rows_take(x, s, range, out_count, out);
+}
+
+unsigned char *dt__rows_take(struct dt_exchange *x, int s, int range, uint32_t *count,
+                             unsigned char *bytes)
+{
+    const struct dt__subtree *subtree = &x->subtree[s];
+    const struct leaf *leaf = &x->rows->replica[subtree->first];
+    const size_t floats = *count * x->rows->range[range].width;
+    const bool is_rounded = x->spec.wire && dt__is_whole(x, subtree);
+    unsigned char *values = bytes + *count * sizeof(uint32_t);
+    if (subtree->node != x->node) {
+        leaf->list[range] = (struct dt_touched){(uint32_t *)(void *)bytes, count};
+        leaf->values[range].floats = is_rounded ? NULL : (float *)(void *)values;
+        leaf->values[range].rounded = is_rounded ? (uint16_t *)(void *)values : NULL;
+    }
+    return values + (is_rounded ? (floats + 1) / 2 : floats) * sizeof(float);
+}
+
+/* *list and more, both rising, to *other, which takes its place. */
+static void lists_merge(struct dt_touched *list, const struct dt_touched *more, uint32_t **other)
+{
+    uint32_t *out = *other, count = 0, a = 0, b = 0;
+    while (a < *list->count || b < *more->count) {
+        const uint32_t first = a < *list->count ? list->row[a] : UINT32_MAX;
+        const uint32_t second = b < *more->count ? more->row[b] : UINT32_MAX;
+        out[count++] = first < second ? first : second;
+        a += first <= second;
+        b += second <= first;
+    }
+    *other = list->row;
+    list->row = out;
+    *list->count = count;
+}
+
+void dt__rows_list(struct dt_exchange *x)
+{
+    struct dt__rows *rows = x->rows;
+    rows->pulled_count = 0;
+    for (int w = 0; w < x->workers; w++)
+        lists_merge(&rows->pulled, &rows->needs[w], &rows->other);
+}
+
+uint32_t dt__rows_pulled_below(const struct dt_exchange *x, uint32_t input)
+{
+    return count_below(&x->rows->pulled, input);
+}
+
+size_t dt__rows_read(const struct dt_exchange *x, int i, const uint32_t *input, uint32_t count,
+                     float *out)
+{
+    const struct dt_row_range *range = &x->rows->range[i];
+    const struct dt__floats own = dt__rows_own(x, i, (struct dt__floats){0});
+    const float *table = dt__rows_table(x, i, 0);
+    size_t floats = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        if (input[k] < range->first || input[k] >= range->first + range->rows) continue;
+        const size_t at = range->offset + (input[k] - range->first) * range->width;
+        memcpy(out + floats, table + (at - own.begin), range->width * sizeof *out);
+        floats += range->width;
+    }
+    return floats;
+}
+
+float *dt__rows_place(const struct dt_exchange *x, int i, const uint32_t *input, uint32_t count,
+                      size_t *out_floats)
+{
+    const struct dt_row_range *range = &x->rows->range[i];
+    const struct dt_touched list = {(uint32_t *)(uintptr_t)input, &count};
+    const uint32_t before = count_below(&list, (uint32_t)range->first);
+    const uint32_t rows = count_below(&list, (uint32_t)(range->first + range->rows)) - before;
+    const size_t place = (size_t)(input - x->rows->pulled.row) + before;
+    *out_floats = rows * range->width;
+    return rows ? x->vectors[0] + range->offset + (place - range->first) * range->width : NULL;
 }
 
 /* ---- norm and update ------------------------------------------------------------------------ */
@@ -400,6 +618,16 @@ void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt
     }
 }
 
+/* The vectors so placed that an own row is where it would be in the whole. */
+static void rows_vectors(const struct dt_exchange *x, int range, float **out)
+{
+    const struct dt__floats own = dt__rows_own(x, range, (struct dt__floats){0});
+    for (int v = 0; v < x->spec.vectors; v++) {
+        out[v] = x->vectors[v];
+        if (dt__rows_are_dealt(x)) out[v] = dt__rows_table(x, range, v) - own.begin;
+    }
+}
+
 /* So many rows at a time that their sums stay in the cache. */
 void dt__rows_update(struct dt_exchange *x, int i)
 {
@@ -407,6 +635,8 @@ void dt__rows_update(struct dt_exchange *x, int i)
     const struct dt_row_range *range = &rows->range[i];
     const size_t most = rows->block / range->width, width = range->width;
     uint32_t from, to, row = 0;
+    float *vectors[DT_EXCHANGE_VECTORS];
+    rows_vectors(x, i, vectors);
     rows_slice(x, i, &from, &to);
     merge_begin(rows, &rows->all, i, from, to);
     bool more = merge_next(rows, &row);
@@ -416,7 +646,7 @@ void dt__rows_update(struct dt_exchange *x, int i)
             row_sum(x, i, rows->sum + count * width);
             rows->row[count++] = row;
         }
-        x->spec.update_rows(x->spec.arg, &x->info, range, rows->row, count, rows->sum, x->vectors);
+        x->spec.update_rows(x->spec.arg, &x->info, range, rows->row, count, rows->sum, vectors);
     }
     for (uint32_t end; !range->touched_alone && from < to; from = end) { /* others' gradient is 0 */
         end = to - from < most ? to : from + (uint32_t)most;
@@ -424,6 +654,6 @@ void dt__rows_update(struct dt_exchange *x, int i)
         memset(rows->sum, 0, n * sizeof *rows->sum);
         for (; more && row < end; more = merge_next(rows, &row))
             row_sum(x, i, rows->sum + (row - from) * width);
-        x->spec.update(x->spec.arg, &x->info, at, n, rows->sum, x->vectors, x->vectors[0] + at);
+        x->spec.update(x->spec.arg, &x->info, at, n, rows->sum, vectors, vectors[0] + at);
     }
 }

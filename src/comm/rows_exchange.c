@@ -1,152 +1,374 @@
-/* Touched rows between nodes: every first agent sends the rows of its node's subtrees, numbers and
- * sums, to all others.
+/* Dealt rows: what travels between a node and the owners of other nodes (rows.h has the figure).
  *
- * Ahead goes a message of how many rows there are in each list, and right behind it the lists,
- * without waiting for anybody: row numbers, and the floats of these rows, in messages of
- * DT__CHUNK floats, below the size from which MPI would ask the receiver first. So the exchange
- * takes one latency. With a rounded wire the floats of a whole group are bf16.
+ * A round is one message from each node to each owner of another one, and its answer:
  *
- * Receives begin when the own node has summed its rows: by then all its workers have made the
- * updates of the step before, and read the places where rows arrive no more. */
+ *   counts    rows in each list, and inputs that are asked for
+ *   lists     of each of the node's subtrees and each range: row numbers, and their sums
+ *   inputs    whose weights the node's workers will read next
+ *
+ *   answer    the weights of these, range by range, right to where they are read
+ *
+ * Messages go in pieces of DT__CHUNK floats, below the size from which MPI would ask the receiver
+ * first; the first piece has the counts, from which the receiver knows what else there will be. As
+ * the inputs of the next step go with the rows of this one, a step waits for two latencies, as it
+ * does for dense floats. A round of a span's begin, or of evaluation, has no rows to sum. */
 #include <string.h>
 
 #include "comm/exchange.h"
 
-/* The rows of a subtree in a range. */
-struct list {
-    int subtree, range;
+/* The rank that speaks for a node to an owner of another one, or that owner; and the message. */
+struct link {
+    int node, owner; /* the speaking node, and the owner's number */
+    int rank;        /* at the other end */
+    unsigned char *bytes;
+    size_t room;
+    /* owner: */
+    bool known;      /* its counts have come */
+    int missing;     /* requests of the message */
+    uint32_t *asked; /* inputs ... */
+    uint32_t asks;   /* ... so many */
+    float *answer;
 };
 
 struct dt__rows_exchange {
-    struct list *list;    /* of all nodes: subtrees and ranges in order */
-    uint32_t *count;      /* (lists) rows of this step */
-    int *node_list;       /* (nodes + 1) where a node's lists begin */
-    MPI_Request *request; /* of this step: first the counts of other nodes */
-    int *from;            /* (nodes) whose those are */
+    struct link *out, *in; /* to owners; from nodes */
+    int outs, ins;
+    MPI_Request *request; /* of this round */
+    struct link **of;     /* (requests) incoming rows: whose; else NULL */
     int *index;           /* (requests) those that have ended, of one look */
-    int requests, counts; /* of which so many are of counts */
-    uint32_t step;        /* the last one that it has begun, of x->tick */
-    int left;             /* requests that have not ended, of that step */
+    int requests;
+    uint32_t round; /* begun */
+    uint32_t told;  /* of these, whose rows this agent has brought */
+    uint32_t ended; /* of these, that this rank waits for, before it reads */
+    bool step;      /* there are rows to sum */
+    bool given, updated;
+    int missing; /* nodes whose rows have not come */
+    int left;    /* requests that have not ended */
 };
+
+enum { PIECE = DT__CHUNK * sizeof(float) };
+
+/* ---- the message ---------------------------------------------------------------------------- */
+
+/* Bytes of its counts. */
+static size_t counts_bytes(const struct dt_exchange *x, int node)
+{
+    size_t counts = 1;
+    for (int s = 0; s < x->subtrees; s++)
+        if (x->subtree[s].node == node) counts += (size_t)x->spec.row_ranges;
+    return counts * sizeof(uint32_t);
+}
+
+/* Bytes of a link's message at most; and, of the answer, floats. */
+static size_t most_bytes(const struct dt_exchange *x, const struct link *link, size_t *out_answer)
+{
+    const size_t inputs = dt__rows_cut(x, link->owner + 1) - dt__rows_cut(x, link->owner);
+    size_t asks = dt__rows_most_pulled(x, link->node), bytes = counts_bytes(x, link->node);
+    if (asks > inputs) asks = inputs;
+    *out_answer = 0;
+    for (int i = 0; i < x->spec.row_ranges; i++) {
+        const struct dt_row_range *range = &x->spec.row_range[i];
+        uint32_t from, to;
+        dt__rows_block(x, link->owner, i, &from, &to);
+        *out_answer += (asks < to - from ? asks : to - from) * range->width;
+        for (int s = 0; s < x->subtrees; s++) {
+            size_t rows = range->most * (size_t)(x->subtree[s].end - x->subtree[s].first);
+            if (x->subtree[s].node != link->node) continue;
+            if (rows > to - from) rows = to - from;
+            bytes += rows * (sizeof(uint32_t) + range->width * sizeof(float));
+        }
+    }
+    return bytes + asks * sizeof(uint32_t);
+}
+
+/* Where a message with these counts ends. Incoming: its lists are known from now on. */
+static unsigned char *message_map(struct dt_exchange *x, struct link *link)
+{
+    uint32_t *count = (uint32_t *)(void *)link->bytes;
+    unsigned char *at = link->bytes + counts_bytes(x, link->node);
+    for (int s = 0; s < x->subtrees; s++)
+        for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == link->node; i++)
+            at = dt__rows_take(x, s, i, count++, at);
+    link->asks = *count;
+    link->asked = (uint32_t *)(void *)at;
+    return at + link->asks * sizeof *link->asked;
+}
 
 /* ---- create --------------------------------------------------------------------------------- */
 
+static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requests)
+{
+    size_t answer;
+    link->room = most_bytes(x, link, &answer);
+    *requests += 3 + (link->room + answer * sizeof(float)) / PIECE + (size_t)x->spec.row_ranges;
+    if (link->node != x->node) DT_TRY(dt_alloc(answer, sizeof(float), "rows", &link->answer));
+    return dt_alloc(link->room, 1, "rows of other hosts", &link->bytes);
+}
+
 dt_status dt__rows_exchange_create(struct dt_exchange *x)
 {
-    const size_t nodes = (size_t)x->nodes;
-    const int ranges = x->spec.row_ranges, subtrees = x->subtrees;
-    size_t most = 0; /* messages */
-    DT_TRY(dt_alloc(1, sizeof *x->rows_exchange, "touched rows", &x->rows_exchange));
+    const int *agents_of = x->agents_of, owners = agents_of[x->nodes];
+    const int own = agents_of[x->node] + x->agent;
+    size_t requests = 0;
+    DT_TRY(dt_alloc(1, sizeof *x->rows_exchange, "rows", &x->rows_exchange));
     struct dt__rows_exchange *e = x->rows_exchange;
-    DT_TRY(dt_alloc((size_t)(subtrees * ranges), sizeof *e->list, "touched rows", &e->list));
-    DT_TRY(dt_alloc((size_t)(subtrees * ranges), sizeof *e->count, "touched rows", &e->count));
-    DT_TRY(dt_alloc(nodes + 1, sizeof *e->node_list, "touched rows", &e->node_list));
-    for (int g = 0, lists = 0; g < x->nodes; g++) {
-        const size_t times = g == x->node ? nodes - 1 : 1;
-        most += times;
-        for (int i = 0; i < subtrees * ranges; i++) {
-            const struct dt_row_range *range = &x->spec.row_range[i % ranges];
-            if (x->subtree[i / ranges].node != g) continue;
-            e->list[lists++] = (struct list){i / ranges, i % ranges};
-            most += times * (range->rows / DT__CHUNK + range->rows * range->width / DT__CHUNK + 2);
-        }
-        e->node_list[g + 1] = lists;
+    DT_TRY(dt_alloc((size_t)owners, sizeof *e->out, "rows", &e->out));
+    DT_TRY(dt_alloc((size_t)x->nodes, sizeof *e->in, "rows", &e->in));
+    /* Nodes send to those that follow them first, so that not all send to the same one. */
+    for (int i = 0; i < owners; i++) {
+        const int owner = (agents_of[x->node] + i) % owners;
+        int node = 0;
+        while (agents_of[node + 1] <= owner)
+            node++;
+        if (node == x->node || owner % x->agents != x->agent) continue;
+        struct link *link = &e->out[e->outs++];
+        *link = (struct link){.node = x->node, .owner = owner, .rank = x->agent_rank[owner]};
+        DT_TRY(add_link(x, link, &requests));
     }
-    if (most > INT32_MAX)
-        return dt_fail(DT_EUSAGE, "%zu messages a step, of sparse rows, are too many", most);
-    DT_TRY(dt_alloc(nodes, sizeof *e->from, "touched rows", &e->from));
-    DT_TRY(dt_alloc(most, sizeof *e->index, "touched rows", &e->index));
-    return dt_alloc(most, sizeof *e->request, "touched rows", &e->request);
+    for (int node = 0; node < x->nodes; node++) {
+        const int first = agents_of[node], agents = agents_of[node + 1] - first;
+        if (node == x->node) continue;
+        struct link *link = &e->in[e->ins++];
+        *link =
+            (struct link){.node = node, .owner = own, .rank = x->agent_rank[first + own % agents]};
+        DT_TRY(add_link(x, link, &requests));
+    }
+    if (requests > INT32_MAX)
+        return dt_fail(DT_EUSAGE, "%zu messages a step, of sparse rows, are too many", requests);
+    DT_TRY(dt_alloc(requests, sizeof *e->of, "rows", &e->of));
+    DT_TRY(dt_alloc(requests, sizeof *e->index, "rows", &e->index));
+    DT_TRY(dt_alloc(requests, sizeof *e->request, "rows", &e->request));
+    return dt__rows_own_tables(x);
 }
 
 void dt__rows_exchange_destroy(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     if (!e) return;
-    void *owned[] = {e->list, e->count, e->node_list, e->request, e->from, e->index, e};
+    for (int l = 0; l < e->outs; l++)
+        dt_free(e->out[l].bytes);
+    for (int l = 0; l < e->ins; l++) {
+        dt_free(e->in[l].bytes);
+        dt_free(e->in[l].answer);
+    }
+    void *owned[] = {e->out, e->in, e->request, e->of, e->index, e};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         dt_free(owned[i]);
 }
 
-/* ---- a step --------------------------------------------------------------------------------- */
+/* ---- a round -------------------------------------------------------------------------------- */
 
-/* n bytes of this node to each other one, or from another; counts in one message. Nodes send to
- * those that follow them first, so that not all send to the same one. */
-static void post(struct dt_exchange *x, int node, void *bytes, size_t n, int tag)
+/* n bytes to or from a rank, in pieces, of which the first one may be longer by `more`; from: the
+ * link whose rows these are. Returns how many. */
+static int post(struct dt_exchange *x, void *bytes, size_t n, size_t more, bool send, int rank,
+                int tag, struct link *from)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
-    const bool own = node == x->node;
-    const size_t most = tag == DT__TAG_COUNTS ? n : DT__CHUNK * sizeof(float);
+    const int before = e->requests;
     for (size_t at = 0, some; at < n; at += some) {
-        unsigned char *from = (unsigned char *)bytes + at;
-        some = n - at < most ? n - at : most;
-        for (int g = 1; g < (own ? x->nodes : 2); g++, e->left++) {
-            MPI_Request *request = &e->request[e->requests++];
-            if (own)
-                DT_MPI(MPI_Isend(from, (int)some, MPI_BYTE, (node + g) % x->nodes, tag,
-                                 x->firsts.comm, request));
-            else
-                DT_MPI(MPI_Irecv(from, (int)some, MPI_BYTE, node, tag, x->firsts.comm, request));
-        }
-    }
-}
-
-/* A node's lists, whose counts are known. */
-static void post_lists(struct dt_exchange *x, int node)
-{
-    const struct dt__rows_exchange *e = x->rows_exchange;
-    for (int l = e->node_list[node]; l < e->node_list[node + 1]; l++) {
-        const struct list list = e->list[l];
-        const struct dt__subtree_rows rows = dt__rows_of_subtree(x, list.subtree, list.range);
-        *rows.list.count = e->count[l];
-        const size_t floats = e->count[l] * x->spec.row_range[list.range].width;
-        post(x, node, rows.list.row, e->count[l] * sizeof *rows.list.row, DT__TAG_ROWS);
-        if (rows.rounded)
-            post(x, node, rows.rounded, floats * sizeof *rows.rounded, DT__TAG_ROWS);
+        unsigned char *piece = (unsigned char *)bytes + at;
+        some = PIECE + (at ? 0 : more);
+        if (some > n - at) some = n - at;
+        e->of[e->requests] = from;
+        MPI_Request *request = &e->request[e->requests++];
+        if (send)
+            DT_MPI(MPI_Isend(piece, (int)some, MPI_BYTE, rank, tag, x->all.comm, request));
         else
-            post(x, node, rows.values, floats * sizeof *rows.values, DT__TAG_ROWS);
+            DT_MPI(MPI_Irecv(piece, (int)some, MPI_BYTE, rank, tag, x->all.comm, request));
     }
+    e->left += e->requests - before;
+    return e->requests - before;
 }
 
-static void exchange_start(struct dt_exchange *x)
+void dt__rows_begin(struct dt_exchange *x, bool step)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
-    const int me = x->node;
-    e->step = x->tick;
-    e->requests = e->counts = e->left = 0;
-    dt__rows_close_subtrees(x);
-    for (int l = e->node_list[me]; l < e->node_list[me + 1]; l++)
-        e->count[l] = *dt__rows_of_subtree(x, e->list[l].subtree, e->list[l].range).list.count;
-    for (int i = 1; i <= x->nodes; i++) { /* others first: their counts are the first requests */
-        const int g = (me + i) % x->nodes, lists = e->node_list[g + 1] - e->node_list[g];
-        if (lists && g != me) e->from[e->counts++] = g;
-        post(x, g, e->count + e->node_list[g], (size_t)lists * sizeof *e->count, DT__TAG_COUNTS);
+    e->round++;
+    e->step = step;
+    e->given = e->updated = false;
+    e->requests = e->left = 0;
+    e->missing = e->ins;
+    for (int l = 0; l < e->ins; l++) {
+        struct link *link = &e->in[l];
+        const size_t counts = counts_bytes(x, link->node);
+        const size_t first = link->room < counts + PIECE ? link->room : counts + PIECE;
+        link->known = false;
+        link->missing = post(x, link->bytes, first, counts, false, link->rank, DT__TAG_ROWS, link);
     }
-    post_lists(x, me);
 }
 
-bool dt__rows_exchange_advance(struct dt_exchange *x)
+/* The node's rows go to the owners of other nodes, for which this agent speaks. */
+static void give_rows(struct dt_exchange *x, struct link *link)
+{
+    const struct dt_touched *pulled = dt_exchange_inputs(x);
+    const uint32_t begin = dt__rows_pulled_below(x, dt__rows_cut(x, link->owner));
+    const uint32_t end = dt__rows_pulled_below(x, dt__rows_cut(x, link->owner + 1));
+    const size_t counts = counts_bytes(x, link->node);
+    uint32_t *count = (uint32_t *)(void *)link->bytes;
+    unsigned char *at = link->bytes + counts;
+    for (int s = 0; s < x->subtrees; s++)
+        for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == x->node; i++, count++) {
+            uint32_t from, to;
+            dt__rows_block(x, link->owner, i, &from, &to);
+            *count = 0;
+            if (x->rows_exchange->step) at = dt__rows_give(x, s, i, from, to, count, at);
+        }
+    *count = end - begin;
+    memcpy(at, pulled->row + begin, (end - begin) * sizeof *pulled->row);
+    at += (end - begin) * sizeof *pulled->row;
+    post(x, link->bytes, (size_t)(at - link->bytes), counts, true, link->rank, DT__TAG_ROWS, NULL);
+    for (int i = 0; i < x->spec.row_ranges; i++) {
+        size_t floats;
+        float *place = dt__rows_place(x, i, pulled->row + begin, end - begin, &floats);
+        post(x, place, floats * sizeof *place, 0, false, link->rank, DT__TAG_WEIGHTS, NULL);
+    }
+}
+
+/* Own weights to a node that asks for them. */
+static void answer_rows(struct dt_exchange *x, struct link *link)
+{
+    float *at = link->answer;
+    for (int i = 0; i < x->spec.row_ranges; i++) {
+        const size_t floats = dt__rows_read(x, i, link->asked, link->asks, at);
+        post(x, at, floats * sizeof *at, 0, true, link->rank, DT__TAG_WEIGHTS, NULL);
+        at += floats;
+    }
+}
+
+/* To this node's memory. */
+static void answer_own_node(struct dt_exchange *x)
+{
+    const int own = x->agents_of[x->node] + x->agent;
+    const struct dt_touched *pulled = dt_exchange_inputs(x);
+    const uint32_t begin = dt__rows_pulled_below(x, dt__rows_cut(x, own));
+    const uint32_t end = dt__rows_pulled_below(x, dt__rows_cut(x, own + 1));
+    for (int i = 0; i < x->spec.row_ranges; i++) {
+        size_t floats;
+        float *place = dt__rows_place(x, i, pulled->row + begin, end - begin, &floats);
+        if (floats) dt__rows_read(x, i, pulled->row + begin, end - begin, place);
+    }
+}
+
+/* A piece of a node's rows has come. */
+static void take_piece(struct dt_exchange *x, struct link *link)
+{
+    link->missing--;
+    if (!link->known) {
+        const size_t length = (size_t)(message_map(x, link) - link->bytes);
+        const size_t first = counts_bytes(x, link->node) + PIECE;
+        link->known = true;
+        if (length > first)
+            link->missing += post(x, link->bytes + first, length - first, 0, false, link->rank,
+                                  DT__TAG_ROWS, link);
+    }
+    if (!link->missing) x->rows_exchange->missing--;
+}
+
+/* With all sums, own rows are updated, and those who asked for some get them. */
+static void update_rows(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
-    int ended;
-    if (e->step != x->tick) {
-        for (int b = 0; b < x->spec.buckets; b++)
-            if (x->bucket[b].has_shares &&
-                !dt__event_reached(&x->control->bucket[b].summed, x->tick * (uint32_t)x->agents))
-                return false;
-        exchange_start(x);
-        return true;
-    }
-    if (!e->left) return false;
-    DT_MPI(MPI_Testsome(e->requests, e->request, &ended, e->index, MPI_STATUSES_IGNORE));
-    if (ended == MPI_UNDEFINED || ended == 0) return false;
-    e->left -= ended;
-    for (int i = 0; i < ended; i++) /* the node's lists follow its counts */
-        if (e->index[i] < e->counts) post_lists(x, e->from[e->index[i]]);
-    return true;
+    const double start = dt_clock_secs();
+    for (int i = 0; i < x->spec.row_ranges && e->step; i++)
+        dt__rows_update(x, i);
+    for (int l = 0; l < e->ins; l++)
+        answer_rows(x, &e->in[l]);
+    answer_own_node(x);
+    x->times.update += dt_clock_secs() - start;
+    e->updated = true;
 }
 
-bool dt__rows_exchange_done(const struct dt_exchange *x)
+bool dt__rows_advance(struct dt_exchange *x)
 {
-    return x->rows_exchange->step == x->tick && x->rows_exchange->left == 0;
+    struct dt__rows_exchange *e = x->rows_exchange;
+    bool moved = false;
+    int ended = 0;
+    const double start = dt_clock_secs();
+    if (!e->given && dt__event_reached(&x->control->listed, e->round * (uint32_t)x->workers)) {
+        dt__rows_list(x);
+        for (int l = 0; l < e->outs; l++)
+            give_rows(x, &e->out[l]);
+        moved = e->given = true;
+        x->times.reduce += dt_clock_secs() - start;
+    }
+    if (e->left)
+        DT_MPI(MPI_Testsome(e->requests, e->request, &ended, e->index, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < ended; i++, e->left--)
+        if (e->of[e->index[i]]) take_piece(x, e->of[e->index[i]]);
+    moved |= ended > 0;
+    if (!e->updated && dt__rows_summed(x) && (!e->step || x->norm == DT__NORM_KNOWN)) {
+        update_rows(x);
+        moved = true;
+    }
+    if (dt__rows_done(x) && e->told != e->round) {
+        dt__event_post(&x->control->pulled, 1);
+        e->told = e->round;
+    }
+    return moved;
+}
+
+bool dt__rows_summed(const struct dt_exchange *x)
+{
+    return x->rows_exchange->given && !x->rows_exchange->missing;
+}
+
+bool dt__rows_done(const struct dt_exchange *x)
+{
+    return x->rows_exchange->updated && !x->rows_exchange->left;
+}
+
+void dt__rows_end(struct dt_exchange *x)
+{
+    x->rows_exchange->ended = x->rows_exchange->round;
+}
+
+void dt__rows_await(struct dt_exchange *x)
+{
+    const uint32_t all = x->rows_exchange->ended * (uint32_t)x->agents;
+    if (dt__event_reached(&x->control->pulled, all)) return;
+    const double since = dt_clock_secs();
+    dt__event_wait(&x->control->pulled, all, x->world, "rows");
+    x->times.wait += dt_clock_secs() - since;
+}
+
+void dt_exchange_pull(struct dt_exchange *x)
+{
+    struct dt__wait wait = {.world = x->world, .what = "rows of the other hosts"};
+    if (!x->rows_exchange) return;
+    const double start = dt_clock_secs();
+    dt__rows_begin(x, false);
+    if (x->workers) dt__event_post(&x->control->listed, 1);
+    while (!dt__rows_done(x))
+        if (dt__rows_advance(x))
+            dt__wait_progress(&wait);
+        else
+            dt__wait_pause(&wait);
+    dt__wait_done(&wait);
+    dt__rows_end(x);
+    dt__rows_await(x);
+    x->times.network += dt_clock_secs() - start;
+}
+
+/* ---- the bank's books ----------------------------------------------------------------------- */
+
+void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors)
+{
+    const int owners = x->agents_of[x->nodes];
+    int me;
+    DT_MPI(MPI_Comm_rank(x->all.comm, &me));
+    for (int k = 0; k < owners * x->spec.row_ranges * vectors; k++) {
+        const int owner = k / vectors / x->spec.row_ranges, rank = x->agent_rank[owner];
+        const int i = k / vectors % x->spec.row_ranges, v = k % vectors;
+        const struct dt_row_range *range = &x->spec.row_range[i];
+        uint32_t from, to;
+        if (me != 0 && me != rank) continue;
+        dt__rows_block(x, owner, i, &from, &to);
+        const size_t n = (to - from) * range->width;
+        float *own = me == rank ? dt__rows_table(x, i, v) : NULL;
+        float *book = me == 0 ? x->books[v] + range->offset + from * range->width : NULL;
+        if (me == 0 && rank == 0)
+            memcpy(to_bank ? book : own, to_bank ? own : book, n * sizeof *own);
+        else
+            dt__move_floats(x, rank, to_bank, me == 0 ? book : own, n);
+    }
 }

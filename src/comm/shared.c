@@ -23,6 +23,16 @@
 /* PAGE: no usual page is larger */
 enum { PAGE = 1 << 16, HUGE_PAGE = 1 << 21, LARGE = 32 << 20, NAME_SIZE = 64 };
 
+void *dt__room_take(struct dt__room *room, size_t count, size_t size)
+{
+    void *at = room->memory ? room->memory + room->used : NULL;
+    size_t bytes;
+    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, 63, &bytes) ||
+        !dt_size_add(room->used, bytes & ~63UL, &room->used))
+        room->used = SIZE_MAX;
+    return at;
+}
+
 dt_status dt__shared_room(size_t bytes, const char *what)
 {
     struct statvfs fs;
@@ -40,11 +50,21 @@ static dt_status no_memory(const char *what)
                    strerror(errno));
 }
 
+/* Bytes of these that have pages. */
+static size_t room_pages(const struct dt__room *room)
+{
+    size_t bytes = room->used;
+    for (int i = 0; i < room->holes; i++)
+        bytes -= room->hole[i].end - room->hole[i].begin;
+    return bytes;
+}
+
 /* The file, and its name. */
-static dt_status segment_create(size_t bytes, const char *what, char name[NAME_SIZE], int *out_fd)
+static dt_status segment_create(const struct dt__room *room, size_t bytes, const char *what,
+                                char name[NAME_SIZE], int *out_fd)
 {
     struct timespec now;
-    DT_TRY(dt__shared_room(bytes, what));
+    DT_TRY(dt__shared_room(room_pages(room), what));
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(name, NAME_SIZE, "/dtrain-%ld-%lld-%ld", (long)getpid(), (long long)now.tv_sec,
              now.tv_nsec);
@@ -53,14 +73,16 @@ static dt_status segment_create(size_t bytes, const char *what, char name[NAME_S
     return *out_fd < 0 || ftruncate(*out_fd, (off_t)bytes) ? no_memory(what) : DT_OK;
 }
 
-/* Room in the address space is taken with a huge page to spare, and what is too much given back. */
+/* Room in the address space is taken with a huge page to spare, and what is too much given back.
+ * fd -1: of a single rank. */
 static dt_status segment_map(int fd, size_t bytes, const char *what, unsigned char **out)
 {
+    const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
     unsigned char *room = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED) return no_memory(what);
     const size_t before = -(uintptr_t)room % HUGE_PAGE;
-    void *at = mmap(room + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    void *at = mmap(room + before, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
     if (before) munmap(room, before);
     munmap(room + before + bytes, HUGE_PAGE - before);
     if (at == MAP_FAILED) return no_memory(what);
@@ -68,22 +90,29 @@ static dt_status segment_map(int fd, size_t bytes, const char *what, unsigned ch
     return DT_OK;
 }
 
-/* This rank's share of the pages is had, or not to be had. */
-static dt_status segment_reserve(int fd, size_t bytes, size_t unit, int rank, int size,
-                                 const char *what)
+/* This rank's share of the pages is had, or not to be had: of those between holes, whole units. */
+static dt_status segment_reserve(int fd, const struct dt__room *room, size_t unit, int rank,
+                                 int size, const char *what)
 {
-    const size_t units = bytes / unit, begin = units * (size_t)rank / (size_t)size * unit,
-                 end = units * ((size_t)rank + 1) / (size_t)size * unit;
-    do
-        errno = begin < end ? posix_fallocate(fd, (off_t)begin, (off_t)(end - begin)) : 0;
-    while (errno == EINTR);
+    size_t from = 0;
+    errno = 0;
+    for (int i = 0; i <= room->holes && !errno; i++) {
+        const size_t to = i < room->holes ? room->hole[i].begin : room->used;
+        const size_t first = from / unit, units = (to + unit - 1) / unit - first;
+        const size_t begin = (first + units * (size_t)rank / (size_t)size) * unit,
+                     end = (first + units * ((size_t)rank + 1) / (size_t)size) * unit;
+        do
+            errno = begin < end ? posix_fallocate(fd, (off_t)begin, (off_t)(end - begin)) : 0;
+        while (errno == EINTR);
+        if (i < room->holes) from = room->hole[i].end;
+    }
     return errno ? no_memory(what) : DT_OK;
 }
 
-dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what,
+dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const char *what,
                             const struct dt_ranks *all, struct dt__shared *out)
 {
-    const size_t unit = bytes < HUGE_PAGE ? PAGE : HUGE_PAGE;
+    const size_t bytes = room->used, unit = bytes < HUGE_PAGE || room->holes ? PAGE : HUGE_PAGE;
     char name[NAME_SIZE] = "";
     int rank, size, fd = -1;
     DT_MPI(MPI_Comm_rank(comm, &rank));
@@ -93,19 +122,21 @@ dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what,
     if (!dt_size_add(bytes, unit - 1, &out->bytes))
         status = dt_fail(DT_EMEMORY, "the %s is beyond memory", what);
     out->bytes -= out->bytes % unit;
-    if (!status && size == 1)
+    const bool alone = size == 1 && !room->holes;
+    if (!status && alone)
         status = dt_alloc(bytes, 1, what, &out->own);
-    else if (!status && rank == 0)
-        status = segment_create(out->bytes, what, name, &fd);
+    else if (!status && rank == 0 && size > 1)
+        status = segment_create(room, out->bytes, what, name, &fd);
     status = dt_ranks_agree(all, status);
     out->memory = out->own;
     if (!status) {
         if (size > 1) {
             DT_MPI(MPI_Bcast(name, NAME_SIZE, MPI_CHAR, 0, comm));
             if (rank) fd = shm_open(name, O_RDWR, 0);
-            status = fd < 0 ? no_memory(what) : segment_map(fd, out->bytes, what, &out->memory);
-            if (!status) status = segment_reserve(fd, out->bytes, unit, rank, size, what);
+            if (fd < 0) status = no_memory(what);
         }
+        if (!status && !alone) status = segment_map(fd, out->bytes, what, &out->memory);
+        if (!status && size > 1) status = segment_reserve(fd, room, unit, rank, size, what);
         status = dt_ranks_agree(all, status);
     }
     if (fd >= 0) close(fd);
@@ -125,7 +156,7 @@ void dt__shared_fill(const struct dt__shared *shared, const void *begin, size_t 
     at += skip;
     bytes = (bytes - skip) / HUGE_PAGE * HUGE_PAGE;
     for (size_t i = 0; i < bytes; i += HUGE_PAGE)
-        at[i] = 0; /* the kernel makes nothing of pages that are not there */
+        at[i] = 0;                     /* the kernel makes nothing of pages that are not there */
     madvise(at, bytes, MADV_COLLAPSE); /* advice alone */
 }
 

@@ -20,11 +20,25 @@ struct dt__shared {
     void *own;             /* of a single rank: plain memory */
 };
 
-/* `bytes` of memory that the ranks of `comm` share, all of one host; what: whose it is, for
+/* Shared memory as it is dealt out; without memory it is only counted. */
+struct dt__room {
+    unsigned char *memory;
+    size_t used;   /* SIZE_MAX: more than can be */
+    size_t filled; /* of these, from the first on, those that are written all over */
+    /* bytes that nobody will touch: they have addresses and no pages; rising */
+    struct dt__hole {
+        size_t begin, end;
+    } * hole; /* the caller's; NULL: none are noted */
+    int holes;
+};
+/* The next bytes, from a cache line on; NULL without memory. */
+void *dt__room_take(struct dt__room *room, size_t count, size_t size);
+
+/* room->used bytes of memory that the ranks of `comm` share, all of one host; what: whose it is, for
  * messages. The contents are undefined. Collective over comm; fails on all ranks of `all`, which
  * holds comm's, or on none, and all of them call it. DT_EMEMORY: no room, or no such memory
  * here. */
-dt_status dt__shared_create(MPI_Comm comm, size_t bytes, const char *what,
+dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const char *what,
                             const struct dt_ranks *all, struct dt__shared *out);
 /* DT_EMEMORY: /dev/shm has less than that. */
 dt_status dt__shared_room(size_t bytes, const char *what);

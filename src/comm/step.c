@@ -26,7 +26,6 @@ struct dt__messages {
 
     /* The step under way. */
     int done; /* requests that have ended */
-    bool rows_come;
     MPI_Request norm_request; /* first agent: MPI_REQUEST_NULL: not sent, or known */
 };
 
@@ -87,6 +86,8 @@ static void add_messages(struct dt_exchange *x)
 static dt_status owners_prepare(struct dt_exchange *x)
 {
     DT_TRY(dt__layout_chunks(x));
+    for (int v = 0; v < x->spec.vectors && x->world->is_bank && dt__rows_are_dealt(x); v++)
+        DT_TRY(dt__keep(x, x->spec.params, sizeof(float), "the bank's weights", &x->books[v]));
     if (x->agent < 0) return DT_OK;
     DT_TRY(dt__keep(x, 1, sizeof *x->messages, "requests", &x->messages));
     struct dt__messages *m = x->messages;
@@ -105,8 +106,7 @@ static dt_status owners_prepare(struct dt_exchange *x)
     DT_TRY(dt__keep(x, most, sizeof *m->request, "requests", &m->request));
     DT_TRY(dt__keep(x, most, sizeof *m->message, "requests", &m->message));
     DT_TRY(dt__keep(x, most, sizeof *m->index, "requests", &m->index));
-    const bool talks = x->agent == 0 && x->nodes > 1;
-    return talks && dt__rows_are_touched(x) ? dt__rows_exchange_create(x) : DT_OK;
+    return dt__rows_are_dealt(x) ? dt__rows_exchange_create(x) : DT_OK;
 }
 
 static void owners_disconnect(struct dt_exchange *x)
@@ -124,8 +124,8 @@ static void owners_begin(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
     const struct dt__subtree *all = &x->subtree[x->subtrees];
+    if (x->rows_exchange) dt__rows_begin(x, true);
     m->done = 0;
-    m->rows_come = !x->rows_exchange;
     for (int c = 0; c < x->chunks; c++)
         x->chunk[c].missing = all->wholes + all->rests + 1;
     for (int i = 0; i < m->requests; i++) {
@@ -196,13 +196,7 @@ static void start_bucket(struct dt_exchange *x, int b)
             DT_MPI(MPI_Start(&x->messages->request[i]));
         DT_MPI(MPI_Start(&x->messages->request[i])); /* WEIGHTS_IN */
     }
-    if (x->nodes == 1) {
-        if (!x->spec.norm) update_shares(x, b);
-    } else if (bucket->has_shares) {
-        for (int s = bucket->segment; s < bucket[1].segment; s++)
-            if (x->segment[s].kind == DT__ROWS) dt__rows_sum_subtrees(x, x->segment[s].index);
-        dt__event_post(&x->control->bucket[b].summed, 1);
-    }
+    if (x->nodes == 1 && !x->spec.norm) update_shares(x, b);
 }
 
 /* Buckets in the order in which they get ready, from the last one; on one node, where they are all
@@ -256,9 +250,7 @@ static bool advance_norm(struct dt_exchange *x)
     const uint32_t all = x->tick * (uint32_t)x->agents;
     if (x->norm == DT__NORM_OPEN) {
         if (x->started < x->spec.buckets || x->summed < x->own_chunks) return false;
-        if (x->nodes > 1 && dt__rows_are_touched(x) &&
-            !dt__event_reached(&control->rows_come, x->tick))
-            return false;
+        if (x->rows_exchange && !dt__rows_summed(x)) return false;
         dt__norm_blocks(x, x->norms, x->sums, dt__norm_slice(x));
         x->norm = DT__NORM_POSTED;
         const bool last = dt__event_post(&control->normed, 1) == all;
@@ -288,34 +280,13 @@ static bool advance_norm(struct dt_exchange *x)
     return true;
 }
 
-/* Several nodes: with the touched rows of all, and the norm, each agent updates its share of the
- * node's copy. */
-static bool advance_rows(struct dt_exchange *x)
-{
-    struct dt__messages *m = x->messages;
-    bool moved = false;
-    if (!m->rows_come) {
-        moved = dt__rows_exchange_advance(x);
-        m->rows_come = dt__rows_exchange_done(x);
-        if (m->rows_come) dt__event_post(&x->control->rows_come, 1);
-    }
-    if (x->rows_updated || x->norm != DT__NORM_KNOWN ||
-        !dt__event_reached(&x->control->agreed, x->tick) ||
-        !dt__event_reached(&x->control->rows_come, x->tick))
-        return moved;
-    const bool is_void = x->control->agreed_ask[x->tick & 1] & DT_ASK_VOID;
-    for (int b = 0; b < x->spec.buckets && !is_void; b++)
-        update_shares(x, b);
-    return x->rows_updated = true;
-}
-
 static bool owners_advance(struct dt_exchange *x)
 {
     bool moved = advance_buckets(x);
     if (x->nodes > 1) {
         moved |= advance_messages(x);
         if (x->agent == 0) moved |= dt__asks_advance(x);
-        if (!x->rows_updated) moved |= advance_rows(x);
+        if (x->rows_exchange) moved |= dt__rows_advance(x);
     }
     return advance_norm(x) || moved;
 }
@@ -323,7 +294,7 @@ static bool owners_advance(struct dt_exchange *x)
 static bool owners_done(const struct dt_exchange *x)
 {
     return x->started == x->spec.buckets && x->messages->done == x->messages->requests &&
-           x->norm == DT__NORM_KNOWN && x->rows_updated;
+           x->norm == DT__NORM_KNOWN && (!x->rows_exchange || dt__rows_done(x));
 }
 
 const struct dt__way dt__way_owners = {

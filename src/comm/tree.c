@@ -124,12 +124,32 @@ void dt__floats_give(struct dt_exchange *x, struct dt__floats floats)
 
 /* ---- norm ----------------------------------------------------------------------------------- */
 
+static double lanes_sum(const double lane[8])
+{
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
+           ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
 static void norm_close(struct dt__norm *norm)
 {
-    const double *lane = norm->lane;
-    norm->norms[norm->block] =
-        ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    if (norm->open && !norm->shared) norm->norms[norm->block] = lanes_sum(norm->lane);
     memset(norm->lane, 0, sizeof norm->lane);
+    norm->open = false;
+}
+
+/* Where the squares of an edge stand; NULL: the block is none. */
+static double *edge_squares(const struct dt__norm *norm, size_t block)
+{
+    size_t from = 0, to = norm->edges;
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        if (norm->edge[middle] < block)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < norm->edges && norm->edge[from] == block ? norm->squares + from * DT__TREE_BLOCK
+                                                           : NULL;
 }
 
 /* Squares of floats [at, end) of the vector; sum holds them from `offset` on. */
@@ -145,38 +165,65 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
     const struct dt__floats add = dt__clip((struct dt__floats){offset, offset + n}, norm->at);
     for (size_t at = add.begin, end; at < add.end; at = end) {
         end = at + block_length(at, add.end);
-        if (at / DT__TREE_BLOCK != norm->block) {
+        if (!norm->open || at / DT__TREE_BLOCK != norm->block) {
             norm_close(norm);
+            norm->open = true;
             norm->block = at / DT__TREE_BLOCK;
+            norm->shared = edge_squares(norm, norm->block);
         }
-        squares_add(norm->lane, sum, offset, at, end);
+        if (!norm->shared) squares_add(norm->lane, sum, offset, at, end);
+        for (size_t i = at; norm->shared && i < end; i++)
+            norm->shared[i % DT__TREE_BLOCK] = (double)sum[i - offset] * (double)sum[i - offset];
     }
+}
+
+/* Rows that no gradient touched count 0. */
+static void norm_add_rows(struct dt_exchange *x, int range, struct dt__norm *norm)
+{
+    for (size_t at = norm->at.begin, n; at < norm->at.end; at += n) {
+        double *squares = edge_squares(norm, at / DT__TREE_BLOCK);
+        n = block_length(at, norm->at.end);
+        if (squares)
+            memset(squares + at % DT__TREE_BLOCK, 0, n * sizeof *squares);
+        else
+            norm->norms[at / DT__TREE_BLOCK] = 0;
+    }
+    dt__rows_norm(x, range, norm->at, norm);
 }
 
 void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at)
 {
-    at = dt__clip(at, (struct dt__floats){0, x->spec.norm_params});
-    struct dt__norm norm = {.at = at, .norms = norms, .block = at.begin / DT__TREE_BLOCK};
-    const size_t blocks = (at.end + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK - norm.block;
-    if (at.begin == at.end) return;
-    memset(norms + norm.block, 0, blocks * sizeof *norms);
+    const struct dt__floats counts = {0, x->spec.norm_params};
+    struct dt__norm norm = {.norms = norms, .squares = norms + x->norm_blocks + x->spec.measures};
+    norm.edge = dt__rows_edges(x, &norm.edges);
     for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
         const struct dt__segment *segment = &x->segment[s];
-        const struct dt__floats here = dt__clip(segment->at, at);
-        if (here.begin == here.end) continue;
-        if (segment->kind == DT__ROWS)
-            dt__rows_norm(x, segment->index, here, &norm);
+        const bool rows = segment->kind == DT__ROWS;
+        norm.at = dt__clip(rows ? dt__rows_own(x, segment->index, at) : dt__clip(segment->at, at),
+                           counts);
+        if (norm.at.begin == norm.at.end) continue;
+        if (rows)
+            norm_add_rows(x, segment->index, &norm);
         else
-            dt__norm_add(&norm, sum + here.begin, here.begin, here.end - here.begin);
+            dt__norm_add(&norm, sum + norm.at.begin, norm.at.begin, norm.at.end - norm.at.begin);
     }
     norm_close(&norm);
 }
 
 double dt__norm_total(const struct dt_exchange *x, const double *norms)
 {
+    const double *squares = norms + x->norm_blocks + x->spec.measures;
+    size_t edges, e = 0;
+    const size_t *edge = dt__rows_edges(x, &edges);
     double total = 0;
-    for (size_t b = 0; b < x->norm_blocks; b++)
-        total += norms[b];
+    for (size_t b = 0; b < x->norm_blocks; b++) {
+        double lane[8] = {0};
+        const bool is_edge = e < edges && edge[e] == b;
+        for (size_t i = 0; is_edge && i < DT__TREE_BLOCK; i++)
+            lane[i & 7] += squares[e * DT__TREE_BLOCK + i];
+        e += is_edge;
+        total += is_edge ? lanes_sum(lane) : norms[b];
+    }
     return total;
 }
 

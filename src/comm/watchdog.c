@@ -202,8 +202,8 @@ void dt__watchdog_connect(struct dt_world *world)
         sizeof *watchdog->alone + (size_t)world->inside->host_size * sizeof watchdog->alone->row[0];
     /* Where there is no memory for a host's table each rank keeps its own, on which the others
      * never show. */
-    if (!dt__shared_create(world->inside->host, bytes, "heartbeat table", world->all,
-                           &watchdog->shared)) {
+    if (!dt__shared_create(world->inside->host, &(struct dt__room){.used = bytes},
+                           "heartbeat table", world->all, &watchdog->shared)) {
         struct dt__heartbeat_table *table =
             (struct dt__heartbeat_table *)(void *)watchdog->shared.memory;
         if (world->inside->host_rank == 0) {

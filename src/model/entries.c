@@ -113,6 +113,38 @@ static void rows_whole(const struct dt__entries *entries, const struct dt__input
     }
 }
 
+void dt__entries_list(const struct dt__entries *entries, uint32_t dense,
+                      const struct dt_touched *inout)
+{
+    uint32_t *list = inout->row;
+    size_t old = *inout->count;
+    for (; old < dense; old++) /* the first of any list */
+        list[old] = (uint32_t)old;
+    size_t to = old + rows_count_new(entries, 0, list, old);
+    *inout->count = (uint32_t)to;
+    for (size_t e = entries->count; e > 0;) {
+        const uint32_t input = entries->entry[e - 1].input;
+        const bool moves = old > 0 && list[old - 1] >= input;
+        list[--to] = moves ? list[--old] : input;
+        if (list[to] == input) e = group_begin(entries, e);
+    }
+}
+
+dt_status dt__entries_find(const struct dt__entries *entries, const struct dt_touched *inputs,
+                           uint32_t *index)
+{
+    uint32_t at = 0;
+    for (size_t e = 0; e < entries->count; e++) {
+        const struct dt__entry *entry = &entries->entry[e];
+        while (at < *inputs->count && inputs->row[at] < entry->input)
+            at++;
+        if (at == *inputs->count || inputs->row[at] != entry->input)
+            return dt_fail(DT_EBUG, "the weights of input %u are not here", entry->input);
+        index[entry->place] = at;
+    }
+    return DT_OK;
+}
+
 /* New rows come between those that are listed, from the last to the first, so that what moves goes
  * to where nothing is needed any more. */
 DT__CLONES
@@ -139,7 +171,7 @@ static void rows_touched(const struct dt__entries *entries, const struct dt__inp
 }
 
 void dt__entries_gradient(const struct dt__entries *entries, const struct dt__input_rows *rows,
-                       bool accumulate, const struct dt_touched *touched, float *grad)
+                          bool accumulate, const struct dt_touched *touched, float *grad)
 {
     const size_t dense = rows->dense, width = rows->width;
     if (!touched) {
@@ -188,10 +220,10 @@ dt_status dt__inputs_backward(const struct dt__layer_call *call, size_t inputs, 
 {
     const struct dt_batch *batch = call->batch;
     const struct dt__input_rows rows = {.delta = call->dy,
-                                  .by_row = width,
-                                  .width = width,
-                                  .rows = inputs,
-                                  .dense = (size_t)batch->ndense};
+                                        .by_row = width,
+                                        .width = width,
+                                        .rows = inputs,
+                                        .dense = (size_t)batch->ndense};
     if (batch->ndense)
         DT_TRY(dt__gemm(true, false, batch->ndense, (int)width, batch->rows, batch->x, call->dy,
                         call->accumulate, call->grad));

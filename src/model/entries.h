@@ -25,6 +25,12 @@ void dt__entries_free(struct dt__entries *entries);
  * them. */
 dt_status dt__entries_sort(struct dt__entries *entries, const struct dt_batch *batch,
                            size_t inputs);
+/* Adds the entries' inputs, and those below `dense`, to a list of inputs, rising. */
+void dt__entries_list(const struct dt__entries *entries, uint32_t dense,
+                      const struct dt_touched *inout);
+/* The place of each entry's input in such a list, to index: by place. DT_EBUG: it is not there. */
+dt_status dt__entries_find(const struct dt__entries *entries, const struct dt_touched *inputs,
+                           uint32_t *index);
 
 /* y (rows of the batch, width) = the batch's inputs times weight (inputs, width), or += if `add`:
  * the dense inputs first, then entry after entry. */
@@ -50,6 +56,6 @@ struct dt__input_rows {
  *            that
  *            it lists already are among them */
 void dt__entries_gradient(const struct dt__entries *entries, const struct dt__input_rows *rows,
-                       bool accumulate, const struct dt_touched *touched, float *grad);
+                          bool accumulate, const struct dt_touched *touched, float *grad);
 
 #endif

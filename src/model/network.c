@@ -11,10 +11,10 @@
 
 struct node {
     const struct dt__layer *layer;
-    void *state;    /* that its kind's open made */
-    const float *x; /* (rows, in) of the last forward pass */
-    float *y;       /* (max_rows, out) */
-    float *keep;    /* (max_rows, keep) */
+    void *state;      /* that its kind's open made */
+    const float *x;   /* (rows, in) of the last forward pass */
+    float *y;         /* (max_rows, out) */
+    float *keep;      /* (max_rows, keep) */
     const void *copy; /* of its factored matrix; NULL: nobody keeps one */
 };
 
@@ -23,11 +23,14 @@ struct dt_network {
     size_t count, first; /* layers; the first one with parameters */
     struct node *node;   /* (count) */
     float *memory;
-    float *delta[2];                  /* (max_rows, widest output but the last) */
-    float *work;                      /* (max_rows, most work) */
-    struct dt__entries entries;       /* of the batch of a gradient */
-    struct dt_factored *factored;     /* (matrices) whose gradients may be factors */
-    struct node **factored_node;      /* (matrices) whose they are */
+    float *delta[2];                 /* (max_rows, widest output but the last) */
+    float *work;                     /* (max_rows, most work) */
+    struct dt__entries entries;      /* of the batch of a gradient */
+    const struct dt_touched *inputs; /* of which there are weights; NULL: of all */
+    uint32_t *index;                 /* of the batch, among these */
+    size_t index_room;
+    struct dt_factored *factored; /* (matrices) whose gradients may be factors */
+    struct node **factored_node;  /* (matrices) whose they are */
     int matrices;
 };
 
@@ -141,9 +144,43 @@ void dt_network_set_copies(struct dt_network *network, const void *copies)
             copies ? (const unsigned char *)copies + network->factored[i].copy : NULL;
 }
 
+static dt_status reserve_index(struct dt_network *network, size_t entries)
+{
+    return dt_grow(&network->index, &network->index_room, entries, sizeof *network->index,
+                   "entries");
+}
+
 dt_status dt_network_reserve(struct dt_network *network, size_t entries)
 {
+    DT_TRY(reserve_index(network, entries));
     return dt__entries_reserve(&network->entries, entries);
+}
+
+void dt_network_set_inputs(struct dt_network *network, const struct dt_touched *inputs)
+{
+    network->inputs = inputs;
+}
+
+dt_status dt_network_list_inputs(struct dt_network *network, const struct dt_batch *batch,
+                                 const struct dt_touched *inout)
+{
+    if (!batch->rows || !batch->offsets) return DT_OK;
+    DT_TRY(dt__entries_sort(&network->entries, batch, network->model->features));
+    dt__entries_list(&network->entries, (uint32_t)batch->ndense, inout);
+    return DT_OK;
+}
+
+/* *out: the batch as the weights stand, its inputs by their places among those that are here. The
+ * entries, which make the gradient, keep the inputs' own numbers. */
+static dt_status network_sort(struct dt_network *network, const struct dt_batch *batch,
+                              struct dt_batch *out)
+{
+    *out = *batch;
+    DT_TRY(dt__entries_sort(&network->entries, batch, network->model->features));
+    if (!network->inputs) return DT_OK;
+    DT_TRY(reserve_index(network, (size_t)batch->offsets[batch->rows]));
+    out->index = network->index;
+    return dt__entries_find(&network->entries, network->inputs, network->index + batch->offsets[0]);
 }
 
 dt_status dt_network_tile(struct dt_network *network, int matrix, const void *factors,
@@ -160,6 +197,7 @@ void dt_network_destroy(struct dt_network *network)
     dt__entries_free(&network->entries);
     for (size_t i = 0; i < network->count; i++)
         if (network->node[i].state) network->node[i].layer->kind->close(network->node[i].state);
+    dt_free(network->index);
     dt_free(network->node);
     dt_free(network->factored);
     dt_free(network->factored_node);
@@ -300,8 +338,9 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
                               bool accumulate, struct dt_slot slot, double *out_loss,
                               const struct dt_network_hooks *hooks)
 {
+    struct dt_batch here = *batch;
     const struct pass pass = {.params = params,
-                              .batch = batch,
+                              .batch = &here,
                               .dropout = dropout,
                               .accumulate = accumulate,
                               .slot = slot,
@@ -316,8 +355,7 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
         return dt_fail(DT_EBUG, "factors of a gradient that is added up, or of sparse inputs");
     if (slot.touched && !batch->offsets)
         return dt_fail(DT_EBUG, "gradients of touched rows, of a batch without a sparse part");
-    if (batch->offsets)
-        DT_TRY(dt__entries_sort(&network->entries, batch, network->model->features));
+    if (batch->offsets) DT_TRY(network_sort(network, batch, &here));
     DT_TRY(network_forward(network, &pass, logits));
     *out_loss = network->model->loss->gradient(&network->model->outputs, batch, logits);
     return network_backward(network, &pass, logits);
@@ -326,6 +364,8 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
 dt_status dt_network_forward(struct dt_network *network, const float *params,
                              const struct dt_batch *batch, float *out)
 {
-    const struct pass pass = {.params = params, .batch = batch};
+    struct dt_batch here = *batch;
+    const struct pass pass = {.params = params, .batch = &here};
+    if (batch->offsets && network->inputs) DT_TRY(network_sort(network, batch, &here));
     return network_forward(network, &pass, out);
 }

@@ -60,13 +60,27 @@ void dt_measure_destroy(struct dt_measure *measure)
     dt_free(measure);
 }
 
+static dt_status measure_read(struct dt_measure *measure, uint64_t chunk, struct dt_batch *out)
+{
+    uint64_t begin = chunk * DT_EVAL_CHUNK, left = measure->rows - begin;
+    return dt_table_read(measure->table, begin, left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK,
+                         out);
+}
+
+/* The inputs that a chunk reads, whose rows are to be pulled. */
+static dt_status measure_list(struct dt_measure *measure, uint64_t chunk,
+                              const struct dt_touched *inputs)
+{
+    struct dt_batch batch;
+    DT_TRY(measure_read(measure, chunk, &batch));
+    return dt_network_list_inputs(measure->network, &batch, inputs);
+}
+
 dt_status dt_measure_chunk(struct dt_measure *measure, const float *params, uint64_t chunk,
                            double *sums, uint64_t *confusion)
 {
-    uint64_t begin = chunk * DT_EVAL_CHUNK, left = measure->rows - begin;
     struct dt_batch batch;
-    DT_TRY(dt_table_read(measure->table, begin, left < DT_EVAL_CHUNK ? (int)left : DT_EVAL_CHUNK,
-                         &batch));
+    DT_TRY(measure_read(measure, chunk, &batch));
     DT_TRY(dt_network_forward(measure->network, params, &batch, measure->logits));
     dt_metrics_chunk(measure->model, measure->logits, &batch, sums, confusion);
     return DT_OK;
@@ -160,14 +174,14 @@ dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluat
 
 /* The bank adds up what all workers send, in worker order and so in chunk order, and sees what that
  * means. all: (ranks, words): counts of the confusion matrix, and the sums of each chunk. */
-static dt_status conclude(struct dt_bank *bank, const double *all, size_t words, double start)
+static dt_status conclude(struct dt_bank *bank, const double *all, size_t words, double start,
+                          bool *out_better)
 {
     const struct dt_job *job = bank->job;
     const size_t cells = dt__confusion_cells(job), sums = dt_metrics_sums(job->model);
     const uint64_t chunks = dt_measure_chunks(job->config, job->eval);
     const uint64_t workers = (uint64_t)job->world->workers;
     struct dt_evaluation evaluation;
-    bool better;
     dt_metrics_reset(bank->metrics);
     for (uint64_t w = 0; w < workers; w++) {
         const double *at = all + ((size_t)job->world->worker_rank + w) * words;
@@ -178,30 +192,41 @@ static dt_status conclude(struct dt_bank *bank, const double *all, size_t words,
     }
     dt__evaluation_make(job, job->step, bank->metrics, start, &evaluation);
     evaluation.extra = !dt__eval_regular(job);
-    DT_TRY(dt__record_evaluation(bank, &evaluation, &better));
-    return better ? dt__best_found(bank) : DT_OK;
+    return dt__record_evaluation(bank, &evaluation, out_better);
 }
 
-/* This worker's chunks, as conclude wants them. */
-static dt_status measure_own(const struct dt_job *job, const struct dt_worker *worker, double *out)
+/* This worker's chunks, if it is one and has some, as conclude wants them. Where rows are dealt all
+ * ranks go chunk by chunk, and pull the rows that these read. */
+static dt_status measure_own(const struct dt_trainer *trainer, uint64_t most_chunks, double *out)
 {
-    const float *weights = dt__weights_at_rest(job);
+    const struct dt_job *job = trainer->job;
+    const struct dt_worker *worker = trainer->worker;
+    struct dt_measure *measure = worker ? worker->measure : NULL;
+    struct dt_exchange *exchange = job->mode == DT_MODE_SYNC ? job->exchange : NULL;
+    const struct dt_touched *needs = worker && exchange ? dt_exchange_needs(exchange) : NULL;
     const size_t cells = dt__confusion_cells(job), sums = dt_metrics_sums(job->model);
     uint64_t *confusion = cells ? (uint64_t *)(void *)out : NULL;
-    for (uint64_t c = worker->chunk; c < worker->chunk_end; c++) {
+    dt_status status = DT_OK;
+    if (measure && needs) dt_network_set_inputs(measure->network, dt_exchange_inputs(exchange));
+    for (uint64_t i = 0; i < most_chunks; i++) {
+        const uint64_t chunk = worker ? worker->chunk + i : 0;
+        const bool measures = measure && chunk < worker->chunk_end && !status;
+        if (needs) *needs->count = 0;
+        if (measures && needs) status = measure_list(measure, chunk, needs);
+        if (exchange) dt_exchange_pull(exchange);
+        if (!measures || status) continue;
         dt_world_heartbeat(job->world, "evaluation", job->step);
-        DT_TRY(dt_measure_chunk(worker->measure, weights, c,
-                                out + cells + (c - worker->chunk) * sums, confusion));
+        status = dt_measure_chunk(measure, dt__weights_at_rest(job), chunk, out + cells + i * sums,
+                                  confusion);
         dt__slow_down(job);
-        DT_TRY(dt_stop_check());
+        if (!status) status = dt_stop_check();
     }
-    return DT_OK;
+    return status;
 }
 
 dt_status dt__evaluate(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
-    const struct dt_worker *worker = trainer->worker;
     struct dt_bank *bank = trainer->bank;
     const uint64_t workers = (uint64_t)job->world->workers;
     const uint64_t most_chunks =
@@ -209,13 +234,19 @@ dt_status dt__evaluate(const struct dt_trainer *trainer)
     const size_t words = dt__confusion_cells(job) + most_chunks * dt_metrics_sums(job->model);
     const double start = dt_clock_secs();
     double *mine = NULL, *all = NULL;
+    bool better = false;
     dt_status status = dt_alloc(words, sizeof *mine, "evaluation sums", &mine);
     if (!status && bank)
         status = dt_alloc((size_t)workers + 1, words * sizeof *all, "evaluation sums", &all);
-    if (!status && worker && worker->measure) status = measure_own(job, worker, mine);
+    DT_GUARD(dt_ranks_agree(job->world->trainers, status));
+    status = measure_own(trainer, most_chunks, mine);
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     dt_ranks_gather(job->world->trainers, mine, words * sizeof *mine, all);
-    status = bank ? conclude(bank, all, words, start) : DT_OK;
+    if (bank) status = conclude(bank, all, words, start, &better);
+    DT_GUARD(dt_ranks_agree(job->world->trainers, status));
+    dt_ranks_bcast(job->world->trainers, &better, sizeof better, 0);
+    if (better && job->mode == DT_MODE_SYNC) dt_exchange_gather_weights(job->exchange);
+    if (better && bank) status = dt__best_found(bank);
     DT_GUARD(dt_ranks_agree(job->world->trainers, status));
     job->best.seen = 1 + job->step;
 done:

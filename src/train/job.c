@@ -177,10 +177,17 @@ void dt__slow_down(const struct dt_job *job)
     if (job->config->test.slow_rank == job->world->rank) dt_sleep_secs(job->config->test.slow_secs);
 }
 
+uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *source, uint64_t rows)
+{
+    const uint64_t dense = (uint64_t)dt_source_schema(job->train)->dense;
+    return dense + dt_source_most_entries(source, rows);
+}
+
 dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
-    const size_t count = job->model->row_sparse;
+    const size_t count = job->model->row_sparse, inputs = (size_t)schema->features;
+    const uint64_t most = dt__most_inputs(job, job->train, dt_plan_max_share(job->plan));
     if (schema->dense == schema->features || !count) return DT_OK;
     DT_TRY(dt_alloc(count, sizeof **out, "row-sparse tensors", out));
     for (size_t i = 0; i < count; i++) {
@@ -191,7 +198,9 @@ dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **ou
             .rows = tensor->shape[0],
             .width = tensor->count / tensor->shape[0],
             .touched_alone = job->config->train.lazy ||
-                             dt_optimizer_is_sparse(wide ? &job->wide : &job->optimizer)};
+                             dt_optimizer_is_sparse(wide ? &job->wide : &job->optimizer),
+            .first = inputs - tensor->shape[0],
+            .most = (size_t)most};
     }
     *out_count = (int)count;
     return DT_OK;

@@ -127,6 +127,8 @@ const char *dt__exchange_name(const struct dt_job *job, char word[16]);
 const float *dt__weights_at_rest(const struct dt_job *job);
 double dt__weights_mb(const struct dt_job *job); /* what they take, in MB */
 void dt__slow_down(const struct dt_job *job);    /* test.slow_rank */
+/* Inputs that so many rows of the source read, at most. */
+uint64_t dt__most_inputs(const struct dt_job *job, const struct dt_source *source, uint64_t rows);
 /* The row-sparse tensors, if there are sparse rows; the caller frees *out. DT_EMEMORY. */
 dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **out, int *out_count);
 /* Of an exchange of sparse rows; touched NULL: gradients are whole, and nobody knows which rows a

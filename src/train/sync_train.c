@@ -18,13 +18,20 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
     struct dt_exchange *exchange = job->exchange;
     const double start = dt_clock_secs();
     struct dt_wire_look look = {0};
+    const struct dt_touched *needs = job->local ? NULL : dt_exchange_needs(exchange);
     int asked = DT_ASK_NONE;
+    if (needs && job->step < end) {
+        dt__list_inputs(job, worker, job->step, needs);
+        dt_exchange_pull(exchange);
+    }
     while (job->step < end && !asked) {
         if (job->local) {
             asked = dt__local_round(job, worker, bank, dt__round_end(job, job->step));
             continue;
         }
         dt__step_gradients(&job->all, worker, job->step);
+        if (needs) *needs->count = 0;
+        if (needs && job->step + 1 < end) dt__list_inputs(job, worker, job->step + 1, needs);
         dt__slow_down(job);
         dt_trace_phase(job->trace, DT_PHASE_EXCHANGE, job->step);
         int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
@@ -44,6 +51,7 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
 static int bank_span(struct dt_bank *bank, uint64_t end)
 {
     struct dt_job *job = bank->job;
+    if (!job->local && job->step < end) dt_exchange_pull(job->exchange); /* with the workers */
     if (!job->local)
         return dt_exchange_serve(job->exchange, job->step, end, dt__bank_asks, bank, &job->step);
     uint64_t rounds = 0, done; /* the exchange of a round is the exchange's step */
@@ -119,6 +127,16 @@ static dt_status create_exchange(struct dt_job *job)
     }
     if (!status) status = dt__list_factored(job);
     spec.row_range = ranges;
+    for (int w = 0; w < job->world->workers; w++) {
+        int first, count;
+        dt__worker_replicas(job, w, &first, &count);
+        const size_t most = (size_t)count * (spec.row_ranges ? ranges[0].most : 0);
+        if (most > spec.most_inputs) spec.most_inputs = most;
+    }
+    if (dt__evaluates_in_place(job)) {
+        const size_t most = (size_t)dt__most_inputs(job, job->eval, DT_EVAL_CHUNK);
+        if (most > spec.most_inputs) spec.most_inputs = most;
+    }
     spec.factored = job->factored;
     spec.matrices = job->matrices;
     for (int i = 0; i < job->matrices; i++)
@@ -148,6 +166,7 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
         dt_bf16_pack_all(job->factored, job->matrices, vectors[0], job->copies);
     job->network = worker ? worker->network : NULL;
     if (job->network) dt_network_set_copies(job->network, job->copies);
+    if (job->network) dt_network_set_inputs(job->network, dt_exchange_inputs(job->exchange));
     /* The loss sums of an open log window go on at the workers whose replicas they are of. */
     const size_t bytes = (size_t)job->replicas * sizeof(double);
     /* cppcheck-suppress nullPointerRedundantCheck ; a rank without a worker is the bank */

@@ -68,6 +68,44 @@ dt_status dt__list_factored(struct dt_job *job)
     return DT_OK;
 }
 
+/* Rows of a share; those that were the last to be read are there. */
+static dt_status read_rows(struct dt_worker *worker, int replica, struct dt_share rows,
+                           struct dt_batch *out)
+{
+    const struct dt_share *last = &worker->last;
+    const double asked = dt_clock_secs();
+    if (worker->last_replica != replica || last->epoch != rows.epoch || last->begin != rows.begin ||
+        last->count != rows.count || !rows.count) {
+        worker->last = (struct dt_share){0};
+        DT_TRY(dt_loader_read(worker->loader, replica, rows.epoch, rows.begin, (int)rows.count,
+                              &worker->batch));
+        worker->last = rows;
+        worker->last_replica = replica;
+    }
+    worker->data_secs += dt_clock_secs() - asked;
+    *out = worker->batch;
+    return DT_OK;
+}
+
+void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_t step,
+                     const struct dt_touched *inputs)
+{
+    dt_status status = DT_OK;
+    struct dt_batch batch;
+    *inputs->count = 0;
+    dt_trace_phase(job->trace, DT_PHASE_DATA, step);
+    for (int r = worker->first; r < worker->first + worker->count; r++) {
+        const struct dt_share share = dt_plan_share(job->plan, step, r);
+        for (uint64_t done = 0, rows; done < share.count && !status; done += rows) {
+            rows = (uint64_t)slice_rows(job, share.count - done);
+            const struct dt_share slice = {share.epoch, share.begin + done, rows};
+            status = read_rows(worker, r, slice, &batch);
+            if (!status) status = dt_network_list_inputs(worker->network, &batch, inputs);
+        }
+    }
+    if (status) worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)step);
+}
+
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks)
@@ -82,14 +120,12 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         const uint64_t left = share.count - done;
         const int rows = slice_rows(job, left);
         const bool last = (uint64_t)rows == left;
-        const double asked = dt_clock_secs();
+        const struct dt_share slice = {share.epoch, share.begin + done, (uint64_t)rows};
         struct dt_batch batch;
         double loss = 0;
         dt_trace_phase(job->trace, DT_PHASE_DATA, draw);
-        dt_status status =
-            dt_loader_read(worker->loader, replica, share.epoch, share.begin + done, rows, &batch);
+        dt_status status = read_rows(worker, replica, slice, &batch);
         if (!status) {
-            worker->data_secs += dt_clock_secs() - asked;
             dt_trace_phase(job->trace, DT_PHASE_COMPUTE, draw);
             batch.first_row = done;
             status = dt_network_gradient(worker->network, weights, &batch, &dropout, done > 0, slot,
@@ -169,7 +205,7 @@ void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64
         const int replica = worker->first + i;
         const bool last = i + 1 == worker->count || replica + 1 == end;
         struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};
-        if (replica < begin || replica >= end) continue;
+        if (replica < begin || replica >= end || worker->failed) continue;
         dt__replica_gradient(job, worker, replica, step, weights,
                              dt_exchange_slot(group->exchange, replica - begin), &hooks);
     }

@@ -23,9 +23,12 @@ struct dt_worker {
     int first, count;         /* its replicas */
     struct dt_loader *loader; /* NULL if it has none */
     struct dt_network *network;
-    double *loss;     /* (R) loss sums of its replicas since the last train record */
-    uint64_t *draws;  /* async: (R) the next draw of each of its replicas */
-    dt_status failed; /* what went wrong in a step; its message is this thread's error text */
+    double *loss;          /* (R) loss sums of its replicas since the last train record */
+    struct dt_batch batch; /* what was last read ... */
+    struct dt_share last;  /* ... which is these rows ... */
+    int last_replica;      /* ... of this one */
+    uint64_t *draws;       /* async: (R) the next draw of each of its replicas */
+    dt_status failed;      /* what went wrong in a step; its message is this thread's error text */
     double budget[DT__BUDGET_PARTS]; /* seconds in sync training, up to the last span's end */
     double data_secs;                /* of this span: waited for the loader */
     uint64_t samples;                /* that it has trained on since the start */
@@ -47,6 +50,10 @@ dt_status dt__list_factored(struct dt_job *job);
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
+/* Sync: lists the inputs that the worker's replicas read in a step; worker->failed is set where data
+ * cannot be read. */
+void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_t step,
+                     const struct dt_touched *inputs);
 /* The exchange of a group's steps. */
 struct dt_exchange_spec dt__step_spec(struct dt_group *group);
 /* Begins a group's step in its exchange: the gradient of each of its replicas that this worker has

@@ -97,4 +97,6 @@ for way in exchange=auto exchange=reduce wire=bf16; do
 done
 check_le 'bytes of touched rows, of those of whole gradients' \
     "$(echo "$sent_auto $sent_reduce" | awk '{print $1 / $2}')" 0.3
-check_le 'bytes of rounded rows, of those in floats' "$(echo "$sent_bf16 $sent_auto" | awk '{print $1 / $2}')" 0.75
+# Sums go to owners rounded; weights come back in floats, for their rows are read at once.
+check_le 'bytes with rounded sums of rows, of those in floats' \
+    "$(echo "$sent_bf16 $sent_auto" | awk '{print $1 / $2}')" 0.85

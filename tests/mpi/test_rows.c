@@ -8,7 +8,9 @@
  * of a block; a block of the norm that rows and other floats share; a sum in another order; -0
  * where the whole gradient has +0. Of several hosts: rows that come before the last step's are
  * used up, a host that starts without the optimizer's state, a bank that has not its own host's
- * update yet, hosts that have another number of workers, or none. With a rounded wire: sums of groups that
+ * update yet, hosts that have another number of workers, or none; rows at another place than the
+ * one where their inputs stand in the list, rows of the step before, owners whose blocks meet in a
+ * block of the norm. With a rounded wire: sums of groups that
  * are rounded by some hosts and not by others, twice, or in another order. */
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +31,10 @@ enum {
     NORM_PARAMS = PARAMS - 20
 };
 static struct dt_row_range range[RANGES] = {
-    {130, 500, 45, false}, {SECOND, 9, 2500, false}, {THIRD, 3000, 1, false}};
+    {130, 500, 45, false, .first = 5},
+    {SECOND, 9, 2500, false, .first = 0},
+    {THIRD, 3000, 1, false, .first = 2, .most = 400}};
+enum { INPUTS = 3002, ALWAYS = 5 }; /* of the ranges; those that whoever reads one reads */
 static const size_t bucket_end[BUCKETS] = {SECOND - 27, THIRD + 3000 + 55, PARAMS};
 
 /* Of the trials that follow: whether sums of so many groups are rounded to bf16. */
@@ -222,19 +227,58 @@ static void serial(int replicas, bool norm, const struct rule *rule, float *out)
 
 /* ---- the same, distributed ------------------------------------------------------------------ */
 
-static void step_once(struct dt_world *world, struct dt_exchange *x, int replicas, uint64_t step)
+/* The inputs whose rows this worker will read in a step; step STEPS: none. */
+static void list_needs(struct dt_world *world, struct dt_exchange *x, int replicas, uint64_t step)
+{
+    const struct dt_touched *needs = dt_exchange_needs(x);
+    int first, count;
+    if (!needs) return;
+    *needs->count = 0;
+    dt_deal_replicas(world->workers, world->worker, replicas, &first, &count);
+    for (uint32_t input = 0; input < INPUTS && step < STEPS && count; input++) {
+        bool needed = input < ALWAYS;
+        for (int k = 0; k < count * RANGES; k++) {
+            const size_t begin = range[k % RANGES].first;
+            if (input >= begin && input < begin + range[k % RANGES].rows)
+                needed |= touches(step, first + k / RANGES, k % RANGES, input - begin);
+        }
+        if (needed) needs->row[(*needs->count)++] = input;
+    }
+}
+
+/* The weights at their places; NAN where they are not known. */
+static void view_weights(const struct dt_exchange *x, float *view)
+{
+    const struct dt_touched *inputs = dt_exchange_inputs(x);
+    memcpy(view, dt_exchange_weights(x), PARAMS * sizeof *view);
+    for (int in = 0; in < RANGES && inputs; in++) {
+        const struct dt_row_range *r = &range[in];
+        for (size_t i = 0; i < r->rows * r->width; i++)
+            view[r->offset + i] = NAN;
+        for (uint32_t k = 0; k < *inputs->count; k++)
+            if (inputs->row[k] >= r->first && inputs->row[k] < r->first + r->rows)
+                memcpy(view + r->offset + (inputs->row[k] - r->first) * r->width,
+                       dt_exchange_weights(x) + r->offset + (k - r->first) * r->width,
+                       r->width * sizeof *view);
+    }
+}
+
+static void step_once(struct dt_world *world, struct dt_exchange *x, int replicas, uint64_t step, uint64_t until)
 {
     int first, count;
+    float *view = malloc(PARAMS * sizeof *view);
     dt_deal_replicas(world->workers, world->worker, replicas, &first, &count);
     dt_exchange_begin(x, step);
     for (int b = 0; b < BUCKETS; b++)
         dt_exchange_need(x, b);
+    view_weights(x, view);
     for (int r = first; r < first + count; r++)
-        make_gradient(step, r, dt_exchange_weights(x), dt_exchange_slot(x, r).touched,
-                      dt_exchange_slot(x, r).grad);
+        make_gradient(step, r, view, dt_exchange_slot(x, r).touched, dt_exchange_slot(x, r).grad);
+    free(view);
     dawdle(world, step);
     for (int b = BUCKETS - 1; b >= 0; b--)
         dt_exchange_ready(x, b);
+    list_needs(world, x, replicas, step + 1 < until ? step + 1 : STEPS);
     dt_exchange_end(x, DT_ASK_NONE);
 }
 
@@ -275,9 +319,11 @@ static int train(struct dt_world *world, int replicas, bool norm, struct rule *r
     dt_exchange_start(x);
     for (uint64_t step = 0, until; step < STEPS; step = until) {
         until = step + SPAN < STEPS ? step + SPAN : STEPS;
+        if (world->is_worker) list_needs(world, x, replicas, step);
+        dt_exchange_pull(x);
         if (world->is_worker) {
             for (uint64_t s = step; s < until; s++)
-                step_once(world, x, replicas, s);
+                step_once(world, x, replicas, s, until);
             dt_exchange_settle(x);
         } else {
             dt_exchange_serve(x, step, until, bank_ask_nothing, NULL, &step);
