@@ -97,10 +97,8 @@ static void read_requests(const char *body, size_t length, const struct dt_schem
                                      .numbers = entries ? (size_t)schema->dense : features};
     struct dt__version version = {.predictor = &predictor};
     insist(!dt__columns_of_schema(&version.columns, schema));
-    insist(!dt__json_names(&version.columns, &version.names));
     read_request(body, length, &version, false);
     read_request(body, length, &version, true);
-    dt__dict_free(&version.names);
     dt__columns_free(&version.columns);
     if (schema->columns || schema->feature_names) return;
     version = (struct dt__version){.predictor = &predictor, .columns = {.count = FEATURES}};
