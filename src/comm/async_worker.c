@@ -141,7 +141,7 @@ static void windows_ring(struct dt_async *async, bool ticket)
 /* What the weights were read from rests while it is put. */
 static bool windows_begin(struct dt_async *async)
 {
-    if (!async->spec.keep_seen) windows_ask(async);
+    if (!async->awaits && !async->spec.keep_seen) windows_ask(async);
     windows_ring(async, true);
     if (async->spec.keep_seen) windows_ask(async);
     async->slot = !async->slot;
@@ -169,15 +169,21 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
     const double norm2 =
         async->spec.norm2 ? async->spec.norm2(async->spec.arg, NULL, grad) : note->norm2;
     for (int i = 0; i < async->slices; i++) {
+        struct dt_note *own = &async->slice[i].note;
+        *own = *note;
+        own->number = async->sent;
+        own->version = async->slice[i].head.version;
+        own->gap = async->gap;
+        own->norm2 = norm2;
+    }
+    /* Behind the puts this would wait until they have left: links carry both ways at once. Weights
+     * that are put rest. */
+    if (!async->spec.keep_seen) windows_ask(async);
+    for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
         struct dt__onesided *remote = slice->remote;
         const size_t to = dt__slot_at(slice, async->worker, async->slot);
         const float *from = slice->encoded ? slice->encoded : grad + slice->offset;
-        slice->note = *note;
-        slice->note.number = async->sent;
-        slice->note.version = slice->head.version;
-        slice->note.gap = async->gap;
-        slice->note.norm2 = norm2;
         remote->ops->put(remote, to, &slice->note, sizeof slice->note);
         remote->ops->put(remote, to + sizeof(struct dt__slot), from, slice->at.grad);
         if (async->spec.keep_seen)
