@@ -367,8 +367,11 @@ static void fake_run(struct fake *fake)
     while (fake_anyone(fake) && !fake->failure[0]) {
         if (fake->steps++ == last) fake_fail(fake, "stuck");
         uint64_t dice = fake_random(fake, 16);
-        if (dice < 4 && fake->pendings)
-            fake_land(fake, (int)fake_random(fake, (uint64_t)fake->pendings));
+        if (dice < 4 && fake->pendings) {
+            const int i = (int)fake_random(fake, (uint64_t)fake->pendings);
+            /* Answers take their time: their owner may be two versions further. */
+            if (fake->pending[i].actor >= 0 || fake_random(fake, 8) == 0) fake_land(fake, i);
+        }
         if (dice > 13 && fake->ops) fake_land_op(fake, (int)fake_random(fake, (uint64_t)fake->ops));
         struct fake_memory *memory = &fake->memory[fake_random(fake, (uint64_t)fake->memories)];
         if (dice == 15 && !fake->mapped) fake_meet(memory, 8 * fake_random(fake, memory->bytes / 8));
