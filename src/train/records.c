@@ -404,7 +404,11 @@ static void print_result(const struct dt_bank *bank, const char *status)
     if (best->known)
         dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
                 (unsigned long long)best->step, beside);
-    else
+    else if (job->eval && strcmp(status, "stopped"))
+        dt_warn(
+            "no evaluation came to a number: the model has diverged; try a smaller train.lr, as "
+            "dtrain tune-lr finds it");
+    else if (!job->eval)
         dt_info("no rows were held out, so nothing says how good the model is on other rows; "
                 "data.eval_fraction=0.2 holds out a fifth");
     if (known && guess->sign * (guess->value - best->value) < guess->noise)

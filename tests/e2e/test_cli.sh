@@ -40,6 +40,9 @@ errors 2 'inspect' inspect
 check_eq 'exit code with a full disk' $? 1
 grep -q '^dtrain: error: standard output' "$tmp/err" || fail 'a full disk goes unnoticed'
 
+check_eq 'a row of the table of options' "$("$dtrain" options run.threads --markdown | tail -n 1 | cut -d'|' -f1-6)" \
+    '| `run.threads` | `1` | integer 1 to 1024 | stays | BLAS threads of a rank '
+
 # Processes that do not know of each other.
 SLURM_NTASKS=3 errors 2 'srun --mpi=pmix' train.batch=1
 PMI_RANK=0 PMI_SIZE=3 errors 2 'srun --mpi=pmix' train.batch=1

@@ -19,3 +19,10 @@ check_eq 'warnings of the loss' "$(grep -c 'warning: step .* that of a mere gues
 rm -rf "$tmp/plain"
 job 3 "$recipes/penguins.ini" run.dir="$tmp/plain" data.train="$plain" run.log_steps=1 2>"$tmp/log" || fail plain
 check_eq 'warnings of a run that learns' "$(grep -c 'warning: step' "$tmp/log")" 0
+
+# A model that diverges in its last step, whose loss is still a number: its evaluation is none, and that is said.
+printf 'a,y\n1e10,1\n1e10,1\n' >"$tmp/far.csv"
+job 1 data.train="$tmp/far.csv" data.eval="$tmp/far.csv" run.dir="$tmp/far" model.task=regress model.kind=linear \
+    data.normalize=none data.normalize_target=no train.optimizer=sgd train.lr=1e9 train.max_steps=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q '^dtrain: warning: no evaluation came to a number' "$tmp/err" || fail "$(cat "$tmp/err")"
+! grep 'no rows were held out' "$tmp/err" || fail 'rows that are held out are not'

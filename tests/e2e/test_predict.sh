@@ -137,6 +137,15 @@ printf 'a,b,y\n1,1,1\n3e38,3e38,1\n' >"$tmp/huge.csv"
 check_eq 'exit code with a file of such a row' $? 1
 tail -n 1 "$tmp/out" | grep -q '^{"row":1,"error":"its prediction' || fail "$(cat "$tmp/out")"
 
+# Several targets stand beside several values.
+awk -F, 'NR == 1 {print $0 ",z"; next} {print $0 "," $1 - $2}' "$tmp/linear.csv" >"$tmp/two.csv"
+job 1 data.train="$tmp/two.csv" data.label=y,z run.dir="$tmp/two" model.task=regress model.kind=linear train.epochs=2 \
+    2>"$tmp/err" || fail "$(cat "$tmp/err")"
+"$dtrain" predict "$tmp/two" data.eval="$tmp/two.csv" predict.target=yes 2>"$tmp/err" | head -n 1 |
+    sed 's/.*"target": *\[\([^]]*\)\].*/\1/' | tr -d ' ' >"$tmp/out"
+echo "$(sed -n 2p "$tmp/two.csv" | cut -d, -f3-) $(cat "$tmp/out")" | tr , ' ' | awk '{
+    exit !(NF == 4 && ($1 - $3) ^ 2 + ($2 - $4) ^ 2 < 1e-10)}' || fail "targets of a row: $(cat "$tmp/out")"
+
 # ---- CSV out, and columns that are carried through ------------------------------------------------
 # Would catch a column kept for another row than its own, a cell that is not quoted, a bad row that
 # shifts those behind it.
