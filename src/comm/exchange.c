@@ -312,7 +312,6 @@ void dt_exchange_destroy(struct dt_exchange *x)
     if (!x) return;
     if (x->way) x->way->disconnect(x);
     if (x->world) dissolve_nodes(x);
-    dt__rows_destroy(x);
     if (x->spec.team) DT_MPI(MPI_Comm_free(&x->all.comm));
     for (struct dt__kept *next; x->kept; x->kept = next) {
         next = x->kept->next;

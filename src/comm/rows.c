@@ -95,11 +95,11 @@ dt_status dt__rows_create(struct dt_exchange *x)
 {
     const size_t replicas = (size_t)x->spec.replicas, ranges = (size_t)x->spec.row_ranges;
     if (!ranges) return DT_OK;
-    DT_TRY(dt_alloc(1, sizeof *x->rows, "touched rows", &x->rows));
+    DT_TRY(dt__keep(x, 1, sizeof *x->rows, "touched rows", &x->rows));
     struct dt__rows *rows = x->rows;
     rows->ranges = (int)ranges;
     rows->block = DT__TREE_BLOCK;
-    DT_TRY(dt_alloc(ranges, sizeof *rows->range, "touched rows", &rows->range));
+    DT_TRY(dt__keep(x, ranges, sizeof *rows->range, "touched rows", &rows->range));
     memcpy(rows->range, x->spec.row_range, ranges * sizeof *rows->range);
     x->spec.row_range = rows->range;
     DT_TRY(check_ranges(x));
@@ -111,42 +111,17 @@ dt_status dt__rows_create(struct dt_exchange *x)
     }
     if (!x->spec.most_inputs || x->spec.most_inputs > rows->inputs)
         x->spec.most_inputs = rows->inputs;
-    DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->list, "touched rows", &rows->list));
-    DT_TRY(dt_alloc(replicas * ranges, sizeof *rows->values, "touched rows", &rows->values));
-    DT_TRY(dt_alloc(replicas, sizeof *rows->replica, "touched rows", &rows->replica));
-    DT_TRY(dt_alloc(replicas, sizeof *rows->leaf, "touched rows", &rows->leaf));
+    DT_TRY(dt__keep(x, replicas * ranges, sizeof *rows->list, "touched rows", &rows->list));
+    DT_TRY(dt__keep(x, replicas * ranges, sizeof *rows->values, "touched rows", &rows->values));
+    DT_TRY(dt__keep(x, replicas, sizeof *rows->replica, "touched rows", &rows->replica));
+    DT_TRY(dt__keep(x, replicas, sizeof *rows->leaf, "touched rows", &rows->leaf));
     for (int r = 0; r < x->spec.replicas; r++)
         rows->replica[r] =
             (struct leaf){r, rows->list + r * rows->ranges, rows->values + r * rows->ranges};
-    DT_TRY(dt_alloc(replicas, sizeof *rows->head, "touched rows", &rows->head));
-    DT_TRY(dt_alloc(replicas, sizeof *rows->holder, "touched rows", &rows->holder));
-    DT_TRY(dt_alloc(rows->block, sizeof *rows->row, "touched rows", &rows->row));
-    return dt_alloc(rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
-}
-
-static void rows_undeal(struct dt__rows *rows)
-{
-    dt_free(rows->edge);
-    dt_free(rows->needs);
-    dt_free(rows->pulled.row);
-    dt_free(rows->other);
-    rows->edge = NULL;
-    rows->needs = NULL;
-    rows->pulled.row = rows->other = NULL;
-    rows->edges = 0;
-}
-
-void dt__rows_destroy(struct dt_exchange *x)
-{
-    struct dt__rows *rows = x->rows;
-    if (!rows) return;
-    for (int i = 0; rows->table && i < rows->ranges * x->spec.vectors; i++)
-        dt_free(rows->table[i]);
-    rows_undeal(rows);
-    void *owned[] = {rows->range, rows->replica, rows->leaf, rows->list, rows->values, rows->table,
-                     rows->head,  rows->holder,  rows->row,  rows->sum,  rows};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        dt_free(owned[i]);
+    DT_TRY(dt__keep(x, replicas, sizeof *rows->head, "touched rows", &rows->head));
+    DT_TRY(dt__keep(x, replicas, sizeof *rows->holder, "touched rows", &rows->holder));
+    DT_TRY(dt__keep(x, rows->block, sizeof *rows->row, "touched rows", &rows->row));
+    return dt__keep(x, rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
 }
 
 bool dt__rows_are_touched(const struct dt_exchange *x)
@@ -239,15 +214,14 @@ dt_status dt__rows_deal(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
     x->norm_count = x->norm_blocks + x->spec.measures;
-    if (!rows) return DT_OK;
-    rows_undeal(rows);
+    if (rows) rows->edges = 0;
     if (!dt__rows_are_dealt(x)) return DT_OK;
     const size_t owners = (size_t)x->agents_of[x->nodes], most = dt__rows_most_pulled(x, x->node);
     const size_t edges = (size_t)rows->ranges * (owners + 1);
-    DT_TRY(dt_alloc(edges, sizeof *rows->edge, "touched rows", &rows->edge));
-    DT_TRY(dt_alloc((size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
-    DT_TRY(dt_alloc(most, sizeof *rows->other, "touched rows", &rows->other));
-    DT_TRY(dt_alloc(most, sizeof *rows->other, "touched rows", &rows->pulled.row));
+    DT_TRY(dt__keep(x, edges, sizeof *rows->edge, "touched rows", &rows->edge));
+    DT_TRY(dt__keep(x, (size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
+    DT_TRY(dt__keep(x, most, sizeof *rows->other, "touched rows", &rows->other));
+    DT_TRY(dt__keep(x, most, sizeof *rows->other, "touched rows", &rows->pulled.row));
     rows->pulled.count = &rows->pulled_count;
     find_edges(x);
     x->norm_count += rows->edges * DT__TREE_BLOCK;
@@ -350,8 +324,8 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
     return from;
 }
 
-/* The rows of a range that this agent updates: its own, or, on one node, as many touched ones as the
- * others', or as many rows. */
+/* The rows of a range that this agent updates: its own, or, on one node, as many touched ones as
+ * the others', or as many rows. */
 static void rows_slice(const struct dt_exchange *x, int range, uint32_t *from, uint32_t *to)
 {
     const struct dt__rows *rows = x->rows;
@@ -476,7 +450,7 @@ static void row_sum(const struct dt_exchange *x, int range, float *out)
     }
 }
 
-/* ---- dealt rows: what other nodes give and get ------------------------------------------------ */
+/* ---- dealt rows: what other nodes give and get ---------------------------------------------- */
 
 /* The leaves of the whole sum, in order, are this node's replicas, and the subtrees of other nodes,
  * which come to where their first replicas' lists would be. */
@@ -490,11 +464,11 @@ dt_status dt__rows_own_tables(struct dt_exchange *x)
         if (x->node_of[r] == x->node || x->subtree_at[r] >= 0)
             rows->leaf[leaves++] = rows->replica[r];
     rows->all = (struct leaves){rows->leaf, leaves, {true, 0, x->spec.groups}};
-    DT_TRY(dt_alloc(tables, sizeof *rows->table, "rows", &rows->table));
+    DT_TRY(dt__keep(x, tables, sizeof *rows->table, "rows", &rows->table));
     for (int i = 0; i < rows->ranges; i++) {
         const struct dt__floats own = dt__rows_own(x, i, (struct dt__floats){0});
         for (int v = 0; v < vectors; v++)
-            DT_TRY(dt_alloc(own.end - own.begin, sizeof(float), "rows of a table",
+            DT_TRY(dt__keep(x, own.end - own.begin, sizeof(float), "rows of a table",
                             &rows->table[i * x->spec.vectors + v]));
     }
     return DT_OK;

@@ -5,8 +5,8 @@
  * lists, each its share of the rows, and sum a row over the replicas that have it, in the order
  * of the fixed tree. The bits are those of whole gradients, where the others would have zeros.
  *
- * Of several nodes each holds but a part of a range. What the rows belong to, inputs of the network,
- * are dealt to owners, all agents of all nodes, in blocks; here of two nodes of two agents:
+ * Of several nodes each holds but a part of a range. What the rows belong to, inputs of the
+ * network, are dealt to owners, all agents of all nodes, in blocks; here two nodes of two agents:
  *
  *   inputs   0 |-------|-------|-------|-------| rows_cut(4)
  *   owner        0.0     0.1     1.0     1.1        each range is cut there
@@ -20,9 +20,9 @@
  *     has these weights, one row behind <---       sends them
  *     the other from a range's begin on
  *
- * For each owner one agent of a node speaks, so that each agent has one message, cut into chunks, to
- * or from each other node of an owner. Rows of inputs that a batch lacks are nowhere but at their
- * owner: memory of a node, and what a link carries, do not grow with the number of nodes.
+ * For each owner one agent of a node speaks, so that each agent has one message, cut into pieces,
+ * to or from each other node of an owner. Rows of inputs that a batch lacks are nowhere but at
+ * their owner: memory of a node, and what a link carries, do not grow with the number of nodes.
  *
  * With a rounded wire each group's sum of a row is rounded to bf16, whatever the wire, and these
  * are added; a subtree that is all of a group travels so. No error is kept: the row's next gradient
@@ -41,13 +41,12 @@ struct dt__room;
 /* What this rank needs by itself. DT_EMEMORY. DT_EUSAGE: ranges that do not rise or reach over a
  * bucket. */
 dt_status dt__rows_create(struct dt_exchange *x);
-void dt__rows_destroy(struct dt_exchange *x);
 bool dt__rows_are_touched(const struct dt_exchange *x); /* gradients are of touched rows */
 bool dt__rows_are_dealt(const struct dt_exchange *x);   /* and of several nodes */
 /* If so: a replica's lists, (ranges); of another node's not for use. */
 const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int replica);
 
-/* ---- owners: dealt rows; nodes are known ------------------------------------------------------ */
+/* ---- owners: dealt rows; nodes are known ----------------------------------------------------- */
 
 /* Counts what the norm needs, and allocates. Where rows are not dealt too. DT_EMEMORY. */
 dt_status dt__rows_deal(struct dt_exchange *x);
@@ -63,7 +62,7 @@ const size_t *dt__rows_edges(const struct dt_exchange *x, size_t *out_count);
 /* Inputs whose rows a node has at once, at most. */
 size_t dt__rows_most_pulled(const struct dt_exchange *x, int node);
 
-/* ---- memory of the node ----------------------------------------------------------------------- */
+/* ---- memory of the node ---------------------------------------------------------------------- */
 
 /* A vector of all parameters, of whose rows so many have pages: touched ones of a replica, pulled
  * ones, or none; all, if they are not dealt. */
@@ -74,7 +73,7 @@ void dt__rows_map(struct dt_exchange *x, int replica, struct dt__room *room);
 /* And, dealt, the workers' lists of what they will read. */
 void dt__rows_map_needs(struct dt_exchange *x, struct dt__room *room);
 
-/* ---- sums and updates ------------------------------------------------------------------------- */
+/* ---- sums and updates ------------------------------------------------------------------------ */
 
 /* Sum and update of this agent's rows of a range. */
 void dt__rows_update(struct dt_exchange *x, int range);
@@ -82,7 +81,7 @@ void dt__rows_update(struct dt_exchange *x, int range);
  * last may in part. */
 void dt__rows_norm(struct dt_exchange *x, int range, struct dt__floats at, struct dt__norm *norm);
 
-/* ---- dealt rows ------------------------------------------------------------------------------- */
+/* ---- dealt rows ------------------------------------------------------------------------------ */
 
 /* Agent: its tables. DT_EMEMORY. */
 dt_status dt__rows_own_tables(struct dt_exchange *x);
@@ -105,11 +104,10 @@ size_t dt__rows_read(const struct dt_exchange *x, int range, const uint32_t *inp
 float *dt__rows_place(const struct dt_exchange *x, int range, const uint32_t *input, uint32_t count,
                       size_t *out_floats);
 
-/* ---- rows_exchange.c: the messages of an agent ------------------------------------------------ */
+/* ---- rows_exchange.c: the messages of an agent ----------------------------------------------- */
 
-/* Tables alone: not collective. DT_EMEMORY; x->rows_exchange is to be destroyed nevertheless. */
+/* Tables alone: not collective. DT_EMEMORY. */
 dt_status dt__rows_exchange_create(struct dt_exchange *x);
-void dt__rows_exchange_destroy(struct dt_exchange *x);
 /* A round begins: of a step, or only to pull. */
 void dt__rows_begin(struct dt_exchange *x, bool step);
 /* Does what can be done now; true if there was something. */

@@ -101,8 +101,8 @@ static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requ
     size_t answer;
     link->room = most_bytes(x, link, &answer);
     *requests += 3 + (link->room + answer * sizeof(float)) / PIECE + (size_t)x->spec.row_ranges;
-    if (link->node != x->node) DT_TRY(dt_alloc(answer, sizeof(float), "rows", &link->answer));
-    return dt_alloc(link->room, 1, "rows of other hosts", &link->bytes);
+    if (link->node != x->node) DT_TRY(dt__keep(x, answer, sizeof(float), "rows", &link->answer));
+    return dt__keep(x, link->room, 1, "rows of other hosts", &link->bytes);
 }
 
 dt_status dt__rows_exchange_create(struct dt_exchange *x)
@@ -110,10 +110,10 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
     const int *agents_of = x->agents_of, owners = agents_of[x->nodes];
     const int own = agents_of[x->node] + x->agent;
     size_t requests = 0;
-    DT_TRY(dt_alloc(1, sizeof *x->rows_exchange, "rows", &x->rows_exchange));
+    DT_TRY(dt__keep(x, 1, sizeof *x->rows_exchange, "rows", &x->rows_exchange));
     struct dt__rows_exchange *e = x->rows_exchange;
-    DT_TRY(dt_alloc((size_t)owners, sizeof *e->out, "rows", &e->out));
-    DT_TRY(dt_alloc((size_t)x->nodes, sizeof *e->in, "rows", &e->in));
+    DT_TRY(dt__keep(x, (size_t)owners, sizeof *e->out, "rows", &e->out));
+    DT_TRY(dt__keep(x, (size_t)x->nodes, sizeof *e->in, "rows", &e->in));
     /* Nodes send to those that follow them first, so that not all send to the same one. */
     for (int i = 0; i < owners; i++) {
         const int owner = (agents_of[x->node] + i) % owners;
@@ -135,25 +135,10 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
     }
     if (requests > INT32_MAX)
         return dt_fail(DT_EUSAGE, "%zu messages a step, of sparse rows, are too many", requests);
-    DT_TRY(dt_alloc(requests, sizeof *e->of, "rows", &e->of));
-    DT_TRY(dt_alloc(requests, sizeof *e->index, "rows", &e->index));
-    DT_TRY(dt_alloc(requests, sizeof *e->request, "rows", &e->request));
+    DT_TRY(dt__keep(x, requests, sizeof *e->of, "rows", &e->of));
+    DT_TRY(dt__keep(x, requests, sizeof *e->index, "rows", &e->index));
+    DT_TRY(dt__keep(x, requests, sizeof *e->request, "rows", &e->request));
     return dt__rows_own_tables(x);
-}
-
-void dt__rows_exchange_destroy(struct dt_exchange *x)
-{
-    struct dt__rows_exchange *e = x->rows_exchange;
-    if (!e) return;
-    for (int l = 0; l < e->outs; l++)
-        dt_free(e->out[l].bytes);
-    for (int l = 0; l < e->ins; l++) {
-        dt_free(e->in[l].bytes);
-        dt_free(e->in[l].answer);
-    }
-    void *owned[] = {e->out, e->in, e->request, e->of, e->index, e};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
-        dt_free(owned[i]);
 }
 
 /* ---- a round -------------------------------------------------------------------------------- */

@@ -112,7 +112,6 @@ static dt_status owners_prepare(struct dt_exchange *x)
 static void owners_disconnect(struct dt_exchange *x)
 {
     struct dt__messages *m = x->messages;
-    dt__rows_exchange_destroy(x);
     for (int i = 0; m && i < m->requests && m->request; i++)
         DT_MPI(MPI_Request_free(&m->request[i]));
 }
