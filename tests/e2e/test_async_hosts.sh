@@ -50,7 +50,7 @@ grep -q 'train.lazy=yes: expected train.mode=sync, or all ranks on one host' "$t
 # ---- a rounded wire -------------------------------------------------------------------------------------
 keys="data.train=$tmp/data.csv data.eval_fraction=0.1 train.mode=async train.batch=60 \
 train.epochs=10 train.lr=0.05 train.momentum=0.5 run.replicas=3 run.log_steps=50"
-layers='dense 24 relu, batchnorm'
+layers='dense 400 relu, batchnorm' # enough floats to be dealt out to all workers
 hosts_slots 2 2
 # run NAME KEYS...: four ranks on the hosts.
 run() {
@@ -63,21 +63,25 @@ accounts() {
     check_eq "$1: steps" "$(record "$tmp/$1" final step)" "$2"
     check_eq "$1: sent" "$(record "$tmp/$1" final gradients_sent)" "$2"
     check_eq "$1: applied" "$(record "$tmp/$1" final gradients_applied)" "$2"
+    # Of this start, on the bank's slice and on each owner's.
+    applied=$(sed -n '/"final"/s/.*"slice_applied":\[\([0-9, ]*\)\].*/\1/p' "$tmp/$1/metrics.jsonl" | tail -n 1 | tr , '\n')
+    check_eq "$1: slices" "$(echo "$applied" | wc -l)" "$3"
+    check_eq "$1: counts on them" "$(echo "$applied" | sort -u | wc -l)" 1
 }
 for wire in bf16 q8; do
     good $wire train.wire=$wire
     grep -q "wire: gradients, and the weights that workers read, are rounded to $wire" "$tmp/out" ||
         fail 'the start does not say it'
     check_eq 'the start record' "$(record "$tmp/$wire" start wire)" $wire
-    accounts $wire 900
+    accounts $wire 900 4
     check_ge "accuracy with $wire" "$(record "$tmp/$wire" eval accuracy)" 0.85
 done
 good options train.wire=q8 train.clip_norm=0.5 train.optimizer=adam train.lr=0.005 train.staleness=2 \
     train.warm_start_steps=200
-accounts options 900
+accounts options 900 4
 check_ge 'accuracy with options' "$(record "$tmp/options" eval accuracy)" 0.85
 good ftrl train.wire=q8 train.optimizer=ftrl train.lr=0.1
-accounts ftrl 900
+accounts ftrl 900 4
 check_ge 'accuracy with ftrl' "$(record "$tmp/ftrl" eval accuracy)" 0.85
 job 4 run.dir="$tmp/near" $keys model.hidden=24 train.wire=q8 >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail 'q8 on one host'; }
 check_eq 'lines about no effect' "$(grep -c 'train.wire=q8 has no effect' "$tmp/out")" 1
@@ -102,9 +106,15 @@ kill -TERM "$(pid "$tmp/stop" dtrain 3)"
 wait $!
 check_eq 'exit of the stopped run' $? 75
 stopped=$(record "$tmp/stop" final step)
-accounts stop "$stopped"
+accounts stop "$stopped" 4
 good stop train.max_steps=$((stopped + 500))
-accounts stop $((stopped + 500))
+accounts stop $((stopped + 500)) 4
+# Other owners, and other workers, find the optimizer's state.
+good stop train.max_steps=$((stopped + 600)) train.owners=1 train.wire=f32
+accounts stop $((stopped + 600)) 1
+good stop train.max_steps=$((stopped + 700)) train.owners=9 train.wire=f32
+accounts stop $((stopped + 700)) 4
+check_le 'loss behind all that' "$(record "$tmp/stop" final loss)" 0.7
 no_dtrain() { [ -z "$(pid "$1" dtrain)" ]; }
 for rank in 0 3; do
     run killed-$rank run.checkpoint_steps=100 &
@@ -115,5 +125,5 @@ for rank in 0 3; do
     settle 5 no_dtrain "$tmp/killed-$rank" || fail 'a rank is left'
     at=$(readlink "$tmp/killed-$rank/ckpt/latest.h5" | sed 's/^step-0*\([0-9]*\).h5$/\1/')
     good killed-$rank train.max_steps=$((at + 300))
-    accounts killed-$rank $((at + 300))
+    accounts killed-$rank $((at + 300)) 4
 done
