@@ -3,7 +3,7 @@
 # process: with rules that touch the rows of a batch alone and with those that update all, with clipping, with an
 # embedding and a linear path; hosts with other numbers of workers, and a bank without any beside it; state goes to
 # hosts that resume and comes back in a checkpoint. Fewer bytes on the link than whole gradients, and again with a
-# rounded wire. Would catch rows that are summed in the order of hosts, copies of a table that differ, state that a host
+# rounded wire. Tables that no host has the room for. Would catch rows that are summed in the order of hosts, copies of a table that differ, state that a host
 # starts without, rounding that depends on who has which replicas.
 # seconds: 100
 . "$(dirname "$0")/lib.sh"
@@ -86,6 +86,17 @@ hosts_slots 3 1 2
 on 6 round-half $rounded train.max_steps=33
 one round-half $rounded
 same round-half round-whole
+
+# Hosts whose shared memory has no room for the table (18 MB, and as much of state): rows are at owners, and a host
+# has those that it reads.
+large="$wide data.hash_bits=18 model.embedding=16 train.optimizer=adagrad train.lr=0.05 train.max_steps=9"
+one large $large
+hosts_slots 3 2 2
+for i in 1 2 3; do on_host $i mount -o remount,size=8m /dev/shm || fail "/dev/shm of host $i"; done
+on 7 large-3 $large
+! grep -q 'without shared memory' "$tmp/large-3.err" || fail 'a host had no room for the rows that it reads'
+same large-3 large
+for i in 1 2 3; do on_host $i mount -o remount,size=50% /dev/shm; done
 
 # Each host has two workers; start and end cost the same both ways.
 hosts_slots 3 2
