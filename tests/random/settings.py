@@ -25,6 +25,7 @@ LIKELY = {
     "model.hidden": "7 8,5 16,3,4 1 70",
     "model.dropout": "0 0.1 0.5",
     "model.embedding": "0 0 0 2",
+    "train.owners": "0 1 2 9",
     "train.batch": "0 1 6 16 37 64 1000",
     "train.epochs": "0 0.5 1 2 2.3 4",
     "train.max_steps": "0 1 3 8 12 20",
