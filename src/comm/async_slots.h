@@ -3,8 +3,8 @@
  *
  * The flat vector is dealt out in slices, each with an owner, and each with an instance of the
  * protocol of its own: words, slots, versions. On one host there is one slice, in the bank's
- * memory, which all share. On several the bank's slice has no floats, as a rule, and each worker owns
- * one:
+ * memory, which all share. On several the bank's slice has no floats, as a rule, and each worker
+ * owns one:
  *
  *            bank           worker 0        worker 1        worker 2
  *         | slice 0 |      | slice 1 |     | slice 2 |     | slice 3 |
