@@ -244,7 +244,9 @@ struct dt_exchange {
     float **error;
     struct dt__rows *rows;                   /* of row-sparse ranges; NULL: there are none */
     struct dt__rows_exchange *rows_exchange; /* agents, dealt rows; else NULL */
-    float *books[DT_EXCHANGE_VECTORS];       /* bank, dealt rows: the vectors, whole; else NULL */
+    /* bank, dealt rows: the vectors, whole, to start from and to gather: as large as the model and
+     * its state, on the bank's host alone; else NULL */
+    float *books[DT_EXCHANGE_VECTORS];
     struct dt__messages *messages;
     struct dt__reduce *reduce;
 

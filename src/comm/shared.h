@@ -35,8 +35,8 @@ struct dt__room {
 void *dt__room_take(struct dt__room *room, size_t count, size_t size);
 
 /* room->used bytes of memory that the ranks of `comm` share, all of one host; what: whose it is,
- * for messages. The contents are undefined. Collective over comm; fails on all ranks of `all`, which
- * holds comm's, or on none, and all of them call it. DT_EMEMORY: no room, or no such memory
+ * for messages. The contents are undefined. Collective over comm; fails on all ranks of `all`,
+ * which holds comm's, or on none, and all of them call it. DT_EMEMORY: no room, or no such memory
  * here. */
 dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const char *what,
                             const struct dt_ranks *all, struct dt__shared *out);

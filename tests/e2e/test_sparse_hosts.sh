@@ -3,8 +3,8 @@
 # process: with rules that touch the rows of a batch alone and with those that update all, with clipping, with an
 # embedding and a linear path; hosts with other numbers of workers, and a bank without any beside it; state goes to
 # hosts that resume and comes back in a checkpoint. Fewer bytes on the link than whole gradients, and again with a
-# rounded wire. Tables that no host has the room for. Would catch rows that are summed in the order of hosts, copies of a table that differ, state that a host
-# starts without, rounding that depends on who has which replicas.
+# rounded wire. Tables that no host has the room for. Would catch rows that are summed in the order of hosts, rows of
+# another step or another place, state that a host starts without, rounding that depends on who has which replicas.
 # seconds: 100
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
