@@ -27,7 +27,7 @@ search '#include <microhttpd.h>' src include | grep -v '^src/predict/' | rule 'm
 # dt_batch makes data stand on model, within the third floor.
 sources src | xargs -r awk '
     BEGIN {
-        split("base 1 config 2 hdf5 2 batch 3 model 4 comm 4 data 5 state 6 report 6 predict 7 train 7 dtrain 6 cli 8", word, " ")
+        split("base 1 config 2 hdf5 2 batch 3 split 3 model 4 comm 4 data 5 state 6 report 6 predict 7 train 7 dtrain 6 cli 8", word, " ")
         for (i = 1; i in word; i += 2) floor[word[i]] = word[i + 1]
     }
     /^#include "/ {

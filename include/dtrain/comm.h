@@ -214,15 +214,18 @@ struct dt_exchange_spec {
     /* weights, optimizer state and what else updates keep, with a wire the error of rounded
      * updates as the last; at most DT_EXCHANGE_VECTORS */
     int vectors;
-    bool norm;          /* info.norm2 is needed before any update */
-    size_t norm_params; /* floats [0, norm_params) count for it; 0: all */
+    bool norm;              /* info.norm2 is needed before any update */
+    size_t norm_params;     /* floats [0, norm_params) count for it; 0: all */
     dt_measure_fn *measure; /* NULL: none; else with norm, and without row_range */
     size_t measures;
+    size_t
+        squares; /* with norm, without row_range: doubles that callers add to it (dt_exchange_measured) */
+    size_t behind; /* floats that the bank's node has behind each vector, for the caller's use */
     dt_update_fn *update;
     /* (row_ranges) row-sparse ones, rising; each in one bucket */
     const struct dt_row_range *row_range;
     int row_ranges;
-    size_t most_inputs; /* that a worker needs at once; 0: all */
+    size_t most_inputs;             /* that a worker needs at once; 0: all */
     dt_update_rows_fn *update_rows; /* if there are such ranges */
     /* (matrices) rising, each in one bucket; not with row_range */
     const struct dt_factored *factored;
@@ -247,6 +250,12 @@ int dt_exchange_which(const struct dt_exchange *exchange); /* what runs */
  * bank the weights always, but where rows are dealt, and the optimizer's state behind
  * dt_exchange_gather. */
 float *const *dt_exchange_vectors(struct dt_exchange *exchange);
+/* Workers, with norm: (measures + squares) this node's share of what updates must know: each double
+ * is one caller's at most, who writes it before its last bucket of a step is ready; the squares are
+ * added to info.norm2. NULL without. */
+double *dt_exchange_measured(struct dt_exchange *exchange);
+/* What updates of the step that has ended were told. */
+struct dt_update_info dt_exchange_info(const struct dt_exchange *exchange);
 /* The bytes for copies, at a whole cache line; NULL: none are asked for, or no matrix is updated
  * tile by tile, as where one host does not hold all ranks, with a wire, and where shared memory has
  * no room for it. */

@@ -113,6 +113,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "seed of initial weights, data order and dropout")                                           \
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
       "logical workers R; 0: as many as workers at the first start")                               \
+    X(run, parts, INT, "0", 0, 1024, NULL, FIXED, "train",                                         \
+      "parts that the columns of a split layer fall into, dealt to workers in a row; bits depend " \
+      "on it; 0: 16 at the first start")                                                           \
     X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "train eval predict serve",                    \
       "BLAS threads of a rank")                                                                    \
     X(run, precision, WORD, "f32", 0, 0, DT_PRECISION_WORDS, FIXED, "train",                       \
@@ -203,6 +206,10 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(model, layers, TEXT, "", 0, 0, NULL, FIXED, "train",                                         \
       "the network: layers, comma-separated, e.g. dense 512 relu, dropout 0.2, dense 256 relu; "   \
       "linear: none; empty: from the four keys below")                                             \
+    X(model, split, INT, "0", 0, 9e15, NULL, FIXED, "train",                                       \
+      "hidden dense layers of so many weights and more are split: each worker has some of their "  \
+      "columns, activations travel in place of gradients; one layer: dense 4096 relu split; 0: "   \
+      "as model.layers says")                                                                      \
     X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FREE, "train",                                \
       "short form of model.layers: linear: no hidden layer; mlp: a multilayer perceptron")         \
     X(model, hidden, TEXT, "512,256", 0, 0, NULL, FREE, "train",                                   \

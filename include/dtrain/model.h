@@ -9,6 +9,7 @@
 #include "dtrain/base.h"
 #include "dtrain/batch.h"
 #include "dtrain/config.h"
+#include "dtrain/split.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,6 +54,8 @@ struct dt_model_desc {
     char *quantiles;    /* of DT_LOSS_QUANTILE: "0.1,0.9"; else NULL is fine */
     int dense;      /* of an embedding: inputs that are numbers, the first ones; else 0 */
     int categories; /* likewise: entries of each row among the others, one a column; else 0 */
+    int64_t split;  /* hidden dense layers of so many weights become split ones; 0: none do. A model
+                     * says 0, and has them in its text */
 };
 void dt_model_desc_free(struct dt_model_desc *desc);
 /* Outputs of a target: the quantiles, or 1. DT_EUSAGE: the text is wrong. */
@@ -130,12 +133,15 @@ struct dt_model {
      * what a gradient has there is rows * (new value - value seen), and an update adds its mean
      * over rows. */
     size_t trained;
+    /* Behind these stand the tensors of split layers, of which a worker has parts alone (split.h);
+     * they are trained, too. */
+    size_t shared;
     /* In the order of the flat vector, which they fill without gaps: params_crc32c covers it. */
     struct dt_tensor *tensor;
     size_t tensors;
     size_t row_sparse; /* tensors that are */
     /* A bucket is the range of the flat vector that one layer with parameters trains, in order; the
-     * state tensors of all are one more bucket, the last. */
+     * state tensors of all are one more bucket, the last. That of a split layer is empty. */
     size_t *bucket_end; /* (buckets) */
     int buckets;
 
@@ -245,10 +251,56 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
                               bool accumulate, struct dt_slot slot, double *out_loss,
                               const struct dt_network_hooks *hooks);
 
+/* A gradient in stretches, for models with split layers: at each of these the network stops before
+ * the product, forward and again backward, and its caller makes that, for all replicas' rows
+ * together (split.h). Arguments are those of dt_network_gradient, and stay as they are until the end;
+ * the slot needs the model's shared floats alone. A batch of no rows has no stretches. */
+struct dt_network_stop {
+    int split;      /* the number of the split layer; -1: the gradient is done */
+    bool backward;
+    const float *x; /* forward: (rows, nin) */
+    float *y;       /* forward, to be written: (rows, nout) x W + bias */
+    float *delta;   /* backward: (rows, nout) gradient by that */
+    float *dx;      /* backward, to be written: (rows, nin) gradient by x; NULL: not wanted */
+};
+dt_status dt_network_begin(struct dt_network *network, const float *params,
+                           const struct dt_batch *batch, const struct dt_rng *dropout,
+                           struct dt_slot slot, const struct dt_network_hooks *hooks);
+/* Up to the next stop. *out_loss is written on the way. DT_EMEMORY: a product failed. */
+dt_status dt_network_continue(struct dt_network *network, double *out_loss,
+                              struct dt_network_stop *out_stop);
+
 /* Forward without dropout: logits, or values without units, (rows, nout) into out. rows <=
  * max_rows. DT_EMEMORY: a product failed. */
 dt_status dt_network_forward(struct dt_network *network, const float *params,
                              const struct dt_batch *batch, float *out);
+
+/* ---- split layers --------------------------------------------------------------------------- */
+
+/* Split layer number `index`, from the first; false: there are no more. */
+bool dt_model_split(const struct dt_model *model, int index, struct dt_split_layer *out);
+/* What splitting would do: of hidden dense layer number `index`, split or not; likewise. */
+bool dt_model_dense(const struct dt_model *model, int index, struct dt_split_layer *out,
+                    bool *out_split);
+
+/* The products of a part of a split layer, which is some of its columns. Inputs and the gradient by
+ * them stand in blocks (split.h): each is (rows, its inputs), and begins where max_rows * (inputs
+ * before it) floats do. The part's weights are (nin, columns). */
+struct dt_split_part;
+/* precision: as for dt_network_create. DT_EMEMORY. */
+dt_status dt_split_part_create(const struct dt_split_layer *layer, size_t columns, int max_rows,
+                         int precision, struct dt_split_part **out);
+void dt_split_part_destroy(struct dt_split_part *part);
+/* y (rows, columns) = x W + bias. DT_EMEMORY, DT_EBUG: the library failed. */
+dt_status dt_split_part_forward(struct dt_split_part *part, int rows, const float *x, const float *weight,
+                          const float *bias, float *y);
+/* Of one block of the inputs, behind a forward pass with the same: grad (its inputs, columns) = x^T
+ * delta; dx (rows, its inputs) = delta W^T, unless that is NULL. `weight` and `grad` are at the
+ * block's own first row. */
+dt_status dt_split_part_backward(struct dt_split_part *part, size_t block, int rows, const float *x,
+                           const float *weight, const float *delta, float *grad, float *dx);
+/* bias_grad (columns): sums of delta's columns. */
+void dt_split_part_bias(const struct dt_split_part *part, int rows, const float *delta, float *bias_grad);
 
 /* ---- optimizers ----------------------------------------------------------------------------- */
 

@@ -121,8 +121,10 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
     x->all_norms = x->norms;
     if (x->spec.norm && x->nodes > 1)
         x->all_norms = dt__room_take(room, x->norm_count, sizeof(double));
-    for (int v = 0; v < (x->node == 0 ? x->spec.vectors : 1); v++)
+    for (int v = 0; v < (x->node == 0 ? x->spec.vectors : 1); v++) {
         x->vectors[v] = dt__rows_vector(x, room, v ? DT__KEEP_NONE : DT__KEEP_PULLED);
+        if (x->node == 0) dt__room_take(room, x->spec.behind, sizeof(float));
+    }
     if (dt__tiled_matrices(x) && x->spec.copies) x->copies = dt__room_take(room, x->spec.copies, 1);
     if (!dealt) room->filled = room->used;
     x->sums = NULL;
@@ -290,7 +292,7 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
     DT_GUARD(dt_ranks_agree(&all, status));
     if (!spec->norm_params || spec->norm_params > spec->params) x->spec.norm_params = spec->params;
     x->norm_blocks = (x->spec.norm_params + DT__TREE_BLOCK - 1) / DT__TREE_BLOCK;
-    x->norm_count = x->norm_blocks + spec->measures;
+    x->norm_count = x->norm_blocks + spec->measures + spec->squares;
     x->grain = spec->wire ? DT__WIRE_BLOCK : 16;
     if (!spec->wire) x->spec.groups = 1;
     if (!spec->wire_params) x->spec.wire_params = spec->params;
@@ -327,6 +329,14 @@ int dt_exchange_which(const struct dt_exchange *x)
 float *const *dt_exchange_vectors(struct dt_exchange *x)
 {
     return x->books[0] ? x->books : x->vectors;
+}
+double *dt_exchange_measured(struct dt_exchange *x)
+{
+    return x->norms ? x->norms + x->norm_blocks : NULL;
+}
+struct dt_update_info dt_exchange_info(const struct dt_exchange *x)
+{
+    return x->info;
 }
 void *dt_exchange_copies(struct dt_exchange *x)
 {

@@ -213,7 +213,7 @@ size_t dt__rows_most_pulled(const struct dt_exchange *x, int node)
 dt_status dt__rows_deal(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
-    x->norm_count = x->norm_blocks + x->spec.measures;
+    x->norm_count = x->norm_blocks + x->spec.measures + x->spec.squares;
     if (rows) rows->edges = 0;
     if (!dt__rows_are_dealt(x)) return DT_OK;
     const size_t owners = (size_t)x->agents_of[x->nodes], most = dt__rows_most_pulled(x, x->node);

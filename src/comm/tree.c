@@ -224,6 +224,8 @@ double dt__norm_total(const struct dt_exchange *x, const double *norms)
         e += is_edge;
         total += is_edge ? lanes_sum(lane) : norms[b];
     }
+    for (size_t i = x->norm_count - x->spec.squares; i < x->norm_count; i++)
+        total += norms[i];
     return total;
 }
 

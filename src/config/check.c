@@ -10,6 +10,10 @@
     "train.wire: weights of " rule " follow from its state alone, and have no updates to round; "  \
     "expected another optimizer, or train.wire=f32"
 
+#define SPLIT(key, expected)                                                                       \
+    key " and a split layer (model.layers, model.split): its workers meet in each step, with "    \
+        "exact values; expected " expected ", or no split layer"
+
 /* X(broken, message): a message names the keys of both sides. */
 #define RULES(X)                                                                                   \
     X(!*c->run.dir, "run.dir: expected a directory's name")                                        \
@@ -72,6 +76,11 @@
     X((wire || c->train.local_steps > 1) && c->run.replicas > 0 &&                                 \
           c->train.groups > c->run.replicas,                                                       \
       "train.groups: expected at most run.replicas")                                               \
+    X(split &&async, SPLIT("train.mode=async", "sync"))                                            \
+    X(split && c->train.local_steps > 1, SPLIT("train.local_steps", "train.local_steps=1"))        \
+    X(split && wire, SPLIT("train.wire", "train.wire=f32"))                                        \
+    X(split && c->train.exchange == DT_EXCHANGE_REDUCE,                                            \
+      SPLIT("train.exchange=reduce", "auto, node or ordered"))                                     \
     X(async && c->run.reproducible,                                                                \
       "run.reproducible=yes: train.mode=async cannot keep this promise; expected sync")            \
     X(c->eval.metric > DT_METRIC_LOSS &&                                                           \
@@ -100,6 +109,16 @@
     X(size > 0 && size < 3 && c->eval.dedicated,                                                   \
       "eval.dedicated=yes: expected at least 3 processes (mpirun -np 3)")
 
+static bool has_word(const char *text, const char *word)
+{
+    static const char ends[] = " \t\n\v\f\r,()";
+    for (size_t length; *text; text += length + (text[length] != 0)) {
+        length = strcspn(text, ends);
+        if (length == strlen(word) && !strncmp(text, word, length)) return true;
+    }
+    return false;
+}
+
 #define MESSAGE(broken, message) message,
 const char *const dt__rule_messages[] = {RULES(MESSAGE) NULL};
 
@@ -115,6 +134,7 @@ dt_status dt_config_check(const struct dt_config *config, int size)
     bool wide_lamb = c->train.wide_optimizer == DT_OPT_LAMB + 1;
     bool wire = c->train.wire != DT_WIRE_F32;
     bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0;
+    const bool split = c->model.split > 0 || has_word(c->model.layers, "split");
 #define BROKEN(broken, message) broken,
     const bool is_broken[] = {RULES(BROKEN)};
     for (int i = 0; dt__rule_messages[i]; i++)
@@ -136,7 +156,8 @@ static dt_status tell_changes(enum dt__resume resume, const struct dt_config *be
         status = dt__option_text(before, option, &was);
         if (!status) status = dt__option_text(now, option, &is);
         bool any = !status && !strcmp(is, "0") &&
-                   (!strcmp(option->name, "run.replicas") || !strcmp(option->name, "train.groups"));
+                   (!strcmp(option->name, "run.replicas") || !strcmp(option->name, "run.parts") ||
+                    !strcmp(option->name, "train.groups"));
         if (!status && !any && strcmp(was, is)) status = tell(arg, option->name, was, is);
         dt_free(was);
         dt_free(is);

@@ -26,6 +26,7 @@ enum {
 };
 #define LINEAR "linear" /* the text of a model that has only its output layer */
 #define OUTPUT "output"
+#define SPLIT "split"
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
@@ -93,6 +94,19 @@ static dt_status fail_unknown(const char *item)
         status = dt_fail(DT_EUSAGE, "'%.100s' is no layer: expected one of %s", item, text.data);
     dt_text_free(&text);
     return status;
+}
+
+/* The word stands behind the layer's own words, and before dropout that moved into it. */
+dt_status dt__layer_split(struct dt__layer *layer)
+{
+    char *text;
+    const int length = (int)strcspn(layer->text, ",");
+    if (layer->split) return DT_OK;
+    DT_TRY(dt_format(&text, "%.*s " SPLIT "%s", length, layer->text, layer->text + length));
+    dt_free(layer->text);
+    layer->text = text;
+    layer->split = true;
+    return DT_OK;
 }
 
 /* Takes over layer->text. */
@@ -167,6 +181,8 @@ static dt_status parse_item(struct dt_model *model, char *item)
     }
     layer.text = text.data;
     if (layer.last) word++, count--;
+    layer.split = layer.kind->splits && !layer.last && count > 2 && !strcmp(word[count - 1], SPLIT);
+    count -= layer.split;
     const bool plain = layer.kind == &dt__activation_layer;
     const struct dt__activation *activation =
         count > 1 || plain ? dt__activation_find(word[count - 1]) : NULL;
@@ -272,24 +288,41 @@ struct ends {
     bool wide;
 };
 
+/* The layers' items; ends NULL: all of them. */
+static dt_status layers_text(const struct dt_model *model, struct ends *ends, struct dt_text *text)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < model->layers && !status; i++) {
+        const struct dt__layer *layer = &model->layer[i];
+        const bool joined = !text->length || text->data[text->length - 1] == '(' ||
+                            layer->kind == &dt__residual_end_layer;
+        if (ends && i == 0 && layer->kind == &dt__embedding_layer)
+            ends->embedding = layer->size[0];
+        else if (ends && layer->kind == &dt__wide_layer)
+            ends->wide = true;
+        else if (layer->text && strcmp(layer->text, OUTPUT) != 0) /* that is implied */
+            status = dt_text_add(text, "%s%s", joined ? "" : ", ", layer->text);
+    }
+    if (!status && !text->length) status = dt_text_add(text, LINEAR);
+    return status;
+}
+
+dt_status dt__layers_text(const struct dt_model *model, char **out)
+{
+    struct dt_text text = {0};
+    const dt_status status = layers_text(model, NULL, &text);
+    if (status) dt_text_free(&text);
+    *out = text.data;
+    return status;
+}
+
 /* The items between the ends again, as they were understood. */
 static dt_status canonical_text(const char *layers, struct ends *ends, char **out)
 {
     struct dt_model model = {0};
     struct dt_text text = {0};
     dt_status status = parse_layers(&model, layers);
-    for (size_t i = 0; i < model.layers && !status; i++) {
-        const struct dt__layer *layer = &model.layer[i];
-        const bool joined = !text.length || text.data[text.length - 1] == '(' ||
-                            layer->kind == &dt__residual_end_layer;
-        if (i == 0 && layer->kind == &dt__embedding_layer)
-            ends->embedding = layer->size[0];
-        else if (layer->kind == &dt__wide_layer)
-            ends->wide = true;
-        else if (layer->text)
-            status = dt_text_add(&text, "%s%s", joined ? "" : ", ", layer->text);
-    }
-    if (!status && !text.length) status = dt_text_add(&text, LINEAR);
+    if (!status) status = layers_text(&model, ends, &text);
     dt__layers_free(&model);
     if (status)
         dt_text_free(&text);

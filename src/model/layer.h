@@ -41,6 +41,7 @@ struct dt__layer {
     size_t states;     /* where its state tensors begin in the flat vector */
     int row_sparse;    /* the number of its row-sparse tensor among the model's; -1: has none */
     bool last;         /* the output layer */
+    bool split;        /* workers have parts of its columns: its tensors stand behind all others */
     int link;          /* of a residual's two ends: the number of the other one; else -1 */
 
     /* Of the epilogue, or of a layer that is nothing else. */
@@ -89,6 +90,7 @@ struct dt__layer_kind {
     bool epilogue;      /* takes an activation and dropout that follow into itself */
     bool same_gradient; /* dx is dy: backward, if there is one, changes it in place */
     bool sparse;        /* as the first layer, takes batches with a sparse part */
+    bool splits;        /* takes the word split behind all others */
     /* The words into size and rate. false: not as `usage` has it. */
     bool (*parse)(struct dt__layer *layer, struct dt__words words);
     /* From `in`: out, macs, keep, work, and the tensors; out is `in` before. NULL: it stays that.
@@ -111,6 +113,8 @@ struct dt__layer_kind {
 /* description.c: the layers of model->desc, the output layer with them. DT_EUSAGE: the item that is
  * wrong. */
 dt_status dt__layers_parse(struct dt_model *model);
+/* The text of all layers, which comes to them; the caller frees it. */
+dt_status dt__layers_text(const struct dt_model *model, char **out);
 void dt__layers_free(struct dt_model *model);
 
 /* For infer: declares the layer's next tensor. The k-th tensor's initial values have the key (seed,
@@ -122,6 +126,8 @@ bool dt__word_int(const char *word, int least, int *out);
 bool dt__word_real(const char *word, double *out);
 /* "3" (both) or "3x5". */
 bool dt__word_pair(const char *word, int least, int *out_first, int *out_second);
+/* Makes the layer a split one, as its text then says. */
+dt_status dt__layer_split(struct dt__layer *layer);
 /* For parse: one whole number of at least 1, into size[0]. */
 bool dt__parse_width(struct dt__layer *layer, struct dt__words words);
 

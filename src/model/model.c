@@ -2,7 +2,8 @@
  * vector.
  *
  * Shapes are inferred from the first layer to the last, and each layer declares its tensors: weight
- * before bias, layer after layer, without gaps; state tensors follow behind all others. */
+ * before bias, layer after layer, without gaps; state tensors follow behind them, and behind all the
+ * tensors of split layers. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -50,7 +51,7 @@ dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, cons
     if (!fits) return dt_fail(DT_EUSAGE, "more parameters than memory can hold");
     (void)snprintf(tensor.name, sizeof tensor.name, "layers/%d/%s", layer->index, name);
     if (tensor.row_sparse) layer->row_sparse = (int)model->row_sparse++;
-    if (tensor.role != DT_TENSOR_STATE) {
+    if (tensor.role != DT_TENSOR_STATE && !layer->split) {
         DT_TRY(model_add_floats(model, tensor.count, &tensor.offset));
         layer->end = model->params;
     }
@@ -58,28 +59,54 @@ dt_status dt__layer_tensor(struct dt_model *model, struct dt__layer *layer, cons
     return DT_OK;
 }
 
-/* State tensors go behind all others, a bucket of their own, and to the end of the list. */
-static dt_status model_place_states(struct dt_model *model)
+/* The layer that owns a tensor. */
+static struct dt__layer *layer_of(struct dt_model *model, const struct dt_tensor *tensor)
 {
-    size_t trained = 0, states = 0;
-    struct dt_tensor *state;
+    struct dt__layer *layer = model->layer;
+    while (layer->index != tensor->layer)
+        layer++;
+    return layer;
+}
+
+/* State tensors go behind all others, a bucket of their own, those of split layers behind them, in
+ * no bucket; so does the list. */
+static dt_status model_place_last(struct dt_model *model)
+{
+    size_t trained = 0, states = 0, splits = model->tensors, last;
+    struct dt_tensor *later;
     model->trained = model->params;
-    DT_TRY(dt_alloc(model->tensors, sizeof *state, "tensors", &state));
+    DT_TRY(dt_alloc(model->tensors, sizeof *later, "tensors", &later));
     for (size_t i = 0; i < model->tensors; i++) {
         if (model->tensor[i].role == DT_TENSOR_STATE)
-            state[states++] = model->tensor[i];
+            later[states++] = model->tensor[i];
+        else if (layer_of(model, &model->tensor[i])->split)
+            later[--splits] = model->tensor[i];
         else
             model->tensor[trained++] = model->tensor[i];
     }
     dt_status status = states ? model_add_bucket(model) : DT_OK;
     for (size_t i = 0; i < states && !status; i++) {
-        status = model_add_floats(model, state[i].count, &state[i].offset);
-        model->tensor[trained + i] = state[i];
+        status = model_add_floats(model, later[i].count, &later[i].offset);
+        model->tensor[trained + i] = later[i];
     }
     for (size_t i = model->layers; i-- > 0;)
         for (size_t k = states; k-- > 0;)
-            if (state[k].layer == model->layer[i].index) model->layer[i].states = state[k].offset;
-    dt_free(state);
+            if (later[k].layer == model->layer[i].index) model->layer[i].states = later[k].offset;
+    model->shared = model->params;
+    last = model->tensors;
+    for (size_t i = trained + states; i < model->tensors && !status; i++) {
+        struct dt_tensor *tensor = &model->tensor[i];
+        *tensor = later[--last];
+        struct dt__layer *layer = layer_of(model, tensor);
+        const bool first = tensor->role == DT_TENSOR_WEIGHT;
+        tensor->offset = model->params;
+        if (!dt_size_add(model->params, tensor->count, &model->params) ||
+            model->params > SIZE_MAX / sizeof(float))
+            status = dt_fail(DT_EUSAGE, "more parameters than memory can hold");
+        if (first) layer->begin = tensor->offset;
+        layer->end = model->params;
+    }
+    dt_free(later);
     return status;
 }
 
@@ -168,7 +195,13 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
     if (!status && desc->quantiles) status = dt_strdup(desc->quantiles, &model->desc.quantiles);
     if (!status) status = dt__layers_parse(model);
     if (!status) status = model_infer_shapes(model);
-    if (!status) status = model_place_states(model);
+    if (!status) status = model_place_last(model);
+    if (!status && desc->split > 0) {
+        dt_free(model->desc.layers);
+        model->desc.layers = NULL;
+        status = dt__layers_text(model, &model->desc.layers);
+        model->desc.split = 0;
+    }
     if (status) {
         dt_model_destroy(model);
         return dt_fail_prefix(status, "model.layers: ");
@@ -222,6 +255,35 @@ const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model,
     for (size_t i = 0; i < model->tensors; i++)
         if (model->tensor[i].row_sparse && index-- == 0) return &model->tensor[i];
     return NULL;
+}
+
+bool dt_model_dense(const struct dt_model *model, int index, struct dt_split_layer *out,
+                    bool *out_split)
+{
+    bool inputs = false;
+    for (size_t i = 0; i < model->layers; i++) {
+        const struct dt__layer *layer = &model->layer[i];
+        const bool dense = layer->kind == &dt__dense_layer && !layer->last;
+        if (dense && index-- == 0) {
+            size_t tensor = 0;
+            while (model->tensor[tensor].layer != layer->index)
+                tensor++;
+            *out = (struct dt_split_layer){dt__shape_size(layer->in), dt__shape_size(layer->out),
+                                           inputs, tensor};
+            *out_split = layer->split;
+            return true;
+        }
+        inputs |= layer->index >= 0;
+    }
+    return false;
+}
+
+bool dt_model_split(const struct dt_model *model, int index, struct dt_split_layer *out)
+{
+    bool split;
+    for (int i = 0; dt_model_dense(model, i, out, &split); i++)
+        if (split && index-- == 0) return true;
+    return false;
 }
 
 static dt_status text_add_layer(struct dt_text *text, const char *name, struct dt__shape shape,

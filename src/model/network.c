@@ -4,6 +4,7 @@
  * gradients that take turns, and room that layers use meanwhile. */
 #include <string.h>
 
+#include "model/activation.h"
 #include "model/blas.h"
 #include "model/entries.h"
 #include "model/layer.h"
@@ -18,13 +19,35 @@ struct node {
     const void *copy; /* of its factored matrix; NULL: nobody keeps one */
 };
 
+struct pass {
+    const float *params;
+    const struct dt_batch *batch;
+    const struct dt_rng *dropout;
+    bool accumulate, stops; /* stops: at split layers */
+    struct dt_slot slot;    /* all NULL: there is no way back */
+    const struct dt_network_hooks *hooks;
+};
+
+/* Where a pass stands that stops at split layers. */
+struct place {
+    bool backward, stopped;
+    size_t at;      /* the layer to come, backward the one behind it */
+    const float *x; /* its input */
+    float *dy;      /* backward: gradient by its output */
+    int turn;       /* of the two gradients */
+    int split;      /* split layers passed, backward those to come */
+};
+
 struct dt_network {
     const struct dt_model *model;
     size_t count, first; /* layers; the first one with parameters */
     struct node *node;   /* (count) */
     float *memory;
-    float *delta[2];                 /* (max_rows, widest output but the last) */
-    float *work;                     /* (max_rows, most work) */
+    float *delta[2];  /* (max_rows, widest output but the last) */
+    float *work;      /* (max_rows, most work) */
+    float *zeros;     /* (widest split output): a bias that is added already */
+    struct pass pass; /* under way */
+    struct place place;
     struct dt__entries entries;      /* of the batch of a gradient */
     const struct dt_touched *inputs; /* of which there are weights; NULL: of all */
     uint32_t *index;                 /* of the batch, among these */
@@ -51,7 +74,7 @@ static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *
 /* Called twice: for the size of the slab, and with it for the places. */
 static dt_status network_place(struct dt_network *network, size_t rows, size_t *total)
 {
-    size_t widest = 0, work = 0;
+    size_t widest = 0, work = 0, zeros = 0;
     *total = 0;
     for (size_t i = 0; i < network->count; i++) {
         struct node *node = &network->node[i];
@@ -61,7 +84,9 @@ static dt_status network_place(struct dt_network *network, size_t rows, size_t *
         DT_TRY(slab_reserve(network->memory, rows, node->layer->keep, total, &node->keep));
         if (i + 1 < network->count && width > widest) widest = width;
         if (node->layer->work > work) work = node->layer->work;
+        if (node->layer->split && width > zeros) zeros = width;
     }
+    DT_TRY(slab_reserve(network->memory, 1, zeros, total, &network->zeros));
     for (int i = 0; i < 2; i++)
         DT_TRY(slab_reserve(network->memory, rows, widest, total, &network->delta[i]));
     return slab_reserve(network->memory, rows, work, total, &network->work);
@@ -207,15 +232,6 @@ void dt_network_destroy(struct dt_network *network)
 
 /* ---- a pass --------------------------------------------------------------------------------- */
 
-struct pass {
-    const float *params;
-    const struct dt_batch *batch;
-    const struct dt_rng *dropout;
-    bool accumulate;
-    struct dt_slot slot; /* all NULL: there is no way back */
-    const struct dt_network_hooks *hooks;
-};
-
 /* A layer at its input x; its output goes to y. */
 static struct dt__layer_call layer_call(const struct dt_network *network, const struct pass *pass,
                                         const struct node *node, float *y)
@@ -257,57 +273,101 @@ static void pass_after_backward(const struct pass *pass, int bucket)
 static int state_bucket(const struct dt_network *network)
 {
     const struct dt_model *model = network->model;
-    return model->params > model->trained ? model->buckets - 1 : -1;
+    return model->shared > model->trained ? model->buckets - 1 : -1;
 }
 
-/* The last layer's output goes to out. */
-static dt_status network_forward(struct dt_network *network, const struct pass *pass, float *out)
+/* Begins a pass, forward. */
+static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
 {
-    const float *x = pass->batch->x;
     const struct dt__layer_kind *first = network->node[0].layer->kind;
+    network->pass = *pass; /* until it ends; what it leads to is the caller's */
+    network->place = (struct place){.x = pass->batch->x};
     if (pass->batch->offsets && !first->sparse)
         return dt_fail(DT_EMISMATCH,
                        "model.layers: %s as the first layer does not take sparse rows",
                        first->name);
     pass_before_forward(pass, state_bucket(network));
-    for (size_t i = 0; i < network->count; i++) {
-        struct node *node = &network->node[i];
-        node->x = x;
+    return DT_OK;
+}
+
+/* Stops at a split layer, the first time that it comes to it. */
+static bool pass_stops(struct dt_network *network, const struct node *node)
+{
+    struct place *place = &network->place;
+    if (!network->pass.stops || !node->layer->split) return false;
+    return place->stopped = !place->stopped;
+}
+
+/* The last layer's output goes to out. true: it stops. */
+static dt_status network_forward(struct dt_network *network, float *out, bool *out_stops)
+{
+    const struct pass *pass = &network->pass;
+    struct place *place = &network->place;
+    *out_stops = false;
+    for (; place->at < network->count; place->at++) {
+        struct node *node = &network->node[place->at];
+        node->x = place->x;
         if (!node->layer->kind->forward) continue;
-        float *y = i + 1 < network->count ? node->y : out;
+        float *y = place->at + 1 < network->count ? node->y : out;
         const struct dt__layer_call call = layer_call(network, pass, node, y);
+        *out_stops = pass_stops(network, node);
+        if (*out_stops) return DT_OK;
         pass_before_forward(pass, node->layer->index);
-        DT_TRY(node->layer->kind->forward(&call));
-        x = y;
+        if (pass->stops && node->layer->split)
+            dt__epilogue_forward(&call, (size_t)call.rows, node->layer->out.c, network->zeros, y,
+                                 call.keep);
+        else
+            DT_TRY(node->layer->kind->forward(&call));
+        place->split += pass->stops && node->layer->split;
+        place->x = y;
     }
     return DT_OK;
 }
 
-/* dy: gradient by the last layer's output. */
-static dt_status network_backward(struct dt_network *network, const struct pass *pass, float *dy)
+/* Begins the way back; dy: gradient by the last layer's output. */
+static void pass_turn(struct dt_network *network, float *dy)
 {
+    network->place.backward = true;
+    network->place.at = network->count;
+    network->place.dy = dy;
+    pass_after_backward(&network->pass, state_bucket(network));
+}
+
+/* True: it stops. */
+static dt_status network_backward(struct dt_network *network, bool *out_stops)
+{
+    const struct pass *pass = &network->pass;
     const struct dt_slot *slot = &pass->slot;
-    int turn = 0;
-    pass_after_backward(pass, state_bucket(network));
-    for (size_t i = network->count; i-- > network->first;) {
-        const struct node *node = &network->node[i];
+    struct place *place = &network->place;
+    *out_stops = false;
+    for (; place->at > network->first; place->at--) {
+        const struct node *node = &network->node[place->at - 1];
         const struct dt__layer_kind *kind = node->layer->kind;
         struct dt__layer_call call = layer_call(network, pass, node, node->y);
-        call.dy = dy;
+        call.dy = place->dy;
         if (kind->same_gradient)
-            call.dx = dy;
+            call.dx = call.dy;
         else
-            call.dx = i > network->first ? network->delta[turn ^= 1] : NULL;
-        call.grad = pass->slot.grad + node->layer->begin;
+            call.dx = place->at - 1 > network->first ? network->delta[place->turn ^ 1] : NULL;
+        call.grad = slot->grad + node->layer->begin;
         for (int m = 0; slot->factors && m < network->matrices; m++)
             if (network->factored_node[m] == node)
                 call.factors = (unsigned char *)slot->factors + network->factored[m].place;
         if (pass->batch->offsets) call.entries = &network->entries;
         if (slot->touched && node->layer->row_sparse >= 0)
             call.touched = &slot->touched[node->layer->row_sparse];
-        if (kind->backward) DT_TRY(kind->backward(&call));
+        *out_stops = pass_stops(network, node);
+        if (*out_stops) {
+            place->split--;
+            dt__epilogue_backward((size_t)call.rows, node->layer->out.c,
+                                  dt__has_epilogue(node->layer) ? call.keep : NULL, call.dy, false,
+                                  call.work); /* whose bias is another's */
+            return DT_OK;
+        }
+        if (kind->backward && !(pass->stops && node->layer->split)) DT_TRY(kind->backward(&call));
         pass_after_backward(pass, node->layer->index);
-        dy = call.dx;
+        if (call.dx && !kind->same_gradient) place->turn ^= 1;
+        place->dy = call.dx;
     }
     return DT_OK;
 }
@@ -321,6 +381,7 @@ static void network_gradient_of_none(const struct dt_network *network, const str
         pass_before_forward(pass, i);
     for (size_t i = 0, sparse = 0; i < model->tensors && !pass->accumulate; i++) {
         const struct dt_tensor *tensor = &model->tensor[i];
+        if (pass->stops && tensor->offset >= model->shared) break;
         if (slot->touched && tensor->row_sparse)
             *slot->touched[sparse++].count = 0;
         else
@@ -331,6 +392,38 @@ static void network_gradient_of_none(const struct dt_network *network, const str
         memset((unsigned char *)slot->factors + network->factored[i].place, 0, sizeof(int));
     for (int i = model->buckets - 1; i >= 0; i--)
         pass_after_backward(pass, i);
+}
+
+/* Makes ready for the gradient; of no rows that is all, and *out_done. here: the pass's batch, of
+ * one with a sparse part as the weights stand. */
+static dt_status gradient_begin(struct dt_network *network, const struct pass *pass,
+                                const struct dt_batch *batch, struct dt_batch *here, bool *out_done)
+{
+    *out_done = !batch->rows;
+    if (!batch->rows) {
+        network_gradient_of_none(network, pass);
+        return DT_OK;
+    }
+    if (pass->slot.factors && (pass->accumulate || batch->offsets))
+        return dt_fail(DT_EBUG, "factors of a gradient that is added up, or of sparse inputs");
+    if (pass->slot.touched && !batch->offsets)
+        return dt_fail(DT_EBUG, "gradients of touched rows, of a batch without a sparse part");
+    if (batch->offsets) DT_TRY(network_sort(network, batch, here));
+    return pass_begin(network, pass);
+}
+
+/* Up to a stop, or the end. */
+static dt_status gradient_continue(struct dt_network *network, double *out_loss, bool *out_stops)
+{
+    const struct dt_model *model = network->model;
+    float *logits = network->node[network->count - 1].y;
+    if (!network->place.backward) {
+        DT_TRY(network_forward(network, logits, out_stops));
+        if (*out_stops) return DT_OK;
+        *out_loss = model->loss->gradient(&model->outputs, network->pass.batch, logits);
+        pass_turn(network, logits);
+    }
+    return network_backward(network, out_stops);
 }
 
 dt_status dt_network_gradient(struct dt_network *network, const float *params,
@@ -345,20 +438,44 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
                               .accumulate = accumulate,
                               .slot = slot,
                               .hooks = hooks};
-    float *logits = network->node[network->count - 1].y;
+    bool done;
     *out_loss = 0.0;
-    if (!batch->rows) {
-        network_gradient_of_none(network, &pass);
-        return DT_OK;
-    }
-    if (slot.factors && (accumulate || batch->offsets))
-        return dt_fail(DT_EBUG, "factors of a gradient that is added up, or of sparse inputs");
-    if (slot.touched && !batch->offsets)
-        return dt_fail(DT_EBUG, "gradients of touched rows, of a batch without a sparse part");
-    if (batch->offsets) DT_TRY(network_sort(network, batch, &here));
-    DT_TRY(network_forward(network, &pass, logits));
-    *out_loss = network->model->loss->gradient(&network->model->outputs, batch, logits);
-    return network_backward(network, &pass, logits);
+    DT_TRY(gradient_begin(network, &pass, batch, &here, &done));
+    return done ? DT_OK : gradient_continue(network, out_loss, &done);
+}
+
+dt_status dt_network_begin(struct dt_network *network, const float *params,
+                           const struct dt_batch *batch, const struct dt_rng *dropout,
+                           struct dt_slot slot, const struct dt_network_hooks *hooks)
+{
+    const struct pass pass = {.params = params,
+                              .batch = batch,
+                              .dropout = dropout,
+                              .stops = true,
+                              .slot = slot,
+                              .hooks = hooks};
+    if (batch->offsets)
+        return dt_fail(DT_EBUG, "a gradient in stretches, of a batch with a sparse part");
+    bool done;
+    return gradient_begin(network, &pass, batch, NULL, &done);
+}
+
+dt_status dt_network_continue(struct dt_network *network, double *out_loss,
+                              struct dt_network_stop *out_stop)
+{
+    const struct place *place = &network->place;
+    bool stops;
+    *out_stop = (struct dt_network_stop){.split = -1};
+    DT_TRY(gradient_continue(network, out_loss, &stops));
+    if (!stops) return DT_OK;
+    const size_t at = place->backward ? place->at - 1 : place->at;
+    out_stop->split = place->split;
+    out_stop->backward = place->backward;
+    out_stop->x = place->x;
+    out_stop->y = network->node[at].y;
+    out_stop->delta = place->dy;
+    if (place->backward && at > network->first) out_stop->dx = network->delta[place->turn ^ 1];
+    return DT_OK;
 }
 
 dt_status dt_network_forward(struct dt_network *network, const float *params,
@@ -366,6 +483,8 @@ dt_status dt_network_forward(struct dt_network *network, const float *params,
 {
     struct dt_batch here = *batch;
     const struct pass pass = {.params = params, .batch = &here};
+    bool stops;
     if (batch->offsets && network->inputs) DT_TRY(network_sort(network, batch, &here));
-    return network_forward(network, &pass, out);
+    DT_TRY(pass_begin(network, &pass));
+    return network_forward(network, out, &stops);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "train/trainer.h"
+#include "train/split_layers.h"
 
 /* ---- measuring ------------------------------------------------------------------------------ */
 
@@ -185,9 +185,10 @@ static dt_status conclude(struct dt_bank *bank, const double *all, size_t words,
     dt_metrics_reset(bank->metrics);
     for (uint64_t w = 0; w < workers; w++) {
         const double *at = all + ((size_t)job->world->worker_rank + w) * words;
-        const uint64_t mine = chunks * (w + 1) / workers - chunks * w / workers;
+        uint64_t first, end;
+        dt__chunks_of(job, (int)w, chunks, &first, &end);
         if (cells) dt_metrics_add_confusion(bank->metrics, (const uint64_t *)(const void *)at);
-        for (uint64_t c = 0; c < mine; c++)
+        for (uint64_t c = 0; c < end - first; c++)
             DT_TRY(dt_metrics_add(bank->metrics, at + cells + c * sums));
     }
     dt__evaluation_make(job, job->step, bank->metrics, start, &evaluation);
@@ -229,12 +230,15 @@ dt_status dt__evaluate(const struct dt_trainer *trainer)
     struct dt_job *job = trainer->job;
     struct dt_bank *bank = trainer->bank;
     const uint64_t workers = (uint64_t)job->world->workers;
-    const uint64_t most_chunks =
-        (dt_measure_chunks(job->config, job->eval) + workers - 1) / workers;
+    int first, end;
+    dt__evaluating_workers(job, &first, &end);
+    const uint64_t some = (uint64_t)(end - first);
+    const uint64_t most_chunks = (dt_measure_chunks(job->config, job->eval) + some - 1) / some;
     const size_t words = dt__confusion_cells(job) + most_chunks * dt_metrics_sums(job->model);
     const double start = dt_clock_secs();
     double *mine = NULL, *all = NULL;
     bool better = false;
+    dt__split_gather(trainer, false);
     dt_status status = dt_alloc(words, sizeof *mine, "evaluation sums", &mine);
     if (!status && bank)
         status = dt_alloc((size_t)workers + 1, words * sizeof *all, "evaluation sums", &all);

@@ -69,6 +69,7 @@ struct dt_job {
     void *copies; /* of these, as products in bf16 read them, kept by the updates; NULL: not */
     struct dt_network *network;   /* of this rank's worker, for gradients from factors; NULL: not */
     struct dt_exchange *exchange; /* sync; an evaluator has neither ... */
+    struct dt_split_run *split;   /* its parts of split layers; NULL: the model has none */
     struct dt_async *async;       /* ... */
     struct dt_local *local; /* local steps: this rank's groups; NULL: every step is exchanged */
     struct dt_row_range *row_range; /* (row_ranges) async: its row-sparse tensors, of sparse rows */
@@ -157,6 +158,12 @@ void dt__measure_sync(void *group, const struct dt_update_info *info, size_t off
  * mean, clipped by train.clip_norm, and goes to the optimizer with the rate of the step. */
 void dt__update_sync(void *group, const struct dt_update_info *info, size_t offset, size_t n,
                      const float *grad, float *const *vectors, float *out);
+/* The same of a part of a split layer's tensor, n floats; vectors begin with them. Measured is a
+ * part's whole share of the tensor. */
+void dt__measure_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor, int part,
+                      size_t n, float *sum, float *const *vectors, double *measures);
+void dt__update_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor, size_t n,
+                     const float *grad, float *const *vectors);
 /* dt_update_tile_fn of sync training: also of the copies. */
 void dt__update_tile_sync(void *group, const struct dt_update_info *info, int matrix,
                           struct dt_tile tile, const float *grad, float *const *vectors);

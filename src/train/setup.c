@@ -7,6 +7,7 @@
 
 #include "train/advice.h"
 #include "train/local.h"
+#include "train/split_layers.h"
 
 static const char ARRAYS[] = "(arrays)"; /* data.train and data.eval of rows in memory */
 
@@ -105,6 +106,7 @@ static dt_status share_start(struct dt_job *job, struct dt_bank *bank)
     char banks[DT_LOCK_HOLDER] = "", holder[DT_LOCK_HOLDER]; /* of the lock, as it is read there */
     dt_status status = bank ? dt__bank_prepare(bank, job) : DT_OK;
     if (bank && !status) status = dt__settle_groups(job, bank);
+    if (!job->config->run.parts) job->config->run.parts = DT_SPLIT_PARTS;
     DT_TRY(dt_ranks_agree(world->all, status));
     if (bank) dt_lock_holder(dir, banks);
     dt_ranks_bcast(world->all, banks, sizeof banks, 0);
@@ -267,6 +269,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
         .task = schema->task,
         .loss = config->train.loss,
         .huber_delta = config->train.huber_delta,
+        .split = config->model.split,
         .quantiles = config->train.loss == DT_LOSS_QUANTILE ? config->train.quantiles : NULL};
     int each;
     DT_TRY(dt_model_desc_each(&desc, &each));
@@ -283,6 +286,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
     DT_TRY(dt_model_set_units(job->model, schema->target_mean, schema->target_std));
     DT_TRY(dt_plan_create(job->train, (uint64_t)config->run.seed, job->replicas,
                           config->train.batch, &job->plan));
+    DT_TRY(dt__split_check(job));
     job->last_step = dt__last_step(job);
     dt_schedule_init(&job->schedule, config, job->last_step);
     return dt__optimizers_init(job);
@@ -365,6 +369,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (world->role == DT_ROLE_EVALUATOR) status = dt__evaluator_open(job, &run->evaluator);
     DT_TRY(dt_ranks_agree(world->all, status));
     if (run->bank) dt__advise_scale(job);
+    if (run->bank) dt__split_advise(job);
     DT_TRY(find_done(job, run->bank, out_done));
     return *out_done ? DT_OK : open_training(run);
 }
@@ -376,6 +381,7 @@ void dt__run_close(struct dt_run *run)
     dt__evaluator_close(run->evaluator);
     if (run->worker) dt__worker_close(run->worker);
     dt__local_close(job);
+    dt__split_close(job);
     dt_exchange_destroy(job->exchange);
     dt_async_destroy(job->async);
     dt_free(job->ckpt_dir);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "train/local.h"
+#include "train/split_layers.h"
 
 bool dt__stop_asked(struct dt_bank *bank)
 {
@@ -72,13 +73,14 @@ static struct decision decide(const struct dt_trainer *trainer, int asked, dt_st
         save = decision.next != GO_ON || dt__save_due(bank);
     }
     const bool async = job->mode == DT_MODE_ASYNC;
-    if (job->local ||
+    if (job->local || job->split ||
         (async ? dt_async_is_spread(job->async) : dt_exchange_is_spread(job->exchange))) {
         /* Others own the optimizer's state: it comes to the bank, to be saved. */
         dt_ranks_bcast(job->world->trainers, &save, sizeof save, 0);
         if (save && async) dt_async_gather(job->async);
         if (save && !async) dt_exchange_gather(job->exchange);
         if (save && job->local) dt__local_gather(trainer);
+        if (save) dt__split_gather(trainer, true);
     }
     if (bank && save) {
         dt_trace_phase(job->trace, DT_PHASE_SAVE, job->step);

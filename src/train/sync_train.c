@@ -7,6 +7,7 @@
 
 #include "train/advice.h"
 #include "train/local.h"
+#include "train/split_layers.h"
 
 /* ---- worker --------------------------------------------------------------------------------- */
 
@@ -37,6 +38,7 @@ static int worker_span(struct dt_job *job, struct dt_worker *worker, struct dt_b
         int ask = dt_stop_requested() ? DT_ASK_STOP : DT_ASK_NONE;
         if (bank) ask |= dt__bank_asks(bank);
         asked = dt_exchange_end(exchange, worker->failed ? DT_ASK_ERROR : ask);
+        if (!(asked & DT_ASK_VOID)) dt__split_update(job);
         dt__advise_wire(job, worker, &look);
         if (!(asked & DT_ASK_ERROR)) job->step++;
     }
@@ -110,6 +112,7 @@ static dt_status create_exchange(struct dt_job *job)
     spec.tile = gradient_tile;
     spec.update_tile = dt__update_tile_sync;
     spec.worker_of = job->worker_of;
+    spec.behind = job->model->params - job->model->shared;
     dt_status status = DT_OK;
     if (local) {
         status = dt_alloc((size_t)job->groups, sizeof(int), "groups", &leaders);
@@ -160,6 +163,7 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     struct dt_bank *bank = trainer->bank;
     DT_TRY(create_exchange(job));
     if (dt__is_local(job)) DT_TRY(dt__local_open(trainer));
+    DT_TRY(dt__split_open(trainer));
     float *const *vectors = dt_exchange_vectors(job->exchange);
     DT_TRY(dt_ranks_agree(job->world->trainers, bank ? fill(bank, vectors) : DT_OK));
     if (bank && job->copies)
@@ -176,6 +180,7 @@ static dt_status open_exchange(const struct dt_trainer *trainer, dt_fill_fn *fil
     for (int r = 0; worker && r < job->replicas; r++)
         if (r < worker->first || r >= worker->first + worker->count) worker->loss[r] = 0;
     dt_exchange_start(job->exchange);
+    dt__split_scatter(trainer);
     if (job->local) dt__local_start(trainer);
     return DT_OK;
 }

@@ -9,6 +9,7 @@
  *   begin with
  *   sync_train.c     spans of sync steps, with local.c for rounds of local steps; async_train.c:
  *   spans of async
+ *   split_layers.c   steps of a model with split layers, and this worker's parts of them
  *   worker.c         a replica's gradient; update.c: what it does to the weights
  *   sync_point.c     between spans: losses, evaluation (evaluate.c), a save, whether the run goes
  *   on

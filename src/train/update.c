@@ -122,9 +122,17 @@ static size_t norms_at(size_t offset, size_t tensor)
     return NORMS * (offset / DT_MEASURE_BLOCK + tensor);
 }
 
+/* Those of split layers' tensors stand behind, by tensor and part. */
+static size_t part_norms_at(const struct dt_job *job, size_t tensor, int part)
+{
+    const size_t parts = (size_t)job->config->run.parts;
+    return norms_at(job->model->trained, job->model->tensors) +
+           NORMS * (1 + tensor * parts + (size_t)part);
+}
+
 size_t dt__measures(const struct dt_job *job)
 {
-    return job->trust ? norms_at(job->model->trained, job->model->tensors) + NORMS : 0;
+    return job->trust ? part_norms_at(job, job->model->tensors, 0) : 0;
 }
 
 static void trust_make(struct dt_job *job, const double *measures)
@@ -133,6 +141,13 @@ static void trust_make(struct dt_job *job, const double *measures)
         const struct dt_tensor *tensor = &job->model->tensor[i];
         const size_t last = tensor->offset + tensor->count - 1;
         double norms[NORMS] = {0};
+        for (int p = 0; p < job->config->run.parts && tensor->offset >= job->model->shared; p++)
+            for (int k = 0; k < NORMS; k++)
+                norms[k] += measures[part_norms_at(job, i, p) + (size_t)k];
+        if (tensor->offset >= job->model->shared) {
+            job->trust[i] = dt_optimizer_trust(norms[WEIGHTS], norms[DIRECTIONS]);
+            continue;
+        }
         for (size_t at = norms_at(tensor->offset, i); at <= norms_at(last, i); at += NORMS)
             for (int k = 0; k < NORMS && tensor->role != DT_TENSOR_STATE; k++)
                 norms[k] += measures[at + (size_t)k];
@@ -265,6 +280,37 @@ void dt__update_sync(void *arg, const struct dt_update_info *info, size_t offset
                      offset, n, grad, weights, out, vectors + 1);
     else /* none of its replicas has a sample in this step */
         memmove(out, weights, n * sizeof *out);
+}
+
+void dt__measure_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor,
+                      int part, size_t n, float *sum, float *const *vectors, double *measures)
+{
+    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
+    double *norms = measures + part_norms_at(job, tensor, part);
+    float direction[DT_MEASURE_BLOCK], *state[DT_MAX_STATE];
+    if (!job->trust) return;
+    norms[WEIGHTS] = norms[DIRECTIONS] = 0;
+    for (size_t at = 0, some; at < n; at += some) {
+        some = n - at < DT_MEASURE_BLOCK ? n - at : DT_MEASURE_BLOCK;
+        for (int i = 0; i < job->optimizer.nstate; i++)
+            state[i] = vectors[1 + i] + at;
+        dt_optimizer_direct(&job->optimizer,
+                            &constants_of(job, info->step, 0, rows, 0, NULL)->usual, some, sum + at,
+                            vectors[0] + at, direction, state);
+        memcpy(sum + at, direction, some * sizeof *sum);
+        norms[WEIGHTS] += dt__norm2(vectors[0] + at, some);
+        norms[DIRECTIONS] += dt__norm2(direction, some);
+    }
+}
+
+void dt__update_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor, size_t n,
+                     const float *grad, float *const *vectors)
+{
+    const uint64_t rows = dt_plan_step_rows(job->plan, info->step);
+    struct dt_factors factors =
+        constants_of(job, info->step, 0, rows, info->norm2, info->measures)->usual;
+    if (dt_optimizer_is_whole(&job->optimizer)) factors.rate *= job->trust[tensor];
+    dt_optimizer_apply(&job->optimizer, &factors, n, grad, vectors[0], vectors[0], vectors + 1);
 }
 
 /* Row by row, or in one run where these have no gaps. */

@@ -1,22 +1,50 @@
 /* A worker's computing: the gradient of one replica, in sync and in async. */
 #include "train/local.h"
+#include "train/split_layers.h"
 
 #include <limits.h>
 #include <math.h>
 
 /* Rows that go through the network at once: all of a share where a layer takes statistics of its
- * rows (batchnorm alone has state tensors). */
+ * rows (batchnorm alone has state tensors), and where one is split. */
 static int slice_rows(const struct dt_job *job, uint64_t share)
 {
-    uint64_t most = DT__SLICE_ROWS;
+    struct dt_split_layer layer;
+    uint64_t most = dt_model_split(job->model, 0, &layer) ? INT_MAX : DT__SLICE_ROWS;
     for (size_t i = 0; i < job->model->tensors; i++)
         if (job->model->tensor[i].role == DT_TENSOR_STATE) most = INT_MAX;
     return (int)(share < most ? share : most);
 }
 
+/* The bank's host alone has all weights of split layers: its workers evaluate. */
+void dt__evaluating_workers(const struct dt_job *job, int *first, int *end)
+{
+    const struct dt_world *world = job->world;
+    struct dt_split_layer layer;
+    *first = 0;
+    *end = world->workers;
+    if (!dt_model_split(job->model, 0, &layer)) return;
+    while (*first < *end && world->host_of[world->rank_of[*first]] != world->host_of[0])
+        (*first)++;
+    while (*end > *first && world->host_of[world->rank_of[*end - 1]] != world->host_of[0])
+        (*end)--;
+}
+
+void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64_t *first,
+                   uint64_t *end)
+{
+    int begin, behind;
+    dt__evaluating_workers(job, &begin, &behind);
+    const uint64_t count = (uint64_t)(behind - begin);
+    *first = *end = 0;
+    if (worker < begin || worker >= behind) return;
+    *first = chunks * (uint64_t)(worker - begin) / count;
+    *end = chunks * (uint64_t)(worker - begin + 1) / count;
+}
+
 dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
 {
-    int index = job->world->worker, workers = job->world->workers;
+    const int index = job->world->worker;
     size_t replicas = (size_t)job->replicas;
     dt__worker_replicas(job, index, &worker->first, &worker->count);
     DT_TRY(dt_alloc(replicas, sizeof *worker->loss, "loss sums", &worker->loss));
@@ -28,13 +56,13 @@ dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
     DT_TRY(dt_network_reserve(worker->network,
                               (size_t)dt_source_most_entries(job->train, (uint64_t)rows)));
     uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
-    if (worker->count)
+    struct dt_split_layer layer;
+    if (worker->count && !dt_model_split(job->model, 0, &layer))
         DT_TRY(dt_loader_create(job->config, job->train, job->plan, worker->first, worker->count,
                                 rows, draw, &worker->loader));
     if (!dt__evaluates_in_place(job)) return DT_OK;
     uint64_t chunks = dt_measure_chunks(job->config, job->eval);
-    worker->chunk = chunks * (uint64_t)index / (uint64_t)workers;
-    worker->chunk_end = chunks * (uint64_t)(index + 1) / (uint64_t)workers;
+    dt__chunks_of(job, index, chunks, &worker->chunk, &worker->chunk_end);
     if (worker->chunk == worker->chunk_end) return DT_OK;
     return dt_measure_create(job->config, job->eval, job->model, worker->chunk, worker->chunk_end,
                              &worker->measure);
@@ -106,6 +134,15 @@ void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_
     if (status) worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)step);
 }
 
+dt_status dt__loss_check(int replica, double loss)
+{
+    if (isfinite(loss)) return DT_OK;
+    return dt_fail(DT_ENUMERIC,
+                   "the loss of replica %d is %g: data.normalize=standard, a lower train.lr, or "
+                   "train.clip_norm, may help",
+                   replica, loss);
+}
+
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks)
@@ -132,12 +169,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
                                          &loss, last ? hooks : &forward_only);
         }
         if (!status) worker->loss[replica] += loss;
-        if (!status && !isfinite(loss))
-            status = dt_fail(
-                DT_ENUMERIC,
-                "the loss of replica %d is %g: data.normalize=standard, a lower train.lr, or "
-                "train.clip_norm, may help",
-                replica, loss);
+        if (!status) status = dt__loss_check(replica, loss);
         if (status)
             worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)draw);
         done += (uint64_t)rows;
@@ -154,7 +186,7 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group)
     const size_t measures = dt__measures(job);
     return (struct dt_exchange_spec){.kind = job->config->train.exchange,
                                      .reproducible = job->config->run.reproducible,
-                                     .params = job->model->params,
+                                     .params = job->model->shared,
                                      .buckets = job->model->buckets,
                                      .bucket_end = job->model->bucket_end,
                                      .replicas = group->count,
@@ -163,6 +195,7 @@ struct dt_exchange_spec dt__step_spec(struct dt_group *group)
                                      .norm_params = job->model->trained,
                                      .measure = measures ? dt__measure_sync : NULL,
                                      .measures = measures,
+                                     .squares = dt__split_squares(job),
                                      .update = dt__update_sync,
                                      .arg = group};
 }
@@ -201,7 +234,9 @@ void dt__step_gradients(struct dt_group *group, struct dt_worker *worker, uint64
     for (int r = begin; r < end && group->count < job->replicas; r++)
         group->rows += dt_plan_share(job->plan, step, r).count;
     dt_exchange_begin(group->exchange, step);
-    for (int i = 0; i < worker->count; i++) {
+    const struct dt_network_hooks all = {bucket_need, bucket_ready, &state};
+    if (job->split) dt__split_gradients(group->job, worker, &all);
+    for (int i = 0; i < worker->count && !job->split; i++) {
         const int replica = worker->first + i;
         const bool last = i + 1 == worker->count || replica + 1 == end;
         struct dt_network_hooks hooks = {bucket_need, last ? bucket_ready : NULL, &state};

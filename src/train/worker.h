@@ -54,6 +54,12 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
  * cannot be read. */
 void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_t step,
                      const struct dt_touched *inputs);
+/* DT_ENUMERIC: it is not finite. */
+dt_status dt__loss_check(int replica, double loss);
+/* The workers that evaluate in place, [*first, *end), and their chunks of the evaluation data. */
+void dt__evaluating_workers(const struct dt_job *job, int *first, int *end);
+void dt__chunks_of(const struct dt_job *job, int worker, uint64_t chunks, uint64_t *first,
+                   uint64_t *end);
 /* The exchange of a group's steps. */
 struct dt_exchange_spec dt__step_spec(struct dt_group *group);
 /* Begins a group's step in its exchange: the gradient of each of its replicas that this worker has

@@ -13,6 +13,7 @@ static const char *const AXES[][MOST_VALUES] = {
      "model.wide=yes|model.embedding=2",
      "train.wide_optimizer=ftrl|train.wide_lr=0.1|train.l1=0.01|model.wide=yes",
      "train.wide_optimizer=adagrad|model.wide=yes", "train.wide_optimizer=lamb|model.wide=yes"},
+    {"model.split=0", "model.split=100", "model.layers=dense 7 relu split"},
     {"train.mode=sync", "train.mode=async",
      "train.mode=async|train.staleness=2|train.staleness_lr=yes",
      "train.mode=async|train.staleness=0", "train.mode=async|train.delay_compensation=0.1",

@@ -20,9 +20,11 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
     const struct dt_tensor bias = {.rank = 1, .shape = {nout}, .role = DT_TENSOR_BIAS};
     layer->out = (struct dt__shape){1, 1, layer->size[0]};
     layer->macs = nin * nout;
+    if (model->desc.split > 0 && !layer->last && layer->macs >= (size_t)model->desc.split)
+        DT_TRY(dt__layer_split(layer));
     layer->keep = dt__has_epilogue(layer) ? nout : 0;
-    layer->work =
-        layer == model->layer ? 0 : nin + nout; /* the first has no gradient by its input */
+    layer->work = layer->split ? nout : layer == model->layer ? 0 : nin + nout;
+    /* the first has no gradient by its input */
     DT_TRY(dt__layer_tensor(model, layer, "weight", &weight));
     return dt__layer_tensor(model, layer, "bias", &bias);
 }
@@ -76,27 +78,28 @@ static dt_status dense_open(const struct dt__layer *layer, int max_rows, bool bf
                             void **out_state)
 {
     struct dt__bf16 *products = NULL;
-    if (bf16 && !layer->last)
+    if (bf16 && !layer->last && !layer->split)
         DT_TRY(dt__bf16_create((int)dt__shape_size(layer->in), layer->out.c, max_rows,
-                               layer->begin == 0, &products));
+                               layer->index == 0, &products));
     *out_state = products;
     return DT_OK;
 }
 
-/* Not where the factors of so many rows are larger than half of the gradient. */
+/* Not where workers have parts of the gradient, or the factors of so many rows are larger than half of the gradient. */
 static bool dense_factored(const struct dt__layer *layer, int max_rows, struct dt_factored *out)
 {
     const size_t nin = dt__shape_size(layer->in), nout = (size_t)layer->out.c;
-    if (layer->last || (nin + nout) * (size_t)max_rows > nin * nout) return false;
-    *out = dt__bf16_factored((int)nin, (int)nout, max_rows, layer->begin == 0);
+    if (layer->last || layer->split || (nin + nout) * (size_t)max_rows > nin * nout) return false;
+    *out = dt__bf16_factored((int)nin, (int)nout, max_rows, layer->index == 0);
     out->offset = layer->begin;
     return true;
 }
 
 const struct dt__layer_kind dt__dense_layer = {.name = "dense",
-                                               .usage = "dense N [activation]",
+                                               .usage = "dense N [activation] [split]",
                                                .epilogue = true,
                                                .sparse = true,
+                                               .splits = true,
                                                .parse = dt__parse_width,
                                                .infer = dense_infer,
                                                .open = dense_open,

@@ -1,0 +1,480 @@
+/* Split layers: activations and the gradients by them between the workers that have rows and those
+ * that have columns (dtrain/split.h has the figure). A node's workers share one place of each; what
+ * other nodes lack goes straight from worker to worker, without waiting for one another's order. */
+#include "dtrain/split.h"
+
+#include <string.h>
+
+#include "comm/exchange.h"
+
+enum { TAG_INPUTS, TAG_OUTPUTS, TAG_DELTAS, TAG_SUMS };
+enum { MOST_DEPTH = 11 }; /* of a tree of parts */
+_Static_assert(DT_SPLIT_MOST_PARTS <= 1 << (MOST_DEPTH - 1), "a row a level");
+
+/* A worker: its rank in the exchange, its node, its replicas and parts. */
+struct place {
+    int rank, node;
+    int replica, replica_end;
+    int part, part_end;
+};
+
+/* A subtree of the tree over parts, whose sum has a place in this node's memory: all of it is one
+ * worker's of this node, or another node's. */
+struct sum {
+    int first, end;
+    int worker; /* -1: of another node: */
+    int node;
+    float *data; /* (max_rows, nin) in blocks, of the layer that is under way */
+};
+
+struct dt_split {
+    struct dt_exchange *x;
+    struct dt_split_spec spec;
+    struct dt_split_layer *layer; /* (layers), copied */
+    MPI_Comm comm;
+    struct place *worker; /* (world->workers) */
+    int self;             /* -1: none of them */
+    int *first_of;        /* (nodes + 1) where a node's workers begin */
+    int *owner;           /* (parts) a worker */
+    struct sum *sum;      /* (sums) in the order of the parts */
+    int *sum_at;          /* (parts) the one that begins with this part */
+    struct sum *give;     /* (gives) of this node's parts: what it sends to others */
+    int sums, gives;
+
+    struct dt__shared shared;
+    struct dt__event_count *met; /* workers of this node that came to a meeting */
+    uint32_t meetings;
+    float **input, **output; /* (layers) */
+
+    int *row;    /* (R + 1) where rows of a replica begin, in this step */
+    float *send; /* (gives, max_rows, widest input) sums of this node's parts, for other nodes */
+    MPI_Request *request;
+    int requests;
+};
+
+/* ---- who has what --------------------------------------------------------------------------- */
+
+static dt_status list_workers(struct dt_split *s)
+{
+    const struct dt_world *world = s->x->world;
+    const int workers = world->workers;
+    int size, mine[2] = {s->x->node, world->worker}, *all;
+    DT_MPI(MPI_Comm_size(s->x->all.comm, &size));
+    const dt_status status = dt_alloc((size_t)size, sizeof mine, "worker table", &all);
+    DT_TRY(dt_ranks_agree(&s->x->all, status));
+    DT_MPI(MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, s->x->all.comm));
+    for (int rank = 0; rank < size; rank++) {
+        const int w = all[2 * rank + 1];
+        if (w < 0) continue;
+        struct place *place = &s->worker[w];
+        *place = (struct place){.rank = rank, .node = all[2 * rank]};
+        dt_deal_replicas(workers, w, s->spec.replicas, &place->replica, &place->replica_end);
+        place->replica_end += place->replica;
+        dt_deal_replicas(workers, w, s->spec.parts, &place->part, &place->part_end);
+        place->part_end += place->part;
+        for (int p = place->part; p < place->part_end; p++)
+            s->owner[p] = w;
+    }
+    dt_free(all);
+    /* workers are numbered host by host, and so node by node */
+    for (int n = 0; n < s->x->nodes; n++) {
+        int w = 0;
+        while (w < workers && s->worker[w].node != n)
+            w++;
+        s->first_of[2 * n] = w;
+        while (w < workers && s->worker[w].node == n)
+            w++;
+        s->first_of[2 * n + 1] = w;
+    }
+    return DT_OK;
+}
+
+/* The worker of a node that acts for a worker of another one; -1: it has none. */
+static int helper_of(const struct dt_split *s, int node, int worker)
+{
+    const int first = s->first_of[2 * node], count = s->first_of[2 * node + 1] - first;
+    return count ? first + worker % count : -1;
+}
+
+static bool is_here(const struct dt_split *s, int worker)
+{
+    return s->worker[worker].node == s->x->node;
+}
+
+/* The largest subtrees of one owner: of another node, here of a worker; whole: here too of the
+ * node. */
+static void find_sums(const struct dt_split *s, int first, int end, bool whole, struct sum *sum,
+                      int *count)
+{
+    const int w = s->owner[first], node = s->worker[w].node;
+    const bool alone = node == s->x->node && !whole;
+    int p = first;
+    while (p < end && s->worker[s->owner[p]].node == node && (!alone || s->owner[p] == w))
+        p++;
+    if (p == end) {
+        sum[(*count)++] = (struct sum){first, end, alone ? w : -1, node, NULL};
+        return;
+    }
+    const int split = dt__tree_split(first, end);
+    find_sums(s, first, split, whole, sum, count);
+    find_sums(s, split, end, whole, sum, count);
+}
+
+static void list_sums(struct dt_split *s)
+{
+    int all = 0;
+    find_sums(s, 0, s->spec.parts, false, s->sum, &s->sums);
+    for (int i = 0; i < s->sums; i++)
+        s->sum_at[s->sum[i].first] = i;
+    find_sums(s, 0, s->spec.parts, true, s->give, &all);
+    for (int i = 0; i < all; i++)
+        if (s->give[i].node == s->x->node) s->give[s->gives++] = s->give[i];
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static size_t widest_sum(const struct dt_split *s)
+{
+    size_t widest = 0;
+    for (int l = 0; l < s->spec.layers; l++)
+        if (s->layer[l].inputs && s->layer[l].nin > widest) widest = s->layer[l].nin;
+    return widest;
+}
+
+static void deal_memory(struct dt_split *s, struct dt__room *room)
+{
+    const size_t rows = (size_t)s->spec.max_rows;
+    s->met = dt__room_take(room, 1, sizeof *s->met);
+    for (int l = 0; l < s->spec.layers; l++) {
+        s->input[l] = dt__room_take(room, rows * s->layer[l].nin, sizeof(float));
+        s->output[l] = dt__room_take(room, rows * s->layer[l].nout, sizeof(float));
+    }
+    for (int i = 0; i < s->sums; i++)
+        s->sum[i].data = dt__room_take(room, rows * widest_sum(s), sizeof(float));
+}
+
+/* Messages of one exchange, at most. */
+static size_t most_requests(const struct dt_split *s)
+{
+    const size_t workers = (size_t)s->x->world->workers, parts = (size_t)s->spec.parts;
+    size_t blocks = 1;
+    for (int l = 0; l < s->spec.layers; l++)
+        if (dt_split_blocks(s->layer[l].nin) > blocks) blocks = dt_split_blocks(s->layer[l].nin);
+    return (parts + 1) * (blocks + 1) * (workers + 1);
+}
+
+static dt_status allocate(struct dt_split *s, const struct dt_split_spec *spec)
+{
+    const size_t layers = (size_t)spec->layers, parts = (size_t)spec->parts;
+    s->spec = *spec;
+    DT_TRY(dt_alloc(layers, sizeof *s->layer, "split layers", &s->layer));
+    memcpy(s->layer, spec->layer, layers * sizeof *s->layer);
+    DT_TRY(dt_alloc(layers, sizeof *s->input, "split layers", &s->input));
+    DT_TRY(dt_alloc(layers, sizeof *s->output, "split layers", &s->output));
+    DT_TRY(dt_alloc((size_t)s->x->world->workers, sizeof *s->worker, "worker table", &s->worker));
+    DT_TRY(dt_alloc(2 * (size_t)s->x->nodes, sizeof *s->first_of, "worker table", &s->first_of));
+    DT_TRY(dt_alloc(parts, sizeof *s->owner, "part table", &s->owner));
+    DT_TRY(dt_alloc(parts, sizeof *s->sum, "part table", &s->sum));
+    DT_TRY(dt_alloc(parts, sizeof *s->give, "part table", &s->give));
+    DT_TRY(dt_alloc(parts, sizeof *s->sum_at, "part table", &s->sum_at));
+    DT_TRY(dt_alloc((size_t)spec->replicas + 1, sizeof *s->row, "row table", &s->row));
+    return dt_alloc(most_requests(s), sizeof(MPI_Request), "requests", &s->request);
+}
+
+dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spec,
+                          struct dt_split **out)
+{
+    struct dt_split *s = NULL;
+    struct dt__room room = {0};
+    dt_status status = dt_alloc(1, sizeof *s, "split layers", &s);
+    if (!status) {
+        *s = (struct dt_split){.x = x, .comm = MPI_COMM_NULL, .self = x->world->worker};
+        status = allocate(s, spec);
+    }
+    DT_GUARD(dt_ranks_agree(&x->all, status));
+    DT_MPI(MPI_Comm_dup(x->all.comm, &s->comm));
+    DT_GUARD(list_workers(s));
+    list_sums(s);
+    deal_memory(s, &room);
+    DT_GUARD(dt__shared_create(x->node_comm, &room, "split layers", &x->all, &s->shared));
+    room = (struct dt__room){.memory = s->shared.memory};
+    deal_memory(s, &room);
+    if (x->agent <= 0) memset(s->met, 0, sizeof *s->met); /* all who do write the same */
+    status = x->nodes == 1 ? DT_OK
+                           : dt_alloc((size_t)s->gives * (size_t)spec->max_rows * widest_sum(s),
+                                      sizeof(float), "sums of split layers", &s->send);
+    DT_GUARD(dt_ranks_agree(&x->all, status));
+    *out = s;
+done:
+    if (status) dt_split_destroy(s);
+    return status;
+}
+
+void dt_split_destroy(struct dt_split *s)
+{
+    if (!s) return;
+    if (s->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&s->comm));
+    dt__shared_free(&s->shared);
+    void *owned[] = {s->layer, s->input, s->output, s->worker,  s->first_of, s->owner, s->sum,
+                     s->give,  s->row,   s->sum_at, s->request, s->send,     s};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        dt_free(owned[i]);
+}
+
+/* ---- places --------------------------------------------------------------------------------- */
+
+int dt_split_owner(const struct dt_split *s, int part)
+{
+    return s->owner[part];
+}
+
+bool dt_split_subtree(const struct dt_split *s, int index, int *first, int *end)
+{
+    for (int i = 0; i < s->sums; i++) {
+        if (s->sum[i].worker < 0 || s->sum[i].worker != s->self || index-- > 0) continue;
+        *first = s->sum[i].first;
+        *end = s->sum[i].end;
+        return true;
+    }
+    return false;
+}
+
+void dt_split_begin(struct dt_split *s, const int *rows)
+{
+    for (int r = 0; r < s->spec.replicas; r++)
+        s->row[r + 1] = s->row[r] + rows[r];
+}
+
+int dt_split_rows(const struct dt_split *s)
+{
+    return s->row[s->spec.replicas];
+}
+
+int dt_split_row(const struct dt_split *s, int replica)
+{
+    return s->row[replica];
+}
+
+/* A worker's first row, and how many it has. */
+static int first_row(const struct dt_split *s, int worker)
+{
+    return s->row[s->worker[worker].replica];
+}
+static int rows_of(const struct dt_split *s, int worker)
+{
+    return s->row[s->worker[worker].replica_end] - first_row(s, worker);
+}
+
+static size_t block_begin(const struct dt_split *s, int layer, size_t block)
+{
+    const size_t nin = s->layer[layer].nin;
+    return dt_split_cut(nin, block, dt_split_blocks(nin));
+}
+static size_t block_depth(const struct dt_split *s, int layer, size_t block)
+{
+    return block_begin(s, layer, block + 1) - block_begin(s, layer, block);
+}
+/* Where a row of a block stands, in floats. */
+static size_t block_at(const struct dt_split *s, int layer, size_t block, int row)
+{
+    return (size_t)s->spec.max_rows * block_begin(s, layer, block) +
+           (size_t)row * block_depth(s, layer, block);
+}
+
+float *dt_split_inputs(const struct dt_split *s, int layer, size_t block)
+{
+    return s->input[layer] + block_at(s, layer, block, 0);
+}
+
+static size_t part_columns(const struct dt_split *s, int layer, int part)
+{
+    const size_t nout = s->layer[layer].nout, parts = (size_t)s->spec.parts;
+    return dt_split_cut(nout, (size_t)part + 1, parts) - dt_split_cut(nout, (size_t)part, parts);
+}
+
+float *dt_split_outputs(const struct dt_split *s, int layer, int part)
+{
+    return s->output[layer] + (size_t)s->spec.max_rows * dt_split_cut(s->layer[layer].nout,
+                                                                      (size_t)part,
+                                                                      (size_t)s->spec.parts);
+}
+
+float *dt_split_sum(const struct dt_split *s, int layer, int index, size_t block)
+{
+    int i = 0;
+    while (s->sum[i].worker < 0 || s->sum[i].worker != s->self || index-- > 0)
+        i++;
+    return s->sum[i].data + block_at(s, layer, block, 0);
+}
+
+/* ---- messages ------------------------------------------------------------------------------- */
+
+static void send_floats(struct dt_split *s, const float *floats, size_t n, int worker, int tag)
+{
+    if (n)
+        DT_MPI(MPI_Isend(floats, (int)n, MPI_FLOAT, s->worker[worker].rank, tag, s->comm,
+                         &s->request[s->requests++]));
+}
+
+static void receive_floats(struct dt_split *s, float *floats, size_t n, int worker, int tag)
+{
+    if (n)
+        DT_MPI(MPI_Irecv(floats, (int)n, MPI_FLOAT, s->worker[worker].rank, tag, s->comm,
+                         &s->request[s->requests++]));
+}
+
+/* All messages have come and gone; gradients of other layers get on meanwhile. */
+static void finish_messages(struct dt_split *s)
+{
+    struct dt_exchange *x = s->x;
+    struct dt__wait wait = {.world = x->world, .what = "rows of split layers"};
+    const double start = dt_clock_secs(), busy = x->times.reduce + x->times.update;
+    for (int done = s->requests == 0; !done;) {
+        DT_MPI(MPI_Testall(s->requests, s->request, &done, MPI_STATUSES_IGNORE));
+        if (done) break;
+        if (x->way->advance(x))
+            dt__wait_progress(&wait);
+        else
+            dt__wait_pause(&wait);
+    }
+    dt__wait_done(&wait);
+    s->requests = 0;
+    x->times.network += dt_clock_secs() - start - (x->times.reduce + x->times.update - busy);
+}
+
+/* This node's workers have all come here. */
+static void meet(struct dt_split *s)
+{
+    const int *first = &s->first_of[2 * s->x->node];
+    const double start = dt_clock_secs();
+    s->meetings += (uint32_t)(first[1] - first[0]);
+    dt__event_post(s->met, 1);
+    dt__event_wait(s->met, s->meetings, s->x->world, "rows of split layers");
+    s->x->times.wait += dt_clock_secs() - start;
+}
+
+void dt_split_give_inputs(struct dt_split *s, int layer)
+{
+    const size_t blocks = dt_split_blocks(s->layer[layer].nin);
+    for (int w = 0; w < s->x->world->workers; w++) {
+        if (is_here(s, w) || helper_of(s, s->x->node, w) != s->self) continue;
+        for (size_t b = 0; b < blocks; b++)
+            receive_floats(s, s->input[layer] + block_at(s, layer, b, first_row(s, w)),
+                           (size_t)rows_of(s, w) * block_depth(s, layer, b), w, TAG_INPUTS);
+    }
+    for (int n = 0; n < s->x->nodes; n++) {
+        const int to = helper_of(s, n, s->self);
+        if (n == s->x->node || to < 0) continue;
+        for (size_t b = 0; b < blocks; b++)
+            send_floats(s, s->input[layer] + block_at(s, layer, b, first_row(s, s->self)),
+                        (size_t)rows_of(s, s->self) * block_depth(s, layer, b), to, TAG_INPUTS);
+    }
+    finish_messages(s);
+    meet(s);
+}
+
+/* Rows of parts from or to where these are owned: `home`, from there. */
+static void move_outputs(struct dt_split *s, int layer, bool home)
+{
+    const int tag = home ? TAG_OUTPUTS : TAG_DELTAS;
+    for (int p = 0; p < s->spec.parts; p++) {
+        const int owner = s->owner[p];
+        const size_t columns = part_columns(s, layer, p);
+        float *rows = dt_split_outputs(s, layer, p);
+        for (int w = 0; w < s->x->world->workers; w++) {
+            const int from = home ? owner : w, to = home ? w : owner;
+            const size_t n = (size_t)rows_of(s, w) * columns;
+            float *at = rows + (size_t)first_row(s, w) * columns;
+            if (s->worker[from].node == s->worker[to].node) continue;
+            if (from == s->self) send_floats(s, at, n, to, tag);
+            if (to == s->self) receive_floats(s, at, n, from, tag);
+        }
+    }
+    finish_messages(s);
+    meet(s);
+}
+
+void dt_split_return_outputs(struct dt_split *s, int layer)
+{
+    move_outputs(s, layer, true);
+}
+
+void dt_split_give_deltas(struct dt_split *s, int layer)
+{
+    move_outputs(s, layer, false);
+}
+
+/* n floats, from `at` on, of the sum over these parts; *out is theirs for it. Where the sum stands
+ * already it is not copied. */
+static const float *sum_floats(const struct dt_split *s, int first, int end, size_t at, size_t n,
+                               float *out, float (*level)[DT_SPLIT_DEPTH])
+{
+    const struct sum *sum = &s->sum[s->sum_at[first]];
+    if (sum->end == end) return sum->data + at;
+    const int split = dt__tree_split(first, end);
+    const float *left = sum_floats(s, first, split, at, n, out, level);
+    const float *right = sum_floats(s, split, end, at, n, *level, level + 1);
+    for (size_t i = 0; i < n; i++)
+        out[i] = left[i] + right[i];
+    return out;
+}
+
+/* Rows of a block of that sum; rows stand `stride` floats from each other in out. */
+static void sum_rows(const struct dt_split *s, int layer, size_t block, int first, int end, int row,
+                     int rows, float *out, size_t stride)
+{
+    const size_t depth = block_depth(s, layer, block);
+    float level[MOST_DEPTH][DT_SPLIT_DEPTH];
+    for (int r = 0; r < rows; r++, out += stride) {
+        const float *sum =
+            sum_floats(s, first, end, block_at(s, layer, block, row + r), depth, out, level);
+        if (sum != out) memcpy(out, sum, depth * sizeof *out);
+    }
+}
+
+void dt_split_return_sums(struct dt_split *s, int layer)
+{
+    const size_t blocks = dt_split_blocks(s->layer[layer].nin);
+    float *send = s->send;
+    meet(s);
+    for (int i = 0; i < s->sums; i++) {
+        const struct sum *sum = &s->sum[i];
+        for (size_t b = 0; b < blocks && sum->worker < 0; b++)
+            receive_floats(s, sum->data + block_at(s, layer, b, first_row(s, s->self)),
+                           (size_t)rows_of(s, s->self) * block_depth(s, layer, b),
+                           helper_of(s, sum->node, s->self), TAG_SUMS);
+    }
+    for (int w = 0; w < s->x->world->workers; w++) {
+        if (is_here(s, w) || helper_of(s, s->x->node, w) != s->self) continue;
+        for (int g = 0; g < s->gives; g++)
+            for (size_t b = 0; b < blocks; b++) {
+                const size_t depth = block_depth(s, layer, b), n = (size_t)rows_of(s, w) * depth;
+                sum_rows(s, layer, b, s->give[g].first, s->give[g].end, first_row(s, w),
+                         rows_of(s, w), send, depth);
+                send_floats(s, send, n, w, TAG_SUMS);
+                send += n;
+            }
+    }
+    finish_messages(s);
+}
+
+void dt_split_read_sums(const struct dt_split *s, int layer, int row, int rows, float *out)
+{
+    const size_t nin = s->layer[layer].nin;
+    for (size_t b = 0; b < dt_split_blocks(nin); b++)
+        sum_rows(s, layer, b, 0, s->spec.parts, row, rows, out + block_begin(s, layer, b), nin);
+}
+
+/* ---- what it costs -------------------------------------------------------------------------- */
+
+double dt_split_sent(const struct dt_split_layer *layer, int rows, int nodes)
+{
+    const double others = 1 - 1.0 / nodes, nin = (double)layer->nin, nout = (double)layer->nout;
+    return rows * others * ((layer->inputs ? 2 : 1) * nin + 2 * nout / nodes);
+}
+
+double dt_split_sent_whole(const struct dt_split_layer *layer, int nodes)
+{
+    const double others = 1 - 1.0 / nodes, nin = (double)layer->nin, nout = (double)layer->nout;
+    return 2 * others * (nin + 1) * nout;
+}

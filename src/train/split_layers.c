@@ -1,0 +1,530 @@
+/* Split layers in training: see split_layers.h, and dtrain/split.h for what travels.
+ *
+ * A step goes from one split layer to the next: each replica's network runs up to it, the layer's
+ * product is made for all of their rows, and they go on. The weights of a part, and what the
+ * optimizer keeps of them, are (nin, columns) and behind them the bias, in its owner's own memory;
+ * the bank's vectors have the layer whole, and are filled for a checkpoint and an evaluation. */
+#include "train/split_layers.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A part of this worker's, of one layer. */
+struct part {
+    struct dt_split_part *products;
+    size_t columns, weights;            /* floats: of a row, of the weight; the bias is behind it */
+    float *vector[DT_EXCHANGE_VECTORS]; /* weights, optimizer state */
+    float *grad;                        /* where updates wait for the norm; else NULL */
+};
+
+/* A replica of this worker's, with its step under way. */
+struct replica {
+    struct dt_network *network;
+    struct dt_loader *loader;
+    struct dt_batch batch;
+    struct dt_rng dropout;
+    struct dt_network_stop stop;
+};
+
+struct dt_split_run {
+    struct dt_split *split;
+    int parts, first, end; /* all; this worker's */
+    int layers;
+    struct dt_split_layer *layer; /* (layers) */
+    struct part *part;            /* (layers, end - first) */
+    float *tile;                  /* the gradient of a tile of weights */
+    float *sums[12];              /* of a block: a level of the tree each */
+    int *rows;                    /* (R) in the step under way */
+    struct replica *replica;      /* (replicas) this worker's */
+    int replicas;
+    struct dt_network_hooks forward_only; /* of all but the last one that has rows */
+    uint64_t weights_at, states_at;       /* steps of which the bank has them */
+    float *staging;                       /* bank: a vector of a part */
+};
+
+/* ---- before the first step ------------------------------------------------------------------ */
+
+dt_status dt__split_check(const struct dt_job *job)
+{
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    struct dt_split_layer layer;
+    int first, end;
+    if (!dt_model_split(job->model, 0, &layer)) return DT_OK;
+    if (schema->dense < schema->features)
+        return dt_fail(DT_EUSAGE, "model.layers, model.split: sparse rows do not go with split "
+                                  "layers; expected none of these");
+    for (int l = 0; dt_model_split(job->model, l, &layer); l++)
+        if (layer.nout < (size_t)job->config->run.parts)
+            return dt_fail(DT_EUSAGE,
+                           "run.parts=%lld: a split layer has %zu outputs; expected at most so "
+                           "many parts",
+                           (long long)job->config->run.parts, layer.nout);
+    dt__evaluating_workers(job, &first, &end);
+    if (first == end && dt__evaluates_in_place(job))
+        return dt_fail(DT_EUSAGE,
+                       "split layers: the workers of the bank's host evaluate, and it has none: "
+                       "expected one, or eval.dedicated=yes");
+    return DT_OK;
+}
+
+void dt__split_advise(const struct dt_job *job)
+{
+    const int nodes = job->world->hosts, rows = (int)dt_plan_batch(job->plan);
+    const double mb = sizeof(float) / 1e6;
+    struct dt_config changed = *job->config; /* its texts are only read */
+    struct dt_split_layer layer;
+    const bool any = dt_model_split(job->model, 0, &layer);
+    double all = 2 * (1 - 1.0 / nodes) * (double)job->model->params, saved = 0;
+    size_t least = 0;
+    bool split;
+    if (nodes == 1) return;
+    for (int l = 0; dt_model_dense(job->model, l, &layer, &split); l++) {
+        const double parts = dt_split_sent(&layer, rows, nodes);
+        const double whole = dt_split_sent_whole(&layer, nodes);
+        if (any)
+            dt_info("dense layer of %zu x %zu, %s: in a step of %d rows a host sends %.3g MB if it "
+                    "is split, %.3g MB if it is whole: less %s",
+                    layer.nin, layer.nout, split ? "split" : "whole", rows, mb * parts, mb * whole,
+                    parts < whole ? "split" : "whole");
+        if (parts >= whole || layer.nout < DT_SPLIT_PARTS) continue;
+        saved += whole - parts;
+        if (!least || layer.nin * layer.nout < least) least = layer.nin * layer.nout;
+    }
+    changed.model.split = (int64_t)least;
+    if (!any && saved > all / 2 && !dt_config_check(&changed, 0))
+        dt_info("a step sends %.3g MB a host; with model.split=%zu it would send %.3g MB", mb * all,
+                least, mb * (all - saved));
+}
+
+size_t dt__split_squares(const struct dt_job *job)
+{
+    struct dt_split_layer layer;
+    size_t layers = 0;
+    while (dt_model_split(job->model, (int)layers, &layer))
+        layers++;
+    return layers * (size_t)job->config->run.parts;
+}
+
+/* ---- open and close ------------------------------------------------------------------------- */
+
+static struct part *part_of(const struct dt_split_run *run, int layer, int part)
+{
+    return &run->part[layer * (run->end - run->first) + part - run->first];
+}
+
+static size_t part_columns(const struct dt_split_run *run, int layer, int part)
+{
+    const size_t nout = run->layer[layer].nout, parts = (size_t)run->parts;
+    return dt_split_cut(nout, (size_t)part + 1, parts) - dt_split_cut(nout, (size_t)part, parts);
+}
+
+static dt_status open_part(const struct dt_job *job, int layer, int number, bool norm)
+{
+    struct dt_split_run *run = job->split;
+    struct part *part = part_of(run, layer, number);
+    part->columns = part_columns(run, layer, number);
+    part->weights = part->columns * run->layer[layer].nin;
+    const size_t floats = part->weights + part->columns;
+    DT_TRY(dt_split_part_create(&run->layer[layer], part->columns, (int)dt_plan_batch(job->plan),
+                                (int)job->config->run.precision, &part->products));
+    for (int v = 0; v <= job->optimizer.nstate; v++)
+        DT_TRY(dt_alloc(floats, sizeof(float), "a split layer's weights", &part->vector[v]));
+    return norm ? dt_alloc(floats, sizeof(float), "a split layer's gradient", &part->grad) : DT_OK;
+}
+
+/* Each replica has a network and a loader of its own: they wait for each other half-way. */
+static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker, int index)
+{
+    struct replica *replica = &job->split->replica[index];
+    const int rows = (int)dt_plan_max_share(job->plan);
+    const uint64_t most = dt_source_most_entries(job->train, (uint64_t)rows);
+    if (index == 0) {
+        replica->network = worker->network;
+    } else {
+        DT_TRY(dt_network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
+                                 &replica->network));
+        DT_TRY(dt_network_reserve(replica->network, (size_t)most));
+        dt_network_set_copies(replica->network, job->copies);
+    }
+    return dt_loader_create(job->config, job->train, job->plan, worker->first + index, 1, rows,
+                            job->step, &replica->loader);
+}
+
+static dt_status open_worker(const struct dt_job *job, struct dt_worker *worker)
+{
+    struct dt_split_run *run = job->split;
+    const size_t rows = (size_t)dt_plan_batch(job->plan), count = (size_t)worker->count;
+    size_t widest = 0;
+    dt_deal_replicas(job->world->workers, job->world->worker, run->parts, &run->first, &run->end);
+    run->end += run->first;
+    DT_TRY(dt_alloc((size_t)(run->layers * (run->end - run->first)), sizeof *run->part,
+                    "split layers", &run->part));
+    for (int l = 0; l < run->layers; l++)
+        for (int p = run->first; p < run->end; p++) {
+            DT_TRY(open_part(job, l, p, dt_exchange_measured(job->exchange) != NULL));
+            if (part_of(run, l, p)->columns > widest) widest = part_of(run, l, p)->columns;
+        }
+    DT_TRY(dt_alloc(DT_SPLIT_DEPTH * widest, sizeof(float), "split layers", &run->tile));
+    for (int i = 0, parts = 1; parts <= run->end - run->first; i++, parts *= 2)
+        DT_TRY(dt_alloc(rows * DT_SPLIT_DEPTH, sizeof(float), "split layers", &run->sums[i]));
+    DT_TRY(dt_alloc((size_t)job->replicas, sizeof(int), "split layers", &run->rows));
+    DT_TRY(dt_alloc(count, sizeof *run->replica, "split layers", &run->replica));
+    run->replicas = worker->count;
+    for (int i = 0; i < run->replicas; i++)
+        DT_TRY(open_replica(job, worker, i));
+    return DT_OK;
+}
+
+dt_status dt__split_open(const struct dt_trainer *trainer)
+{
+    struct dt_job *job = trainer->job;
+    struct dt_split_layer layer;
+    int layers = 0;
+    size_t most = 0;
+    while (dt_model_split(job->model, layers, &layer))
+        layers++;
+    if (!layers) return DT_OK;
+    const int parts = (int)job->config->run.parts;
+    struct dt_split_run *run = NULL;
+    dt_status status = dt_alloc(1, sizeof *run, "split layers", &run);
+    job->split = run;
+    if (!status) {
+        *run = (struct dt_split_run){
+            .parts = parts, .layers = layers, .weights_at = job->step, .states_at = job->step};
+        status = dt_alloc((size_t)layers, sizeof *run->layer, "split layers", &run->layer);
+    }
+    for (int l = 0; l < layers && !status; l++) {
+        dt_model_split(job->model, l, &run->layer[l]);
+        const size_t columns = run->layer[l].nout / (size_t)parts + 1;
+        if ((run->layer[l].nin + 1) * columns > most) most = (run->layer[l].nin + 1) * columns;
+    }
+    if (!status && trainer->bank)
+        status = dt_alloc(most, sizeof(float), "split layers", &run->staging);
+    if (!status && trainer->worker) status = open_worker(job, trainer->worker);
+    DT_TRY(dt_ranks_agree(job->world->trainers, status));
+    const struct dt_split_spec spec = {.parts = parts,
+                                       .replicas = job->replicas,
+                                       .layer = run->layer,
+                                       .layers = layers,
+                                       .max_rows = (int)dt_plan_batch(job->plan)};
+    DT_TRY(dt_split_create(job->exchange, &spec, &run->split));
+    return DT_OK;
+}
+
+void dt__split_close(struct dt_job *job)
+{
+    struct dt_split_run *run = job->split;
+    if (!run) return;
+    dt_split_destroy(run->split);
+    for (int i = 0; run->part && i < run->layers * (run->end - run->first); i++) {
+        dt_split_part_destroy(run->part[i].products);
+        for (int v = 0; v < DT_EXCHANGE_VECTORS; v++)
+            dt_free(run->part[i].vector[v]);
+        dt_free(run->part[i].grad);
+    }
+    for (int i = 0; i < run->replicas; i++) {
+        if (i > 0) dt_network_destroy(run->replica[i].network); /* the first is the worker's */
+        dt_loader_destroy(run->replica[i].loader);
+    }
+    for (size_t i = 0; i < sizeof run->sums / sizeof *run->sums; i++)
+        dt_free(run->sums[i]);
+    void *owned[] = {run->layer, run->part, run->tile, run->rows, run->replica, run->staging, run};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        dt_free(owned[i]);
+    job->split = NULL;
+}
+
+/* ---- the bank's whole layers ---------------------------------------------------------------- */
+
+/* A part's place in a whole vector, from it or into it. */
+static void part_copy(const struct dt_job *job, int layer, int part, float *whole, float *floats,
+                      bool to_whole)
+{
+    const struct dt_split_run *run = job->split;
+    const struct dt_split_layer *l = &run->layer[layer];
+    const size_t columns = part_columns(run, layer, part);
+    float *at = whole + job->model->tensor[l->tensor].offset +
+                dt_split_cut(l->nout, (size_t)part, (size_t)run->parts);
+    for (size_t r = 0; r <= l->nin; r++) { /* the bias is the last row of both */
+        float *wide = at + r * l->nout, *own = floats + r * columns;
+        memcpy(to_whole ? wide : own, to_whole ? own : wide, columns * sizeof *own);
+    }
+}
+
+/* Part by part, so that the bank needs room for one beside the vectors. */
+static void move_parts(const struct dt_trainer *trainer, bool to_bank, int first, int end)
+{
+    const struct dt_job *job = trainer->job;
+    struct dt_split_run *run = job->split;
+    float *const *whole = dt_exchange_vectors(job->exchange);
+    for (int l = 0; l < run->layers; l++)
+        for (int p = 0; p < run->parts; p++) {
+            const int owner = dt_split_owner(run->split, p);
+            const int rank = job->world->worker_rank + owner;
+            const size_t bytes = (run->layer[l].nin + 1) * part_columns(run, l, p) * sizeof(float);
+            const bool mine = trainer->worker && owner == job->world->worker;
+            for (int v = first; v < end; v++) {
+                float *floats = mine ? part_of(run, l, p)->vector[v] : run->staging;
+                if (!mine && !trainer->bank) continue;
+                if (trainer->bank && !to_bank) part_copy(job, l, p, whole[v], floats, false);
+                dt_ranks_move(job->world->trainers, to_bank ? rank : 0, to_bank ? 0 : rank, floats,
+                              bytes);
+                if (trainer->bank && to_bank) part_copy(job, l, p, whole[v], floats, true);
+            }
+        }
+}
+
+void dt__split_scatter(const struct dt_trainer *trainer)
+{
+    if (trainer->job->split) move_parts(trainer, false, 0, 1 + trainer->job->optimizer.nstate);
+}
+
+void dt__split_gather(const struct dt_trainer *trainer, bool all)
+{
+    struct dt_job *job = trainer->job;
+    struct dt_split_run *run = job->split;
+    if (!run) return;
+    const int vectors = 1 + job->optimizer.nstate;
+    move_parts(trainer, true, run->weights_at == job->step,
+               all && run->states_at != job->step ? vectors : 1);
+    run->weights_at = job->step;
+    if (all) run->states_at = job->step;
+    dt_ranks_barrier(job->world->trainers); /* who evaluates reads the bank's */
+}
+
+/* ---- a step --------------------------------------------------------------------------------- */
+
+/* The vectors from one of their floats on. */
+struct vectors {
+    float *at[DT_EXCHANGE_VECTORS];
+};
+static struct vectors vectors_from(const struct part *part, size_t at)
+{
+    struct vectors vectors = {{NULL}};
+    for (int v = 0; v < DT_EXCHANGE_VECTORS && part->vector[v]; v++)
+        vectors.at[v] = part->vector[v] + at;
+    return vectors;
+}
+
+/* The gradient of a part's weights, from row `row` of them on, or of its bias: to the optimizer, or
+ * to where it waits for the norm. */
+static void part_gradient(struct dt_job *job, struct part *part, size_t tensor, size_t row,
+                          size_t n, const float *grad)
+{
+    const struct dt_update_info info = {.step = job->step};
+    const struct vectors vectors = vectors_from(part, row * part->columns);
+    if (!part->grad) dt__update_part(job, &info, tensor, n, grad, vectors.at);
+}
+
+/* One block of the inputs of parts [first, end), a subtree: updates their weights, and adds up the
+ * gradient by the inputs into out, unless that is NULL. */
+static dt_status block_backward(struct dt_job *job, int layer, size_t block, int first, int end,
+                                float *out, float **level)
+{
+    struct dt_split_run *run = job->split;
+    const struct dt_split_layer *l = &run->layer[layer];
+    const size_t rows = (size_t)dt_split_rows(run->split), blocks = dt_split_blocks(l->nin);
+    const size_t row = dt_split_cut(l->nin, block, blocks);
+    const size_t depth = dt_split_cut(l->nin, block + 1, blocks) - row;
+    if (end - first == 1) {
+        struct part *part = part_of(run, layer, first);
+        float *grad = part->grad ? part->grad + row * part->columns : run->tile;
+        DT_TRY(dt_split_part_backward(part->products, block, (int)rows,
+                                      dt_split_inputs(run->split, layer, block),
+                                      part->vector[0] + row * part->columns,
+                                      dt_split_outputs(run->split, layer, first), grad, out));
+        part_gradient(job, part, l->tensor, row, depth * part->columns, grad);
+        return DT_OK;
+    }
+    int middle = 1;
+    while (2 * middle < end - first)
+        middle *= 2;
+    middle += first;
+    DT_TRY(block_backward(job, layer, block, first, middle, out, level));
+    DT_TRY(block_backward(job, layer, block, middle, end, out ? *level : NULL, level + 1));
+    for (size_t i = 0; out && i < rows * depth; i++)
+        out[i] += (*level)[i];
+    return DT_OK;
+}
+
+/* The bias, and what the norm and rules over whole tensors must know of the gradient. */
+static void part_finish(struct dt_job *job, int layer, int number)
+{
+    struct dt_split_run *run = job->split;
+    struct part *part = part_of(run, layer, number);
+    const struct dt_update_info info = {.step = job->step};
+    const size_t tensor = run->layer[layer].tensor;
+    float *bias = part->grad ? part->grad + part->weights : run->tile;
+    dt_split_part_bias(part->products, dt_split_rows(run->split),
+                       dt_split_outputs(run->split, layer, number), bias);
+    part_gradient(job, part, tensor + 1, run->layer[layer].nin, part->columns, bias);
+    if (!part->grad) return;
+    double *measured = dt_exchange_measured(job->exchange);
+    measured[dt__measures(job) + (size_t)(layer * run->parts + number)] =
+        dt__norm2(part->grad, part->weights + part->columns);
+    dt__measure_part(job, &info, tensor, number, part->weights, part->grad, part->vector, measured);
+    dt__measure_part(job, &info, tensor + 1, number, part->columns, bias,
+                     vectors_from(part, part->weights).at, measured);
+}
+
+static dt_status layer_backward(struct dt_job *job, int layer)
+{
+    struct dt_split_run *run = job->split;
+    const size_t blocks = dt_split_blocks(run->layer[layer].nin);
+    int first, end;
+    for (int i = 0; dt_split_subtree(run->split, i, &first, &end); i++)
+        for (size_t b = 0; b < blocks; b++)
+            DT_TRY(block_backward(job, layer, b, first, end,
+                                  run->layer[layer].inputs ? dt_split_sum(run->split, layer, i, b)
+                                                           : NULL,
+                                  run->sums));
+    for (int p = run->first; p < run->end; p++)
+        part_finish(job, layer, p);
+    return DT_OK;
+}
+
+/* Rows of a replica between a matrix of its own, (rows, width), and those of `pieces`: blocks of
+ * inputs or parts of outputs. */
+static void move_rows(const struct dt_split_run *run, int layer, int row, int rows, bool inputs,
+                      float *own, bool to_own)
+{
+    const struct dt_split_layer *l = &run->layer[layer];
+    const size_t width = inputs ? l->nin : l->nout;
+    const size_t pieces = inputs ? dt_split_blocks(l->nin) : (size_t)run->parts;
+    for (size_t p = 0; p < pieces; p++) {
+        const size_t begin = dt_split_cut(width, p, pieces);
+        const size_t n = dt_split_cut(width, p + 1, pieces) - begin;
+        float *piece = (inputs ? dt_split_inputs(run->split, layer, p)
+                               : dt_split_outputs(run->split, layer, (int)p)) +
+                       (size_t)row * n;
+        for (size_t r = 0; r < (size_t)rows; r++) {
+            float *mine = own + r * width + begin, *theirs = piece + r * n;
+            memcpy(to_own ? mine : theirs, to_own ? theirs : mine, n * sizeof *mine);
+        }
+    }
+}
+
+/* A worker that has failed goes on with what it has, so that the others do not wait: the step is
+ * void. */
+static void fail_step(struct dt_job *job, struct dt_worker *worker, dt_status status)
+{
+    if (status && !worker->failed)
+        worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)job->step);
+}
+
+static void networks_continue(struct dt_job *job, struct dt_worker *worker)
+{
+    struct dt_split_run *run = job->split;
+    for (int i = 0; i < run->replicas; i++) {
+        struct replica *replica = &run->replica[i];
+        double *loss = &worker->loss[worker->first + i], sum = NAN;
+        if (!replica->batch.rows || worker->failed) continue;
+        const bool forward = !replica->stop.backward;
+        fail_step(job, worker, dt_network_continue(replica->network, &sum, &replica->stop));
+        if (worker->failed || !forward || !replica->stop.backward) continue;
+        *loss += sum;
+        fail_step(job, worker, dt__loss_check(worker->first + i, sum));
+    }
+}
+
+static void rows_move(struct dt_job *job, struct dt_worker *worker, int layer, bool inputs,
+                      bool to_own)
+{
+    struct dt_split_run *run = job->split;
+    for (int i = 0; i < run->replicas; i++) {
+        const struct dt_network_stop *stop = &run->replica[i].stop;
+        float *own = inputs ? (float *)(uintptr_t)stop->x : stop->backward ? stop->delta : stop->y;
+        const int row = dt_split_row(run->split, worker->first + i);
+        const int rows = run->replica[i].batch.rows;
+        if (rows && !worker->failed) move_rows(run, layer, row, rows, inputs, own, to_own);
+    }
+}
+
+static void layer_forward(struct dt_job *job, struct dt_worker *worker, int layer)
+{
+    struct dt_split_run *run = job->split;
+    rows_move(job, worker, layer, true, false);
+    dt_split_give_inputs(run->split, layer);
+    for (int p = run->first; p < run->end; p++) {
+        struct part *part = part_of(run, layer, p);
+        fail_step(job, worker,
+                  dt_split_part_forward(part->products, dt_split_rows(run->split),
+                                        dt_split_inputs(run->split, layer, 0), part->vector[0],
+                                        part->vector[0] + part->weights,
+                                        dt_split_outputs(run->split, layer, p)));
+    }
+    dt_split_return_outputs(run->split, layer);
+    rows_move(job, worker, layer, false, true);
+}
+
+/* Draws the replicas' batches, and begins their passes; hooks of buckets go with the last one. */
+static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
+                           const struct dt_network_hooks *hooks)
+{
+    struct dt_split_run *run = job->split;
+    const double asked = dt_clock_secs();
+    int last = -1;
+    for (int r = 0; r < job->replicas; r++)
+        run->rows[r] = (int)dt_plan_share(job->plan, job->step, r).count;
+    dt_split_begin(run->split, run->rows);
+    for (int i = 0; i < run->replicas && !worker->failed; i++) {
+        const struct dt_share share = dt_plan_share(job->plan, job->step, worker->first + i);
+        fail_step(job, worker,
+                  dt_loader_read(run->replica[i].loader, worker->first + i, share.epoch,
+                                 share.begin, (int)share.count, &run->replica[i].batch));
+        if (!worker->failed && run->replica[i].batch.rows) last = i;
+        worker->samples += share.count;
+    }
+    worker->data_secs += dt_clock_secs() - asked;
+    run->forward_only = (struct dt_network_hooks){hooks->before_forward, NULL, hooks->arg};
+    for (int i = 0; i < run->replicas && !worker->failed; i++) {
+        struct replica *replica = &run->replica[i];
+        const int number = worker->first + i;
+        replica->dropout = dt_rng_make((uint64_t)job->config->run.seed, DT_STREAM_DROPOUT,
+                                       (uint64_t)number, job->step);
+        replica->stop = (struct dt_network_stop){.split = 0};
+        replica->batch.first_row = 0;
+        fail_step(job, worker,
+                  dt_network_begin(replica->network, dt_exchange_weights(job->exchange),
+                                   &replica->batch, &replica->dropout,
+                                   dt_exchange_slot(job->exchange, number),
+                                   i == last ? hooks : &run->forward_only));
+    }
+}
+
+void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
+                         const struct dt_network_hooks *hooks)
+{
+    struct dt_split_run *run = job->split;
+    begin_replicas(job, worker, hooks);
+    for (int l = 0; l < run->layers; l++) {
+        networks_continue(job, worker);
+        layer_forward(job, worker, l);
+    }
+    networks_continue(job, worker);
+    for (int l = run->layers - 1; l >= 0; l--) {
+        rows_move(job, worker, l, false, false);
+        dt_split_give_deltas(run->split, l);
+        fail_step(job, worker, layer_backward(job, l));
+        if (run->layer[l].inputs) dt_split_return_sums(run->split, l);
+        for (int i = 0; i < run->replicas && run->layer[l].inputs && !worker->failed; i++)
+            if (run->replica[i].batch.rows)
+                dt_split_read_sums(run->split, l, dt_split_row(run->split, worker->first + i),
+                                   run->replica[i].batch.rows, run->replica[i].stop.dx);
+        networks_continue(job, worker);
+    }
+}
+
+void dt__split_update(struct dt_job *job)
+{
+    struct dt_split_run *run = job->split;
+    if (!run || !dt_exchange_measured(job->exchange)) return;
+    const struct dt_update_info info = dt_exchange_info(job->exchange);
+    for (int i = 0; i < run->layers * (run->end - run->first); i++) {
+        struct part *part = &run->part[i];
+        const size_t tensor = run->layer[i / (run->end - run->first)].tensor;
+        dt__update_part(job, &info, tensor, part->weights, part->grad, part->vector);
+        dt__update_part(job, &info, tensor + 1, part->columns, part->grad + part->weights,
+                        vectors_from(part, part->weights).at);
+    }
+}

@@ -1,0 +1,30 @@
+/* Split layers in training: this worker's parts, and the steps of its replicas, which go through the
+ * network together, from one split layer to the next. */
+#ifndef DT_TRAIN_SPLIT_LAYERS_H
+#define DT_TRAIN_SPLIT_LAYERS_H
+
+#include "train/trainer.h"
+#include "train/worker.h"
+
+/* Settles run.parts, and whether data, ranks and layers suit; DT_EUSAGE: they do not. Any rank. */
+dt_status dt__split_check(const struct dt_job *job);
+/* Squares of parts' gradients that the norm has. */
+size_t dt__split_squares(const struct dt_job *job);
+/* What a step sends of each layer that is or may be split, and which way is less; bank. */
+void dt__split_advise(const struct dt_job *job);
+
+/* Beside the exchange; nothing without split layers. Collective over bank and workers. */
+dt_status dt__split_open(const struct dt_trainer *trainer);
+void dt__split_close(struct dt_job *job);
+/* The bank's vectors, filled, to the parts' owners, or back; the weights alone, or all vectors.
+ * Nothing is moved twice at a step. Collective over bank and workers. */
+void dt__split_scatter(const struct dt_trainer *trainer);
+void dt__split_gather(const struct dt_trainer *trainer, bool all);
+
+/* dt__step_gradients of a model with split layers, whose parts it updates on the way, unless ... */
+void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
+                         const struct dt_network_hooks *hooks);
+/* ... that needs the norm, which is known behind the exchange's end of the step. */
+void dt__split_update(struct dt_job *job);
+
+#endif

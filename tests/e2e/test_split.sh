@@ -1,0 +1,76 @@
+#!/bin/sh
+# Split layers: one network, whoever has its columns. Would catch a sum whose order depends on ranks or hosts, rows
+# that go to the wrong worker, parts that a checkpoint lacks or that come back to another place, a gradient that
+# travels all the same, and a wait that one worker alone has.
+. "$(dirname "$0")/lib.sh"
+data=/usr/share/datasets/fashion-mnist
+[ -d "$data" ] || skip 'no Fashion-MNIST'
+layers='dense 64 relu split, dropout 0.2, dense 80 tanh split'
+keys="data.train=$data/t10k-images-idx3-ubyte.gz data.train_labels=$data/t10k-labels-idx1-ubyte.gz data.scale=0.0039 \
+data.eval_fraction=0.1 train.batch=129 train.max_steps=50 run.replicas=4 train.optimizer=adam train.lr=0.001 \
+run.reproducible=yes export.best=no"
+
+# train NAME NP KEYS...
+train() {
+    name=$1 ranks=$2
+    shift 2
+    job "$ranks" $keys "run.dir=$tmp/$name" "model.layers=$layers" "$@" 2>"$tmp/$name.err" ||
+        { cat "$tmp/$name.err"; fail "$name ends with $?"; }
+}
+
+# The unsplit layers say the same, but for the order of sums.
+train one 1
+train whole 1 "model.layers=$(echo "$layers" | sed 's/ split//g')"
+for key in loss eval_loss; do
+    kind=final
+    [ $key = loss ] || kind=eval
+    awk -v a="$(record "$tmp/one" $kind loss)" -v b="$(record "$tmp/whole" $kind loss)" \
+        'BEGIN {d = a - b; exit !(a > 0 && d * d < 1e-12)}' || fail "$key of split layers is another"
+done
+train short 1 model.layers= model.hidden=64,80 model.dropout=0.2 model.activation=relu model.split=5000
+train long 1 "model.layers=dense 64 relu split, dropout 0.2, dense 80 relu split, dropout 0.2"
+check_eq 'bits by model.split' "$(crc "$tmp/short")" "$(crc "$tmp/long")"
+train other 3 run.parts=5
+[ "$(crc "$tmp/other")" != "$(crc "$tmp/one")" ] || fail 'run.parts changes nothing'
+
+# What does not go together is refused by both names.
+for key in train.local_steps=2 train.mode=async train.wire=q8 train.exchange=reduce; do
+    expect_error 2 "${key%%=*}" 3 $keys run.reproducible=no "run.dir=$tmp/no" "model.layers=$layers" $key
+    grep -q 'error: .*model.split' "$tmp/err" || fail "$key: no key of the split layer"
+done
+expect_error 2 run.parts 3 $keys "run.dir=$tmp/no" "model.layers=$layers" run.parts=65
+
+# A model is whole wherever it is used.
+"$dtrain" export "$tmp/one" "$tmp/one.onnx" || fail 'export to ONNX'
+for name in one whole; do
+    "$dtrain" eval "$tmp/$name" "data.eval=$data/t10k-images-idx3-ubyte.gz" \
+        "data.eval_labels=$data/t10k-labels-idx1-ubyte.gz" eval.json=yes >"$tmp/$name.eval" || fail "eval of $name"
+done
+awk -v a="$(json loss <"$tmp/one.eval")" -v b="$(json loss <"$tmp/whole.eval")" \
+    'BEGIN {d = a - b; exit !(a > 0 && d * d < 1e-12)}' || fail 'eval of the exported model differs'
+"$dtrain" inspect "$tmp/one" | grep -q 'dense 64 relu split' || fail 'inspect does not know of split layers'
+train init 2 "run.init=$tmp/one" "model.layers=dense 64 relu, dense 80 tanh" train.max_steps=0
+
+for setting in run.seed=1 run.precision=bf16 'train.optimizer=lamb train.lr=0.01' \
+    'train.optimizer=sgd train.momentum=0.9 train.clip_norm=0.1'; do
+    of=$(echo "$setting" | tr -c 'a-z0-9\n' _)
+    train "$of" 1 $setting
+    for np in 2 3 5 9; do
+        train "$of-$np" $np $setting
+        check_eq "$setting, $np ranks" "$(crc "$tmp/$of-$np")" "$(crc "$tmp/$of")"
+    done
+done
+# Shares that are empty in some steps, and workers without a part.
+train few 2 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2
+train few-6 6 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2
+check_eq 'few rows and parts, 6 ranks' "$(crc "$tmp/few-6")" "$(crc "$tmp/few")"
+# A loss that is not finite ends the run, and no worker waits for another.
+expect_error 1 'the loss of replica' 5 $keys "run.dir=$tmp/nan" "model.layers=dense 64 relu split, dense 64 relu split" \
+    train.optimizer=sgd train.lr=1e9
+
+# A stop, and a kill, and a resume with other ranks.
+train stop 5 run.checkpoint_steps=10 train.max_steps=20
+train stop 3 run.checkpoint_steps=10 train.max_steps=30
+train stop 2 run.checkpoint_steps=10
+check_eq 'bits behind resumes' "$(crc "$tmp/stop")" "$(crc "$tmp/one")"
+expect_error 1 run.parts 3 $keys "run.dir=$tmp/stop" "model.layers=$layers" run.parts=8

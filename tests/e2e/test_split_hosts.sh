@@ -1,0 +1,62 @@
+#!/bin/sh
+# Split layers on several hosts. Would catch bits that depend on hosts, a host that sends more than rows, and a
+# resume that brings a part to the wrong host.
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/netns.sh"
+data=/usr/share/datasets/fashion-mnist
+[ -d "$data" ] || skip 'no Fashion-MNIST'
+hosts_up 4
+keys="data.train=$data/t10k-images-idx3-ubyte.gz data.train_labels=$data/t10k-labels-idx1-ubyte.gz data.scale=0.0039 \
+data.eval_fraction=0.1 train.batch=129 train.max_steps=50 run.replicas=4 train.optimizer=adam train.lr=0.001 \
+run.reproducible=yes export.best=no export.latest=no"
+layers='dense 64 relu split, dropout 0.2, dense 80 tanh split'
+
+# train NAME NP KEYS...
+train() {
+    name=$1 ranks=$2
+    shift 2
+    hosts_job "$ranks" "$dtrain" $keys "run.dir=$tmp/$name" "model.layers=$layers" "$@" 2>"$tmp/$name.err" ||
+        { cat "$tmp/$name.err"; fail "$name ends with $?"; }
+}
+
+for setting in run.seed=1 run.precision=bf16 'train.optimizer=lamb train.lr=0.01' \
+    'train.optimizer=sgd train.momentum=0.9 train.clip_norm=0.1'; do
+    hosts_slots 1
+    of=$(echo "$setting" | tr -c 'a-z0-9\n' _)
+    train "$of" 1 $setting
+    for places in '2 1' '2 1 1' '3 1 2 2' '3 3 3'; do
+        hosts_slots $places
+        np=$(echo "$places" | awk '{for (i = 1; i <= NF; i++) sum += $i; print sum}')
+        train "$of-$np" $np $setting
+        check_eq "$setting, hosts with $places ranks" "$(crc "$tmp/$of-$np")" "$(crc "$tmp/$of")"
+    done
+done
+loss=$(record "$tmp/run_seed_1" eval loss)
+check_eq 'evaluation on four hosts' "$(record "$tmp/run_seed_1-8" eval loss)" "$loss"
+
+# Steps on three hosts, then on two, then on one.
+hosts_slots 2 1 1
+train moved 4 train.max_steps=15
+hosts_slots 2 2
+train moved 4 train.max_steps=30
+hosts_slots 3
+train moved 3
+check_eq 'bits of a run that moved' "$(crc "$tmp/moved")" "$(crc "$tmp/run_seed_1")"
+
+# The bank's host evaluates.
+hosts_slots 1 2
+hosts_job 3 "$dtrain" $keys "run.dir=$tmp/none" "model.layers=$layers" 2>"$tmp/err" && fail 'nobody evaluates: exit 0'
+grep -q 'error: .*eval.dedicated=yes' "$tmp/err" || { cat "$tmp/err"; fail 'the bank alone: no advice'; }
+
+# A host sends rows: at most what the start says, and something for the layer that is whole.
+wide='dense 512 relu split, dense 512 relu split'
+hosts_slots 2 1
+before=$(host_sent 2)
+layers=$wide train bytes 3 train.max_steps=100 data.eval_fraction=0 train.batch=64
+said=$(sed -n 's/.*a host sends \([0-9.]*\) MB if it is split.*/\1/p' "$tmp/bytes.err" | awk '{sum += $1} END {print int(sum * 1e6)}')
+check_ge 'bytes a step as the start says' "$said" 300000
+check_le 'bytes a step of a host' $((($(host_sent 2) - before) / 100)) $((said + said / 10 + 4 * 513 * 10 + 40000))
+grep -q 'less split$' "$tmp/bytes.err" || fail 'the start does not say which way is less'
+train advised 3 "model.layers=dense 512 relu, dense 512 relu" train.max_steps=1 data.eval_fraction=0 train.batch=64
+grep -q 'with model.split=262144 it would send' "$tmp/advised.err" ||
+    { cat "$tmp/advised.err"; fail 'no advice to split'; }

@@ -1,0 +1,173 @@
+/* The exchange of split layers: whether every row and column comes to where it belongs, in one node and with each rank a
+ * node of its own. Would catch rows of another replica, a part at the wrong owner, a sum in another order, and a wait
+ * that not all workers have. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dtrain/comm.h"
+#include "dtrain/split.h"
+#include "mpi/expect.h"
+
+enum { REPLICAS = 4, PARTS = 5, LAYERS = 2, MOST_ROWS = 23 };
+static const struct dt_split_layer layers[LAYERS] = {{700, 37, false, 0}, {1100, 5, true, 0}};
+
+static float value(int step, int layer, size_t row, size_t column)
+{
+    return (float)(step * 7919 + layer * 131 + (int)row * 4099 + (int)column);
+}
+
+/* What part p has of the gradient by an input: floats whose sum depends on the order. */
+static float share(int part, size_t row, size_t column)
+{
+    static const float size[PARTS] = {1e8f, 1.0f, -1e8f, 3.0f, 1e-3f};
+    return size[part] * (float)(1 + row + column % 7);
+}
+
+static void ignore(void *arg, const struct dt_update_info *info, size_t offset, size_t n,
+                   const float *grad, float *const *vectors, float *out)
+{
+    (void)arg, (void)info, (void)offset, (void)vectors;
+    memcpy(out, grad, n * sizeof *out);
+}
+
+static int ask_nothing(void *arg)
+{
+    (void)arg;
+    return DT_ASK_NONE;
+}
+
+/* Writes the rows of a matrix (rows, width) that stand in pieces, or reads them. */
+static void piece_rows(float *piece, int first, int end, size_t width, int step, int layer,
+                       size_t column, bool write)
+{
+    for (size_t r = (size_t)first; r < (size_t)end; r++)
+        for (size_t c = 0; c < width; c++)
+            if (write)
+                piece[r * width + c] = value(step, layer, r, column + c);
+            else
+                EXPECT(piece[r * width + c] == value(step, layer, r, column + c),
+                       "step %d, layer %d, row %zu, column %zu", step, layer, r, column + c);
+}
+
+static void pass_inputs(struct dt_split *split, int step, int l, int first, int end)
+{
+    const size_t blocks = dt_split_blocks(layers[l].nin);
+    for (int write = 1; write >= 0; write--) {
+        for (size_t b = 0; b < blocks; b++) {
+            const size_t begin = dt_split_cut(layers[l].nin, b, blocks);
+            piece_rows(dt_split_inputs(split, l, b), write ? first : 0,
+                       write ? end : dt_split_rows(split),
+                       dt_split_cut(layers[l].nin, b + 1, blocks) - begin, step, l, begin, write);
+        }
+        if (write) dt_split_give_inputs(split, l);
+    }
+}
+
+/* home: owners have all rows, and workers get theirs; else the other way. */
+static void pass_outputs(struct dt_split *split, const struct dt_world *world, int step, int l,
+                         int first, int end, bool home)
+{
+    for (int write = 1; write >= 0; write--) {
+        for (int p = 0; p < PARTS; p++) {
+            const size_t begin = dt_split_cut(layers[l].nout, (size_t)p, PARTS);
+            const size_t width = dt_split_cut(layers[l].nout, (size_t)p + 1, PARTS) - begin;
+            const bool all = home == (write != 0);
+            if (all && dt_split_owner(split, p) != world->worker) continue;
+            piece_rows(dt_split_outputs(split, l, p), all ? 0 : first,
+                       all ? dt_split_rows(split) : end, width, step + home, l, begin, write);
+        }
+        if (write) (home ? dt_split_return_outputs : dt_split_give_deltas)(split, l);
+    }
+}
+
+static void pass_sums(struct dt_split *split, int l, int first, int end)
+{
+    const size_t nin = layers[l].nin, blocks = dt_split_blocks(nin);
+    int begin, behind;
+    for (int i = 0; dt_split_subtree(split, i, &begin, &behind); i++)
+        for (size_t b = 0; b < blocks; b++) {
+            const size_t at = dt_split_cut(nin, b, blocks);
+            const size_t width = dt_split_cut(nin, b + 1, blocks) - at;
+            for (size_t r = 0; r < (size_t)dt_split_rows(split); r++)
+                for (size_t c = 0; c < width; c++) {
+                    float part[PARTS];
+                    for (int p = 0; p < PARTS; p++)
+                        part[p] = share(p, r, at + c);
+                    /* subtrees of five leaves: 0-1, 2-3, 0-3 and leaves */
+                    float sum = part[begin];
+                    if (behind - begin >= 2) sum = part[begin] + part[begin + 1];
+                    if (behind - begin >= 4) sum = sum + (part[2] + part[3]);
+                    if (behind - begin == 5) sum = sum + part[4];
+                    dt_split_sum(split, l, i, b)[r * width + c] = sum;
+                }
+        }
+    dt_split_return_sums(split, l);
+    float *rows = malloc((size_t)(end - first + 1) * nin * sizeof *rows);
+    if (!rows) abort();
+    dt_split_read_sums(split, l, first, end - first, rows);
+    for (size_t r = 0; r < (size_t)(end - first); r++)
+        for (size_t c = 0; c < nin; c++) {
+            const size_t row = (size_t)first + r;
+            const float want = ((share(0, row, c) + share(1, row, c)) +
+                                (share(2, row, c) + share(3, row, c))) +
+                               share(4, row, c);
+            EXPECT(rows[r * nin + c] == want, "sum of row %zu, input %zu: %g, not %g", row, c,
+                   (double)rows[r * nin + c], (double)want);
+        }
+    free(rows);
+}
+
+static void test_exchange(struct dt_world *world, int kind)
+{
+    static const int rows[3][REPLICAS] = {{3, 0, 7, 5}, {0, 0, 0, 1}, {6, 6, 6, 5}};
+    const size_t ends[] = {8};
+    const struct dt_exchange_spec spec = {.kind = kind,
+                                          .params = 8,
+                                          .buckets = 1,
+                                          .bucket_end = ends,
+                                          .replicas = REPLICAS,
+                                          .vectors = 1,
+                                          .update = ignore};
+    const struct dt_split_spec split_spec = {PARTS, REPLICAS, layers, LAYERS, MOST_ROWS};
+    struct dt_exchange *exchange;
+    struct dt_split *split;
+    int replica, replicas;
+    EXPECT(!dt_exchange_create(world, &spec, &exchange), "%s", dt_error_text());
+    EXPECT(!dt_split_create(exchange, &split_spec, &split), "%s", dt_error_text());
+    for (int step = 0; step < 30 && world->is_worker; step++) {
+        dt_deal_replicas(world->workers, world->worker, REPLICAS, &replica, &replicas);
+        dt_exchange_begin(exchange, (uint64_t)step);
+        dt_split_begin(split, rows[step % 3]);
+        const int first = dt_split_row(split, replica);
+        const int end = dt_split_row(split, replica + replicas);
+        for (int l = 0; l < LAYERS; l++) {
+            pass_inputs(split, step, l, first, end);
+            pass_outputs(split, world, step, l, first, end, true);
+        }
+        for (int l = LAYERS - 1; l >= 0; l--) {
+            pass_outputs(split, world, step, l, first, end, false);
+            if (layers[l].inputs) pass_sums(split, l, first, end);
+        }
+        if (replicas) memset(dt_exchange_slot(exchange, replica).grad, 0, 8 * sizeof(float));
+        dt_exchange_ready(exchange, 0);
+        dt_exchange_end(exchange, DT_ASK_NONE);
+    }
+    uint64_t step;
+    if (world->is_worker) dt_exchange_settle(exchange);
+    if (!world->is_worker) dt_exchange_serve(exchange, 0, 30, ask_nothing, NULL, &step);
+    dt_split_destroy(split);
+    dt_exchange_destroy(exchange);
+}
+
+int main(void)
+{
+    struct dt_world *world;
+    if (dt_world_create(&world)) return 1;
+    dt_world_set_roles(world, false);
+    test_exchange(world, DT_EXCHANGE_NODE);
+    test_exchange(world, DT_EXCHANGE_REDUCE); /* each rank is a node */
+    const int rank = world->rank;
+    dt_world_destroy(world);
+    if (rank == 0) printf("%s\n", failures ? "failed" : "ok");
+    return failures != 0;
+}
