@@ -331,6 +331,18 @@ static bool was_written(const char *dir, const char *name, double secs)
     return stat(path, &info) == 0 && difftime(time(NULL), info.st_mtime) < secs;
 }
 
+/* Whether a process of this host is there, and not only what is left of it until its parent asks. */
+static bool process_lives(long pid)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *in = fopen(path, "re");
+    if (!in) return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+    if (fscanf(in, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+    fclose(in);
+    return state != 'Z' && state != 'X';
+}
+
 /* Whether the run's process is there: by the lock file's words if it is of this host, else by how
  * old the run's files are. (Trying the lock could make a run that starts just now believe that
  * another has it.) */
@@ -344,7 +356,7 @@ static bool is_held(const char *dir)
     if (in) fclose(in);
     if (found != 2 || pid <= 0) return false;
     gethostname(host, sizeof host - 1);
-    if (!strcmp(host, holder)) return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+    if (!strcmp(host, holder)) return process_lives(pid);
     return was_written(dir, "status.json", SILENT_SECS) ||
            was_written(dir, "metrics.jsonl", SILENT_SECS);
 }

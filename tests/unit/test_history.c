@@ -96,7 +96,7 @@ START_TEST(a_branch_that_was_given_up_is_forgotten)
 }
 END_TEST
 
-/* A run that was finished and goes on; one whose process is there. */
+/* A run that was finished and goes on; one whose process is there, or ended and nobody asked how. */
 START_TEST(status_is_of_the_last_start)
 {
     char host[65] = "", lock[128];
@@ -110,6 +110,16 @@ START_TEST(status_is_of_the_last_start)
     read_run();
     ck_assert_str_eq(history->status, "running");
     dt_history_free(history);
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    siginfo_t info;
+    ck_assert_int_eq(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+    snprintf(lock, sizeof lock, "pid %ld on %s\n", (long)child, host);
+    put("lock", lock);
+    read_run();
+    ck_assert_str_eq(history->status, "interrupted");
+    dt_history_free(history);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
     put("lock", "pid 17 on another-host\n");
     read_run();
     ck_assert_str_eq(history->status, "running");
