@@ -1,6 +1,7 @@
 /* A run directory read back: the last of a kind and step counts, what a later start gave up is forgotten,
  * torn lines are passed over. Would catch curves that go back in time, and a best model that never was. */
 #include <math.h>
+#include <sys/wait.h>
 
 #include "report/history.h"
 #include "unit/suite.h"
