@@ -134,13 +134,14 @@ const char *dt_world_mpi_version(void);
 enum { DT_MPI_SETTINGS = 128 };
 const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 
-/* ---- exchange: the exchange of a sync step ---------------------------------------------------- */
+/* ---- exchange: the exchange of a sync step
+ * ---------------------------------------------------- */
 
 /* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
  * bucket. Each worker owns a slice, which it sums and updates: on one host (node) in memory that
  * the workers share with the bank, which sleeps meanwhile; on several (ordered) it gets the other
- * hosts' sums and sends them the new weights. Of row-sparse ranges workers on several hosts have the
- * rows that they need next; the others are at their owners alone. With reduce the bank sums and
+ * hosts' sums and sends them the new weights. Of row-sparse ranges workers on several hosts have
+ * the rows that they need next; the others are at their owners alone. With reduce the bank sums and
  * updates all. */
 
 /* What every step's update is told. */
@@ -218,8 +219,7 @@ struct dt_exchange_spec {
     size_t norm_params;     /* floats [0, norm_params) count for it; 0: all */
     dt_measure_fn *measure; /* NULL: none; else with norm, and without row_range */
     size_t measures;
-    size_t
-        squares; /* with norm, without row_range: doubles that callers add to it (dt_exchange_measured) */
+    size_t squares; /* with norm, without row_range: doubles of dt_exchange_measured */
     size_t behind; /* floats that the bank's node has behind each vector, for the caller's use */
     dt_update_fn *update;
     /* (row_ranges) row-sparse ones, rising; each in one bucket */

@@ -80,7 +80,12 @@ enum dt_schedule_kind {
     DT_SCHED_PLATEAU
 };
 #define DT_EXCHANGE_WORDS "auto|reduce|node|ordered"
-enum dt_exchange_kind { DT_EXCHANGE_AUTO, DT_EXCHANGE_REDUCE, DT_EXCHANGE_NODE, DT_EXCHANGE_ORDERED };
+enum dt_exchange_kind {
+    DT_EXCHANGE_AUTO,
+    DT_EXCHANGE_REDUCE,
+    DT_EXCHANGE_NODE,
+    DT_EXCHANGE_ORDERED
+};
 #define DT_WIRE_WORDS "f32|bf16|q8"
 enum dt_wire { DT_WIRE_F32, DT_WIRE_BF16, DT_WIRE_Q8 };
 
@@ -90,8 +95,9 @@ enum dt_predict_format { DT_PREDICT_JSON, DT_PREDICT_CSV };
 enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 /* What run.preset=table comes to, whatever the table holds. */
 #define DT_PRESET_TABLE(X)                                                                         \
-    X("data.normalize", "robust") X("train.optimizer", "adamw") X("train.lr", "0.003")             \
-    X("train.weight_decay", "0.1") X("train.schedule", "cosine")
+    X("data.normalize", "robust")                                                                  \
+    X("train.optimizer", "adamw") X("train.lr", "0.003") X("train.weight_decay", "0.1")            \
+        X("train.schedule", "cosine")
 #define DT_PRESET_PAIR(key, value) key "=" value ", "
 
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of
@@ -104,11 +110,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
       "run directory: config, metrics, checkpoints, exports")                                      \
     X(run, preset, WORD, "auto", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
-      "table: what suits most tables, for keys that nothing else sets: "                           \
-      DT_PRESET_TABLE(DT_PRESET_PAIR)                                                              \
-      "and by rows and columns train.epochs, eval.steps, eval.patience, model.hidden, "            \
-      "model.dropout, model.embedding and train.batch. The start says what it comes to. "          \
-      "auto: table for CSV if neither train.optimizer nor train.lr is given, else none")           \
+      "table: what suits most tables, for keys that nothing else sets: " DT_PRESET_TABLE(          \
+          DT_PRESET_PAIR) "and by rows and columns train.epochs, eval.steps, eval.patience, "      \
+                          "model.hidden, "                                                         \
+                          "model.dropout, model.embedding and train.batch. The start says what "   \
+                          "it comes to. "                                                          \
+                          "auto: table for CSV if neither train.optimizer nor train.lr is given, " \
+                          "else none")                                                             \
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
       "seed of initial weights, data order and dropout")                                           \
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
@@ -164,8 +172,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "CSV: column of the training rows' weights, taken relative to their mean; empty: none")      \
     X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",        \
       "CSV: auto (comma, semicolon, tab or bar), or a character, or tab")                          \
-    X(data, unlabelled, WORD, "error", 0, 0, DT_UNLABELLED_WORDS, FIXED, "train eval predict shard", \
-      "CSV: rows without a label are an error, or are left out")                                   \
+    X(data, unlabelled, WORD, "error", 0, 0, DT_UNLABELLED_WORDS, FIXED,                           \
+      "train eval predict shard", "CSV: rows without a label are an error, or are left out")       \
     X(data, decimal, WORD, ".", 0, 0, DT_DECIMAL_WORDS, FIXED, "train eval predict shard inspect", \
       "CSV: character before the decimals of numbers: . or ,")                                     \
     X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard",                  \
@@ -219,7 +227,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(model, dropout, REAL, "0", 0, 0.95, NULL, FREE, "train",                                     \
       "mlp: probability to drop a hidden unit in training")                                        \
     X(model, embedding, INT, "0", 0, 65536, NULL, FREE, "train",                                   \
-      "categories of a table go through an embedding of this width, one vector a column, into the "\
+      "categories of a table go through an embedding of this width, one vector a column, into "    \
+      "the "                                                                                       \
       "first layer; 0: straight")                                                                  \
     X(model, wide, BOOL, "no", 0, 0, NULL, FREE, "train",                                          \
       "wide and deep: a linear path from all inputs to the outputs beside the layers")             \
@@ -249,9 +258,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                              \
       "sgd, nesterov, rmsprop: momentum")                                                          \
     X(train, beta1, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                                 \
-      "adam, adamw, lamb: decay of the first moment")                                                    \
+      "adam, adamw, lamb: decay of the first moment")                                              \
     X(train, beta2, REAL, "0.999", 0, 0.99999999, NULL, TOLD, "train",                             \
-      "adam, adamw, lamb: decay of the second moment")                                                   \
+      "adam, adamw, lamb: decay of the second moment")                                             \
     X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, TOLD, "train",                              \
       "rmsprop: decay of the mean square of the gradient")                                         \
     X(train, epsilon, REAL, "-1", -1, 1e6, NULL, TOLD, "train",                                    \
@@ -260,7 +269,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, l1, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                           \
       "ftrl: L1 strength: weights whose gradients do not add up to more are 0")                    \
     X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \
-      "L2 penalty on all parameters; decoupled in adamw and lamb")                                          \
+      "L2 penalty on all parameters; decoupled in adamw and lamb")                                 \
     X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
       "sparse rows: a step updates the weights and optimizer state of the features that its "      \
       "batch "                                                                                     \
@@ -293,7 +302,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
       "linear, cosine: the rate at the end; else its floor")                                       \
     X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
-      "sync: who sums gradients: the workers, by one fixed tree (node on one host, ordered on "      \
+      "sync: who sums gradients: the workers, by one fixed tree (node on one host, ordered on "    \
       "several), or MPI_Reduce to the bank")                                                       \
     X(train, local_steps, INT, "1", 1, 1e9, NULL, TOLD, "train",                                   \
       "steps of a round, in which each group of replicas steps on weights and optimizer of its "   \
@@ -359,7 +368,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(predict, keep, TEXT, "", 0, 0, NULL, FREE, "predict",                                        \
       "columns of standard input that answers have as well, as texts, comma-separated: id,name")   \
     X(predict, held_out, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
-      "predict the rows that dtrain eval measures, of data.eval or data.eval_fraction, instead of "\
+      "predict the rows that dtrain eval measures, of data.eval or data.eval_fraction, instead "   \
+      "of "                                                                                        \
       "standard input")                                                                            \
     X(predict, target, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
       "of rows of files: each record has the true class or value as well, as target")              \
@@ -478,8 +488,8 @@ dt_status dt_config_settle(struct dt_config *config, bool table);
  * some are texts of categories. `evaluates`: there are held-out rows. Behind dt_config_settle. */
 dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
                                    bool sparse, bool evaluates);
-/* A resume never changes its mind: keys of a preset, of the run before or of now, that are not given
- * now are those of the run before. */
+/* A resume never changes its mind: keys of a preset, of the run before or of now, that are not
+ * given now are those of the run before. */
 dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_config *before);
 /* "key=value, ..." of the keys that the preset has set. Caller frees. */
 dt_status dt_config_preset_text(const struct dt_config *config, char **out);

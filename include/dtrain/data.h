@@ -106,9 +106,9 @@ void dt_source_destroy(struct dt_source *source);
 dt_status dt_source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length);
 dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **out);
 
-/* What the survey made of text and of packed files lies in a file without a name, which the processes
- * of one host open by its place there. Other ranks of the host need no more than the survey's bytes;
- * of another host one rank copies the file, and the others open the copy. */
+/* What the survey made of text and of packed files lies in a file without a name, which the
+ * processes of one host open by its place there. Other ranks of the host need no more than the
+ * survey's bytes; of another host one rank copies the file, and the others open the copy. */
 struct dt_place {
     int pid, fd;    /* fd -1: there is no file, and none is needed */
     uint64_t id[2]; /* what its first bytes are */

@@ -52,9 +52,9 @@ struct dt_model_desc {
     int loss;     /* enum dt_loss; auto: the task's usual one */
     double huber_delta; /* of DT_LOSS_HUBER; in deviations, where targets have units */
     char *quantiles;    /* of DT_LOSS_QUANTILE: "0.1,0.9"; else NULL is fine */
-    int dense;      /* of an embedding: inputs that are numbers, the first ones; else 0 */
-    int categories; /* likewise: entries of each row among the others, one a column; else 0 */
-    int64_t split;  /* hidden dense layers of so many weights become split ones; 0: none do. A model
+    int dense;          /* of an embedding: inputs that are numbers, the first ones; else 0 */
+    int categories;     /* likewise: entries of each row among the others, one a column; else 0 */
+    int64_t split; /* hidden dense layers of so many weights become split ones; 0: none do. A model
                      * says 0, and has them in its text */
 };
 void dt_model_desc_free(struct dt_model_desc *desc);
@@ -78,7 +78,7 @@ struct dt_tensor {
     enum { DT_TENSOR_WEIGHT, DT_TENSOR_BIAS, DT_TENSOR_STATE } role;
     enum { DT_INIT_ZERO, DT_INIT_ONE, DT_INIT_HE, DT_INIT_GLOROT, DT_INIT_UNIT } init;
     double fan_in, fan_out; /* of the rules for initial values */
-    bool wide; /* of the linear path: train.wide_optimizer updates it */
+    bool wide;              /* of the linear path: train.wide_optimizer updates it */
     /* read by sparse inputs: a batch that has some touches few of its rows, shape[0] */
     bool row_sparse;
 };
@@ -116,9 +116,9 @@ struct dt_outputs {
     int count;
     int each, middle; /* outputs of a target; which of them counts where one is asked for */
     float quantile[DT_MAX_QUANTILES]; /* (each) of DT_LOSS_QUANTILE, rising */
-    int link;    /* enum dt_link */
-    float delta; /* of the loss */
-    const struct dt_own_loss *own; /* NULL: the loss is one of the table */
+    int link;                         /* enum dt_link */
+    float delta;                      /* of the loss */
+    const struct dt_own_loss *own;    /* NULL: the loss is one of the table */
     float *mean, *std; /* (count / each), or NULL: a value is the output as it stands */
 };
 
@@ -154,9 +154,9 @@ struct dt_model {
 dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **out);
 void dt_model_destroy(struct dt_model *model);
 /* Regression: gives the outputs the targets' units, value = output * std + mean (one each a
- * target; copied). Gradients are those of standardised targets; losses, metrics and predictions are in the
- * targets' own units. NULL: the outputs are the values. Right after the model was made.
- * DT_EMEMORY. */
+ * target; copied). Gradients are those of standardised targets; losses, metrics and predictions
+ * are in the targets' own units. NULL: the outputs are the values. Right after the model was
+ * made. DT_EMEMORY. */
 dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std);
 /* Gradients and losses are of this one, borrowed, in place of the task's; right after the model was
  * made. The predictions are the outputs. DT_EUSAGE: the task is another than regress. */
@@ -253,10 +253,10 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
 
 /* A gradient in stretches, for models with split layers: at each of these the network stops before
  * the product, forward and again backward, and its caller makes that, for all replicas' rows
- * together (split.h). Arguments are those of dt_network_gradient, and stay as they are until the end;
- * the slot needs the model's shared floats alone. A batch of no rows has no stretches. */
+ * together (split.h). Arguments are those of dt_network_gradient, and stay as they are until the
+ * end; the slot needs the model's shared floats alone. A batch of no rows has no stretches. */
 struct dt_network_stop {
-    int split;      /* the number of the split layer; -1: the gradient is done */
+    int split; /* the number of the split layer; -1: the gradient is done */
     bool backward;
     const float *x; /* forward: (rows, nin) */
     float *y;       /* forward, to be written: (rows, nout) x W + bias */
@@ -289,18 +289,19 @@ bool dt_model_dense(const struct dt_model *model, int index, struct dt_split_lay
 struct dt_split_part;
 /* precision: as for dt_network_create. DT_EMEMORY. */
 dt_status dt_split_part_create(const struct dt_split_layer *layer, size_t columns, int max_rows,
-                         int precision, struct dt_split_part **out);
+                               int precision, struct dt_split_part **out);
 void dt_split_part_destroy(struct dt_split_part *part);
 /* y (rows, columns) = x W + bias. DT_EMEMORY, DT_EBUG: the library failed. */
-dt_status dt_split_part_forward(struct dt_split_part *part, int rows, const float *x, const float *weight,
-                          const float *bias, float *y);
+dt_status dt_split_part_forward(struct dt_split_part *part, int rows, const float *x,
+                                const float *weight, const float *bias, float *y);
 /* Of one block of the inputs, behind a forward pass with the same: grad (its inputs, columns) = x^T
  * delta; dx (rows, its inputs) = delta W^T, unless that is NULL. `weight` and `grad` are at the
  * block's own first row. */
 dt_status dt_split_part_backward(struct dt_split_part *part, size_t block, int rows, const float *x,
-                           const float *weight, const float *delta, float *grad, float *dx);
+                                 const float *weight, const float *delta, float *grad, float *dx);
 /* bias_grad (columns): sums of delta's columns. */
-void dt_split_part_bias(const struct dt_split_part *part, int rows, const float *delta, float *bias_grad);
+void dt_split_part_bias(const struct dt_split_part *part, int rows, const float *delta,
+                        float *bias_grad);
 
 /* ---- optimizers ----------------------------------------------------------------------------- */
 
@@ -360,10 +361,9 @@ void dt_optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_fa
 
 /* The same for `count` rows of params and state, which are (any, width): row row[i], in place, with
  * the gradient sum grad + i * width. */
-void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer,
-                             const struct dt_factors *factors, size_t width, size_t count,
-                             const uint32_t *row, const float *grad, float *params,
-                             float *const *state);
+void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                             size_t width, size_t count, const uint32_t *row, const float *grad,
+                             float *params, float *const *state);
 /* Whether an update with a gradient of 0 changes nothing, so that rows without one can be left
  * out. */
 bool dt_optimizer_is_sparse(const struct dt_optimizer *optimizer);

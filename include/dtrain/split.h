@@ -1,10 +1,10 @@
 /* split: the exchange of activations of split layers (model parallelism).
  *
- * The columns of a split layer are cut into S parts, and parts are dealt to workers as replicas are:
- * a worker alone has the weights, gradient and optimizer state of its parts, and multiplies the rows
- * of all replicas with them. So no gradient travels, and the bits are a function of S and of the
- * batch, not of ranks and hosts. Here four parts and two workers; rows of worker 0 are above the
- * line, of worker 1 below:
+ * The columns of a split layer are cut into S parts, and parts are dealt to workers as replicas
+ * are: a worker alone has the weights, gradient and optimizer state of its parts, and multiplies
+ * the rows of all replicas with them. So no gradient travels, and the bits are a function of S and
+ * of the batch, not of ranks and hosts. Here four parts and two workers; rows of worker 0 are above
+ * the line, of worker 1 below:
  *
  *             inputs            outputs, by parts            gradient by inputs
  *          +-----------+       +---+---+---+---+                +-----------+
@@ -23,8 +23,9 @@
  * In a step, a link of H equal nodes carries B (1 - 1 / H) (2 nin + 2 nout / H) floats each way for
  * a layer, of data parallelism 2 (1 - 1 / H) nin nout.
  *
- * Inputs, and the gradient by them, stand in blocks of up to DT_SPLIT_DEPTH inputs, so that a tile of
- * the weights is next to its rows of the inputs, and the gradient of a tile never leaves the cache.
+ * Inputs, and the gradient by them, stand in blocks of up to DT_SPLIT_DEPTH inputs, so that a tile
+ * of the weights is next to its rows of the inputs, and the gradient of a tile never leaves the
+ * cache.
  *
  * Source: Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014;
  * Shoeybi et al., "Megatron-LM: training multi-billion parameter language models using model
@@ -68,7 +69,8 @@ struct dt_split_spec {
     int layers;
     int max_rows; /* of a step, over all replicas */
 };
-/* Beside an exchange of gradients, whose nodes it takes; collective over the trainers. DT_EMEMORY. */
+/* Beside an exchange of gradients, whose nodes it takes; collective over the trainers.
+ * DT_EMEMORY. */
 dt_status dt_split_create(struct dt_exchange *exchange, const struct dt_split_spec *spec,
                           struct dt_split **out);
 void dt_split_destroy(
@@ -92,14 +94,15 @@ float *dt_split_inputs(const struct dt_split *split, int layer, size_t block);
 float *dt_split_outputs(const struct dt_split *split, int layer, int part);
 float *dt_split_sum(const struct dt_split *split, int layer, int index, size_t block);
 
-/* Collective over the workers, all in the same order. Behind it: all rows of the inputs are there ...
- */
+/* Collective over the workers, all in the same order. Behind it: all rows of the inputs are there
+ * ... / */
 void dt_split_give_inputs(struct dt_split *split, int layer);
 /* ... this worker's rows of all parts; ... */
 void dt_split_return_outputs(struct dt_split *split, int layer);
 /* ... all rows of this worker's parts; ... */
 void dt_split_give_deltas(struct dt_split *split, int layer);
-/* ... this worker's rows of all subtrees' sums, for dt_split_read_sums: (rows, nin) from a row on. */
+/* ... this worker's rows of all subtrees' sums, for dt_split_read_sums: (rows, nin) from a row
+ * on. */
 void dt_split_return_sums(struct dt_split *split, int layer);
 void dt_split_read_sums(const struct dt_split *split, int layer, int row, int rows, float *out);
 

@@ -148,10 +148,11 @@ const char *dt_lock_holder(const char *run_dir, char holder[DT_LOCK_HOLDER]);
 
 /* ---- exports -------------------------------------------------------------------------------- */
 
-/* Writes the model of a checkpoint as BASE/<step>/model.h5 (BASE = RUN_DIR/export/latest or .../best): a directory under a
- * temporary name, synced, then renamed: it appears whole or not at all. An existing version of the
- * same step is replaced. Versions beyond `keep` (0: all stay) are removed, oldest first, never this
- * one; so are those of later steps, left by a branch that was given up: this one is the highest. */
+/* Writes the model of a checkpoint as BASE/<step>/model.h5 (BASE = RUN_DIR/export/latest or
+ * .../best): a directory under a temporary name, synced, then renamed: it appears whole or not at
+ * all. An existing version of the same step is replaced. Versions beyond `keep` (0: all stay) are
+ * removed, oldest first, never this one; so are those of later steps, left by a branch that was
+ * given up: this one is the highest. */
 dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, int64_t keep);
 
 /* Which model a path stands for, wherever one is named. A file is itself. A directory is the first
@@ -167,8 +168,8 @@ dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, i
  * DT_EIO: a directory that holds none of these, or cannot be listed. */
 dt_status dt_model_find(const char *path, bool best, char **out_file, char **out_ckpt);
 /* Loads the model of what dt_model_find finds without `best`: of a run its newest good checkpoint.
- * *out_path: the file that it came from. DT_EIO: there is none, or it cannot be read; DT_EFORMAT: not a model,
- * or damaged; DT_EMEMORY. */
+ * *out_path: the file that it came from. DT_EIO: there is none, or it cannot be read; DT_EFORMAT:
+ * not a model, or damaged; DT_EMEMORY. */
 dt_status dt_export_load(const char *path, struct dt_checkpoint *out, char **out_path);
 /* The best metric as the highest good version below BASE records it; known = false if there is
  * none. Warns of a version that it passes over. */

@@ -1,9 +1,9 @@
-/* DT__CLONES before a hot loop: the function is built for three generations of instructions, and the
- * one that suits the CPU is taken as the program is loaded. The bits are the same in each: nothing
- * is contracted, and no sum changes its order. Features are named, not levels: clang 14 would take
- * "arch=" for one model of CPU, and gcc knows levels from 12 on.
- * A build for AVX2 or better has its vectors anyway. Address sanitizers and fuzzers, which are not
- * ready while a program is loaded, and C libraries without indirect functions do without. */
+/* DT__CLONES before a hot loop: the function is built for three generations of instructions, and
+ * the one that suits the CPU is taken as the program is loaded. The bits are the same in each:
+ * nothing is contracted, and no sum changes its order. Features are named, not levels: clang 14
+ * would take "arch=" for one model of CPU, and gcc knows levels from 12 on. A build for AVX2 or
+ * better has its vectors anyway. Address sanitizers and fuzzers, which are not ready while a
+ * program is loaded, and C libraries without indirect functions do without. */
 #ifndef BASE_CLONES_H
 #define BASE_CLONES_H
 

@@ -53,11 +53,12 @@ dt_status cli_configure(struct dt_config *config, const char *command, int count
                            path);
         const dt_status status = dt_config_read_file(config, path);
         if (status && dt_data_is_table(path))
-            return dt_fail(DT_EUSAGE,
-                           "%s: a table, not a configuration: `dtrain inspect %s` tells what it "
-                           "holds, `dtrain data.train=%s data.eval_fraction=0.2 run.dir=runs/first` "
-                           "trains on it",
-                           path, path, path);
+            return dt_fail(
+                DT_EUSAGE,
+                "%s: a table, not a configuration: `dtrain inspect %s` tells what it "
+                "holds, `dtrain data.train=%s data.eval_fraction=0.2 run.dir=runs/first` "
+                "trains on it",
+                path, path, path);
         DT_TRY(status);
     }
     for (int i = 0; i < count; i++)

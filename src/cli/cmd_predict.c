@@ -1,5 +1,5 @@
-/* `dtrain predict`: a record for each row of standard input, or of files, in their order: JSON, or a
- * line of CSV.
+/* `dtrain predict`: a record for each row of standard input, or of files, in their order: JSON or
+ * a line of CSV.
  *
  * Rows wait until a batch is full or input pauses; then they are predicted together. A row that
  * cannot be read or predicted gives a record of its line and error, behind the rows before it, and

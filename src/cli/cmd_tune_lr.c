@@ -48,8 +48,8 @@ static void test_print(const struct dt_lr_test *test)
     if (test->flat)
         dt_warn("the loss falls by less than 2 %%: the suggestion is weak; normalise the data "
                 "(data.normalize=standard), or try a larger train.batch");
-    printf("least loss %.4g at a rate of %.3g; the rate to start from is well below\n", test->smooth[test->least],
-           test->lr[test->least]);
+    printf("least loss %.4g at a rate of %.3g; the rate to start from is well below\n",
+           test->smooth[test->least], test->lr[test->least]);
     printf("train.lr=%.2g\n", test->suggest);
 }
 

@@ -11,7 +11,7 @@
     "expected another optimizer, or train.wire=f32"
 
 #define SPLIT(key, expected)                                                                       \
-    key " and a split layer (model.layers, model.split): its workers meet in each step, with "    \
+    key " and a split layer (model.layers, model.split): its workers meet in each step, with "     \
         "exact values; expected " expected ", or no split layer"
 
 /* X(broken, message): a message names the keys of both sides. */
@@ -78,7 +78,7 @@
       "train.groups: expected at most run.replicas")                                               \
     X(split &&async, SPLIT("train.mode=async", "sync"))                                            \
     X(split && c->train.local_steps > 1, SPLIT("train.local_steps", "train.local_steps=1"))        \
-    X(split && wire, SPLIT("train.wire", "train.wire=f32"))                                        \
+    X(split &&wire, SPLIT("train.wire", "train.wire=f32"))                                         \
     X(split && c->train.exchange == DT_EXCHANGE_REDUCE,                                            \
       SPLIT("train.exchange=reduce", "auto, node or ordered"))                                     \
     X(async && c->run.reproducible,                                                                \
@@ -96,7 +96,7 @@
       "or auto")                                                                                   \
     X(!regresses && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,                           \
       "data.normalize_target=yes: only targets of model.task=regress have units; expected "        \
-      "regress, or data.normalize_target=auto")                                                                \
+      "regress, or data.normalize_target=auto")                                                    \
     X(c->eval.patience > 0 && !evaluates,                                                          \
       "eval.patience: expected data.eval or data.eval_fraction to measure on")                     \
     X(c->train.schedule == DT_SCHED_PLATEAU && (!evaluates || c->eval.dedicated),                  \

@@ -43,20 +43,34 @@ size_t dt__edit_distance(const char *a, const char *b)
 
 /* What other programs call it. */
 static const char *const SYNONYMS[][2] = {
-    {"learning_rate", "train.lr"},        {"eta", "train.lr"},
-    {"scheduler", "train.schedule"},      {"solver", "train.optimizer"},
-    {"l2", "train.weight_decay"},         {"alpha", "train.weight_decay"},
-    {"penalty", "train.weight_decay"},    {"max_iter", "train.epochs"},
-    {"objective", "train.loss"},          {"criterion", "train.loss"},
-    {"loss", "train.loss"},               {"sample_weight", "data.weight"},
-    {"target", "data.label"},             {"delimiter", "data.separator"},
-    {"sep", "data.separator"},            {"na_values", "data.missing"},
-    {"test_size", "data.eval_fraction"},  {"validation_fraction", "data.eval_fraction"},
-    {"validation", "data.eval"},          {"early_stopping", "eval.patience"},
-    {"n_iter_no_change", "eval.patience"}, {"device", "run.threads"},
-    {"n_jobs", "run.threads"},            {"random_state", "run.seed"},
-    {"dtype", "run.precision"},           {"output_dir", "run.dir"},
-    {"warm_start", "run.init"},           {"hidden_layer_sizes", "model.hidden"},
+    {"learning_rate", "train.lr"},
+    {"eta", "train.lr"},
+    {"scheduler", "train.schedule"},
+    {"solver", "train.optimizer"},
+    {"l2", "train.weight_decay"},
+    {"alpha", "train.weight_decay"},
+    {"penalty", "train.weight_decay"},
+    {"max_iter", "train.epochs"},
+    {"objective", "train.loss"},
+    {"criterion", "train.loss"},
+    {"loss", "train.loss"},
+    {"sample_weight", "data.weight"},
+    {"target", "data.label"},
+    {"delimiter", "data.separator"},
+    {"sep", "data.separator"},
+    {"na_values", "data.missing"},
+    {"test_size", "data.eval_fraction"},
+    {"validation_fraction", "data.eval_fraction"},
+    {"validation", "data.eval"},
+    {"early_stopping", "eval.patience"},
+    {"n_iter_no_change", "eval.patience"},
+    {"device", "run.threads"},
+    {"n_jobs", "run.threads"},
+    {"random_state", "run.seed"},
+    {"dtype", "run.precision"},
+    {"output_dir", "run.dir"},
+    {"warm_start", "run.init"},
+    {"hidden_layer_sizes", "model.hidden"},
 };
 
 dt_status dt__option_find(const char *name, const struct dt__option **out)
@@ -326,7 +340,8 @@ dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_conf
     for (size_t i = 0; i < count - network; i++) {
         const struct dt__option *option = NULL;
         char *text = NULL;
-        DT_TRY(dt__option_find(i < PRESET_COUNT ? PRESET[i][0] : by_data[i - PRESET_COUNT], &option));
+        DT_TRY(
+            dt__option_find(i < PRESET_COUNT ? PRESET[i][0] : by_data[i - PRESET_COUNT], &option));
         if (config->given[option - dt__options] == DT_GIVEN) continue;
         dt_status status = dt__option_text(before, option, &text);
         if (!status) status = dt__option_set(config, option, text);
@@ -345,8 +360,8 @@ dt_status dt_config_preset_text(const struct dt_config *config, char **out)
         if (config->given[i] != DT_GIVEN_BY_PRESET) continue;
         status = dt__option_text(config, &dt__options[i], &value);
         if (!status)
-            status = dt_text_add(&list, "%s%s=%s", list.length ? ", " : "", dt__options[i].name,
-                                 value);
+            status =
+                dt_text_add(&list, "%s%s=%s", list.length ? ", " : "", dt__options[i].name, value);
         dt_free(value);
     }
     *out = list.data;

@@ -2,8 +2,8 @@
  * vector.
  *
  * Shapes are inferred from the first layer to the last, and each layer declares its tensors: weight
- * before bias, layer after layer, without gaps; state tensors follow behind them, and behind all the
- * tensors of split layers. */
+ * before bias, layer after layer, without gaps; state tensors follow behind them, and behind all
+ * the tensors of split layers. */
 #include <limits.h>
 #include <math.h>
 #include <string.h>

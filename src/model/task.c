@@ -181,7 +181,7 @@ static inline float two_loss_of(float z, int32_t label)
 
 DT__CLONES
 static double two_gradient(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                              float *logits)
+                           float *logits)
 {
     const int32_t *restrict label = batch->label;
     float *restrict z = logits;
@@ -196,7 +196,7 @@ static double two_gradient(const struct dt_outputs *outputs, const struct dt_bat
 }
 
 static double two_loss(const struct dt_outputs *outputs, const struct dt_batch *batch,
-                              const float *z)
+                       const float *z)
 {
     const int32_t *label = batch->label;
     (void)outputs;
@@ -206,8 +206,7 @@ static double two_loss(const struct dt_outputs *outputs, const struct dt_batch *
     return sum;
 }
 
-static void two_predict(int rows, const struct dt_outputs *outputs, const float *logits,
-                           float *out)
+static void two_predict(int rows, const struct dt_outputs *outputs, const float *logits, float *out)
 {
     (void)outputs;
     for (size_t r = (size_t)rows; r-- > 0;) { /* from the end: out may be logits */
@@ -225,7 +224,7 @@ static int two_choose(int nout, const float *logits)
 
 /* sums: right; then scores, labels and weights (DT_EVAL_CHUNK each). */
 static void two_measure(const struct dt_outputs *outputs, const float *logits,
-                           const struct dt_batch *batch, double *sums, uint64_t *confusion)
+                        const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     double *score = sums + 1, *positive = score + DT_EVAL_CHUNK, *weight = positive + DT_EVAL_CHUNK;
     (void)outputs;
@@ -267,7 +266,7 @@ static double area_under_curve(struct dt__scored *scored, size_t n)
 
 /* Precision and recall of class 1, predicted where the score is above 0. */
 static void two_values(int nout, double total, const double *sums, struct dt__scored *scored,
-                          size_t n, struct dt_metric_values *out)
+                       size_t n, struct dt_metric_values *out)
 {
     double predicted = 0.0, positive = 0.0, both = 0.0;
     (void)nout;
@@ -387,8 +386,8 @@ SLOPE(binary)
                 const float goal = mean ? (target[i] - mean[i]) / std[i] : target[i];              \
                 const double unit = mean ? (double)std[i] : 1.0;                                   \
                 const float error = z[i] - goal;                                                   \
-                sum += (double)weight * name##_cost((double)error * unit, z[i], target[i],         \
-                                                    (double)delta * unit);                         \
+                sum += (double)weight *                                                            \
+                       name##_cost((double)error * unit, z[i], target[i], (double)delta * unit);   \
                 z[i] = scale * name##_slope(error, z[i], goal, delta);                             \
             }                                                                                      \
         }                                                                                          \
@@ -403,10 +402,10 @@ SLOPE(binary)
         for (int r = 0; r < batch->rows; r++, z += n, target += n) {                               \
             const double weight = (double)weight_of(batch, r);                                     \
             for (int i = 0; i < n; i++) {                                                          \
-                const float error = output_value(outputs, i, z) - target[i];                    \
+                const float error = output_value(outputs, i, z) - target[i];                       \
                 const double unit = outputs->mean ? (double)outputs->std[i] : 1.0;                 \
-                sum += weight * name##_cost((double)error, z[i], target[i],                        \
-                                            (double)outputs->delta * unit);                        \
+                sum += weight *                                                                    \
+                       name##_cost((double)error, z[i], target[i], (double)outputs->delta * unit); \
             }                                                                                      \
         }                                                                                          \
         return sum / n;                                                                            \
@@ -450,8 +449,8 @@ static double quantiles_sum(const struct dt_outputs *outputs, const struct dt_ba
         for (int t = 0; t < targets; t++, z += outputs->each, target++) {
             const float goal = mean ? (*target - mean[t]) / std[t] : *target;
             const double unit = mean ? (double)std[t] : 1.0;
-            sum += (double)weight * unit *
-                   quantiles_cost(outputs, z, goal, weight / (float)n, slope);
+            sum +=
+                (double)weight * unit * quantiles_cost(outputs, z, goal, weight / (float)n, slope);
             if (slope) slope += outputs->each;
         }
     }
@@ -484,7 +483,8 @@ dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int
     }
     *out_count = count;
     if (good) return DT_OK;
-    return dt_fail(DT_EUSAGE, "train.quantiles=%s: expected 1 to %d numbers between 0 and 1 that rise",
+    return dt_fail(DT_EUSAGE,
+                   "train.quantiles=%s: expected 1 to %d numbers between 0 and 1 that rise",
                    text ? text : "", DT_MAX_QUANTILES);
 }
 
@@ -499,7 +499,7 @@ static void numbers_predict(int rows, const struct dt_outputs *outputs, const fl
 
 /* sums: absolute errors; of each target squared errors, targets, squared targets. */
 static void numbers_measure(const struct dt_outputs *outputs, const float *logits,
-                           const struct dt_batch *batch, double *sums, uint64_t *confusion)
+                            const struct dt_batch *batch, double *sums, uint64_t *confusion)
 {
     const int each = outputs->each, n = outputs->count / each;
     double *error2 = sums + 1, *sum = error2 + n, *sum2 = sum + n;
@@ -523,7 +523,7 @@ static void numbers_measure(const struct dt_outputs *outputs, const float *logit
  * not (0). Its sums leave a rounding error of some 1e-16, two f32 neighbours a variation of some
  * 1e-14. */
 static void numbers_values(int nout, double weight, const double *sums, struct dt__scored *scored,
-                          size_t n, struct dt_metric_values *out)
+                           size_t n, struct dt_metric_values *out)
 {
     const double *error2 = sums + 1, *sum = error2 + nout, *sum2 = sum + nout;
     const double count = weight * nout;
@@ -553,8 +553,8 @@ static double own_sum(const struct dt_outputs *outputs, const struct dt_batch *b
     for (size_t r = 0; r < (size_t)batch->rows; r++) {
         const float weight = weight_of(batch, (int)r);
         float *gradient = slope ? slope + r * n : NULL;
-        sum += (double)weight *
-               own->row(own->arg, (int)n, z + r * n, batch->target + r * n, gradient);
+        sum +=
+            (double)weight * own->row(own->arg, (int)n, z + r * n, batch->target + r * n, gradient);
         for (size_t i = 0; gradient && i < n; i++)
             gradient[i] *= weight;
     }
@@ -573,7 +573,8 @@ static double own_loss(const struct dt_outputs *outputs, const struct dt_batch *
     return own_sum(outputs, batch, logits, NULL);
 }
 
-/* ---- yes or no, several times ----------------------------------------------------------------- */
+/* ---- yes or no, several times
+ * ----------------------------------------------------------------- */
 
 /* sums: right, predicted, positive, both of these. */
 static void labels_measure(const struct dt_outputs *outputs, const float *logits,
@@ -672,7 +673,8 @@ static const struct dt__loss LOSSES[] = {
     LOSS(2, MSE, mse, RMSE, IDENTITY, UNITS),
     LOSS(2, MAE, mae, MAE, IDENTITY, UNITS),
     LOSS(2, HUBER, huber, MAE, IDENTITY, UNITS),
-    LOSS(2, POISSON, poisson, LOSS, EXP, BETWEEN(0, INFINITY, "counts from 0 on (train.loss=poisson)")),
+    LOSS(2, POISSON, poisson, LOSS, EXP,
+         BETWEEN(0, INFINITY, "counts from 0 on (train.loss=poisson)")),
     LOSS(2, QUANTILE, quantile, LOSS, RISING, UNITS),
     LOSS(3, BINARY, binary, ACCURACY, SIGMOID, BETWEEN(0, 1, "0 or 1 (model.task=multilabel)")),
 };

@@ -331,7 +331,8 @@ static bool was_written(const char *dir, const char *name, double secs)
     return stat(path, &info) == 0 && difftime(time(NULL), info.st_mtime) < secs;
 }
 
-/* Whether a process of this host is there, and not only what is left of it until its parent asks. */
+/* Whether a process of this host is there, and not only what is left of it until its parent
+ * asks. */
 static bool process_lives(long pid)
 {
     char path[64], state = 0;

@@ -160,8 +160,8 @@ void dt__update_sync(void *group, const struct dt_update_info *info, size_t offs
                      const float *grad, float *const *vectors, float *out);
 /* The same of a part of a split layer's tensor, n floats; vectors begin with them. Measured is a
  * part's whole share of the tensor. */
-void dt__measure_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor, int part,
-                      size_t n, float *sum, float *const *vectors, double *measures);
+void dt__measure_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor,
+                      int part, size_t n, float *sum, float *const *vectors, double *measures);
 void dt__update_part(struct dt_job *job, const struct dt_update_info *info, size_t tensor, size_t n,
                      const float *grad, float *const *vectors);
 /* dt_update_tile_fn of sync training: also of the copies. */

@@ -1,5 +1,5 @@
-/* Split layers in training: this worker's parts, and the steps of its replicas, which go through the
- * network together, from one split layer to the next. */
+/* Split layers in training: this worker's parts, and the steps of its replicas, which go through
+ * the network together, from one split layer to the next. */
 #ifndef DT_TRAIN_SPLIT_LAYERS_H
 #define DT_TRAIN_SPLIT_LAYERS_H
 

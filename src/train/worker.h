@@ -50,8 +50,8 @@ dt_status dt__list_factored(struct dt_job *job);
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
-/* Sync: lists the inputs that the worker's replicas read in a step; worker->failed is set where data
- * cannot be read. */
+/* Sync: lists the inputs that the worker's replicas read in a step; worker->failed is set where
+ * data cannot be read. */
 void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_t step,
                      const struct dt_touched *inputs);
 /* DT_ENUMERIC: it is not finite. */

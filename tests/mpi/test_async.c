@@ -327,7 +327,7 @@ int main(int argc, char **argv)
                                  .active = active,
                                  .wire = wire,
                                  .wire_params = wire_params,
-                                 .owners = getenv("OWNERS") ? atoi(getenv("OWNERS")) : 0,
+                                 .owners = getenv("OWNERS") ? (int)strtol(getenv("OWNERS"), NULL, 10) : 0,
                                  .memory = shared ? DT_ASYNC_SHARED : DT_ASYNC_WINDOW};
     struct dt_async *async;
     double start = dt_clock_secs();

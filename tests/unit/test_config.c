@@ -739,6 +739,11 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.train.batch, 512);
     ck_assert_int_eq(config.eval.steps, 0);
     dt_config_free(&config);
+}
+END_TEST
+
+START_TEST(a_preset_leaves_a_rule_that_is_given)
+{
     set_up();
     EXPECT_OK(dt_config_set(&config, "train.optimizer=ftrl"));
     EXPECT_OK(dt_config_settle(&config, true));
@@ -813,4 +818,5 @@ SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the
       random_text_survives, any_number_survives, every_option_survives, values_go_to_another_process,
       test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
       a_resume_may_change_only_what_is_free, rules_between_keys, rules_that_are_kept,
-      every_allocation_may_fail, a_preset_gives_way, a_resume_keeps_its_preset, descriptions_have_every_key)
+      every_allocation_may_fail, a_preset_gives_way, a_preset_leaves_a_rule_that_is_given,
+      a_resume_keeps_its_preset, descriptions_have_every_key)

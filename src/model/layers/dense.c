@@ -85,7 +85,8 @@ static dt_status dense_open(const struct dt__layer *layer, int max_rows, bool bf
     return DT_OK;
 }
 
-/* Not where workers have parts of the gradient, or the factors of so many rows are larger than half of the gradient. */
+/* Not where workers have parts of the gradient, or the factors of so many rows are larger than half
+ * of the gradient. */
 static bool dense_factored(const struct dt__layer *layer, int max_rows, struct dt_factored *out)
 {
     const size_t nin = dt__shape_size(layer->in), nout = (size_t)layer->out.c;
