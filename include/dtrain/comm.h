@@ -273,6 +273,8 @@ void dt_exchange_gather(struct dt_exchange *exchange);
 /* The weights of dealt rows alone, and all others. */
 void dt_exchange_gather_weights(struct dt_exchange *exchange);
 bool dt_exchange_is_spread(const struct dt_exchange *exchange);
+/* Whether the ranks of a host share its memory: else each rank is a node of its own. */
+bool dt_exchange_is_shared(const struct dt_exchange *exchange);
 
 /* A span is a run of steps [from, until) between two synchronization points of bank and workers. It
  * ends early, at the same step everywhere, when any rank asks (stop, error, a due checkpoint). */

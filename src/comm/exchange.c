@@ -451,6 +451,11 @@ void dt_exchange_start(struct dt_exchange *x)
     dt_ranks_barrier(&x->all);
 }
 
+bool dt_exchange_is_shared(const struct dt_exchange *x)
+{
+    return x->nodes <= x->world->hosts;
+}
+
 bool dt_exchange_is_spread(const struct dt_exchange *x)
 {
     return x->nodes > 1 && !reduces(x);

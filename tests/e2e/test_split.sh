@@ -68,6 +68,15 @@ check_eq 'few rows and parts, 6 ranks' "$(crc "$tmp/few-6")" "$(crc "$tmp/few")"
 expect_error 1 'the loss of replica' 5 $keys "run.dir=$tmp/nan" "model.layers=dense 64 relu split, dense 64 relu split" \
     train.optimizer=sgd train.lr=1e9
 
+# Without memory that the ranks of a host share, the bank alone has the layers whole: its workers do not evaluate.
+if can_do_without_shm; then
+    without_shm expect_error 1 'evaluation in place' 3 $keys "run.dir=$tmp/apart" "model.layers=$layers"
+    keys_without=$(echo "$keys" | sed 's/data.eval_fraction=0.1//')
+    without_shm job 3 $keys_without "run.dir=$tmp/apart" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    job 1 $keys_without "run.dir=$tmp/together" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    check_eq 'bits without shared memory' "$(crc "$tmp/apart")" "$(crc "$tmp/together")"
+fi
+
 # A stop, and a kill, and a resume with other ranks.
 train stop 5 run.checkpoint_steps=10 train.max_steps=20
 train stop 3 run.checkpoint_steps=10 train.max_steps=30
