@@ -220,7 +220,7 @@ struct dt_exchange_spec {
     dt_measure_fn *measure; /* NULL: none; else with norm, and without row_range */
     size_t measures;
     size_t squares; /* with norm, without row_range: doubles of dt_exchange_measured */
-    size_t behind; /* floats that the bank's node has behind each vector, for the caller's use */
+    size_t behind;  /* floats that the bank's node has behind each vector, for the caller's use */
     dt_update_fn *update;
     /* (row_ranges) row-sparse ones, rising; each in one bucket */
     const struct dt_row_range *row_range;

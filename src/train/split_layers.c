@@ -187,7 +187,8 @@ dt_status dt__split_open(const struct dt_trainer *trainer)
     const int parts = (int)job->config->run.parts;
     struct dt_split_run *run = NULL;
     /* workers of the bank's host evaluate with its vectors */
-    if (job->world->size > 1 && dt__evaluates_in_place(job) && !dt_exchange_is_shared(job->exchange))
+    if (job->world->size > 1 && dt__evaluates_in_place(job) &&
+        !dt_exchange_is_shared(job->exchange))
         return dt_fail(DT_EMEMORY, "split layers: evaluation in place needs memory that the ranks "
                                    "of a host share: expected more of /dev/shm, or "
                                    "eval.dedicated=yes");
