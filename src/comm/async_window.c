@@ -25,6 +25,8 @@ struct part {
     MPI_Aint pad;        /* bytes before the first cache line */
     int messages;        /* of an answer: its head, and the body in chunks */
     MPI_Request *answer; /* (workers, messages) the owner's, of answers; a worker's (messages) */
+    MPI_Request echo;    /* of a word of the owner's, whose value says nothing */
+    uint64_t echoed;
 };
 
 struct window {
@@ -33,7 +35,7 @@ struct window {
     MPI_Comm comm; /* of answers */
     int rank;
     struct dt__wait wait;
-    bool waiting;
+    bool waiting, echoes;
     uint64_t operand; /* of a control word, until it is on its way */
     int puts;
     MPI_Request put[MOST_PUTS];
@@ -71,13 +73,27 @@ static void window_put(struct dt__onesided *remote, size_t offset, const void *b
     }
 }
 
+/* A flush blocks until all owners have answered: a rank that waits in it serves nobody, and would be
+ * taken for the one that hangs where an owner does. So each owner is asked for a word first. */
 static bool window_put_done(struct dt__onesided *remote)
 {
     struct window *window = part_of(remote)->window;
     int done;
     DT_MPI(MPI_Testall(window->puts, window->put, &done, MPI_STATUSES_IGNORE));
-    if (done) window->puts = 0;
-    return done;
+    if (!done) return false;
+    window->puts = 0;
+    for (int i = 0; i < window->parts && !window->echoes; i++) {
+        struct part *part = &window->part[i];
+        DT_MPI(MPI_Rget(&part->echoed, sizeof part->echoed, MPI_BYTE, part->owner, part->pad,
+                        sizeof part->echoed, MPI_BYTE, window->win, &part->echo));
+    }
+    window->echoes = true;
+    for (int i = 0; i < window->parts; i++) {
+        DT_MPI(MPI_Test(&window->part[i].echo, &done, MPI_STATUS_IGNORE));
+        if (!done) return false;
+    }
+    window->echoes = false;
+    return true;
 }
 
 /* Blocks until the owners have answered. */
@@ -274,6 +290,7 @@ static dt_status prepare(struct dt_world *world, int parts, const struct dt__win
         if (bytes < CACHE_LINE || !dt_size_add(all, bytes, &all))
             return dt_fail(DT_EMEMORY, "the async window is beyond memory");
         if (part->owner == window->rank) *own = bytes;
+        part->echo = MPI_REQUEST_NULL;
         part->messages = (int)(1 + (of[i].answer + DT__MPI_CHUNK - 1) / DT__MPI_CHUNK);
         DT_TRY(dt_alloc(rows * (size_t)part->messages, sizeof *part->answer, "async window",
                         &part->answer));

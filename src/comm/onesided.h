@@ -47,7 +47,7 @@ struct dt__onesided_ops {
      *
      * Begins to put: the bytes land in any order until the next flush has returned. */
     void (*put)(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length);
-    /* All that was put has left this rank: a flush will be short. */
+    /* All that was put has left this rank, and the owners are there: a flush will be short. */
     bool (*put_done)(struct dt__onesided *remote);
     /* Begins fetch_and, with the value before in *before behind the next flush. before NULL: nobody
      * wants it, and the operation goes out at once. */

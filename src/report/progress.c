@@ -17,7 +17,7 @@ static const double TERMINAL_SECS = 0.2, PLAIN_SECS = 10; /* least time between 
 
 void dt_progress_show(struct dt_report *report, const struct dt_progress *progress, bool force)
 {
-    char line[160];
+    char line[1024]; /* of what the format can come to */
     double now = dt_clock_secs();
     double wait = report->terminal ? TERMINAL_SECS : PLAIN_SECS;
     bool due = report->shown_at < 0 || now - report->shown_at >= wait;
