@@ -101,7 +101,10 @@ static void window_flush(struct dt__onesided *remote)
 {
     struct window *window = part_of(remote)->window;
     dt__watchdog_ask(window->world, true);
-    DT_MPI(MPI_Win_flush_all(window->win));
+    /* MPI_Win_flush_all waits for all ranks (osc/pt2pt), those that own nothing, too */
+    if (window->parts > window->world->workers) DT_MPI(MPI_Win_flush_all(window->win));
+    for (int i = 0; window->parts <= window->world->workers && i < window->parts; i++)
+        DT_MPI(MPI_Win_flush(window->part[i].owner, window->win));
     dt__watchdog_ask(window->world, false);
 }
 
