@@ -73,8 +73,8 @@ static void window_put(struct dt__onesided *remote, size_t offset, const void *b
     }
 }
 
-/* A flush blocks until all owners have answered: a rank that waits in it serves nobody, and would be
- * taken for the one that hangs where an owner does. So each owner is asked for a word first. */
+/* A flush blocks until all owners have answered: a rank that waits in it serves nobody, and would
+ * be taken for the one that hangs where an owner does. So each owner is asked for a word first. */
 static bool window_put_done(struct dt__onesided *remote)
 {
     struct window *window = part_of(remote)->window;
