@@ -145,13 +145,13 @@ format:
 	clang-format -i $(wildcard src/*/*.[ch] src/*/*/*.[ch] include/dtrain/*.h tests/*/*.[ch])
 
 # Builds of their own below build/. Open MPI leaks by design: leaks are looked for without it.
-asan: SANITIZE := -fsanitize=address
+asan: SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 asan: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
 ubsan: SANITIZE := -fsanitize=undefined -fno-sanitize-recover=all
 asan ubsan:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ SANITIZE="$(SANITIZE)" \
 	  CFLAGS='-O1 -g -fno-omit-frame-pointer' tests
-	@BUILD=build/$@ SECS=600 CK_TIMEOUT_MULTIPLIER=5 tests/run.sh unit
+	@BUILD=build/$@ SECS=1200 CK_TIMEOUT_MULTIPLIER=10 tests/run.sh unit
 	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 tests/run.sh mpi
 	@BUILD=build/$@ ASAN_OPTIONS=detect_leaks=0 ALONE=1 tests/run.sh -k '^e2e/random' e2e
 
@@ -186,7 +186,7 @@ valgrind:
 
 coverage:
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=build/$@ SANITIZE=--coverage CFLAGS='-O1 -g' tests
-	@BUILD=build/$@ SECS=600 CK_TIMEOUT_MULTIPLIER=5 tests/run.sh unit e2e || true
+	@BUILD=build/$@ SECS=1200 CK_TIMEOUT_MULTIPLIER=10 tests/run.sh unit e2e || true
 	@gcov -n $$(find build/$@/src -name '*.gcda') | awk -F"[':%]" '/^File .src/ {f = $$2} \
 	  /^Lines/ && f {print $$2 "%\t" f; f = ""}' | sort -n
 
@@ -253,7 +253,7 @@ help:
 	@echo 'make check       install what is missing, build, run the tests; check-all: the long ones too'
 	@echo 'make bench       measure speed, against PyTorch where it is installed (QUICK=1 SECTIONS=)'
 	@echo 'make lint        house rules, cppcheck, clang-tidy; format: clang-format'
-	@echo 'make asan        unit and MPI tests, random configurations under AddressSanitizer; also ubsan, valgrind, coverage'
+	@echo 'make asan        unit and MPI tests, random configurations under AddressSanitizer and UBSan; ubsan: that alone; also valgrind, coverage'
 	@echo 'make tiny        all tests with blocks, buffers and tables at their least (src/base/limits.h)'
 	@echo 'make mutants     tests against planted bugs, and against COUNT=40 lines changed at random (SEED=)'
 	@echo 'make sim         the program for clusters that SimGrid simulates (scripts/sim/sim.py runs it)'

@@ -2,6 +2,7 @@
 # Installs what dtrain needs and this machine lacks, as Debian packages. Says nothing and changes
 # nothing if all is there. With sudo when not root; where it cannot install, it prints the packages.
 #   scripts/setup.sh [all]       all: also what some tests and `make lint` use, or else skip
+# MPICC: of MPICH where it says so (mpicc.mpich), else any MPI that is there, else Open MPI.
 set -eu
 
 missing=
@@ -22,7 +23,10 @@ need gcc has cc
 need libc6-dev test -e /usr/include/stdlib.h
 need make has make
 need pkg-config has pkg-config
-need libopenmpi-dev has mpicc
+case ${MPICC:-mpicc} in
+*mpich*) need libmpich-dev has $MPICC ;;
+*) need libopenmpi-dev has ${MPICC:-mpicc} ;;
+esac
 need libopenblas-dev library openblas
 need libdnnl-dev test -e /usr/include/dnnl.h
 need libhdf5-dev hdf5
@@ -32,7 +36,10 @@ need zlib1g-dev library zlib
 need libzstd-dev library libzstd
 need libmicrohttpd-dev library libmicrohttpd
 # To run.
-need openmpi-bin has mpirun
+case ${MPICC:-mpicc} in
+*mpich*) need mpich has mpiexec.hydra ;;
+*) need openmpi-bin has mpirun ;;
+esac
 # For the tests, the plots and the demo.
 need check library check
 need gnuplot-nox has gnuplot

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs tests side by side and prints a line for each, then "N passed, N failed, N skipped"; non-zero
-# if one failed, or none ran.
+# Runs tests side by side and prints a line for each, then what tests lacked on this machine, and
+# "N passed, N failed, N skipped"; non-zero if one failed, or none ran.
 #   tests/run.sh [-j JOBS] [-k PATTERN] [-l] unit|mpi|e2e|long|fuzz ...
 # unit  build/tests/unit/test_*      Check programs, no MPI
 # mpi   tests/mpi/testlist           programs under mpirun: name, ranks, seconds, expectation
@@ -21,7 +21,7 @@ export OMPI_MCA_hwloc_base_binding_policy=none
 # Each start would wait for InfiniPath, and look for displays: a fifth of a short job's CPU, half of its time.
 export OMPI_MCA_mtl="${OMPI_MCA_mtl-^psm,psm2,ofi}" HWLOC_PLUGINS_PATH="${HWLOC_PLUGINS_PATH-/nonexistent}"
 # A build with MPICH: the tests' mpirun is Hydra, and Open MPI's settings break nothing.
-other_mpi='^#'
+other_mpi='^#\|MPICH'
 if ldd "$BUILD/dtrain" 2>/dev/null | grep -q libmpich; then
     export PATH="$PWD/tests/mpich:$PATH"
     other_mpi='^#\|  1 .*OMPI_MCA'
@@ -55,7 +55,8 @@ run_one() {
     cpu=$(awk -F '[ms ]+' 'NR == 2 {printf "%.1f", 60 * ($1 + $3) + $2 + $4}' "$log.cpu")
     case $status in
     0) verdict=ok line=$(printf '%6s s  %6s s of CPU' "$secs" "$cpu") ;;
-    77) verdict=skip line=$(tail -n 1 "$log") ;;
+    77) verdict=skip line=$(tail -n 1 "$log")
+        echo "$line" | sed -n 's/^in part: //; s/ is not installed.*//p' >>"$logs/lacking" ;;
     *) verdict=FAIL line=$(printf '%6s s  (exit %s, log %s)\n' "$secs" $status "$log"
            tail -n 40 "$log" | sed 's/^/      | /') ;;
     esac
@@ -74,8 +75,9 @@ list_unit() {
 }
 list_mpi() {
     grep -v "$other_mpi" tests/mpi/testlist | while read -r name ranks secs what args; do
-        echo "$secs $(echo "mpi/$name-np$ranks $args" | sed 's/ *$//; s/ /_/g') ends_as $what mpirun" \
-            "--timeout $((secs * PATIENCE)) --oversubscribe -np $ranks $RUNNER $BUILD/tests/mpi/$name $args"
+        echo "$secs $(echo "mpi/$name-np$ranks $args" | sed 's/ *$//; s/ /_/g') ends_as $what" \
+            "timeout -k 10 $((secs * PATIENCE + 30)) mpirun --timeout $((secs * PATIENCE))" \
+            "--oversubscribe -np $ranks $RUNNER $BUILD/tests/mpi/$name $args"
     done
 }
 # A line `# seconds: N` in a script is what it may take, 120 without.
@@ -119,9 +121,12 @@ tests=$(echo "$tests" | awk -v pattern="$pattern" '$2 ~ pattern')
 [ -z "$names" ] || { echo "$tests" | cut -d ' ' -f 2; exit 0; }
 mkdir -p "$logs"
 : >"$logs/verdicts"
+: >"$logs/lacking"
 # The longest first, so that none is left over at the end.
 echo "$tests" | sort -s -k 1,1rn | tr '\n' '\0' |
     xargs -0 -r -n 1 -P "$jobs" tests/run.sh one
+lacking=$(sort -u "$logs/lacking" | paste -s -d , | sed 's/,/, /g')
+[ -z "$lacking" ] || echo "more is tested with $lacking (most are installed by: scripts/setup.sh all)"
 count() { grep -cx "$1" "$logs/verdicts"; }
 echo "$(count ok) passed, $(count FAIL) failed, $(count skip) skipped"
 [ -s "$logs/verdicts" ] && [ "$(count FAIL)" -eq 0 ]

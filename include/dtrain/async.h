@@ -1,13 +1,17 @@
-/* async: the exchange of Downpour SGD. Workers hand gradients to the bank one by one, each at its
- * own pace; they are applied to the bank's weights as they arrive, one after the other, and
- * versions of the weights are kept to read.
+/* async: the exchange of Downpour SGD. Workers compute gradients, each at its own pace; owners of
+ * weights apply them one by one, in the order in which they come, and keep versions of the weights
+ * for workers to read.
  *
- * Training goes in spans, runs of updates between two synchronization points. In a span no rank
- * waits for another: all that passes between them are one-sided operations on the bank's memory. On
- * one host that memory is shared: gradients are computed where they are read, and the worker that
- * has computed one applies it in the bank's stead, while its core has it at hand, unless another is
- * at it; that one goes on with it then. The bank sleeps, and keeps the accounts. Elsewhere MPI puts
- * and gets, and the bank applies. */
+ * The flat vector is cut into slices, each with an owner. On one host there is one slice, in memory
+ * that all ranks share: a gradient is computed where it will be read, and the worker that has
+ * computed it also applies it, unless another worker is applying already; that one then goes on
+ * with it. On several hosts each worker owns a slice: it gets gradients by MPI_Put, and sends
+ * weights to those who ask, between the layers of its own passes and while it waits. The bank
+ * counts tickets, and reads a log of what was applied; it holds all weights between spans.
+ *
+ * Training goes in spans: runs of updates between two synchronization points. Inside a span no rank
+ * waits for another one but for the staleness bound, a free slot and the weights.
+ * src/comm/async_slots.h has the protocol. */
 #ifndef DTRAIN_ASYNC_H
 #define DTRAIN_ASYNC_H
 
@@ -36,29 +40,29 @@ struct dt_note {
     int32_t ask; /* enum dt_ask: what the worker wants of the bank */
 };
 
-/* A gradient in its slot at the bank, to be applied, or a part of it. Where it has touched rows
+/* A gradient in its slot at an owner, to be applied, or a part of it. Where it has touched rows
  * alone, those of range i are one behind the other at row_range[i].offset, in grad and in seen. */
 struct dt_gradient {
     const struct dt_note *note;
-    float *grad;        /* (P) sum over the rows; the update may write to it */
-    const float *seen;  /* (P) the weights that it was computed from; NULL without spec.keep_seen */
+    float *grad;       /* (P) sum over the rows; the update may write to it */
+    const float *seen; /* (P) the weights that it was computed from; NULL without spec.keep_seen */
     const struct dt_touched *touched; /* (row_ranges) its touched rows; NULL: it is whole */
     double norm2;       /* squared norm of the gradient sum as the worker took it, if it did */
     uint64_t staleness; /* updates between the read of those weights and this gradient's own */
     int worker;
 };
 
-/* Where the memory at the bank is. */
+/* How workers reach the memory of owners. */
 enum dt_async_memory {
-    DT_ASYNC_AUTO,   /* shared if the trainers has one host, else windows */
+    DT_ASYNC_AUTO,   /* shared if the trainers have one host, else windows */
     DT_ASYNC_SHARED, /* shared memory: no copies */
     DT_ASYNC_WINDOW, /* MPI puts and gets, whatever the hosts */
 };
 
 /* Updates floats [offset, offset + n) by one gradient, of which `part` has these floats (n):
  * weights (n) to out (n), which may be the same, and the states, the whole vectors (P). before:
- * updates done before this one. Runs on the bank or on workers of its host, one at a time. Must act
- * element by element. */
+ * updates done before this one. Runs at the owner, or in shared memory on any worker, one at a time
+ * for a slice. Must act element by element. */
 typedef void dt_async_update_fn(void *arg, const struct dt_gradient *part, uint64_t before,
                                 size_t offset, size_t n, const float *weights, float *out,
                                 float *const *states);
@@ -86,13 +90,12 @@ struct dt_async_spec {
     int row_ranges;
     dt_async_update_rows_fn *update_rows; /* if there are such ranges */
     void *arg;
-    int64_t
-        staleness;  /* greatest clock gap; -1: no bound. 0 never lets two workers overlap a clock */
-    bool keep_seen; /* gradients bring the weights that they were computed from */
-    /* In a window gradients, with each worker's rounding error kept and added to its next, and the
-     * weights that workers read are rounded (enum dt_wire), floats [0, wire_params) of them (0:
-     * all). Neither keep_seen nor prepare go with it. In shared memory nothing is, nor, unless a
-     * window is asked for, on one host. */
+    int64_t staleness; /* greatest clock gap; -1: no bound. 0: all workers go clock by clock */
+    bool keep_seen;    /* gradients bring the weights that they were computed from */
+    /* enum dt_wire. In windows, floats [0, wire_params) (0: all) of gradients are rounded, each
+     * worker keeping its rounding error and adding it to its next gradient, and so are the weights
+     * that workers read. Goes neither with keep_seen nor with prepare. Shared memory rounds
+     * nothing. */
     int wire;
     size_t wire_params;
     const bool *active; /* (workers) has samples to draw; copied. The same at every rank */
@@ -103,8 +106,8 @@ struct dt_async_spec {
 
 /* Collective over the trainers; at least one worker apart from the bank. The weights are zeros.
  * DT_EMEMORY: the slots and versions (2 gradients and 1 to 3 weights a worker; with a rounded wire,
- * the bank's copy of each worker's weights, and gradients as they are sent) do not fit. In shared
- * memory a gradient with row-sparse ranges takes of its room what batches touch.
+ * the owner's copy of each worker's weights, and gradients as they are sent) do not fit. In shared
+ * memory a gradient with row-sparse ranges needs pages only for the rows that batches touch.
  * DT_EUSAGE: ranges that do not rise, more states than there may be, a wire that does not go with
  * the rest.
  * DT_ECOMM: MPI has no one-sided component for these hosts; the message has the cure. */
@@ -127,11 +130,12 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
  * newest weights. Collective over the trainers. */
 void dt_async_end(struct dt_async *async);
 
-/* Whether others than the bank have weights or the optimizer's state: then dt_async_states is of
- * the last gather. Collective over the trainers, between spans. */
+/* Whether other ranks than the bank own weights and state. Then dt_async_states is as of the last
+ * dt_async_gather, which is collective over the trainers, between spans. */
 bool dt_async_is_spread(const struct dt_async *async);
 void dt_async_gather(struct dt_async *async);
-/* Slice i is floats from the end of the one before on; 0: there are not so many. */
+/* Where slice number `slice` ends; it begins at the end of the one before. 0: there is no such
+ * slice. */
 size_t dt_async_slice_end(const struct dt_async *async, int slice);
 
 /* ---- worker --------------------------------------------------------------------------------- */
@@ -139,9 +143,8 @@ size_t dt_async_slice_end(const struct dt_async *async, int slice);
 /* Waits until a slot is free and the clock gap allows another gradient, and takes a ticket for it.
  * false: no gradient is left to be started in this span. */
 bool dt_async_begin(struct dt_async *async);
-/* The newest weights (P), which rest until the worker's next send or read. Also between spans. Of a
- * gradient that was begun and over a rounded wire: what rounding has let through of them; between
- * spans they are whole. */
+/* The newest weights (P), which do not change until the worker's next send or read. Over a rounded
+ * wire they lack what the last rounding has left out; between spans they are exact. */
 const float *dt_async_read(struct dt_async *async);
 /* Where the gradient (P) is to be written that was begun. */
 float *dt_async_grad(struct dt_async *async);
@@ -150,10 +153,11 @@ float *dt_async_grad(struct dt_async *async);
  * gradients are whole, as they are without ranges and in windows; the same at every rank, the bank
  * included, at any time. */
 const struct dt_touched *dt_async_touched(const struct dt_async *async);
-/* Hands it to the bank, or applies it in the bank's name, and others that wait. */
+/* Hands the gradient to all owners; in shared memory it also applies it, and others that wait,
+ * unless another worker is at it. */
 void dt_async_send(struct dt_async *async, const struct dt_note *note);
-/* In windows workers own weights, too: to be called now and then while a gradient is computed, by
- * the hooks of the network. */
+/* Serves the slice that this worker owns. In windows, to be called every few ms while a gradient is
+ * computed (by the hooks of the network). */
 void dt_async_progress(struct dt_async *async);
 
 /* ---- bank ----------------------------------------------------------------------------------- */
@@ -171,13 +175,13 @@ struct dt_applied {
     int worker;
 };
 
-/* Of the gradients applied, in order, the next are put into out (limit); returns how many. 0: there
- * are none yet; a little time was passed. */
+/* Puts the next gradients that were applied, in order, into out (limit); returns how many. 0: there
+ * are none yet, and a little time has passed. */
 int dt_async_serve(struct dt_async *async, int limit, struct dt_applied *out);
 
-/* Starts no more gradients in this span; those that were begun are still to come. */
+/* Lets no more gradients begin in this span; those that have begun are still applied. */
 void dt_async_close(struct dt_async *async);
-/* Every gradient of the span has been applied, and told of. */
+/* Whether every gradient of the span has been applied, and was put out by dt_async_serve. */
 bool dt_async_over(struct dt_async *async);
 
 /* ---- counts --------------------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ bool dt_size_add(size_t a, size_t b, size_t *out);
 
 /* Zeroed memory for count items of `size` bytes, 64-byte aligned; dt_free frees it (NULL is fine).
  * `what` names the thing in the error. A count of 0 gives a pointer that may be freed.
- * DT_EMEMORY: no memory, or count * size overflows. */
+ * DT_EMEMORY: no memory, or count * size overflows; the pointer is NULL then. */
 dt_status dt_alloc(size_t count, size_t size, const char *what, void *out_pointer);
 
 /* Grows *pointer (from dt_alloc or NULL) from *capacity to at least `need` items, at least
@@ -117,6 +117,19 @@ dt_status dt_strdup(const char *text, char **out);
 /* A new formatted string. */
 dt_status dt_format(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void dt_free(void *pointer);
+
+/* Whether so many bytes are better kept in a file: a sixteenth of the host's memory, or more. */
+bool dt_is_backed(size_t bytes);
+/* dt_alloc for what may be larger than the host's memory: where dt_is_backed says so it is a file
+ * without a name in the directory of the file `beside`, and the kernel writes pages there when
+ * memory is short. beside NULL, or no room there, of which it warns: plain memory. dt_free_backed
+ * frees it (NULL is fine). */
+dt_status dt_alloc_backed(const char *beside, size_t count, size_t size, const char *what,
+                          void *out_pointer);
+void dt_free_backed(void *pointer);
+/* Bytes of memory that this host has for a process: all of it, or what its control groups and
+ * RLIMIT_AS leave. */
+double dt_memory_limit(void);
 
 /* The shortest decimal number that reads back as `value`, in C and JSON syntax ("0.1", "1e+06");
  * nan and inf as printf has them. Into buffer, which is returned. */
@@ -271,6 +284,11 @@ dt_status dt_stop_install(void);
 /* Puts the handlers that exist, such as MPI's of faults, on alternate stacks. */
 void dt_signals_move_handlers(void);
 
+/* The process exits with the code of `status` if it has not ended by itself within so many seconds
+ * (0: never; at most 1e9), by SIGALRM. What is still buffered is lost. `line` goes to standard error
+ * then (NULL: none); it must stay. */
+void dt_exit_within(double secs, dt_status status, const char *line);
+
 /* The other global: read at step boundaries. */
 bool dt_stop_requested(void);
 /* Asks the process to stop, as a first signal does. Any thread. */
@@ -281,10 +299,10 @@ dt_status dt_stop_check(void);
 /* ---- long work ------------------------------------------------------------------------------ */
 
 /* The third global: who watches over the process. Surveys, loads and saves, which may take long,
- * say so after each piece that is done; the watcher is told in the calling thread. */
+ * call dt_work_progress after each piece that is done, which calls `report` in the same thread. */
 typedef void dt_work_fn(void *arg);
-void dt_work_watch(dt_work_fn *told, void *arg); /* told NULL: nobody watches */
-void dt_work_gets_on(void);
+void dt_work_watch(dt_work_fn *report, void *arg); /* report NULL: nobody watches */
+void dt_work_progress(void);
 
 #ifdef __cplusplus
 }

@@ -50,9 +50,11 @@ struct dt_world {
  * hosts and more whose TCP uses BBR btl_tcp_sndbuf.
  * Collective. DT_EUSAGE: several processes that MPI sees as singletons (srun without PMIx). */
 dt_status dt_world_create(struct dt_world **out);
-/* Ends MPI behind a dt_world_create that failed, once a rank has told why: launchers kill all ranks
- * when the first has ended. Collective. */
-void dt_world_abandon(void);
+/* Destroys the world and ends MPI behind dt_world_create, which may have failed (world: NULL), once
+ * a rank has told why: launchers kill all ranks when the first has ended. Collective. If a rank is
+ * gone or hangs meanwhile, the others exit with the code of `status`: 10 s after a failure, else
+ * after run.stall_secs (0: they wait), and no sooner than 60 s after all have come. */
+void dt_world_end(struct dt_world *world, dt_status status);
 /* The same for a program that has its own MPI_Init (FUNNELED or more): the job is the ranks of the
  * communicator, at *mpi_comm (an MPI_Comm, of which a copy is used; the library's headers do
  * without mpi.h). stall_secs: the watchdog's patience until dt_world_watch sets another; 0: none.
@@ -61,7 +63,7 @@ void dt_world_abandon(void);
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
 /* The same with a communicator as Fortran has it. */
 dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out);
-/* Collective. Ends MPI, if dt_world_create began it. */
+/* Collective. Behind dt_world_create the same as dt_world_end(world, DT_OK). */
 void dt_world_destroy(struct dt_world *world);
 
 /* Splits roles off: with `dedicated` the last rank is the evaluator. Collective. */
@@ -129,8 +131,12 @@ bool dt_world_try_recv(struct dt_world *world, int rank, int tag, void *bytes, s
 
 /* MPI library version text and "major.minor" of the standard. */
 const char *dt_world_mpi_version(void);
-/* What was set for MPI, by the user or by dt_world_create: "mpi_yield_when_idle=1, osc=^ucx", and
- * ", btl_tcp_sndbuf=BYTES" on several hosts under TCP's BBR; into buffer, which is returned. */
+/* Other MPIs (MPICH, MVAPICH, Intel's) have Hydra for an mpirun. Not collective, also before MPI
+ * begins. */
+bool dt_world_is_open_mpi(void);
+/* What was set for Open MPI, by the user or by dt_world_create: " (mpi_yield_when_idle=1,
+ * osc=^ucx)", and "btl_tcp_sndbuf=BYTES" in it on several hosts under TCP's BBR; "" for another
+ * MPI; into buffer, which is returned. */
 enum { DT_MPI_SETTINGS = 128 };
 const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 
@@ -220,7 +226,11 @@ struct dt_exchange_spec {
     dt_measure_fn *measure; /* NULL: none; else with norm, and without row_range */
     size_t measures;
     size_t squares; /* with norm, without row_range: doubles of dt_exchange_measured */
-    size_t behind;  /* floats that the bank's node has behind each vector, for the caller's use */
+    size_t behind;  /* floats that the bank's books have behind each vector, for the caller's use */
+    /* Where the bank's books are, the vectors whole, of dealt rows and with such floats: if they
+     * are large (dt_is_backed), or /dev/shm is small, in a file without a name in this directory;
+     * NULL: in memory. */
+    const char *books;
     dt_update_fn *update;
     /* (row_ranges) row-sparse ones, rising; each in one bucket */
     const struct dt_row_range *row_range;
@@ -247,8 +257,8 @@ int dt_exchange_which(const struct dt_exchange *exchange); /* what runs */
 
 /* Bank, and where one host holds all, workers: the vectors, whole, to fill before dt_exchange_start
  * and to read between spans (NULL: not in the memory of this rank; elsewhere not for use). At the
- * bank the weights always, but where rows are dealt, and the optimizer's state behind
- * dt_exchange_gather. */
+ * bank the weights always, and the optimizer's state behind dt_exchange_gather; its node's books,
+ * if it has some, are as they were gathered. */
 float *const *dt_exchange_vectors(struct dt_exchange *exchange);
 /* Workers, with norm: (measures + squares) this node's share of what updates must know: each double
  * is one caller's at most, who writes it before its last bucket of a step is ready; the squares are
@@ -270,7 +280,7 @@ void dt_exchange_start(struct dt_exchange *exchange);
  * they keep, to the bank's vectors; of dealt rows the weights too.
  * Needed, and anything but nothing, only if dt_exchange_is_spread. Collective over the trainers. */
 void dt_exchange_gather(struct dt_exchange *exchange);
-/* The weights of dealt rows alone, and all others. */
+/* The weights alone. */
 void dt_exchange_gather_weights(struct dt_exchange *exchange);
 bool dt_exchange_is_spread(const struct dt_exchange *exchange);
 /* Whether the ranks of a host share its memory: else each rank is a node of its own. */

@@ -43,6 +43,8 @@ enum dt_class_weight { DT_CLASS_WEIGHT_NONE, DT_CLASS_WEIGHT_BALANCED };
 enum dt_unlabelled { DT_UNLABELLED_ERROR, DT_UNLABELLED_SKIP };
 #define DT_DECIMAL_WORDS ".|,"
 enum dt_decimal { DT_DECIMAL_POINT, DT_DECIMAL_COMMA };
+#define DT_DATES_WORDS "auto|error"
+enum dt_dates { DT_DATES_AUTO, DT_DATES_ERROR };
 #define DT_MISSING_WORDS "error|mean|flag"
 enum dt_missing { DT_MISSING_ERROR, DT_MISSING_MEAN, DT_MISSING_FLAG };
 enum dt_task { DT_TASK_CLASSIFY, DT_TASK_REGRESS, DT_TASK_MULTILABEL };
@@ -96,8 +98,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 /* What run.preset=table comes to, whatever the table holds. */
 #define DT_PRESET_TABLE(X)                                                                         \
     X("data.normalize", "robust")                                                                  \
-    X("train.optimizer", "adamw") X("train.lr", "0.003") X("train.weight_decay", "0.1")            \
-        X("train.schedule", "cosine")
+    X("train.optimizer", "adamw")                                                                  \
+    X("train.lr", "0.003") X("train.weight_decay", "0.1") X("train.schedule", "cosine")
 #define DT_PRESET_PAIR(key, value) key "=" value ", "
 
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of
@@ -110,11 +112,10 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(run, dir, TEXT, "run", 0, 0, NULL, FREE, "train",                                            \
       "run directory: config, metrics, checkpoints, exports")                                      \
     X(run, preset, WORD, "auto", 0, 0, DT_PRESET_WORDS, FREE, "train",                             \
-      "table: what suits most tables, for keys that nothing else sets: " DT_PRESET_TABLE(          \
-          DT_PRESET_PAIR) "and by rows and columns train.epochs, eval.steps, eval.patience, "      \
-                          "model.hidden, "                                                         \
-                          "model.dropout, model.embedding and train.batch. The start says what "   \
-                          "it comes to. "                                                          \
+      "table: defaults that suit most tables, for keys that are not given: " DT_PRESET_TABLE(      \
+          DT_PRESET_PAIR) "data.normalize_target=yes (regress), and, by rows and columns, "        \
+                          "train.epochs, eval.steps, eval.patience, model.hidden, model.dropout, " \
+                          "model.embedding and train.batch; the start prints them. "               \
                           "auto: table for CSV if neither train.optimizer nor train.lr is given, " \
                           "else none")                                                             \
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
@@ -122,23 +123,25 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
       "logical workers R; 0: as many as workers at the first start")                               \
     X(run, parts, INT, "0", 0, 1024, NULL, FIXED, "train",                                         \
-      "parts that the columns of a split layer fall into, dealt to workers in a row; bits depend " \
-      "on it; 0: 16 at the first start")                                                           \
+      "number of parts into which the columns of each split layer are cut; parts are dealt "       \
+      "to workers in order; results depend on it; 0: 16 at the first start")                       \
     X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "train eval predict serve",                    \
-      "BLAS threads of a rank")                                                                    \
+      "BLAS threads per rank")                                                                     \
     X(run, precision, WORD, "f32", 0, 0, DT_PRECISION_WORDS, FIXED, "train",                       \
-      "of the products of all layers but the last: bf16: operands in bf16, sums in f32; weights, " \
-      "optimizer, loss and every evaluation stay f32")                                             \
+      "precision of the matrix products in all layers except the last; bf16: operands in "         \
+      "bf16, sums in f32. Weights, optimizer, loss and every evaluation stay f32")                 \
     X(run, reproducible, BOOL, "no", 0, 0, NULL, FREE, "train",                                    \
       "insist on the same bits at any number of ranks and hosts")                                  \
     X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "train eval predict serve",                     \
-      "of matrix products: oneDNN, or OpenBLAS's as OPENBLAS_CORETYPE has it (Haswell, Zen, "      \
-      "...); auto: from a table of CPU models; env: what the environment says")                    \
+      "kernel of the matrix products: oneDNN, or one of OpenBLAS by its name (Haswell, "           \
+      "Zen, ..., as in OPENBLAS_CORETYPE); auto: chosen by the model of the CPU; env: what "       \
+      "the environment says")                                                                      \
     X(run, resume, TEXT, "auto", 0, 0, NULL, FREE, "train",                                        \
-      "auto: continue from the newest checkpoint; never: an error if there is one; or a "          \
-      "checkpoint's path")                                                                         \
+      "auto: continue from the newest checkpoint; never: an error if there is a "                  \
+      "checkpoint; or the path of a checkpoint")                                                   \
     X(run, init, TEXT, "", 0, 0, NULL, FREE, "train",                                              \
-      "a new run's weights: a model, checkpoint or run directory, layer by layer where it fits")   \
+      "initial weights of a new run: a model, checkpoint or run directory; layers are "            \
+      "taken where they fit")                                                                      \
     X(run, checkpoint_steps, INT, "0", 0, 9e15, NULL, FREE, "train",                               \
       "checkpoint every so many steps; 0: off")                                                    \
     X(run, checkpoint_secs, REAL, "600", 0, 1e9, NULL, FREE, "train",                              \
@@ -169,7 +172,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard",                       \
       "CSV: columns to leave out, names or numbers, comma-separated")                              \
     X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train",                                          \
-      "CSV: column of the training rows' weights, taken relative to their mean; empty: none")      \
+      "CSV: column with the weights of the training rows, relative to their mean; empty: "         \
+      "none")                                                                                      \
     X(data, separator, TEXT, "auto", 0, 0, NULL, FIXED, "train eval predict shard inspect",        \
       "CSV: auto (comma, semicolon, tab or bar), or a character, or tab")                          \
     X(data, unlabelled, WORD, "error", 0, 0, DT_UNLABELLED_WORDS, FIXED,                           \
@@ -177,16 +181,28 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, decimal, WORD, ".", 0, 0, DT_DECIMAL_WORDS, FIXED, "train eval predict shard inspect", \
       "CSV: character before the decimals of numbers: . or ,")                                     \
     X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard",                  \
-      "CSV: empty, NA, NaN, null, ?: an error; the training data's mean; or that and a 0/1 "       \
-      "column")                                                                                    \
+      "CSV: what to do with empty, NA, NaN, null and ?. error: stop with an error; mean: "         \
+      "take the column's mean in the training data; flag: the same, and a 0/1 column that "        \
+      "marks such cells")                                                                          \
     X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard",                            \
-      "CSV columns of texts that are features: auto (all such), none, or names or numbers")        \
+      "CSV: text columns that are features: auto (all of them), none, or a list of names "         \
+      "or numbers")                                                                                \
+    X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard",                       \
+      "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
+      "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
+      "there are times; error: they are an error")                                                 \
+    X(data, class_names, TEXT, "", 0, 0, NULL, FIXED, "train shard",                               \
+      "names of the classes 0, 1, ... where labels are numbers: comma-separated, or a file with "  \
+      "one a line")                                                                                \
     X(data, min_count, INT, "1", 1, 9e15, NULL, FIXED, "train shard",                              \
-      "texts of categories that come less often share one entry, as those never seen do")          \
+      "texts of category columns that occur less often share one entry, with those never "         \
+      "seen in training")                                                                          \
     X(data, hash_bits, INT, "0", 0, 26, NULL, FIXED, "train shard",                                \
-      "B: no dictionaries, texts of all columns hashed to 2^B features; 0: a dictionary a column") \
+      "B: texts of all columns are hashed to 2^B features, without dictionaries; 0: one "          \
+      "dictionary per column")                                                                     \
     X(data, features, INT, "0", 0, 16777216, NULL, FIXED, "train shard",                           \
-      "LIBSVM: features, greater indices are ignored; 0: the greatest index of the training data") \
+      "LIBSVM: number of features; greater indices are ignored; 0: the greatest index in "         \
+      "the training data")                                                                         \
     X(data, augment, TEXT, "", 0, 0, NULL, FIXED, "train",                                         \
       "changes to training pictures: any of shift N, flip, cutout N, noise DEVIATION")             \
     X(data, x, TEXT, "/x", 0, 0, NULL, FIXED, "train eval predict shard",                          \
@@ -195,29 +211,33 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "HDF5: data set of labels (whole numbers, texts or one-hot rows) or targets")                \
     X(data, shape, TEXT, "", 0, 0, NULL, FIXED, "train shard",                                     \
       "shape of a row, HEIGHTxWIDTHxCHANNELS, for layers that need one; empty: the file's")        \
-    X(data, scale, REAL, "1", -1e30, 1e30, NULL, FIXED, "train", "factor on every feature")        \
+    X(data, scale, REAL, "1", -1e30, 1e30, NULL, FIXED, "train",                                   \
+      "factor by which every feature is multiplied")                                               \
     X(data, normalize, WORD, "none", 0, 0, DT_NORMALIZE_WORDS, FIXED, "train",                     \
-      "standard: zero mean and unit variance, statistics kept in the model; robust: the same, of " \
-      "statistics that misprints and other outliers do not move, and data.clip=5 if it is 0")      \
+      "standard: features with mean 0 and variance 1, statistics kept in the model; "              \
+      "robust: the same, but misprints and other outliers do not change the statistics; it "       \
+      "also sets data.clip=5 if that is 0")                                                        \
     X(data, clip, REAL, "0", 0, 1e9, NULL, FIXED, "train",                                         \
-      "features beyond count as this, once they are scaled and normalised: 5 keeps misprints and " \
-      "other outliers of a table from deciding what a network says; 0: off")                       \
+      "limits features to this value and its negative, after scaling and normalisation, so "       \
+      "that outliers do not decide a prediction (5 is usual for tables); 0: off")                  \
     X(data, normalize_target, WORD, "auto", 0, 0, DT_NORMALIZE_TARGET_WORDS, FIXED, "train",       \
-      "regress: yes: learn targets of mean 0 and deviation 1; losses and predictions stay in the " \
-      "targets' units; auto: if their mean is beyond 10 or their deviation outside 0.1 to 10")     \
+      "regress: yes: learn targets with mean 0 and deviation 1; losses and predictions "           \
+      "stay in the units of the targets; auto: yes if their mean is beyond 10 or their "           \
+      "deviation is outside 0.1 to 10")                                                            \
     X(data, memory_mb, INT, "1024", 1, 1e8, NULL, FIXED, "train eval predict shard",               \
-      "MiB a rank for data; what is larger is streamed")                                           \
+      "MiB per rank for data; larger data is streamed")                                            \
     X(data, shuffle_window, INT, "0", 0, 9e15, NULL, FIXED, "train",                               \
       "rows in the window of a streamed shuffle; 0: as memory_mb allows")
 
 #define DT_OPTIONS_model(X)                                                                        \
     X(model, layers, TEXT, "", 0, 0, NULL, FIXED, "train",                                         \
-      "the network: layers, comma-separated, e.g. dense 512 relu, dropout 0.2, dense 256 relu; "   \
-      "linear: none; empty: from the four keys below")                                             \
+      "the network: layers, comma-separated, e.g. dense 512 relu, dropout 0.2, dense 256 "         \
+      "relu; linear: no layers; empty: from model.kind, hidden, activation and dropout")           \
     X(model, split, INT, "0", 0, 9e15, NULL, FIXED, "train",                                       \
-      "hidden dense layers of so many weights and more are split: each worker has some of their "  \
-      "columns, activations travel in place of gradients; one layer: dense 4096 relu split; 0: "   \
-      "as model.layers says")                                                                      \
+      "dense layers with so many weights or more are split: each worker holds some of their "      \
+      "columns, and activations travel instead of gradients (for one layer: dense 4096 relu "      \
+      "split, output dense 100000 split); of output layers those of 1,024 classes or more; 0: "    \
+      "only the layers that model.layers splits")                                                  \
     X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FREE, "train",                                \
       "short form of model.layers: linear: no hidden layer; mlp: a multilayer perceptron")         \
     X(model, hidden, TEXT, "512,256", 0, 0, NULL, FREE, "train",                                   \
@@ -227,33 +247,32 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(model, dropout, REAL, "0", 0, 0.95, NULL, FREE, "train",                                     \
       "mlp: probability to drop a hidden unit in training")                                        \
     X(model, embedding, INT, "0", 0, 65536, NULL, FREE, "train",                                   \
-      "categories of a table go through an embedding of this width, one vector a column, into "    \
-      "the "                                                                                       \
-      "first layer; 0: straight")                                                                  \
+      "width of the vector by which each category column enters the first layer; 0: no "           \
+      "embedding")                                                                                 \
     X(model, wide, BOOL, "no", 0, 0, NULL, FREE, "train",                                          \
-      "wide and deep: a linear path from all inputs to the outputs beside the layers")             \
+      "wide and deep: adds a linear path from all inputs to the outputs")                          \
     X(model, task, WORD, "classify", 0, 0, DT_TASK_WORDS, FIXED, "train shard",                    \
-      "classify: one class a row, cross-entropy; regress: numbers, squared error; multilabel: "    \
-      "label columns that are 0 or 1 each, binary cross-entropy")
+      "classify: one class per row; regress: one or more numbers; multilabel: several "            \
+      "columns that are 0 or 1. train.loss says which loss")
 
 #define DT_OPTIONS_train(X)                                                                        \
     X(train, mode, WORD, "sync", 0, 0, DT_MODE_WORDS, FIXED, "train",                              \
       "sync: averaged gradients; async: Downpour SGD")                                             \
     X(train, batch, INT, "128", 0, 1e9, NULL, FIXED, "train",                                      \
-      "global batch: samples a step over all replicas; 0: the whole data set")                     \
+      "global batch: samples per step, over all replicas; 0: the whole data set")                  \
     X(train, epochs, REAL, "10", 0, 1e9, NULL, FREE, "train", "passes over the training data")     \
     X(train, max_steps, INT, "-1", -1, 9e15, NULL, FREE, "train",                                  \
       "last step, absolute; -1: none; 0: write step 0 and end")                                    \
     X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "train",                     \
-      "update rule, with the numbers of PyTorch's optimizer of this name (nesterov: sgd's); "      \
-      "ftrl: "                                                                                     \
-      "FTRL-Proximal, with lr, epsilon, l1 and weight_decay for its alpha, beta, L1 and L2; "      \
-      "lamb: adamw's step, as long as the tensor's weights: for large batches")                    \
+      "update rule, with PyTorch's formula and defaults where it has one of this name "            \
+      "(nesterov: its sgd with nesterov); ftrl: FTRL-Proximal, with lr, epsilon, l1 and "          \
+      "weight_decay as its alpha, beta, L1 and L2; lamb: adamw's step, scaled to the norm "        \
+      "of the tensor's weights, for large batches")                                                \
     X(train, wide_optimizer, WORD, "same", 0, 0, DT_WIDE_OPTIMIZER_WORDS, FIXED, "train",          \
       "update rule of the linear path of model.wide; same: train.optimizer")                       \
     X(train, wide_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                      \
-      "its learning rate, which follows the schedule as train.lr does, but for ftrl's; 0: "        \
-      "train.lr")                                                                                  \
+      "learning rate of the linear path of model.wide; it follows train.schedule, except "         \
+      "with ftrl; 0: train.lr")                                                                    \
     X(train, lr, REAL, "0.01", 0, 1e9, NULL, TOLD, "train", "learning rate")                       \
     X(train, momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                              \
       "sgd, nesterov, rmsprop: momentum")                                                          \
@@ -267,30 +286,31 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "added to the denominator; -1: 1e-10 for adagrad, 1 for ftrl, 1e-6 for lamb, 1e-8 for the "  \
       "others")                                                                                    \
     X(train, l1, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                           \
-      "ftrl: L1 strength: weights whose gradients do not add up to more are 0")                    \
+      "ftrl: L1 strength; a weight whose accumulated gradient stays below it is 0")                \
     X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \
       "L2 penalty on all parameters; decoupled in adamw and lamb")                                 \
     X(train, lazy, BOOL, "no", 0, 0, NULL, FIXED, "train",                                         \
-      "sparse rows: a step updates the weights and optimizer state of the features that its "      \
-      "batch "                                                                                     \
-      "has, no others; sgd without momentum, adagrad and ftrl, without weight decay, do so "       \
-      "anyway")                                                                                    \
+      "sparse rows: a step updates the weights and the optimizer state of only those "             \
+      "features that occur in its batch (sgd without momentum, adagrad and ftrl, without "         \
+      "weight decay, always do so)")                                                               \
     X(train, loss, WORD, "auto", 0, 0, DT_LOSS_WORDS, FIXED, "train",                              \
       "auto: cross-entropy (binary for model.task=multilabel), or mse (squared error) for "        \
       "model.task=regress, which may have others: mae (absolute), huber, poisson (counts: the "    \
       "prediction is e^output), or quantile (several of each target)")                             \
     X(train, quantiles, TEXT, "0.05,0.5,0.95", 0, 0, NULL, FIXED, "train",                         \
-      "train.loss=quantile: the shares of rows whose target is to be below the predictions; they " \
-      "rise")                                                                                      \
+      "train.loss=quantile: the quantiles to predict, rising; 0.05: 5 % of the targets lie "       \
+      "below the prediction")                                                                      \
     X(train, huber_delta, REAL, "1", 1e-30, 1e30, NULL, FIXED, "train",                            \
-      "train.loss=huber: errors up to this count squared, larger ones as they are; in deviations " \
-      "where data.normalize_target standardises the targets")                                      \
+      "train.loss=huber: errors up to this are squared, larger ones count linearly; unit: "        \
+      "that of the targets, or their deviation where data.normalize_target standardises "          \
+      "them")                                                                                      \
     X(train, clip_norm, REAL, "0", 0, 1e30, NULL, TOLD, "train",                                   \
-      "greatest global norm of a step's gradient; 0: off")                                         \
+      "limit of the global norm of a step's gradient; 0: off")                                     \
     X(train, class_weight, WORD, "none", 0, 0, DT_CLASS_WEIGHT_WORDS, FIXED, "train",              \
       "balanced: rows of rare classes weigh more, rows / (classes * rows of the class)")           \
     X(train, schedule, WORD, "constant", 0, 0, DT_SCHEDULE_WORDS, TOLD, "train",                   \
-      "learning rate over the steps; plateau: by decay_rate whenever evaluations get no better")   \
+      "how the learning rate changes with the steps; plateau: multiplied by decay_rate "           \
+      "when evaluations get no better")                                                            \
     X(train, plateau_evals, INT, "3", 1, 1e9, NULL, TOLD, "train",                                 \
       "plateau: evaluations in place without a better metric before the rate falls")               \
     X(train, warmup_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                 \
@@ -298,44 +318,46 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, decay_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
       "length of the schedule, or its interval (exponential, step); 0: the whole run")             \
     X(train, decay_rate, REAL, "0.1", 0, 1e12, NULL, TOLD, "train",                                \
-      "exponential, step: factor an interval; plateau: factor")                                    \
+      "exponential, step: factor per interval; plateau: factor")                                   \
     X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
       "linear, cosine: the rate at the end; else its floor")                                       \
     X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
-      "sync: who sums gradients: the workers, by one fixed tree (node on one host, ordered on "    \
-      "several), or MPI_Reduce to the bank")                                                       \
+      "sync: how gradients are summed. auto: node on one host, ordered on several; node, "         \
+      "ordered: by the workers, in one fixed order; reduce: by MPI_Reduce to the bank, in "        \
+      "an order that depends on the ranks")                                                        \
     X(train, local_steps, INT, "1", 1, 1e9, NULL, TOLD, "train",                                   \
-      "steps of a round, in which each group of replicas steps on weights and optimizer of its "   \
-      "own; groups exchange at its end: for slow links. 1: every step is exchanged")               \
+      "steps per round. In a round each group of replicas updates weights of its own; at "         \
+      "its end the groups exchange and average them: for slow links. 1: every step is "            \
+      "exchanged")                                                                                 \
     X(train, groups, INT, "0", 0, 65536, NULL, TOLD, "train",                                      \
-      "local_steps > 1, or wire: groups that the replicas fall into, in a row; bits depend on "    \
-      "it; "                                                                                       \
-      "0: as many as hosts at the run's start")                                                    \
+      "with local_steps > 1 or a rounded wire: number of groups that the replicas are "            \
+      "dealt to, in order; results depend on it; 0: the number of hosts at the first start")       \
     X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, TOLD, "train",                                   \
-      "local_steps > 1: rate of the update with the mean of the groups' differences")              \
+      "local_steps > 1: rate of the update by the mean of the groups' differences")                \
     X(train, outer_momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                        \
       "local_steps > 1: Nesterov momentum of that update")                                         \
     X(train, local_after, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
-      "local_steps > 1: every step is exchanged up to this one")                                   \
+      "local_steps > 1: up to this step, every step is exchanged")                                 \
     X(train, overlap, BOOL, "no", 0, 0, NULL, TOLD, "train",                                       \
-      "local_steps > 1: the exchange of a round goes on while the next one computes, and is "      \
-      "applied one round late; until then a group goes on from its own steps (DiLoCo, Douillard "  \
-      "et al. 2023, with late updates). Bits of its own; outer_lr: better 0.4 to 0.5")             \
+      "local_steps > 1: the exchange of a round goes on during the next round, and its "           \
+      "result is applied one round late (DiLoCo, Douillard et al. 2023, with late "                \
+      "updates). It changes the result; train.outer_lr is then better at 0.4 to 0.5")              \
     X(train, wire, WORD, "f32", 0, 0, DT_WIRE_WORDS, TOLD, "train",                                \
-      "what groups exchange, or async's workers and bank over several hosts, rounded to 16 bits, " \
-      "or to 8 with a scale a block of 256; each keeps its rounding error and adds it to the "     \
-      "next: half or a quarter of the bytes on links")                                             \
+      "number format on the network, between groups (sync) or between workers and owners "         \
+      "on several hosts (async): f32; bf16: 16 bits; q8: 8 bits, and one scale per 256 "           \
+      "numbers. The sender keeps the rounding error and adds it to its next message")              \
     X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
-      "async: greatest clock gap; -1: no bound; 0: runs sync")                                     \
+      "async: by how many gradients the fastest worker may be ahead of the slowest; -1: no "       \
+      "bound; 0: runs sync")                                                                       \
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
       "async: divide the rate by 1 + staleness")                                                   \
     X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \
-      "async over several hosts: ranks that the weights are dealt out to; 0: all workers; 1: the " \
-      "bank alone; more than there are workers: all ranks")                                        \
+      "async on several hosts: number of ranks to which the weights are dealt; 0: all "            \
+      "workers; 1: the bank alone; more than there are workers: all ranks")                        \
     X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, "train",                          \
       "async: lambda of DC-ASGD; 0: off")                                                          \
     X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \
-      "async: steps that one worker does alone first")
+      "async: the first steps, which one worker does alone")
 
 #define DT_OPTIONS_eval(X)                                                                         \
     X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
@@ -343,7 +365,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
       "first N chunks of 256 rows; 0: all")                                                        \
     X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
-      "what makes a model the best; auto: accuracy or rmse")                                       \
+      "metric that decides which model is best; auto: accuracy, rmse, or what suits "              \
+      "train.loss")                                                                                \
     X(eval, json, BOOL, "no", 0, 0, NULL, FREE, "eval",                                            \
       "dtrain eval: JSON on a terminal too; elsewhere it is JSON anyway")                          \
     X(eval, patience, INT, "0", 0, 1e9, NULL, FREE, "train",                                       \
@@ -351,9 +374,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(eval, dedicated, BOOL, "no", 0, 0, NULL, FREE, "train",                                      \
       "the last rank evaluates checkpoints, training does not wait")                               \
     X(eval, throttle_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                                 \
-      "dedicated: least time between evaluations")                                                 \
+      "dedicated: least seconds between evaluations")                                              \
     X(eval, start_delay_secs, REAL, "0", 0, 1e9, NULL, FREE, "train",                              \
-      "dedicated: time before the first evaluation")
+      "dedicated: seconds before the first evaluation")
 
 #define DT_OPTIONS_export(X)                                                                       \
     X(export, latest, BOOL, "yes", 0, 0, NULL, FREE, "train",                                      \
@@ -364,30 +387,32 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 
 #define DT_OPTIONS_predict(X)                                                                      \
     X(predict, format, WORD, "json", 0, 0, DT_PREDICT_FORMAT_WORDS, FREE, "predict",               \
-      "of the answers: JSON lines, or CSV with a header")                                          \
+      "format of the predictions: JSON lines, or CSV with a header")                               \
     X(predict, keep, TEXT, "", 0, 0, NULL, FREE, "predict",                                        \
-      "columns of standard input that answers have as well, as texts, comma-separated: id,name")   \
+      "columns of standard input to copy into the predictions, as texts, comma-separated: "        \
+      "id,name")                                                                                   \
     X(predict, held_out, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
-      "predict the rows that dtrain eval measures, of data.eval or data.eval_fraction, instead "   \
-      "of "                                                                                        \
+      "predict the rows that dtrain eval measures (data.eval or data.eval_fraction), not "         \
       "standard input")                                                                            \
     X(predict, target, BOOL, "no", 0, 0, NULL, FREE, "predict",                                    \
-      "of rows of files: each record has the true class or value as well, as target")              \
+      "with data.eval or predict.held_out: predictions have the true class or value too, "         \
+      "as target")                                                                                 \
     X(predict, features, BOOL, "no", 0, 0, NULL, FREE, "predict",                                  \
-      "of rows of files: each record has what the network reads of the row as well, scaled and "   \
-      "normalised")
+      "with data.eval or predict.held_out: predictions have the inputs of the network too, "       \
+      "scaled and normalised")
 
 #define DT_OPTIONS_serve(X)                                                                        \
     X(serve, host, TEXT, "127.0.0.1", 0, 0, NULL, FREE, "serve",                                   \
       "address to listen on; 0.0.0.0: open to the network")                                        \
     X(serve, port, INT, "8501", 0, 65535, NULL, FREE, "serve", "port; 0: one that is free")        \
     X(serve, name, TEXT, "default", 0, 0, NULL, FREE, "serve", "the model's name in paths")        \
-    X(serve, connections, INT, "256", 1, 65536, NULL, FREE, "serve", "connections at once")        \
-    X(serve, max_rows, INT, "10000", 1, 1e8, NULL, FREE, "serve", "rows of a request")             \
-    X(serve, max_body_mb, INT, "16", 1, 1024, NULL, FREE, "serve", "MiB of a request")             \
+    X(serve, connections, INT, "256", 1, 65536, NULL, FREE, "serve",                               \
+      "connections at the same time")                                                              \
+    X(serve, max_rows, INT, "10000", 1, 1e8, NULL, FREE, "serve", "rows per request")              \
+    X(serve, max_body_mb, INT, "16", 1, 1024, NULL, FREE, "serve", "MiB per request")              \
     X(serve, timeout_secs, REAL, "30", 0.1, 86400, NULL, FREE, "serve",                            \
-      "for a request to arrive, an answer to be taken, a connection to be idle, a stop to answer " \
-      "what was taken")
+      "time limit for receiving a request, for sending an answer, for an idle connection, "        \
+      "and for finishing requests at a stop")
 
 /* What is written beside metrics.jsonl. */
 #define DT_OPTIONS_report(X)                                                                       \
@@ -396,7 +421,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(report, trace, BOOL, "no", 0, 0, NULL, FREE, "train",                                        \
       "RUN_DIR/trace.json: each rank's phases, for chrome://tracing")                              \
     X(report, prometheus, TEXT, "", 0, 0, NULL, FREE, "train",                                     \
-      "a file NAME.prom for Prometheus' node_exporter, rewritten with each record")
+      "path of a file NAME.prom for Prometheus' node_exporter, rewritten with each record")
 
 /* Hooks for tests; not in `dtrain options`. */
 #define DT_OPTIONS_test(X)                                                                         \
@@ -502,6 +527,11 @@ dt_status dt_config_check(const struct dt_config *config, int size);
  * round-trips). Test hooks, and keys that train does not take, are left out unless set. Caller
  * frees with dt_free. */
 dt_status dt_config_print(const struct dt_config *config, char **out_text);
+
+/* Writes "key = value" of the keys of a section that are given, but for those of a list that NULL
+ * ends. DT_EMEMORY. */
+dt_status dt_config_print_given(const struct dt_config *config, const char *section,
+                                const char *const *but, FILE *out);
 
 /* The values as bytes, and what was given, for another process of the same program. Caller frees
  * with dt_free. DT_EMEMORY. */

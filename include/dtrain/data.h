@@ -15,16 +15,19 @@ extern "C" {
 
 /* ---- schema --------------------------------------------------------------------------------- */
 
-enum dt_column_kind { DT_COLUMN_NUMBER, DT_COLUMN_CATEGORY };
+enum dt_column_kind { DT_COLUMN_NUMBER, DT_COLUMN_CATEGORY, DT_COLUMN_DATE };
 
 /* A column of a table whose columns are not all plain numbers. */
 struct dt_column {
     char *name; /* NULL without a header */
     int kind;   /* enum dt_column_kind */
-    int first;  /* its feature, or the first of a category's: one a text, one for all others */
-    int flag;   /* number: the feature that is 1 where the value is missing; 0: none */
-    float fill; /* what stands for a missing number, before scaling; NaN: none may be missing */
-    char **categories; /* (ncategories) texts, by count, then bytewise; NULL: hashed */
+    int first;  /* its feature, or the first of a category's: one a text, one for all others; of a
+                 * date's: days since 1970-01-01, year, month, weekday, and, with times, hour */
+    int flag;   /* number, date: the feature that is 1 where the value is missing; 0: none */
+    float fill; /* what stands for a missing number (date: days), before scaling; NaN: none may be
+                 * missing */
+    char **categories; /* (ncategories) texts, by count, then bytewise; NULL: hashed; a date: how it
+                        * is written, d.m.Y, Y-m-d H:M, ... */
     int ncategories;
 };
 
@@ -231,11 +234,10 @@ bool dt_rows_ready(const struct dt_rows *rows);
 
 /* ---- what a table holds --------------------------------------------------------------------- */
 
-/* Prints a CSV's columns (type, missing, distinct, range, first values) and configuration lines
- * that suit them; of the first 100 MB or so. config: data.separator and data.label count. DT_EIO,
- * DT_EFORMAT,
- * DT_EMISMATCH: no such label. */
-dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out);
+/* Prints a CSV's columns (type, missing, distinct, range, first values), and to `lines`, which may
+ * be `out` too, configuration lines that suit them; of the first 100 MB or so. config: data.separator
+ * and data.label count. DT_EIO, DT_EFORMAT, DT_EMISMATCH: no such label. */
+dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out, FILE *lines);
 /* Whether a file is to be looked at as CSV: by its name, and of no other format; or of none that is
  * read, which dt_data_inspect says. */
 bool dt_data_is_table(const char *path);

@@ -54,8 +54,9 @@ struct dt_model_desc {
     char *quantiles;    /* of DT_LOSS_QUANTILE: "0.1,0.9"; else NULL is fine */
     int dense;          /* of an embedding: inputs that are numbers, the first ones; else 0 */
     int categories;     /* likewise: entries of each row among the others, one a column; else 0 */
-    int64_t split; /* hidden dense layers of so many weights become split ones; 0: none do. A model
-                     * says 0, and has them in its text */
+    /* Dense layers of so many weights become split ones, an output layer if it has many classes; 0:
+     * none do. A model says 0, and has them in its text. */
+    int64_t split;
 };
 void dt_model_desc_free(struct dt_model_desc *desc);
 /* Outputs of a target: the quantiles, or 1. DT_EUSAGE: the text is wrong. */
@@ -259,9 +260,10 @@ struct dt_network_stop {
     int split; /* the number of the split layer; -1: the gradient is done */
     bool backward;
     const float *x; /* forward: (rows, nin) */
-    float *y;       /* forward, to be written: (rows, nout) x W + bias */
-    float *delta;   /* backward: (rows, nout) gradient by that */
+    float *y;       /* forward, to be written: (rows, nout) x W + bias ... */
+    float *delta;   /* backward: (rows, nout) gradient by that ... */
     float *dx;      /* backward, to be written: (rows, nin) gradient by x; NULL: not wanted */
+    /* ... neither of an output layer, whose loss is the caller's to make. */
 };
 dt_status dt_network_begin(struct dt_network *network, const float *params,
                            const struct dt_batch *batch, const struct dt_rng *dropout,
@@ -279,7 +281,7 @@ dt_status dt_network_forward(struct dt_network *network, const float *params,
 
 /* Split layer number `index`, from the first; false: there are no more. */
 bool dt_model_split(const struct dt_model *model, int index, struct dt_split_layer *out);
-/* What splitting would do: of hidden dense layer number `index`, split or not; likewise. */
+/* What splitting would do: of number `index` of those that are or could be; likewise. */
 bool dt_model_dense(const struct dt_model *model, int index, struct dt_split_layer *out,
                     bool *out_split);
 
@@ -302,6 +304,18 @@ dt_status dt_split_part_backward(struct dt_split_part *part, size_t block, int r
 /* bias_grad (columns): sums of delta's columns. */
 void dt_split_part_bias(const struct dt_split_part *part, int rows, const float *delta,
                         float *bias_grad);
+
+/* Softmax and cross-entropy where workers have parts of the outputs. Sums over parts are made in
+ * their order.
+ * z: (rows, n) outputs from number `begin` on; they become e^(z - most). label: (rows). */
+void dt_softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
+                     struct dt_softmax_part *out);
+/* part: (parts, stride), of which the batch's rows become the answers. Returns the sum of losses. */
+double dt_softmax_join(const struct dt_batch *batch, int parts, size_t stride,
+                       struct dt_softmax_part *part);
+/* What dt_softmax_part has left in z becomes the gradient of the loss by the outputs. */
+void dt_softmax_part_gradient(int rows, int n, int begin, const int32_t *label, float *z,
+                              const struct dt_softmax_part *part);
 
 /* ---- optimizers ----------------------------------------------------------------------------- */
 
@@ -436,6 +450,8 @@ bool dt_metric_at(int index, const struct dt_metric_values *values, const char *
 dt_status dt_metric_pick(const struct dt_model *model, int metric,
                          const struct dt_metric_values *values, double *out_value,
                          bool *out_more_is_better, const char **out_name);
+/* Whether more is better of the metric of this name; of one that is unknown it is. */
+bool dt_metric_rises(const char *name);
 
 #ifdef __cplusplus
 }

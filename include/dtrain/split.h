@@ -23,6 +23,12 @@
  * In a step, a link of H equal nodes carries B (1 - 1 / H) (2 nin + 2 nout / H) floats each way for
  * a layer, of data parallelism 2 (1 - 1 / H) nin nout.
  *
+ * Of an output layer with a softmax the outputs stay where they are: each part says the maximum of
+ * a row's outputs, the sum of their exponentials, and the label's output if it has that. The
+ * worker that has the row makes its loss of these, and tells each part the factor that turns
+ * exponentials into the gradient. So labels go with the inputs, and three floats a part go home and
+ * come back in place of outputs and their gradient.
+ *
  * Inputs, and the gradient by them, stand in blocks of up to DT_SPLIT_DEPTH inputs, so that a tile
  * of the weights is next to its rows of the inputs, and the gradient of a tile never leaves the
  * cache.
@@ -43,6 +49,15 @@ extern "C" {
 #endif
 
 enum { DT_SPLIT_PARTS = 16, DT_SPLIT_MOST_PARTS = 1024, DT_SPLIT_DEPTH = 512 };
+enum { DT_SPLIT_CLASSES = 1024 }; /* an output layer of fewer is not split unasked */
+
+/* Of a softmax, what travels of a row and a part of its outputs, and what the part is told in
+ * answer. */
+struct dt_softmax_part {
+    float most;  /* of its outputs */
+    float sum;   /* of e^(output - most); answer: the factor of these in the gradient */
+    float label; /* the label's output, if that is one of them, else 0; answer: the row's weight */
+};
 
 /* Where piece `index` of `count` of n begins; that of `count` is the end. */
 static inline size_t dt_split_cut(size_t n, size_t index, size_t count)
@@ -57,6 +72,7 @@ static inline size_t dt_split_blocks(size_t nin)
 struct dt_split_layer {
     size_t nin, nout;
     bool inputs;   /* the gradient by its inputs is wanted */
+    bool softmax;  /* the output layer */
     size_t tensor; /* number of its weight (nin, nout) in the model; its bias (nout) is the next */
 };
 
@@ -88,8 +104,10 @@ int dt_split_rows(const struct dt_split *split);             /* of all replicas 
 int dt_split_row(const struct dt_split *split, int replica); /* where a replica's begin */
 
 /* Places in the node's memory: all rows of a block of the inputs (rows, its inputs); all rows of a
- * part (rows, its columns), of the outputs and then of the gradient by them; all rows of a block of
- * the sum over subtree number `index`. */
+ * part (rows, its columns), of the outputs and then of the gradient by them, of a softmax (rows) of
+ * struct dt_softmax_part; all rows of a block of the sum over subtree number `index`; the labels
+ * (rows) that go with the inputs of a softmax. */
+int32_t *dt_split_labels(const struct dt_split *split);
 float *dt_split_inputs(const struct dt_split *split, int layer, size_t block);
 float *dt_split_outputs(const struct dt_split *split, int layer, int part);
 float *dt_split_sum(const struct dt_split *split, int layer, int index, size_t block);

@@ -72,6 +72,7 @@ struct dt_checkpoint {
     float **group_difference;
 };
 void dt_checkpoint_free(struct dt_checkpoint *checkpoint);
+void dt_checkpoint_drop(struct dt_checkpoint *checkpoint); /* frees the vectors alone */
 
 /* Base name of a step's file, into `name`, which is returned. */
 enum { DT_CHECKPOINT_NAME = 32 };

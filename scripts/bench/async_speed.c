@@ -95,7 +95,7 @@ static void run_slots(struct bench *bench)
     dt_ranks_barrier(world->trainers);
     if (world->is_bank) print(bench, dt_clock_secs() - start, dt_async_weights(async));
     dt_async_destroy(async);
-    dt_world_destroy(world);
+    dt_world_end(world, DT_OK);
     free(active);
 }
 

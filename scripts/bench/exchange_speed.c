@@ -147,6 +147,6 @@ int main(int argc, char **argv)
                ms[bench.spans / 2], ms[0], total);
     }
     dt_exchange_destroy(bench.exchange);
-    dt_world_destroy(bench.world);
+    dt_world_end(bench.world, DT_OK);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Clocks, sleep, and the word of long work that it gets on. */
+/* Clocks, sleep, and the progress that long work reports. */
 #include "dtrain/base.h"
 
 #include <errno.h>
@@ -35,17 +35,17 @@ void dt_sleep_secs(double secs)
 }
 
 static struct {
-    dt_work_fn *told;
+    dt_work_fn *report;
     void *arg;
 } watcher;
 
-void dt_work_watch(dt_work_fn *told, void *arg)
+void dt_work_watch(dt_work_fn *report, void *arg)
 {
     watcher.arg = arg;
-    watcher.told = told;
+    watcher.report = report;
 }
 
-void dt_work_gets_on(void)
+void dt_work_progress(void)
 {
-    if (watcher.told) watcher.told(watcher.arg);
+    if (watcher.report) watcher.report(watcher.arg);
 }

@@ -96,7 +96,7 @@ dt_status dt_fd_write(int fd, const char *path, const void *from, size_t length)
         offset += written;
         bytes += written;
         length -= (size_t)written;
-        dt_work_gets_on();
+        dt_work_progress();
     }
     return DT_OK;
 }
@@ -108,7 +108,7 @@ dt_status dt_fd_temporary(const char *dir, int *out_fd)
     int fd = mkostemp(path, 02000000 /* O_CLOEXEC */);
     dt_status status = DT_OK;
     if (fd < 0)
-        status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+        status = dt__fail_errno(dir, "cannot make a temporary file");
     else
         unlink(path);
     dt_free(path);
@@ -146,6 +146,9 @@ dt_status dt_file_write_by(const char *path, dt_file_fill_fn *fill, void *fill_a
                            dt_file_verify_fn *verify, void *arg)
 {
     char *temporary; /* errors name the file that is wanted */
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* rename would take a device's place */
+        return dt_fail(DT_EIO, "%s: not a plain file", path);
     DT_TRY(temporary_name(path, &temporary));
     int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     dt_status status = fd < 0 ? dt__fail_errno(path, "cannot create") : fill(fd, path, fill_arg);
@@ -220,7 +223,7 @@ dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t
         at += got;
         offset += (uint64_t)got;
         length -= (size_t)got;
-        dt_work_gets_on();
+        dt_work_progress();
     }
     return DT_OK;
 }

@@ -3,11 +3,17 @@
  * aligned_alloc here: one seam for fault injection. */
 #include "dtrain/base.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/internal.h"
 
@@ -40,12 +46,12 @@ dt_status dt_alloc(size_t count, size_t size, const char *what, void *out_pointe
         padded -= padded % alignment;
         pointer = aligned_alloc(alignment, padded);
     }
+    memcpy(out_pointer, &pointer, sizeof pointer);
     if (!pointer)
         return dt_fail(DT_EMEMORY, "out of memory for %s: %zu items of %zu bytes", what, count,
                        size);
     if (alignment == HUGE_PAGE) madvise(pointer, padded, MADV_HUGEPAGE); /* advice alone */
     memset(pointer, 0, padded);
-    memcpy(out_pointer, &pointer, sizeof pointer);
     return DT_OK;
 }
 
@@ -67,6 +73,105 @@ dt_status dt_grow(void *pointer, size_t *capacity, size_t need, size_t size, con
 void dt_free(void *pointer)
 {
     free(pointer);
+}
+
+/* ---- more than memory ------------------------------------------------------------------------ */
+
+/* Before the memory. */
+struct backing {
+    _Alignas(ALIGNMENT) size_t bytes; /* mapped; 0: of dt_alloc */
+};
+
+/* NULL: no file to be had. */
+static void *backing_map(const char *beside, size_t bytes)
+{
+    void *memory = MAP_FAILED;
+    char *path, *dir;
+    int fd;
+    if (dt_strdup(beside, &path)) return NULL;
+    dir = dirname(path);
+    if (dt_fd_temporary(dir, &fd) == DT_OK) {
+        errno = posix_fallocate(fd, 0, (off_t)bytes); /* no SIGBUS later on */
+        if (!errno) memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (memory == MAP_FAILED) (void)dt__fail_errno(dir, "no room for a file");
+        close(fd);
+    }
+    dt_free(path);
+    if (memory != MAP_FAILED) return memory;
+    dt_warn("%s; taking %.0f MB of memory", dt_error_text(), (double)bytes / 1e6);
+    return NULL;
+}
+
+bool dt_is_backed(size_t bytes)
+{
+    enum { PART = 16 };
+    return bytes >= LARGE && (double)bytes >= dt_memory_limit() / PART;
+}
+
+dt_status dt_alloc_backed(const char *beside, size_t count, size_t size, const char *what,
+                          void *out_pointer)
+{
+    struct backing *backing = NULL;
+    size_t bytes;
+    if (!dt_size_mul(count, size, &bytes) || !dt_size_add(bytes, sizeof *backing, &bytes))
+        bytes = SIZE_MAX;
+    if (beside && bytes < SIZE_MAX / 2 && dt_is_backed(bytes)) backing = backing_map(beside, bytes);
+    if (backing)
+        backing->bytes = bytes;
+    else
+        DT_TRY(dt_alloc(bytes, 1, what, &backing));
+    backing++;
+    memcpy(out_pointer, &backing, sizeof backing);
+    return DT_OK;
+}
+
+void dt_free_backed(void *pointer)
+{
+    struct backing *backing = pointer;
+    if (!backing--) return;
+    if (backing->bytes)
+        munmap(backing, backing->bytes);
+    else
+        dt_free(backing);
+}
+
+/* The least limit from the group at `path` of a hierarchy up to its root. */
+static double group_limit(const char *root, const char *path, const char *file)
+{
+    double least = INFINITY, bytes;
+    char name[4096];
+    for (size_t length = strlen(path);; length--) {
+        if (length == 0 || path[length] == '/' || path[length] == '\0') {
+            (void)snprintf(name, sizeof name, "%s%.*s/%s", root, (int)length, path, file);
+            FILE *limit = fopen(name, "re");
+            if (limit && fscanf(limit, "%lf", &bytes) == 1 && bytes < least) least = bytes;
+            if (limit) fclose(limit);
+        }
+        if (length == 0) return least;
+    }
+}
+
+double dt_memory_limit(void)
+{
+    double least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    struct rlimit space;
+    char line[4096];
+    if (!getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY)
+        least = fmin(least, (double)space.rlim_cur);
+    FILE *groups = fopen("/proc/self/cgroup", "re");
+    while (groups && fgets(line, sizeof line, groups)) { /* "4:memory:/a/b", "0::/a/b" */
+        char *kinds = strchr(line, ':'), *path = kinds ? strchr(kinds + 1, ':') : NULL;
+        if (!path) continue;
+        path += 1;
+        path[strcspn(path, "\n")] = '\0';
+        if (kinds + 2 == path)
+            least = fmin(least, group_limit("/sys/fs/cgroup", path, "memory.max"));
+        if (!strncmp(kinds, ":memory:", 8))
+            least =
+                fmin(least, group_limit("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes"));
+    }
+    if (groups) fclose(groups);
+    return least;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */

@@ -49,7 +49,7 @@ dt_status cli_configure(struct dt_config *config, const char *command, int count
                            path);
         if (!dt_path_exists(path))
             return dt_fail(DT_EUSAGE,
-                           "%s: no such configuration file, nor a command; see dtrain --help",
+                           "%s: no such file, and no command of this name; see dtrain --help",
                            path);
         const dt_status status = dt_config_read_file(config, path);
         if (status && dt_data_is_table(path))

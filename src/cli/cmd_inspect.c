@@ -1,9 +1,84 @@
-/* dtrain inspect: what files hold, tables of rows or files of our own. */
+/* dtrain inspect: what files hold, tables of rows or files of our own. For a table it proposes
+ * lines of a configuration, and tries them on the data. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "dtrain/data.h"
 #include "dtrain/state.h"
+
+/* What a run of the preset takes, roughly: seconds of a step beside its products, and a parameter;
+ * products a second of a core; MB of a rank without data. */
+static const double STEP_SECS = 2e-4, PARAMETER_SECS = 1e-9, CORE_FLOPS = 4e10, RANK_MB = 60;
+static const uint64_t MOST_BYTES = UINT64_C(256) << 20; /* of a table that is read once more */
+
+/* At most: it stops once nothing gets better. */
+static void run_print(const struct dt_config *config, const struct dt_source *source, FILE *out)
+{
+    const struct dt_schema *schema = dt_source_schema(source);
+    const double rows = (double)dt_source_rows(source), batch = (double)config->train.batch;
+    const double cores = (double)sysconf(_SC_NPROCESSORS_ONLN), features = schema->features;
+    const double texts = schema->dense < features ? dt_schema_categories(schema) : 0;
+    int width = 0;
+    sscanf(config->model.hidden, "%d", &width); /* and half as wide */
+    const double vector = config->model.embedding ? (double)config->model.embedding : 1;
+    const double products = (schema->dense + texts * vector + 0.5 * width) * width;
+    const double rest = texts > 0 ? features * (config->model.embedding ? vector : width) : 0;
+    const double secs = config->train.epochs * ceil(rows / batch) *
+                        (STEP_SECS + (products + rest) * PARAMETER_SECS +
+                         6 * products * batch / CORE_FLOPS / cores);
+    const double data = rows * (schema->dense + 3 * texts + 1) * sizeof(float);
+    fprintf(out,
+            "; at most %g passes over %.0f rows of %.0f features: about %.0f %s on %.0f cores, ",
+            config->train.epochs, rows, features, ceil(secs < 100 ? secs : secs / 60),
+            secs < 100 ? "s" : "minutes", cores);
+    fprintf(out, "%.0f MB a rank\n", RANK_MB + ((products + rest) * 16 + data) / 1e6);
+}
+
+static dt_status lines_try(const char *lines, FILE *out)
+{
+    struct dt_config config;
+    struct dt_source *source = NULL;
+    char *keys = NULL;
+    dt_status status;
+    DT_TRY(dt_config_init(&config));
+    DT_GUARD(dt_config_read_text(&config, "inspect", lines));
+    DT_GUARD(dt_config_settle(&config, true));
+    DT_GUARD(dt_source_survey(&config, DT_PART_TRAIN, NULL, &source));
+    const struct dt_schema *schema = dt_source_schema(source);
+    DT_GUARD(dt_config_settle_by_data(&config, dt_source_rows(source), schema->features,
+                                      schema->dense < schema->features, true));
+    DT_GUARD(dt_config_preset_text(&config, &keys));
+    fprintf(out, "; it sets %s\n", keys);
+    run_print(&config, source, out);
+done:
+    if (status) fprintf(out, "; these lines do not train yet: %s\n", dt_error_text());
+    dt_free(keys);
+    dt_source_destroy(source);
+    dt_config_free(&config);
+    return DT_OK;
+}
+
+static dt_status table_inspect(const struct dt_config *config, const char *path, FILE *out)
+{
+    char *lines = NULL;
+    size_t length;
+    struct stat info;
+    FILE *proposed = open_memstream(&lines, &length);
+    if (!proposed) return dt_fail(DT_EMEMORY, "out of memory for the lines that a table needs");
+    dt_status status = dt_data_inspect(config, path, out, proposed);
+    if (fclose(proposed) && !status)
+        status = dt_fail(DT_EMEMORY, "out of memory for the lines that a table needs");
+    if (!status) fputs(lines, out);
+    if (!status && !stat(path, &info) && S_ISREG(info.st_mode) &&
+        (uint64_t)info.st_size < MOST_BYTES)
+        status = lines_try(lines, out);
+    free(lines);
+    return status;
+}
 
 dt_status cmd_inspect(int argc, char **argv)
 {
@@ -23,7 +98,7 @@ dt_status cmd_inspect(int argc, char **argv)
     for (int i = 1; i <= files && !status; i++) {
         if (i > 1) printf("\n");
         if (dt_data_is_table(argv[i]))
-            status = dt_data_inspect(&config, argv[i], stdout);
+            status = table_inspect(&config, argv[i], stdout);
         else
             status = dt_inspect(argv[i], stdout);
     }

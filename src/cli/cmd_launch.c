@@ -22,6 +22,7 @@
 
 #include "cli/cli.h"
 #include "cli/hosts.h"
+#include "dtrain/comm.h"
 #include "dtrain/history.h"
 #include "dtrain/state.h"
 
@@ -43,10 +44,10 @@ struct launch {
     struct dt_config config;
 
     struct cli_hosts hosts;
-    int signals;  /* signalfd */
-    int asked;    /* signals that asked for a stop */
-    bool told;    /* the last start has printed an error line */
-    bool growing; /* the job was stopped to take hosts in */
+    int signals;    /* signalfd */
+    int asked;      /* signals that asked for a stop */
+    bool has_error; /* the last start has printed an error line */
+    bool growing;   /* the job was stopped to take hosts in */
     int starts;
 };
 
@@ -84,13 +85,16 @@ static dt_status take_number(const char *option, const char *text, double least,
 static dt_status parse(struct launch *launch, int argc, char **argv)
 {
     static const char *const np[] = {"-np", "-n", "--np", "-c", NULL};
-    static const char *const hostfile[] = {"-hostfile", "--hostfile", "-machinefile",
-                                           "--machinefile", NULL};
+    static const char *const hostfile[] = {"-hostfile",     "--hostfile", "-machinefile",
+                                           "--machinefile", "-f",         NULL};
+    static const char *const agent[] = {"plm_rsh_agent", "-launcher-exec", "--launcher-exec", NULL};
     struct cli_hosts *hosts = &launch->hosts;
     double number;
     int i = 1;
-    hosts->agent = getenv("OMPI_MCA_plm_rsh_agent");
-    hosts->agent_args = getenv("OMPI_MCA_plm_rsh_args");
+    hosts->hydra = !dt_world_is_open_mpi();
+    hosts->agent = getenv(hosts->hydra ? "HYDRA_LAUNCHER_EXEC" : "OMPI_MCA_plm_rsh_agent");
+    hosts->agent_args =
+        getenv(hosts->hydra ? "HYDRA_LAUNCHER_EXTRA_ARGS" : "OMPI_MCA_plm_rsh_args");
     DT_TRY(dt_alloc((size_t)argc + 1, sizeof *launch->option, "arguments", &launch->option));
     for (; i < argc && !begins_job(argv[i]); i++) {
         if (is_one_of(argv[i], np)) {
@@ -104,7 +108,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
         } else if (is_one_of(argv[i], hostfile) && argv[i + 1]) {
             hosts->file = argv[i + 1];
         } else {
-            if (!strcmp(argv[i], "plm_rsh_agent")) hosts->agent = argv[i + 1];
+            if (is_one_of(argv[i], agent)) hosts->agent = argv[i + 1];
             if (!strcmp(argv[i], "plm_rsh_args")) hosts->agent_args = argv[i + 1];
             launch->option[launch->options++] = argv[i];
             continue;
@@ -283,11 +287,11 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
             "launch: mpirun has fewer slots than ranks: --oversubscribe lets ranks share "
             "cores, a host file (--hostfile) says how many a host takes");
     *out = outcome_of(launch, code, &tail);
-    launch->told = tail.error[0];
-    if (launch->told)
+    launch->has_error = tail.error[0];
+    if (launch->has_error)
         snprintf(reason, CLI_LINE, "%.*s", CLI_LINE - 16, tail.error + 15);
     else
-        snprintf(reason, CLI_LINE, "the job ended without a word, and mpirun with %s %d",
+        snprintf(reason, CLI_LINE, "the job ended without an error line, and mpirun with %s %d",
                  WIFEXITED(code) ? "exit code" : "signal",
                  WIFEXITED(code) ? WEXITSTATUS(code) : WTERMSIG(code));
     return DT_OK;
@@ -332,7 +336,7 @@ static dt_status report(dt_status status)
     return status;
 }
 
-/* A job tells its own errors; what ends one that has told none is told here. */
+/* A job prints its own error line; if it ended without one, it is printed here. */
 static dt_status keep_alive(struct launch *launch)
 {
     char reason[CLI_LINE];
@@ -348,7 +352,7 @@ static dt_status keep_alive(struct launch *launch)
         dt_status status = hosts ? DT_OK : run_job(launch, slots, &outcome, reason);
         if (status) return report(status); /* there was no job that could tell */
         if (hosts) {
-            launch->told = false;
+            launch->has_error = false;
             snprintf(reason, sizeof reason, "%s", dt_error_text());
         }
         if (outcome == DONE) return DT_OK;
@@ -363,7 +367,7 @@ static dt_status keep_alive(struct launch *launch)
         step = now;
         const bool last = outcome != LOST || failures > launch->restarts;
         if (outcome == LOST) tell(launch, last ? "end" : "restart", now, reason);
-        if (last && !launch->told) dt_error("launch: %s", reason);
+        if (last && !launch->has_error) dt_error("launch: %s", reason);
         if (last) return outcome == WRONG ? DT_EUSAGE : DT_EIO;
         const double wait = failures > 6 ? MOST_WAIT_SECS : (double)(1 << (failures - 1));
         for (double until = dt_clock_secs() + wait; !launch->asked && dt_clock_secs() < until;) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "data/json_rows.h"
+#include "data/names.h"
 #include "dtrain/report.h"
 
 enum { BATCH = DT_EVAL_CHUNK };
@@ -15,169 +15,173 @@ enum { BATCH = DT_EVAL_CHUNK };
 struct stream {
     struct dt_predictor *predictor;
     size_t nin, width;       /* numbers in a row and in its answer */
-    struct dt_inputs inputs; /* rows that wait */
-    size_t count;            /* of them */
-    uint64_t line[BATCH];    /* of each, */
-    size_t instance[BATCH];  /* its number among the rows of that line, */
-    char **kept[BATCH];      /* and (keep) what stands in columns to keep; NULL: nothing */
-    struct dt__names keep;   /* of predict.keep */
-    float *answers;          /* (BATCH, width) */
+    struct dt_inputs inputs; /* (count) rows that wait to be predicted */
+    size_t count;
+    uint64_t line[BATCH];   /* the line of each of these rows */
+    size_t instance[BATCH]; /* its number among the rows of that line */
+    char **kept[BATCH];     /* (keep.count) what it has in columns to keep; NULL: nothing */
+    struct dt__names keep;  /* the columns of predict.keep */
+    float *answers;         /* (BATCH, width) */
     int32_t classes[BATCH];
-    struct dt_json json;         /* the record under way */
-    struct dt_text csv, scratch; /* the same as a line of CSV; empty: no header has been written */
-    bool as_csv;
+    enum { OBJECT, NAMES, VALUES } form; /* of a record: a JSON object, or a line of CSV */
+    struct dt_json json;
+    struct dt_text csv;          /* a line, a comma before each cell; empty: no names written yet */
     const struct dt_batch *rows; /* the rows of the answers, if they come from files */
-    bool target;                 /* records have that of the row as well, */
-    float *features;             /* (nin) and these; NULL: not */
-    uint64_t good, bad;
+    bool target;                 /* predict.target: records have the row's target, too */
+    float *features;             /* (nin) predict.features: and its features; NULL: not */
+    uint64_t good, bad;          /* records written */
 };
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-static dt_status line_write(const char *text)
+/* A record is described once, member by member; the stream's form says what becomes of one. What a
+ * row lacks is NULL: no member of the object, or an empty cell. */
+
+static dt_status cell_add(struct stream *stream, const char *name, const char *value)
 {
-    return puts(text) < 0 ? dt_fail(DT_EIO, "standard output: cannot write") : DT_OK;
+    const char *text = stream->form == NAMES ? name : value ? value : "";
+    DT_TRY(dt_text_append(&stream->csv, ",", 1));
+    return cli_csv_add(&stream->csv, text, strlen(text));
 }
 
-/* What number i of a list stands for; NULL: it has no name. */
-static const char *element_name(const struct dt_predictor *predictor, const char *list,
-                                size_t length, int i)
+static dt_status text_add(struct stream *stream, const char *name, const char *value)
 {
-    if (!strncmp(list, "features", length)) return dt_predictor_feature_name(predictor, i);
-    if (strncmp(list, predictor->answer, length) || i >= predictor->classes) return NULL;
-    return dt_predictor_class_name(predictor, i);
+    if (stream->form != OBJECT) return cell_add(stream, name, value);
+    if (value) dt_json_text(&stream->json, name, value);
+    return DT_OK;
 }
 
-/* Makes a line of the record: of its members' names, or of their values. A list has a column an
- * element, which is numbered, or named by its class or feature; an error has the last column. */
-static dt_status csv_make(struct stream *stream, bool names, const char *error)
+static dt_status int_add(struct stream *stream, const char *name, const int32_t *value)
 {
-    struct dt__json json = {stream->json.text.data + 1, NULL};
-    struct dt_text *line = &stream->csv;
-    struct dt__cell name, value;
-    json.end = json.at + stream->json.text.length - 1;
-    line->length = 0;
-    while (dt__json_peek(&json) != '}') {
-        char title[DT_ERROR_MAX];
-        DT_TRY(dt__json_text(&json, &stream->scratch, &name));
-        snprintf(title, sizeof title, "%.*s", (int)name.length, name.text);
-        const size_t length = strlen(title);
-        const bool list = dt__json_peek(&json) == '[';
-        json.at += list;
-        for (int i = 0; i == 0 || (list && dt__json_peek(&json) != ']'); i++) {
-            const char *of = list ? element_name(stream->predictor, title, length, i) : NULL;
-            const bool text = dt__json_peek(&json) == '"';
-            value.text = (char *)json.at;
-            if (text) DT_TRY(dt__json_text(&json, &stream->scratch, &value));
-            if (!text) dt__json_skip(&json);
-            if (!text) value.length = (size_t)(json.at - value.text);
-            if (of) snprintf(title + length, sizeof title - length, " %s", of);
-            if (list && !of) snprintf(title + length, sizeof title - length, " %d", i);
-            if (names) value = (struct dt__cell){title, strlen(title)};
-            if (error) value.length = 0;
-            DT_TRY(cli_csv_add(line, value.text, value.length));
-            DT_TRY(dt_text_append(line, ",", 1));
-        }
-        json.at += list;
+    char text[24] = "";
+    if (value) snprintf(text, sizeof text, "%d", (int)*value);
+    if (stream->form != OBJECT) return cell_add(stream, name, text);
+    if (value) dt_json_int(&stream->json, name, *value);
+    return DT_OK;
+}
+
+/* One number without `name_of` is no list; a list has a column an element, by name or number. */
+typedef const char *name_fn(const struct dt_predictor *predictor, int i);
+static dt_status floats_add(struct stream *stream, const char *name, const float *values, size_t n,
+                            name_fn *name_of)
+{
+    const bool list = n > 1 || name_of;
+    for (size_t i = 0; stream->form != OBJECT && i < n; i++) {
+        const char *of = name_of ? name_of(stream->predictor, (int)i) : NULL;
+        char title[DT_ERROR_MAX], value[DT_REAL_TEXT] = "";
+        if (of)
+            snprintf(title, sizeof title, "%s %s", name, of);
+        else
+            snprintf(title, sizeof title, "%s %zu", name, i);
+        if (values) dt_float_text(values[i], value);
+        DT_TRY(cell_add(stream, list ? title : name, value));
     }
-    if (names) error = "error";
-    return cli_csv_add(line, error ? error : "", error ? strlen(error) : 0);
-}
-
-/* What is said of a row. */
-static dt_status record_make(struct stream *stream, size_t row)
-{
-    struct dt_json *json = &stream->json;
-    const struct dt_batch *rows = stream->rows;
-    const float *answer = stream->answers + row * stream->width;
-    const size_t targets = (size_t)stream->predictor->file.schema.targets;
-    dt_json_begin(json);
-    for (size_t k = 0; k < stream->keep.count; k++)
-        dt_json_text(json, stream->keep.items[k], stream->kept[row] ? stream->kept[row][k] : "");
-    if (stream->predictor->classes) {
-        int class_number = stream->classes[row];
-        const char *name = dt_predictor_class_name(stream->predictor, class_number);
-        dt_json_int(json, "class", class_number);
-        if (name) dt_json_text(json, "label", name);
-    }
-    if (stream->width == 1)
-        dt_json_float(json, "value", *answer);
+    if (stream->form != OBJECT || !values) return DT_OK;
+    if (list)
+        dt_json_floats(&stream->json, name, values, n);
     else
-        dt_json_floats(json, stream->predictor->answer, answer, stream->width);
+        dt_json_float(&stream->json, name, *values);
+    return DT_OK;
+}
+
+/* What the network reads of a row of files; features that a sparse row lacks are 0. */
+static const float *features_find(const struct stream *stream, size_t row)
+{
+    const struct dt_batch *rows = stream->rows;
+    const size_t ndense = (size_t)rows->ndense;
+    for (size_t i = 0; i < stream->nin; i++)
+        stream->features[i] = i < ndense ? rows->x[row * ndense + i] : 0;
+    for (uint64_t e = rows->offsets ? rows->offsets[row] : 0;
+         rows->offsets && e < rows->offsets[row + 1]; e++)
+        stream->features[rows->index[e]] = rows->value ? rows->value[e] : 1;
+    return stream->features;
+}
+
+/* What is wrong with a row: in a line of standard input, or in a row of files. */
+struct flaw {
+    const char *place, *error;
+    uint64_t number;
+};
+
+static dt_status record_add(struct stream *stream, size_t row, char **kept, const struct flaw *flaw)
+{
+    const struct dt_predictor *p = stream->predictor;
+    const struct dt_batch *rows = stream->rows;
+    const size_t targets = (size_t)p->file.schema.targets;
+    const char *label = p->classes ? dt_predictor_class_name(p, stream->classes[row]) : NULL;
+    char error[DT_ERROR_MAX + 64] = "";
+    for (size_t k = 0; k < stream->keep.count; k++)
+        DT_TRY(text_add(stream, stream->keep.items[k], kept ? kept[k] : ""));
+    if (p->classes) DT_TRY(int_add(stream, "class", flaw ? NULL : &stream->classes[row]));
+    if (label) DT_TRY(text_add(stream, "label", flaw ? NULL : label));
+    DT_TRY(floats_add(stream, stream->width == 1 ? "value" : p->answer,
+                      flaw ? NULL : stream->answers + row * stream->width, stream->width,
+                      p->classes ? dt_predictor_class_name : NULL));
     if (stream->target && rows->label)
-        dt_json_int(json, "target", rows->label[row]);
-    else if (stream->target && targets == 1)
-        dt_json_float(json, "target", rows->target[row]);
+        DT_TRY(int_add(stream, "target", flaw ? NULL : &rows->label[row]));
     else if (stream->target)
-        dt_json_floats(json, "target", rows->target + row * targets, targets);
-    if (stream->features) { /* all of them, those that are 0 in a sparse row too */
-        const size_t ndense = (size_t)rows->ndense;
-        for (size_t i = 0; i < stream->nin; i++)
-            stream->features[i] = i < ndense ? rows->x[row * ndense + i] : 0;
-        for (uint64_t e = rows->offsets ? rows->offsets[row] : 0;
-             rows->offsets && e < rows->offsets[row + 1]; e++)
-            stream->features[rows->index[e]] = rows->value ? rows->value[e] : 1;
-        dt_json_floats(json, "features", stream->features, stream->nin);
-    }
-    return dt_json_end(json);
+        DT_TRY(floats_add(stream, "target", flaw ? NULL : rows->target + row * targets, targets,
+                          NULL));
+    if (stream->features)
+        DT_TRY(floats_add(stream, "features", flaw ? NULL : features_find(stream, row), stream->nin,
+                          dt_predictor_feature_name));
+    if (flaw && stream->form == OBJECT)
+        dt_json_int(&stream->json, flaw->place, (int64_t)flaw->number);
+    if (flaw)
+        snprintf(error, sizeof error, "%s %llu: %s", flaw->place, (unsigned long long)flaw->number,
+                 flaw->error);
+    if (stream->form != OBJECT) return cell_add(stream, "error", error);
+    return text_add(stream, "error", flaw ? flaw->error : NULL);
 }
 
-/* The header: any row's record has the names. */
-static dt_status header_write(struct stream *stream)
+/* Writes a record. The first line of CSV comes behind a line of names, which any record has. */
+static dt_status record_write(struct stream *stream, size_t row, char **kept,
+                              const struct flaw *flaw)
 {
-    if (!stream->as_csv || stream->csv.length) return DT_OK;
-    DT_TRY(record_make(stream, 0));
-    DT_TRY(csv_make(stream, true, NULL));
-    return line_write(stream->csv.data);
-}
-
-/* place: "line" of standard input, or "row" of files. */
-static dt_status stream_write_error(struct stream *stream, const char *place, uint64_t number,
-                                    const char *error)
-{
-    char text[DT_ERROR_MAX + 64];
-    stream->bad++;
-    if (stream->as_csv) {
-        snprintf(text, sizeof text, "%s %llu: %s", place, (unsigned long long)number, error);
-        DT_TRY(header_write(stream));
-        DT_TRY(record_make(stream, 0));
-        DT_TRY(csv_make(stream, false, text));
-        return line_write(stream->csv.data);
+    const bool object = stream->form == OBJECT;
+    if (object) {
+        dt_json_begin(&stream->json);
+        DT_TRY(record_add(stream, row, kept, flaw));
+        DT_TRY(dt_json_end(&stream->json));
+    } else {
+        if (!stream->csv.data) stream->form = NAMES;
+        stream->csv.length = 0;
+        DT_TRY(record_add(stream, row, kept, flaw));
     }
-    dt_json_begin(&stream->json);
-    dt_json_int(&stream->json, place, (int64_t)number);
-    dt_json_text(&stream->json, "error", error);
-    DT_TRY(dt_json_end(&stream->json));
-    return line_write(stream->json.text.data);
+    if (puts(object ? stream->json.text.data : stream->csv.data + 1) < 0)
+        return dt_fail(DT_EIO, "standard output: cannot write");
+    if (stream->form != NAMES) {
+        *(flaw ? &stream->bad : &stream->good) += 1;
+        return DT_OK;
+    }
+    stream->form = VALUES;
+    return record_write(stream, row, kept, flaw);
 }
 
 static dt_status stream_write_row(struct stream *stream, size_t row)
 {
     const float *answer = stream->answers + row * stream->width;
-    if (dt_predictor_check(stream->predictor, answer)) {
-        if (stream->rows)
-            return stream_write_error(stream, "row", stream->good + stream->bad, dt_error_text());
-        if (stream->instance[row])
-            dt_fail_prefix(DT_EFORMAT, "instance %zu: ", stream->instance[row]);
-        return stream_write_error(stream, "line", stream->line[row], dt_error_text());
-    }
-    stream->good++;
-    DT_TRY(header_write(stream));
-    DT_TRY(record_make(stream, row));
-    if (stream->as_csv) DT_TRY(csv_make(stream, false, NULL));
-    return line_write(stream->as_csv ? stream->csv.data : stream->json.text.data);
+    char error[DT_ERROR_MAX];
+    struct flaw flaw = {"line", error, stream->line[row]};
+    if (!dt_predictor_check(stream->predictor, answer))
+        return record_write(stream, row, stream->kept[row], NULL);
+    if (stream->rows)
+        flaw.place = "row", flaw.number = stream->good + stream->bad;
+    else if (stream->instance[row])
+        dt_fail_prefix(DT_EFORMAT, "instance %zu: ", stream->instance[row]);
+    snprintf(error, sizeof error, "%s", dt_error_text());
+    return record_write(stream, row, stream->kept[row], &flaw);
 }
 
 /* At most BATCH rows. */
 static dt_status stream_write_rows(struct stream *stream, size_t count)
 {
-    dt_status status = DT_OK;
     for (size_t i = 0; i < count; i++) {
-        if (!status) status = stream_write_row(stream, i);
+        DT_TRY(stream_write_row(stream, i));
         dt__names_free(stream->kept[i], stream->keep.count);
         stream->kept[i] = NULL;
     }
-    return status;
+    return DT_OK;
 }
 
 static dt_status stream_flush(struct stream *stream)
@@ -197,6 +201,7 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
 {
     char error[DT_ERROR_MAX];
     struct dt_rows *rows;
+    struct flaw flaw = {"line", error, 0};
     uint64_t line, before = 0;
     size_t instance = 0;
     dt_status status = DT_OK;
@@ -222,8 +227,12 @@ static dt_status stream_input(struct stream *stream, const struct cli_model *mod
             status = dt_fail_prefix(status, "standard input:%llu: ", (unsigned long long)line);
         if (status != DT_EFORMAT) continue;
         snprintf(error, sizeof error, "%s", dt_error_text());
+        flaw.number = line;
         DT_GUARD(stream_flush(stream));
-        status = stream_write_error(stream, "line", line, error);
+        stream->kept[0] = dt_rows_take_kept(rows);
+        status = record_write(stream, 0, stream->kept[0], &flaw);
+        dt__names_free(stream->kept[0], stream->keep.count);
+        stream->kept[0] = NULL;
     }
     if (!status) status = stream_flush(stream);
 done:
@@ -258,6 +267,25 @@ done:
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
+/* A kept column may not have the name of a part of the answer. */
+static dt_status keep_check(const struct stream *stream)
+{
+    const bool classes = stream->predictor->classes != 0;
+    const char *const own[] = {classes ? "class" : "value", classes ? "label" : "value",
+                               stream->predictor->answer, "error",
+                               stream->form == OBJECT ? "line" : "error"};
+    for (size_t k = 0; k < stream->keep.count; k++) {
+        const char *name = stream->keep.items[k];
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            if (!strcmp(name, own[i]))
+                return dt_fail(DT_EMISMATCH, "predict.keep=%s: the answer has that name", name);
+        for (size_t i = 0; i < k; i++)
+            if (!strcmp(name, stream->keep.items[i]))
+                return dt_fail(DT_EMISMATCH, "predict.keep: '%s' stands twice", name);
+    }
+    return DT_OK;
+}
+
 dt_status cmd_predict(int argc, char **argv)
 {
     struct cli_model model;
@@ -279,7 +307,8 @@ dt_status cmd_predict(int argc, char **argv)
     if (!status && files && *model.config.predict.keep)
         status = dt_fail(DT_EUSAGE, "predict.keep goes with rows of standard input");
     if (!status) status = dt__names_split(model.config.predict.keep, &stream.keep);
-    stream.as_csv = model.config.predict.format == DT_PREDICT_CSV;
+    if (model.config.predict.format == DT_PREDICT_CSV) stream.form = VALUES;
+    if (!status) status = keep_check(&stream);
     if (!status) status = files ? stream_files(&stream, &model) : stream_input(&stream, &model);
     if (!status && stream.bad)
         status =
@@ -288,10 +317,11 @@ dt_status cmd_predict(int argc, char **argv)
     dt_inputs_free(&stream.inputs);
     dt_free(stream.features);
     dt_free(stream.answers);
+    for (size_t i = 0; i < BATCH; i++) /* of rows that a failure has left */
+        dt__names_free(stream.kept[i], stream.keep.count);
     dt__names_free(stream.keep.items, stream.keep.count);
     dt_json_free(&stream.json);
     dt_text_free(&stream.csv);
-    dt_text_free(&stream.scratch);
     cli_model_close(&model);
     return status;
 }

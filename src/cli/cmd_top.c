@@ -82,7 +82,7 @@ static void progress_print(const struct view *view)
     double total = status_real(view, "last_step", (double)NAN);
     printf("step %.0f", step);
     if (total > 0) printf(" of %.0f", total);
-    printf("  epoch %.2f  %s gone", status_real(view, "epoch", last->epoch),
+    printf("  epoch %.2f  running for %s", status_real(view, "epoch", last->epoch),
            secs_format(status_real(view, "wall_secs", last->wall_secs), wall));
     if (view->live && !strcmp(view->run->status, "running"))
         printf("  %s left", secs_format(status_real(view, "secs_left", (double)NAN), left));
@@ -141,8 +141,8 @@ static void models_print(const struct view *view)
     if (dt_history_best(view->run, &best, &value)) {
         printf("best %s %.6g at step %.0f", metric, value,
                dt_history_real(view->run, DT_RECORD_EVAL, best, "step"));
-        printf(", last %.6g at step %.0f\n",
-               last_real(view, DT_RECORD_EVAL, metric), last_real(view, DT_RECORD_EVAL, "step"));
+        printf(", last %.6g at step %.0f\n", last_real(view, DT_RECORD_EVAL, metric),
+               last_real(view, DT_RECORD_EVAL, "step"));
     }
     snprintf(path, sizeof path, "%s/ckpt/latest.h5", view->dir);
     if (stat(path, &info)) return;

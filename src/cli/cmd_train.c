@@ -10,25 +10,26 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
     const dt_status installed =
         dt_stop_install(); /* a failure here is one rank's: it waits for all */
     (void)snprintf(text, sizeof text, "%s", dt_error_text());
+    const bool first =
+        cli_is_first_task(); /* MPI, which may know none but itself, sets this anew */
     dt_status status = dt_world_create(&world);
     if (status) {
-        if (cli_is_first_task()) dt_error("%s", dt_error_text());
-        dt_world_abandon();
+        if (first) dt_error("%s", dt_error_text());
+        dt_world_end(NULL, status);
         return status;
     }
     status = dt_ranks_agree(world->all, installed ? dt_fail(installed, "%s", text) : DT_OK);
     if (!status) {
         dt_signals_move_handlers(); /* MPI's, of faults */
         status = dt_config_init(&config);
-        if (!status && world->is_bank)
-            status = cli_configure(&config, "train", argc - 1, argv + 1);
+        if (!status && world->is_bank) status = cli_configure(&config, "train", argc - 1, argv + 1);
         status = dt_ranks_agree(world->all, status);
         if (!status) status = body(world, &config);
         dt_config_free(&config);
     }
     if (status && status != DT_STOPPED && world->is_bank && dt_world_claim_error(world))
         dt_error("%s", dt_error_text());
-    dt_world_destroy(world);
+    dt_world_end(world, status);
     return status;
 }
 

@@ -19,18 +19,16 @@ const struct command commands[] = {
      "[-np N] [--hostfile FILE] [--restarts K] [--grow SECS] [mpirun's options] CONFIG.ini "
      "[section.key=value ...]",
      "starts mpirun, and again after a failure, on the hosts that still answer",
-     "After a failure that is not the user's (a rank killed, a host gone, a stall, an error of "
-     "MPI) the job is "
-     "started again from the newest checkpoint, on the hosts of the file that answer, with at most "
-     "as many "
-     "ranks as they have slots; until K (3) failures have come without a checkpoint in between. "
-     "The waits "
-     "between the tries grow from 1 s to 60 s. The end has the same bits with fewer ranks.\n\n"
-     "Errors of the configuration, of data or of memory, and a loss that is not finite, would come "
-     "again: they end it.\n\n"
-     "^C, TERM or USR1 stop the job at a checkpoint (exit code 75); a second one ends it. Hosts "
-     "that come back, or are added to the file, are taken in at the next start; with --grow SECS "
-     "the job is stopped at a checkpoint for them, looked for so often."},
+     "After a failure that is not the user's (a rank killed, a host gone, a stall, an error "
+     "of MPI) the job starts again from the newest checkpoint, on the hosts of the file that "
+     "answer, with no more ranks than they have slots. It gives up after K failures (3) "
+     "without a new checkpoint between them. The waits between the tries grow from 1 s to 60 "
+     "s. With fewer ranks the result has the same bits.\n\nAn error of the configuration, of "
+     "data or of memory, or a loss that is not finite, would happen again: the job "
+     "ends.\n\n^C, TERM or USR1 stop the job at a checkpoint (exit code 75); a second one "
+     "ends it at once. Hosts that come back, or are added to the file, take part from the "
+     "next start on. With --grow SECS launch looks for them every SECS seconds, and if there "
+     "are any it stops the job at a checkpoint and starts it with them."},
     {"eval", cmd_eval, false, "CHECKPOINT|MODEL|RUN_DIR [section.key=value ...]",
      "measures a model on held-out data: a table on a terminal, else one JSON line",
      "A model, here and in the other commands, is a model file, a checkpoint, or a directory: of a "
@@ -42,21 +40,22 @@ const struct command commands[] = {
      "checkpoint.\n\n"
      "The data is what the run was evaluated on, unless data.eval names other files."},
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
-     "predicts rows: JSON lines or CSV in, JSON lines out",
-     "MODEL is any path that eval takes. A row is a JSON array, or a line of CSV or LIBSVM; "
-     "{\"instances\": [[...], ...]} holds several. CSV columns go by the header's names if it has "
-     "those of the model's features. "
-     "data.eval=FILES predicts the rows of files in any training format instead.\n\n"
-     "A bad row, and one whose prediction is no finite number, gives {\"line\": N, \"error\": ...} "
-     "(of files "
-     "\"row\", from 0), and exit code 1 at the end."},
+     "predicts rows: JSON lines or CSV in, JSON lines or CSV out",
+     "MODEL is any path that eval takes. A row is a JSON object by columns' names, a JSON "
+     "array, or a line of CSV or LIBSVM; {\"instances\": [...]} holds several. CSV columns "
+     "are found by their names if the header has those of the model's features. "
+     "data.eval=FILES predicts the rows of files in any training format instead. "
+     "predict.format=csv writes CSV.\n\nA bad row, and one whose prediction is no finite "
+     "number, gives {\"line\": N, \"error\": ...} (with files \"row\", from 0), and exit code "
+     "1 at the end."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
      "Streams: data.memory_mb bounds the memory, whatever the size of the data."},
-    {"inspect", cmd_inspect, false, "FILE|RUN_DIR... [data.label=COLUMN]",
+    {"inspect", cmd_inspect, false, "FILE|RUN_DIR... [data.KEY=VALUE ...]",
      "tells what a checkpoint, model, shard or CSV table holds",
-     "Of a CSV: its columns (type, missing values, range, first values), and configuration lines "
-     "that suit them."},
+     "Of a CSV it shows the columns (type, missing values, range, first values), and proposes "
+     "configuration lines. It tries them on the data, and says roughly what time and memory a run "
+     "takes."},
     {"compare", cmd_compare, false, "RUN_DIR... [--csv|--json]",
      "a table of runs: best metric, speed, time, status, and what their configurations differ in",
      "The best run comes first. --csv and --json give all digits."},
@@ -83,17 +82,17 @@ const struct command commands[] = {
      "configuration, starts and ends; the page needs no other file and no network."},
     {"tune-lr", cmd_tune_lr, true, "CONFIG.ini [section.key=value ...]",
      "finds a learning rate to start from: some steps at a rising rate",
-     "The loss of 200 steps, at a rate that rises from 1e-7 to 10, is drawn, and a rate "
-     "suggested: between the one at which it falls fastest and a tenth of that of the least "
-     "loss. Takes the configuration of a run, alone or "
-     "under mpirun, and leaves nothing behind."},
+     "Trains 200 steps while the rate rises from 1e-7 to 10, draws the loss as a curve, and "
+     "suggests a rate: between the one at which the loss falls fastest and a tenth of the one "
+     "with the least loss. Takes the configuration of a run, alone or under mpirun, and "
+     "leaves nothing behind."},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning",
-     "All of them, those of a section (train), or one (train.lr) at length. --markdown gives a "
-     "table, --man the page dtrain-config(5), --json-schema a schema of a configuration as an "
-     "object of sections (numbers may be numbers, yes and no may be true and false)."},
+     "All of them, those of a section (train), or one (train.lr) at length. --markdown gives "
+     "a table, --man the page dtrain-config(5), --json-schema a schema of a configuration as "
+     "an object of sections (numbers, true and false are accepted beside texts)."},
     {"help", cmd_help, false, "[COMMAND] [--man|--bash|--zsh]",
-     "says what a command does, or what there is",
+     "says what a command does, or lists the commands",
      "--man gives the page dtrain(1); --bash and --zsh give completions, e.g. source <(dtrain "
      "help --bash)."},
 };

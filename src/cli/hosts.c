@@ -83,6 +83,11 @@ static dt_status hosts_read(struct cli_hosts *hosts)
         for (const char *at = line + 1; (at = strstr(at, "slots")); at++) /* not max_slots */
             if (strchr(" \t", at[-1])) sscanf(at, "slots = %9d", &host.slots);
         memcpy(host.line, line, sizeof line);
+        char *colon = hosts->hydra ? strchr(host.name, ':') : NULL;
+        if (colon) {
+            host.slots = (int)strtol(colon + 1, NULL, 10);
+            *colon = '\0';
+        }
         if (tasks) {
             host.slots = slurm_tasks(&tasks, &left);
             snprintf(host.line, sizeof host.line, "%s slots=%d\n", host.name, host.slots);
@@ -149,10 +154,14 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     bool known = true;
     for (int i = 0; file && i < hosts->count; i++) {
-        if (!hosts->host[i].answers) continue;
-        fprintf(file, "%s", hosts->host[i].line);
-        known &= hosts->host[i].slots > 0;
-        *out_slots += hosts->host[i].slots;
+        const struct cli_host *host = &hosts->host[i];
+        if (!host->answers) continue;
+        if (hosts->hydra)
+            fprintf(file, "%s:%d\n", host->name, host->slots > 0 ? host->slots : 1);
+        else
+            fprintf(file, "%s", host->line);
+        known &= host->slots > 0;
+        *out_slots += host->slots;
     }
     if (!known) *out_slots = 0;
     if (!file || fclose(file)) return dt_fail(DT_EIO, "%s: %s", hosts->chosen, strerror(errno));

@@ -18,7 +18,8 @@ struct cli_host {
 };
 
 struct cli_hosts {
-    const char *file;  /* the host file; NULL: none is given */
+    const char *file; /* the host file; NULL: none is given */
+    bool hydra;       /* mpirun is Hydra: its files have "NAME:N" for "NAME slots=N" */
     /* What mpirun runs commands on other hosts with, words, a choice behind a ':'; NULL: ssh, or
      * Slurm's srun. */
     const char *agent;

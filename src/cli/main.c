@@ -3,8 +3,10 @@
  *   dtrain [--log=LEVEL] [COMMAND] ARGUMENTS
  *
  * Errors of a command that all ranks run together are written by it, once; others here. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "hdf5/guard.h"
@@ -61,9 +63,18 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
     return command->run(argc, argv);
 }
 
+/* A standard stream that is closed stays so: another file must not get its number. Reading and
+ * writing fail. */
+static void streams_hold(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+}
+
 int main(int argc, char **argv)
 {
     const struct command *command = NULL;
+    streams_hold();
     dt_stop_block(true);  /* while no other thread is there */
     dt__h5_guard_start(); /* a process that has nothing of this one's yet */
     dt_denormals_flush();

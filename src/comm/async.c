@@ -1,6 +1,6 @@
-/* The async exchange's memory (which is taken, who owns what of it, where things lie, what each
- * rank needs), spans and counts. The protocol itself, and why it is safe, stands in async_slots.h.
- */
+/* Async from its creation to its end, without the protocol itself (async_slots.h has that): which
+ * kind of memory is used, which rank owns which slice, where things lie in an owner's memory, what
+ * is moved at the begin and end of a span, and the counts. */
 #include "dtrain/async.h"
 
 #include <string.h>
@@ -30,9 +30,9 @@ static dt_status check_ranges(const struct dt_async_spec *spec)
     return DT_OK;
 }
 
-/* Where `count` blocks begin, of `bytes` in whole cache lines; *end is behind them, and stays at
- * SIZE_MAX once it is beyond memory. */
-static size_t place(size_t *end, size_t count, size_t bytes)
+/* Reserves `count` blocks of `bytes` each, rounded up to cache lines, at *end, and moves *end
+ * behind them. Returns where they begin. *end stays at SIZE_MAX once the sizes overflow. */
+static size_t reserve(size_t *end, size_t count, size_t bytes)
 {
     const size_t at = *end;
     size_t all;
@@ -55,7 +55,7 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     DT_TRY(check_ranges(spec));
     if (spec->params > SIZE_MAX / 64) /* a slot's vectors and lists are sizes */
         return dt_fail(DT_EMEMORY, "async: %zu parameters are beyond memory", spec->params);
-    /* One is the newest and one is written; a worker that acts for the bank points at none. */
+    /* One is the newest, and one is written; a worker that acts for the owner points at none. */
     slice->buffers = spec->wire ? 2 : async->workers + (async->shared ? 1 : 2);
     at->vector = slice->params * sizeof(float);
     at->weights_each = dt__cache_lines(sizeof(struct dt__weights) + at->vector);
@@ -63,14 +63,14 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     at->seen = sizeof(struct dt__slot) + at->grad;
     at->lists = dt__cache_lines(at->seen + (spec->keep_seen ? at->vector : 0));
     at->slot_each = at->lists + dt__lists_bytes(slice);
-    place(&end, WORD_WORKERS + workers * WORDS_A_WORKER, DT__WORD_STRIDE);
+    reserve(&end, WORD_WORKERS + workers * WORDS_A_WORKER, DT__WORD_STRIDE);
     at->state =
-        place(&end, 1, sizeof(struct dt__slots_state) + workers * sizeof(struct dt__slots_peer));
-    at->log = place(&end, 1, slice->log_entries * sizeof(struct dt_applied));
-    at->row_log = place(&end, 1, dt__row_log_bytes(slice));
-    at->states = place(&end, (size_t)spec->states, at->vector);
-    at->weights = place(&end, (size_t)slice->buffers, at->weights_each);
-    at->slots = place(&end, workers * DT__SLOTS, at->slot_each);
+        reserve(&end, 1, sizeof(struct dt__slots_state) + workers * sizeof(struct dt__slots_peer));
+    at->log = reserve(&end, 1, slice->log_entries * sizeof(struct dt_applied));
+    at->row_log = reserve(&end, 1, dt__row_log_bytes(slice));
+    at->states = reserve(&end, (size_t)spec->states, at->vector);
+    at->weights = reserve(&end, (size_t)slice->buffers, at->weights_each);
+    at->slots = reserve(&end, workers * DT__SLOTS, at->slot_each);
     at->end = end;
     if (end == SIZE_MAX)
         return dt_fail(DT_EMEMORY, "async: %d workers with %zu parameters are beyond memory",
@@ -78,8 +78,9 @@ dt_status dt__slice_lay_out(struct dt__slice *slice)
     return DT_OK;
 }
 
-/* The first slice is the bank's, who keeps the accounts by it. Of `owners` that have floats it has
- * none if these are workers, all if there is one, and else as much as each of them. */
+/* Cuts the vector into slices, of which `owners` have floats. The first slice is the bank's, for
+ * its tickets and update log. It has all floats if there is one owner, none if the workers are
+ * enough owners, and else a share like each worker's. */
 static dt_status deal_slices(struct dt_async *async, int owners)
 {
     const struct dt_async_spec *spec = &async->spec;
@@ -92,7 +93,7 @@ static dt_status deal_slices(struct dt_async *async, int owners)
     size_t behind = 0;
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
-        const int share = owners == 1 ? 1 : i + 1 - first; /* those up to this slice's end */
+        const int share = owners == 1 ? 1 : i + 1 - first; /* shares up to this slice's end */
         const size_t even = (size_t)((double)spec->params * share / shares);
         const size_t end = share == shares ? spec->params : even / DT__WIRE_BLOCK * DT__WIRE_BLOCK;
         const int worker = (i - 1) * workers / dealt;
@@ -130,22 +131,22 @@ static dt_status async_open_memory(struct dt_async *async, bool shared)
         const struct dt__places *at = &async->slice[0].at;
         return dt__onesided_shared(world, at->end, at->slots, &async->slice[0].remote);
     }
-    struct dt__window_part *part = NULL;
+    struct dt__window_target *target = NULL;
     struct dt__onesided **remote = NULL;
     const size_t slices = (size_t)async->slices;
-    dt_status status = dt_alloc(slices, sizeof *part, "slices", &part);
+    dt_status status = dt_alloc(slices, sizeof *target, "slices", &target);
     if (!status) status = dt_alloc(slices, sizeof *remote, "slices", &remote);
     DT_GUARD(dt_ranks_agree(world->trainers, status));
     for (int i = 0; i < async->slices; i++) {
         const struct dt__slice *slice = &async->slice[i];
-        part[i] =
-            (struct dt__window_part){slice->owner, slice->at.end, slice->at.slots, slice->at.grad};
+        target[i] = (struct dt__window_target){slice->owner, slice->at.end, slice->at.slots,
+                                               slice->at.grad};
     }
-    DT_GUARD(dt__onesided_window(world, async->slices, part, remote));
+    DT_GUARD(dt__onesided_window(world, async->slices, target, remote));
     for (int i = 0; i < async->slices; i++)
         async->slice[i].remote = remote[i];
 done:
-    dt_free(part);
+    dt_free(target);
     dt_free(remote);
     return status;
 }
@@ -163,7 +164,7 @@ static dt_status async_choose_memory(struct dt_async *async)
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* What acting for an owner needs of a slice. */
+/* Finds and allocates what this rank needs to act for the owner of a slice. */
 static dt_status slice_open_owner(struct dt__slice *slice)
 {
     const struct dt_async *async = slice->async;
@@ -182,7 +183,7 @@ static dt_status slice_open_owner(struct dt__slice *slice)
     return dt_alloc(workers, slice->at.grad + 1, "rounded weights", &slice->differences);
 }
 
-/* And of blocks and rows. */
+/* Allocates blocks for updates, and finds the lists of touched rows. */
 static dt_status async_open_blocks(struct dt_async *async)
 {
     const struct dt_async_spec *spec = &async->spec;
@@ -213,7 +214,7 @@ static dt_status async_open_counts(struct dt_async *async)
     return DT_OK;
 }
 
-dt_status dt__async_open_end(struct dt_async *async)
+dt_status dt__async_allocate(struct dt_async *async)
 {
     const size_t params = async->spec.params;
     const bool bank = async->worker < 0, rounds = async->spec.wire && !bank;
@@ -234,7 +235,7 @@ dt_status dt__async_open_end(struct dt_async *async)
     return rounds ? dt_alloc(params, sizeof(float), "rounding errors", &async->error) : DT_OK;
 }
 
-void dt__async_close_end(struct dt_async *async)
+void dt__async_free_memory(struct dt_async *async)
 {
     for (int i = 0; i < async->slices && async->slice; i++) {
         struct dt__slice *slice = &async->slice[i];
@@ -278,7 +279,7 @@ dt_status dt_async_create(struct dt_world *world, const struct dt_async_spec *sp
     }
     DT_GUARD(dt_ranks_agree(world->trainers, status));
     DT_GUARD(async_choose_memory(async));
-    DT_GUARD(dt_ranks_agree(world->trainers, dt__async_open_end(async)));
+    DT_GUARD(dt_ranks_agree(world->trainers, dt__async_allocate(async)));
     *out = async;
 done:
     if (status) dt_async_destroy(async);
@@ -288,7 +289,7 @@ done:
 void dt_async_destroy(struct dt_async *async)
 {
     if (!async) return;
-    dt__async_close_end(async);
+    dt__async_free_memory(async);
     struct dt__onesided *remote = async->slice ? async->slice[0].remote : NULL;
     if (remote) remote->ops->close(remote);
     dt_free(async->slice);
@@ -316,9 +317,9 @@ size_t dt_async_slice_end(const struct dt_async *async, int slice)
     return slice < async->slices ? async->slice[slice].offset + async->slice[slice].params : 0;
 }
 
-/* ---- windows: what the bank begins with, and what owners have ------------------------------- */
+/* ---- windows: weights and state between the bank and the owners ----------------------------- */
 
-/* The newest weights of all slices, to all ranks. */
+/* Sends the newest weights of all slices to all ranks. */
 static void windows_share(struct dt_async *async)
 {
     for (int i = 0; i < async->slices; i++) {
@@ -329,7 +330,7 @@ static void windows_share(struct dt_async *async)
     }
 }
 
-/* A slice's part of the optimizer's state, from the owner to the bank or the other way. */
+/* Moves a slice's part of the optimizer's state from the owner to the bank, or back. */
 static void windows_move_state(struct dt_async *async, const struct dt__slice *slice, bool to_bank)
 {
     for (int i = 0; i < async->spec.states; i++) {
@@ -344,7 +345,7 @@ static void windows_move_state(struct dt_async *async, const struct dt__slice *s
     }
 }
 
-/* Weights and state that the bank has, to owners. */
+/* Sends the bank's weights and state to the owners, before the first span. */
 static void windows_begin_with(struct dt_async *async)
 {
     dt_ranks_bcast(async->world->trainers, async->weights, async->spec.params * sizeof(float), 0);
@@ -364,7 +365,8 @@ void dt_async_gather(struct dt_async *async)
 
 /* ---- spans and counts ----------------------------------------------------------------------- */
 
-static void serve(void *arg)
+/* Serves own slices while this rank waits in a collective call. */
+static void serve_hook(void *arg)
 {
     dt__async_serve_own(arg);
 }
@@ -386,11 +388,12 @@ void dt_async_open(struct dt_async *async, uint64_t from, uint64_t until, bool a
     if (!async->shared || async->worker < 0) dt__async_open_span(async, from);
     if (async->worker < 0) dt_world_heartbeat(async->world, "serving", from);
     dt_ranks_barrier(async->world->trainers);
-    if (!async->shared) inside->serve = serve;
+    if (!async->shared) inside->serve = serve_hook;
     inside->serve_arg = async;
 }
 
-/* Who has left serves until all have: what they sent is on its way no more then, and is applied. */
+/* A rank that has left the span serves its slices until all have. Nothing is on its way then, and
+ * each owner applies what has come. */
 void dt_async_end(struct dt_async *async)
 {
     if (async->worker >= 0) dt__async_leave(async);

@@ -2,9 +2,9 @@
  *
  *   whole     P floats
  *   rounded   floats [0, wire_params) as wire.h rounds them, the others behind them as they are
- *   rows      shared memory. Of each range of touched rows those that the batch touched, one behind
- *             the other from the range's place on, and their numbers in a list behind the vectors;
- *             pages that no batch reaches are never there. The rest as it is.
+ *   rows      in shared memory. Of each range of touched rows, those that the batch touched, one
+ *             behind the other from the range's place on, with their numbers in a list behind the
+ *             vectors; pages that no batch reaches are never allocated. Other floats as they are.
  *
  * The owner reads a gradient block by block, as it applies it.
  *
@@ -70,8 +70,9 @@ void dt__seen_copy(const struct dt_async *async, const struct dt_touched *touche
     memcpy(to + at, from + at, (async->spec.params - at) * sizeof *to);
 }
 
-/* Rows of a range, from float `at` on, of those that lie one behind the other: to `out` (n) as they
- * lie in the vector, with zeros for those that were not touched. */
+/* Spreads touched rows, which lie one behind the other, to their places: floats [at, at + n) of the
+ * vector, which are whole rows of a range, to `out` (n), with zeros for rows that were not
+ * touched. */
 static float *expand_rows(const struct dt_row_range *range, const struct dt_touched *touched,
                           const float *vector, size_t at, size_t n, float *out)
 {
@@ -105,7 +106,7 @@ size_t dt__codec_bytes(const struct dt__slice *slice)
     return ((rounded + floats - 1) / floats + floats_behind(slice)) * floats;
 }
 
-/* Of an encoded gradient or difference: the floats behind what is rounded. */
+/* The floats that are not rounded: they stand behind the rounded ones. */
 static float *encoded_floats(const struct dt__slice *slice, const void *encoded)
 {
     return (float *)((uintptr_t)encoded + slice->at.grad) - floats_behind(slice);

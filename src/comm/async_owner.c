@@ -1,5 +1,6 @@
-/* The owner's end of the slot protocol (async_slots.h): an owner's words, what is done by whoever
- * acts for it under the lock, the update, and the bank's accounts. */
+/* The owner's end of the slot protocol (async_slots.h): what whoever acts for an owner does under
+ * the lock (take gradients, apply them, publish the weights), the answers of windows, spans, and
+ * the bank's accounts of what was applied. */
 #include <string.h>
 
 #include "base/limits.h"
@@ -22,6 +23,7 @@ static void owner_publish(struct dt__slice *slice, int buffer)
     state->current = buffer;
 }
 
+/* The fewest gradients of this span that any active worker has had applied. */
 static uint64_t owner_lowest_clock(const struct dt__slice *slice)
 {
     const struct dt__slots_peer *peer = slice->state->peer;
@@ -37,7 +39,7 @@ static void owner_raise_floor(struct dt__slice *slice, uint64_t floor)
     slice->state->floor = floor;
 }
 
-/* ---- who acts for the bank: take ------------------------------------------------------------ */
+/* ---- who acts for the owner: take ----------------------------------------------------------- */
 
 /* How many gradients may be applied now. */
 static uint64_t owner_room(const struct dt__slice *slice)
@@ -75,7 +77,7 @@ static void owner_unlock(struct dt__slice *slice)
     dt__add(slice, WORD_LOCK, (uint64_t)-1);
 }
 
-/* A gap would be a gradient lost. */
+/* A gap in the numbers would be a lost gradient. */
 static void expect_number(const struct dt__slice *slice, const struct dt_note *note, int worker,
                           uint64_t expected)
 {
@@ -85,8 +87,7 @@ static void expect_number(const struct dt__slice *slice, const struct dt_note *n
     dt_world_abort(slice->async->world, DT_EBUG);
 }
 
-/* The gradient `depth` places behind those that this worker has had served, as the nth of a
- * pass. */
+/* The worker's gradient number served + depth, which is the nth of this pass. */
 static struct dt_gradient owner_gradient(struct dt__slice *slice, int worker, uint64_t depth, int n)
 {
     struct dt__slots_state *state = slice->state;
@@ -107,7 +108,7 @@ static struct dt_gradient owner_gradient(struct dt__slice *slice, int worker, ui
         .staleness = state->step + (uint64_t)n - slot->note.version};
 }
 
-/* Gradients that wait to be applied, in fair order; returns how many. */
+/* Takes the gradients that wait, in turns of workers; returns how many. */
 static int owner_take(struct dt__slice *slice, struct dt_gradient *out)
 {
     struct dt__slots_peer *peer = slice->state->peer;
@@ -131,9 +132,10 @@ static int owner_take(struct dt__slice *slice, struct dt_gradient *out)
     return n;
 }
 
-/* ---- who acts for the bank: apply ----------------------------------------------------------- */
+/* ---- who acts for the owner: apply ---------------------------------------------------------- */
 
-/* The buffer to write the next weights to: the last that was given up is still in the caches. */
+/* The buffer for the next weights: of those that are free, the one that was given up last, which is
+ * still in the caches. */
 static int owner_target(const struct dt__slice *slice)
 {
     const uint64_t publication = slice->state->publication + 1;
@@ -153,9 +155,9 @@ static int owner_target(const struct dt__slice *slice)
     return target;
 }
 
-/* Floats [from, to), all of which change, of a range (NULL: of none): n gradients in order on one
- * block of floats, in this core's cache; then its new weights go out in one run, for other cores
- * hold copies of what was there. */
+/* Applies n gradients, in order, to floats [from, to), all of which change. range: that they are
+ * of, or NULL. It goes block by block, in this core's cache; a block's new weights go out in one
+ * run, for other cores hold copies of what was there. */
 static void apply_floats(struct dt__slice *slice, int n, const struct dt_gradient *gradients,
                          const struct dt_row_range *range, size_t from, size_t to)
 {
@@ -178,15 +180,15 @@ static void apply_floats(struct dt__slice *slice, int n, const struct dt_gradien
     }
 }
 
-/* Of a range whose other rows stay as they are: what the buffer lacks of the newest weights, then
- * the rows that each gradient touched, in place. */
+/* Applies n gradients, in order, to the touched rows of a range whose other rows do not change: the
+ * buffer first gets the rows that it lacks, and is then updated in place. */
 static void apply_rows(struct dt__slice *slice, int n, const struct dt_gradient *gradients,
                        const struct dt_row_range *range)
 {
     const struct dt_async_spec *spec = &slice->async->spec;
     const int index = (int)(range - spec->row_range);
     float *out = dt__weights_in(slice, slice->state->target)->params;
-    dt__rows_copy(slice, index);
+    dt__row_log_copy(slice, index);
     for (int i = 0; i < n; i++) {
         struct dt_gradient part = gradients[i];
         const struct dt_touched *touched = &part.touched[index];
@@ -196,10 +198,10 @@ static void apply_rows(struct dt__slice *slice, int n, const struct dt_gradient 
             spec->update_rows(spec->arg, &part, slice->state->step + (uint64_t)i, range,
                               touched->row, *touched->count, out, slice->states);
     }
-    dt__rows_log(slice, index, n, gradients);
+    dt__row_log_append(slice, index, n, gradients);
 }
 
-/* Accounts for n gradients that the target has, and makes it the newest weights. */
+/* Publishes the target, to which n gradients were applied, and acknowledges and logs them. */
 static void owner_publish_applied(struct dt__slice *slice, int n,
                                   const struct dt_gradient *gradients)
 {
@@ -231,7 +233,7 @@ static void owner_publish_applied(struct dt__slice *slice, int n,
     if (concerns_bank) owner_notify(slice, DT__BANK);
 }
 
-/* n gradients in order, in one pass over the vectors. */
+/* Applies n gradients, in order, in one pass over the vectors, and publishes the result. */
 static void owner_apply(struct dt__slice *slice, int n, struct dt_gradient *gradients)
 {
     const struct dt_async_spec *spec = &slice->async->spec;
@@ -255,6 +257,7 @@ static void owner_apply(struct dt__slice *slice, int n, struct dt_gradient *grad
     slice->async->busy_secs += dt_clock_secs() - start;
 }
 
+/* Applies what waits at a slice, unless another rank is at it. */
 static void slice_combine(struct dt__slice *slice)
 {
     struct dt_gradient gradients[DT__ASYNC_AT_ONCE];
@@ -267,6 +270,8 @@ static void slice_combine(struct dt__slice *slice)
 
 /* ---- the owner: answers, in windows ---------------------------------------------------------- */
 
+/* Whether a worker waits for weights that it may have: its clock is within the staleness bound, and
+ * a slot will be free for its next gradient. */
 static bool answer_is_due(struct dt__slice *slice, int worker)
 {
     struct dt__slots_peer *peer = &slice->state->peer[worker];
@@ -284,8 +289,7 @@ static bool answer_is_due(struct dt__slice *slice, int worker)
     return leaves || (in_time && peer->answers <= peer->applied + 1);
 }
 
-/* Sends the newest weights to those whose clock may have them and who will have a slot free. The
- * buffer is pinned until they are sent. */
+/* Sends the newest weights to all workers that are due. Their buffer is pinned until it is sent. */
 static void slice_answer(struct dt__slice *slice)
 {
     const struct dt__onesided_ops *ops = slice->remote->ops;
@@ -339,7 +343,7 @@ void dt__async_open_span(struct dt_async *async, uint64_t from)
                 memcpy(slice->copies + (size_t)w * slice->params, dt__newest(slice),
                        slice->at.vector);
         }
-        if (state->publication == 0) dt__rows_fill(slice);
+        if (state->publication == 0) dt__row_log_fill(slice);
         state->step = from;
         dt__replace(slice, WORD_TICKET, from);
         dt__replace(slice, WORD_STEP, from);
@@ -427,7 +431,7 @@ bool dt_async_over(struct dt_async *async)
 {
     struct dt__slice *slice = &async->slice[0];
     if (dt__fetch(slice, WORD_SEEN) < async->until) return false;
-    owner_raise_floor(slice, DT__SPAN_OVER); /* lets go those who wait for their clock */
+    owner_raise_floor(slice, DT__SPAN_OVER); /* nobody waits for a clock any more */
     owner_notify(slice, DT__WORKERS);
     return true;
 }

@@ -1,15 +1,16 @@
-/* The row log (async_slots.h): how a buffer of weights that was out of use gets the touched rows
- * that it lacks.
+/* The row log (async_slots.h): how the buffer that becomes the next weights gets the rows that it
+ * lacks.
  *
- * A buffer that is to be written lacks the rows that were written since it was published last: the
- * log names them, they are copied from the newest weights, and the gradients are applied to it in
- * place. So readers see whole versions, no row of which moves while they have them, and what an
- * update costs depends on the rows touched, not on those there are.
+ * A buffer lacks the rows that were written since it was last published. The row log names them;
+ * they are copied from the newest weights, and then the gradients are applied to the buffer in
+ * place. So readers see whole versions, no row of which changes while they have them, and the cost
+ * of an update depends on the number of touched rows, not on that of all rows.
  *
  * A range's log is a ring of row numbers, in the order in which rows were written. Each buffer
- * knows up to which entry it has them all. A buffer that lacks more than the ring holds gets the
- * whole range: from there on one long copy is not slower than many short ones. Only ranges of which
- * updates touch rows alone have one; in the others all rows are written each time. */
+ * knows up to which entry it has the rows. A buffer that lacks more entries than the ring holds
+ * gets the whole range: from there on one long copy is not slower than many short ones. Only ranges
+ * of which updates change the touched rows alone have a log; of the others all rows are written
+ * each time. */
 #include <string.h>
 
 #include "comm/async_slots.h"
@@ -22,13 +23,13 @@ struct row_log {
     size_t entries;
 };
 
-/* At this many rows one copy of all takes as long as copies row by row. */
+/* From this many rows on, one copy of all is as fast as copies row by row. */
 static size_t log_entries(const struct dt_row_range *range)
 {
     return range->touched_alone ? range->rows / 8 + 1 : 0;
 }
 
-/* Counts of the first range, those of the others, and behind them the rings. */
+/* Bytes of all ranges' counts, which stand in front of the rings. */
 static size_t counts_bytes(const struct dt__slice *slice)
 {
     return (size_t)slice->async->spec.row_ranges * (1 + (size_t)slice->buffers) * sizeof(uint64_t);
@@ -55,7 +56,8 @@ static struct row_log row_log_of(const struct dt__slice *slice, int range)
                             .entries = log_entries(&slice->async->spec.row_range[range])};
 }
 
-/* Rows lie anywhere in memory: those that come soon are asked for ahead. */
+/* Copies the rows of entries [from, *log->written). Rows lie anywhere in memory: those that come
+ * soon are prefetched. */
 static void copy_logged(const struct row_log *log, uint64_t from, size_t width,
                         const float *restrict source, float *restrict to)
 {
@@ -74,7 +76,7 @@ static void copy_logged(const struct row_log *log, uint64_t from, size_t width,
     }
 }
 
-void dt__rows_fill(struct dt__slice *slice)
+void dt__row_log_fill(struct dt__slice *slice)
 {
     for (int i = 0; i < slice->async->spec.row_ranges; i++) {
         const struct dt_row_range *range = &slice->async->spec.row_range[i];
@@ -86,7 +88,7 @@ void dt__rows_fill(struct dt__slice *slice)
     }
 }
 
-void dt__rows_copy(struct dt__slice *slice, int range)
+void dt__row_log_copy(struct dt__slice *slice, int range)
 {
     const struct dt_row_range *of = &slice->async->spec.row_range[range];
     const struct row_log log = row_log_of(slice, range);
@@ -99,7 +101,8 @@ void dt__rows_copy(struct dt__slice *slice, int range)
         copy_logged(&log, has, of->width, from, to);
 }
 
-void dt__rows_log(struct dt__slice *slice, int range, int n, const struct dt_gradient *gradients)
+void dt__row_log_append(struct dt__slice *slice, int range, int n,
+                        const struct dt_gradient *gradients)
 {
     const struct row_log log = row_log_of(slice, range);
     for (int i = 0; i < n; i++) {

@@ -7,7 +7,7 @@
 #include "comm/shared.h"
 #include "comm/world.h"
 
-/* The bank only looks for signals and clocks. */
+/* The bank wakes up this often to look for signals and clocks. */
 static const double SLEEP_SECS = 0.02;
 
 struct shared {
@@ -34,7 +34,7 @@ static void shared_sync(struct dt__onesided *remote)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* What was told after the last look ends the sleep at once. */
+/* A notification since the last look ends the sleep at once. */
 static void shared_pause(struct dt__onesided *remote, const char *what)
 {
     struct shared *shared = (struct shared *)remote;

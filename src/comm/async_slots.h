@@ -1,21 +1,21 @@
-/* slots: the protocol by which workers hand gradients to the owners of weights, and read these,
- * without ever waiting for each other.
+/* slots: the protocol by which workers hand gradients to the owners of weights, and read the
+ * weights back, without waiting for each other.
  *
- * The flat vector is dealt out in slices, each with an owner, and each with an instance of the
- * protocol of its own: words, slots, versions. On one host there is one slice, in the bank's
- * memory, which all share. On several the bank's slice has no floats, as a rule, and each worker
- * owns one:
+ * The flat vector is cut into slices. Each slice has an owner, and an instance of the protocol of
+ * its own: control words, slots, versions of its weights. On one host there is a single slice, in
+ * the bank's memory, which all ranks share. On several hosts each worker owns a slice, and the
+ * bank's slice has, as a rule, no floats:
  *
  *            bank           worker 0        worker 1        worker 2
  *         | slice 0 |      | slice 1 |     | slice 2 |     | slice 3 |
  *         tickets, log     a third of the weights each, and of the optimizer's state
  *
- *   worker 1   note  ----------> slot            a gradient goes to all slices, each part to its
- *              parts  ---------> slot --> slot --> slot      owner, its own one included
- *              vector <--------- weights <- weights <- weights     likewise back
+ *   worker 1   note  ----------> slot            a gradient goes to all slices: each owner, also
+ *              parts  ---------> slot --> slot --> slot      worker 1 itself, gets its part
+ *              vector <--------- weights <- weights <- weights     weights come from all owners
  *
- * A slice applies gradients in the order in which they come to it. So slices have the same set of
- * gradients only when none is under way: between spans. That is when checkpoints are made.
+ * A slice applies gradients in the order in which they come to it. Two slices may therefore have
+ * applied different gradients, unless none is under way: between spans, when checkpoints are made.
  *
  * One slice, in shared memory:
  *
@@ -31,8 +31,8 @@
  *   begin   <--- slots free --------  ACK[w]      <--- applied -------  publish
  *           <--- slowest clock -----  FLOOR       <--- applied -------  publish
  *
- * The same in windows, where no owner's memory is in reach, and each look at it is a message there
- * and back:
+ * One slice, in an MPI window. Loads do not reach the owner's memory, and each look at it is a
+ * message there and back:
  *
  *   begin   ---- count ------------>  REQUEST[w]  ---- who asks ----->  when its clock may have it
  *           ---- add 1 ------------>  TICKET      (of slice 0)          and a slot is free:
@@ -52,7 +52,7 @@
  *   FLOOR      fewest gradients of this span applied of any active worker; all ones: the span is
  *              over
  *   HOLD       readers that ask to publish no more until they have their weights
- *   LOCK       claims to act for the owner; the first is good, the others are taken back
+ *   LOCK       claims to act for the owner; the first one counts, the others are taken back
  *   STEP       updates done; the last has written entry (STEP - 1) mod entries of the update log
  *   SEEN       updates that the bank has read of in the update log
  *   DOORBELL[w]    2 * gradients that worker w has put, over all spans, + the slot of the last
@@ -67,46 +67,49 @@
  *   slots      2 a worker: note, gradient as async_codec.c has it, and the weights it saw, where
  *              gradients bring these
  *
- * Gradients: worker w's next goes to the slot of the one before if that has been applied, while its
- * memory is warm, else to the other one, once that is free: ACK[w] shows it, or in windows that
- * weights came for it. Put, flush, ring the doorbell. Who acts for the owner reads doorbells, then
- * slots, and acknowledges when it has applied them: each word has one writer, so nothing can be
- * lost or come twice.
+ * Gradients: a worker uses the slot of its last gradient again if that one has been applied, for
+ * its memory is in the cache; else the other slot, once that is free. ACK[w] shows that a slot is
+ * free; in windows the arrival of weights does. The worker puts the gradient, flushes, and rings
+ * the doorbell. Who acts for the owner reads doorbells, then slots, and acknowledges what it has
+ * applied. Each word has one writer, so no gradient can be lost or applied twice.
  *
- * Who acts for the owner: in windows the owner itself, now and then while it computes and whenever
- * it waits. In shared memory a worker that has just handed in a gradient, or waits (combining:
- * Hendler et al., "Flat combining and the synchronization-parallelism tradeoff", SPAA 2010): who
- * sees a doorbell ahead of its ACK, and nothing that forbids to apply (HOLD, an update log that is
- * full), claims the lock, applies if it was free, takes the claim back, and looks again if it was
- * the last one: so no gradient is left lying between two who thought that the other has it. A
- * worker leaves a span when all its gradients are applied; so there is always somebody.
+ * Who acts for the owner: in windows the owner itself, now and then while it computes, and whenever
+ * it waits. In shared memory any worker that has just handed in a gradient, or waits (combining:
+ * Hendler et al., "Flat combining and the synchronization-parallelism tradeoff", SPAA 2010). When
+ * it sees a doorbell ahead of its ACK, and neither HOLD nor a full update log forbids to apply, it
+ * claims the lock. If the lock was free, it applies what waits. Then it takes its claim back, and
+ * looks once more if nobody else had one: so no gradient is left lying between two workers of which
+ * each believes that the other has it. A worker leaves a span only when all its gradients are
+ * applied; so as long as one waits, there is somebody to apply it.
  *
  * Weights in shared memory (hazard pointers: Michael, IEEE TPDS 2004): a reader fetches PUBLISHED,
- * points at that buffer, and fetches PUBLISHED again. If it is the same, nobody has begun to write
- * the buffer, and nobody will: who acts for the owner writes the buffer that was given up last, and
- * is warm, among those that are neither the newest nor pointed at; there is one more than pointers.
- * A reader that was overtaken again and again asks to hold: it publishes once more at most.
+ * points its hazard word at that buffer, and fetches PUBLISHED again. If it has not changed, nobody
+ * has begun to write the buffer, and nobody will. The next weights are written to a buffer that is
+ * neither the newest nor pointed at; there is one buffer more than hazard pointers. Of several, the
+ * one that was given up last is taken, which is still in the cache. A reader that was overtaken
+ * again and again raises HOLD; at most one more publication follows.
  *
- * Weights in windows: a worker asks all owners, and an owner that knows its clock and slots answers
- * out of the newest buffer, which is pointed at until it has left. This takes one message each way
- * where the other way takes three looks and a get; on links that are full each look waits behind
- * the gradients on the way. The worker asks when it begins to put its last gradient, so that links
- * carry both ways at once. Over a rounded wire the owner has a copy of the weights as each worker
- * has them: the answer is the rounded difference of the newest from it, which both add. Between
- * spans all ranks get the newest weights whole, and copies begin from them again.
+ * Weights in windows: a worker sends a request to all owners. An owner answers once the worker's
+ * clock and slots allow it, out of the newest buffer, which stays pointed at until the answer has
+ * left. That takes one message each way. With reads of the worker's own it would take three looks
+ * and a get, each of which waits behind the gradients on a full link. The worker sends the request
+ * when it begins to put its last gradient, so that links carry both directions at once. Over a
+ * rounded wire the owner keeps a copy of the weights as each worker has them; the answer is the
+ * rounded difference between the newest weights and that copy, and both ends add it. Between spans
+ * all ranks get the newest weights whole, from which the copies begin again.
  *
- * Clocks: a worker has its gradient number c of the span (from 0) computed from weights of a floor
- * of c - staleness or more, of every slice: they have all updates up to clock c - staleness. In
- * shared memory it waits for FLOOR before it takes a ticket, in windows it has one, and the owner
- * waits with its answer; a worker that has left the span, with all applied, holds nobody up. The
- * floor is raised behind the publication.
+ * Clocks: a worker's gradient number c of the span (from 0) is computed from weights in which every
+ * worker's gradients up to clock c - staleness are applied, in every slice. In shared memory the
+ * worker waits for FLOOR before it takes a ticket. In windows it has a ticket, and the owner waits
+ * with its answer. A worker that has left the span, with all its gradients applied, holds nobody
+ * up. The floor is raised after the publication.
  * Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
  * server", NIPS 2013, section 2; slices: Li et al., "Scaling distributed machine learning with the
  * parameter server", OSDI 2014.
  *
- * A span's end: when a worker gets no ticket it flushes what it has put, says so in REQUEST, and
- * waits for others at a barrier, where it serves its own slice. Behind the barrier nothing is on
- * its way: each owner applies what has come, and every slice has applied every gradient. */
+ * A span's end: a worker that gets no ticket flushes what it has put, says so in REQUEST, and waits
+ * for the others at a barrier, where it serves its own slice. Behind the barrier nothing is on its
+ * way: each owner applies what has come, and every slice has applied every gradient. */
 #ifndef DT_COMM_SLOTS_H
 #define DT_COMM_SLOTS_H
 
@@ -288,11 +291,12 @@ static inline float *dt__newest(const struct dt__slice *slice)
  * DT_EMEMORY: the sizes overflow. DT_EUSAGE: more workers than a buffer's number has room for;
  * ranges of rows that do not rise; a rounded wire with gradients that bring what they saw. */
 dt_status dt__slice_lay_out(struct dt__slice *slice);
-/* What this rank needs by itself, each slice's `remote` being open; and gives it back. */
-dt_status dt__async_open_end(struct dt_async *async);
-void dt__async_close_end(struct dt_async *async);
+/* Allocates what this rank needs of its own, once each slice's `remote` is open; and frees it. */
+dt_status dt__async_allocate(struct dt_async *async);
+void dt__async_free_memory(struct dt_async *async);
 
-/* async_owner.c. The span's words of own slices; nobody else may be in one. from: updates done. */
+/* async_owner.c. Sets the control words of own slices for a span; nobody may be in one. from:
+ * updates done. */
 void dt__async_open_span(struct dt_async *async, uint64_t from);
 /* Applies what waits at the slices that this rank acts for, unless another is at it, and answers
  * who asks for their weights. */
@@ -300,14 +304,13 @@ void dt__async_serve_own(struct dt_async *async);
 /* All workers have left the span: until all that they have sent is applied at own slices. */
 void dt__async_drain(struct dt_async *async);
 
-/* async_worker.c. This worker begins no more gradients in this span: until others do not wait for
- * it. */
+/* async_worker.c. Leaves the span: returns when no other worker waits for this one. */
 void dt__async_leave(struct dt_async *async);
 
 /* async_codec.c. Bytes of a gradient in its slot, without note; of the lists behind it. */
 size_t dt__codec_bytes(const struct dt__slice *slice);
 size_t dt__lists_bytes(const struct dt__slice *slice);
-/* Where this rank sees every slot's lists, into async->touched. */
+/* Fills async->touched with where this rank sees every slot's lists. */
 void dt__lists_map(struct dt__slice *slice);
 /* Worker, rounded wire: the slice's part of the gradient (P) to slice->encoded; grad becomes what
  * the owner will read of it. */
@@ -317,18 +320,19 @@ void dt__seen_copy(const struct dt_async *async, const struct dt_touched *touche
 /* Floats [at, at + n) of the slice, of a range (NULL: of none) whole rows; until the next call. */
 struct dt_gradient dt__gradient_block(struct dt__slice *slice, const struct dt_gradient *gradient,
                                       const struct dt_row_range *range, size_t at, size_t n);
-/* Rounded wire. What the newest weights have beyond a worker's copy, to the difference, and as it
- * is rounded to the copy; and from the difference to the worker's weights. */
+/* Rounded wire. Owner: encodes the difference of the newest weights from a worker's copy, and adds
+ * it, as rounded, to the copy. Worker: adds the difference that came to its weights. */
 void dt__difference_encode(const struct dt__slice *slice, float *copy, float *difference);
 void dt__difference_add(const struct dt__slice *slice, const float *difference, float *weights);
 
-/* async_rows.c. Of ranges whose touched rows change alone. Bytes of the row log. */
+/* async_rows.c, for ranges of which updates change the touched rows alone. Bytes of the row log. */
 size_t dt__row_log_bytes(const struct dt__slice *slice);
 /* Before the first span: gives all buffers the rows of the newest weights. */
-void dt__rows_fill(struct dt__slice *slice);
+void dt__row_log_fill(struct dt__slice *slice);
 /* Makes a range's rows in the target those of the newest weights. */
-void dt__rows_copy(struct dt__slice *slice, int range);
-/* The target's rows of a range have been written by applying these gradients to them. */
-void dt__rows_log(struct dt__slice *slice, int range, int n, const struct dt_gradient *gradients);
+void dt__row_log_copy(struct dt__slice *slice, int range);
+/* Notes that applying these gradients has written the target's rows. */
+void dt__row_log_append(struct dt__slice *slice, int range, int n,
+                        const struct dt_gradient *gradients);
 
 #endif

@@ -1,11 +1,12 @@
-/* Async over an MPI window with a part at each owner: MPI_Rput of payload, MPI_Fetch_and_op and
- * MPI_Accumulate for control words; weights come back as messages.
+/* Async over an MPI window: MPI_Rput of payload, MPI_Fetch_and_op and MPI_Accumulate for control
+ * words. Weights come back as messages. Each owner of weights is a target: a rank whose memory in
+ * the window the others put to.
  *
  * An owner may be a worker that computes, and MPI moves nothing of a rank that is not inside MPI
- * (osc/pt2pt). So nobody waits here for another rank, but in a flush when all has left: every wait
- * is a loop in which the rank serves its own part. That is why weights are sent: their receipt says
- * that they are whole, where a get would have to be asked for, and a put to be flushed, by who has
- * others to serve. */
+ * (osc/pt2pt). So every wait here is a loop in which the rank goes on serving its own memory; only
+ * a flush blocks, and it is called when all puts have left. That is also why owners send weights:
+ * the receipt of a message says that they are whole. A get would have to be asked for first, and a
+ * put to be flushed, by a rank that has others to serve. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ enum { CACHE_LINE = 64, MOST_PUTS = 64 /* at once; more wait */ };
 static const double NAP_SECS = 50e-6;
 
 struct window;
-struct part {
+struct target {
     struct dt__onesided remote; /* first: operations are given this */
     struct window *window;
     int owner;
@@ -39,13 +40,13 @@ struct window {
     uint64_t operand; /* of a control word, until it is on its way */
     int puts;
     MPI_Request put[MOST_PUTS];
-    int parts;
-    struct part part[];
+    int targets;
+    struct target target[];
 };
 
-static struct part *part_of(struct dt__onesided *remote)
+static struct target *target_of(struct dt__onesided *remote)
 {
-    return (struct part *)remote;
+    return (struct target *)remote;
 }
 
 /* Counts are int. */
@@ -58,53 +59,53 @@ static int chunk_at(size_t at, size_t length)
 
 static void window_put(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length)
 {
-    const struct part *part = part_of(remote);
-    struct window *window = part->window;
+    const struct target *target = target_of(remote);
+    struct window *window = target->window;
     for (size_t at = 0, n; at < length; at += n) {
         n = (size_t)chunk_at(at, length);
         if (window->puts == MOST_PUTS) {
             DT_MPI(MPI_Waitall(window->puts, window->put, MPI_STATUSES_IGNORE));
             window->puts = 0;
         }
-        DT_MPI(MPI_Rput((const char *)bytes + at, (int)n, MPI_BYTE, part->owner,
-                        part->pad + (MPI_Aint)(offset + at), (int)n, MPI_BYTE, window->win,
+        DT_MPI(MPI_Rput((const char *)bytes + at, (int)n, MPI_BYTE, target->owner,
+                        target->pad + (MPI_Aint)(offset + at), (int)n, MPI_BYTE, window->win,
                         &window->put[window->puts]));
         window->puts++;
     }
 }
 
-/* A flush blocks until all owners have answered: a rank that waits in it serves nobody, and would
- * be taken for the one that hangs where an owner does. So each owner is asked for a word first. */
+/* A flush blocks until all owners have answered. A rank in it serves nobody, and if an owner hangs,
+ * the watchdog would blame this rank. So each owner is first asked for a word, without blocking. */
 static bool window_put_done(struct dt__onesided *remote)
 {
-    struct window *window = part_of(remote)->window;
+    struct window *window = target_of(remote)->window;
     int done;
     DT_MPI(MPI_Testall(window->puts, window->put, &done, MPI_STATUSES_IGNORE));
     if (!done) return false;
     window->puts = 0;
-    for (int i = 0; i < window->parts && !window->echoes; i++) {
-        struct part *part = &window->part[i];
-        DT_MPI(MPI_Rget(&part->echoed, sizeof part->echoed, MPI_BYTE, part->owner, part->pad,
-                        sizeof part->echoed, MPI_BYTE, window->win, &part->echo));
+    for (int i = 0; i < window->targets && !window->echoes; i++) {
+        struct target *target = &window->target[i];
+        DT_MPI(MPI_Rget(&target->echoed, sizeof target->echoed, MPI_BYTE, target->owner,
+                        target->pad, sizeof target->echoed, MPI_BYTE, window->win, &target->echo));
     }
     window->echoes = true;
-    for (int i = 0; i < window->parts; i++) {
-        DT_MPI(MPI_Test(&window->part[i].echo, &done, MPI_STATUS_IGNORE));
+    for (int i = 0; i < window->targets; i++) {
+        DT_MPI(MPI_Test(&window->target[i].echo, &done, MPI_STATUS_IGNORE));
         if (!done) return false;
     }
     window->echoes = false;
     return true;
 }
 
-/* Blocks until the owners have answered. */
+/* Blocks until all that was put and begun is done at the owners. */
 static void window_flush(struct dt__onesided *remote)
 {
-    struct window *window = part_of(remote)->window;
+    struct window *window = target_of(remote)->window;
     dt__watchdog_ask(window->world, true);
-    /* MPI_Win_flush_all waits for all ranks (osc/pt2pt), those that own nothing, too */
-    if (window->parts > window->world->workers) DT_MPI(MPI_Win_flush_all(window->win));
-    for (int i = 0; window->parts <= window->world->workers && i < window->parts; i++)
-        DT_MPI(MPI_Win_flush(window->part[i].owner, window->win));
+    /* MPI_Win_flush_all waits for all ranks (osc/pt2pt), also those that own nothing */
+    if (window->targets > window->world->workers) DT_MPI(MPI_Win_flush_all(window->win));
+    for (int i = 0; window->targets <= window->world->workers && i < window->targets; i++)
+        DT_MPI(MPI_Win_flush(window->target[i].owner, window->win));
     dt__watchdog_ask(window->world, false);
 }
 
@@ -114,18 +115,18 @@ static void window_begin(struct dt__onesided *remote, int word, enum dt__op op, 
                          uint64_t *before)
 {
     const MPI_Op ops[] = {MPI_NO_OP, MPI_REPLACE, MPI_SUM};
-    const struct part *part = part_of(remote);
-    struct window *window = part->window;
-    const MPI_Aint at = part->pad + (MPI_Aint)word * DT__WORD_STRIDE;
+    const struct target *target = target_of(remote);
+    struct window *window = target->window;
+    const MPI_Aint at = target->pad + (MPI_Aint)word * DT__WORD_STRIDE;
     window->operand = value;
     if (before) {
-        DT_MPI(MPI_Fetch_and_op(&window->operand, before, MPI_UINT64_T, part->owner, at, ops[op],
+        DT_MPI(MPI_Fetch_and_op(&window->operand, before, MPI_UINT64_T, target->owner, at, ops[op],
                                 window->win));
         return;
     }
-    DT_MPI(MPI_Accumulate(&window->operand, 1, MPI_UINT64_T, part->owner, at, 1, MPI_UINT64_T,
+    DT_MPI(MPI_Accumulate(&window->operand, 1, MPI_UINT64_T, target->owner, at, 1, MPI_UINT64_T,
                           ops[op], window->win));
-    DT_MPI(MPI_Win_flush_local(part->owner, window->win));
+    DT_MPI(MPI_Win_flush_local(target->owner, window->win));
 }
 
 static uint64_t window_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
@@ -133,7 +134,7 @@ static uint64_t window_fetch_and(struct dt__onesided *remote, int word, enum dt_
 {
     uint64_t before = 0;
     window_begin(remote, word, op, value, &before);
-    DT_MPI(MPI_Win_flush(part_of(remote)->owner, part_of(remote)->window->win));
+    DT_MPI(MPI_Win_flush(target_of(remote)->owner, target_of(remote)->window->win));
     return before;
 }
 
@@ -141,7 +142,7 @@ static uint64_t window_fetch_and(struct dt__onesided *remote, int word, enum dt_
 static void window_sync(struct dt__onesided *remote)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    DT_MPI(MPI_Win_sync(part_of(remote)->window->win));
+    DT_MPI(MPI_Win_sync(target_of(remote)->window->win));
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -151,10 +152,10 @@ static void window_sync(struct dt__onesided *remote)
 static void window_send(struct dt__onesided *remote, int worker, const struct dt__head *head,
                         const void *body, size_t length)
 {
-    const struct part *part = part_of(remote);
-    const MPI_Comm comm = part->window->comm;
-    MPI_Request *request = part->answer + worker * part->messages;
-    const int to = part->window->world->worker_rank + worker;
+    const struct target *target = target_of(remote);
+    const MPI_Comm comm = target->window->comm;
+    MPI_Request *request = target->answer + worker * target->messages;
+    const int to = target->window->world->worker_rank + worker;
     DT_MPI(MPI_Isend(head, (int)sizeof *head, MPI_BYTE, to, 0, comm, request++));
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
         DT_MPI(MPI_Isend((const char *)body + at, chunk_at(at, length), MPI_BYTE, to, 0, comm,
@@ -164,31 +165,31 @@ static void window_send(struct dt__onesided *remote, int worker, const struct dt
 static void window_expect(struct dt__onesided *remote, struct dt__head *head, void *body,
                           size_t length)
 {
-    const struct part *part = part_of(remote);
-    const MPI_Comm comm = part->window->comm;
-    MPI_Request *request = part->answer + part->window->world->workers * part->messages;
-    DT_MPI(MPI_Irecv(head, (int)sizeof *head, MPI_BYTE, part->owner, 0, comm, request++));
+    const struct target *target = target_of(remote);
+    const MPI_Comm comm = target->window->comm;
+    MPI_Request *request = target->answer + target->window->world->workers * target->messages;
+    DT_MPI(MPI_Irecv(head, (int)sizeof *head, MPI_BYTE, target->owner, 0, comm, request++));
     for (size_t at = 0; at < length; at += DT__MPI_CHUNK)
-        DT_MPI(MPI_Irecv((char *)body + at, chunk_at(at, length), MPI_BYTE, part->owner, 0, comm,
+        DT_MPI(MPI_Irecv((char *)body + at, chunk_at(at, length), MPI_BYTE, target->owner, 0, comm,
                          request++));
 }
 
-static bool messages_done(const struct part *part, int row)
+static bool messages_done(const struct target *target, int row)
 {
     int done;
-    DT_MPI(MPI_Testall(part->messages, part->answer + row * part->messages, &done,
+    DT_MPI(MPI_Testall(target->messages, target->answer + row * target->messages, &done,
                        MPI_STATUSES_IGNORE));
     return done;
 }
 
 static bool window_sent(struct dt__onesided *remote, int worker)
 {
-    return messages_done(part_of(remote), worker);
+    return messages_done(target_of(remote), worker);
 }
 
 static bool window_come(struct dt__onesided *remote)
 {
-    return messages_done(part_of(remote), part_of(remote)->window->world->workers);
+    return messages_done(target_of(remote), target_of(remote)->window->world->workers);
 }
 
 /* ---- waits ---------------------------------------------------------------------------------- */
@@ -196,13 +197,13 @@ static bool window_come(struct dt__onesided *remote)
 static void window_progress(struct dt__onesided *remote)
 {
     int there;
-    DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, part_of(remote)->window->world->trainers->comm, &there,
+    DT_MPI(MPI_Iprobe(MPI_ANY_SOURCE, 0, target_of(remote)->window->world->trainers->comm, &there,
                       MPI_STATUS_IGNORE));
 }
 
 static void window_pause(struct dt__onesided *remote, const char *what)
 {
-    struct window *window = part_of(remote)->window;
+    struct window *window = target_of(remote)->window;
     if (!window->waiting)
         window->wait =
             (struct dt__wait){.world = window->world, .what = what, .nap_secs = NAP_SECS};
@@ -213,7 +214,7 @@ static void window_pause(struct dt__onesided *remote, const char *what)
 
 static void window_wake(struct dt__onesided *remote)
 {
-    struct window *window = part_of(remote)->window;
+    struct window *window = target_of(remote)->window;
     if (window->waiting) dt__wait_done(&window->wait);
     window->waiting = false;
 }
@@ -227,14 +228,14 @@ static void window_notify(struct dt__onesided *remote, enum dt__end whom)
 
 static void window_free(struct window *window)
 {
-    for (int i = 0; window && i < window->parts; i++)
-        dt_free(window->part[i].answer);
+    for (int i = 0; window && i < window->targets; i++)
+        dt_free(window->target[i].answer);
     dt_free(window);
 }
 
 static void window_close(struct dt__onesided *remote)
 {
-    struct window *window = part_of(remote)->window;
+    struct window *window = target_of(remote)->window;
     DT_MPI(MPI_Win_unlock_all(window->win));
     DT_MPI(MPI_Win_free(&window->win));
     DT_MPI(MPI_Comm_free(&window->comm));
@@ -259,8 +260,8 @@ static const struct dt__onesided_ops OPS = {
     .come = window_come,
 };
 
-/* The trainers' communicator returns errors; an answer that differs by rank is made one. */
-static dt_status allocate(struct window *window, size_t bytes, void **base)
+/* The trainers' communicator returns errors, which may differ by rank: all agree on one. */
+static dt_status window_allocate(struct window *window, size_t bytes, void **base)
 {
     char text[MPI_MAX_ERROR_STRING];
     dt_status status = DT_OK;
@@ -274,54 +275,56 @@ static dt_status allocate(struct window *window, size_t bytes, void **base)
     return dt_ranks_agree(window->world->trainers, status);
 }
 
-/* What this rank needs by itself; *own: bytes of its part. */
-static dt_status prepare(struct dt_world *world, int parts, const struct dt__window_part *of,
-                         struct window **out, size_t *own)
+/* Allocates what this rank needs. *own: bytes of the window that it will own. */
+static dt_status window_prepare(struct dt_world *world, int targets,
+                                const struct dt__window_target *of, struct window **out,
+                                size_t *own)
 {
     struct window *window;
     size_t all = 0, rows = (size_t)world->workers + 1;
-    DT_TRY(dt_alloc(1, sizeof *window + (size_t)parts * sizeof *window->part, "async window", out));
+    DT_TRY(dt_alloc(1, sizeof *window + (size_t)targets * sizeof *window->target, "async window",
+                    out));
     window = *out;
     window->world = world;
-    window->parts = parts;
+    window->targets = targets;
     window->rank = world->is_bank ? 0 : world->worker_rank + world->worker;
     *own = 0;
-    for (int i = 0; i < parts; i++) {
-        struct part *part = &window->part[i];
+    for (int i = 0; i < targets; i++) {
+        struct target *target = &window->target[i];
         const size_t bytes = of[i].bytes + CACHE_LINE;
-        *part = (struct part){.remote.ops = &OPS, .window = window, .owner = of[i].owner};
+        *target = (struct target){.remote.ops = &OPS, .window = window, .owner = of[i].owner};
         if (bytes < CACHE_LINE || !dt_size_add(all, bytes, &all))
             return dt_fail(DT_EMEMORY, "the async window is beyond memory");
-        if (part->owner == window->rank) *own = bytes;
-        part->echo = MPI_REQUEST_NULL;
-        part->messages = (int)(1 + (of[i].answer + DT__MPI_CHUNK - 1) / DT__MPI_CHUNK);
-        DT_TRY(dt_alloc(rows * (size_t)part->messages, sizeof *part->answer, "async window",
-                        &part->answer));
-        for (size_t k = 0; k < rows * (size_t)part->messages; k++)
-            part->answer[k] = MPI_REQUEST_NULL;
+        if (target->owner == window->rank) *own = bytes;
+        target->echo = MPI_REQUEST_NULL;
+        target->messages = (int)(1 + (of[i].answer + DT__MPI_CHUNK - 1) / DT__MPI_CHUNK);
+        DT_TRY(dt_alloc(rows * (size_t)target->messages, sizeof *target->answer, "async window",
+                        &target->answer));
+        for (size_t k = 0; k < rows * (size_t)target->messages; k++)
+            target->answer[k] = MPI_REQUEST_NULL;
     }
     return world->is_bank && world->hosts == 1 ? dt__shared_room(all, "async window") : DT_OK;
 }
 
-dt_status dt__onesided_window(struct dt_world *world, int parts, const struct dt__window_part *of,
-                              struct dt__onesided **out)
+dt_status dt__onesided_window(struct dt_world *world, int targets,
+                              const struct dt__window_target *of, struct dt__onesided **out)
 {
     struct window *window = NULL;
     void *base = NULL;
     size_t own = 0;
-    dt_status status = prepare(world, parts, of, &window, &own);
+    dt_status status = window_prepare(world, targets, of, &window, &own);
     DT_GUARD(dt_ranks_agree(world->trainers, status));
-    DT_GUARD(allocate(window, own, &base));
+    DT_GUARD(window_allocate(window, own, &base));
     DT_MPI(MPI_Win_set_errhandler(window->win, MPI_ERRORS_RETURN));
     DT_MPI(MPI_Comm_dup(world->trainers->comm, &window->comm));
-    for (int i = 0; i < parts; i++) {
-        struct part *part = &window->part[i];
-        part->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
-        dt_ranks_bcast(world->trainers, &part->pad, sizeof part->pad, part->owner);
-        out[i] = &part->remote;
-        if (part->owner != window->rank) continue;
-        part->remote.memory = (unsigned char *)base + part->pad;
-        memset(part->remote.memory, 0, of[i].zeroed);
+    for (int i = 0; i < targets; i++) {
+        struct target *target = &window->target[i];
+        target->pad = (MPI_Aint)(-(uintptr_t)base % CACHE_LINE);
+        dt_ranks_bcast(world->trainers, &target->pad, sizeof target->pad, target->owner);
+        out[i] = &target->remote;
+        if (target->owner != window->rank) continue;
+        target->remote.memory = (unsigned char *)base + target->pad;
+        memset(target->remote.memory, 0, of[i].zeroed);
     }
     DT_MPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window->win));
     window_sync(out[0]);

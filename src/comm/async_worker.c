@@ -1,16 +1,18 @@
-/* The worker's end of the slot protocol (async_slots.h). */
+/* The worker's end of the slot protocol (async_slots.h): first in shared memory, then in windows,
+ * then the public functions, which choose between the two. */
 #include "comm/async_slots.h"
 
 #ifndef DT_READ_TRIES
-#define DT_READ_TRIES 8 /* before the bank is asked to hold */
+#define DT_READ_TRIES 8 /* before HOLD is raised */
 #endif
 
+/* The bank's slice: with tickets, and in shared memory the only one. */
 static struct dt__slice *worker_first(struct dt_async *async)
 {
     return &async->slice[0];
 }
 
-/* Who waits acts for owners meanwhile. */
+/* Waits a little, and acts for owners meanwhile. */
 static void worker_pause(struct dt_async *async, const char *what)
 {
     struct dt__onesided *remote = worker_first(async)->remote;
@@ -25,7 +27,7 @@ static void worker_wake(struct dt_async *async)
 
 /* ---- shared memory -------------------------------------------------------------------------- */
 
-/* Until at most `most` of its gradients wait to be applied; returns how many do. */
+/* Waits until at most `most` of its gradients are not applied; returns how many are not. */
 static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
 {
     const int ack = dt__word(WORD_ACK, async->worker);
@@ -36,6 +38,7 @@ static uint64_t shared_await_applied(struct dt_async *async, uint64_t most)
     return waiting;
 }
 
+/* Waits until the staleness bound lets this worker begin. */
 static void shared_await_clock(struct dt_async *async)
 {
     for (;;) {
@@ -47,14 +50,15 @@ static void shared_await_clock(struct dt_async *async)
     worker_wake(async);
 }
 
-/* Who may act for the bank keeps no buffer from it: a span of workers alone has one less. */
+/* A worker points at no buffer while it may act for the owner: there is one buffer less than that
+ * would need. */
 static void shared_clear_hazard(struct dt_async *async)
 {
     dt__replace(worker_first(async), dt__word(WORD_HAZARD, async->worker), 0);
 }
 
-/* Points at the newest weights; false if the bank may have begun to overwrite them before it saw
- * that. */
+/* Points the hazard word at the newest weights; false if somebody may have begun to overwrite them
+ * before that could be seen. */
 static bool shared_try_protect(struct dt_async *async, int *buffer)
 {
     struct dt__slice *slice = worker_first(async);
@@ -64,6 +68,7 @@ static bool shared_try_protect(struct dt_async *async, int *buffer)
     return dt__fetch(slice, WORD_PUBLISHED) == before;
 }
 
+/* Protects the newest weights from being overwritten; returns their buffer. */
 static int shared_protect_newest(struct dt_async *async)
 {
     struct dt__slice *slice = worker_first(async);
@@ -72,7 +77,7 @@ static int shared_protect_newest(struct dt_async *async)
         if (shared_try_protect(async, &buffer)) return buffer;
     dt__add(slice, WORD_HOLD, 1);
     while (!shared_try_protect(async, &buffer))
-        continue; /* one more publication at most is on its way */
+        continue; /* at most one more publication is on its way */
     dt__add(slice, WORD_HOLD, (uint64_t)-1);
     slice->remote->ops->notify(slice->remote, DT__WORKERS);
     return buffer;
@@ -103,7 +108,7 @@ static void windows_ask(struct dt_async *async)
     }
 }
 
-/* Until the answers are there. */
+/* Waits until all owners have answered. */
 static void windows_await(struct dt_async *async)
 {
     const uint64_t clock = async->started - async->under_way;
@@ -121,8 +126,8 @@ static void windows_await(struct dt_async *async)
     worker_wake(async);
 }
 
-/* The gradient that is being put comes to its slots, and its doorbells are rung. The ticket is
- * fetched on the way. */
+/* Waits until the gradient that is being put has arrived in its slots, and rings the doorbells. The
+ * flush that this needs also fetches the next ticket. */
 static void windows_ring(struct dt_async *async, bool ticket)
 {
     struct dt__onesided *bank = worker_first(async)->remote;
@@ -138,7 +143,8 @@ static void windows_ring(struct dt_async *async, bool ticket)
     async->unrung = false;
 }
 
-/* What the weights were read from rests while it is put. */
+/* With keep_seen the weights are part of what is put, and must not change before it has left: only
+ * then are the next ones asked for. */
 static bool windows_begin(struct dt_async *async)
 {
     if (!async->awaits && !async->spec.keep_seen) windows_ask(async);
@@ -148,7 +154,7 @@ static bool windows_begin(struct dt_async *async)
     return async->ticket < async->until;
 }
 
-/* Others wait for this worker's clock no more, nor this worker for them. */
+/* Leaves the span: tells all owners, which then count this worker's clock no more. */
 static void windows_leave(struct dt_async *async)
 {
     struct dt__onesided *bank = worker_first(async)->remote;
@@ -161,6 +167,7 @@ static void windows_leave(struct dt_async *async)
     bank->ops->flush(bank);
 }
 
+/* Begins to put the gradient to all owners, and asks for the next weights. */
 static void windows_put(struct dt_async *async, const struct dt_note *note)
 {
     float *grad = async->gradient;
@@ -176,8 +183,8 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
         own->gap = async->gap;
         own->norm2 = norm2;
     }
-    /* Behind the puts this would wait until they have left: links carry both ways at once. Weights
-     * that are put rest. */
+    /* Asked before the puts: behind them the request would wait until they have left, and links
+     * carry both directions at once. With keep_seen the weights are being put, and must rest. */
     if (!async->spec.keep_seen) windows_ask(async);
     for (int i = 0; i < async->slices; i++) {
         struct dt__slice *slice = &async->slice[i];
@@ -193,7 +200,7 @@ static void windows_put(struct dt_async *async, const struct dt_note *note)
     async->unrung = true;
 }
 
-/* ---- either --------------------------------------------------------------------------------- */
+/* ---- shared memory or windows --------------------------------------------------------------- */
 
 bool dt_async_begin(struct dt_async *async)
 {
@@ -240,7 +247,7 @@ void dt_async_progress(struct dt_async *async)
     dt__async_serve_own(async);
 }
 
-/* The gradient under way, in its slot. */
+/* The slot of the gradient under way. */
 static struct dt__slot *shared_slot(struct dt_async *async)
 {
     const struct dt__slice *slice = worker_first(async);

@@ -121,10 +121,8 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
     x->all_norms = x->norms;
     if (x->spec.norm && x->nodes > 1)
         x->all_norms = dt__room_take(room, x->norm_count, sizeof(double));
-    for (int v = 0; v < (x->node == 0 ? x->spec.vectors : 1); v++) {
+    for (int v = 0; v < (x->node == 0 ? x->spec.vectors : 1); v++)
         x->vectors[v] = dt__rows_vector(x, room, v ? DT__KEEP_NONE : DT__KEEP_PULLED);
-        if (x->node == 0) dt__room_take(room, x->spec.behind, sizeof(float));
-    }
     if (dt__tiled_matrices(x) && x->spec.copies) x->copies = dt__room_take(room, x->spec.copies, 1);
     if (!dealt) room->filled = room->used;
     x->sums = NULL;
@@ -145,6 +143,7 @@ static void deal_memory(struct dt_exchange *x, struct dt__room *room)
 static void dissolve_nodes(struct dt_exchange *x)
 {
     dt__shared_free(&x->shared);
+    dt__shared_free(&x->books_memory);
     if (x->node_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->node_comm));
     if (x->firsts.comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->firsts.comm));
     if (x->asks_comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&x->asks_comm));
@@ -176,10 +175,27 @@ static dt_status form_nodes(struct dt_exchange *x, bool grouped)
     room = (struct dt__room){.memory = x->shared.memory};
     deal_memory(x, &room);
     DT_MPI(MPI_Comm_rank(x->node_comm, &node_rank));
-    if (node_rank != 0) return DT_OK;
-    dt__shared_fill(&x->shared, x->shared.memory, room.filled);
-    memset(x->control, 0, control_bytes(x));
-    if (x->norms) memset(x->norms, 0, x->norm_count * sizeof *x->norms);
+    if (node_rank == 0) dt__shared_fill(&x->shared, x->shared.memory, room.filled);
+    return DT_OK;
+}
+
+static void deal_books(struct dt_exchange *x, struct dt__room *room)
+{
+    const bool parts = x->spec.behind || dt__rows_are_dealt(x);
+    for (int v = 0; v < x->spec.vectors && x->node == 0 && parts; v++)
+        x->books[v] = dt__room_take(room, x->spec.params + x->spec.behind, sizeof(float));
+}
+
+/* On the disk where they are large, or /dev/shm has no room. Fails on all ranks or on none. */
+static dt_status create_books(struct dt_exchange *x)
+{
+    struct dt__room room = {0};
+    deal_books(x, &room);
+    if (dt_is_backed(room.used) || dt__shared_room(room.used, "bank's books"))
+        room.dir = x->spec.books;
+    DT_TRY(dt__shared_create(x->node_comm, &room, "bank's books", &x->all, &x->books_memory));
+    room = (struct dt__room){.memory = x->books_memory.memory};
+    deal_books(x, &room);
     return DT_OK;
 }
 
@@ -298,6 +314,7 @@ dt_status dt_exchange_create(struct dt_world *world, const struct dt_exchange_sp
     if (!spec->wire_params) x->spec.wire_params = spec->params;
     DT_GUARD(dt_ranks_agree(&all, allocate(x)));
     DT_GUARD(choose_nodes(x));
+    DT_GUARD(create_books(x));
     x->way = reduces(x) ? &dt__way_reduce : &dt__way_owners;
     DT_GUARD(dt_ranks_agree(&all, x->way->prepare(x)));
     if (x->agent >= 0) x->way->connect(x);
@@ -422,14 +439,15 @@ static void move_state(struct dt_exchange *x, bool to_bank)
             if (x->chunk[c].node == node) move_chunk(x, &x->chunk[c], to_bank);
 }
 
-/* Dealt rows: what is not of them, between the bank's books and its node's memory. */
-static void copy_books(struct dt_exchange *x, bool to_bank)
+/* Bank: what its node has of so many vectors, between that and the books. */
+static void copy_books(struct dt_exchange *x, bool to_books, int vectors)
 {
-    for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
+    for (int s = 0; s < x->bucket[x->spec.buckets].segment && x->world->is_bank; s++) {
         const struct dt__floats at = x->segment[s].at;
-        for (int v = 0; x->segment[s].kind == DT__WHOLE && v < x->spec.vectors; v++) {
+        if (x->segment[s].kind == DT__ROWS && dt__rows_are_dealt(x)) continue;
+        for (int v = 0; v < vectors && x->books[v]; v++) {
             float *own = x->vectors[v] + at.begin, *book = x->books[v] + at.begin;
-            memcpy(to_bank ? book : own, to_bank ? own : book, (at.end - at.begin) * sizeof *own);
+            memcpy(to_books ? book : own, to_books ? own : book, (at.end - at.begin) * sizeof *own);
         }
     }
 }
@@ -438,7 +456,7 @@ static void copy_books(struct dt_exchange *x, bool to_bank)
 void dt_exchange_start(struct dt_exchange *x)
 {
     const bool dealt = dt__rows_are_dealt(x);
-    if (x->books[0]) copy_books(x, false);
+    copy_books(x, false, x->spec.vectors);
     dt_ranks_barrier(&x->all); /* the bank has filled its node's memory */
     for (int s = 0; s < x->bucket[x->spec.buckets].segment && x->agent == 0; s++) {
         const struct dt__floats at = x->segment[s].at;
@@ -463,17 +481,15 @@ bool dt_exchange_is_spread(const struct dt_exchange *x)
 
 void dt_exchange_gather_weights(struct dt_exchange *x)
 {
-    if (!dt__rows_are_dealt(x)) return;
-    dt__rows_move(x, true, 1);
-    if (x->books[0]) copy_books(x, true);
+    if (dt__rows_are_dealt(x)) dt__rows_move(x, true, 1);
+    copy_books(x, true, 1);
 }
 
 void dt_exchange_gather(struct dt_exchange *x)
 {
     if (dt_exchange_is_spread(x)) move_state(x, true);
-    if (!dt__rows_are_dealt(x)) return;
-    dt__rows_move(x, true, x->spec.vectors - (x->spec.wire != 0));
-    if (x->books[0]) copy_books(x, true);
+    if (dt__rows_are_dealt(x)) dt__rows_move(x, true, x->spec.vectors - (x->spec.wire != 0));
+    copy_books(x, true, x->spec.vectors);
 }
 
 /* ---- a step --------------------------------------------------------------------------------- */

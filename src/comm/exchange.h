@@ -1,11 +1,12 @@
 /* The inside of the exchange of sync training: from the gradients of replicas to new weights at
  * every rank.
  *
- * Bank and workers fall into nodes: the ranks of a host, which share memory, or, with plain
- * MPI_Reduce and where that memory is wanting, each rank alone. A node's agents do its exchange:
- * its workers, or the bank where it has none. Each agent is an owner: it sums a slice of the
- * vector, keeps the optimizer's state of it, updates it, and sends the new weights to all other
- * nodes, from where its own messages bring it their sums. No rank carries another one's traffic.
+ * A node is the ranks of a host, which share memory. (With plain MPI_Reduce, and where shared
+ * memory is too small, each rank is a node of its own.) A node's agents do its part of the
+ * exchange: they are its workers, or the bank if it has no workers. Every agent is also an owner:
+ * the vector is cut into slices, and the owner of a slice sums its gradients, keeps its optimizer
+ * state, updates it, and sends the new weights to all other nodes. Each agent sends and receives
+ * its own messages; no rank carries another one's traffic.
  *
  * How the flat vector is cut; here two buckets, and two nodes of three and of one agent:
  *
@@ -21,12 +22,12 @@
  *   chunk    of a slice: one message, and what is updated at once
  *   block    DT__TREE_BLOCK floats of a chunk: the sum of a block never leaves the cache
  *
- * In each node one agent acts for a chunk: it sums what the node's replicas give to it, sends that
- * to the owner, and takes the new weights into the node's memory. On one node there are no
+ * In each node one agent acts for a chunk: it sums the gradients of the node's replicas, sends the
+ * sum to the owner, and writes the new weights to the node's memory. On one node there are no
  * messages, and the owner sums and updates in one pass.
  *
- * The order in which gradients are summed is a tree over the replicas, whoever has them; here
- * seven of them, 0 to 3 on node 0, 4 to 6 on node 1:
+ * The order in which gradients are summed is a binary tree over the replicas, whichever ranks have
+ * them. Here are seven replicas, 0 to 3 on node 0, 4 to 6 on node 1:
  *
  *            node 0        |     node 1
  *     0     1     2     3  |   4     5     6      slots, one a replica
@@ -34,20 +35,20 @@
  *             0-3          |         4-6          subtrees: the largest that one node holds
  *                         0-6
  *
- * A node sends one sum for each of its subtrees. So with H nodes of one subtree each a link carries
- * 2 (H - 1) / H of the vector's bytes each way, the bound of any all-reduce; all sends go straight
- * to where they are for, which takes two latencies a bucket at any H; and the bits are a function
- * of the replicas alone.
+ * A node sends one sum for each of its subtrees. With H nodes of one subtree each, a link carries
+ * 2 (H - 1) / H of the vector's bytes each way, which is the bound of any all-reduce. Messages go
+ * straight to where they are needed, so a bucket takes two latencies at any H. The bits are a
+ * function of the replicas alone.
  *
- * With a rounded wire the sum of each group of replicas is rounded before it is added to the
- * others': by the node that holds the group, so that it travels rounded, else by the owner. There
- * is a tree of each group's replicas, and one of groups. The owner sends the rounded update, which
- * each node adds to its weights. With an f32 wire all replicas are one group.
+ * With a rounded wire there is a tree over each group's replicas, and one over the groups. The sum
+ * of a group is rounded before it is added to the others': by the node that holds the whole group,
+ * so that it travels rounded, else by the owner. The owner sends the rounded update, which each
+ * node adds to its weights. With an f32 wire all replicas are one group.
  *
- * Where one node holds all ranks the gradient of a matrix may stay two factors a replica (struct
- * dt_factored): who updates a tile of the matrix makes the replicas' gradients there itself, and
- * sums them by the same tree. With the norm, which needs all sums before, gradients are whole, and
- * such a matrix is only updated in tiles.
+ * Where one node holds all ranks, the gradient of a matrix may stay two factors a replica (struct
+ * dt_factored). The agent that updates a tile of the matrix then multiplies the factors of each
+ * replica there, and sums the products by the same tree. With the norm, which needs all sums before
+ * the first update, gradients are whole, and such a matrix is only updated in tiles.
  *
  * Files: exchange.c ranks, nodes, memory, and what trainers call; layout.c who owns what; tree.c
  * sums, the norm and updates; step.c messages and the life of a step; reduce.c the same step by
@@ -76,21 +77,21 @@ enum { DT__TAG_ROWS = 1, DT__TAG_WEIGHTS, DT__TAG_CHUNKS };
 _Static_assert(DT_EXCHANGE_REPLICAS <= 1 << (DT__TREE_DEPTH - 2), "a block a level");
 _Static_assert(DT__TREE_BLOCK % DT__WIRE_BLOCK == 0, "a sum is rounded as it is made");
 
-/* Counts in a node's shared memory. They rise by the same amounts every step: targets are products
- * with the number of steps begun. */
+/* Counts in a node's shared memory. They rise by the same amount every step, so what a waiter waits
+ * for is that amount times the number of steps begun. */
 struct dt__bucket_events {
     struct dt__event_count ready;   /* workers whose gradients are written (several nodes) */
-    struct dt__event_count updated; /* pieces whose weights are the next step's */
+    struct dt__event_count updated; /* chunks and shares whose weights are the next step's */
 };
 
 struct dt__control {
     struct dt__event_count ended;  /* workers that ended a step: all its gradients are written */
     struct dt__event_count normed; /* agents whose blocks of the norm are there */
-    struct dt__event_count norm_known; /* steps of which those of all nodes are */
+    struct dt__event_count norm_known; /* steps whose norm is known, of all nodes */
     struct dt__event_count agreed;     /* steps of which all know what is asked for */
-    struct dt__event_count settled;    /* workers that have settled at the end of a span */
+    struct dt__event_count settled;    /* workers that have all weights of a span's last step */
     struct dt__event_count listed;     /* workers whose inputs of the next batch are listed */
-    struct dt__event_count pulled;     /* agents that have brought the rows of these */
+    struct dt__event_count pulled;     /* agents that have brought the rows of these inputs */
     _Alignas(64) _Atomic int asks[2];  /* by parity of the step */
     int agreed_ask[2];
     _Atomic int bank_ask;
@@ -112,8 +113,10 @@ struct dt__bucket {
     struct dt__floats at;
     int segment; /* its first one; the next bucket's are behind its last */
     int chunk, chunk_end;
-    bool has_shares;              /* rows or tiles are in it, of which each agent has a share */
-    uint32_t pieces, pieces_done; /* that it is updated in; expected count of `updated` */
+    bool has_shares; /* rows or tiles are in it, of which each agent has a share */
+    /* pieces: chunks, and agents' shares, by which it is updated; pieces_done: what `updated` has
+     * counted when the steps so far are done */
+    uint32_t pieces, pieces_done;
 };
 
 struct dt__chunk {
@@ -139,31 +142,31 @@ struct dt__chunk {
     int missing;    /* own: sums that this step still waits for, the node's own as one */
 };
 
-/* The largest range of replicas, a node [first, end) of the tree, that one node holds: it can make
- * its sum alone. */
+/* One of the largest ranges [first, end) of the tree whose replicas one node holds: it can make
+ * their sum alone. */
 struct dt__subtree {
     int first, end;
     int node, group;
     int number; /* among those of its node */
-    /* how many stand before it, if it is another node's of other nodes, else of this one: of those
-     * that are all of a group, and of the others */
+    /* how many subtrees stand before it: all of a group; others. Of this node's own ones if it is
+     * one of them, else of all other nodes' */
     int wholes, rests;
 };
 
-/* Replicas in a row whose sum is rounded before it is added to other groups' (train.groups). */
+/* Consecutive replicas whose sum is rounded before it is added to other groups' (train.groups). */
 struct dt__group {
-    int first, subtree; /* where its replicas, and its subtrees, begin; the next group's behind */
+    int first, subtree; /* its first replica and subtree; it ends where the next group begins */
     int node;           /* that holds all of it, and rounds its sum; -1: the owners round it */
 };
 
-/* How a step is done. */
+/* How a step is done: by owners (step.c), or by MPI_Reduce and MPI_Bcast (reduce.c). */
 struct dt__way {
-    /* What this rank does by itself; then, where all have, what cannot fail. */
+    /* Allocates, and may fail; then, once all ranks have succeeded, opens messages. */
     dt_status (*prepare)(struct dt_exchange *x);
     void (*connect)(struct dt_exchange *x);
     void (*disconnect)(struct dt_exchange *x);
-    /* Agents: begins a step; does what can be done now, true if there was something; whether all
-     * is done but to know what ranks ask for. */
+    /* For agents: begins a step; does what can be done now, and says whether that was anything;
+     * says whether the step is done (apart from the agreement on what ranks ask for). */
     void (*begin)(struct dt_exchange *x);
     bool (*advance)(struct dt_exchange *x);
     bool (*done)(const struct dt_exchange *x);
@@ -244,8 +247,10 @@ struct dt_exchange {
     float **error;
     struct dt__rows *rows;                   /* of row-sparse ranges; NULL: there are none */
     struct dt__rows_exchange *rows_exchange; /* agents, dealt rows; else NULL */
-    /* bank, dealt rows: the vectors, whole, to start from and to gather: as large as the model and
-     * its state, on the bank's host alone; else NULL */
+    /* The bank's node, where rows or parts lie with their owners alone: whole vectors, to start
+     * from and to gather into, as large as the model and its state. Large ones are a file without
+     * a name, of which the kernel keeps in memory what there is room for. Else NULL. */
+    struct dt__shared books_memory;
     float *books[DT_EXCHANGE_VECTORS];
     struct dt__messages *messages;
     struct dt__reduce *reduce;
@@ -259,29 +264,29 @@ struct dt_exchange {
     enum { DT__NORM_OPEN, DT__NORM_POSTED, DT__NORM_KNOWN } norm;
     MPI_Request asks_request; /* MPI_REQUEST_NULL: asks are not sent, or all are there */
     uint32_t spans;           /* synchronization points held */
-    uint32_t barriers;        /* come to */
     struct dt_exchange_times times;
 };
 
 /* ---- layout --------------------------------------------------------------------------------- */
 
-/* Node [a, b) of two or more leaves splits at a plus the largest power of two below b - a, so the
- * tree is a function of their number alone: the one order in which gradients are summed. */
+/* Range [a, b) of the tree, of two or more leaves, splits at a plus the largest power of two below
+ * b - a, so the tree is a function of their number alone: the one order in which gradients are
+ * summed. */
 int dt__tree_split(int a, int b);
-/* Slice `index` of `count` of these floats, cut where offsets are multiples of `grain`. */
+/* Slice `index` of `count` equal slices of a range, cut at multiples of `grain`. */
 struct dt__floats dt__slice(struct dt__floats of, int index, int count, size_t grain);
-/* What of them lies in others, too. */
+/* The floats that both ranges have; an empty range if there are none. */
 struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to);
-/* How the whole floats at this place are rounded: enum dt_wire. */
+/* How the float at this offset is rounded: enum dt_wire. */
 int dt__wire_at(const struct dt_exchange *x, size_t at);
 
-/* Which node has each replica, and what that makes of the trees. */
+/* Finds the node of each replica, and so the subtrees, the groups and the nodes' shares. */
 void dt__layout_replicas(struct dt_exchange *x);
-/* What buckets are made of. */
+/* Cuts buckets into segments. */
 void dt__layout_segments(struct dt_exchange *x);
-/* Who owns what. DT_EMEMORY; DT_EUSAGE: MPI has too few tags. */
+/* Cuts segments into chunks, each with its owner. DT_EMEMORY; DT_EUSAGE: MPI has too few tags. */
 dt_status dt__layout_chunks(struct dt_exchange *x);
-/* Whose floats of the norm are this agent's: whole blocks. */
+/* The floats whose squares this agent adds for the norm: whole blocks. */
 struct dt__floats dt__norm_slice(const struct dt_exchange *x);
 /* The rank, of x->all, that acts for the chunk in a node. */
 int dt__chunk_rank(const struct dt_exchange *x, const struct dt__chunk *chunk, int node);
@@ -289,7 +294,7 @@ static inline bool dt__is_own(const struct dt_exchange *x, const struct dt__chun
 {
     return chunk->node == x->node && chunk->agent == x->agent;
 }
-/* The matrices that are updated tile by tile. */
+/* How many matrices are updated tile by tile. */
 int dt__tiled_matrices(const struct dt_exchange *x);
 /* The subtree is all of a group: its node rounds the sum. */
 static inline bool dt__is_whole(const struct dt_exchange *x, const struct dt__subtree *subtree)
@@ -298,7 +303,8 @@ static inline bool dt__is_whole(const struct dt_exchange *x, const struct dt__su
 }
 /* Bytes of a subtree's sum of the chunk. */
 size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole);
-/* That sum: another node's, as it comes; this node's, rounded if it is all of a group. */
+/* Where that sum stands: of another node's subtree as it comes; of this node's, rounded if the
+ * subtree is all of a group. */
 void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int subtree);
 
 /* ---- sums and updates ----------------------------------------------------------------------- */
@@ -324,37 +330,37 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
 void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at);
 double dt__norm_total(const struct dt_exchange *x, const double *norms);
 
-/* Another node's chunk: sums of this node's subtrees, to dt__sum_at. */
+/* Another node's chunk: makes the sums of this node's subtrees, at dt__sum_at. */
 void dt__chunk_give(struct dt_exchange *x, const struct dt__chunk *chunk);
-/* What spec.measure says of these sums, which stand at their place in sum, if it is asked. */
+/* Calls spec.measure, if there is one, for these sums, which stand at their place in sum. */
 void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *sum,
                         float *const *vectors);
-/* Own chunk: the sum over all replicas to its place in x->sums, measured. */
+/* Own chunk: makes the sum over all replicas, at its place in x->sums, and measures it. */
 void dt__chunk_sum(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Own chunk: updates the weights, by x->sums or, where there is no norm, by the sum that is made
  * on the way. */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk);
 /* Sum and update of this agent's tiles of a matrix. */
 void dt__tiles_update(struct dt_exchange *x, int matrix);
-/* The optimizer's state of an own chunk: the vectors so placed that its floats are where they would
- * be in the whole; likewise the error of a group's sum. */
+/* The vectors of an own chunk, and the error of a group's sum: pointers shifted so that its floats
+ * stand at their offsets in the whole vector. */
 void dt__chunk_vectors(const struct dt_exchange *x, const struct dt__chunk *chunk,
                        float *out[DT_EXCHANGE_VECTORS]);
 float *dt__chunk_error(const struct dt_exchange *x, const struct dt__chunk *chunk, int group);
-/* Sums over each of this node's subtrees, added one to the other, to the first one's slot: what the
- * node gives to MPI_Reduce. */
+/* Adds up the sums of all of this node's subtrees, in the first one's slot: what the node gives to
+ * MPI_Reduce. */
 void dt__floats_give(struct dt_exchange *x, struct dt__floats floats);
 
 /* ---- memory and events ---------------------------------------------------------------------- */
 
-/* dt_alloc of what goes with the exchange. */
+/* dt_alloc of memory that dt_exchange_destroy frees. */
 dt_status dt__keep(struct dt_exchange *x, size_t count, size_t size, const char *what, void *out);
 
-/* n floats between the bank and a rank; the others do nothing. */
+/* Moves n floats from a rank to the bank, or back; other ranks do nothing. */
 void dt__move_floats(const struct dt_exchange *x, int rank, bool to_bank, float *at, size_t n);
 
-/* First agent, several nodes: what the node asks for goes to all others once its workers have ended
- * the step. True if it is known now what all ask for. */
+/* First agent, several nodes: once the node's workers have ended the step, sends what they ask for
+ * to all other nodes. True if what all ask for has just become known. */
 bool dt__asks_advance(struct dt_exchange *x);
 
 #endif

@@ -1,6 +1,7 @@
-/* Who owns what: how replicas fall into subtrees and groups, buckets into segments, and segments
- * into the slices and chunks of owners (exchange.h has the figure). All ranks make the same
- * tables. */
+/* Who owns what (exchange.h has the figure). In the order of the file: replicas fall into subtrees
+ * and groups; nodes get shares of the vector; buckets fall into segments; segments are cut into the
+ * owners' slices, and these into chunks. All ranks make the same tables from the same facts,
+ * without messages. */
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ int dt__tree_split(int a, int b)
     return a + half;
 }
 
+/* Appends the subtrees of range [first, end) of the tree: the largest ranges with one node. */
 static void find_subtrees(struct dt_exchange *x, int group, int first, int end)
 {
     int r = first;
@@ -32,10 +34,10 @@ static void find_subtrees(struct dt_exchange *x, int group, int first, int end)
     find_subtrees(x, group, split, end);
 }
 
-/* A node's subtrees need not stand in a row: ranks may go to hosts in turn. */
+/* Numbers each node's subtrees, which need not stand in a row: ranks may go to hosts in turn. */
 static void number_subtrees(struct dt_exchange *x)
 {
-    struct dt__subtree own = {0}, others = {0}; /* those before */
+    struct dt__subtree own = {0}, others = {0}; /* counts of those before */
     x->tags = 0;
     memset(x->subtrees_of, 0, (size_t)x->nodes * sizeof *x->subtrees_of);
     for (int s = 0; s < x->subtrees; s++) {
@@ -53,10 +55,11 @@ static void number_subtrees(struct dt_exchange *x)
 
 /* ---- shares of nodes ------------------------------------------------------------------------ */
 
-/* A node that has p of all P subtrees, and owns the share s of the vector, sends p (1 - s) +
- * (H - 1) s vectors, and gets (P - p) s + 1 - s. Gives each a share with which that is `most` at
- * most: the least of them (part 0), the greatest (part 1), or one between. Returns the sum of the
- * shares; NaN: a node has none. */
+/* Gives each node a share of the vector such that no link carries more than `most` vectors in
+ * either direction, and returns the sum of the shares; NaN: some node can have none. A node that
+ * has p of all P subtrees, and owns the share s, sends p (1 - s) + (H - 1) s vectors, and receives
+ * (P - p) s + 1 - s. part: 0 gives each node the least share that is possible, 1 the greatest; in
+ * between it is interpolated. */
 static double cut_shares_at(struct dt_exchange *x, double most, double part)
 {
     bool can = true;
@@ -73,8 +76,8 @@ static double cut_shares_at(struct dt_exchange *x, double most, double part)
     return can ? x->cut[x->nodes] : (double)NAN;
 }
 
-/* Cuts the vector into the nodes' shares, such that the busiest link carries least: equal ones
- * where each node has one subtree. */
+/* Cuts the vector into shares of the nodes, such that the busiest link carries as little as it can
+ * (bisection). Where each node has one subtree the shares are equal. */
 static void cut_shares(struct dt_exchange *x)
 {
     double low = 0, high = x->subtrees + x->nodes;
@@ -90,6 +93,7 @@ static void cut_shares(struct dt_exchange *x)
 
 /* ---- replicas ------------------------------------------------------------------------------- */
 
+/* Finds the node of each replica. */
 static void place_replicas(struct dt_exchange *x)
 {
     const int workers = x->spec.team ? x->spec.team : x->world->workers;
@@ -133,7 +137,7 @@ int dt__tiled_matrices(const struct dt_exchange *x)
     return x->nodes > 1 || x->spec.wire ? 0 : x->spec.matrices;
 }
 
-/* The next range of rows, or matrix, behind those before it; at the vector's end: there is none. */
+/* The segment of the index-th row range or matrix; if there is none, an empty one at the end. */
 static struct dt__segment special_segment(const struct dt_exchange *x, int index)
 {
     const size_t end = x->spec.params;
@@ -180,7 +184,7 @@ struct dt__floats dt__clip(struct dt__floats floats, struct dt__floats to)
     return (struct dt__floats){begin < end ? begin : end, end};
 }
 
-/* What lies between two shares of these floats, cut likewise. */
+/* The floats from share `from` to share `to` (0 to 1) of a range, cut at multiples of `grain`. */
 static struct dt__floats cut_floats(struct dt__floats of, double from, double to, size_t grain)
 {
     const size_t base = of.begin - of.begin % grain, units = (of.end - base + grain - 1) / grain;
@@ -201,9 +205,9 @@ static int agents_of(const struct dt_exchange *x, int node)
     return x->agents_of[node + 1] - x->agents_of[node];
 }
 
-/* What agent `index` of a node owns of the segment. A slice that is short is not dealt out to all:
- * *used of them, from `turn` on, which is another one for each segment. With the norm, whose blocks
- * need one owner each, slices are cut out of the whole vector. */
+/* What agent `index` of a node owns of a segment. A short segment is not cut for all agents of the
+ * node: only *used of them get a slice (cut_chunk turns which ones). With the norm slices are cut
+ * out of the whole vector, for a block of the norm needs one owner. */
 static struct dt__floats slice_of(const struct dt_exchange *x, struct dt__floats segment, int node,
                                   int index, int *used)
 {
@@ -223,6 +227,7 @@ struct dt__floats dt__norm_slice(const struct dt_exchange *x)
     return slice_of(x, (struct dt__floats){0, x->spec.params}, x->node, x->agent, &used);
 }
 
+/* Which agent of a node acts for a chunk that another node owns. */
 static int chunk_agent(const struct dt_exchange *x, const struct dt__chunk *chunk, int node)
 {
     const int agents = agents_of(x, node);
@@ -240,7 +245,7 @@ size_t dt__sum_bytes(const struct dt__chunk *chunk, bool whole)
     return whole ? chunk->bytes : (chunk->at.end - chunk->at.begin) * sizeof(float);
 }
 
-/* Behind the sums of these subtrees. */
+/* The place of a sum in x->bytes: behind the sums of the subtrees that `before` counts. */
 static size_t sum_place(const struct dt__chunk *chunk, const struct dt__subtree *before, bool own)
 {
     const size_t whole = dt__cache_lines(dt__sum_bytes(chunk, true));
@@ -258,36 +263,35 @@ void *dt__sum_at(const struct dt_exchange *x, const struct dt__chunk *chunk, int
     return x->slot[subtree->first] + chunk->at.begin;
 }
 
-/* Chunk `piece` of an owner's slice of a segment of floats, number `number` of all in the order of
- * sending, if there is that many of them. */
+/* Appends chunk `nth` of what agent `index` of a node owns of a segment, if there are so many.
+ * number: of the segment, in the order of sending. */
 static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segment *segment,
-                      int number, int node, int index, int piece)
+                      int number, int node, int index, int nth)
 {
     int used;
     struct dt__floats at = slice_of(x, segment->at, node, index, &used);
-    size_t pieces = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
-    if (pieces > 1 && x->nodes == 1) pieces = 1; /* no message */
-    if (pieces > DT__SLICE_CHUNKS) pieces = DT__SLICE_CHUNKS;
-    if ((size_t)piece >= pieces) return;
-    at = dt__slice(at, piece, (int)pieces, x->spec.norm ? DT__TREE_BLOCK : x->grain);
+    size_t count = (at.end - at.begin + DT__CHUNK - 1) / DT__CHUNK;
+    if (count > 1 && x->nodes == 1) count = 1; /* no message */
+    if (count > DT__SLICE_CHUNKS) count = DT__SLICE_CHUNKS;
+    if ((size_t)nth >= count) return;
+    at = dt__slice(at, nth, (int)count, x->spec.norm ? DT__TREE_BLOCK : x->grain);
     if (at.begin == at.end) return;
     const int wire = dt__wire_at(x, at.begin), turn = x->spec.norm ? 0 : number;
     struct dt__chunk *chunk = &x->chunk[x->chunks++];
-    *chunk =
-        (struct dt__chunk){.bucket = bucket,
-                           .is_tiled = segment->kind == DT__TILED,
-                           .node = node,
-                           .owner = (index + turn) % agents_of(x, node),
-                           .place = index * (int)pieces + piece,
-                           .places = used * (int)pieces,
-                           .turn = turn,
-                           .tag = DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + piece) * x->tags,
-                           .at = at,
-                           .wire = wire,
-                           .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
-                           .sums = x->byte_count,
-                           .acted_at = x->acted,
-                           .own_at = x->own};
+    *chunk = (struct dt__chunk){.bucket = bucket,
+                                .is_tiled = segment->kind == DT__TILED,
+                                .node = node,
+                                .owner = (index + turn) % agents_of(x, node),
+                                .place = index * (int)count + nth,
+                                .places = used * (int)count,
+                                .turn = turn,
+                                .tag = DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + nth) * x->tags,
+                                .at = at,
+                                .wire = wire,
+                                .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),
+                                .sums = x->byte_count,
+                                .acted_at = x->acted,
+                                .own_at = x->own};
     x->bucket[bucket].pieces += segment->kind == DT__WHOLE;
     chunk->agent = node == x->node ? chunk->owner : chunk_agent(x, chunk, x->node);
     if (chunk->agent != x->agent) return;
@@ -302,27 +306,29 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     x->own_chunks++;
 }
 
-/* Segments that are cut, at most. */
+/* The greatest number of segments that are cut into chunks. */
 static int most_segments(const struct dt_exchange *x)
 {
     return x->spec.buckets + x->spec.row_ranges + 2 * x->spec.matrices;
 }
 
-/* Tags of chunks must be those that MPI has. */
+/* Each chunk needs tags of its own: checks that MPI has so many. */
 static dt_status check_tags(struct dt_exchange *x)
 {
     const double end = DT__TAG_CHUNKS + (double)most_segments(x) * DT__SLICE_CHUNKS * x->tags;
     int *most, known;
     DT_MPI(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known));
     if (x->nodes == 1 || end - 1 <= (known ? *most : 32767)) return DT_OK; /* that any MPI has */
-    return dt_fail(DT_EUSAGE,
-                   "%d layers, with %d sums of replicas on one host, are %.0f kinds of messages, "
-                   "and MPI has tags up to %d: expected fewer replicas, or ranks host by host",
-                   x->spec.buckets, x->tags - 1, end, known ? *most : 32767);
+    return dt_fail(
+        DT_EUSAGE,
+        "%d layers, with %d sums of replicas on one host, need %.0f message tags, but MPI "
+        "has %d: expected fewer replicas, or ranks placed host by host",
+        x->spec.buckets, x->tags - 1, end, known ? *most : 32767);
 }
 
-/* Buckets from the last to the first, as they get ready. A node sends to the owners in an order of
- * its own, so that they are not all sent to the same one first. */
+/* Makes the chunks of all owners, in the order in which this node sends: buckets from the last to
+ * the first, as they get ready; and owners from the next node on, so that the nodes do not all send
+ * to the same one first. */
 dt_status dt__layout_chunks(struct dt_exchange *x)
 {
     const int owners = x->agents_of[x->nodes];
@@ -339,12 +345,12 @@ dt_status dt__layout_chunks(struct dt_exchange *x)
         for (int s = bucket->segment; s < bucket[1].segment; s++) {
             const unsigned kind = x->segment[s].kind;
             if (kind == DT__ROWS || (kind == DT__TILED && !x->spec.norm)) continue;
-            for (int piece = 0; piece < DT__SLICE_CHUNKS; piece++)
+            for (int nth = 0; nth < DT__SLICE_CHUNKS; nth++)
                 for (int i = 1; i <= x->nodes; i++)
                     for (int w = 0; w < most_agents; w++) {
                         const int node = (x->node + i) % x->nodes;
                         if (w < agents_of(x, node))
-                            cut_chunk(x, b, &x->segment[s], number, node, w, piece);
+                            cut_chunk(x, b, &x->segment[s], number, node, w, nth);
                     }
             number++;
         }

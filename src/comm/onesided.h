@@ -1,7 +1,7 @@
 /* onesided: memory of an owner of weights that every worker can put into and count in.
  *
  * All that the slot protocol knows of its transport: memory that a host shares (async_shared.c), an
- * MPI window with a part at each owner (async_window.c), or a scheduler in one process that delays
+ * MPI window with memory at each owner (async_window.c), or a scheduler in one process that delays
  * and interleaves every operation (tests/unit/onesided_fake.h). */
 #ifndef DT_COMM_ONESIDED_H
 #define DT_COMM_ONESIDED_H
@@ -19,7 +19,7 @@ enum dt__end { DT__WORKERS, DT__BANK };
 /* Control words are the first of the memory, each on a cache line of its own. */
 enum { DT__WORD_STRIDE = 64 };
 
-/* What an answer begins with: of the weights behind it. */
+/* The head of an answer; the weights stand behind it. */
 struct dt__head {
     uint64_t version; /* updates in them */
     uint64_t floor;   /* fewest gradients of this span in them, of any active worker */
@@ -39,11 +39,12 @@ struct dt__onesided_ops {
     void (*wake)(struct dt__onesided *remote);
     /* There is news for those who pause. */
     void (*notify)(struct dt__onesided *remote, enum dt__end whom);
-    /* Lets what others send come in, where that needs this rank's hand. */
+    /* Lets MPI take in what others send, where it does so only in calls of this rank. */
     void (*progress)(struct dt__onesided *remote);
     void (*close)(struct dt__onesided *remote); /* of all owners; collective over the trainers */
 
-    /* Windows alone have what follows: nothing there waits for another rank but flush.
+    /* The rest is for windows alone, and NULL in shared memory. Only `flush` waits for another
+     * rank.
      *
      * Begins to put: the bytes land in any order until the next flush has returned. */
     void (*put)(struct dt__onesided *remote, size_t offset, const void *bytes, size_t length);
@@ -75,14 +76,15 @@ struct dt__onesided {
 dt_status dt__onesided_shared(struct dt_world *world, size_t bytes, size_t zeroed,
                               struct dt__onesided **out);
 
-/* Part of a window. */
-struct dt__window_part {
-    int owner;            /* rank among the trainers; each has one part at most */
-    size_t bytes, zeroed; /* likewise */
+/* What an owner has of a window. */
+struct dt__window_target {
+    int owner;            /* rank among the trainers; each has one target at most */
+    size_t bytes, zeroed; /* of its memory, as for dt__onesided_shared */
     size_t answer;        /* longest body */
 };
-/* Likewise; out: (parts). DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
-dt_status dt__onesided_window(struct dt_world *world, int parts, const struct dt__window_part *part,
-                              struct dt__onesided **out);
+/* Opens a window over the memory of all owners; out: (targets). Collective over the trainers; fails
+ * on all ranks or on none. DT_EMEMORY: no room. DT_ECOMM: MPI has no such memory here. */
+dt_status dt__onesided_window(struct dt_world *world, int targets,
+                              const struct dt__window_target *target, struct dt__onesided **out);
 
 #endif

@@ -1,14 +1,15 @@
-/* A step by plain MPI_Reduce and MPI_Bcast: each rank alone gives one sum, the bank updates. The
- * library chooses the order of the sum: same bits at the same number of ranks.
+/* A step by plain MPI_Reduce and MPI_Bcast: each rank is a node, gives the sum of its replicas, and
+ * the bank updates. The MPI library chooses the order of the sum, so bits are the same only for the
+ * same number of ranks.
  *
- * Chunk c's weights go down while chunk c + 1's gradients come up, so that a link that carries both
+ * Chunk c's weights go down while chunk c + 1's gradients come up: a link that carries both
  * directions at once is busy for bytes / bandwidth a step. Chunks go from the last bucket to the
- * first, and up as soon as their bucket is ready, while earlier layers are still in backward. */
+ * first, each as soon as its bucket is ready, while earlier layers are still in backward. */
 #include <string.h>
 
 #include "comm/exchange.h"
 
-/* Chunks that go one way, in order; so many are under way at once. */
+/* The chunks of one direction, in order; at most DT__STREAM_CHUNKS are under way at once. */
 struct stream {
     MPI_Comm comm;
     MPI_Request request[DT__STREAM_CHUNKS];
@@ -75,7 +76,7 @@ static MPI_Request *stream_at(struct stream *stream, int chunk)
     return &stream->request[chunk % DT__STREAM_CHUNKS];
 }
 
-/* The oldest chunk that is under way has come. */
+/* Whether the oldest chunk that is under way has arrived; counts it. */
 static bool stream_came(struct stream *stream)
 {
     int came = 0;
@@ -85,7 +86,7 @@ static bool stream_came(struct stream *stream)
     return came;
 }
 
-/* This rank's gradients go up, bucket by bucket. */
+/* Sends this rank's gradients up, bucket by bucket, as far as can be done now. */
 static bool advance_up(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;
@@ -108,7 +109,7 @@ static bool advance_up(struct dt_exchange *x)
     return x->started + s->up.posted + s->up.done != before;
 }
 
-/* The bank knows all sums. */
+/* The bank, which has all sums: the norm of the gradient. */
 static void make_norm(struct dt_exchange *x)
 {
     const float *sum = x->reduce->sum;
@@ -119,9 +120,10 @@ static void make_norm(struct dt_exchange *x)
     x->info.measures = x->spec.measure ? x->norms + x->norm_blocks : NULL;
 }
 
-/* The bank sends what is summed (with the norm: all or nothing); the others await all. It does not
- * wait for the agreement, whose message stands behind megabytes of gradients in the connection: a
- * step that turns out to have failed ends the run, and its weights are never saved. */
+/* The bank updates and sends the chunks that are summed (with the norm: all, once all are summed);
+ * the other ranks receive them. The bank does not wait for the agreement on what ranks ask for,
+ * whose message is queued behind megabytes of gradients: a step that turns out to have failed ends
+ * the run, and its weights are never saved. */
 static bool advance_down(struct dt_exchange *x)
 {
     struct dt__reduce *s = x->reduce;

@@ -1,4 +1,13 @@
-/* Gradients of touched rows: merge, sum, norm and update. */
+/* Touched rows: what a node knows of their gradients, how these are summed, and the update.
+ *
+ * Each replica lists the rows that its batch touched, in rising order, and its slot has their
+ * gradients in the same order. A sum over replicas is a k-way merge of such lists: a cursor moves
+ * along each list; the smallest row under any cursor comes next, and the cursors that stand at it
+ * are its matches. Their values are added in the order of the fixed tree.
+ *
+ * On several nodes, rows are dealt to owners (rows.h has the figure). The second half of the file
+ * then says which rows belong to whom, packs sums for other nodes' owners, and finds the places of
+ * the weights that they send back; rows_exchange.c sends the messages. */
 #include "comm/rows.h"
 
 #include <string.h>
@@ -7,70 +16,70 @@
 #include "base/clones.h"
 #include "comm/exchange.h"
 
-/* Where rows are listed: a replica's, or the sum of another node's subtree. */
+/* A leaf of the sum: a replica, or a subtree of another node, whose sum came by message. */
 struct leaf {
     int first;               /* its first replica */
-    struct dt_touched *list; /* (ranges) */
-    /* (ranges) the listed rows, one behind the other, in floats, or as they came in bf16 */
+    struct dt_touched *list; /* (ranges) the rows that it has of each range */
+    /* (ranges) the gradients of these rows, one row behind the other */
     struct values {
         const float *floats;
-        const uint16_t *rounded; /* NULL: the floats are there */
+        const uint16_t *rounded; /* bf16, as they came; NULL: they are in `floats` */
     } * values;
 };
 
-/* A node of the trees: replicas [a, b), or groups. */
+/* A range of the fixed tree: replicas [a, b), or, above them, groups [a, b). */
 struct branch {
     bool of_groups;
     int a, b;
 };
 
-/* What a merge is made of. */
+/* The leaves of one merge. */
 struct leaves {
-    const struct leaf *leaf; /* (count), rising */
+    const struct leaf *leaf; /* (count) by their first replicas, rising */
     int count;
-    struct branch branch; /* that they make up */
+    struct branch branch; /* the range of the tree that they make up */
 };
 
-/* A leaf that has the row at which the merge is. */
-struct holder {
+/* Where a merge is in the list of one leaf. */
+struct cursor {
     const struct leaf *leaf;
-    const uint32_t *row; /* its list from that row on */
-    const uint32_t *end; /* of the merge there */
+    const uint32_t *row; /* the next row */
+    const uint32_t *end; /* where the merge ends in this list */
 };
 
 struct dt__rows {
     struct dt_row_range *range; /* (ranges), copied */
     int ranges;
     struct leaf *replica;    /* (R) */
-    struct dt_touched *list; /* (R, ranges) those of the leaves */
-    struct values *values;   /* likewise */
-    struct leaf *leaf;       /* (R) dealt: this node's replicas, and other nodes' subtrees */
-    struct leaves all;       /* of the whole sum: the replicas, or those */
+    struct dt_touched *list; /* (R, ranges) the lists of `replica` */
+    struct values *values;   /* (R, ranges) the values of `replica` */
+    struct leaf *leaf;       /* (R) dealt rows: this node's replicas, and other nodes' subtrees */
+    struct leaves all;       /* the leaves of the whole sum: in `replica`, or in `leaf` */
 
-    /* Dealt to owners. */
-    size_t inputs; /* that are dealt */
-    size_t *edge;  /* (edges) blocks of the norm that several agents share */
+    /* Rows that are dealt to owners. */
+    size_t inputs; /* inputs of the network to which the rows of all ranges belong */
+    size_t *edge;  /* (edges) blocks of the norm of which several agents have a part */
     size_t edges;
-    struct dt_touched *needs; /* (workers) of this node, what each will read */
-    struct dt_touched pulled; /* what all of them will, and have the weights of */
+    struct dt_touched *needs; /* (workers of this node) the inputs that each will read next */
+    struct dt_touched pulled; /* all of these merged: the inputs whose weights this node has */
     uint32_t pulled_count;
-    uint32_t *other; /* where a merge of lists goes */
-    float **table;   /* (ranges, vectors) own rows */
+    uint32_t *spare; /* (as pulled.row) the next merge of lists goes here */
+    float **table;   /* (ranges, vectors) the rows that this agent owns */
 
     /* The merge under way. */
     const struct leaves *leaves;
-    struct holder *head;   /* (R) leaves with rows to come */
-    struct holder *holder; /* (R) of the row at hand */
-    int heads, holders;
+    struct cursor *cursor; /* (R) those that are not at their ends */
+    struct cursor *match;  /* (R) those that were at the row at hand */
+    int cursors, matches;
 
-    size_t block;  /* floats in sum: a block, or the widest row */
-    float *sum;    /* (block) of rows one behind the other */
-    uint32_t *row; /* (block) their numbers */
+    size_t block;  /* floats in `sum`: a block, or the widest row */
+    float *sum;    /* (block) sums of rows, one row behind the other */
+    uint32_t *row; /* (block) the numbers of these rows */
 };
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-/* Ranges rise, each in one bucket. */
+/* Ranges must rise, and each must lie in one bucket. */
 static dt_status check_ranges(const struct dt_exchange *x)
 {
     const struct dt__bucket *bucket = x->bucket;
@@ -118,8 +127,8 @@ dt_status dt__rows_create(struct dt_exchange *x)
     for (int r = 0; r < x->spec.replicas; r++)
         rows->replica[r] =
             (struct leaf){r, rows->list + r * rows->ranges, rows->values + r * rows->ranges};
-    DT_TRY(dt__keep(x, replicas, sizeof *rows->head, "touched rows", &rows->head));
-    DT_TRY(dt__keep(x, replicas, sizeof *rows->holder, "touched rows", &rows->holder));
+    DT_TRY(dt__keep(x, replicas, sizeof *rows->cursor, "touched rows", &rows->cursor));
+    DT_TRY(dt__keep(x, replicas, sizeof *rows->match, "touched rows", &rows->match));
     DT_TRY(dt__keep(x, rows->block, sizeof *rows->row, "touched rows", &rows->row));
     return dt__keep(x, rows->block, sizeof *rows->sum, "touched rows", &rows->sum);
 }
@@ -141,7 +150,7 @@ const struct dt_touched *dt__rows_touched(const struct dt_exchange *x, int repli
 
 /* ---- owners --------------------------------------------------------------------------------- */
 
-uint32_t dt__rows_cut(const struct dt_exchange *x, int owner)
+uint32_t dt__rows_first_input(const struct dt_exchange *x, int owner)
 {
     int node = 0;
     while (owner >= x->agents_of[node + 1] && node < x->nodes - 1)
@@ -151,10 +160,10 @@ uint32_t dt__rows_cut(const struct dt_exchange *x, int owner)
     return (uint32_t)(x->rows->inputs * place / ((uint64_t)x->nodes * agents));
 }
 
-void dt__rows_block(const struct dt_exchange *x, int owner, int i, uint32_t *from, uint32_t *to)
+void dt__rows_of_owner(const struct dt_exchange *x, int owner, int i, uint32_t *from, uint32_t *to)
 {
     const struct dt_row_range *range = &x->rows->range[i];
-    const uint32_t cut[] = {dt__rows_cut(x, owner), dt__rows_cut(x, owner + 1)};
+    const uint32_t cut[] = {dt__rows_first_input(x, owner), dt__rows_first_input(x, owner + 1)};
     uint32_t *out[] = {from, to};
     for (int k = 0; k < 2; k++) {
         const size_t row = cut[k] > range->first ? cut[k] - range->first : 0;
@@ -162,7 +171,8 @@ void dt__rows_block(const struct dt_exchange *x, int owner, int i, uint32_t *fro
     }
 }
 
-static int own_number(const struct dt_exchange *x)
+/* This agent's number among all owners. */
+static int this_owner(const struct dt_exchange *x)
 {
     return x->agents_of[x->node] + x->agent;
 }
@@ -172,7 +182,7 @@ struct dt__floats dt__rows_own(const struct dt_exchange *x, int i, struct dt__fl
     const struct dt_row_range *range = &x->rows->range[i];
     uint32_t from = 0, to = (uint32_t)range->rows;
     if (dt__rows_are_dealt(x)) {
-        dt__rows_block(x, own_number(x), i, &from, &to);
+        dt__rows_of_owner(x, this_owner(x), i, &from, &to);
         at = (struct dt__floats){0, x->spec.params};
     }
     return dt__clip(
@@ -186,7 +196,8 @@ const size_t *dt__rows_edges(const struct dt_exchange *x, size_t *out_count)
     return x->rows ? x->rows->edge : NULL;
 }
 
-/* Where owners' rows meet, or rows and other floats, but not at a block's end. */
+/* Finds the blocks of the norm that have rows of several owners, or rows and other floats: an
+ * owner's first row need not begin a block. */
 static void find_edges(const struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
@@ -194,7 +205,7 @@ static void find_edges(const struct dt_exchange *x)
         for (int owner = 0; owner <= x->agents_of[x->nodes]; owner++) {
             const struct dt_row_range *range = &rows->range[i];
             uint32_t from, to;
-            dt__rows_block(x, owner < x->agents_of[x->nodes] ? owner : owner - 1, i, &from, &to);
+            dt__rows_of_owner(x, owner < x->agents_of[x->nodes] ? owner : owner - 1, i, &from, &to);
             const size_t row = owner < x->agents_of[x->nodes] ? from : to;
             const size_t at = range->offset + row * range->width, block = at / DT__TREE_BLOCK;
             if (at % DT__TREE_BLOCK == 0 || at >= x->spec.norm_params) continue;
@@ -220,8 +231,8 @@ dt_status dt__rows_deal(struct dt_exchange *x)
     const size_t edges = (size_t)rows->ranges * (owners + 1);
     DT_TRY(dt__keep(x, edges, sizeof *rows->edge, "touched rows", &rows->edge));
     DT_TRY(dt__keep(x, (size_t)x->agents, sizeof *rows->needs, "touched rows", &rows->needs));
-    DT_TRY(dt__keep(x, most, sizeof *rows->other, "touched rows", &rows->other));
-    DT_TRY(dt__keep(x, most, sizeof *rows->other, "touched rows", &rows->pulled.row));
+    DT_TRY(dt__keep(x, most, sizeof *rows->spare, "touched rows", &rows->spare));
+    DT_TRY(dt__keep(x, most, sizeof *rows->spare, "touched rows", &rows->pulled.row));
     rows->pulled.count = &rows->pulled_count;
     find_edges(x);
     x->norm_count += rows->edges * DT__TREE_BLOCK;
@@ -230,7 +241,7 @@ dt_status dt__rows_deal(struct dt_exchange *x)
 
 /* ---- memory of the node --------------------------------------------------------------------- */
 
-/* An empty list of so many rows at most. */
+/* An empty list, with memory for `most` rows. */
 static struct dt_touched list_take(struct dt__room *room, size_t most)
 {
     struct dt_touched list;
@@ -287,7 +298,7 @@ const struct dt_touched *dt_exchange_inputs(const struct dt_exchange *x)
 
 /* ---- merge ---------------------------------------------------------------------------------- */
 
-/* How many rows of a list are below `row`. */
+/* How many entries of a list are below `row`. */
 static uint32_t count_below(const struct dt_touched *list, uint32_t row)
 {
     uint32_t from = 0, to = *list->count;
@@ -301,7 +312,7 @@ static uint32_t count_below(const struct dt_touched *list, uint32_t row)
     return from;
 }
 
-/* The first row behind `share` of so many shares of the lists' entries. */
+/* The row below which `share` of `shares` equal parts of all lists' entries lie. */
 static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *leaves, int range,
                            int share, int shares)
 {
@@ -324,14 +335,15 @@ static uint32_t row_behind(const struct dt__rows *rows, const struct leaves *lea
     return from;
 }
 
-/* The rows of a range that this agent updates: its own, or, on one node, as many touched ones as
- * the others', or as many rows. */
+/* The rows [*from, *to) of a range that this agent updates. Of dealt rows, those that it owns. On
+ * one node the agents get equal numbers of touched rows, where only these are updated, else equal
+ * numbers of rows. */
 static void rows_slice(const struct dt_exchange *x, int range, uint32_t *from, uint32_t *to)
 {
     const struct dt__rows *rows = x->rows;
     const uint64_t all = rows->range[range].rows, agents = (uint64_t)x->agents;
     if (dt__rows_are_dealt(x)) {
-        dt__rows_block(x, own_number(x), range, from, to);
+        dt__rows_of_owner(x, this_owner(x), range, from, to);
     } else if (rows->range[range].touched_alone) {
         *from = row_behind(rows, &rows->all, range, x->agent, x->agents);
         *to = row_behind(rows, &rows->all, range, x->agent + 1, x->agents);
@@ -341,51 +353,53 @@ static void rows_slice(const struct dt_exchange *x, int range, uint32_t *from, u
     }
 }
 
+/* Begins to merge the leaves' lists of rows [from, to) of a range. */
 static void merge_begin(struct dt__rows *rows, const struct leaves *leaves, int range,
                         uint32_t from, uint32_t to)
 {
     rows->leaves = leaves;
-    rows->heads = 0;
+    rows->cursors = 0;
     for (int l = 0; l < leaves->count; l++) {
         const struct leaf *leaf = &leaves->leaf[l];
         const struct dt_touched *list = &leaf->list[range];
         const uint32_t begin = count_below(list, from), end = count_below(list, to);
         if (begin < end)
-            rows->head[rows->heads++] = (struct holder){leaf, list->row + begin, list->row + end};
+            rows->cursor[rows->cursors++] =
+                (struct cursor){leaf, list->row + begin, list->row + end};
     }
 }
 
-/* The next row, with the leaves that have it, in order. */
+/* Moves on to the next row, and finds the leaves that have it. false: there is no row left. */
 static bool merge_next(struct dt__rows *rows, uint32_t *out_row)
 {
     uint32_t next = UINT32_MAX;
-    if (!rows->heads) return false;
-    for (int h = 0; h < rows->heads; h++)
-        if (*rows->head[h].row < next) next = *rows->head[h].row;
-    int heads = 0;
-    rows->holders = 0;
-    for (int h = 0; h < rows->heads; h++) {
-        struct holder head = rows->head[h];
-        if (*head.row == next) {
-            rows->holder[rows->holders++] = head;
-            head.row++;
+    if (!rows->cursors) return false;
+    for (int c = 0; c < rows->cursors; c++)
+        if (*rows->cursor[c].row < next) next = *rows->cursor[c].row;
+    int cursors = 0;
+    rows->matches = 0;
+    for (int c = 0; c < rows->cursors; c++) {
+        struct cursor cursor = rows->cursor[c];
+        if (*cursor.row == next) {
+            rows->match[rows->matches++] = cursor;
+            cursor.row++;
         }
-        if (head.row < head.end) rows->head[heads++] = head;
+        if (cursor.row < cursor.end) rows->cursor[cursors++] = cursor;
     }
-    rows->heads = heads;
+    rows->cursors = cursors;
     *out_row = next;
     return true;
 }
 
-/* Where its row stands among the leaf's values. */
-static size_t holder_at(const struct dt__rows *rows, int range, struct holder holder)
+/* The offset of the cursor's row among the values of its leaf. */
+static size_t cursor_offset(const struct dt__rows *rows, int range, struct cursor cursor)
 {
-    return (size_t)(holder.row - holder.leaf->list[range].row) * rows->range[range].width;
+    return (size_t)(cursor.row - cursor.leaf->list[range].row) * rows->range[range].width;
 }
 
 /* ---- sum ------------------------------------------------------------------------------------ */
 
-/* A group's sum; never -0, as where a leaf lacks the row. */
+/* Rounds a group's sum to bf16. Adding 0 turns -0 into +0, as a leaf that lacks the row would. */
 DT__CLONES
 static void sum_round(size_t n, const float *values, float *out)
 {
@@ -393,25 +407,25 @@ static void sum_round(size_t n, const float *values, float *out)
         out[i] = dt__bf16_value(dt__bf16_of(values[i])) + 0.0f;
 }
 
-/* The sum over a node of floats [at, at + n) of the row at hand, whose holders there are [first,
- * last), one at least; scratch or a leaf's own place. Leaves that do not have the row are left out:
- * they would add 0. */
-static const float *sum_holders(const struct dt_exchange *x, int range, int first, int last,
+/* Sums floats [at, at + n) of the row at hand over a range of the tree. matches [first, last), at
+ * least one, are the leaves in this range that have the row; the others would add 0, and are left
+ * out. The result stands in block[0], or where a single leaf has it. */
+static const float *sum_matches(const struct dt_exchange *x, int range, int first, int last,
                                 struct branch branch, size_t at, size_t n,
                                 float (*block)[DT__TREE_BLOCK])
 {
-    const struct holder *holder = x->rows->holder;
+    const struct cursor *match = x->rows->match;
     if (branch.of_groups && branch.b - branch.a == 1) {
         const struct dt__group *group = &x->group[branch.a];
         const struct branch replicas = {false, group->first, group[1].first};
-        const float *sum = sum_holders(x, range, first, last, replicas, at, n, block);
+        const float *sum = sum_matches(x, range, first, last, replicas, at, n, block);
         if (!x->spec.wire) return sum;
         sum_round(n, sum, block[0]);
         return block[0];
     }
     if (!branch.of_groups && last - first == 1) {
-        const struct values *values = &holder[first].leaf->values[range];
-        at += holder_at(x->rows, range, holder[first]);
+        const struct values *values = &match[first].leaf->values[range];
+        at += cursor_offset(x->rows, range, match[first]);
         if (!values->rounded) return values->floats + at;
         dt__wire_read(DT_WIRE_BF16, 0, n, (const unsigned char *)(values->rounded + at), block[0]);
         return block[0];
@@ -421,12 +435,12 @@ static const float *sum_holders(const struct dt_exchange *x, int range, int firs
     const struct branch low = {branch.of_groups, branch.a, split},
                         high = {branch.of_groups, split, branch.b};
     int middle = first;
-    while (middle < last && holder[middle].leaf->first < boundary)
+    while (middle < last && match[middle].leaf->first < boundary)
         middle++;
-    if (middle == first) return sum_holders(x, range, first, last, high, at, n, block);
-    if (middle == last) return sum_holders(x, range, first, last, low, at, n, block);
-    const float *left = sum_holders(x, range, first, middle, low, at, n, block);
-    const float *right = sum_holders(x, range, middle, last, high, at, n, block + 1);
+    if (middle == first) return sum_matches(x, range, first, last, high, at, n, block);
+    if (middle == last) return sum_matches(x, range, first, last, low, at, n, block);
+    const float *left = sum_matches(x, range, first, middle, low, at, n, block);
+    const float *right = sum_matches(x, range, middle, last, high, at, n, block + 1);
     float *restrict sum = block[0];
     if (left != sum) memcpy(sum, left, n * sizeof *left);
     for (size_t i = 0; i < n; i++)
@@ -434,26 +448,27 @@ static const float *sum_holders(const struct dt_exchange *x, int range, int firs
     return sum;
 }
 
-/* The sum of the row at hand. Where a leaf lacks it the whole gradient has +0, which makes +0 of
- * -0: at any node above it, so that it does not matter where in between this is done. */
+/* The sum of the row at hand, with the bits that the sum of whole gradients would have. There, a
+ * leaf without this row has +0, which turns a sum of -0 into +0. At which level of the tree that
+ * happens makes no difference, so it is done once, at the end. */
 static void row_sum(const struct dt_exchange *x, int range, float *out)
 {
     const struct dt__rows *rows = x->rows;
     const size_t width = rows->range[range].width;
-    const bool all = rows->holders == rows->leaves->count;
+    const bool all = rows->matches == rows->leaves->count;
     for (size_t at = 0; at < width; at += DT__TREE_BLOCK) {
         const size_t n = width - at < DT__TREE_BLOCK ? width - at : DT__TREE_BLOCK;
         const float *sum =
-            sum_holders(x, range, 0, rows->holders, rows->leaves->branch, at, n, x->block);
+            sum_matches(x, range, 0, rows->matches, rows->leaves->branch, at, n, x->block);
         for (size_t i = 0; i < n; i++)
             out[at + i] = all ? sum[i] : sum[i] + 0.0f;
     }
 }
 
-/* ---- dealt rows: what other nodes give and get ---------------------------------------------- */
+/* ---- dealt rows: what nodes and owners send each other -------------------------------------- */
 
-/* The leaves of the whole sum, in order, are this node's replicas, and the subtrees of other nodes,
- * which come to where their first replicas' lists would be. */
+/* The leaves of the whole sum are, in the order of the tree, this node's replicas and the other
+ * nodes' subtrees. A subtree that comes by message uses the entry of its first replica. */
 dt_status dt__rows_own_tables(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
@@ -479,7 +494,7 @@ float *dt__rows_table(const struct dt_exchange *x, int range, int vector)
     return x->rows->table[range * x->spec.vectors + vector];
 }
 
-unsigned char *dt__rows_give(struct dt_exchange *x, int s, int range, uint32_t from, uint32_t to,
+unsigned char *dt__rows_pack(struct dt_exchange *x, int s, int range, uint32_t from, uint32_t to,
                              uint32_t *out_count, unsigned char *out)
 {
     struct dt__rows *rows = x->rows;
@@ -501,11 +516,11 @@ unsigned char *dt__rows_give(struct dt_exchange *x, int s, int range, uint32_t f
         if (rounded) dt__bf16_round(width, rows->sum, rounded + i * width);
     }
     *out_count = count;
-    return dt__rows_take(x, s, range, out_count, out);
+    return dt__rows_map_packed(x, s, range, out_count, out);
 }
 
-unsigned char *dt__rows_take(struct dt_exchange *x, int s, int range, uint32_t *count,
-                             unsigned char *bytes)
+unsigned char *dt__rows_map_packed(struct dt_exchange *x, int s, int range, uint32_t *count,
+                                   unsigned char *bytes)
 {
     const struct dt__subtree *subtree = &x->subtree[s];
     const struct leaf *leaf = &x->rows->replica[subtree->first];
@@ -520,10 +535,11 @@ unsigned char *dt__rows_take(struct dt_exchange *x, int s, int range, uint32_t *
     return values + (is_rounded ? (floats + 1) / 2 : floats) * sizeof(float);
 }
 
-/* *list and more, both rising, to *other, which takes its place. */
-static void lists_merge(struct dt_touched *list, const struct dt_touched *more, uint32_t **other)
+/* Merges two rising lists, *list and *more, into *spare, which then changes places with
+ * list->row. */
+static void lists_merge(struct dt_touched *list, const struct dt_touched *more, uint32_t **spare)
 {
-    uint32_t *out = *other, count = 0, a = 0, b = 0;
+    uint32_t *out = *spare, count = 0, a = 0, b = 0;
     while (a < *list->count || b < *more->count) {
         const uint32_t first = a < *list->count ? list->row[a] : UINT32_MAX;
         const uint32_t second = b < *more->count ? more->row[b] : UINT32_MAX;
@@ -531,17 +547,17 @@ static void lists_merge(struct dt_touched *list, const struct dt_touched *more, 
         a += first <= second;
         b += second <= first;
     }
-    *other = list->row;
+    *spare = list->row;
     list->row = out;
     *list->count = count;
 }
 
-void dt__rows_list(struct dt_exchange *x)
+void dt__rows_merge_needs(struct dt_exchange *x)
 {
     struct dt__rows *rows = x->rows;
     rows->pulled_count = 0;
     for (int w = 0; w < x->workers; w++)
-        lists_merge(&rows->pulled, &rows->needs[w], &rows->other);
+        lists_merge(&rows->pulled, &rows->needs[w], &rows->spare);
 }
 
 uint32_t dt__rows_pulled_below(const struct dt_exchange *x, uint32_t input)
@@ -549,8 +565,8 @@ uint32_t dt__rows_pulled_below(const struct dt_exchange *x, uint32_t input)
     return count_below(&x->rows->pulled, input);
 }
 
-size_t dt__rows_read(const struct dt_exchange *x, int i, const uint32_t *input, uint32_t count,
-                     float *out)
+size_t dt__rows_read_weights(const struct dt_exchange *x, int i, const uint32_t *input,
+                             uint32_t count, float *out)
 {
     const struct dt_row_range *range = &x->rows->range[i];
     const struct dt__floats own = dt__rows_own(x, i, (struct dt__floats){0});
@@ -565,8 +581,8 @@ size_t dt__rows_read(const struct dt_exchange *x, int i, const uint32_t *input, 
     return floats;
 }
 
-float *dt__rows_place(const struct dt_exchange *x, int i, const uint32_t *input, uint32_t count,
-                      size_t *out_floats)
+float *dt__rows_pulled_at(const struct dt_exchange *x, int i, const uint32_t *input, uint32_t count,
+                          size_t *out_floats)
 {
     const struct dt_row_range *range = &x->rows->range[i];
     const struct dt_touched list = {(uint32_t *)(uintptr_t)input, &count};
@@ -592,17 +608,17 @@ void dt__rows_norm(struct dt_exchange *x, int i, struct dt__floats at, struct dt
     }
 }
 
-/* The vectors so placed that an own row is where it would be in the whole. */
+/* Pointers to the vectors, shifted so that an own row stands at its offset in the whole vector. */
 static void rows_vectors(const struct dt_exchange *x, int range, float **out)
 {
     const struct dt__floats own = dt__rows_own(x, range, (struct dt__floats){0});
     for (int v = 0; v < x->spec.vectors; v++) {
         float *table = dt__rows_are_dealt(x) ? dt__rows_table(x, range, v) : NULL;
-        out[v] = table ? table - own.begin : x->vectors[v]; /* no table: this rank has no row */
+        out[v] = table ? table - own.begin : x->vectors[v]; /* NULL: this rank owns no row */
     }
 }
 
-/* So many rows at a time that their sums stay in the cache. */
+/* Takes as many rows at a time as have their sums in the cache. */
 void dt__rows_update(struct dt_exchange *x, int i)
 {
     struct dt__rows *rows = x->rows;
@@ -622,7 +638,7 @@ void dt__rows_update(struct dt_exchange *x, int i)
         }
         x->spec.update_rows(x->spec.arg, &x->info, range, rows->row, count, rows->sum, vectors);
     }
-    for (uint32_t end; !range->touched_alone && from < to; from = end) { /* others' gradient is 0 */
+    for (uint32_t end; !range->touched_alone && from < to; from = end) { /* untouched rows: 0 */
         end = to - from < most ? to : from + (uint32_t)most;
         const size_t n = (end - from) * width, at = range->offset + from * width;
         memset(rows->sum, 0, n * sizeof *rows->sum);

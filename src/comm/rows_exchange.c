@@ -1,56 +1,60 @@
-/* Dealt rows: what travels between a node and the owners of other nodes (rows.h has the figure).
+/* Messages of touched rows between a node and the owners of other nodes (rows.h has the figure).
  *
- * A round is one message from each node to each owner of another one, and its answer:
+ * In a round each node sends one message to each owner of another node, and gets one answer:
  *
- *   counts    rows in each list, and inputs that are asked for
+ *   counts    rows in each list below, and the number of inputs
  *   lists     of each of the node's subtrees and each range: row numbers, and their sums
- *   inputs    whose weights the node's workers will read next
+ *   inputs    those whose weights the node's workers will read next
  *
- *   answer    the weights of these, range by range, right to where they are read
+ *   answer    the weights of these inputs, range by range, right to where they are read
  *
- * Messages go in pieces of DT__CHUNK floats, below the size from which MPI would ask the receiver
- * first; the first piece has the counts, from which the receiver knows what else there will be. As
- * the inputs of the next step go with the rows of this one, a step waits for two latencies, as it
- * does for dense floats. A round of a span's begin, or of evaluation, has no rows to sum. */
+ * A message is cut into chunks of DT__CHUNK floats: from some size on MPI would first ask the
+ * receiver whether it is ready. The first chunk has the counts, which tell the receiver how many
+ * other chunks there are. As the rows of this step travel with the inputs of the next one, a step
+ * waits for two latencies, as it does for dense floats. A round at a span's begin or in an
+ * evaluation has no rows to sum, and only pulls weights. */
 #include <string.h>
 
 #include "comm/exchange.h"
 
-/* The rank that speaks for a node to an owner of another one, or that owner; and the message. */
+/* A node and an owner of another node, with the message between them. At the node's end it belongs
+ * to the agent that acts for this owner, at the other end to the owner. */
 struct link {
-    int node, owner; /* the speaking node, and the owner's number */
+    int node, owner; /* the sending node, and the owner's number among all owners */
     int rank;        /* at the other end */
     unsigned char *bytes;
-    size_t room;
-    /* owner: */
-    bool known;      /* its counts have come */
-    int missing;     /* requests of the message */
-    uint32_t *asked; /* inputs ... */
-    uint32_t asks;   /* ... so many */
+    size_t capacity; /* of `bytes` */
+    /* At the owner: */
+    bool known;       /* the counts have arrived */
+    int missing;      /* chunks that have not arrived */
+    uint32_t *inputs; /* (input_count) whose weights the node wants */
+    uint32_t input_count;
     float *answer;
 };
 
 struct dt__rows_exchange {
     struct link *out, *in; /* to owners; from nodes */
     int outs, ins;
-    MPI_Request *request; /* of this round */
-    struct link **of;     /* (requests) incoming rows: whose; else NULL */
-    int *index;           /* (requests) those that have ended, of one look */
+
+    /* The round under way. */
+    MPI_Request *request;
+    struct link **link_of; /* (requests) the link whose rows arrive; NULL: any other message */
+    int *index;            /* (requests) those that one call has found complete */
     int requests;
-    uint32_t round; /* begun */
-    uint32_t told;  /* of these, whose rows this agent has brought */
-    uint32_t ended; /* of these, that this rank waits for, before it reads */
-    bool step;      /* there are rows to sum */
-    bool given, updated;
-    int missing; /* nodes whose rows have not come */
-    int left;    /* requests that have not ended */
+    uint32_t round;     /* rounds begun */
+    uint32_t posted;    /* of these, those that this agent has counted in control->pulled */
+    uint32_t ended;     /* of these, those that this rank's next read waits for */
+    bool step;          /* there are rows to sum */
+    bool sent, updated; /* this node's rows; this agent's own rows */
+    int missing;        /* nodes whose rows have not all arrived */
+    int left;           /* requests that have not completed */
 };
 
-enum { PIECE = DT__CHUNK * sizeof(float) };
+enum { CHUNK_BYTES = DT__CHUNK * sizeof(float) };
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
-/* Bytes of its counts. */
+/* Bytes of the counts in front of a node's message. */
 static size_t counts_bytes(const struct dt_exchange *x, int node)
 {
     size_t counts = 1;
@@ -59,18 +63,19 @@ static size_t counts_bytes(const struct dt_exchange *x, int node)
     return counts * sizeof(uint32_t);
 }
 
-/* Bytes of a link's message at most; and, of the answer, floats. */
+/* The greatest size of a link's message, in bytes, and of its answer, in floats. */
 static size_t most_bytes(const struct dt_exchange *x, const struct link *link, size_t *out_answer)
 {
-    const size_t inputs = dt__rows_cut(x, link->owner + 1) - dt__rows_cut(x, link->owner);
-    size_t asks = dt__rows_most_pulled(x, link->node), bytes = counts_bytes(x, link->node);
-    if (asks > inputs) asks = inputs;
+    const size_t inputs =
+        dt__rows_first_input(x, link->owner + 1) - dt__rows_first_input(x, link->owner);
+    size_t asked = dt__rows_most_pulled(x, link->node), bytes = counts_bytes(x, link->node);
+    if (asked > inputs) asked = inputs;
     *out_answer = 0;
     for (int i = 0; i < x->spec.row_ranges; i++) {
         const struct dt_row_range *range = &x->spec.row_range[i];
         uint32_t from, to;
-        dt__rows_block(x, link->owner, i, &from, &to);
-        *out_answer += (asks < to - from ? asks : to - from) * range->width;
+        dt__rows_of_owner(x, link->owner, i, &from, &to);
+        *out_answer += (asked < to - from ? asked : to - from) * range->width;
         for (int s = 0; s < x->subtrees; s++) {
             size_t rows = range->most * (size_t)(x->subtree[s].end - x->subtree[s].first);
             if (x->subtree[s].node != link->node) continue;
@@ -78,20 +83,20 @@ static size_t most_bytes(const struct dt_exchange *x, const struct link *link, s
             bytes += rows * (sizeof(uint32_t) + range->width * sizeof(float));
         }
     }
-    return bytes + asks * sizeof(uint32_t);
+    return bytes + asked * sizeof(uint32_t);
 }
 
-/* Where a message with these counts ends. Incoming: its lists are known from now on. */
+/* Reads the counts of a message: notes where its lists and inputs are. Returns its end. */
 static unsigned char *message_map(struct dt_exchange *x, struct link *link)
 {
     uint32_t *count = (uint32_t *)(void *)link->bytes;
     unsigned char *at = link->bytes + counts_bytes(x, link->node);
     for (int s = 0; s < x->subtrees; s++)
         for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == link->node; i++)
-            at = dt__rows_take(x, s, i, count++, at);
-    link->asks = *count;
-    link->asked = (uint32_t *)(void *)at;
-    return at + link->asks * sizeof *link->asked;
+            at = dt__rows_map_packed(x, s, i, count++, at);
+    link->input_count = *count;
+    link->inputs = (uint32_t *)(void *)at;
+    return at + link->input_count * sizeof *link->inputs;
 }
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -99,10 +104,11 @@ static unsigned char *message_map(struct dt_exchange *x, struct link *link)
 static dt_status add_link(struct dt_exchange *x, struct link *link, size_t *requests)
 {
     size_t answer;
-    link->room = most_bytes(x, link, &answer);
-    *requests += 3 + (link->room + answer * sizeof(float)) / PIECE + (size_t)x->spec.row_ranges;
+    link->capacity = most_bytes(x, link, &answer);
+    *requests +=
+        3 + (link->capacity + answer * sizeof(float)) / CHUNK_BYTES + (size_t)x->spec.row_ranges;
     if (link->node != x->node) DT_TRY(dt__keep(x, answer, sizeof(float), "rows", &link->answer));
-    return dt__keep(x, link->room, 1, "rows of other hosts", &link->bytes);
+    return dt__keep(x, link->capacity, 1, "rows of other hosts", &link->bytes);
 }
 
 dt_status dt__rows_exchange_create(struct dt_exchange *x)
@@ -135,7 +141,7 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
     }
     if (requests > INT32_MAX)
         return dt_fail(DT_EUSAGE, "%zu messages a step, of sparse rows, are too many", requests);
-    DT_TRY(dt__keep(x, requests, sizeof *e->of, "rows", &e->of));
+    DT_TRY(dt__keep(x, requests, sizeof *e->link_of, "rows", &e->link_of));
     DT_TRY(dt__keep(x, requests, sizeof *e->index, "rows", &e->index));
     DT_TRY(dt__keep(x, requests, sizeof *e->request, "rows", &e->request));
     return dt__rows_own_tables(x);
@@ -143,23 +149,23 @@ dt_status dt__rows_exchange_create(struct dt_exchange *x)
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
-/* n bytes to or from a rank, in pieces, of which the first one may be longer by `more`; from: the
- * link whose rows these are. Returns how many. */
-static int post(struct dt_exchange *x, void *bytes, size_t n, size_t more, bool send, int rank,
-                int tag, struct link *from)
+/* Sends n bytes to a rank, or receives them, in chunks, of which the first is longer by `more`.
+ * from: the link whose rows arrive, or NULL. Returns the number of chunks. */
+static int post_chunks(struct dt_exchange *x, void *bytes, size_t n, size_t more, bool send,
+                       int rank, int tag, struct link *from)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
     const int before = e->requests;
     for (size_t at = 0, some; at < n; at += some) {
-        unsigned char *piece = (unsigned char *)bytes + at;
-        some = PIECE + (at ? 0 : more);
+        unsigned char *chunk = (unsigned char *)bytes + at;
+        some = CHUNK_BYTES + (at ? 0 : more);
         if (some > n - at) some = n - at;
-        e->of[e->requests] = from;
+        e->link_of[e->requests] = from;
         MPI_Request *request = &e->request[e->requests++];
         if (send)
-            DT_MPI(MPI_Isend(piece, (int)some, MPI_BYTE, rank, tag, x->all.comm, request));
+            DT_MPI(MPI_Isend(chunk, (int)some, MPI_BYTE, rank, tag, x->all.comm, request));
         else
-            DT_MPI(MPI_Irecv(piece, (int)some, MPI_BYTE, rank, tag, x->all.comm, request));
+            DT_MPI(MPI_Irecv(chunk, (int)some, MPI_BYTE, rank, tag, x->all.comm, request));
     }
     e->left += e->requests - before;
     return e->requests - before;
@@ -170,86 +176,89 @@ void dt__rows_begin(struct dt_exchange *x, bool step)
     struct dt__rows_exchange *e = x->rows_exchange;
     e->round++;
     e->step = step;
-    e->given = e->updated = false;
+    e->sent = e->updated = false;
     e->requests = e->left = 0;
     e->missing = e->ins;
     for (int l = 0; l < e->ins; l++) {
         struct link *link = &e->in[l];
         const size_t counts = counts_bytes(x, link->node);
-        const size_t first = link->room < counts + PIECE ? link->room : counts + PIECE;
+        const size_t first =
+            link->capacity < counts + CHUNK_BYTES ? link->capacity : counts + CHUNK_BYTES;
         link->known = false;
-        link->missing = post(x, link->bytes, first, counts, false, link->rank, DT__TAG_ROWS, link);
+        link->missing =
+            post_chunks(x, link->bytes, first, counts, false, link->rank, DT__TAG_ROWS, link);
     }
 }
 
-/* The node's rows go to the owners of other nodes, for which this agent speaks. */
-static void give_rows(struct dt_exchange *x, struct link *link)
+/* Sends the node's sums and inputs to an owner of another node, and expects its answer. */
+static void send_rows(struct dt_exchange *x, struct link *link)
 {
     const struct dt_touched *pulled = dt_exchange_inputs(x);
-    const uint32_t begin = dt__rows_pulled_below(x, dt__rows_cut(x, link->owner));
-    const uint32_t end = dt__rows_pulled_below(x, dt__rows_cut(x, link->owner + 1));
+    const uint32_t begin = dt__rows_pulled_below(x, dt__rows_first_input(x, link->owner));
+    const uint32_t end = dt__rows_pulled_below(x, dt__rows_first_input(x, link->owner + 1));
     const size_t counts = counts_bytes(x, link->node);
     uint32_t *count = (uint32_t *)(void *)link->bytes;
     unsigned char *at = link->bytes + counts;
     for (int s = 0; s < x->subtrees; s++)
         for (int i = 0; i < x->spec.row_ranges && x->subtree[s].node == x->node; i++, count++) {
             uint32_t from, to;
-            dt__rows_block(x, link->owner, i, &from, &to);
+            dt__rows_of_owner(x, link->owner, i, &from, &to);
             *count = 0;
-            if (x->rows_exchange->step) at = dt__rows_give(x, s, i, from, to, count, at);
+            if (x->rows_exchange->step) at = dt__rows_pack(x, s, i, from, to, count, at);
         }
     *count = end - begin;
     memcpy(at, pulled->row + begin, (end - begin) * sizeof *pulled->row);
     at += (end - begin) * sizeof *pulled->row;
-    post(x, link->bytes, (size_t)(at - link->bytes), counts, true, link->rank, DT__TAG_ROWS, NULL);
+    post_chunks(x, link->bytes, (size_t)(at - link->bytes), counts, true, link->rank, DT__TAG_ROWS,
+                NULL);
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
-        float *place = dt__rows_place(x, i, pulled->row + begin, end - begin, &floats);
-        post(x, place, floats * sizeof *place, 0, false, link->rank, DT__TAG_WEIGHTS, NULL);
+        float *place = dt__rows_pulled_at(x, i, pulled->row + begin, end - begin, &floats);
+        post_chunks(x, place, floats * sizeof *place, 0, false, link->rank, DT__TAG_WEIGHTS, NULL);
     }
 }
 
-/* Own weights to a node that asks for them. */
-static void answer_rows(struct dt_exchange *x, struct link *link)
+/* Sends a node the weights of the inputs in its message. */
+static void answer_node(struct dt_exchange *x, struct link *link)
 {
     float *at = link->answer;
     for (int i = 0; i < x->spec.row_ranges; i++) {
-        const size_t floats = dt__rows_read(x, i, link->asked, link->asks, at);
-        post(x, at, floats * sizeof *at, 0, true, link->rank, DT__TAG_WEIGHTS, NULL);
+        const size_t floats = dt__rows_read_weights(x, i, link->inputs, link->input_count, at);
+        post_chunks(x, at, floats * sizeof *at, 0, true, link->rank, DT__TAG_WEIGHTS, NULL);
         at += floats;
     }
 }
 
-/* To this node's memory. */
+/* Copies the weights that this node's workers will read to the node's memory. */
 static void answer_own_node(struct dt_exchange *x)
 {
     const int own = x->agents_of[x->node] + x->agent;
     const struct dt_touched *pulled = dt_exchange_inputs(x);
-    const uint32_t begin = dt__rows_pulled_below(x, dt__rows_cut(x, own));
-    const uint32_t end = dt__rows_pulled_below(x, dt__rows_cut(x, own + 1));
+    const uint32_t begin = dt__rows_pulled_below(x, dt__rows_first_input(x, own));
+    const uint32_t end = dt__rows_pulled_below(x, dt__rows_first_input(x, own + 1));
     for (int i = 0; i < x->spec.row_ranges; i++) {
         size_t floats;
-        float *place = dt__rows_place(x, i, pulled->row + begin, end - begin, &floats);
-        if (floats) dt__rows_read(x, i, pulled->row + begin, end - begin, place);
+        float *place = dt__rows_pulled_at(x, i, pulled->row + begin, end - begin, &floats);
+        if (floats) dt__rows_read_weights(x, i, pulled->row + begin, end - begin, place);
     }
 }
 
-/* A piece of a node's rows has come. */
-static void take_piece(struct dt_exchange *x, struct link *link)
+/* A chunk of a node's rows has arrived; the first one tells how many others there are. */
+static void chunk_arrived(struct dt_exchange *x, struct link *link)
 {
     link->missing--;
     if (!link->known) {
         const size_t length = (size_t)(message_map(x, link) - link->bytes);
-        const size_t first = counts_bytes(x, link->node) + PIECE;
+        const size_t first = counts_bytes(x, link->node) + CHUNK_BYTES;
         link->known = true;
         if (length > first)
-            link->missing += post(x, link->bytes + first, length - first, 0, false, link->rank,
-                                  DT__TAG_ROWS, link);
+            link->missing += post_chunks(x, link->bytes + first, length - first, 0, false,
+                                         link->rank, DT__TAG_ROWS, link);
     }
     if (!link->missing) x->rows_exchange->missing--;
 }
 
-/* With all sums, own rows are updated, and those who asked for some get them. */
+/* Once all sums are there: updates the own rows, and sends weights to those who wait for them. */
 static void update_rows(struct dt_exchange *x)
 {
     struct dt__rows_exchange *e = x->rows_exchange;
@@ -257,7 +266,7 @@ static void update_rows(struct dt_exchange *x)
     for (int i = 0; i < x->spec.row_ranges && e->step; i++)
         dt__rows_update(x, i);
     for (int l = 0; l < e->ins; l++)
-        answer_rows(x, &e->in[l]);
+        answer_node(x, &e->in[l]);
     answer_own_node(x);
     x->times.update += dt_clock_secs() - start;
     e->updated = true;
@@ -269,32 +278,32 @@ bool dt__rows_advance(struct dt_exchange *x)
     bool moved = false;
     int ended = 0;
     const double start = dt_clock_secs();
-    if (!e->given && dt__event_reached(&x->control->listed, e->round * (uint32_t)x->workers)) {
-        dt__rows_list(x);
+    if (!e->sent && dt__event_reached(&x->control->listed, e->round * (uint32_t)x->workers)) {
+        dt__rows_merge_needs(x);
         for (int l = 0; l < e->outs; l++)
-            give_rows(x, &e->out[l]);
-        moved = e->given = true;
+            send_rows(x, &e->out[l]);
+        moved = e->sent = true;
         x->times.reduce += dt_clock_secs() - start;
     }
     if (e->left)
         DT_MPI(MPI_Testsome(e->requests, e->request, &ended, e->index, MPI_STATUSES_IGNORE));
     for (int i = 0; i < ended; i++, e->left--)
-        if (e->of[e->index[i]]) take_piece(x, e->of[e->index[i]]);
+        if (e->link_of[e->index[i]]) chunk_arrived(x, e->link_of[e->index[i]]);
     moved |= ended > 0;
     if (!e->updated && dt__rows_summed(x) && (!e->step || x->norm == DT__NORM_KNOWN)) {
         update_rows(x);
         moved = true;
     }
-    if (dt__rows_done(x) && e->told != e->round) {
+    if (dt__rows_done(x) && e->posted != e->round) {
         dt__event_post(&x->control->pulled, 1);
-        e->told = e->round;
+        e->posted = e->round;
     }
     return moved;
 }
 
 bool dt__rows_summed(const struct dt_exchange *x)
 {
-    return x->rows_exchange->given && !x->rows_exchange->missing;
+    return x->rows_exchange->sent && !x->rows_exchange->missing;
 }
 
 bool dt__rows_done(const struct dt_exchange *x)
@@ -347,7 +356,7 @@ void dt__rows_move(struct dt_exchange *x, bool to_bank, int vectors)
         const struct dt_row_range *range = &x->spec.row_range[i];
         uint32_t from, to;
         if (me != 0 && me != rank) continue;
-        dt__rows_block(x, owner, i, &from, &to);
+        dt__rows_of_owner(x, owner, i, &from, &to);
         const size_t n = (to - from) * range->width;
         float *own = me == rank ? dt__rows_table(x, i, v) : NULL;
         float *book = me == 0 ? x->books[v] + range->offset + from * range->width : NULL;

@@ -1,10 +1,10 @@
 /* Memory that ranks of one host share, and event counts in it.
  *
- * It is a file in /dev/shm that one rank makes, the others open, and that has lost its name before
- * it is used: it goes with the last rank, however that ends. A shortage would show late, as a
- * SIGBUS: so there is a look at the room first, then each rank takes hold of its share of the
- * pages, near its cores, and all agree. Each rank maps it at a multiple of huge pages, so that it
- * may have some. */
+ * It is a file in /dev/shm, or, where it may be larger than memory, on a disk, that one rank makes,
+ * the others open, and that has lost its name before it takes room: it goes with the last rank,
+ * however that ends. A shortage would show late, as a SIGBUS: so there is a look at the room first,
+ * then each rank takes hold of its share of the pages, near its cores, and all agree. Each rank
+ * maps it at a multiple of huge pages, so that it may have some. */
 #include "comm/shared.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@
 #include "comm/world.h"
 
 /* PAGE: no usual page is larger */
-enum { PAGE = 1 << 16, HUGE_PAGE = 1 << 21, LARGE = 32 << 20, NAME_SIZE = 64 };
+enum { PAGE = 1 << 16, HUGE_PAGE = 1 << 21, LARGE = 32 << 20, NAME_SIZE = 4096 };
+enum { OPEN_FLAGS = O_RDWR | O_CLOEXEC | O_NOFOLLOW };
 
 void *dt__room_take(struct dt__room *room, size_t count, size_t size)
 {
@@ -43,11 +44,15 @@ dt_status dt__shared_room(size_t bytes, const char *what)
                    (double)bytes / 1e6);
 }
 
-static dt_status no_memory(const char *what)
+static const char *dir_of(const struct dt__room *room)
 {
-    return dt_fail(DT_EMEMORY,
-                   "no memory in /dev/shm that the ranks of a host share, for the %s: %s", what,
-                   strerror(errno));
+    return room->dir ? room->dir : "/dev/shm";
+}
+
+static dt_status no_memory(const struct dt__room *room, const char *what)
+{
+    return dt_fail(DT_EMEMORY, "no memory in %s that the ranks of a host share, for the %s: %s",
+                   dir_of(room), what, strerror(errno));
 }
 
 /* Bytes of these that have pages. */
@@ -64,30 +69,28 @@ static dt_status segment_create(const struct dt__room *room, size_t bytes, const
                                 char name[NAME_SIZE], int *out_fd)
 {
     struct timespec now;
-    DT_TRY(dt__shared_room(room_pages(room), what));
+    if (!room->dir) DT_TRY(dt__shared_room(room_pages(room), what));
     clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(name, NAME_SIZE, "/dtrain-%ld-%lld-%ld", (long)getpid(), (long long)now.tv_sec,
-             now.tv_nsec);
-    *out_fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
+    snprintf(name, NAME_SIZE, "%s/dtrain-%ld-%lld-%ld", dir_of(room), (long)getpid(),
+             (long long)now.tv_sec, now.tv_nsec);
+    *out_fd = open(name, OPEN_FLAGS | O_CREAT | O_EXCL, S_IRUSR | S_IWUSR);
     if (*out_fd < 0) name[0] = '\0';
-    return *out_fd < 0 || ftruncate(*out_fd, (off_t)bytes) ? no_memory(what) : DT_OK;
+    return *out_fd < 0 || ftruncate(*out_fd, (off_t)bytes) ? no_memory(room, what) : DT_OK;
 }
 
 /* Room in the address space is taken with a huge page to spare, and what is too much given back.
- * fd -1: of a single rank. */
-static dt_status segment_map(int fd, size_t bytes, const char *what, unsigned char **out)
+ * fd -1: of a single rank. NULL: errno says why. */
+static unsigned char *segment_map(int fd, size_t bytes)
 {
     const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
     unsigned char *room = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED) return no_memory(what);
+    if (room == MAP_FAILED) return NULL;
     const size_t before = -(uintptr_t)room % HUGE_PAGE;
     void *at = mmap(room + before, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
     if (before) munmap(room, before);
     munmap(room + before + bytes, HUGE_PAGE - before);
-    if (at == MAP_FAILED) return no_memory(what);
-    *out = at;
-    return DT_OK;
+    return at == MAP_FAILED ? NULL : at;
 }
 
 /* This rank's share of the pages is had, or not to be had: of those between holes, whole units. */
@@ -106,7 +109,7 @@ static dt_status segment_reserve(int fd, const struct dt__room *room, size_t uni
         while (errno == EINTR);
         if (i < room->holes) from = room->hole[i].end;
     }
-    return errno ? no_memory(what) : DT_OK;
+    return errno ? no_memory(room, what) : DT_OK;
 }
 
 dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const char *what,
@@ -122,25 +125,28 @@ dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const ch
     if (!dt_size_add(bytes, unit - 1, &out->bytes))
         status = dt_fail(DT_EMEMORY, "the %s is beyond memory", what);
     out->bytes -= out->bytes % unit;
-    const bool alone = size == 1 && !room->holes;
+    const bool alone = !bytes || (size == 1 && !room->holes && !room->dir);
+    const bool named = !alone && (size > 1 || room->dir);
     if (!status && alone)
         status = dt_alloc(bytes, 1, what, &out->own);
-    else if (!status && rank == 0 && size > 1)
+    else if (!status && rank == 0 && named)
         status = segment_create(room, out->bytes, what, name, &fd);
     status = dt_ranks_agree(all, status);
-    out->memory = out->own;
-    if (!status) {
-        if (size > 1) {
-            DT_MPI(MPI_Bcast(name, NAME_SIZE, MPI_CHAR, 0, comm));
-            if (rank) fd = shm_open(name, O_RDWR, 0);
-            if (fd < 0) status = no_memory(what);
-        }
-        if (!status && !alone) status = segment_map(fd, out->bytes, what, &out->memory);
-        if (!status && size > 1) status = segment_reserve(fd, room, unit, rank, size, what);
+    const bool goes_on = !status;
+    if (goes_on && named) {
+        DT_MPI(MPI_Bcast(name, NAME_SIZE, MPI_CHAR, 0, comm));
+        if (rank) fd = open(name, OPEN_FLAGS);
+        if (fd < 0) status = no_memory(room, what);
+        DT_MPI(MPI_Barrier(comm));
+    }
+    if (rank == 0 && name[0]) unlink(name);
+    if (goes_on) {
+        out->memory = alone || status ? out->own : segment_map(fd, out->bytes);
+        if (!status && !out->memory) status = no_memory(room, what);
+        if (!status && named) status = segment_reserve(fd, room, unit, rank, size, what);
         status = dt_ranks_agree(all, status);
     }
     if (fd >= 0) close(fd);
-    if (rank == 0 && name[0]) shm_unlink(name);
     if (status) dt__shared_free(out);
     return status;
 }

@@ -22,6 +22,8 @@ struct dt__shared {
 
 /* Shared memory as it is dealt out; without memory it is only counted. */
 struct dt__room {
+    /* where a file is the memory, on a disk: it may be larger than the host's; NULL: /dev/shm */
+    const char *dir;
     unsigned char *memory;
     size_t used;   /* SIZE_MAX: more than can be */
     size_t filled; /* of these, from the first on, those that are written all over */
@@ -35,7 +37,7 @@ struct dt__room {
 void *dt__room_take(struct dt__room *room, size_t count, size_t size);
 
 /* room->used bytes of memory that the ranks of `comm` share, all of one host; what: whose it is,
- * for messages. The contents are undefined. Collective over comm; fails on all ranks of `all`,
+ * for messages. The contents are zeros. Collective over comm; fails on all ranks of `all`,
  * which holds comm's, or on none, and all of them call it. DT_EMEMORY: no room, or no such memory
  * here. */
 dt_status dt__shared_create(MPI_Comm comm, const struct dt__room *room, const char *what,

@@ -7,8 +7,8 @@
 
 #include "comm/exchange.h"
 
-enum { TAG_INPUTS, TAG_OUTPUTS, TAG_DELTAS, TAG_SUMS };
-enum { MOST_DEPTH = 11 }; /* of a tree of parts */
+enum { MOST_DEPTH = 11 };                                          /* of a tree of parts */
+enum { SOFTMAX = sizeof(struct dt_softmax_part) / sizeof(float) }; /* outputs of a part */
 _Static_assert(DT_SPLIT_MOST_PARTS <= 1 << (MOST_DEPTH - 1), "a row a level");
 
 /* A worker: its rank in the exchange, its node, its replicas and parts. */
@@ -18,11 +18,11 @@ struct place {
     int part, part_end;
 };
 
-/* A subtree of the tree over parts, whose sum has a place in this node's memory: all of it is one
- * worker's of this node, or another node's. */
+/* A subtree of the tree over parts: all of it is one node's, or, of this node, one worker's. Its
+ * sum has a place in this node's memory; others get rows of the sums of this node as a whole. */
 struct sum {
     int first, end;
-    int worker; /* -1: of another node: */
+    int worker; /* -1: of a node */
     int node;
     float *data; /* (max_rows, nin) in blocks, of the layer that is under way */
 };
@@ -36,18 +36,19 @@ struct dt_split {
     int self;             /* -1: none of them */
     int *first_of;        /* (nodes + 1) where a node's workers begin */
     int *owner;           /* (parts) a worker */
-    struct sum *sum;      /* (sums) in the order of the parts */
+    struct sum *sum;      /* (sums) in the order of the parts: of this node the workers' */
     int *sum_at;          /* (parts) the one that begins with this part */
-    struct sum *give;     /* (gives) of this node's parts: what it sends to others */
+    struct sum *give;     /* (gives) the same of nodes alone: what they send to others */
     int sums, gives;
 
     struct dt__shared shared;
     struct dt__event_count *met; /* workers of this node that came to a meeting */
     uint32_t meetings;
     float **input, **output; /* (layers) */
+    int32_t *label;          /* (max_rows); NULL: no layer has a softmax */
 
     int *row;    /* (R + 1) where rows of a replica begin, in this step */
-    float *send; /* (gives, max_rows, widest input) sums of this node's parts, for other nodes */
+    float *send; /* (this node's gives, max_rows, widest input) for other nodes */
     MPI_Request *request;
     int requests;
 };
@@ -96,11 +97,6 @@ static int helper_of(const struct dt_split *s, int node, int worker)
     return count ? first + worker % count : -1;
 }
 
-static bool is_here(const struct dt_split *s, int worker)
-{
-    return s->worker[worker].node == s->x->node;
-}
-
 /* The largest subtrees of one owner: of another node, here of a worker; whole: here too of the
  * node. */
 static void find_sums(const struct dt_split *s, int first, int end, bool whole, struct sum *sum,
@@ -122,13 +118,10 @@ static void find_sums(const struct dt_split *s, int first, int end, bool whole, 
 
 static void list_sums(struct dt_split *s)
 {
-    int all = 0;
     find_sums(s, 0, s->spec.parts, false, s->sum, &s->sums);
     for (int i = 0; i < s->sums; i++)
         s->sum_at[s->sum[i].first] = i;
-    find_sums(s, 0, s->spec.parts, true, s->give, &all);
-    for (int i = 0; i < all; i++)
-        if (s->give[i].node == s->x->node) s->give[s->gives++] = s->give[i];
+    find_sums(s, 0, s->spec.parts, true, s->give, &s->gives);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -141,13 +134,21 @@ static size_t widest_sum(const struct dt_split *s)
     return widest;
 }
 
+/* Where a part's columns begin among the outputs that travel. */
+static size_t part_begin(const struct dt_split *s, int layer, int part)
+{
+    if (s->layer[layer].softmax) return (size_t)part * SOFTMAX;
+    return dt_split_cut(s->layer[layer].nout, (size_t)part, (size_t)s->spec.parts);
+}
+
 static void deal_memory(struct dt_split *s, struct dt__room *room)
 {
     const size_t rows = (size_t)s->spec.max_rows;
     s->met = dt__room_take(room, 1, sizeof *s->met);
     for (int l = 0; l < s->spec.layers; l++) {
         s->input[l] = dt__room_take(room, rows * s->layer[l].nin, sizeof(float));
-        s->output[l] = dt__room_take(room, rows * s->layer[l].nout, sizeof(float));
+        s->output[l] = dt__room_take(room, rows * part_begin(s, l, s->spec.parts), sizeof(float));
+        if (s->layer[l].softmax) s->label = dt__room_take(room, rows, sizeof *s->label);
     }
     for (int i = 0; i < s->sums; i++)
         s->sum[i].data = dt__room_take(room, rows * widest_sum(s), sizeof(float));
@@ -186,6 +187,7 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
 {
     struct dt_split *s = NULL;
     struct dt__room room = {0};
+    size_t own = 0; /* subtrees of this node's */
     dt_status status = dt_alloc(1, sizeof *s, "split layers", &s);
     if (!status) {
         *s = (struct dt_split){.x = x, .comm = MPI_COMM_NULL, .self = x->world->worker};
@@ -199,10 +201,10 @@ dt_status dt_split_create(struct dt_exchange *x, const struct dt_split_spec *spe
     DT_GUARD(dt__shared_create(x->node_comm, &room, "split layers", &x->all, &s->shared));
     room = (struct dt__room){.memory = s->shared.memory};
     deal_memory(s, &room);
-    if (x->agent <= 0) memset(s->met, 0, sizeof *s->met); /* all who do write the same */
-    status = x->nodes == 1 ? DT_OK
-                           : dt_alloc((size_t)s->gives * (size_t)spec->max_rows * widest_sum(s),
-                                      sizeof(float), "sums of split layers", &s->send);
+    for (int g = 0; g < s->gives && x->nodes > 1; g++)
+        own += s->give[g].node == x->node;
+    status = dt_alloc(own * (size_t)spec->max_rows * widest_sum(s), sizeof(float),
+                      "sums of split layers", &s->send);
     DT_GUARD(dt_ranks_agree(&x->all, status));
     *out = s;
 done:
@@ -286,17 +288,14 @@ float *dt_split_inputs(const struct dt_split *s, int layer, size_t block)
     return s->input[layer] + block_at(s, layer, block, 0);
 }
 
-static size_t part_columns(const struct dt_split *s, int layer, int part)
-{
-    const size_t nout = s->layer[layer].nout, parts = (size_t)s->spec.parts;
-    return dt_split_cut(nout, (size_t)part + 1, parts) - dt_split_cut(nout, (size_t)part, parts);
-}
-
 float *dt_split_outputs(const struct dt_split *s, int layer, int part)
 {
-    return s->output[layer] + (size_t)s->spec.max_rows * dt_split_cut(s->layer[layer].nout,
-                                                                      (size_t)part,
-                                                                      (size_t)s->spec.parts);
+    return s->output[layer] + (size_t)s->spec.max_rows * part_begin(s, layer, part);
+}
+
+int32_t *dt_split_labels(const struct dt_split *s)
+{
+    return s->label;
 }
 
 float *dt_split_sum(const struct dt_split *s, int layer, int index, size_t block)
@@ -309,18 +308,17 @@ float *dt_split_sum(const struct dt_split *s, int layer, int index, size_t block
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-static void send_floats(struct dt_split *s, const float *floats, size_t n, int worker, int tag)
+/* Floats, or labels, from a worker to another one: this one's end of it, if it is one of them. All
+ * post in the same order. */
+static void post(struct dt_split *s, int from, int to, void *floats, size_t n)
 {
-    if (n)
-        DT_MPI(MPI_Isend(floats, (int)n, MPI_FLOAT, s->worker[worker].rank, tag, s->comm,
-                         &s->request[s->requests++]));
-}
-
-static void receive_floats(struct dt_split *s, float *floats, size_t n, int worker, int tag)
-{
-    if (n)
-        DT_MPI(MPI_Irecv(floats, (int)n, MPI_FLOAT, s->worker[worker].rank, tag, s->comm,
-                         &s->request[s->requests++]));
+    MPI_Request *request = &s->request[s->requests];
+    if (!n || (from != s->self && to != s->self)) return;
+    if (from == s->self)
+        DT_MPI(MPI_Isend(floats, (int)n, MPI_FLOAT, s->worker[to].rank, 0, s->comm, request));
+    else
+        DT_MPI(MPI_Irecv(floats, (int)n, MPI_FLOAT, s->worker[from].rank, 0, s->comm, request));
+    s->requests++;
 }
 
 /* All messages have come and gone; gradients of other layers get on meanwhile. */
@@ -355,20 +353,16 @@ static void meet(struct dt_split *s)
 
 void dt_split_give_inputs(struct dt_split *s, int layer)
 {
-    const size_t blocks = dt_split_blocks(s->layer[layer].nin);
-    for (int w = 0; w < s->x->world->workers; w++) {
-        if (is_here(s, w) || helper_of(s, s->x->node, w) != s->self) continue;
-        for (size_t b = 0; b < blocks; b++)
-            receive_floats(s, s->input[layer] + block_at(s, layer, b, first_row(s, w)),
-                           (size_t)rows_of(s, w) * block_depth(s, layer, b), w, TAG_INPUTS);
-    }
-    for (int n = 0; n < s->x->nodes; n++) {
-        const int to = helper_of(s, n, s->self);
-        if (n == s->x->node || to < 0) continue;
-        for (size_t b = 0; b < blocks; b++)
-            send_floats(s, s->input[layer] + block_at(s, layer, b, first_row(s, s->self)),
-                        (size_t)rows_of(s, s->self) * block_depth(s, layer, b), to, TAG_INPUTS);
-    }
+    for (int w = 0; w < s->x->world->workers; w++)
+        for (int n = 0; n < s->x->nodes; n++) {
+            const int to = helper_of(s, n, w), row = first_row(s, w);
+            const size_t rows = (size_t)rows_of(s, w);
+            if (n == s->worker[w].node || to < 0) continue;
+            for (size_t b = 0; b < dt_split_blocks(s->layer[layer].nin); b++)
+                post(s, w, to, s->input[layer] + block_at(s, layer, b, row),
+                     rows * block_depth(s, layer, b));
+            if (s->layer[layer].softmax) post(s, w, to, s->label + row, rows);
+        }
     finish_messages(s);
     meet(s);
 }
@@ -376,18 +370,13 @@ void dt_split_give_inputs(struct dt_split *s, int layer)
 /* Rows of parts from or to where these are owned: `home`, from there. */
 static void move_outputs(struct dt_split *s, int layer, bool home)
 {
-    const int tag = home ? TAG_OUTPUTS : TAG_DELTAS;
     for (int p = 0; p < s->spec.parts; p++) {
-        const int owner = s->owner[p];
-        const size_t columns = part_columns(s, layer, p);
-        float *rows = dt_split_outputs(s, layer, p);
+        const size_t columns = part_begin(s, layer, p + 1) - part_begin(s, layer, p);
         for (int w = 0; w < s->x->world->workers; w++) {
-            const int from = home ? owner : w, to = home ? w : owner;
-            const size_t n = (size_t)rows_of(s, w) * columns;
-            float *at = rows + (size_t)first_row(s, w) * columns;
-            if (s->worker[from].node == s->worker[to].node) continue;
-            if (from == s->self) send_floats(s, at, n, to, tag);
-            if (to == s->self) receive_floats(s, at, n, from, tag);
+            const int owner = s->owner[p], from = home ? owner : w, to = home ? w : owner;
+            float *at = dt_split_outputs(s, layer, p) + (size_t)first_row(s, w) * columns;
+            if (s->worker[from].node != s->worker[to].node)
+                post(s, from, to, at, (size_t)rows_of(s, w) * columns);
         }
     }
     finish_messages(s);
@@ -437,24 +426,22 @@ void dt_split_return_sums(struct dt_split *s, int layer)
     const size_t blocks = dt_split_blocks(s->layer[layer].nin);
     float *send = s->send;
     meet(s);
-    for (int i = 0; i < s->sums; i++) {
-        const struct sum *sum = &s->sum[i];
-        for (size_t b = 0; b < blocks && sum->worker < 0; b++)
-            receive_floats(s, sum->data + block_at(s, layer, b, first_row(s, s->self)),
-                           (size_t)rows_of(s, s->self) * block_depth(s, layer, b),
-                           helper_of(s, sum->node, s->self), TAG_SUMS);
-    }
-    for (int w = 0; w < s->x->world->workers; w++) {
-        if (is_here(s, w) || helper_of(s, s->x->node, w) != s->self) continue;
-        for (int g = 0; g < s->gives; g++)
-            for (size_t b = 0; b < blocks; b++) {
+    for (int w = 0; w < s->x->world->workers; w++)
+        for (int g = 0; g < s->gives; g++) {
+            const struct sum *give = &s->give[g];
+            const int from = helper_of(s, give->node, w), row = first_row(s, w);
+            if (give->node == s->worker[w].node) continue;
+            for (size_t b = 0; b < blocks && (from == s->self || w == s->self); b++) {
                 const size_t depth = block_depth(s, layer, b), n = (size_t)rows_of(s, w) * depth;
-                sum_rows(s, layer, b, s->give[g].first, s->give[g].end, first_row(s, w),
-                         rows_of(s, w), send, depth);
-                send_floats(s, send, n, w, TAG_SUMS);
-                send += n;
+                float *at = send;
+                if (w == s->self)
+                    at = s->sum[s->sum_at[give->first]].data + block_at(s, layer, b, row);
+                else
+                    sum_rows(s, layer, b, give->first, give->end, row, rows_of(s, w), at, depth);
+                post(s, from, w, at, n);
+                send += w == s->self ? 0 : n;
             }
-    }
+        }
     finish_messages(s);
 }
 
@@ -469,7 +456,8 @@ void dt_split_read_sums(const struct dt_split *s, int layer, int row, int rows, 
 
 double dt_split_sent(const struct dt_split_layer *layer, int rows, int nodes)
 {
-    const double others = 1 - 1.0 / nodes, nin = (double)layer->nin, nout = (double)layer->nout;
+    const double others = 1 - 1.0 / nodes, nin = (double)layer->nin;
+    const double nout = layer->softmax ? DT_SPLIT_PARTS * SOFTMAX : (double)layer->nout;
     return rows * others * ((layer->inputs ? 2 : 1) * nin + 2 * nout / nodes);
 }
 

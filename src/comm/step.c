@@ -25,7 +25,7 @@ struct dt__messages {
     int requests;
 
     /* The step under way. */
-    int done; /* requests that have ended */
+    int done;                 /* requests that have ended */
     MPI_Request norm_request; /* first agent: MPI_REQUEST_NULL: not sent, or known */
 };
 
@@ -86,8 +86,6 @@ static void add_messages(struct dt_exchange *x)
 static dt_status owners_prepare(struct dt_exchange *x)
 {
     DT_TRY(dt__layout_chunks(x));
-    for (int v = 0; v < x->spec.vectors && x->world->is_bank && dt__rows_are_dealt(x); v++)
-        DT_TRY(dt__keep(x, x->spec.params, sizeof(float), "the bank's weights", &x->books[v]));
     if (x->agent < 0) return DT_OK;
     DT_TRY(dt__keep(x, 1, sizeof *x->messages, "requests", &x->messages));
     struct dt__messages *m = x->messages;

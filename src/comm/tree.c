@@ -1,5 +1,5 @@
-/* Sums over replicas in the order of the fixed tree, the norm of the sum, and what a sum does to
- * the weights: block by block, in a core's cache. */
+/* Arithmetic of the exchange: sums over replicas in the order of the fixed tree, the norm of the
+ * sum, and what the sum does to the weights. All goes block by block, in a core's cache. */
 #include <string.h>
 
 #include "base/clones.h"
@@ -7,8 +7,9 @@
 
 /* ---- the fixed tree ------------------------------------------------------------------------- */
 
-/* Where floats [at, at + n) of the sum over node [a, b) stand: block[0], or elsewhere. NULL: it is
- * to be made of the node's halves. chunk: whose floats they are. */
+/* A leaf of tree_sum: where floats [at, at + n) of the sum over range [a, b) stand, if they are
+ * there without an addition: in block[0], or elsewhere. NULL: tree_sum is to add the range's
+ * halves. chunk: the one that has these floats. */
 typedef const float *leaf_fn(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                              size_t at, size_t n, float (*block)[DT__TREE_BLOCK]);
 
@@ -20,7 +21,8 @@ static void floats_add(size_t n, const float *left, const float *right, float *o
         out[i] = left[i] + right[i];
 }
 
-/* The same, made; n <= DT__TREE_BLOCK. block: scratch, one a level. */
+/* The sum of floats [at, at + n) over range [a, b) of the tree, n <= DT__TREE_BLOCK: in block[0],
+ * or where a leaf has it. block: scratch, one a level. */
 static const float *tree_sum(struct dt_exchange *x, leaf_fn *leaf, const struct dt__chunk *chunk,
                              int a, int b, size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
 {
@@ -34,7 +36,7 @@ static const float *tree_sum(struct dt_exchange *x, leaf_fn *leaf, const struct 
     return block[0];
 }
 
-/* leaf_fn: a replica of this node, or the sum of a subtree of another one. */
+/* leaf_fn: the gradient of a replica of this node, or the sum of a subtree of another node. */
 static const float *replica_leaf(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                                  size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
 {
@@ -45,14 +47,14 @@ static const float *replica_leaf(struct dt_exchange *x, const struct dt__chunk *
     return b - a == 1 ? x->slot[a] + at : NULL;
 }
 
-/* Of a chunk that is rounded: bytes of its floats before this one. */
+/* Where float `at` begins in a rounded chunk, in bytes. */
 static size_t bytes_before(const struct dt__chunk *chunk, size_t at)
 {
     return dt__wire_bytes(chunk->wire, chunk->at.begin, at - chunk->at.begin);
 }
 
-/* leaf_fn: the sum of a group, which is rounded here if another node has not done so. A lone
- * replica's is rounded where it stands. */
+/* leaf_fn, of the tree of groups: the sum of a group, rounded here unless another node has done so.
+ * The gradient of a group of one replica is rounded in its slot. */
 static const float *group_leaf(struct dt_exchange *x, const struct dt__chunk *chunk, int a, int b,
                                size_t at, size_t n, float (*block)[DT__TREE_BLOCK])
 {
@@ -70,16 +72,16 @@ static const float *group_leaf(struct dt_exchange *x, const struct dt__chunk *ch
     return sum;
 }
 
-/* Floats of [at, end) up to the next multiple of DT__TREE_BLOCK. */
+/* How many floats of [at, end) come before the next multiple of DT__TREE_BLOCK. */
 static size_t block_length(size_t at, size_t end)
 {
     size_t n = DT__TREE_BLOCK - at % DT__TREE_BLOCK;
     return n < end - at ? n : end - at;
 }
 
-/* ---- what a node gives ---------------------------------------------------------------------- */
+/* ---- sums that a node sends ----------------------------------------------------------------- */
 
-/* Of this block, to the slot of the subtree's first replica. */
+/* Sums floats [at, at + n) over a subtree's replicas, into the slot of the first one. */
 static float *subtree_sum(struct dt_exchange *x, const struct dt__subtree *subtree, size_t at,
                           size_t n)
 {
@@ -130,6 +132,7 @@ static double lanes_sum(const double lane[8])
            ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
+/* Ends the block under way. */
 static void norm_close(struct dt__norm *norm)
 {
     if (norm->open && !norm->shared) norm->norms[norm->block] = lanes_sum(norm->lane);
@@ -137,7 +140,7 @@ static void norm_close(struct dt__norm *norm)
     norm->open = false;
 }
 
-/* Where the squares of an edge stand; NULL: the block is none. */
+/* The squares of a block of which several agents have a part; NULL: one agent has all of it. */
 static double *edge_squares(const struct dt__norm *norm, size_t block)
 {
     size_t from = 0, to = norm->edges;
@@ -152,7 +155,7 @@ static double *edge_squares(const struct dt__norm *norm, size_t block)
                                                            : NULL;
 }
 
-/* Squares of floats [at, end) of the vector; sum holds them from `offset` on. */
+/* Adds squares of floats [at, end) of the vector to the lanes; sum[0] is float `offset`. */
 DT__CLONES
 static void squares_add(double *lane, const float *sum, size_t offset, size_t at, size_t end)
 {
@@ -177,7 +180,7 @@ void dt__norm_add(struct dt__norm *norm, const float *sum, size_t offset, size_t
     }
 }
 
-/* Rows that no gradient touched count 0. */
+/* Adds the rows of a range. Those that no gradient touched count as 0. */
 static void norm_add_rows(struct dt_exchange *x, int range, struct dt__norm *norm)
 {
     for (size_t at = norm->at.begin, n; at < norm->at.end; at += n) {
@@ -267,9 +270,10 @@ void dt__floats_measure(struct dt_exchange *x, struct dt__floats floats, float *
     }
 }
 
-/* New weights are made in this core's cache and go out in one run. Other cores hold the old ones,
- * and single lines would be taken back from them one by one, between those of the state: 44 us for
- * 50,000 weights on cores without a common cache, 27 us in runs (measured). */
+/* A block's new weights are made in this core's cache and copied out at once. Other cores have the
+ * old weights in their caches; written directly, each line would be fetched from them on its own,
+ * between lines of the state: 44 us for 50,000 weights on cores without a common cache, against
+ * 27 us with the copy (measured). */
 void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
 {
     float *vectors[DT_EXCHANGE_VECTORS];
@@ -294,8 +298,8 @@ void dt__chunk_update(struct dt_exchange *x, const struct dt__chunk *chunk)
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-/* Sum over node [a, b) of a tile of a factored matrix, in level[0]: each gradient is made here,
- * from its factors. */
+/* Makes the sum over range [a, b) of the tree of a tile of a factored matrix, in level[0]: each
+ * gradient is made here, from its factors. */
 static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_tile tile,
                      float *level)
 {
@@ -311,7 +315,7 @@ static void tile_sum(struct dt_exchange *x, int matrix, int a, int b, struct dt_
     floats_add(tile.rows * tile.columns, level, right, level);
 }
 
-/* Of gradients that are whole: a tile of their sums. */
+/* Copies a tile out of the sums, where gradients are whole. */
 static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, const float *sums,
                       float *out)
 {
@@ -320,7 +324,8 @@ static void tile_read(const struct dt_factored *matrix, struct dt_tile tile, con
         memcpy(out + r * tile.columns, from + r * matrix->columns, tile.columns * sizeof *out);
 }
 
-/* Neither factors' gradients nor their sum leave the cache. */
+/* Tile by tile, so that neither the gradients that are made of factors nor their sum leave the
+ * cache. */
 void dt__tiles_update(struct dt_exchange *x, int index)
 {
     const struct dt_factored *matrix = &x->factored[index];

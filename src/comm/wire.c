@@ -48,8 +48,7 @@ static void bf16_read(size_t n, const uint16_t *restrict half, float *restrict o
         out[i] = dt__bf16_value(half[i]);
 }
 
-/* values + error to values. Returns the greatest magnitude; NaN or infinite if one is not
- * finite. */
+/* Adds error to values. Returns the greatest magnitude; NaN or infinite if one is not finite. */
 DT__CLONES
 static float q8_add(size_t n, float *restrict values, const float *restrict error)
 {
@@ -94,7 +93,7 @@ static void q8_block(size_t n, float *values, float *error, unsigned char *bytes
     const bool finite = isfinite(most), zeros = finite && most < LEAST;
     const float scale = zeros ? 0 : finite ? most / 127 : NAN;
     memcpy(bytes, &scale, sizeof scale);
-    if (!finite) memset(values, 0, n * sizeof *values); /* no conversion of what is no number */
+    if (!finite) memset(values, 0, n * sizeof *values); /* NaN has no conversion to int */
     q8_round(n, scale, zeros || !finite ? 0 : 127 / most, values, error,
              (signed char *)bytes + sizeof scale);
 }
@@ -131,14 +130,14 @@ void dt__wire_read(int wire, size_t offset, size_t n, const unsigned char *bytes
 }
 
 DT__CLONES
-static void add(size_t n, const float *restrict values, float *restrict weights)
+static void weights_add(size_t n, const float *restrict values, float *restrict weights)
 {
     for (size_t i = 0; i < n; i++)
         weights[i] += values[i];
 }
 
 DT__CLONES
-static void subtract(size_t n, const float *restrict weights, float *restrict values)
+static void weights_subtract(size_t n, const float *restrict weights, float *restrict values)
 {
     for (size_t i = 0; i < n; i++)
         values[i] -= weights[i];
@@ -147,9 +146,9 @@ static void subtract(size_t n, const float *restrict weights, float *restrict va
 void dt__wire_update(int wire, size_t offset, size_t n, float *fresh, float *error, float *weights,
                      unsigned char *bytes)
 {
-    subtract(n, weights, fresh);
+    weights_subtract(n, weights, fresh);
     dt__wire_round(wire, offset, n, fresh, error, bytes);
-    add(n, fresh, weights);
+    weights_add(n, fresh, weights);
 }
 
 void dt__wire_add(int wire, size_t offset, size_t n, const unsigned char *bytes, float *weights)
@@ -158,6 +157,6 @@ void dt__wire_add(int wire, size_t offset, size_t n, const unsigned char *bytes,
     for (size_t at = 0, length; at < n; at += length) {
         length = block_length(offset + at, n - at);
         dt__wire_read(wire, offset + at, length, bytes + dt__wire_bytes(wire, offset, at), block);
-        add(length, block, weights + at);
+        weights_add(length, block, weights + at);
     }
 }

@@ -23,18 +23,19 @@ enum { DT__WIRE_BLOCK = 256 };
 /* Bytes of floats [offset, offset + n). wire: enum dt_wire. */
 size_t dt__wire_bytes(int wire, size_t offset, size_t n);
 
-/* values + error, rounded, to values, and to bytes (NULL: not needed); the rest to error. A value
- * that is not finite makes all of its block NaN. f32 changes nothing. */
+/* Rounds values + error: the rounded floats go to values and, as they travel, to bytes (NULL: not
+ * needed); what rounding left goes to error. A value that is not finite makes all of its block NaN.
+ * f32 changes nothing. */
 void dt__wire_round(int wire, size_t offset, size_t n, float *values, float *error,
                     unsigned char *bytes);
-/* The rounded floats again. */
+/* Reads rounded floats back from bytes. */
 void dt__wire_read(int wire, size_t offset, size_t n, const unsigned char *bytes, float *out);
 
-/* An update, of which the difference is rounded: weights + round(fresh - weights + error), to
- * weights; fresh is overwritten. */
+/* Rounds an update: adds round(fresh - weights + error) to weights, and writes the rounded
+ * difference to bytes. fresh is overwritten. */
 void dt__wire_update(int wire, size_t offset, size_t n, float *fresh, float *error, float *weights,
                      unsigned char *bytes);
-/* The same where the bytes arrive. */
+/* Adds the rounded difference that arrived to weights. */
 void dt__wire_add(int wire, size_t offset, size_t n, const unsigned char *bytes, float *weights);
 
 #endif

@@ -16,7 +16,9 @@ const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS])
 {
     const char *yield = getenv("OMPI_MCA_mpi_yield_when_idle"), *osc = getenv("OMPI_MCA_osc");
     const char *sndbuf = getenv("OMPI_MCA_btl_tcp_sndbuf");
-    snprintf(buffer, DT_MPI_SETTINGS, "mpi_yield_when_idle=%s, osc=%s%s%s", yield ? yield : "",
+    buffer[0] = '\0';
+    if (!dt_world_is_open_mpi()) return buffer;
+    snprintf(buffer, DT_MPI_SETTINGS, " (mpi_yield_when_idle=%s, osc=%s%s%s)", yield ? yield : "",
              osc ? osc : "", sndbuf ? ", btl_tcp_sndbuf=" : "", sndbuf ? sndbuf : "");
     return buffer;
 }
@@ -26,10 +28,19 @@ const char *dt_world_mpi_version(void)
     static char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
     if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return "MPI";
-    text[strcspn(text, ",\n")] = '\0'; /* MPICH adds pages of how it was built */
-    for (char *tab; (tab = strchr(text, '\t'));)
-        *tab = ' ';
+    size_t n = 0; /* MPICH has blanks in it, and adds pages of how it was built */
+    for (const char *c = text; *c && !strchr(",\n", *c); c++)
+        if (!strchr(" \t", *c))
+            text[n++] = *c;
+        else if (n > 0 && text[n - 1] != ' ')
+            text[n++] = ' ';
+    text[n] = '\0';
     return text;
+}
+
+bool dt_world_is_open_mpi(void)
+{
+    return strstr(dt_world_mpi_version(), "Open MPI") != NULL;
 }
 
 static long env_number(const char *name)
@@ -58,6 +69,23 @@ static void limit_send_buffers(void)
     long each = TOGETHER / (hosts - 1);
     snprintf(bytes, sizeof bytes, "%ld", each > LEAST ? each : LEAST);
     setenv("OMPI_MCA_btl_tcp_sndbuf", bytes, 0);
+}
+
+/* DT_EUSAGE if the launcher says that it has started several ranks, of which this one is alone. */
+static dt_status check_alone(void)
+{
+    static const char *const keys[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS",
+                                       "SLURM_NTASKS"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (!getenv(keys[i])) continue;
+        if (env_number(keys[i]) <= 1) break;
+        return dt_fail(DT_EUSAGE,
+                       "%ld ranks were started (%s), but each sees itself alone: start them with "
+                       "the `mpirun` of %s, or with `srun --mpi=%s`",
+                       env_number(keys[i]), keys[i], dt_world_mpi_version(),
+                       dt_world_is_open_mpi() ? "pmix" : "pmi2");
+    }
+    return DT_OK;
 }
 
 /* ---- create --------------------------------------------------------------------------------- */
@@ -176,12 +204,7 @@ dt_status dt_world_create(struct dt_world **out)
     }
     /* srun without PMIx starts N processes of which none knows of the others: Open MPI makes each a
      * world of its own, or ends it in MPI_Init with a page about its build. */
-    const char *key = getenv("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-    if (!launched && env_number(key) > 1)
-        return dt_fail(DT_EUSAGE,
-                       "Slurm started %ld tasks (%s), but each sees itself alone: start them with "
-                       "`srun --mpi=pmix` or `mpirun`",
-                       env_number(key), key);
+    if (!launched) DT_TRY(check_alone());
     DT_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided));
     DT_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     DT_MPI(MPI_Comm_size(comm, &size));
@@ -191,30 +214,15 @@ dt_status dt_world_create(struct dt_world **out)
             "%s lets a rank have no threads (MPI_Init_thread gave level %d, expected at least %d, "
             "MPI_THREAD_FUNNELED)",
             dt_world_mpi_version(), provided, MPI_THREAD_FUNNELED);
-    if (size == 1 &&
-        env_number("PMI_SIZE") > 1) /* so does a launcher whose PMI this MPI does not speak */
-        return dt_fail(DT_EUSAGE,
-                       "the launcher started %ld processes (PMI_SIZE), but each sees itself alone: "
-                       "start them with `srun --mpi=pmix` or `mpirun`",
-                       env_number("PMI_SIZE"));
+    if (size == 1) DT_TRY(check_alone()); /* a launcher whose PMI this MPI does not speak */
     DT_TRY(dt_world_attach(&comm, START_SECS, out));
     (*out)->inside->owns_mpi = true;
     return DT_OK;
 }
 
-void dt_world_abandon(void)
+static void world_free(struct dt_world *world)
 {
-    int begun, ended;
-    DT_MPI(MPI_Initialized(&begun));
-    DT_MPI(MPI_Finalized(&ended));
-    if (begun && !ended) DT_MPI(MPI_Finalize());
-}
-
-void dt_world_destroy(struct dt_world *world)
-{
-    if (!world) return;
     struct dt__world_inside *inside = world->inside;
-    const bool owns_mpi = inside->owns_mpi;
     dt__watchdog_stop(world);
     dt__watchdog_free(world);
     MPI_Comm *const comm[] = {&inside->trainers.comm, &inside->host, &inside->all.comm};
@@ -225,7 +233,39 @@ void dt_world_destroy(struct dt_world *world)
     dt_free(world->workers_of);
     dt_free(world->rank_of);
     dt_free(world); /* and what is inside, which it begins */
-    if (owns_mpi) DT_MPI(MPI_Finalize());
+}
+
+/* MPI_Finalize waits for all ranks in many an MPI, and nobody watches over it. So it begins when
+ * all have come, under the watchdog: the bank may have saved until then. Behind that there is
+ * nothing to do that takes long. A job that failed has its exit code, and has said why: it ends
+ * soon. To end a healthy one costs its exit code: it gets no less than LEAST_SECS, however soon a
+ * step counts as stalled. */
+void dt_world_end(struct dt_world *world, dt_status status)
+{
+    const double LEAST_SECS = 60, FAILED_SECS = 10;
+    double secs = FAILED_SECS;
+    int begun;
+    if (world) dt_ranks_barrier(world->all);
+    if (world && (!status || status == DT_STOPPED)) {
+        const double stall = (double)atomic_load(&world->inside->watchdog.stall_us) * 1e-6;
+        secs = stall > 0 && stall < LEAST_SECS ? LEAST_SECS : stall;
+    }
+    fflush(NULL);
+    dt_exit_within(secs, status,
+                   world && world->is_bank && !status
+                       ? "dtrain: error: the run is complete, but a rank hangs as MPI ends\n"
+                       : NULL);
+    if (world) world_free(world);
+    DT_MPI(MPI_Initialized(&begun));
+    if (begun) DT_MPI(MPI_Finalize());
+}
+
+void dt_world_destroy(struct dt_world *world)
+{
+    if (world && world->inside->owns_mpi)
+        dt_world_end(world, DT_OK);
+    else if (world)
+        world_free(world);
 }
 
 /* ---- roles ---------------------------------------------------------------------------------- */

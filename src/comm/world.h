@@ -23,7 +23,7 @@ struct dt_ranks {
 };
 
 struct dt__world_inside {
-    bool owns_mpi;        /* dt_world_destroy ends MPI */
+    bool owns_mpi;        /* dt_world_create began it */
     bool connected;       /* the communicators below exist */
     struct dt_ranks all;  /* a copy of the program's communicator */
     struct dt_ranks trainers;

@@ -67,7 +67,7 @@
       "train.wire: train.delay_compensation sends the weights that a gradient saw, which are not " \
       "rounded; expected 0, or train.wire=f32")                                                    \
     X(wire && !async && c->train.exchange == DT_EXCHANGE_REDUCE,                                   \
-      "train.wire: train.exchange=reduce leaves the sum to MPI, which knows floats; expected "     \
+      "train.wire: train.exchange=reduce has MPI make the sums, which adds f32 alone; expected " \
       "auto, node or ordered, or train.wire=f32")                                                  \
     X(wire && !async && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \
     X(wire && !async && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                      \
@@ -91,6 +91,8 @@
     X(!classifies && c->train.class_weight,                                                        \
       "train.class_weight=balanced: only model.task=classify has classes; expected classify, or "  \
       "train.class_weight=none")                                                                   \
+    X(!classifies && *c->data.class_names,                                                         \
+      "data.class_names: only model.task=classify has classes; expected classify, or no names")    \
     X(c->train.loss == DT_LOSS_POISSON && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,     \
       "data.normalize_target=yes: train.loss=poisson learns counts as they stand; expected no, "   \
       "or auto")                                                                                   \
@@ -144,7 +146,7 @@ dt_status dt_config_check(const struct dt_config *config, int size)
 
 /* ---- a resume -------------------------------------------------------------------------------- */
 
-/* Tells of each key of a class that differs. */
+/* Calls `tell` for each key of a class whose values differ. */
 static dt_status tell_changes(enum dt__resume resume, const struct dt_config *before,
                               const struct dt_config *now, dt_change_fn *tell, void *arg)
 {
@@ -165,8 +167,7 @@ static dt_status tell_changes(enum dt__resume resume, const struct dt_config *be
     return status;
 }
 
-/* The short forms that model.layers was made of: those that are given, or the widths, given or
- * not. */
+/* Lists the short forms that model.layers was made of: those that are given, else model.hidden. */
 static dt_status short_forms_told(const struct dt_config *config, struct dt_text *out)
 {
     static const char *const forms[] = {"model.kind",      "model.activation", "model.dropout",

@@ -43,8 +43,9 @@ static void option_range(const struct dt__option *option, char *buffer, size_t s
 /* What a change means when the run is resumed. */
 static const char *resume_text(const struct dt__option *option)
 {
-    static const char *const texts[] = {
-        [DT__FREE] = "may change", [DT__FIXED] = "stays", [DT__TOLD] = "may change, told"};
+    static const char *const texts[] = {[DT__FREE] = "may change",
+                                        [DT__FIXED] = "must stay the same",
+                                        [DT__TOLD] = "may change, and is recorded"};
     return texts[option->resume];
 }
 
@@ -92,7 +93,7 @@ static void describe_text(FILE *out, const char *what)
                 option->initial, type, range, option->help);
     }
     fprintf(out,
-            "\n* may change when a run is resumed; + too, and the run's history tells of it\n");
+            "\n* may change when a run is resumed; + may change too, and the change is recorded\n");
 }
 
 /* ---- templates ------------------------------------------------------------------------------ */

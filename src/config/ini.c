@@ -154,6 +154,29 @@ done:
     return status;
 }
 
+dt_status dt_config_print_given(const struct dt_config *config, const char *section,
+                                const char *const *but, FILE *out)
+{
+    struct dt_text text = {0};
+    dt_status status = DT_OK;
+    for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
+        const struct dt__option *option = &dt__options[i];
+        char *value = NULL;
+        bool said = config->given[i] != DT_GIVEN || strcmp(option->section, section) != 0;
+        for (size_t b = 0; but[b]; b++)
+            said |= !strcmp(but[b], option->key);
+        if (said) continue;
+        status = dt__option_text(config, option, &value);
+        if (!status) status = dt_text_add(&text, "%s = ", option->key);
+        if (!status) status = dt__value_quote(&text, value);
+        if (!status) status = dt_text_add(&text, "\n");
+        dt_free(value);
+    }
+    if (text.length) fprintf(out, "%s", text.data);
+    dt_text_free(&text);
+    return status;
+}
+
 dt_status dt_config_print(const struct dt_config *config, char **out_text)
 {
     struct dt_text text;

@@ -291,6 +291,9 @@ dt_status dt_config_settle(struct dt_config *config, bool table)
     if (config->run.preset != DT_PRESET_TABLE) return DT_OK;
     DT_TRY(preset_set(config, PRESET[1][0], PRESET[1][1])); /* the rule, on which rates depend */
     if (linear) DT_TRY(preset_set(config, "train.lr", "0.01"));
+    /* Weights decay towards 0, and so do predictions: to the mean, if targets are standardised. */
+    if (config->model.task == DT_TASK_REGRESS && config->train.loss != DT_LOSS_POISSON)
+        DT_TRY(preset_set(config, "data.normalize_target", "yes"));
     for (size_t i = 0; i < PRESET_COUNT; i++)
         DT_TRY(preset_set(config, PRESET[i][0], PRESET[i][1]));
     return DT_OK;
@@ -329,8 +332,8 @@ dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int 
 
 dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_config *before)
 {
-    static const char *const by_data[] = {"train.epochs", "train.batch", "eval.steps",
-                                          "eval.patience", "model.layers"};
+    static const char *const by_data[] = {"train.epochs",  "train.batch",           "eval.steps",
+                                          "eval.patience", "data.normalize_target", "model.layers"};
     const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
     const bool was = before->run.preset == DT_PRESET_TABLE;
     const bool network = network_is_given(config);

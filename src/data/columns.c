@@ -24,9 +24,23 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
                                     .count = count,
                                     .missing = config->data.missing,
                                     .texts = strcmp(config->data.categories, "none") != 0,
+                                    .dates = config->data.dates == DT_DATES_AUTO,
                                     .learning = true,
                                     .hash_bits = (int)config->data.hash_bits};
     return DT_OK;
+}
+
+int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBERS])
+{
+    struct dt__dates dates;
+    if (column->kind == DT_COLUMN_CATEGORY) return 0;
+    if (column->kind == DT_COLUMN_NUMBER) {
+        if (fill) *fill = column->fill;
+        return 1;
+    }
+    dt__dates_parse_form(column->categories[0], &dates);
+    if (fill) dt__dates_put_days(&dates, (double)column->fill, fill);
+    return dt__dates_numbers(&dates);
 }
 
 /* Of a settled column; `at` is its place among all. */
@@ -66,6 +80,8 @@ dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_sch
         }
         if (name) DT_GUARD(dt_strdup(name, &column->name));
         if (name) DT_GUARD(dt__dict_add(&made.names, name, strlen(name), &number));
+        if (column->kind == DT_COLUMN_DATE)
+            dt__dates_parse_form(from->categories[0], &column->dates);
         if (column->kind == DT_COLUMN_CATEGORY) {
             column->entry = made.entries++;
             column->blank = text_code(column, made.hash_bits, (size_t)c, "", 0);
@@ -104,12 +120,14 @@ static dt_status column_open(struct dt__columns *columns, struct dt__column *col
 {
     uint32_t number;
     column->kind = DT_COLUMN_NUMBER;
-    if (dt__text_is_number(text, length) || !columns->texts) return DT_OK;
+    if (dt__text_is_number(text, length)) return DT_OK;
     const enum dt__text_kind kind = dt__text_kind(text, length);
+    if (kind == DT__TEXT_DATE && columns->dates) column->kind = DT_COLUMN_DATE;
+    if (column->kind == DT_COLUMN_DATE || !columns->texts) return DT_OK;
     if (kind == DT__TEXT_DATE)
         return dt_fail(DT_EFORMAT,
-                       "'%.*s' is a date: leave the column out with data.ignore, or put numbers in "
-                       "its place (year, weekday, days since)",
+                       "'%.*s' is a date: leave the column out with data.ignore, or make numbers "
+                       "of it with data.dates=auto",
                        dt__shown(length), text);
     if (kind) return dt__number_read(text, length, &(float){0});
     column->kind = DT_COLUMN_CATEGORY;
@@ -135,13 +153,18 @@ static dt_status cell_missing(const struct dt__columns *columns, const char *tex
                    dt__shown(length), text);
 }
 
-static dt_status cell_number(const struct dt__columns *columns, const struct dt__column *column,
+static dt_status cell_number(const struct dt__columns *columns, struct dt__column *column,
                              const char *text, size_t length, uint32_t *out)
 {
     float value;
     double number;
-    dt_status status = dt__number_read(text, length, &value);
-    if (!status) memcpy(out, &value, sizeof value);
+    dt_status status;
+    if (column->kind == DT_COLUMN_DATE) {
+        status = dt__dates_read(&column->dates, columns->learning, text, length, out);
+    } else {
+        status = dt__number_read(text, length, &value);
+        if (!status) memcpy(out, &value, sizeof value);
+    }
     if (!status || !columns->learning || !columns->texts || !column->name ||
         dt__number_parse(text, length, &number) == DT__NUMBER_NOT_FINITE)
         return status;
@@ -196,12 +219,15 @@ void dt__columns_put_word(const struct dt__columns *columns, size_t index, uint3
         else if (column->map)
             word = column->map[word];
         row->index[column->entry] = (uint32_t)column->first + word;
-    } else if (word == DT__MISSING) {
-        row->x[column->first] = column->fill;
-        if (column->flag) row->x[column->flag] = 1;
-    } else {
-        memcpy(&row->x[column->first], &word, sizeof word);
+        return;
     }
+    float *const x = &row->x[column->first];
+    const bool date = column->kind == DT_COLUMN_DATE, missing = word == DT__MISSING;
+    if (missing && column->flag) row->x[column->flag] = 1;
+    if (date && missing) dt__dates_put_days(&column->dates, (double)column->fill, x);
+    if (date && !missing) dt__dates_put(&column->dates, word, x);
+    if (!date && missing) *x = column->fill;
+    if (!date && !missing) memcpy(x, &word, sizeof word);
 }
 
 /* ---- settling ------------------------------------------------------------------------------- */
@@ -245,8 +271,8 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
         snprintf(place, sizeof place, "%.60s", column->name ? column->name : "");
         if (!column->name) snprintf(place, sizeof place, "%zu", column->place);
         return dt_fail(DT_EFORMAT,
-                       "column %s: %zu different texts in %llu rows are hardly categories; "
-                       "data.ignore=%s leaves it out, data.categories=%s insists",
+                       "column %s: %zu different texts in %llu rows are too many for categories: "
+                       "leave it out with data.ignore=%s, or keep it with data.categories=%s",
                        place, dict->count, (unsigned long long)columns->rows, place, place);
     }
     DT_TRY(dt_alloc(dict->count, sizeof *ranked, "categories", &ranked));
@@ -259,10 +285,11 @@ static dt_status column_rank(const struct dt__columns *columns, size_t index, ui
         numbers +=
             dt__number_parse(ranked[i].text, strlen(ranked[i].text), &value) == DT__NUMBER_GOOD;
     if (!column->insisted && numbers > dict->count / 2)
-        dt_warn("column %zu%s%s%s: its values are taken as texts: %zu of %zu different ones are "
-                "numbers, others are not, such as '%.40s' (NA there makes numbers of it)",
-                index, column->name ? " (" : "", column->name ? column->name : "",
-                column->name ? ")" : "", numbers, dict->count, column_text(column));
+        dt_warn(
+            "column %zu%s%s%s: its values are taken as texts: %zu of %zu different ones are "
+            "numbers, others are not, such as '%.40s' (write NA there to have a numeric column)",
+            index, column->name ? " (" : "", column->name ? column->name : "",
+            column->name ? ")" : "", numbers, dict->count, column_text(column));
     dt_status status = DT_OK;
     for (size_t i = 0; i < dict->count && ranked[i].count >= least && !status; i++)
         status = dt__names_add(&kept, ranked[i].text, strlen(ranked[i].text));
@@ -291,8 +318,11 @@ static struct placed columns_place(struct dt_schema *schema)
     struct dt_column *columns = schema->columns, *end = columns + schema->ncolumns;
     const uint64_t hashed = schema->hash_bits ? UINT64_C(1) << schema->hash_bits : 0;
     struct placed placed = {.same = true};
-    for (struct dt_column *c = columns; c < end; c++)
-        if (c->kind == DT_COLUMN_NUMBER) feature_place(&c->first, placed.numbers++, &placed);
+    for (struct dt_column *c = columns; c < end; c++) {
+        if (c->kind == DT_COLUMN_CATEGORY) continue;
+        feature_place(&c->first, placed.numbers, &placed);
+        placed.numbers += (uint64_t)dt__column_numbers(c, NULL);
+    }
     for (struct dt_column *c = columns; c < end; c++)
         if (c->flag) feature_place(&c->flag, placed.numbers++, &placed);
     placed.features = placed.numbers;
@@ -305,6 +335,27 @@ static struct placed columns_place(struct dt_schema *schema)
     return placed;
 }
 
+/* How the column writes its dates is its one text. */
+static dt_status column_date(struct dt__column *column, struct dt_column *out)
+{
+    struct dt__names form = {0};
+    char text[DT__DATE_FORM];
+    const char *name = column->name ? column->name : "";
+    if (!dt__dates_settle(&column->dates))
+        return dt_fail(DT_EFORMAT,
+                       "column %zu (%s): no date shows whether day or month stands first, as in "
+                       "3/4/2021: write 2021-04-03, or data.ignore=%zu leaves it out",
+                       column->place, name, column->place);
+    dt__dates_form(&column->dates, text);
+    dt_info("column %zu (%s): dates, written %s, become numbers: days, year, month, weekday%s "
+            "(data.dates)",
+            column->place, name, text, column->dates.times ? ", hour" : "");
+    dt_status status = dt__names_add(&form, text, strlen(text));
+    out->categories = form.items;
+    out->ncategories = (int)form.count;
+    return status;
+}
+
 /* Kinds and dictionaries, then where each column's features begin. */
 static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
                                 struct dt_schema *schema)
@@ -314,18 +365,20 @@ static dt_status settle_columns(struct dt__columns *columns, uint64_t least,
     for (size_t c = 0; c < columns->count; c++) {
         struct dt__column *from = &columns->items[c];
         struct dt_column *to = &schema->columns[c];
-        to->kind = from->kind == DT_COLUMN_CATEGORY ? DT_COLUMN_CATEGORY : DT_COLUMN_NUMBER;
-        bool number = from->kind == DT_COLUMN_NUMBER;
+        const bool open = from->kind == DT__COLUMN_OPEN;
+        to->kind = open ? DT_COLUMN_NUMBER : from->kind;
+        const bool number = !open && to->kind != DT_COLUMN_CATEGORY;
         to->fill = columns->missing == DT_MISSING_ERROR || number ? NAN : 0;
-        if (from->kind == DT__COLUMN_OPEN)
+        if (open)
             dt_warn("column %zu%s%s%s has no value in any row: data.ignore=%zu leaves it out",
                     from->place, from->name ? " ('" : "", from->name ? from->name : "",
                     from->name ? "')" : "", from->place);
         if (from->name) DT_TRY(dt_strdup(from->name, &to->name));
         if (to->kind == DT_COLUMN_CATEGORY) DT_TRY(column_rank(columns, c, least, to));
+        if (to->kind == DT_COLUMN_DATE) DT_TRY(column_date(from, to));
     }
     for (size_t c = 0; c < columns->count && columns->missing == DT_MISSING_FLAG; c++)
-        if (schema->columns[c].kind == DT_COLUMN_NUMBER && columns->items[c].missing)
+        if (schema->columns[c].kind != DT_COLUMN_CATEGORY && columns->items[c].missing)
             schema->columns[c].flag = 1; /* it has one */
     const struct placed placed = columns_place(schema);
     if (placed.features > DT__MAX_FEATURES)
@@ -350,16 +403,19 @@ static dt_status settle_names(struct dt_schema *schema)
         const char *name = column->name;
         char **out = schema->feature_names + column->first;
         if (column->kind == DT_COLUMN_NUMBER) DT_TRY(dt_strdup(name, out));
+        for (int i = 0; column->kind == DT_COLUMN_DATE && i < dt__column_numbers(column, NULL); i++)
+            DT_TRY(dt_format(out++, "%s (%s)", name, dt__date_name(i)));
         if (column->flag)
             DT_TRY(dt_format(&schema->feature_names[column->flag], "%s (missing)", name));
+        if (column->kind != DT_COLUMN_CATEGORY) continue;
         for (int i = 0; i < column->ncategories; i++)
             DT_TRY(dt_format(out++, "%s=%s", name, column->categories[i]));
-        if (column->kind == DT_COLUMN_CATEGORY) DT_TRY(dt_format(out, "%s (other)", name));
+        DT_TRY(dt_format(out, "%s (other)", name));
     }
     return DT_OK;
 }
 
-/* What the texts of the survey are called now; rare ones are all others. */
+/* Maps the survey's numbers of texts to those of the dictionary; rare texts are all "other". */
 static dt_status column_map(const struct dt__column *learned, struct dt__column *settled)
 {
     const struct dt__dict *dict = &learned->dict;
@@ -468,10 +524,10 @@ static const char *column_scan(const char *line, struct dt_column *out)
     const int words = sscanf(line, "%d %d %d %31s %d %n", &out->kind, &out->first, &out->flag, fill,
                              &out->ncategories, &name);
     out->fill = (float)dt_real_read(fill, &rest);
-    const bool number = out->kind == DT_COLUMN_NUMBER;
-    if (words < 5 || name < 0 || *rest ||
-        (!number && (out->kind != DT_COLUMN_CATEGORY || out->flag)) || out->ncategories < 0 ||
-        (number && out->ncategories) || isinf(out->fill))
+    const int kind = out->kind, count = out->ncategories;
+    if (words < 5 || name < 0 || *rest || kind < DT_COLUMN_NUMBER || kind > DT_COLUMN_DATE ||
+        (kind == DT_COLUMN_CATEGORY && out->flag) || count < 0 || isinf(out->fill) ||
+        (kind == DT_COLUMN_NUMBER && count) || (kind == DT_COLUMN_DATE && count != 1))
         return NULL;
     return line + name;
 }
@@ -495,7 +551,9 @@ static dt_status columns_from_names(const char *group, const struct dt__names *c
         struct dt_column *column = &schema->columns[c], read = {0};
         const char *name = column_scan(columns->items[c + 1], &read);
         const size_t count = (size_t)read.ncategories;
-        if (!name || count > categories->count - at)
+        struct dt__dates dates;
+        if (!name || count > categories->count - at ||
+            (read.kind == DT_COLUMN_DATE && !dt__dates_parse_form(categories->items[at], &dates)))
             return dt_fail(DT_EFORMAT, "%s/columns: column %zu is malformed", group, c);
         *column = read;
         column->ncategories = 0; /* until they are there */

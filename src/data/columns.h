@@ -1,14 +1,15 @@
-/* The columns of a table that are features: numbers, or categories with a dictionary.
+/* The columns of a table that are features: numbers, dates, or categories with a dictionary.
  *
- * While a survey learns, a column's first value says what it is, a number or a text, and texts are
- * counted. Settled, numbers come first among the features, then a flag for each column of numbers
- * that had gaps (data.missing=flag), then the categories, one feature for each text that is
- * frequent enough (by count, then bytewise) and one for all others; or one hashed range for all
- * columns of texts. */
+ * While a survey learns, a column's first value says what it is, a number, a date or a text, and
+ * texts are counted. Settled, numbers and those of dates come first among the features, then a flag
+ * for each column of them that had gaps (data.missing=flag), then the categories, one feature for
+ * each text that is frequent enough (by count, then bytewise) and one for all others; or one hashed
+ * range for all columns of texts. */
 #ifndef DATA_COLUMNS_H
 #define DATA_COLUMNS_H
 
 #include "data/batch.h"
+#include "data/date.h"
 #include "data/names.h"
 #include "hdf5/write.h"
 
@@ -27,6 +28,7 @@ struct dt__column {
     int first, flag; /* features; flag 0: none */
     size_t entry;    /* settled category: its place among a row's entries */
     float fill;      /* what a missing number is read as; NaN: not known yet */
+    struct dt__dates dates;
 };
 
 struct dt__columns {
@@ -35,7 +37,7 @@ struct dt__columns {
     struct dt__dict names; /* of the items, if they have some; settled */
     uint64_t rows;         /* seen while learning */
     int missing;           /* enum dt_missing */
-    bool texts;            /* columns of texts may be categories */
+    bool texts, dates;     /* columns of them may be categories, and numbers */
     bool learning;
     int hash_bits;  /* 0: a dictionary a column */
     int numbers;    /* features that are numbers or flags; settled */
@@ -48,6 +50,9 @@ dt_status dt__columns_init(struct dt__columns *columns, const struct dt_config *
 /* The columns that a schema has, settled; one of numbers a feature, if it has none. */
 dt_status dt__columns_of_schema(struct dt__columns *columns, const struct dt_schema *schema);
 void dt__columns_free(struct dt__columns *columns);
+/* Features of a column that are numbers, flags apart. `fill`, or NULL, gets what each is in a row
+ * that lacks the value. */
+int dt__column_numbers(const struct dt_column *column, float fill[DT__DATE_NUMBERS]);
 
 /* What a cell says, as a word of typed rows; learning, a text is counted. DT_EFORMAT: not a number,
  * missing where data.missing=error, a date. */

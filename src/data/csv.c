@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/libsvm.h"
 #include "data/number.h"
+#include "data/packed.h"
 #include "data/reader.h"
 
 /* ---- cells and rows ------------------------------------------------------------------------- */
@@ -100,12 +102,17 @@ static dt_status csv_parse(struct dt__parser *parser, char *record, size_t lengt
     }
     if (text)
         return dt_fail(DT_EFORMAT, "more than %zu columns%s", count,
-                       text == end ? ": the row ends in a separator, the first one does not" : "");
+                       text == end ? ": the row ends in a separator, the first one does not"
+                       : memchr(record, '\n', length)
+                           ? ": a quote joins it to the lines behind it; within a text a quote "
+                             "is written twice"
+                           : "");
     columns->rows += columns->learning;
     parser->entries = columns->entries;
     for (size_t c = 0; c < columns->count && !parser->floats; c++)
-        parser->floats = columns->items[c].kind != DT_COLUMN_CATEGORY &&
-                         !dt__floats_are_bytes((const float *)&parser->words[c], 1);
+        parser->floats = columns->items[c].kind == DT_COLUMN_DATE ||
+                         (columns->items[c].kind != DT_COLUMN_CATEGORY &&
+                          !dt__floats_are_bytes((const float *)&parser->words[c], 1));
     return DT_OK;
 }
 
@@ -239,8 +246,21 @@ static dt_status columns_find(struct dt__survey *survey, const char *path,
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
+/* What a cell of a first row and the one below it both are, though the first is to be a name: a
+ * date, or, of a label or weight, a number; NULL: neither. */
+static const char *common_kind(const char *name, const char *below, int32_t role)
+{
+    const enum dt__text_kind kind = dt__text_kind(name, strlen(name));
+    double value;
+    if (kind == DT__TEXT_DATE && dt__text_kind(below, strlen(below)) == kind) return "date";
+    const bool numbers = role < 0 && dt__text_is_number(name, strlen(name)) &&
+                         dt__number_parse(below, strlen(below), &value) == DT__NUMBER_GOOD;
+    return numbers ? "number" : NULL;
+}
+
 /* A first row that has numbers, and so is none of names, but a text where the row behind it has a
- * number: it may be either. The lines stand behind it. */
+ * number; or one of names that are of one kind with what is below: it may be either. The lines
+ * stand behind it. */
 static dt_status first_row_check(const struct dt__header *first, struct dt__lines *lines)
 {
     struct dt__names second = {0};
@@ -255,14 +275,19 @@ static dt_status first_row_check(const struct dt__header *first, struct dt__line
     for (size_t i = 0; whole && !status && i < first->cells.count; i++) {
         const char *text = first->cells.items[i], *below = second.items[i];
         const size_t size = strlen(text);
-        if (first->roles[i] != DT__ROLE_IGNORE && !dt__text_is_missing(text, size) &&
-            !dt__text_is_number(text, size) &&
-            dt__number_parse(below, strlen(below), &value) == DT__NUMBER_GOOD)
-            status =
-                dt_fail(DT_EFORMAT,
-                        "column %zu: '%.40s' stands over the number '%.40s', but other cells of "
-                        "the first row are numbers: data.header=yes or no says what it is",
-                        i, text, below);
+        const char *over = "number";
+        if (first->names)
+            over = common_kind(text, below, first->roles[i]);
+        else if (dt__text_is_missing(text, size) || dt__text_is_number(text, size) ||
+                 dt__number_parse(below, strlen(below), &value) != DT__NUMBER_GOOD)
+            over = NULL;
+        if (first->roles[i] != DT__ROLE_IGNORE && over)
+            status = dt_fail(
+                DT_EFORMAT,
+                "column %zu: '%.40s' stands over the %s '%.40s'%s: data.header=yes or no says what "
+                "the first row is",
+                i, text, over, below,
+                first->names ? "" : ", but other cells of the first row are numbers");
     }
     dt__names_free(second.items, second.count);
     return status ? dt_fail_prefix(status, "%s:%" PRIu64 ": ", lines->name, line) : DT_OK;
@@ -283,12 +308,17 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
         DT_GUARD(dt__lines_next(&lines, true, &record, &length));
     while (record && !length);
     if (!record) DT_GUARD(dt_fail(DT_EFORMAT, "%s: the file has no rows", file->path));
+    if (dt__path_is_pipe(file->path) && dt__libsvm_is_row(record, length))
+        DT_GUARD(dt_fail(DT_EFORMAT, "%s: rows of LIBSVM come from a pipe with data.format=libsvm",
+                         file->path));
     status = dt__header_parse(&header, config, record, length);
     if (!status) status = columns_find(survey, file->path, &header);
     if (status) DT_GUARD(dt_fail_prefix(status, "%s:%" PRIu64 ": ", file->path, lines.line));
-    if (!header.names && config->data.header == DT_HEADER_AUTO && !survey->known)
+    if (config->data.header == DT_HEADER_AUTO && !survey->known)
         DT_GUARD(first_row_check(&header, &lines));
-    dt__lines_release(&lines, !header.names);
+    dt__lines_release(&lines, true);
+    for (length = 0; header.names && !length;)
+        DT_GUARD(dt__lines_next(&lines, true, &record, &length));
     parser.header = &header;
     parser.more = header.labels ? header.labels - 1 : 0;
     DT_GUARD(dt__text_survey(survey, file, &lines, &dt__csv_grammar, &parser));

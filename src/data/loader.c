@@ -23,12 +23,12 @@ struct window {
 
 struct replica {
     const struct dt__shard *shard;
-    struct dt__order order; /* of samples */
-    struct dt__order lies;  /* the order in which windows have rows; the thread's own */
+    struct dt__order order;      /* of samples */
+    struct dt__order fill_order; /* the order in which windows have rows; the thread's own */
     struct window windows[2];
     struct window *held; /* what is read from; READY */
     uint64_t next;       /* what the thread fills next */
-    bool jumped;         /* what the thread fills now is not wanted any more */
+    bool cancelled;      /* what the thread fills now is not wanted any more */
 };
 
 struct dt_loader {
@@ -46,7 +46,7 @@ struct dt_loader {
     pthread_t thread;
     bool started, quit;
     pthread_mutex_t
-        lock; /* of what the thread and the caller share: windows' states, next, jumped */
+        lock; /* of what the thread and the caller share: windows' states, next, cancelled */
     pthread_cond_t changed;
     dt_status status; /* of the thread; sticky */
     char error[DT_ERROR_MAX];
@@ -75,16 +75,16 @@ static struct window *window_choose(struct dt_loader *loader, struct replica **o
 static dt_status window_fill(struct dt_loader *loader, struct replica *replica,
                              struct window *window)
 {
-    const uint64_t windows = dt__order_windows(&replica->lies);
+    const uint64_t windows = dt__order_windows(&replica->fill_order);
     const uint64_t epoch = window->number / windows, at = window->number % windows;
-    const uint64_t rows = dt__order_window_rows(&replica->lies, at);
+    const uint64_t rows = dt__order_window_rows(&replica->fill_order, at);
     window->rows.rows = 0;
     for (uint64_t slot = 0, run; slot < rows; slot += run) {
         pthread_mutex_lock(&loader->lock);
-        const bool wanted = !loader->quit && !replica->jumped;
+        const bool wanted = !loader->quit && !replica->cancelled;
         pthread_mutex_unlock(&loader->lock);
         if (!wanted) break;
-        uint64_t local = dt__order_row(&replica->lies, epoch, at, slot, &run);
+        uint64_t local = dt__order_row(&replica->fill_order, epoch, at, slot, &run);
         struct dt__segment segment = dt__shard_run(replica->shard, local);
         if (segment.count < run) run = segment.count;
         if (loader->streams)
@@ -109,12 +109,12 @@ static void *loader_thread(void *arg)
         }
         window->state = FILLING;
         window->number = replica->next++;
-        replica->jumped = false;
+        replica->cancelled = false;
         pthread_mutex_unlock(&loader->lock);
         dt_status status = window_fill(loader, replica, window);
         pthread_mutex_lock(&loader->lock);
-        window->state = replica->jumped ? FREE : READY;
-        if (status && !replica->jumped) {
+        window->state = replica->cancelled ? FREE : READY;
+        if (status && !replica->cancelled) {
             loader->status = status;
             snprintf(loader->error, sizeof loader->error, "%s", dt_error_text());
         }
@@ -148,7 +148,7 @@ static dt_status window_await(struct dt_loader *loader, struct replica *replica,
         struct window *window = &replica->windows[i];
         bool wanted = window->number == number || (coming && window->number == number + 1);
         if (window->state == READY && !wanted) window->state = FREE;
-        if (window->state == FILLING && !wanted) replica->jumped = true;
+        if (window->state == FILLING && !wanted) replica->cancelled = true;
     }
     if (!coming) replica->next = number;
     pthread_cond_broadcast(&loader->changed);
@@ -237,7 +237,7 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
     const uint64_t rows = loader->streams ? order->window : order->rows;
     const struct dt_share share = dt_plan_share(loader->plan, step, loader->first + index);
     if (!order->rows) return DT_OK;
-    replica->lies = *order;
+    replica->fill_order = *order;
     for (int w = 0; w < (loader->streams ? 2 : 1); w++)
         DT_TRY(dt__block_alloc(&source->layout, rows, dt__source_entries(source, rows),
                                &replica->windows[w].rows));
@@ -246,7 +246,7 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
         replica->next = share.epoch * windows + (share.begin < order->rows ? at : windows);
         return DT_OK;
     }
-    dt__order_init(&replica->lies, 0, 0, rows, rows, rows);
+    dt__order_init(&replica->fill_order, 0, 0, rows, rows, rows);
     replica->held = &replica->windows[0];
     return window_fill(loader, replica, replica->held);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -36,6 +37,12 @@ static const struct {
     {"\xFF\xD8\xFF", 3, NULL, "a picture: put pictures into an HDF5 file as data sets x and y"},
     {"%PDF", 4, NULL, "a PDF"},
 };
+
+bool dt__path_is_pipe(const char *path)
+{
+    struct stat info;
+    return !stat(path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
 
 /* ---- unpacking ------------------------------------------------------------------------------ */
 
@@ -87,12 +94,15 @@ dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t 
 dt_status dt__packed_open(const char *path, struct dt__packed **out)
 {
     struct dt__packed *packed;
+    uint64_t size;
+    int fd;
     dt_status status = DT_OK;
     DT_TRY(dt_alloc(1, sizeof *packed, "a file", &packed));
     packed->path = path;
     packed->in.src = packed->bytes;
-    packed->file = fopen(path, "re");
-    if (!packed->file) DT_GUARD(dt_fail(DT_EIO, "%s: %s", path, strerror(errno)));
+    DT_GUARD(dt_file_open(path, &fd, &size)); /* a pipe would be read twice */
+    packed->file = fdopen(fd, "r");
+    if (!packed->file) DT_GUARD(dt_fail(DT_EMEMORY, "%s: %s", path, strerror(errno)));
     packed->in.size = fread(packed->bytes, 1, DT__PACKED_HEAD, packed->file);
     if (ferror(packed->file)) DT_GUARD(dt_fail(DT_EIO, "%s: cannot be read", path));
     if (head_is_zstd(packed->bytes, packed->in.size)) {
@@ -160,7 +170,7 @@ static dt_status zstd_read(struct dt__packed *packed, void *to, size_t size, siz
 
 dt_status dt__packed_read(struct dt__packed *packed, void *to, size_t size, size_t *length)
 {
-    dt_work_gets_on();
+    dt_work_progress();
     return packed->zstd ? zstd_read(packed, to, size, length) : gzip_read(packed, to, size, length);
 }
 

@@ -18,16 +18,17 @@ const struct dt__format *const dt__formats[] = {
 
 enum { HEAD_BYTES = 4096 };
 
-/* What nothing tells is CSV. */
+/* What nothing tells is CSV, and so is what cannot be read twice. */
 dt_status dt__format_detect(const char *path, int *out)
 {
     static const int order[] = {DT_FORMAT_HDF5, DT_FORMAT_IDX, DT_FORMAT_LIBSVM};
     unsigned char head[HEAD_BYTES];
     size_t length;
     const char *suffix = strrchr(path, '.') ? strrchr(path, '.') : "";
+    *out = DT_FORMAT_CSV;
+    if (dt__path_is_pipe(path)) return DT_OK;
     DT_TRY(dt__packed_head(path, head, sizeof head, &length));
     if (!length) return dt_fail(DT_EFORMAT, "%s: the file is empty", path);
-    *out = DT_FORMAT_CSV;
     for (size_t i = sizeof order / sizeof *order; i-- > 0;)
         if (dt__formats[order[i]]->is(suffix, head, length)) *out = order[i];
     return DT_OK;
@@ -172,7 +173,7 @@ dt_status dt__cursor_read(struct dt__cursor *cursor, uint64_t row, size_t count,
             if (dt__holdout_has(&source->holdout, raw + i) == source->held_out)
                 DT_TRY(dt__block_add_copy(&source->layout, out, to, i));
     }
-    dt_work_gets_on();
+    dt_work_progress();
     return DT_OK;
 }
 

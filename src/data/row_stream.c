@@ -73,8 +73,8 @@ static dt_status csv_keep(struct dt_rows *rows, const char *record, size_t lengt
     dt_status status = DT_OK;
     if (!rows->keep.count) return DT_OK;
     DT_GUARD(dt__csv_split(record, length, rows->header.separator, &cells));
-    for (size_t k = 0; k < rows->keep.count && rows->keep_at[k] < cells.count; k++) {
-        const char *cell = cells.items[rows->keep_at[k]];
+    for (size_t k = 0; k < rows->keep.count; k++) {
+        const char *cell = rows->keep_at[k] < cells.count ? cells.items[rows->keep_at[k]] : "";
         DT_GUARD(dt__names_add(&rows->kept, cell, strlen(cell)));
     }
 done:
@@ -103,11 +103,18 @@ static dt_status json_keep(struct dt_rows *rows, struct dt__json json)
 
 /* ---- JSON rows ------------------------------------------------------------------------------ */
 
+/* A row, and what it keeps: of a bad one as well. */
+static dt_status json_row(struct dt_rows *rows, struct dt__json *json)
+{
+    const dt_status kept = json_keep(rows, *json);
+    const dt_status status = dt__json_row(&rows->json, json, &rows->row);
+    if (kept) kept_forget(rows);
+    return status ? status : kept;
+}
+
 static dt_status json_next_instance(struct dt_rows *rows)
 {
-    const struct dt__json instance = rows->instances;
-    dt_status status = dt__json_row(&rows->json, &rows->instances, &rows->row);
-    if (!status) status = json_keep(rows, instance);
+    dt_status status = json_row(rows, &rows->instances);
     if (status) dt_fail_prefix(status, "instance %zu: ", rows->instance);
     rows->instance++;
     if (dt__json_peek(&rows->instances) == ']') rows->instances.at = NULL;
@@ -131,9 +138,7 @@ static dt_status json_parse(struct dt_rows *rows, const char *record, size_t len
             return json_next_instance(rows);
         }
     }
-    list = json;
-    DT_TRY(dt__json_row(&rows->json, &json, &rows->row));
-    return json_keep(rows, list);
+    return json_row(rows, &json);
 }
 
 /* ---- CSV rows ------------------------------------------------------------------------------- */
@@ -144,11 +149,14 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
 {
     struct dt__header *header = &rows->header;
     const struct dt__columns *columns = &rows->columns;
+    const bool named = columns->count && columns->items[0].name;
     dt__header_free(header);
-    DT_TRY(dt__header_parse(header, rows->config, record, length));
-    if (columns->count && columns->items[0].name) DT_TRY(dt__header_match(header, columns));
+    dt_status status = dt__header_parse(header, rows->config, record, length);
+    if (!status && named) status = dt__header_match(header, columns);
+    /* The rows behind a header that is spoilt would be read by their places. */
+    if (status == DT_EFORMAT && named) status = dt_fail(DT_EMISMATCH, "%s", dt_error_text());
+    DT_TRY(status);
     if (!header->names) {
-        dt_status status = DT_OK;
         header->features = header->cells.count;
         for (size_t i = 0; i < header->features; i++)
             header->roles[i] = (int32_t)i;

@@ -138,10 +138,47 @@ dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dic
 
 /* ---- learning ------------------------------------------------------------------------------- */
 
-dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *known, bool declared)
+/* The names that data.class_names lists, or has in a file. A name that is missing would give its
+ * class the next one's, and a number would be the name of one class and the label of another. */
+static dt_status labels_read_names(struct dt__labels *labels, const char *key)
 {
-    *labels = (struct dt__labels){.known = known, .declared = declared};
-    if (!known) return DT_OK;
+    enum { MOST_BYTES = 1 << 26 };
+    const bool file = dt_path_exists(key);
+    struct dt__names names = {0};
+    char *text = NULL, *rest;
+    size_t length;
+    dt_status status;
+    if (!file && !strchr(key, ','))
+        return dt_fail(DT_EUSAGE,
+                       "data.class_names=%s: there is no such file; expected names, "
+                       "comma-separated, or a file with one a line",
+                       key);
+    DT_GUARD(file ? dt_file_read(key, MOST_BYTES, &text, &length) : dt_strdup(key, &text));
+    rest = text;
+    for (const char *name; (name = strsep(&rest, file ? "\n" : ","));) {
+        length = strcspn(name, "\r");
+        dt__text_trim(&name, &length);
+        if (!length && !rest && file) break; /* behind the last line's end */
+        if (!length || dt__text_is_number(name, length))
+            DT_GUARD(dt_fail(DT_EFORMAT, "data.class_names: '%.*s' is no name for class %zu",
+                             dt__shown(length), name, names.count));
+        DT_GUARD(dt__names_add(&names, name, length));
+    }
+    status = dt__labels_add_names(labels, names.items, names.count);
+    if (status) dt_fail_prefix(status, "data.class_names: ");
+done:
+    dt_free(text);
+    dt__names_free(names.items, names.count);
+    return status;
+}
+
+dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *known,
+                          const struct dt_config *config)
+{
+    const char *names = config->data.class_names;
+    *labels = (struct dt__labels){
+        .known = known, .declared = dt_config_is_given(config, "model.task"), .numbered = *names};
+    if (!known) return *names ? labels_read_names(labels, names) : DT_OK;
     return dt__dict_add_names(&labels->texts, known->label_names, (size_t)known->classes);
 }
 
@@ -185,6 +222,8 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
     int64_t value = 0;
     bool is_number, whole = text_whole_number(text, length, &value, &is_number);
     if (!length || memchr(text, 0, length)) return dt_fail(DT_EFORMAT, "the label is empty");
+    if (labels->known && labels->numbered && whole)
+        return dt__label_of_number(labels->known, value, out_code);
     if (labels->known)
         return dt__label_of_text(labels->known, &labels->texts, text, length, out_code);
     if (dt__text_is_missing(text, length))
@@ -196,14 +235,15 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is not a class number; model.task=regress learns such values",
                        dt__shown(length), text);
-    if (labels->kind == DT__LABELS_NAMED && dt__dict_find(&labels->texts, text, length, &number)) {
-        *out_code = (int32_t)number;
-        return DT_OK;
+    if (labels->kind == DT__LABELS_NAMED) {
+        const size_t count = labels->texts.count;
+        const bool named = dt__dict_find(&labels->texts, text, length, &number);
+        *out_code = named ? (int32_t)number : (int32_t)value;
+        if (named || (labels->numbered && whole && (uint64_t)value < count)) return DT_OK;
+        return dt_fail(DT_EFORMAT, "label '%.*s' is none of the %zu classes that %s names",
+                       dt__shown(length), text, count,
+                       labels->numbered ? "data.class_names" : "a file before");
     }
-    if (labels->kind == DT__LABELS_NAMED)
-        return dt_fail(DT_EFORMAT,
-                       "label '%.*s' is none of the %zu classes that a file before names",
-                       dt__shown(length), text, labels->texts.count);
     if (!labels->kind) labels_begin(labels, is_number ? DT__LABELS_NUMBERS : DT__LABELS_TEXTS);
     if (is_number != (labels->kind == DT__LABELS_NUMBERS))
         return dt_fail(DT_EFORMAT, "label '%.*s' is %s, unlike the labels before it",

@@ -4,6 +4,7 @@
 #define DATA_SCHEMA_H
 
 #include "data/names.h"
+#include "dtrain/config.h"
 #include "dtrain/data.h"
 
 enum { DT__MAX_CLASSES = 1 << 20, DT__MAX_TEXT_CLASSES = 1 << 16 };
@@ -18,6 +19,7 @@ dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void 
 struct dt__labels {
     const struct dt_schema *known;
     bool declared; /* model.task was given: many classes are meant */
+    bool numbered; /* data.class_names: labels may be numbers of classes that have names */
     enum dt__labels_kind {
         DT__LABELS_NONE,
         DT__LABELS_NUMBERS,
@@ -32,7 +34,8 @@ struct dt__labels {
     uint64_t line;
     struct dt__dict texts; /* seen; or the names that `known` or a file gives the classes */
 };
-dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *known, bool declared);
+dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *known,
+                          const struct dt_config *config);
 void dt__labels_free(struct dt__labels *labels);
 
 /* A label as text stands in a text file. Labels are numbers or texts throughout.

@@ -241,90 +241,90 @@ uint64_t dt__holdout_select(const struct dt__holdout *holdout, bool held_out, ui
 
 /* ==== the source as bytes ===================================================================== */
 
-/* One list of members serves both ways: a stream writes what is there, or reads it back. */
-struct stream {
+/* One list of members serves both ways: an archive writes what is there, or reads it back. */
+struct archive {
     bool reading;
     struct dt_text out;
     const unsigned char *in;
     size_t left;
 };
 
-static dt_status stream_bytes(struct stream *stream, void *bytes, size_t length)
+static dt_status archive_bytes(struct archive *archive, void *bytes, size_t length)
 {
-    if (!stream->reading) return dt_text_append(&stream->out, bytes, length);
-    if (length > stream->left) return dt_fail(DT_EBUG, "a packed survey is too short");
-    memcpy(bytes, stream->in, length);
-    stream->in += length;
-    stream->left -= length;
+    if (!archive->reading) return dt_text_append(&archive->out, bytes, length);
+    if (length > archive->left) return dt_fail(DT_EBUG, "a packed survey is too short");
+    memcpy(bytes, archive->in, length);
+    archive->in += length;
+    archive->left -= length;
     return DT_OK;
 }
 
-#define STREAM(member) stream_bytes(stream, &(member), sizeof(member))
+#define ARCHIVE(member) archive_bytes(archive, &(member), sizeof(member))
 
 /* An array of `count` items, or NULL. */
-static dt_status stream_array(struct stream *stream, void *pointer, size_t count, size_t size)
+static dt_status archive_array(struct archive *archive, void *pointer, size_t count, size_t size)
 {
     void *array;
     memcpy(&array, pointer, sizeof array);
     bool there = array != NULL;
-    DT_TRY(STREAM(there));
+    DT_TRY(ARCHIVE(there));
     if (!there) return DT_OK;
-    if (stream->reading) {
-        if (count > stream->left) return dt_fail(DT_EBUG, "a packed survey is too short");
+    if (archive->reading) {
+        if (count > archive->left) return dt_fail(DT_EBUG, "a packed survey is too short");
         DT_TRY(dt_alloc(count, size, "survey", &array));
         memcpy(pointer, &array, sizeof array);
     }
-    return stream_bytes(stream, array, count * size);
+    return archive_bytes(archive, array, count * size);
 }
 
-static dt_status stream_text(struct stream *stream, char **text)
+static dt_status archive_text(struct archive *archive, char **text)
 {
     size_t length = *text ? strlen(*text) + 1 : 0;
-    DT_TRY(STREAM(length));
-    return length ? stream_array(stream, text, length, 1) : DT_OK;
+    DT_TRY(ARCHIVE(length));
+    return length ? archive_array(archive, text, length, 1) : DT_OK;
 }
 
-static dt_status stream_member(void *arg, enum dt__member kind, void *member, size_t count)
+static dt_status archive_member(void *arg, enum dt__member kind, void *member, size_t count)
 {
-    struct stream *stream = arg;
+    struct archive *archive = arg;
     struct dt_column **columns = member;
     char ***names = member;
-    if (kind == DT__MEMBER_TEXT) return stream_text(stream, member);
-    if (kind == DT__MEMBER_FLOATS) return stream_array(stream, member, count, sizeof(float));
+    if (kind == DT__MEMBER_TEXT) return archive_text(archive, member);
+    if (kind == DT__MEMBER_FLOATS) return archive_array(archive, member, count, sizeof(float));
     if (kind == DT__MEMBER_COLUMNS) {
-        DT_TRY(stream_array(stream, member, count, sizeof **columns));
-        for (size_t c = 0; stream->reading && *columns && c < count; c++) {
+        DT_TRY(archive_array(archive, member, count, sizeof **columns));
+        for (size_t c = 0; archive->reading && *columns && c < count; c++) {
             (*columns)[c].name = NULL; /* the sender's pointers */
             (*columns)[c].categories = NULL;
         }
         return DT_OK;
     }
     bool there = *names != NULL;
-    DT_TRY(STREAM(there));
-    if (there && stream->reading) DT_TRY(dt_alloc(count, sizeof **names, "names", names));
+    DT_TRY(ARCHIVE(there));
+    if (there && archive->reading) DT_TRY(dt_alloc(count, sizeof **names, "names", names));
     for (size_t i = 0; there && i < count; i++)
-        DT_TRY(stream_text(stream, &(*names)[i]));
+        DT_TRY(archive_text(archive, &(*names)[i]));
     return DT_OK;
 }
 
 /* The members of a struct in front of `member`, which are numbers. */
-#define STREAM_UNTIL(object, type, member)                                                         \
-    stream_bytes(stream, object, offsetof(struct type, member))
+#define ARCHIVE_UNTIL(object, type, member)                                                        \
+    archive_bytes(archive, object, offsetof(struct type, member))
 
-static dt_status stream_schema(struct stream *stream, struct dt_schema *schema)
+static dt_status archive_schema(struct archive *archive, struct dt_schema *schema)
 {
-    DT_TRY(STREAM_UNTIL(schema, dt_schema, mean));
-    return dt__schema_visit(schema, stream_member, stream);
+    DT_TRY(ARCHIVE_UNTIL(schema, dt_schema, mean));
+    return dt__schema_visit(schema, archive_member, archive);
 }
 
 dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out)
 {
-    struct stream to = {0}, from = {.reading = true};
+    struct archive to = {0}, from = {.reading = true};
     struct dt_schema lent = *schema, copy = {0};
-    dt_status status = stream_schema(&to, &lent);
+    dt_status status = archive_schema(&to, &lent);
     from.in = (const unsigned char *)to.out.data;
     from.left = to.out.length;
-    if (!status) status = stream_schema(&from, &copy);
+    if (!status) status = archive_schema(&from, &copy);
     if (status)
         dt_schema_free(&copy);
     else
@@ -333,72 +333,72 @@ dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out)
     return status;
 }
 
-static dt_status stream_file(struct stream *stream, struct dt__file *file)
+static dt_status archive_file(struct archive *archive, struct dt__file *file)
 {
-    DT_TRY(STREAM_UNTIL(file, dt__file, marks));
-    DT_TRY(stream_array(stream, &file->marks, file->nmarks, sizeof *file->marks));
-    DT_TRY(stream_text(stream, &file->path));
-    DT_TRY(stream_text(stream, &file->labels));
-    DT_TRY(stream_text(stream, &file->x_name));
-    return stream_text(stream, &file->y_name);
+    DT_TRY(ARCHIVE_UNTIL(file, dt__file, marks));
+    DT_TRY(archive_array(archive, &file->marks, file->nmarks, sizeof *file->marks));
+    DT_TRY(archive_text(archive, &file->path));
+    DT_TRY(archive_text(archive, &file->labels));
+    DT_TRY(archive_text(archive, &file->x_name));
+    return archive_text(archive, &file->y_name);
 }
 
-static dt_status stream_source(struct stream *stream, struct dt_source *source)
+static dt_status archive_source(struct archive *archive, struct dt_source *source)
 {
     struct dt__holdout *holdout = &source->holdout;
-    DT_TRY(STREAM_UNTIL(source, dt_source, holdout));
-    DT_TRY(STREAM_UNTIL(holdout, dt__holdout, bits));
-    DT_TRY(stream_schema(stream, &source->schema));
+    DT_TRY(ARCHIVE_UNTIL(source, dt_source, holdout));
+    DT_TRY(ARCHIVE_UNTIL(holdout, dt__holdout, bits));
+    DT_TRY(archive_schema(archive, &source->schema));
     const size_t classes = (size_t)source->schema.classes;
-    if (stream->reading) {
+    if (archive->reading) {
         DT_TRY(dt__holdout_init(holdout, holdout->seed, holdout->rows, holdout->count));
         DT_TRY(dt__dict_add_names(&source->label_names, source->schema.label_names, classes));
         DT_TRY(dt__columns_of_schema(&source->columns, &source->schema));
     }
-    DT_TRY(stream_array(stream, &source->class_weight, classes, sizeof *source->class_weight));
-    DT_TRY(stream_array(stream, &source->label_class, classes, sizeof *source->label_class));
+    DT_TRY(archive_array(archive, &source->class_weight, classes, sizeof *source->class_weight));
+    DT_TRY(archive_array(archive, &source->label_class, classes, sizeof *source->label_class));
     size_t mapped =
         source->schema.columns ? source->columns.count : 0; /* shards have no columns here */
-    DT_TRY(STREAM(mapped));
+    DT_TRY(ARCHIVE(mapped));
     for (size_t c = 0; c < mapped && c < source->columns.count; c++) {
         struct dt__column *column = &source->columns.items[c];
-        DT_TRY(STREAM(column->ncodes));
-        DT_TRY(stream_array(stream, &column->map, column->ncodes, sizeof *column->map));
+        DT_TRY(ARCHIVE(column->ncodes));
+        DT_TRY(archive_array(archive, &column->map, column->ncodes, sizeof *column->map));
     }
     struct dt_place place = dt_source_place(source);
-    DT_TRY(STREAM(place));
-    if (stream->reading && place.fd >= 0 && !dt_source_attach(source, &place))
+    DT_TRY(ARCHIVE(place));
+    if (archive->reading && place.fd >= 0 && !dt_source_attach(source, &place))
         source->typed.bytes = place.bytes;
     size_t nfiles = source->nfiles;
-    DT_TRY(STREAM(nfiles));
-    if (stream->reading) DT_TRY(dt_alloc(nfiles, sizeof *source->files, "files", &source->files));
+    DT_TRY(ARCHIVE(nfiles));
+    if (archive->reading) DT_TRY(dt_alloc(nfiles, sizeof *source->files, "files", &source->files));
     source->nfiles = nfiles; /* not before there are as many */
     for (size_t i = 0; i < nfiles; i++)
-        DT_TRY(stream_file(stream, &source->files[i]));
+        DT_TRY(archive_file(archive, &source->files[i]));
     return DT_OK;
 }
 
 dt_status dt_source_pack(const struct dt_source *source, void *out_bytes, size_t *out_length)
 {
-    struct stream stream = {0};
+    struct archive archive = {0};
     struct dt_source copy = *source; /* members are only read */
-    dt_status status = stream_source(&stream, &copy);
+    dt_status status = archive_source(&archive, &copy);
     if (status) {
-        dt_text_free(&stream.out);
+        dt_text_free(&archive.out);
         return status;
     }
-    memcpy(out_bytes, &stream.out.data, sizeof stream.out.data);
-    *out_length = stream.out.length;
+    memcpy(out_bytes, &archive.out.data, sizeof archive.out.data);
+    *out_length = archive.out.length;
     return DT_OK;
 }
 
 dt_status dt_source_unpack(const void *bytes, size_t length, struct dt_source **out)
 {
-    struct stream stream = {.reading = true, .in = bytes, .left = length};
+    struct archive archive = {.reading = true, .in = bytes, .left = length};
     struct dt_source *source;
     DT_TRY(dt_alloc(1, sizeof *source, "survey", &source));
     source->typed.fd = -1;
-    dt_status status = stream_source(&stream, source);
+    dt_status status = archive_source(&archive, source);
     if (status)
         dt_source_destroy(source);
     else

@@ -244,14 +244,13 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
     }
     /* Weights of such a column stay as they began. */
     if (constants && schema->feature_names && statistics->rows > 1)
-        dt_warn("'%s' (of %zu such columns) has one value in all training rows: another one, "
-                "later, changes what the network says at random; data.ignore leaves it out",
+        dt_warn("'%s' (of %zu such columns) has one value in all training rows: any other value "
+                "later would change predictions in an unknown way; data.ignore leaves it out",
                 schema->feature_names[first], constants);
     if (farthest > DT__FAR_DEVIATIONS && !(schema->clip > 0) && schema->feature_names)
-        dt_info(
-            "'%s' has a value %.0f deviations from its mean: if that is a misprint, or rare, "
-            "data.normalize=robust, or data.clip=5, keeps it from deciding what the network says",
-            schema->feature_names[far], farthest);
+        dt_info("'%s' has a value %.0f deviations from its mean. If it is a misprint, or rare: "
+                "data.normalize=robust, or data.clip=5, bounds its effect",
+                schema->feature_names[far], farthest);
     return DT_OK;
 }
 
@@ -331,7 +330,7 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     if (!all) stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS * BLOCK_ROWS;
     statistics.numbers = schema->columns ? 0 : (size_t)schema->features;
     for (int c = 0; schema->columns && c < schema->ncolumns; c++)
-        statistics.numbers += schema->columns[c].kind == DT_COLUMN_NUMBER;
+        statistics.numbers += (size_t)dt__column_numbers(&schema->columns[c], NULL);
     DT_TRY(dt_alloc(statistics.numbers + targets, sizeof *moments, "normalisation", &moments));
     for (size_t i = 0; i < statistics.numbers + targets; i++)
         moments[i] = (struct moments){
@@ -347,7 +346,7 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     DT_GUARD(dt__source_walk(source, BLOCK_ROWS, stride, statistics_add_block, &statistics));
     for (int c = 0; gaps && c < schema->ncolumns; c++) {
         struct dt_column *column = &schema->columns[c];
-        if (column->kind != DT_COLUMN_NUMBER) continue;
+        if (column->kind == DT_COLUMN_CATEGORY) continue;
         column->fill =
             (float)(moments[column->first].mean / (schema->scale != 0 ? schema->scale : 1));
         source->columns.items[c].fill = column->fill;

@@ -13,6 +13,7 @@
 
 enum {
     MOST_DISTINCT = 100000,
+    LEAST_NAMES = 100, /* fewer values may all differ by chance */
     MOST_CLASSES = 20, /* whole numbers of more kinds are amounts */
     SHOWN_VALUES = 3,
     VALUE_WIDTH = 12,
@@ -28,12 +29,17 @@ struct summary {
         kinds[DT__TEXT_KINDS]; /* of the texts: numbers that are not finite, others */
     double least, greatest, sum, squares, last;
     bool falls;               /* a number is not above the one before */
-    struct dt__dict distinct; /* up to MOST_DISTINCT */
+    bool insisted;            /* data.categories names it */
+    struct dt__dict distinct; /* up to MOST_DISTINCT, */
+    uint64_t counted;         /* of so many values */
+    struct dt__dates dates;   /* of texts that are dates */
+    bool unread;              /* a date is not read, or not as those before it */
     char first[SHOWN_VALUES][VALUE_WIDTH + 1];
     int shown;
 };
 
 struct table {
+    const struct dt_config *config;
     struct dt__lines lines;
     struct dt__header header;
     bool whole;
@@ -63,17 +69,21 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
         summary->missing++;
         return DT_OK;
     }
-    if (summary->distinct.count < MOST_DISTINCT)
+    if (summary->distinct.count < MOST_DISTINCT) {
         DT_TRY(dt__dict_add(&summary->distinct, cell->text, cell->length, &number));
+        summary->counted++;
+    }
     if (summary->shown < SHOWN_VALUES)
         text_copy(cell->text, cell->length, VALUE_WIDTH, summary->first[summary->shown++]);
     const enum dt__number kind = dt__number_parse(cell->text, cell->length, &value);
     if (kind != DT__NUMBER_GOOD) {
         summary->texts++;
-        if (kind == DT__NUMBER_NOT_FINITE)
-            summary->infinite++;
-        else
-            summary->kinds[dt__text_kind(cell->text, cell->length)]++;
+        const enum dt__text_kind text = dt__text_kind(cell->text, cell->length);
+        summary->infinite += kind == DT__NUMBER_NOT_FINITE;
+        summary->kinds[text] += kind != DT__NUMBER_NOT_FINITE;
+        if (text == DT__TEXT_DATE && !summary->unread)
+            summary->unread =
+                dt__dates_read(&summary->dates, true, cell->text, cell->length, &number);
         return DT_OK;
     }
     if (!summary->numbers++)
@@ -89,31 +99,33 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
     return DT_OK;
 }
 
-/* The first row has names if no cell of it is a number, or one is data.label. */
-static dt_status table_begin(struct table *table, const struct dt_config *config,
-                             const char *record, size_t length)
+/* The first row, as training takes it. */
+static dt_status table_begin(struct table *table, const char *record, size_t length)
 {
     struct dt__header *header = &table->header;
     struct dt__names *cells = &header->cells;
-    DT_TRY(dt__header_parse(header, config, record, length));
+    struct dt_config config = *table->config;
+    config.model.task = DT_TASK_REGRESS; /* labels may be several */
+    DT_TRY(dt__header_parse(header, &config, record, length));
     DT_TRY(dt_alloc(cells->count, sizeof *table->columns, "columns", &table->columns));
-    header->names = dt__header_has_no_numbers(header);
-    for (size_t i = 0; i < cells->count; i++) {
-        double value;
-        header->names |= !strcmp(cells->items[i], config->data.label) &&
-                         dt__number_parse(cells->items[i], strlen(cells->items[i]), &value);
-    }
+    dt_status status = dt__header_decide(header, &config, table->lines.name);
+    bool *insisted;
+    if (status) return dt_fail_prefix(status, "%s:1: ", table->lines.name);
+    DT_TRY(dt_alloc(cells->count, sizeof *insisted, "columns", &insisted));
+    status = dt__header_mark(header, "data.categories", config.data.categories, false, insisted);
     for (size_t i = 0; i < cells->count; i++) {
         struct summary *column = &table->columns[i];
+        column->insisted = insisted[i];
         if (header->names)
             text_copy(cells->items[i], strlen(cells->items[i]), NAME_BYTES, column->name);
         else
             snprintf(column->name, sizeof column->name, "%zu", i);
     }
-    return DT_OK;
+    dt_free(insisted);
+    return status;
 }
 
-static dt_status table_read(struct table *table, const struct dt_config *config)
+static dt_status table_read(struct table *table)
 {
     char *record;
     size_t length;
@@ -125,7 +137,7 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
         bytes += length + 1;
         if (!length) continue;
         if (!table->header.cells.count) {
-            DT_TRY(table_begin(table, config, record, length));
+            DT_TRY(table_begin(table, record, length));
             dt__lines_release(&table->lines, !table->header.names);
             continue;
         }
@@ -148,34 +160,52 @@ static dt_status table_read(struct table *table, const struct dt_config *config)
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-static const char *summary_type(const struct summary *column, uint64_t rows)
+static const char *summary_type(const struct summary *column)
 {
-    const size_t distinct = column->distinct.count;
-    const bool counts = !column->fractions && distinct == rows &&
-                        (!column->falls || column->greatest - column->least + 1 == (double)rows);
+    const uint64_t distinct = column->distinct.count, counted = column->counted;
+    const bool whole = !column->fractions && !column->texts && !column->missing;
+    const bool differ = whole && counted > LEAST_NAMES && distinct == counted;
+    const bool counts =
+        !column->falls || column->greatest - column->least + 1 == (double)column->numbers;
     const uint64_t *kinds = column->kinds, texts = column->texts;
     const uint64_t commas = kinds[DT__TEXT_COMMA] + kinds[DT__TEXT_COMMA_OR_UNIT];
     if (!column->numbers && !texts) return "empty";
-    if (texts && kinds[DT__TEXT_DATE] == texts) return "date";
+    if (column->insisted) return "category";
+    if (texts && kinds[DT__TEXT_DATE] == texts) {
+        struct dt__dates dates = column->dates;
+        return column->unread || !dt__dates_settle(&dates) ? "odd date" : "date";
+    }
     if (texts && commas == texts) return "comma";
     if (texts && kinds[DT__TEXT_UNIT] + commas == texts) return "signed";
     if (texts && column->infinite == texts) return "not finite";
     if (texts && column->numbers) return "mixed";
-    /* Texts that are nearly all different, or whole numbers that rise or count the rows. */
-    if (rows > 100 && (texts ? distinct > rows / 2 : counts)) return "identifier";
+    /* Whole numbers that rise or count the rows, texts that are nearly all different. */
+    if (differ) return counts ? "identifier" : "differing";
+    if (texts && counted > LEAST_NAMES && distinct > counted / 2) return "identifier";
     if (texts) return "category";
     return column->fractions ? "number" : "integer";
 }
 
-static void summary_print(const struct summary *column, bool label, uint64_t rows, FILE *out)
+/* What training takes a column for, as it stands. */
+static const char *column_role(const struct table *table, size_t column)
 {
+    const int32_t role = table->header.roles[column];
+    return role <= DT__ROLE_LABEL    ? "label"
+           : role == DT__ROLE_WEIGHT ? "weight"
+           : role == DT__ROLE_IGNORE ? "ignored"
+                                     : "feature";
+}
+
+static void summary_print(const struct table *table, size_t at, FILE *out)
+{
+    const struct summary *column = &table->columns[at];
     char distinct[24];
     snprintf(distinct, sizeof distinct, "%zu%s", column->distinct.count,
              column->distinct.count == MOST_DISTINCT ? "+" : "");
     char name[NAME_WIDTH + 1];
     text_copy(column->name, strlen(column->name), NAME_WIDTH, name);
-    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", NAME_WIDTH, name, label ? "label" : "feature",
-            summary_type(column, rows), column->missing, distinct);
+    fprintf(out, "%-*s %-7s %-10s %8" PRIu64 " %8s ", NAME_WIDTH, name, column_role(table, at),
+            summary_type(column), column->missing, distinct);
     if (column->numbers)
         fprintf(out, "%11.5g %11.5g %11.5g  ", column->least, column->sum / (double)column->numbers,
                 column->greatest);
@@ -187,37 +217,44 @@ static void summary_print(const struct summary *column, bool label, uint64_t row
 }
 
 /* Types of columns that are no features. */
-static const char TO_IGNORE[] = "date|identifier|empty";
-
-static bool summary_is(const struct summary *column, const char *types, uint64_t rows)
+static const char *to_ignore(const struct table *table)
 {
-    return dt_config_word_index(types, summary_type(column, rows)) >= 0;
+    return table->config->data.dates == DT_DATES_ERROR ? "date|odd date|identifier|empty"
+                                                       : "odd date|identifier|empty";
 }
 
 /* As data.ignore takes it: by number where the name is none, or would not stand in a list or in a
- * line of INI. */
+ * line of INI. A name that is a number would be taken for a place: its own, from the end, stands
+ * there. */
 static void print_column(const struct table *table, size_t column, FILE *out)
 {
     const char *name = table->columns[column].name;
-    if (*name && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES)
+    if (table->header.names && dt__text_is_number(name, strlen(name)))
+        fprintf(out, "-%zu", table->header.cells.count - column);
+    else if (*name && !strpbrk(name, ",;#\"") && strlen(name) < NAME_BYTES)
         fprintf(out, "%s", name);
     else
         fprintf(out, "%zu", column);
 }
 
-/* Names of the columns of these types, as a list behind a key. */
-static void print_list(const struct table *table, size_t label_at, const char *key, const char *why,
-                       const char *types, FILE *out)
+/* Names of the columns of a role, and of the features of some types, as a list behind a key. What
+ * comments say of values is said of labels, too. */
+static void print_list(const struct table *table, const char *key, const char *why,
+                       const char *role, const char *types, FILE *out)
 {
     bool any = false;
     for (size_t i = 0; i < table->header.cells.count; i++) {
-        const bool feature = i != label_at || strchr(key, ';'); /* comments are of all columns */
-        if (!feature || !summary_is(&table->columns[i], types, table->rows)) continue;
+        const bool label = table->header.roles[i] <= DT__ROLE_LABEL;
+        const bool feature = table->header.roles[i] >= 0 || (label && *key == ';');
+        const char *type = summary_type(&table->columns[i]);
+        if (strcmp(column_role(table, i), role) != 0 &&
+            !(feature && dt_config_word_index(types, type) >= 0))
+            continue;
         fprintf(out, "%s", any ? "," : key);
         print_column(table, i, out);
         any = true;
     }
-    if (any) fprintf(out, "   ; %s\n", why);
+    if (any) fprintf(out, "%s%s\n", *why ? "   ; " : "", why);
 }
 
 /* Deviations of the farthest value from the mean. */
@@ -230,15 +267,45 @@ static double summary_farthest(const struct summary *column)
                : 0;
 }
 
-static void print_advice(const struct table *table, size_t label_at, FILE *out)
+/* Of the label, or of several of them. */
+static void print_task(const struct table *table, FILE *out)
 {
-    const struct summary *label = &table->columns[label_at];
+    bool numbers = true, amounts = false, flags = true;
+    size_t labels = 0, kinds = 0;
+    for (size_t i = 0; i < table->header.cells.count; i++) {
+        const struct summary *label = &table->columns[i];
+        if (table->header.roles[i] > DT__ROLE_LABEL) continue;
+        labels++;
+        kinds = label->distinct.count;
+        numbers &= label->numbers && !label->texts;
+        amounts |= label->fractions || label->greatest >= 1000 || label->least < -1 ||
+                   kinds > MOST_CLASSES;
+        flags &= !label->fractions && label->least >= 0 && label->greatest <= 1;
+        if (label->missing && !dt_config_is_given(table->config, "data.unlabelled"))
+            fprintf(out, "unlabelled = skip   ; %" PRIu64 " rows have no label\n", label->missing);
+    }
+    if (!*table->config->data.eval && !dt_config_is_given(table->config, "data.eval_fraction"))
+        fprintf(out, "eval_fraction = 0.2\n");
+    if (labels > 1)
+        fprintf(out, "\n[model]\ntask = %s\n", flags && numbers ? "multilabel" : "regress");
+    else if (numbers && amounts)
+        fprintf(out, "\n[model]\ntask = regress   ; or classify, if each number is a class\n");
+    else if (numbers && kinds > 2)
+        fprintf(out, "\n[model]\ntask = classify   ; or regress, if the numbers are amounts\n");
+}
+
+static dt_status print_advice(const struct table *table, FILE *out)
+{
+    static const char *const said[] = {"train", "label", "ignore", "weight", NULL};
+    const struct dt_config *config = table->config;
     uint64_t missing = 0;
     double widest = 0, farthest = 0;
     const char *far = "";
     for (size_t i = 0; i < table->header.cells.count; i++) {
         const struct summary *column = &table->columns[i];
-        if (i == label_at || summary_is(column, TO_IGNORE, table->rows)) continue;
+        if (table->header.roles[i] < 0 ||
+            dt_config_word_index(to_ignore(table), summary_type(column)) >= 0)
+            continue;
         missing += column->missing;
         if (column->numbers)
             widest = fmax(widest, fmax(fabs(column->least), fabs(column->greatest)));
@@ -247,54 +314,49 @@ static void print_advice(const struct table *table, size_t label_at, FILE *out)
         far = column->name;
         farthest = apart;
     }
-    const bool numbers = label->numbers && !label->texts;
-    const bool values = numbers && (label->fractions || label->greatest >= 1000 ||
-                                    label->least < -1 || label->distinct.count > MOST_CLASSES);
-    fprintf(out, "\n[data]\ntrain = %s\nlabel = ", table->lines.name);
-    if (table->header.names)
-        print_column(table, label_at, out);
-    else
-        fprintf(out, "%zd", (ssize_t)label_at - (ssize_t)table->header.cells.count);
-    fprintf(out, "   ; what is predicted: ");
-    fprintf(out, "another column's name, or -1\n");
-    if (label->missing)
-        fprintf(out, "unlabelled = skip   ; %" PRIu64 " rows have no label\n", label->missing);
-    print_list(table, label_at, "ignore = ", "no features", TO_IGNORE, out);
-    print_list(table, label_at, "decimal = ,   ; commas in ", "in place of points", "comma", out);
-    print_list(table, label_at, "; signs, or commas between thousands, in ", "leave them out",
-               "signed", out);
-    print_list(table, label_at, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there",
+    fprintf(out, "\n[data]\ntrain = %s\n", table->lines.name);
+    print_list(table, "label = ", "the column to predict: is it this one?", "label", "", out);
+    print_list(table, "ignore = ", "no features", "ignored", to_ignore(table), out);
+    print_list(table, "weight = ", "", "weight", "", out);
+    DT_TRY(dt_config_print_given(config, "data", said, out));
+    if (!dt_config_is_given(config, "data.decimal"))
+        print_list(table, "decimal = ,   ; commas in ", "in place of points", "", "comma", out);
+    if (!dt_config_is_given(config, "data.categories"))
+        print_list(table, "categories = ", "numbers and texts: all as texts", "", "mixed", out);
+    if (missing && !dt_config_is_given(config, "data.missing"))
+        fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
+    print_list(table,
+               "; whole numbers that all differ, which no features are if they are names: ", "", "",
+               "differing", out);
+    if (config->data.dates == DT_DATES_AUTO)
+        print_list(table, "; dates become numbers (data.dates): ", "", "", "date", out);
+    print_list(table, "; dates that are not read, or not in one order: ", "write 2021-03-04", "",
+               "odd date", out);
+    print_list(table, "; signs, or commas between thousands, in ", "leave them out", "", "signed",
+               out);
+    print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there", "",
                "not finite", out);
-    print_list(table, label_at, "categories = ", "numbers and texts: all as texts", "mixed", out);
-    if (missing) fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
-    fprintf(out, "eval_fraction = 0.2\n");
-    if (values)
-        fprintf(out, "\n[model]\ntask = regress%s\n",
-                label->fractions ? "" : "   ; classify: each number is a class");
-    else if (numbers && label->distinct.count > 2)
-        fprintf(out, "\n[model]\ntask = classify   ; regress: the numbers are counts or amounts\n");
-    fprintf(out, "\n; optimizer, rate, length and width: `dtrain options run.preset`\n"
-                 "; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n");
+    print_task(table, out);
+    fprintf(out, "\n; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n"
+                 "; optimizer, rate, length and width: `dtrain options run.preset`\n");
     if (farthest > DT__FAR_DEVIATIONS)
-        fprintf(out, "; normalised by it, for %s has a value %.0f deviations from its mean\n", far,
+        fprintf(out, "; it normalises: %s has a value %.0f deviations from its mean\n", far,
                 farthest);
     else if (widest > 10)
-        fprintf(out, "; normalised by it, for values reach %g\n", widest);
+        fprintf(out, "; it normalises: values reach %g\n", widest);
+    return DT_OK;
 }
 
-dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out)
+dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out, FILE *lines)
 {
-    struct table table = {0};
-    size_t label = 0;
+    struct table table = {.config = config};
     int format;
     DT_TRY(dt__format_detect(path, &format)); /* says what a file is that is no table */
     DT_TRY(dt__lines_open(&table.lines, path));
     table.lines.commas = config->data.decimal == DT_DECIMAL_COMMA;
-    dt_status status = table_read(&table, config);
+    dt_status status = table_read(&table);
     if (!status && !table.header.cells.count)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);
-    if (!status && dt__header_find(&table.header, "data.label", config->data.label, &label))
-        status = dt_fail_prefix(DT_EMISMATCH, "%s:1: ", path);
     if (!status) {
         fprintf(out, "%s: CSV, %s%" PRIu64 " rows, %zu columns%s\n", path,
                 table.whole ? "" : "of the first ", table.rows, table.header.cells.count,
@@ -305,8 +367,8 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
         fprintf(out, "\n%-*s %-7s %-10s %8s %8s %11s %11s %11s  %s\n", NAME_WIDTH, "column", "role",
                 "type", "missing", "distinct", "minimum", "mean", "maximum", "first values");
         for (size_t i = 0; i < table.header.cells.count; i++)
-            summary_print(&table.columns[i], i == label, table.rows, out);
-        print_advice(&table, label, out);
+            summary_print(&table, i, out);
+        status = print_advice(&table, lines);
     }
     for (size_t i = 0; table.columns && i < table.header.cells.count; i++)
         dt__dict_free(&table.columns[i].distinct);
@@ -321,6 +383,7 @@ bool dt_data_is_table(const char *path)
     static const char *const parts[] = {".csv", ".tsv", ".txt", ".dat"};
     int format;
     if (dt_path_is_dir(path) || !dt_path_exists(path)) return false;
+    if (dt__path_is_pipe(path)) return true;
     const dt_status status = dt__format_detect(path, &format);
     if (status) return status == DT_EFORMAT;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

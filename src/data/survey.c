@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/limits.h"
+#include "data/packed.h"
 #include "data/reader.h"
 
 /* A gradient of sparse rows takes as long as one of dense rows where 1/8 of the inputs are set,
@@ -113,7 +114,7 @@ dt_status dt__file_measure(const struct dt__file *file, uint64_t *out)
     uint64_t bytes = 0;
     *out = 0;
     if (file->format == DT__FORMAT_MEMORY) return DT_OK;
-    DT_TRY(path_measure(file->path, &bytes));
+    if (!dt__path_is_pipe(file->path)) DT_TRY(path_measure(file->path, &bytes));
     if (file->labels) DT_TRY(path_measure(file->labels, &bytes));
     *out = bytes;
     return DT_OK;
@@ -192,15 +193,20 @@ static dt_status files_survey(struct dt__survey *survey)
         DT_TRY(dt_stop_check());
         if (config->test.slow_rank == 0) dt_sleep_secs(config->test.slow_secs);
         if (file->format != DT__FORMAT_MEMORY) {
-            if (!file->bytes) return dt_fail(DT_EFORMAT, "%s: the file is empty", file->path);
+            const bool pipe = dt__path_is_pipe(file->path);
+            if (!file->bytes && !pipe)
+                return dt_fail(DT_EFORMAT, "%s: the file is empty", file->path);
             DT_TRY(dt__format_detect(file->path, &detected));
             file->format = config->data.format ? config->data.format : detected;
+            if (pipe && !dt__formats[file->format]->grammar)
+                return dt_fail(DT_EIO, "%s: a pipe: expected a file, or rows of CSV or LIBSVM",
+                               file->path);
         }
         if (file->labels && !dt__formats[file->format]->labels_apart)
             return dt_fail(DT_EMISMATCH, "%s: %s data has no label files", file->path,
                            dt__formats[file->format]->name);
         DT_TRY(dt__formats[file->format]->survey(survey, file));
-        dt_work_gets_on();
+        dt_work_progress();
         file->raw = source->raw_rows;
         source->raw_rows += file->rows;
     }
@@ -382,7 +388,7 @@ static dt_status survey_init(struct dt__survey *survey, const struct dt_config *
         return dt_fail(DT_EMISMATCH, "model.task is not that of the model");
     DT_TRY(dt_alloc(1, sizeof *survey->source, "survey", &survey->source));
     survey->source->typed.fd = -1;
-    DT_TRY(dt__labels_init(&survey->labels, known, dt_config_is_given(config, "model.task")));
+    DT_TRY(dt__labels_init(&survey->labels, known, config));
     if (!known) return DT_OK;
     survey->features = known->features;
     survey->targets = known->targets;

@@ -2,6 +2,7 @@
 #include "data/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
@@ -17,18 +18,22 @@ enum { LONGEST_RECORD = 1 << 26 };
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* A pipe gives what it has; a stream in memory has no descriptor. */
+/* A pipe gives what it has, and is waited for; a stream in memory has no descriptor. */
 static dt_status stream_read(const struct dt__lines *lines, char *to, size_t size, size_t *length)
 {
+    enum { WAIT_MS = 100 };
     const int fd = fileno(lines->in);
+    struct pollfd input = {.fd = fd, .events = POLLIN};
     ssize_t got;
+    while (fd >= 0 && poll(&input, 1, WAIT_MS) == 0)
+        DT_TRY(dt_stop_check());
     do
         got = fd < 0 ? (ssize_t)fread(to, 1, size, lines->in) : read(fd, to, size);
     while (fd >= 0 && got < 0 && errno == EINTR);
     if (got < 0 || (fd < 0 && got == 0 && ferror(lines->in)))
         return dt_fail(DT_EIO, "%s: %s", lines->name, strerror(errno));
     *length = (size_t)got;
-    dt_work_gets_on();
+    dt_work_progress();
     return DT_OK;
 }
 
@@ -72,20 +77,37 @@ static dt_status lines_begin(struct dt__lines *lines)
 
 dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name)
 {
-    *lines = (struct dt__lines){.in = in, .name = name};
+    *lines = (struct dt__lines){.in = in, .lent = true, .name = name};
     return lines_begin(lines);
+}
+
+/* A FIFO that nobody writes to yet is waited for where it is read, and not here. */
+static dt_status pipe_open(struct dt__lines *lines, const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) lines->in = fdopen(fd, "r");
+    if (!lines->in) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    if (isatty(fd)) return dt_fail(DT_EIO, "%s: a terminal: expected a file or a pipe", path);
+    DT_TRY(lines_begin(lines));
+    return dt__packed_refuse(path, (const unsigned char *)lines->data, lines->end);
 }
 
 dt_status dt__lines_open(struct dt__lines *lines, const char *path)
 {
     *lines = (struct dt__lines){.name = path};
-    DT_TRY(dt__packed_open(path, &lines->file));
-    return lines_begin(lines);
+    dt_status status = DT_OK;
+    if (dt__path_is_pipe(path))
+        status = pipe_open(lines, path);
+    else if (!(status = dt__packed_open(path, &lines->file)))
+        status = lines_begin(lines);
+    if (status) dt__lines_close(lines);
+    return status;
 }
 
 void dt__lines_close(struct dt__lines *lines)
 {
     dt__packed_close(lines->file);
+    if (lines->in && !lines->lent) fclose(lines->in);
     dt_free(lines->data);
     *lines = (struct dt__lines){0};
 }

@@ -20,7 +20,8 @@ static inline bool dt__cell_is(struct dt__cell cell, const char *text)
 struct dt__packed;
 struct dt__lines {
     struct dt__packed *file; /* NULL: */
-    FILE *in;                /* a stream, lent */
+    FILE *in;                /* a stream, */
+    bool lent;               /* whoever opened it closes it */
     const char *name;        /* for messages; lent */
     char *data;
     size_t capacity, start, begin, end; /* what is not yet handed out: data[begin..end) */
@@ -30,9 +31,9 @@ struct dt__lines {
     bool commas; /* of CSV: numbers have a decimal comma, which becomes a point */
 };
 
-/* Opens a file, which may be packed, behind its byte order mark if it has one; reads on from a
- * stream. What is read is held, for a look at the first records, until dt__lines_release.
- * DT_EIO: "PATH: ...". */
+/* Opens a file, which may be packed, or a pipe, behind its byte order mark if it has one; reads on
+ * from a stream. What is read is held, for a look at the first records, until dt__lines_release.
+ * DT_EIO: "PATH: ..."; DT_EFORMAT: a pipe of packed rows. */
 dt_status dt__lines_open(struct dt__lines *lines, const char *path);
 dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name);
 void dt__lines_close(struct dt__lines *lines);

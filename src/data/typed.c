@@ -12,7 +12,7 @@
 #include "data/reader.h"
 #include "data/text.h"
 
-static const char NAME[] = "the temporary file of typed rows";
+static const char NAME[] = "the temporary file of typed rows ($TMPDIR)";
 
 /* ---- the file ------------------------------------------------------------------------------- */
 

@@ -82,7 +82,7 @@ static bool answer_send(int socket, dt_status status, const struct dt_text *byte
 
 /* ---- the reader process --------------------------------------------------------------------- */
 
-/* So much for each request. */
+/* Gives the reader READER_CPU_SECS from now on: it is called for each request. */
 static void reader_limit_cpu(void)
 {
     struct rlimit cpu;

@@ -4,8 +4,8 @@
  * Everything here runs in a process that may die of it. What is refused is refused for the reader's
  * sake: links and storage that lead to other files, types that this program has no use for, arrays
  * that claim more than the file can hold. What the walk opens stays open: it goes with the process,
- * which has one file, and of that so many items at most. The library takes an id that is none, and
- * fails. */
+ * which has one file, and a limited number of its items. Ids need no check: HDF5 fails on one that
+ * is invalid. */
 #include "hdf5/library.h"
 
 #include <string.h>
@@ -178,7 +178,8 @@ static dt_status texts_read(hid_t object, hid_t type, uint64_t count, size_t mos
 
 /* ---- attributes ----------------------------------------------------------------------------- */
 
-struct place {
+/* What the callbacks of an iteration over attributes or links are given. */
+struct visit {
     struct dt__h5_inside *inside;
     const char *path; /* of the object */
     int depth;
@@ -186,7 +187,7 @@ struct place {
 };
 
 /* A number or a text. What is of no use is passed over. */
-static dt_status attribute_add(const struct place *place, const char *name, hid_t attribute)
+static dt_status attribute_add(const struct visit *visit, const char *name, hid_t attribute)
 {
     union {
         uint64_t bits;
@@ -206,10 +207,10 @@ static dt_status attribute_add(const struct place *place, const char *name, hid_
     else if (H5Aread(attribute, number_type(item.type).native, &number) < 0)
         return DT_OK;
     const bool useless = status == DT_EFORMAT;
-    if (!status) status = dt_format(&path, "%s@%s", place->path, name);
+    if (!status) status = dt_format(&path, "%s@%s", visit->path, name);
     if (!status) {
-        status = text.data ? table_add(place->inside, item, path, text.data, text.length, -1)
-                           : table_add(place->inside, item, path, &number, (size_t)item.size, -1);
+        status = text.data ? table_add(visit->inside, item, path, text.data, text.length, -1)
+                           : table_add(visit->inside, item, path, &number, (size_t)item.size, -1);
         dt_free(path);
     }
     dt_text_free(&text);
@@ -219,9 +220,9 @@ static dt_status attribute_add(const struct place *place, const char *name, hid_
 static herr_t attribute_visit(hid_t object, const char *name, const H5A_info_t *info, void *arg)
 {
     (void)info;
-    struct place *place = arg;
-    place->status = attribute_add(place, name, H5Aopen(object, name, H5P_DEFAULT));
-    return place->status ? -1 : 0;
+    struct visit *visit = arg;
+    visit->status = attribute_add(visit, name, H5Aopen(object, name, H5P_DEFAULT));
+    return visit->status ? -1 : 0;
 }
 
 /* ---- arrays --------------------------------------------------------------------------------- */
@@ -306,17 +307,17 @@ static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const c
 /* Soft and external links lead elsewhere: they are passed over. */
 static herr_t link_visit(hid_t group, const char *name, const H5L_info_t *info, void *arg)
 {
-    struct place *place = arg;
+    struct visit *visit = arg;
     char *path;
     if (info->type != H5L_TYPE_HARD) return 0;
-    place->status = dt_format(&path, "%s/%s", strcmp(place->path, "/") ? place->path : "", name);
-    if (place->status) return -1;
+    visit->status = dt_format(&path, "%s/%s", strcmp(visit->path, "/") ? visit->path : "", name);
+    if (visit->status) return -1;
     const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
-    place->status = object < 0 ? table_refuse(place->inside, path, "cannot be opened")
-                               : object_walk(place->inside, object, path, place->depth + 1);
+    visit->status = object < 0 ? table_refuse(visit->inside, path, "cannot be opened")
+                               : object_walk(visit->inside, object, path, visit->depth + 1);
     H5Eclear2(H5E_DEFAULT);
     dt_free(path);
-    return place->status ? -1 : 0;
+    return visit->status ? -1 : 0;
 }
 
 /* An object, its attributes, and what is below it. */
@@ -324,19 +325,19 @@ static dt_status object_walk(struct dt__h5_inside *inside, hid_t object, const c
                              int depth)
 {
     const struct dt__h5_item group = {.kind = DT__H5_GROUP, .offset = UINT64_MAX};
-    struct place place = {inside, path, depth, DT_OK};
+    struct visit visit = {inside, path, depth, DT_OK};
     const H5I_type_t type = H5Iget_type(object);
     if (type != H5I_GROUP && type != H5I_DATASET)
         return table_refuse(inside, path, "is neither a group nor a data set");
     if (depth > MOST_DEPTH) return table_refuse(inside, path, "lies too deep");
     DT_TRY(type == H5I_GROUP ? table_add(inside, group, path, NULL, 0, -1)
                              : array_walk(inside, object, path));
-    if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, attribute_visit, &place) < 0)
-        return place.status ? place.status
+    if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, attribute_visit, &visit) < 0)
+        return visit.status ? visit.status
                             : dt__h5_library_fail(DT_EFORMAT, "attributes that cannot be read");
     if (type == H5I_GROUP &&
-        H5Literate(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, link_visit, &place) < 0)
-        return place.status ? place.status
+        H5Literate(object, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, link_visit, &visit) < 0)
+        return visit.status ? visit.status
                             : dt__h5_library_fail(DT_EFORMAT, "a group that cannot be read");
     return DT_OK;
 }

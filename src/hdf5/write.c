@@ -56,7 +56,7 @@ void *dt__h5_layout_alloc(struct dt__h5_layout *layout, size_t count, size_t siz
     if (layout->status) return NULL;
     dt_status status = dt_grow(&layout->owned, &layout->owned_capacity, layout->nowned + 1,
                                sizeof *layout->owned, "a file's layout");
-    if (!status) status = dt_alloc(count, size, "a file's layout", &memory);
+    if (!status) status = dt_alloc_backed(layout->path, count, size, "a file's layout", &memory);
     dt__h5_layout_fail(layout, status);
     if (memory) layout->owned[layout->nowned++] = memory;
     return memory;
@@ -196,7 +196,7 @@ void dt__h5_layout_free(struct dt__h5_layout *layout)
     if (layout->memory >= 0) close(layout->memory);
     if (layout->metadata) munmap(layout->metadata, layout->end);
     for (size_t i = 0; i < layout->nowned; i++)
-        dt_free(layout->owned[i]);
+        dt_free_backed(layout->owned[i]);
     dt_free(layout->extents);
     dt_free(layout->owned);
     dt_free(layout);

@@ -18,7 +18,7 @@
 
 /* ---- the kernel ----------------------------------------------------------------------------- */
 
-/* The instruction set of the library is settled once in a process, before its first kernel. */
+/* The instruction set of the library is chosen once in a process, before its first kernel. */
 static const struct kernel {
     const char *name; /* behind the f32 kernel's and "-bf16-" */
     dnnl_cpu_isa_t isa;
@@ -32,16 +32,16 @@ static const struct kernel {
 };
 enum { REFERENCE = 2, KERNEL_COUNT };
 
-static const struct kernel *settled; /* NULL: this process computes in f32 alone */
+static const struct kernel *chosen; /* NULL: this process computes in f32 alone */
 
 const char *dt__bf16_kernel(void)
 {
-    return settled ? settled->name : NULL;
+    return chosen ? chosen->name : NULL;
 }
 
 bool dt__bf16_is_native(void)
 {
-    return settled && settled != &KERNELS[REFERENCE];
+    return chosen && chosen != &KERNELS[REFERENCE];
 }
 
 /* ---- rounding ------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ struct operation {
  * a column of tiles; PACK + 1: of the last one. */
 enum { FORWARD, INPUT_GRAD, TRANSPOSE, PACK, TILE = PACK + 2, OPERATIONS = TILE + 4 };
 
-/* Those of a number of rows. */
+/* The products of batches of `rows` rows. */
 struct plan {
     int rows;
     struct operation operation[OPERATIONS];
@@ -243,7 +243,7 @@ static dt_status plan_tiles(const struct dt__bf16 *bf16, struct plan *plan, int 
                    dnnl_memory_desc_get_size(&packed));
 }
 
-/* That of so many rows, made when they first come. */
+/* The plan for batches of `rows` rows, made when the first one comes. */
 static dt_status plan_of(struct dt__bf16 *bf16, int rows, struct plan **out)
 {
     const int nin = bf16->nin, nout = bf16->nout;
@@ -410,21 +410,21 @@ dt_status dt_bf16_settle(const char *option, bool *out_native)
     const char *suffix = strstr(option, DT__BF16_SUFFIX);
     const char *name = suffix ? suffix + strlen(DT__BF16_SUFFIX) : NULL;
     const struct kernel *const reference = &KERNELS[REFERENCE];
-    for (int i = 0; i < KERNEL_COUNT && !settled; i++) {
+    for (int i = 0; i < KERNEL_COUNT && !chosen; i++) {
         const struct kernel *kernel = &KERNELS[i];
         bool reads = false;
         if (name ? strcasecmp(kernel->name, name) != 0 : kernel->pays && !kernel->pays()) continue;
         if (dnnl_set_max_cpu_isa(kernel->isa) == dnnl_success &&
             dnnl_get_effective_cpu_isa() == kernel->isa)
             DT_TRY(reads_copies(&reads));
-        if (reads || kernel == reference) settled = kernel;
+        if (reads || kernel == reference) chosen = kernel;
     }
-    if (name && (!settled || strcasecmp(settled->name, name)))
+    if (name && (!chosen || strcasecmp(chosen->name, name)))
         return dt_fail(DT_EUSAGE,
                        "run.kernel=%s: expected products in bf16 that this machine has: "
                        "...-bf16-amx, -avx512 or -reference",
                        option);
-    *out_native = name || settled != reference;
+    *out_native = name || chosen != reference;
     return DT_OK;
 }
 
@@ -436,7 +436,7 @@ static dt_status bf16_make_room(struct dt__bf16 *bf16)
     const size_t nin = bf16->shape.rows, nout = bf16->shape.columns, rows = (size_t)bf16->max_rows;
     const size_t sizes[] = {rows * nin, rows * nout, nin * nout};
     if (bf16->delta) return DT_OK;
-    for (int i = 0; i < 3 && settled == &KERNELS[REFERENCE]; i++)
+    for (int i = 0; i < 3 && chosen == &KERNELS[REFERENCE]; i++)
         DT_TRY(dt_alloc(sizes[i], sizeof(float), "rounded operands", &bf16->wide[i]));
     DT_TRY(dt_alloc(sizes[0], sizeof *bf16->x, "rows in bf16", &bf16->x));
     return dt_alloc(sizes[1], sizeof *bf16->delta, "gradients in bf16", &bf16->delta);

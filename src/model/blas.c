@@ -1,7 +1,7 @@
 /* Matrix products by oneDNN or OpenBLAS.
  *
  * OpenBLAS is loaded here, by name, at the first need of it: it reads OPENBLAS_CORETYPE, its
- * kernel, and starts threads as it loads, so the kernel must be settled and signals blocked
+ * kernel, and starts threads as it loads, so the kernel must be chosen and signals blocked
  * before. */
 #include "model/blas.h"
 
@@ -25,8 +25,8 @@ void GOMP_parallel(void (*body)(void *arg), void *arg, unsigned threads, unsigne
 
 /* One a process, as the libraries are, whose own state it mirrors. */
 static struct {
-    pthread_mutex_t lock; /* while it is settled */
-    bool settled, onednn;
+    pthread_mutex_t lock; /* while it is chosen */
+    bool chosen, onednn;
     char users[32];  /* OPENBLAS_CORETYPE, as this process found it, */
     char loaded[32]; /* and what it said at the last loading */
     char name[64];   /* of the kernel, with bf16's */
@@ -72,7 +72,7 @@ static dt_status openblas_open(void)
 static dt_status openblas_load(const char *kernel)
 {
     const char *now = getenv("OPENBLAS_CORETYPE"), *suited = dt__blas_kernel_by_features();
-    if (!blas.settled && now) snprintf(blas.users, sizeof blas.users, "%s", now);
+    if (!blas.chosen && now) snprintf(blas.users, sizeof blas.users, "%s", now);
     if (!kernel || !strcasecmp(kernel, DT__ONEDNN)) kernel = *blas.users ? blas.users : NULL;
     if (blas.library && !strcasecmp(kernel ? kernel : "", blas.loaded)) return DT_OK;
     snprintf(blas.loaded, sizeof blas.loaded, "%s", kernel ? kernel : "");
@@ -88,7 +88,7 @@ static dt_status openblas_load(const char *kernel)
 }
 
 /* One instruction set of oneDNN, and so one name for its bits, on every CPU that has it; where bf16
- * has settled on more, the kernels of f32 are the same. */
+ * has chosen more, the kernels of f32 are the same. */
 bool dt_blas_choose(const char *kernel)
 {
     const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;
@@ -117,7 +117,7 @@ dt_status dt_blas_settle(const char *whole)
     dt_denormals_flush(); /* threads of the libraries inherit it */
     dt_blas_choose(kernel ? kernel : "");
     dt_status status = openblas_load(kernel);
-    if (!status) blas.settled = true;
+    if (!status) blas.chosen = true;
     if (!status && named && strcasecmp(option, kernel_name()))
         status = dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel for this machine; it runs %s",
                          option, kernel_name());
@@ -127,7 +127,7 @@ dt_status dt_blas_settle(const char *whole)
 
 dt_status dt__blas_need(void)
 {
-    return blas.settled ? DT_OK : dt_blas_settle("auto");
+    return blas.chosen ? DT_OK : dt_blas_settle("auto");
 }
 
 dt_status dt__dnnl_check(unsigned status, const char *what)

@@ -102,7 +102,10 @@ dt_status dt__layer_split(struct dt__layer *layer)
     char *text;
     const int length = (int)strcspn(layer->text, ",");
     if (layer->split) return DT_OK;
-    DT_TRY(dt_format(&text, "%.*s " SPLIT "%s", length, layer->text, layer->text + length));
+    if (!strcmp(layer->text, OUTPUT))
+        DT_TRY(dt_format(&text, OUTPUT " %s %d " SPLIT, layer->kind->name, layer->size[0]));
+    else
+        DT_TRY(dt_format(&text, "%.*s " SPLIT "%s", length, layer->text, layer->text + length));
     dt_free(layer->text);
     layer->text = text;
     layer->split = true;
@@ -181,7 +184,7 @@ static dt_status parse_item(struct dt_model *model, char *item)
     }
     layer.text = text.data;
     if (layer.last) word++, count--;
-    layer.split = layer.kind->splits && !layer.last && count > 2 && !strcmp(word[count - 1], SPLIT);
+    layer.split = layer.kind->splits && count > 2 && !strcmp(word[count - 1], SPLIT);
     count -= layer.split;
     const bool plain = layer.kind == &dt__activation_layer;
     const struct dt__activation *activation =

@@ -64,8 +64,8 @@ struct dt__layer_call {
     const void *copy; /* of its factored matrix, as its products read it; NULL: not kept */
     const float *x;   /* (rows, in) */
     float *y;         /* (rows, out) */
-    float *keep; /* (rows, keep); NULL: no backward pass will come, nothing is dropped */
-    float *work; /* (rows, work) */
+    float *keep;      /* (rows, keep); NULL: no backward pass will come, nothing is dropped */
+    float *work;      /* (rows, work) */
     const struct dt_rng *dropout; /* key of the draw's masks; NULL: nothing is dropped */
     const float *states;          /* the layer's state tensors, as they are */
     float *state_grad; /* out, of the forward pass: rows * (new - seen) of them; NULL: inference */
@@ -128,6 +128,8 @@ bool dt__word_real(const char *word, double *out);
 bool dt__word_pair(const char *word, int least, int *out_first, int *out_second);
 /* Makes the layer a split one, as its text then says. */
 dt_status dt__layer_split(struct dt__layer *layer);
+/* Whether it may be one: an output layer of a softmax, without a linear path beside it. */
+bool dt__layer_splits(const struct dt_model *model, const struct dt__layer *layer);
 /* For parse: one whole number of at least 1, into size[0]. */
 bool dt__parse_width(struct dt__layer *layer, struct dt__words words);
 

@@ -198,3 +198,10 @@ dt_status dt_metric_pick(const struct dt_model *model, int metric,
     *out_name = METRICS[index].name;
     return DT_OK;
 }
+
+bool dt_metric_rises(const char *name)
+{
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (!strcmp(METRICS[i].name, name)) return METRICS[i].more_is_better;
+    return true;
+}

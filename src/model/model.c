@@ -257,19 +257,24 @@ const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model,
     return NULL;
 }
 
+bool dt__layer_splits(const struct dt_model *model, const struct dt__layer *layer)
+{
+    const bool wide = model->layer[model->layers - 1].kind == &dt__wide_layer;
+    return layer->kind->splits && (!layer->last || (dt__loss_splits(model->loss) && !wide));
+}
+
 bool dt_model_dense(const struct dt_model *model, int index, struct dt_split_layer *out,
                     bool *out_split)
 {
     bool inputs = false;
     for (size_t i = 0; i < model->layers; i++) {
         const struct dt__layer *layer = &model->layer[i];
-        const bool dense = layer->kind == &dt__dense_layer && !layer->last;
-        if (dense && index-- == 0) {
+        if (dt__layer_splits(model, layer) && index-- == 0) {
             size_t tensor = 0;
             while (model->tensor[tensor].layer != layer->index)
                 tensor++;
             *out = (struct dt_split_layer){dt__shape_size(layer->in), dt__shape_size(layer->out),
-                                           inputs, tensor};
+                                           inputs, layer->last, tensor};
             *out_split = layer->split;
             return true;
         }

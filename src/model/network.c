@@ -71,6 +71,12 @@ static dt_status slab_reserve(float *memory, size_t rows, size_t width, size_t *
     return DT_OK;
 }
 
+/* Its outputs are never whole, but for who has no gradient in mind. */
+static bool splits_output(const struct dt__layer *layer)
+{
+    return layer->split && layer->last;
+}
+
 /* Called twice: for the size of the slab, and with it for the places. */
 static dt_status network_place(struct dt_network *network, size_t rows, size_t *total)
 {
@@ -78,7 +84,7 @@ static dt_status network_place(struct dt_network *network, size_t rows, size_t *
     *total = 0;
     for (size_t i = 0; i < network->count; i++) {
         struct node *node = &network->node[i];
-        const size_t width = dt__shape_size(node->layer->out);
+        const size_t width = splits_output(node->layer) ? 0 : dt__shape_size(node->layer->out);
         if (node->layer->kind->forward)
             DT_TRY(slab_reserve(network->memory, rows, width, total, &node->y));
         DT_TRY(slab_reserve(network->memory, rows, node->layer->keep, total, &node->keep));
@@ -116,7 +122,6 @@ static dt_status network_find_factored(struct dt_network *network, int max_rows,
 {
     const int count = dt_model_factored(network->model, precision, max_rows, NULL);
     const size_t matrices = (size_t)count;
-    if (!count) return DT_OK;
     DT_TRY(dt_alloc(matrices, sizeof *network->factored, "network", &network->factored));
     DT_TRY(dt_alloc(matrices, sizeof(struct node *), "network", &network->factored_node));
     network->matrices = dt_model_factored(network->model, precision, max_rows, network->factored);
@@ -313,11 +318,11 @@ static dt_status network_forward(struct dt_network *network, float *out, bool *o
         *out_stops = pass_stops(network, node);
         if (*out_stops) return DT_OK;
         pass_before_forward(pass, node->layer->index);
-        if (pass->stops && node->layer->split)
+        if (!pass->stops || !node->layer->split)
+            DT_TRY(node->layer->kind->forward(&call));
+        else if (!splits_output(node->layer)) /* else the loss is made of what its parts say */
             dt__epilogue_forward(&call, (size_t)call.rows, node->layer->out.c, network->zeros, y,
                                  call.keep);
-        else
-            DT_TRY(node->layer->kind->forward(&call));
         place->split += pass->stops && node->layer->split;
         place->x = y;
     }
@@ -359,9 +364,10 @@ static dt_status network_backward(struct dt_network *network, bool *out_stops)
         *out_stops = pass_stops(network, node);
         if (*out_stops) {
             place->split--;
-            dt__epilogue_backward((size_t)call.rows, node->layer->out.c,
-                                  dt__has_epilogue(node->layer) ? call.keep : NULL, call.dy, false,
-                                  call.work); /* whose bias is another's */
+            if (!splits_output(node->layer))
+                dt__epilogue_backward((size_t)call.rows, node->layer->out.c,
+                                      dt__has_epilogue(node->layer) ? call.keep : NULL, call.dy,
+                                      false, call.work); /* whose bias is another's */
             return DT_OK;
         }
         if (kind->backward && !(pass->stops && node->layer->split)) DT_TRY(kind->backward(&call));
@@ -416,11 +422,16 @@ static dt_status gradient_begin(struct dt_network *network, const struct pass *p
 static dt_status gradient_continue(struct dt_network *network, double *out_loss, bool *out_stops)
 {
     const struct dt_model *model = network->model;
-    float *logits = network->node[network->count - 1].y;
+    const struct node *last = &network->node[network->count - 1];
+    float *logits = last->y;
+    if (splits_output(last->layer) && !network->pass.stops)
+        return dt_fail(DT_EBUG, "a gradient at once, of a model with a split output layer");
     if (!network->place.backward) {
         DT_TRY(network_forward(network, logits, out_stops));
         if (*out_stops) return DT_OK;
-        *out_loss = model->loss->gradient(&model->outputs, network->pass.batch, logits);
+        *out_loss = splits_output(last->layer)
+                        ? 0.0
+                        : model->loss->gradient(&model->outputs, network->pass.batch, logits);
         pass_turn(network, logits);
     }
     return network_backward(network, out_stops);

@@ -1,16 +1,16 @@
-/* Optimizers: a row each of the table at the end. A rule makes one parameter anew from its
- * gradient; no sum goes across elements, so any split of the vector gives the same bits. A rule
- * over whole tensors has two: the first makes directions of gradients, and the second goes along
- * them, at a rate that the norms of the tensor's weights and directions say. Numbers are
- * PyTorch's. */
+/* Optimizers: each is a row of the table at the end. A rule computes the new value of one parameter
+ * from its gradient. No sum goes across elements, so any split of the vector gives the same bits.
+ * An optimizer over whole tensors (LAMB) has two rules: the first turns gradients into directions,
+ * and the second moves weights along these, at a rate that follows from the norms of the tensor's
+ * weights and directions. Numbers are PyTorch's. */
 #include "base/clones.h"
 #include "dtrain/model.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A rule makes parameter i, which is w, anew from its gradient sum g, and updates its states a[i]
- * and b[i]. */
+/* A rule returns the new value of parameter i, which is w, whose gradient sum is g, and updates its
+ * states a[i] and b[i]. */
 #define UNUSED __attribute__((unused))
 #define RULE(name)                                                                                 \
     static inline float name(const struct dt_factors *f, float g, float w, UNUSED float *a,        \
@@ -191,7 +191,7 @@ static void adamw_factors(const struct dt_optimizer *o, uint64_t step, double lr
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-/* Loops and states without momentum, and with it. */
+/* A row has a variant without momentum, and may have one with it. */
 struct variant {
     const struct loops *loops;
     const char *state[DT_MAX_STATE]; /* names, NULL behind the last */
@@ -199,8 +199,8 @@ struct variant {
 };
 
 static const struct row {
-    double epsilon; /* unless train.epsilon says it */
-    /* Beside scale, decay, rate, epsilon and keep1 = momentum; NULL: nothing. */
+    double epsilon; /* default of train.epsilon */
+    /* Sets factors other than scale, decay, rate, epsilon and keep1 = momentum. NULL: none. */
     void (*factors)(const struct dt_optimizer *o, uint64_t step, double lr, struct dt_factors *f);
     struct variant plain, momentum; /* momentum.loops NULL: momentum makes no difference */
 } ROWS[] = {
@@ -248,8 +248,8 @@ void dt_optimizer_init(struct dt_optimizer *optimizer, const struct dt_config *c
     optimizer->states = optimizer->nstate;
 }
 
-/* The vector for a state of this name: the one that has it, one that is free, or any that is
- * left. */
+/* The vector for a state of this name: one that has this name, else one without a name, else any
+ * that is not taken. */
 static int vector_find(const char *const name[DT_MAX_STATE], const bool taken[DT_MAX_STATE],
                        const char *wanted)
 {
@@ -286,11 +286,11 @@ struct dt_factors dt_optimizer_factors(const struct dt_optimizer *optimizer, uin
                                        double lr, double scale)
 {
     struct dt_factors factors = {.scale = (float)scale,
-                              .decay = (float)optimizer->weight_decay,
-                              .rate = (float)lr,
-                              .epsilon = (float)optimizer->epsilon,
-                              .keep1 = (float)optimizer->momentum,
-                              .l1 = (float)optimizer->l1};
+                                 .decay = (float)optimizer->weight_decay,
+                                 .rate = (float)lr,
+                                 .epsilon = (float)optimizer->epsilon,
+                                 .keep1 = (float)optimizer->momentum,
+                                 .l1 = (float)optimizer->l1};
     const struct row *row = &ROWS[optimizer->kind];
     if (row->factors) row->factors(optimizer, step, lr, &factors);
     return factors;
@@ -305,9 +305,8 @@ void dt_optimizer_direct(const struct dt_optimizer *optimizer, const struct dt_f
                          size_t n, const float *grad, const float *params, float *out,
                          float *const *state)
 {
-    variant_of(optimizer)->loops->direction->across(factors, n, grad, params, out,
-                                                    state[optimizer->vector[0]],
-                                                    state[optimizer->vector[1]]);
+    variant_of(optimizer)->loops->direction->across(
+        factors, n, grad, params, out, state[optimizer->vector[0]], state[optimizer->vector[1]]);
 }
 
 /* Source: You et al. 2020, section 3, with phi(z) = z. */
@@ -329,7 +328,7 @@ void dt_optimizer_apply(const struct dt_optimizer *optimizer, const struct dt_fa
         loops->across(factors, n, grad, params, out, a, b);
 }
 
-/* Asks for the first lines of a row of weights and state, which lie anywhere in memory. */
+/* Prefetches the first cache lines of a row, which lies anywhere in memory. */
 static inline void row_prefetch(const float *values, size_t width)
 {
     enum { LINE = 16, MOST = 64 };
@@ -337,10 +336,9 @@ static inline void row_prefetch(const float *values, size_t width)
         __builtin_prefetch(values + i, 1);
 }
 
-void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer,
-                             const struct dt_factors *factors, size_t width, size_t count,
-                             const uint32_t *row, const float *grad, float *params,
-                             float *const *state)
+void dt_optimizer_apply_rows(const struct dt_optimizer *optimizer, const struct dt_factors *factors,
+                             size_t width, size_t count, const uint32_t *row, const float *grad,
+                             float *params, float *const *state)
 {
     enum { AHEAD = 16 };
     const struct loops *loops = variant_of(optimizer)->loops;

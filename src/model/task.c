@@ -44,12 +44,14 @@ static float row_sum(int n, const float *row)
     return sum;
 }
 
+/* Returns the maximum, which is taken off. */
 DT__CLONES
-static void softmax_shift(int n, float *row)
+static float softmax_shift(int n, float *row)
 {
     float most = row_max(n, row);
     for (int i = 0; i < n; i++)
         row[i] -= most;
+    return most;
 }
 
 DT__CLONES
@@ -114,6 +116,58 @@ static double softmax_loss(const struct dt_outputs *outputs, const struct dt_bat
                (log(total) - ((double)z[batch->label[r]] - (double)most));
     }
     return sum;
+}
+
+bool dt__loss_splits(const struct dt__loss *loss)
+{
+    return loss->gradient == softmax_gradient;
+}
+
+void dt_softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
+                     struct dt_softmax_part *out)
+{
+    for (int r = 0; r < rows; r++, z += n) {
+        const int own = label[r] - begin;
+        out[r].label = own >= 0 && own < n ? z[own] : 0.0f;
+        out[r].most = softmax_shift(n, z);
+        softmax_exp((size_t)n, z);
+        out[r].sum = row_sum(n, z);
+    }
+}
+
+double dt_softmax_join(const struct dt_batch *batch, int parts, size_t stride,
+                       struct dt_softmax_part *part)
+{
+    double sum = 0.0;
+    for (int r = 0; r < batch->rows; r++, part++) {
+        const struct dt_softmax_part *end = part + (size_t)parts * stride;
+        const float weight = weight_of(batch, r);
+        float most = part->most;
+        double total = 0.0, label = 0.0;
+        for (struct dt_softmax_part *p = part; p < end; p += stride)
+            most = p->most > most ? p->most : most;
+        for (struct dt_softmax_part *p = part; p < end; p += stride) {
+            total += (double)p->sum * (double)dt__expf(p->most - most);
+            label += (double)p->label;
+        }
+        sum += (double)weight * (log(total) - (label - (double)most));
+        for (struct dt_softmax_part *p = part; p < end; p += stride) {
+            p->sum = dt__expf(p->most - most) / (float)total * weight;
+            p->label = weight;
+        }
+    }
+    return sum;
+}
+
+void dt_softmax_part_gradient(int rows, int n, int begin, const int32_t *label, float *z,
+                              const struct dt_softmax_part *part)
+{
+    for (int r = 0; r < rows; r++, z += n) {
+        const int own = label[r] - begin;
+        for (int i = 0; i < n; i++)
+            z[i] *= part[r].sum;
+        if (own >= 0 && own < n) z[own] -= part[r].label;
+    }
 }
 
 static void softmax_predict(int rows, const struct dt_outputs *outputs, const float *logits,

@@ -18,7 +18,7 @@ struct dt__task {
     bool one_logit; /* ... of networks with one output alone */
     const char *name;
     const char *answer; /* what is predicted: "values" */
-    int classes; /* 0: predicts values; DT__OUTPUTS: as many as outputs */
+    int classes;        /* 0: predicts values; DT__OUTPUTS: as many as outputs */
     void (*predict)(int rows, const struct dt_outputs *outputs, const float *logits, float *out);
     int (*choose)(int nout, const float *logits); /* the class */
 
@@ -56,6 +56,8 @@ struct dt__loss {
 /* The numbers of train.quantiles. DT_EUSAGE. */
 dt_status dt__quantiles_parse(const char *text, float out[DT_MAX_QUANTILES], int *out_count);
 
+/* Whether workers may have parts of the outputs (dt_softmax_part). */
+bool dt__loss_splits(const struct dt__loss *loss);
 /* Of a network with so many outputs. NULL: there is none. */
 const struct dt__loss *dt__loss_find(int task, int loss, int nout);
 

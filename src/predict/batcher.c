@@ -1,6 +1,6 @@
-/* The batcher: of the threads that bring rows one computes, for all that wait by then; when it is
- * done, the first of those that came meanwhile is the next. Nobody waits for a batch to fill: while
- * one is computed the next gathers, so that batches grow with the load. */
+/* The batcher: of the threads that bring rows, one computes for all that wait at that moment; when
+ * it is done, the first of those that came meanwhile is the next. Nobody waits for a batch to fill:
+ * the next batch gathers while one is computed, so that batches grow with the load. */
 #include <string.h>
 
 #include "predict/serve.h"
@@ -100,7 +100,7 @@ void dt__batcher_destroy(struct dt__batcher *batcher)
     dt_free(batcher);
 }
 
-/* Takes the lock off while it computes. The jobs' threads go on once it is free. */
+/* Releases the lock while it computes. The jobs' threads go on once it is free. */
 static void batcher_compute(struct dt__batcher *batcher)
 {
     struct job *jobs = jobs_take(batcher);

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/names.h"
+#include "data/columns.h"
 #include "model/activation.h"
 #include "model/convolution.h"
 #include "report/report.h"
@@ -480,7 +480,7 @@ static struct flags flags_of(const struct dt_schema *schema)
 {
     struct flags flags = {0};
     for (int c = 0; c < schema->ncolumns; c++) {
-        flags.first += schema->columns[c].kind == DT_COLUMN_NUMBER;
+        flags.first += dt__column_numbers(&schema->columns[c], NULL);
         flags.count += schema->columns[c].flag > 0;
     }
     return flags;
@@ -493,8 +493,7 @@ static const char *add_gaps(struct graph *graph, const struct dt_schema *schema,
     const int inputs = schema->features - flags.count;
     float *fill = scratch(graph, (size_t)inputs, sizeof *fill);
     for (int c = 0; fill && c < schema->ncolumns; c++)
-        if (schema->columns[c].kind == DT_COLUMN_NUMBER)
-            fill[schema->columns[c].first] = schema->columns[c].fill;
+        dt__column_numbers(&schema->columns[c], fill + schema->columns[c].first);
     const char *means = add_floats(graph, "fill", (size_t)inputs, fill);
     const char *gaps = NODE("IsNaN", x);
     x = NODE("Where", gaps, means, x);
@@ -545,8 +544,7 @@ static const char *rising(struct graph *graph, const char *x, int64_t targets, i
     const char *steps =
         NODE("Mul", NODE("Softplus", x), add_floats(graph, NULL, (size_t)each, others));
     x = NODE("Mul", x, add_floats(graph, NULL, (size_t)each, first));
-    return NODE("MatMul", NODE("Add", x, steps),
-                add_constant(graph, NULL, FLOAT, 2, square, sums));
+    return NODE("MatMul", NODE("Add", x, steps), add_constant(graph, NULL, FLOAT, 2, square, sums));
 }
 
 static void add_answers(struct graph *graph, const char *x)

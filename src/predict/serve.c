@@ -45,7 +45,7 @@ struct exchange {
     const struct route *route; /* NULL: not known yet, or none */
     double began;
     struct dt_text body; /* bodies_bytes counts its capacity */
-    size_t told;         /* how long it will be; 0: not told */
+    size_t announced;    /* its length by Content-Length; 0: not known */
     unsigned refusal;    /* a status that is settled before the body is there; 0: none */
     unsigned code;
 };
@@ -416,7 +416,7 @@ static enum MHD_Result exchange_answer(struct exchange *exchange, struct MHD_Con
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Room for `length` bytes of a body and a NUL. It doubles up to what was told of its length, so
+/* Room for `length` bytes of a body and a NUL. It doubles up to the length that was announced, so
  * that a client has sent half of what it holds. False: there is none. */
 static bool exchange_grow_body(struct exchange *exchange, size_t length)
 {
@@ -424,7 +424,8 @@ static bool exchange_grow_body(struct exchange *exchange, size_t length)
     struct dt_text old = exchange->body, *body = &exchange->body;
     size_t wanted = 2 * old.capacity > DT__BODY_BYTES ? 2 * old.capacity : DT__BODY_BYTES;
     if (wanted <= length) wanted = length + 1;
-    if (length <= exchange->told && exchange->told < wanted) wanted = exchange->told + 1;
+    if (length <= exchange->announced && exchange->announced < wanted)
+        wanted = exchange->announced + 1;
     pthread_mutex_lock(&server->lock);
     const bool room = server->bodies_bytes + wanted <= BODIES * server->options.max_body;
     if (room) server->bodies_bytes += wanted - old.capacity;
@@ -468,8 +469,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         exchange->server = server;
         exchange->began = dt_clock_secs();
         exchange->connection = info ? info->socket_context : NULL;
-        exchange->told = length ? strtoull(length, NULL, 10) : 0;
-        if (exchange->told > server->options.max_body) exchange->refusal = TOO_LARGE;
+        exchange->announced = length ? strtoull(length, NULL, 10) : 0;
+        if (exchange->announced > server->options.max_body) exchange->refusal = TOO_LARGE;
         server->active++;
         return exchange->refusal ? exchange_answer(exchange, connection, url, method) : MHD_YES;
     }

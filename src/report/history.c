@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "dtrain/config.h"
+#include "dtrain/model.h"
 
 /* A run of another host that wrote nothing for so long is not believed to go on. */
 static const double SILENT_SECS = 60;
@@ -91,19 +92,16 @@ static bool take_if_best(struct dt_history *history, size_t index)
 /* Of all evaluations anew: the metric may be another, or one was put between them or taken away. */
 static void find_best(struct dt_history *history)
 {
-    /* eval.metric, or what the first evaluation suggests. */
-    static const char *const less[] = {"loss", "rmse", "mae"};
+    const size_t starts = history->records[DT_RECORD_START].count;
+    const char *metric =
+        starts ? dt_history_text(history, DT_RECORD_START, starts - 1, "metric") : NULL;
     const char *option = dt_history_option(history, "eval.metric");
     const json_t *first = dt__history_record(history, DT_RECORD_EVAL, 0);
-    if (option && strcmp(option, "auto") != 0)
-        history->metric = option;
-    else if (json_object_get(first, "accuracy"))
-        history->metric = "accuracy";
-    else
-        history->metric = json_object_get(first, "rmse") ? "rmse" : "loss";
-    history->more_is_better = true;
-    for (size_t i = 0; i < sizeof less / sizeof *less; i++)
-        if (!strcmp(history->metric, less[i])) history->more_is_better = false;
+    /* Runs of before version 0.3 do not say it. */
+    if (!metric && option && strcmp(option, "auto") != 0) metric = option;
+    if (!metric && json_object_get(first, "accuracy")) metric = "accuracy";
+    history->metric = metric ? metric : json_object_get(first, "rmse") ? "rmse" : "loss";
+    history->more_is_better = dt_metric_rises(history->metric);
     history->has_best = false;
     for (size_t i = 0; i < history->records[DT_RECORD_EVAL].count; i++)
         take_if_best(history, i);
@@ -165,6 +163,7 @@ static dt_status add_record(struct dt_history *history, enum dt_record_kind kind
         memmove(records->items + at + 1, records->items + at,
                 (records->count++ - at) * sizeof *records->items);
     records->items[at] = record;
+    if (kind == DT_RECORD_START) find_best(history); /* it says the metric */
     if (kind != DT_RECORD_EVAL) return DT_OK;
     /* Most evaluations come in order: then the others need no look. */
     const size_t best = history->best;
@@ -197,7 +196,6 @@ static dt_status add_line(struct dt_history *history, const char *line, size_t l
             while (records->count && step_of(records->items[records->count - 1]) > step)
                 json_decref(records->items[--records->count]);
         }
-        if (start) find_best(history);
         history->ended = !strcmp(kind, "final") || (history->ended && !start);
         for (int i = 0; i < LINE_KINDS; i++)
             if (!strcmp(kind, KINDS[i])) return add_record(history, (enum dt_record_kind)i, record);

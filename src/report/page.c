@@ -21,7 +21,7 @@ enum { MOST_POINTS = 4000 };
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-/* Columns of the train records; of many, every so manieth, and the last. */
+/* Columns of the train records; of many records, every N-th one and the last. */
 static json_t *train_columns(const struct dt_history *history)
 {
     static const char *const keys[] = {"step", "epoch",           "loss",

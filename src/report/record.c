@@ -35,7 +35,8 @@ static dt_status open_records(struct dt_report *report)
     if (report->fd < 0) return dt__fail_errno(report->path, "cannot open");
     off_t end = whole_lines(report->fd);
     if (end < 0) return dt__fail_errno(report->path, "cannot read");
-    if (ftruncate(report->fd, end)) return dt__fail_errno(report->path, "cannot cut a torn line");
+    if (ftruncate(report->fd, end))
+        return dt__fail_errno(report->path, "cannot remove an incomplete last line");
     return DT_OK;
 }
 
@@ -193,7 +194,8 @@ static dt_status put_line(struct dt_report *report, struct dt_text *line)
     if (written != (ssize_t)line->length) {
         if (written >= 0) errno = ENOSPC;
         dt_status status = dt__fail_errno(report->path, "cannot write");
-        if (ftruncate(report->fd, before)) dt_warn("%s: cannot cut a torn line", report->path);
+        if (ftruncate(report->fd, before))
+            dt_warn("%s: cannot remove an incomplete last line", report->path);
         return status;
     }
     line->data[line->length - 1] = 0;

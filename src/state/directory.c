@@ -252,7 +252,7 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
         if (errno == EWOULDBLOCK) {
             read_holder(fd, text);
             DT_GUARD(dt_fail(DT_EIO, "%s: in use by another dtrain (%s)", run_dir,
-                             *text ? text : "which has not said its name"));
+                             *text ? text : "which one is unknown"));
         }
         dt_warn("%s: this file system has no locks (%s): see to it that no other job uses it",
                 run_dir, strerror(errno));

@@ -60,7 +60,9 @@ static dt_status version_place(const char *final, const char *made)
     if (rename(final, aside.text)) return dt__fail_errno(final, "cannot move aside");
     if (rename(made, final) == 0) return DT_OK;
     dt_status status = dt__fail_errno(final, "cannot rename into place");
-    if (rename(aside.text, final)) dt_warn("%s: now at %s: %s", final, aside.text, strerror(errno));
+    if (rename(aside.text, final))
+        dt_warn("%s: cannot be moved back, and is now at %s: %s", final, aside.text,
+                strerror(errno));
     return status;
 }
 
@@ -165,7 +167,7 @@ dt_status dt_export_best(const char *base, struct dt_best *out)
     for (size_t i = 0; i < versions.count && !best.known; i++) {
         struct dt_checkpoint model;
         const struct dt__path path = model_path(base, versions.items[i]);
-        if (dt__file_load(path.text, DT__WANT_MODEL, &model, NULL)) {
+        if (dt__file_load(path.text, DT__WANT_RECORDS, &model, NULL)) {
             dt_warn("passed over: %s", dt_error_text());
         } else {
             best = model.best;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -221,10 +222,12 @@ static dt_status load_tensor(struct dt__h5_file *file, const char *group,
 /* Into new memory, which is made only if all tensors that are meant are in the file; the others
  * are 0. */
 static dt_status load_vector(struct dt__h5_file *file, const struct dt__vector *vector,
-                             const struct dt_model *model)
+                             const struct dt_model *model, const char *beside)
 {
     for (int reads = 0; reads < 2; reads++) {
-        if (reads) DT_TRY(dt_alloc(model->params, sizeof **vector->at, vector->group, vector->at));
+        if (reads)
+            DT_TRY(dt_alloc_backed(beside, model->params, sizeof **vector->at, vector->group,
+                                   vector->at));
         for (size_t i = 0; i < model->tensors; i++) {
             const struct dt_tensor *tensor = &model->tensor[i];
             if (!is_left_out(tensor, vector))
@@ -435,8 +438,11 @@ static dt_status arrays_check(const struct dt_schema *schema)
     return DT_OK;
 }
 
-dt_status dt__file_get(struct dt__h5_file *file, bool whole, struct dt_checkpoint *out)
+dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const char *beside,
+                       struct dt_checkpoint *out)
 {
+    const bool whole = wanted == DT__WANT_ALL || wanted == DT__WANT_CHECKPOINT;
+    const int vectors = whole ? INT_MAX : wanted == DT__WANT_MODEL;
     const int tables = whole ? DT__RECORD_TABLES : DT__RESUME_RECORDS;
     struct dt_checkpoint to = {0};
     struct dt_model *model = NULL;
@@ -461,9 +467,9 @@ dt_status dt__file_get(struct dt__h5_file *file, bool whole, struct dt_checkpoin
     if (to.groups && dt__h5_find(file, DT__H5_GROUP, "/groups/0/difference"))
         DT_GUARD(dt_alloc((size_t)to.groups, sizeof *to.group_difference, "groups",
                           &to.group_difference));
-    for (int i = 0; (whole || i == 0) && dt__vector_at(&to, i, &vector); i++)
+    for (int i = 0; i < vectors && dt__vector_at(&to, i, &vector); i++)
         if (vector.at && (!vector.optional || dt__h5_find(file, DT__H5_GROUP, vector.group)))
-            DT_GUARD(load_vector(file, &vector, model));
+            DT_GUARD(load_vector(file, &vector, model, beside));
     *out = to;
     to = (struct dt_checkpoint){0};
 done:
@@ -479,9 +485,10 @@ dt_status dt__file_load(const char *path, enum dt__wanted wanted, struct dt_chec
     struct dt__h5_file *file;
     DT_TRY(file_verify(path, &header));
     DT_TRY(dt__h5_open(path, &file));
-    dt_status status = wanted == DT__WANT_CHECKPOINT && !header.whole
-                           ? dt_fail(DT_EFORMAT, "a model, not a checkpoint")
-                           : dt__file_get(file, header.whole && wanted != DT__WANT_MODEL, out);
+    const char *beside = wanted == DT__WANT_CHECKPOINT ? path : NULL;
+    if (wanted == DT__WANT_ALL && !header.whole) wanted = DT__WANT_MODEL;
+    dt_status status = beside && !header.whole ? dt_fail(DT_EFORMAT, "a model, not a checkpoint")
+                                               : dt__file_get(file, wanted, beside, out);
     dt__h5_close(file);
     if (out_bytes) *out_bytes = header.bytes + DT__USER_BLOCK;
     return status ? dt_fail_prefix(status, "%s: ", path) : DT_OK;

@@ -17,13 +17,16 @@ enum { DT__USER_BLOCK = 512, DT__FORMAT_VERSION = 1 };
  * full and the like; DT_EFORMAT: the disk gives back other bytes. */
 dt_status dt__file_save(const char *path, const struct dt_checkpoint *from, bool whole);
 
-/* What of a file is loaded: all that is there; the model in it; all, which must be a checkpoint. */
-enum dt__wanted { DT__WANT_ALL, DT__WANT_MODEL, DT__WANT_CHECKPOINT };
-/* Loads a file whose size and checksum are right. *out_bytes (may be NULL): its length.
- * DT_EIO; DT_EFORMAT: another kind of file, a newer version, damaged. */
+/* What of a file is loaded: all that is there; the model in it; all, which must be a checkpoint;
+ * what is said of the model, without its weights. */
+enum dt__wanted { DT__WANT_ALL, DT__WANT_MODEL, DT__WANT_CHECKPOINT, DT__WANT_RECORDS };
+/* Loads a file whose size and checksum are right. What must be a checkpoint is to be trained on:
+ * its vectors, with what they are copied to, may be more than memory. *out_bytes (may be NULL):
+ * its length. DT_EIO; DT_EFORMAT: another kind of file, a newer version, damaged. */
 dt_status dt__file_load(const char *path, enum dt__wanted wanted, struct dt_checkpoint *out,
                         uint64_t *out_bytes);
-/* The records of an open file, checked. whole: those of a checkpoint too. */
-dt_status dt__file_get(struct dt__h5_file *file, bool whole, struct dt_checkpoint *out);
+/* Of an open file, checked. DT__WANT_ALL: it is a checkpoint; beside: of dt_alloc_backed. */
+dt_status dt__file_get(struct dt__h5_file *file, enum dt__wanted wanted, const char *beside,
+                       struct dt_checkpoint *out);
 
 #endif

@@ -21,6 +21,7 @@ static const double BEST_PART = 0.02, BEST_REST_MOST = 60;
 /* A copy of a checkpoint. What its pointers lead to is in blocks, one behind the other in the order
  * of copying, which the next copy uses again. */
 struct snapshot {
+    const char *beside;              /* of dt_alloc_backed, for its blocks */
     struct dt_checkpoint checkpoint; /* the schema is a copy of its own */
     struct block {
         void *bytes;
@@ -39,7 +40,12 @@ static dt_status snapshot_copy(struct snapshot *snapshot, void *pointer, size_t 
     struct block *block = &snapshot->block[snapshot->used++];
     memcpy(&from, pointer, sizeof from);
     if (!from) return DT_OK;
-    DT_TRY(dt_grow(&block->bytes, &block->room, bytes + 1, 1, "a snapshot")); /* never NULL */
+    if (block->room < bytes + 1) { /* never NULL */
+        dt_free_backed(block->bytes);
+        *block = (struct block){NULL, 0};
+        DT_TRY(dt_alloc_backed(snapshot->beside, bytes + 1, 1, "a snapshot", &block->bytes));
+        block->room = bytes + 1;
+    }
     memcpy(block->bytes, from, bytes);
     memcpy(pointer, &block->bytes, sizeof block->bytes);
     return DT_OK;
@@ -81,7 +87,7 @@ static void snapshot_free(struct snapshot *snapshot)
 {
     dt_schema_free(&snapshot->checkpoint.schema);
     for (size_t i = 0; i < snapshot->blocks; i++)
-        dt_free(snapshot->block[i].bytes);
+        dt_free_backed(snapshot->block[i].bytes);
     dt_free(snapshot->block);
 }
 
@@ -269,6 +275,7 @@ dt_status dt_writer_create(const struct dt_writer_spec *spec, struct dt_writer *
     pthread_mutex_init(&writer->lock, NULL);
     pthread_mutex_init(&writer->protected_lock, NULL);
     pthread_cond_init(&writer->changed, NULL);
+    writer->snapshot.beside = writer->next_best.beside = writer->best.beside = spec->dir;
     dt_status status = dt_thread_start(&writer->thread, "checkpoints", writer_run, writer);
     if (status)
         writer_free(writer);

@@ -194,3 +194,52 @@ void dt__advise_wire(const struct dt_job *job, struct dt_worker *worker, struct 
             : config->train.wire == DT_WIRE_BF16 ? "half of the bytes"
                                                  : "a quarter of the bytes");
 }
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* MB that this host is sure to need: weights, and at the bank's host the optimizer's state; of what
+ * owners alone have, so many floats, the part of its workers. */
+static double needed_mb(const struct dt_job *job, double owned)
+{
+    const struct dt_world *world = job->world;
+    const int host = world->host_of[world->rank], vectors = 1 + job->optimizer.nstate;
+    const double whole = (double)job->model->params - owned;
+    const double part = (double)world->workers_of[host] / world->workers;
+    return (whole * (host == world->host_of[0] ? vectors : 1) + owned * vectors * part) *
+           sizeof(float) / 1e6;
+}
+
+dt_status dt__check_memory(const struct dt_job *job)
+{
+    const struct dt_model *model = job->model;
+    const struct dt_schema *schema = dt_source_schema(job->train);
+    const double have = dt_memory_limit() / 1e6;
+    double owned = (double)(model->params - model->shared), split_owned;
+    struct dt_config changed = *job->config; /* its texts are only read */
+    struct dt_split_layer layer;
+    size_t least = 0;
+    bool split;
+    for (size_t i = 0; i < model->tensors && job->world->hosts > 1; i++)
+        if (model->tensor[i].row_sparse && schema->dense < schema->features)
+            owned += (double)model->tensor[i].count;
+    const double need = needed_mb(job, owned);
+    if (need <= have) return DT_OK;
+    split_owned = owned;
+    for (int l = 0; dt_model_dense(model, l, &layer, &split); l++) {
+        const size_t weights = layer.nin * layer.nout;
+        if (split || layer.nout < DT_SPLIT_PARTS || weights < model->params / 100) continue;
+        split_owned += (double)weights;
+        if (!least || weights < least) least = weights;
+    }
+    changed.model.split = (int64_t)least;
+    if (least && needed_mb(job, split_owned) <= have && !dt_config_check(&changed, 0))
+        return dt_fail(DT_EMEMORY,
+                       "weights and optimizer state need %.4g MB here, and there are %.4g MB: "
+                       "expected model.split=%zu, with which they need %.4g MB (split layers), or "
+                       "more memory",
+                       need, have, least, needed_mb(job, split_owned));
+    return dt_fail(DT_EMEMORY,
+                   "weights and optimizer state need %.4g MB here, and there are %.4g MB: expected "
+                   "more memory, or more hosts with model.split",
+                   need, have);
+}

@@ -1,5 +1,5 @@
 /* What a user is told of data and settings that may not mean what is thought, and what would help:
- * each once. It is no failure, and changes nothing. */
+ * each once. It is no failure, but where memory is wanting, and changes nothing. */
 #ifndef DT_TRAIN_ADVICE_H
 #define DT_TRAIN_ADVICE_H
 
@@ -17,6 +17,10 @@ void dt__guess(const struct dt_job *job, struct dt_guess *out);
 /* Bank only: no training that works has 10 times the loss of a guess over a whole log window. Who
  * can stop the run watches its losses himself. */
 void dt__advise_loss(struct dt_bank *bank);
+
+/* Any rank, before there are weights. DT_EMEMORY: this host has no memory for the weights and the
+ * optimizer's state; whether split layers would help. */
+dt_status dt__check_memory(const struct dt_job *job);
 
 /* What the exchange of a step with other hosts takes, over some steps of a span. */
 struct dt_wire_look {

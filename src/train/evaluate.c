@@ -67,7 +67,7 @@ static dt_status measure_read(struct dt_measure *measure, uint64_t chunk, struct
                          out);
 }
 
-/* The inputs that a chunk reads, whose rows are to be pulled. */
+/* Lists the inputs that a chunk reads: their rows are to be pulled. */
 static dt_status measure_list(struct dt_measure *measure, uint64_t chunk,
                               const struct dt_touched *inputs)
 {
@@ -135,9 +135,9 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
     return more_is_better ? a->value > b->value : a->value < b->value;
 }
 
-/* One that is as good by the metric, with a lower loss, takes the best's place, and is a step
- * towards an early stop all the same. No such step: what is measured again, as a resume may do, and
- * the last step of a run that goes on some day. */
+/* An evaluation that is as good as the best by the metric, with a lower loss, takes the best's
+ * place, but still counts towards an early stop. Not counted are evaluations that are made again,
+ * as after a resume, and the one at the end of a run, which may be continued. */
 dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
                                struct dt_best *best, bool *out_better)
 {
@@ -172,8 +172,8 @@ dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluat
 
 /* ---- in place ------------------------------------------------------------------------------- */
 
-/* The bank adds up what all workers send, in worker order and so in chunk order, and sees what that
- * means. all: (ranks, words): counts of the confusion matrix, and the sums of each chunk. */
+/* The bank adds up what all workers sent, in the order of workers and so of chunks, and records the
+ * evaluation. all: (ranks, words) counts of the confusion matrix, and the sums of each chunk. */
 static dt_status conclude(struct dt_bank *bank, const double *all, size_t words, double start,
                           bool *out_better)
 {
@@ -196,8 +196,8 @@ static dt_status conclude(struct dt_bank *bank, const double *all, size_t words,
     return dt__record_evaluation(bank, &evaluation, out_better);
 }
 
-/* This worker's chunks, if it is one and has some, as conclude wants them. Where rows are dealt all
- * ranks go chunk by chunk, and pull the rows that these read. */
+/* Measures this worker's chunks, into `out` (words) as conclude reads it. Where rows are dealt, all
+ * ranks go from chunk to chunk together, and pull the rows that these read. */
 static dt_status measure_own(const struct dt_trainer *trainer, uint64_t most_chunks, double *out)
 {
     const struct dt_job *job = trainer->job;

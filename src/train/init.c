@@ -150,15 +150,14 @@ static dt_status copy_tensors(const struct dt_job *job, float *params, const str
         ((embeds && !columns_match(schema, &file->schema)) || (match && to->layer->row_sparse < 0)))
         dt_warn(
             "run.init: %s was trained on other columns, or in another order; weights behind the "
-            "first layer go by their places",
+            "first layer are matched by position",
             path);
     /* Hashed inputs, and those of a file without header, have no names. */
     const bool unnamed = !schema->feature_names || !file->schema.feature_names;
     const bool known = schema->feature_names || file->schema.feature_names;
     if (!status && unnamed && !embeds && (known || !columns_match(schema, &file->schema)))
-        dt_warn(
-            "run.init: %s: inputs go by their places: they have no names to go by, and may differ",
-            path);
+        dt_warn("run.init: %s: inputs are matched by position: they have no names, and may differ",
+                path);
     for (size_t i = 0; i < tensors && !status; i++) {
         const struct dt_tensor *tensor = &to->tensor[i];
         bool named;

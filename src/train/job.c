@@ -163,8 +163,8 @@ const char *dt__exchange_name(const struct dt_job *job, char word[16])
 
 const float *dt__weights_at_rest(const struct dt_job *job)
 {
-    return job->mode == DT_MODE_ASYNC ? dt_async_read(job->async)
-                                      : dt_exchange_weights(job->exchange);
+    if (job->mode == DT_MODE_ASYNC) return dt_async_read(job->async);
+    return job->split ? dt_exchange_vectors(job->exchange)[0] : dt_exchange_weights(job->exchange);
 }
 
 double dt__weights_mb(const struct dt_job *job)

@@ -38,14 +38,14 @@ static void print_groups(const struct dt_bank *bank)
                 "between hosts");
     if (local)
         dt_info("local steps: %d group%s exchange every %lld steps%s (outer rate %g, momentum %g); "
-                "the groups' optimizer state takes %.4g MB at them, as much at the bank and in "
-                "each checkpoint",
+                "the optimizer state of all groups takes %.4g MB, once at the groups, once at the "
+                "bank, and in each checkpoint",
                 job->groups, plural(job->groups), (long long)config->train.local_steps,
                 config->train.local_after ? ", from train.local_after on" : "",
                 config->train.outer_lr, config->train.outer_momentum, all * job->optimizer.nstate);
     if (local && config->train.overlap)
         dt_info("overlap: groups exchange while the next round computes; their differences take "
-                "%.4g MB at them, %.4g MB at the bank and in each checkpoint",
+                "%.4g MB at the groups, %.4g MB at the bank and in each checkpoint",
                 2 * all, all);
     dt_config_word(DT_WIRE_WORDS, config->train.wire, word);
     if (dt__is_rounded(job))
@@ -72,11 +72,9 @@ static void print_memory(const struct dt_bank *bank)
                          dt_exchange_slot(job->exchange, 0).touched;
     dt_info(
         "the weights take %.4g MB, with the optimizer's state %.4g MB at the bank%s; a checkpoint "
-        "is as large, and is written from one copy; a replica's gradient has room for %.4g MB, "
-        "of which sparse rows use what they touch%s",
-        mb, mb * (1 + states), several ? ", and the same at each other host" : "", mb,
-        job->mode == DT_MODE_ASYNC ? "; async keeps a version of the weights a worker, and more"
-                                   : "");
+        "is as large; a replica's gradient takes up to %.4g MB, of sparse rows less%s",
+        mb, mb * (1 + states), several ? " and a part of it at each other host" : "", mb,
+        job->mode == DT_MODE_ASYNC ? "; async keeps one copy of the weights per worker" : "");
 }
 
 /* A share of fewer rows does not fill a core (scripts/doc/tuning.md). */
@@ -108,7 +106,7 @@ static void print_start(struct dt_bank *bank)
             job->config->run.dir, ranks, plural(ranks), hosts, plural(hosts),
             ranks > 1 ? "" : " and worker in one", workers, plural(workers),
             job->config->eval.dedicated ? ", evaluator" : "", job->replicas, plural(job->replicas));
-    dt_info("%s (%s), kernel %s, %lld thread%s a rank, exchange %s", dt_world_mpi_version(),
+    dt_info("%s%s, kernel %s, %lld thread%s a rank, exchange %s", dt_world_mpi_version(),
             dt_world_mpi_settings(settings), dt_blas_kernel(), (long long)job->config->run.threads,
             plural(job->config->run.threads), dt__exchange_name(job, word));
     char *table = NULL;
@@ -125,8 +123,8 @@ static void print_start(struct dt_bank *bank)
             (unsigned long long)dt_plan_samples(job->plan), (unsigned long long)batch,
             (double)batch / workers, (unsigned long long)dt_plan_steps_per_epoch(job->plan));
     if (workers > 1 && batch < (uint64_t)workers * FEW_ROWS)
-        dt_warn("a worker has %.3g rows a step: products lose their speed, and the exchange weighs "
-                "more; a larger train.batch, or fewer ranks, may be faster",
+        dt_warn("a worker has %.3g rows per step, too few for fast matrix products: a larger "
+                "train.batch, or fewer ranks, may be faster",
                 (double)batch / workers);
     dt_info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
             (unsigned long long)job->step, (unsigned long long)job->last_step);
@@ -145,7 +143,13 @@ dt_status dt__record_start(struct dt_bank *bank)
     uint32_t crc;
     char word[16];
     const struct dt_text *change = &bank->change.text;
+    const struct dt_metric_values none = {0};
+    double value;
+    bool more_is_better;
+    const char *metric;
     print_start(bank);
+    DT_TRY(
+        dt_metric_pick(job->model, config->eval.metric, &none, &value, &more_is_better, &metric));
     DT_TRY(dt_config_crc(job->config, &crc));
     char hex[9];
     snprintf(hex, sizeof hex, "%08x", crc);
@@ -167,6 +171,7 @@ dt_status dt__record_start(struct dt_bank *bank)
     dt_json_int(record, "params", (int64_t)job->model->params);
     dt_json_int(record, "batch", (int64_t)dt_plan_batch(job->plan));
     dt_json_int(record, "hosts", job->world->hosts);
+    if (job->eval) dt_json_text(record, "metric", metric);
     dt_json_text(record, "config_crc32c", hex);
     dt_json_int(record, "time_unix", dt_clock_unix());
     dt_json_text(record, "kernel", dt_blas_kernel());

@@ -158,10 +158,11 @@ static const float *find_group_state(const struct dt_checkpoint *from, int group
     return find_state(n, from->group_state_name, from->group_state + group * n, name);
 }
 
-/* One of the vectors of `to`, by its name: a momentum of 0 had none, and a new run has none at all.
- * group: that it is of, where there were as many groups; what none of them had, but all in common,
- * each has a copy of. -1: of no group, or of other groups than there were: such as come together
- * have the mean, such as part each a copy; but no rounding error, which begins at 0. */
+/* Fills one of the vectors of `to`, zeros so far, found by its name.
+ *   group >= 0, as many groups as before   that group's vector
+ *   a vector that all had in common        a copy of it, for each group
+ *   group -1, or another number of groups  the mean of the groups' vectors
+ * Rounding errors of other groups than now are not taken over: they begin at 0. */
 static void load_state(const struct dt_checkpoint *from, const struct dt_checkpoint *to,
                        const char *name, int group, float *out)
 {
@@ -169,7 +170,6 @@ static void load_state(const struct dt_checkpoint *from, const struct dt_checkpo
     const size_t n = (size_t)to->params_count;
     const float *one = group >= 0 ? find_group_state(from, group, name) : NULL;
     if (!one) one = find_state(from->nstate, from->state_name, from->state, name);
-    memset(out, 0, n * sizeof *out);
     if (one) memcpy(out, one, n * sizeof *out);
     for (int g = 0; g < from->groups && group < 0 && !one && !error; g++) {
         const float *more = find_group_state(from, g, name);
@@ -295,12 +295,13 @@ dt_status dt__bank_set_aside(struct dt_bank *bank)
     struct dt_checkpoint *to = &bank->loaded;
     const size_t n = (size_t)state->params_count;
     dt_checkpoint_free(to);
-    DT_TRY(dt_alloc(n, sizeof(float), "weights", &to->params));
+    DT_TRY(dt_alloc_backed(bank->job->ckpt_dir, n, sizeof(float), "weights", &to->params));
     memcpy(to->params, state->params, n * sizeof(float));
     to->params_count = n;
     for (int i = 0; i < state->nstate; i++) {
         DT_TRY(dt_strdup(state->state_name[i], (char **)(uintptr_t)&to->state_name[i]));
-        DT_TRY(dt_alloc(n, sizeof(float), "optimizer state", &to->state[i]));
+        DT_TRY(dt_alloc_backed(bank->job->ckpt_dir, n, sizeof(float), "optimizer state",
+                               &to->state[i]));
         memcpy(to->state[i], state->state[i], n * sizeof(float));
         to->nstate = i + 1;
     }

@@ -214,6 +214,7 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
     bool here = bank->resumed && strcmp(config->run.resume, "auto") == 0;
     if (bank->loaded.group_difference && !job->pending) here = false; /* these weights are others */
     bank->saved_step = here ? job->step : DT__NOT_SAVED;
+    dt_checkpoint_drop(&bank->loaded); /* they are copied */
     return DT_OK;
 }
 

@@ -289,7 +289,8 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
     DT_TRY(dt__split_check(job));
     job->last_step = dt__last_step(job);
     dt_schedule_init(&job->schedule, config, job->last_step);
-    return dt__optimizers_init(job);
+    DT_TRY(dt__optimizers_init(job));
+    return dt__check_memory(job);
 }
 
 /* ---- together ------------------------------------------------------------------------------- */

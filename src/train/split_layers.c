@@ -15,6 +15,7 @@ struct part {
     size_t columns, weights;            /* floats: of a row, of the weight; the bias is behind it */
     float *vector[DT_EXCHANGE_VECTORS]; /* weights, optimizer state */
     float *grad;                        /* where updates wait for the norm; else NULL */
+    float *logits; /* (batch, columns) of a softmax, and the gradient by them; else NULL */
 };
 
 /* A replica of this worker's, with its step under way. */
@@ -24,6 +25,7 @@ struct replica {
     struct dt_batch batch;
     struct dt_rng dropout;
     struct dt_network_stop stop;
+    double loss; /* by a split output layer */
 };
 
 struct dt_split_run {
@@ -39,7 +41,7 @@ struct dt_split_run {
     int replicas;
     struct dt_network_hooks forward_only; /* of all but the last one that has rows */
     uint64_t weights_at, states_at;       /* steps of which the bank has them */
-    float *staging;                       /* bank: a vector of a part */
+    float *staging;                       /* bank: rows of a part */
 };
 
 /* ---- before the first step ------------------------------------------------------------------ */
@@ -105,6 +107,18 @@ size_t dt__split_squares(const struct dt_job *job)
     return layers * (size_t)job->config->run.parts;
 }
 
+/* Of a whole matrix, its bias behind it. */
+struct rows {
+    size_t begin, end;
+};
+
+/* That go between bank and owners at once: some 16 MB. */
+static size_t rows_at_once(const struct dt_split_layer *layer)
+{
+    enum { FLOATS = 1 << 22 };
+    return 1 + FLOATS / layer->nout;
+}
+
 /* ---- open and close ------------------------------------------------------------------------- */
 
 static struct part *part_of(const struct dt_split_run *run, int layer, int part)
@@ -124,9 +138,14 @@ static dt_status open_part(const struct dt_job *job, int layer, int number, bool
     struct part *part = part_of(run, layer, number);
     part->columns = part_columns(run, layer, number);
     part->weights = part->columns * run->layer[layer].nin;
-    const size_t floats = part->weights + part->columns;
-    DT_TRY(dt_split_part_create(&run->layer[layer], part->columns, (int)dt_plan_batch(job->plan),
-                                (int)job->config->run.precision, &part->products));
+    const size_t floats = part->weights + part->columns, rows = (size_t)dt_plan_batch(job->plan);
+    const bool softmax = run->layer[layer].softmax; /* whose products stay f32 */
+    const int precision = softmax ? DT_PRECISION_F32 : (int)job->config->run.precision;
+    DT_TRY(dt_split_part_create(&run->layer[layer], part->columns, (int)rows, precision,
+                                &part->products));
+    if (softmax)
+        DT_TRY(dt_alloc(rows * part->columns, sizeof(float), "a split layer's outputs",
+                        &part->logits));
     for (int v = 0; v <= job->optimizer.nstate; v++)
         DT_TRY(dt_alloc(floats, sizeof(float), "a split layer's weights", &part->vector[v]));
     return norm ? dt_alloc(floats, sizeof(float), "a split layer's gradient", &part->grad) : DT_OK;
@@ -202,7 +221,8 @@ dt_status dt__split_open(const struct dt_trainer *trainer)
     for (int l = 0; l < layers && !status; l++) {
         dt_model_split(job->model, l, &run->layer[l]);
         const size_t columns = run->layer[l].nout / (size_t)parts + 1;
-        if ((run->layer[l].nin + 1) * columns > most) most = (run->layer[l].nin + 1) * columns;
+        if (rows_at_once(&run->layer[l]) * columns > most)
+            most = rows_at_once(&run->layer[l]) * columns;
     }
     if (!status && trainer->bank)
         status = dt_alloc(most, sizeof(float), "split layers", &run->staging);
@@ -227,6 +247,7 @@ void dt__split_close(struct dt_job *job)
         for (int v = 0; v < DT_EXCHANGE_VECTORS; v++)
             dt_free(run->part[i].vector[v]);
         dt_free(run->part[i].grad);
+        dt_free(run->part[i].logits);
     }
     for (int i = 0; i < run->replicas; i++) {
         if (i > 0) dt_network_destroy(run->replica[i].network); /* the first is the worker's */
@@ -242,42 +263,54 @@ void dt__split_close(struct dt_job *job)
 
 /* ---- the bank's whole layers ---------------------------------------------------------------- */
 
-/* A part's place in a whole vector, from it or into it. */
-static void part_copy(const struct dt_job *job, int layer, int part, float *whole, float *floats,
-                      bool to_whole)
+/* Rows of a part of a whole vector, from it or into it; the bias is the last row. */
+static void part_copy(const struct dt_job *job, int layer, int part, struct rows rows, float *whole,
+                      float *floats, bool to_whole)
 {
     const struct dt_split_run *run = job->split;
     const struct dt_split_layer *l = &run->layer[layer];
     const size_t columns = part_columns(run, layer, part);
     float *at = whole + job->model->tensor[l->tensor].offset +
                 dt_split_cut(l->nout, (size_t)part, (size_t)run->parts);
-    for (size_t r = 0; r <= l->nin; r++) { /* the bias is the last row of both */
-        float *wide = at + r * l->nout, *own = floats + r * columns;
-        memcpy(to_whole ? wide : own, to_whole ? own : wide, columns * sizeof *own);
+    for (size_t r = rows.begin; r < rows.end; r++, floats += columns) {
+        float *wide = at + r * l->nout;
+        memcpy(to_whole ? wide : floats, to_whole ? floats : wide, columns * sizeof *wide);
     }
 }
 
-/* Part by part, so that the bank needs room for one beside the vectors. */
-static void move_parts(const struct dt_trainer *trainer, bool to_bank, int first, int end)
+/* Between a part's owner and the bank. */
+static void part_move(const struct dt_trainer *trainer, bool to_bank, int layer, int part,
+                      struct rows rows, int vector)
 {
     const struct dt_job *job = trainer->job;
     struct dt_split_run *run = job->split;
-    float *const *whole = dt_exchange_vectors(job->exchange);
+    const int owner = dt_split_owner(run->split, part);
+    const int rank = job->world->worker_rank + owner;
+    const size_t columns = part_columns(run, layer, part);
+    const bool mine = trainer->worker && owner == job->world->worker;
+    float *floats = run->staging, *whole = NULL;
+    if (!mine && !trainer->bank) return;
+    if (mine) floats = part_of(run, layer, part)->vector[vector] + rows.begin * columns;
+    if (trainer->bank) whole = dt_exchange_vectors(job->exchange)[vector];
+    if (whole && !to_bank) part_copy(job, layer, part, rows, whole, floats, false);
+    dt_ranks_move(job->world->trainers, to_bank ? rank : 0, to_bank ? 0 : rank, floats,
+                  (rows.end - rows.begin) * columns * sizeof *floats);
+    if (whole && to_bank) part_copy(job, layer, part, rows, whole, floats, true);
+}
+
+/* Some rows of all parts at a time: the bank's vectors may be on the disk, and are gone through
+ * once, in order. */
+static void move_parts(const struct dt_trainer *trainer, bool to_bank, int first, int end)
+{
+    const struct dt_split_run *run = trainer->job->split;
     for (int l = 0; l < run->layers; l++)
-        for (int p = 0; p < run->parts; p++) {
-            const int owner = dt_split_owner(run->split, p);
-            const int rank = job->world->worker_rank + owner;
-            const size_t bytes = (run->layer[l].nin + 1) * part_columns(run, l, p) * sizeof(float);
-            const bool mine = trainer->worker && owner == job->world->worker;
-            for (int v = first; v < end; v++) {
-                float *floats = mine ? part_of(run, l, p)->vector[v] : run->staging;
-                if (!mine && !trainer->bank) continue;
-                if (trainer->bank && !to_bank) part_copy(job, l, p, whole[v], floats, false);
-                dt_ranks_move(job->world->trainers, to_bank ? rank : 0, to_bank ? 0 : rank, floats,
-                              bytes);
-                if (trainer->bank && to_bank) part_copy(job, l, p, whole[v], floats, true);
+        for (int v = first; v < end; v++)
+            for (struct rows rows = {0}; rows.begin <= run->layer[l].nin; rows.begin = rows.end) {
+                rows.end = rows.begin + rows_at_once(&run->layer[l]);
+                if (rows.end > run->layer[l].nin + 1) rows.end = run->layer[l].nin + 1;
+                for (int p = 0; p < run->parts; p++)
+                    part_move(trainer, to_bank, l, p, rows, v);
             }
-        }
 }
 
 void dt__split_scatter(const struct dt_trainer *trainer)
@@ -291,6 +324,7 @@ void dt__split_gather(const struct dt_trainer *trainer, bool all)
     struct dt_split_run *run = job->split;
     if (!run) return;
     const int vectors = 1 + job->optimizer.nstate;
+    if (!all) dt_exchange_gather_weights(job->exchange);
     move_parts(trainer, true, run->weights_at == job->step,
                all && run->states_at != job->step ? vectors : 1);
     run->weights_at = job->step;
@@ -322,6 +356,13 @@ static void part_gradient(struct dt_job *job, struct part *part, size_t tensor, 
     if (!part->grad) dt__update_part(job, &info, tensor, n, grad, vectors.at);
 }
 
+/* All rows of an own part's outputs, then of the gradient by them. */
+static float *part_outputs(const struct dt_split_run *run, int layer, int number)
+{
+    float *logits = part_of(run, layer, number)->logits;
+    return logits ? logits : dt_split_outputs(run->split, layer, number);
+}
+
 /* One block of the inputs of parts [first, end), a subtree: updates their weights, and adds up the
  * gradient by the inputs into out, unless that is NULL. */
 static dt_status block_backward(struct dt_job *job, int layer, size_t block, int first, int end,
@@ -335,10 +376,9 @@ static dt_status block_backward(struct dt_job *job, int layer, size_t block, int
     if (end - first == 1) {
         struct part *part = part_of(run, layer, first);
         float *grad = part->grad ? part->grad + row * part->columns : run->tile;
-        DT_TRY(dt_split_part_backward(part->products, block, (int)rows,
-                                      dt_split_inputs(run->split, layer, block),
-                                      part->vector[0] + row * part->columns,
-                                      dt_split_outputs(run->split, layer, first), grad, out));
+        DT_TRY(dt_split_part_backward(
+            part->products, block, (int)rows, dt_split_inputs(run->split, layer, block),
+            part->vector[0] + row * part->columns, part_outputs(run, layer, first), grad, out));
         part_gradient(job, part, l->tensor, row, depth * part->columns, grad);
         return DT_OK;
     }
@@ -361,8 +401,8 @@ static void part_finish(struct dt_job *job, int layer, int number)
     const struct dt_update_info info = {.step = job->step};
     const size_t tensor = run->layer[layer].tensor;
     float *bias = part->grad ? part->grad + part->weights : run->tile;
-    dt_split_part_bias(part->products, dt_split_rows(run->split),
-                       dt_split_outputs(run->split, layer, number), bias);
+    dt_split_part_bias(part->products, dt_split_rows(run->split), part_outputs(run, layer, number),
+                       bias);
     part_gradient(job, part, tensor + 1, run->layer[layer].nin, part->columns, bias);
     if (!part->grad) return;
     double *measured = dt_exchange_measured(job->exchange);
@@ -428,6 +468,7 @@ static void networks_continue(struct dt_job *job, struct dt_worker *worker)
         const bool forward = !replica->stop.backward;
         fail_step(job, worker, dt_network_continue(replica->network, &sum, &replica->stop));
         if (worker->failed || !forward || !replica->stop.backward) continue;
+        sum += replica->loss;
         *loss += sum;
         fail_step(job, worker, dt__loss_check(worker->first + i, sum));
     }
@@ -446,10 +487,55 @@ static void rows_move(struct dt_job *job, struct dt_worker *worker, int layer, b
     }
 }
 
+/* Replicas' labels to where owners of a softmax read them. */
+static void give_labels(const struct dt_job *job, const struct dt_worker *worker)
+{
+    const struct dt_split_run *run = job->split;
+    for (int i = 0; i < run->replicas && !worker->failed; i++) {
+        const struct dt_batch *batch = &run->replica[i].batch;
+        int32_t *label = dt_split_labels(run->split) + dt_split_row(run->split, worker->first + i);
+        if (batch->rows) memcpy(label, batch->label, (size_t)batch->rows * sizeof *label);
+    }
+}
+
+/* What a part says of a softmax; the next one's is behind it. */
+static struct dt_softmax_part *softmax_of(const struct dt_split_run *run, int layer, int part)
+{
+    return (struct dt_softmax_part *)(void *)dt_split_outputs(run->split, layer, part);
+}
+
+/* The replicas' losses, and what parts make gradients of. */
+static void join_softmax(struct dt_job *job, struct dt_worker *worker, int layer)
+{
+    struct dt_split_run *run = job->split;
+    for (int i = 0; i < run->replicas && !worker->failed; i++) {
+        struct dt_softmax_part *part =
+            softmax_of(run, layer, 0) + dt_split_row(run->split, worker->first + i);
+        run->replica[i].loss = dt_softmax_join(&run->replica[i].batch, run->parts,
+                                               (size_t)dt_plan_batch(job->plan), part);
+    }
+}
+
+/* Of an own part. */
+static void part_softmax(const struct dt_split_run *run, int layer, int number, bool backward)
+{
+    const struct part *part = part_of(run, layer, number);
+    const int rows = dt_split_rows(run->split), columns = (int)part->columns;
+    const int32_t *label = dt_split_labels(run->split);
+    struct dt_softmax_part *said = softmax_of(run, layer, number);
+    const int begin = (int)dt_split_cut(run->layer[layer].nout, (size_t)number, (size_t)run->parts);
+    if (backward)
+        dt_softmax_part_gradient(rows, columns, begin, label, part->logits, said);
+    else
+        dt_softmax_part(rows, columns, begin, label, part->logits, said);
+}
+
 static void layer_forward(struct dt_job *job, struct dt_worker *worker, int layer)
 {
     struct dt_split_run *run = job->split;
+    const bool softmax = run->layer[layer].softmax;
     rows_move(job, worker, layer, true, false);
+    if (softmax) give_labels(job, worker);
     dt_split_give_inputs(run->split, layer);
     for (int p = run->first; p < run->end; p++) {
         struct part *part = part_of(run, layer, p);
@@ -457,10 +543,14 @@ static void layer_forward(struct dt_job *job, struct dt_worker *worker, int laye
                   dt_split_part_forward(part->products, dt_split_rows(run->split),
                                         dt_split_inputs(run->split, layer, 0), part->vector[0],
                                         part->vector[0] + part->weights,
-                                        dt_split_outputs(run->split, layer, p)));
+                                        part_outputs(run, layer, p)));
+        if (softmax) part_softmax(run, layer, p, false);
     }
     dt_split_return_outputs(run->split, layer);
-    rows_move(job, worker, layer, false, true);
+    if (softmax)
+        join_softmax(job, worker, layer);
+    else
+        rows_move(job, worker, layer, false, true);
 }
 
 /* Draws the replicas' batches, and begins their passes; hooks of buckets go with the last one. */
@@ -509,8 +599,11 @@ void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
     }
     networks_continue(job, worker);
     for (int l = run->layers - 1; l >= 0; l--) {
-        rows_move(job, worker, l, false, false);
+        const bool softmax = run->layer[l].softmax;
+        if (!softmax) rows_move(job, worker, l, false, false);
         dt_split_give_deltas(run->split, l);
+        for (int p = run->first; p < run->end && softmax; p++)
+            part_softmax(run, l, p, true);
         fail_step(job, worker, layer_backward(job, l));
         if (run->layer[l].inputs) dt_split_return_sums(run->split, l);
         for (int i = 0; i < run->replicas && run->layer[l].inputs && !worker->failed; i++)

@@ -16,8 +16,8 @@ void dt__split_advise(const struct dt_job *job);
 /* Beside the exchange; nothing without split layers. Collective over bank and workers. */
 dt_status dt__split_open(const struct dt_trainer *trainer);
 void dt__split_close(struct dt_job *job);
-/* The bank's vectors, filled, to the parts' owners, or back; the weights alone, or all vectors.
- * Nothing is moved twice at a step. Collective over bank and workers. */
+/* The bank's vectors, filled, to the parts' owners, or back; the weights alone, or, behind
+ * dt_exchange_gather, all vectors. Nothing is moved twice at a step. Collective over bank and workers. */
 void dt__split_scatter(const struct dt_trainer *trainer);
 void dt__split_gather(const struct dt_trainer *trainer, bool all);
 

@@ -1,27 +1,26 @@
-/* A run from its start to its end: it is opened, every rank takes the part of its role, it is
- * closed.
+/* A run from its start to its end: it is opened, every rank does what its role says, it is closed.
  *
- * The files of the module, as a run comes by them:
- *   job.h, job.c     what every rank knows of the run, and what follows from it: how many steps,
- *   when what is due
- *   setup.c          all up to the first step: configuration, machines, data, model
- *   rundir.c         the bank's files: lock, saves, exports; init.c, resume.c: what the weights
- *   begin with
- *   sync_train.c     spans of sync steps, with local.c for rounds of local steps; async_train.c:
- *   spans of async
- *   split_layers.c   steps of a model with split layers, and this worker's parts of them
- *   worker.c         a replica's gradient; update.c: what it does to the weights
- *   sync_point.c     between spans: losses, evaluation (evaluate.c), a save, whether the run goes
- *   on
- *   evaluator.c      the dedicated evaluator, and the bank's link to it
- *   records.c        what is recorded and shown; advice.c: what may be wrong, and would help
- *   lr_test.c        the learning-rate range test, a short run of its own */
+ * The files of the module, in the order in which a run comes to them:
+ *
+ *   job.h, job.c      what every rank knows of the run, and what follows from it: how many steps,
+ *                     when what is due
+ *   setup.c           all that comes before the first step: configuration, machines, data, model
+ *   rundir.c          the bank's files: lock, saves, exports
+ *   init.c, resume.c  what the weights begin with
+ *   sync_train.c      spans of sync steps; local.c: rounds of local steps
+ *   async_train.c     spans of async
+ *   split_layers.c    steps of a model with split layers, and this worker's parts of them
+ *   worker.c          a replica's gradient; update.c: what it does to the weights
+ * sync_point.c between spans: losses, evaluation (evaluate.c), a save, whether the run goes on
+ *   evaluator.c       the dedicated evaluator, and the bank's link to it
+ *   records.c         what is recorded and shown; advice.c: what may be wrong, and would help
+ *   lr_test.c         the learning-rate range test, a short run of its own */
 #include "dtrain/dtrain.h"
 
 #include "train/setup.h"
 
-/* The traces of all ranks into one file, in which they are named like "rank 0 bank node7"; one that
- * cannot be written costs the picture alone. Collective over all ranks. */
+/* Writes the traces of all ranks into one file, in which a rank is named like "rank 0 bank node7".
+ * A file that cannot be written is a warning. Collective over all ranks. */
 static dt_status write_traces(const struct dt_job *job)
 {
     const struct dt_world *world = job->world;
@@ -52,9 +51,9 @@ static dt_status write_traces(const struct dt_job *job)
     return DT_OK;
 }
 
-/* Bank and workers train; the evaluator works beside them, and ends when they do, with their
- * status. Where the time went is written if the run came to a good end, on which all ranks
- * agree. */
+/* What each role does in a run: bank and workers train; the evaluator works beside them, ends when
+ * they do, and returns their status. Traces are written if the run has ended well, on which all
+ * ranks agree. */
 static dt_status take_part(struct dt_run *run)
 {
     struct dt_job *job = &run->job;

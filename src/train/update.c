@@ -84,13 +84,13 @@ double dt__gradient_norm2(const struct dt_job *job, const struct dt_touched *tou
 
 /* ---- ranges and tensors --------------------------------------------------------------------- */
 
-/* Floats [offset, offset + n) up to a tensor's end, by that tensor's rule. */
-struct part {
+/* The first n floats of a range, all of one tensor, and which rule updates them. */
+struct tensor_range {
     size_t tensor, n;
     bool wide;
 };
 
-static struct part part_at(const struct dt_job *job, size_t offset, size_t n)
+static struct tensor_range tensor_range_at(const struct dt_job *job, size_t offset, size_t n)
 {
     const struct dt_tensor *tensor = job->model->tensor;
     size_t index = 0, end = job->model->tensors;
@@ -99,9 +99,9 @@ static struct part part_at(const struct dt_job *job, size_t offset, size_t n)
         *(tensor[middle].offset <= offset ? &index : &end) = middle;
     }
     const size_t left = tensor[index].offset + tensor[index].count - offset;
-    return (struct part){.tensor = index,
-                         .n = left < n ? left : n,
-                         .wide = offset >= job->wide_begin && offset < job->wide_end};
+    return (struct tensor_range){.tensor = index,
+                                 .n = left < n ? left : n,
+                                 .wide = offset >= job->wide_begin && offset < job->wide_end};
 }
 
 /* How many of the floats [offset, offset + n) are trained: those in front; behind them are
@@ -113,8 +113,8 @@ static size_t trained_count(const struct dt_job *job, size_t offset, size_t n)
 }
 
 /* What is measured: squared norms of the weights and directions in each part of a tensor that lies
- * in one block. Numbers of blocks and of tensors rise along the vector: no two parts have the same
- * sum of both. */
+ * in one block. The index of a part is its block's number + its tensor's: from one part to the next
+ * at least one of the two rises, so indices differ. */
 enum { WEIGHTS, DIRECTIONS, NORMS };
 
 static size_t norms_at(size_t offset, size_t tensor)
@@ -122,7 +122,7 @@ static size_t norms_at(size_t offset, size_t tensor)
     return NORMS * (offset / DT_MEASURE_BLOCK + tensor);
 }
 
-/* Those of split layers' tensors stand behind, by tensor and part. */
+/* Norms of split layers' tensors stand behind the others, by tensor and part. */
 static size_t part_norms_at(const struct dt_job *job, size_t tensor, int part)
 {
     const size_t parts = (size_t)job->config->run.parts;
@@ -175,7 +175,7 @@ static double wide_lr(const struct dt_job *job, double lr)
 }
 
 /* What an update at `step` multiplies with: of a gradient that is the sum over so many rows, and
- * that is so stale. All ranges of an update come here; the first one makes it.
+ * that is so stale. Made once an update, for all its ranges, and kept in job->constants.
  * Source of the staleness rule: Zhang et al., "Staleness-aware async-SGD for distributed deep
  * learning", IJCAI 2016. */
 static const struct dt_constants *constants_of(struct dt_job *job, uint64_t step,
@@ -213,16 +213,16 @@ static void update_range(const struct dt_job *job, const struct dt_constants *co
                          float *out, float *const *states)
 {
     const size_t trained = trained_count(job, offset, n);
-    struct part part;
-    for (size_t at = 0; at < trained; at += part.n) {
-        part = part_at(job, offset + at, trained - at);
-        const struct dt_optimizer *optimizer = part.wide ? &job->wide : &job->optimizer;
-        struct dt_factors factors = part.wide ? constants->wide : constants->usual;
-        if (dt_optimizer_is_whole(optimizer)) factors.rate *= job->trust[part.tensor];
+    struct tensor_range range;
+    for (size_t at = 0; at < trained; at += range.n) {
+        range = tensor_range_at(job, offset + at, trained - at);
+        const struct dt_optimizer *optimizer = range.wide ? &job->wide : &job->optimizer;
+        struct dt_factors factors = range.wide ? constants->wide : constants->usual;
+        if (dt_optimizer_is_whole(optimizer)) factors.rate *= job->trust[range.tensor];
         float *state[DT_MAX_STATE];
         for (int i = 0; i < job->optimizer.nstate; i++)
             state[i] = states[i] + offset + at;
-        dt_optimizer_apply(optimizer, &factors, part.n, grad + at, weights + at, out + at, state);
+        dt_optimizer_apply(optimizer, &factors, range.n, grad + at, weights + at, out + at, state);
     }
     for (size_t i = trained; i < n; i++)
         out[i] = weights[i] + constants->share * grad[i];
@@ -235,19 +235,19 @@ static void measure_range(const struct dt_job *job, const struct dt_constants *c
 {
     const size_t trained = trained_count(job, offset, n);
     float direction[DT_MEASURE_BLOCK], *state[DT_MAX_STATE];
-    struct part part;
-    for (size_t at = 0; at < trained; at += part.n) {
-        part = part_at(job, offset + at, trained - at);
-        const struct dt_optimizer *optimizer = part.wide ? &job->wide : &job->optimizer;
+    struct tensor_range range;
+    for (size_t at = 0; at < trained; at += range.n) {
+        range = tensor_range_at(job, offset + at, trained - at);
+        const struct dt_optimizer *optimizer = range.wide ? &job->wide : &job->optimizer;
         if (!dt_optimizer_is_whole(optimizer)) continue;
         for (int i = 0; i < job->optimizer.nstate; i++)
             state[i] = states[i] + offset + at;
-        dt_optimizer_direct(optimizer, part.wide ? &constants->wide : &constants->usual, part.n,
+        dt_optimizer_direct(optimizer, range.wide ? &constants->wide : &constants->usual, range.n,
                             sum + at, weights + at, direction, state);
-        memcpy(sum + at, direction, part.n * sizeof *sum);
-        double *norms = measures + norms_at(offset + at, part.tensor);
-        norms[WEIGHTS] = dt__norm2(weights + at, part.n);
-        norms[DIRECTIONS] = dt__norm2(direction, part.n);
+        memcpy(sum + at, direction, range.n * sizeof *sum);
+        double *norms = measures + norms_at(offset + at, range.tensor);
+        norms[WEIGHTS] = dt__norm2(weights + at, range.n);
+        norms[DIRECTIONS] = dt__norm2(direction, range.n);
     }
 }
 
@@ -328,7 +328,7 @@ void dt__update_tile_sync(void *arg, const struct dt_update_info *info, int inde
     if (job->copies) dt_bf16_pack(matrix, tile, vectors[0], job->copies);
 }
 
-/* The same for rows of a range, in place; weights and states are the whole vectors. */
+/* Updates rows of a range in place; weights and states are the whole vectors. */
 static void update_rows(const struct dt_job *job, const struct dt_constants *constants,
                         const struct dt_row_range *range, const uint32_t *row, size_t count,
                         const float *grad, float *weights, float *const *states)

@@ -90,7 +90,6 @@ dt_status dt__list_factored(struct dt_job *job)
     if (dt__is_local(job) || dt__is_rounded(job)) return DT_OK;
     if (schema->dense < schema->features || !rows || rows > DT__SLICE_ROWS) return DT_OK;
     const int count = dt_model_factored(job->model, precision, (int)rows, NULL);
-    if (!count) return DT_OK;
     DT_TRY(dt_alloc((size_t)count, sizeof *job->factored, "factored gradients", &job->factored));
     job->matrices = dt_model_factored(job->model, precision, (int)rows, job->factored);
     return DT_OK;

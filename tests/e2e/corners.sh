@@ -1,4 +1,4 @@
-# Sourced behind lib.sh: a small problem that a linear model cannot solve.
+# Sourced behind lib.sh: small problems, one that a linear model cannot solve, and one of many classes.
 
 # make_csv FILE: 2000 rows of four numbers and one of three words.
 make_csv() {
@@ -8,6 +8,18 @@ make_csv() {
             a = rand() * 2 - 1; b = rand() * 2 - 1; c = rand() * 2 - 1; d = rand() * 2 - 1
             side = a * b + c < 0 ? "north" : d < 0 ? "west" : "east"
             printf "%.5f,%.5f,%.5f,%.5f,%s\n", a, b, c, d, side
+        }
+    }' >"$1"
+}
+
+# make_classes FILE CLASSES: two rows of each class, which comes first, and sixteen numbers.
+make_classes() {
+    awk -v classes="$2" 'BEGIN {
+        srand(7)
+        for (n = 0; n < 2 * classes; n++) {
+            line = class = n % classes
+            for (i = 0; i < 16; i++) line = line "," int(100 * (rand() + (int(class / (i + 1)) % 7) / 3))
+            print line
         }
     }' >"$1"
 }

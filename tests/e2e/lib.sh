@@ -6,8 +6,12 @@ root=$PWD
 BUILD=${BUILD:-build}
 dtrain=$root/$BUILD/dtrain
 recipes=$root/scripts/recipes
-# A build with MPICH: the tests' mpirun is Hydra.
-! ldd "$dtrain" 2>/dev/null | grep -q libmpich || export PATH="$root/tests/mpich:$PATH" MPICC="${MPICC:-mpicc.mpich}"
+# A build with MPICH: the tests' mpirun is Hydra, and Slurm speaks to it otherwise.
+mpi=openmpi pmi=pmix
+if ldd "$dtrain" 2>/dev/null | grep -q libmpich; then
+    mpi=mpich pmi=pmi2
+    export PATH="$root/tests/mpich:$PATH" MPICC="${MPICC:-mpicc.mpich}"
+fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # Everything that a test makes lies in $tmp; every process that it starts names $tmp.
@@ -48,7 +52,7 @@ job() {
 can_do_without_shm() { [ "$(id -u)" = 0 ] && unshare --mount mount -t tmpfs -o size=16k shm /dev/shm 2>/dev/null; }
 without_shm() {
     mpirun() {
-        OMPI_MCA_btl=tcp,self unshare --mount sh -c 'mount -t tmpfs -o size=16k shm /dev/shm && exec mpirun "$@"' - "$@"
+        OMPI_MCA_btl=tcp,self UCX_TLS=tcp,self unshare --mount sh -c 'mount -t tmpfs -o size=16k shm /dev/shm && exec mpirun "$@"' - "$@"
     }
     "$@"
     code=$?

@@ -4,6 +4,7 @@
                                                   predictions: what `dtrain predict` said of them. Prints the
                                                   largest difference, and other classes.
 """
+import datetime
 import json
 import math
 import sys
@@ -89,11 +90,25 @@ def run(model, rows):
     return values
 
 
+DATES = ("(days)", "(year)", "(month)", "(weekday)")
+
+
 def inputs(row, names):
     """The graph's inputs; of an object by columns, a feature 'a=b' is whether column a is b."""
     if isinstance(row, list):
         return row
-    return [row[name] if name in row else row.get(name.split("=")[0]) == name.split("=")[-1] for name in names]
+    return [row[name] if name in row else part_of_date(row, name) if name.endswith(DATES)
+            else row.get(name.split("=")[0]) == name.split("=")[-1] for name in names]
+
+
+def part_of_date(row, name):
+    """'when (month)' of {"when": "2021-03-04"}"""
+    column, part = name[:-1].split(" (")
+    if row[column] is None:
+        return None
+    date = datetime.date.fromisoformat(row[column])
+    return {"days": (date - datetime.date(1970, 1, 1)).days, "year": date.year, "month": date.month,
+            "weekday": date.isoweekday()}[part]
 
 
 def main(path, predictions):

@@ -26,9 +26,11 @@ for slots in '1 3' '2 2'; do
 done
 check_ge 'accuracy on one host' "$(record "$tmp/one" eval accuracy)" 0.85
 # A transport without one-sided memory says what helps.
-OMPI_MCA_osc=rdma OMPI_MCA_btl=tcp,self hosts_job 4 "$dtrain" run.dir="$tmp/none" $keys >"$tmp/out" 2>&1 &&
-    fail 'one-sided memory where there is none'
-check_eq 'errors' "$(grep -c '^dtrain: error: .*OMPI_MCA_osc=^ucx' "$tmp/out")" 1
+if [ $mpi = openmpi ]; then
+    OMPI_MCA_osc=rdma OMPI_MCA_btl=tcp,self hosts_job 4 "$dtrain" run.dir="$tmp/none" $keys >"$tmp/out" 2>&1 &&
+        fail 'one-sided memory where there is none'
+    check_eq 'errors' "$(grep -c '^dtrain: error: .*OMPI_MCA_osc=^ucx' "$tmp/out")" 1
+fi
 
 awk 'BEGIN { for (srand(6); n++ < 600;) { f = 1 + int(rand() * 9000); print f % 2, f ":1", f + 1 + int(rand() * 90) ":0.5" } }' \
     >"$tmp/rows.svm"
@@ -68,18 +70,19 @@ accounts() {
     check_eq "$1: slices" "$(echo "$applied" | wc -l)" "$3"
     check_eq "$1: counts on them" "$(echo "$applied" | sort -u | wc -l)" 1
 }
+# A rate that falls: with a constant one the last few gradients move the accuracy of these 200 rows by 0.1.
 for wire in bf16 q8; do
-    good $wire train.wire=$wire
+    good $wire train.wire=$wire train.schedule=cosine
     grep -q "wire: gradients, and the weights that workers read, are rounded to $wire" "$tmp/out" ||
         fail 'the start does not say it'
     check_eq 'the start record' "$(record "$tmp/$wire" start wire)" $wire
     accounts $wire 900 4
-    check_ge "accuracy with $wire" "$(record "$tmp/$wire" eval accuracy)" 0.85
+    check_ge "accuracy with $wire" "$(record "$tmp/$wire" eval accuracy)" 0.9
 done
-good options train.wire=q8 train.clip_norm=0.5 train.optimizer=adam train.lr=0.005 train.staleness=2 \
+good options train.wire=q8 train.schedule=cosine train.clip_norm=0.5 train.optimizer=adam train.lr=0.005 train.staleness=2 \
     train.warm_start_steps=200
 accounts options 900 4
-check_ge 'accuracy with options' "$(record "$tmp/options" eval accuracy)" 0.85
+check_ge 'accuracy with options' "$(record "$tmp/options" eval accuracy)" 0.9
 good ftrl train.wire=q8 train.optimizer=ftrl train.lr=0.1
 accounts ftrl 900 4
 check_ge 'accuracy with ftrl' "$(record "$tmp/ftrl" eval accuracy)" 0.85

@@ -28,8 +28,8 @@ done
 errors 2 'expected a section or a key' options --foo
 errors 2 'unknown key; did you mean train.lr' options train.lrr
 errors 2 'expected a configuration file'
-errors 2 'foo: no such configuration file' foo
-printf 'a,b\n1,2\n' >"$tmp/my.csv"
+errors 2 'foo: no such file, and no command' foo
+printf 'a,b,c\n1,2,3\n' >"$tmp/my.csv"
 errors 2 'my.csv: a table, not a configuration: `dtrain inspect ' "$tmp/my.csv"
 "$dtrain" inspect data.decimals=1 "$tmp/my.csv" 2>/dev/null && fail 'inspect takes a key that is none'
 "$dtrain" inspect data.ignore=a data.missing=mean "$tmp/my.csv" >/dev/null || fail 'inspect does not take a key of data'
@@ -41,11 +41,13 @@ check_eq 'exit code with a full disk' $? 1
 grep -q '^dtrain: error: standard output' "$tmp/err" || fail 'a full disk goes unnoticed'
 
 check_eq 'a row of the table of options' "$("$dtrain" options run.threads --markdown | tail -n 1 | cut -d'|' -f1-6)" \
-    '| `run.threads` | `1` | integer 1 to 1024 | stays | BLAS threads of a rank '
+    '| `run.threads` | `1` | integer 1 to 1024 | must stay the same | BLAS threads per rank '
 
 # Processes that do not know of each other.
-SLURM_NTASKS=3 errors 2 'srun --mpi=pmix' train.batch=1
-PMI_RANK=0 PMI_SIZE=3 errors 2 'srun --mpi=pmix' train.batch=1
+SLURM_NTASKS=3 errors 2 "srun --mpi=$pmi" train.batch=1
+for told in PMI_SIZE OMPI_COMM_WORLD_SIZE SLURM_STEP_NUM_TASKS; do
+    (export PMI_RANK=0 $told=3 && errors 2 "3 ranks were started ($told)" train.batch=1) || exit 1
+done
 
 # The whole job says it once.
 printf '[train]\nlrr = 1\n' >"$tmp/bad.ini"

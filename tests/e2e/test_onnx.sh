@@ -55,10 +55,12 @@ awk 'BEGIN { srand(9); for (i = 0; i < 300; i++) { line = "["; s = 0
 model pictures -1 data.shape=4x6x1 train.batch=32 model.layers='conv 4 3x3 pad same, batchnorm relu, residual(conv 6 3x3 stride 2 pad same gelu), maxpool 2 stride 1, upsample 2, layernorm silu, avgpool 2, dropout 0.2, conv 4 1x2 groups 2 tanh, globalpool, scale, dense 5 sigmoid'
 model lines -1 train.batch=32 model.layers='conv1d 4 3 pad same relu, residual(conv1d 4 5 pad same, batchnorm), maxpool 2, flatten, dense 8 tanh, dense 8 leaky_relu, dense 8 softplus, batchnorm'
 # Gaps, and categories through an embedding with the linear path: a graph's input has an input a number and a text.
-awk 'BEGIN { srand(2); print "shop,weight,size,age,price"; for (i = 0; i < 300; i++) { shop = int(9 * rand()); w = rand()
+awk 'BEGIN { srand(2); print "shop,weight,size,day,age,price"; for (i = 0; i < 300; i++) { shop = int(9 * rand()); w = rand()
+    d = rand() < 0.2 ? "" : sprintf("20%02d-%02d-%02d", i % 25, i % 12 + 1, i % 28 + 1)
     s = substr("SML", 1 + int(3 * rand()), 1); a = 1 + rand(); p = shop % 4 + w; if (rand() < 0.3) w = ""; if (rand() < 0.2) a = ""
-    print "s" shop "," w "," s "," a "," p
-    printf "{\"shop\":\"s%d\",\"weight\":%s,\"size\":\"%s\",\"age\":%s}\n", shop, w == "" ? "null" : w, s, a == "" ? "null" : a \
+    print "s" shop "," w "," s "," d "," a "," p
+    printf "{\"shop\":\"s%d\",\"weight\":%s,\"size\":\"%s\",\"day\":%s,\"age\":%s}\n", shop, w == "" ? "null" : w, s,
+        d == "" ? "null" : "\"" d "\"", a == "" ? "null" : a \
         >"'"$tmp"'/rows.jsonl" } }' >"$tmp/rows.csv"
 model flag -1 model.task=regress model.hidden=7 model.embedding=3 model.wide=yes train.loss=poisson data.missing=flag data.scale=0.5
 model mean -1 model.task=regress model.hidden=5 data.missing=mean data.scale=0.125 data.normalize=robust data.clip=1

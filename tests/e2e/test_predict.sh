@@ -155,16 +155,40 @@ check_eq 'exit code' $? 1
 check_eq 'columns of CSV' "$(head -n 1 "$tmp/out" | cut -d, -f1-4)" 'id,species,class,label'
 check_eq 'a quoted cell' "$(sed -n 2p "$tmp/out" | cut -c1-8)" '"a,""b",'
 check_eq 'cells in all lines' "$(sed 's/"[^ ]*",/q,/; s/: column.*//' "$tmp/out" | awk -F, '{print NF}' | sort -u)" 8
-sed -n 3p "$tmp/out" | grep -q '^,.*,line 3: column' || fail "$(cat "$tmp/out")"
+sed -n 3p "$tmp/out" | grep -q '^17,x,,.*,line 3: column' || fail "$(cat "$tmp/out")"
 check_eq 'the row behind a bad one' "$(sed -n 4p "$tmp/out" | cut -d, -f1)" 18
 check_eq 'the same numbers' "$(sed -n 4p "$tmp/out" | cut -d, -f5-7)" \
     "$(sed -n '1p;3p' "$rows" | "$dtrain" predict "$tmp/penguins" 2>/dev/null | sed 's/.*\[\(.*\)\].*/\1/')"
+# A line may begin with an empty cell: that of a kept column, or of what is not said of a bad row.
+{ head -n 2 "$rows" | sed '1s/^/id,/; 2s/^/,/'; printf ',x,x,x,x,x,x,x,x\n'; } >"$tmp/none"
+for keep in id ''; do
+    "$dtrain" predict "$tmp/penguins" predict.format=csv predict.keep=$keep <"$tmp/none" >"$tmp/out" 2>/dev/null
+    check_eq 'empty cells in front' "$(sed 's/: column.*//' "$tmp/out" | awk -F, '{print NF}' | sort -u)" $((6 + ${#keep} / 2))
+done
 echo '{"bill_length_mm":39,"bill_depth_mm":18,"flipper_length_mm":190,"body_mass_g":3700,"id":17}' |
     "$dtrain" predict "$tmp/penguins" predict.keep=id 2>/dev/null >"$tmp/out"
 check_eq 'a kept member of JSON' "$(json id <"$tmp/out")" 17
+printf '%s\n' '[{"id":5,"x":1},{"id":6,"y":2}]' '{"x":1}' | "$dtrain" predict "$tmp/penguins" predict.keep=id 2>/dev/null >"$tmp/out"
+check_eq 'kept members of bad rows' "$(cut -d, -f1,2 "$tmp/out" | paste -sd' ')" \
+    '{"id":"5","line":1 {"id":"6","line":1 {"id":"","line":2'
 "$dtrain" predict "$tmp/penguins" predict.keep=nothing <"$rows" >"$tmp/out" 2>"$tmp/err"
 check_eq 'exit code without the column' $? 1
 grep -q "predict.keep: there is no column 'nothing'" "$tmp/err" || fail "$(cat "$tmp/err")"
+"$dtrain" predict "$tmp/penguins" predict.keep=year,label <"$rows" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code with the name of an answer' $? 1
+grep -q "predict.keep=label: the answer has that name" "$tmp/err" || fail "$(cat "$tmp/err")"
+for keep in line island,year,island; do
+    "$dtrain" predict "$tmp/penguins" predict.keep=$keep <"$rows" >"$tmp/out" 2>"$tmp/err"
+    check_eq "exit code with predict.keep=$keep" $? 1
+    grep -q 'predict.keep.*\(the answer has that name\|stands twice\)' "$tmp/err" || fail "$(cat "$tmp/err")"
+done
+
+# A stream that is closed is an error: no other file has its number.
+for closed in '0<&-' '1>&-'; do
+    eval "timeout $limit \"\$dtrain\" predict \"\$tmp/penguins\" <\"\$rows\" 2>\"\$tmp/err\" $closed"
+    check_eq "exit code with $closed" $? 1
+    check_eq 'error lines' "$(grep -c '^dtrain: error: standard' "$tmp/err")" 1
+done
 
 # ---- Fashion-MNIST, 10,000 rows ------------------------------------------------------------------
 fashion=/usr/share/datasets/fashion-mnist

@@ -40,7 +40,7 @@ for launcher in launch mpirun srun; do
 done
 
 rm -f "$tmp/err"
-slurm srun --mpi=pmix -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow test.slow_secs=0.2 2>"$tmp/err" &
+slurm srun --mpi=$pmi -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/step" $keys $slow test.slow_secs=0.2 2>"$tmp/err" &
 settle 30 grep -q 'starting at step' "$tmp/err" || { cat "$tmp/err"; fail 'the step does not start'; }
 sleep 0.5
 slurm scancel --signal=TERM "$(slurm squeue -h -o %A)"
@@ -48,11 +48,11 @@ wait $!
 check_eq 'exit code of the step' $? 75
 check_eq 'its checkpoint' "$(record "$tmp/step" checkpoint step)" "$(record "$tmp/step" final step)"
 
-slurm srun --mpi=pmix -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/stalls" $keys \
+slurm srun --mpi=$pmi -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/stalls" $keys \
     train.epochs=1000000 run.stall_secs=$stall 2>"$tmp/err" &
 settle 30 grep -q '"kind":"train"' "$tmp/stalls/metrics.jsonl" || fail 'the step does not start'
 stalls stalls 2 "$(host_name 1)" ''
 
 slurm srun --mpi=none -n 3 "$dtrain" "$recipes/exp-curve.ini" run.dir="$tmp/single" $keys 2>"$tmp/err"
 check_eq 'exit code of singletons' $? 2
-check_eq 'error lines' "$(grep -c '^dtrain: error:.*srun --mpi=pmix' "$tmp/err")" 1
+check_eq 'error lines' "$(grep -c "^dtrain: error:.*srun --mpi=$pmi" "$tmp/err")" 1

@@ -2,7 +2,9 @@
 # Split layers: one network, whoever has its columns. Would catch a sum whose order depends on ranks or hosts, rows
 # that go to the wrong worker, parts that a checkpoint lacks or that come back to another place, a gradient that
 # travels all the same, and a wait that one worker alone has.
+# seconds: 200
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/corners.sh"
 data=/usr/share/datasets/fashion-mnist
 [ -d "$data" ] || skip 'no Fashion-MNIST'
 layers='dense 64 relu split, dropout 0.2, dense 80 tanh split'
@@ -60,6 +62,28 @@ for setting in run.seed=1 run.precision=bf16 'train.optimizer=lamb train.lr=0.01
         check_eq "$setting, $np ranks" "$(crc "$tmp/$of-$np")" "$(crc "$tmp/$of")"
     done
 done
+# An output layer of many classes: its softmax is that of the whole layer, whoever has its parts.
+make_classes "$tmp/classes.csv" 1200
+many="data.train=$tmp/classes.csv data.train_labels= data.label=0 data.scale=0.01 model.task=classify train.batch=120 \
+train.lr=0.01 train.max_steps=25 eval.steps=-1"
+train classes 1 $many "model.layers=dense 32 relu, output dense 1200 split"
+train unsplit 1 $many "model.layers=dense 32 relu"
+train least 1 $many "model.layers=dense 32 relu" model.split=38000
+check_eq 'bits of a softmax by model.split' "$(crc "$tmp/least")" "$(crc "$tmp/classes")"
+for kind in final eval; do
+    awk -v a="$(record "$tmp/classes" $kind loss)" -v b="$(record "$tmp/unsplit" $kind loss)" \
+        'BEGIN {d = a - b; exit !(a > 0 && d * d < 1e-12)}' || fail "$kind loss of a split softmax is another"
+done
+train classes-3 3 $many "model.layers=dense 32 relu, output dense 1200 split"
+check_eq 'a split softmax, 3 ranks' "$(crc "$tmp/classes-3")" "$(crc "$tmp/classes")"
+train clipped 2 $many "model.layers=output dense 1200 split" train.clip_norm=0.1
+train clipped-4 4 $many "model.layers=output dense 1200 split" train.clip_norm=0.1
+check_eq 'a split softmax alone, clipped' "$(crc "$tmp/clipped-4")" "$(crc "$tmp/clipped")"
+for name in classes unsplit; do
+    head -n 40 "$tmp/classes.csv" | "$dtrain" predict "$tmp/$name" 2>/dev/null | sed 's/.*"class":\([0-9]*\).*/\1/' >"$tmp/$name.class"
+done
+[ "$(wc -l <"$tmp/classes.class")" = 40 ] && cmp "$tmp/classes.class" "$tmp/unsplit.class" || fail 'a split softmax predicts otherwise'
+expect_error 2 'output layer' 1 $keys "run.dir=$tmp/no" $many model.task=regress "model.layers=output dense 1 split"
 # Shares that are empty in some steps, and workers without a part.
 train few 2 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2
 train few-6 6 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2
@@ -75,6 +99,17 @@ if can_do_without_shm; then
     without_shm job 3 $keys_without "run.dir=$tmp/apart" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     job 1 $keys_without "run.dir=$tmp/together" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     check_eq 'bits without shared memory' "$(crc "$tmp/apart")" "$(crc "$tmp/together")"
+fi
+
+# Where the whole layers are much of the memory, and the disk has no room for them, the run ends before its first step.
+if [ "$(id -u)" = 0 ] && mkdir "$tmp/disk" && mount -t tmpfs -o size=512k none "$tmp/disk" 2>/dev/null; then
+    at_exit "umount $tmp/disk"
+    (
+        ulimit -v 4000000
+        expect_error 1 "for the bank's books: No space left" 3 $keys "run.dir=$tmp/disk/run" train.optimizer=adam \
+            "model.layers=dense 4096 relu, dense 6000 relu split"
+    ) || exit
+    check_eq 'files left behind' "$(find "$tmp/disk/run" -type f -name '*dtrain*' | wc -l)" 0
 fi
 
 # A stop, and a kill, and a resume with other ranks.

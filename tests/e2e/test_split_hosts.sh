@@ -2,6 +2,7 @@
 # Split layers on several hosts. Would catch bits that depend on hosts, a host that sends more than rows, and a
 # resume that brings a part to the wrong host.
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/corners.sh"
 . "$root/tests/e2e/netns.sh"
 data=/usr/share/datasets/fashion-mnist
 [ -d "$data" ] || skip 'no Fashion-MNIST'
@@ -33,6 +34,29 @@ for setting in run.seed=1 run.precision=bf16 'train.optimizer=lamb train.lr=0.01
 done
 loss=$(record "$tmp/run_seed_1" eval loss)
 check_eq 'evaluation on four hosts' "$(record "$tmp/run_seed_1-8" eval loss)" "$loss"
+
+# The softmax of an output layer over parts, and what it sends: three floats of a row and part, not its outputs.
+make_classes "$tmp/classes.csv" 2000
+many="data.train=$tmp/classes.csv data.train_labels= data.label=0 data.scale=0.01 model.task=classify train.batch=200"
+layers='dense 32 relu, output dense 2000 split'
+hosts_slots 1
+train classes 1 $many
+hosts_slots 2 1 1
+before=$(host_sent 2)
+train classes-4 4 $many
+check_eq 'a split softmax on three hosts' "$(crc "$tmp/classes-4")" "$(crc "$tmp/classes")"
+check_le 'bytes a step of a split softmax' $((($(host_sent 2) - before) / 50)) 120000 # its outputs: 1,070,000
+# A model that a host has no memory for is refused before it takes any, with the key that helps.
+hosts_slots 2 1
+cat >"$tmp/small" <<END
+#!/bin/sh
+ulimit -v 3000000 && exec "\$@"
+END
+chmod +x "$tmp/small"
+hosts_job 3 "$tmp/small" "$dtrain" $keys "run.dir=$tmp/no" "model.layers=dense 20000 relu, dense 20000 relu" 2>"$tmp/err" &&
+    fail 'more than memory: exit 0'
+grep -q 'error: .*expected model.split=15680000, with which' "$tmp/err" || { cat "$tmp/err"; fail 'no word of model.split'; }
+layers='dense 64 relu split, dropout 0.2, dense 80 tanh split'
 
 # Steps on three hosts, then on two, then on one.
 hosts_slots 2 1 1

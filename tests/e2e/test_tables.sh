@@ -155,7 +155,7 @@ wrong() {
     check_eq "lines for '$text'" "$(grep -c '^dtrain: error' "$tmp/out")" 1
     grep -q "$text" "$tmp/out" || { cat "$tmp/out"; fail "no '$text'"; }
 }
-wrong "'2021-03-04' is a date" 'd,y\n2021-03-04,0\n'
+wrong "'4/3/21' is not a date as they are read" 'd,y\n4/3/21,0\n'
 wrong "decimal comma" 'd;y\n0,5;0\n'
 wrong "a value is missing" 'a,y\n1,0\n,1\n'
 wrong "label 'NA' is a missing value" 'a,y\n1,x\n2,NA\n'
@@ -181,6 +181,8 @@ wrong 'the file is empty' ''
 wrong 'the files have no rows' 'a,y\n'
 wrong 'a quote that does not close' 'a,y\n"1,0\n2,1\n'
 wrong "wrong.txt:1: column 0: 'area' stands over the number '0.5'" 'area,2019,y\n0.5,0.6,cat\n0.6,0.7,dog\n'
+wrong "wrong.txt:1: column 0: '2021-03-04' stands over the date '2021-03-05'" '2021-03-04,red,yes\n2021-03-05,blue,no\n'
+wrong "wrong.txt:1: column 1: '0' stands over the number '1'" 'red,0\nblue,1\n'
 wrong "is it column 2, '1', or column 3, which has this name? expected -2 or -1" 'i,0,1,2\n5,0.5,0.6,1\n6,0.6,0.7,0\n' \
     data.header=yes data.label=2
 wrong "wrong.txt:3: label: 'NA' is a missing value: data.unlabelled=skip" 'a,y\n1,2.5\n2,NA\n' model.task=regress
@@ -213,11 +215,11 @@ awk 'BEGIN {srand(7); print "a,kind,y"; for (i = 0; i < 900; i++) {
     a = rand(); print (i == 9 ? 4000 : a) "," substr("uv", 1 + i % 2, 1) "," (i == 9 ? 0 : 3 * a)}}' >"$tmp/far.csv"
 far() { rm -rf "$tmp/far"; job 1 data.train="$tmp/far.csv" model.task=regress model.hidden=8 data.normalize=standard run.dir="$tmp/far" train.epochs=2 "$@" 2>"$tmp/log" || { cat "$tmp/log"; fail far; }; }
 far
-grep -q "'a' has a value 30 deviations from its mean: .*data.clip=5" "$tmp/log" || { cat "$tmp/log"; fail 'no word of an outlier'; }
+grep -q "'a' has a value 30 deviations from its mean\. .*data.clip=5" "$tmp/log" || { cat "$tmp/log"; fail 'no word of an outlier'; }
 far data.clip=3
 grep -q 'deviations from its mean' "$tmp/log" && fail 'an outlier that is clipped is told of'
 "$dtrain" inspect "$tmp/far" | grep -q 'clipped at 3$' || fail 'inspect does not say the clip'
-"$dtrain" inspect "$tmp/far.csv" | grep -q '^; normalised by it, for a has a value 30 deviations' || fail 'inspect advises no clip'
+"$dtrain" inspect "$tmp/far.csv" | grep -q '^; it normalises: a has a value 30 deviations' || fail 'inspect advises no clip'
 printf 'a,kind\n3000,u\n1e30,u\n-1e30,u\n0.5,u\n' | "$dtrain" predict "$tmp/far" >"$tmp/out" 2>/dev/null
 check_eq 'beyond the clip' "$(sed -n 2p "$tmp/out")" "$(sed -n 1p "$tmp/out")"
 check_eq 'answers' "$(sort -u "$tmp/out" | wc -l)" 3
@@ -307,9 +309,9 @@ inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
 inspect '^decimal = ,   ; commas in d' 'd;y\n0,5;0\n'
 inspect '^; signs, or commas between thousands, in p' 'p,y\n5%%,0\n7%%,1\n'
 inspect 'single carriage returns' 'a,y\r1,0\r'
-awk 'BEGIN {print ",\"size, mm\",2,y,"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"
-"$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,1,4 ' || fail 'inspect names columns that have no name'
-"$dtrain" inspect "$tmp/wrong.csv" data.label='size, mm' | grep -q '^label = 1 ' || fail 'inspect: a label that does not stand in a line'
+awk 'BEGIN {print ",\"size, mm\",2,y,end"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"
+"$dtrain" inspect "$tmp/wrong.csv" data.label=y | grep -q '^ignore = 0,end ' || fail 'inspect names columns that have no name'
+"$dtrain" inspect "$tmp/wrong.csv" data.label=1 | grep -q '^label = 1 ' || fail 'inspect: a label that does not stand in a line'
 inspect '^unlabelled = skip   ; 1 rows have no label' 'a,y\n1,2.5\n2,NA\n'
 inspect '^; inf or beyond 3e38 in a' 'a,y\n1,0\ninf,1\n'
 

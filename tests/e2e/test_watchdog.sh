@@ -31,7 +31,7 @@ if [ "$(id -u)" -eq 0 ] && unshare --pid --fork true 2>/dev/null; then
     cat >"$tmp/apart.sh" <<END
 #!/bin/sh
 exec unshare --pid --fork sh -c \
-    'for i in \$(seq \$((OMPI_COMM_WORLD_RANK * 40))); do /bin/true; done; "\$@"; exit \$?' sh "$dtrain" "\$@"
+    'for i in \$(seq \$((\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} * 40))); do /bin/true; done; "\$@"; exit \$?' sh "$dtrain" "\$@"
 END
     chmod +x "$tmp/apart.sh"
     own=$dtrain dtrain=$tmp/apart.sh

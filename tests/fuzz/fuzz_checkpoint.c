@@ -90,7 +90,7 @@ dt_status __wrap_dt_export_load(const char *path, struct dt_checkpoint *out, cha
 {
     struct dt__h5_file *file;
     DT_TRY(dt__h5_open(path, &file));
-    dt_status status = dt__file_get(file, false, out);
+    dt_status status = dt__file_get(file, DT__WANT_MODEL, NULL, out);
     dt__h5_close(file);
     return status ? status : dt_strdup(path, out_path);
 }
@@ -164,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dt_checkpoint checkpoint;
     table = data, table_size = size;
     if (dt__h5_open(zeros(), &file)) return 0;
-    if (!dt__file_get(file, true, &checkpoint)) dt_checkpoint_free(&checkpoint);
+    if (!dt__file_get(file, DT__WANT_ALL, NULL, &checkpoint)) dt_checkpoint_free(&checkpoint);
     dt__h5_close(file);
     predict();
     return 0;

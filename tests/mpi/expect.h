@@ -10,9 +10,9 @@ static int failures;
 #define EXPECT(what, ...)                                                                          \
     do {                                                                                           \
         if (!(what) && failures++ < 20) {                                                          \
-            const char *ompi_rank = getenv("OMPI_COMM_WORLD_RANK");                                \
-            fprintf(stderr, "rank %s: %s:%d: %s: ", ompi_rank ? ompi_rank : "0", __FILE__,         \
-                    __LINE__, #what);                                                              \
+            const char *told = getenv("OMPI_COMM_WORLD_RANK");                                     \
+            if (!told) told = getenv("PMI_RANK");                                                  \
+            fprintf(stderr, "rank %s: %s:%d: %s: ", told ? told : "0", __FILE__, __LINE__, #what); \
             fprintf(stderr, __VA_ARGS__);                                                          \
             fputc('\n', stderr);                                                                   \
         }                                                                                          \

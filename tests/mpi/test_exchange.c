@@ -216,11 +216,11 @@ int __wrap_statvfs(const char *path, struct statvfs *out)
     return result;
 }
 
-int __real_shm_open(const char *name, int flags, mode_t mode);
-int __wrap_shm_open(const char *name, int flags, mode_t mode);
-int __wrap_shm_open(const char *name, int flags, mode_t mode)
+int __real_open(const char *name, int flags, ...);
+int __wrap_open(const char *name, int flags, ...);
+int __wrap_open(const char *name, int flags, ...)
 {
-    if (!is_refused(NO_FILE)) return __real_shm_open(name, flags, mode);
+    if (!is_refused(NO_FILE)) return __real_open(name, flags, S_IRUSR | S_IWUSR);
     errno = EMFILE;
     return -1;
 }
@@ -568,7 +568,7 @@ static void refuse_tags(struct dt_world *world)
     most_tags = 3;
     if (world->size > 2) {
         EXPECT(dt_exchange_create(world, &spec, &x) == DT_EUSAGE, "messages without tags");
-        EXPECT(strstr(dt_error_text(), "MPI has tags up to 3"), "%s", dt_error_text());
+        EXPECT(strstr(dt_error_text(), "but MPI has 3"), "%s", dt_error_text());
     }
     in_turn = false;
     most_tags = 0;

@@ -20,8 +20,8 @@ static char *map_again(size_t pieces)
     char *at = mmap(NULL, pieces * PIECE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fd < 0 || ftruncate(fd, PIECE) || at == MAP_FAILED) abort();
     for (size_t i = 0; i < pieces; i++)
-        if (mmap(at + i * PIECE, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
-            MAP_FAILED)
+        if (mmap(at + i * PIECE, PIECE, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED)
             abort();
     close(fd);
     return at;

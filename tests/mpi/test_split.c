@@ -8,12 +8,20 @@
 #include "dtrain/split.h"
 #include "mpi/expect.h"
 
-enum { REPLICAS = 4, PARTS = 5, LAYERS = 2, MOST_ROWS = 23 };
-static const struct dt_split_layer layers[LAYERS] = {{700, 37, false, 0}, {1100, 5, true, 0}};
+enum { REPLICAS = 4, PARTS = 5, LAYERS = 3, MOST_ROWS = 23 };
+static const struct dt_split_layer layers[LAYERS] = {
+    {700, 37, false, false, 0}, {1100, 5, true, false, 0}, {600, 40, true, true, 0}};
 
 static float value(int step, int layer, size_t row, size_t column)
 {
     return (float)(step * 7919 + layer * 131 + (int)row * 4099 + (int)column);
+}
+
+/* Columns that travel of a part, and where they begin: of a softmax what parts say of a row. */
+static size_t part_begin(int layer, int part)
+{
+    if (layers[layer].softmax) return (size_t)part * sizeof(struct dt_softmax_part) / sizeof(float);
+    return dt_split_cut(layers[layer].nout, (size_t)part, PARTS);
 }
 
 /* What part p has of the gradient by an input: floats whose sum depends on the order. */
@@ -59,6 +67,14 @@ static void pass_inputs(struct dt_split *split, int step, int l, int first, int 
                        write ? end : dt_split_rows(split),
                        dt_split_cut(layers[l].nin, b + 1, blocks) - begin, step, l, begin, write);
         }
+        for (int r = write ? first : 0;
+             r < (write ? end : dt_split_rows(split)) && layers[l].softmax; r++) {
+            int32_t *label = dt_split_labels(split) + r;
+            if (write)
+                *label = 100 * step + r;
+            else
+                EXPECT(*label == 100 * step + r, "step %d, label of row %d", step, r);
+        }
         if (write) dt_split_give_inputs(split, l);
     }
 }
@@ -69,8 +85,7 @@ static void pass_outputs(struct dt_split *split, const struct dt_world *world, i
 {
     for (int write = 1; write >= 0; write--) {
         for (int p = 0; p < PARTS; p++) {
-            const size_t begin = dt_split_cut(layers[l].nout, (size_t)p, PARTS);
-            const size_t width = dt_split_cut(layers[l].nout, (size_t)p + 1, PARTS) - begin;
+            const size_t begin = part_begin(l, p), width = part_begin(l, p + 1) - begin;
             const bool all = home == (write != 0);
             if (all && dt_split_owner(split, p) != world->worker) continue;
             piece_rows(dt_split_outputs(split, l, p), all ? 0 : first,

@@ -7,10 +7,12 @@
  *   test_world killed      rank 1 is killed: a surviving rank names it
  *   test_world stopped     rank 0 is stopped as soon as it starts, before its watchdog has looked
  *   test_world single      an MPI that lets a rank have no threads: one error
+ *   test_world stays       rank 1 is stopped before it has ended MPI: the others exit, with their code
+ *   test_world refused     the same behind a start that failed
  *   test_world late        rank 1 is slow to show itself in its host's table: nobody takes that for a stall
  *
- * Would catch a rank that ends alone before the others know of it, a start that nobody watches, counts
- * that do not fit an int. */
+ * Would catch a rank that ends alone before the others know of it, a start or an end that nobody watches,
+ * counts that do not fit an int. */
 #include <errno.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -247,12 +249,55 @@ static void be_single(void)
     is_single = true;
     EXPECT(dt_world_create(&world) == DT_ECOMM, "no threads");
     EXPECT(strstr(dt_error_text(), "lets a rank have no threads"), "%s", dt_error_text());
-    dt_world_abandon();
+    dt_world_end(NULL, DT_OK);
+}
+
+/* A good end has a minute and more, once all ranks have come to it; that need not be waited for here. */
+static _Atomic int *bank_has_come; /* NULL: not to be waited for */
+unsigned __real_alarm(unsigned secs);
+unsigned __wrap_alarm(unsigned secs);
+unsigned __wrap_alarm(unsigned secs)
+{
+    EXPECT(is_single ? secs == 10 : secs >= 60, "an end of %u s", secs);
+    EXPECT(!bank_has_come || *bank_has_come, "an end while the bank is busy");
+    if (failures) _exit(1);
+    return __real_alarm(1);
+}
+
+static bool is_staying;
+int MPI_Finalize(void)
+{
+    if (is_staying) kill(getpid(), SIGSTOP);
+    return PMPI_Finalize();
+}
+
+static void stay(bool refused)
+{
+    struct dt_world *world = NULL;
+    is_single = refused;
+    const dt_status status = dt_world_create(&world);
+    EXPECT(status == (refused ? DT_ECOMM : DT_OK), "%s", dt_error_text());
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    is_staying = rank == 1;
+    if (world) {
+        MPI_Win window;
+        MPI_Aint bytes;
+        int unit;
+        dt_world_watch(world, 30);
+        MPI_Win_allocate_shared(sizeof *bank_has_come, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
+                                &bank_has_come, &window);
+        MPI_Win_shared_query(window, 0, &bytes, &unit, &bank_has_come);
+        if (rank == 0) dt_sleep_secs(0.5);
+        if (rank == 0) *bank_has_come = 1;
+    }
+    dt_world_end(world, refused ? DT_EUSAGE : DT_STOPPED);
 }
 
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "single") == 0) return be_single(), failures != 0;
+    if (argc > 1 && strcmp(argv[1], "stays") == 0) return stay(false), 1;
+    if (argc > 1 && strcmp(argv[1], "refused") == 0) return stay(true), 1;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

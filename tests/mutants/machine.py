@@ -5,12 +5,13 @@ pass is a test that is missing, a change that changes nothing, or code that nobo
   tests/mutants/machine.py [-n COUNT] [-s SEED] [-m MINUTES] [-b SECONDS] [-k FILES] [PATCH ...]
 
 COUNT changes (40) that build, evenly over the lines of functions; SEED (today's date) says which. MINUTES:
-start none behind that (no limit). SECONDS: of tests a change gets (150), longer where the machine has more
-to do. -k: only files whose path matches. PATCH: files as this leaves them in BUILD/mutants, tried again
-instead. JOBS lanes (nproc), each a copy of the tree.
+start none behind that (no limit). SECONDS: of CPU that a change's tests may take (60). -k: only files whose
+path matches. PATCH: files as this leaves them in BUILD/mutants, tried again instead. JOBS lanes (nproc),
+each a copy of the tree.
 
-The tests of a file: those that name what it defines, then its room's (ROOMS); quick ones first. A test that
-does not end is one that fails. What compiles to the same machine code is not counted.
+The tests of a file: those that name what it defines, then its room's (ROOMS); quick ones first. Of unit tests
+those that run the line, and no others: a build with gcov tells, once for a tree (BUILD/mutants/seen.json). A
+test that does not end is one that fails. What compiles to the same machine code is not counted.
 """
 import argparse
 import collections
@@ -19,6 +20,7 @@ import datetime
 import difflib
 import functools
 import hashlib
+import json
 import os
 import pathlib
 import random
@@ -195,13 +197,63 @@ def copy_tree(place):
             shutil.copy2(ROOT / name, place / name, follow_symlinks=False)
 
 
-def run_test(place, name, limit, log, **environ):
-    """Whether it passed; None if it was skipped."""
-    pattern = "^" + re.sub(r"[^\w/]", ".", name) + "$"
-    code = run(["tests/run.sh", "-j", "1", "-k", pattern, name.split("/")[0]], place, limit, log, CPU_LIMIT, **environ)
-    if code is not None and " 0 failed, 1 skipped" in pathlib.Path(log).read_text(errors="replace"):
-        return None
-    return code == 0
+def run_test(place, name, log, **environ):
+    """Whether it did not fail, and its seconds of CPU."""
+    pattern, kind = "^" + re.sub(r"[^\w/]", ".", name) + "$", name.split("/")[0]
+    code = run(["tests/run.sh", "-j", "1", "-k", pattern, kind], place, LIMIT[kind] * patience(), log, CPU_LIMIT,
+               **environ)
+    said = log.read_text(errors="replace")
+    seconds = re.search(r"([\d.]+) s of CPU", said)
+    return code == 0 or code is not None and " 0 failed, 1 skipped" in said, float(seconds.group(1)) if seconds else 0
+
+
+# ---- which lines a test runs --------------------------------------------------------------------------
+
+class Seen:
+    """For each file and line of src, the unit tests that run it. Other tests run most lines, at length."""
+
+    def __init__(self, top, tests, kept):
+        newest = max(f.stat().st_mtime for place in ("src", "include", "tests") for f in (ROOT / place).rglob("*.*"))
+        if not kept.exists() or kept.stat().st_mtime < newest:
+            kept.write_text(json.dumps(self.measure(top / "seen", [name for name in tests if name[0] == "u"])))
+        self.lines, self.others = json.loads(kept.read_text()), [name for name in tests if name[0] != "u"]
+
+    @staticmethod
+    def measure(place, tests):
+        copy_tree(place)
+        lines = {}
+        programs = ["build/dtrain", *(f"build/tests/{name.replace('/', '/test_')}" for name in tests)]
+        if run(["make", f"-j{JOBS}", "SANITIZE=--coverage", "CFLAGS=-O1", *programs], place, 3600, place / "log"):
+            sys.exit((place / "log").read_text()[-2000:])
+        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+            for name, counts in zip(tests, pool.map(lambda name: Seen.counts(place, name), tests)):
+                for path, number, count in counts:
+                    names = lines.setdefault(path, {}).setdefault(number, [])
+                    if count and name not in names[-1:]:
+                        names.append(name)
+        return lines
+
+    @staticmethod
+    def counts(place, name):
+        """(file, line, how often) of a test, a line once for each object file and function that it stands in."""
+        own = place.with_name("counts-" + re.sub(r"\W", "-", name))
+        own.mkdir()
+        run_test(place, name, own / "log", GCOV_PREFIX=str(own), GCOV_PREFIX_STRIP=str(len(place.parts) - 1))
+        files = list(own.glob("build/src/**/*.gcda"))
+        for file in files:
+            file.with_suffix(".gcno").symlink_to(place / file.relative_to(own).with_suffix(".gcno"))
+        said = subprocess.run(["gcov", "-t", "-j", *map(str, files)], cwd=place, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=False).stdout if files else b""
+        shutil.rmtree(own)
+        return [(file["file"], line["line_number"], line["count"]) for text in said.splitlines()
+                for file in json.loads(text)["files"] if file["file"].startswith("src/") for line in file["lines"]]
+
+    def by(self, change):
+        """Tests for a change: unit tests that run its line, or the nearest above that has code, then others."""
+        lines = self.lines.get(change.path, {})
+        seen = next((lines[str(n)] for n in range(change.line + 1, 0, -1) if str(n) in lines), [])
+        named = tests_of(change.path, seen + self.others)
+        return sorted(dict.fromkeys(named + seen), key=lambda name: name[0] != "u")
 
 
 # ---- which tests --------------------------------------------------------------------------------------
@@ -275,8 +327,8 @@ def patience():
 class Lane:
     """A copy of the tree, built, in which one change at a time is tried."""
 
-    def __init__(self, top, number, tests):
-        self.place, self.tests, self.log = top / f"lane{number}", tests, top / f"log{number}"
+    def __init__(self, top, number, seen):
+        self.place, self.seen, self.log = top / f"lane{number}", seen, top / f"log{number}"
         copy_tree(self.place)
         if self.make(f"-j{JOBS}", "all"):
             sys.exit(self.log.read_text()[-2000:])
@@ -311,18 +363,19 @@ class Lane:
             file.write_text(text)
 
     def judge(self, change, seconds):
-        names, ran, begin = tests_of(change.path, self.tests), [], time.monotonic()
+        names, ran, left = self.seen.by(change), [], seconds
         for name in names:
-            if time.monotonic() - begin > seconds * patience():
+            if left < 0:
                 break
-            kind = name.split("/")[0]
             program = "build/tests/" + re.sub(r"-np.*", "", name.replace("unit/", "unit/test_"))
-            if kind != "e2e" and self.make(program):
+            if name[0] != "e" and self.make(program):
                 return "no build", name
-            if run_test(self.place, name, LIMIT[kind] * patience(), self.log) is False:
-                return "caught", f"by {name}, {time.monotonic() - begin:.0f} s"
+            passed, cpu = run_test(self.place, name, self.log)
+            if not passed:
+                return "caught", f"by {name}"
+            left -= cpu
             ran.append(name)
-        return "SURVIVED", f"{len(ran)} of {len(names)} tests, {time.monotonic() - begin:.0f} s: {' '.join(ran)}"
+        return "SURVIVED", f"{len(ran)} of {len(names)} tests, {seconds - left:.0f} s: {' '.join(ran)}"
 
 
 # ---- all of it ----------------------------------------------------------------------------------------
@@ -336,7 +389,7 @@ def main():
     options.add_argument("-n", type=int, default=40)
     options.add_argument("-s", type=int, default=int(datetime.date.today().strftime("%Y%m%d")))
     options.add_argument("-m", type=float, default=1e9)
-    options.add_argument("-b", type=float, default=150)
+    options.add_argument("-b", type=float, default=60)
     options.add_argument("-k", default=".")
     options.add_argument("patch", nargs="*")
     given = options.parse_args()
@@ -349,8 +402,8 @@ def main():
     changes = from_patches(given.patch) if given.patch else draw(random.Random(given.s), places, texts)
     counts, survivors, lock = collections.Counter(), [], threading.Lock()
 
-    def lane(top, number):
-        copy = Lane(top, number, tests)
+    def lane(top, number, seen):
+        copy = Lane(top, number, seen)
         while time.monotonic() < end:
             with lock:
                 if counts["tried"] - counts["not counted"] >= given.n and not given.patch:
@@ -371,8 +424,9 @@ def main():
     out = BUILD / "mutants"
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out, prefix="lanes.") as top:
+        seen = Seen(pathlib.Path(top), tests, out / "seen.json")
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-            for done in [pool.submit(lane, pathlib.Path(top), n) for n in range(JOBS)]:
+            for done in [pool.submit(lane, pathlib.Path(top), n, seen) for n in range(JOBS)]:
                 done.result()
     for patch in out.glob("*.patch"):
         patch.unlink()

@@ -143,6 +143,8 @@ def make_table(rng, directory, rows):
                                           lambda part: table.text(rng, part, table.named), packed)
     held_out_file = write(f"{directory}/held-out.csv", table.text(rng, held_out, table.named), packed)
     rows.keys["data.label"] = ",".join(table.column(name) for name in table.label_names())
+    if not table.named and (table.gaps or "text" in table.kinds):
+        rows.keys["data.header"] = "no"  # a row of texts alone may be one of names
     if "skip" in table.more:
         rows.keys["data.ignore"] = table.column("skip")
     if "w" in table.more:

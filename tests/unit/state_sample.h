@@ -68,13 +68,27 @@ static inline int count_names(const char *dir, const char *part)
 
 enum { SAMPLE_REPLICAS = 3 };
 
+static inline float *sample_fill(float *floats, size_t n, float first)
+{
+    for (size_t i = 0; i < n; i++)
+        floats[i] = first + (float)i / 7.0f;
+    return floats;
+}
+
+/* Of a schema; dt_free. */
+static inline float *sample_array(size_t n, float first)
+{
+    float *array;
+    assert_ok(dt_alloc(n, sizeof *array, "a sample", &array));
+    return sample_fill(array, n, first);
+}
+
+/* Of a checkpoint; dt_free_backed. */
 static inline float *sample_vector(size_t n, float first)
 {
     float *vector;
-    assert_ok(dt_alloc(n, sizeof *vector, "a sample", &vector));
-    for (size_t i = 0; i < n; i++)
-        vector[i] = first + (float)i / 7.0f;
-    return vector;
+    assert_ok(dt_alloc_backed(NULL, n, sizeof *vector, "a sample", &vector));
+    return sample_fill(vector, n, first);
 }
 
 static inline char *sample_text(const char *text)
@@ -88,8 +102,8 @@ static inline struct dt_schema sample_schema(int features)
 {
     struct dt_schema schema = {
         .task = DT_TASK_CLASSIFY, .features = features, .classes = 3, .scale = 0.5};
-    schema.mean = sample_vector((size_t)features, 1);
-    schema.inv_std = sample_vector((size_t)features, 2);
+    schema.mean = sample_array((size_t)features, 1);
+    schema.inv_std = sample_array((size_t)features, 2);
     schema.label_column = sample_text("kind");
     assert_ok(dt_alloc(3, sizeof(char *), "names", &schema.label_names));
     schema.label_names[0] = sample_text("T-shirt");

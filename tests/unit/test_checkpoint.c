@@ -69,7 +69,7 @@ START_TEST(a_linear_regression_without_state_survives)
     checkpoint.params_count = sample_params(&checkpoint.desc);
     for (int i = 0; i < 2; i++) {
         dt_free((void *)checkpoint.state_name[i]);
-        dt_free(checkpoint.state[i]);
+        dt_free_backed(checkpoint.state[i]);
         checkpoint.state_name[i] = NULL;
         checkpoint.state[i] = NULL;
     }
@@ -88,10 +88,10 @@ START_TEST(a_deep_network_with_names_survives)
     dt_free(checkpoint.desc.layers);
     checkpoint.desc.layers = layers.data;
     checkpoint.params_count = sample_params(&checkpoint.desc);
-    dt_free(checkpoint.params);
+    dt_free_backed(checkpoint.params);
     checkpoint.params = sample_vector(checkpoint.params_count, 3);
     for (int i = 0; i < 2; i++) {
-        dt_free(checkpoint.state[i]);
+        dt_free_backed(checkpoint.state[i]);
         checkpoint.state[i] = sample_vector(checkpoint.params_count, (float)i);
     }
     assert_ok(dt_alloc(5, sizeof(char *), "names", &checkpoint.schema.feature_names));
@@ -114,10 +114,10 @@ START_TEST(state_tensors_survive)
     size_t trained = model->trained;
     dt_model_destroy(model);
     ck_assert_uint_lt(trained, checkpoint.params_count);
-    dt_free(checkpoint.params);
+    dt_free_backed(checkpoint.params);
     checkpoint.params = sample_vector(checkpoint.params_count, 3);
     for (int i = 0; i < 2; i++) {
-        dt_free(checkpoint.state[i]);
+        dt_free_backed(checkpoint.state[i]);
         checkpoint.state[i] = sample_vector(checkpoint.params_count, (float)i);
         memset(checkpoint.state[i] + trained, 0,
                (checkpoint.params_count - trained) * sizeof(float));

@@ -24,6 +24,7 @@ static const struct {
     {"1,0,2.5\n-3,2,4e3\n", "data.label=-2"},
     {"a,c,b\n1,0,2.5\n-3,2,4e3\n", "data.label=c"},
     {"1,x,2.5,7,0\n-3,y,4e3,7,2\n", "data.ignore=1, -2"},
+    {"a,x,b,z,c\n1,x,2.5,7,0\n-3,y,4e3,7,2\n", "data.ignore=1,3"},
     {"a,skip this,b,c\n1,x,2.5,0\n-3,y,4e3,2\n", "data.ignore=skip this"},
     {"7,8,9\n1,2.5,0\n-3,4e3,2\n", "data.header=yes"},
 };
@@ -388,8 +389,8 @@ static const struct {
     const char *text, *message, *option;
 } ODD[] = {
     {"d,y\n2021-03-04,0\n", "a.csv:2: column 0 (d): '2021-03-04' is a date: leave the column out",
-     NULL},
-    {"d,y\n4/3/2021 12:00,0\n", "a.csv:2: column 0 (d): '4/3/2021 12:00' is a date", NULL},
+     "data.dates=error"},
+    {"d,y\n4/3/2021 12:00,0\n", "a.csv:2: column 0 (d): '4/3/2021 12:00' is a date", "data.dates=error"},
     {"d;y\n0,5;0\n", "a.csv:2: column 0 (d): '0,5' is a number with a decimal comma", NULL},
     {"d,y\n\"1,250\",0\n", "'1,250' is a number with a decimal comma: write a point, or nothing if", NULL},
     {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 0 (d): '5%' is a number with a sign or with commas", NULL},
@@ -397,6 +398,8 @@ static const struct {
     {"a,y,\n1,0,\n", "a.csv:2: column 2, which has no name: a value is missing; data.missing=mean takes "
                      "the column's mean; data.ignore=2 leaves it out", "data.label=y"},
     {"a,y\n1,0,\n", "a.csv:2: more than 2 columns: the row ends in a separator", NULL},
+    {"a,y\n5\" pipe,0\n6\" pipe,1\n", "a.csv:2: more than 2 columns: a quote joins it to the lines behind", NULL},
+    {"a,y\nb,0,1\n", "a.csv:2: more than 2 columns", NULL},
     {"a,y\r1,0\r2,1\r", "a.csv:1: line ends are single carriage returns", NULL},
     {"Report,\n,\na,y\n1,0\n", "no column is named 'y'; the first row begins 'Report', ''", "data.label=y"},
     {"p,y\n1,0\nx,1\n", "a.csv:3: column 0 (p): 'x' is not a number; data.categories=p would",
@@ -534,7 +537,7 @@ START_TEST(a_table_is_summed_up)
     fclose(out);
     out = fmemopen(told, sizeof told, "w");
     ck_assert(dt_data_is_table("a.csv") && !dt_data_is_table("b.csv"));
-    EXPECT_OK(dt_data_inspect(&config, "a.csv", out));
+    EXPECT_OK(dt_data_inspect(&config, "a.csv", out, out));
     fclose(out);
     static const char *const lines[] = {
         "200 rows, 5 columns",
@@ -545,11 +548,13 @@ START_TEST(a_table_is_summed_up)
         "     20  20, 20",
         "price                    label   number            0      200         0.5         100     "
         "  199.5",
-        "ignore = id,day ",
+        "ignore = id ",
+        "; dates become numbers (data.dates): day\n",
         "missing = mean",
         "task = regress",
+        "label = price   ; the column to predict: is it this one?",
         "`dtrain options run.preset`",
-        "; normalised by it, for values reach 20"};
+        "; it normalises: values reach 20"};
     for (size_t i = 0; i < COUNT(lines); i++)
         ck_assert_msg(strstr(told, lines[i]), "no '%s' in\n%s", lines[i], told);
 }
@@ -561,18 +566,18 @@ START_TEST(numbers_of_rows_and_amounts_are_seen)
 {
     char told[4096];
     FILE *file = fopen("a.csv", "w");
-    fprintf(file, "id,few,y\n");
+    fprintf(file, "id,few,2020,y\n");
     for (int r = 0; r < 300; r++)
-        fprintf(file, "%d,%d,%d\n", 3 * r + r % 2, r % 4, r * 7 % 50);
+        fprintf(file, "%d,%d,,%d\n", 3 * r + r % 2, r % 4, r * 7 % 50);
     fclose(file);
     for (int few = 0; few < 2; few++) {
         FILE *out = fmemopen(told, sizeof told, "w");
         EXPECT_OK(dt_config_set(&config, few ? "data.label=few" : "data.label=y"));
-        EXPECT_OK(dt_data_inspect(&config, "a.csv", out));
+        EXPECT_OK(dt_data_inspect(&config, "a.csv", out, out));
         fclose(out);
-        ck_assert(strstr(told, "ignore = id "));
-        ck_assert_msg(strstr(told, few ? "task = classify   ; regress: the numbers are counts"
-                                       : "task = regress   ; classify: each number is a class"),
+        ck_assert_msg(strstr(told, "ignore = id,-2 "), "%s", told); /* 2020 is no place here */
+        ck_assert_msg(strstr(told, few ? "task = classify   ; or regress, if the numbers are amounts"
+                                       : "task = regress   ; or classify, if each number is a class"),
                       "%s", told);
     }
 }
@@ -586,8 +591,9 @@ START_TEST(identifiers_are_no_categories)
         fprintf(plain, "%d,n%d\n", r % 2, r);
     fclose(plain);
     set("data.train=b.csv"), set("data.label=0"), set("data.header=no");
-    EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 1: 300 different texts in 300 rows are hardly "
-                                          "categories; data.ignore=1 leaves it out");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT,
+                "column 1: 300 different texts in 300 rows are too many for categories: leave it "
+                "out with data.ignore=1");
     set("data.label=-1"), set("data.header=auto");
     FILE *out = fopen("a.csv", "w");
     fprintf(out, "name,y\n");

@@ -264,6 +264,10 @@ START_TEST(errors_name_the_file)
     enter();
     EXPECT_FAIL(dt_file_write("none/f", "x", 1, NULL, NULL), DT_EIO, "none/f");
     EXPECT_FAIL(dt_file_link("x", "none/l"), DT_EIO, "none/l");
+    EXPECT_FAIL(dt_fd_temporary("none", &(int){0}), DT_EIO, "none: cannot make a temporary file: No such");
+    ck_assert_int_eq(mkfifo("pipe", 0600), 0); /* stays, as /dev/null does */
+    EXPECT_FAIL(dt_file_write("pipe", "x", 1, NULL, NULL), DT_EIO, "pipe: not a plain file");
+    EXPECT_FAIL(dt_file_write(".", "x", 1, NULL, NULL), DT_EIO, ".: not a plain file");
     EXPECT_FAIL(dt_dir_sync("none"), DT_EIO, "none");
     leave();
 }

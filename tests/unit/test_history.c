@@ -164,6 +164,32 @@ START_TEST(the_configuration_is_read)
 }
 END_TEST
 
+/* The start names the metric by which training judges, also of losses that have another than usual. Would
+ * catch a report whose best model is not the exported one. */
+START_TEST(the_start_names_the_metric)
+{
+    enter("{\"kind\":\"start\",\"step\":0,\"metric\":\"mae\"}\n"
+          "{\"kind\":\"eval\",\"step\":1,\"loss\":1,\"rmse\":3,\"mae\":1}\n"
+          "{\"kind\":\"eval\",\"step\":2,\"loss\":2,\"rmse\":2,\"mae\":2}\n");
+    size_t best;
+    double value;
+    read_run();
+    ck_assert_str_eq(history->metric, "mae");
+    ck_assert(dt_history_best(history, &best, &value));
+    ck_assert_uint_eq(best, 0);
+    dt_history_free(history);
+    FILE *out = fopen("metrics.jsonl", "a");
+    ck_assert_ptr_nonnull(out);
+    fputs("{\"kind\":\"start\",\"step\":2,\"metric\":\"rmse\"}\n", out);
+    ck_assert_int_eq(fclose(out), 0);
+    read_run();
+    ck_assert_str_eq(history->metric, "rmse");
+    ck_assert(dt_history_best(history, &best, &value));
+    ck_assert_uint_eq(best, 1);
+    leave();
+}
+END_TEST
+
 static void append(const char *text)
 {
     FILE *out = fopen("metrics.jsonl", "a");
@@ -230,4 +256,5 @@ END_TEST
 SUITE("history", the_last_of_a_kind_and_step_counts, two_confusions_are_kept,
       a_branch_that_was_given_up_is_forgotten, status_is_of_the_last_start,
       torn_and_strange_lines_are_passed_over, the_configuration_is_read,
+      the_start_names_the_metric,
       an_update_reads_what_is_new, no_run_is_an_error)

@@ -2,6 +2,8 @@
 #include "unit/suite.h"
 
 #include <math.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/internal.h"
 
@@ -39,6 +41,29 @@ END_TEST
 
 /* ---- allocation ----------------------------------------------------------------------------- */
 
+/* Whether a file below the directory is mapped. */
+static bool is_mapped(const char *dir)
+{
+    char line[4096];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    ck_assert_ptr_nonnull(maps);
+    while (fgets(line, sizeof line, maps))
+        found |= strstr(line, dir) != NULL;
+    fclose(maps);
+    return found;
+}
+
+/* Bytes of memory that the host is made to have; 0: what it has. */
+static long memory_bytes;
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+long __wrap_sysconf(int name)
+{
+    if (!memory_bytes || name != _SC_PHYS_PAGES) return __real_sysconf(name);
+    return memory_bytes / __real_sysconf(_SC_PAGESIZE);
+}
+
 static bool all_zero(const unsigned char *bytes, size_t length)
 {
     while (length > 0 && bytes[length - 1] == 0)
@@ -63,11 +88,12 @@ END_TEST
 
 START_TEST(impossible_sizes_are_errors)
 {
-    void *pointer = &pointer;
-    EXPECT_FAIL(dt_alloc(SIZE_MAX / 4, 8, "weights", &pointer), DT_EMEMORY, "weights");
-    EXPECT_FAIL(dt_alloc(SIZE_MAX, 1, "weights", &pointer), DT_EMEMORY, "weights");
-    EXPECT_FAIL(dt_alloc((size_t)1 << 62, 1, "weights", &pointer), DT_EMEMORY, "weights");
-    ck_assert_ptr_eq(pointer, &pointer);
+    static const size_t counts[] = {SIZE_MAX / 4, SIZE_MAX / 8, (size_t)1 << 59};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        void *pointer = &pointer; /* never what was there before, which somebody might free */
+        EXPECT_FAIL(dt_alloc(counts[i], 8, "weights", &pointer), DT_EMEMORY, "weights");
+        ck_assert_ptr_null(pointer);
+    }
 }
 END_TEST
 
@@ -105,6 +131,48 @@ START_TEST(growing_that_fails_changes_nothing)
     ck_assert_uint_eq(capacity, 4);
     ck_assert_int_eq(items[3], 42);
     dt_free(items);
+}
+END_TEST
+
+/* One of a sixteenth of memory is in a file, of which nothing is to be seen; what is less, or has no
+ * room for a file, is plain memory. */
+START_TEST(backed_memory_is_a_file_without_a_name)
+{
+    enum { SMALL = 1000, BIG = 10 << 20 };
+    static const char *const beside[] = {"x", "nowhere/x", NULL};
+    unsigned char *bytes;
+    char dir[64];
+    scratch_enter(dir);
+    memory_bytes = 16L * BIG;
+    for (int i = 0; i < 3; i++)
+        for (size_t size = SMALL; size <= BIG; size += BIG - SMALL) {
+            EXPECT_OK(dt_alloc_backed(beside[i], size, 1, "bytes", &bytes));
+            ck_assert_uint_eq((uintptr_t)bytes % 64, 0);
+            ck_assert(all_zero(bytes, size));
+            memset(bytes, 0xff, size);
+            ck_assert_int_eq(is_mapped(dir), i == 0 && size == BIG);
+            dt_free_backed(bytes);
+            ck_assert(!is_mapped(dir));
+        }
+    dt_free_backed(NULL);
+    EXPECT_FAIL(dt_alloc_backed("x", SIZE_MAX / 4, 8, "weights", &bytes), DT_EMEMORY, "weights");
+    ck_assert_int_eq(chdir("/"), 0);
+    ck_assert_int_eq(rmdir(dir), 0); /* nothing is left in it */
+}
+END_TEST
+
+START_TEST(the_limit_is_the_least_of_all)
+{
+    struct rlimit before, less;
+    ck_assert(dt_memory_limit() > 1e6);
+    memory_bytes = 64 << 20;
+    ck_assert(dt_memory_limit() <= 64 << 20);
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
+    less = (struct rlimit){32 << 20, before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &less), 0);
+    const double limit = dt_memory_limit();
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
+    ck_assert(limit <= 32 << 20);
 }
 END_TEST
 
@@ -166,5 +234,6 @@ END_TEST
 
 SUITE("memory", sizes_that_overflow_are_refused, memory_is_zeroed_and_aligned,
       impossible_sizes_are_errors, growing_keeps_what_was_there_and_zeroes_the_rest,
-      growing_that_fails_changes_nothing, text_grows_and_stays_terminated,
+      growing_that_fails_changes_nothing, backed_memory_is_a_file_without_a_name,
+      the_limit_is_the_least_of_all, text_grows_and_stays_terminated,
       text_without_memory_is_an_error_and_stays_whole, reals_are_shortest_and_read_back)

@@ -102,6 +102,8 @@ START_TEST(csv_lacks_a_name)
         {"u,v,w\n3,2,1\n", "the header lacks 'p', 'q, r', 's'; columns go by the names"},
         {"p,s,y\n1,3,no\n", "the header lacks 'q, r'; columns go by the names"},
         {"p,7,s\n1,2,3\n", "the header lacks 'q, r'; columns go by the names"},
+        {"s,\"q, r\" ,p\n3,2,1\n", "text behind a closing quote"},
+        {"s,\"q, r\",p,p\n3,2,1\n", "columns 2 and 3 are both named 'p'"},
     };
     schema.feature_names = names;
     for (size_t i = 0; i < COUNT(lacking); i++) {

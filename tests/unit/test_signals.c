@@ -297,6 +297,34 @@ START_TEST(handlers_of_faults_have_a_stack_of_their_own)
 }
 END_TEST
 
+/* ---- an end that does not come -------------------------------------------------------------- */
+
+static void stay_on(int installed)
+{
+    sigset_t all;
+    sigfillset(&all);
+    if (installed) EXPECT_OK(dt_stop_install());
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0) _exit(98);
+    dt_exit_within(0.5, DT_STOPPED, "late\n");
+    dt_sleep_secs(100);
+}
+
+START_TEST(an_end_that_does_not_come_has_its_code)
+{
+    int pipes[2], out = dup(STDOUT_FILENO);
+    char said[16] = "";
+    ck_assert_int_eq(pipe(pipes), 0);
+    dup2(pipes[1], STDOUT_FILENO);
+    const int with_thread = end_of(stay_on, 1), without = end_of(stay_on, 0);
+    dup2(out, STDOUT_FILENO);
+    ck_assert_int_eq(with_thread, 75);
+    ck_assert_int_eq(without, 75);
+    ck_assert_int_eq(read(pipes[0], said, sizeof said), 10);
+    ck_assert_str_eq(said, "late\nlate\n");
+}
+END_TEST
+
 /* ---- long work ------------------------------------------------------------------------------ */
 
 static void count_up(void *count)
@@ -307,12 +335,12 @@ static void count_up(void *count)
 START_TEST(who_watches_long_work_is_told)
 {
     int count = 0;
-    dt_work_gets_on();
+    dt_work_progress();
     dt_work_watch(count_up, &count);
-    dt_work_gets_on();
-    dt_work_gets_on();
+    dt_work_progress();
+    dt_work_progress();
     dt_work_watch(NULL, NULL);
-    dt_work_gets_on();
+    dt_work_progress();
     ck_assert_int_eq(count, 2);
 }
 END_TEST
@@ -321,4 +349,4 @@ SUITE("signals", each_signal_asks_to_stop, an_early_signal_waits,
       a_second_signal_ends_the_process_after_five_seconds, a_request_from_within_is_a_first_signal,
       a_broken_pipe_is_no_signal, no_frame_is_written_where_a_kernel_computes,
       a_thread_takes_nothing_but_its_faults, handlers_of_faults_have_a_stack_of_their_own,
-      who_watches_long_work_is_told)
+      an_end_that_does_not_come_has_its_code, who_watches_long_work_is_told)

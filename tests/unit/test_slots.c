@@ -20,11 +20,11 @@ static void *slow_memcpy(void *to, const void *from, size_t bytes);
 static void faulty_rows_copy(struct dt__slice *slice, int range);
 static void faulty_rows_log(struct dt__slice *slice, int range, int n,
                             const struct dt_gradient *gradients);
-#define dt__rows_copy faulty_rows_copy
-#define dt__rows_log faulty_rows_log
+#define dt__row_log_copy faulty_rows_copy
+#define dt__row_log_append faulty_rows_log
 #include "comm/async_owner.c"
-#undef dt__rows_copy
-#undef dt__rows_log
+#undef dt__row_log_copy
+#undef dt__row_log_append
 #include "comm/async_worker.c"
 #undef memcpy
 
@@ -393,13 +393,13 @@ static void update_rows(void *arg, const struct dt_gradient *part, uint64_t befo
 
 static void faulty_rows_copy(struct dt__slice *slice, int range)
 {
-    if (fault != UNCOPIED_ROWS) dt__rows_copy(slice, range);
+    if (fault != UNCOPIED_ROWS) dt__row_log_copy(slice, range);
 }
 
 static void faulty_rows_log(struct dt__slice *slice, int range, int n,
                             const struct dt_gradient *gradients)
 {
-    dt__rows_log(slice, range, fault == UNLOGGED_ROWS ? n - 1 : n, gradients);
+    dt__row_log_append(slice, range, fault == UNLOGGED_ROWS ? n - 1 : n, gradients);
 }
 
 void __wrap_dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
@@ -620,7 +620,7 @@ static void scene_init(uint64_t seed)
             memory->written_begin = at->state;
             memory->written_end = at->slots;
         }
-        ck_assert_int_eq(dt__async_open_end(end), DT_OK);
+        ck_assert_int_eq(dt__async_allocate(end), DT_OK);
     }
     memset(scene.row[0], 0, sizeof scene.row[0]);
     for (int i = 0; i < scene.slices; i++)
@@ -630,7 +630,7 @@ static void scene_init(uint64_t seed)
 static void scene_free(void)
 {
     for (int i = 0; i <= scene.workers; i++)
-        dt__async_close_end(&scene.end[i]);
+        dt__async_free_memory(&scene.end[i]);
 }
 
 static void expect_accounts(void)

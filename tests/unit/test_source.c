@@ -1,5 +1,6 @@
 /* The source: lists and globs, held-out rows, statistics, packing, its checksum, tables. */
 #include <math.h>
+#include <sys/stat.h>
 
 #include "data/source.h"
 #include "data_files.h"
@@ -38,6 +39,10 @@ START_TEST(files_come_in_order)
     EXPECT_FAIL(try_survey(), DT_EIO, "nowhere.csv: No such file or directory");
     set("data.train=/tmp");
     EXPECT_FAIL(try_survey(), DT_EIO, "/tmp: not a plain file");
+    ck_assert_int_eq(mkfifo("pipe.csv", 0600), 0); /* nobody writes to it */
+    set("data.train=pipe.csv"), set("data.format=hdf5");
+    EXPECT_FAIL(try_survey(), DT_EIO, "pipe.csv: a pipe: expected a file");
+    set("data.format=auto");
     ck_assert_int_eq(symlink("B.csv", "C.csv"), 0);
     set("data.train=B.csv,b9.csv,./B.csv");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.train: './B.csv' is named twice");

@@ -94,7 +94,7 @@ START_TEST(one_save_after_another)
         struct dt_checkpoint loaded, checkpoint = sample_checkpoint(step, step % 2 ? 40 : 3, 20);
         if (step % 3 == 0) {
             dt_free((void *)checkpoint.state_name[1]);
-            dt_free(checkpoint.state[1]);
+            dt_free_backed(checkpoint.state[1]);
             checkpoint.state_name[1] = NULL;
             checkpoint.state[1] = NULL;
             checkpoint.nstate = 1;

@@ -1,0 +1,164 @@
+/* Dates in text, as numbers. */
+#include "data/date.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "data/names.h"
+#include "data/number.h"
+
+enum { GROUP = 31, SLOTS = 288, SLOT_MINUTES = 5, DAY_SECS = 86400 };
+
+const char *dt__date_name(int number)
+{
+    static const char *const names[DT__DATE_NUMBERS] = {"days", "year", "month", "weekday", "hour"};
+    return names[number];
+}
+
+int dt__dates_numbers(const struct dt__dates *dates)
+{
+    return dates->times ? DT__DATE_NUMBERS : DT__DATE_NUMBERS - 1;
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* Days since 1970-01-01. False: there is no such day. */
+static bool days_of(int year, int month, int day, double *out)
+{
+    struct tm tm = {.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day};
+    *out = (double)timegm(&tm) / DAY_SECS;
+    return tm.tm_mon == month - 1 && tm.tm_mday == day;
+}
+
+/* "12:30", "12:30:59.5", "1:30 PM", "12:30Z", "12:30:59+01:00". */
+static bool time_read(const char *text, int *slot)
+{
+    int hour, minute, read;
+    if (sscanf(text, "%2d:%2d%n", &hour, &minute, &read) < 2) return false;
+    text += read;
+    text += strspn(text, ":.0123456789");
+    text += *text == ' ';
+    const bool half = (*text == 'A' || *text == 'P') && text[1] == 'M';
+    if (half && (hour < 1 || hour > 12)) return false;
+    if (half) hour = hour % 12 + 12 * (*text == 'P');
+    text += 2 * half;
+    if (strspn(text, "UTCZ+-:0123456789") < strlen(text)) return false;
+    *slot = (hour * 60 + minute) / SLOT_MINUTES;
+    return hour >= 0 && hour < 24 && minute >= 0 && minute < 60;
+}
+
+struct date {
+    int year, group[2], slot; /* the groups as they stand: month and day behind a year */
+    char between;
+    bool month_first, day_first; /* which order fits */
+};
+
+static bool date_read(const char *text, size_t length, struct date *out)
+{
+    char copy[DT__SHOWN + 1], one[2], other[2];
+    int first, last, read;
+    double days;
+    struct date date = {0};
+    int *const group = date.group;
+    dt__text_trim(&text, &length);
+    if (length > DT__SHOWN) return false;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    if (sscanf(copy, "%4d%1[-/.]%2d%1[-/.]%4d%n", &first, one, &group[0], other, &last, &read) < 5)
+        return false;
+    const bool year_first = first > 31;
+    date.year = year_first ? first : last;
+    group[1] = year_first ? last : group[0];
+    if (!year_first) group[0] = first;
+    date.between = year_first ? 'Y' : *one;
+    const bool timed = copy[read] == ' ' || copy[read] == 'T';
+    date.month_first = days_of(date.year, group[0], group[1], &days);
+    date.day_first = !year_first && days_of(date.year, group[1], group[0], &days);
+    *out = date;
+    return *one == *other && date.year >= 1000 && (date.month_first || date.day_first) &&
+           (timed ? time_read(copy + read + 1, &out->slot) : !copy[read]);
+}
+
+dt_status dt__dates_read(struct dt__dates *dates, bool learning, const char *text, size_t length,
+                         uint32_t *out)
+{
+    struct date date;
+    if (!date_read(text, length, &date))
+        return dt_fail(DT_EFORMAT,
+                       "'%.*s' is not a date as they are read: 2021-03-04, 4.3.2021 or 3/4/2021, "
+                       "with or without a time",
+                       dt__shown(length), text);
+    if (learning && !dates->between) dates->between = date.between;
+    const bool same = date.between == dates->between;
+    bool fits = same || (!learning && date.between == 'Y');
+    if (learning) {
+        dates->month_first |= !date.day_first;
+        dates->day_first |= !date.month_first;
+        dates->times |= date.slot > 0;
+        fits &= !dates->month_first || !dates->day_first;
+    } else if (same) {
+        fits = dates->day_first ? date.day_first : date.month_first;
+    }
+    if (!fits)
+        return dt_fail(DT_EFORMAT, "the date '%.*s' is written unlike the others of its column",
+                       dt__shown(length), text);
+    const bool turned = !learning && !same && dates->day_first;
+    const int *group = date.group;
+    *out =
+        (uint32_t)(((date.year * GROUP + group[turned] - 1) * GROUP + group[!turned] - 1)) * SLOTS +
+        (uint32_t)date.slot;
+    return DT_OK;
+}
+
+bool dt__dates_settle(struct dt__dates *dates)
+{
+    if (dates->between == '.' && !dates->month_first) dates->day_first = true;
+    return dates->between == 'Y' || dates->day_first || dates->month_first;
+}
+
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+void dt__dates_put_days(const struct dt__dates *dates, double days, float *out)
+{
+    const double whole = floor(days);
+    const time_t secs = isnan(days) ? 0 : (time_t)(whole * DAY_SECS);
+    struct tm tm = {0};
+    gmtime_r(&secs, &tm);
+    const double numbers[DT__DATE_NUMBERS] = {days, tm.tm_year + 1900, tm.tm_mon + 1,
+                                              (tm.tm_wday + 6) % 7 + 1, (days - whole) * 24};
+    for (int i = 0; i < dt__dates_numbers(dates); i++)
+        out[i] = (float)(isnan(days) ? days : numbers[i]);
+}
+
+void dt__dates_put(const struct dt__dates *dates, uint32_t word, float *out)
+{
+    const int groups = (int)(word / SLOTS), first = groups / GROUP % GROUP + 1,
+              second = groups % GROUP + 1, year = groups / GROUP / GROUP;
+    double days;
+    days_of(year, dates->day_first ? second : first, dates->day_first ? first : second, &days);
+    dt__dates_put_days(dates, days + (double)(word % SLOTS) / SLOTS, out);
+}
+
+/* ---- the form ------------------------------------------------------------------------------- */
+
+void dt__dates_form(const struct dt__dates *dates, char out[DT__DATE_FORM])
+{
+    const char c = dates->between == 'Y' ? '-' : dates->between;
+    const char *order = dates->between == 'Y' ? "Ymd" : dates->day_first ? "dmY" : "mdY";
+    snprintf(out, DT__DATE_FORM, "%c%c%c%c%c%s", order[0], c, order[1], c, order[2],
+             dates->times ? " H:M" : "");
+}
+
+bool dt__dates_parse_form(const char *form, struct dt__dates *out)
+{
+    char again[DT__DATE_FORM];
+    const struct dt__dates dates = {.between = *form == 'Y' || !*form ? 'Y' : form[1],
+                                    .day_first = *form == 'd',
+                                    .month_first = *form == 'm',
+                                    .times = strchr(form, 'H') != NULL};
+    *out = dates;
+    dt__dates_form(&dates, again);
+    return dates.between && strchr("Y-/.", dates.between) && !strcmp(form, again);
+}

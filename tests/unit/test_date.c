@@ -1,0 +1,122 @@
+/* Dates of a table: what is read as one, what it becomes, and orders of day and month that are not known. */
+#include "data/date.h"
+#include "data_files.h"
+
+static dt_status learn(struct dt__dates *dates, const char *text)
+{
+    uint32_t word;
+    return dt__dates_read(dates, true, text, strlen(text), &word);
+}
+
+/* Forms of 2021-03-04 13:25, a Thursday, 18690 days since 1970; and of its midnight. */
+static const struct {
+    const char *before, *text, *form; /* before: shows the order */
+    float hour;
+} FORMS[] = {
+    {NULL, "2021-03-04", "Y-m-d", 0},
+    {NULL, " 2021/3/4 ", "Y-m-d", 0},
+    {NULL, "2021-03-04 00:00:00", "Y-m-d", 0},
+    {NULL, "2021-03-04T13:25", "Y-m-d H:M", 13.4166667f},
+    {NULL, "2021-03-04 13:27:59.123456+01:00", "Y-m-d H:M", 13.4166667f},
+    {NULL, "2021-03-04T13:25:00Z", "Y-m-d H:M", 13.4166667f},
+    {NULL, "4.3.2021", "d.m.Y", 0},
+    {"31.12.1999", "04.03.2021 13:25", "d.m.Y H:M", 13.4166667f},
+    {"31/12/1999", "4/3/2021", "d/m/Y", 0},
+    {"12/31/1999", "3/4/2021", "m/d/Y", 0},
+    {"12-31-1999", "3-4-2021 1:25 PM", "m-d-Y H:M", 13.4166667f},
+    {"12/31/1999", "3/4/2021 12:00 AM", "m/d/Y", 0},
+};
+
+START_TEST(dates_become_numbers)
+{
+    struct dt__dates dates = {0}, again;
+    uint32_t word, other;
+    float x[DT__DATE_NUMBERS] = {0}, known[DT__DATE_NUMBERS] = {0};
+    char form[DT__DATE_FORM];
+    const char *text = FORMS[_i].text;
+    const float hour = FORMS[_i].hour;
+    if (FORMS[_i].before) EXPECT_OK(learn(&dates, FORMS[_i].before));
+    EXPECT_OK(dt__dates_read(&dates, true, text, strlen(text), &word));
+    ck_assert(dt__dates_settle(&dates));
+    dt__dates_form(&dates, form);
+    ck_assert_str_eq(form, FORMS[_i].form);
+    ck_assert(dt__dates_parse_form(form, &again));
+    ck_assert_int_eq(dt__dates_numbers(&again), hour > 0 ? 5 : 4);
+    dt__dates_put(&again, word, x);
+    const float expected[] = {18690 + hour / 24, 2021, 3, 4, hour};
+    for (int i = 0; i < dt__dates_numbers(&again); i++)
+        ck_assert_float_eq(x[i], expected[i]);
+    /* Whoever predicts may write the year in front; the mean of days is a date, too. */
+    const char *plain = "2021-03-04 13:25";
+    EXPECT_OK(dt__dates_read(&again, false, plain, hour > 0 ? 16 : 10, &other));
+    dt__dates_put(&again, other, known);
+    ck_assert(!memcmp(x, known, sizeof x));
+    dt__dates_put_days(&again, 18690 + (double)hour / 24, known);
+    for (int i = 0; i < 4; i++)
+        ck_assert_float_eq(x[i], known[i]);
+}
+END_TEST
+
+static const char *const ODD[] = {"2021-02-30", "31/04/2021",  "4/3/21",        "13.13.2021",
+                                  "0000-00-00", "2021-03/04",  "2021-03-04x",   "2021-03-04 24:00",
+                                  "2021-03-04 1:99", "3/4/2021 13:00 PM", "1.2.3", "2021-3", "",
+                                  "-1/2/2021",  "2021-03-04 12:30 noon"};
+
+START_TEST(odd_dates_are_none)
+{
+    struct dt__dates dates = {0};
+    EXPECT_FAIL(learn(&dates, ODD[_i]), DT_EFORMAT, "is not a date as they are read");
+}
+END_TEST
+
+START_TEST(one_column_has_one_order)
+{
+    struct dt__dates dates = {0}, known;
+    uint32_t word;
+    EXPECT_OK(learn(&dates, "3/4/2021"));
+    ck_assert(!dt__dates_settle(&dates));
+    EXPECT_OK(learn(&dates, "13/4/2021"));
+    ck_assert(dt__dates_settle(&dates));
+    EXPECT_FAIL(learn(&dates, "4/13/2021"), DT_EFORMAT, "'4/13/2021' is written unlike the others");
+    dates = (struct dt__dates){0};
+    EXPECT_OK(learn(&dates, "2021-03-04"));
+    EXPECT_FAIL(learn(&dates, "4.3.2021"), DT_EFORMAT, "unlike the others");
+    ck_assert(dt__dates_parse_form("d/m/Y", &known));
+    EXPECT_FAIL(dt__dates_read(&known, false, "3.4.2021", 8, &word), DT_EFORMAT, "unlike");
+    EXPECT_FAIL(dt__dates_read(&known, false, "4/13/2021", 9, &word), DT_EFORMAT, "unlike");
+    static const char *const forms[] = {"", "m", "d", "Y", "Y-m", "Y/m/d", "x-m-Y", "d m Y", "Y-m-d H", "d.m.Y H:M:S"};
+    for (size_t i = 0; i < COUNT(forms); i++)
+        ck_assert_msg(!dt__dates_parse_form(forms[i], &known), "%s", forms[i]);
+}
+END_TEST
+
+/* In a table: features and their names, gaps, the order that a later row shows, and what is said of columns of which none does. */
+START_TEST(tables_have_dates)
+{
+    static const char *const names[] = {"when (days)", "when (year)", "when (month)", "when (weekday)", "a", "when (missing)"};
+    put_text("a.csv", "when,a,y\n3/4/2021,1,0\n,2,1\n5/4/2021,3,0\n29/4/2021,4,1\n");
+    set("data.train=a.csv"), set("data.missing=flag");
+    struct dt_source *source = survey();
+    const struct dt_schema *schema = dt_source_schema(source);
+    ck_assert_int_eq(schema->features, 6);
+    ck_assert_str_eq(schema->columns[0].categories[0], "d/m/Y");
+    for (int i = 0; i < 6; i++)
+        ck_assert_str_eq(schema->feature_names[i], names[i]);
+    struct dt_table *table = open_table(source);
+    const float rows[][6] = {{18720, 2021, 4, 6, 1, 0}, {18729 + 1.f / 3, 2021, 4, 1, 2, 1}, {18722, 2021, 4, 1, 3, 0}};
+    for (size_t r = 0; r < COUNT(rows); r++)
+        for (size_t f = 0; f < 6; f++)
+            ck_assert_float_eq(read_row(table, r).x[f], rows[r][f]);
+    dt_table_destroy(table);
+    dt_source_destroy(source);
+    put_text("a.csv", "when,a,y\n3/4/2021,1,0\n5/4/2021,2,1\n");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "column 0 (when): no date shows whether day or month stands first");
+    put_text("a.csv", "when,a,y\n2021-04-03,1,0\nsoon,2,1\n");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "a.csv:3: column 0 (when): 'soon' is not a date as they are read");
+    set("data.dates=error");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "'2021-04-03' is a date: leave the column out");
+}
+END_TEST
+
+DATA_SUITE("date", {dates_become_numbers, COUNT(FORMS)}, {odd_dates_are_none, COUNT(ODD)}, {one_column_has_one_order, 1},
+           {tables_have_dates, 1})
