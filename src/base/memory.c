@@ -127,8 +127,8 @@ dt_status dt_alloc_backed(const char *beside, size_t count, size_t size, const c
 
 void dt_free_backed(void *pointer)
 {
-    struct backing *backing = pointer;
-    if (!backing--) return;
+    if (!pointer) return;
+    struct backing *backing = (struct backing *)pointer - 1;
     if (backing->bytes)
         munmap(backing, backing->bytes);
     else
