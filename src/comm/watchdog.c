@@ -379,12 +379,13 @@ static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, str
     const struct dt__watchdog *watchdog = &world->inside->watchdog;
     const int64_t limit = now - stall;
     /* A rank alone on its host cannot report that it is stopped: the bank does, and it leaves the
-     * report to the bank when it is stuck as well. */
+     * report to the bank when it is stuck as well. On several hosts a rank may be stuck in MPI since
+     * another host has reported, and the abort is on its way. */
     const bool bank_reports =
         world->host_of[world->rank] != 0 && rank_is_alone_on_host(world, world->rank);
+    const int64_t patience = bank_reports ? ABORT_US : world->hosts > 1 ? ABORT_US / 2 : 0;
     name_ranks(world, RANK_STOPPED, limit, names);
-    if (!names->length)
-        name_ranks(world, RANK_STUCK, bank_reports ? limit - ABORT_US : limit, names);
+    if (!names->length) name_ranks(world, RANK_STUCK, limit - patience, names);
     if (!names->length) name_silent_hosts(world, now, stall, names);
     if (names->length || world->rank) return;
     /* Everybody waits: for each other, or for a file system. The bank reports. */
@@ -430,7 +431,9 @@ static void watchdog_look(struct dt_world *world)
         snprintf(message, sizeof message, "%s is gone: killed, or it crashed", names.data);
         dt__world_die(1, message);
     }
-    if (stall <= 0 || watchdog->woke_us > now - stall) return;
+    /* Who was stopped may have been woken by an abort. */
+    const int64_t awake = now - watchdog->woke_us;
+    if (stall <= 0 || awake < stall || (watchdog->woke_us && awake < ABORT_US)) return;
     name_stalled(world, now, stall, &names);
     if (!names.length) return;
     snprintf(message, sizeof message, "no progress for %g s (run.stall_secs) at %s",
