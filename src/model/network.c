@@ -48,6 +48,7 @@ struct dt_network {
     float *zeros;     /* (widest split output): a bias that is added already */
     struct pass pass; /* under way */
     struct place place;
+    struct dt_batch batch;           /* of the pass, of one with a sparse part as weights stand */
     struct dt__entries entries;      /* of the batch of a gradient */
     const struct dt_touched *inputs; /* of which there are weights; NULL: of all */
     uint32_t *index;                 /* of the batch, among these */
@@ -400,11 +401,10 @@ static void network_gradient_of_none(const struct dt_network *network, const str
         pass_after_backward(pass, i);
 }
 
-/* Makes ready for the gradient; of no rows that is all, and *out_done. here: the pass's batch, of
- * one with a sparse part as the weights stand. */
-static dt_status gradient_begin(struct dt_network *network, const struct pass *pass,
-                                const struct dt_batch *batch, struct dt_batch *here, bool *out_done)
+/* Makes ready for the gradient; of no rows that is all, and *out_done. */
+static dt_status gradient_begin(struct dt_network *network, const struct pass *pass, bool *out_done)
 {
+    const struct dt_batch *batch = pass->batch;
     *out_done = !batch->rows;
     if (!batch->rows) {
         network_gradient_of_none(network, pass);
@@ -414,8 +414,11 @@ static dt_status gradient_begin(struct dt_network *network, const struct pass *p
         return dt_fail(DT_EBUG, "factors of a gradient that is added up, or of sparse inputs");
     if (pass->slot.touched && !batch->offsets)
         return dt_fail(DT_EBUG, "gradients of touched rows, of a batch without a sparse part");
-    if (batch->offsets) DT_TRY(network_sort(network, batch, here));
-    return pass_begin(network, pass);
+    struct pass here = *pass;
+    here.batch = &network->batch;
+    network->batch = *batch;
+    if (batch->offsets) DT_TRY(network_sort(network, batch, &network->batch));
+    return pass_begin(network, &here);
 }
 
 /* Up to a stop, or the end. */
@@ -442,16 +445,15 @@ dt_status dt_network_gradient(struct dt_network *network, const float *params,
                               bool accumulate, struct dt_slot slot, double *out_loss,
                               const struct dt_network_hooks *hooks)
 {
-    struct dt_batch here = *batch;
     const struct pass pass = {.params = params,
-                              .batch = &here,
+                              .batch = batch,
                               .dropout = dropout,
                               .accumulate = accumulate,
                               .slot = slot,
                               .hooks = hooks};
     bool done;
     *out_loss = 0.0;
-    DT_TRY(gradient_begin(network, &pass, batch, &here, &done));
+    DT_TRY(gradient_begin(network, &pass, &done));
     return done ? DT_OK : gradient_continue(network, out_loss, &done);
 }
 
@@ -465,10 +467,8 @@ dt_status dt_network_begin(struct dt_network *network, const float *params,
                               .stops = true,
                               .slot = slot,
                               .hooks = hooks};
-    if (batch->offsets)
-        return dt_fail(DT_EBUG, "a gradient in stretches, of a batch with a sparse part");
     bool done;
-    return gradient_begin(network, &pass, batch, NULL, &done);
+    return gradient_begin(network, &pass, &done);
 }
 
 dt_status dt_network_continue(struct dt_network *network, double *out_loss,

@@ -197,13 +197,14 @@ static dt_status conclude(struct dt_bank *bank, const double *all, size_t words,
 }
 
 /* Measures this worker's chunks, into `out` (words) as conclude reads it. Where rows are dealt, all
- * ranks go from chunk to chunk together, and pull the rows that these read. */
+ * ranks go from chunk to chunk together, and pull the rows that these read; with split layers the
+ * bank's vectors have all of them. */
 static dt_status measure_own(const struct dt_trainer *trainer, uint64_t most_chunks, double *out)
 {
     const struct dt_job *job = trainer->job;
     const struct dt_worker *worker = trainer->worker;
     struct dt_measure *measure = worker ? worker->measure : NULL;
-    struct dt_exchange *exchange = job->mode == DT_MODE_SYNC ? job->exchange : NULL;
+    struct dt_exchange *exchange = job->mode == DT_MODE_SYNC && !job->split ? job->exchange : NULL;
     const struct dt_touched *needs = worker && exchange ? dt_exchange_needs(exchange) : NULL;
     const size_t cells = dt__confusion_cells(job), sums = dt_metrics_sums(job->model);
     uint64_t *confusion = cells ? (uint64_t *)(void *)out : NULL;

@@ -21,7 +21,6 @@ struct part {
 /* A replica of this worker's, with its step under way. */
 struct replica {
     struct dt_network *network;
-    struct dt_loader *loader;
     struct dt_batch batch;
     struct dt_rng dropout;
     struct dt_network_stop stop;
@@ -52,9 +51,9 @@ dt_status dt__split_check(const struct dt_job *job)
     struct dt_split_layer layer;
     int first, end;
     if (!dt_model_split(job->model, 0, &layer)) return DT_OK;
-    if (schema->dense < schema->features)
-        return dt_fail(DT_EUSAGE, "model.layers, model.split: sparse rows do not go with split "
-                                  "layers; expected none of these");
+    if (schema->dense < schema->features && !layer.inputs)
+        return dt_fail(DT_EUSAGE, "model.layers, model.split: the first layer takes sparse rows, "
+                                  "and is not split; expected a whole one, or an embedding first");
     for (int l = 0; dt_model_split(job->model, l, &layer); l++)
         if (layer.nout < (size_t)job->config->run.parts)
             return dt_fail(DT_EUSAGE,
@@ -151,7 +150,7 @@ static dt_status open_part(const struct dt_job *job, int layer, int number, bool
     return norm ? dt_alloc(floats, sizeof(float), "a split layer's gradient", &part->grad) : DT_OK;
 }
 
-/* Each replica has a network and a loader of its own: they wait for each other half-way. */
+/* Each replica has a network of its own: they wait for each other half-way. */
 static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker, int index)
 {
     struct replica *replica = &job->split->replica[index];
@@ -159,14 +158,14 @@ static dt_status open_replica(const struct dt_job *job, struct dt_worker *worker
     const uint64_t most = dt_source_most_entries(job->train, (uint64_t)rows);
     if (index == 0) {
         replica->network = worker->network;
-    } else {
-        DT_TRY(dt_network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
-                                 &replica->network));
-        DT_TRY(dt_network_reserve(replica->network, (size_t)most));
-        dt_network_set_copies(replica->network, job->copies);
+        return DT_OK;
     }
-    return dt_loader_create(job->config, job->train, job->plan, worker->first + index, 1, rows,
-                            job->step, &replica->loader);
+    DT_TRY(dt_network_create(job->model, rows ? rows : 1, (int)job->config->run.precision,
+                             &replica->network));
+    DT_TRY(dt_network_reserve(replica->network, (size_t)most));
+    dt_network_set_copies(replica->network, job->copies);
+    dt_network_set_inputs(replica->network, dt_exchange_inputs(job->exchange));
+    return DT_OK;
 }
 
 static dt_status open_worker(const struct dt_job *job, struct dt_worker *worker)
@@ -249,10 +248,8 @@ void dt__split_close(struct dt_job *job)
         dt_free(run->part[i].grad);
         dt_free(run->part[i].logits);
     }
-    for (int i = 0; i < run->replicas; i++) {
-        if (i > 0) dt_network_destroy(run->replica[i].network); /* the first is the worker's */
-        dt_loader_destroy(run->replica[i].loader);
-    }
+    for (int i = 1; i < run->replicas; i++) /* the first is the worker's */
+        dt_network_destroy(run->replica[i].network);
     for (size_t i = 0; i < sizeof run->sums / sizeof *run->sums; i++)
         dt_free(run->sums[i]);
     void *owned[] = {run->layer, run->part, run->tile, run->rows, run->replica, run->staging, run};
@@ -558,7 +555,6 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
                            const struct dt_network_hooks *hooks)
 {
     struct dt_split_run *run = job->split;
-    const double asked = dt_clock_secs();
     int last = -1;
     for (int r = 0; r < job->replicas; r++)
         run->rows[r] = (int)dt_plan_share(job->plan, job->step, r).count;
@@ -566,12 +562,10 @@ static void begin_replicas(struct dt_job *job, struct dt_worker *worker,
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         const struct dt_share share = dt_plan_share(job->plan, job->step, worker->first + i);
         fail_step(job, worker,
-                  dt_loader_read(run->replica[i].loader, worker->first + i, share.epoch,
-                                 share.begin, (int)share.count, &run->replica[i].batch));
+                  dt__read_rows(worker, worker->first + i, share, &run->replica[i].batch));
         if (!worker->failed && run->replica[i].batch.rows) last = i;
         worker->samples += share.count;
     }
-    worker->data_secs += dt_clock_secs() - asked;
     run->forward_only = (struct dt_network_hooks){hooks->before_forward, NULL, hooks->arg};
     for (int i = 0; i < run->replicas && !worker->failed; i++) {
         struct replica *replica = &run->replica[i];

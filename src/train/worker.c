@@ -57,9 +57,12 @@ dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
                               (size_t)dt_source_most_entries(job->train, (uint64_t)rows)));
     uint64_t draw = job->mode == DT_MODE_SYNC ? job->step : job->step / (uint64_t)job->replicas;
     struct dt_split_layer layer;
-    if (worker->count && !dt_model_split(job->model, 0, &layer))
-        DT_TRY(dt_loader_create(job->config, job->train, job->plan, worker->first, worker->count,
-                                rows, draw, &worker->loader));
+    const int each = dt_model_split(job->model, 0, &layer) ? 1 : worker->count;
+    worker->readers = each ? worker->count / each : 0;
+    DT_TRY(dt_alloc((size_t)worker->readers, sizeof *worker->reader, "readers", &worker->reader));
+    for (int i = 0; i < worker->readers; i++)
+        DT_TRY(dt_loader_create(job->config, job->train, job->plan, worker->first + i, each, rows,
+                                draw, &worker->reader[i].loader));
     if (!dt__evaluates_in_place(job)) return DT_OK;
     uint64_t chunks = dt_measure_chunks(job->config, job->eval);
     dt__chunks_of(job, index, chunks, &worker->chunk, &worker->chunk_end);
@@ -71,7 +74,9 @@ dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
 void dt__worker_close(struct dt_worker *worker)
 {
     dt_measure_destroy(worker->measure);
-    dt_loader_destroy(worker->loader);
+    for (int i = 0; worker->reader && i < worker->readers; i++)
+        dt_loader_destroy(worker->reader[i].loader);
+    dt_free(worker->reader);
     dt_network_destroy(worker->network);
     dt_free(worker->draws);
     dt_free(worker->loss);
@@ -95,22 +100,23 @@ dt_status dt__list_factored(struct dt_job *job)
     return DT_OK;
 }
 
-/* Rows of a share; those that were the last to be read are there. */
-static dt_status read_rows(struct dt_worker *worker, int replica, struct dt_share rows,
-                           struct dt_batch *out)
+dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share rows,
+                        struct dt_batch *out)
 {
-    const struct dt_share *last = &worker->last;
+    struct dt_reader *reader =
+        &worker->reader[worker->readers > 1 ? replica - worker->first : 0];
+    const struct dt_share *last = &reader->share;
     const double asked = dt_clock_secs();
-    if (worker->last_replica != replica || last->epoch != rows.epoch || last->begin != rows.begin ||
+    if (reader->replica != replica || last->epoch != rows.epoch || last->begin != rows.begin ||
         last->count != rows.count || !rows.count) {
-        worker->last = (struct dt_share){0};
-        DT_TRY(dt_loader_read(worker->loader, replica, rows.epoch, rows.begin, (int)rows.count,
-                              &worker->batch));
-        worker->last = rows;
-        worker->last_replica = replica;
+        reader->share = (struct dt_share){0};
+        DT_TRY(dt_loader_read(reader->loader, replica, rows.epoch, rows.begin, (int)rows.count,
+                              &reader->batch));
+        reader->share = rows;
+        reader->replica = replica;
     }
     worker->data_secs += dt_clock_secs() - asked;
-    *out = worker->batch;
+    *out = reader->batch;
     return DT_OK;
 }
 
@@ -126,7 +132,7 @@ void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_
         for (uint64_t done = 0, rows; done < share.count && !status; done += rows) {
             rows = (uint64_t)slice_rows(job, share.count - done);
             const struct dt_share slice = {share.epoch, share.begin + done, rows};
-            status = read_rows(worker, r, slice, &batch);
+            status = dt__read_rows(worker, r, slice, &batch);
             if (!status) status = dt_network_list_inputs(worker->network, &batch, inputs);
         }
     }
@@ -160,7 +166,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
         struct dt_batch batch;
         double loss = 0;
         dt_trace_phase(job->trace, DT_PHASE_DATA, draw);
-        dt_status status = read_rows(worker, replica, slice, &batch);
+        dt_status status = dt__read_rows(worker, replica, slice, &batch);
         if (!status) {
             dt_trace_phase(job->trace, DT_PHASE_COMPUTE, draw);
             batch.first_row = done;

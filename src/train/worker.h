@@ -19,15 +19,21 @@ enum dt__budget {
     DT__BUDGET_PARTS
 };
 
+/* Rows of replicas, and those that were the last to be read. */
+struct dt_reader {
+    struct dt_loader *loader;
+    struct dt_batch batch;
+    struct dt_share share; /* the batch is these rows ... */
+    int replica;           /* ... of this one */
+};
+
 struct dt_worker {
     int first, count;         /* its replicas */
-    struct dt_loader *loader; /* NULL if it has none */
+    struct dt_reader *reader; /* (readers) one for all of them, or, with split layers, one each */
+    int readers;
     struct dt_network *network;
-    double *loss;          /* (R) loss sums of its replicas since the last train record */
-    struct dt_batch batch; /* what was last read ... */
-    struct dt_share last;  /* ... which is these rows ... */
-    int last_replica;      /* ... of this one */
-    uint64_t *draws;       /* async: (R) the next draw of each of its replicas */
+    double *loss;    /* (R) loss sums of its replicas since the last train record */
+    uint64_t *draws; /* async: (R) the next draw of each of its replicas */
     dt_status failed;      /* what went wrong in a step; its message is this thread's error text */
     double budget[DT__BUDGET_PARTS]; /* seconds in sync training, up to the last span's end */
     double data_secs;                /* of this span: waited for the loader */
@@ -50,6 +56,9 @@ dt_status dt__list_factored(struct dt_job *job);
 bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, int replica,
                           uint64_t draw, const float *weights, struct dt_slot slot,
                           const struct dt_network_hooks *hooks);
+/* Rows of a replica's share; where they were the last to be read, they are there. */
+dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share rows,
+                        struct dt_batch *out);
 /* Sync: lists the inputs that the worker's replicas read in a step; worker->failed is set where
  * data cannot be read. */
 void dt__list_inputs(const struct dt_job *job, struct dt_worker *worker, uint64_t step,

@@ -12,6 +12,16 @@ make_csv() {
     }' >"$1"
 }
 
+# make_words FILE CLASSES: two columns of texts, and three rows of each class, which comes last.
+make_words() {
+    awk -v classes="$2" 'BEGIN {
+        print "shelf,place,label"
+        for (n = 0; n < 3 * classes; n++) {
+            class = (n * 7) % classes
+            printf "s%d,p%d,c%d\n", class % 40, int(class / 40) + n % 2, class
+        }
+    }' >"$1"
+}
 # make_classes FILE CLASSES: two rows of each class, which comes first, and sixteen numbers.
 make_classes() {
     awk -v classes="$2" 'BEGIN {

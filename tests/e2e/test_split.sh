@@ -84,6 +84,21 @@ for name in classes unsplit; do
 done
 [ "$(wc -l <"$tmp/classes.class")" = 40 ] && cmp "$tmp/classes.class" "$tmp/unsplit.class" || fail 'a split softmax predicts otherwise'
 expect_error 2 'output layer' 1 $keys "run.dir=$tmp/no" $many model.task=regress "model.layers=output dense 1 split"
+# Behind an embedding: its rows are sparse, the layer's inputs are not.
+make_words "$tmp/words.csv" 1100
+words="data.train=$tmp/words.csv data.train_labels= data.label=label data.scale=1 model.task=classify train.batch=120 \
+train.lr=0.01 train.max_steps=25 eval.steps=-1 model.embedding=8"
+train words 1 $words "model.layers=dense 32 relu, output dense 1100 split"
+train words-whole 1 $words "model.layers=dense 32 relu"
+for kind in final eval; do
+    awk -v a="$(record "$tmp/words" $kind loss)" -v b="$(record "$tmp/words-whole" $kind loss)" \
+        'BEGIN {d = a - b; exit !(a > 0 && d * d < 1e-12)}' || fail "$kind loss behind an embedding is another"
+done
+train words-4 4 $words "model.layers=dense 32 relu, output dense 1100 split"
+check_eq 'a split softmax behind an embedding, 4 ranks' "$(crc "$tmp/words-4")" "$(crc "$tmp/words")"
+for row in $(seq 40); do echo "$((row % 2)) $row:1 $((row + 60)):2"; done >"$tmp/sparse.libsvm"
+expect_error 2 'expected a whole one, or an embedding first' 2 data.train="$tmp/sparse.libsvm" data.features=20000 \
+    "run.dir=$tmp/no" "model.layers=dense 32 relu split"
 # Shares that are empty in some steps, and workers without a part.
 train few 2 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2
 train few-6 6 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2

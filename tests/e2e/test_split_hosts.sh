@@ -46,6 +46,18 @@ before=$(host_sent 2)
 train classes-4 4 $many
 check_eq 'a split softmax on three hosts' "$(crc "$tmp/classes-4")" "$(crc "$tmp/classes")"
 check_le 'bytes a step of a split softmax' $((($(host_sent 2) - before) / 50)) 120000 # its outputs: 1,070,000
+# Behind an embedding whose rows are dealt to hosts; stopped half-way.
+make_words "$tmp/words.csv" 1500
+words="data.train=$tmp/words.csv data.train_labels= data.label=label data.scale=1 model.task=classify train.batch=200 \
+model.embedding=8 eval.steps=20"
+layers='dense 32 relu, output dense 1500 split'
+hosts_slots 1
+train words 1 $words
+hosts_slots 2 1 1
+train words-4 4 $words train.max_steps=30
+train words-4 4 $words
+check_eq 'a split softmax behind dealt rows' "$(crc "$tmp/words-4")" "$(crc "$tmp/words")"
+check_eq 'its evaluation' "$(record "$tmp/words-4" eval loss)" "$(record "$tmp/words" eval loss)"
 # A model that a host has no memory for is refused before it takes any, with the key that helps.
 hosts_slots 2 1
 cat >"$tmp/small" <<END
