@@ -9,6 +9,7 @@ enum { ROWS = 3 * DT__SLICE_ROWS, FEATURES = 3 };
 
 static struct dt_job job;
 static struct dt_worker worker;
+static struct dt_reader reader;
 
 static void put_rows(void)
 {
@@ -26,17 +27,18 @@ static void open_worker(void)
     put_rows();
     set("data.train=train.csv");
     job = (struct dt_job){.config = &config, .replicas = 1, .train = survey()};
-    worker = (struct dt_worker){.count = 1};
+    reader = (struct dt_reader){0};
+    worker = (struct dt_worker){.count = 1, .reader = &reader, .readers = 1};
     EXPECT_OK(dt_plan_create(job.train, 1, 1, 0, &job.plan));
     EXPECT_OK(dt_model_create(&desc, &job.model));
     EXPECT_OK(dt_network_create(job.model, DT__SLICE_ROWS, DT_PRECISION_F32, &worker.network));
-    EXPECT_OK(dt_loader_create(&config, job.train, job.plan, 0, 1, ROWS, 0, &worker.loader));
+    EXPECT_OK(dt_loader_create(&config, job.train, job.plan, 0, 1, ROWS, 0, &reader.loader));
     EXPECT_OK(dt_alloc(1, sizeof *worker.loss, "loss sums", &worker.loss));
 }
 
 static void close_worker(void)
 {
-    dt_loader_destroy(worker.loader);
+    dt_loader_destroy(reader.loader);
     dt_network_destroy(worker.network);
     dt_model_destroy(job.model);
     dt_plan_destroy(job.plan);
@@ -51,7 +53,7 @@ static void whole_gradient(const float *weights, float *grad, double *loss)
     struct dt_batch batch;
     const struct dt_rng dropout = dt_rng_make(1, DT_STREAM_DROPOUT, 0, 0);
     EXPECT_OK(dt_network_create(job.model, ROWS, DT_PRECISION_F32, &network));
-    EXPECT_OK(dt_loader_read(worker.loader, 0, 0, 0, ROWS, &batch));
+    EXPECT_OK(dt_loader_read(reader.loader, 0, 0, 0, ROWS, &batch));
     batch.first_row = 0;
     EXPECT_OK(dt_network_gradient(network, weights, &batch, &dropout, false, (struct dt_slot){.grad = grad}, loss, NULL));
     dt_network_destroy(network);

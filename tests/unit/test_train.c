@@ -482,9 +482,11 @@ struct fixture {
 static struct fixture make_worker(int mode)
 {
     struct fixture f = {.job = make_job(mode, 2)};
-    f.worker = (struct dt_worker){.first = 0, .count = 2};
+    f.worker = (struct dt_worker){.first = 0, .count = 2, .readers = 1};
     EXPECT_OK(dt_network_create(f.job.model, 4, DT_PRECISION_F32, &f.worker.network));
-    EXPECT_OK(dt_loader_create(&config, f.job.train, f.job.plan, 0, 2, 4, 0, &f.worker.loader));
+    EXPECT_OK(dt_alloc(1, sizeof *f.worker.reader, "reader", &f.worker.reader));
+    EXPECT_OK(
+        dt_loader_create(&config, f.job.train, f.job.plan, 0, 2, 4, 0, &f.worker.reader->loader));
     EXPECT_OK(dt_alloc(2, sizeof(double), "losses", &f.worker.loss));
     EXPECT_OK(dt_alloc(2, sizeof(uint64_t), "draws", &f.worker.draws));
     return f;
@@ -492,7 +494,8 @@ static struct fixture make_worker(int mode)
 
 static void free_worker(struct fixture *f)
 {
-    dt_loader_destroy(f->worker.loader);
+    dt_loader_destroy(f->worker.reader->loader);
+    dt_free(f->worker.reader);
     dt_network_destroy(f->worker.network);
     dt_free(f->worker.loss);
     dt_free(f->worker.draws);
