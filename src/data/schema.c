@@ -252,9 +252,11 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
     if (is_number) return labels_learn_number(labels, value);
     DT_TRY(dt__dict_add(&labels->texts, text, length, &number));
     *out_code = (int32_t)number;
-    if (labels->texts.count <= DT__MAX_TEXT_CLASSES) return DT_OK;
-    return dt_fail(DT_EFORMAT, "label '%.*s': more than %d distinct labels", dt__shown(length),
-                   text, DT__MAX_TEXT_CLASSES);
+    const int most = labels->declared ? DT__MAX_CLASSES : DT__MAX_TEXT_CLASSES;
+    if (labels->texts.count <= (size_t)most) return DT_OK;
+    return dt_fail(DT_EFORMAT, "label '%.*s': more than %d distinct labels%s", dt__shown(length),
+                   text, most,
+                   labels->declared ? "" : ": set model.task=classify if they are classes");
 }
 
 dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)

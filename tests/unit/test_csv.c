@@ -138,12 +138,25 @@ START_TEST(number_labels_are_classes)
 }
 END_TEST
 
-/* Labels beyond 1,000 are classes where that is said. */
+/* Labels beyond 1,000, and more than 65,536 texts, are classes where that is said. */
 START_TEST(many_classes_are_declared)
 {
+    enum { TEXTS = 70000 };
+    FILE *texts = fopen("b.csv", "w");
+    ck_assert_ptr_nonnull(texts);
+    for (int i = 0; i < TEXTS; i++)
+        fprintf(texts, "%d,word%05d\n", i % 7, i);
+    ck_assert_int_eq(fclose(texts), 0);
     put_text("a.csv", "1,1000\n2,0\n");
-    set("data.train=a.csv"), set("model.task=classify");
+    set("data.train=b.csv");
+    ck_assert_int_eq(try_survey(), DT_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(dt_error_text(), "65536 distinct labels: set model.task=classify"));
+    set("model.task=classify");
     struct dt_source *source = survey();
+    ck_assert_int_eq(dt_source_schema(source)->classes, TEXTS);
+    dt_source_destroy(source);
+    set("data.train=a.csv");
+    source = survey();
     ck_assert_int_eq(dt_source_schema(source)->classes, 1001);
     dt_source_destroy(source);
 }
