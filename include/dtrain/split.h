@@ -126,7 +126,7 @@ void dt_split_read_sums(const struct dt_split *split, int layer, int row, int ro
 
 /* Floats that a node sends in a step, at most: with the layer split, or with its gradient exchanged
  * (exchange.h), where so many nodes have equal shares. */
-double dt_split_sent(const struct dt_split_layer *layer, int rows, int nodes);
+double dt_split_sent(const struct dt_split_layer *layer, int parts, int rows, int nodes);
 double dt_split_sent_whole(const struct dt_split_layer *layer, int nodes);
 
 #ifdef __cplusplus

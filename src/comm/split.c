@@ -454,10 +454,10 @@ void dt_split_read_sums(const struct dt_split *s, int layer, int row, int rows, 
 
 /* ---- what it costs -------------------------------------------------------------------------- */
 
-double dt_split_sent(const struct dt_split_layer *layer, int rows, int nodes)
+double dt_split_sent(const struct dt_split_layer *layer, int parts, int rows, int nodes)
 {
     const double others = 1 - 1.0 / nodes, nin = (double)layer->nin;
-    const double nout = layer->softmax ? DT_SPLIT_PARTS * SOFTMAX : (double)layer->nout;
+    const double nout = layer->softmax ? parts * SOFTMAX : (double)layer->nout;
     return rows * others * ((layer->inputs ? 2 : 1) * nin + 2 * nout / nodes);
 }
 

@@ -45,13 +45,18 @@ struct dt_split_run {
 
 /* ---- before the first step ------------------------------------------------------------------ */
 
-dt_status dt__split_check(const struct dt_job *job)
+static bool takes_sparse_rows(const struct dt_job *job, const struct dt_split_layer *layer)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
+    return schema->dense < schema->features && !layer->inputs;
+}
+
+dt_status dt__split_check(const struct dt_job *job)
+{
     struct dt_split_layer layer;
     int first, end;
     if (!dt_model_split(job->model, 0, &layer)) return DT_OK;
-    if (schema->dense < schema->features && !layer.inputs)
+    if (takes_sparse_rows(job, &layer))
         return dt_fail(DT_EUSAGE, "model.layers, model.split: the first layer takes sparse rows, "
                                   "and is not split; expected a whole one, or an embedding first");
     for (int l = 0; dt_model_split(job->model, l, &layer); l++)
@@ -71,6 +76,7 @@ dt_status dt__split_check(const struct dt_job *job)
 void dt__split_advise(const struct dt_job *job)
 {
     const int nodes = job->world->hosts, rows = (int)dt_plan_batch(job->plan);
+    const int pieces = (int)job->config->run.parts;
     const double mb = sizeof(float) / 1e6;
     struct dt_config changed = *job->config; /* its texts are only read */
     struct dt_split_layer layer;
@@ -80,14 +86,15 @@ void dt__split_advise(const struct dt_job *job)
     bool split;
     if (nodes == 1) return;
     for (int l = 0; dt_model_dense(job->model, l, &layer, &split); l++) {
-        const double parts = dt_split_sent(&layer, rows, nodes);
+        const double parts = dt_split_sent(&layer, pieces, rows, nodes);
         const double whole = dt_split_sent_whole(&layer, nodes);
         if (any)
             dt_info("dense layer of %zu x %zu, %s: in a step of %d rows a host sends %.3g MB if it "
                     "is split, %.3g MB if it is whole: less %s",
                     layer.nin, layer.nout, split ? "split" : "whole", rows, mb * parts, mb * whole,
                     parts < whole ? "split" : "whole");
-        if (parts >= whole || layer.nout < DT_SPLIT_PARTS) continue;
+        if (parts >= whole || layer.nout < (size_t)pieces) continue;
+        if (takes_sparse_rows(job, &layer)) continue;
         saved += whole - parts;
         if (!least || layer.nin * layer.nout < least) least = layer.nin * layer.nout;
     }
