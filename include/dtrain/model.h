@@ -289,16 +289,18 @@ bool dt_model_dense(const struct dt_model *model, int index, struct dt_split_lay
  * them stand in blocks (split.h): each is (rows, its inputs), and begins where max_rows * (inputs
  * before it) floats do. The part's weights are (nin, columns). */
 struct dt_split_part;
-/* precision: as for dt_network_create. DT_EMEMORY. */
+/* precision: as for dt_network_create. first: a part of the same layer that goes through each pass
+ * before this one, and so has rounded the inputs; NULL: this one does. DT_EMEMORY. */
 dt_status dt_split_part_create(const struct dt_split_layer *layer, size_t columns, int max_rows,
-                               int precision, struct dt_split_part **out);
+                               int precision, const struct dt_split_part *first,
+                               struct dt_split_part **out);
 void dt_split_part_destroy(struct dt_split_part *part);
 /* y (rows, columns) = x W + bias. DT_EMEMORY, DT_EBUG: the library failed. */
 dt_status dt_split_part_forward(struct dt_split_part *part, int rows, const float *x,
                                 const float *weight, const float *bias, float *y);
-/* Of one block of the inputs, behind a forward pass with the same: grad (its inputs, columns) = x^T
- * delta; dx (rows, its inputs) = delta W^T, unless that is NULL. `weight` and `grad` are at the
- * block's own first row. */
+/* Of one block of the inputs, block 0 first, behind a forward pass with the same: grad (its inputs,
+ * columns) = x^T delta; dx (rows, its inputs) = delta W^T, unless that is NULL. `weight` and `grad`
+ * are at the block's own first row. */
 dt_status dt_split_part_backward(struct dt_split_part *part, size_t block, int rows, const float *x,
                                  const float *weight, const float *delta, float *grad, float *dx);
 /* bias_grad (columns): sums of delta's columns. */
@@ -310,7 +312,7 @@ void dt_split_part_bias(const struct dt_split_part *part, int rows, const float 
  * z: (rows, n) outputs from number `begin` on; they become e^(z - most). label: (rows). */
 void dt_softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
                      struct dt_softmax_part *out);
-/* part: (parts, stride), of which the batch's rows become the answers. Returns the sum of losses. */
+/* part: (parts, stride), of which the batch's rows become the answers. Returns their losses' sum. */
 double dt_softmax_join(const struct dt_batch *batch, int parts, size_t stride,
                        struct dt_softmax_part *part);
 /* What dt_softmax_part has left in z becomes the gradient of the loss by the outputs. */

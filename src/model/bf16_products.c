@@ -44,6 +44,11 @@ bool dt__bf16_is_native(void)
     return chosen && chosen != &KERNELS[REFERENCE];
 }
 
+static bool is_reference(void)
+{
+    return chosen == &KERNELS[REFERENCE];
+}
+
 /* ---- rounding ------------------------------------------------------------------------------- */
 
 DT__CLONES
@@ -128,12 +133,15 @@ struct dt__bf16 {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     struct plan *plans;
+    /* Who has rounded its inputs, and the gradient by its outputs: itself, or one before it. */
+    const struct dt__bf16 *x_of, *delta_of;
     uint16_t *x, *delta; /* (max_rows, nin), (max_rows, nout) rounded */
     void *factors;       /* of a gradient that is whole ... */
     float *tile;         /* ... and a tile of it; NULL before the first one */
     void *own;           /* the copy of the weights where nobody keeps one; NULL before */
     const void *weight;  /* the copy of this step */
     float *wide[3];      /* reference: x, delta and weights, rounded, as f32 again */
+    bool has_room;
 };
 
 /* (rows, columns), row-major, or column-major if `transposed`. */
@@ -307,32 +315,58 @@ static struct factors factors_at(const struct dt__bf16 *bf16, const void *memory
 }
 
 /* The reference's from x and deltas that are f32 again. */
-static dt_status factors_write(struct dt__bf16 *bf16, int rows, void *memory)
+static dt_status write_x(struct dt__bf16 *bf16, int rows, float *x)
 {
-    struct factors factors = factors_at(bf16, memory);
-    const size_t nin = bf16->shape.rows, nout = bf16->shape.columns, count = (size_t)rows;
-    const size_t width = bf16->shape.tile_columns;
-    struct plan *plan = NULL;
-    float *x = factors.x;
-    *factors.rows = rows;
-    if (bf16->wide[0]) {
-        for (size_t r = 0; r < count; r++)
-            for (size_t i = 0; i < nin; i++)
-                x[i * count + r] = bf16->wide[WIDE_X][r * nin + i];
-    } else {
+    const size_t nin = bf16->shape.rows, count = (size_t)rows;
+    const float *wide = bf16->x_of->wide[WIDE_X];
+    struct plan *plan;
+    if (!is_reference()) {
         DT_TRY(plan_of(bf16, rows, &plan));
-        DT_TRY(operation_run(bf16, &plan->operation[TRANSPOSE], bf16->x, NULL, factors.x));
+        return operation_run(bf16, &plan->operation[TRANSPOSE], bf16->x_of->x, NULL, x);
     }
+    for (size_t r = 0; r < count; r++)
+        for (size_t i = 0; i < nin; i++)
+            x[i * count + r] = wide[r * nin + i];
+    return DT_OK;
+}
+
+static dt_status write_delta(struct dt__bf16 *bf16, int rows, struct factors factors)
+{
+    const size_t nout = bf16->shape.columns, width = bf16->shape.tile_columns;
+    struct plan *plan = NULL;
+    if (!is_reference()) DT_TRY(plan_of(bf16, rows, &plan));
     for (size_t c = 0; c < nout; c += width, factors.delta += factors.delta_bytes) {
         const size_t columns = nout - c < width ? nout - c : width;
         const size_t bytes = columns * sizeof(float);
         if (plan)
-            DT_TRY(operation_run(bf16, &plan->operation[PACK + (columns < width)], bf16->delta + c,
-                                 NULL, factors.delta));
-        for (size_t r = 0; r < count && !plan; r++)
-            memcpy(factors.delta + r * bytes, bf16->wide[WIDE_DELTA] + r * nout + c, bytes);
+            DT_TRY(operation_run(bf16, &plan->operation[PACK + (columns < width)],
+                                 bf16->delta_of->delta + c, NULL, factors.delta));
+        for (size_t r = 0; r < (size_t)rows && !plan; r++)
+            memcpy(factors.delta + r * bytes, bf16->delta_of->wide[WIDE_DELTA] + r * nout + c,
+                   bytes);
     }
     return DT_OK;
+}
+
+static dt_status factors_write(struct dt__bf16 *bf16, int rows, void *memory)
+{
+    const struct factors factors = factors_at(bf16, memory);
+    *factors.rows = rows;
+    DT_TRY(write_x(bf16, rows, factors.x));
+    return write_delta(bf16, rows, factors);
+}
+
+/* Each where it is rounded; who shares both has no memory for them. */
+static dt_status factors_share(struct dt__bf16 *bf16, int rows, struct factors *out)
+{
+    const bool own = bf16->x_of == bf16 || bf16->delta_of == bf16;
+    if (own && !bf16->factors)
+        DT_TRY(dt_alloc(bf16->shape.bytes, 1, "rows in bf16", &bf16->factors));
+    *out = factors_at(bf16->x_of, bf16->x_of->factors);
+    out->delta = factors_at(bf16->delta_of, bf16->delta_of->factors).delta;
+    *out->rows = rows;
+    if (bf16->x_of == bf16) DT_TRY(write_x(bf16, rows, out->x));
+    return bf16->delta_of == bf16 ? write_delta(bf16, rows, *out) : DT_OK;
 }
 
 static dt_status tile_product(struct dt__bf16 *bf16, const struct factors *factors,
@@ -343,7 +377,7 @@ static dt_status tile_product(struct dt__bf16 *bf16, const struct factors *facto
     const size_t at = tile.row * (size_t)rows;
     const void *delta = factors->delta + tile.column / shape->tile_columns * factors->delta_bytes;
     struct plan *plan;
-    if (bf16->wide[0])
+    if (is_reference())
         return dt__gemm(false, false, (int)tile.rows, (int)tile.columns, rows,
                         (const float *)factors->x + at, delta, false, out);
     DT_TRY(plan_of(bf16, rows, &plan));
@@ -358,15 +392,17 @@ static dt_status weight_gradient(struct dt__bf16 *bf16, int rows, bool add, floa
 {
     const struct dt_factored *shape = &bf16->shape;
     const size_t most = shape->tile_rows * shape->tile_columns;
-    if (!bf16->factors) DT_TRY(dt_alloc(shape->bytes, 1, "rows in bf16", &bf16->factors));
-    if (!bf16->tile) DT_TRY(dt_alloc(most, sizeof(float), "gradients in bf16", &bf16->tile));
-    DT_TRY(factors_write(bf16, rows, bf16->factors));
-    const struct factors factors = factors_at(bf16, bf16->factors);
+    struct factors factors;
+    /* tiles as wide as the gradient are parts of it */
+    const bool direct = !add && shape->tile_columns == shape->columns;
+    if (!bf16->tile && !direct)
+        DT_TRY(dt_alloc(most, sizeof(float), "gradients in bf16", &bf16->tile));
+    DT_TRY(factors_share(bf16, rows, &factors));
     for (size_t t = 0; t < dt_tiles(shape); t++) {
         const struct dt_tile tile = dt_tile_at(shape, t);
         float *out = weight_grad + tile.row * shape->columns + tile.column;
-        DT_TRY(tile_product(bf16, &factors, tile, bf16->tile));
-        for (size_t r = 0; r < tile.rows; r++) {
+        DT_TRY(tile_product(bf16, &factors, tile, direct ? out : bf16->tile));
+        for (size_t r = 0; r < tile.rows && !direct; r++) {
             const float *restrict from = bf16->tile + r * tile.columns;
             float *restrict to = out + r * shape->columns;
             for (size_t c = 0; c < tile.columns; c++)
@@ -435,11 +471,16 @@ static dt_status bf16_make_room(struct dt__bf16 *bf16)
 {
     const size_t nin = bf16->shape.rows, nout = bf16->shape.columns, rows = (size_t)bf16->max_rows;
     const size_t sizes[] = {rows * nin, rows * nout, nin * nout};
-    if (bf16->delta) return DT_OK;
-    for (int i = 0; i < 3 && chosen == &KERNELS[REFERENCE]; i++)
-        DT_TRY(dt_alloc(sizes[i], sizeof(float), "rounded operands", &bf16->wide[i]));
-    DT_TRY(dt_alloc(sizes[0], sizeof *bf16->x, "rows in bf16", &bf16->x));
-    return dt_alloc(sizes[1], sizeof *bf16->delta, "gradients in bf16", &bf16->delta);
+    const bool own[] = {bf16->x_of == bf16, bf16->delta_of == bf16, true};
+    if (bf16->has_room) return DT_OK;
+    for (int i = 0; i < 3 && is_reference(); i++)
+        if (own[i]) DT_TRY(dt_alloc(sizes[i], sizeof(float), "rounded operands", &bf16->wide[i]));
+    if (own[0] && !is_reference())
+        DT_TRY(dt_alloc(sizes[0], sizeof *bf16->x, "rows in bf16", &bf16->x));
+    if (own[1] && !is_reference())
+        DT_TRY(dt_alloc(sizes[1], sizeof *bf16->delta, "gradients in bf16", &bf16->delta));
+    bf16->has_room = true;
+    return DT_OK;
 }
 
 dt_status dt__bf16_create(int nin, int nout, int max_rows, bool first, struct dt__bf16 **out)
@@ -453,6 +494,7 @@ dt_status dt__bf16_create(int nin, int nout, int max_rows, bool first, struct dt
     bf16->nout = nout;
     bf16->max_rows = max_rows;
     bf16->shape = dt__bf16_factored(nin, nout, max_rows, first);
+    bf16->x_of = bf16->delta_of = bf16;
     DT_GUARD(dt__dnnl_check(dnnl_engine_create(&bf16->engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(dt__dnnl_check(
         dnnl_stream_create(&bf16->stream, bf16->engine, dnnl_stream_default_flags), "a stream"));
@@ -461,6 +503,13 @@ dt_status dt__bf16_create(int nin, int nout, int max_rows, bool first, struct dt
 done:
     dt__bf16_destroy(bf16);
     return status;
+}
+
+void dt__bf16_share(struct dt__bf16 *bf16, const struct dt__bf16 *x_of,
+                    const struct dt__bf16 *delta_of)
+{
+    if (x_of) bf16->x_of = x_of;
+    if (delta_of) bf16->delta_of = delta_of;
 }
 
 void dt__bf16_destroy(void *state)
@@ -499,17 +548,17 @@ dt_status dt__bf16_forward(struct dt__bf16 *bf16, int rows, const float *x, cons
     const size_t inputs = (size_t)rows * bf16->shape.rows;
     struct plan *plan;
     DT_TRY(bf16_make_room(bf16));
-    if (bf16->wide[0]) {
-        round_wide(inputs, x, bf16->wide[WIDE_X]);
+    if (is_reference()) {
+        if (bf16->x_of == bf16) round_wide(inputs, x, bf16->wide[WIDE_X]);
         round_wide(weights, weight, bf16->wide[WIDE_WEIGHT]);
-        return dt__gemm(false, false, rows, bf16->nout, bf16->nin, bf16->wide[WIDE_X],
+        return dt__gemm(false, false, rows, bf16->nout, bf16->nin, bf16->x_of->wide[WIDE_X],
                         bf16->wide[WIDE_WEIGHT], false, y);
     }
-    dt__bf16_round(inputs, x, bf16->x);
+    if (bf16->x_of == bf16) dt__bf16_round(inputs, x, bf16->x);
     bf16->weight = copy;
     if (!copy) DT_TRY(pack_own(bf16, weight));
     DT_TRY(plan_of(bf16, rows, &plan));
-    return operation_run(bf16, &plan->operation[FORWARD], bf16->x, bf16->weight, y);
+    return operation_run(bf16, &plan->operation[FORWARD], bf16->x_of->x, bf16->weight, y);
 }
 
 dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta, bool add,
@@ -517,22 +566,23 @@ dt_status dt__bf16_backward(struct dt__bf16 *bf16, int rows, const float *delta,
 {
     const int nin = bf16->nin, nout = bf16->nout;
     const size_t outputs = (size_t)rows * (size_t)nout;
+    const struct dt__bf16 *delta_of = bf16->delta_of;
     struct plan *plan;
-    if (bf16->wide[0])
+    if (delta_of == bf16 && is_reference())
         round_wide(outputs, delta, bf16->wide[WIDE_DELTA]);
-    else
+    else if (delta_of == bf16)
         dt__bf16_round(outputs, delta, bf16->delta);
     if (factors)
         DT_TRY(factors_write(bf16, rows, factors));
     else
         DT_TRY(weight_gradient(bf16, rows, add, weight_grad));
     if (!dx) return DT_OK;
-    if (bf16->wide[0])
-        return dt__gemm(false, true, rows, nin, nout, bf16->wide[WIDE_DELTA],
+    if (is_reference())
+        return dt__gemm(false, true, rows, nin, nout, delta_of->wide[WIDE_DELTA],
                         bf16->wide[WIDE_WEIGHT], false, dx);
     DT_TRY(plan_of(bf16, rows, &plan));
     const size_t turned = dt__bf16_packed_bytes(bf16->shape.rows, bf16->shape.columns);
-    return operation_run(bf16, &plan->operation[INPUT_GRAD], bf16->delta,
+    return operation_run(bf16, &plan->operation[INPUT_GRAD], delta_of->delta,
                          (const unsigned char *)bf16->weight + turned, dx);
 }
 

@@ -20,6 +20,10 @@ struct dt__bf16; /* of one layer of one network */
 /* weight (nin, nout); first: nobody wants the gradient by the inputs. Nothing is multiplied here.
  * DT_EMEMORY. */
 dt_status dt__bf16_create(int nin, int nout, int max_rows, bool first, struct dt__bf16 **out);
+/* Before the first product: it has the inputs of x_of, and the gradient by the outputs of delta_of
+ * (NULL: its own). These come before it in each pass, and have rounded them and laid them out. */
+void dt__bf16_share(struct dt__bf16 *bf16, const struct dt__bf16 *x_of,
+                    const struct dt__bf16 *delta_of);
 void dt__bf16_destroy(void *bf16); /* a struct dt__bf16, or NULL */
 
 /* y (rows, nout) = x (rows, nin) W. W is `copy`, as dt_bf16_pack writes it, or is made of `weight`

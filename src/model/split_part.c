@@ -28,8 +28,25 @@ static int block_depth(const struct dt_split_part *part, size_t block)
     return (int)(block_begin(part, block + 1) - block_begin(part, block));
 }
 
+/* Products in bf16 of each block. Parts have a block's inputs in common, and blocks the gradient by
+ * the part's outputs. */
+static dt_status create_products(struct dt_split_part *part, const struct dt_split_part *first,
+                                 bool inputs)
+{
+    DT_TRY(dt_alloc(part->blocks, sizeof *part->bf16, "split layer", &part->bf16));
+    for (size_t b = 0; b < part->blocks; b++) {
+        const int depth = block_depth(part, b);
+        DT_TRY(
+            dt__bf16_create(depth, (int)part->columns, part->max_rows, !inputs, &part->bf16[b]));
+        dt__bf16_share(part->bf16[b], first ? first->bf16[b] : NULL,
+                       depth == block_depth(part, 0) ? part->bf16[0] : NULL);
+    }
+    return DT_OK;
+}
+
 dt_status dt_split_part_create(const struct dt_split_layer *layer, size_t columns, int max_rows,
-                               int precision, struct dt_split_part **out)
+                               int precision, const struct dt_split_part *first,
+                               struct dt_split_part **out)
 {
     struct dt_split_part *part;
     dt_status status;
@@ -41,11 +58,7 @@ dt_status dt_split_part_create(const struct dt_split_layer *layer, size_t column
     part->max_rows = max_rows;
     DT_GUARD(dt_alloc((size_t)max_rows * (columns + DT_SPLIT_DEPTH), sizeof(float), "split layer",
                       &part->scratch));
-    if (precision == DT_PRECISION_BF16)
-        DT_GUARD(dt_alloc(part->blocks, sizeof *part->bf16, "split layer", &part->bf16));
-    for (size_t b = 0; b < part->blocks && part->bf16; b++)
-        DT_GUARD(dt__bf16_create(block_depth(part, b), (int)columns, max_rows, !layer->inputs,
-                                 &part->bf16[b]));
+    if (precision == DT_PRECISION_BF16) DT_GUARD(create_products(part, first, layer->inputs));
     *out = part;
     return DT_OK;
 done:

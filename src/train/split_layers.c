@@ -147,7 +147,9 @@ static dt_status open_part(const struct dt_job *job, int layer, int number, bool
     const size_t floats = part->weights + part->columns, rows = (size_t)dt_plan_batch(job->plan);
     const bool softmax = run->layer[layer].softmax; /* whose products stay f32 */
     const int precision = softmax ? DT_PRECISION_F32 : (int)job->config->run.precision;
-    DT_TRY(dt_split_part_create(&run->layer[layer], part->columns, (int)rows, precision,
+    const struct dt_split_part *before =
+        number > run->first ? part_of(run, layer, run->first)->products : NULL;
+    DT_TRY(dt_split_part_create(&run->layer[layer], part->columns, (int)rows, precision, before,
                                 &part->products));
     if (softmax)
         DT_TRY(dt_alloc(rows * part->columns, sizeof(float), "a split layer's outputs",

@@ -113,11 +113,62 @@ static void check_products(void)
         check_shape(shapes[i][0], shapes[i][1], shapes[i][2]);
 }
 
+/* Two parts of a split layer, whose inputs are in three blocks, the last one longer: y, gradient and dx of each. */
+static void check_parts(uint64_t seed, struct dt_split_part **part, const int *columns)
+{
+    enum { N = 6, IN = 1030, PARTS = 2 };
+    const size_t blocks = dt_split_blocks(IN);
+    float *x = randoms(N * IN, seed), *rows = randoms(N * IN, 0), *w[PARTS], *delta[PARTS];
+    for (size_t b = 0, at; b < blocks; b++)
+        for (size_t i = at = dt_split_cut(IN, b, blocks), end = dt_split_cut(IN, b + 1, blocks); i < end; i++)
+            for (size_t r = 0; r < N; r++)
+                rows[r * IN + i] = x[N * at + r * (end - at) + i - at];
+    for (int p = 0; p < PARTS; p++) {
+        const size_t n = (size_t)columns[p];
+        float *y = randoms(N * n, 0), *bias = randoms(n, seed + 3), *before = randoms(N * n, 0);
+        w[p] = randoms(IN * n, seed + 1);
+        delta[p] = randoms(N * n, seed + 2);
+        for (size_t r = 0; r < N; r++)
+            memcpy(before + r * n, bias, n * sizeof *bias);
+        EXPECT_OK(dt_split_part_forward(part[p], N, x, w[p], bias, y));
+        expect_product("y of a part", y, N, columns[p], IN, rows, IN, 1, w[p], columns[p], 1, before);
+        dt_free(y), dt_free(bias), dt_free(before);
+    }
+    for (size_t b = 0; b < blocks; b++)
+        for (int p = 0; p < PARTS; p++) {
+            const int n = columns[p];
+            const size_t at = dt_split_cut(IN, b, blocks), depth = dt_split_cut(IN, b + 1, blocks) - at;
+            const float *block = x + N * at, *tile = w[p] + at * (size_t)n;
+            float *grad = randoms(depth * (size_t)n, 0), *dx = randoms(N * depth, 0);
+            EXPECT_OK(dt_split_part_backward(part[p], b, N, block, tile, delta[p], grad, dx));
+            expect_product("gradient of a part", grad, (int)depth, n, N, block, 1, (int)depth, delta[p], n, 1, NULL);
+            expect_product("dx of a part", dx, N, (int)depth, n, delta[p], n, 1, tile, 1, n, NULL);
+            dt_free(grad), dt_free(dx);
+        }
+    for (int p = 0; p < PARTS; p++)
+        dt_free(w[p]), dt_free(delta[p]);
+    dt_free(x), dt_free(rows);
+}
+
+/* Would catch inputs or gradients of an earlier step, of another block, or of another part. */
+static void check_split(void)
+{
+    static const int columns[] = {40, 41};
+    const struct dt_split_layer layer = {.nin = 1030, .nout = 81, .inputs = true};
+    struct dt_split_part *part[2];
+    for (int p = 0; p < 2; p++)
+        EXPECT_OK(dt_split_part_create(&layer, (size_t)columns[p], 6, DT_PRECISION_BF16, p ? part[0] : NULL, &part[p]));
+    check_parts(1, part, columns);
+    check_parts(11, part, columns);
+    dt_split_part_destroy(part[0]), dt_split_part_destroy(part[1]);
+}
+
 START_TEST(reference_products_are_right)
 {
     settle("auto-bf16-reference");
     ck_assert_ptr_nonnull(strstr(dt_blas_kernel(), "-bf16-reference"));
     check_products();
+    check_split();
 }
 END_TEST
 
@@ -125,6 +176,7 @@ START_TEST(library_products_are_right)
 {
     settle("auto");
     check_products();
+    check_split();
 }
 END_TEST
 
