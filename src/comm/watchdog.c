@@ -379,8 +379,8 @@ static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, str
     const struct dt__watchdog *watchdog = &world->inside->watchdog;
     const int64_t limit = now - stall;
     /* A rank alone on its host cannot report that it is stopped: the bank does, and it leaves the
-     * report to the bank when it is stuck as well. On several hosts a rank may be stuck in MPI since
-     * another host has reported, and the abort is on its way. */
+     * report to the bank when it is stuck as well. On several hosts a rank may be stuck in MPI
+     * since another host has reported, and the abort is on its way. */
     const bool bank_reports =
         world->host_of[world->rank] != 0 && rank_is_alone_on_host(world, world->rank);
     const int64_t patience = bank_reports ? ABORT_US : world->hosts > 1 ? ABORT_US / 2 : 0;

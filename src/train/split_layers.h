@@ -17,7 +17,8 @@ void dt__split_advise(const struct dt_job *job);
 dt_status dt__split_open(const struct dt_trainer *trainer);
 void dt__split_close(struct dt_job *job);
 /* The bank's vectors, filled, to the parts' owners, or back; the weights alone, or, behind
- * dt_exchange_gather, all vectors. Nothing is moved twice at a step. Collective over bank and workers. */
+ * dt_exchange_gather, all vectors. Nothing is moved twice at a step. Collective over bank and
+ * workers. */
 void dt__split_scatter(const struct dt_trainer *trainer);
 void dt__split_gather(const struct dt_trainer *trainer, bool all);
 
