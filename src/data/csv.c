@@ -246,47 +246,42 @@ static dt_status columns_find(struct dt__survey *survey, const char *path,
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* What a cell of a first row and the one below it both are, though the first is to be a name: a
- * date, or, of a label or weight, a number; NULL: neither. */
-static const char *common_kind(const char *name, const char *below, int32_t role)
+/* What column i's cell of the first row stands over, where that is strange: a row of names over what
+ * the name is itself, or one that has numbers, and so is none of names, a text over a number. It may
+ * be either. Else NULL. */
+static const char *strange_over(const struct dt__header *first, size_t i, const char *below)
 {
-    const enum dt__text_kind kind = dt__text_kind(name, strlen(name));
+    const char *text = first->cells.items[i];
+    const size_t size = strlen(text);
+    const enum dt__text_kind kind = dt__text_kind(text, size);
+    const bool is_number = dt__text_is_number(text, size);
     double value;
-    if (kind == DT__TEXT_DATE && dt__text_kind(below, strlen(below)) == kind) return "date";
-    const bool numbers = role < 0 && dt__text_is_number(name, strlen(name)) &&
-                         dt__number_parse(below, strlen(below), &value) == DT__NUMBER_GOOD;
-    return numbers ? "number" : NULL;
+    if (first->names && kind == DT__TEXT_DATE && dt__text_kind(below, strlen(below)) == kind)
+        return "date";
+    if (dt__number_parse(below, strlen(below), &value) != DT__NUMBER_GOOD) return NULL;
+    if (first->names) return is_number && first->roles[i] < 0 ? "number" : NULL;
+    return is_number || dt__text_is_missing(text, size) ? NULL : "number";
 }
 
-/* A first row that has numbers, and so is none of names, but a text where the row behind it has a
- * number; or one of names that are of one kind with what is below: it may be either. The lines
- * stand behind it. */
+/* The lines stand behind the first row. */
 static dt_status first_row_check(const struct dt__header *first, struct dt__lines *lines)
 {
     struct dt__names second = {0};
     const uint64_t line = lines->line;
     char *record;
     size_t length;
-    double value;
     DT_TRY(dt__lines_next(lines, true, &record, &length));
     dt_status status = DT_OK;
     const bool whole = record && !dt__csv_split(record, length, first->separator, &second) &&
                        second.count == first->cells.count; /* else it is told of later */
     for (size_t i = 0; whole && !status && i < first->cells.count; i++) {
-        const char *text = first->cells.items[i], *below = second.items[i];
-        const size_t size = strlen(text);
-        const char *over = "number";
-        if (first->names)
-            over = common_kind(text, below, first->roles[i]);
-        else if (dt__text_is_missing(text, size) || dt__text_is_number(text, size) ||
-                 dt__number_parse(below, strlen(below), &value) != DT__NUMBER_GOOD)
-            over = NULL;
+        const char *below = second.items[i], *over = strange_over(first, i, below);
         if (first->roles[i] != DT__ROLE_IGNORE && over)
             status = dt_fail(
                 DT_EFORMAT,
                 "column %zu: '%.40s' stands over the %s '%.40s'%s: data.header=yes or no says what "
                 "the first row is",
-                i, text, over, below,
+                i, first->cells.items[i], over, below,
                 first->names ? "" : ", but other cells of the first row are numbers");
     }
     dt__names_free(second.items, second.count);
