@@ -232,6 +232,14 @@ static dt_status shape_read(const char *text, int features, int shape[3])
     return DT_OK;
 }
 
+/* So may be a row that was taken for names. */
+static bool label_is_a_class(const struct dt_schema *schema)
+{
+    for (int i = 0; schema->label_column && schema->label_names && i < schema->classes; i++)
+        if (!strcmp(schema->label_column, schema->label_names[i])) return true;
+    return false;
+}
+
 static dt_status schema_learn(struct dt__survey *survey)
 {
     struct dt_source *source = survey->source;
@@ -260,7 +268,12 @@ static dt_status schema_learn(struct dt__survey *survey)
     schema->targets = survey->targets ? survey->targets : 1;
     if (!survey->of->classes) return DT_OK;
     schema->targets = 0;
-    return dt__labels_finish(&survey->labels, schema);
+    DT_TRY(dt__labels_finish(&survey->labels, schema));
+    if (survey->config->data.header == DT_HEADER_AUTO && label_is_a_class(schema))
+        dt_warn("the label's column is named '%s', which is also a class: data.header=no says that "
+                "the first row is data",
+                schema->label_column);
+    return DT_OK;
 }
 
 /* Keeps the first text that JSON cannot hold. */

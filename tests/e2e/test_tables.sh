@@ -298,6 +298,14 @@ count data.label=kind
 count
 grep -q 'warning: .*count.csv:1: 0, 1, 2 ... are taken for values.*data.header=yes' "$tmp/log" || fail 'no word of 0, 1, 2 ...'
 "$dtrain" inspect "$tmp/count.csv" data.label=kind | grep -q '3 rows, 4 columns$' || fail 'inspect sees no header of numbers'
+# Texts alone may have no names above them: the label's name is then one of its values.
+printf 'red,small,yes\nblue,big,no\nred,big,yes\nblue,small,no\n' >"$tmp/texts.csv"
+for header in auto no; do
+    "$dtrain" data.train="$tmp/texts.csv" data.header=$header train.max_steps=1 run.dir="$tmp/texts-$header" 2>"$tmp/$header.log" ||
+        { cat "$tmp/$header.log"; fail 'a table of texts'; }
+done
+grep -q "warning: the label's column is named 'yes', which is also a class: data.header=no" "$tmp/auto.log" || fail 'no word of a first row of texts'
+grep -q 'also a class' "$tmp/no.log" && fail 'a warning of a name that is none'
 printf 'a,the payment that is due in the next month\n1,0\n2,1\n' >"$tmp/long.csv"
 "$dtrain" inspect "$tmp/long.csv" data.label='the payment that is due in the next month' |
     grep -q '^label = the payment that is due in the next month ' || fail 'inspect cuts a long name'
