@@ -83,14 +83,19 @@ static bool text_is_integer(const char *text, long long *out)
     return end > text && !*end;
 }
 
-/* 0, 1, 2, ..., with at most a name behind them: what pandas calls columns that have no names. */
-static bool cells_count_up(const struct dt__names *cells)
+/* Its numbers rise by one from column to column, from *first on, as years do, and what pandas calls
+ * columns that have no names; the last may be another. */
+static bool cells_count_up(const struct dt__names *cells, long long *first)
 {
-    size_t i = 0;
-    long long number;
-    while (i < cells->count && text_is_integer(cells->items[i], &number) && number == (long long)i)
-        i++;
-    return i > 2 && i + 1 >= cells->count;
+    long long number, count = 0;
+    for (size_t i = 0; i < cells->count; i++) {
+        const char *text = cells->items[i];
+        if (!dt__text_is_number(text, strlen(text))) continue;
+        if (!text_is_integer(text, &number) || (count && number != *first + count))
+            return count > 2 && i + 1 == cells->count;
+        if (!count++) *first = number;
+    }
+    return count > 2;
 }
 
 bool dt__header_has_no_numbers(const struct dt__header *header)
@@ -350,9 +355,10 @@ dt_status dt__header_decide(struct dt__header *header, const struct dt_config *c
     DT_TRY(roles_give(header, config));
     if (!open || header->names) return DT_OK;
     header->names = dt__header_has_no_numbers(header);
-    if (!header->names && cells_count_up(&header->cells))
-        dt_warn("%s:1: 0, 1, 2 ... are taken for values; if they name the columns: "
+    long long first = 0;
+    if (!header->names && cells_count_up(&header->cells, &first))
+        dt_warn("%s:1: %lld, %lld, %lld ... are taken for values; if they name the columns: "
                 "data.header=yes",
-                path);
+                path, first, first + 1, first + 2);
     return DT_OK;
 }

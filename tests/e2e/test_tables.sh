@@ -298,6 +298,10 @@ count data.label=kind
 count
 grep -q 'warning: .*count.csv:1: 0, 1, 2 ... are taken for values.*data.header=yes' "$tmp/log" || fail 'no word of 0, 1, 2 ...'
 "$dtrain" inspect "$tmp/count.csv" data.label=kind | grep -q '3 rows, 4 columns$' || fail 'inspect sees no header of numbers'
+printf 'region,2019,2020,2021\nnorth,1,2,3\nsouth,2,4,4\n' >"$tmp/years.csv"
+"$dtrain" inspect "$tmp/years.csv" 2>&1 | grep -q 'warning: .*years.csv:1: 2019, 2020, 2021 ... are taken for values' || fail 'no word of years'
+printf '3,7,8\n1,2,2\n5,9,2\n' >"$tmp/rows.csv"
+"$dtrain" inspect "$tmp/rows.csv" 2>&1 | grep 'taken for values' && fail 'numbers that do not count are said to'
 # Texts alone may have no names above them: the label's name is then one of its values.
 printf 'red,small,yes\nblue,big,no\nred,big,yes\nblue,small,no\n' >"$tmp/texts.csv"
 for header in auto no; do
