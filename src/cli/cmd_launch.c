@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -124,7 +125,15 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     ssize_t length = readlink("/proc/self/exe", launch->self, sizeof launch->self - 1);
     if (length < 0) return dt_fail(DT_EIO, "/proc/self/exe: %s", strerror(errno));
     DT_TRY(dt_config_init(&launch->config));
-    return cli_configure(&launch->config, "train", launch->arguments, launch->argument);
+    DT_TRY(cli_configure(&launch->config, "train", launch->arguments, launch->argument));
+    const char *train = launch->config.data.train;
+    struct stat info;
+    const bool file = stat(train, &info) || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode);
+    if (file && strcmp(train, "/dev/stdin")) return DT_OK;
+    return dt_fail(DT_EUSAGE,
+                   "launch: data.train=%s: a pipe is gone once it is read, and a restart reads "
+                   "again: expected files",
+                   train);
 }
 
 /* ---- a start -------------------------------------------------------------------------------- */

@@ -94,6 +94,9 @@ PATH=/nowhere "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/err"
 check_eq 'exit without mpirun' $? 1
 check_eq 'what is said without mpirun' "$(grep '^dtrain: error:' "$tmp/err")" \
     'dtrain: error: launch: cannot run mpirun'
+# What is read once cannot be read again.
+printf 'a,y\n1,0\n2,1\n' | "$dtrain" launch -np 2 data.train=/dev/stdin run.dir="$tmp/pipe" 2>"$tmp/err" && fail 'a pipe: exit 0'
+grep -q '^dtrain: error: launch: data.train=/dev/stdin: a pipe is gone' "$tmp/err" || { cat "$tmp/err"; fail 'no word of a pipe'; }
 
 # A job that saves once, and then dies at every start without a word: launch gives up, and says so.
 as_mpirun "$tmp/dying" <<END
