@@ -15,13 +15,12 @@ launch() { # launch NAME
         test.slow_rank=1 test.slow_secs=0.01 run.dir="$tmp/$1" >"$tmp/out" 2>"$tmp/err"
 }
 random() { echo $(($(od -An -N2 -tu2 /dev/urandom) % $1)); }
-# those_of I: processes of a host, but for the one that holds it.
+# those_of I: processes of a host, but for the one that holds it; in one look, for a job goes on meanwhile.
 those_of() {
     holder=$(cat "$1")
-    for process in /proc/[0-9]*; do
-        [ "$(readlink "$process/ns/net")" = "$(readlink "/proc/$holder/ns/net")" ] || continue
-        [ "${process#/proc/}" = "$holder" ] || echo "${process#/proc/}"
-    done
+    find /proc/[0-9]*/ns/net -printf '%h %l\n' 2>/dev/null |
+        awk -v net="$(readlink "/proc/$holder/ns/net")" -v holder="$holder" \
+            '{split($1, part, "/")} $2 == net && part[3] != holder {print part[3]}'
 }
 # A host that is cut off cannot be reached by the agent either; it comes back behind the job.
 disturb() {
