@@ -16,13 +16,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/hosts.h"
+#include "data/packed.h"
 #include "dtrain/comm.h"
 #include "dtrain/history.h"
 #include "dtrain/state.h"
@@ -127,9 +127,7 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     DT_TRY(dt_config_init(&launch->config));
     DT_TRY(cli_configure(&launch->config, "train", launch->arguments, launch->argument));
     const char *train = launch->config.data.train;
-    struct stat info;
-    const bool file = stat(train, &info) || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode);
-    if (file && strcmp(train, "/dev/stdin")) return DT_OK;
+    if (!dt__path_is_pipe(train) && strcmp(train, "/dev/stdin")) return DT_OK;
     return dt_fail(DT_EUSAGE,
                    "launch: data.train=%s: a pipe is gone once it is read, and a restart reads "
                    "again: expected files",

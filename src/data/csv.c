@@ -246,9 +246,9 @@ static dt_status columns_find(struct dt__survey *survey, const char *path,
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* What column i's cell of the first row stands over, where that is strange: a row of names over what
- * the name is itself, or one that has numbers, and so is none of names, a text over a number. It may
- * be either. Else NULL. */
+/* What column i's cell of the first row stands over, where that is strange: in a row of names over
+ * what the name is itself; in one that has numbers, and so is none of names, a text over a number.
+ * The row may be either. Else NULL. */
 static const char *strange_over(const struct dt__header *first, size_t i, const char *below)
 {
     const char *text = first->cells.items[i];
