@@ -37,6 +37,20 @@ static dt_status request_set_list(struct dt__request *request, struct dt__json l
 }
 
 /* The shape's first dimension is the rows; the product of the others is a row's numbers. */
+static bool is_number(const struct dt__columns *columns, size_t column)
+{
+    return columns->items[column].kind == DT_COLUMN_NUMBER;
+}
+
+/* Number columns, and columns without names, may come as one input. */
+static bool takes_tensor(const struct dt__columns *columns)
+{
+    size_t numbers = 0;
+    for (size_t c = 0; c < columns->count; c++)
+        numbers += is_number(columns, c);
+    return !columns->names.count || numbers == columns->count;
+}
+
 static dt_status request_set_tensor(struct dt__request *request, struct dt__json shape,
                                     struct dt__json data)
 {
@@ -180,8 +194,10 @@ static dt_status request_open_v2(struct dt__request *request, struct dt__json bo
         if (status) return dt_fail_prefix(status, "item %zu: ", count);
         dt__json_skip(&inputs);
     }
-    const bool by_name = request->columns && request->columns[0].at;
-    if (count == 1 && !by_name && request->reader.exact)
+    bool by_name = false;
+    for (size_t c = 0; request->columns && c < request->reader.columns->count; c++)
+        by_name |= request->columns[c].at != NULL;
+    if (count == 1 && !by_name && takes_tensor(request->reader.columns))
         return request_set_tensor(request, members[SHAPE], members[DATA]);
     return request_set_columns(request, count);
 }
@@ -379,11 +395,20 @@ dt_status dt__metadata_format(const struct dt__version *version, const char *nam
                               struct dt_text *text)
 {
     const struct dt_predictor *predictor = version->predictor;
-    DT_TRY(
-        dt_text_add(text,
-                    "{\"name\":%s,\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":["
-                    "{\"name\":\"input\",\"datatype\":\"FP32\",\"shape\":[-1,%d]}],\"outputs\":[",
-                    name, (unsigned long long)version->number, (int)predictor->features));
+    const struct dt__columns *columns = &version->columns;
+    const bool tensor = takes_tensor(columns);
+    DT_TRY(dt_text_add(text,
+                       "{\"name\":%s,\"versions\":[\"%llu\"],\"platform\":\"dtrain\",\"inputs\":[",
+                       name, (unsigned long long)version->number));
+    for (size_t c = 0; c < (tensor ? 1 : columns->count); c++) {
+        const bool number = is_number(columns, c) && (!tensor || !columns->entries);
+        DT_TRY(dt_text_add(text, "%s{\"name\":", c ? "," : ""));
+        DT_TRY(dt_json_add_string(text, tensor ? "input" : columns->items[c].name));
+        DT_TRY(dt_text_add(text, ",\"datatype\":\"%s\",\"shape\":[-1", number ? "FP32" : "BYTES"));
+        if (tensor) DT_TRY(dt_text_add(text, ",%zu", columns->count));
+        DT_TRY(dt_text_add(text, "]}"));
+    }
+    DT_TRY(dt_text_add(text, "],\"outputs\":["));
     for (enum part part = 0; part < PARTS; part++) {
         if (!has_part(predictor, part)) continue;
         DT_TRY(output_add(predictor, part, -1, text));

@@ -22,12 +22,13 @@ server=$!
 at_exit "kill -9 $server 2>/dev/null"
 settle 10 serving || fail "$(cat "$tmp/log")"
 port=$(sed -n 's,.* at http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
-ask() { # PATH BODY
+ask() { # PATH [BODY]
     /usr/bin/python3 -c "import sys, urllib.request, urllib.error
 try:
-    print(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1], sys.argv[2].encode()).read().decode())
+    body = sys.argv[2].encode() if len(sys.argv) > 2 else None
+    print(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1], body).read().decode())
 except urllib.error.HTTPError as error:
-    print(error.code, error.read().decode())" "$1" "$2"
+    print(error.code, error.read().decode())" "$@"
 }
 probabilities() { grep -o '"probabilities":\[[^]]*\]'; }
 labels() { grep -o '"label":"[a-z]*"\|"label":\[[^]]*\]\|"BYTES"[^}]*' | tr -d '\n'; }
@@ -45,6 +46,8 @@ check_eq 'columns by name' "$(ask /v1/models/default:predict '{"inputs":{"size":
     labels)" '"label":["leaf","other"]'
 check_eq 'v2' "$(ask /v2/models/default/infer '{"inputs":[{"name":"colour","datatype":"BYTES","shape":[2],"data":["green","red"]},
     {"name":"size","datatype":"FP32","shape":[2],"data":[0.5,0.1]}]}' | labels)" '"BYTES","shape":[2],"data":["leaf","other"]'
+check_eq 'what v2 expects' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
+    '"inputs":[{"name":"size","datatype":"FP32","shape":[-1]},{"name":"colour","datatype":"BYTES","shape":[-1]}],"outputs"'
 for body in '{"instances":[{"size":0.5}]}' '{"instances":[[1]]}' '{"instances":["red"]}' '{"inputs":{"size":[1],"colour":[]}}' \
     '{"inputs":{"size":[1]}}' '{"instances":[{"size":"x","colour":"red"}]}' '{"instances":[{"instances":[[1,"red"]]}]}' \
     '{"instances":[[[1,"red"],[2,"blue"]],[3,"green"]]}' '{"instances":[[{"size":1,"colour":"red"}]]}'; do
@@ -96,9 +99,17 @@ refuse '{"inputs":{"a":[1],"b":[1],"c":[1]}}' "more inputs than the model's 2 fe
 check_eq 'no rows' "$(ask /v1/models/default:predict '{"instances":[]}' | head -n 1)" '400 {"error":"instances: no rows"}'
 /usr/bin/python3 tests/e2e/serve_client.py full "$port" >"$tmp/said" || fail 'a full server'
 ! grep '^wrong' "$tmp/said" || fail 'bodies beyond what there is room for'
-cp "$tmp/linear/ckpt/step-000000000.h5" "$tmp/new.h5"
+# Another one in its place, of a table where numbers may be missing: rows as the one input that it says it takes.
+job 1 data.train="$tmp/linear.csv" data.missing=mean run.dir="$tmp/gaps" model.task=regress model.kind=linear train.epochs=1 \
+    train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+cp "$tmp/gaps/ckpt/latest.h5" "$tmp/new.h5"
 mv "$tmp/new.h5" "$tmp/model.h5"
 settle 10 newer_than 0 || fail 'a file in the place of another is not taken up'
+check_eq 'what v2 expects of numbers' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
+    '"inputs":[{"name":"input","datatype":"FP32","shape":[-1,2]}],"outputs"'
+check_eq 'rows in one input' "$(ask /v2/models/default/infer \
+    '{"inputs":[{"name":"input","datatype":"FP32","shape":[2,2],"data":[1,2,0.5,1]}]}' | sed 's/.*"data"//' | values)" \
+    "$(ask /v1/models/default:predict '{"instances":[[1,2],[0.5,1]]}' | values)"
 kill -TERM $server
 wait $server || fail 'a stop'
 
