@@ -121,17 +121,21 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
       "seed of initial weights, data order and dropout")                                           \
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
-      "logical workers R; 0: as many as workers at the first start")                               \
+      "R, the number of parts into which each batch is divided, a replica each. The result "       \
+      "depends on R, not on the number of workers, which share the replicas. 0: the number "       \
+      "of workers at the first start")                                                             \
     X(run, parts, INT, "0", 0, 1024, NULL, FIXED, "train",                                         \
-      "number of parts into which the columns of each split layer are cut; parts are dealt "       \
-      "to workers in order; results depend on it; 0: 16 at the first start")                       \
+      "number of parts into which the columns of each split layer (model.split) are cut. "         \
+      "Workers share the parts. The result depends on this number. 0: 16 at the first "            \
+      "start")                                                                                     \
     X(run, threads, INT, "1", 1, 1024, NULL, FIXED, "train eval predict serve",                    \
       "BLAS threads per rank")                                                                     \
     X(run, precision, WORD, "f32", 0, 0, DT_PRECISION_WORDS, FIXED, "train",                       \
       "precision of the matrix products in all layers except the last; bf16: operands in "         \
       "bf16, sums in f32. Weights, optimizer, loss and every evaluation stay f32")                 \
     X(run, reproducible, BOOL, "no", 0, 0, NULL, FREE, "train",                                    \
-      "insist on the same bits at any number of ranks and hosts")                                  \
+      "refuse settings and hosts with which the result would depend on the number of ranks "       \
+      "or hosts")                                                                                  \
     X(run, kernel, TEXT, "auto", 0, 0, NULL, FREE, "train eval predict serve",                     \
       "kernel of the matrix products: oneDNN, or one of OpenBLAS by its name (Haswell, "           \
       "Zen, ..., as in OPENBLAS_CORETYPE); auto: chosen by the model of the CPU; env: what "       \
@@ -167,10 +171,10 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, header, WORD, "auto", 0, 0, DT_HEADER_WORDS, FIXED, "train eval predict shard",        \
       "CSV: whether the first row names the columns")                                              \
     X(data, label, TEXT, "-1", 0, 0, NULL, FIXED, "train eval predict shard inspect",              \
-      "CSV: label column by name or number from 0, negative from the end; regress and "            \
-      "multilabel: one or more, comma-separated")                                                  \
+      "CSV: the column to predict, by name or number. Numbers count from 0, or from -1 at "        \
+      "the end. regress and multilabel: one or more, comma-separated")                             \
     X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard",                       \
-      "CSV: columns to leave out, names or numbers, comma-separated")                              \
+      "CSV: columns to leave out: names or numbers from 0, comma-separated")                       \
     X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train",                                          \
       "CSV: column with the weights of the training rows, relative to their mean; empty: "         \
       "none")                                                                                      \
@@ -181,12 +185,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, decimal, WORD, ".", 0, 0, DT_DECIMAL_WORDS, FIXED, "train eval predict shard inspect", \
       "CSV: character before the decimals of numbers: . or ,")                                     \
     X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard",                  \
-      "CSV: what to do with empty, NA, NaN, null and ?. error: stop with an error; mean: "         \
-      "take the column's mean in the training data; flag: the same, and a 0/1 column that "        \
-      "marks such cells")                                                                          \
+      "CSV: what an empty number means (NA, NaN, null and ? too). error: stop with an "            \
+      "error. mean: take the column's mean in the training data. flag: the same, and a 0/1 "       \
+      "column says where. With mean and flag an empty text counts as a text of its own")           \
     X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard",                            \
       "CSV: text columns that are features: auto (all of them), none, or a list of names "         \
-      "or numbers")                                                                                \
+      "or numbers. Such a column becomes a 0/1 feature for each of its texts, and one for "        \
+      "texts that training never saw")                                                             \
     X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard",                       \
       "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
       "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
@@ -195,8 +200,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "names of the classes 0, 1, ... where labels are numbers: comma-separated, or a file with "  \
       "one a line")                                                                                \
     X(data, min_count, INT, "1", 1, 9e15, NULL, FIXED, "train shard",                              \
-      "texts of category columns that occur less often share one entry, with those never "         \
-      "seen in training")                                                                          \
+      "category texts that occur less often than this in training share one entry. Texts "         \
+      "that training never saw use it too")                                                        \
     X(data, hash_bits, INT, "0", 0, 26, NULL, FIXED, "train shard",                                \
       "B: texts of all columns are hashed to 2^B features, without dictionaries; 0: one "          \
       "dictionary per column")                                                                     \
@@ -234,10 +239,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "the network: layers, comma-separated, e.g. dense 512 relu, dropout 0.2, dense 256 "         \
       "relu; linear: no layers; empty: from model.kind, hidden, activation and dropout")           \
     X(model, split, INT, "0", 0, 9e15, NULL, FIXED, "train",                                       \
-      "dense layers with so many weights or more are split: each worker holds some of their "      \
-      "columns, and activations travel instead of gradients (for one layer: dense 4096 relu "      \
-      "split, output dense 100000 split); of output layers those of 1,024 classes or more; 0: "    \
-      "only the layers that model.layers splits")                                                  \
+      "least number of weights of a dense layer that is split. Each worker holds some "            \
+      "columns of a split layer, and workers send activations instead of gradients. An "           \
+      "output layer is split if it has 1,024 classes or more as well. 0: no layer is split "       \
+      "by its size. One layer by hand, in model.layers: dense 4096 relu split, or output "         \
+      "dense 100000 split")                                                                        \
     X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FREE, "train",                                \
       "short form of model.layers: linear: no hidden layer; mlp: a multilayer perceptron")         \
     X(model, hidden, TEXT, "512,256", 0, 0, NULL, FREE, "train",                                   \
@@ -264,10 +270,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, max_steps, INT, "-1", -1, 9e15, NULL, FREE, "train",                                  \
       "last step, absolute; -1: none; 0: write step 0 and end")                                    \
     X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "train",                     \
-      "update rule, with PyTorch's formula and defaults where it has one of this name "            \
-      "(nesterov: its sgd with nesterov); ftrl: FTRL-Proximal, with lr, epsilon, l1 and "          \
-      "weight_decay as its alpha, beta, L1 and L2; lamb: adamw's step, scaled to the norm "        \
-      "of the tensor's weights, for large batches")                                                \
+      "update rule. sgd, adagrad, rmsprop, adam and adamw have PyTorch's formulas; "               \
+      "nesterov is its SGD with nesterov=True. The defaults are those listed here. ftrl: "         \
+      "FTRL-Proximal; its alpha is lr, its beta epsilon, its L1 and L2 are l1 and "                \
+      "weight_decay. lamb: adamw's step, scaled to the norm of the tensor's weights, for "         \
+      "large batches")                                                                             \
     X(train, wide_optimizer, WORD, "same", 0, 0, DT_WIDE_OPTIMIZER_WORDS, FIXED, "train",          \
       "update rule of the linear path of model.wide; same: train.optimizer")                       \
     X(train, wide_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                      \
@@ -322,18 +329,22 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, min_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                       \
       "linear, cosine: the rate at the end; else its floor")                                       \
     X(train, exchange, WORD, "auto", 0, 0, DT_EXCHANGE_WORDS, FREE, "train",                       \
-      "sync: how gradients are summed. auto: node on one host, ordered on several; node, "         \
-      "ordered: by the workers, in one fixed order; reduce: by MPI_Reduce to the bank, in "        \
-      "an order that depends on the ranks")                                                        \
+      "sync: how gradients are summed. node: on one host, by the workers in shared memory. "       \
+      "ordered: on several hosts, by messages between workers. Both add in one fixed "             \
+      "order, so the result does not depend on the number of ranks. reduce: by MPI_Reduce "        \
+      "to the bank, in an order that depends on the ranks. auto: node on one host, ordered "       \
+      "on several")                                                                                \
     X(train, local_steps, INT, "1", 1, 1e9, NULL, TOLD, "train",                                   \
-      "steps per round. In a round each group of replicas updates weights of its own; at "         \
-      "its end the groups exchange and average them: for slow links. 1: every step is "            \
-      "exchanged")                                                                                 \
+      "steps in a round. In a round each group of replicas trains its own copy of the "            \
+      "weights. At the end of the round the weights move by train.outer_lr times the mean "        \
+      "of the groups' changes. For slow networks. 1: every step is exchanged")                     \
     X(train, groups, INT, "0", 0, 65536, NULL, TOLD, "train",                                      \
-      "with local_steps > 1 or a rounded wire: number of groups that the replicas are "            \
-      "dealt to, in order; results depend on it; 0: the number of hosts at the first start")       \
+      "with local_steps > 1 or a rounded wire: number of groups into which the replicas "          \
+      "are divided, in order. The result depends on it. 0: the number of hosts at the "            \
+      "first start")                                                                               \
     X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, TOLD, "train",                                   \
-      "local_steps > 1: rate of the update by the mean of the groups' differences")                \
+      "local_steps > 1: rate of the update at the end of a round, by the mean of the "             \
+      "groups' changes")                                                                           \
     X(train, outer_momentum, REAL, "0.9", 0, 0.999999, NULL, TOLD, "train",                        \
       "local_steps > 1: Nesterov momentum of that update")                                         \
     X(train, local_after, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
@@ -348,7 +359,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "numbers. The sender keeps the rounding error and adds it to its next message")              \
     X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
       "async: by how many gradients the fastest worker may be ahead of the slowest; -1: no "       \
-      "bound; 0: runs sync")                                                                       \
+      "limit; 0: runs sync")                                                                       \
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
       "async: divide the rate by 1 + staleness")                                                   \
     X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \
@@ -357,13 +368,13 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, "train",                          \
       "async: lambda of DC-ASGD; 0: off")                                                          \
     X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \
-      "async: the first steps, which one worker does alone")
+      "async: number of first steps that one worker does alone")
 
 #define DT_OPTIONS_eval(X)                                                                         \
     X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
       "evaluate in place every so many steps; 0: each epoch; -1: only at the end")                 \
     X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
-      "first N chunks of 256 rows; 0: all")                                                        \
+      "evaluate only so many chunks of 256 rows, from the first on; 0: all")                       \
     X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
       "metric that decides which model is best; auto: accuracy, rmse, or what suits "              \
       "train.loss")                                                                                \

@@ -67,7 +67,8 @@ static dt_status run_add(struct comparison *comparison, const char *dir)
     number[BEST] = number[AT_STEP] = (double)NAN;
     if (dt_history_best(history, &best, &number[BEST]))
         number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
-    number[STEPS] = n ? (double)last->step : final_real(history, "step", (double)NAN);
+    /* an early stop's last step has no record of training */
+    number[STEPS] = fmax(n ? (double)last->step : NAN, final_real(history, "step", (double)NAN));
     number[SPEED] = final_real(history, "samples_per_sec", last->samples_per_sec);
     number[WALL] = final_real(history, "wall_secs", last->wall_secs);
     size_t at = comparison->count++;

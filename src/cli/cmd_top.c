@@ -74,7 +74,8 @@ static void progress_print(const struct view *view)
 {
     char left[32], wall[32];
     const struct dt_train_point *last = &view->last;
-    double step = status_real(view, "step", (double)last->step);
+    const double known = fmax((double)last->step, last_real(view, DT_RECORD_FINAL, "step"));
+    double step = status_real(view, "step", known);
     if (!view->live && isnan(last->wall_secs)) {
         printf("nothing recorded yet\n");
         return;

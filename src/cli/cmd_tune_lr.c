@@ -35,8 +35,9 @@ static void curve_draw(const struct dt_lr_test *test)
     printf("\n%11s %-8g%*s%g\n", "rate", test->lr[0], WIDTH - 10, "", 10.0);
 }
 
-/* The curve, and what it says. */
-static void test_print(const struct dt_lr_test *test)
+/* The curve, and what it says. preset: the test took one by itself, which a given rate would turn
+ * off. */
+static void test_print(const struct dt_lr_test *test, bool preset)
 {
     curve_draw(test);
     if (test->rises) {
@@ -48,9 +49,9 @@ static void test_print(const struct dt_lr_test *test)
     if (test->flat)
         dt_warn("the loss falls by less than 2 %%: the suggestion is weak; normalise the data "
                 "(data.normalize=standard), or try a larger train.batch");
-    printf("least loss %.4g at a rate of %.3g; the rate to start from is well below\n",
+    printf("least loss %.4g at a rate of %.3g; suggested, well below that:\n",
            test->smooth[test->least], test->lr[test->least]);
-    printf("train.lr=%.2g\n", test->suggest);
+    printf("train.lr=%.2g%s\n", test->suggest, preset ? " run.preset=table" : "");
 }
 
 /* The test's run goes into a directory that is removed again: here, or where temporary ones go if
@@ -76,7 +77,8 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
     }
     status = dt_ranks_agree(world->all, status);
     if (!status) status = dt_lr_test(world, config, bank ? scratch : "", &test);
-    if (!status && bank) test_print(&test);
+    const bool given = dt_config_is_given(config, "run.preset");
+    if (!status && bank) test_print(&test, config->run.preset == DT_PRESET_TABLE && !given);
     if (bank && *scratch) dt__path_remove(scratch);
     return status;
 }

@@ -4,26 +4,29 @@
 #include "cli/cli.h"
 
 const struct command commands[] = {
-    {"train", cmd_train, true, "CONFIG.ini [section.key=value ...]",
+    {"train", cmd_train, true, "[CONFIG.ini] [section.key=value ...]",
      "trains a network, or continues where a run stood",
      "Started by mpirun: mpirun -np N dtrain CONFIG.ini. Rank 0 keeps the weights, the others "
      "compute gradients; one process alone does both. A run directory that holds a checkpoint is "
      "continued.\n\n"
      "Exit codes: 0 completed, 2 wrong configuration, 75 stopped on request with a checkpoint "
-     "saved (run it again to go on), 1 anything else.\n\n"
-     "A stop is asked for by USR1 to mpirun, or USR1, TERM or INT to a rank; a second one 5 s or "
-     "more later ends at once. ^C is mpirun's own to answer: it kills the ranks a second later "
-     "and returns 1; run it again to go on from the checkpoint that was saved within that "
-     "second, or the one before."},
+     "saved (run it again to go on), 1 anything else, such as a key that differs from that of the "
+     "run to continue.\n\n"
+     "USR1 to mpirun, or USR1, TERM or INT to a rank, asks for a stop: the step ends, and a "
+     "checkpoint is saved. The same signal 5 s or more later ends the run at once, without saving. "
+     "Ctrl-C goes to mpirun, which kills the ranks one second later and returns 1. Ranks try to "
+     "save within that second. Run the same command again: it continues from that checkpoint, or "
+     "from the one before it if the save did not finish."},
     {"launch", cmd_launch, true,
-     "[-np N] [--hostfile FILE] [--restarts K] [--grow SECS] [mpirun's options] CONFIG.ini "
+     "[-np N] [--hostfile FILE] [--restarts K] [--grow SECS] [mpirun's options] [CONFIG.ini] "
      "[section.key=value ...]",
      "starts mpirun, and again after a failure, on the hosts that still answer",
      "After a failure that is not the user's (a rank killed, a host gone, a stall, an error "
      "of MPI) the job starts again from the newest checkpoint, on the hosts of the file that "
      "answer, with no more ranks than they have slots. It gives up after K failures (3) "
      "without a new checkpoint between them. The waits between the tries grow from 1 s to 60 "
-     "s. With fewer ranks the result has the same bits.\n\nAn error of the configuration, of "
+     "s. The weights come out the same, bit for bit, with fewer ranks too (not in async mode, nor "
+     "with train.exchange=reduce).\n\nAn error of the configuration, of "
      "data or of memory, or a loss that is not finite, would happen again: the job "
      "ends.\n\n^C, TERM or USR1 stop the job at a checkpoint (exit code 75); a second one "
      "ends it at once. Hosts that come back, or are added to the file, take part from the "
@@ -31,23 +34,23 @@ const struct command commands[] = {
      "are any it stops the job at a checkpoint and starts it with them."},
     {"eval", cmd_eval, false, "CHECKPOINT|MODEL|RUN_DIR [section.key=value ...]",
      "measures a model on held-out data: a table on a terminal, else one JSON line",
-     "A model, here and in the other commands, is a model file, a checkpoint, or a directory: of a "
-     "run (its best "
-     "export, or its newest checkpoint if nothing was evaluated), of an exported version, of "
-     "several (the highest), "
-     "or of checkpoints (the newest). stderr says which file it is. inspect and run.init take a "
-     "run's newest "
-     "checkpoint.\n\n"
-     "The data is what the run was evaluated on, unless data.eval names other files."},
+     "MODEL, here and in the other commands, is one of: a model file; a checkpoint; a run "
+     "directory "
+     "(its best model, or its newest checkpoint if nothing was evaluated); a directory of "
+     "checkpoints (the newest); a directory of exported versions (the highest number). stderr says "
+     "which file was taken. Two exceptions: inspect and run.init take the newest checkpoint of a "
+     "run.\n\n"
+     "The data is what the run was evaluated on, unless data.eval names other files. Paths of the "
+     "run are relative to the directory in which it was started."},
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
      "predicts rows: JSON lines or CSV in, JSON lines or CSV out",
      "MODEL is any path that eval takes. A row is a JSON object by columns' names, a JSON "
-     "array, or a line of CSV or LIBSVM; {\"instances\": [...]} holds several. CSV columns "
-     "are found by their names if the header has those of the model's features. "
-     "data.eval=FILES predicts the rows of files in any training format instead. "
-     "predict.format=csv writes CSV.\n\nA bad row, and one whose prediction is no finite "
-     "number, gives {\"line\": N, \"error\": ...} (with files \"row\", from 0), and exit code "
-     "1 at the end."},
+     "array, or a line of CSV or LIBSVM; {\"instances\": [...]} holds several. Columns of a CSV "
+     "with a header are found by their names; one that the model needs and the header lacks is an "
+     "error. data.eval=FILES predicts the rows of files in any training format instead. "
+     "predict.format=csv writes CSV.\n\nA row that cannot be read, or whose prediction is not a "
+     "finite number, gives {\"line\": N, \"error\": ...}. With data.eval the key is \"row\", and N "
+     "counts from 0. The other rows are predicted, and the exit code is 1."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
      "Streams: data.memory_mb bounds the memory, whatever the size of the data."},
@@ -55,7 +58,8 @@ const struct command commands[] = {
      "tells what a checkpoint, model, shard or CSV table holds",
      "Of a CSV it shows the columns (type, missing values, range, first values), and proposes "
      "configuration lines. It tries them on the data, and says roughly what time and memory a run "
-     "takes."},
+     "takes. Of a run it shows the newest checkpoint, where eval and predict take the best "
+     "model."},
     {"compare", cmd_compare, false, "RUN_DIR... [--csv|--json]",
      "a table of runs: best metric, speed, time, status, and what their configurations differ in",
      "The best run comes first. --csv and --json give all digits."},
@@ -80,12 +84,12 @@ const struct command commands[] = {
      "one HTML page of a run, or of several beside each other",
      "Curves with values under the pointer, evaluation, confusion, where the time goes, "
      "configuration, starts and ends; the page needs no other file and no network."},
-    {"tune-lr", cmd_tune_lr, true, "CONFIG.ini [section.key=value ...]",
+    {"tune-lr", cmd_tune_lr, true, "[CONFIG.ini] [section.key=value ...]",
      "finds a learning rate to start from: some steps at a rising rate",
-     "Trains 200 steps while the rate rises from 1e-7 to 10, draws the loss as a curve, and "
-     "suggests a rate: between the one at which the loss falls fastest and a tenth of the one "
-     "with the least loss. Takes the configuration of a run, alone or under mpirun, and "
-     "leaves nothing behind."},
+     "Trains 200 steps while the rate rises from 1e-7 to 10, and draws the loss as a curve. It "
+     "suggests a rate between two others: the one at which the loss falls fastest, and one tenth "
+     "of the rate at which the loss is least. Takes the configuration of a run, alone or under "
+     "mpirun, and leaves nothing behind."},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning",
      "All of them, those of a section (train), or one (train.lr) at length. --markdown gives "

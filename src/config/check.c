@@ -4,10 +4,10 @@
 #include "config/option.h"
 
 #define FTRL_AVERAGED(rule)                                                                        \
-    "train.local_steps: weights of " rule " follow from its state alone and do not average; "      \
-    "expected another optimizer, or train.local_steps=1"
+    "train.local_steps: " rule " computes weights from its own sums, so that those of several "    \
+    "groups cannot be averaged; expected another optimizer, or train.local_steps=1"
 #define FTRL_ROUNDED(rule)                                                                         \
-    "train.wire: weights of " rule " follow from its state alone, and have no updates to round; "  \
+    "train.wire: " rule " computes weights from its own sums, and has no updates to round; "       \
     "expected another optimizer, or train.wire=f32"
 
 #define SPLIT(key, expected)                                                                       \
@@ -25,8 +25,8 @@
       "data.shape and model.embedding: expected one of them: pictures have no categories")         \
     X(c->data.decimal == DT_DECIMAL_COMMA && !strcmp(c->data.separator, ","),                      \
       "data.decimal=, and data.separator=,: expected another separator")                           \
-    X(c->data.clip > 0 && c->data.clip < 1,                                                        \
-      "data.clip: expected 0, or at least 1, which leaves categories alone")                       \
+    X(c->data.clip > 0 && c->data.clip < 1, "data.clip: expected 0, or at least 1: a smaller "     \
+                                            "limit would cut the 0/1 features of categories")      \
     X(c->train.schedule != DT_SCHED_CONSTANT && c->train.min_lr > c->train.lr,                     \
       "train.min_lr: expected at most train.lr")                                                   \
     X(c->train.l1 > 0 && !ftrl && !wide_ftrl,                                                      \
@@ -67,7 +67,7 @@
       "train.wire: train.delay_compensation sends the weights that a gradient saw, which are not " \
       "rounded; expected 0, or train.wire=f32")                                                    \
     X(wire && !async && c->train.exchange == DT_EXCHANGE_REDUCE,                                   \
-      "train.wire: train.exchange=reduce has MPI make the sums, which adds f32 alone; expected " \
+      "train.wire: train.exchange=reduce has MPI make the sums, which adds f32 alone; expected "   \
       "auto, node or ordered, or train.wire=f32")                                                  \
     X(wire && !async && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \
     X(wire && !async && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                      \
@@ -103,7 +103,7 @@
       "eval.patience: expected data.eval or data.eval_fraction to measure on")                     \
     X(c->train.schedule == DT_SCHED_PLATEAU && (!evaluates || c->eval.dedicated),                  \
       "train.schedule=plateau: expected an evaluation in place (data.eval or data.eval_fraction, " \
-      "and eval.dedicated=no): the moment at which an evaluator's result comes depends on timing") \
+      "and eval.dedicated=no): the step at which an evaluator's result comes depends on timing")   \
     X(c->eval.dedicated && !evaluates,                                                             \
       "eval.dedicated=yes: expected data.eval or data.eval_fraction to measure on")                \
     X(size > 0 && size < 2 && c->train.mode == DT_MODE_ASYNC,                                      \

@@ -40,13 +40,15 @@ static void option_range(const struct dt__option *option, char *buffer, size_t s
         snprintf(buffer, size, "%s %g to %.10g", type, option->min, option->max);
 }
 
-/* What a change means when the run is resumed. */
-static const char *resume_text(const struct dt__option *option)
+/* What a change means when the run is resumed: at length, or as a word. Keys of the network that are
+ * free are other ways to write model.layers, which is not. */
+static const char *resume_text(const struct dt__option *option, bool word)
 {
-    static const char *const texts[] = {[DT__FREE] = "may change",
-                                        [DT__FIXED] = "must stay the same",
-                                        [DT__TOLD] = "may change, and is recorded"};
-    return texts[option->resume];
+    static const char *const texts[][2] = {[DT__FREE] = {"may change", "free"},
+                                           [DT__FIXED] = {"must stay the same", "fixed"},
+                                           [DT__TOLD] = {"may change, and is recorded", "told"}};
+    const bool network = !strcmp(option->section, "model");
+    return texts[network ? DT__FIXED : option->resume][word];
 }
 
 /* Whether `what` asks for the option: NULL for all, a section, or a key. */
@@ -67,7 +69,6 @@ static int wider(int width, const char *text)
 /* One option on lines of its own, or all that are asked for as a table. */
 static void describe_text(FILE *out, const char *what)
 {
-    static const char marks[] = {[DT__FREE] = '*', [DT__FIXED] = ' ', [DT__TOLD] = '+'};
     char range[128];
     int name = 0, initial = 0, type = 0;
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
@@ -79,21 +80,24 @@ static void describe_text(FILE *out, const char *what)
         type = wider(type, range);
         if (!what || strcmp(what, option->name)) continue;
         fprintf(out, "%s = %s\n  %s\n\n  type      %s\n  resume    %s\n  commands  %s\n",
-                option->name, option->initial, option->help, range, resume_text(option),
+                option->name, option->initial, option->help, range, resume_text(option, false),
                 option->commands);
         return;
     }
-    fprintf(out, "%-*s   %-*s  %-*s  %s\n", name, "key", initial, "default", type, "type and range",
-            "meaning");
+    initial = wider(initial, "default");
+    fprintf(out, "%-*s  %-*s  %-6s  %-*s  %s\n", name, "key", initial, "default", "resume", type,
+            "type and range", "meaning");
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         if (!option_is_asked(option, what)) continue;
         option_range(option, range, sizeof range);
-        fprintf(out, "%-*s %c %-*s  %-*s  %s\n", name, option->name, marks[option->resume], initial,
-                option->initial, type, range, option->help);
+        fprintf(out, "%-*s  %-*s  %-6s  %-*s  %s\n", name, option->name, initial, option->initial,
+                resume_text(option, true), type, range, option->help);
     }
-    fprintf(out,
-            "\n* may change when a run is resumed; + may change too, and the change is recorded\n");
+    fprintf(
+        out,
+        "\nresume: whether a key may change when a run is resumed. free: it may. told: it may, and "
+        "the change is recorded. fixed: it must stay the same.\n");
 }
 
 /* ---- templates ------------------------------------------------------------------------------ */
@@ -144,7 +148,7 @@ static void describe_markdown(FILE *out, const char *what)
         markdown_cell(out, option->name, true);
         markdown_cell(out, option->initial, true);
         markdown_cell(out, range, false);
-        markdown_cell(out, resume_text(option), false);
+        markdown_cell(out, resume_text(option, false), false);
         markdown_cell(out, option->help, false);
         fprintf(out, "\n");
     }
@@ -250,7 +254,7 @@ static void manual_sections(FILE *out)
         for (const char *at = range; *at; at++)
             fprintf(out, "%s%c", *at == '|' ? "\\:" : *at == '-' ? "\\" : "", *at);
         fprintf(out, "%s%s; %s)\n.br\n", *option->initial ? "; default " : "", option->initial,
-                resume_text(option));
+                resume_text(option, false));
         dt__roff_text(out, option->help);
     }
 }

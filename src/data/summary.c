@@ -61,6 +61,13 @@ static void text_copy(const char *from, size_t length, size_t width, char *out)
     out[n] = 0;
 }
 
+/* One of the first values; dots stand for what is cut off. */
+static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1])
+{
+    text_copy(text, length, length > VALUE_WIDTH ? VALUE_WIDTH - 2 : VALUE_WIDTH, out);
+    if (length > VALUE_WIDTH) strcat(out, "..");
+}
+
 static dt_status summary_add(struct summary *summary, const struct dt__cell *cell)
 {
     double value;
@@ -74,7 +81,7 @@ static dt_status summary_add(struct summary *summary, const struct dt__cell *cel
         summary->counted++;
     }
     if (summary->shown < SHOWN_VALUES)
-        text_copy(cell->text, cell->length, VALUE_WIDTH, summary->first[summary->shown++]);
+        value_copy(cell->text, cell->length, summary->first[summary->shown++]);
     const enum dt__number kind = dt__number_parse(cell->text, cell->length, &value);
     if (kind != DT__NUMBER_GOOD) {
         summary->texts++;
@@ -212,7 +219,7 @@ static void summary_print(const struct table *table, size_t at, FILE *out)
     else
         fprintf(out, "%11s %11s %11s  ", "", "", "");
     for (int i = 0; i < column->shown; i++)
-        fprintf(out, "%s%s", i ? ", " : "", column->first[i]);
+        fprintf(out, "%s%s", i ? " | " : "", column->first[i]);
     fprintf(out, "\n");
 }
 
@@ -238,14 +245,15 @@ static void print_column(const struct table *table, size_t column, FILE *out)
 }
 
 /* Names of the columns of a role, and of the features of some types, as a list behind a key. What
- * comments say of values is said of labels, too. */
+ * comments say of values is said of labels, too, and so are commas. */
 static void print_list(const struct table *table, const char *key, const char *why,
                        const char *role, const char *types, FILE *out)
 {
     bool any = false;
     for (size_t i = 0; i < table->header.cells.count; i++) {
         const bool label = table->header.roles[i] <= DT__ROLE_LABEL;
-        const bool feature = table->header.roles[i] >= 0 || (label && *key == ';');
+        const bool feature =
+            table->header.roles[i] >= 0 || (label && (*key == ';' || !strcmp(types, "comma")));
         const char *type = summary_type(&table->columns[i]);
         if (strcmp(column_role(table, i), role) != 0 &&
             !(feature && dt_config_word_index(types, type) >= 0))
@@ -277,8 +285,9 @@ static void print_task(const struct table *table, FILE *out)
         if (table->header.roles[i] > DT__ROLE_LABEL) continue;
         labels++;
         kinds = label->distinct.count;
-        numbers &= label->numbers && !label->texts;
-        amounts |= label->fractions || label->greatest >= 1000 || label->least < -1 ||
+        const bool commas = !strcmp(summary_type(label), "comma");
+        numbers &= commas || (label->numbers && !label->texts);
+        amounts |= commas || label->fractions || label->greatest >= 1000 || label->least < -1 ||
                    kinds > MOST_CLASSES;
         flags &= !label->fractions && label->least >= 0 && label->greatest <= 1;
         if (label->missing && !dt_config_is_given(table->config, "data.unlabelled"))
@@ -320,11 +329,12 @@ static dt_status print_advice(const struct table *table, FILE *out)
     print_list(table, "weight = ", "", "weight", "", out);
     DT_TRY(dt_config_print_given(config, "data", said, out));
     if (!dt_config_is_given(config, "data.decimal"))
-        print_list(table, "decimal = ,   ; commas in ", "in place of points", "", "comma", out);
+        print_list(table, "decimal = ,   ; a comma is the decimal point in ", "", "", "comma", out);
     if (!dt_config_is_given(config, "data.categories"))
         print_list(table, "categories = ", "numbers and texts: all as texts", "", "mixed", out);
     if (missing && !dt_config_is_given(config, "data.missing"))
-        fprintf(out, "missing = mean   ; or flag: and a 0/1 column\n");
+        fprintf(out, "missing = mean   ; an empty number becomes the column's mean; flag: a 0/1 "
+                     "column says where, too\n");
     print_list(table,
                "; whole numbers that all differ, which no features are if they are names: ", "", "",
                "differing", out);
@@ -338,12 +348,12 @@ static dt_status print_advice(const struct table *table, FILE *out)
                "not finite", out);
     print_task(table, out);
     fprintf(out, "\n; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n"
-                 "; optimizer, rate, length and width: `dtrain options run.preset`\n");
+                 "; what sets optimizer, rate, epochs and widths: `dtrain options run.preset`\n");
     if (farthest > DT__FAR_DEVIATIONS)
-        fprintf(out, "; it normalises: %s has a value %.0f deviations from its mean\n", far,
-                farthest);
+        fprintf(out, "; features are normalised: %s has a value %.0f deviations from its mean\n",
+                far, farthest);
     else if (widest > 10)
-        fprintf(out, "; it normalises: values reach %g\n", widest);
+        fprintf(out, "; features are normalised: the largest number is %g\n", widest);
     return DT_OK;
 }
 

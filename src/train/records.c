@@ -84,15 +84,29 @@ enum { FEW_ROWS = 16 };
 static void print_data(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
-    char classes[32] = "", guess[64] = "";
+    char classes[32] = "", guess[96] = "";
     dt__guess(job, &bank->guess);
     if (job->model->classes) snprintf(classes, sizeof classes, ", %d classes", job->model->classes);
     if (*bank->guess.metric)
-        snprintf(guess, sizeof guess, "; a mere guess has %s %.5g", bank->guess.metric,
+        snprintf(guess, sizeof guess, "; a mere guess, always %s, has %s %.5g",
+                 job->model->classes ? "the most frequent class" : "the mean", bank->guess.metric,
                  bank->guess.value);
     dt_info("%llu rows to learn from, %llu held out%s%s",
             (unsigned long long)dt_source_rows(job->train),
             (unsigned long long)(job->eval ? dt_source_rows(job->eval) : 0), classes, guess);
+}
+
+/* Of a table, a rate or an optimizer alone turns the preset off. */
+static void print_preset(const struct dt_bank *bank)
+{
+    const struct dt_config *config = bank->job->config;
+    const bool rate = dt_config_is_given(config, "train.lr");
+    if (!bank->resumed && config->run.preset == DT_PRESET_NONE &&
+        !dt_config_is_given(config, "run.preset") && dt_data_trains_on_table(config) &&
+        rate != dt_config_is_given(config, "train.optimizer"))
+        dt_info("%s is given, so run.preset=auto sets nothing: run.preset=table sets what suits "
+                "most tables beside it",
+                rate ? "train.lr" : "train.optimizer");
 }
 
 static void print_start(struct dt_bank *bank)
@@ -118,6 +132,7 @@ static void print_start(struct dt_bank *bank)
     }
     dt_free(table);
     print_memory(bank);
+    print_preset(bank);
     print_data(bank);
     dt_info("%llu samples, batch %llu (%.4g a worker), %llu steps an epoch",
             (unsigned long long)dt_plan_samples(job->plan), (unsigned long long)batch,
@@ -404,8 +419,8 @@ static void print_result(const struct dt_bank *bank, const char *status)
     const bool known = best->known && !strcmp(best->metric, guess->metric);
     if (known) snprintf(beside, sizeof beside, "; a mere guess has %.5g", guess->value);
     if (!strcmp(status, "early_stopped"))
-        dt_info("no evaluation was better than that of step %llu, so the run stopped early",
-                (unsigned long long)best->step);
+        dt_info("the last %lld evaluations brought no better %s, so the run stopped early",
+                (long long)job->config->eval.patience, best->metric);
     if (best->known)
         dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
                 (unsigned long long)best->step, beside);
@@ -416,9 +431,14 @@ static void print_result(const struct dt_bank *bank, const char *status)
     else if (!job->eval)
         dt_info("no rows were held out, so nothing says how good the model is on other rows; "
                 "data.eval_fraction=0.2 holds out a fifth");
-    if (known && guess->sign * (guess->value - best->value) < guess->noise)
-        dt_warn("the model is not clearly better than a mere guess: look at the data (dtrain "
-                "inspect), or let dtrain tune-lr find another train.lr");
+    const double gain = guess->sign * (guess->value - best->value);
+    if (known && gain < guess->noise)
+        dt_warn("the model is %s than a mere guess: look at the data (dtrain inspect)%s",
+                gain < 0 ? "worse" : "not clearly better",
+                job->config->run.preset == DT_PRESET_TABLE ? ""
+                : dt_data_trains_on_table(job->config)
+                    ? ", or try run.preset=table"
+                    : ", or let dtrain tune-lr find another train.lr");
     const bool export = best->known ? job->config->export.best : job->config->export.latest;
     if (export && strcmp(status, "stopped"))
         dt_info("the model is in %s/export/%s; next: dtrain predict %s < ROWS, or dtrain report %s "

@@ -219,7 +219,7 @@ grep -q "'a' has a value 30 deviations from its mean\. .*data.clip=5" "$tmp/log"
 far data.clip=3
 grep -q 'deviations from its mean' "$tmp/log" && fail 'an outlier that is clipped is told of'
 "$dtrain" inspect "$tmp/far" | grep -q 'clipped at 3$' || fail 'inspect does not say the clip'
-"$dtrain" inspect "$tmp/far.csv" | grep -q '^; it normalises: a has a value 30 deviations' || fail 'inspect advises no clip'
+"$dtrain" inspect "$tmp/far.csv" | grep -q '^; features are normalised: a has a value 30 deviations' || fail 'inspect advises no clip'
 printf 'a,kind\n3000,u\n1e30,u\n-1e30,u\n0.5,u\n' | "$dtrain" predict "$tmp/far" >"$tmp/out" 2>/dev/null
 check_eq 'beyond the clip' "$(sed -n 2p "$tmp/out")" "$(sed -n 1p "$tmp/out")"
 check_eq 'answers' "$(sort -u "$tmp/out" | wc -l)" 3
@@ -259,7 +259,7 @@ for time in first second; do
     [ $time = second ] || cp "$tmp/log" "$tmp/start"
 done
 keys=$(sed -n 's/.*run.preset=table sets //p' "$tmp/start" | sed 's/, / /g')
-for text in 'rows to learn from, [0-9]* held out; a mere guess has rmse' 'best rmse on the rows held out: .* at step .*; a mere guess has' \
+for text in 'rows to learn from, [0-9]* held out; a mere guess, always the mean, has rmse' 'best rmse on the rows held out: .* at step .*; a mere guess has' \
     "the model is in $tmp/pasted/export/best; next: dtrain predict"; do
     grep -q "$text" "$tmp/start" || { cat "$tmp/start"; fail "no '$text'"; }
 done
@@ -268,6 +268,8 @@ grep -q 'sets' "$tmp/log" && fail 'a resume settles again'
 # shellcheck disable=SC2086 # a word a key
 job 1 run.dir="$tmp/written" data.train="$tmp/far.csv" model.task=regress data.eval_fraction=0.2 $keys 2>"$tmp/log" || { cat "$tmp/log"; fail written; }
 grep -q 'run.preset' "$tmp/log" && fail 'a preset beside an optimizer that is given'
+job 1 run.dir="$tmp/rate" data.train="$tmp/far.csv" model.task=regress train.max_steps=1 train.lr=0.01 2>"$tmp/log" || { cat "$tmp/log"; fail rate; }
+grep -q 'train.lr is given, so run.preset=auto sets nothing' "$tmp/log" || { cat "$tmp/log"; fail 'no word of a preset that a rate turns off'; }
 job 3 "$tmp/pasted/config.ini" run.dir="$tmp/printed" train.lr=0.003 2>"$tmp/log" || { cat "$tmp/log"; fail config.ini; }
 for name in written printed; do check_eq "bits of the preset, $name" "$(crc "$tmp/$name")" "$(crc "$tmp/pasted")"; done
 grep -q '^normalize = robust' "$tmp/pasted/config.ini" || fail 'config.ini does not show what the preset came to'
@@ -318,7 +320,9 @@ printf 'a,the payment that is due in the next month\n1,0\n2,1\n' >"$tmp/long.csv
 inspect() { printf "$2" >"$tmp/wrong.csv"; "$dtrain" inspect "$tmp/wrong.csv" >"$tmp/out" 2>&1; grep -q "$1" "$tmp/out" || { cat "$tmp/out"; fail "inspect: no '$1'"; }; }
 inspect 'the file is empty' ''
 inspect 'this is UTF-16 text' '\377\376a\0,\0y\0\n\0'
-inspect '^decimal = ,   ; commas in d' 'd;y\n0,5;0\n'
+inspect '^decimal = ,   ; a comma is the decimal point in d' 'd;y\n0,5;0\n'
+inspect '^decimal = ,   ; a comma is the decimal point in y' 'd;y\n1;0,5\n2;1,5\n'
+grep -q '^task = regress' "$tmp/out" || fail 'a label with commas is taken for classes'
 inspect '^; signs, or commas between thousands, in p' 'p,y\n5%%,0\n7%%,1\n'
 inspect 'single carriage returns' 'a,y\r1,0\r'
 awk 'BEGIN {print ",\"size, mm\",2,y,end"; for (i = 0; i < 300; i++) print i ",2021-03-04," i % 7 "," i % 2 ","}' >"$tmp/wrong.csv"

@@ -16,6 +16,10 @@ for np in 1 3; do
     check_ge 'accuracy with it' "$(record "$tmp/run$np" eval accuracy)" 0.9
 done
 
+# The preset that it takes by itself is part of what it suggests: a rate alone would turn it off.
+job 1 tune-lr data.train="$data" data.label=species data.missing=mean >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'a table'; }
+grep -q '^train.lr=.* run.preset=table$' "$tmp/out" || { cat "$tmp/out"; fail 'a rate without its preset'; }
+
 # A preset's own rate is not where the test begins.
 job 1 tune-lr data.train="$data" data.label=species data.missing=mean run.preset=table >"$tmp/out" 2>"$tmp/err" ||
     { cat "$tmp/err"; fail 'a preset'; }

@@ -558,7 +558,7 @@ START_TEST(a_table_is_summed_up)
         "day                      feature date              0       28",
         "cut                      feature category          0        2",
         "carat                    feature integer          20        1          20          20     "
-        "     20  20, 20",
+        "     20  20 | 20",
         "price                    label   number            0      200         0.5         100     "
         "  199.5",
         "ignore = id ",
@@ -567,7 +567,7 @@ START_TEST(a_table_is_summed_up)
         "task = regress",
         "label = price   ; the column to predict: is it this one?",
         "`dtrain options run.preset`",
-        "; it normalises: values reach 20"};
+        "; features are normalised: the largest number is 20"};
     for (size_t i = 0; i < COUNT(lines); i++)
         ck_assert_msg(strstr(told, lines[i]), "no '%s' in\n%s", lines[i], told);
 }
