@@ -229,7 +229,8 @@ struct dt_exchange {
     /* (norm_count) of this node's agents, zeros of the others'; of all nodes */
     double *norms, *all_norms;
     size_t norm_blocks;
-    size_t norm_count; /* of doubles at each: behind the blocks are spec.measures, spec.squares */
+    /* of doubles at each: behind the blocks are spec.measures, spec.squares, and those of edges */
+    size_t norm_count;
     /* (spec.copies bytes) the node's; NULL: no matrix is updated tile by tile */
     void *copies;
     void **factors; /* (R) of the node's replicas; NULL each: gradients are whole */

@@ -194,10 +194,16 @@ static void norm_add_rows(struct dt_exchange *x, int range, struct dt__norm *nor
     dt__rows_norm(x, range, norm->at, norm);
 }
 
+/* Where the squares of edges stand, behind all else of an agent's. */
+static size_t edges_at(const struct dt_exchange *x)
+{
+    return x->norm_blocks + x->spec.measures + x->spec.squares;
+}
+
 void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, struct dt__floats at)
 {
     const struct dt__floats counts = {0, x->spec.norm_params};
-    struct dt__norm norm = {.norms = norms, .squares = norms + x->norm_blocks + x->spec.measures};
+    struct dt__norm norm = {.norms = norms, .squares = norms + edges_at(x)};
     norm.edge = dt__rows_edges(x, &norm.edges);
     for (int s = 0; s < x->bucket[x->spec.buckets].segment; s++) {
         const struct dt__segment *segment = &x->segment[s];
@@ -215,7 +221,7 @@ void dt__norm_blocks(struct dt_exchange *x, double *norms, const float *sum, str
 
 double dt__norm_total(const struct dt_exchange *x, const double *norms)
 {
-    const double *squares = norms + x->norm_blocks + x->spec.measures;
+    const double *squares = norms + edges_at(x);
     size_t edges, e = 0;
     const size_t *edge = dt__rows_edges(x, &edges);
     double total = 0;
@@ -227,7 +233,7 @@ double dt__norm_total(const struct dt_exchange *x, const double *norms)
         e += is_edge;
         total += is_edge ? lanes_sum(lane) : norms[b];
     }
-    for (size_t i = x->norm_count - x->spec.squares; i < x->norm_count; i++)
+    for (size_t i = edges_at(x) - x->spec.squares; i < edges_at(x); i++)
         total += norms[i];
     return total;
 }

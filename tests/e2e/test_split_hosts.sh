@@ -58,6 +58,11 @@ train words-4 4 $words train.max_steps=30
 train words-4 4 $words
 check_eq 'a split softmax behind dealt rows' "$(crc "$tmp/words-4")" "$(crc "$tmp/words")"
 check_eq 'its evaluation' "$(record "$tmp/words-4" eval loss)" "$(record "$tmp/words" eval loss)"
+# The norm has squares of split parts, and of blocks that dealt rows share.
+train clipped-4 4 $words train.clip_norm=0.1
+hosts_slots 1
+train clipped 1 $words train.clip_norm=0.1
+check_eq 'a clipped one behind dealt rows' "$(crc "$tmp/clipped-4")" "$(crc "$tmp/clipped")"
 # A model that a host has no memory for is refused before it takes any, with the key that helps.
 hosts_slots 2 1
 cat >"$tmp/small" <<END
