@@ -121,9 +121,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(run, seed, INT, "1", 0, 9e15, NULL, FIXED, "train shard",                                    \
       "seed of initial weights, data order and dropout")                                           \
     X(run, replicas, INT, "0", 0, 65536, NULL, FIXED, "train",                                     \
-      "R, the number of parts into which each batch is divided, a replica each. The result "       \
-      "depends on R, not on the number of workers, which share the replicas. 0: the number "       \
-      "of workers at the first start")                                                             \
+      "R: each batch is divided into R parts, called replicas, which the workers share. "          \
+      "The result depends on R, not on the number of workers. 0: the number of workers at "        \
+      "the first start")                                                                           \
     X(run, parts, INT, "0", 0, 1024, NULL, FIXED, "train",                                         \
       "number of parts into which the columns of each split layer (model.split) are cut. "         \
       "Workers share the parts. The result depends on this number. 0: 16 at the first "            \
@@ -187,11 +187,11 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(data, missing, WORD, "error", 0, 0, DT_MISSING_WORDS, FIXED, "train shard",                  \
       "CSV: what an empty number means (NA, NaN, null and ? too). error: stop with an "            \
       "error. mean: take the column's mean in the training data. flag: the same, and a 0/1 "       \
-      "column says where. With mean and flag an empty text counts as a text of its own")           \
+      "column says where. With mean and flag an empty text is a category of its own")              \
     X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard",                            \
       "CSV: text columns that are features: auto (all of them), none, or a list of names "         \
-      "or numbers. Such a column becomes a 0/1 feature for each of its texts, and one for "        \
-      "texts that training never saw")                                                             \
+      "or numbers. Each different text of a column becomes one 0/1 feature; one more "             \
+      "stands for texts that training never saw")                                                  \
     X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard",                       \
       "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
       "becomes numbers: days since 1970, year, month, weekday (Monday is 1), and hour where "      \
@@ -224,7 +224,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "also sets data.clip=5 if that is 0")                                                        \
     X(data, clip, REAL, "0", 0, 1e9, NULL, FIXED, "train",                                         \
       "limits features to this value and its negative, after scaling and normalisation, so "       \
-      "that outliers do not decide a prediction (5 is usual for tables); 0: off")                  \
+      "that outliers do not decide a prediction (5 is usual for tables); 0: off, or 5 with "       \
+      "data.normalize=robust")                                                                     \
     X(data, normalize_target, WORD, "auto", 0, 0, DT_NORMALIZE_TARGET_WORDS, FIXED, "train",       \
       "regress: yes: learn targets with mean 0 and deviation 1; losses and predictions "           \
       "stay in the units of the targets; auto: yes if their mean is beyond 10 or their "           \
@@ -241,7 +242,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(model, split, INT, "0", 0, 9e15, NULL, FIXED, "train",                                       \
       "least number of weights of a dense layer that is split. Each worker holds some "            \
       "columns of a split layer, and workers send activations instead of gradients. An "           \
-      "output layer is split if it has 1,024 classes or more as well. 0: no layer is split "       \
+      "output layer must also have 1,024 classes or more to be split. 0: no layer is split "       \
       "by its size. One layer by hand, in model.layers: dense 4096 relu split, or output "         \
       "dense 100000 split")                                                                        \
     X(model, kind, WORD, "mlp", 0, 0, DT_KIND_WORDS, FREE, "train",                                \
@@ -271,10 +272,10 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "last step, absolute; -1: none; 0: write step 0 and end")                                    \
     X(train, optimizer, WORD, "sgd", 0, 0, DT_OPTIMIZER_WORDS, FIXED, "train",                     \
       "update rule. sgd, adagrad, rmsprop, adam and adamw have PyTorch's formulas; "               \
-      "nesterov is its SGD with nesterov=True. The defaults are those listed here. ftrl: "         \
-      "FTRL-Proximal; its alpha is lr, its beta epsilon, its L1 and L2 are l1 and "                \
-      "weight_decay. lamb: adamw's step, scaled to the norm of the tensor's weights, for "         \
-      "large batches")                                                                             \
+      "nesterov is PyTorch's SGD with nesterov=True. The default values are those of this "        \
+      "page, not PyTorch's. ftrl is FTRL-Proximal: alpha is train.lr, beta train.epsilon, "        \
+      "L1 train.l1, L2 train.weight_decay. lamb: adamw's step, scaled to the norm of the "         \
+      "tensor's weights, for large batches")                                                       \
     X(train, wide_optimizer, WORD, "same", 0, 0, DT_WIDE_OPTIMIZER_WORDS, FIXED, "train",          \
       "update rule of the linear path of model.wide; same: train.optimizer")                       \
     X(train, wide_lr, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                      \
@@ -319,7 +320,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "how the learning rate changes with the steps; plateau: multiplied by decay_rate "           \
       "when evaluations get no better")                                                            \
     X(train, plateau_evals, INT, "3", 1, 1e9, NULL, TOLD, "train",                                 \
-      "plateau: evaluations in place without a better metric before the rate falls")               \
+      "plateau: the rate falls after so many evaluations (eval.steps) without a better "           \
+      "metric")                                                                                    \
     X(train, warmup_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                 \
       "steps in which the rate rises linearly from 0")                                             \
     X(train, decay_steps, INT, "0", 0, 9e15, NULL, TOLD, "train",                                  \
@@ -340,8 +342,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "of the groups' changes. For slow networks. 1: every step is exchanged")                     \
     X(train, groups, INT, "0", 0, 65536, NULL, TOLD, "train",                                      \
       "with local_steps > 1 or a rounded wire: number of groups into which the replicas "          \
-      "are divided, in order. The result depends on it. 0: the number of hosts at the "            \
-      "first start")                                                                               \
+      "are divided: the first replicas are group 0, the next ones group 1, and so on. The "        \
+      "result depends on it. 0: the number of hosts at the first start")                           \
     X(train, outer_lr, REAL, "0.7", 0, 1e9, NULL, TOLD, "train",                                   \
       "local_steps > 1: rate of the update at the end of a round, by the mean of the "             \
       "groups' changes")                                                                           \
@@ -363,16 +365,18 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
       "async: divide the rate by 1 + staleness")                                                   \
     X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \
-      "async on several hosts: number of ranks to which the weights are dealt; 0: all "            \
-      "workers; 1: the bank alone; more than there are workers: all ranks")                        \
+      "async on several hosts: number of ranks (owners) among which the weights are "              \
+      "divided; 0: all workers; 1: the bank alone; a number above that of the workers: all "       \
+      "ranks")                                                                                     \
     X(train, delay_compensation, REAL, "0", 0, 1e9, NULL, FIXED, "train",                          \
-      "async: lambda of DC-ASGD; 0: off")                                                          \
+      "train.mode=async: lambda of DC-ASGD; 0: off; without effect in sync")                       \
     X(train, warm_start_steps, INT, "0", 0, 9e15, NULL, FIXED, "train",                            \
       "async: number of first steps that one worker does alone")
 
 #define DT_OPTIONS_eval(X)                                                                         \
     X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
-      "evaluate in place every so many steps; 0: each epoch; -1: only at the end")                 \
+      "evaluate every so many steps, while training waits; 0: each epoch; -1: only at the "        \
+      "end")                                                                                       \
     X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
       "evaluate only so many chunks of 256 rows, from the first on; 0: all")                       \
     X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
@@ -394,7 +398,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "export a model with each checkpoint")                                                       \
     X(export, best, BOOL, "yes", 0, 0, NULL, FREE, "train",                                        \
       "export the best model by eval.metric")                                                      \
-    X(export, keep, INT, "5", 0, 1e9, NULL, FREE, "train", "exported versions to keep; 0: all")
+    X(export, keep, INT, "5", 0, 1e9, NULL, FREE, "train",                                         \
+      "exported versions to keep; 0: all. A best model that a better one follows at once "         \
+      "may be left out")
 
 #define DT_OPTIONS_predict(X)                                                                      \
     X(predict, format, WORD, "json", 0, 0, DT_PREDICT_FORMAT_WORDS, FREE, "predict",               \

@@ -112,8 +112,12 @@ void cli_model_close(struct cli_model *model)
 
 dt_status cli_model_survey(const struct cli_model *model, struct dt_source **out)
 {
-    DT_TRY(dt_source_survey(&model->config, DT_PART_EVAL, &model->predictor->file.schema, out));
-    if (*out) return DT_OK;
+    const dt_status status =
+        dt_source_survey(&model->config, DT_PART_EVAL, &model->predictor->file.schema, out);
+    const bool named = dt_config_is_given(&model->config, "data.eval");
+    if (status == DT_EIO && !named)
+        return dt_fail_prefix(status, "the data of the run, whose paths are looked up from here: ");
+    if (status || *out) return status;
     return dt_fail(DT_EUSAGE, "%s was trained without held-out data: expected data.eval=FILES",
                    model->predictor->path);
 }

@@ -52,7 +52,7 @@ static dt_status lines_try(const char *lines, FILE *out)
     DT_GUARD(dt_config_settle_by_data(&config, dt_source_rows(source), schema->features,
                                       schema->dense < schema->features, true));
     DT_GUARD(dt_config_preset_text(&config, &keys));
-    fprintf(out, "; it sets %s\n", keys);
+    fprintf(out, "; run.preset=table sets %s (see `dtrain options run.preset`)\n", keys);
     run_print(&config, source, out);
 done:
     if (status) fprintf(out, "; these lines do not train yet: %s\n", dt_error_text());

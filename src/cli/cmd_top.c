@@ -74,8 +74,7 @@ static void progress_print(const struct view *view)
 {
     char left[32], wall[32];
     const struct dt_train_point *last = &view->last;
-    const double known = fmax((double)last->step, last_real(view, DT_RECORD_FINAL, "step"));
-    double step = status_real(view, "step", known);
+    double step = status_real(view, "step", (double)last->step);
     if (!view->live && isnan(last->wall_secs)) {
         printf("nothing recorded yet\n");
         return;
@@ -83,7 +82,8 @@ static void progress_print(const struct view *view)
     double total = status_real(view, "last_step", (double)NAN);
     printf("step %.0f", step);
     if (total > 0) printf(" of %.0f", total);
-    printf("  epoch %.2f  running for %s", status_real(view, "epoch", last->epoch),
+    printf("  epoch %.2f  %s for %s", status_real(view, "epoch", last->epoch),
+           view->live ? "running" : "ran",
            secs_format(status_real(view, "wall_secs", last->wall_secs), wall));
     if (view->live && !strcmp(view->run->status, "running"))
         printf("  %s left", secs_format(status_real(view, "secs_left", (double)NAN), left));
@@ -199,6 +199,13 @@ static dt_status view_show(struct view *view)
     view->last = n ? view->run->train[n - 1]
                    : (struct dt_train_point){0,           (double)NAN, (double)NAN, (double)NAN,
                                              (double)NAN, (double)NAN, (double)NAN};
+    /* an early stop's last step has no record of training */
+    const double final = last_real(view, DT_RECORD_FINAL, "step");
+    if (final > (double)view->last.step) {
+        view->last.step = (uint64_t) final;
+        view->last.epoch = last_real(view, DT_RECORD_FINAL, "epoch");
+        view->last.wall_secs = last_real(view, DT_RECORD_FINAL, "wall_secs");
+    }
     printf("%s: %s", view->run->dir, view->run->status);
     if (view->live) {
         printf(" on ");

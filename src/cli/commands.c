@@ -6,8 +6,9 @@
 const struct command commands[] = {
     {"train", cmd_train, true, "[CONFIG.ini] [section.key=value ...]",
      "trains a network, or continues where a run stood",
-     "Started by mpirun: mpirun -np N dtrain CONFIG.ini. Rank 0 keeps the weights, the others "
-     "compute gradients; one process alone does both. A run directory that holds a checkpoint is "
+     "Started by mpirun: mpirun -np N dtrain CONFIG.ini. Rank 0 keeps weights, checkpoints and "
+     "records; the others compute gradients and update slices of the weights. One process alone "
+     "does both. A run directory that holds a checkpoint is "
      "continued.\n\n"
      "Exit codes: 0 completed, 2 wrong configuration, 75 stopped on request with a checkpoint "
      "saved (run it again to go on), 1 anything else, such as a key that differs from that of the "
@@ -40,8 +41,9 @@ const struct command commands[] = {
      "checkpoints (the newest); a directory of exported versions (the highest number). stderr says "
      "which file was taken. Two exceptions: inspect and run.init take the newest checkpoint of a "
      "run.\n\n"
-     "The data is what the run was evaluated on, unless data.eval names other files. Paths of the "
-     "run are relative to the directory in which it was started."},
+     "The data is what the run was evaluated on, unless data.eval names other files. The "
+     "run's paths are looked up from here: call eval in the directory in which the run was "
+     "started."},
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
      "predicts rows: JSON lines or CSV in, JSON lines or CSV out",
      "MODEL is any path that eval takes. A row is a JSON object by columns' names, a JSON "
@@ -58,15 +60,15 @@ const struct command commands[] = {
      "tells what a checkpoint, model, shard or CSV table holds",
      "Of a CSV it shows the columns (type, missing values, range, first values), and proposes "
      "configuration lines. It tries them on the data, and says roughly what time and memory a run "
-     "takes. Of a run it shows the newest checkpoint, where eval and predict take the best "
-     "model."},
+     "takes. For a run it shows the newest checkpoint; eval and predict take the best model "
+     "instead."},
     {"compare", cmd_compare, false, "RUN_DIR... [--csv|--json]",
      "a table of runs: best metric, speed, time, status, and what their configurations differ in",
      "The best run comes first. --csv and --json give all digits."},
     {"top", cmd_top, false, "RUN_DIR [--once]",
      "a live view of a run: progress, loss, best model, checkpoint, what each rank does",
-     "Reads the run directory alone: it works from any host that sees it. q ends it; --once "
-     "shows it once, as does an output that is not a terminal."},
+     "Reads the run directory alone: it works from any host that sees it. q ends it. With --once, "
+     "or if the output is not a terminal, it is shown once."},
     {"serve", cmd_serve, false, "MODEL|RUN_DIR [section.key=value ...]",
      "predictions over HTTP; newer versions of the model are taken up as they appear",
      "TensorFlow Serving's REST: POST {\"instances\": [[...], ...]} to /v1/models/default:predict; "

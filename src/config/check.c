@@ -54,8 +54,8 @@
       "train.overlap=yes: train.mode=async has no rounds of local steps; expected sync, or "       \
       "train.overlap=no")                                                                          \
     X(c->train.overlap && c->train.local_steps == 1,                                               \
-      "train.overlap=yes: train.local_steps=1 leaves no round to compute in while groups "         \
-      "exchange; expected more, or train.overlap=no")                                              \
+      "train.overlap=yes: with train.local_steps=1 there is no computing during which groups "     \
+      "could exchange; expected more steps, or train.overlap=no")                                  \
     X(async && c->train.local_steps > 1,                                                           \
       "train.local_steps: train.mode=async exchanges every gradient; expected sync, or "           \
       "train.local_steps=1")                                                                       \
@@ -67,7 +67,8 @@
       "train.wire: train.delay_compensation sends the weights that a gradient saw, which are not " \
       "rounded; expected 0, or train.wire=f32")                                                    \
     X(wire && !async && c->train.exchange == DT_EXCHANGE_REDUCE,                                   \
-      "train.wire: train.exchange=reduce has MPI make the sums, which adds f32 alone; expected "   \
+      "train.wire: with train.exchange=reduce MPI makes the sums, and it adds f32 alone; "         \
+      "expected "                                                                                  \
       "auto, node or ordered, or train.wire=f32")                                                  \
     X(wire && !async && ftrl, FTRL_ROUNDED("train.optimizer=ftrl"))                                \
     X(wire && !async && wide_ftrl, FTRL_ROUNDED("train.wide_optimizer=ftrl"))                      \

@@ -40,8 +40,8 @@ static void option_range(const struct dt__option *option, char *buffer, size_t s
         snprintf(buffer, size, "%s %g to %.10g", type, option->min, option->max);
 }
 
-/* What a change means when the run is resumed: at length, or as a word. Keys of the network that are
- * free are other ways to write model.layers, which is not. */
+/* What a change means when the run is resumed: at length, or as a word. Keys of the network that
+ * are free are other ways to write model.layers, which is not. */
 static const char *resume_text(const struct dt__option *option, bool word)
 {
     static const char *const texts[][2] = {[DT__FREE] = {"may change", "free"},

@@ -271,13 +271,11 @@ static dt_status preset_set_number(struct dt_config *config, const char *name, d
     return preset_set(config, name, text);
 }
 
-/* Whether the configuration says what the network is. */
-static bool network_is_given(const struct dt_config *config)
+/* Whether the configuration says how wide the network is. */
+static bool widths_are_given(const struct dt_config *config)
 {
     return dt_config_is_given(config, "model.layers") || dt_config_is_given(config, "model.kind") ||
-           dt_config_is_given(config, "model.hidden") ||
-           dt_config_is_given(config, "model.activation") ||
-           dt_config_is_given(config, "model.dropout");
+           dt_config_is_given(config, "model.hidden");
 }
 
 dt_status dt_config_settle(struct dt_config *config, bool table)
@@ -309,7 +307,7 @@ dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int 
         tier++;
     const int wide = WIDTHS[tier].width << (features >= MANY_COLUMNS && tier < 2);
     (void)snprintf(text, sizeof text, "%d,%d", wide, wide / 2);
-    if (!network_is_given(config)) {
+    if (!widths_are_given(config)) {
         DT_TRY(preset_set(config, "model.hidden", text));
         DT_TRY(preset_set(config, "model.dropout", WIDTHS[tier].dropout));
         if (sparse && features >= MANY_TEXTS) {
@@ -336,7 +334,9 @@ dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_conf
                                           "eval.patience", "data.normalize_target", "model.layers"};
     const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
     const bool was = before->run.preset == DT_PRESET_TABLE;
-    const bool network = network_is_given(config);
+    const bool network = widths_are_given(config) ||
+                         dt_config_is_given(config, "model.activation") ||
+                         dt_config_is_given(config, "model.dropout");
     if (!was && config->run.preset != DT_PRESET_TABLE) return DT_OK;
     if (!dt_config_is_given(config, "run.preset"))
         config->run.preset = was ? DT_PRESET_TABLE : DT_PRESET_NONE;

@@ -147,10 +147,13 @@ static dt_status cell_missing(const struct dt__columns *columns, const char *tex
                            : "a value is missing%.*s, and the model was trained with "
                              "data.missing=error: data.missing=mean or flag in training takes it",
                        dt__shown(length), text);
-    return dt_fail(DT_EFORMAT,
-                   length ? "'%.*s' is a missing value; data.missing=mean takes the column's mean"
-                          : "a value is missing%.*s; data.missing=mean takes the column's mean",
-                   dt__shown(length), text);
+    return dt_fail(
+        DT_EFORMAT,
+        length ? "'%.*s' is a missing value; data.missing=mean takes the column's mean (for "
+                 "texts, one of their own)"
+               : "a value is missing%.*s; data.missing=mean takes the column's mean (for texts, "
+                 "one of their own)",
+        dt__shown(length), text);
 }
 
 static dt_status cell_number(const struct dt__columns *columns, struct dt__column *column,

@@ -324,7 +324,10 @@ static dt_status print_advice(const struct table *table, FILE *out)
         farthest = apart;
     }
     fprintf(out, "\n[data]\ntrain = %s\n", table->lines.name);
-    print_list(table, "label = ", "the column to predict: is it this one?", "label", "", out);
+    print_list(table, "label = ",
+               dt_config_is_given(config, "data.label") ? ""
+                                                        : "the column to predict: is it this one?",
+               "label", "", out);
     print_list(table, "ignore = ", "no features", "ignored", to_ignore(table), out);
     print_list(table, "weight = ", "", "weight", "", out);
     DT_TRY(dt_config_print_given(config, "data", said, out));
@@ -335,20 +338,19 @@ static dt_status print_advice(const struct table *table, FILE *out)
     if (missing && !dt_config_is_given(config, "data.missing"))
         fprintf(out, "missing = mean   ; an empty number becomes the column's mean; flag: a 0/1 "
                      "column says where, too\n");
-    print_list(table,
-               "; whole numbers that all differ, which no features are if they are names: ", "", "",
-               "differing", out);
+    print_list(table, "; whole numbers, all different; if they name the rows, ignore them: ", "",
+               "", "differing", out);
     if (config->data.dates == DT_DATES_AUTO)
         print_list(table, "; dates become numbers (data.dates): ", "", "", "date", out);
-    print_list(table, "; dates that are not read, or not in one order: ", "write 2021-03-04", "",
+    print_list(table,
+               "; dates that cannot be read, or have day or month first: ", "write 2021-03-04", "",
                "odd date", out);
     print_list(table, "; signs, or commas between thousands, in ", "leave them out", "", "signed",
                out);
     print_list(table, "; inf or beyond 3e38 in ", "leave such rows out, or put NA there", "",
                "not finite", out);
     print_task(table, out);
-    fprintf(out, "\n; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n"
-                 "; what sets optimizer, rate, epochs and widths: `dtrain options run.preset`\n");
+    fprintf(out, "\n; with these lines in my.ini: dtrain my.ini run.dir=runs/first\n");
     if (farthest > DT__FAR_DEVIATIONS)
         fprintf(out, "; features are normalised: %s has a value %.0f deviations from its mean\n",
                 far, farthest);
