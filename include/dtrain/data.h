@@ -172,13 +172,13 @@ uint64_t dt_plan_max_share(const struct dt_plan *plan);
  * data.shuffle_window if that is less. */
 struct dt_loader;
 
-/* Replicas [first, first + count). max_rows: greatest count of a dt_loader_read. step: where the
- * run starts, so that read-ahead begins there. Opens and (in memory) reads the files. Source and
- * plan outlive the loader. DT_EIO, DT_EFORMAT as dt_source_survey; DT_EMISMATCH: a file changed
- * since the survey. */
+/* Replicas [first, first + count). loaders: of this rank, which share its data.memory_mb. max_rows:
+ * greatest count of a dt_loader_read. step: where the run starts, so that read-ahead begins there.
+ * Opens and (in memory) reads the files. Source and plan outlive the loader. DT_EIO, DT_EFORMAT as
+ * dt_source_survey; DT_EMISMATCH: a file changed since the survey. */
 dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
-                           const struct dt_plan *plan, int first, int count, int max_rows,
-                           uint64_t step, struct dt_loader **out);
+                           const struct dt_plan *plan, int first, int count, int loaders,
+                           int max_rows, uint64_t step, struct dt_loader **out);
 void dt_loader_destroy(struct dt_loader *loader);
 
 /* Samples [begin, begin + count) of a replica's order of an epoch, scaled and normalised:

@@ -205,8 +205,10 @@ static uint64_t at_least_1(uint64_t n)
 }
 
 /* Rows of a window: all if the whole source fits in memory; else so many that two windows of each
- * of the R replicas fit, wherever the replicas are. Whether the rank's rows fit. */
-static bool loader_make_orders(struct dt_loader *loader, const struct dt_config *config)
+ * of the R replicas fit, wherever the replicas are. Whether the rank's rows fit, of which each of its
+ * `loaders` has a part. */
+static bool loader_make_orders(struct dt_loader *loader, const struct dt_config *config,
+                               int loaders)
 {
     const uint64_t row = dt__source_row_bytes(loader->source), fit = memory_budget(config) / row;
     const uint64_t asked = (uint64_t)config->data.shuffle_window;
@@ -225,7 +227,7 @@ static bool loader_make_orders(struct dt_loader *loader, const struct dt_config 
                        window, chunk);
         rows += replica->shard->rows;
     }
-    return rows <= fit;
+    return rows <= fit / (uint64_t)loaders;
 }
 
 /* Has a replica begin where it stands at `step`, or hold its shard. */
@@ -252,8 +254,8 @@ static dt_status replica_begin(struct dt_loader *loader, int index, uint64_t ste
 }
 
 dt_status dt_loader_create(const struct dt_config *config, const struct dt_source *source,
-                           const struct dt_plan *plan, int first, int count, int max_rows,
-                           uint64_t step, struct dt_loader **out)
+                           const struct dt_plan *plan, int first, int count, int loaders,
+                           int max_rows, uint64_t step, struct dt_loader **out)
 {
     struct dt_loader *loader;
     const struct dt_schema *schema = &source->schema;
@@ -278,7 +280,7 @@ dt_status dt_loader_create(const struct dt_config *config, const struct dt_sourc
         DT_GUARD(dt_alloc((size_t)schema->features, sizeof *loader->picture, "pictures",
                           &loader->picture));
     DT_GUARD(dt__cursor_open(source, &loader->cursor));
-    loader->streams = !loader_make_orders(loader, config);
+    loader->streams = !loader_make_orders(loader, config, loaders);
     for (int i = 0; i < count; i++)
         DT_GUARD(replica_begin(loader, i, step));
     if (loader->streams) {

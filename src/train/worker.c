@@ -61,8 +61,8 @@ dt_status dt__worker_open(const struct dt_job *job, struct dt_worker *worker)
     worker->readers = each ? worker->count / each : 0;
     DT_TRY(dt_alloc((size_t)worker->readers, sizeof *worker->reader, "readers", &worker->reader));
     for (int i = 0; i < worker->readers; i++)
-        DT_TRY(dt_loader_create(job->config, job->train, job->plan, worker->first + i, each, rows,
-                                draw, &worker->reader[i].loader));
+        DT_TRY(dt_loader_create(job->config, job->train, job->plan, worker->first + i, each,
+                                worker->readers, rows, draw, &worker->reader[i].loader));
     if (!dt__evaluates_in_place(job)) return DT_OK;
     uint64_t chunks = dt_measure_chunks(job->config, job->eval);
     dt__chunks_of(job, index, chunks, &worker->chunk, &worker->chunk_end);
@@ -103,8 +103,7 @@ dt_status dt__list_factored(struct dt_job *job)
 dt_status dt__read_rows(struct dt_worker *worker, int replica, struct dt_share rows,
                         struct dt_batch *out)
 {
-    struct dt_reader *reader =
-        &worker->reader[worker->readers > 1 ? replica - worker->first : 0];
+    struct dt_reader *reader = &worker->reader[worker->readers > 1 ? replica - worker->first : 0];
     const struct dt_share *last = &reader->share;
     const double asked = dt_clock_secs();
     if (reader->replica != replica || last->epoch != rows.epoch || last->begin != rows.begin ||

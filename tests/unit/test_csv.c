@@ -443,7 +443,7 @@ static void expect_weights(const struct dt_source *source, bool balanced)
     struct dt_loader *loader;
     struct dt_batch batch;
     EXPECT_OK(dt_plan_create(source, 1, 1, 0, &plan));
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 4, 0, &loader));
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 1, 4, 0, &loader));
     EXPECT_OK(dt_loader_read(loader, 0, 0, 0, 4, &batch));
     ck_assert_int_eq(dt_source_schema(source)->features, 1);
     for (int r = 0; r < 4; r++) {

@@ -71,7 +71,7 @@ static struct dt_loader *open_loader(const struct dt_source *source, const struc
 {
     struct dt_loader *loader;
     int max_rows = (int)dt_plan_max_share(plan);
-    EXPECT_OK(dt_loader_create(&config, source, plan, first, count, max_rows, step, &loader));
+    EXPECT_OK(dt_loader_create(&config, source, plan, first, count, 1, max_rows, step, &loader));
     return loader;
 }
 
@@ -257,6 +257,13 @@ START_TEST(windows_fit_the_memory)
     ck_assert_uint_le(bytes, 2 << 20);
     ck_assert_uint_ge(bytes, 1 << 20);
     dt_loader_destroy(loader);
+    /* A loader a replica: each shard would fit, but not all of them. */
+    for (int loaders = 1; loaders <= REPLICAS; loaders += REPLICAS - 1) {
+        EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, loaders, (int)dt_plan_max_share(plan), 0,
+                                   &loader));
+        ck_assert_int_eq(threads(), before + (loaders > 1));
+        dt_loader_destroy(loader);
+    }
     dt_plan_destroy(plan);
     dt_source_destroy(source);
 }
@@ -287,10 +294,10 @@ START_TEST(change_is_noticed)
     struct dt_loader *loader;
     int max_rows = (int)dt_plan_max_share(plan);
     ck_assert_int_eq(truncate("x", 1000), 0);
-    EXPECT_FAIL(dt_loader_create(&config, source, plan, 0, REPLICAS, max_rows, 0, &loader),
+    EXPECT_FAIL(dt_loader_create(&config, source, plan, 0, REPLICAS, 1, max_rows, 0, &loader),
                 DT_EMISMATCH, "x: the file has changed since the survey");
     set("data.memory_mb=1");
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, REPLICAS, max_rows, 0, &loader));
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, REPLICAS, 1, max_rows, 0, &loader));
     dt_status status = DT_OK;
     struct dt_batch batch;
     for (uint64_t step = 0; !status && step < dt_plan_steps_per_epoch(plan); step++) {
@@ -400,7 +407,7 @@ START_TEST(long_work_gets_on_and_can_be_stopped)
     pieces_left = cases[_i].pieces;
     dt_work_watch(stop_after_pieces, NULL);
     dt_status status = cases[_i].load
-                           ? dt_loader_create(&config, source, plan, 0, REPLICAS, 300, 0, &held)
+                           ? dt_loader_create(&config, source, plan, 0, REPLICAS, 1, 300, 0, &held)
                            : dt_source_survey(&config, DT_PART_TRAIN, NULL, &again);
     EXPECT_FAIL(status, DT_STOPPED, "stopped");
     dt_work_watch(NULL, NULL);

@@ -372,7 +372,7 @@ START_TEST(rows_stay_sparse)
     memset(seen, 0, sizeof seen);
     int before = threads();
     EXPECT_OK(dt_plan_create(source, 1, 2, 100, &plan));
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 2, 100, 0, &loader));
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 2, 1, 100, 0, &loader));
     ck_assert_int_eq(threads() - before, _i);
     for (uint64_t step = 0; step < dt_plan_steps_per_epoch(plan); step++)
         for (int replica = 0; replica < 2; replica++) {
@@ -414,7 +414,7 @@ START_TEST(pictures_are_whole)
     struct dt_batch batch;
     int mirrored = 0;
     EXPECT_OK(dt_plan_create(source, 1, 1, 100, &plan));
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 100, 0, &loader));
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 1, 100, 0, &loader));
     EXPECT_OK(dt_loader_read(loader, 0, 0, 0, 100, &batch));
     ck_assert_int_eq(batch.ndense, FEATURES);
     ck_assert_ptr_null(batch.offsets);
@@ -443,7 +443,7 @@ START_TEST(pictures_are_whole)
     known.dense = 0;
     EXPECT_OK(dt_source_survey(&config, DT_PART_TRAIN, &known, &sparse));
     EXPECT_OK(dt_plan_create(sparse, 1, 1, 100, &plan));
-    EXPECT_FAIL(dt_loader_create(&config, sparse, plan, 0, 1, 100, 0, &loader), DT_EMISMATCH,
+    EXPECT_FAIL(dt_loader_create(&config, sparse, plan, 0, 1, 1, 100, 0, &loader), DT_EMISMATCH,
                 "data.augment = flip: the rows are sparse in the checkpoint");
     dt_plan_destroy(plan), dt_schema_free(&known);
     dt_source_destroy(sparse), dt_source_destroy(source);
