@@ -32,7 +32,7 @@ static void open_worker(void)
     EXPECT_OK(dt_plan_create(job.train, 1, 1, 0, &job.plan));
     EXPECT_OK(dt_model_create(&desc, &job.model));
     EXPECT_OK(dt_network_create(job.model, DT__SLICE_ROWS, DT_PRECISION_F32, &worker.network));
-    EXPECT_OK(dt_loader_create(&config, job.train, job.plan, 0, 1, ROWS, 0, &reader.loader));
+    EXPECT_OK(dt_loader_create(&config, job.train, job.plan, 0, 1, 1, ROWS, 0, &reader.loader));
     EXPECT_OK(dt_alloc(1, sizeof *worker.loss, "loss sums", &worker.loss));
 }
 

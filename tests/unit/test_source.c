@@ -420,7 +420,7 @@ START_TEST(each_column_has_its_own_statistics)
     struct dt_loader *loader;
     struct dt_batch batch;
     EXPECT_OK(dt_plan_create(source, 1, 1, 0, &plan));
-    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 2, 0, &loader));
+    EXPECT_OK(dt_loader_create(&config, source, plan, 0, 1, 1, 2, 0, &loader));
     EXPECT_OK(dt_loader_read(loader, 0, 0, 0, 2, &batch));
     for (int f = 0; f < 3; f++) {
         ck_assert_float_eq_tol(read_row(table, 0).x[f], -1, 1e-6f);

@@ -486,7 +486,7 @@ static struct fixture make_worker(int mode)
     EXPECT_OK(dt_network_create(f.job.model, 4, DT_PRECISION_F32, &f.worker.network));
     EXPECT_OK(dt_alloc(1, sizeof *f.worker.reader, "reader", &f.worker.reader));
     EXPECT_OK(
-        dt_loader_create(&config, f.job.train, f.job.plan, 0, 2, 4, 0, &f.worker.reader->loader));
+        dt_loader_create(&config, f.job.train, f.job.plan, 0, 2, 1, 4, 0, &f.worker.reader->loader));
     EXPECT_OK(dt_alloc(2, sizeof(double), "losses", &f.worker.loss));
     EXPECT_OK(dt_alloc(2, sizeof(uint64_t), "draws", &f.worker.draws));
     return f;
