@@ -408,6 +408,8 @@ static dt_status record_budget(const struct dt_bank *bank, struct dt_json *recor
     return DT_OK;
 }
 
+enum { MANY_CLASSES = 20 }; /* numbers of more kinds are more often amounts */
+
 /* How good the model is, where it is, and what to do with it. */
 static void print_result(const struct dt_bank *bank, const char *status)
 {
@@ -435,7 +437,9 @@ static void print_result(const struct dt_bank *bank, const char *status)
     if (known && gain < guess->noise)
         dt_warn("the model is %s than a mere guess: look at the data (dtrain inspect)%s",
                 gain < 0 ? "worse" : "not clearly better",
-                job->config->run.preset == DT_PRESET_TABLE ? ""
+                job->model->classes > MANY_CLASSES && !dt_source_schema(job->train)->label_names
+                    ? ", or set model.task=regress if the labels are amounts"
+                : job->config->run.preset == DT_PRESET_TABLE ? ""
                 : dt_data_trains_on_table(job->config)
                     ? ", or try run.preset=table"
                     : ", or let dtrain tune-lr find another train.lr");

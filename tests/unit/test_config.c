@@ -726,6 +726,7 @@ START_TEST(a_preset_gives_way)
     EXPECT_OK(dt_config_set(&config, "model.kind=linear"));
     EXPECT_OK(dt_config_settle(&config, true));
     ck_assert_double_eq(config.train.lr, 0.01);
+    ck_assert_double_eq(config.train.weight_decay, 0.01);
     EXPECT_OK(dt_config_settle_by_data(&config, 10000000, 50000, true, false));
     ck_assert_double_eq(config.train.epochs, 3);
     ck_assert_int_eq(config.model.embedding, 0);
