@@ -225,7 +225,7 @@ struct dt_exchange_spec {
     size_t norm_params;     /* floats [0, norm_params) count for it; 0: all */
     dt_measure_fn *measure; /* NULL: none; else with norm, and without row_range */
     size_t measures;
-    size_t squares; /* with norm, without row_range: doubles of dt_exchange_measured */
+    size_t squares; /* with norm: doubles of dt_exchange_measured, behind the measures */
     size_t behind;  /* floats that the bank's books have behind each vector, for the caller's use */
     /* Where the bank's books are, the vectors whole, of dealt rows and with such floats: if they
      * are large (dt_is_backed), or /dev/shm is small, in a file without a name in this directory;

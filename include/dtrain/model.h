@@ -57,6 +57,7 @@ struct dt_model_desc {
     /* Dense layers of so many weights become split ones, an output layer if it has many classes; 0:
      * none do. A model says 0, and has them in its text. */
     int64_t split;
+    int parts; /* of split layers: those of fewer outputs stay whole; 0: any */
 };
 void dt_model_desc_free(struct dt_model_desc *desc);
 /* Outputs of a target: the quantiles, or 1. DT_EUSAGE: the text is wrong. */

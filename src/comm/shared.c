@@ -40,8 +40,8 @@ dt_status dt__shared_room(size_t bytes, const char *what)
     double have = 0;
     if (statvfs("/dev/shm", &fs) == 0) have = (double)fs.f_bavail * (double)fs.f_frsize;
     if (have > 1.02 * (double)bytes) return DT_OK;
-    return dt_fail(DT_EMEMORY, "/dev/shm has %.0f MB free, the %s needs %.0f MB", have / 1e6, what,
-                   (double)bytes / 1e6);
+    return dt_fail(DT_EMEMORY, "/dev/shm has %.0f MB free, expected %.0f MB for the %s", have / 1e6,
+                   (double)bytes / 1e6, what);
 }
 
 static const char *dir_of(const struct dt__room *room)

@@ -34,7 +34,7 @@ struct dt_split {
     MPI_Comm comm;
     struct place *worker; /* (world->workers) */
     int self;             /* -1: none of them */
-    int *first_of;        /* (nodes + 1) where a node's workers begin */
+    int *first_of;        /* (2 * nodes) a node's first worker, and the one behind its last */
     int *owner;           /* (parts) a worker */
     struct sum *sum;      /* (sums) in the order of the parts: of this node the workers' */
     int *sum_at;          /* (parts) the one that begins with this part */
@@ -306,7 +306,14 @@ float *dt_split_sum(const struct dt_split *s, int layer, int index, size_t block
     return s->sum[i].data + block_at(s, layer, block, 0);
 }
 
-/* ---- messages ------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------
+ *
+ * Who of a node writes and who reads its places, and the meeting between them:
+ *   input    who has the rows; owners of parts         behind the messages of give_inputs
+ *   output   owners; who has the rows                  behind those of return_outputs
+ *   (deltas) who has the rows; owners                  behind those of give_deltas
+ *   sums     owners; who adds up and who has the rows  before those of return_sums
+ * A place is written again in the next step alone, behind the exchange's end of this one. */
 
 /* Floats, or labels, from a worker to another one: this one's end of it, if it is one of them. All
  * post in the same order. */

@@ -132,7 +132,8 @@ static dt_status print_options(const struct dt_config *config, bool where, struc
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         const struct dt__option *option = &dt__options[i];
         bool short_form = *config->model.layers && !strcmp(option->section, "model") &&
-                          strcmp(option->key, "layers") && strcmp(option->key, "task");
+                          strcmp(option->key, "layers") && strcmp(option->key, "task") &&
+                          strcmp(option->key, "split");
         bool usual = !dt__option_is_hidden(option) && dt__option_is_for(option, "train");
         bool place = !strcmp(option->name, "run.dir") || !strcmp(option->name, "run.resume");
         if (short_form || (place && !where)) continue;

@@ -296,7 +296,8 @@ static dt_status pass_begin(struct dt_network *network, const struct pass *pass)
     return DT_OK;
 }
 
-/* Stops at a split layer, the first time that it comes to it. */
+/* Stops at a split layer, the first time that it comes to it; the second time it goes on, and the
+ * hooks of the layer's bucket are called, though no gradient of it is in the slot. */
 static bool pass_stops(struct dt_network *network, const struct node *node)
 {
     struct place *place = &network->place;

@@ -270,6 +270,7 @@ static dt_status create_model(struct dt_job *job, const struct dt_own_loss *loss
         .loss = config->train.loss,
         .huber_delta = config->train.huber_delta,
         .split = config->model.split,
+        .parts = (int)config->run.parts,
         .quantiles = config->train.loss == DT_LOSS_QUANTILE ? config->train.quantiles : NULL};
     int each;
     DT_TRY(dt_model_desc_each(&desc, &each));

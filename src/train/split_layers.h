@@ -6,7 +6,7 @@
 #include "train/trainer.h"
 #include "train/worker.h"
 
-/* Settles run.parts, and whether data, ranks and layers suit; DT_EUSAGE: they do not. Any rank. */
+/* Whether data, ranks and layers suit; DT_EUSAGE: they do not. Any rank. */
 dt_status dt__split_check(const struct dt_job *job);
 /* Squares of parts' gradients that the norm has. */
 size_t dt__split_squares(const struct dt_job *job);
@@ -22,7 +22,9 @@ void dt__split_close(struct dt_job *job);
 void dt__split_scatter(const struct dt_trainer *trainer);
 void dt__split_gather(const struct dt_trainer *trainer, bool all);
 
-/* dt__step_gradients of a model with split layers, whose parts it updates on the way, unless ... */
+/* dt__step_gradients of a model with split layers, whose parts it updates on the way, unless ...
+ * What the norm has of a part is written before the network goes on, and so before the last bucket
+ * is ready. */
 void dt__split_gradients(struct dt_job *job, struct dt_worker *worker,
                          const struct dt_network_hooks *hooks);
 /* ... that needs the norm, which is known behind the exchange's end of the step. */

@@ -133,3 +133,8 @@ train stop 3 run.checkpoint_steps=10 train.max_steps=30
 train stop 2 run.checkpoint_steps=10
 check_eq 'bits behind resumes' "$(crc "$tmp/stop")" "$(crc "$tmp/one")"
 expect_error 1 run.parts 3 $keys "run.dir=$tmp/stop" "model.layers=$layers" run.parts=8
+# The key that splits is one of the run's.
+short='model.layers= model.hidden=64,80 model.dropout=0.2 model.activation=relu model.split=5000'
+train key 2 $short train.max_steps=20
+train key 3 $short
+check_eq 'bits behind a resume by model.split' "$(crc "$tmp/key")" "$(crc "$tmp/short")"

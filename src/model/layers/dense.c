@@ -20,7 +20,7 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
     const struct dt_tensor bias = {.rank = 1, .shape = {nout}, .role = DT_TENSOR_BIAS};
     layer->out = (struct dt__shape){1, 1, layer->size[0]};
     layer->macs = nin * nout;
-    const bool many = !layer->last || layer->size[0] >= DT_SPLIT_CLASSES;
+    const bool many = layer->size[0] >= (layer->last ? DT_SPLIT_CLASSES : model->desc.parts);
     if (model->desc.split > 0 && layer->macs >= (size_t)model->desc.split && many &&
         dt__layer_splits(model, layer))
         DT_TRY(dt__layer_split(layer));
@@ -28,9 +28,9 @@ static dt_status dense_infer(struct dt_model *model, struct dt__layer *layer)
         return dt_fail(DT_EUSAGE, "a split output layer: expected three classes or more, and no "
                                   "'wide' beside it");
     layer->keep = dt__has_epilogue(layer) ? nout : 0;
+    /* the first has no gradient by its input */
     layer->work = layer->split ? nout : layer == model->layer ? 0 : nin + nout;
     if (layer->split && layer->last) layer->work = 0;
-    /* the first has no gradient by its input */
     DT_TRY(dt__layer_tensor(model, layer, "weight", &weight));
     return dt__layer_tensor(model, layer, "bias", &bias);
 }
