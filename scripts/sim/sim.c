@@ -395,7 +395,8 @@ dt_status __wrap_dt_network_gradient(struct dt_network *network, const float *pa
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-enum { FOLD_BYTES = 16 << 20, MOST_FOLDED = 256 };
+/* The first bytes of a block are its own: what ranks share begins with counters. */
+enum { FOLD_BYTES = 16 << 20, OWN_BYTES = 256 << 10, MOST_FOLDED = 256 };
 static struct folded {
     void *memory;
     size_t bytes;
@@ -410,9 +411,10 @@ void *sim_aligned_alloc(size_t alignment, size_t bytes)
         i++;
     static int fd = -1;
     if (fd < 0) fd = memfd_create("dtrain-sim", 0);
-    unsigned char *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (i == MOST_FOLDED || at == MAP_FAILED || fd < 0 || ftruncate(fd, FOLD_BYTES)) abort();
-    for (size_t begin = 0; begin < bytes; begin += FOLD_BYTES) {
+    for (size_t begin = OWN_BYTES; begin < bytes; begin += FOLD_BYTES) {
         const size_t length = bytes - begin < FOLD_BYTES ? bytes - begin : FOLD_BYTES;
         if (mmap(at + begin, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
             MAP_FAILED)
