@@ -174,7 +174,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "CSV: the column to predict, by name or number. Numbers count from 0, or from -1 at "        \
       "the end. regress and multilabel: one or more, comma-separated")                             \
     X(data, ignore, TEXT, "", 0, 0, NULL, FIXED, "train eval predict shard",                       \
-      "CSV: columns to leave out: names or numbers from 0, comma-separated")                       \
+      "CSV: columns to leave out: names or numbers, as for data.label, comma-separated")           \
     X(data, weight, TEXT, "", 0, 0, NULL, FIXED, "train",                                          \
       "CSV: column with the weights of the training rows, relative to their mean; empty: "         \
       "none")                                                                                      \
@@ -189,8 +189,9 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "error. mean: take the column's mean in the training data. flag: the same, and a 0/1 "       \
       "column says where. With mean and flag an empty text is a category of its own")              \
     X(data, categories, TEXT, "auto", 0, 0, NULL, FIXED, "train shard",                            \
-      "CSV: text columns that are features: auto (all of them), none, or a list of names "         \
-      "or numbers. Each different text of a column becomes one 0/1 feature; one more "             \
+      "CSV: text columns that become features: auto (all of them), or a list of names or "         \
+      "numbers. Any other column of texts is an error, unless data.ignore leaves it out; "         \
+      "none: each is. Each different text of a column becomes one 0/1 feature; one more "          \
       "stands for texts that training never saw")                                                  \
     X(data, dates, WORD, "auto", 0, 0, DT_DATES_WORDS, FIXED, "train shard",                       \
       "CSV columns of dates (2021-03-04, 4.3.2021, 3/4/2021, with or without a time): auto: each " \
@@ -360,8 +361,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "on several hosts (async): f32; bf16: 16 bits; q8: 8 bits, and one scale per 256 "           \
       "numbers. The sender keeps the rounding error and adds it to its next message")              \
     X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
-      "async: by how many gradients the fastest worker may be ahead of the slowest; -1: no "       \
-      "limit; 0: runs sync")                                                                       \
+      "async: by how many gradients the fastest worker may be ahead of the slowest, "              \
+      "counted anew behind each evaluation; -1: no limit; 0: runs sync")                           \
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
       "async: divide the rate by 1 + staleness")                                                   \
     X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \

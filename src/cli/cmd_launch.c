@@ -266,7 +266,8 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
     int n = 0, np = launch->np, from;
     pid_t pid;
     char **command;
-    size_t most = (size_t)launch->options + (size_t)launch->arguments + 8;
+    static char *const levels[] = {"--log=error", "--log=warn", "--log=info", "--log=debug"};
+    size_t most = (size_t)launch->options + (size_t)launch->arguments + 9;
     DT_TRY(dt_alloc(most, sizeof *command, "command", &command));
     command[n++] = "mpirun";
     for (int i = 0; i < launch->options; i++)
@@ -276,6 +277,7 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
     if (np) command[n++] = "-np", command[n++] = ranks;
     if (launch->hosts.chosen[0]) command[n++] = "--hostfile", command[n++] = launch->hosts.chosen;
     command[n++] = launch->self;
+    if (dt_log_get_level() != DT_LOG_INFO) command[n++] = levels[dt_log_get_level()];
     command[n++] = "train";
     for (int i = 0; i < launch->arguments; i++)
         command[n++] = launch->argument[i];

@@ -51,8 +51,11 @@ const struct command commands[] = {
      "with a header are found by their names; one that the model needs and the header lacks is an "
      "error. data.eval=FILES predicts the rows of files in any training format instead. "
      "predict.format=csv writes CSV.\n\nA row that cannot be read, or whose prediction is not a "
-     "finite number, gives {\"line\": N, \"error\": ...}. With data.eval the key is \"row\", and N "
-     "counts from 0. The other rows are predicted, and the exit code is 1."},
+     "finite number, gives {\"line\": N, \"error\": ...}; the other rows are predicted, and the "
+     "exit "
+     "code is 1. With data.eval the key is \"row\", and N counts from 0; there a row that cannot "
+     "be "
+     "read ends the command."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
      "Streams: data.memory_mb bounds the memory, whatever the size of the data."},

@@ -205,8 +205,8 @@ static uint64_t at_least_1(uint64_t n)
 }
 
 /* Rows of a window: all if the whole source fits in memory; else so many that two windows of each
- * of the R replicas fit, wherever the replicas are. Whether the rank's rows fit, of which each of its
- * `loaders` has a part. */
+ * of the R replicas fit, wherever the replicas are. Whether the rank's rows fit, of which each of
+ * its `loaders` has a part. */
 static bool loader_make_orders(struct dt_loader *loader, const struct dt_config *config,
                                int loaders)
 {

@@ -269,7 +269,9 @@ static dt_status schema_learn(struct dt__survey *survey)
     if (!survey->of->classes) return DT_OK;
     schema->targets = 0;
     DT_TRY(dt__labels_finish(&survey->labels, schema));
-    if (survey->config->data.header == DT_HEADER_AUTO && label_is_a_class(schema))
+    /* names above numbers or dates are none of the rows */
+    if (survey->config->data.header == DT_HEADER_AUTO && table && !source->columns.numbers &&
+        label_is_a_class(schema))
         dt_warn("the label's column is named '%s', which is also a class: data.header=no says that "
                 "the first row is data",
                 schema->label_column);

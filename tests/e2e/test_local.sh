@@ -111,6 +111,6 @@ refused() {
         data.eval="$tmp/data/test.csv" train.local_steps=8 "$@"
 }
 refused 'train.local_steps: train.mode=async' train.mode=async
-refused 'train.local_steps: weights of train.optimizer=ftrl' train.optimizer=ftrl train.schedule=constant
+refused 'train.local_steps: train.optimizer=ftrl computes weights' train.optimizer=ftrl train.schedule=constant
 refused 'train.lazy=yes: gradients are whole with train.local_steps' train.lazy=yes
 refused 'train.groups: expected at most run.replicas' run.replicas=2 train.groups=3

@@ -102,4 +102,4 @@ refused() {
 }
 refused 'train.overlap=yes: train.mode=async' train.mode=async
 refused 'train.overlap=yes: train.mode=async' train.mode=async train.local_steps=8
-refused 'train.overlap=yes: train.local_steps=1'
+refused 'train.overlap=yes: with train.local_steps=1'

@@ -38,7 +38,7 @@ says "warning: .*: 2 workers of 1000 threads on $(nproc) cores will be slow"
 
 # ---- config.ini ----------------------------------------------------------------------------------
 "$dtrain" help --bash | sed -n "s/^ *local table='train://p" | tr ' ' '\n' | sed -n 's/=.*//p' | sort -u |
-    grep -vxE 'model.(kind|hidden|activation|dropout|embedding|wide|split)' >"$tmp/keys" # those that train takes, without short forms
+    grep -vxE 'model.(kind|hidden|activation|dropout|embedding|wide)' >"$tmp/keys" # those that train takes, without short forms
 check_ge 'keys' "$(wc -l <"$tmp/keys")" 50
 awk '/^\[/ {section = substr($1, 2, length($1) - 2)} / = / || / =$/ {print section "." $1}' \
     "$tmp/one/config.ini" | sort >"$tmp/found"
