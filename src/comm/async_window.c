@@ -126,15 +126,20 @@ static void window_begin(struct dt__onesided *remote, int word, enum dt__op op, 
     }
     DT_MPI(MPI_Accumulate(&window->operand, 1, MPI_UINT64_T, target->owner, at, 1, MPI_UINT64_T,
                           ops[op], window->win));
+    dt__watchdog_ask(window->world, true); /* MPICH waits for the owner */
     DT_MPI(MPI_Win_flush_local(target->owner, window->win));
+    dt__watchdog_ask(window->world, false);
 }
 
 static uint64_t window_fetch_and(struct dt__onesided *remote, int word, enum dt__op op,
                                  uint64_t value)
 {
+    struct window *window = target_of(remote)->window;
     uint64_t before = 0;
     window_begin(remote, word, op, value, &before);
-    DT_MPI(MPI_Win_flush(target_of(remote)->owner, target_of(remote)->window->win));
+    dt__watchdog_ask(window->world, true);
+    DT_MPI(MPI_Win_flush(target_of(remote)->owner, window->win));
+    dt__watchdog_ask(window->world, false);
     return before;
 }
 

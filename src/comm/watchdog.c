@@ -499,13 +499,26 @@ void dt__watchdog_stop(struct dt_world *world)
     pthread_join(watchdog->thread, NULL);
 }
 
+/* MPI ends when all messages are received. */
+static void peer_part(struct dt__peer *peer, MPI_Comm comm)
+{
+    const struct dt__heartbeat_message last = {.last = 1};
+    struct dt__heartbeat_message message = {0};
+    const int rank = peer->heartbeat.rank, bytes = (int)sizeof message;
+    MPI_Request sent[2] = {peer->request};
+    DT_MPI(MPI_Isend(&last, bytes, MPI_BYTE, rank, HEARTBEAT_TAG, comm, &sent[1]));
+    while (!message.last)
+        DT_MPI(MPI_Recv(&message, bytes, MPI_BYTE, rank, HEARTBEAT_TAG, comm, MPI_STATUS_IGNORE));
+    DT_MPI(MPI_Waitall(2, sent, MPI_STATUSES_IGNORE));
+}
+
 void dt__watchdog_free(struct dt_world *world)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     atomic_store(&watched_world, NULL);
     if (world->inside->connected) {
         for (int i = 0; i < watchdog->peers; i++)
-            DT_MPI(MPI_Wait(&watchdog->peer[i].request, MPI_STATUS_IGNORE));
+            peer_part(&watchdog->peer[i], watchdog->comm);
         if (watchdog->comm != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(&watchdog->comm));
         dt__shared_free(&watchdog->shared);
     }

@@ -57,6 +57,7 @@ struct dt__heartbeat_table {
 struct dt__heartbeat_message {
     int64_t idle_us; /* since somebody of the host made progress */
     int64_t stop;    /* a stop was requested */
+    int64_t last;    /* no other message follows */
     uint64_t step, phase[DT__PHASE_WORDS];
 };
 
@@ -64,8 +65,8 @@ struct dt__heartbeat_message {
 struct dt__peer {
     /* what it did as it was heard last; the progress is its host's */
     struct dt__heartbeat heartbeat;
-    _Atomic int64_t heard_us;       /* its last message came */
-    MPI_Request request;            /* of the last message to it */
+    _Atomic int64_t heard_us; /* its last message came */
+    MPI_Request request;      /* of the last message to it */
     struct dt__heartbeat_message out;
 };
 
