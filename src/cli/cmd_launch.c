@@ -150,12 +150,15 @@ static enum outcome outcome_of(const struct launch *launch, int code, const stru
     int exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
     if (exit_code == 0) {
         /* mpirun may return 0 behind a job that Slurm took a node from: then the records do not end
-         * with a run that has ended. Where they cannot be read, its word is taken. */
+         * with a run that has ended. Hydra may return 0 behind one that was stopped on several
+         * hosts. Where they cannot be read, its word is taken. */
         struct dt_history *history;
         if (dt_history_read(launch->config.run.dir, &history)) return DONE;
-        const bool ended = history->ended;
+        const enum outcome outcome = !history->ended                      ? LOST
+                                     : strcmp(history->status, "stopped") ? DONE
+                                                                          : STOPPED;
         dt_history_free(history);
-        return ended ? DONE : LOST;
+        return outcome;
     }
     if (exit_code == 75 || (launch->asked && !tail->error[0])) return STOPPED;
     if (exit_code == 2) return WRONG;
