@@ -84,8 +84,8 @@ static void stop_now_and_then(pid_t rank)
 
 __attribute__((constructor)) static void delay_start(void)
 {
-    const char *seed = getenv("DELAY"), *rank = getenv("OMPI_COMM_WORLD_RANK");
-    const char *size = getenv("OMPI_COMM_WORLD_SIZE");
+    const char *seed = getenv("DELAY"), *rank = launched_as("RANK");
+    const char *size = launched_as("SIZE");
     if (!seed || !rank || !size) return;
     dl_iterate_phdr(find_program, NULL);
     void *frame;
@@ -152,8 +152,7 @@ int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Com
 {
     const char *hosts = getenv("DELAY_HOSTS");
     if (!hosts) return PMPI_Comm_split_type(comm, type, key, info, out);
-    return PMPI_Comm_split(comm, hosts[strtoul(getenv("OMPI_COMM_WORLD_RANK"), NULL, 10)], key,
-                           out);
+    return PMPI_Comm_split(comm, hosts[strtoul(launched_as("RANK"), NULL, 10)], key, out);
 }
 
 #define NEXT(type, name, parameters)                                                               \

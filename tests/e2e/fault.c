@@ -55,7 +55,7 @@ __attribute__((constructor)) static void fault_start(void)
 {
     const char *text = getenv("FAULT"), *want = getenv("FAULT_RANK"),
                *count = getenv("FAULT_COUNT");
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    const char *rank = launched_as("RANK");
     if (!count || strcmp(program_invocation_short_name, "dtrain")) return;
     if (strcmp(want ? want : "0", rank ? rank : "0")) return;
     fault.calls = share(count, KINDS * sizeof *fault.calls);

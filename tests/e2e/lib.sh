@@ -94,6 +94,13 @@ pid() {
         done | tail -n 1
 }
 
+# untold STATUS ERR: the job of a killed rank has ended before another one could tell which: Hydra has ended it, on one
+# host (9) or several (255), or MPICH has seen the connection close.
+untold() {
+    [ $mpi = mpich ] || return 1
+    case $1 in 9 | 255) ! grep -q '^dtrain: error:' "$2" ;; *) grep -q '^dtrain: error: .*: MPI_' "$2" ;; esac
+}
+
 # settle SECS COMMAND...: waits until the command succeeds; fails after PATIENCE times SECS.
 settle() {
     deadline=$(($(date +%s) + PATIENCE * $1))

@@ -30,7 +30,7 @@ host_name() { echo "dt$$-$1"; }
 
 # hold NAME: namespaces kept by a process that sleeps; its pid in $bed/NAME.
 hold() {
-    unshare --net --uts --mount sleep 3600 >/dev/null 2>&1 </dev/null &
+    unshare --net --uts --ipc --mount sleep 3600 >/dev/null 2>&1 </dev/null &
     echo $! >"$bed/$1"
     settle 5 entered "$bed/$1" || fail "namespaces of $1"
 }
@@ -43,7 +43,7 @@ entered() {
 in_host() {
     pid=$(cat "$bed/$1")
     shift
-    nsenter -t "$pid" --net --uts --mount --root --wd="$PWD" "$@"
+    nsenter -t "$pid" --net --uts --ipc --mount --root --wd="$PWD" "$@"
 }
 
 # on_host I COMMAND...
@@ -84,7 +84,7 @@ hosts_rate() {
 write_agent() {
     cat >"$bed/agent" <<AGENT
 #!/bin/sh
-pid=\$(cat "$bed/\$1") && shift && exec nsenter -t "\$pid" --net --uts --mount --root --wd="\$PWD" sh -c "\$*"
+pid=\$(cat "$bed/\$1") && shift && exec nsenter -t "\$pid" --net --uts --ipc --mount --root --wd="\$PWD" sh -c "\$*"
 AGENT
     chmod +x "$bed/agent"
 }

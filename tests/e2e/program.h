@@ -29,6 +29,14 @@ static int is_in_program(const void *address)
     return (uintptr_t)address >= program.begin && (uintptr_t)address < program.end;
 }
 
+/* "RANK" or "SIZE", as Open MPI or MPICH tells it; NULL: started without either. */
+__attribute__((unused)) static const char *launched_as(const char *what)
+{
+    const int rank = !strcmp(what, "RANK");
+    const char *text = getenv(rank ? "OMPI_COMM_WORLD_RANK" : "OMPI_COMM_WORLD_SIZE");
+    return text ? text : getenv(rank ? "PMI_RANK" : "PMI_SIZE");
+}
+
 /* A hash of the calls in the program that led here, FNV-1a; of so many frames, at most 32. */
 __attribute__((always_inline)) static inline uint64_t hash_stack(int most)
 {

@@ -5,6 +5,7 @@
 #
 # Would catch: a list that tells of functions as they were.
 cd "$(dirname "$0")/../.." || exit 1
+command -v python3 >/dev/null || { echo 'python3 is not installed'; exit 77; }
 exec python3 - <<'END'
 import re
 

@@ -92,9 +92,11 @@ run 3 kill train.epochs=1000000 run.checkpoint_steps=100 &
 settle 20 grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/kill/metrics.jsonl" || fail 'no checkpoint'
 start=$(now)
 kill -9 "$(pid "$tmp/kill" dtrain 2)"
-wait $! && fail 'a killed worker: exit 0'
+wait $!
+status=$?
+[ $status -ne 0 ] || fail 'a killed worker: exit 0'
 check_le 'milliseconds to the end' "$(millis_since "$start")" "$(patience 10000)"
-grep 'rank 2' "$tmp/out" || { cat "$tmp/out"; fail 'the killed rank is not named'; }
+grep 'rank 2' "$tmp/out" || untold $status "$tmp/out" || { cat "$tmp/out"; fail 'the killed rank is not named'; }
 settle 5 gone || fail 'a process is left'
 at=$(readlink "$tmp/kill/ckpt/latest.h5" | sed 's/^step-0*\([0-9]*\).h5$/\1/')
 good 3 kill train.epochs=1000000 train.max_steps=$((at + 400))

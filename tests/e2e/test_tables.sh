@@ -51,11 +51,11 @@ sparse 3 packed data.train="$tmp/a.svm.gz"
 check_eq 'bits of sparse rows at np=1 and 3' "$(crc "$tmp/s1")" "$(crc "$tmp/s3")"
 check_eq 'bits of packed rows' "$(crc "$tmp/packed")" "$(crc "$tmp/s1")"
 # Ranks that cannot open the bank's file of typed rows, as on another host, get a copy of it.
-if [ "$(id -u)" = 0 ] && unshare -m mount -t tmpfs none /proc 2>/dev/null; then
-    mpirun --oversubscribe -np 1 "$dtrain" train "$tmp/packed/config.ini" run.dir="$tmp/apart" : \
-        -np 2 unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' sh \
-        "$dtrain" train "$tmp/packed/config.ini" run.dir="$tmp/apart" >"$tmp/log" 2>&1 ||
-        { cat "$tmp/log"; fail 'ranks apart'; }
+if [ "$(id -u)" = 0 ] && unshare --pid --fork --mount-proc true 2>/dev/null; then
+    OMPI_MCA_btl=tcp,self UCX_TLS=tcp,self mpirun --oversubscribe \
+        -np 1 "$dtrain" train "$tmp/packed/config.ini" run.dir="$tmp/apart" : \
+        -np 2 unshare --pid --fork --mount-proc "$dtrain" train "$tmp/packed/config.ini" run.dir="$tmp/apart" \
+        >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail 'ranks apart'; }
     check_eq 'bits of rows that were copied' "$(crc "$tmp/apart")" "$(crc "$tmp/s1")"
 fi
 check_ge accuracy "$(record "$tmp/s3" eval accuracy)" 0.95

@@ -35,10 +35,10 @@ exec unshare --pid --fork sh -c \
 END
     chmod +x "$tmp/apart.sh"
     own=$dtrain dtrain=$tmp/apart.sh
-    export OMPI_MCA_btl=tcp,self
+    export OMPI_MCA_btl=tcp,self UCX_TLS=tcp,self
     begin 3 apart
     gone apart 2 "$host"
-    unset OMPI_MCA_btl
+    unset OMPI_MCA_btl UCX_TLS
     dtrain=$own
 fi
 survey 2
