@@ -237,6 +237,7 @@ dt_status dt_fd_write_at(int fd, const char *what, const void *bytes, size_t len
                          uint64_t offset);
 /* A new file in `dir` without a name: it goes when it is closed. DT_EIO. */
 dt_status dt_fd_temporary(const char *dir, int *out_fd);
+const char *dt_temporary_dir(void); /* $TMPDIR, else /tmp */
 
 /* Makes `link` a symbolic link to `target`, atomically replacing what was there; directory
  * synced. */

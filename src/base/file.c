@@ -101,6 +101,12 @@ dt_status dt_fd_write(int fd, const char *path, const void *from, size_t length)
     return DT_OK;
 }
 
+const char *dt_temporary_dir(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return dir && *dir ? dir : "/tmp";
+}
+
 dt_status dt_fd_temporary(const char *dir, int *out_fd)
 {
     char *path;

@@ -60,12 +60,11 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
 {
     struct dt_lr_test test;
     const bool bank = world->is_bank;
-    const char *temporary = getenv("TMPDIR");
+    const char *temporary = dt_temporary_dir();
     char scratch[PATH_MAX] = "tune-lr.XXXXXX";
     dt_status status = DT_OK;
     if (dt_log_get_level() == DT_LOG_INFO)
         dt_log_set_level(DT_LOG_WARN); /* the run is not the point */
-    if (!temporary || !*temporary) temporary = "/tmp";
     if (bank && !mkdtemp(scratch)) {
         snprintf(scratch, sizeof scratch, "%.4000s/tune-lr.XXXXXX", temporary);
         if (!mkdtemp(scratch)) {

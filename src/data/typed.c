@@ -18,9 +18,8 @@ static const char NAME[] = "the temporary file of typed rows ($TMPDIR)";
 
 static dt_status typed_create(struct dt__typed *typed)
 {
-    const char *dir = getenv("TMPDIR");
     typed->bytes = 0;
-    return dt_fd_temporary(dir && *dir ? dir : "/tmp", &typed->fd);
+    return dt_fd_temporary(dt_temporary_dir(), &typed->fd);
 }
 
 dt_status dt__typed_add(struct dt__typed *typed, const void *bytes, size_t length)

@@ -48,11 +48,13 @@ job() {
     esac
 }
 
-# without_shm COMMAND...: its jobs run where /dev/shm has room for nothing, as in a small container. Root alone can that.
+# without_shm COMMAND...: its jobs run where /dev/shm has room for nothing, or for $shm bytes, as in a small container. Root
+# alone can that.
 can_do_without_shm() { [ "$(id -u)" = 0 ] && unshare --mount mount -t tmpfs -o size=16k shm /dev/shm 2>/dev/null; }
 without_shm() {
     mpirun() {
-        OMPI_MCA_btl=tcp,self UCX_TLS=tcp,self unshare --mount sh -c 'mount -t tmpfs -o size=16k shm /dev/shm && exec mpirun "$@"' - "$@"
+        OMPI_MCA_btl=tcp,self UCX_TLS=tcp,self unshare --mount \
+            sh -c "mount -t tmpfs -o size=${shm:-16k} shm /dev/shm"' && exec mpirun "$@"' - "$@"
     }
     "$@"
     code=$?

@@ -114,6 +114,12 @@ if can_do_without_shm; then
     without_shm job 3 $keys_without "run.dir=$tmp/apart" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     job 1 $keys_without "run.dir=$tmp/together" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     check_eq 'bits without shared memory' "$(crc "$tmp/apart")" "$(crc "$tmp/together")"
+    # Gradients have room there, rows of split layers have not.
+    for shm in 400k 1m 2m; do
+        without_shm job 3 $keys_without "run.dir=$tmp/little-$shm" "model.layers=$layers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+        check_eq "bits with $shm of shared memory" "$(crc "$tmp/little-$shm")" "$(crc "$tmp/together")"
+    done
+    shm=
 fi
 
 # Where the whole layers are much of the memory, and the disk has no room for them, the run ends before its first step.
