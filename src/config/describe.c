@@ -22,6 +22,10 @@ static const struct {
     {"serve", "The HTTP server."},
 };
 
+static const char RESUME[] =
+    "whether a key may change when a run is resumed. free: it may. told: it may, and the change is "
+    "recorded. fixed: it must stay the same.";
+
 /* Bounds from 1e6 on only keep nonsense out: no reader needs them. */
 static void option_range(const struct dt__option *option, char *buffer, size_t size)
 {
@@ -94,10 +98,7 @@ static void describe_text(FILE *out, const char *what)
         fprintf(out, "%-*s  %-*s  %-6s  %-*s  %s\n", name, option->name, initial, option->initial,
                 resume_text(option, true), type, range, option->help);
     }
-    fprintf(
-        out,
-        "\nresume: whether a key may change when a run is resumed. free: it may. told: it may, and "
-        "the change is recorded. fixed: it must stay the same.\n");
+    fprintf(out, "\nresume: %s\n", RESUME);
 }
 
 /* ---- templates ------------------------------------------------------------------------------ */

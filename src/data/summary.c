@@ -64,8 +64,10 @@ static void text_copy(const char *from, size_t length, size_t width, char *out)
 /* One of the first values; dots stand for what is cut off. */
 static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1])
 {
-    text_copy(text, length, length > VALUE_WIDTH ? VALUE_WIDTH - 2 : VALUE_WIDTH, out);
-    if (length > VALUE_WIDTH) strcat(out, "..");
+    char kept[VALUE_WIDTH + 1];
+    bool whole = length <= VALUE_WIDTH;
+    text_copy(text, length, whole ? VALUE_WIDTH : VALUE_WIDTH - 2, kept);
+    snprintf(out, VALUE_WIDTH + 1, "%s%s", kept, whole ? "" : "..");
 }
 
 static dt_status summary_add(struct summary *summary, const struct dt__cell *cell)
