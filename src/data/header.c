@@ -1,6 +1,7 @@
 /* The first row of a CSV. */
 #include "data/header.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +81,7 @@ static bool text_is_integer(const char *text, long long *out)
 {
     char *end;
     *out = strtoll(text, &end, 10);
-    return end > text && !*end;
+    return end > text && !*end && *out > LLONG_MIN / 2 && *out < LLONG_MAX / 2;
 }
 
 /* Its numbers rise by one from column to column, from *first on, as years do, and what pandas calls

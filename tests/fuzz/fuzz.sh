@@ -36,6 +36,8 @@ case $program in
     seed penguins "$tmp/rows"
     printf '1,2,3\n4,"5",6e-3\n' >"$tmp/rows"
     seed numbers "$tmp/rows"
+    printf '1.5,99999999999999999999,x,2\n' >"$tmp/rows"
+    seed long "$tmp/rows"
     printf '[1,2,3]\n{"instances": [[1,2,3],[4,5,6]]}\n' >"$tmp/rows"
     seed json "$tmp/rows"
     # Behind the byte: which columns, and that they are requests too.
