@@ -113,7 +113,7 @@ static void *loader_thread(void *arg)
         pthread_mutex_unlock(&loader->lock);
         dt_status status = window_fill(loader, replica, window);
         pthread_mutex_lock(&loader->lock);
-        window->state = replica->cancelled ? FREE : READY;
+        window->state = status || replica->cancelled ? FREE : READY;
         if (status && !replica->cancelled) {
             loader->status = status;
             snprintf(loader->error, sizeof loader->error, "%s", dt_error_text());

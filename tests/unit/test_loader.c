@@ -298,13 +298,10 @@ START_TEST(change_is_noticed)
                 DT_EMISMATCH, "x: the file has changed since the survey");
     set("data.memory_mb=1");
     EXPECT_OK(dt_loader_create(&config, source, plan, 0, REPLICAS, 1, max_rows, 0, &loader));
-    dt_status status = DT_OK;
     struct dt_batch batch;
-    for (uint64_t step = 0; !status && step < dt_plan_steps_per_epoch(plan); step++) {
-        struct dt_share share = dt_plan_share(plan, step, 2);
-        status = dt_loader_read(loader, 2, 0, share.begin, (int)share.count, &batch);
-    }
-    EXPECT_FAIL(status, DT_EMISMATCH, "x: the file has changed since the survey");
+    struct dt_share share = dt_plan_share(plan, 0, 0);
+    EXPECT_FAIL(dt_loader_read(loader, 0, 0, share.begin, (int)share.count, &batch), DT_EMISMATCH,
+                "x: the file has changed since the survey");
     dt_loader_destroy(loader);
     dt_plan_destroy(plan);
     dt_source_destroy(source);
