@@ -36,10 +36,9 @@ static dt_status request_set_list(struct dt__request *request, struct dt__json l
     return dt__json_peek(&list) == ']' ? rows_check(0, request->max_rows) : DT_OK;
 }
 
-/* The shape's first dimension is the rows; the product of the others is a row's numbers. */
 static bool is_number(const struct dt__columns *columns, size_t column)
 {
-    return columns->items[column].kind == DT_COLUMN_NUMBER;
+    return !columns->items || columns->items[column].kind == DT_COLUMN_NUMBER;
 }
 
 /* Number columns, and columns without names, may come as one input. */
@@ -51,6 +50,7 @@ static bool takes_tensor(const struct dt__columns *columns)
     return !columns->names.count || numbers == columns->count;
 }
 
+/* The shape's first dimension is the rows; the product of the others is a row's numbers. */
 static dt_status request_set_tensor(struct dt__request *request, struct dt__json shape,
                                     struct dt__json data)
 {

@@ -151,5 +151,10 @@ before=$(peak)
 check_eq 'empty rows' "$(ask /v1/models/default:predict "{\"instances\":[$(yes '[]' | head -n 9999 | paste -sd,)]}" | head -n 1)" \
     '400 {"error":"instances: row 0: 0 numbers, the model has 1000000 features"}'
 check_le 'KiB for them' "$(($(peak) - before))" 65536
+# Features without names are one input of v2.
+check_eq 'v2 of features without names' "$(ask /v2/models/default | grep -o '"inputs":.*,"outputs"')" \
+    '"inputs":[{"name":"input","datatype":"FP32","shape":[-1,1000000]}],"outputs"'
+check_eq 'too few of them' "$(ask /v2/models/default/infer \
+    '{"inputs":[{"name":"input","datatype":"FP32","shape":[1,2],"data":[1,2]}]}' | cut -c1-3)" 400
 kill -TERM $server
 wait $server || fail 'a stop'
