@@ -642,8 +642,10 @@ static int watch_workers(struct dt_exchange *x, uint64_t from, dt_ask_fn *ask, v
     uint32_t before = x->tick; /* steps before this span */
     dt_world_heartbeat(x->world, "serving", from);
     dt__watchdog_wait(x->world, "the workers");
-    while (!dt__event_wait_for(&control->settled, all_settled, BANK_NAP_SECS))
+    while (!dt__event_wait_for(&control->settled, all_settled, BANK_NAP_SECS)) {
         atomic_store(&control->bank_ask, ask(arg));
+        dt__heartbeat_exchange(x->world); /* hosts hear of each other through the bank */
+    }
     dt__watchdog_progress(x->world);
     atomic_store(&control->bank_ask, 0);
     x->tick = atomic_load(&control->agreed.count);

@@ -22,3 +22,8 @@ begin 3 async train.mode=async
 stalls async 0 "$(host_name 1)" ''
 survey 3
 slow 3
+# A bank that has a worker on its own host hears of the others in the middle of a span too.
+hosts_slots 2 1
+slack=4000
+begin 3 shared run.log_steps=40 run.checkpoint_secs=0 test.slow_rank=1 test.slow_secs=0.05
+stalls shared 2 "$(host_name 2)" ''
