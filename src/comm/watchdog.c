@@ -247,6 +247,8 @@ static struct dt__heartbeat_message message_make(const struct dt_world *world)
 static void peer_take_message(struct dt__peer *peer, const struct dt__heartbeat_message *message)
 {
     int64_t now = now_us();
+    if (message->last) atomic_store(&peer->parted, true);
+    if (message->last) return; /* it says no more than that */
     atomic_store(&peer->heard_us, now);
     atomic_store(&peer->heartbeat.progress_us, now - message->idle_us);
     atomic_store(&peer->heartbeat.step, message->step);
@@ -285,6 +287,7 @@ void dt__heartbeat_exchange(struct dt_world *world)
     for (int i = 0; i < watchdog->peers; i++) {
         struct dt__peer *peer = &watchdog->peer[i];
         int done; /* one message at a time: to a peer that does not listen they must not pile up */
+        if (atomic_load(&peer->parted)) continue;
         DT_MPI(MPI_Test(&peer->request, &done, MPI_STATUS_IGNORE));
         if (!done) continue;
         peer->out = message_make(world);
@@ -499,15 +502,15 @@ void dt__watchdog_stop(struct dt_world *world)
     pthread_join(watchdog->thread, NULL);
 }
 
-/* MPI ends when all messages are received. */
+/* MPI ends when all messages are received. The peer's last one may have come already. */
 static void peer_part(struct dt__peer *peer, MPI_Comm comm)
 {
     const struct dt__heartbeat_message last = {.last = 1};
-    struct dt__heartbeat_message message = {0};
+    struct dt__heartbeat_message message;
     const int rank = peer->heartbeat.rank, bytes = (int)sizeof message;
     MPI_Request sent[2] = {peer->request};
     DT_MPI(MPI_Isend(&last, bytes, MPI_BYTE, rank, HEARTBEAT_TAG, comm, &sent[1]));
-    while (!message.last)
+    for (bool parted = atomic_load(&peer->parted); !parted; parted = message.last)
         DT_MPI(MPI_Recv(&message, bytes, MPI_BYTE, rank, HEARTBEAT_TAG, comm, MPI_STATUS_IGNORE));
     DT_MPI(MPI_Waitall(2, sent, MPI_STATUSES_IGNORE));
 }

@@ -66,6 +66,7 @@ struct dt__peer {
     /* what it did as it was heard last; the progress is its host's */
     struct dt__heartbeat heartbeat;
     _Atomic int64_t heard_us; /* its last message came */
+    _Atomic bool parted;      /* its host has ended, as it should; nothing more comes */
     MPI_Request request;      /* of the last message to it */
     struct dt__heartbeat_message out;
 };
