@@ -296,7 +296,7 @@ enum dt_ask {
     DT_ASK_GIVE_UP = 8, /* the step is not done: as ERROR, but the ranks are well */
     DT_ASK_VOID = DT_ASK_ERROR | DT_ASK_GIVE_UP
 };
-/* Asked of this rank once a step (workers) or every few ms (bank): what does it want? */
+/* Asked of this rank once a step (workers) or every 20 ms (bank): what does it want? */
 typedef int dt_ask_fn(void *arg);
 
 /* Worker: where to read weights. */

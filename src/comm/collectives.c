@@ -168,7 +168,9 @@ dt_status dt_ranks_bcast_blob(const struct dt_ranks *ranks, void *inout_bytes, s
         memcpy(&bytes, inout_bytes, sizeof bytes);
     else
         status = dt_alloc(length + 1, 1, "broadcast", &bytes);
-    DT_TRY(dt_ranks_agree(ranks, status));
+    status = dt_ranks_agree(ranks, status);
+    if (status && rank != root) dt_free(bytes);
+    DT_TRY(status);
     dt_ranks_bcast(ranks, bytes, length, root);
     memcpy(inout_bytes, &bytes, sizeof bytes);
     *inout_length = length;

@@ -277,6 +277,9 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
     at = dt__slice(at, nth, (int)count, x->spec.norm ? DT__TREE_BLOCK : x->grain);
     if (at.begin == at.end) return;
     const int wire = dt__wire_at(x, at.begin), turn = x->spec.norm ? 0 : number;
+    /* Of one node there are as many as memory has room for, and no messages. */
+    const int tag =
+        x->nodes > 1 ? DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + nth) * x->tags : 0;
     struct dt__chunk *chunk = &x->chunk[x->chunks++];
     *chunk = (struct dt__chunk){.bucket = bucket,
                                 .is_tiled = segment->kind == DT__TILED,
@@ -285,7 +288,7 @@ static void cut_chunk(struct dt_exchange *x, int bucket, const struct dt__segmen
                                 .place = index * (int)count + nth,
                                 .places = used * (int)count,
                                 .turn = turn,
-                                .tag = DT__TAG_CHUNKS + (number * DT__SLICE_CHUNKS + nth) * x->tags,
+                                .tag = tag,
                                 .at = at,
                                 .wire = wire,
                                 .bytes = dt__wire_bytes(wire, at.begin, at.end - at.begin),

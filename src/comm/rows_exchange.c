@@ -329,7 +329,8 @@ void dt_exchange_pull(struct dt_exchange *x)
 {
     struct dt__wait wait = {.world = x->world, .what = "rows of the other hosts"};
     if (!x->rows_exchange) return;
-    const double start = dt_clock_secs();
+    struct dt_exchange_times *times = &x->times;
+    const double start = dt_clock_secs(), busy = times->wait + times->reduce + times->update;
     dt__rows_begin(x, false);
     if (x->workers) dt__event_post(&x->control->listed, 1);
     while (!dt__rows_done(x))
@@ -340,7 +341,8 @@ void dt_exchange_pull(struct dt_exchange *x)
     dt__wait_done(&wait);
     dt__rows_end(x);
     dt__rows_await(x);
-    x->times.network += dt_clock_secs() - start;
+    times->network +=
+        dt_clock_secs() - start - (times->wait + times->reduce + times->update - busy);
 }
 
 /* ---- the bank's books ----------------------------------------------------------------------- */

@@ -318,7 +318,8 @@ float *dt_split_sum(const struct dt_split *s, int layer, int index, size_t block
  *   output   owners; who has the rows                  behind those of return_outputs
  *   (deltas) who has the rows; owners                  behind those of give_deltas
  *   sums     owners; who adds up and who has the rows  before those of return_sums
- * A place is written again in the next step alone, behind the exchange's end of this one. */
+ * A place is written again in the next step alone, behind the exchange's end of this one; but for
+ * sums, which all split layers of a step share: behind the deltas' meeting of the next of them. */
 
 /* Floats, or labels, from a worker to another one: this one's end of it, if it is one of them. All
  * post in the same order. */

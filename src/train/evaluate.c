@@ -208,6 +208,7 @@ static dt_status measure_own(const struct dt_trainer *trainer, uint64_t most_chu
     const struct dt_touched *needs = worker && exchange ? dt_exchange_needs(exchange) : NULL;
     const size_t cells = dt__confusion_cells(job), sums = dt_metrics_sums(job->model);
     uint64_t *confusion = cells ? (uint64_t *)(void *)out : NULL;
+    struct dt_exchange_times pulls = {0};
     dt_status status = DT_OK;
     if (measure && needs) dt_network_set_inputs(measure->network, dt_exchange_inputs(exchange));
     for (uint64_t i = 0; i < most_chunks; i++) {
@@ -223,6 +224,7 @@ static dt_status measure_own(const struct dt_trainer *trainer, uint64_t most_chu
         dt__slow_down(job);
         if (!status) status = dt_stop_check();
     }
+    if (exchange) dt_exchange_take_times(exchange, &pulls); /* no span's */
     return status;
 }
 
