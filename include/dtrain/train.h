@@ -26,7 +26,7 @@ struct dt_train_options {
     const struct dt_own_loss *loss;
     /* Bank: each record of metrics.jsonl as it is written: one JSON object, without newline. */
     void (*record)(void *arg, const char *json);
-    /* Bank: asked every few milliseconds, or once a step by a process alone: once true, the run
+    /* Bank: asked every 20 ms, or once a step by a process alone: once true, the run
      * stops as a signal would make it. */
     bool (*stop)(void *arg);
     void *arg; /* of both */

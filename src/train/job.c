@@ -44,10 +44,10 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static bool is_local_at(const struct dt_job *job, uint64_t step)
+static bool is_local_at(const struct dt_job *job, const struct dt_config *config, uint64_t step)
 {
-    return job->mode == DT_MODE_SYNC && job->config->train.local_steps > 1 &&
-           step >= (uint64_t)job->config->train.local_after;
+    return job->mode == DT_MODE_SYNC && config->train.local_steps > 1 &&
+           step >= (uint64_t)config->train.local_after;
 }
 
 bool dt__is_rounded(const struct dt_job *job)
@@ -62,7 +62,7 @@ bool dt__async_wire(const struct dt_job *job)
 
 bool dt__is_local(const struct dt_job *job)
 {
-    return is_local_at(job, job->step);
+    return is_local_at(job, job->config, job->step);
 }
 
 bool dt__overlaps(const struct dt_job *job)
@@ -71,28 +71,29 @@ bool dt__overlaps(const struct dt_job *job)
 }
 
 /* The last end of a round up to `step`. */
-static uint64_t round_floor(const struct dt_job *job, uint64_t step)
+static uint64_t round_floor(const struct dt_job *job, const struct dt_config *config, uint64_t step)
 {
-    uint64_t length = (uint64_t)job->config->train.local_steps;
-    uint64_t after = (uint64_t)job->config->train.local_after;
-    return is_local_at(job, step) ? after + (step - after) / length * length : step;
+    const uint64_t length = (uint64_t)config->train.local_steps;
+    const uint64_t after = (uint64_t)config->train.local_after;
+    return is_local_at(job, config, step) ? after + (step - after) / length * length : step;
 }
 
 uint64_t dt__round_end(const struct dt_job *job, uint64_t step)
 {
-    if (!is_local_at(job, step)) return step + 1;
-    return least(job->last_step, round_floor(job, step) + (uint64_t)job->config->train.local_steps);
+    const uint64_t length = (uint64_t)job->config->train.local_steps;
+    if (!is_local_at(job, job->config, step)) return step + 1;
+    return least(job->last_step, round_floor(job, job->config, step) + length);
 }
 
-uint64_t dt__round_begin(const struct dt_job *job, uint64_t step)
+uint64_t dt__round_begin(const struct dt_job *job, const struct dt_config *config, uint64_t step)
 {
-    return step ? round_floor(job, step - 1) : 0;
+    return step ? round_floor(job, config, step - 1) : 0;
 }
 
 bool dt__round_passed(const struct dt_job *job, int64_t every)
 {
     if (every <= 0 || job->step == 0) return false;
-    uint64_t begin = dt__round_begin(job, job->step), length = (uint64_t)every;
+    uint64_t begin = dt__round_begin(job, job->config, job->step), length = (uint64_t)every;
     return job->step / length > begin / length;
 }
 
@@ -145,9 +146,9 @@ uint64_t dt__span_end(const struct dt_job *job)
         const uint64_t record = next_multiple(job->step, job->config->run.log_steps);
         const uint64_t due = least(next, record);
         if (dt__overlaps(job) && !job->pending) return dt__round_end(job, job->step);
-        if (!is_local_at(job, due)) return due;
+        if (!is_local_at(job, job->config, due)) return due;
         if (job->step < after) return after;
-        return round_floor(job, due) == due ? due : dt__round_end(job, due);
+        return round_floor(job, job->config, due) == due ? due : dt__round_end(job, due);
     }
     uint64_t warm = (uint64_t)job->config->train.warm_start_steps;
     return job->step < warm ? least(next, warm) : next;

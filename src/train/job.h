@@ -106,8 +106,8 @@ bool dt__overlaps(const struct dt_job *job);
 /* The end of the round that begins at `step`; without local steps each is a round. Rounds end at
  * multiples of train.local_steps behind train.local_after, and with the run. */
 uint64_t dt__round_end(const struct dt_job *job, uint64_t step);
-/* The begin of the round that ended at `step`. */
-uint64_t dt__round_begin(const struct dt_job *job, uint64_t step);
+/* The begin of the round that ended at `step`, with the local steps of that configuration. */
+uint64_t dt__round_begin(const struct dt_job *job, const struct dt_config *config, uint64_t step);
 /* Whether a multiple of `every` lies in the round that ended at this step. 0: none does. */
 bool dt__round_passed(const struct dt_job *job, int64_t every);
 bool dt__log_due(const struct dt_job *job);       /* a train record, at this step */
@@ -193,7 +193,7 @@ void dt__update_rows_async(void *job, const struct dt_gradient *part, uint64_t b
                            float *weights, float *const *states);
 /* What makes a gradient ready for that update; NULL if nothing must. With both clipping and delay
  * compensation the whole gradient is compensated first, so that it is clipped by the norm of what
- * is applied. */
+ * is applied; of several owners each compensates its slice of the clipped one. */
 dt_async_prepare_fn *dt__async_prepare_fn(const struct dt_job *job);
 
 #endif

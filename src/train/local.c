@@ -198,13 +198,17 @@ void dt__local_start(const struct dt_trainer *trainer)
 {
     struct dt_job *job = trainer->job;
     const size_t params = job->model->params;
+    uint64_t began = dt__round_begin(job, job->config, job->step);
+    if (trainer->bank && job->pending) /* the round that they are of */
+        began = dt__round_begin(job, &trainer->bank->before, job->step);
     dt_ranks_bcast(job->world->trainers, &job->pending, sizeof job->pending, 0);
+    dt_ranks_bcast(job->world->trainers, &began, sizeof began, 0);
     move_state(trainer, false);
     for (int i = 0; i < job->local->count; i++) {
         struct dt_group *group = &job->local->group[i];
         float *weights = dt_exchange_vectors(group->exchange)[0];
         if (group->difference && group->leads) {
-            group->part = dt__group_part(group, dt__round_begin(job, job->step), job->step);
+            group->part = dt__group_part(group, began, job->step);
             group_begin(group);
         }
         dt_exchange_start(group->exchange);
@@ -270,7 +274,7 @@ static void turn_groups(const struct dt_job *job, uint64_t end)
         struct dt_group *group = &job->local->group[i];
         if (group->began) {
             float *weights = dt_exchange_vectors(group->exchange)[0];
-            group->part = dt__group_part(group, dt__round_begin(job, end), end);
+            group->part = dt__group_part(group, dt__round_begin(job, job->config, end), end);
             write_difference(params, 1, group->began, weights, group->difference);
             group_begin(group);
             memcpy(group->began, weights, params * sizeof *weights);

@@ -240,8 +240,8 @@ static dt_status name_vectors(struct dt_bank *bank, float *const *vectors)
     return make_groups(bank);
 }
 
-/* Where no exchange takes the groups' differences up, the outer update with their mean is made
- * here. */
+/* Where no exchange takes the groups' differences up, the outer update of the state's weights with
+ * their mean is made here. Those that were loaded stay: they may be exported yet. */
 static dt_status apply_differences(struct dt_bank *bank)
 {
     struct dt_job *job = bank->job;
@@ -251,10 +251,11 @@ static dt_status apply_differences(struct dt_bank *bank)
     float *mean,
         *outer = find_state(from->nstate, from->state_name, from->state, job->outer.state_name[0]);
     DT_TRY(dt_alloc(2 * n, sizeof *mean, "differences", &mean));
-    float *const vectors[] = {from->params, outer ? outer : mean + n};
+    float *const weights = bank->state.params;
+    float *const vectors[] = {weights, outer ? outer : mean + n};
     load_state(from, from, DIFFERENCE, -1, mean);
     job->pending = true;
-    dt__update_outer(job, &info, 0, n, mean, vectors, from->params);
+    dt__update_outer(job, &info, 0, n, mean, vectors, weights);
     job->pending = false;
     dt_info("what the groups did in their last round, and were about to exchange, is applied "
             "now: train.overlap is off");
@@ -269,13 +270,13 @@ static dt_status load_vectors(struct dt_bank *bank)
     const struct dt_checkpoint *from = &bank->loaded;
     const bool same = from->groups == state->groups, differ = from->group_difference != NULL;
     const int states = state->group_nstate;
+    if (from->params)
+        memcpy(state->params, from->params, (size_t)state->params_count * sizeof(float));
     if (differ && !bank->group_difference) DT_TRY(apply_differences(bank));
     if (differ && bank->group_difference) {
         bank->job->pending = true;
         state->group_difference = bank->group_difference;
     }
-    if (from->params)
-        memcpy(state->params, from->params, (size_t)state->params_count * sizeof(float));
     for (int i = 0; i < state->nstate; i++)
         load_state(from, state, state->state_name[i], -1, state->state[i]);
     for (int g = 0; g < state->groups; g++) {

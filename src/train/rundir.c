@@ -1,7 +1,7 @@
 /* The run directory's files: configuration, records, checkpoints, exports. Bank only.
  *
  * A save is a copy of the state; the writer's thread does the rest, and what became of it is
- * collected later. What fails is tried again, but for the last save. */
+ * collected later. What fails is made good by the next save; the last one must not fail. */
 #include <math.h>
 #include <string.h>
 

@@ -144,10 +144,8 @@ dt_status dt__sync_point(const struct dt_trainer *trainer, int asked, bool *out_
     if (asked & DT_ASK_GIVE_UP) {
         DT_TRY(dt_ranks_agree(job->world->trainers, bank ? dt__saves_finish(bank) : DT_OK));
         if (bank)
-            dt_info(
-                "stopped in a round of local steps, which will be done again: the checkpoint of "
-                "step %llu stands",
-                (unsigned long long)bank->saved_step);
+            dt_info("stopped in a round of local steps, which will be done again from the newest "
+                    "checkpoint");
         return DT_STOPPED;
     }
     const dt_status summed = job->mode == DT_MODE_SYNC ? sum_losses(trainer) : DT_OK;
