@@ -54,6 +54,10 @@ bool dt_report_has_ended(const char *run_dir, uint64_t step);
 dt_status
 dt_report_close(struct dt_report *report); /* DT_EIO: the records did not reach the disk */
 
+/* One line behind the records of a run that nobody writes to; nothing where there are none.
+ * DT_EIO. */
+dt_status dt_report_append(const char *run_dir, const char *line);
+
 /* Calls `record` with each record's line, without newline, once it is written; NULL: no more. */
 typedef void dt_record_fn(void *arg, const char *json);
 void dt_report_listen(struct dt_report *report, dt_record_fn *record, void *arg);

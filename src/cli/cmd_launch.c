@@ -3,13 +3,17 @@
  * allocation of Slurm's.
  *
  * Which failure that is, the job's last error line says: a rank that is gone, a stall, an error of
- * MPI, or no line at all (a host is gone, mpirun was killed). All others would come again: they end
- * it. A run's bits do not depend on ranks and hosts, so the end is the same with fewer of them.
+ * MPI, or no line at all (a host is gone, mpirun was killed). Behind a start that was right it is
+ * also a run directory that the job before still holds, and too few ranks on the hosts that are
+ * left. All others would come again: they end it. A run's bits do not depend on ranks and hosts, so
+ * the end is the same with fewer of them.
  *
  * Signals are passed on: the first as a request to stop at a checkpoint, a second one ends the job.
  * mpirun has a process group of its own, so that ^C reaches it through here alone. */
 #include <errno.h>
 #include <glob.h>
+#include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,6 +29,7 @@
 #include "data/packed.h"
 #include "dtrain/comm.h"
 #include "dtrain/history.h"
+#include "dtrain/report.h"
 #include "dtrain/state.h"
 
 /* That mpirun may take to end behind the job's error line, and behind the last process that it
@@ -33,6 +38,7 @@
  * it has started any it may take three times as long. */
 static const double END_SECS = 20;
 static const double MOST_WAIT_SECS = 60; /* between two tries */
+static const char ERROR[] = "dtrain: error: ";
 
 struct launch {
     char **option; /* mpirun's own */
@@ -45,6 +51,7 @@ struct launch {
     struct dt_config config;
 
     struct cli_hosts hosts;
+    int slots;      /* of the hosts of this start; 0: not known */
     int signals;    /* signalfd */
     int asked;      /* signals that asked for a stop */
     bool has_error; /* the last start has printed an error line */
@@ -83,6 +90,16 @@ static dt_status take_number(const char *option, const char *text, double least,
     return DT_OK;
 }
 
+static dt_status take_count(const char *option, const char *text, double least, int *out)
+{
+    double number;
+    DT_TRY(take_number(option, text, least, &number));
+    if (number != floor(number) || number > INT_MAX)
+        return dt_fail(DT_EUSAGE, "launch %s: '%s' is not a whole number", option, text);
+    *out = (int)number;
+    return DT_OK;
+}
+
 static dt_status parse(struct launch *launch, int argc, char **argv)
 {
     static const char *const np[] = {"-np", "-n", "--np", "-c", NULL};
@@ -90,7 +107,6 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
                                            "--machinefile", "-f",         NULL};
     static const char *const agent[] = {"plm_rsh_agent", "-launcher-exec", "--launcher-exec", NULL};
     struct cli_hosts *hosts = &launch->hosts;
-    double number;
     int i = 1;
     hosts->hydra = !dt_world_is_open_mpi();
     hosts->agent = getenv(hosts->hydra ? "HYDRA_LAUNCHER_EXEC" : "OMPI_MCA_plm_rsh_agent");
@@ -99,11 +115,9 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     DT_TRY(dt_alloc((size_t)argc + 1, sizeof *launch->option, "arguments", &launch->option));
     for (; i < argc && !begins_job(argv[i]); i++) {
         if (is_one_of(argv[i], np)) {
-            DT_TRY(take_number(argv[i], argv[i + 1], 1, &number));
-            launch->np = (int)number;
+            DT_TRY(take_count(argv[i], argv[i + 1], 1, &launch->np));
         } else if (!strcmp(argv[i], "--restarts")) {
-            DT_TRY(take_number(argv[i], argv[i + 1], 0, &number));
-            launch->restarts = (int)number;
+            DT_TRY(take_count(argv[i], argv[i + 1], 0, &launch->restarts));
         } else if (!strcmp(argv[i], "--grow")) {
             DT_TRY(take_number(argv[i], argv[i + 1], 1, &launch->grow_secs));
         } else if (is_one_of(argv[i], hostfile) && argv[i + 1]) {
@@ -122,6 +136,9 @@ static dt_status parse(struct launch *launch, int argc, char **argv)
     launch->arguments = argc - i;
     const bool slurm = getenv("SLURM_TASKS_PER_NODE") && getenv("SLURM_JOB_NODELIST");
     hosts->from = hosts->file ? hosts->file : slurm ? "SLURM_JOB_NODELIST" : NULL;
+    if (launch->grow_secs > 0 && !hosts->from)
+        return dt_fail(DT_EUSAGE, "launch --grow: hosts to take in are those of a host file "
+                                  "(--hostfile) or of an allocation of Slurm's: there is none");
     ssize_t length = readlink("/proc/self/exe", launch->self, sizeof launch->self - 1);
     if (length < 0) return dt_fail(DT_EIO, "/proc/self/exe: %s", strerror(errno));
     DT_TRY(dt_config_init(&launch->config));
@@ -147,6 +164,8 @@ static enum outcome outcome_of(const struct launch *launch, int code, const stru
 {
     static const char *const signs[] = {" is gone: ", " no progress for ", "not heard from",
                                         ": MPI_"};
+    static const char held[] = " in use by another dtrain"; /* by the bank of the start before */
+    const bool again = launch->starts > 1;
     int exit_code = WIFEXITED(code) ? WEXITSTATUS(code) : 128 + WTERMSIG(code);
     if (exit_code == 0) {
         /* mpirun may return 0 behind a job that Slurm took a node from: then the records do not end
@@ -161,19 +180,24 @@ static enum outcome outcome_of(const struct launch *launch, int code, const stru
         return outcome;
     }
     if (exit_code == 75 || (launch->asked && !tail->error[0])) return STOPPED;
-    if (exit_code == 2) return WRONG;
-    if (!tail->error[0]) return LOST;
+    /* What was right at the first start is wrong on the hosts that are left: too few ranks. */
+    if (exit_code == 2) return again ? LOST : WRONG;
+    if (exit_code == ETIMEDOUT && !tail->error[0]) return FAILED; /* mpirun --timeout */
+    if (!tail->error[0] || (again && strstr(tail->error, held))) return LOST;
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
         if (strstr(tail->error, signs[i])) return LOST;
     return FAILED;
 }
 
-/* The first asks for a stop, the next end the job. */
+/* The first asks for a stop, unless the job is stopping already, the next end the job. */
 static void pass_signals(struct launch *launch, pid_t pid)
 {
     struct signalfd_siginfo info;
     while (read(launch->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (pid > 0) kill(pid, launch->asked ? SIGTERM : SIGUSR1);
+        if (pid > 0 && launch->asked)
+            kill(pid, SIGTERM);
+        else if (pid > 0 && !launch->growing)
+            kill(pid, SIGUSR1);
         launch->asked++;
     }
 }
@@ -195,8 +219,8 @@ static size_t pass_on(int from, struct tail *tail)
         }
         tail->line[tail->length] = '\0';
         tail->length = 0;
-        if (!strncmp(tail->line, "dtrain: error: ", 15))
-            memcpy(tail->error, tail->line, sizeof tail->line);
+        const char *error = strstr(tail->line, ERROR); /* mpirun may have put a tag before it */
+        if (error) memmove(tail->error, error, strlen(error) + 1);
         if (strstr(tail->line, "not enough slots available")) tail->few_slots = true;
     }
     return (size_t)n;
@@ -225,14 +249,20 @@ static bool mpirun_waits(pid_t pid, bool *seen)
     return living;
 }
 
+/* Whether a start with these hosts too would have more ranks. */
+static bool has_room(const struct launch *launch)
+{
+    return !launch->np || !launch->slots || launch->slots < launch->np;
+}
+
 /* Passes the job's stderr on, and signals to it however much it says, until it ends. Hosts that
  * have come back are taken in at a checkpoint. */
 static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
 {
     struct cli_hosts *hosts = &launch->hosts;
-    const bool grows = launch->grow_secs > 0 && hosts->from;
+    const bool grows = launch->grow_secs > 0 && has_room(launch);
     double now = dt_clock_secs(), look_at = now + launch->grow_secs, waits_at = now;
-    bool seen = false;
+    bool seen = false, looks = false;
     int code = 0, come;
     for (bool open = true;;) {
         struct pollfd fds[2] = {{.fd = launch->signals, .events = POLLIN},
@@ -243,14 +273,18 @@ static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
         if (!tail->error[0] && mpirun_waits(pid, &seen)) waits_at = now;
         if (now > waits_at + (seen ? END_SECS : 3 * END_SECS)) kill(-pid, SIGKILL);
         pass_signals(launch, pid);
-        if (grows && !launch->growing && now >= look_at) {
-            if ((come = cli_hosts_come(hosts)) > 0) {
+        if (grows && !looks && !launch->growing && now >= look_at) {
+            looks = !cli_hosts_ask(hosts);
+            look_at = now + launch->grow_secs;
+        }
+        if (looks && cli_hosts_answered(hosts, &come)) {
+            looks = false;
+            if (come > 0 && !launch->asked) {
                 dt_info("launch: %d of %d hosts answer: stopping at a checkpoint to take them in",
                         hosts->answering + come, hosts->count);
                 launch->growing = true;
                 kill(pid, SIGUSR1);
             }
-            look_at = dt_clock_secs() + launch->grow_secs;
         }
         if (waitpid(pid, &code, WNOHANG) != pid) continue;
         /* What is there behind a job that has ended. No more: what it left behind may write on. */
@@ -289,6 +323,8 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
     DT_TRY(status);
     struct tail tail = {.length = 0};
     launch->starts++;
+    launch->slots = slots;
+    launch->growing = false;
     int code = attend(launch, pid, from, &tail);
     close(from);
     if (WIFEXITED(code) && WEXITSTATUS(code) == 127 && !tail.error[0])
@@ -301,7 +337,7 @@ static dt_status run_job(struct launch *launch, int slots, enum outcome *out, ch
     *out = outcome_of(launch, code, &tail);
     launch->has_error = tail.error[0];
     if (launch->has_error)
-        snprintf(reason, CLI_LINE, "%.*s", CLI_LINE - 16, tail.error + 15);
+        snprintf(reason, CLI_LINE, "%.*s", CLI_LINE - 16, tail.error + strlen(ERROR));
     else
         snprintf(reason, CLI_LINE, "the job ended without an error line, and mpirun with %s %d",
                  WIFEXITED(code) ? "exit code" : "signal",
@@ -325,21 +361,17 @@ static long long saved_step(const struct launch *launch)
 /* One line, and one record behind those of the run. */
 static void tell(const struct launch *launch, const char *event, long long step, const char *reason)
 {
-    char path[4096], word[CLI_LINE];
+    char word[CLI_LINE], line[CLI_LINE + 256];
     size_t n = 0;
     for (const char *c = reason; *c && n < sizeof word - 2; c++)
         if (*c >= ' ' && *c != '"' && *c != '\\') word[n++] = *c;
     word[n] = '\0';
     dt_info("launch: %s at step %lld: %s", event, step, word);
-    snprintf(path, sizeof path, "%s/metrics.jsonl", launch->config.run.dir);
-    FILE *file = fopen(path, "r+");
-    if (!file) return;
-    fseek(file, 0, SEEK_END);
-    fprintf(file,
-            "{\"kind\":\"launch\",\"event\":\"%s\",\"step\":%lld,\"start\":%d,\"hosts\":%d,"
-            "\"reason\":\"%s\",\"time_unix\":%lld}\n",
-            event, step, launch->starts, launch->hosts.answering, word, (long long)time(NULL));
-    fclose(file);
+    snprintf(line, sizeof line,
+             "{\"kind\":\"launch\",\"event\":\"%s\",\"step\":%lld,\"start\":%d,\"hosts\":%d,"
+             "\"reason\":\"%s\",\"time_unix\":%lld}\n",
+             event, step, launch->starts, launch->hosts.answering, word, (long long)time(NULL));
+    if (dt_report_append(launch->config.run.dir, line)) dt_warn("launch: %s", dt_error_text());
 }
 
 static dt_status report(dt_status status)
@@ -390,20 +422,30 @@ static dt_status keep_alive(struct launch *launch)
     }
 }
 
+/* Those that ask for a stop; a terminal that is closed is one, unless nohup has said otherwise. A
+ * reader of stderr that is gone ends nothing. */
+static dt_status signals_open(int *out)
+{
+    static const int asking[] = {SIGUSR1, SIGTERM, SIGINT}, leaving[] = {SIGHUP, SIGQUIT};
+    struct sigaction before;
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof asking / sizeof *asking; i++)
+        sigaddset(&set, asking[i]);
+    for (size_t i = 0; i < sizeof leaving / sizeof *leaving; i++)
+        if (!sigaction(leaving[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaddset(&set, leaving[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    *out = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return *out < 0 ? dt_fail(DT_EIO, "signals: %s", strerror(errno)) : DT_OK;
+}
+
 dt_status cmd_launch(int argc, char **argv)
 {
     struct launch launch = {.restarts = 3, .signals = -1};
-    sigset_t set;
     dt_status status = parse(&launch, argc, argv);
-    if (!status) {
-        sigemptyset(&set);
-        sigaddset(&set, SIGUSR1);
-        sigaddset(&set, SIGTERM);
-        sigaddset(&set, SIGINT);
-        sigprocmask(SIG_BLOCK, &set, NULL);
-        launch.signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-        if (launch.signals < 0) status = dt_fail(DT_EIO, "signals: %s", strerror(errno));
-    }
+    if (!status) status = signals_open(&launch.signals);
     status = status ? report(status) : keep_alive(&launch);
     if (launch.signals >= 0) close(launch.signals);
     if (launch.hosts.chosen[0]) unlink(launch.hosts.chosen);

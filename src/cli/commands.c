@@ -24,7 +24,7 @@ const struct command commands[] = {
      "starts mpirun, and again after a failure, on the hosts that still answer",
      "After a failure that is not the user's (a rank killed, a host gone, a stall, an error "
      "of MPI) the job starts again from the newest checkpoint, on the hosts of the file that "
-     "answer, with no more ranks than they have slots. It gives up after K failures (3) "
+     "answer, with no more ranks than they have slots. It gives up after K restarts (3) "
      "without a new checkpoint between them. The waits between the tries grow from 1 s to 60 "
      "s. The weights come out the same, bit for bit, with fewer ranks too (not in async mode, nor "
      "with train.exchange=reduce).\n\nAn error of the configuration, of "

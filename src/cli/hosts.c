@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ dt_status cli_start(char *const *command, int fd, int *out_end, pid_t *out_pid)
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
+        signal(SIGPIPE, SIG_DFL);
         setpgid(0, 0);
         int null = open("/dev/null", O_RDONLY);
         if (null >= 0) dup2(null, STDIN_FILENO);
@@ -79,7 +81,8 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     dt_status status = DT_OK;
     while (!status && fgets(line, sizeof line, file)) {
         struct cli_host host = {0};
-        if (sscanf(line, "%255s", host.name) != 1 || host.name[0] == '#') continue;
+        line[strcspn(line, "#\n")] = '\0';
+        if (sscanf(line, "%255s", host.name) != 1) continue;
         for (const char *at = line + 1; (at = strstr(at, "slots")); at++) /* not max_slots */
             if (strchr(" \t", at[-1])) sscanf(at, "slots = %9d", &host.slots);
         memcpy(host.line, line, sizeof line);
@@ -90,7 +93,7 @@ static dt_status hosts_read(struct cli_hosts *hosts)
         }
         if (tasks) {
             host.slots = slurm_tasks(&tasks, &left);
-            snprintf(host.line, sizeof host.line, "%s slots=%d\n", host.name, host.slots);
+            snprintf(host.line, sizeof host.line, "%s slots=%d", host.name, host.slots);
         }
         status = dt_grow(&hosts->host, &capacity, (size_t)hosts->count + 1, sizeof host, "hosts");
         if (!status) hosts->host[hosts->count++] = host;
@@ -100,12 +103,26 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     return dt_fail(DT_EIO, "%s: cannot be read: expected a list of hosts", hosts->from);
 }
 
-static void hosts_check(struct cli_hosts *hosts)
+/* By a name that needs no way to it; "node1" and "node1.cluster" are one host. */
+static bool is_this_host(const char *name)
 {
-    char own[CLI_HOST_NAME] = "", words[CLI_LINE];
+    char own[CLI_HOST_NAME] = "";
+    gethostname(own, sizeof own - 1);
+    const size_t a = strcspn(name, "."), b = strcspn(own, ".");
+    if (!strcmp(name, own) || !strcmp(name, "localhost") || !strcmp(name, "::1")) return true;
+    return !strncmp(name, "127.", 4) ||
+           (a == b && !strncmp(name, own, a) && (!name[a] || !own[b]));
+}
+
+dt_status cli_hosts_ask(struct cli_hosts *hosts)
+{
+    char words[CLI_LINE];
+    int come;
     const char *agent = hosts->agent ? hosts->agent : "ssh -o BatchMode=yes -o ConnectTimeout=10";
     const bool slurm = !hosts->agent && getenv("SLURM_JOB_NODELIST");
-    gethostname(own, sizeof own - 1);
+    hosts->asked_at = -HUGE_VAL; /* those that are still being asked have had their time */
+    cli_hosts_answered(hosts, &come);
+    DT_TRY(hosts_read(hosts));
     snprintf(words, sizeof words, "exec %.*s %s \"$0\" true", (int)strcspn(agent, ":"), agent,
              hosts->agent_args ? hosts->agent_args : "");
     for (int i = 0; i < hosts->count; i++) {
@@ -113,44 +130,51 @@ static void hosts_check(struct cli_hosts *hosts)
         char *const by_agent[] = {"sh", "-c", words, host->name, NULL};
         char *const by_slurm[] = {"srun", "--overlap", "-N1",  "-n1",
                                   "-w",   host->name,  "true", NULL};
-        host->check = 0;
-        host->answers = !strcmp(host->name, own) || !strcmp(host->name, "localhost");
+        host->check = -1;
+        host->answers = is_this_host(host->name);
         if (!host->answers) cli_start(slurm ? by_slurm : by_agent, 0, NULL, &host->check);
     }
-    const double until = dt_clock_secs() + ANSWER_SECS;
-    hosts->answering = 0;
+    hosts->asked_at = dt_clock_secs();
+    return DT_OK;
+}
+
+bool cli_hosts_answered(struct cli_hosts *hosts, int *out_come)
+{
+    const bool late = dt_clock_secs() > hosts->asked_at + ANSWER_SECS;
+    int answering = 0, waiting = 0;
     for (int i = 0; i < hosts->count; i++) {
         struct cli_host *host = &hosts->host[i];
         int code = 1;
-        pid_t ended = 0;
-        while (host->check > 0 && !(ended = waitpid(host->check, &code, WNOHANG)) &&
-               dt_clock_secs() < until)
-            dt_sleep_secs(0.02);
-        if (host->check > 0 && !ended) {
+        if (host->check > 0 && late) {
             kill(-host->check, SIGKILL);
             kill(host->check, SIGKILL);
-            waitpid(host->check, NULL, 0);
         }
-        if (ended > 0) host->answers = code == 0;
-        hosts->answering += host->answers;
-        if (!host->answers) dt_info("launch: %s does not answer", host->name);
+        if (host->check > 0 && waitpid(host->check, &code, late ? 0 : WNOHANG) != 0) {
+            host->answers = code == 0 && !late;
+            host->check = -1;
+        }
+        answering += host->answers;
+        waiting += host->check > 0;
     }
+    *out_come = answering - hosts->answering;
+    return !waiting;
 }
 
 dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
 {
+    int come;
     *out_slots = 0;
     if (!hosts->from) return DT_OK;
-    DT_TRY(hosts_read(hosts));
-    hosts_check(hosts);
+    DT_TRY(cli_hosts_ask(hosts));
+    while (!cli_hosts_answered(hosts, &come))
+        dt_sleep_secs(0.02);
+    hosts->answering += come;
+    for (int i = 0; i < hosts->count; i++)
+        if (!hosts->host[i].answers) dt_info("launch: %s does not answer", hosts->host[i].name);
     if (hosts->answering == 0) return dt_fail(DT_EIO, "%s: no host answers", hosts->from);
-    int fd = -1;
-    if (hosts->chosen[0]) {
-        fd = open(hosts->chosen, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    } else {
-        snprintf(hosts->chosen, sizeof hosts->chosen, "/tmp/dtrain-hosts-XXXXXX");
-        fd = mkstemp(hosts->chosen);
-    }
+    if (hosts->chosen[0]) unlink(hosts->chosen);
+    snprintf(hosts->chosen, sizeof hosts->chosen, "%s/dtrain-hosts-XXXXXX", dt_temporary_dir());
+    int fd = mkstemp(hosts->chosen);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     bool known = true;
     for (int i = 0; file && i < hosts->count; i++) {
@@ -159,20 +183,11 @@ dt_status cli_hosts_choose(struct cli_hosts *hosts, int *out_slots)
         if (hosts->hydra)
             fprintf(file, "%s:%d\n", host->name, host->slots > 0 ? host->slots : 1);
         else
-            fprintf(file, "%s", host->line);
+            fprintf(file, "%s\n", host->line);
         known &= host->slots > 0;
         *out_slots += host->slots;
     }
     if (!known) *out_slots = 0;
     if (!file || fclose(file)) return dt_fail(DT_EIO, "%s: %s", hosts->chosen, strerror(errno));
     return DT_OK;
-}
-
-int cli_hosts_come(struct cli_hosts *hosts)
-{
-    const int before = hosts->answering;
-    if (!hosts_read(hosts)) hosts_check(hosts);
-    const int come = hosts->answering - before;
-    hosts->answering = before;
-    return come;
 }

@@ -4,6 +4,7 @@
  *
  * Errors of a command that all ranks run together are written by it, once; others here. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
 {
     const struct command *command = NULL;
     streams_hold();
+    signal(SIGCHLD, SIG_DFL); /* who ignores it, as a caller may, cannot wait for a child */
     dt_stop_block(true);  /* while no other thread is there */
     dt__h5_guard_start(); /* a process that has nothing of this one's yet */
     dt_denormals_flush();

@@ -40,6 +40,20 @@ static dt_status open_records(struct dt_report *report)
     return DT_OK;
 }
 
+dt_status dt_report_append(const char *run_dir, const char *line)
+{
+    struct dt_report report = {.fd = -1};
+    DT_TRY(dt_format(&report.path, "%s/metrics.jsonl", run_dir));
+    dt_status status = DT_OK;
+    if (dt_path_exists(report.path)) {
+        status = open_records(&report);
+        if (!status) status = dt_fd_write(report.fd, report.path, line, strlen(line));
+        if (report.fd >= 0) close(report.fd);
+    }
+    dt_free(report.path);
+    return status;
+}
+
 dt_status dt_report_open(const char *run_dir, uint64_t total_steps, struct dt_report **out)
 {
     struct dt_report *report;

@@ -94,6 +94,10 @@ PATH=/nowhere "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/err"
 check_eq 'exit without mpirun' $? 1
 check_eq 'what is said without mpirun' "$(grep '^dtrain: error:' "$tmp/err")" \
     'dtrain: error: launch: cannot run mpirun'
+for wrong in '-np 2.5' '-np 1e12' '--restarts x' '-np 2 --grow 5'; do
+    "$dtrain" launch $wrong $common run.dir="$tmp/none" 2>"$tmp/err"
+    check_eq "exit of launch $wrong" $? 2
+done
 # What is read once cannot be read again.
 printf 'a,y\n1,0\n2,1\n' | "$dtrain" launch -np 2 data.train=/dev/stdin run.dir="$tmp/pipe" 2>"$tmp/err" && fail 'a pipe: exit 0'
 grep -q '^dtrain: error: launch: data.train=/dev/stdin: a pipe is gone' "$tmp/err" || { cat "$tmp/err"; fail 'no word of a pipe'; }
@@ -111,6 +115,38 @@ check_eq 'exit of a job that dies at every start' $? 1
 check_eq 'its starts' "$(grep -c 'launch: .* at step 200: the job ended without an error line' "$dir.err")" 3
 check_eq 'what is said of it' "$(grep '^dtrain: error:' "$dir.err")" \
     'dtrain: error: launch: the job ended without an error line, and mpirun with signal 9'
+# What would be wrong at a first start is tried again behind one that was right, as long as others: a run
+# directory that is still held, and too few ranks on the hosts that are left. Not so a limit of mpirun's.
+as_mpirun "$tmp/holding" <<END
+echo x >>"$tmp/holds"
+case \$(wc -l <"$tmp/holds") in
+1) kill -KILL \$\$ ;;
+2) echo "[1,0]<stderr>:dtrain: error: runs/x: in use by another dtrain (pid 7 on node1)" >&2; exit 1 ;;
+3) echo 'dtrain: error: expected at least 3 processes' >&2; exit 2 ;;
+4) exit 110 ;;
+esac
+END
+restarts=3
+launch held
+wait $job
+check_eq 'exit of an mpirun that comes to its limit' $? 1
+check_eq 'starts' "$(wc -l <"$tmp/holds")" 4
+check_eq 'what is said of it' "$(grep '^dtrain: error:.*110' "$dir.err")" \
+    'dtrain: error: launch: the job ended without an error line, and mpirun with exit code 110'
+# A reader of stderr that is gone, as tee is behind ^C, ends nothing.
+as_mpirun "$tmp/talking" <<'END'
+trap 'echo asked >"$TALKS"; exit 75' USR1
+while :; do echo words >&2; sleep 0.05; done
+END
+mkfifo "$tmp/ends"
+TALKS=$tmp/talks "$dtrain" launch -np 2 $common run.dir="$tmp/none" 2>"$tmp/ends" &
+job=$!
+head -n 3 "$tmp/ends" >/dev/null
+sleep 0.5
+kill -HUP $job
+wait $job
+check_eq 'exit of a stop without a reader' $? 75
+check_eq 'its job' "$(cat "$tmp/talks")" asked
 PATH=$true_path
 # A signal gets through to a job that floods stderr, faster than it is read from the launcher.
 mkfifo "$tmp/flood"
@@ -154,9 +190,9 @@ hosts_of() {
     "$dtrain" launch --mca plm_rsh_agent "$tmp/agent -p 2222 : ssh" --hostfile "$tmp/hosts" -np 8 $common \
         run.dir="$tmp/none" 2>"$tmp/err" | tr '\n' ' '
 }
-known='# all\n\na slots=2\nb slots=1 max_slots=9\naway slots=4\nc max_slots=4 slots=3'
+known='# all\n\na slots=2\nb slots=1 max_slots=9 # not slots=7\naway slots=4\nc max_slots=4 slots=3'
 if [ $mpi = openmpi ]; then
-    check_eq 'room that is known' "$(hosts_of "$known")" 'np 6 a slots=2 b slots=1 max_slots=9 c max_slots=4 slots=3'
+    check_eq 'room that is known' "$(hosts_of "$known")" 'np 6 a slots=2 b slots=1 max_slots=9  c max_slots=4 slots=3 '
     check_eq 'room that is not' "$(hosts_of 'a slots=2\nb\n')" 'np 8 a slots=2 b '
     check_eq 'room that has a limit alone' "$(hosts_of 'a slots=2\nb max_slots=4\n')" 'np 8 a slots=2 b max_slots=4 '
 else
