@@ -158,6 +158,7 @@ struct tail {
     char line[CLI_LINE], error[CLI_LINE];
     size_t length;
     bool few_slots; /* mpirun has said so, at length */
+    bool said;      /* a rank has said something */
 };
 
 static enum outcome outcome_of(const struct launch *launch, int code, const struct tail *tail)
@@ -219,6 +220,7 @@ static size_t pass_on(int from, struct tail *tail)
         }
         tail->line[tail->length] = '\0';
         tail->length = 0;
+        tail->said |= strstr(tail->line, "dtrain: ") != NULL;
         const char *error = strstr(tail->line, ERROR); /* mpirun may have put a tag before it */
         if (error) memmove(tail->error, error, strlen(error) + 1);
         if (strstr(tail->line, "not enough slots available")) tail->few_slots = true;
@@ -226,27 +228,44 @@ static size_t pass_on(int from, struct tail *tail)
     return (size_t)n;
 }
 
-/* Whether mpirun has something to wait for: a rank, or a way to another host, that has not
- * ended. */
-static bool mpirun_waits(pid_t pid, bool *seen)
+/* What mpirun has started here: ranks, and ways to other hosts. */
+struct children {
+    bool seen, ranks, living; /* any; ranks among them; any that has not ended */
+};
+
+static void children_look(pid_t pid, struct children *children)
 {
-    char path[64], state;
-    bool living = false;
+    char path[64], name[32], state;
     glob_t lists;
+    children->living = false;
     snprintf(path, sizeof path, "/proc/%ld/task/*/children", (long)pid);
-    if (glob(path, 0, NULL, &lists)) return true; /* this kernel does not say */
+    if (glob(path, 0, NULL, &lists)) {
+        children->living = true; /* this kernel does not say */
+        return;
+    }
     for (size_t i = 0; i < lists.gl_pathc; i++) {
         FILE *list = fopen(lists.gl_pathv[i], "re"), *stat;
-        for (int child; list && fscanf(list, "%d", &child) == 1; *seen = true) {
+        for (int child; list && fscanf(list, "%d", &child) == 1; children->seen = true) {
             snprintf(path, sizeof path, "/proc/%d/stat", child);
             if (!(stat = fopen(path, "re"))) continue;
-            living |= fscanf(stat, "%*d (%*[^)]) %c", &state) == 1 && state != 'Z';
+            if (fscanf(stat, "%*d (%31[^)]) %c", name, &state) == 2) {
+                children->ranks |= !strcmp(name, program_invocation_short_name);
+                children->living |= state != 'Z';
+            }
             fclose(stat);
         }
         if (list) fclose(list);
     }
     globfree(&lists);
-    return living;
+}
+
+/* Whether mpirun has something to wait for. Ranks of other hosts alone, whose daemons are on their
+ * own, are not seen here, but heard. */
+static bool mpirun_waits(pid_t pid, const struct tail *tail, struct children *children)
+{
+    if (tail->error[0]) return false;
+    children_look(pid, children);
+    return children->living || (tail->said && !children->ranks);
 }
 
 /* Whether a start with these hosts too would have more ranks. */
@@ -262,7 +281,8 @@ static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
     struct cli_hosts *hosts = &launch->hosts;
     const bool grows = launch->grow_secs > 0 && has_room(launch);
     double now = dt_clock_secs(), look_at = now + launch->grow_secs, waits_at = now;
-    bool seen = false, looks = false;
+    struct children children = {0};
+    bool looks = false;
     int code = 0, come;
     for (bool open = true;;) {
         struct pollfd fds[2] = {{.fd = launch->signals, .events = POLLIN},
@@ -270,8 +290,8 @@ static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
         poll(fds, 2, 200);
         if (fds[1].revents) open = pass_on(from, tail) > 0;
         now = dt_clock_secs();
-        if (!tail->error[0] && mpirun_waits(pid, &seen)) waits_at = now;
-        if (now > waits_at + (seen ? END_SECS : 3 * END_SECS)) kill(-pid, SIGKILL);
+        if (mpirun_waits(pid, tail, &children)) waits_at = now;
+        if (now > waits_at + (children.seen ? END_SECS : 3 * END_SECS)) kill(-pid, SIGKILL);
         pass_signals(launch, pid);
         if (grows && !looks && !launch->growing && now >= look_at) {
             looks = !cli_hosts_ask(hosts);
