@@ -235,6 +235,30 @@ static void show_late(void)
     MPI_Finalize();
 }
 
+/* Ranks as if each were on a host of its own. */
+static bool are_apart;
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out)
+{
+    if (are_apart) return PMPI_Comm_split(comm, rank, key, out);
+    return PMPI_Comm_split_type(comm, type, key, info, out);
+}
+
+/* Hosts leave one after the other: their last messages come while the bank still works. */
+static void part(void)
+{
+    struct dt_world *world;
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    are_apart = true;
+    const dt_status status = dt_world_attach(&comm, 20, &world);
+    EXPECT(!status, "%s", dt_error_text());
+    for (int i = 0; i < 20 && rank == 0; i++) {
+        dt_work_progress();
+        dt_sleep_secs(0.1);
+    }
+    dt_world_destroy(world);
+    MPI_Finalize();
+}
+
 static bool is_single;
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
@@ -305,6 +329,7 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "killed") == 0) lost(1, SIGKILL);
     if (argc == 2 && strcmp(argv[1], "stopped") == 0) lost(0, SIGSTOP);
     if (argc == 2 && strcmp(argv[1], "late") == 0) return show_late(), failures != 0;
+    if (argc == 2 && strcmp(argv[1], "part") == 0) return part(), failures != 0;
     struct started started = {0};
     fail_every("world", start_world, &started);
     fail_every("node", start_node, &started);
