@@ -53,14 +53,14 @@ enum { DT_LR_TEST_STEPS = 200 };
 
 /* What a range test found: the mean loss of each step, and its smoothed curve. */
 struct dt_lr_test {
-    /* steps that were done: it ends when the loss has grown to a multiple of its least */
-    int points;
+    int points; /* steps that were done: it ends when the loss has diverged */
     double lr[DT_LR_TEST_STEPS], loss[DT_LR_TEST_STEPS], smooth[DT_LR_TEST_STEPS];
-    int least;      /* the point of the least smoothed loss */
+    int least; /* the point of the least smoothed loss */
     /* between the rate at which the loss falls fastest and a tenth of that of `least` */
     double suggest;
-    bool rises; /* the least loss stands at the begin: there is nothing to suggest */
-    bool flat;  /* the loss falls by next to nothing */
+    bool rises;    /* the least loss stands at the begin: there is nothing to suggest */
+    bool flat;     /* the loss falls by next to nothing */
+    bool diverged; /* the last loss lies above the least by a multiple of it */
 };
 
 /* Trains some steps at a rate that rises from 1e-7 to 10, in a run directory `scratch` of its own,

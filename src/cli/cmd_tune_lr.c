@@ -17,7 +17,8 @@ enum { WIDTH = 64, HEIGHT = 14 };
 static void curve_draw(const struct dt_lr_test *test)
 {
     char cell[HEIGHT][WIDTH + 1];
-    double low = test->smooth[test->least], high = 1.2 * test->smooth[0];
+    double low = test->smooth[test->least];
+    double high = test->smooth[0] + 0.2 * fabs(test->smooth[0]); /* a loss may be negative */
     for (int y = 0; y < HEIGHT; y++)
         for (int x = 0; x <= WIDTH; x++)
             cell[y][x] = x < WIDTH ? ' ' : 0;

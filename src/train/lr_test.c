@@ -8,7 +8,7 @@
 
 static const double LOWEST = 1e-7, HIGHEST = 10;
 static const double SMOOTHING = 0.95;  /* weight of what was before */
-static const double DIVERGED = 4;      /* times the least loss */
+static const double DIVERGED = 3;      /* times the least loss it has grown by */
 static const double LEAST_FALL = 0.02; /* of the first loss: less is noise */
 enum { SETTLE = 20 };                  /* points before the smoothed loss means something */
 enum { REACH = 10 }; /* points over which the fall is measured: smoothing delays it by so many */
@@ -26,9 +26,13 @@ dt_status dt_lr_test_judge(struct dt_lr_test *test)
     }
     if (test->least < 0 || !isfinite(test->smooth[test->least]))
         return dt_fail(DT_ENUMERIC, "the loss is not finite at any rate from %g on", LOWEST);
+    /* Losses may fall below zero: there the first one says how large they are, beside the least. */
+    const double least = test->smooth[test->least], first = test->smooth[0];
+    const double size = least > 0 ? least : fmax(fabs(least), fabs(first));
+    test->diverged = test->smooth[test->points - 1] - least > DIVERGED * size;
     test->rises = test->least < 2 * SETTLE;
     double settled = test->smooth[test->rises ? 0 : SETTLE];
-    test->flat = !test->rises && settled - test->smooth[test->least] < LEAST_FALL * fabs(settled);
+    test->flat = !test->rises && settled - least < LEAST_FALL * fabs(settled);
     /* The point before the least from which on the smoothed loss falls most over the next REACH
      * points. */
     int steepest = SETTLE < test->least ? SETTLE : test->least;
@@ -77,8 +81,7 @@ static void watch_record(void *arg, const char *json)
 static bool has_diverged(void *arg)
 {
     struct dt_lr_test *test = arg;
-    return test->points > 0 && !dt_lr_test_judge(test) &&
-           test->smooth[test->points - 1] > DIVERGED * test->smooth[test->least];
+    return test->points > 0 && !dt_lr_test_judge(test) && test->diverged;
 }
 
 dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const char *scratch,

@@ -25,6 +25,13 @@ job 1 tune-lr data.train="$data" data.label=species data.missing=mean run.preset
     { cat "$tmp/err"; fail 'a preset'; }
 check_le 'rate with a preset' "$(sed -n 's/^train.lr=//p' "$tmp/out")" 0.2
 
+# The loss of counts is negative from the first step on.
+awk 'BEGIN { srand(5); print "a,b,visits"; for (i = 0; i < 2000; i++) {
+    a = rand(); b = rand(); print a "," b "," int(exp(3 * a + 2 * b)) } }' >"$tmp/visits.csv"
+job 1 tune-lr data.train="$tmp/visits.csv" model.task=regress train.loss=poisson >"$tmp/out" 2>"$tmp/err" ||
+    { cat "$tmp/err"; fail 'counts'; }
+check_ge 'rate of counts' "$(sed -n 's/^train.lr=\([^ ]*\).*/\1/p' "$tmp/out")" 0.0005
+
 # A request that only one rank has got ends all of them.
 limit=$((20 * PATIENCE)) # a hang is seen sooner
 job 3 tune-lr "$ini" data.train="$data" run.dir="$tmp/asked" test.slow_rank=1 test.slow_secs=0.2 \

@@ -70,4 +70,25 @@ START_TEST(test_a_course_without_a_fall)
 }
 END_TEST
 
-SUITE("lr_test", test_a_course_without_a_fall, test_the_fall_is_found, test_no_number_at_all, test_an_end_without_a_number)
+/* The loss of counts falls below zero, and may begin there. Would catch a fall that is taken for a divergence. */
+START_TEST(test_a_loss_below_zero)
+{
+    for (double shift = 0.5; shift < 200; shift *= 20) {
+        struct dt_lr_test test = make_course(1e-3, 0.1);
+        const int points = test.points;
+        for (int i = 0; i < points; i++)
+            test.loss[i] -= shift;
+        for (test.points = 1; test.points < 140; test.points++) { /* before the rate is 0.1 */
+            EXPECT_OK(dt_lr_test_judge(&test));
+            ck_assert_msg(!test.diverged, "%d points, shift %g", test.points, shift);
+        }
+        test.points = points;
+        EXPECT_OK(dt_lr_test_judge(&test));
+        ck_assert(test.diverged && !test.rises);
+        ck_assert_double_ge(test.suggest, 5e-4);
+        ck_assert_double_le(test.suggest, 1e-2);
+    }
+}
+END_TEST
+
+SUITE("lr_test", test_a_loss_below_zero, test_a_course_without_a_fall, test_the_fall_is_found, test_no_number_at_all, test_an_end_without_a_number)
