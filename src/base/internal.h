@@ -31,6 +31,10 @@ static inline bool dt__is_control(char c)
     return (unsigned char)c < ' ' || c == 0x7f;
 }
 
+/* When a process of this host began, in ticks since the system's start, and its state's letter: a
+ * later process with its number has begun at another time. 0: the system does not say. */
+uint64_t dt__process_start(long pid, char *out_state);
+
 /* The portable way, beside the one that dt_crc32c takes. */
 uint32_t dt__crc32c_portable(uint32_t crc, const void *bytes, size_t length);
 

@@ -23,6 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/internal.h"
+
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
 #endif
@@ -167,6 +169,25 @@ void dt_signals_move_handlers(void)
         action.sa_flags |= SA_ONSTACK;
         sigaction(number, &action, NULL);
     }
+}
+
+/* ---- other processes ------------------------------------------------------------------------ */
+
+uint64_t dt__process_start(long pid, char *out_state)
+{
+    char path[64], line[1024];
+    unsigned long long start = 0;
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *in = fopen(path, "re");
+    const char *name_end = in && fgets(line, sizeof line, in) ? strrchr(line, ')') : NULL;
+    if (in) fclose(in);
+    /* the state is field 3 and the start field 22 */
+    if (!name_end || sscanf(name_end + 1,
+                            " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                            "%*s %*s %llu",
+                            out_state, &start) != 2)
+        return 0;
+    return start;
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */

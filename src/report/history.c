@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/internal.h"
 #include "dtrain/config.h"
 #include "dtrain/model.h"
 
@@ -329,17 +330,14 @@ static bool was_written(const char *dir, const char *name, double secs)
     return stat(path, &info) == 0 && difftime(time(NULL), info.st_mtime) < secs;
 }
 
-/* Whether a process of this host is there, and not only what is left of it until its parent
- * asks. */
-static bool process_lives(long pid)
+/* Whether a process of this host is there that began at `start` (0: whenever), and not only what is
+ * left of it until its parent asks. */
+static bool process_lives(long pid, unsigned long long start)
 {
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *in = fopen(path, "re");
-    if (!in) return kill((pid_t)pid, 0) == 0 || errno == EPERM;
-    if (fscanf(in, "%*d (%*[^)]) %c", &state) != 1) state = 0;
-    fclose(in);
-    return state != 'Z' && state != 'X';
+    char state;
+    const uint64_t began = dt__process_start(pid, &state);
+    if (!began) return kill((pid_t)pid, 0) == 0 || errno == EPERM;
+    return state != 'Z' && state != 'X' && (!start || began == start);
 }
 
 /* Whether the run's process is there: by the lock file's words if it is of this host, else by how
@@ -349,13 +347,14 @@ static bool is_held(const char *dir)
 {
     char path[4096], host[65] = "", holder[65] = "";
     long pid = 0;
+    unsigned long long start = 0; /* not in locks of before version 0.4 */
     snprintf(path, sizeof path, "%s/lock", dir);
     FILE *in = fopen(path, "re");
-    int found = in ? fscanf(in, "pid %ld on %64s", &pid, holder) : 0;
+    int found = in ? fscanf(in, "pid %ld on %64s start %llu", &pid, holder, &start) : 0;
     if (in) fclose(in);
-    if (found != 2 || pid <= 0) return false;
+    if (found < 2 || pid <= 0) return false;
     gethostname(host, sizeof host - 1);
-    if (!strcmp(host, holder)) return process_lives(pid);
+    if (!strcmp(host, holder)) return process_lives(pid, start);
     return was_written(dir, "status.json", SILENT_SECS) ||
            was_written(dir, "metrics.jsonl", SILENT_SECS);
 }

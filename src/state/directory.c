@@ -243,7 +243,7 @@ static void read_holder(int fd, char holder[DT_LOCK_HOLDER])
 dt_status dt_lock_take(const char *run_dir, int *out_fd)
 {
     const struct dt__path path = dt__path("%s/lock", run_dir);
-    char host[65] = "", text[DT_LOCK_HOLDER];
+    char host[65] = "", text[DT_LOCK_HOLDER], state;
     dt_status status = DT_OK;
     int fd = open(path.text, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) return dt__fail_errno(path.text, "cannot open");
@@ -258,10 +258,12 @@ dt_status dt_lock_take(const char *run_dir, int *out_fd)
                 run_dir, strerror(errno));
         break;
     }
-    /* For the message of the one that comes second; the lock holds without it. Synced, so that
-     * other hosts read it too. */
+    /* For the message of the one that comes second, and in the second line for who asks whether the
+     * run goes on; the lock holds without it. Synced, so that other hosts read it too. */
     gethostname(host, sizeof host - 1);
-    int length = snprintf(text, sizeof text, "pid %ld on %s\n", (long)getpid(), host);
+    const uint64_t start = dt__process_start(getpid(), &state);
+    int length = snprintf(text, sizeof text, "pid %ld on %s\nstart %llu\n", (long)getpid(), host,
+                          (unsigned long long)start);
     if (ftruncate(fd, 0) || pwrite(fd, text, (size_t)length, 0) != length || fsync(fd))
         dt_debug("the lock file cannot be written: %s", strerror(errno));
     *out_fd = fd;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <sys/wait.h>
 
+#include "dtrain/state.h"
 #include "report/history.h"
 #include "unit/suite.h"
 
@@ -121,6 +122,18 @@ START_TEST(status_is_of_the_last_start)
     ck_assert_str_eq(history->status, "interrupted");
     dt_history_free(history);
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    /* another process has the number now, after a restart of the host or container */
+    snprintf(lock, sizeof lock, "pid %ld on %s\nstart 1\n", (long)getpid(), host);
+    put("lock", lock);
+    read_run();
+    ck_assert_str_eq(history->status, "interrupted");
+    dt_history_free(history);
+    int fd;
+    EXPECT_OK(dt_lock_take(".", &fd));
+    read_run();
+    ck_assert_str_eq(history->status, "running");
+    dt_history_free(history);
+    dt_lock_drop(fd);
     put("lock", "pid 17 on another-host\n");
     read_run();
     ck_assert_str_eq(history->status, "running");
