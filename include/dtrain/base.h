@@ -252,8 +252,8 @@ dt_status dt_file_open(const char *path, int *out_fd, uint64_t *out_size);
 /* Reads just so many bytes at a place. DT_EIO; DT_EFORMAT: the file ends before. */
 dt_status dt_fd_read(int fd, const char *path, void *to, size_t length, uint64_t offset);
 
-/* fsync of a directory. */
-dt_status dt_dir_sync(const char *path);
+/* fsync of a file or directory. */
+dt_status dt_path_sync(const char *path);
 
 bool dt_path_exists(const char *path);
 bool dt_path_is_dir(const char *path);

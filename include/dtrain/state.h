@@ -104,6 +104,9 @@ struct dt_writer_spec {
     int64_t keep;                      /* of them; 0: all stay; two at least stay */
     const char *latest_dir, *best_dir; /* as dt_export_write's base; NULL: no such exports */
     int64_t export_keep;
+    /* the run's records, which are synced before each checkpoint: what goes on from there does not
+     * write them again; NULL: none */
+    const char *records;
 };
 /* Starts the thread. DT_EMEMORY. */
 dt_status dt_writer_create(const struct dt_writer_spec *spec, struct dt_writer **out);

@@ -57,14 +57,14 @@ dt_status dt_dir_make(const char *path)
     return status;
 }
 
-dt_status dt_dir_sync(const char *path)
+dt_status dt_path_sync(const char *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return dt__fail_errno(path, "cannot open the directory");
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return dt__fail_errno(path, "cannot open");
     dt_status status = DT_OK;
     /* EINVAL: a file system whose directories know no fsync. */
-    if (fsync(fd) && errno != EINVAL) status = dt__fail_errno(path, "cannot sync the directory");
-    if (close(fd) && !status) status = dt__fail_errno(path, "cannot close the directory");
+    if (fsync(fd) && errno != EINVAL) status = dt__fail_errno(path, "cannot sync");
+    if (close(fd) && !status) status = dt__fail_errno(path, "cannot close");
     return status;
 }
 
@@ -143,7 +143,7 @@ static dt_status move_into_place(const char *temporary, const char *path)
     char *copy;
     if (rename(temporary, path)) return dt__fail_errno(path, "cannot rename into place");
     DT_TRY(dt_strdup(path, &copy));
-    dt_status status = dt_dir_sync(dirname(copy));
+    dt_status status = dt_path_sync(dirname(copy));
     dt_free(copy);
     return status;
 }

@@ -73,7 +73,7 @@ static dt_status version_make(const char *base, const struct dt_checkpoint *mode
     if (mkdir(made.text, 0777)) return dt__fail_errno(made.text, "cannot make the directory");
     dt_status status = dt__file_save(dt__path("%s/" MODEL_FILE, made.text).text, model, false);
     if (!status) status = version_place(final.text, made.text);
-    if (!status) status = dt_dir_sync(base);
+    if (!status) status = dt_path_sync(base);
     if (status) dt__path_remove(made.text);
     return status;
 }

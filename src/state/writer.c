@@ -179,13 +179,14 @@ static dt_status keep_error(dt_status status, char error[DT_ERROR_MAX])
     return status;
 }
 
-/* The best that waits, the checkpoint, with the weights of a best that could not be exported, what
+/* The records, the best that waits, the checkpoint, with the weights of a best that could not be exported, what
  * goes by retention, and the latest. */
 static void writer_save(struct dt_writer *writer)
 {
     struct dt_checkpoint *checkpoint = &writer->snapshot.checkpoint;
     const struct dt_checkpoint *best = &writer->best.checkpoint;
     struct dt_saved saved = {.step = checkpoint->step, .export_error = writer->export_error};
+    if (writer->spec.records && dt_path_sync(writer->spec.records)) dt_warn("%s", dt_error_text());
     saved.exported = keep_error(writer_export_best(writer), writer->export_error);
     saved.export_step = best->step;
     bool alone = writer->best_held && checkpoint->best.known && checkpoint->best.step == best->step;

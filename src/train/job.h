@@ -76,6 +76,7 @@ struct dt_job {
     int row_ranges;
 
     char *ckpt_dir, *latest_dir, *best_dir; /* of run.dir: checkpoints and exports */
+    char *records;                          /* run.dir's metrics.jsonl */
     struct dt_trace *trace;                 /* NULL: none */
 
     /* The best evaluation so far, at bank and evaluator. Workers know of it as it was at the start,

@@ -193,7 +193,8 @@ dt_status dt__bank_open(struct dt_bank *bank, float *const *vectors)
                                         .latest_dir =
                                             config->export.latest ? job->latest_dir : NULL,
                                         .best_dir = best ? job->best_dir : NULL,
-                                        .export_keep = config->export.keep};
+                                        .export_keep = config->export.keep,
+                                        .records = job->records};
     char *path;
     DT_TRY(dt__bank_start(bank, vectors));
     DT_TRY(dt_format(&path, "%s/config.ini", dir));

@@ -349,6 +349,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     status = dt_format(&job->ckpt_dir, "%s/ckpt", dir);
     if (!status) status = dt_format(&job->latest_dir, "%s/export/latest", dir);
     if (!status) status = dt_format(&job->best_dir, "%s/export/best", dir);
+    if (!status) status = dt_format(&job->records, "%s/metrics.jsonl", dir);
     dt_world_set_roles(world, config->eval.dedicated);
     dt_world_watch(world, config->run.stall_secs);
     DT_TRY(dt_ranks_agree(world->all, status));
@@ -389,6 +390,7 @@ void dt__run_close(struct dt_run *run)
     dt_free(job->ckpt_dir);
     dt_free(job->latest_dir);
     dt_free(job->best_dir);
+    dt_free(job->records);
     dt_free(job->row_range);
     dt_free(job->trust);
     dt_free(job->worker_of);

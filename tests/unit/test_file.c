@@ -268,7 +268,7 @@ START_TEST(errors_name_the_file)
     ck_assert_int_eq(mkfifo("pipe", 0600), 0); /* stays, as /dev/null does */
     EXPECT_FAIL(dt_file_write("pipe", "x", 1, NULL, NULL), DT_EIO, "pipe: not a plain file");
     EXPECT_FAIL(dt_file_write(".", "x", 1, NULL, NULL), DT_EIO, ".: not a plain file");
-    EXPECT_FAIL(dt_dir_sync("none"), DT_EIO, "none");
+    EXPECT_FAIL(dt_path_sync("none"), DT_EIO, "none");
     leave();
 }
 END_TEST

@@ -10,6 +10,8 @@
 
 static bool hold;         /* fsync waits meanwhile */
 static int failing_syncs; /* so many of the next fail */
+static ino_t synced[16];  /* the files that were synced, in order */
+static int syncs;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_held(void)
@@ -34,6 +36,8 @@ int __wrap_fsync(int fd)
     while (is_held())
         dt_sleep_secs(0.001);
     pthread_mutex_lock(&gate);
+    struct stat info;
+    if (fstat(fd, &info) == 0 && syncs < 16) synced[syncs++] = info.st_ino;
     bool fails = failing_syncs > 0;
     if (fails) failing_syncs--;
     pthread_mutex_unlock(&gate);
@@ -131,6 +135,29 @@ START_TEST(an_error_reaches_the_caller)
 }
 END_TEST
 
+/* Would catch: records that a power cut takes away, though the checkpoint behind them is there. */
+START_TEST(records_are_synced_before_the_checkpoint)
+{
+    struct dt_writer *writer;
+    struct stat info, saved_file;
+    char records[128];
+    snprintf(records, sizeof records, "%s", in_dir("metrics.jsonl"));
+    fclose(fopen(records, "w"));
+    struct dt_writer_spec spec = {.dir = test_dir, .records = records};
+    struct dt_checkpoint checkpoint = sample_checkpoint(1, 5, 4);
+    assert_ok(dt_writer_create(&spec, &writer));
+    assert_ok(dt_writer_start(writer, &checkpoint));
+    ck_assert_int_eq(poll_saved(writer).status, DT_OK);
+    dt_writer_destroy(writer);
+    dt_checkpoint_free(&checkpoint);
+    ck_assert_int_eq(stat(records, &info), 0);
+    ck_assert_int_eq(stat(in_dir("step-000000001.h5"), &saved_file), 0);
+    ck_assert_int_ge(syncs, 2);
+    ck_assert_uint_eq(synced[0], info.st_ino);
+    ck_assert_uint_eq(synced[1], saved_file.st_ino);
+}
+END_TEST
+
 /* ---- exports -------------------------------------------------------------------------------- */
 
 static char latest_dir[128], best_dir[128];
@@ -138,7 +165,7 @@ static char latest_dir[128], best_dir[128];
 static struct dt_writer *create_exporter(void)
 {
     struct dt_writer *writer;
-    struct dt_writer_spec spec = {test_dir, 0, latest_dir, best_dir, 2};
+    struct dt_writer_spec spec = {.dir = test_dir, .latest_dir = latest_dir, .best_dir = best_dir, .export_keep = 2};
     snprintf(latest_dir, sizeof latest_dir, "%s", in_dir("export/latest"));
     snprintf(best_dir, sizeof best_dir, "%s", in_dir("export/best"));
     assert_ok(dt_writer_create(&spec, &writer));
@@ -409,6 +436,7 @@ int main(void)
         the_snapshot_is_of_the_call,
         one_save_after_another,
         an_error_reaches_the_caller,
+        records_are_synced_before_the_checkpoint,
         an_export_follows_the_save,
         a_failed_export_is_no_failed_save,
         the_best_needs_no_checkpoint,
