@@ -98,10 +98,13 @@ static dt_status format_status(struct dt_json *json, const struct dt_run_status 
 dt_status dt__report_place(const struct dt_text *text, const char *made, const char *path)
 {
     const int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd >= 0) errno = ENOSPC; /* what a short write means */
     bool whole = fd >= 0 && write(fd, text->data, text->length) == (ssize_t)text->length;
     if (fd >= 0 && close(fd)) whole = false;
     if (whole && !rename(made, path)) return DT_OK;
-    return dt__fail_errno(path, "cannot write");
+    const dt_status status = dt__fail_errno(path, "cannot write");
+    if (fd >= 0) unlink(made);
+    return status;
 }
 
 void dt_run_status_write(struct dt_report *report, const struct dt_run_status *status)
