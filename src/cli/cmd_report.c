@@ -12,9 +12,10 @@ dt_status cmd_report(int argc, char **argv)
     struct dt_page_run *runs = NULL;
     dt_status status;
     if (!count) return dt_fail(DT_EUSAGE, "report: expected RUN_DIR... OUT.html");
-    const char *out = argv[argc - 1];
-    if (dt_path_is_dir(out))
-        return dt_fail(DT_EUSAGE, "%s: is a directory; the last argument is the page: OUT.html",
+    /* else a forgotten page would take the place of what is named last */
+    const char *out = argv[argc - 1], *dot = strrchr(out, '.');
+    if (!dot || strcmp(dot, ".html") != 0 || dt_path_is_dir(out))
+        return dt_fail(DT_EUSAGE, "%s: the last argument is the page, a name that ends in .html",
                        out);
     DT_GUARD(dt_alloc(count, sizeof *histories, "runs", &histories));
     DT_GUARD(dt_alloc(count, sizeof *predictors, "runs", &predictors));

@@ -79,13 +79,13 @@ static json_t *run_of(const struct dt_page_run *run)
         json_object_set_new(options, history->options[i].name,
                             dt__json_string(history->options[i].value));
     return json_pack(
-        "{so so ss ss so so so so so so so so so}", "name", dt__json_string(history->name), "dir",
-        dt__json_string(history->dir), "status", history->status, "metric", history->metric, "best",
-        has_best ? json_integer((json_int_t)best) : json_null(), "options", options, "train",
-        train_columns(history), "evals", records_of(history, DT_RECORD_EVAL), "starts",
-        records_of(history, DT_RECORD_START), "changes", records_of(history, DT_RECORD_CHANGE),
-        "finals", records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history),
-        "labels", labels);
+        "{so so ss sb ss so so so so so so so so so}", "name", dt__json_string(history->name),
+        "dir", dt__json_string(history->dir), "status", history->status, "ended", history->ended,
+        "metric", history->metric, "best", has_best ? json_integer((json_int_t)best) : json_null(),
+        "options", options, "train", train_columns(history), "evals",
+        records_of(history, DT_RECORD_EVAL), "starts", records_of(history, DT_RECORD_START),
+        "changes", records_of(history, DT_RECORD_CHANGE), "finals",
+        records_of(history, DT_RECORD_FINAL), "confusion", confusion_of(history), "labels", labels);
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */

@@ -28,6 +28,21 @@ done
 check_eq 'exit code without a run' $? 1
 [ ! -e "$tmp/none.html" ] || fail 'a page in spite of an error'
 
+# A run that stopped early at step 36 and goes on: the steps are those of its end, the time is that of now.
+mkdir "$tmp/on"
+printf '%s\n' '{"kind":"start","step":0}' '{"kind":"train","step":30,"samples_per_sec":7,"wall_secs":4000}' \
+    '{"kind":"final","step":36,"status":"early_stopped","wall_secs":5000,"samples_per_sec":9}' >"$tmp/on/metrics.jsonl"
+"$dtrain" report "$tmp/on" "$tmp/ended.html" || fail 'report of a run that stopped early'
+echo '{"kind":"start","step":36}' >>"$tmp/on/metrics.jsonl"
+"$dtrain" report "$tmp/on" "$tmp/on.html" || fail 'report of a run that goes on'
+grep -q '"ended":true' "$tmp/ended.html" || fail 'the run has not ended'
+grep -q '"ended":false' "$tmp/on.html" || fail 'the run has ended'
+for name in my.ini page; do
+    "$dtrain" report "$tmp/one" "$tmp/$name" 2>"$tmp/err"
+    check_eq "exit code with $name for a page" $? 2
+    grep -q 'ends in .html' "$tmp/err" || fail "$(cat "$tmp/err")"
+done
+
 command -v chromium >/dev/null || skip 'chromium is not installed: the pages are written, but not drawn'
 for page in one two; do
     timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
@@ -36,4 +51,11 @@ for page in one two; do
         grep -qF -e "$text" "$tmp/dom" || fail "$page.html does not show '$text'"
     done
     check_ge "curves of $page.html" "$(grep -o '<path d="M' "$tmp/dom" | wc -l)" 3
+done
+for page in ended on; do
+    timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$tmp/chromium" --dump-dom \
+        "file://$tmp/$page.html" >"$tmp/dom" 2>/dev/null || fail 'chromium'
+    [ $page = on ] && want='36 7 1:06:40' || want='36 9 1:23:20'
+    check_eq "steps, speed and time of $page.html" "$(grep -o '<td class="number">[^<]*' "$tmp/dom" |
+        sed -n '3,5s/.*>//p' | paste -s -d ' ')" "$want"
 done
