@@ -1,7 +1,8 @@
 /* What the arguments of a command say: how much to log; the configuration, or a model and what is
- * set over its own. */
+ * set over its own. And cells of tables, as several commands print them. */
 #include <string.h>
 
+#include "base/internal.h"
 #include "cli/cli.h"
 #include "dtrain/data.h"
 
@@ -132,4 +133,12 @@ dt_status cli_csv_add(struct dt_text *line, const char *cell, size_t length)
     for (size_t i = 0; i < length; i++)
         DT_TRY(dt_text_append(line, cell[i] == '"' ? "\"\"" : &cell[i], cell[i] == '"' ? 2 : 1));
     return dt_text_append(line, "\"", 1);
+}
+
+void cli_print_text(const char *text, int width)
+{
+    int i = 0;
+    for (; text && text[i] && (i < width || !width); i++)
+        putchar(dt__is_control(text[i]) ? '?' : text[i]);
+    printf("%*s", width > i ? width - i : 0, "");
 }

@@ -61,6 +61,10 @@ bool cli_is_first_task(void);
 /* Adds a cell of CSV, quoted where it must be. DT_EMEMORY. */
 dt_status cli_csv_add(struct dt_text *line, const char *cell, size_t length);
 
+/* Prints a text of a file in `width` columns; 0: as wide as it is. Terminals obey control
+ * characters: each becomes a '?'. NULL is empty. */
+void cli_print_text(const char *text, int width);
+
 void cli_print_help(FILE *out);
 void cli_print_command_help(FILE *out, const struct command *command);
 void cli_print_version(FILE *out);

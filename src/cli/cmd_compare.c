@@ -1,6 +1,6 @@
 /* `dtrain compare`: a row a run: its best metric, speed, time and status, and what its
- * configuration has that others have not. The best run comes first; runs that have no evaluation
- * come last. */
+ * configuration has that others have not. The best run comes first, of several metrics the best of
+ * the one that is named first; runs that have no evaluation come last. */
 #include <math.h>
 #include <string.h>
 
@@ -19,6 +19,7 @@ struct run {
     struct dt_history *history;
     const char *text[COLUMNS]; /* NULL: the column is a number, */
     double number[COLUMNS];    /* NaN: that is not known */
+    size_t group;              /* the same for runs of one metric, rising as they are named */
 };
 
 struct comparison {
@@ -31,13 +32,11 @@ struct comparison {
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* What the record of the end says; without one, the last of training. */
-static double final_real(const struct dt_history *history, const char *key, double trained)
+/* Of the newest record of an end, which may be that of an earlier session; NaN: there is none. */
+static double final_real(const struct dt_history *history, const char *key)
 {
-    /* beyond all, if there is none */
     const size_t last = dt_history_count(history, DT_RECORD_FINAL) - 1;
-    const double value = dt_history_real(history, DT_RECORD_FINAL, last, key);
-    return isnan(value) ? trained : value;
+    return dt_history_real(history, DT_RECORD_FINAL, last, key);
 }
 
 /* What runs/NAME finds beside the runs. A path to nothing is a slip of the pen, and an error. */
@@ -48,6 +47,28 @@ static bool path_is_stray(const char *path)
     const bool stray = dt_path_exists(path) && !dt_path_exists(records);
     dt_free(records);
     return stray;
+}
+
+/* Values of two metrics say nothing beside each other: the metric that is named first stands
+ * first. */
+static bool run_is_better(const struct run *run, const struct run *other)
+{
+    const double value = run->number[BEST], before = other->number[BEST];
+    if (isnan(value) || isnan(before)) return !isnan(value);
+    if (run->group != other->group) return run->group < other->group;
+    return run->history->more_is_better ? value > before : value < before;
+}
+
+static void run_place(struct comparison *comparison, struct run *run)
+{
+    size_t at = comparison->count++;
+    run->group = at;
+    for (size_t i = 0; i < at; i++)
+        if (!strcmp(comparison->runs[i].history->metric, run->history->metric))
+            run->group = comparison->runs[i].group;
+    for (; at > 0 && run_is_better(run, &comparison->runs[at - 1]); at--)
+        comparison->runs[at] = comparison->runs[at - 1];
+    comparison->runs[at] = *run;
 }
 
 /* Reads a run, and puts it into its place. */
@@ -68,19 +89,14 @@ static dt_status run_add(struct comparison *comparison, const char *dir)
     if (dt_history_best(history, &best, &number[BEST]))
         number[AT_STEP] = dt_history_real(history, DT_RECORD_EVAL, best, "step");
     /* an early stop's last step has no record of training */
-    number[STEPS] = fmax(n ? (double)last->step : NAN, final_real(history, "step", (double)NAN));
-    number[SPEED] = final_real(history, "samples_per_sec", last->samples_per_sec);
-    number[WALL] = final_real(history, "wall_secs", last->wall_secs);
-    size_t at = comparison->count++;
-    for (; at > 0; at--) {
-        const double value = number[BEST], before = comparison->runs[at - 1].number[BEST];
-        const bool better = isnan(before)             ? !isnan(value)
-                            : history->more_is_better ? value > before
-                                                      : value < before;
-        if (!better) break;
-        comparison->runs[at] = comparison->runs[at - 1];
+    number[STEPS] = fmax(n ? (double)last->step : NAN, final_real(history, "step"));
+    number[SPEED] = last->samples_per_sec;
+    number[WALL] = last->wall_secs;
+    if (history->ended) {
+        number[SPEED] = final_real(history, "samples_per_sec");
+        number[WALL] = final_real(history, "wall_secs");
     }
-    comparison->runs[at] = run;
+    run_place(comparison, &run);
     return DT_OK;
 }
 
@@ -90,18 +106,30 @@ static const char *run_option(const struct run *run, const char *key)
     return value ? value : "";
 }
 
+/* Whether runs have different values of a key of run `r`, which the runs before it do not have. A
+ * run without any configuration says nothing. */
+static bool key_differs(const struct comparison *comparison, size_t r, const char *key)
+{
+    bool differs = false;
+    if (!strcmp(key, "run.dir") || !strcmp(key, "run.resume")) return false;
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct run *run = &comparison->runs[i];
+        if (i < r && dt_history_option(run->history, key)) return false;
+        if (run->history->noptions)
+            differs |= strcmp(run_option(run, key), run_option(&comparison->runs[r], key)) != 0;
+    }
+    return differs;
+}
+
 static void columns_find(struct comparison *comparison)
 {
-    const struct run *first = &comparison->runs[0];
     size_t columns = COLUMNS;
     memcpy(comparison->key, KEYS, sizeof KEYS);
-    for (size_t i = 0; i < first->history->noptions && columns < MOST_COLUMNS; i++) {
-        const char *key = first->history->options[i].name;
-        bool differs = false;
-        for (size_t r = 1; r < comparison->count; r++)
-            differs |= strcmp(run_option(&comparison->runs[r], key), run_option(first, key)) != 0;
-        if (differs && strcmp(key, "run.dir") && strcmp(key, "run.resume"))
-            comparison->key[columns++] = key;
+    for (size_t r = 0; r < comparison->count; r++) {
+        const struct dt_history *history = comparison->runs[r].history;
+        for (size_t i = 0; i < history->noptions && columns < MOST_COLUMNS; i++)
+            if (key_differs(comparison, r, history->options[i].name))
+                comparison->key[columns++] = history->options[i].name;
     }
     comparison->columns = columns;
 }
@@ -152,7 +180,8 @@ static void table_print(const struct comparison *comparison)
             shown[columns++] = c;
             continue;
         }
-        printf("%s %s %s", before, TITLES[c], cell_text(comparison, 1, c, false, buffer));
+        printf("%s %s ", before, TITLES[c]);
+        cli_print_text(cell_text(comparison, 1, c, false, buffer), 0);
         before = ",";
     }
     if (*before == ',') printf("\n\n");
@@ -167,12 +196,12 @@ static void table_print(const struct comparison *comparison)
             const char *cell = cell_text(comparison, r, shown[i], false, buffer);
             const bool number = shown[i] >= BEST && shown[i] <= WALL;
             int length = (int)strlen(cell);
-            if (i + 1 == columns)
-                puts(cell);
-            else if (length > width[i])
-                printf("...%s  ", cell + length - width[i] + 3);
-            else
-                printf(number ? "%*s  " : "%-*s  ", width[i], cell);
+            const bool last = i + 1 == columns, cut = !last && length > width[i];
+            const int pad = last || cut ? 0 : width[i] - length;
+            printf("%*s%s", number ? pad : 0, "", cut ? "..." : "");
+            cli_print_text(cut ? cell + length - width[i] + 3 : cell, 0);
+            printf("%*s", last ? 0 : 2 + (number ? 0 : pad), "");
+            if (last) putchar('\n');
         }
 }
 

@@ -1,6 +1,7 @@
 /* `dtrain top`: a run as it goes on, drawn again every two seconds until q or ^C. Everything comes
  * from the run directory (its history, the newest checkpoint's age), so that it works from any host
  * that sees it, and on runs that have ended. */
+#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
@@ -8,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <time.h>
@@ -56,16 +58,6 @@ static double status_real(const struct view *view, const char *key, double recor
 {
     const double value = last_real(view, DT_RECORD_STATUS, key);
     return isnan(value) ? recorded : value;
-}
-
-/* A text of a file in `width` columns; 0: as wide as it is. Terminals obey control characters: only
- * plain ones are shown. */
-static void text_print(const char *text, int width)
-{
-    int i = 0;
-    for (; text && text[i] && (i < width || !width); i++)
-        putchar(dt__is_control(text[i]) ? '?' : text[i]);
-    printf("%*s", width > i ? width - i : 0, "");
 }
 
 /* ---- lines ---------------------------------------------------------------------------------- */
@@ -140,7 +132,9 @@ static void models_print(const struct view *view)
     double value;
     const char *metric = view->run->metric;
     if (dt_history_best(view->run, &best, &value)) {
-        printf("best %s %.6g at step %.0f", metric, value,
+        printf("best ");
+        cli_print_text(metric, 0);
+        printf(" %.6g at step %.0f", value,
                dt_history_real(view->run, DT_RECORD_EVAL, best, "step"));
         printf(", last %.6g at step %.0f\n", last_real(view, DT_RECORD_EVAL, metric),
                last_real(view, DT_RECORD_EVAL, "step"));
@@ -171,9 +165,9 @@ static void ranks_print(const struct view *view)
         const char *phase = dt_history_text(view->run, DT_RECORD_RANK, i, "phase");
         const char *wait = dt_history_text(view->run, DT_RECORD_RANK, i, "waits_for");
         printf("%4.0f  ", dt_history_real(view->run, DT_RECORD_RANK, i, "rank"));
-        text_print(dt_history_text(view->run, DT_RECORD_RANK, i, "host"), 12);
+        cli_print_text(dt_history_text(view->run, DT_RECORD_RANK, i, "host"), 12);
         printf("  ");
-        text_print(dt_history_text(view->run, DT_RECORD_RANK, i, "role"), 9);
+        cli_print_text(dt_history_text(view->run, DT_RECORD_RANK, i, "role"), 9);
         for (size_t c = 0; phase && c < sizeof columns / sizeof *columns; c++) {
             double value = dt_history_real(view->run, DT_RECORD_RANK, i, columns[c].key);
             if (isnan(value))
@@ -182,9 +176,9 @@ static void ranks_print(const struct view *view)
                 printf("  %*.*f", columns[c].width, columns[c].digits, columns[c].factor * value);
         }
         if (phase) printf("  ");
-        text_print(phase, 0);
+        cli_print_text(phase, 0);
         if (phase && wait) printf(", waits for ");
-        if (phase) text_print(wait, 0);
+        if (phase) cli_print_text(wait, 0);
         putchar('\n');
     }
 }
@@ -206,12 +200,13 @@ static dt_status view_show(struct view *view)
         view->last.epoch = last_real(view, DT_RECORD_FINAL, "epoch");
         view->last.wall_secs = last_real(view, DT_RECORD_FINAL, "wall_secs");
     }
-    printf("%s: %s", view->run->dir, view->run->status);
+    printf("%s: ", view->run->dir);
+    cli_print_text(view->run->status, 0);
     if (view->live) {
         printf(" on ");
-        text_print(dt_history_text(view->run, DT_RECORD_STATUS, 0, "host"), 0);
-        printf(", seen %.0f s ago",
-               fmax(0, (double)time(NULL) - status_real(view, "time_unix", (double)NAN)));
+        cli_print_text(dt_history_text(view->run, DT_RECORD_STATUS, 0, "host"), 0);
+        const double seen = status_real(view, "time_unix", (double)NAN);
+        if (!isnan(seen)) printf(", seen %.0f s ago", fmax(0, (double)time(NULL) - seen));
     }
     putchar('\n');
     progress_print(view);
@@ -228,10 +223,16 @@ static int terminal_width(void)
 }
 
 /* Lines are cut at the terminal's edge (its mode 7): each keeps its place. Keys come singly and
- * unseen; ^C is a key as well, so that the terminal is always put back. */
+ * unseen; ^C is a key as well, and signals wait, so that the terminal is always put back. */
 static dt_status view_watch(struct view *view)
 {
     struct termios before, raw;
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ends, NULL);
     bool keys = tcgetattr(STDIN_FILENO, &before) == 0;
     if (keys) {
         raw = before;
@@ -239,18 +240,22 @@ static dt_status view_watch(struct view *view)
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
     dt_status status = DT_OK;
-    for (char key = 0; !status && key != 'q' && key != 'Q' && key != CONTROL_C;) {
-        struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    struct pollfd in[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                          {.fd = signalfd(-1, &ends, SFD_CLOEXEC), .events = POLLIN}};
+    if (in[1].fd < 0) status = dt_fail(DT_EIO, "top: no signals: %s", strerror(errno));
+    for (char key = 0; !status && key != 'q' && key != 'Q' && key != CONTROL_C && !in[1].revents;) {
         view->width = terminal_width();
         printf("\033[?7l\033[H\033[J");
         status = view_show(view);
         printf("\033[?7h");
         fflush(stdout);
-        if (status || poll(&in, 1, REFRESH_MS) <= 0) continue;
+        if (status || poll(in, 2, REFRESH_MS) <= 0 || !in[0].revents) continue;
         /* nobody can press a key */
-        if (read(STDIN_FILENO, &key, 1) <= 0) poll(NULL, 0, REFRESH_MS);
+        if (read(STDIN_FILENO, &key, 1) <= 0) poll(&in[1], 1, REFRESH_MS);
     }
     if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    if (in[1].fd >= 0) close(in[1].fd);
+    pthread_sigmask(SIG_UNBLOCK, &ends, NULL); /* one that has come ends the process here */
     return status;
 }
 

@@ -20,6 +20,31 @@ check_eq 'speed of CSV' "$(grep lr0.02 "$tmp/csv" | cut -d, -f6)" "$(record "$tm
 "$dtrain" compare "$tmp"/lr* --json >"$tmp/json"
 check_eq 'status of JSON' "$(grep 'lr0.1"' "$tmp/json" | json status)" completed
 check_eq 'rate of JSON' "$(grep 'lr0.1"' "$tmp/json" | json train.lr)" 0.1
+
+# A run that goes on after its end has the speed and the time of now, not of the record of that end.
+cp -r "$tmp/lr0.1" "$tmp/again"
+step=$(record "$tmp/again" final step)
+{
+    echo "{\"kind\":\"start\",\"step\":$step}"
+    echo "{\"kind\":\"train\",\"step\":$((step + 1)),\"samples_per_sec\":7,\"wall_secs\":123456}"
+} >>"$tmp/again/metrics.jsonl"
+"$dtrain" compare --json "$tmp/again" >"$tmp/json"
+check_eq 'steps, speed and time of a run that goes on' \
+    "$(json step <"$tmp/json") $(json samples_per_sec <"$tmp/json") $(json wall_secs <"$tmp/json")" "$((step + 1)) 7 123456"
+
+# Runs of one metric stand together; what has no configuration hides no differences of the others.
+eval_run() {
+    mkdir "$tmp/$1"
+    echo "{\"kind\":\"start\",\"step\":0,\"metric\":\"$2\"}
+{\"kind\":\"eval\",\"step\":1,\"loss\":1,\"$2\":$3}" >"$tmp/$1/metrics.jsonl"
+}
+eval_run low accuracy 0.3
+eval_run far rmse 5
+eval_run high accuracy 0.4
+eval_run near rmse 2
+"$dtrain" compare --csv "$tmp/low" "$tmp/far" "$tmp/high" "$tmp/near" "$tmp/lr0.1" "$tmp/lr0.02" >"$tmp/csv" || fail 'compare of two metrics'
+check_eq 'order' "$(cut -d, -f1 "$tmp/csv" | tail -n 4 | sed 's,.*/,,' | paste -s -d ' ')" 'high low near far'
+check_eq 'columns without a configuration' "$(head -n 1 "$tmp/csv" | cut -d, -f9-)" train.lr
 mkdir "$tmp/notes"
 "$dtrain" compare "$tmp/lr0.1" "$tmp/csv" "$tmp/notes" >"$tmp/out" 2>"$tmp/err" || fail 'compare with what is not a run'
 check_eq 'named as no runs' "$(grep -cE 'warning:.*/(csv|notes) is not a run' "$tmp/err")" 2

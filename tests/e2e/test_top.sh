@@ -35,6 +35,8 @@ settle 15 worker_rates || { cat "$tmp/top"; fail 'workers do not say their sampl
 "$dtrain" top "$tmp/run" >"$tmp/top" </dev/null || fail 'top into a file'
 shows '^rank  host'
 if command -v script >/dev/null; then
+    sleep 9 | timeout 20 script -qec "timeout --foreground 2 '$dtrain' top '$tmp/run'; stty -a" /dev/null >"$tmp/top"
+    shows ' icanon .* echo '
     { sleep 1; printf q; } | timeout 20 script -qec "'$dtrain' top '$tmp/run'" /dev/null >"$tmp/top" ||
         fail 'q does not end it'
     shows ': running on'
