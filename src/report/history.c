@@ -347,7 +347,7 @@ static bool is_held(const char *dir)
 {
     char path[4096], host[65] = "", holder[65] = "";
     long pid = 0;
-    unsigned long long start = 0; /* not in locks of before version 0.4 */
+    unsigned long long start = 0; /* older locks do not say it */
     snprintf(path, sizeof path, "%s/lock", dir);
     FILE *in = fopen(path, "re");
     int found = in ? fscanf(in, "pid %ld on %64s start %llu", &pid, holder, &start) : 0;
