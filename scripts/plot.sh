@@ -60,10 +60,10 @@ tabulate() {
     }
     END {
         printf "" >(base ".train"); printf "" >(base ".eval"); printf "" >(base ".best")
-        for (step in train) print step, train[step] | ("sort -n >" base ".train")
+        for (step in train) print step, train[step] >(base ".train")
         less = metric == "loss" || metric == "rmse" || metric == "mae"
         for (step in eval) {
-            print step, eval[step] | ("sort -n >" base ".eval")
+            print step, eval[step] >(base ".eval")
             split(eval[step], field, " ")
             v = field[3] + 0
             if (field[3] == "NaN") continue
@@ -79,15 +79,24 @@ tabulate() {
         print metric >(base ".metric")
         print name " (" mode ", " workers " worker" (workers == 1 ? "" : "s") ")" >(base ".name")
     }' "$3"
+    for kind in train eval; do sort -n -o "$tables/$1.$kind" "$tables/$1.$kind"; done
+}
+
+# metric_of RUN_DIR: what the run judges its models by: its last start says it; before version 0.3 its configuration.
+metric_of() {
+    said=$(sed -n '/"kind": *"start".*}$/s/.*"metric": *"\([^"]*\)".*/\1/p' "$1/metrics.jsonl" | tail -n 1)
+    [ -n "$said" ] && echo "$said" || option "$1" eval metric
 }
 
 # Runs go by the last part of their path, where that tells them apart.
 [ "$(for run; do basename "$run"; done | sort -u | wc -l)" -eq $# ] && short=yes || short=no
-# Runs that were asked for different metrics are compared by the usual one.
-[ "$(for run; do option "$run" eval metric; done | sort -u | wc -l)" -eq 1 ] && asked=$(option "$1" eval metric) || asked=
-runs=0
 for run; do
     [ -s "$run/metrics.jsonl" ] || { echo "plot: $run/metrics.jsonl: missing or empty" >&2; exit 1; }
+done
+# Runs that judge by different metrics are compared by the usual one.
+[ "$(for run; do metric_of "$run"; done | sort -u | wc -l)" -eq 1 ] && asked=$(metric_of "$1") || asked=
+runs=0
+for run; do
     runs=$((runs + 1))
     [ $short = yes ] && name=$(basename "$run") || name=${run%/}
     tabulate $runs "$name" "$run/metrics.jsonl" "$asked"
@@ -103,10 +112,11 @@ scale() {
     shift 2
     for kind; do cat "$tables"/*."$kind"; done | awk -v x="$x" -v c="$column" '$c != "NaN" && $x != "NaN" {
         if ($c <= 0) none = 1
-        if (!n++ || $c < low) low = $c
-        if ($c > high) high = $c
+        if (!n || $c < low) low = $c
+        if (!n++ || $c > high) high = $c
     } END {
-        if (n && low == high) printf "set yrange [%g:%g]", low - (low ? 0.1 * low : 1), high + (high ? 0.1 * high : 1)
+        room = low < 0 ? -0.1 * low : low > 0 ? 0.1 * low : 1
+        if (n && low == high) printf "set yrange [%g:%g]", low - room, high + room
         else if (n && !none && high / low > 100) print "set logscale y"
     }'
 }
@@ -201,7 +211,7 @@ columns=$((panels < 2 ? 1 : panels < 5 ? 2 : 3))
 rows=$(((panels + columns - 1) / columns))
 {
     echo "set terminal pngcairo size $((columns * 640)),$((rows * 420 + 40)) font 'Sans,11' noenhanced"
-    echo "set output '$out'"
+    echo "set output '$(echo "$out" | sed "s/'/''/g")'"
     echo 'set grid lt 1 lw 0.7 lc rgb "#c8c8c8"; set border 3; set tics nomirror'
     echo 'set datafile missing "NaN"; set format y "%g"; set encoding utf8; set samples 100'
     i=0

@@ -192,7 +192,7 @@ points() {
 
 {
     echo "set terminal pngcairo size $canvas,$tall font 'Sans,11' noenhanced"
-    echo "set output '$out'"
+    echo "set output '$(echo "$out" | sed "s/'/''/g")'"
     echo 'set encoding utf8; set samples 100'
     wrong=
     [ ! -f "$tables/cells" ] || wrong=$(awk '{ all += $3; if ($1 != $2) wrong += $3 } END { printf ": %d of %d wrong", wrong, all }' "$tables/cells")

@@ -23,9 +23,10 @@ drawn() {
     want=$1 examples=
     shift
     [ "$1" != --examples ] || { examples=$1; shift; }
-    scripts/plot.sh $examples -o "$tmp/out.png" "$@" >"$tmp/log" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    mkdir -p "$tmp/a place" "$tmp/it's"
+    TMPDIR="$tmp/a place" scripts/plot.sh $examples -o "$tmp/it's/out.png" "$@" >"$tmp/log" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     [ ! -s "$tmp/err" ] || fail "gnuplot warns: $(cat "$tmp/err")"
-    size=$(od -An -tu1 -j16 -N8 "$tmp/out.png" |
+    size=$(od -An -tu1 -j16 -N8 "$tmp/it's/out.png" |
         awk '{print $1 * 2^24 + $2 * 65536 + $3 * 256 + $4 "x" $5 * 2^24 + $6 * 65536 + $7 * 256 + $8}')
     check_eq "size of the picture of $*" "$size" "$want"
 }
@@ -39,6 +40,18 @@ drawn 1280x460 "$tmp/plain"
 drawn 1280x880 "$tmp/rate"
 drawn 1280x880 "$tmp/odd 'name'"
 drawn 1920x1300 "$tmp/plain" "$tmp/rate" "$tmp/odd 'name'"
+# The best is that of the metric which the start names; equal numbers below zero have room above and below.
+run judged 0.1 '{"kind":"start","step":30,"metric":"mae"}' '{"kind":"eval","step":10,"loss":1,"rmse":3,"mae":1}' \
+    '{"kind":"eval","step":20,"loss":2,"rmse":2,"mae":2}'
+run below 0.1 '{"kind":"eval","step":10,"loss":-5,"rmse":-5}' '{"kind":"eval","step":20,"loss":-5,"rmse":-5}'
+mkdir "$tmp/bin"
+printf '#!/bin/sh\ncp "$1" "%s"\nexec %s "$1"\n' "$tmp/script" "$(command -v gnuplot)" >"$tmp/bin/gnuplot"
+chmod +x "$tmp/bin/gnuplot"
+PATH="$tmp/bin:$PATH"
+drawn 1280x880 "$tmp/judged"
+grep -q "title 'best 1 at step 10'" "$tmp/script" || { grep best "$tmp/script"; fail 'the best by mae is not marked'; }
+drawn 1280x880 "$tmp/below"
+grep -q 'set yrange \[-5.5:-4.5\]' "$tmp/script" || { grep yrange "$tmp/script"; fail 'a range of one number below zero'; }
 mkdir "$tmp/nothing"
 echo '{"kind":"start","step":0}' >"$tmp/nothing/metrics.jsonl"
 scripts/plot.sh "$tmp/nothing" 2>"$tmp/err"
