@@ -231,7 +231,7 @@ uninstall:
 
 # What is installed, tried: penguins on three ranks.
 installcheck:
-	@scripts/packaging/installcheck.sh $(DESTDIR)$(PREFIX) $(subst mpicc,mpirun,$(MPICC))
+	@scripts/packaging/installcheck.sh $(DESTDIR)$(PREFIX) $(filter-out ./,$(dir $(MPICC)))$(subst mpicc,mpirun,$(notdir $(MPICC)))
 
 # The last commit's files: the same bytes wherever they are packed.
 DIST := $(BUILD)/dtrain-$(VERSION).tar.gz

@@ -11,7 +11,9 @@ mkdir -p "$out"
 tar -xf "$1" -C "$out"
 cd "$out/dtrain-$2"
 mv scripts/packaging/debian .
-sed -i "s/^Maintainer:.*/Maintainer: $maintainer/" debian/control
+# The name as it is, also with what sed would take for its own.
+maintainer="$maintainer" awk '/^Maintainer:/ { $0 = "Maintainer: " ENVIRON["maintainer"] } { print }' debian/control >control
+mv control debian/control
 printf 'dtrain (%s) unstable; urgency=medium\n\n  * Release %s.\n\n -- %s  %s\n' "$2" "$2" \
     "$maintainer" "$date" >debian/changelog
 {

@@ -2,7 +2,7 @@
 # Trains, evaluates and predicts with what is installed, from a directory of its own, without network.
 #   scripts/packaging/installcheck.sh PREFIX [MPIRUN]      PREFIX: with DESTDIR in front
 set -eu
-prefix=$1 mpirun=${2:-mpirun}
+prefix=$(cd "$1" && pwd) mpirun=${2:-mpirun}
 dtrain=$prefix/bin/dtrain
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
