@@ -17,11 +17,9 @@ static size_t rows_that_fit(size_t numbers)
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
 {
     struct dt_predictor *p;
-    char *file = NULL, *ckpt = NULL;
     dt_status status;
     DT_TRY(dt_alloc(1, sizeof *p, "predictor", &p));
-    DT_GUARD(dt_model_find(path, true, &file, &ckpt));
-    DT_GUARD(dt_export_load(ckpt ? ckpt : file, &p->file, &p->path));
+    DT_GUARD(dt_export_load(path, true, &p->file, &p->path));
     DT_GUARD(dt_model_create(&p->file.desc, &p->model));
     DT_GUARD(dt_model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
     DT_GUARD(dt_network_create(p->model, DT_EVAL_CHUNK, DT_PRECISION_F32, &p->network));
@@ -37,8 +35,6 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
     DT_GUARD(dt_alloc(nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
     *out = p;
 done:
-    dt_free(file);
-    dt_free(ckpt);
     if (status) dt_predictor_close(p);
     return status;
 }

@@ -141,14 +141,18 @@ dt_status dt_model_find(const char *path, bool best, char **out_file, char **out
     return status;
 }
 
-dt_status dt_export_load(const char *path, struct dt_checkpoint *out, char **out_path)
+/* *out_gone: it failed, since what was found was not there any more. */
+static dt_status model_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path,
+                            bool *out_gone)
 {
     char *file, *ckpt;
     bool found = true;
-    DT_TRY(dt_model_find(path, false, &file, &ckpt));
+    *out_gone = false;
+    DT_TRY(dt_model_find(path, best, &file, &ckpt));
     dt_status status = ckpt
                            ? dt__checkpoint_load_latest(ckpt, DT__WANT_MODEL, out, out_path, &found)
                            : dt__file_load(file, DT__WANT_MODEL, out, NULL);
+    *out_gone = status && !ckpt && !dt_path_exists(file);
     if (!found) status = fail_nothing(path);
     if (!status && !ckpt) {
         *out_path = file;
@@ -156,6 +160,15 @@ dt_status dt_export_load(const char *path, struct dt_checkpoint *out, char **out
     }
     dt_free(file);
     dt_free(ckpt);
+    return status;
+}
+
+dt_status dt_export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path)
+{
+    bool gone;
+    dt_status status = model_load(path, best, out, out_path, &gone);
+    /* A version may go for a newer one as soon as it is found; with export.keep=1 it does. */
+    if (gone && dt_path_is_dir(path)) status = model_load(path, best, out, out_path, &gone);
     return status;
 }
 

@@ -90,7 +90,7 @@ static dt_status evaluator_evaluate(struct dt_evaluator *evaluator, const char *
     evaluator_say(evaluator, &claim);
     dt_world_heartbeat(job->world, "load", step);
     dt_trace_phase(job->trace, DT_PHASE_LOAD, step);
-    dt_status status = dt_export_load(path, &model, &file);
+    dt_status status = dt_export_load(path, false, &model, &file);
     dt_free(file);
     if (status && evaluator->order.kind != FINISH) {
         if (dt_path_exists(path)) dt_warn("evaluation: %s", dt_error_text());

@@ -195,7 +195,7 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params)
     if (job->optimizer.kind == DT_OPT_FTRL && job->model->buckets == 1)
         memset(params, 0, job->model->params * sizeof *params);
     if (!*from) return DT_OK;
-    dt_status status = dt_export_load(from, &file, &path);
+    dt_status status = dt_export_load(from, false, &file, &path);
     if (!status) status = dt_model_create(&file.desc, &model);
     if (!status && model->params != file.params_count)
         status = dt_fail(DT_EFORMAT, "%s: %llu parameters are not those of its layers", path,

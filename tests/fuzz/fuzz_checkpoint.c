@@ -85,10 +85,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- a model that loads goes on to predict --------------------------------------------------- */
 
-dt_status __wrap_dt_export_load(const char *path, struct dt_checkpoint *out, char **out_path);
-dt_status __wrap_dt_export_load(const char *path, struct dt_checkpoint *out, char **out_path)
+dt_status __wrap_dt_export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path);
+dt_status __wrap_dt_export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path)
 {
     struct dt__h5_file *file;
+    (void)best;
     DT_TRY(dt__h5_open(path, &file));
     dt_status status = dt__file_get(file, DT__WANT_MODEL, NULL, out);
     dt__h5_close(file);

@@ -51,6 +51,18 @@ int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned fl
     return no_exchange || fails_now() ? -1 : __real_renameat2(a, from, b, to, flags);
 }
 
+static void (*before_load)(void); /* happens once, between finding a model and opening it */
+
+dt_status __real_dt__file_load(const char *path, enum dt__wanted wanted, struct dt_checkpoint *out, uint64_t *out_bytes);
+dt_status __wrap_dt__file_load(const char *path, enum dt__wanted wanted, struct dt_checkpoint *out, uint64_t *out_bytes);
+dt_status __wrap_dt__file_load(const char *path, enum dt__wanted wanted, struct dt_checkpoint *out, uint64_t *out_bytes)
+{
+    void (*before)(void) = before_load;
+    before_load = NULL;
+    if (before) before();
+    return __real_dt__file_load(path, wanted, out, out_bytes);
+}
+
 /* ---- helpers -------------------------------------------------------------------------------- */
 
 /* Exports the sample of a step; `mark` goes into its best value. */
@@ -80,7 +92,7 @@ static double load_mark(const char *path, uint64_t *out_step, const char *end_of
 {
     char *from;
     struct dt_checkpoint model;
-    assert_ok(dt_export_load(path, &model, &from));
+    assert_ok(dt_export_load(path, false, &model, &from));
     assert_is_sample(&model);
     ck_assert_msg(strlen(from) >= strlen(end_of_path) &&
                       !strcmp(from + strlen(from) - strlen(end_of_path), end_of_path),
@@ -164,7 +176,7 @@ START_TEST(rows_of_zeros_are_left_out)
         char *from;
         struct stat file;
         assert_ok(dt_export_write(test_dir, &model, 1));
-        assert_ok(dt_export_load(test_dir, &loaded, &from));
+        assert_ok(dt_export_load(test_dir, false, &loaded, &from));
         assert_same_floats(loaded.params, model.params, model.params_count);
         ck_assert_int_eq(stat(from, &file), 0);
         if (every[i] == 1) whole_bytes = (uint64_t)file.st_size;
@@ -217,7 +229,7 @@ START_TEST(columns_are_where_they_must_be)
         if (kind >= 0) table_damage(kind, &model.schema);
         assert_ok(dt_export_write(test_dir, &model, 1));
         if (kind < 0) {
-            assert_ok(dt_export_load(test_dir, &loaded, &from));
+            assert_ok(dt_export_load(test_dir, false, &loaded, &from));
             ck_assert_int_eq(loaded.schema.ncolumns, 4);
             ck_assert_int_eq(loaded.schema.dense, model.schema.dense);
             for (int c = 0; c < 4; c++) {
@@ -230,7 +242,7 @@ START_TEST(columns_are_where_they_must_be)
             dt_checkpoint_free(&loaded);
             dt_free(from);
         } else {
-            EXPECT_FAIL(dt_export_load(test_dir, &loaded, &from), DT_EFORMAT, "/schema/columns");
+            EXPECT_FAIL(dt_export_load(test_dir, false, &loaded, &from), DT_EFORMAT, "/schema/columns");
         }
         dt_checkpoint_free(&checkpoint);
     }
@@ -241,11 +253,11 @@ START_TEST(a_path_to_nothing_is_an_error)
 {
     char *from;
     struct dt_checkpoint model;
-    ck_assert_int_eq(dt_export_load(in_dir("nowhere"), &model, &from), DT_EIO);
+    ck_assert_int_eq(dt_export_load(in_dir("nowhere"), false, &model, &from), DT_EIO);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "nowhere: cannot open"));
-    ck_assert_int_eq(dt_export_load(test_dir, &model, &from), DT_EIO);
+    ck_assert_int_eq(dt_export_load(test_dir, false, &model, &from), DT_EIO);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "neither a model nor a checkpoint"));
-    ck_assert_int_eq(dt_export_load("/bin/ls", &model, &from), DT_EFORMAT);
+    ck_assert_int_eq(dt_export_load("/bin/ls", false, &model, &from), DT_EFORMAT);
 }
 END_TEST
 
@@ -255,7 +267,7 @@ START_TEST(a_damaged_model_is_refused)
     struct dt_checkpoint model;
     assert_ok(try_export(test_dir, 4, 1, 0));
     ck_assert_int_eq(truncate(in_dir("4/model.h5"), 3000), 0);
-    ck_assert_int_eq(dt_export_load(test_dir, &model, &from), DT_EFORMAT);
+    ck_assert_int_eq(dt_export_load(test_dir, false, &model, &from), DT_EFORMAT);
     ck_assert_ptr_nonnull(strstr(dt_error_text(), "4/model.h5: damaged"));
 }
 END_TEST
@@ -295,6 +307,22 @@ START_TEST(the_oldest_versions_go)
     assert_ok(try_export(test_dir, 14, 0, 1));
     ck_assert(has_version(test_dir, 14) && !has_version(test_dir, 13));
     ck_assert_int_eq(count_names(test_dir, ".tmp-"), 0);
+}
+END_TEST
+
+static void export_next(void)
+{
+    assert_ok(try_export(test_dir, 8, 0.8, 1));
+}
+
+/* Would catch: an error where a newer version takes the place of the one that was just found. */
+START_TEST(a_version_that_goes_as_it_is_found)
+{
+    uint64_t step;
+    assert_ok(try_export(test_dir, 7, 0.7, 1));
+    before_load = export_next;
+    ck_assert_double_eq(load_mark(test_dir, &step, "/8/model.h5"), 0.8);
+    ck_assert_uint_eq(step, 8);
 }
 END_TEST
 
@@ -488,6 +516,7 @@ int main(void)
         a_model_does_not_load_as_a_checkpoint,
         both_directories_of_a_version_are_synced,
         the_oldest_versions_go,
+        a_version_that_goes_as_it_is_found,
         the_same_step_is_replaced,
         versions_of_an_abandoned_branch_go,
         other_names_are_left_alone,

@@ -194,7 +194,7 @@ static void expect_export(const char *base, uint64_t step)
 {
     char *path;
     struct dt_checkpoint model;
-    assert_ok(dt_export_load(base, &model, &path));
+    assert_ok(dt_export_load(base, false, &model, &path));
     ck_assert_uint_eq(model.step, step);
     ck_assert(model.params[0] == (float)step);
     dt_checkpoint_free(&model);
