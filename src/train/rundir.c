@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "state/directory.h"
 #include "train/bank.h"
 
 /* ---- saves ---------------------------------------------------------------------------------- */
@@ -168,6 +169,12 @@ dt_status dt__exports_catch_up(struct dt_bank *bank)
 
 /* ---- open and close ------------------------------------------------------------------------- */
 
+/* What a kill in the midst of such a file leaves behind; see dt_file_write. */
+static bool is_leftover(const char *name)
+{
+    return !strncmp(name, "config.ini.tmp-", 15) || !strncmp(name, "trace.json.tmp-", 15);
+}
+
 dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
 {
     const char *dir = job->config->run.dir;
@@ -176,6 +183,7 @@ dt_status dt__bank_prepare(struct dt_bank *bank, struct dt_job *job)
     bank->run_start = dt_clock_secs();
     DT_TRY(dt_dir_make(job->ckpt_dir));
     DT_TRY(dt_lock_take(dir, &bank->lock));
+    DT_TRY(dt__dir_clear(dir, is_leftover));
     DT_TRY(dt__resume_load(bank));
     job->step = bank->loaded.step; /* 0 of a new run */
     job->replicas = bank->resumed ? bank->loaded.replicas : (int)job->config->run.replicas;

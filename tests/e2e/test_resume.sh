@@ -85,7 +85,9 @@ for kind in csv idx; do
         change='s/gh$/hg/'
     fi
     "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=1 || fail "$kind"
+    touch "$tmp/$kind/config.ini.tmp-0123456789abcdef" "$tmp/$kind/notes.tmp-1"
     "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=2 || fail "$kind, on the same data"
+    check_eq 'what a kill left, and what is of others' "$(cd "$tmp/$kind" && ls -d *.tmp-*)" notes.tmp-1
     sed -i "$change" "$tmp/values"
     "$dtrain" -q run.dir="$tmp/$kind" data.train="$@" data.format=$kind train.max_steps=3 2>"$tmp/err" &&
         fail "$kind: other values are taken for the same"
