@@ -67,7 +67,8 @@ const struct command commands[] = {
      "instead."},
     {"compare", cmd_compare, false, "RUN_DIR... [--csv|--json]",
      "a table of runs: best metric, speed, time, status, and what their configurations differ in",
-     "The best run comes first. --csv and --json give all digits."},
+     "The best run comes first; of runs that judge by different metrics, the best by the metric "
+     "of the run named first. --csv and --json give all digits."},
     {"top", cmd_top, false, "RUN_DIR [--once]",
      "a live view of a run: progress, loss, best model, checkpoint, what each rank does",
      "Reads the run directory alone: it works from any host that sees it. q ends it. With --once, "
