@@ -17,6 +17,7 @@ awk 'BEGIN { srand(4); print "size,colour,kind"; split("red green blue", c, " ")
     k = 1 + int(3 * rand()); print rand() "," c[k] "," (k == 2 ? "leaf" : "other") } }' >"$tmp/table.csv"
 job 2 data.train="$tmp/table.csv" run.dir="$tmp/table" model.hidden=8 train.epochs=8 train.lr=0.1 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
+rm -f "$tmp/log" # of the server before, on another port
 "$dtrain" serve "$tmp/table" serve.port=0 serve.max_rows=60000 serve.timeout_secs=4 >"$tmp/out" 2>"$tmp/log" &
 server=$!
 at_exit "kill -9 $server 2>/dev/null"
@@ -76,6 +77,7 @@ job 1 data.train="$tmp/linear.csv" run.dir="$tmp/linear" model.task=regress mode
     train.lr=0.1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 cp "$tmp/linear/ckpt/latest.h5" "$tmp/model.h5"
 : >"$tmp/log" # the server before has said that it serves
+rm -f "$tmp/log" # of the server before, on another port
 "$dtrain" serve "$tmp/model.h5" serve.port=0 serve.max_body_mb=1 >"$tmp/out" 2>"$tmp/log" &
 server=$!
 at_exit "kill -9 $server 2>/dev/null"
@@ -123,6 +125,7 @@ for model in 'model.kind=linear' 'model.hidden=4 model.embedding=2 model.wide=ye
     # shellcheck disable=SC2086
     job 1 data.train="$tmp/many.csv" data.hash_bits=11 run.dir="$tmp/many" $model train.epochs=4 train.lr=0.1 \
         2>"$tmp/err" || fail "$(cat "$tmp/err")"
+    rm -f "$tmp/log" # of the server before, on another port
     "$dtrain" serve "$tmp/many" serve.port=0 serve.name='a"b' >"$tmp/out" 2>"$tmp/log" &
     server=$!
     at_exit "kill -9 $server 2>/dev/null"
@@ -141,6 +144,7 @@ done
 printf '0 1:1\n1 1000000:1\n' >"$tmp/wide.svm"
 job 1 data.train="$tmp/wide.svm" data.features=1000000 run.dir="$tmp/wide" model.kind=linear train.max_steps=1 2>"$tmp/err" ||
     fail "$(cat "$tmp/err")"
+rm -f "$tmp/log" # of the server before, on another port
 "$dtrain" serve "$tmp/wide" serve.port=0 >"$tmp/out" 2>"$tmp/log" &
 server=$!
 at_exit "kill -9 $server 2>/dev/null"
