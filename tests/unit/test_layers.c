@@ -3,6 +3,7 @@
 #include "suite.h"
 #include "model_text.h"
 
+#include <limits.h>
 #include <math.h>
 
 enum { ROWS = 9, MAX_ROWS = 16 };
@@ -369,6 +370,21 @@ START_TEST(wrong_texts_are_refused)
 }
 END_TEST
 
+/* A row as long as an int can say, which a hostile file may have. */
+START_TEST(long_rows_do_not_overflow)
+{
+    struct dt_model *model;
+    struct dt_model_desc of =
+        desc("conv1d 1 1 stride 2 pad same, globalpool", 1, 1, INT_MAX, 3, DT_TASK_CLASSIFY);
+    EXPECT_OK(dt_model_create(&of, &model));
+    ck_assert_uint_eq(tensor_of(model, "layers/0/weight")->count, 1);
+    ck_assert_uint_eq(tensor_of(model, "layers/1/weight")->count, 3);
+    dt_model_destroy(model);
+    of = desc("conv1d 1 3 pad 2", 1, 1, INT_MAX, 3, DT_TASK_CLASSIFY);
+    EXPECT_FAIL(dt_model_create(&of, &model), DT_EUSAGE, "a kernel of 1 x 3 does not fit");
+}
+END_TEST
+
 START_TEST(texts_come_back_in_one_form)
 {
     static const char *const forms[][2] = {
@@ -426,6 +442,7 @@ int main(void)
     tcase_add_loop_test(test_case, batchnorm_is_the_formula_in_every_strip, 0, 3);
     tcase_add_test(test_case, batchnorm_of_one_value_uses_the_running_ones);
     tcase_add_test(test_case, wrong_texts_are_refused);
+    tcase_add_test(test_case, long_rows_do_not_overflow);
     tcase_add_test(test_case, texts_come_back_in_one_form);
     tcase_add_test(test_case, tensors_have_names_and_shapes);
     return suite_run_case("layers", test_case);

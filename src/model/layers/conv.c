@@ -4,6 +4,7 @@
  *
  * The rows go through in small pieces, product and epilogue one after the other, so that a piece's
  * pictures are still in the cache when bias and activation come to them. */
+#include <limits.h>
 #include <string.h>
 
 #include "model/activation.h"
@@ -52,16 +53,17 @@ static bool conv_parse(struct dt__layer *layer, struct dt__words words)
 static bool side_infer(int in, int kernel, int stride, int pad, int *out, int *before, int *behind)
 {
     if (pad == SAME) {
-        *out = (in + stride - 1) / stride;
-        int all = (*out - 1) * stride + kernel - in;
+        *out = (in - 1) / stride + 1;
+        int all = kernel - 1 - (in - 1) % stride;
         if (all < 0) all = 0;
         *before = all / 2;
         *behind = all - *before;
         return true;
     }
+    const int64_t padded = (int64_t)in + 2 * (int64_t)pad;
     *before = *behind = pad;
-    if (pad >= kernel || in + 2 * pad < kernel) return false;
-    *out = (in + 2 * pad - kernel) / stride + 1;
+    if (pad >= kernel || padded < kernel || padded > INT_MAX) return false;
+    *out = ((int)padded - kernel) / stride + 1;
     return true;
 }
 
@@ -139,7 +141,7 @@ static dt_status conv_open(const struct dt__layer *layer, int max_rows, bool bf1
     (void)max_rows;
     if (!dt__conv_shape(layer, &s)) return dt_fail(DT_EBUG, "a convolution of no shape");
     DT_TRY(
-        dt__convolution_create(&s, layer->begin > 0, bf16 && dt__bf16_is_native(), &convolution));
+        dt__convolution_create(&s, layer->index > 0, bf16 && dt__bf16_is_native(), &convolution));
     *out_state = convolution;
     return DT_OK;
 }
