@@ -111,14 +111,17 @@ static dt_status request_set_columns(struct dt__request *request, size_t inputs)
     return dt_fail(DT_EFORMAT, "expected lists by the names of the model's columns");
 }
 
-/* The list of a column, if there is one of that name; the first of several counts. */
-static void request_note_column(struct dt__request *request, struct dt__cell name,
-                                struct dt__json list)
+/* The list of a column, if there is one of that name. */
+static dt_status request_note_column(struct dt__request *request, struct dt__cell name,
+                                     struct dt__json list)
 {
+    const struct dt__columns *columns = request->reader.columns;
     uint32_t column;
-    if (dt__dict_find(&request->reader.columns->names, name.text, name.length, &column) &&
-        !request->columns[column].at)
-        request->columns[column] = list;
+    if (!dt__dict_find(&columns->names, name.text, name.length, &column)) return DT_OK;
+    if (request->columns[column].at)
+        return dt_fail(DT_EFORMAT, "'%s' stands twice", columns->items[column].name);
+    request->columns[column] = list;
+    return DT_OK;
 }
 
 /* ---- TensorFlow Serving --------------------------------------------------------------------- */
@@ -139,7 +142,7 @@ static dt_status request_open_v1(struct dt__request *request, struct dt__json bo
     if (dt__json_peek(&inputs) != '{') return request_set_list(request, inputs);
     for (inputs.at++; dt__json_peek(&inputs) != '}'; count++) {
         DT_TRY(dt__json_text(&inputs, &request->reader.scratch, &name));
-        request_note_column(request, name, inputs);
+        DT_TRY(request_note_column(request, name, inputs));
         if (dt__cell_is(name, "input")) input = inputs;
         dt__json_skip(&inputs);
     }
@@ -170,8 +173,7 @@ static dt_status request_note_input(struct dt__request *request, struct dt__json
     if (t == count) return dt_fail(DT_EFORMAT, "a datatype that is not expected");
     if (!members[NAME].at || *members[NAME].at != '"') return DT_OK;
     DT_TRY(dt__json_text(&members[NAME], scratch, &name));
-    request_note_column(request, name, members[DATA]);
-    return DT_OK;
+    return request_note_column(request, name, members[DATA]);
 }
 
 static dt_status request_open_v2(struct dt__request *request, struct dt__json body)
