@@ -213,7 +213,7 @@ void dt__json_rows_free(struct dt__json_rows *rows)
     dt_text_free(&rows->scratch);
 }
 
-/* The text of a number of JSON as a CSV has it: 0.1 for 1e-1. */
+/* The shortest text of a number of JSON with a point or an exponent: 0.1 for 1e-1. */
 static struct dt__cell number_text(struct dt__cell word, char real[DT_REAL_TEXT])
 {
     double value;
@@ -236,6 +236,7 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
     char real[DT_REAL_TEXT];
     struct dt__cell cell;
     double value;
+    uint32_t word;
     if (number && dt__number_scan(&p, json->end, &value) &&
         (p == json->end || (*p != 'e' && *p != 'E'))) { /* the common case */
         out->x[item ? (size_t)item->first : column] = (float)value;
@@ -255,10 +256,12 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
         dt__json_skip(json);
         cell = (struct dt__cell){(char *)(uintptr_t)from, (size_t)(json->at - from)};
         if (first == 'n') cell.length = 0;
-        if (!number) cell = number_text(cell, real);
+        /* Categories are texts as a CSV has them: 1.0 may be one, or 1. */
+        if (!number && !rows->columns->hash_bits &&
+            !dt__dict_find_blank(&item->dict, cell.text, cell.length, &word))
+            cell = number_text(cell, real);
     }
     if (!item) return dt__number_read(cell.text, cell.length, &out->x[column]);
-    uint32_t word;
     DT_TRY(dt__columns_cell((struct dt__columns *)(uintptr_t)rows->columns, column, cell.text,
                             cell.length, &word));
     dt__columns_put_word(rows->columns, column, word, out);

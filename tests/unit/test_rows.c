@@ -213,10 +213,10 @@ START_TEST(tables_are_read)
 }
 END_TEST
 
-/* A number of JSON is looked up as the text that a CSV has of it. */
+/* A number of JSON is looked up as it stands, as a CSV may have it, and by its shortest text. */
 START_TEST(numbers_may_be_categories)
 {
-    char *texts[] = {"0.1"}, *many[] = {"1000000"};
+    char *texts[] = {"0.1"}, *many[] = {"1000000"}, *whole[] = {"1.0"};
     struct dt_column columns[] = {{.name = "size",
                                    .kind = DT_COLUMN_CATEGORY,
                                    .first = 1,
@@ -229,16 +229,40 @@ START_TEST(numbers_may_be_categories)
     expect_row(2, 2, 0, 1);
     expect_end();
     columns[0].categories = many;
-    open_rows("{\"carat\": 2, \"size\": 1000000}\n");
+    open_rows("{\"carat\": 2, \"size\": 1000000}\n{\"carat\": 2, \"size\": 1e6}\n");
     expect_row(1, 2, 1, 0);
+    expect_row(2, 2, 1, 0);
     expect_end();
-    schema.columns = NULL;
+    columns[0].categories = whole;
+    open_rows("{\"carat\": 2, \"size\": 1.0}\n{\"carat\": 2, \"size\": 1}\n");
+    expect_row(1, 2, 1, 0);
+    expect_row(2, 2, 0, 1);
+    expect_end();
+    columns[0].ncategories = 0, schema.hash_bits = 1; /* "2.0" and "2" have different hashes */
+    open_rows("{\"carat\": 2, \"size\": \"2.0\"}\n{\"carat\": 2, \"size\": 2.0}\n"
+              "{\"carat\": 2, \"size\": 2}\n");
+    expect_row(1, 2, 1, 0);
+    expect_row(2, 2, 1, 0);
+    expect_row(3, 2, 0, 1);
+    expect_end();
+    schema.columns = NULL, schema.hash_bits = 0;
 }
 END_TEST
 
+/* What was logged. */
+static char said[200];
+
+static void catch_lines(void *arg, enum dt_log_level level, const char *line)
+{
+    const size_t length = strlen(said);
+    (void)arg, (void)level;
+    snprintf(said + length, sizeof said - length, "%s|", line);
+}
+
 START_TEST(libsvm_rows_are_read)
 {
-    open_rows("1 1:1 3:3\n2:5\n0 4:1\n0 1:x\n-1 2:7\n");
+    dt_log_set_sink(catch_lines, NULL);
+    open_rows("1 1:1 3:3\n2:5\n0 4:1\n0 1:x\n-1 2:7 5:1\n");
     expect_row(1, 1, 0, 3);
     expect_row(2, 0, 5, 0);
     expect_row(3, 0, 0, 0); /* a feature that the model does not have */
