@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -23,8 +24,9 @@ static const struct {
     {"PK\3\4", 4, ".npz", "NumPy arrays (.npz): write them with h5py as data sets x and y"},
     {"PK\3\4", 4, ".xlsx", "an Excel sheet: save it as CSV"},
     {"PK\3\4", 4, NULL, "a zip archive: unpack it first"},
-    {"PAR1", 4, NULL, "a Parquet file: write it as CSV, or with h5py as data sets x and y"},
-    {"ARROW1", 6, NULL, "an Arrow file: write it as CSV, or with h5py as data sets x and y"},
+    /* the byte behind the word too: a column of CSV may be named PAR1 */
+    {"PAR1\x15", 5, NULL, "a Parquet file: write it as CSV, or with h5py as data sets x and y"},
+    {"ARROW1\0", 7, NULL, "an Arrow file: write it as CSV, or with h5py as data sets x and y"},
     {"\xFF\xFE", 2, NULL, "UTF-16 text: convert it with iconv -f UTF-16 -t UTF-8"},
     {"\xFE\xFF", 2, NULL, "UTF-16 text: convert it with iconv -f UTF-16 -t UTF-8"},
     {"BZh", 3, NULL, "packed by bzip2: unpack it, or pack it with gzip or zstd"},
@@ -102,7 +104,11 @@ dt_status dt__packed_open(const char *path, struct dt__packed **out)
     packed->in.src = packed->bytes;
     DT_GUARD(dt_file_open(path, &fd, &size)); /* a pipe would be read twice */
     packed->file = fdopen(fd, "r");
-    if (!packed->file) DT_GUARD(dt_fail(DT_EMEMORY, "%s: %s", path, strerror(errno)));
+    if (!packed->file) {
+        status = dt_fail(DT_EMEMORY, "%s: %s", path, strerror(errno));
+        close(fd);
+        goto done;
+    }
     packed->in.size = fread(packed->bytes, 1, DT__PACKED_HEAD, packed->file);
     if (ferror(packed->file)) DT_GUARD(dt_fail(DT_EIO, "%s: cannot be read", path));
     if (head_is_zstd(packed->bytes, packed->in.size)) {

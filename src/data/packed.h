@@ -10,11 +10,11 @@
 enum { DT__PACKED_HEAD = 16 }; /* bytes that tell */
 dt_status dt__packed_refuse(const char *path, const unsigned char *head, size_t length);
 
-/* A file that is being unpacked, as its bytes are asked for; one that is not packed as it stands.
- * DT_EIO. */
 /* Whether a path is a pipe or the like, which can be read but once. */
 bool dt__path_is_pipe(const char *path);
 
+/* A file that is being unpacked, as its bytes are asked for; one that is not packed as it stands.
+ * DT_EIO. */
 struct dt__packed;
 dt_status dt__packed_open(const char *path, struct dt__packed **out);
 void dt__packed_close(struct dt__packed *packed);

@@ -27,6 +27,8 @@ static const struct {
     {"a,x,b,z,c\n1,x,2.5,7,0\n-3,y,4e3,7,2\n", "data.ignore=1,3"},
     {"a,skip this,b,c\n1,x,2.5,0\n-3,y,4e3,2\n", "data.ignore=skip this"},
     {"7,8,9\n1,2.5,0\n-3,4e3,2\n", "data.header=yes"},
+    {"PAR1,PAR2,y\n1,2.5,0\n-3,4e3,2\n", NULL},
+    {"ARROW1,b,y\n1,2.5,0\n-3,4e3,2\n", NULL},
 };
 
 START_TEST(guises_are_read)
@@ -522,7 +524,7 @@ static const struct {
     {"a.npy", "\x93NUMPY\1", "a.npy: this is a NumPy array: write it with h5py"},
     {"a.npz", "PK\3\4x", "a.npz: this is NumPy arrays (.npz)"},
     {"a.csv", "PK\3\4x", "a.csv: this is a zip archive: unpack it first"},
-    {"a.parquet", "PAR1xx", "a.parquet: this is a Parquet file"},
+    {"a.parquet", "PAR1\x15x", "a.parquet: this is a Parquet file"},
     {"a.csv", "\xFF\xFEx", "a.csv: this is UTF-16 text: convert it with iconv"},
     {"a.csv.bz2", "BZh91AY", "a.csv.bz2: this is packed by bzip2"},
     {"a.xlsx", "PK\3\4x", "a.xlsx: this is an Excel sheet: save it as CSV"},
