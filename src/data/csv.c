@@ -298,7 +298,7 @@ static dt_status csv_survey(struct dt__survey *survey, struct dt__file *file)
     size_t length;
     dt_status status;
     DT_TRY(dt__lines_open(&lines, file->path));
-    lines.commas = config->data.decimal == DT_DECIMAL_COMMA;
+    dt__lines_decimal(&lines, config);
     do
         DT_GUARD(dt__lines_next(&lines, true, &record, &length));
     while (record && !length);

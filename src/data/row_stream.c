@@ -214,8 +214,7 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
         DT_GUARD(dt_fail(DT_EMISMATCH,
                          "the model takes the categories of a table: expected CSV or JSON"));
-    lines->commas =
-        rows->grammar == &dt__csv_grammar && config && config->data.decimal == DT_DECIMAL_COMMA;
+    if (rows->grammar == &dt__csv_grammar && config) dt__lines_decimal(lines, config);
     dt__lines_release(lines, true);
     *out = rows;
     return DT_OK;

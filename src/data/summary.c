@@ -367,7 +367,7 @@ dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE
     int format;
     DT_TRY(dt__format_detect(path, &format)); /* says what a file is that is no table */
     DT_TRY(dt__lines_open(&table.lines, path));
-    table.lines.commas = config->data.decimal == DT_DECIMAL_COMMA;
+    dt__lines_decimal(&table.lines, config);
     dt_status status = table_read(&table);
     if (!status && !table.header.cells.count)
         status = dt_fail(DT_EFORMAT, "%s: the file has no rows", path);

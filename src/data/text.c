@@ -128,13 +128,20 @@ bool dt__lines_ready(const struct dt__lines *lines)
     return poll(&input, 1, 0) != 0;
 }
 
-/* Puts a point in place of the comma in cells that are a number but for that. */
-static void commas_replace(char *text, size_t length)
+void dt__lines_decimal(struct dt__lines *lines, const struct dt_config *config)
 {
-    static const char borders[] = "\";\t|\r\n";
+    const char *separator = config->data.separator;
+    lines->commas = config->data.decimal == DT_DECIMAL_COMMA;
+    lines->separator = separator[0] && !separator[1] ? *separator : ';';
+}
+
+/* Puts a point in place of the comma in cells that are a number but for that. */
+static void commas_replace(char *text, size_t length, char separator)
+{
+    const char borders[] = {separator, '"', ';', '\t', '|', '\r', '\n'};
     char *const stop = text + length;
     for (char *cell = text, *end; cell < stop; cell = end + 1) {
-        for (end = cell; end < stop && !memchr(borders, *end, sizeof borders - 1);)
+        for (end = cell; end < stop && !memchr(borders, *end, sizeof borders);)
             end++;
         char *comma = memchr(cell, ',', (size_t)(end - cell));
         double value;
@@ -174,7 +181,7 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
     lines->next_line += newlines;
     *out = text;
     *out_length = bytes && text[bytes - 1] == '\r' ? bytes - 1 : bytes;
-    if (lines->commas) commas_replace(text, *out_length);
+    if (lines->commas) commas_replace(text, *out_length, lines->separator);
     return DT_OK;
 }
 

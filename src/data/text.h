@@ -28,7 +28,8 @@ struct dt__lines {
     uint64_t line;                      /* the line at which the last record began */
     uint64_t next_line;                 /* the line at which the next begins */
     bool eof, held;
-    bool commas; /* of CSV: numbers have a decimal comma, which becomes a point */
+    bool commas;    /* of CSV: numbers have a decimal comma, which becomes a point */
+    char separator; /* ends a cell then, and so does any of those that are found by themselves */
 };
 
 /* Opens a file, which may be packed, or a pipe, behind its byte order mark if it has one; reads on
@@ -37,6 +38,9 @@ struct dt__lines {
 dt_status dt__lines_open(struct dt__lines *lines, const char *path);
 dt_status dt__lines_attach(struct dt__lines *lines, FILE *in, const char *name);
 void dt__lines_close(struct dt__lines *lines);
+
+/* Takes decimal commas, as the configuration says. */
+void dt__lines_decimal(struct dt__lines *lines, const struct dt_config *config);
 
 /* On from the first record, or from here. */
 void dt__lines_release(struct dt__lines *lines, bool rewind);

@@ -329,6 +329,20 @@ START_TEST(separators_are_told)
 }
 END_TEST
 
+/* A comma before the decimals, whatever stands between the cells. */
+START_TEST(decimals_may_have_commas)
+{
+    static const char separators[] = ";:\t ";
+    char text[64], option[32];
+    const char s = separators[_i];
+    snprintf(text, sizeof text, "1%c2,5%c0\n\"-3\"%c4000,0%c2\n", s, s, s, s);
+    put_text("a.csv", text);
+    snprintf(option, sizeof option, "data.separator=%c", s);
+    set(option), set("data.decimal=,"), set("data.train=a.csv");
+    expect_rows(PLAIN, PLAIN_LABELS, 2, 2);
+}
+END_TEST
+
 /* Numbers first, then a category's texts by count, then bytewise, then one for all others. */
 START_TEST(texts_are_categories)
 {
@@ -669,7 +683,8 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {number_labels_are_classes, 1}, {targets_may_be_several, 1},
            {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
            {columns_beyond_the_schema_are_named, 1},
-           {files_go_by_their_own_headers, 1}, {separators_are_told, 4}, {texts_are_categories, 1},
+           {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
+           {decimals_may_have_commas, 4}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
            {numbers_of_rows_and_amounts_are_seen, 1}, {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
            {packed_files_are_read, 2}, {foreign_files_are_named, COUNT(FOREIGN)},
