@@ -86,7 +86,11 @@ static dt_status pipe_open(struct dt__lines *lines, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0) lines->in = fdopen(fd, "r");
-    if (!lines->in) return dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+    if (!lines->in) {
+        const dt_status status = dt_fail(DT_EIO, "%s: %s", path, strerror(errno));
+        if (fd >= 0) close(fd);
+        return status;
+    }
     if (isatty(fd)) return dt_fail(DT_EIO, "%s: a terminal: expected a file or a pipe", path);
     DT_TRY(lines_begin(lines));
     return dt__packed_refuse(path, (const unsigned char *)lines->data, lines->end);
