@@ -240,6 +240,14 @@ void dt_rows_close(struct dt_rows *rows)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
+/* A record of CSV that has a separator is a row, if only of gaps. */
+static bool record_is_blank(const struct dt_rows *rows, const char *record, size_t length)
+{
+    const char separator = rows->parser.header ? rows->header.separator : '\t';
+    if (!text_is_blank(record, length)) return false;
+    return !length || rows->grammar != &dt__csv_grammar || !memchr(record, separator, length);
+}
+
 /* The next record that is neither blank nor a header. What cannot be cut into records ends the
  * stream. */
 static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *out_end)
@@ -254,7 +262,7 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
         record = NULL;
         do
             if (!rows->ended) status = dt__lines_next(&rows->lines, quotes, &record, &length);
-        while (!status && record && text_is_blank(record, length));
+        while (!status && record && record_is_blank(rows, record, length));
         rows->ended |= status || !record;
         *out_line = status ? rows->lines.next_line : rows->lines.line;
         DT_TRY(status);
