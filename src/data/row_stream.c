@@ -1,5 +1,6 @@
 /* Rows to predict, from a stream: CSV, JSON lines or LIBSVM. */
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "data/csv.h"
@@ -27,6 +28,7 @@ struct dt_rows {
     struct dt__names keep, kept;
     size_t *keep_at;
     bool ended;
+    bool said_beyond; /* LIBSVM: a row has features that the model has not */
 };
 
 /* ---- what rows keep ------------------------------------------------------------------------- */
@@ -279,6 +281,11 @@ static dt_status rows_next_row(struct dt_rows *rows, uint64_t *out_line, bool *o
     if (!rows->grammar) return json_parse(rows, record, length);
     if (rows->grammar == &dt__csv_grammar) DT_TRY(csv_keep(rows, record, length));
     DT_TRY(rows->grammar->parse(&rows->parser, record, length));
+    if (rows->parser.widest > rows->parser.features && !rows->said_beyond) {
+        dt_warn("%s:%" PRIu64 ": features beyond %u, here %u, are ignored", rows->lines.name,
+                rows->lines.line, rows->parser.features, rows->parser.widest);
+        rows->said_beyond = true;
+    }
     return rows->grammar->row(&rows->columns, rows->parser.words, rows->parser.count, &rows->row);
 }
 

@@ -274,6 +274,8 @@ START_TEST(libsvm_rows_are_read)
     expect_bad(4, "index 1: 'x' is not a number");
     expect_row(5, 0, 7, 0);
     expect_end();
+    dt_log_set_sink(NULL, NULL);
+    ck_assert_str_eq(said, "rows:3: features beyond 3, here 4, are ignored|");
 }
 END_TEST
 
