@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "data/names.h"
+
 enum { LONGEST = 400, SHORT_DIGITS = 19 };
 
 /* digits / 10^places, rounded once; false: not by this way. Digits below 2^53 are doubles, and
@@ -73,6 +75,7 @@ static bool text_is_word(const char *const *words, const char *text, size_t leng
 bool dt__text_is_missing(const char *text, size_t length)
 {
     static const char *const words[] = {"", "NA", "N/A", "NaN", "null", "?", NULL};
+    dt__text_trim(&text, &length);
     return length <= 4 && text_is_word(words, text, length);
 }
 

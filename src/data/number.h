@@ -20,7 +20,8 @@ enum dt__number dt__number_parse(const char *text, size_t length, double *out);
 /* Whether text is a number, a finite one or not. */
 bool dt__text_is_number(const char *text, size_t length);
 
-/* Whether text is empty or one of the words for a value that is not there: NA, NaN, null, ?. */
+/* Whether text is empty or one of the words for a value that is not there: NA, NaN, null, ?; blanks
+ * around it allowed. */
 bool dt__text_is_missing(const char *text, size_t length);
 
 /* What a text is that is no number: a date (2021-03-04, 4/3/21 12:30); a number but for one comma

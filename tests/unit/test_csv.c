@@ -69,6 +69,9 @@ static const struct {
     {"1,2,0\n1,2,nan\n", "a.csv:2: label 'nan' is a missing value, not a class", NULL},
     {"1,2,0\n1,2,?\n", "a.csv:2: label '?' is a missing value", "model.task=classify"},
     {"1,2,0\n1,2,\n", "a.csv:2: the label is empty", NULL},
+    {"1, 2, no\n1, 2, \n", "a.csv:2: label ' ' is a missing value, not a class", NULL},
+    {"1, 2, no\n1, 2, NA\n", "a.csv:2: label ' NA' is a missing value, not a class", NULL},
+    {"1, 2, 0\n1, , 0\n", "a.csv:2: column 1: ' ' is a missing value; data.missing=mean", NULL},
     {"y,a,y\n1,2,0\n1,2,1\n", "a.csv:1: columns 0 and 2 are both named 'y'", "data.label=y"},
     {"a,b,b,y\n1,2,3,0\n1,2,3,1\n", "a.csv:1: columns 1 and 2 are both named 'b'", NULL},
     {"", "a.csv: the file is empty", NULL},
@@ -401,6 +404,10 @@ START_TEST(gaps_are_filled)
     set("data.normalize=none");
     expect_rows((const float[]){0.5f, 2.5f, 1, 2.5f, 1.5f, 2.5f}, NULL, 3, 2);
     set("data.missing=flag"), set("data.scale=1");
+    put_text("a.csv", "p, q, y\n1, 5, a\n NA, 5, b\n3, 5, a\n"); /* with blanks as well */
+    expect_rows(flag, NULL, 3, 3);
+    put_text("a.csv", "p,y\nred,a\n ,b\nblue,a\n");
+    expect_rows(texts, NULL, 3, 4);
     put_text("a.csv", "p,y\nred,a\n,b\nblue,a\n");
     expect_rows(texts, NULL, 3, 4);
     struct dt_source *source = survey(), *copy;
