@@ -154,7 +154,9 @@ static dt_status labels_read_names(struct dt__labels *labels, const char *key)
                        "comma-separated, or a file with one a line",
                        key);
     DT_GUARD(file ? dt_file_read(key, MOST_BYTES, &text, &length) : dt_strdup(key, &text));
-    rest = text;
+    if (file && strlen(text) != length)
+        DT_GUARD(dt_fail(DT_EFORMAT, "data.class_names=%s: a byte of zero in the file", key));
+    rest = text + (strncmp(text, "\xEF\xBB\xBF", 3) ? 0 : 3); /* behind a byte order mark */
     for (const char *name; (name = strsep(&rest, file ? "\n" : ","));) {
         length = strcspn(name, "\r");
         dt__text_trim(&name, &length);

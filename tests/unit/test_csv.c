@@ -206,6 +206,21 @@ START_TEST(targets_may_be_several)
 }
 END_TEST
 
+/* A file of names may begin with a byte order mark, and is text. */
+START_TEST(names_of_classes_are_text)
+{
+    put_text("a.csv", "1,2,dog\n3,4,cat\n");
+    put_text("names", "\xEF\xBB\xBF" "cat\r\ndog\r\n");
+    set("data.train=a.csv"), set("data.class_names=names");
+    struct dt_source *source = survey();
+    ck_assert_str_eq(dt_source_schema(source)->label_names[0], "cat");
+    ck_assert_str_eq(dt_source_schema(source)->label_names[1], "dog");
+    dt_source_destroy(source);
+    put_bytes("names", "cat\ndog\n\0bird\n", 14);
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "data.class_names=names: a byte of zero in the file");
+}
+END_TEST
+
 /* Evaluation data is read by the schema of the training data. */
 START_TEST(evaluation_fits_the_schema)
 {
@@ -687,6 +702,7 @@ END_TEST
 
 DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMAGE)},
            {text_labels_are_sorted, 1}, {many_classes_are_declared, 1},
+           {names_of_classes_are_text, 1},
            {number_labels_are_classes, 1}, {targets_may_be_several, 1},
            {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
            {columns_beyond_the_schema_are_named, 1},
