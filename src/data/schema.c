@@ -264,8 +264,10 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
 dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value)
 {
     int32_t class;
-    if (labels->known && schema_has_signs(labels->known) && (value == -1 || value == 1))
-        return DT_OK;
+    if (labels->known && !labels->named && schema_has_signs(labels->known))
+        return value == -1 || value == 1
+                   ? DT_OK
+                   : dt_fail(DT_EFORMAT, "label %" PRId64 " was never seen in training", value);
     if (labels->known) return dt__label_of_number(labels->known, value, &class);
     if (labels->kind == DT__LABELS_NAMED && (uint64_t)value >= labels->texts.count)
         return dt_fail(DT_EFORMAT, "label %" PRId64 " is out of range: %zu classes have names",
@@ -280,6 +282,7 @@ dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, si
 {
     const struct dt_schema *known = labels->known;
     bool same = labels->texts.count == count;
+    labels->named = true;
     for (size_t i = 0; same && i < count; i++)
         same = !strcmp(dt__dict_text(&labels->texts, i), names[i]);
     if (known && known->label_names && !same)

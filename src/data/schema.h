@@ -20,6 +20,7 @@ struct dt__labels {
     const struct dt_schema *known;
     bool declared; /* model.task was given: many classes are meant */
     bool numbered; /* data.class_names: labels may be numbers of classes that have names */
+    bool named;    /* the file at hand names its classes: labels are numbers of these */
     enum dt__labels_kind {
         DT__LABELS_NONE,
         DT__LABELS_NUMBERS,
