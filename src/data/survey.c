@@ -221,9 +221,10 @@ static dt_status shape_read(const char *text, int features, int shape[3])
 {
     int read = -1, rest[3] = {0, 0, 1};
     if (!*text) return DT_OK;
-    if (sscanf(text, "%dx%d%n", &rest[0], &rest[1], &read) == 2 && read > 0 && text[read])
-        sscanf(text, "%*dx%*dx%d%n", &rest[2], &read);
-    bool good = read > 0 && !text[read] && rest[0] > 0 && rest[1] > 0 && rest[2] > 0;
+    if (sscanf(text, "%9dx%9d%n", &rest[0], &rest[1], &read) == 2 && read > 0 && text[read])
+        sscanf(text, "%*dx%*dx%9d%n", &rest[2], &read);
+    bool good = read > 0 && !text[read] && rest[0] > 0 && rest[1] > 0 && rest[2] > 0 &&
+                strspn(text, "x0123456789") == strlen(text);
     if (!good)
         return dt_fail(DT_EUSAGE, "data.shape=%s: expected HEIGHTxWIDTH or HEIGHTxWIDTHxCHANNELS",
                        text);

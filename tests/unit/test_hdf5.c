@@ -183,8 +183,15 @@ START_TEST(rows_have_a_shape)
     }
     set("data.shape=3x1");
     EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.shape=3x1: a row has 4 features");
-    set("data.shape=2by2");
-    EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.shape=2by2: expected HEIGHTxWIDTH");
+    static const char *const none[] = {"2by2", "4294967298x2", "2x4294967298", "2x2x4294967297",
+                                       "+2x 2", "2x2x"};
+    for (size_t i = 0; i < COUNT(none); i++) {
+        char option[64], message[96];
+        snprintf(option, sizeof option, "data.shape=%s", none[i]);
+        snprintf(message, sizeof message, "%s: expected HEIGHTxWIDTH", option);
+        set(option);
+        EXPECT_FAIL(try_survey(), DT_EUSAGE, message);
+    }
 }
 END_TEST
 
