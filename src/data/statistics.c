@@ -224,19 +224,25 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
     const double rows = (double)statistics->rows;
     const size_t features = (size_t)schema->features;
     double farthest = 0;
-    size_t far = 0, constants = 0, first = 0;
+    size_t far = 0, constants = 0, first = 0, odd = 0;
     DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->mean));
     DT_TRY(dt_alloc(features, sizeof(float), "normalisation", &schema->inv_std));
     for (size_t f = 0; f < features; f++)
         schema->inv_std[f] = 1;
     for (size_t f = 0; f < statistics->numbers; f++) {
         const struct moments *x = &statistics->x[f];
+        const char *name = schema->feature_names ? schema->feature_names[f] : NULL;
         const bool sparse = f >= (size_t)schema->dense;
         const bool constant = !sparse && !(x->least < x->greatest);
         const double mean = x->mean / (sparse ? rows : 1);
         const double variance = sparse ? x->squares / rows - mean * mean : x->squares / x->count;
         if (constant && !constants++) first = f;
-        if (!constant && variance > 0) schema->inv_std[f] = (float)(1 / sqrt(variance));
+        const float inv_std = variance > 0 ? (float)(1 / sqrt(variance)) : 1;
+        if (!constant && isnormal(inv_std)) schema->inv_std[f] = inv_std;
+        if (!constant && !isnormal(inv_std) && !odd++)
+            dt_warn("feature %zu%s%s%s: its deviation, %g, is beyond what floats can scale: the "
+                    "feature is not scaled; data.ignore leaves it out",
+                    f, name ? " (" : "", name ? name : "", name ? ")" : "", sqrt(variance));
         if (sparse) continue;
         schema->mean[f] = (float)mean;
         const double apart = fmax(x->greatest - mean, mean - x->least) * (double)schema->inv_std[f];
@@ -309,23 +315,28 @@ static dt_status units_keep(const struct statistics *statistics, const struct dt
  * digits. */
 enum { UNITS_BLOCKS = 1 << 12 };
 
-dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config *config,
-                               const struct dt_schema *known)
+dt_status dt__statistics_learn(const struct dt__survey *survey)
 {
+    struct dt_source *source = survey->source;
+    const struct dt_config *config = survey->config;
+    const struct dt_schema *known = survey->known;
+    const struct dt_targets *of = survey->of;
     struct dt_schema *schema = &source->schema;
     const size_t targets = (size_t)schema->targets;
-    const struct dt_targets *of = dt_targets_of(schema->task, config->train.loss);
     const bool gaps = !known && schema->columns && source->columns.missing != DT_MISSING_ERROR;
     const bool normalize = !known && config->data.normalize != DT_NORMALIZE_NONE;
-    const bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED && schema->classes;
-    const bool bounds = !known && of->expected;
+    const bool balanced = config->train.class_weight == DT_CLASS_WEIGHT_BALANCED &&
+                          schema->classes && survey->training;
     const bool units =
         !known && of->units && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
-    const bool all = gaps || normalize || balanced || bounds || source->layout.weights;
     struct statistics statistics = {.source = source};
     struct moments *moments;
     uint64_t stride = BLOCK_ROWS;
+    bool bounds = false;
     dt_status status;
+    for (size_t i = 0; i < source->nfiles; i++) /* of text each target has been checked */
+        bounds |= of->expected && !dt__formats[source->files[i].format]->grammar;
+    const bool all = gaps || normalize || balanced || bounds || source->layout.weights;
     if (!all && !units) return DT_OK;
     if (!all) stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS * BLOCK_ROWS;
     statistics.numbers = schema->columns ? 0 : (size_t)schema->features;
@@ -353,8 +364,11 @@ dt_status dt__statistics_learn(struct dt_source *source, const struct dt_config 
     }
     DT_GUARD(weights_keep(&statistics, source));
     for (size_t i = 0; bounds && i < targets; i++) {
-        DT_GUARD(dt__target_check(of, statistics.y[i].least));
-        DT_GUARD(dt__target_check(of, statistics.y[i].greatest));
+        status = dt__target_check(of, statistics.y[i].least);
+        if (!status) status = dt__target_check(of, statistics.y[i].greatest);
+        if (status)
+            dt_fail_prefix(status, "%s data: ", survey->training ? "training" : "evaluation");
+        DT_GUARD(status);
     }
     if (units) DT_GUARD(units_keep(&statistics, config, schema));
     if (normalize) DT_GUARD(normalisation_keep(&statistics, schema));

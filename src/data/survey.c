@@ -388,8 +388,7 @@ static dt_status survey_run(struct dt__survey *survey, bool whole)
         DT_TRY(dt__holdout_init(&source->holdout, (uint64_t)config->run.seed, source->raw_rows,
                                 count));
     source->rows = source->held_out ? count : source->raw_rows - count;
-    if (survey->known && !survey->training) return DT_OK;
-    return dt__statistics_learn(source, config, survey->known);
+    return dt__statistics_learn(survey);
 }
 
 static dt_status survey_init(struct dt__survey *survey, const struct dt_config *config,

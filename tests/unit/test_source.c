@@ -387,6 +387,63 @@ START_TEST(arrays_are_a_source)
 }
 END_TEST
 
+/* Evaluation data is held to what training data is: targets that the loss takes, labels that are
+ * classes. */
+START_TEST(evaluation_is_checked)
+{
+    static float x[4] = {1, 2, 3, 4}, target[4] = {0, 1, 1, 0};
+    static int32_t label[4] = {-1, 1, 1, -1};
+    struct dt_arrays arrays = {.rows = 4, .features = 1, .targets = 1, .x = x, .target = target};
+    struct dt_source *source, *eval;
+    set("model.task=multilabel"), set("data.train=none");
+    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
+    EXPECT_OK(dt_source_from_arrays(&config, &arrays, dt_source_schema(source), &eval));
+    dt_source_destroy(eval);
+    target[2] = 2;
+    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, dt_source_schema(source), &eval),
+                DT_EFORMAT, "evaluation data: a target is 2, expected 0 or 1");
+    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, NULL, &eval), DT_EFORMAT,
+                "training data: a target is 2, expected 0 or 1");
+    dt_source_destroy(source);
+    arrays = (struct dt_arrays){.rows = 4, .features = 1, .x = x, .label = label};
+    set("model.task=classify");
+    EXPECT_OK(dt_source_from_arrays(&config, &arrays, NULL, &source));
+    EXPECT_OK(dt_source_from_arrays(&config, &arrays, dt_source_schema(source), &eval));
+    dt_source_destroy(eval);
+    label[3] = 0;
+    EXPECT_FAIL(dt_source_from_arrays(&config, &arrays, dt_source_schema(source), &eval),
+                DT_EFORMAT, "rows in memory: row 3: label 0 was never seen in training");
+    dt_source_destroy(source);
+}
+END_TEST
+
+/* What was logged of deviations. */
+static char said[200];
+
+static void catch_deviations(void *arg, enum dt_log_level level, const char *line)
+{
+    (void)arg, (void)level;
+    if (strstr(line, "its deviation")) snprintf(said, sizeof said, "%s", line);
+}
+
+/* A deviation whose inverse is no normal float scales nothing, and is told of. */
+START_TEST(deviations_may_be_beyond_floats)
+{
+    static const char *const deviations[] = {"1e-40", "3e38"};
+    char text[64];
+    snprintf(text, sizeof text, "p,q,y\n%s,1,0\n-%s,3,1\n", deviations[_i], deviations[_i]);
+    put_text("a.csv", text);
+    set("data.train=a.csv"), set("data.normalize=standard");
+    dt_log_set_sink(catch_deviations, NULL);
+    struct dt_source *source = survey();
+    dt_log_set_sink(NULL, NULL);
+    ck_assert_float_eq(dt_source_schema(source)->inv_std[0], 1);
+    ck_assert_float_eq(dt_source_schema(source)->inv_std[1], 1);
+    ck_assert_msg(strstr(said, "feature 0 (p): its deviation, "), "said is '%s'", said);
+    dt_source_destroy(source);
+}
+END_TEST
+
 /* Memory that runs out at any allocation of pack, unpack or the held-out part is an error with a
  * message, and what was made before is freed. */
 START_TEST(memory_may_run_out)
@@ -483,5 +540,6 @@ END_TEST
 
 DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {files_come_in_order, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
            {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1},
-           {arrays_are_a_source, 2}, {each_column_has_its_own_statistics, 2},
+           {arrays_are_a_source, 2}, {evaluation_is_checked, 1},
+           {deviations_may_be_beyond_floats, 2}, {each_column_has_its_own_statistics, 2},
            {crc_knows_the_data, 1}, {tables_are_the_same, 1})
