@@ -9,7 +9,8 @@
 #include "data/source.h"
 #include "data/typed.h"
 
-enum { PATH_SIZE = 64, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100 };
+/* MOST_DAYS: of a date, from 1970 on; the greatest that is read is 2932896, in the year 9999. */
+enum { PATH_SIZE = 64, NAMED_FEATURES = 1 << 16, FEW_TEXTS = 100, MOST_DAYS = 10000000 };
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -530,7 +531,8 @@ static const char *column_scan(const char *line, struct dt_column *out)
     const int kind = out->kind, count = out->ncategories;
     if (words < 5 || name < 0 || *rest || kind < DT_COLUMN_NUMBER || kind > DT_COLUMN_DATE ||
         (kind == DT_COLUMN_CATEGORY && out->flag) || count < 0 || isinf(out->fill) ||
-        (kind == DT_COLUMN_NUMBER && count) || (kind == DT_COLUMN_DATE && count != 1))
+        (kind == DT_COLUMN_NUMBER && count) ||
+        (kind == DT_COLUMN_DATE && (count != 1 || fabsf(out->fill) > MOST_DAYS)))
         return NULL;
     return line + name;
 }

@@ -431,6 +431,9 @@ static dt_status arrays_check(const struct dt_schema *schema)
 {
     if (!schema->mean != !schema->inv_std || !schema->target_mean != !schema->target_std)
         return dt_fail(DT_EFORMAT, "/schema: a mean, or what goes with it, is missing");
+    for (int i = 0; schema->mean && i < schema->features; i++)
+        if (!isfinite(schema->mean[i]) || !isfinite(schema->inv_std[i]))
+            return dt_fail(DT_EFORMAT, "/schema/mean and inv_std are not as expected");
     for (int i = 0; schema->target_mean && i < schema->targets; i++)
         if (!isfinite(schema->target_mean[i]) || !isfinite(schema->target_std[i]) ||
             !(schema->target_std[i] > 0))

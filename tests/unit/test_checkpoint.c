@@ -557,6 +557,16 @@ static void strange_bool(hid_t file)
     H5Aclose(attribute);
 }
 
+static void no_mean(hid_t file)
+{
+    float mean[60];
+    hid_t set = H5Dopen2(file, "/schema/mean", H5P_DEFAULT);
+    ck_assert(H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, mean) >= 0);
+    mean[7] = NAN;
+    ck_assert(H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, mean) >= 0);
+    H5Dclose(set);
+}
+
 static const struct {
     vandal_fn *change;
     const char *word; /* in the message */
@@ -582,6 +592,7 @@ static const struct {
     {remove_seed, "seed"},
     {array_for_seed, "seed"},
     {strange_bool, "best_known"},
+    {no_mean, "mean and inv_std are not as expected"},
 };
 
 START_TEST(a_hostile_file_is_refused)
