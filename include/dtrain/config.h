@@ -292,8 +292,8 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
     X(train, alpha, REAL, "0.99", 0, 0.99999999, NULL, TOLD, "train",                              \
       "rmsprop: decay of the mean square of the gradient")                                         \
     X(train, epsilon, REAL, "-1", -1, 1e6, NULL, TOLD, "train",                                    \
-      "added to the denominator; -1: 1e-10 for adagrad, 1 for ftrl, 1e-6 for lamb, 1e-8 for the "  \
-      "others")                                                                                    \
+      "added to the denominator, which may be 0 with epsilon=0; -1: 1e-10 for adagrad, 1 for "     \
+      "ftrl, 1e-6 for lamb, 1e-8 for the others")                                                  \
     X(train, l1, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                           \
       "ftrl: L1 strength; a weight whose accumulated gradient stays below it is 0")                \
     X(train, weight_decay, REAL, "0", 0, 1e9, NULL, TOLD, "train",                                 \

@@ -574,8 +574,8 @@ static void numbers_measure(const struct dt_outputs *outputs, const float *logit
 }
 
 /* r2 is the mean of the targets', each as scikit-learn's r2_score: a constant target is met (1) or
- * not (0). Its sums leave a rounding error of some 1e-16, two f32 neighbours a variation of some
- * 1e-14. */
+ * not (0). Its sums leave a rounding error of some 1e-16 of sum2, and more with many rows; targets
+ * that vary in the last one or two bits of an f32 alone count as constant, too. */
 static void numbers_values(int nout, double weight, const double *sums, struct dt__scored *scored,
                            size_t n, struct dt_metric_values *out)
 {
