@@ -377,7 +377,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_OPTIONS_eval(X)                                                                         \
     X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
       "evaluate every so many steps, while training waits; 0: each epoch; -1: only at the "        \
-      "end")                                                                                       \
+      "end; with eval.dedicated checkpoints are measured instead")                                                                                       \
     X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
       "evaluate only so many chunks of 256 rows, from the first on; 0: all")                       \
     X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \
@@ -531,6 +531,8 @@ dt_status dt_config_settle(struct dt_config *config, bool table);
  * some are texts of categories. `evaluates`: there are held-out rows. Behind dt_config_settle. */
 dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int features,
                                    bool sparse, bool evaluates);
+/* Whether model.layers is not known before that: the widths follow from the data. */
+bool dt_config_widths_wait(const struct dt_config *config);
 /* A resume never changes its mind: keys of a preset, of the run before or of now, that are not
  * given now are those of the run before. */
 dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_config *before);

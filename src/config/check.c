@@ -100,11 +100,14 @@
     X(!regresses && c->data.normalize_target == DT_NORMALIZE_TARGET_YES,                           \
       "data.normalize_target=yes: only targets of model.task=regress have units; expected "        \
       "regress, or data.normalize_target=auto")                                                    \
-    X(c->eval.patience > 0 && !evaluates,                                                          \
-      "eval.patience: expected data.eval or data.eval_fraction to measure on")                     \
-    X(c->train.schedule == DT_SCHED_PLATEAU && (!evaluates || c->eval.dedicated),                  \
+    X(c->eval.patience > 0 && (!evaluates || c->eval.steps < 0),                                   \
+      "eval.patience: expected data.eval or data.eval_fraction to measure on, and eval.steps of "  \
+      "0 and more")                                                                                \
+    X(c->train.schedule == DT_SCHED_PLATEAU &&                                                     \
+          (!evaluates || c->eval.dedicated || c->eval.steps < 0),                                  \
       "train.schedule=plateau: expected an evaluation in place (data.eval or data.eval_fraction, " \
-      "and eval.dedicated=no): the step at which an evaluator's result comes depends on timing")   \
+      "eval.dedicated=no, eval.steps of 0 and more): the step at which an evaluator's result "     \
+      "comes depends on timing")                                                                   \
     X(c->eval.dedicated && !evaluates,                                                             \
       "eval.dedicated=yes: expected data.eval or data.eval_fraction to measure on")                \
     X(size > 0 && size < 2 && c->train.mode == DT_MODE_ASYNC,                                      \

@@ -275,8 +275,13 @@ static dt_status preset_set_number(struct dt_config *config, const char *name, d
 /* Whether the configuration says how wide the network is. */
 static bool widths_are_given(const struct dt_config *config)
 {
-    return dt_config_is_given(config, "model.layers") || dt_config_is_given(config, "model.kind") ||
+    return dt_config_is_given(config, "model.layers") || config->model.kind == DT_KIND_LINEAR ||
            dt_config_is_given(config, "model.hidden");
+}
+
+bool dt_config_widths_wait(const struct dt_config *config)
+{
+    return config->run.preset == DT_PRESET_TABLE && !widths_are_given(config);
 }
 
 dt_status dt_config_settle(struct dt_config *config, bool table)
@@ -323,10 +328,14 @@ dt_status dt_config_settle_by_data(struct dt_config *config, uint64_t rows, int 
     if (epochs < LEAST_EPOCHS) epochs = LEAST_EPOCHS;
     if (epochs * steps < LEAST_STEPS) epochs = (LEAST_STEPS + steps - 1) / steps;
     DT_TRY(preset_set_number(config, "train.epochs", (double)epochs));
-    if (!evaluates) return DT_OK;
-    if (config->train.epochs > EVALUATIONS)
-        DT_TRY(preset_set_number(config, "eval.steps",
-                                 ceil(config->train.epochs * (double)steps / EVALUATIONS)));
+    if (!evaluates || config->eval.steps < 0) return DT_OK;
+    /* An update of async is one replica's gradient; an evaluator measures checkpoints. */
+    const bool async = config->train.mode == DT_MODE_ASYNC && config->train.staleness != 0;
+    const double updates = (double)steps * (async ? fmax(1, (double)config->run.replicas) : 1);
+    if (config->train.epochs > EVALUATIONS || config->eval.dedicated)
+        DT_TRY(preset_set_number(config,
+                                 config->eval.dedicated ? "run.checkpoint_steps" : "eval.steps",
+                                 ceil(config->train.epochs * updates / EVALUATIONS)));
     return preset_set_number(config, "eval.patience", 10);
 }
 
@@ -336,13 +345,14 @@ dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_conf
                                           "eval.patience", "data.normalize_target", "model.layers"};
     const size_t count = PRESET_COUNT + sizeof by_data / sizeof *by_data;
     const bool was = before->run.preset == DT_PRESET_TABLE;
-    const bool network = widths_are_given(config) ||
+    const bool widths = widths_are_given(config);
+    const bool network = dt_config_is_given(config, "model.kind") ||
                          dt_config_is_given(config, "model.activation") ||
                          dt_config_is_given(config, "model.dropout");
     if (!was && config->run.preset != DT_PRESET_TABLE) return DT_OK;
     if (!dt_config_is_given(config, "run.preset"))
         config->run.preset = was ? DT_PRESET_TABLE : DT_PRESET_NONE;
-    for (size_t i = 0; i < count - network; i++) {
+    for (size_t i = 0; i < count - widths; i++) {
         const struct dt__option *option = NULL;
         char *text = NULL;
         DT_TRY(
@@ -352,6 +362,9 @@ dt_status dt_config_settle_resume(struct dt_config *config, const struct dt_conf
         if (!status) status = dt__option_set(config, option, text);
         dt_free(text);
         DT_TRY(status);
+        /* With these the layers are made again when the widths are known, and compared. */
+        if (network && !strcmp(option->name, "model.layers"))
+            config->given[option - dt__options] = DT_GIVEN_NOT;
     }
     return DT_OK;
 }

@@ -22,6 +22,19 @@ static const char *plural(int64_t n)
     return n > 1 ? "s" : "";
 }
 
+/* Which settings of the evaluation an evaluator of its own has no use for. */
+static void print_evaluator(const struct dt_config *config)
+{
+    if (!config->eval.dedicated) return;
+    if (config->eval.steps > 0)
+        dt_warn("eval.steps has no effect with eval.dedicated: checkpoints are measured "
+                "(run.checkpoint_steps, run.checkpoint_secs)");
+    if (config->eval.patience > 0 && !config->run.checkpoint_steps)
+        dt_warn("eval.patience counts evaluations of checkpoints, which come every %g s: "
+                "run.checkpoint_steps says how often",
+                config->run.checkpoint_secs);
+}
+
 /* What groups do with local steps, what a rounded wire is, and what they cost. */
 static void print_groups(const struct dt_bank *bank)
 {
@@ -143,6 +156,7 @@ static void print_start(struct dt_bank *bank)
                 (double)batch / workers);
     dt_info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
             (unsigned long long)job->step, (unsigned long long)job->last_step);
+    print_evaluator(job->config);
     print_groups(bank);
     int idle = dt__idle_workers(job);
     if (idle)

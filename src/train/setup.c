@@ -234,9 +234,9 @@ static dt_status share_data(struct dt_job *job, const struct dt_bank *bank,
                                               : share_files(job, DT_PART_EVAL, known, &job->eval);
 }
 
-/* What the preset takes from the data's size. A resumed run's keys are all given. Each rank comes
- * to the same. */
-static dt_status settle_by_data(struct dt_job *job)
+/* What the preset takes from the data's size. Most of a resumed run's keys are given. Each rank
+ * comes to the same. */
+static dt_status settle_by_data(struct dt_job *job, const struct dt_bank *bank)
 {
     struct dt_config *config = job->config;
     const struct dt_schema *schema = dt_source_schema(job->train);
@@ -249,6 +249,7 @@ static dt_status settle_by_data(struct dt_job *job)
         *config->model.layers = '\0'; /* of the usual widths */
         DT_TRY(dt_model_settle(config));
     }
+    if (bank && bank->resumed) DT_TRY(dt_config_match(&bank->before, config));
     DT_TRY(dt_config_preset_text(config, &text));
     if (*text && job->world->is_bank) dt_info("run.preset=table sets %s", text);
     dt_free(text);
@@ -364,7 +365,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     config->run.replicas = job->replicas;
     if (config->train.local_steps > 1 || dt__is_rounded(job)) config->train.groups = job->groups;
     DT_TRY(share_data(job, run->bank, &run->options));
-    DT_TRY(dt_ranks_agree(world->all, settle_by_data(job)));
+    DT_TRY(dt_ranks_agree(world->all, settle_by_data(job, run->bank)));
     /* Model and plan are everybody's, the rest is the role's. */
     DT_TRY(dt_ranks_agree(world->all, create_model(job, run->options.loss)));
     dt_world_heartbeat(world, "load", job->step);

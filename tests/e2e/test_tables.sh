@@ -273,6 +273,18 @@ grep -q 'train.lr is given, so run.preset=auto sets nothing' "$tmp/log" || { cat
 job 3 "$tmp/pasted/config.ini" run.dir="$tmp/printed" train.lr=0.003 2>"$tmp/log" || { cat "$tmp/log"; fail config.ini; }
 for name in written printed; do check_eq "bits of the preset, $name" "$(crc "$tmp/$name")" "$(crc "$tmp/pasted")"; done
 grep -q '^normalize = robust' "$tmp/pasted/config.ini" || fail 'config.ini does not show what the preset came to'
+# Keys of the network that leave its widths to the preset do not keep the same command from going on.
+for key in model.activation=tanh model.dropout=0.1 model.kind=mlp; do
+    for steps in 5 10; do
+        job 2 run.dir="$tmp/$key" data.train="$tmp/far.csv" model.task=regress $key train.max_steps=$steps 2>"$tmp/log" ||
+            { cat "$tmp/log"; fail "$key, to step $steps"; }
+    done
+    grep -q 'resuming at step 5 of 10' "$tmp/log" || { cat "$tmp/log"; fail "$key is not gone on with"; }
+done
+job 2 run.dir="$tmp/model.activation=tanh" data.train="$tmp/far.csv" model.task=regress model.activation=relu 2>"$tmp/log" &&
+    fail 'another activation: exit 0'
+grep -q 'model.activation=relu, .*which makes dense 64 relu.*: the run to resume has dense 64 tanh' "$tmp/log" ||
+    { cat "$tmp/log"; fail 'another activation'; }
 sed 's/:0\.9/:7.9/' "$tmp/a.svm" >"$tmp/far.svm"
 sparse 1 far_sparse data.train="$tmp/far.svm" data.clip=1
 same "$tmp/far.svm" "$tmp/far_sparse"

@@ -740,6 +740,23 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.train.batch, 512);
     ck_assert_int_eq(config.eval.steps, 0);
     dt_config_free(&config);
+    set_up(); /* an update of async is that of one replica */
+    EXPECT_OK(dt_config_set(&config, "train.mode=async"));
+    EXPECT_OK(dt_config_set(&config, "run.replicas=4"));
+    EXPECT_OK(dt_config_settle(&config, true));
+    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    ck_assert_int_eq(config.eval.steps, 334);
+    dt_config_free(&config);
+    set_up(); /* an evaluator of its own measures checkpoints */
+    EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
+    EXPECT_OK(dt_config_set(&config, "model.kind=mlp"));
+    EXPECT_OK(dt_config_settle(&config, true));
+    ck_assert(dt_config_widths_wait(&config));
+    EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
+    ck_assert(!dt_config_is_given(&config, "eval.steps"));
+    ck_assert_int_eq(config.run.checkpoint_steps, 84);
+    ck_assert_str_eq(config.model.hidden, "64,32");
+    dt_config_free(&config);
 }
 END_TEST
 
