@@ -740,14 +740,20 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.train.batch, 512);
     ck_assert_int_eq(config.eval.steps, 0);
     dt_config_free(&config);
-    set_up(); /* an update of async is that of one replica */
+}
+END_TEST
+
+/* An update of async is that of one replica; an evaluator of its own measures checkpoints. */
+START_TEST(a_preset_evaluates_now_and_then)
+{
+    set_up();
     EXPECT_OK(dt_config_set(&config, "train.mode=async"));
     EXPECT_OK(dt_config_set(&config, "run.replicas=4"));
     EXPECT_OK(dt_config_settle(&config, true));
     EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
     ck_assert_int_eq(config.eval.steps, 334);
     dt_config_free(&config);
-    set_up(); /* an evaluator of its own measures checkpoints */
+    set_up();
     EXPECT_OK(dt_config_set(&config, "eval.dedicated=yes"));
     EXPECT_OK(dt_config_set(&config, "model.kind=mlp"));
     EXPECT_OK(dt_config_settle(&config, true));
@@ -836,5 +842,5 @@ SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the
       random_text_survives, any_number_survives, every_option_survives, values_go_to_another_process,
       test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
       a_resume_may_change_only_what_is_free, rules_between_keys, rules_that_are_kept,
-      every_allocation_may_fail, a_preset_gives_way, a_preset_leaves_a_rule_that_is_given,
+      every_allocation_may_fail, a_preset_gives_way, a_preset_evaluates_now_and_then, a_preset_leaves_a_rule_that_is_given,
       a_resume_keeps_its_preset, descriptions_have_every_key)
