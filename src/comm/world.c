@@ -81,9 +81,9 @@ static dt_status check_alone(void)
         if (env_number(keys[i]) <= 1) break;
         return dt_fail(DT_EUSAGE,
                        "%ld ranks were started (%s), but each sees itself alone: start them with "
-                       "the `mpirun` of %s, or with `srun --mpi=%s`",
+                       "the `mpirun` of %s, or with `srun --mpi=%s` (one process alone: unset %s)",
                        env_number(keys[i]), keys[i], dt_world_mpi_version(),
-                       dt_world_is_open_mpi() ? "pmix" : "pmi2");
+                       dt_world_is_open_mpi() ? "pmix" : "pmi2", keys[i]);
     }
     return DT_OK;
 }
