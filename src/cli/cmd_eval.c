@@ -54,11 +54,15 @@ static void score_print(double value)
         printf("  %9.4f", value);
 }
 
-static double scores_mean(const double *values, size_t n)
+/* Over the classes that have rows: one that is never predicted counts as 0. */
+static double scores_mean(const double *values, const struct dt_class_scores *scores)
 {
     double sum = 0, count = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!isnan(values[i])) sum += values[i], count++;
+    for (size_t i = 0; i < scores->classes; i++) {
+        if (scores->rows[i] == 0) continue;
+        sum += isnan(values[i]) ? 0 : values[i];
+        count++;
+    }
     return sum / count;
 }
 
@@ -84,9 +88,9 @@ static void classes_print(const struct cli_model *model, const struct dt_class_s
         printf("  %9.0f\n", scores->rows[c]);
     }
     printf("%-*s", width, "mean");
-    score_print(scores_mean(scores->precision, classes));
-    score_print(scores_mean(scores->recall, classes));
-    score_print(scores_mean(scores->f1, classes));
+    score_print(scores_mean(scores->precision, scores));
+    score_print(scores_mean(scores->recall, scores));
+    score_print(scores_mean(scores->f1, scores));
     putchar('\n');
     if (classes > MOST_CONFUSION) return;
     printf("\n%-*s", width, "true \\ said");

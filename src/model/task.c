@@ -586,7 +586,7 @@ static void numbers_values(int nout, double weight, const double *sums, struct d
     for (int i = 0; i < nout; i++) {
         const double variation = sum2[i] - sum[i] * sum[i] / weight;
         all += error2[i];
-        if (variation <= 1e-14 * sum2[i])
+        if (variation <= 1e-14 * sum2[i] && !isnan(error2[i]))
             r2 += error2[i] > 0.0 ? 0.0 : 1.0;
         else /* NaN, if no row has a weight */
             r2 += 1.0 - error2[i] / variation;

@@ -415,11 +415,6 @@ static const char *embedding(struct graph *graph, const struct dt__layer *layer,
     const struct dt_schema *schema = &graph->predictor->file.schema;
     const struct dt_tensor *table = need_parameter(graph, layer, "weight");
     const char *all = schema->dense ? slice(graph, x, 0, schema->dense) : NULL;
-    if (schema->hash_bits)
-        keep(graph, dt_fail(DT_EUSAGE,
-                            "%s: hashed categories (data.hash_bits) have no translation to "
-                            "ONNX, which has no such hash",
-                            layer->text));
     for (int c = 0; c < schema->ncolumns && !graph->status; c++) {
         const struct dt_column *column = &schema->columns[c];
         if (column->kind != DT_COLUMN_CATEGORY) continue;
@@ -671,6 +666,9 @@ dt_status dt_onnx_write(const struct dt_predictor *predictor, const char *path)
     struct graph graph = {
         .predictor = predictor, .model = predictor->model, .params = file->params};
     const struct dt_model *model = graph.model;
+    if (file->schema.hash_bits && dt_schema_categories(&file->schema))
+        return dt_fail(DT_EUSAGE, "hashed categories (data.hash_bits) have no translation to ONNX, "
+                                  "which has no such hash");
     dt__message_text(&graph.body, GRAPH_NAME, "dtrain");
     keep(&graph, dt_alloc(model->layers, sizeof *graph.before, "ONNX", &graph.before));
     const char *x = add_inputs(&graph, &file->schema);

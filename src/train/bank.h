@@ -63,7 +63,8 @@ struct dt_bank {
     double log_rows_before; /* of state.loss_rows: trained before the start */
     double last_loss;
     struct dt_guess guess;
-    bool loss_told; /* that it is worse than a guess */
+    bool loss_told;      /* that it is worse than a guess */
+    bool metric_missing; /* eval.metric was no number, though the loss was one */
     double *no_loss; /* (R) zeros: what a bank without replicas adds to the losses */
     double cpu_secs;                 /* CPU time of the bank's process during spans */
     double *budgets; /* sync, at the end: (1 + workers, DT__BUDGET_PARTS) of each rank; else NULL */

@@ -324,7 +324,13 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     struct dt_job *job = bank->job;
     const struct dt_metric_values *values = &evaluation->values;
     struct dt_report *report = bank->report;
+    double value;
+    bool more_is_better;
+    const char *name;
     DT_TRY(dt__evaluation_judge(job, evaluation, &job->best, out_better));
+    DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, values, &value, &more_is_better,
+                          &name));
+    bank->metric_missing |= isnan(value) && isfinite(values->loss);
     struct dt_json *record = dt_record_begin(report, "eval");
     dt_json_int(record, "step", (int64_t)evaluation->step);
     dt_json_metrics(record, values);
@@ -337,9 +343,6 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     dt_json_real(record, "secs", evaluation->secs);
     dt_json_real(record, "wall_secs", dt__wall_secs(bank));
     DT_TRY(dt_record_end(report));
-    double value;
-    bool more_is_better;
-    const char *name;
     DT_TRY(dt_metric_pick(job->model, DT_METRIC_AUTO, values, &value, &more_is_better, &name));
     if (!dt_log_is_terminal()) /* there the progress line tells of the best */
         dt_info("eval at step %llu: loss %.5g, %s %.5g", (unsigned long long)evaluation->step,
@@ -431,15 +434,24 @@ static void print_result(const struct dt_bank *bank, const char *status)
     const struct dt_best *best = &job->best;
     const struct dt_guess *guess = &bank->guess;
     const char *dir = job->config->run.dir;
+    const struct dt_metric_values none = {0};
+    const char *metric = "metric";
     char beside[64] = "";
+    double value;
+    bool more;
+    (void)dt_metric_pick(job->model, job->config->eval.metric, &none, &value, &more, &metric);
     const bool known = best->known && !strcmp(best->metric, guess->metric);
     if (known) snprintf(beside, sizeof beside, "; a mere guess has %.5g", guess->value);
     if (!strcmp(status, "early_stopped"))
         dt_info("the last %lld evaluations brought no better %s, so the run stopped early",
-                (long long)job->config->eval.patience, best->metric);
+                (long long)job->config->eval.patience, metric);
     if (best->known)
         dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
                 (unsigned long long)best->step, beside);
+    else if (bank->metric_missing)
+        dt_warn("%s is no number on the rows held out, as if all were of one class: there is no "
+                "best model (eval.metric=loss judges any rows)",
+                metric);
     else if (job->eval && strcmp(status, "stopped"))
         dt_warn(
             "no evaluation came to a number: the model has diverged; try a smaller train.lr, as "

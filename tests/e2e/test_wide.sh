@@ -97,6 +97,11 @@ echo '{"color":"red","size":"M","weight":0.5,"shop":"nowhere"}' |
 ! "$dtrain" export "$tmp/hashed" "$tmp/hashed.onnx" >"$tmp/out" 2>&1 || fail 'a hash went to ONNX'
 grep -q 'hashed categories (data.hash_bits) have no translation' "$tmp/out" || fail "$(cat "$tmp/out")"
 
+sed -n '1,60p' "$table" >"$tmp/few.csv"
+job 1 data.train="$tmp/few.csv" run.preset=none model.task=regress data.hash_bits=6 run.dir="$tmp/buckets" train.max_steps=1 2>"$tmp/err" ||
+    fail "$(cat "$tmp/err")"
+! "$dtrain" export "$tmp/buckets" "$tmp/buckets.onnx" >"$tmp/out" 2>&1 || fail 'a hash without an embedding went to ONNX'
+
 # Another table numbers its categories otherwise, and has one more: weights to start from go by their names.
 awk -F, 'NR == 1 { print; next } { for (i = $3 == "red" ? 3 : $3 == "blue" ? 1 : 0; i >= 0; i--) print }
     END { print "shop 1,0.5,black,S,1" }' "$table" >"$tmp/later.csv"

@@ -402,21 +402,22 @@ START_TEST(labels_are_counted)
 }
 END_TEST
 
-/* Scikit-learn's r2_score of a constant target: 1 where it is met, 0 where it is not; the other targets count. */
+/* Scikit-learn's r2_score of a constant target: 1 where it is met, 0 where it is not; the other targets count. What
+ * is no number is neither. */
 START_TEST(constant_targets_are_met_or_not)
 {
     enum { NOUT = 2 };
     struct dt_metric_values values;
     set_model(DT_TASK_REGRESS, NOUT);
-    for (int met = 0; met < 2; met++) {
+    for (int met = 0; met < 3; met++) {
         fill(NOUT, 0);
         for (int r = 0; r < ROWS; r++) {
             target[2 * r] = 0.1f;
-            logits[2 * r] = met ? 0.1f : 0.2f;
+            logits[2 * r] = met == 2 ? NAN : met ? 0.1f : 0.2f;
             logits[2 * r + 1] = target[2 * r + 1];
         }
         dt_metrics_destroy(measure(&values));
-        ck_assert_double_eq(values.r2, met ? 1.0 : 0.5);
+        ck_assert(met == 2 ? isnan(values.r2) : values.r2 == (met ? 1.0 : 0.5));
     }
 }
 END_TEST
