@@ -377,7 +377,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_OPTIONS_eval(X)                                                                         \
     X(eval, steps, INT, "0", -1, 9e15, NULL, FREE, "train",                                        \
       "evaluate every so many steps, while training waits; 0: each epoch; -1: only at the "        \
-      "end; with eval.dedicated checkpoints are measured instead")                                                                                       \
+      "end; with eval.dedicated checkpoints are measured instead")                                 \
     X(eval, batches, INT, "0", 0, 9e15, NULL, FREE, "train eval",                                  \
       "evaluate only so many chunks of 256 rows, from the first on; 0: all")                       \
     X(eval, metric, WORD, "auto", 0, 0, DT_METRIC_WORDS, FREE, "train",                            \

@@ -235,8 +235,8 @@ bool dt_rows_ready(const struct dt_rows *rows);
 /* ---- what a table holds --------------------------------------------------------------------- */
 
 /* Prints a CSV's columns (type, missing, distinct, range, first values), and to `lines`, which may
- * be `out` too, configuration lines that suit them; of the first 100 MB or so. config: data.separator
- * and data.label count. DT_EIO, DT_EFORMAT, DT_EMISMATCH: no such label. */
+ * be `out` too, configuration lines that suit them; of the first 100 MB or so. config:
+ * data.separator and data.label count. DT_EIO, DT_EFORMAT, DT_EMISMATCH: no such label. */
 dt_status dt_data_inspect(const struct dt_config *config, const char *path, FILE *out, FILE *lines);
 /* Whether a file is to be looked at as CSV: by its name, and of no other format; or of none that is
  * read, which dt_data_inspect says. */

@@ -172,8 +172,8 @@ dt_status dt_export_write(const char *base, const struct dt_checkpoint *model, i
  * DT_EIO: a directory that holds none of these, or cannot be listed. */
 dt_status dt_model_find(const char *path, bool best, char **out_file, char **out_ckpt);
 /* Loads the model of what dt_model_find finds, of a run without best model its newest good
- * checkpoint. *out_path: the file that it came from. DT_EIO: there is none, or it cannot be read; DT_EFORMAT:
- * not a model, or damaged; DT_EMEMORY. */
+ * checkpoint. *out_path: the file that it came from. DT_EIO: there is none, or it cannot be read;
+ * DT_EFORMAT: not a model, or damaged; DT_EMEMORY. */
 dt_status dt_export_load(const char *path, bool best, struct dt_checkpoint *out, char **out_path);
 /* The best metric as the highest good version below BASE records it; known = false if there is
  * none. Warns of a version that it passes over. */

@@ -179,8 +179,8 @@ static dt_status keep_error(dt_status status, char error[DT_ERROR_MAX])
     return status;
 }
 
-/* The records, the best that waits, the checkpoint, with the weights of a best that could not be exported, what
- * goes by retention, and the latest. */
+/* The records, the best that waits, the checkpoint, with the weights of a best that could not be
+ * exported, what goes by retention, and the latest. */
 static void writer_save(struct dt_writer *writer)
 {
     struct dt_checkpoint *checkpoint = &writer->snapshot.checkpoint;
