@@ -1,5 +1,5 @@
-/* config: one table of options. The struct, parsing, printing, `dtrain options`, completions and the
- * page dtrain-config(5) all derive from DT_OPTIONS. */
+/* config: one table of options. The struct, parsing, printing, `dtrain options`, completions and
+ * the page dtrain-config(5) all derive from DT_OPTIONS. */
 #ifndef DTRAIN_CONFIG_H
 #define DTRAIN_CONFIG_H
 

@@ -313,7 +313,8 @@ void dt_split_part_bias(const struct dt_split_part *part, int rows, const float 
  * z: (rows, n) outputs from number `begin` on; they become e^(z - most). label: (rows). */
 void dt_softmax_part(int rows, int n, int begin, const int32_t *label, float *z,
                      struct dt_softmax_part *out);
-/* part: (parts, stride), of which the batch's rows become the answers. Returns their losses' sum. */
+/* part: (parts, stride), of which the batch's rows become the answers. Returns the sum of their
+ * losses. */
 double dt_softmax_join(const struct dt_batch *batch, int parts, size_t stride,
                        struct dt_softmax_part *part);
 /* What dt_softmax_part has left in z becomes the gradient of the loss by the outputs. */
