@@ -50,9 +50,9 @@ believed=$job
 PATH=$true_path
 launch quiet
 quiet=$job
-launch killed test.slow_secs=0.03
-begun 60
-kill -KILL "$(pid "$dir" dtrain 1)"
+launch killed test.slow_secs=0.1
+settle 20 grep -q '"kind":"checkpoint","step":[1-9]' "$dir/metrics.jsonl" || { cat "$dir.err"; fail 'no checkpoint'; }
+kill -KILL "$(pid "$dir" dtrain 1)" || fail 'the run ends before a rank is killed'
 killed=$job
 wait $quiet || { cat "$tmp/quiet.err"; fail 'undisturbed'; }
 want=$(crc "$tmp/quiet")
