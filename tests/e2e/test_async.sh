@@ -49,8 +49,8 @@ check_ge 'warm start: gradients of the first worker' "$1" 200
 check_ge 'accuracy with every option' "$(record "$tmp/options" eval accuracy)" 0.85
 
 # Checkpoints by the clock, at whatever step it is: the weights rest for them, and nothing is lost.
-good 3 clock run.checkpoint_secs=0.02 train.epochs=100
-accounts clock 6000
+good 3 clock run.checkpoint_secs=0.02 export.latest=no export.best=no train.epochs=300
+accounts clock 18000
 check_ge 'checkpoints by the clock' "$(records "$tmp/clock" checkpoint step | wc -l)" 4
 
 # Uneven: more replicas than workers, fewer, and a cap on steps.

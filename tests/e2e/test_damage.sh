@@ -29,7 +29,7 @@ one_error() {
 }
 
 # ---- damaged --------------------------------------------------------------------------------------
-good "$tmp/half" train.max_steps=100
+good "$tmp/half" train.max_steps=100 test.slow_rank=1 test.slow_secs=0.05
 ckpt=ckpt/step-000000100.h5
 older=$(ls "$tmp/half"/ckpt/step-* | sed -n 's/.*step-0*\([0-9]*\).h5/\1/p' | sort -n | tail -n 2 | head -n 1)
 flip() { printf '\377' | dd of="$1" bs=1 seek=400000 conv=notrunc 2>/dev/null; }
@@ -44,10 +44,12 @@ done
 # None is good: an error, and the files stay for whoever can read them.
 rm -rf "$tmp/run"
 cp -a "$tmp/half" "$tmp/run"
+there=$(ls "$tmp/run"/ckpt/step-*.h5 | wc -l)
+check_ge 'checkpoints' "$there" 2
 truncate -s 1000 "$tmp/run"/ckpt/step-*.h5
 run "$tmp/run"
 one_error "$tmp/run/ckpt: none of its" $?
-check_eq 'checkpoints left' "$(ls "$tmp/run"/ckpt/step-*.h5 | wc -l)" 3
+check_eq 'checkpoints left' "$(ls "$tmp/run"/ckpt/step-*.h5 | wc -l)" "$there"
 
 # ---- weights that are not finite: never saved ------------------------------------------------------
 for kind in linear mlp; do

@@ -46,7 +46,7 @@ one late3 3
 one late2 2
 good late 6
 same late late3
-good late-over 6 train.groups=2 run.checkpoint_steps=8 run.keep=0 test.slow_rank=1 test.slow_secs=0.02
+good late-over 6 train.groups=2 run.checkpoint_steps=8 run.keep=0 export.best=no test.slow_rank=1 test.slow_secs=0.2
 same late-over late2
 # What a group of two hosts has pending goes back to both.
 for at in 000000016 000000040; do

@@ -45,7 +45,8 @@ near four long && fail 'four overlapping rounds are two of twice the length: gro
 # ---- a round that began off the grid; weights that are no numbers any more --------------------------------
 off='train.local_steps=4 train.groups=2 train.overlap=yes'
 good 1 grid $off train.max_steps=11
-good 2 grid $off train.max_steps=40 run.checkpoint_steps=4 run.keep=0 test.slow_rank=1 test.slow_secs=0.05
+good 2 grid $off train.max_steps=40 run.checkpoint_steps=4 run.keep=0 export.latest=no export.best=no \
+    test.slow_rank=1 test.slow_secs=0.3
 good 3 again $off train.max_steps=40 run.resume="$tmp/grid/ckpt/step-000000012.h5"
 same again grid
 net='dense 8 tanh'
