@@ -46,6 +46,9 @@ need gnuplot-nox has gnuplot
 need dataset-fashion-mnist test -e /usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz
 if [ "${1:-}" = all ]; then
     PATH=$PATH:/usr/sbin:/sbin
+    need git has git
+    need patch has patch
+    need curl has curl
     need iproute2 has ip
     need qemu-user has qemu-x86_64
     need slurm-wlm has slurmctld
