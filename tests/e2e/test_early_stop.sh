@@ -30,8 +30,12 @@ done
 
 # Killed three times, behind an evaluation that no checkpoint knows of.
 for rank in 0 1 2; do
+    before=$(record "$tmp/killed" eval step 2>/dev/null)
     run 3 killed test.slow_rank=1 test.slow_secs=0.04 2>"$tmp/err" &
-    farther() { [ "$(record "$tmp/killed" eval step)" -ge $((40 << rank)) ]; }
+    farther() {
+        at=$(record "$tmp/killed" eval step)
+        [ "$at" -ge $((40 << rank)) ] && [ "$at" -gt "${before:-0}" ]
+    }
     settle 30 farther || { cat "$tmp/err"; fail 'a run gets no farther'; }
     kill -KILL "$(pid "$tmp/killed" dtrain $rank)" || fail 'the run ends before it is killed'
     wait $!
