@@ -59,8 +59,8 @@ good late-wire3 6 train.groups=2 train.wire=q8
 same late-wire3 late-wire
 keys=${keys% train.overlap=yes}
 
-# A round of 4 s, of which a stop waits for half a second.
-train stopped 6 train.groups=2 test.slow_rank=3 test.slow_secs=0.5 test.round_secs=0.5 run.log_steps=1 run.checkpoint_steps=8 &
+# A round of 8 s, of which a stop waits for half a second.
+train stopped 6 train.groups=2 test.slow_rank=3 test.slow_secs=1 test.round_secs=0.5 run.log_steps=1 run.checkpoint_steps=8 &
 settle 60 grep -q '"kind":"checkpoint","step":[1-9]' "$tmp/stopped/metrics.jsonl" || { cat "$tmp/stopped.err"; fail 'no checkpoint'; }
 kill -USR1 "$(pid "$tmp/stopped" mpirun)"
 wait $!

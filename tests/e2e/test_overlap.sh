@@ -89,8 +89,8 @@ good 1 before train.local_after=30 $local train.max_steps=30 # ends where the fi
 
 # ---- a stop --------------------------------------------------------------------------------------------
 stop stopped run.checkpoint_steps=8
-# Given up: a round of 4 s, longer than the patience.
-stop given-up test.round_secs=0.5 test.slow_secs=0.5 run.log_steps=1
+# Given up: a round of 8 s, longer than the patience.
+stop given-up test.round_secs=0.5 test.slow_secs=1 run.log_steps=1
 grep -q 'stopped in a round of local steps' "$tmp/stop" || { cat "$tmp/stop"; fail 'the round was not given up'; }
 
 # ---- what does not go ----------------------------------------------------------------------------------
