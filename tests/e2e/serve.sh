@@ -8,7 +8,7 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
     job 2 "$recipes/penguins.ini" run.dir="$tmp/run" train.epochs=4 2>"$tmp/err" || fail "$(cat "$tmp/err")"
     cut -d, -f3-6 "$recipes/data/penguins.csv" | sed '1d; s/.*/[&]/' >"$tmp/rows"
     "$dtrain" predict "$tmp/run" <"$tmp/rows" >"$tmp/answers" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
-    "$dtrain" serve "$tmp/run" serve.port=0 serve.timeout_secs=2 >"$tmp/out" 2>"$tmp/log" &
+    "$dtrain" serve "$tmp/run" serve.port=0 serve.timeout_secs=$((2 * PATIENCE)) >"$tmp/out" 2>"$tmp/log" &
     server=$! begun=$(date +%s)
     at_exit "kill -9 $server 2>/dev/null"
     serving() { grep -q ' at http' "$tmp/log"; }
@@ -27,9 +27,11 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
             sleep 0.4
         done
     ) &
-    client load "$port" "$requests" 32 "$tmp/rows" "$tmp/answers"
-    check_eq 'wrong answers while versions change' "$(sed -n 's/.*wrong=\([0-9]*\).*/\1/p' "$tmp/said")" 0
-    wait $!
+    swapper=$!
+    while kill -0 $swapper 2>/dev/null; do
+        client load "$port" "$requests" 32 "$tmp/rows" "$tmp/answers"
+        check_eq 'wrong answers while versions change' "$(sed -n 's/.*wrong=\([0-9]*\).*/\1/p' "$tmp/said")" 0
+    done
     newest() { [ "$(get /metrics | sed -n 's/^dtrain_serve_model_version //p')" = $((version + swaps)) ]; }
     settle 3 newest || fail "version $((version + swaps)) is not taken up: $(tail -n 2 "$tmp/log")"
     check_ge 'versions taken up' "$(grep -c 'in place of' "$tmp/log")" 1
@@ -40,22 +42,26 @@ sys.stdout.write(urllib.request.urlopen('http://127.0.0.1:$port' + sys.argv[1]).
 
     client malformed "$port" "$malformed" "$tmp/rows"
     ! grep '^wrong' "$tmp/said" || fail 'an answer to a wrong request'
-    client slow "$port" 20
+    client slow "$port" $((20 * PATIENCE))
     ! grep '^wrong' "$tmp/said" || fail 'a slow client'
     # No request took longer than the server has been there.
-    get /metrics | awk -v most="$(($(date +%s) - begun + 1))" '$1 ~ /latency_seconds_sum/ {sum = $2}
-        $1 ~ /latency_seconds_count/ {exit !($2 > 0 && sum <= $2 * most)}' || fail 'times of requests'
+    get /metrics | awk -v most="$(($(date +%s) - begun + 1))" '$1 ~ /^dtrain_serve_latency_seconds_sum/ {sum = $2}
+        $1 ~ /^dtrain_serve_latency_seconds_count/ {good = $2 > 0 && sum <= $2 * most} END {exit !good}' || fail 'times of requests'
     if command -v promtool >/dev/null; then
         get /metrics | promtool check metrics || fail 'promtool does not like /metrics'
     fi
 
     # A stop under load answers what it has taken.
-    timeout 60 /usr/bin/python3 tests/e2e/serve_client.py load "$port" 200 8 "$tmp/rows" "$tmp/answers" >"$tmp/said" &
+    answered() { get /metrics | sed -n 's/^dtrain_serve_latency_seconds_count //p'; }
+    before=$(answered)
+    timeout 300 /usr/bin/python3 tests/e2e/serve_client.py load "$port" 20000 8 "$tmp/rows" "$tmp/answers" >"$tmp/said" &
     load=$!
+    under_load() { [ "$(answered)" -gt $((before + 50)) ]; }
+    settle 20 under_load || fail 'no load'
     kill -TERM $server
     wait $server
     check_eq 'exit code' $? 0
-    wait $load
+    wait $load || fail 'the clients do not end'
     ! grep 'BadStatusLine\|IncompleteRead' "$tmp/said" || fail 'an answer is cut'
     check_eq 'errors of the server' "$(grep -c 'dtrain: error' "$tmp/log")" 0
 }

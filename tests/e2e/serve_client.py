@@ -64,8 +64,8 @@ def load(port, requests, connections, rows_path, answers_path):
     at = lambda share: 1000 * secs[min(len(secs) - 1, int(share * len(secs)))]
     print(f"requests={len(secs)} wrong={len(wrong)} rate={len(secs) / took:.0f} p50_ms={at(.5):.2f} "
           f"p99_ms={at(.99):.2f} max_ms={1000 * secs[-1]:.2f}")
-    for body in wrong[:3]:
-        print("wrong:", str(body)[:300])
+    for body in list(dict.fromkeys(str(body)[:300] for body in wrong))[:20]:
+        print("wrong:", body)
 
 
 def same(got, want):
