@@ -30,7 +30,8 @@ fi
 logs=$BUILD/tests/logs
 
 # ends_as WHAT COMMAND...: 0 if the command ends as expected: `pass`, `die` (any failure but a
-# time-out or a program that cannot be launched), or one of these exit codes: 2,9.
+# time-out, whatever the exit code of its mpirun, or a program that cannot be launched), or one of these
+# exit codes: 2,9.
 ends_as() {
     what=$1
     shift
@@ -38,14 +39,17 @@ ends_as() {
     status=$?
     case $what in
     pass) return $status ;;
-    die) [ $status -ne 0 ] && [ $status -ne 110 ] && [ $status -ne 132 ] ;;
+    die)
+        [ $status -ne 0 ] && [ $status -ne 132 ] && [ -x "$BUILD/tests/${name%-np*}" ] &&
+            [ $(($(date +%s) - ${start%.*})) -lt $((ample * PATIENCE)) ]
+        ;;
     *) case ",$what," in *,$status,*) ;; *) false ;; esac ;;
     esac
 }
 
 # run_one SECS NAME COMMAND...: into a log of its own; one line, and the log's end if it failed.
 run_one() {
-    name=$2
+    ample=$1 name=$2
     shift 2
     log=$logs/$(echo "$name" | tr "/ " --).log
     start=$(date +%s.%N)
