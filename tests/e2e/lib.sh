@@ -32,6 +32,7 @@ trap 'exit 1' HUP INT TERM
 skip() { echo "$*"; exit 77; }
 fail() { echo "FAIL: $*"; exit 1; }
 need() { for tool; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done; }
+need_cc() { compiler=${CC:-cc}; need "${compiler%% *}"; }
 need_root() { [ "$(id -u)" -eq 0 ] || skip 'needs root'; }
 
 # Deadlines are for a quiet machine and grow by this: tests run side by side.

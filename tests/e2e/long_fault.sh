@@ -11,7 +11,8 @@
 stride=${STRIDE:-9} kinds=${KINDS:-thread rename fsync write open read close alloc}
 ways=${WAYS:-alone resume stream bank worker async-bank async-worker evaluator eval predict shard inspect}
 library=$tmp/fault.so
-${CC:-cc} -O1 -shared -fPIC -o "$library" tests/e2e/fault.c -ldl || skip 'no C compiler'
+need_cc
+${CC:-cc} -O1 -shared -fPIC -o "$library" tests/e2e/fault.c -ldl || fail 'fault.c'
 "$recipes/exp-data.sh" "$tmp/data"
 limit=$((20 * PATIENCE))
 
@@ -120,7 +121,7 @@ lane() {
     done
 }
 
-lanes=$(($(nproc) + 1))
+lanes=$(($(nproc) + 1)) tried=0
 for name in $ways; do
     dir=$tmp/$name.first
     (FAULT_COUNT=$tmp/count FAULT_STACKS=$tmp/stacks LD_PRELOAD=$library way "$name" "$dir" >"$dir.out" 2>"$tmp/err") ||
@@ -135,8 +136,11 @@ for name in $ways; do
             i=$((i + 1))
         done
         wait
-        cat "$tmp"/lane? | tee -a "$tmp/all"
+        cat "$tmp"/lane* | tee -a "$tmp/all"
+        rm "$tmp"/lane*
+        tried=$((tried + $(wc -l <"$tmp/places")))
     done
     rm "$tmp/count" "$tmp/stacks"
 done
+check_ge 'places' $tried 1
 check_eq 'faults that end badly' "$(grep -c '^bad' "$tmp/all")" 0

@@ -7,7 +7,8 @@
 # seconds: 300
 . "$(dirname "$0")/lib.sh"
 library=$tmp/delay.so
-${MPICC:-mpicc} -O1 -fno-builtin -shared -fPIC -o "$library" tests/e2e/delay.c -ldl || skip 'no C compiler'
+need "${MPICC:-mpicc}"
+${MPICC:-mpicc} -O1 -fno-builtin -shared -fPIC -o "$library" tests/e2e/delay.c -ldl || fail 'delay.c'
 "$recipes/exp-data.sh" "$tmp/data"
 awk 'BEGIN {
     split("red,green,blue", color, ",")

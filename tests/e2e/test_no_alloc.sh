@@ -9,7 +9,8 @@ data=$tmp/data.csv
 few=100 many=500 spare=40 # start-up varies by a few
 others='/libjansson|/libopenblas|/libdnnl|/libstdc|/libgomp|/openmpi/|/libmpi|/libopen-|/libpmix|/libmca|/libevent|/libhwloc|/libpsm|/libucp|/libucs|/libuct|/libfabric'
 
-${CC:-cc} -O1 -shared -fPIC -o "$counter" tests/e2e/alloc_count.c -ldl || skip 'no C compiler'
+need_cc
+${CC:-cc} -O1 -shared -fPIC -o "$counter" tests/e2e/alloc_count.c -ldl || fail 'alloc_count.c'
 awk 'BEGIN { OFS = ","; for (i = 0; i < 60000; i++) print i % 7 / 7, i % 11, i % 13, i % 17, i % 19, i % 23, i % 29,
     i % 31, i % 37, i % 41, i % 5 % 3 }' >"$tmp/large.csv" # 2.4 MB in memory, as f32
 head -n 3000 "$tmp/large.csv" >"$data"

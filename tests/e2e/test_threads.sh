@@ -5,7 +5,8 @@
 # seconds: 30
 . "$(dirname "$0")/lib.sh"
 [ "$(uname -m)" = x86_64 ] || skip 'reads registers of x86-64'
-${CC:-cc} -O1 -o "$tmp/registers" tests/e2e/registers.c || skip 'no C compiler'
+need_cc
+${CC:-cc} -O1 -o "$tmp/registers" tests/e2e/registers.c || fail 'registers.c'
 
 # A stop is put off long enough to look at a run with threads of every kind: BLAS, read-ahead, checkpoints.
 awk -v OFS=, 'BEGIN {for (i = 0; i < 60000; i++) print i % 7, i % 11, i % 13, i % 17, i % 19, i % 5}' >"$tmp/data.csv"
