@@ -77,7 +77,7 @@ good more run.init="$tmp/first" data.train="$tmp/more.csv" train.max_steps=20
 grep -q 'run.init: layers/1/weight starts fresh' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say what is new'; }
 grep -q 'run.init: 2 of 4 tensors' "$tmp/err" || { cat "$tmp/err"; fail 'it does not say what it takes'; }
 grep -q "2 tensors of $tmp/first/.*, params_crc32c $(crc "$tmp/first")" "$tmp/more/metrics.jsonl" || fail 'it is not recorded'
-./dtrain inspect "$tmp/more" >"$tmp/out" || fail inspect
+"$dtrain" inspect "$tmp/more" >"$tmp/out" || fail inspect
 grep -q "^changed  *at step 0, run.init 2 tensors of $tmp/first/" "$tmp/out" || { cat "$tmp/out"; fail 'inspect knows no history'; }
 grep -q '^optimizer  *sgd$' "$tmp/out" || { cat "$tmp/out"; fail 'inspect knows no optimizer'; }
 # run of another width: nothing fits.

@@ -48,7 +48,8 @@ train ftrl 5 train.max_steps=40 test.slow_rank=4 test.slow_secs=0.1 train.optimi
     train.schedule=constant train.lr=0.1
 grep -q 'the exchange with other hosts takes .* ms step: try a larger train.batch$' "$tmp/ftrl.err" ||
     fail 'ftrl is advised what it does not go with'
-job 3 "$recipe" "run.dir=$tmp/near" $keys train.max_steps=40 test.slow_rank=2 test.slow_secs=0.02 2>"$tmp/near.err"
+job 3 "$recipe" "run.dir=$tmp/near" $keys train.max_steps=40 test.slow_rank=2 test.slow_secs=0.02 2>"$tmp/near.err" ||
+    { cat "$tmp/near.err"; fail near; }
 check_eq 'lines about the wire on one host' "$(grep -c "$told" "$tmp/near.err")" 0
 for exchange in node reduce; do
     train $exchange 5 train.exchange=$exchange

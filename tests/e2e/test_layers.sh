@@ -28,14 +28,14 @@ check_ge 'async: accuracy' "$(record "$tmp/async" eval accuracy)" 0.8
 job 3 "$@" "run.dir=$tmp/evaluator" eval.dedicated=yes 2>"$tmp/err" || { cat "$tmp/err"; fail 'evaluator'; }
 accuracy=$(record "$tmp/evaluator" eval accuracy)
 check_ge 'accuracy' "$accuracy" 0.9
-./dtrain eval "$tmp/evaluator/ckpt" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'eval'; }
+"$dtrain" eval "$tmp/evaluator/ckpt" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/err"; fail 'eval'; }
 check_eq 'eval says what the evaluator said' "$(sed 's/.*"accuracy": *\([0-9.]*\).*/\1/' "$tmp/out")" "$accuracy"
-cut -d, -f1-96 "$tmp/pictures.csv" | head -n 5 | ./dtrain predict "$tmp/one" >"$tmp/out" 2>"$tmp/err" ||
+cut -d, -f1-96 "$tmp/pictures.csv" | head -n 5 | "$dtrain" predict "$tmp/one" >"$tmp/out" 2>"$tmp/err" ||
     { cat "$tmp/err"; fail 'predict'; }
 check_eq 'predicted' "$(wc -l <"$tmp/out")" 5
-./dtrain inspect "$tmp/one/ckpt/latest.h5" >"$tmp/out" || fail 'inspect'
+"$dtrain" inspect "$tmp/one/ckpt/latest.h5" >"$tmp/out" || fail 'inspect'
 grep -q 'batchnorm relu' "$tmp/out" || { cat "$tmp/out"; fail 'inspect names no layers'; }
-./dtrain inspect "$tmp/one" "$tmp/pictures.csv" data.label=3 >"$tmp/out" || fail 'inspect of a run and a table'
+"$dtrain" inspect "$tmp/one" "$tmp/pictures.csv" data.label=3 >"$tmp/out" || fail 'inspect of a run and a table'
 check_eq 'the run by its newest checkpoint' "$(head -n 1 "$tmp/out")" "$(ls "$tmp"/one/ckpt/step-* | tail -n 1)"
 check_eq 'labels of the table' "$(grep -c ' label ' "$tmp/out")" 1
 

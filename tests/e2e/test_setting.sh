@@ -17,6 +17,7 @@ says() { grep -q "^dtrain: .*$1" "$tmp/err" || { cat "$tmp/err"; fail "it does n
 run one "$@"
 says '3 ranks on 1 host (bank, 2 workers), 2 replicas'
 says ', kernel [A-Za-z0-9]*, 1 thread a rank, exchange node'
+[ "$(nproc)" -lt 2 ] || ! grep 'will be slow' "$tmp/err" || fail 'a warning for nothing'
 if [ $mpi = openmpi ]; then
     says 'Open MPI .* (mpi_yield_when_idle=1, osc=^ucx), kernel'
     OMPI_MCA_osc=sm run two "$@"
@@ -32,7 +33,6 @@ if can_do_without_shm; then
     without_shm expect_error 1 /dev/shm 3 "$recipes/exp-curve.ini" run.dir="$tmp/refused" \
         "$@" train.exchange=node
 fi
-[ "$(nproc)" -lt 2 ] || ! grep 'will be slow' "$tmp/err" || fail 'a warning for nothing'
 run many "$@" run.threads=1000
 says "warning: .*: 2 workers of 1000 threads on $(nproc) cores will be slow"
 
