@@ -64,10 +64,9 @@ static void text_copy(const char *from, size_t length, size_t width, char *out)
 /* One of the first values; dots stand for what is cut off. */
 static void value_copy(const char *text, size_t length, char out[VALUE_WIDTH + 1])
 {
-    char kept[VALUE_WIDTH + 1];
     bool whole = length <= VALUE_WIDTH;
-    text_copy(text, length, whole ? VALUE_WIDTH : VALUE_WIDTH - 2, kept);
-    snprintf(out, VALUE_WIDTH + 1, "%s%s", kept, whole ? "" : "..");
+    text_copy(text, length, whole ? VALUE_WIDTH : VALUE_WIDTH - 2, out);
+    if (!whole) memcpy(out + strlen(out), "..", 3);
 }
 
 static dt_status summary_add(struct summary *summary, const struct dt__cell *cell)
