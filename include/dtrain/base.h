@@ -292,8 +292,12 @@ void dt_exit_within(double secs, dt_status status, const char *line);
 
 /* The other global: read at step boundaries. */
 bool dt_stop_requested(void);
-/* Asks the process to stop, as a first signal does. Any thread. */
+/* Asks the process to stop, as a first signal does: a training under way, on all its ranks, else
+ * the next one. Any thread. */
 void dt_stop_request(void);
+/* Takes the request back once it is obeyed, as trainings do by themselves when they return
+ * DT_STOPPED. Behind dt_stop_install nothing: signals ask the whole process. */
+void dt_stop_clear(void);
 /* For long work at a start, which is given up: DT_STOPPED once a stop was requested. */
 dt_status dt_stop_check(void);
 

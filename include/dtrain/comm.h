@@ -51,13 +51,15 @@ struct dt_world {
  * Collective. DT_EUSAGE: several processes that MPI sees as singletons (srun without PMIx). */
 dt_status dt_world_create(struct dt_world **out);
 /* Destroys the world and ends MPI behind dt_world_create, which may have failed (world: NULL), once
- * a rank has told why: launchers kill all ranks when the first has ended. Collective. If a rank is
+ * a rank has told why: launchers kill all ranks when the first has ended. Collective, and watched
+ * with the patience that was set last (dt_world_watch; 600 s if none was). If a rank is
  * gone or hangs meanwhile, the others exit with the code of `status`: 10 s after a failure, else
  * after run.stall_secs (0: they wait), and no sooner than 60 s after all have come. */
 void dt_world_end(struct dt_world *world, dt_status status);
 /* The same for a program that has its own MPI_Init (FUNNELED or more): the job is the ranks of the
  * communicator, at *mpi_comm (an MPI_Comm, of which a copy is used; the library's headers do
- * without mpi.h). stall_secs: the watchdog's patience until dt_world_watch sets another; 0: none.
+ * without mpi.h). stall_secs: the watchdog's patience within this call; 0: none. Behind it nobody
+ * is watched but in trainings, or from dt_world_watch on: a program's own work may take any time.
  * Collective over the communicator; fails on all its ranks or on none.
  * Errors of MPI, and the watchdog, end the whole program by MPI_Abort. */
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
@@ -75,6 +77,10 @@ void dt_deal_replicas(int workers, int worker, int replicas, int *first, int *co
 /* Watchdog: from now on the job ends when a rank that has something to do makes no progress for
  * stall_secs (0: off), or no rank does. It ends at once when a process of this host is gone. */
 void dt_world_watch(struct dt_world *world, double stall_secs);
+/* A training has ended, or what else was watched: from now on nobody is, but for processes that are
+ * gone. stopped: it has obeyed a stop request, which is taken back (dt_stop_clear); all ranks say
+ * the same. */
+void dt_world_rest(struct dt_world *world, bool stopped);
 /* Progress: `phase` ("gradient", "evaluation", ...; at most 31 bytes are shown) has begun, or a
  * piece of it is done. Costs a few stores. */
 void dt_world_heartbeat(struct dt_world *world, const char *phase, uint64_t step);
@@ -140,8 +146,7 @@ bool dt_world_is_open_mpi(void);
 enum { DT_MPI_SETTINGS = 128 };
 const char *dt_world_mpi_settings(char buffer[DT_MPI_SETTINGS]);
 
-/* ---- exchange: the exchange of a sync step
- * ---------------------------------------------------- */
+/* ---- the exchange of a sync step ------------------------------------------------------------- */
 
 /* Sums the workers' gradients, updates the weights, and brings them back to the workers, bucket by
  * bucket. Each worker owns a slice, which it sums and updates: on one host (node) in memory that

@@ -3,7 +3,13 @@
  * probabilities or values. `dtrain predict` and `dtrain serve` are made of it.
  *
  * Nothing here is collective, and MPI need not be initialised. A predictor serves one thread at a
- * time; several predictors may work side by side. */
+ * time; several predictors may work side by side. The first that is opened settles the kernel
+ * (dt_blas_settle): before others are opened in other threads, and not beside the start of a
+ * training.
+ * The first file that is opened starts a process, dtrain-hdf5, that reads files of HDF5 in the
+ * caller's stead: a copy of it by fork, which lasts as long as the program. wait() for any child
+ * does not return while it lives, and pages that the program writes later are there twice: open a
+ * model before large memory is filled. */
 #ifndef DTRAIN_PREDICT_H
 #define DTRAIN_PREDICT_H
 
@@ -41,7 +47,7 @@ struct dt_predictor {
 };
 
 /* Opens the model that a path stands for (dt_model_find; the best of a run). Errors as
- * dt_export_load has. */
+ * dt_export_load has; *out is NULL then. */
 dt_status dt_predictor_open(const char *path, struct dt_predictor **out);
 void dt_predictor_close(struct dt_predictor *predictor); /* NULL is fine */
 
@@ -49,7 +55,7 @@ void dt_predictor_close(struct dt_predictor *predictor); /* NULL is fine */
 int dt_predictor_features(const struct dt_predictor *predictor);
 int dt_predictor_width(const struct dt_predictor *predictor);
 int dt_predictor_classes(const struct dt_predictor *predictor);
-/* Names; NULL where the training data had none. */
+/* Names; NULL where the training data had none, and for numbers beyond them. */
 const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature);
 const char *dt_predictor_class_name(const struct dt_predictor *predictor, int class_number);
 

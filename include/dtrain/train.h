@@ -33,7 +33,14 @@ struct dt_train_options {
 };
 
 /* Trains as the config says. Collective over the world; config is rank 0's on rank 0 and is sent to
- * the others, whose own is overwritten. options: NULL is fine. All ranks return the same status.
+ * the others, whose own is overwritten. What the run settles is in it afterwards, at rank 0 too
+ * (data.train of rows in memory, model.layers, run.replicas, what a preset sets): another training
+ * begins with a config of its own. options: NULL is fine. All ranks return the same status.
+ * Nobody is watched once it has returned (dt_world_rest), and a stop request ends with it.
+ * It computes with the floating-point state of its own, and leaves the caller's as it was. But one
+ * OpenMP and one OpenBLAS serve the process: from here on they have run.threads threads, which
+ * flush denormals. One training at a time in a process, and no predictor beside it in another
+ * thread unless all have the same run.kernel and one of them has begun to compute.
  * Where all ranks are on one host, the workers sum and update, in the bank's shared memory, and
  * rank 0 sleeps: it needs no core of its own.
  * DT_OK: completed, or was complete already. DT_STOPPED: stopped on request, checkpoint saved.

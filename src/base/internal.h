@@ -3,6 +3,7 @@
 #define BASE_INTERNAL_H
 
 #include <errno.h>
+#include <fenv.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -24,6 +25,11 @@ void dt__point_end(locale_t before);
 
 /* DT_EIO: what cannot be done with a path ("cannot open"), and the system's reason in errno. */
 #define dt__fail_errno(path, what) dt_fail(DT_EIO, "%s: %s: %s", path, what, strerror(errno))
+
+/* Until the end, this thread computes as threads of the library do: rounding to nearest, without
+ * traps, denormals flushed; whatever the program has chosen, which it has again then. */
+void dt__floats_begin(fenv_t *out_before);
+void dt__floats_end(const fenv_t *before);
 
 /* What a terminal would obey, not show. */
 static inline bool dt__is_control(char c)

@@ -35,6 +35,7 @@ static const int64_t PATIENCE_NS = 5000000000; /* mpirun and Slurm may deliver o
 
 /* When the first request came, in nanoseconds of the monotonic clock; 0: none did. */
 static _Atomic int64_t stop_since;
+static _Atomic bool signals_ask; /* dt_stop_install: they ask the process, not one training */
 
 static int64_t now_ns(void)
 {
@@ -47,6 +48,11 @@ void dt_stop_request(void)
 {
     int64_t none = 0;
     atomic_compare_exchange_strong(&stop_since, &none, now_ns());
+}
+
+void dt_stop_clear(void)
+{
+    if (!atomic_load(&signals_ask)) atomic_store(&stop_since, 0);
 }
 
 bool dt_stop_requested(void)
@@ -109,6 +115,7 @@ dt_status dt_stop_install(void)
     pthread_sigmask(SIG_SETMASK, &set, NULL);
     DT_TRY(dt_thread_start(&thread, "signals", take_signals, NULL));
     pthread_detach(thread);
+    atomic_store(&signals_ask, true);
     return DT_OK;
 }
 
@@ -202,6 +209,18 @@ void dt_denormals_flush(void)
     __asm__ volatile("mrs %0, fpcr" : "=r"(control));
     __asm__ volatile("msr fpcr, %0" ::"r"(control | UINT64_C(1) << 24));
 #endif
+}
+
+void dt__floats_begin(fenv_t *out_before)
+{
+    fegetenv(out_before);
+    fesetenv(FE_DFL_ENV);
+    dt_denormals_flush();
+}
+
+void dt__floats_end(const fenv_t *before)
+{
+    fesetenv(before);
 }
 
 struct thread_start {

@@ -22,6 +22,7 @@ dt_status cli_in_world(cli_world_fn *body, int argc, char **argv)
     if (!status) {
         dt_signals_move_handlers(); /* MPI's, of faults */
         status = dt_config_init(&config);
+        dt_world_watch(world, config.run.stall_secs); /* rank 0 reads files */
         if (!status && world->is_bank) status = cli_configure(&config, "train", argc - 1, argv + 1);
         status = dt_ranks_agree(world->all, status);
         if (!status) status = body(world, &config);

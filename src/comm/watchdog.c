@@ -15,6 +15,10 @@ static const int64_t QUIET_US = 1000000; /* beyond the deadline: another host is
 static const int64_t ABORT_US = 8000000; /* an abort has reached all hosts (measured: up to 3 s) */
 static const int64_t ALL_WAIT_US = 12000000; /* beyond it: who is stuck alone has been named */
 
+/* The job of this process, of several the last that was to be watched: for errors and progress that
+ * are told far from it. */
+static struct dt_world *_Atomic watched_world;
+
 static int64_t now_us(void)
 {
     return (int64_t)(dt_clock_secs() * 1e6);
@@ -96,6 +100,14 @@ static void watchdog_work_progress(void *arg)
     struct dt_world *world = arg;
     store_relaxed(&atomic_load(&world->inside->watchdog.mine)->progress_us, now_us());
     if (pthread_equal(pthread_self(), world->inside->watchdog.main)) dt__heartbeat_exchange(world);
+}
+
+/* This world is the process's; or no more, if it is. */
+static void watched_world_set(struct dt_world *world, bool is_it)
+{
+    if (!is_it && atomic_load(&watched_world) != world) return;
+    atomic_store(&watched_world, is_it ? world : NULL);
+    dt_work_watch(is_it ? watchdog_work_progress : NULL, is_it ? world : NULL);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -232,19 +244,27 @@ void dt__watchdog_connect(struct dt_world *world)
     watchdog->peers = peers;
 }
 
+/* What a request to stop is told by: another number behind each training that was stopped, so that
+ * what still says of an earlier one asks for nothing. */
+static int stop_mark(const struct dt__watchdog *watchdog)
+{
+    return watchdog->stops + 1;
+}
+
 static struct dt__heartbeat_message message_make(const struct dt_world *world)
 {
     const struct dt__heartbeat *heartbeat = own_heartbeat(world);
     struct dt__heartbeat_message out = {
         .idle_us = now_us() - newest_progress_us(atomic_load(&world->inside->watchdog.table)),
-        .stop = dt_stop_requested(),
+        .stop = dt_stop_requested() ? stop_mark(&world->inside->watchdog) : 0,
         .step = atomic_load(&heartbeat->step)};
     for (int i = 0; i < DT__PHASE_WORDS; i++)
         out.phase[i] = atomic_load(&heartbeat->phase.word[i]);
     return out;
 }
 
-static void peer_take_message(struct dt__peer *peer, const struct dt__heartbeat_message *message)
+static void peer_take_message(const struct dt__watchdog *watchdog, struct dt__peer *peer,
+                              const struct dt__heartbeat_message *message)
 {
     int64_t now = now_us();
     if (message->last) atomic_store(&peer->parted, true);
@@ -254,17 +274,32 @@ static void peer_take_message(struct dt__peer *peer, const struct dt__heartbeat_
     atomic_store(&peer->heartbeat.step, message->step);
     for (int i = 0; i < DT__PHASE_WORDS; i++)
         atomic_store(&peer->heartbeat.phase.word[i], message->phase[i]);
-    if (message->stop) dt_stop_request();
+    if (message->stop == stop_mark(watchdog)) dt_stop_request();
 }
 
 void dt_world_watch(struct dt_world *world, double stall_secs)
 {
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
     dt__watchdog_progress(world);
     struct dt__heartbeat_message heard_now = message_make(world);
     heard_now.stop = 0;
-    for (int i = 0; i < world->inside->watchdog.peers; i++)
-        peer_take_message(&world->inside->watchdog.peer[i], &heard_now);
-    atomic_store(&world->inside->watchdog.stall_us, (int64_t)(stall_secs * 1e6));
+    for (int i = 0; i < watchdog->peers; i++)
+        peer_take_message(watchdog, &watchdog->peer[i], &heard_now);
+    watchdog->patience_secs = stall_secs;
+    watched_world_set(world, true);
+    atomic_store(&watchdog->stall_us, (int64_t)(stall_secs * 1e6));
+}
+
+/* The thread must not see the one without the other: it would ask again. */
+void dt_world_rest(struct dt_world *world, bool stopped)
+{
+    struct dt__watchdog *watchdog = &world->inside->watchdog;
+    atomic_store(&watchdog->stall_us, 0);
+    if (!stopped) return;
+    pthread_mutex_lock(&watchdog->lock);
+    dt_stop_clear();
+    watchdog->stops++;
+    pthread_mutex_unlock(&watchdog->lock);
 }
 
 void dt__heartbeat_exchange(struct dt_world *world)
@@ -281,7 +316,7 @@ void dt__heartbeat_exchange(struct dt_world *world)
         if (!there) continue;
         DT_MPI(MPI_Recv(&message, (int)sizeof message, MPI_BYTE, rank, HEARTBEAT_TAG,
                         watchdog->comm, MPI_STATUS_IGNORE));
-        peer_take_message(&watchdog->peer[i], &message);
+        peer_take_message(watchdog, &watchdog->peer[i], &message);
     }
     atomic_store(&watchdog->listened_us, now_us());
     for (int i = 0; i < watchdog->peers; i++) {
@@ -402,9 +437,6 @@ static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, str
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* The job of this process, for errors that are found far from it. */
-static struct dt_world *_Atomic watched_world;
-
 bool dt__error_claim(char place[DT__PLACE])
 {
     struct dt_world *world = atomic_load(&watched_world);
@@ -412,6 +444,18 @@ bool dt__error_claim(char place[DT__PLACE])
     if (!world) return true;
     snprintf(place, DT__PLACE, "[rank %d on %s] ", world->rank, world->host_name[world->rank]);
     return atomic_exchange(&atomic_load(&world->inside->watchdog.table)->error_claimed, 1) == 0;
+}
+
+/* A stop request to one process is one to the job. */
+static void stop_share(struct dt__watchdog *watchdog)
+{
+    struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
+    pthread_mutex_lock(&watchdog->lock);
+    if (dt_stop_requested())
+        atomic_store(&table->stop, stop_mark(watchdog));
+    else if (atomic_load(&table->stop) == stop_mark(watchdog))
+        dt_stop_request();
+    pthread_mutex_unlock(&watchdog->lock);
 }
 
 static void watchdog_look(struct dt_world *world)
@@ -422,11 +466,7 @@ static void watchdog_look(struct dt_world *world)
     watchdog->looked_us = now;
     heartbeat_hold(watchdog, atomic_load(&watchdog->mine));
     atomic_store(&atomic_load(&watchdog->mine)->awake_us, now);
-    struct dt__heartbeat_table *table = atomic_load(&watchdog->table);
-    if (dt_stop_requested()) /* a stop request to one process is one to the job */
-        atomic_store(&table->stop, 1);
-    else if (atomic_load(&table->stop))
-        dt_stop_request();
+    stop_share(watchdog);
     struct dt_text names = {0};
     char message[DT_ERROR_MAX];
     name_ranks(world, RANK_GONE, now, &names);
@@ -470,14 +510,14 @@ dt_status dt__watchdog_start(struct dt_world *world, double stall_secs)
     watchdog->comm = MPI_COMM_NULL;
     watchdog->main = pthread_self();
     watchdog->looked_us = now_us();
+    watchdog->patience_secs = stall_secs;
     watchdog->stall_us = (int64_t)(stall_secs * 1e6);
     DT_TRY(dt_alloc((size_t)world->size, sizeof *watchdog->peer, "heartbeats", &watchdog->peer));
     DT_TRY(dt_alloc(1, sizeof *watchdog->alone + sizeof watchdog->alone->row[0], "heartbeat table",
                     &watchdog->alone));
     watchdog->alone->rows = 1;
     heartbeat_table_use(world, watchdog->alone, 0);
-    atomic_store(&watched_world, world);
-    dt_work_watch(watchdog_work_progress, world);
+    watched_world_set(world, true);
     pthread_condattr_t monotonic;
     pthread_mutex_init(&watchdog->lock, NULL);
     pthread_condattr_init(&monotonic);
@@ -493,7 +533,7 @@ void dt__watchdog_stop(struct dt_world *world)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
     if (!watchdog->mine) return;
-    dt_work_watch(NULL, NULL);
+    if (atomic_load(&watched_world) == world) dt_work_watch(NULL, NULL);
     if (!watchdog->started) return;
     pthread_mutex_lock(&watchdog->lock);
     watchdog->quit = true;
@@ -518,7 +558,7 @@ static void peer_part(struct dt__peer *peer, MPI_Comm comm)
 void dt__watchdog_free(struct dt_world *world)
 {
     struct dt__watchdog *watchdog = &world->inside->watchdog;
-    atomic_store(&watched_world, NULL);
+    watched_world_set(world, false);
     if (world->inside->connected) {
         for (int i = 0; i < watchdog->peers; i++)
             peer_part(&watchdog->peer[i], watchdog->comm);

@@ -48,7 +48,7 @@ struct dt__heartbeat {
 
 struct dt__heartbeat_table {
     _Alignas(64) _Atomic int error_claimed; /* the first to claim prints the host's error line */
-    _Atomic int stop;                       /* a rank of this host was asked to stop */
+    _Atomic int stop; /* the mark of a stop request to a rank of this host; 0: none came */
     int rows;
     struct dt__heartbeat row[];
 };
@@ -56,7 +56,7 @@ struct dt__heartbeat_table {
 /* What a host's first rank says of itself, and of its host. */
 struct dt__heartbeat_message {
     int64_t idle_us; /* since somebody of the host made progress */
-    int64_t stop;    /* a stop was requested */
+    int64_t stop;    /* the mark of a stop that was requested; 0: none was */
     int64_t last;    /* no other message follows */
     uint64_t step, phase[DT__PHASE_WORDS];
 };
@@ -73,11 +73,13 @@ struct dt__peer {
 
 struct dt__watchdog {
     _Atomic int64_t stall_us; /* 0: nobody is watched */
+    double patience_secs;     /* as it was set last, also while nobody is watched */
+    int stops;                /* trainings that were stopped; the same on every rank */
     int64_t looked_us;        /* the thread's last look, */
     int64_t woke_us;          /* and the last that came late */
     pthread_t thread, main;
     bool started, quit;
-    pthread_mutex_t lock; /* of quit */
+    pthread_mutex_t lock; /* of quit, and of stops with the process's stop request */
     pthread_cond_t changed;
 
     struct dt__heartbeat_table *alone; /* this rank's own table, until there is the host's */

@@ -156,6 +156,7 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
     world->cores = CPU_COUNT(&cores);
     /* Spinning pays while every rank of the host can have a core, the sleeping bank aside. */
     inside->spin = inside->host_size - 1 <= world->cores;
+    inside->slack = prctl(PR_GET_TIMERSLACK);
     prctl(PR_SET_TIMERSLACK, 1000UL); /* 1 us: short sleeps are what a patient wait is made of */
     dt__watchdog_connect(world);
     dt_world_set_roles(world, false);
@@ -173,6 +174,7 @@ dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_wor
         return status;
     }
     connect_ranks(world, ranks.comm);
+    dt_world_rest(world, false); /* the program's own time is no stall */
     *out = world;
     return DT_OK;
 }
@@ -225,6 +227,7 @@ static void world_free(struct dt_world *world)
     struct dt__world_inside *inside = world->inside;
     dt__watchdog_stop(world);
     dt__watchdog_free(world);
+    if (inside->slack > 0) prctl(PR_SET_TIMERSLACK, (unsigned long)inside->slack);
     MPI_Comm *const comm[] = {&inside->trainers.comm, &inside->host, &inside->all.comm};
     for (size_t i = 0; i < sizeof comm / sizeof *comm; i++)
         if (*comm[i] != MPI_COMM_NULL) DT_MPI(MPI_Comm_free(comm[i]));
@@ -246,11 +249,13 @@ void dt_world_end(struct dt_world *world, dt_status status)
     const bool leaves = world && world->size > 1 && !dt_world_is_open_mpi();
     double secs = FAILED_SECS;
     int begun;
-    if (world) dt_ranks_barrier(world->all);
-    if (world && (!status || status == DT_STOPPED)) {
-        const double stall = (double)atomic_load(&world->inside->watchdog.stall_us) * 1e-6;
-        secs = stall > 0 && stall < LEAST_SECS ? LEAST_SECS : stall;
+    const double stall = world ? world->inside->watchdog.patience_secs : 0;
+    if (world) {
+        dt_world_watch(world, stall);
+        dt_ranks_barrier(world->all);
     }
+    if (world && (!status || status == DT_STOPPED))
+        secs = stall > 0 && stall < LEAST_SECS ? LEAST_SECS : stall;
     fflush(NULL);
     dt_exit_within(secs, status,
                    world && world->is_bank && !status

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/internal.h"
+
 /* Rows that 64 MiB hold, at most a chunk. */
 static size_t rows_that_fit(size_t numbers)
 {
@@ -18,7 +20,10 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
 {
     struct dt_predictor *p;
     dt_status status;
+    fenv_t before;
+    *out = NULL;
     DT_TRY(dt_alloc(1, sizeof *p, "predictor", &p));
+    dt__floats_begin(&before);
     DT_GUARD(dt_export_load(path, true, &p->file, &p->path));
     DT_GUARD(dt_model_create(&p->file.desc, &p->model));
     DT_GUARD(dt_model_set_units(p->model, p->file.schema.target_mean, p->file.schema.target_std));
@@ -35,6 +40,7 @@ dt_status dt_predictor_open(const char *path, struct dt_predictor **out)
     DT_GUARD(dt_alloc(nout, DT_EVAL_CHUNK * sizeof(float), "logits", &p->logits));
     *out = p;
 done:
+    dt__floats_end(&before);
     if (status) dt_predictor_close(p);
     return status;
 }
@@ -75,13 +81,15 @@ int dt_predictor_classes(const struct dt_predictor *predictor)
 const char *dt_predictor_feature_name(const struct dt_predictor *predictor, int feature)
 {
     char *const *names = predictor->file.schema.feature_names;
-    return names ? names[feature] : NULL;
+    const bool is_one = feature >= 0 && feature < (int)predictor->features;
+    return names && is_one ? names[feature] : NULL;
 }
 
 const char *dt_predictor_class_name(const struct dt_predictor *predictor, int class_number)
 {
     char *const *names = predictor->file.schema.label_names;
-    return names ? names[class_number] : NULL;
+    const bool is_one = class_number >= 0 && class_number < predictor->classes;
+    return names && is_one ? names[class_number] : NULL;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */
@@ -123,10 +131,9 @@ static dt_status batch_make_sparse(struct dt_predictor *p, struct dt_batch *batc
     return DT_OK;
 }
 
-dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
-                             float *out, int32_t *out_class)
+static dt_status batch_answer(struct dt_predictor *p, const struct dt_batch *batch, float *out,
+                              int32_t *out_class)
 {
-    struct dt_predictor *p = predictor;
     struct dt_batch sparse = *batch;
     if (!batch->offsets && p->file.schema.dense < p->file.schema.features) {
         DT_TRY(batch_make_sparse(p, &sparse));
@@ -140,19 +147,33 @@ dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_bat
     return DT_OK;
 }
 
+dt_status dt_predictor_batch(struct dt_predictor *predictor, const struct dt_batch *batch,
+                             float *out, int32_t *out_class)
+{
+    fenv_t before;
+    dt__floats_begin(&before);
+    const dt_status status = batch_answer(predictor, batch, out, out_class);
+    dt__floats_end(&before);
+    return status;
+}
+
 dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
                             float *out, int32_t *out_class)
 {
     const size_t nin = predictor->features, chunk = rows_that_fit(nin);
+    dt_status status = DT_OK;
+    fenv_t before;
     DT_TRY(dt_grow(&predictor->x, &predictor->x_room, chunk * nin, sizeof(float), "rows"));
-    for (size_t at = 0; at < rows; at += chunk) {
+    dt__floats_begin(&before);
+    for (size_t at = 0; at < rows && !status; at += chunk) {
         const size_t count = rows - at < chunk ? rows - at : chunk;
         const struct dt_batch batch = {.rows = (int)count, .ndense = (int)nin, .x = predictor->x};
         dt_schema_normalize(&predictor->file.schema, raw + at * nin, count, predictor->x);
-        DT_TRY(dt_predictor_batch(predictor, &batch, out + at * predictor->width,
-                                  out_class ? out_class + at : NULL));
+        status = batch_answer(predictor, &batch, out + at * predictor->width,
+                              out_class ? out_class + at : NULL);
     }
-    return DT_OK;
+    dt__floats_end(&before);
+    return status;
 }
 
 dt_status dt_inputs_reserve(struct dt_inputs *inputs, const struct dt_predictor *predictor,

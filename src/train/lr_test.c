@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "dtrain/train.h"
+#include "train/setup.h"
 
 static const double LOWEST = 1e-7, HIGHEST = 10;
 static const double SMOOTHING = 0.95;  /* weight of what was before */
@@ -105,9 +105,10 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     config->train.decay_steps = DT_LR_TEST_STEPS - 1;
     config->train.max_steps = DT_LR_TEST_STEPS;
     DT_TRY(dt_ranks_agree(world->all, status));
-    status = dt_train(world, config, &options);
+    status = dt__train(world, config, &options);
     if (status == DT_STOPPED) /* by has_diverged, or by a request that one rank alone may know of */
         status = dt_ranks_agree(world->all, dt_stop_check());
+    dt_world_rest(world, status == DT_STOPPED);
     if (status && status != DT_ENUMERIC) /* a loss that is not finite is the range's end */
         return status;
     return dt_ranks_agree(world->all, bank ? dt_lr_test_judge(out) : DT_OK);

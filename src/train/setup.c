@@ -29,12 +29,16 @@ done:
     return status;
 }
 
-/* Rank 0's, checked. Rows in memory are named in it, so that every rank knows of them. */
+/* Rank 0's, checked. Rows in memory are named in it, so that every rank knows of them; those of an
+ * earlier training with it are not. */
 static dt_status settle_config(const struct dt_world *world, struct dt_config *config,
                                const struct dt_train_options *options)
 {
     if (options->train) DT_TRY(dt_config_set(config, "data.train=(arrays)"));
-    if (options->eval) DT_TRY(dt_config_set(config, "data.eval=(arrays)"));
+    if (options->eval)
+        DT_TRY(dt_config_set(config, "data.eval=(arrays)"));
+    else if (options->train && !strcmp(config->data.eval, ARRAYS))
+        DT_TRY(dt_config_set(config, "data.eval="));
     if (options->loss) DT_TRY(dt_config_set(config, "data.normalize_target=no"));
     DT_TRY(dt_config_settle(config, dt_data_trains_on_table(config)));
     DT_TRY(dt_config_check(config, world->size));
@@ -64,8 +68,8 @@ static dt_status settle_machines(const struct dt_job *job)
     bool native = true;
     char kernel[64] = ""; /* of the bank */
     dt_status status = DT_OK;
-    if (config->run.precision == DT_PRECISION_BF16)
-        status = dt_bf16_settle(config->run.kernel, &native);
+    const bool bf16 = config->run.precision == DT_PRECISION_BF16;
+    status = dt_bf16_settle(bf16 ? config->run.kernel : NULL, &native);
     if (!status) status = dt_blas_settle(config->run.kernel);
     DT_TRY(dt_ranks_agree(world->all, status));
     if (!native)
@@ -132,6 +136,11 @@ static dt_status share_arrays(const struct dt_job *job, const struct dt_arrays *
     dt_status status;
     if (arrays)
         status = dt_source_from_arrays(job->config, arrays, known, out);
+    else if (job->world->is_bank)
+        status = dt_fail(DT_EUSAGE,
+                         "data.train or data.eval is %s, rows that a program had in its memory: "
+                         "expected the program, or files",
+                         ARRAYS);
     else
         status = dt_fail(DT_EUSAGE, "rank 0 has rows in memory, this rank has none: expected the "
                                     "same on every rank");
@@ -345,6 +354,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (options) run->options = *options;
     *out_done = false;
     dt_status status = world->is_bank ? settle_config(world, config, &run->options) : DT_OK;
+    dt_world_heartbeat(world, "start-up", 0); /* what was before is no stall */
     DT_TRY(send_config(world, config, status));
     const char *dir = config->run.dir;
     status = dt_format(&job->ckpt_dir, "%s/ckpt", dir);

@@ -17,6 +17,7 @@
  *   lr_test.c         the learning-rate range test, a short run of its own */
 #include "dtrain/dtrain.h"
 
+#include "base/internal.h"
 #include "train/setup.h"
 
 /* Writes the traces of all ranks into one file, in which a rank is named like "rank 0 bank node7".
@@ -75,11 +76,13 @@ const char *dt_version(void)
     return DT_VERSION;
 }
 
-dt_status dt_train(struct dt_world *world, struct dt_config *config,
-                   const struct dt_train_options *options)
+dt_status dt__train(struct dt_world *world, struct dt_config *config,
+                    const struct dt_train_options *options)
 {
     struct dt_run run;
     bool done;
+    fenv_t before;
+    dt__floats_begin(&before);
     dt_status status = dt__run_open(&run, world, config, options, &done);
     if (status == DT_STOPPED && world->is_bank)
         dt_info("stopped on request before the first step");
@@ -94,6 +97,15 @@ dt_status dt_train(struct dt_world *world, struct dt_config *config,
         if (!status) status = take_part(&run);
     }
     dt__run_close(&run);
+    dt__floats_end(&before);
+    return status;
+}
+
+dt_status dt_train(struct dt_world *world, struct dt_config *config,
+                   const struct dt_train_options *options)
+{
+    const dt_status status = dt__train(world, config, options);
+    dt_world_rest(world, status == DT_STOPPED);
     return status;
 }
 
@@ -103,7 +115,7 @@ dt_status dt_train_arrays(struct dt_world *world, const char *settings,
     const struct dt_train_options options = {.train = train, .eval = eval};
     struct dt_config config;
     dt_status status = dt_config_init(&config);
-    if (!status) status = dt_config_read_text(&config, "settings", settings);
+    if (!status) status = dt_config_read_text(&config, "settings", settings ? settings : "");
     status = dt_ranks_agree(world->all, status);
     if (!status) status = dt_train(world, &config, &options);
     dt_config_free(&config);

@@ -216,7 +216,8 @@ static void lost(int victim, int sig)
 {
     struct dt_world *world;
     const MPI_Comm comm = MPI_COMM_WORLD;
-    if (dt_world_attach(&comm, sig == SIGSTOP ? 2 : 20, &world)) return;
+    if (dt_world_attach(&comm, 20, &world)) return;
+    dt_world_watch(world, sig == SIGSTOP ? 2 : 20);
     if (rank == victim) kill(getpid(), sig);
     dt_world_heartbeat(world, "gradient", 17);
     dt_ranks_barrier(world->trainers);
