@@ -88,7 +88,7 @@ struct dt_arrays {
     const float *x;        /* (rows, features) finite */
     const int32_t *label;  /* classify: (rows), each in [0, classes) */
     const float *target;   /* regress: (rows, targets) finite */
-    const float *weight;   /* (rows) of the samples; NULL: all 1 */
+    const float *weight;   /* (rows) of the samples, finite, from 0 on; NULL: all 1 */
 };
 
 /* A source of arrays, which must outlive it. Without `known` it is training data, of which
@@ -96,7 +96,7 @@ struct dt_arrays {
  * `config` has them. Not collective: where several ranks read, each makes its own, of the same
  * rows.
  * DT_EUSAGE: no rows; DT_EMISMATCH: labels or targets are missing, or do not fit `known`;
- * DT_EFORMAT: a label out of range. */
+ * DT_EFORMAT: a label or a weight out of range. */
 dt_status dt_source_from_arrays(const struct dt_config *config, const struct dt_arrays *arrays,
                                 const struct dt_schema *known, struct dt_source **out);
 

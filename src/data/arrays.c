@@ -1,8 +1,20 @@
 /* Rows in a program's own memory, as a format: surveyed and read like a file, from arrays. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "data/reader.h"
+
+static dt_status weights_check(const struct dt__file *file)
+{
+    const float *weight = file->arrays.weight;
+    for (uint64_t row = 0; weight && row < file->arrays.rows; row++)
+        if (!isfinite(weight[row]) || weight[row] < 0)
+            return dt_fail(DT_EFORMAT,
+                           "%s: row %" PRIu64 ": a weight of %g: expected a finite one from 0 on",
+                           file->path, row, (double)weight[row]);
+    return DT_OK;
+}
 
 static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
 {
@@ -11,6 +23,7 @@ static dt_status memory_survey(struct dt__survey *survey, struct dt__file *file)
     file->rows = arrays->rows;
     survey->labels.path = file->path;
     DT_TRY(dt__survey_features(survey, features));
+    DT_TRY(weights_check(file));
     for (uint64_t row = 0; row < arrays->rows && !survey->floats; row++)
         survey->floats = !dt__floats_are_bytes(arrays->x + row * features, features);
     if (!survey->of->classes) {
