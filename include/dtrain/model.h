@@ -25,8 +25,8 @@ enum { DT_MAX_WIDTH = 1048576, DT_EVAL_CHUNK = 256, DT_MAX_CONFUSION = 1024 };
 dt_status dt_blas_settle(const char *kernel);
 /* The same for run.precision=bf16, and before it: products with bf16 operands and f32 sums, by the
  * fastest way that this CPU has, or what `kernel` says behind "-bf16-": amx, avx512 or reference.
- * *out_native false: it has none, and operands are rounded and multiplied in f32. DT_EUSAGE: it has
- * not the one asked for. */
+ * *out_native false: it has none, and operands are rounded and multiplied in f32. NULL: what
+ * follows is in f32, and dt_blas_kernel's name too. DT_EUSAGE: it has not the one asked for. */
 dt_status dt_bf16_settle(const char *kernel, bool *out_native);
 /* The kernel for this CPU, from a table by its vectors and its model: "oneDNN", or one of
  * OpenBLAS's ("Haswell", ...); NULL: the table has none, and OpenBLAS chooses. */
@@ -161,7 +161,8 @@ void dt_model_destroy(struct dt_model *model);
  * made. DT_EMEMORY. */
 dt_status dt_model_set_units(struct dt_model *model, const float *mean, const float *std);
 /* Gradients and losses are of this one, borrowed, in place of the task's; right after the model was
- * made. The predictions are the outputs. DT_EUSAGE: the task is another than regress. */
+ * made. The predictions are the outputs. DT_EUSAGE: the task is another than regress, or row is
+ * NULL. */
 dt_status dt_model_set_loss(struct dt_model *model, const struct dt_own_loss *loss);
 /* Row-sparse tensor number `index`, in the order of the flat vector. */
 const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model, size_t index);

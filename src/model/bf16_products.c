@@ -32,11 +32,12 @@ static const struct kernel {
 };
 enum { REFERENCE = 2, KERNEL_COUNT };
 
-static const struct kernel *chosen; /* NULL: this process computes in f32 alone */
+static const struct kernel *chosen; /* NULL: this process has computed in f32 alone */
+static bool is_named;               /* by dt_blas_kernel */
 
 const char *dt__bf16_kernel(void)
 {
-    return chosen ? chosen->name : NULL;
+    return is_named ? chosen->name : NULL;
 }
 
 bool dt__bf16_is_native(void)
@@ -443,6 +444,8 @@ done:
 /* The kernel that is named, or else the first that pays. */
 dt_status dt_bf16_settle(const char *option, bool *out_native)
 {
+    is_named = false;
+    if (!option) return DT_OK;
     const char *suffix = strstr(option, DT__BF16_SUFFIX);
     const char *name = suffix ? suffix + strlen(DT__BF16_SUFFIX) : NULL;
     const struct kernel *const reference = &KERNELS[REFERENCE];
@@ -460,6 +463,7 @@ dt_status dt_bf16_settle(const char *option, bool *out_native)
                        "run.kernel=%s: expected products in bf16 that this machine has: "
                        "...-bf16-amx, -avx512 or -reference",
                        option);
+    is_named = true;
     *out_native = name || chosen != reference;
     return DT_OK;
 }

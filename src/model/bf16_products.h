@@ -5,7 +5,7 @@
 #include "dtrain/model.h"
 
 #define DT__BF16_SUFFIX "-bf16-" /* between the f32 kernel's name and the bf16 one's */
-/* "amx", "avx512", "reference"; NULL: this process computes in f32 alone. */
+/* "amx", "avx512", "reference"; NULL: computing is in f32 alone. */
 const char *dt__bf16_kernel(void);
 
 /* Whether dt_bf16_settle found products that the CPU has. */

@@ -66,6 +66,15 @@ static dt_status openblas_open(void)
     return DT_OK;
 }
 
+/* value NULL: no such variable. */
+static void variable_set(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
 /* OpenBLAS's kernel is by the environment as it loads: for another one it is loaded again. On a CPU
  * that is newer than itself it takes the slowest of all, Prescott: then it is told what the CPU can
  * do, unless the environment asked. */
@@ -76,15 +85,18 @@ static dt_status openblas_load(const char *kernel)
     if (!kernel || !strcasecmp(kernel, DT__ONEDNN)) kernel = *blas.users ? blas.users : NULL;
     if (blas.library && !strcasecmp(kernel ? kernel : "", blas.loaded)) return DT_OK;
     snprintf(blas.loaded, sizeof blas.loaded, "%s", kernel ? kernel : "");
-    if (kernel)
-        setenv("OPENBLAS_CORETYPE", kernel, 1);
-    else
-        unsetenv("OPENBLAS_CORETYPE");
+    const bool threads = getenv("OPENBLAS_NUM_THREADS");
     setenv("OPENBLAS_NUM_THREADS", "1", 0);
-    DT_TRY(openblas_open());
-    if (kernel || !suited || strcasecmp(blas.get_corename(), "Prescott")) return DT_OK;
-    setenv("OPENBLAS_CORETYPE", suited, 1);
-    return openblas_open();
+    variable_set("OPENBLAS_CORETYPE", kernel);
+    dt_status status = openblas_open();
+    if (!status && !kernel && suited && !strcasecmp(blas.get_corename(), "Prescott")) {
+        variable_set("OPENBLAS_CORETYPE", suited);
+        status = openblas_open();
+    }
+    /* What the program starts is to find them as it has set them. */
+    variable_set("OPENBLAS_CORETYPE", *blas.users ? blas.users : NULL);
+    if (!threads) variable_set("OPENBLAS_NUM_THREADS", NULL);
+    return status;
 }
 
 /* One instruction set of oneDNN, and so one name for its bits, on every CPU that has it; where bf16
@@ -92,10 +104,9 @@ static dt_status openblas_load(const char *kernel)
 bool dt_blas_choose(const char *kernel)
 {
     const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx512_core;
-    blas.onednn = false;
-    if (strcasecmp(kernel, DT__ONEDNN)) return false;
-    dnnl_set_max_cpu_isa(isa);
-    blas.onednn = (dnnl_get_effective_cpu_isa() & isa) == isa;
+    const bool asked = !strcasecmp(kernel, DT__ONEDNN);
+    if (asked) dnnl_set_max_cpu_isa(isa);
+    blas.onednn = asked && (dnnl_get_effective_cpu_isa() & isa) == isa;
     return blas.onednn;
 }
 
@@ -104,8 +115,8 @@ static const char *kernel_name(void)
     return blas.onednn ? DT__ONEDNN : blas.get_corename();
 }
 
-/* What stands behind "-bf16-" is dt_bf16_settle's. */
-dt_status dt_blas_settle(const char *whole)
+/* What stands behind "-bf16-" is dt_bf16_settle's. again: also if one is chosen already. */
+static dt_status blas_settle(const char *whole, bool again)
 {
     char option[32];
     const char *suffix = strstr(whole, DT__BF16_SUFFIX);
@@ -113,21 +124,29 @@ dt_status dt_blas_settle(const char *whole)
              whole);
     bool named = strcmp(option, "auto") && strcmp(option, "env");
     const char *kernel = named ? option : strcmp(option, "env") ? dt_blas_kernel_for_cpu() : NULL;
+    dt_status status = DT_OK;
     pthread_mutex_lock(&blas.lock);
+    if (blas.chosen && !again) goto done;
     dt_denormals_flush(); /* threads of the libraries inherit it */
     dt_blas_choose(kernel ? kernel : "");
-    dt_status status = openblas_load(kernel);
+    status = openblas_load(kernel);
     if (!status) blas.chosen = true;
     if (!status && named && strcasecmp(option, kernel_name()))
         status = dt_fail(DT_EUSAGE, "run.kernel=%s: expected a kernel for this machine; it runs %s",
                          option, kernel_name());
+done:
     pthread_mutex_unlock(&blas.lock);
     return status;
 }
 
+dt_status dt_blas_settle(const char *kernel)
+{
+    return blas_settle(kernel, true);
+}
+
 dt_status dt__blas_need(void)
 {
-    return blas.chosen ? DT_OK : dt_blas_settle("auto");
+    return blas.chosen ? DT_OK : blas_settle("auto", false);
 }
 
 dt_status dt__dnnl_check(unsigned status, const char *what)
