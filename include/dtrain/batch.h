@@ -2,6 +2,8 @@
 #ifndef DTRAIN_BATCH_H
 #define DTRAIN_BATCH_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -78,8 +80,9 @@ static inline struct dt_tile dt_tile_at(const struct dt_factored *matrix, size_t
     const size_t row = index % down * matrix->tile_rows;
     const size_t column = index / down * matrix->tile_columns;
     const size_t below = matrix->rows - row, right = matrix->columns - column;
-    return (struct dt_tile){row, below < matrix->tile_rows ? below : matrix->tile_rows, column,
-                            right < matrix->tile_columns ? right : matrix->tile_columns};
+    const struct dt_tile tile = {row, below < matrix->tile_rows ? below : matrix->tile_rows, column,
+                                 right < matrix->tile_columns ? right : matrix->tile_columns};
+    return tile;
 }
 
 #ifdef __cplusplus

@@ -7,9 +7,13 @@
 #include "dtrain/comm.h"
 #include "dtrain/config.h"
 #include "dtrain/data.h"
+#include "dtrain/history.h"
 #include "dtrain/model.h"
+#include "dtrain/onnx.h"
+#include "dtrain/page.h"
 #include "dtrain/predict.h"
 #include "dtrain/report.h"
+#include "dtrain/serve.h"
 #include "dtrain/state.h"
 #include "dtrain/train.h"
 
@@ -17,7 +21,7 @@
 extern "C" {
 #endif
 
-/* The library's version, "0.1.0". */
+/* The library's version, as "1.2.3". */
 const char *dt_version(void);
 
 #ifdef __cplusplus

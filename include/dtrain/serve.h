@@ -25,7 +25,8 @@ struct dt_server_options {
 struct dt_server;
 
 /* Loads the model (as dt_predictor_open does) and listens. The options' texts outlive the server.
- * DT_EIO: the address is in use or is none; else as dt_predictor_open. */
+ * DT_EUSAGE: an option is missing or out of range; DT_EIO: the address is in use or is none; else
+ * as dt_predictor_open. *out is NULL then. */
 dt_status dt_server_start(const char *model, const struct dt_server_options *options,
                           struct dt_server **out);
 int dt_server_port(const struct dt_server *server);

@@ -149,6 +149,7 @@ bool dt_config_is_given(const struct dt_config *config, const char *name)
 
 void dt_config_free(struct dt_config *config)
 {
+    if (!config) return;
     for (int i = 0; i < DT__OPTION_COUNT; i++) {
         char **text = text_field(config, &dt__options[i]);
         if (text) dt_free(*text);

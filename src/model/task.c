@@ -737,6 +737,7 @@ static const struct dt__loss OWN = LOSS(2, AUTO, own, LOSS, IDENTITY, {0});
 
 dt_status dt_model_set_loss(struct dt_model *model, const struct dt_own_loss *loss)
 {
+    if (!loss->row) return dt_fail(DT_EUSAGE, "a loss of one's own: expected its function, row");
     if (model->desc.task != OWN.task->task || model->outputs.each > 1)
         return dt_fail(DT_EUSAGE, "a loss of one's own: expected model.task=regress, and a "
                                   "train.loss with one output a target");

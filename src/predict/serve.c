@@ -606,6 +606,12 @@ dt_status dt_server_start(const char *model, const struct dt_server_options *opt
 {
     struct dt_server *server;
     dt_status status;
+    *out = NULL;
+    if (!options->host || !options->name || options->port < 0 || options->port > 65535 ||
+        options->connections < 1 || options->max_rows < 1 || options->threads < 1 ||
+        !(options->timeout_secs > 0))
+        return dt_fail(DT_EUSAGE, "a server: expected a host, a name, a port from 0 to 65535, and "
+                                  "connections, max_rows, threads and timeout_secs above 0");
     DT_TRY(dt_alloc(1, sizeof *server, "server", &server));
     server->options = *options;
     pthread_mutex_init(&server->lock, NULL);
