@@ -28,7 +28,8 @@ CLIOBJ  := $(CLISRC:%.c=$(BUILD)/%.o)
 TESTOBJ := $(UNIT:%=%.o) $(MPI:%=%.o)
 LIB     := $(BUILD)/libdtrain.a
 SHARED  := $(BUILD)/libdtrain.so.$(VERSION)
-SONAME  := libdtrain.so.$(basename $(basename $(VERSION)))
+# While the first number is 0, structs grow with the second: programs of another one must not load it.
+SONAME  := libdtrain.so.$(basename $(VERSION))
 
 # SANITIZE goes to the compiler and the linker: sanitizers, coverage. -ffp-contract=off: the same bits of
 # every compiler, in every room (clang would contract a * b + c).
@@ -64,9 +65,9 @@ $(BUILD)/dtrain: $(CLIOBJ) $(LIB)
 $(LIB): $(LIBOBJ)
 	$(call say,ar  )rm -f $@ && $(AR) rcs $@ $^
 
-# Public names alone; those with dt__ are the library's own.
+# Public names alone; those with dt__ are the library's own, but for what dt_fail and dt_fail_prefix call.
 $(SHARED): $(LIBOBJ)
-	$(call say,link)echo '{global: dt_[a-z]*; local: *;};' >$(BUILD)/exports.map
+	$(call say,link)echo '{global: dt_[a-z]*; dt__error_set; dt__error_prefix; local: *;};' >$(BUILD)/exports.map
 	@$(MPI_CC) $(CFLAGS) -shared -Wl,-soname,$(SONAME),--version-script=$(BUILD)/exports.map,-z,defs \
 	  $(SANITIZE) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -215,7 +216,7 @@ install: dtrain $(SHARED) $(BUILD)/dtrain.pc $(MANUAL)
 	install -D -t $(DESTDIR)$(SHARE) scripts/recipes/*-data.* scripts/plot.sh scripts/plot_examples.sh scripts/slurm/*
 	install -D -m 644 -t $(DESTDIR)$(SHARE)/examples scripts/examples/*
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/dtrain README.md LICENSE scripts/doc/*
-	sed -i -e 's,scripts/doc/,,g; s,scripts/\(recipes\|slurm\),$(SHARE),g; s,\./dtrain\>,dtrain,g' \
+	sed -i -e 's,\.\./\.\./README,README,g; s,scripts/doc/,,g; s,scripts/\(recipes\|slurm\),$(SHARE),g; s,\./dtrain\>,dtrain,g' \
 	  -e 's,scripts/\(plot\.sh\|examples\),$(SHARE)/\1,g; s,hostfile\.example,$(SHARE)/&,g' \
 	  $(DESTDIR)$(SHARE)/*.ini $(DESTDIR)$(SHARE)/*-data.* $(DESTDIR)$(PREFIX)/share/doc/dtrain/*.md
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(BUILD)/dtrain.1

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Answers one row of numbers with a model that dtrain has trained, through the C library:
-    LIBRARY=/usr/local/lib/libdtrain.so.0 predict.py RUN_DIR 0.5 0.25 ...
+    LIBRARY=/usr/local/lib/libdtrain.so.0.3 predict.py RUN_DIR 0.5 0.25 ...
 Needs Python alone; with numpy, pass array.ctypes.data_as(FLOATS) instead of the two arrays."""
 import ctypes
 import os
@@ -10,7 +10,7 @@ FLOATS = ctypes.POINTER(ctypes.c_float)
 
 
 def load_library():
-    library = ctypes.CDLL(os.environ.get("LIBRARY", "libdtrain.so.0"))
+    library = ctypes.CDLL(os.environ.get("LIBRARY", "libdtrain.so.0.3"))
     library.dt_error_text.restype = ctypes.c_char_p
     library.dt_predictor_open.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p)]
     library.dt_predictor_rows.argtypes = [ctypes.c_void_p, FLOATS, ctypes.c_size_t, FLOATS,

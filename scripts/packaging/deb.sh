@@ -1,6 +1,6 @@
 #!/bin/sh
 # Debian packages from the tarball of `make dist`, in build/deb: dtrain (program, manual, recipes),
-# libdtrain0 (shared library), libdtrain-dev (headers, archive, Fortran module, examples).
+# libdtrain0.3 (shared library), libdtrain-dev (headers, archive, Fortran module, examples).
 #   scripts/packaging/deb.sh TARBALL VERSION        called by `make deb`; needs debhelper
 set -eu
 out=$PWD/build/deb
