@@ -1,13 +1,20 @@
 ! dtrain for Fortran 2008: train on rows in memory inside an MPI program, and answer rows with a model.
 !     mpifort $(pkg-config --cflags dtrain) .../include/dtrain/dtrain.f90 mine.f90 $(pkg-config --libs dtrain)
-! A row's features are contiguous: x(features, rows). Status 0 is good, 75 a run that was stopped and has
-! saved its state; else dtrain_error() says what is wrong.
+! A row's features are contiguous: x(features, rows). Status 0 is good, dtrain_stopped a run that was
+! stopped and has saved its state, dtrain_usage wrong settings or sizes; else another number (enum
+! dt_status of base.h). dtrain_error() says what is wrong.
 module dtrain
     use, intrinsic :: iso_c_binding
     implicit none
     private
     public :: dtrain_train, dtrain_error, dtrain_predictor, dtrain_open, dtrain_predict, dtrain_close
     public :: dtrain_features, dtrain_width
+
+    ! DT_EUSAGE, DT_STOPPED
+    integer, parameter, public :: dtrain_usage = 1, dtrain_stopped = 9
+
+    ! Why this module itself has refused the last call; empty: it has not.
+    character(100) :: refusal = ''
 
     ! A trained model; open it with dtrain_open, end with dtrain_close.
     type :: dtrain_predictor
@@ -94,7 +101,13 @@ contains
         real(c_float), intent(in), target, contiguous, optional :: target(:, :)
         type(c_arrays) :: rows
         type(c_ptr) :: world
-        rows%rows = size(x, 2)
+        logical :: fit
+        fit = .true.
+        if (present(label)) fit = size(label, 1, c_int64_t) == size(x, 2, c_int64_t)
+        if (present(target)) fit = fit .and. size(target, 2, c_int64_t) == size(x, 2, c_int64_t)
+        call check(fit, 'dtrain_train: expected label(rows) or target(targets, rows) of x(features, rows)', status)
+        if (status /= 0) return
+        rows%rows = size(x, 2, c_int64_t)
         rows%features = size(x, 1)
         rows%x = c_loc(x)
         if (present(label)) rows%label = c_loc(label)
@@ -108,12 +121,28 @@ contains
         call dt_world_destroy(world)
     end subroutine
 
+    ! Whether the sizes of a call are right, before anything reads them.
+    subroutine check(fit, text, status)
+        logical, intent(in) :: fit
+        character(*), intent(in) :: text
+        integer, intent(out) :: status
+        status = 0
+        refusal = ''
+        if (fit) return
+        status = dtrain_usage
+        refusal = text
+    end subroutine
+
     ! What went wrong last.
     function dtrain_error() result(text)
         character(:), allocatable :: text
         character(kind=c_char), pointer :: letters(:)
         type(c_ptr) :: from
         integer :: i
+        if (refusal /= '') then
+            text = trim(refusal)
+            return
+        end if
         from = dt_error_text()
         call c_f_pointer(from, letters, [c_strlen(from)])
         allocate (character(size(letters)) :: text)
@@ -127,25 +156,29 @@ contains
         type(dtrain_predictor), intent(inout) :: predictor
         character(*), intent(in) :: path
         integer, intent(out) :: status
+        call dtrain_close(predictor) ! of another model
         status = dt_predictor_open(trim(path) // c_null_char, predictor%handle)
     end subroutine
 
     subroutine dtrain_close(predictor)
         type(dtrain_predictor), intent(inout) :: predictor
+        refusal = ''
         call dt_predictor_close(predictor%handle)
         predictor%handle = c_null_ptr
     end subroutine
 
-    ! Numbers in a row.
+    ! Numbers in a row; 0: no model is open.
     integer function dtrain_features(predictor)
         type(dtrain_predictor), intent(in) :: predictor
-        dtrain_features = dt_predictor_features(predictor%handle)
+        dtrain_features = 0
+        if (c_associated(predictor%handle)) dtrain_features = dt_predictor_features(predictor%handle)
     end function
 
-    ! Numbers in an answer: a probability a class, or a value a target.
+    ! Numbers in an answer: a probability a class, or a value a target; 0: no model is open.
     integer function dtrain_width(predictor)
         type(dtrain_predictor), intent(in) :: predictor
-        dtrain_width = dt_predictor_width(predictor%handle)
+        dtrain_width = 0
+        if (c_associated(predictor%handle)) dtrain_width = dt_predictor_width(predictor%handle)
     end function
 
     ! Answers rows x(features, rows) with answer(width, rows).
@@ -154,6 +187,13 @@ contains
         real(c_float), intent(in), contiguous :: x(:, :)
         real(c_float), intent(out), contiguous :: answer(:, :)
         integer, intent(out) :: status
+        logical :: fit
+        call check(c_associated(predictor%handle), 'dtrain_predict: no model is open', status)
+        if (status /= 0) return
+        fit = size(x, 1) == dtrain_features(predictor) .and. size(answer, 1) == dtrain_width(predictor)
+        fit = fit .and. size(answer, 2, c_int64_t) == size(x, 2, c_int64_t)
+        call check(fit, 'dtrain_predict: expected x(features, rows) and answer(width, rows) of the model', status)
+        if (status /= 0) return
         status = dt_predictor_rows(predictor%handle, x, size(x, 2, c_size_t), answer, c_null_ptr)
     end subroutine
 end module

@@ -12,7 +12,7 @@ flags=$(pkg-config --cflags --libs dtrain) || fail 'pkg-config does not know dtr
 cd "$tmp" || exit 1
 # build COMPILER SOURCE: into $tmp/NAME.
 build() {
-    "$1" "$examples/$2" $flags -o "$tmp/${2%.*}-$1" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail "$2 with $1"; }
+    "$1" "${3:-$examples}/$2" $flags -lm -o "$tmp/${2%.*}-$1" >"$tmp/out" 2>&1 || { cat "$tmp/out"; fail "$2 with $1"; }
 }
 
 job 2 "$recipes/penguins.ini" data.train="$recipes/data/penguins.csv" run.dir="$tmp/run" train.epochs=3 \
@@ -57,6 +57,11 @@ arrays "$tmp/stopped" || { cat "$tmp/err"; fail 'train_arrays, again'; }
 check_eq 'bits over the stop' "$(crc "$tmp/stopped")" "$(crc "$tmp/arrays")"
 check_eq 'an answer' "$(echo 0.5,-0.5 | "$dtrain" predict "$tmp/arrays" 2>/dev/null | json class)" 0
 
+# A program with work, signals and floating-point traps of its own.
+build "${MPICC:-mpicc}" host.c "$root/tests/e2e"
+mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/host-${MPICC:-mpicc}" "$tmp/host" >"$tmp/out" 2>&1 ||
+    { cat "$tmp/out"; fail 'a program around the library'; }
+
 build "${MPICC:-mpicc}" own_loss.c
 mpirun -q --timeout 60 --oversubscribe -np 3 "$tmp/own_loss-${MPICC:-mpicc}" "$tmp/own" 2>"$tmp/err" || { cat "$tmp/err"; fail 'own_loss'; }
 # Too little costs nine times what too much does: nine of ten values are below what is predicted.
@@ -76,6 +81,10 @@ if command -v "$fort" >/dev/null; then
     value=$(awk '/is about/ {print $NF}' "$tmp/out")
     check_ge 'a product by Fortran' "$value" -0.30
     check_le 'a product by Fortran' "$value" -0.20
+    "$fort" "$tmp/prefix/include/dtrain/dtrain.f90" "$root/tests/e2e/host.f90" $flags -o host-fortran >"$tmp/out" 2>&1 ||
+        { cat "$tmp/out"; fail 'the Fortran test'; }
+    mpirun -q --timeout 60 --oversubscribe -np 2 ./host-fortran "$tmp/host-fortran.run" >"$tmp/out" 2>&1 ||
+        { cat "$tmp/out"; fail 'what Fortran is refused'; }
 fi
 
 make --no-print-directory BUILD="$root/$BUILD" PREFIX="$tmp/prefix" -C "$root" uninstall >/dev/null || fail 'make uninstall'
