@@ -1,24 +1,26 @@
 /* Answers the rows of a CSV file (numbers alone, no header) with a model that dtrain has trained:
  *     cc predict.c $(pkg-config --cflags --libs dtrain) -o predict
  *     ./predict RUN_DIR rows.csv
- * One line a row: the class and its probability, or the value. */
+ * One line a row: the class and its probability, or the values. */
 #include <dtrain/predict.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One row of features; false at the end of the file. */
+/* One row of features; false at the end of the file, or where it is no row. */
 static bool read_row(FILE *in, float *row, int features)
 {
     for (int i = 0; i < features; i++)
-        if (fscanf(in, i ? ",%f" : "%f", &row[i]) != 1) return false;
+        if (fscanf(in, i ? ",%f " : "%f ", &row[i]) != 1) return false;
     return true;
 }
 
 static void print_answer(const struct dt_predictor *predictor, const float *answer, int class)
 {
     if (dt_predictor_classes(predictor) == 0) {
-        printf("%g\n", answer[0]);
+        for (int i = 0; i < dt_predictor_width(predictor); i++)
+            printf("%s%g", i ? " " : "", answer[i]);
+        printf("\n");
         return;
     }
     const char *name = dt_predictor_class_name(predictor, class);
@@ -49,6 +51,10 @@ int main(int argc, char **argv)
         if (!status) print_answer(predictor, answer, class);
     }
     if (status) fprintf(stderr, "%s\n", dt_error_text());
+    if (!status && !feof(in)) {
+        fprintf(stderr, "%s: expected rows of %d numbers\n", argv[2], features);
+        status = DT_EFORMAT;
+    }
     free(answer);
     free(row);
     dt_predictor_close(predictor);

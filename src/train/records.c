@@ -347,7 +347,8 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     if (!dt_log_is_terminal()) /* there the progress line tells of the best */
         dt_info("eval at step %llu: loss %.5g, %s %.5g", (unsigned long long)evaluation->step,
                 values->loss, name, value);
-    if (evaluation->step == bank->job->last_step && values->r2 < 0)
+    const bool own = job->model->outputs.own; /* what it is for is its own matter */
+    if (evaluation->step == job->last_step && values->r2 < 0 && !own)
         dt_warn("r2 is %.3g: the mean of the targets is a better guess than this model; another "
                 "train.lr, more train.epochs%s%s may help",
                 values->r2, bank->job->config->data.normalize ? "" : ", data.normalize=standard",
