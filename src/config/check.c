@@ -36,6 +36,9 @@
     X(ftrl && !(c->train.lr > 0 && c->train.schedule == DT_SCHED_CONSTANT),                        \
       "train.optimizer=ftrl: expected train.lr above 0, and train.schedule=constant: its rates "   \
       "fall by themselves")                                                                        \
+    X(ftrl && (c->train.warmup_steps > 0 || (async && c->train.staleness_lr)),                     \
+      "train.optimizer=ftrl: another rate rescales all that was learned before; expected "         \
+      "train.warmup_steps=0 and train.staleness_lr=no")                                            \
     X(async && (lamb || wide_lamb),                                                                \
       "train.optimizer=lamb, train.wide_optimizer=lamb: train.mode=async updates parts of a "      \
       "tensor one by one; expected sync, or another optimizer")                                    \
@@ -84,6 +87,11 @@
       SPLIT("train.exchange=reduce", "auto, node or ordered"))                                     \
     X(async && c->run.reproducible,                                                                \
       "run.reproducible=yes: train.mode=async cannot keep this promise; expected sync")            \
+    X(size > 0 && c->run.reproducible && !c->run.replicas,                                         \
+      "run.reproducible=yes: run.replicas=0 stands for the number of workers; expected a number")  \
+    X(size > 0 && c->run.reproducible && !c->train.groups && (wire || c->train.local_steps > 1),   \
+      "run.reproducible=yes: with train.local_steps or train.wire, train.groups=0 stands for "     \
+      "the number of hosts; expected a number")                                                    \
     X(c->eval.metric > DT_METRIC_LOSS &&                                                           \
           (regresses != (c->eval.metric >= DT_METRIC_RMSE) ||                                      \
            (!classifies && !regresses && c->eval.metric != DT_METRIC_ACCURACY)),                   \
@@ -150,6 +158,18 @@ dt_status dt_config_check(const struct dt_config *config, int size)
 
 /* ---- a resume -------------------------------------------------------------------------------- */
 
+/* By evaluations train.schedule=plateau sets the rate: their keys change the bits there. */
+static bool is_told(const struct dt_config *before, const struct dt_config *now, const char *key)
+{
+    static const char *const evaluations[] = {"data.eval", "data.eval_labels", "eval.steps",
+                                              "eval.batches", "eval.metric"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof evaluations / sizeof *evaluations; i++)
+        any |= !strcmp(key, evaluations[i]);
+    return any &&
+           (before->train.schedule == DT_SCHED_PLATEAU || now->train.schedule == DT_SCHED_PLATEAU);
+}
+
 /* Calls `tell` for each key of a class whose values differ. */
 static dt_status tell_changes(enum dt__resume resume, const struct dt_config *before,
                               const struct dt_config *now, dt_change_fn *tell, void *arg)
@@ -158,7 +178,8 @@ static dt_status tell_changes(enum dt__resume resume, const struct dt_config *be
     for (int i = 0; i < DT__OPTION_COUNT && !status; i++) {
         const struct dt__option *option = &dt__options[i];
         char *was = NULL, *is = NULL;
-        if (option->resume != resume) continue;
+        const bool told = resume == DT__TOLD && is_told(before, now, option->name);
+        if (option->resume != resume && !told) continue;
         status = dt__option_text(before, option, &was);
         if (!status) status = dt__option_text(now, option, &is);
         bool any = !status && !strcmp(is, "0") &&
@@ -210,9 +231,23 @@ static dt_status refuse_change(void *arg, const char *key, const char *before, c
     return status;
 }
 
+/* The same for rates of ftrl, which makes the weights anew from its sums with the rate of now. */
+static dt_status refuse_ftrl_rate(void *arg, const char *key, const char *before, const char *now)
+{
+    const struct dt_config *config = arg;
+    const bool usual = config->train.optimizer == DT_OPT_FTRL, own = config->train.wide_lr > 0;
+    const bool wide = config->train.wide_optimizer == DT_OPT_FTRL + 1;
+    const bool is_rate = (!strcmp(key, "train.lr") && (usual || (wide && !own))) ||
+                         (!strcmp(key, "train.wide_lr") && wide) ||
+                         (!strcmp(key, "train.epsilon") && usual);
+    return is_rate ? refuse_change(arg, key, before, now) : DT_OK;
+}
+
 dt_status dt_config_match(const struct dt_config *before, const struct dt_config *now)
 {
-    return tell_changes(DT__FIXED, before, now, refuse_change, (void *)(uintptr_t)now);
+    void *arg = (void *)(uintptr_t)now;
+    DT_TRY(tell_changes(DT__FIXED, before, now, refuse_change, arg));
+    return tell_changes(DT__TOLD, before, now, refuse_ftrl_rate, arg);
 }
 
 dt_status dt_config_changes(const struct dt_config *before, const struct dt_config *now,

@@ -56,7 +56,7 @@ mixed() {
 }
 mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed" "$@" || { cat "$tmp/err"; fail 'mixed kernels'; }
 says 'warning: \[rank 2 on .*kernel Prescott here, '
-mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed-same" "$@" run.reproducible=yes &&
+mixed "$recipes/exp-curve.ini" run.dir="$tmp/mixed-same" "$@" run.replicas=2 run.reproducible=yes &&
     fail 'run.reproducible with mixed kernels: exit 0'
 check_eq 'error lines' "$(grep -c '^dtrain: error:' "$tmp/err")" 1
 says 'error: \[rank 2 on .*Prescott here, .*run.reproducible=yes'

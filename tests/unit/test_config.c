@@ -589,6 +589,71 @@ START_TEST(a_resume_may_change_only_what_is_free)
 }
 END_TEST
 
+/* Would catch weights that a resume of ftrl makes anew with another rate. */
+START_TEST(a_resume_keeps_the_rates_of_ftrl)
+{
+    static const struct {
+        const char *rule, *change;
+        bool kept;
+    } rows[] = {
+        {"train.optimizer=ftrl", "train.lr=0.1", true},
+        {"train.optimizer=ftrl", "train.epsilon=2", true},
+        {"train.optimizer=ftrl", "train.l1=2", false},
+        {"train.optimizer=adam", "train.lr=0.1", false},
+        {"train.wide_optimizer=ftrl", "train.lr=0.1", true},
+        {"train.wide_optimizer=ftrl", "train.wide_lr=0.1", true},
+        {"train.wide_optimizer=ftrl", "train.epsilon=2", false},
+        {"train.wide_optimizer=adam", "train.wide_lr=0.1", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct dt_config now;
+        set_up();
+        EXPECT_OK(dt_config_init(&now));
+        set(rows[i].rule);
+        EXPECT_OK(dt_config_set(&now, rows[i].rule));
+        EXPECT_OK(dt_config_match(&config, &now));
+        EXPECT_OK(dt_config_set(&now, rows[i].change));
+        if (rows[i].kept)
+            EXPECT_FAIL(dt_config_match(&config, &now), DT_EMISMATCH, rows[i].change);
+        else
+            EXPECT_OK(dt_config_match(&config, &now));
+        dt_config_free(&config);
+        dt_config_free(&now);
+    }
+}
+END_TEST
+
+/* dt_change_fn; arg: how many. */
+static dt_status count_change(void *arg, const char *key, const char *before, const char *after)
+{
+    (void)key, (void)before, (void)after;
+    ++*(int *)arg;
+    return DT_OK;
+}
+
+/* Evaluations decide the rate of a plateau. */
+START_TEST(a_resume_tells_of_evaluations_under_plateau)
+{
+    static const char *const changes[] = {"data.eval=x", "data.eval_labels=x", "eval.steps=3",
+                                          "eval.batches=3", "eval.metric=loss"};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        struct dt_config now;
+        int told = 0;
+        set_up();
+        EXPECT_OK(dt_config_init(&now));
+        EXPECT_OK(dt_config_set(&now, changes[i]));
+        EXPECT_OK(dt_config_changes(&config, &now, count_change, &told));
+        ck_assert_int_eq(told, 0);
+        set("train.schedule=plateau");
+        EXPECT_OK(dt_config_set(&now, "train.schedule=plateau"));
+        EXPECT_OK(dt_config_changes(&config, &now, count_change, &told));
+        ck_assert_int_eq(told, 1);
+        dt_config_free(&config);
+        dt_config_free(&now);
+    }
+}
+END_TEST
+
 /* ---- checks --------------------------------------------------------------------------------- */
 
 /* Each row breaks one rule; the config is fine without it. */
@@ -605,6 +670,11 @@ START_TEST(rules_between_keys)
         {3, {"train.schedule=cosine", "train.min_lr=1"}, "train.min_lr"},
         {3, {"run.reproducible=yes", "train.exchange=reduce"}, "train.exchange=reduce"},
         {3, {"run.reproducible=yes", "train.mode=async"}, "train.mode=async"},
+        {3, {"run.reproducible=yes"}, "run.replicas=0"},
+        {3, {"run.reproducible=yes", "run.replicas=2", "train.local_steps=4"}, "train.groups=0"},
+        {3, {"run.reproducible=yes", "run.replicas=2", "train.wire=q8"}, "train.groups=0"},
+        {3, {"train.optimizer=ftrl", "train.warmup_steps=5"}, "train.warmup_steps=0"},
+        {3, {"train.optimizer=ftrl", "train.mode=async", "train.staleness_lr=yes"}, "train.staleness_lr=no"},
         {3, {"eval.metric=rmse"}, "eval.metric"},
         {3, {"eval.metric=auc", "model.task=regress"}, "eval.metric"},
         {3, {"eval.patience=1"}, "eval.patience"},
@@ -628,7 +698,7 @@ START_TEST(rules_that_are_kept)
 {
     const struct {
         int size;
-        const char *assignments[3];
+        const char *assignments[4];
     } rows[] = {
         {2, {"train.mode=async"}},
         {0, {"train.mode=async"}},
@@ -636,14 +706,16 @@ START_TEST(rules_that_are_kept)
         {0, {"eval.dedicated=yes", "data.eval_fraction=0.1"}},
         {1, {"eval.metric=rmse", "model.task=regress"}},
         {1, {"eval.metric=loss", "model.task=regress"}},
-        {1, {"run.reproducible=yes", "train.exchange=ordered"}},
-        {2, {"run.reproducible=yes", "train.mode=async", "train.staleness=0"}},
+        {1, {"run.reproducible=yes", "run.replicas=3", "train.exchange=ordered"}},
+        {0, {"run.reproducible=yes"}},
+        {3, {"train.wide_optimizer=ftrl", "train.warmup_steps=5"}},
+        {2, {"run.reproducible=yes", "run.replicas=2", "train.mode=async", "train.staleness=0"}},
         {1, {"eval.patience=1", "data.eval_fraction=0.1"}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         set_up();
         set("data.train=x");
-        for (int k = 0; k < 3 && rows[i].assignments[k]; k++)
+        for (int k = 0; k < 4 && rows[i].assignments[k]; k++)
             set(rows[i].assignments[k]);
         EXPECT_OK(dt_config_check(&config, rows[i].size));
         dt_config_free(&config);
@@ -841,6 +913,8 @@ SUITE("config", defaults_are_as_promised, what_was_given_is_known, words_are_the
       a_list_goes_on_in_the_next_line, a_comment_does_not_go_on, any_text_survives,
       random_text_survives, any_number_survives, every_option_survives, values_go_to_another_process,
       test_hooks_are_printed_only_when_set, the_checksum_leaves_out_where_the_run_is,
-      a_resume_may_change_only_what_is_free, rules_between_keys, rules_that_are_kept,
-      every_allocation_may_fail, a_preset_gives_way, a_preset_evaluates_now_and_then, a_preset_leaves_a_rule_that_is_given,
+      a_resume_may_change_only_what_is_free, a_resume_keeps_the_rates_of_ftrl,
+      a_resume_tells_of_evaluations_under_plateau, rules_between_keys, rules_that_are_kept,
+      every_allocation_may_fail, a_preset_gives_way, a_preset_evaluates_now_and_then,
+      a_preset_leaves_a_rule_that_is_given,
       a_resume_keeps_its_preset, descriptions_have_every_key)
