@@ -77,7 +77,8 @@ struct dt_source; /* surveyed files: formats, row counts, chunk index, schema, h
  * Not collective: the bank calls it. *out is NULL, with DT_OK, if there is no evaluation data.
  * DT_EIO: missing or unreadable file; DT_EFORMAT: "FILE:LINE: column N: ..." (columns count from 0,
  * as in data.label) or "FILE: ...";
- * DT_EMISMATCH: files, or file and `known`, differ in shape. */
+ * DT_EMISMATCH: files, or file and `known`, differ in shape; without `known`, a key is set that
+ * only readers of other formats take. */
 dt_status dt_source_survey(const struct dt_config *config, enum dt_part part,
                            const struct dt_schema *known, struct dt_source **out);
 /* Rows in the caller's memory, row-major, which the source borrows and reads as it would read a

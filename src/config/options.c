@@ -147,6 +147,16 @@ bool dt_config_is_given(const struct dt_config *config, const char *name)
     return !dt__option_find(name, &option) && config->given[option - dt__options];
 }
 
+bool dt_config_is_changed(const struct dt_config *config, const char *name)
+{
+    const struct dt__option *option = NULL;
+    char *value = NULL;
+    if (dt__option_find(name, &option) || dt__option_text(config, option, &value)) return false;
+    const bool changed = strcmp(value, option->initial) != 0;
+    dt_free(value);
+    return changed;
+}
+
 void dt_config_free(struct dt_config *config)
 {
     if (!config) return;

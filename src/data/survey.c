@@ -183,6 +183,53 @@ done:
     return status;
 }
 
+/* Keys that decide what is learned, and that the reader of one format alone takes. */
+static const struct {
+    const char *key;
+    int format;
+    bool held_out; /* taken for held-out files as well */
+} KEYS[] = {{"data.label", DT_FORMAT_CSV, true},       {"data.ignore", DT_FORMAT_CSV, true},
+            {"data.weight", DT_FORMAT_CSV, false},     {"data.missing", DT_FORMAT_CSV, false},
+            {"data.categories", DT_FORMAT_CSV, false}, {"data.min_count", DT_FORMAT_CSV, false},
+            {"data.hash_bits", DT_FORMAT_CSV, false},  {"data.features", DT_FORMAT_LIBSVM, false},
+            {"data.x", DT_FORMAT_HDF5, true},          {"data.y", DT_FORMAT_HDF5, true}};
+
+/* The formats of data.eval's files, a bit each; all of them where nothing tells. */
+static unsigned formats_held_out(const struct dt_config *config)
+{
+    struct dt__names paths = {0};
+    unsigned formats = 0;
+    bool told = !dt__paths_expand("data.eval", config->data.eval, &paths);
+    for (size_t i = 0; told && i < paths.count; i++) {
+        int format = config->data.format;
+        told = format || !dt__format_detect(paths.items[i], &format);
+        formats |= 1u << format;
+    }
+    dt__names_free(paths.items, paths.count);
+    return told ? formats : ~0u;
+}
+
+/* Behind the survey of the files. Without this a run would learn something else than it says. Rows
+ * in memory are all that their caller gives. */
+static dt_status keys_check(const struct dt__survey *survey)
+{
+    const struct dt_source *source = survey->source;
+    const unsigned held_out = formats_held_out(survey->config);
+    unsigned trains = 0;
+    if (source->files[0].format == DT__FORMAT_MEMORY) return DT_OK;
+    for (size_t i = 0; i < source->nfiles; i++)
+        trains |= 1u << source->files[i].format;
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+        const unsigned taken = KEYS[i].held_out ? trains | held_out : trains;
+        if (taken >> KEYS[i].format & 1 || !dt_config_is_changed(survey->config, KEYS[i].key))
+            continue;
+        return dt_fail(DT_EMISMATCH, "%s: for %s alone, and the data is %s", KEYS[i].key,
+                       dt__formats[KEYS[i].format]->name,
+                       dt__formats[source->files[0].format]->name);
+    }
+    return DT_OK;
+}
+
 static dt_status files_survey(struct dt__survey *survey)
 {
     const struct dt_config *config = survey->config;
@@ -377,6 +424,7 @@ static dt_status survey_run(struct dt__survey *survey, bool whole)
     const struct dt_config *config = survey->config;
     struct dt_source *source = survey->source;
     DT_TRY(files_survey(survey));
+    if (!survey->known) DT_TRY(keys_check(survey)); /* a resume's were checked at its start */
     DT_TRY(schema_make(survey));
     double fraction = whole ? 0 : config->data.eval_fraction;
     uint64_t count = (uint64_t)rint(fraction * (double)source->raw_rows);

@@ -102,6 +102,12 @@ job 1 data.train="$tmp/shards/*.h5,$tmp/a.csv" data.label=price model.task=regre
     fail 'shards of a table and CSV'
 grep -q 'CSV cannot stand beside shards of a table' "$tmp/log" || { cat "$tmp/log"; fail 'no word of shards and CSV'; }
 
+# What names columns is refused where there are none; a run's configuration, with every key, is not.
+for key in data.weight=w data.label=price data.ignore=carat; do
+    expect_error 1 "${key%=*}: for CSV alone, and the data is HDF5" 1 data.train="$tmp/shards/*.h5" model.task=regress run.dir="$tmp/no" $key
+done
+job 1 "$tmp/sharded/config.ini" run.dir="$tmp/again" train.max_steps=1 2>"$tmp/err" || fail "$(cat "$tmp/err")"
+
 # ---- a column without a name ------------------------------------------------------------------------
 # Row numbers, as pandas and R write them, beside texts and gaps: trained, resumed, begun from, predicted by the header.
 awk 'BEGIN {srand(9); print ",cut,carat,y"; for (i = 0; i < 40; i++)

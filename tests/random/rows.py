@@ -151,6 +151,8 @@ def make_table(rng, directory, rows):
         rows.keys["data.weight"] = table.column("w")
     if table.gaps:
         rows.keys["data.missing"] = rng.choice(["mean", "flag"])
+    rows.likely["data.min_count"] = ["1", "1", "2", "5"]
+    rows.likely["data.hash_bits"] = ["0", "0", "0", "1", "4", "8"]
     if "text" in table.kinds:
         rows.likely["model.embedding"] = ["1", "3"]
         texts = [table.column(n) if table.named else str(c + table.targets * (c >= table.at))
@@ -271,7 +273,8 @@ def into_hdf5(rng, directory, rows, dtrain):
     for key in OF_FILES[:-1]:
         rows.keys.pop(key, None)
     rows.keys.pop("data.header", None)
-    for key in ("data.eval", "data.eval_labels", "data.features", "data.categories", "data.weight"):
+    for key in ("data.eval", "data.eval_labels", "data.features", "data.categories", "data.weight",
+                "data.min_count", "data.hash_bits"):
         rows.likely.pop(key, None)
     rows.keys.pop("data.weight", None)
     rows.by_hand = {}

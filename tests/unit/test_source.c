@@ -53,6 +53,41 @@ START_TEST(files_come_in_order)
 }
 END_TEST
 
+/* Would catch weights that are not used, or another target than the one that is named. */
+START_TEST(keys_of_another_format_are_refused)
+{
+    static const struct {
+        const char *train, *key, *initial, *format;
+    } rows[] = {
+        {"a.svm", "data.label=0", "data.label=-1", "for CSV alone, and the data is LIBSVM"},
+        {"a.svm", "data.ignore=0", "data.ignore=", "for CSV alone, and the data is LIBSVM"},
+        {"a.svm", "data.weight=w", "data.weight=", "for CSV alone, and the data is LIBSVM"},
+        {"a.svm", "data.hash_bits=3", "data.hash_bits=0", "for CSV alone"},
+        {"a.csv", "data.features=3", "data.features=0", "for LIBSVM alone, and the data is CSV"},
+        {"a.csv", "data.x=/rows", "data.x=/x", "for HDF5 alone, and the data is CSV"},
+    };
+    char train[32], *text;
+    put_text("a.csv", "x,w,y\n1,2,0\n3,4,1\n");
+    put_text("a.svm", "1 1:1 2:2\n0 1:2\n");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        snprintf(train, sizeof train, "data.train=%s", rows[i].train);
+        set(train), set(rows[i].key);
+        EXPECT_FAIL(try_survey(), DT_EMISMATCH, rows[i].format);
+        set(rows[i].initial);
+        EXPECT_OK(try_survey());
+    }
+    /* All keys stand in a run's own configuration; held-out files may be CSV. */
+    EXPECT_OK(dt_config_print(&config, &text));
+    EXPECT_OK(dt_config_read_text(&config, "config.ini", text));
+    dt_free(text);
+    EXPECT_OK(try_survey());
+    set("data.train=a.svm"), set("data.eval=a.csv"), set("data.label=y");
+    EXPECT_OK(try_survey());
+    set("data.weight=w");
+    EXPECT_FAIL(try_survey(), DT_EMISMATCH, "data.weight: for CSV alone");
+}
+END_TEST
+
 /* Exactly as many rows as asked; rank and select are each other's inverse, over block borders. */
 START_TEST(holdout_is_exact)
 {
@@ -538,7 +573,7 @@ START_TEST(tables_are_the_same)
 }
 END_TEST
 
-DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {files_come_in_order, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
+DATA_SUITE("source", {robust_statistics_stay_where_they_are, 4}, {robust_statistics_of_arrays_and_bytes, 4}, {targets_have_units, 1}, {files_come_in_order, 1}, {keys_of_another_format_are_refused, 1}, {holdout_is_exact, 1}, {parts_are_disjoint, 1},
            {statistics_are_of_training_rows, 1}, {pack_is_whole, 1}, {memory_may_run_out, 1},
            {arrays_are_a_source, 2}, {evaluation_is_checked, 1},
            {deviations_may_be_beyond_floats, 2}, {each_column_has_its_own_statistics, 2},
