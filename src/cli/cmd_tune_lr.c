@@ -36,9 +36,9 @@ static void curve_draw(const struct dt_lr_test *test)
     printf("\n%11s %-8g%*s%g\n", "rate", test->lr[0], WIDTH - 10, "", 10.0);
 }
 
-/* The curve, and what it says. preset: the test took one by itself, which a given rate would turn
- * off. */
-static void test_print(const struct dt_lr_test *test, bool preset)
+/* The curve, and what it says. wide: the linear path's own rate, as a part of the other; 0: none.
+ * preset: the test took one by itself, which a given rate would turn off. */
+static void test_print(const struct dt_lr_test *test, double wide, bool preset)
 {
     curve_draw(test);
     if (test->rises) {
@@ -52,7 +52,9 @@ static void test_print(const struct dt_lr_test *test, bool preset)
                 "(data.normalize=standard), or try a larger train.batch");
     printf("least loss %.4g at a rate of %.3g; suggested, well below that:\n",
            test->smooth[test->least], test->lr[test->least]);
-    printf("train.lr=%.2g%s\n", test->suggest, preset ? " run.preset=table" : "");
+    printf("train.lr=%.2g", test->suggest);
+    if (wide > 0) printf(" train.wide_lr=%.2g", test->suggest * wide);
+    printf("%s\n", preset ? " run.preset=table" : "");
 }
 
 /* The test's run goes into a directory that is removed again: here, or where temporary ones go if
@@ -78,7 +80,10 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
     status = dt_ranks_agree(world->all, status);
     if (!status) status = dt_lr_test(world, config, bank ? scratch : "", &test);
     const bool given = dt_config_is_given(config, "run.preset");
-    if (!status && bank) test_print(&test, config->run.preset == DT_PRESET_TABLE && !given);
+    const bool rises = config->train.wide_optimizer != DT_OPT_FTRL + 1;
+    if (!status && bank)
+        test_print(&test, rises ? config->train.wide_lr / config->train.lr : 0,
+                   config->run.preset == DT_PRESET_TABLE && !given);
     if (bank && *scratch) dt__path_remove(scratch);
     return status;
 }

@@ -55,6 +55,7 @@ dt_status dt_lr_test_judge(struct dt_lr_test *test)
 /* The run's settings, but for its rate: without all that a short run does not need. */
 static const char *const SETTINGS[] = {"train.mode=sync",        "train.schedule=exponential",
                                        "train.warmup_steps=0",   "train.min_lr=0",
+                                       "train.local_steps=1",    "train.overlap=no",
                                        "train.epochs=1e6",       "run.log_steps=1",
                                        "run.checkpoint_steps=0", "run.checkpoint_secs=0",
                                        "run.resume=never",       "data.eval=",
@@ -93,13 +94,22 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
     char *dir = NULL;
     *out = (struct dt_lr_test){0};
     dt_status status = DT_OK;
-    if (bank) /* before the rate is set here */
+    if (bank && config->train.optimizer == DT_OPT_FTRL)
+        status = dt_fail(DT_EUSAGE, "train.optimizer=ftrl: its rates fall by themselves, and "
+                                    "cannot rise from step to step as this test needs it");
+    if (bank && !status) /* before the rate is set here */
         status = dt_config_settle(config, dt_data_trains_on_table(config));
     for (size_t i = 0; bank && i < sizeof SETTINGS / sizeof *SETTINGS && !status; i++)
         status = dt_config_set(config, SETTINGS[i]);
     if (bank && !status) status = dt_format(&dir, "run.dir=%s", scratch);
     if (dir) status = dt_config_set(config, dir);
     dt_free(dir);
+    /* The linear path's rate rises as well; ftrl's stays. */
+    const double lr = config->train.lr, wide = config->train.wide_lr;
+    if (config->train.wide_optimizer == DT_OPT_FTRL + 1)
+        config->train.wide_lr = wide > 0 ? wide : lr;
+    else if (lr > 0)
+        config->train.wide_lr = wide * LOWEST / lr;
     config->train.lr = LOWEST;
     config->train.decay_rate = HIGHEST / LOWEST;
     config->train.decay_steps = DT_LR_TEST_STEPS - 1;

@@ -32,6 +32,14 @@ job 1 tune-lr data.train="$tmp/visits.csv" model.task=regress train.loss=poisson
     { cat "$tmp/err"; fail 'counts'; }
 check_ge 'rate of counts' "$(sed -n 's/^train.lr=\([^ ]*\).*/\1/p' "$tmp/out")" 0.0005
 
+# Local steps are not tested; the linear path's rate keeps its ratio; ftrl's rates cannot rise.
+tested() { job 1 tune-lr "$ini" data.train="$data" "$@" >"$tmp/out" 2>"$tmp/err" && sed -n 's/^train.lr=//p' "$tmp/out"; }
+plain=$(tested run.replicas=2)
+check_eq 'rate with local steps' "$(tested run.replicas=2 train.groups=2 train.local_steps=8 train.overlap=yes)" "$plain"
+wide=$(tested model.wide=yes)
+check_eq 'rates of a wide model' "$(tested model.wide=yes train.lr=0.5 train.wide_lr=0.5)" "$wide train.wide_lr=$wide"
+expect_error 2 'its rates fall by themselves' 1 tune-lr "$ini" data.train="$data" train.optimizer=ftrl
+
 # A request that only one rank has got ends all of them.
 limit=$((20 * PATIENCE)) # a hang is seen sooner
 job 3 tune-lr "$ini" data.train="$data" run.dir="$tmp/asked" test.slow_rank=1 test.slow_secs=0.2 \
