@@ -33,6 +33,10 @@ dt_status dt__resume_load(struct dt_bank *bank)
     struct dt_config *before = &bank->before;
     DT_TRY(dt_config_init(before));
     DT_TRY(dt_config_read_text(before, "checkpoint", bank->loaded.config));
+    if (*config->run.init && strcmp(config->run.init, before->run.init))
+        dt_warn("run.init=%s: not used: the run goes on from its own checkpoint (another run.dir "
+                "begins a new one)",
+                config->run.init);
     DT_TRY(dt_config_settle_resume(config, before));
     if (!dt_config_widths_wait(config)) DT_TRY(dt_model_settle(config));
     if (!config->run.parts) config->run.parts = before->run.parts;

@@ -80,6 +80,11 @@ grep -q "2 tensors of $tmp/first/.*, params_crc32c $(crc "$tmp/first")" "$tmp/mo
 "$dtrain" inspect "$tmp/more" >"$tmp/out" || fail inspect
 grep -q "^changed  *at step 0, run.init 2 tensors of $tmp/first/" "$tmp/out" || { cat "$tmp/out"; fail 'inspect knows no history'; }
 grep -q '^optimizer  *sgd$' "$tmp/out" || { cat "$tmp/out"; fail 'inspect knows no optimizer'; }
+# A run that has a checkpoint goes on from it, and says that it does.
+good more run.init="$tmp/first" data.train="$tmp/more.csv" train.max_steps=25
+! grep -q 'warning: run.init' "$tmp/err" || { cat "$tmp/err"; fail 'a warning at the same start'; }
+good more run.init="$tmp/second" data.train="$tmp/more.csv" train.max_steps=30
+grep -q 'warning: run.init=.*/second: not used' "$tmp/err" || { cat "$tmp/err"; fail 'run.init is ignored'; }
 # run of another width: nothing fits.
 expect_error 1 'not one tensor' 2 run.dir="$tmp/none" data.train="$tmp/more.csv" model.hidden=5 \
     run.init="$tmp/first"
