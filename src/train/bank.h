@@ -40,6 +40,7 @@ struct dt_bank {
     bool resumed;
     struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
     struct dt_config before;     /* of the run that is resumed */
+    bool best_anew;              /* the best of the run that is resumed does not count */
     int groups_before;           /* of the run that is resumed; 0: groups did not matter */
     /* The bank's copies of the groups' vectors in `state`; NULL: a process alone has none */
     float *group_vectors;
@@ -113,6 +114,8 @@ dt_status dt__init_weights(struct dt_bank *bank, float *params);
 void dt__note_change(struct dt_bank *bank, uint64_t step, const char *key, const char *text);
 /* Loads what run.resume names, and checks the configuration against it. */
 dt_status dt__resume_load(struct dt_bank *bank);
+/* Forgets the loaded checkpoint's best where other rows are held out now, or by another metric. */
+void dt__settle_best(struct dt_bank *bank);
 /* Fills bank->state and the vectors: from the checkpoint that is loaded, or with new weights, of
  * run.init as far as they fit. */
 dt_status dt__bank_start(struct dt_bank *bank, float *const *vectors);

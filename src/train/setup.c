@@ -384,6 +384,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     DT_TRY(dt_ranks_agree(world->all, status));
     if (run->bank) dt__advise_scale(job);
     if (run->bank) dt__split_advise(job);
+    if (run->bank) dt__settle_best(run->bank);
     DT_TRY(find_done(job, run->bank, out_done));
     return *out_done ? DT_OK : open_training(run);
 }

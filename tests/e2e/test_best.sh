@@ -43,6 +43,16 @@ best blocked
 check_eq 'best made good' "$(highest blocked)" "$at"
 check_eq 'bits' "$(crc "$tmp/blocked")" "$(crc "$tmp/plain")"
 
+# ---- other rows that are held out -----------------------------------------------------------------
+# Their values begin anew, however much worse they are, and so does the count of an early stop.
+good 1 anew train.max_steps=200
+awk -F, -v OFS=, 'NR > 1 { $NF += 9 } 1' "$tmp/data/test.csv" >"$tmp/shifted.csv"
+good 1 anew train.max_steps=240 data.eval="$tmp/shifted.csv"
+grep -q 'other rows are held out than before' "$tmp/err" || { cat "$tmp/err"; fail 'not a word of other rows'; }
+check_eq 'best of other rows' "$(highest anew)" 240
+good 1 anew train.max_steps=280 data.eval="$tmp/shifted.csv"
+! grep -q 'other rows' "$tmp/err" || fail 'the same rows are other ones'
+
 # ---- records that are deleted ---------------------------------------------------------------------
 run 1 lost test.slow_rank=0 test.slow_secs=0.01 2>"$tmp/err" &
 started() { [ "$(record "$tmp/lost" eval step)" -ge 80 ]; }
