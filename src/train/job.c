@@ -210,8 +210,10 @@ dt_status dt__list_row_ranges(const struct dt_job *job, struct dt_row_range **ou
 dt_status dt__check_touched(const struct dt_job *job, const struct dt_touched *touched)
 {
     const bool sync = job->mode == DT_MODE_SYNC;
+    const bool wide = job->wide_end < SIZE_MAX && !dt_optimizer_is_sparse(&job->wide);
+    const bool whole = wide || !dt_optimizer_is_sparse(&job->optimizer);
     dt_status status = DT_OK;
-    if (!touched && !sync && job->config->train.lazy && !dt_optimizer_is_sparse(&job->optimizer))
+    if (!touched && !sync && job->config->train.lazy && whole)
         status = dt_fail(DT_EUSAGE,
                          "train.lazy=yes: expected train.mode=sync, or all ranks on one host with "
                          "room in /dev/shm: elsewhere gradients are whole");

@@ -45,9 +45,11 @@ for dir in rows-one rows-two; do
     check_eq "$dir: gradients applied" "$(record "$tmp/$dir" final gradients_applied)" 120
     check_le "$dir: loss" "$(record "$tmp/$dir" final loss)" 0.69
 done
-hosts_job 3 "$dtrain" run.dir="$tmp/lazy" $keys train.optimizer=adam train.lazy=yes >"$tmp/out" 2>&1 &&
-    fail 'train.lazy=yes over two hosts'
-grep -q 'train.lazy=yes: expected train.mode=sync, or all ranks on one host' "$tmp/out" || fail "$(cat "$tmp/out")"
+for rule in train.optimizer=adam 'model.kind=mlp model.hidden=4 model.wide=yes train.wide_optimizer=adam'; do
+    hosts_job 3 "$dtrain" run.dir="$tmp/lazy" $keys $rule train.lazy=yes >"$tmp/out" 2>&1 &&
+        fail "train.lazy=yes over two hosts, $rule"
+    grep -q 'train.lazy=yes: expected train.mode=sync, or all ranks on one host' "$tmp/out" || fail "$(cat "$tmp/out")"
+done
 
 # ---- a rounded wire -------------------------------------------------------------------------------------
 keys="data.train=$tmp/data.csv data.eval_fraction=0.1 train.mode=async train.batch=60 \
