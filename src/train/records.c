@@ -154,6 +154,11 @@ static void print_start(struct dt_bank *bank)
         dt_warn("a worker has %.3g rows per step, too few for fast matrix products: a larger "
                 "train.batch, or fewer ranks, may be faster",
                 (double)batch / workers);
+    if (job->mode == DT_MODE_ASYNC && batch < (uint64_t)job->replicas)
+        dt_warn("train.mode=async: a gradient has at least one row: with %llu rows a batch and "
+                "run.replicas=%d an epoch is up to %.3g epochs; expected train.batch=%d or more",
+                (unsigned long long)batch, job->replicas, (double)job->replicas / (double)batch,
+                job->replicas);
     dt_info("%s at step %llu of %llu", bank->resumed ? "resuming" : "starting",
             (unsigned long long)job->step, (unsigned long long)job->last_step);
     print_evaluator(job->config);

@@ -59,6 +59,10 @@ accounts many 333
 good 5 few run.replicas=2 train.epochs=5
 accounts few 300
 
+# Of fewer rows than replicas each gradient has one nevertheless.
+good 4 tiny train.batch=1 train.epochs=0.1
+grep -q 'warning: train.mode=async: .* an epoch is up to 3 epochs' "$tmp/out" || fail "$(cat "$tmp/out")"
+
 # Clocks. Without a bound nobody waits for the slow one; with one, nobody runs ahead.
 slow='test.slow_rank=2 test.slow_secs=0.02'
 good 4 unbounded $slow test.slow_secs=0.2 train.epochs=4
