@@ -82,12 +82,15 @@ dt_status cli_model_open(struct cli_model *model, int argc, char **argv)
     for (int i = 2; i < argc; i++)
         DT_GUARD(dt_config_set_for(config, argv[0], argv[i]));
     if (dt_config_is_given(config, "data.eval")) {
-        /* Of other files than the run's own neither its labels nor its held-out rows are theirs. */
+        /* Of other files than the run's own neither its labels, its held-out rows nor how many of
+         * them it measured are theirs. */
         if (!*config->data.eval)
             DT_GUARD(dt_fail(DT_EUSAGE, "data.eval=: expected files or globs"));
         if (!dt_config_is_given(config, "data.eval_labels"))
             DT_GUARD(dt_config_set(config, "data.eval_labels="));
         DT_GUARD(dt_config_set(config, "data.eval_fraction=0"));
+        if (!dt_config_is_given(config, "eval.batches"))
+            DT_GUARD(dt_config_set(config, "eval.batches=0"));
     }
     /* The run's own kernel, unless the arguments name one: then it has to be that. */
     status = dt_blas_settle(config->run.kernel);
