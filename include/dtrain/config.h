@@ -523,7 +523,7 @@ dt_status dt_config_set_for(struct dt_config *config, const char *command, const
 /* Whether a key, "section.key", was set by a file, a text or an assignment; else it has its
  * default. */
 bool dt_config_is_given(const struct dt_config *config, const char *name);
-/* Whether it has another value than its default: a run's config.ini gives all keys. */
+/* Whether it has a value, and not its default: a run's config.ini gives all keys. */
 bool dt_config_is_changed(const struct dt_config *config, const char *name);
 
 /* Decides run.preset=auto (`table`: the training data is a table), and sets what the preset stands

@@ -152,7 +152,7 @@ bool dt_config_is_changed(const struct dt_config *config, const char *name)
     const struct dt__option *option = NULL;
     char *value = NULL;
     if (dt__option_find(name, &option) || dt__option_text(config, option, &value)) return false;
-    const bool changed = strcmp(value, option->initial) != 0;
+    const bool changed = *value && strcmp(value, option->initial) != 0;
     dt_free(value);
     return changed;
 }
