@@ -311,6 +311,28 @@ static dt_status units_keep(const struct statistics *statistics, const struct dt
     return DT_OK;
 }
 
+/* Whether targets are still to be held to what the loss takes: of text each has been. */
+static bool targets_are_unchecked(const struct dt__survey *survey)
+{
+    const struct dt_source *source = survey->source;
+    bool any = false;
+    for (size_t i = 0; i < source->nfiles; i++)
+        any |= !dt__formats[source->files[i].format]->grammar;
+    return any && survey->of->expected;
+}
+
+static dt_status targets_check(const struct dt__survey *survey, const struct moments *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        dt_status status = dt__target_check(survey->of, y[i].least);
+        if (!status) status = dt__target_check(survey->of, y[i].greatest);
+        if (status)
+            return dt_fail_prefix(status, "%s data: ",
+                                  survey->training ? "training" : "evaluation");
+    }
+    return DT_OK;
+}
+
 /* Units alone are learned from some million rows, here and there in the data: enough for 3
  * digits. */
 enum { UNITS_BLOCKS = 1 << 12 };
@@ -329,13 +351,11 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
                           schema->classes && survey->training;
     const bool units =
         !known && of->units && config->data.normalize_target != DT_NORMALIZE_TARGET_NO;
+    const bool bounds = targets_are_unchecked(survey);
     struct statistics statistics = {.source = source};
     struct moments *moments;
     uint64_t stride = BLOCK_ROWS;
-    bool bounds = false;
     dt_status status;
-    for (size_t i = 0; i < source->nfiles; i++) /* of text each target has been checked */
-        bounds |= of->expected && !dt__formats[source->files[i].format]->grammar;
     const bool all = gaps || normalize || balanced || bounds || source->layout.weights;
     if (!all && !units) return DT_OK;
     if (!all) stride += source->rows / BLOCK_ROWS / UNITS_BLOCKS * BLOCK_ROWS;
@@ -363,13 +383,7 @@ dt_status dt__statistics_learn(const struct dt__survey *survey)
         source->columns.items[c].fill = column->fill;
     }
     DT_GUARD(weights_keep(&statistics, source));
-    for (size_t i = 0; bounds && i < targets; i++) {
-        status = dt__target_check(of, statistics.y[i].least);
-        if (!status) status = dt__target_check(of, statistics.y[i].greatest);
-        if (status)
-            dt_fail_prefix(status, "%s data: ", survey->training ? "training" : "evaluation");
-        DT_GUARD(status);
-    }
+    if (bounds) DT_GUARD(targets_check(survey, statistics.y, targets));
     if (units) DT_GUARD(units_keep(&statistics, config, schema));
     if (normalize) DT_GUARD(normalisation_keep(&statistics, schema));
 done:
