@@ -188,11 +188,21 @@ static const struct {
     const char *key;
     int format;
     bool held_out; /* taken for held-out files as well */
-} KEYS[] = {{"data.label", DT_FORMAT_CSV, true},       {"data.ignore", DT_FORMAT_CSV, true},
-            {"data.weight", DT_FORMAT_CSV, false},     {"data.missing", DT_FORMAT_CSV, false},
-            {"data.categories", DT_FORMAT_CSV, false}, {"data.min_count", DT_FORMAT_CSV, false},
-            {"data.hash_bits", DT_FORMAT_CSV, false},  {"data.features", DT_FORMAT_LIBSVM, false},
-            {"data.x", DT_FORMAT_HDF5, true},          {"data.y", DT_FORMAT_HDF5, true}};
+} KEYS[] = {{"data.header", DT_FORMAT_CSV, true},
+            {"data.label", DT_FORMAT_CSV, true},
+            {"data.ignore", DT_FORMAT_CSV, true},
+            {"data.weight", DT_FORMAT_CSV, false},
+            {"data.separator", DT_FORMAT_CSV, true},
+            {"data.unlabelled", DT_FORMAT_CSV, true},
+            {"data.decimal", DT_FORMAT_CSV, true},
+            {"data.missing", DT_FORMAT_CSV, false},
+            {"data.categories", DT_FORMAT_CSV, false},
+            {"data.dates", DT_FORMAT_CSV, false},
+            {"data.min_count", DT_FORMAT_CSV, false},
+            {"data.hash_bits", DT_FORMAT_CSV, false},
+            {"data.features", DT_FORMAT_LIBSVM, false},
+            {"data.x", DT_FORMAT_HDF5, true},
+            {"data.y", DT_FORMAT_HDF5, true}};
 
 /* The formats of data.eval's files, a bit each; all of them where nothing tells. */
 static unsigned formats_held_out(const struct dt_config *config)

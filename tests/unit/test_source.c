@@ -63,6 +63,11 @@ START_TEST(keys_of_another_format_are_refused)
         {"a.svm", "data.ignore=0", "data.ignore=", "for CSV alone, and the data is LIBSVM"},
         {"a.svm", "data.weight=w", "data.weight=", "for CSV alone, and the data is LIBSVM"},
         {"a.svm", "data.hash_bits=3", "data.hash_bits=0", "for CSV alone"},
+        {"a.svm", "data.header=no", "data.header=auto", "for CSV alone"},
+        {"a.svm", "data.separator=;", "data.separator=auto", "for CSV alone"},
+        {"a.svm", "data.decimal=,", "data.decimal=.", "for CSV alone"},
+        {"a.svm", "data.unlabelled=skip", "data.unlabelled=error", "for CSV alone"},
+        {"a.svm", "data.dates=error", "data.dates=auto", "for CSV alone"},
         {"a.csv", "data.features=3", "data.features=0", "for LIBSVM alone, and the data is CSV"},
         {"a.csv", "data.x=/rows", "data.x=/x", "for HDF5 alone, and the data is CSV"},
     };
