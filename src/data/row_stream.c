@@ -146,12 +146,14 @@ static dt_status json_parse(struct dt_rows *rows, const char *record, size_t len
 /* ---- CSV rows ------------------------------------------------------------------------------- */
 
 /* The first good row says what the columns are: by their names, or by their places: the features
- * alone, or as the training data had them. */
+ * alone, or as the training data had them. data.header tells of these rows where it is given. */
 static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t length)
 {
     struct dt__header *header = &rows->header;
     const struct dt__columns *columns = &rows->columns;
-    const bool named = columns->count && columns->items[0].name;
+    const bool given = rows->config && dt_config_is_given(rows->config, "data.header");
+    const int told = given ? rows->config->data.header : DT_HEADER_AUTO;
+    const bool named = columns->count && columns->items[0].name && told != DT_HEADER_NO;
     dt__header_free(header);
     dt_status status = dt__header_parse(header, rows->config, record, length);
     if (!status && named) status = dt__header_match(header, columns);
@@ -170,7 +172,9 @@ static dt_status csv_begin(struct dt_rows *rows, const char *record, size_t leng
         if (status || header->features != columns->count)
             return dt_fail(DT_EFORMAT, "%zu columns, the model has %zu features",
                            header->cells.count, columns->count);
-        header->names = dt__header_has_no_numbers(header) && !rows->schema->columns;
+        header->names = told == DT_HEADER_YES;
+        if (told == DT_HEADER_AUTO)
+            header->names = dt__header_has_no_numbers(header) && !rows->schema->columns;
     }
     DT_TRY(csv_find_kept(rows));
     rows->parser.header = header;

@@ -92,6 +92,23 @@ START_TEST(csv_columns_go_by_name)
 }
 END_TEST
 
+/* What data.header says of the rows goes before a guess. */
+START_TEST(csv_has_the_header_that_it_is_told)
+{
+    set("data.header=yes"); /* its names are numbers, as years are */
+    open_rows("2020,2021,2022\n1,2,3\n");
+    expect_row(2, 1, 2, 3);
+    expect_end();
+    schema.feature_names = names;
+    set("data.header=no"); /* rows by place, whose texts are none of the names */
+    open_rows("NA,,?\n1,2,3\n");
+    expect_bad(1, "column 0 (p): 'NA' is a missing value");
+    expect_row(2, 1, 2, 3);
+    expect_end();
+    schema.feature_names = NULL;
+}
+END_TEST
+
 /* A header that lacks a feature is never read by position, however well the numbers would fit. */
 START_TEST(csv_lacks_a_name)
 {
@@ -340,7 +357,8 @@ START_TEST(packed_streams_are_named)
 }
 END_TEST
 
-DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1}, {csv_lacks_a_name, 1},
+DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
+           {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
            {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
            {libsvm_rows_are_no_table, 1},
