@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "data/names.h"
 #include "dtrain/report.h"
+#include "dtrain/train.h"
 
 enum { BATCH = DT_EVAL_CHUNK };
 
@@ -250,6 +251,8 @@ static dt_status stream_files(struct stream *stream, const struct cli_model *mod
     dt_status status;
     DT_GUARD(cli_model_survey(model, &source));
     uint64_t rows = dt_source_rows(source);
+    const uint64_t measured = dt_measure_chunks(&model->config, source) * BATCH;
+    if (measured < rows) rows = measured; /* eval.batches of the run */
     DT_GUARD(dt_table_create(&model->config, source, 0, rows, &table));
     for (uint64_t at = 0; at < rows; at += BATCH) {
         int count = rows - at < BATCH ? (int)(rows - at) : BATCH;

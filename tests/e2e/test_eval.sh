@@ -95,6 +95,7 @@ fi
 train part six data.ignore=value,two eval.batches=2
 same part rows loss accuracy
 check_eq 'rows of two chunks' "$(record "$tmp/part" eval rows)" 512
+check_eq 'rows predicted of those' "$("$dtrain" predict "$tmp/part" predict.held_out=yes 2>"$tmp/err" | wc -l)" 512
 check_eq 'rows of other data' "$("$dtrain" eval "$tmp/part" data.eval="$tmp/train.csv" | json rows)" 1500
 check_eq 'rows of one chunk' "$("$dtrain" eval "$tmp/part" data.eval="$tmp/train.csv" eval.batches=1 | json rows)" 256
 train held six data.ignore=value,two data.eval= data.eval_fraction=0.3
