@@ -120,6 +120,7 @@ void dt__lines_release(struct dt__lines *lines, bool rewind)
 {
     lines->held = false;
     if (!rewind) return;
+    lines->rewound = lines->next_line;
     lines->begin = lines->start;
     lines->next_line = 1;
 }
@@ -139,16 +140,36 @@ void dt__lines_decimal(struct dt__lines *lines, const struct dt_config *config)
     lines->separator = separator[0] && !separator[1] ? *separator : ';';
 }
 
-/* Puts a point in place of the comma in cells that are a number but for that. */
-static void commas_replace(char *text, size_t length, char separator)
+/* Whether it is like 1.250, of which a file with decimal commas may mean 1250. */
+static bool is_of_thousands(const char *text, size_t length)
 {
-    const char borders[] = {separator, '"', ';', '\t', '|', '\r', '\n'};
+    static const char *const like[] = {"1.111", "11.111", "111.111"};
+    dt__text_trim(&text, &length);
+    if (length && *text == '-') text++, length--;
+    if (length < 5 || length > 7 || *text == '0') return false;
+    for (size_t i = 0; i < length; i++)
+        if (like[length - 5][i] == '.' ? text[i] != '.' : text[i] < '0' || text[i] > '9')
+            return false;
+    return true;
+}
+
+/* Puts a point in place of the comma in cells that are a number but for that. */
+static void commas_replace(struct dt__lines *lines, char *text, size_t length)
+{
+    const char borders[] = {lines->separator, '"', ';', '\t', '|', '\r', '\n'};
     char *const stop = text + length;
     for (char *cell = text, *end; cell < stop; cell = end + 1) {
         for (end = cell; end < stop && !memchr(borders, *end, sizeof borders);)
             end++;
         char *comma = memchr(cell, ',', (size_t)(end - cell));
         double value;
+        if (!comma && !lines->said_point && lines->line >= lines->rewound &&
+            is_of_thousands(cell, (size_t)(end - cell))) {
+            dt_warn("%s:%" PRIu64 ": '%.*s': with data.decimal=, points are decimal points, too; "
+                    "if it stands between thousands, leave it out",
+                    lines->name, lines->line, (int)(end - cell), cell);
+            lines->said_point = true;
+        }
         if (!comma) continue;
         *comma = '.';
         if (dt__number_parse(cell, (size_t)(end - cell), &value) == DT__NUMBER_BAD) *comma = ',';
@@ -185,7 +206,7 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
     lines->next_line += newlines;
     *out = text;
     *out_length = bytes && text[bytes - 1] == '\r' ? bytes - 1 : bytes;
-    if (lines->commas) commas_replace(text, *out_length, lines->separator);
+    if (lines->commas) commas_replace(lines, text, *out_length);
     return DT_OK;
 }
 

@@ -27,9 +27,11 @@ struct dt__lines {
     size_t capacity, start, begin, end; /* what is not yet handed out: data[begin..end) */
     uint64_t line;                      /* the line at which the last record began */
     uint64_t next_line;                 /* the line at which the next begins */
+    uint64_t rewound; /* records that begin in lines before have been handed out once */
     bool eof, held;
-    bool commas;    /* of CSV: numbers have a decimal comma, which becomes a point */
-    char separator; /* ends a cell then, and so does any of those that are found by themselves */
+    bool commas;     /* of CSV: numbers have a decimal comma, which becomes a point */
+    char separator;  /* ends a cell then, and so does any of those that are found by themselves */
+    bool said_point; /* that one of them has a point, which may mean thousands */
 };
 
 /* Opens a file, which may be packed, or a pipe, behind its byte order mark if it has one; reads on

@@ -257,14 +257,15 @@ START_TEST(evaluation_fits_the_schema)
 }
 END_TEST
 
-/* What was logged of columns that are ignored. */
+/* What was logged of columns that are ignored, and of points. */
 static char said[600];
 
-static void catch_ignored(void *arg, enum dt_log_level level, const char *line)
+static void catch_said(void *arg, enum dt_log_level level, const char *line)
 {
     const size_t length = strlen(said);
     (void)arg, (void)level;
-    if (strstr(line, "are ignored")) snprintf(said + length, sizeof said - length, "%s|", line);
+    if (strstr(line, "are ignored") || strstr(line, "decimal points"))
+        snprintf(said + length, sizeof said - length, "%s|", line);
 }
 
 /* Columns that training did not have are named, once, but for those that data.ignore and data.weight name. */
@@ -275,7 +276,7 @@ START_TEST(columns_beyond_the_schema_are_named)
     put_text("c.csv", "r,p,y\n5,1,no\n");
     set("data.train=a.csv"), set("data.ignore=0"), set("data.weight=w"), set("data.label=y");
     struct dt_source *source = survey(), *eval;
-    dt_log_set_sink(catch_ignored, NULL);
+    dt_log_set_sink(catch_said, NULL);
     set("data.ignore=id"), set("data.eval=b.csv,c.csv");
     EXPECT_OK(dt_source_survey(&config, DT_PART_EVAL, dt_source_schema(source), &eval));
     ck_assert_str_eq(said, "b.csv: columns that training did not have are ignored: 'q', ''|");
@@ -358,6 +359,19 @@ START_TEST(decimals_may_have_commas)
     snprintf(option, sizeof option, "data.separator=%c", s);
     set(option), set("data.decimal=,"), set("data.train=a.csv");
     expect_rows(PLAIN, PLAIN_LABELS, 2, 2);
+}
+END_TEST
+
+/* Beside decimal commas a point may stand between thousands, and would divide by them in silence. */
+START_TEST(points_beside_decimal_commas_are_told)
+{
+    put_text("a.csv", "p;q;y\n1,125;4.3.2021;0\n0.125;4.3.2021; -1.250 \n12.000;4.3.2021;0\n");
+    set("data.train=a.csv"), set("data.decimal=,"), set("model.task=regress");
+    dt_log_set_sink(catch_said, NULL);
+    dt_source_destroy(survey());
+    dt_log_set_sink(NULL, NULL);
+    ck_assert_str_eq(said, "a.csv:3: ' -1.250 ': with data.decimal=, points are decimal points, too; if it stands "
+                           "between thousands, leave it out|");
 }
 END_TEST
 
@@ -707,7 +721,7 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
            {columns_beyond_the_schema_are_named, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
-           {decimals_may_have_commas, 4}, {texts_are_categories, 1},
+           {decimals_may_have_commas, 4}, {points_beside_decimal_commas_are_told, 1}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
            {numbers_of_rows_and_amounts_are_seen, 1}, {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
            {packed_files_are_read, 2}, {foreign_files_are_named, COUNT(FOREIGN)},
