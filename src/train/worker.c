@@ -178,6 +178,7 @@ bool dt__replica_gradient(const struct dt_job *job, struct dt_worker *worker, in
             worker->failed = dt_fail_prefix(status, "step %llu: ", (unsigned long long)draw);
         done += (uint64_t)rows;
         worker->samples += (uint64_t)rows;
+        dt_work_progress(); /* a share may take longer than run.stall_secs */
     } while (done < share.count);
     return worker->failed == DT_OK;
 }

@@ -1,6 +1,8 @@
 /* Two runs, one behind the other, in a program that has its own MPI: the second has the bits of the first, and
  * the program's MPI goes on. Would catch state that a run leaves behind in the world or the library.
  *
+ * A step of more rows than go through the network at once may take longer than run.stall_secs.
+ *
  * What goes wrong with the rows of one rank is an error on all; what only the exchange can tell, on several hosts, is one
  * on the evaluator too, in the same words. */
 #include <mpi.h>
@@ -81,11 +83,44 @@ static dt_status train(struct dt_world *world, const char *dir, const struct dt_
     return status;
 }
 
+/* A loss that takes half a second for as many rows as go through the network at once. */
+static double slow_loss(void *arg, int n, const float *outputs, const float *targets, float *gradient)
+{
+    enum { AT_ONCE = 4096 };
+    if ((*(long *)arg)++ % AT_ONCE == 0) usleep(500000);
+    for (int i = 0; i < n; i++)
+        gradient[i] = outputs[i] - targets[i];
+    return 0;
+}
+
+static void expect_long_step(struct dt_world *world, const char *dir)
+{
+    enum { MANY = 2 * 5 * 4096 }; /* of two workers */
+    static float x[MANY];
+    long losses = 0;
+    const struct dt_own_loss loss = {slow_loss, &losses};
+    const struct dt_arrays rows = {.rows = MANY, .features = 1, .targets = 1, .x = x, .target = x};
+    const struct dt_train_options options = {.train = &rows, .loss = &loss};
+    static const char *const SETTINGS[] = {"model.task=regress", "model.kind=linear", "train.batch=0",
+                                           "train.max_steps=1", "run.stall_secs=1.5"};
+    struct dt_config config;
+    char assignment[200];
+    for (int i = 0; i < MANY; i++)
+        x[i] = (float)(i % 7);
+    EXPECT(dt_config_init(&config) == DT_OK, "%s", dt_error_text());
+    for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++)
+        EXPECT(dt_config_set(&config, SETTINGS[i]) == DT_OK, "%s", dt_error_text());
+    snprintf(assignment, sizeof assignment, "run.dir=%s", dir);
+    EXPECT(dt_config_set(&config, assignment) == DT_OK, "%s", dt_error_text());
+    EXPECT(dt_train(world, &config, &options) == DT_OK, "%s", dt_error_text());
+    dt_config_free(&config);
+}
+
 int main(int argc, char **argv)
 {
     static float x[ROWS];
     static int32_t label[ROWS];
-    char top[64] = "/tmp/dtrain-runs-XXXXXX", dir[4][80], command[100];
+    char top[64] = "/tmp/dtrain-runs-XXXXXX", dir[5][80], command[100];
     struct dt_world *world;
     MPI_Comm comm = MPI_COMM_WORLD;
     int rank, total = 0;
@@ -93,7 +128,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(comm, &rank);
     if (rank == 0 && !mkdtemp(top)) MPI_Abort(comm, 1);
     MPI_Bcast(top, sizeof top, MPI_CHAR, 0, comm);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         snprintf(dir[i], sizeof dir[i], "%s/%d", top, i);
     for (int i = 0; i < ROWS; i++) {
         x[i] = (float)(i % 17) - 8;
@@ -108,6 +143,7 @@ int main(int argc, char **argv)
     if (rank == 1) rows.rows--;
     EXPECT(train(world, dir[2], &rows, crc[0]) == DT_EMISMATCH, "%s", dt_error_text());
     EXPECT(strstr(dt_error_text(), "are others than those of rank 0") != NULL, "%s", dt_error_text());
+    expect_long_step(world, dir[4]);
     dt_world_destroy(world);
     expect_refusal_on_hosts(dir[3]);
     MPI_Allreduce(&failures, &total, 1, MPI_INT, MPI_SUM, comm);
