@@ -99,9 +99,11 @@ static dt_status labels_learn(struct dt__survey *survey, struct dt__h5_file *fil
     const bool texts = y->item->type == DT__H5_TEXT, one_hot = y->items > 1;
     const size_t items = (size_t)y->items;
     double *rows;
+    const bool turned = x->items == y->rows || (x->items == y->items && y->rows == 1);
     if (y->rows != x->rows)
-        return dt_fail(DT_EMISMATCH, "%s has %" PRIu64 " rows, %s has %" PRIu64, x->item->path,
-                       x->rows, y->item->path, y->rows);
+        return dt_fail(DT_EMISMATCH, "%s has %" PRIu64 " rows, %s has %" PRIu64 "%s", x->item->path,
+                       x->rows, y->item->path, y->rows,
+                       turned ? ": write both transposed, as MATLAB and R turn arrays round" : "");
     if (!survey->of->classes && texts)
         return dt_fail(DT_EFORMAT, "%s holds texts, not numbers", y->item->path);
     if (!survey->of->classes) return dt__survey_targets(survey, y->items);

@@ -54,6 +54,13 @@ dt_status dt__survey_shape(struct dt__survey *survey, int rank, const uint64_t *
     if (shape[0] && memcmp(shape, now, sizeof now))
         return dt_fail(DT_EMISMATCH, "rows of %d x %d x %d, in the files before %d x %d x %d",
                        now[0], now[1], now[2], shape[0], shape[1], shape[2]);
+    const char *layers = survey->config->model.layers;
+    if (!shape[0] && !*survey->config->data.shape && now[0] <= 4 && now[0] < now[1] &&
+        now[1] == now[2] &&
+        (strstr(layers, "conv") || strstr(layers, "pool") || *survey->config->data.augment))
+        dt_warn("rows of %d x %d x %d are read as height x width x channels. If the channels stand "
+                "in front, as in PyTorch, x.transpose(0, 2, 3, 1) of numpy puts them right",
+                now[0], now[1], now[2]);
     memcpy(shape, now, sizeof now);
     return DT_OK;
 }

@@ -195,6 +195,42 @@ START_TEST(rows_have_a_shape)
 }
 END_TEST
 
+static int told;
+
+static void count_channels(void *arg, enum dt_log_level level, const char *line)
+{
+    (void)arg, (void)level;
+    told += strstr(line, "height x width x channels") != NULL;
+}
+
+/* Channels in front would be convolved as rows of the picture. */
+START_TEST(channels_in_front_are_told)
+{
+    static const float x[2 * 3 * 4 * 4];
+    static const struct {
+        hsize_t dims[4];
+        const char *layers;
+        int told;
+    } cases[] = {{{2, 3, 4, 4}, "conv 2 3x3", 1}, {{2, 3, 4, 4}, "dense 2", 0},
+                 {{2, 4, 4, 3}, "conv 2 3x3", 0}, {{2, 1, 4, 12}, "conv 2 1x3", 0}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char layers[64];
+        const hsize_t rows[] = {2};
+        create("a.h5");
+        put("x", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, 4, cases[i].dims, H5P_DEFAULT, x);
+        put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, rows, H5P_DEFAULT, Y);
+        finish();
+        snprintf(layers, sizeof layers, "model.layers=%s", cases[i].layers);
+        set(layers);
+        told = 0;
+        dt_log_set_sink(count_channels, NULL);
+        dt_source_destroy(survey());
+        dt_log_set_sink(NULL, NULL);
+        ck_assert_int_eq(told, cases[i].told);
+    }
+}
+END_TEST
+
 /* ---- names of classes ------------------------------------------------------------------------ */
 
 enum { NAME = 8 };
@@ -396,6 +432,21 @@ static void short_y(void)
     put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, Y);
 }
 
+/* As R and MATLAB write 4 rows of 6 numbers. */
+static void turned_x(void)
+{
+    const hsize_t dims[] = {4};
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, dims, H5P_DEFAULT, Y);
+}
+
+static void turned_x_and_y(void)
+{
+    const hsize_t dims[] = {1, 4};
+    put_x(H5T_STD_U8LE, H5P_DEFAULT);
+    put("y", H5T_STD_I32LE, H5T_NATIVE_INT32, 2, dims, H5P_DEFAULT, Y);
+}
+
 static void float_y(void)
 {
     const float labels[ROWS] = {0, 1, 0.5f, 1, 0, 1};
@@ -567,6 +618,8 @@ static const struct {
 } HOSTILE[] = {
     {missing_y, "a.h5: /y is missing; there is /x 6x2x2 (see data.y)"},
     {short_y, "a.h5: /x has 6 rows, /y has 5"},
+    {turned_x, "a.h5: /x has 6 rows, /y has 4: write both transposed, as MATLAB and R turn"},
+    {turned_x_and_y, "a.h5: /x has 6 rows, /y has 1: write both transposed"},
     {float_y, "a.h5: /y: row 2: label 0.5 is not a class number"},
     {wide_y, "a.h5: /y: row 1: class labels are one whole number a row, or a row with a single 1"},
     {negative_y, "a.h5: label -1 is out of range: classes are 0..max, or -1 and 1"},
@@ -772,7 +825,7 @@ DATA_SUITE("hdf5", {types_are_read, 1}, {half_precision_is_read, 1}, {packed_sto
            {targets_are_read, 1}, {class_names_keep_their_numbers, 1},
            {class_names_are_distinct, 1}, {labels_have_many_forms, 5}, {data_sets_have_names, 1},
            {files_take_several_reads, 1},
-           {rows_have_a_shape, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
+           {rows_have_a_shape, 1}, {channels_in_front_are_told, 1}, {hostile_files_are_refused, COUNT(HOSTILE)},
            {damage_never_crashes, 1}, {a_crash_of_the_library_is_one_message, 3},
            {a_killed_fork_server_is_replaced, 1}, {a_killed_reader_is_replaced, 2}, {the_fork_server_is_no_first_victim, 1},
            {names_of_any_length_are_read, 1}, {not_hdf5_is_said, 1})
