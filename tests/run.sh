@@ -7,8 +7,9 @@
 # e2e   tests/e2e/test_*.sh          the whole program; exit 77 skips with the last line as reason
 # long  tests/e2e/long_*.sh          the same, minutes long
 # fuzz  build/fuzz/fuzz_*            libFuzzer programs, SECS seconds each
-# JOBS: tests at a time, three on two cores: many wait, for a signal or a time-out, but each has several
-# ranks, which take each other's time (six on two cores took a fifth longer, and more CPU).
+# JOBS: tests at a time, one a core: each has several ranks, which take each other's time. Beside them,
+# twice as many and one of those that wait most of their time, for a signal, a time-out or a slow link:
+# a line `# waits` in a script says so.
 # BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
 # test (300). -k PATTERN: only tests whose name holds it. -l: prints their names alone.
 # Limits are for what hangs. A test names the seconds that are ample on a quiet machine and gets
@@ -99,6 +100,18 @@ list_fuzz() {
         echo "${SECS:-60} fuzz/${program##*/fuzz_} tests/fuzz/fuzz.sh $program ${SECS:-60}"
     done
 }
+# waiting yes|no: of the tests, those that wait, or the others; the longest first, so that none is left
+# over at the end. side_by_side JOBS: runs them.
+waiting() {
+    echo "$tests" | while read -r secs name command; do
+        script=${command##* } waits=no
+        case $script in *.sh) ! grep -q '^# waits$' "$script" || waits=yes ;; esac
+        [ $waits = "$1" ] && echo "$secs $name $command"
+    done | sort -s -k 1,1rn
+}
+side_by_side() {
+    tr '\n' '\0' | xargs -0 -r -n 1 -P "$1" tests/run.sh one
+}
 list() {
     for what; do
         case $what in
@@ -116,7 +129,7 @@ if [ "${1:-}" = one ]; then
     run_one $1
     exit 0
 fi
-jobs=$(((3 * $(nproc) + 1) / 2)) pattern=. names=
+jobs=$(nproc) pattern=. names=
 while getopts j:k:l option; do
     case $option in j) jobs=$OPTARG ;; k) pattern=$OPTARG ;; l) names=1 ;; *) exit 2 ;; esac
 done
@@ -127,9 +140,10 @@ tests=$(echo "$tests" | awk -v pattern="$pattern" '$2 ~ pattern')
 mkdir -p "$logs"
 : >"$logs/verdicts"
 : >"$logs/lacking"
-# The longest first, so that none is left over at the end.
-echo "$tests" | sort -s -k 1,1rn | tr '\n' '\0' |
-    xargs -0 -r -n 1 -P "$jobs" tests/run.sh one
+trap 'trap "" TERM; kill 0; exit 130' INT TERM # what is in the background does not hear of Ctrl-C
+waiting yes | side_by_side $((2 * jobs + 1)) &
+waiting no | side_by_side "$jobs"
+wait
 lacking=$(sort -u "$logs/lacking" | paste -s -d , | sed 's/,/, /g')
 [ -z "$lacking" ] || echo "more is tested with $lacking (most are installed by: scripts/setup.sh all)"
 count() { grep -cx "$1" "$logs/verdicts"; }

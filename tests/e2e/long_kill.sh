@@ -1,6 +1,7 @@
 #!/bin/sh
 # As test_kill.sh, KILLS (30) times in sync and as often in async.
 # seconds: 1200
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/kill.sh"
 limit=600 kills_each=${KILLS:-30}

@@ -3,6 +3,7 @@
 # off, or all its processes are killed; each job ends by itself with the undisturbed bits. Prints the time
 # that each event cost. EVENTS (4): how many.
 # seconds: 600
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 hosts_up 3

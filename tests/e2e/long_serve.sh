@@ -1,6 +1,7 @@
 #!/bin/sh
 # `dtrain serve` under much more: 10,000 requests, 20 new versions, 1,000 wrong requests.
 # seconds: 300
+# waits
 . "$(dirname "$0")/lib.sh"
 . tests/e2e/serve.sh
 [ -x /usr/bin/python3 ] || skip 'python3 is not installed'

@@ -2,6 +2,7 @@
 # An allocation of two nodes of a Slurm cluster, of which one dies: the batch script's `dtrain launch` goes on
 # on the other, and the job ends with the undisturbed bits. Would catch hosts that are not taken from Slurm.
 # seconds: 300
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 . "$root/tests/e2e/slurm.sh"

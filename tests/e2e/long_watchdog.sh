@@ -2,6 +2,7 @@
 # More of test_watchdog.sh and test_watchdog_hosts.sh: ranks stopped at meetings, an evaluator, and every
 # rank of four on three hosts, in sync and async.
 # seconds: 300
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 . "$root/tests/e2e/watchdog.sh"

@@ -3,6 +3,7 @@
 # that is started again; and it takes no checkpoint's place. Would catch a best that is never exported
 # behind exit 0, and records that are gone behind exit 0.
 # seconds: 60
+# waits
 . "$(dirname "$0")/lib.sh"
 always='run.checkpoint_steps=100 run.keep=3 export.keep=2'
 . "$root/tests/e2e/rising.sh"

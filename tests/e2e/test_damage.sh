@@ -3,6 +3,7 @@
 # good checkpoint and says so, or goes on and says so, or ends with one error, and loses nothing. Would
 # catch a damaged file that is taken, an older one that is thrown away, a hang.
 # seconds: 180
+# waits
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
 # 800 KB a checkpoint.

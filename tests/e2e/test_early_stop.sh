@@ -3,6 +3,7 @@
 # stopped and resumed with another number of ranks, or killed again and again. Would catch a count of
 # evaluations that a checkpoint forgets or that an evaluation done twice raises.
 # seconds: 180
+# waits
 . "$(dirname "$0")/lib.sh"
 # Checkpoints come between evaluations.
 always='eval.patience=5 run.checkpoint_steps=30'

@@ -3,6 +3,7 @@
 # the job however that ends. Would catch: digits that differ from evaluation in place, training that
 # waits or has other bits, a checkpoint deleted under evaluation, an evaluator left behind or blamed.
 # seconds: 240
+# waits
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
 # The last rank of four evaluates 8 chunks. `run DIR OPTION...`

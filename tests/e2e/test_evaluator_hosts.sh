@@ -2,6 +2,7 @@
 # An evaluator on a host of its own evaluates as in place, may take longer than the watchdog's time, and
 # is refused with its host's name where it does not see the run directory. Would catch ranks that take
 # a busy evaluator on another host for dead, and checkpoints looked for where none will ever be.
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 hosts_up 2

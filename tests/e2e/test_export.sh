@@ -3,6 +3,7 @@
 # metric that was recorded: also over kills and resumes in which worse ones follow. Would catch a best
 # that a resume forgets, one whose export a kill came before, and torn versions.
 # seconds: 240
+# waits
 . "$(dirname "$0")/lib.sh"
 always='run.checkpoint_steps=20 export.keep=2'
 . "$root/tests/e2e/rising.sh"

@@ -4,6 +4,7 @@
 # line that names the rank where the program can tell. Would catch hosts that wait for the layers of a
 # rank that failed, or has no replica.
 # seconds: 180
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 . "$root/tests/e2e/watchdog.sh"

@@ -3,6 +3,7 @@
 # every start resumes, and the end is that of an undisturbed run. Would catch a checkpoint that can be
 # torn, a resume that is not exact, ranks that outlive the others. long_kill.sh does it more often.
 # seconds: 240
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/kill.sh"
 "$recipes/exp-data.sh" "$tmp/data"

@@ -3,6 +3,7 @@
 # user's error is not tried again; signals stop the job at a checkpoint; a host that is gone is left out.
 # Would catch a launcher that gives up, tries for ever, or starts at the beginning.
 # seconds: 60
+# waits
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
 # launch DIR OPTION...: in the background, until its first record; $job: its pid

@@ -3,6 +3,7 @@
 # on the two that answer, with the bits of three; and a host that is added to the file is taken in at a
 # checkpoint. Would catch a launcher that waits for a dead host, or never looks for new ones.
 # seconds: 90
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 hosts_up 3

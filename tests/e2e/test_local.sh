@@ -6,6 +6,7 @@
 # gives to another group, a round that ends where an evaluation or a record is due, an outer momentum that
 # starts anew, a stop that saves half a round.
 # seconds: 180
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/local.sh"
 local='train.local_steps=8 train.groups=2'

@@ -3,6 +3,7 @@
 # the groups' state comes to the bank for a checkpoint; a stop gives a round up. Would catch an exchange that
 # sums in the order of hosts, a group's state that stays at its host or does not come to it, a stop that waits for a
 # long round.
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 hosts_up 3

@@ -2,6 +2,7 @@
 # What is made of the tables of commands and options: manual pages without a complaint of roff and with every
 # key and command, a JSON Schema that takes every recipe and refuses wrong ones, completions that complete.
 # seconds: 30
+# waits
 . "$(dirname "$0")/lib.sh"
 
 # ---- manual pages ----------------------------------------------------------------------------------

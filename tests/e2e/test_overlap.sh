@@ -6,6 +6,7 @@
 # Would catch an exchange that takes part in a round before all have its result, differences that a checkpoint
 # forgets, or that a resume applies twice, an end that leaves the last round out.
 # seconds: 150
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/local.sh"
 local='train.local_steps=8 train.groups=2 train.overlap=yes train.outer_lr=0.5'

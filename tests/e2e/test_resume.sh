@@ -4,6 +4,7 @@
 # the losses say what was drawn. Other data is refused.
 # Would catch: rows of before in the speed of now, loss sums of the open window or weights of rows forgotten, a draw done twice or left out, data
 # that changed.
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
 make_csv "$tmp/data.csv"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # `dtrain serve`: the answers of `dtrain predict` over 32 connections, new versions under load, wrong and slow
 # clients, a clean stop. Would catch answers that are mixed up between requests of a batch.
+# waits
 . "$(dirname "$0")/lib.sh"
 . tests/e2e/serve.sh
 [ -x /usr/bin/python3 ] || skip 'python3 is not installed'

@@ -3,6 +3,7 @@
 # with the undisturbed bits, under `dtrain launch` (where a rank is killed too), mpirun and srun; TERM to an srun step leaves exit code 75
 # and a checkpoint; a stopped rank ends its step; singletons are refused.
 # seconds: 240
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 . "$root/tests/e2e/slurm.sh"

@@ -2,6 +2,7 @@
 # A run that is asked to stop ends with 75 and a checkpoint, and ends as if undisturbed when started
 # again: USR1 to mpirun, TERM to one rank. Would catch a lost step, a signal that is not agreed on,
 # and an exit before the save.
+# waits
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
 run() {

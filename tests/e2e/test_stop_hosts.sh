@@ -3,6 +3,7 @@
 # while the bank surveys data; it ends as if undisturbed when started again. Would catch a request that
 # does not leave its host.
 # seconds: 120
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 hosts_up 3

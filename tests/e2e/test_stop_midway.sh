@@ -3,6 +3,7 @@
 # or an evaluation that makes the batch system lose patience, an evaluation that is lost by it, or
 # counted twice for the best model and early stopping.
 # seconds: 180
+# waits
 . "$(dirname "$0")/lib.sh"
 "$recipes/exp-data.sh" "$tmp/data"
 awk 'NR == 1 {print; next} {for (i = 0; i < 80; i++) print}' "$tmp/data/test.csv" >"$tmp/eval.csv"

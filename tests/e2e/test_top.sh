@@ -1,6 +1,7 @@
 #!/bin/sh
 # `dtrain top` and the status file, on a run that goes on, one that was killed, one whose records are torn, and
 # one that has ended. Would catch a view that needs the run's own host or an end of the records.
+# waits
 . "$(dirname "$0")/lib.sh"
 export LC_ALL=C
 shows() { grep -q -e "$1" "$tmp/top" || { cat "$tmp/top"; fail "top does not show '$1'"; }; }

@@ -3,6 +3,7 @@
 # with its rank and phase, a killed one at once, and its name is told; a long survey, a slow evaluation and a job that was suspended as a whole do
 # not. Would catch a wait that nobody watches, and progress that is not shown. See long_watchdog.sh.
 # seconds: 120
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/watchdog.sh"
 watchdog_data

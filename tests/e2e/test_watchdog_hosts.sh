@@ -4,6 +4,7 @@
 # that hear nothing of each other, that all blame each other, or that hang inside MPI. See
 # long_watchdog.sh.
 # seconds: 120
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 . "$root/tests/e2e/watchdog.sh"

@@ -2,6 +2,7 @@
 # Wrong input at three ranks: one error line that names file, line or key, the right exit code, an
 # end within 5 s, no process left, the run directory as it was.
 # seconds: 240
+# waits
 . "$(dirname "$0")/lib.sh"
 fashion=/usr/share/datasets/fashion-mnist
 mkdir "$tmp/data"
