@@ -26,6 +26,7 @@ struct dt_best {
     bool stop;       /* early stopping has been decided */
     int64_t plateau; /* evaluations since the best, or since the rate fell ... */
     int64_t drops;   /* ... as often as this, with train.schedule=plateau */
+    int64_t era;     /* of these rows and metric: unix time of its begin; 0: they are the first */
 };
 
 /* Vectors beside the weights: an optimizer's, and the error of rounded updates. */

@@ -46,6 +46,7 @@ static const struct dt__record MODEL[] = {
     ROW("/@best_drops", I64, best.drops),
     ROW("/@best_seen", U64, best.seen),
     ROW("/@best_stop", U8, best.stop),
+    ROW("/@best_era", I64, best.era, OPTIONAL),
     ROW("/model@layers", TEXT, desc.layers, POINTER),
     ROW("/model@task", TEXT, desc.task, .words = DT_TASK_WORDS),
     ROW("/model@nout", I32, desc.nout),

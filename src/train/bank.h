@@ -40,7 +40,6 @@ struct dt_bank {
     bool resumed;
     struct dt_checkpoint loaded; /* what a resume starts from; owns its memory */
     struct dt_config before;     /* of the run that is resumed */
-    bool best_anew;              /* the best of the run that is resumed does not count */
     int groups_before;           /* of the run that is resumed; 0: groups did not matter */
     /* The bank's copies of the groups' vectors in `state`; NULL: a process alone has none */
     float *group_vectors;

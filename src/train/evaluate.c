@@ -129,7 +129,7 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
     const char *name;
     if (dt_metric_pick(job->model, job->config->eval.metric, &none, &value, &more_is_better, &name))
         return false;
-    if (!is_of(a, name) || !isfinite(a->value)) return false;
+    if (!is_of(a, name) || !isfinite(a->value) || a->era != b->era) return false;
     if (!is_of(b, name)) return true;
     if (a->value == b->value) return a->loss < b->loss;
     return more_is_better ? a->value > b->value : a->value < b->value;
@@ -141,7 +141,10 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
 dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
                                struct dt_best *best, bool *out_better)
 {
-    struct dt_best now = {.known = true, .loss = evaluation->values.loss, .step = evaluation->step};
+    struct dt_best now = {.known = true,
+                          .loss = evaluation->values.loss,
+                          .step = evaluation->step,
+                          .era = best->era};
     bool again = best->seen == 1 + evaluation->step;
     bool more_is_better;
     const char *name;

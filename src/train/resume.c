@@ -97,27 +97,38 @@ static dt_status write_history(struct dt_bank *bank)
     return dt_format(&bank->state.history, "%s%s\n", before, bank->change.text.data);
 }
 
-/* A value of other rows, or by another metric, is no measure of what is evaluated now. */
+/* What eval.metric comes to. */
+static const char *metric_name(const struct dt_job *job, const struct dt_config *config)
+{
+    const struct dt_metric_values none = {0};
+    const char *name = "";
+    double value;
+    bool more_is_better;
+    (void)dt_metric_pick(job->model, config->eval.metric, &none, &value, &more_is_better, &name);
+    return name;
+}
+
+/* A value of other rows, or by another metric, is no measure of what is evaluated now. An evaluator
+ * may have exported a best model that the checkpoint does not know of: it is of another era. */
 void dt__settle_best(struct dt_bank *bank)
 {
     const struct dt_job *job = bank->job;
     const struct dt_config *before = &bank->before, *now = job->config;
     struct dt_best *best = &bank->loaded.best;
-    const struct dt_metric_values none = {0};
-    double value;
-    bool more_is_better;
-    const char *metric = best->metric;
-    if (!bank->resumed || !best->known) return;
-    (void)dt_metric_pick(job->model, now->eval.metric, &none, &value, &more_is_better, &metric);
-    if (!strcmp(metric, best->metric) && now->eval.batches == before->eval.batches &&
-        !strcmp(now->data.eval, before->data.eval) &&
-        !strcmp(now->data.eval_labels, before->data.eval_labels))
+    char of[64] = "";
+    if (!bank->resumed || (!strcmp(metric_name(job, now), metric_name(job, before)) &&
+                           now->eval.batches == before->eval.batches &&
+                           !strcmp(now->data.eval, before->data.eval) &&
+                           !strcmp(now->data.eval_labels, before->data.eval_labels)))
         return;
-    dt_info("other rows are held out than before, or eval.metric is another: the best model so far "
-            "(%s %.5g, of step %llu) does not count any more",
-            best->metric, best->value, (unsigned long long)best->step);
-    *best = (struct dt_best){.seen = best->seen, .drops = best->drops};
-    bank->best_anew = true;
+    if (best->known)
+        snprintf(of, sizeof of, " (%s %.5g, of step %llu)", best->metric, best->value,
+                 (unsigned long long)best->step);
+    if (*before->data.eval || before->data.eval_fraction > 0)
+        dt_info("other rows are held out than before, or eval.metric is another: the best model so "
+                "far%s does not count any more",
+                of);
+    *best = (struct dt_best){.seen = best->seen, .drops = best->drops, .era = dt_clock_unix()};
 }
 
 /* ---- the state at the start ----------------------------------------------------------------- */
@@ -156,8 +167,7 @@ static dt_status fill_state(struct dt_bank *bank)
     /* An evaluator may have found and exported a better one after the checkpoint was made. */
     struct dt_best exported = {0}, *best = &job->best;
     *best = loaded->best;
-    if (job->config->eval.dedicated && !bank->best_anew)
-        DT_TRY(dt_export_best(job->best_dir, &exported));
+    if (job->config->eval.dedicated) DT_TRY(dt_export_best(job->best_dir, &exported));
     if (dt__best_beats(job, &exported, best)) *best = exported;
     best->stop = dt__stops_early(job, best);
     return DT_OK;

@@ -131,7 +131,8 @@ static dt_status catch_up_best(const struct dt_bank *bank)
     dt_status status = DT_OK;
     if (!best.known) return DT_OK;
     DT_TRY(dt_export_best(job->best_dir, &exported));
-    if (exported.known && (exported.step == best.step || dt__best_beats(job, &exported, &best)))
+    if (exported.known && exported.era == best.era &&
+        (exported.step == best.step || dt__best_beats(job, &exported, &best)))
         return DT_OK;
     model.params = loaded->step == best.step ? loaded->params : loaded->best_params;
     if (!model.params) {

@@ -53,6 +53,19 @@ grep -q 'other rows are held out than before' "$tmp/err" || { cat "$tmp/err"; fa
 check_eq 'best of other rows' "$(highest anew)" 240
 good 1 anew train.max_steps=280 data.eval="$tmp/shifted.csv"
 ! grep -q 'other rows' "$tmp/err" || fail 'the same rows are other ones'
+# So they do behind another start, which finds the best of the rows before exported, and none of these.
+apart='eval.dedicated=yes eval.steps=0 run.checkpoint_steps=20'
+good 4 apart $apart train.max_steps=40
+run 4 apart $apart data.eval="$tmp/shifted.csv" eval.start_delay_secs=1000 test.slow_rank=1 test.slow_secs=0.02 2>"$tmp/err" &
+goes_on() { [ "$(record "$tmp/apart" checkpoint step)" -ge 60 ]; }
+settle 20 goes_on || { cat "$tmp/err"; fail 'other rows: the run gets no farther'; }
+kill -KILL "$(pid "$tmp/apart" dtrain 1)"
+wait $!
+at=$(readlink "$tmp/apart/ckpt/latest.h5" | tr -dc '0-9\n' | sed 's/5$//; s/^0*//')
+good 4 apart $apart data.eval="$tmp/shifted.csv" train.max_steps=$((at + 20))
+check_eq 'best of other rows behind another start' \
+    "$(sed -n 's/.*best rmse on the rows held out: \([0-9]*\)\..*/\1/p' "$tmp/err")" \
+    "$(records "$tmp/apart" eval rmse | tail -n 2 | sort -g | head -n 1 | cut -d. -f1)"
 
 # ---- records that are deleted ---------------------------------------------------------------------
 run 1 lost test.slow_rank=0 test.slow_secs=0.01 2>"$tmp/err" &

@@ -144,7 +144,7 @@ static inline struct dt_checkpoint sample_checkpoint(uint64_t step, int features
                               .train_secs = 11.5,
                               .loss_rows = 384,
                               .data_crc = 0xfeedbeef};
-    c.best = (struct dt_best){true, 0.875, 0.4, "accuracy", step / 2, 2, step + 1, true, 1, 3};
+    c.best = (struct dt_best){true, 0.875, 0.4, "accuracy", step / 2, 2, step + 1, true, 1, 3, 1700000000};
     c.config = sample_text("[run]\ndir = x\n");
     c.kernel = sample_text("Haswell");
     c.desc = (struct dt_model_desc){.shape = {1, 1, features}, .nout = 3, .task = DT_TASK_CLASSIFY};
@@ -217,6 +217,7 @@ static inline void assert_same_best(const struct dt_best *a, const struct dt_bes
     ck_assert_int_eq(a->stop, b->stop);
     ck_assert_int_eq(a->plateau, b->plateau);
     ck_assert_int_eq(a->drops, b->drops);
+    ck_assert_int_eq(a->era, b->era);
 }
 
 static inline void assert_same_counters(const struct dt_checkpoint *a,
