@@ -7,6 +7,7 @@
 #include "data/json_rows.h"
 #include "data/libsvm.h"
 #include "data/packed.h"
+#include "data/reader.h"
 #include "data/source.h"
 
 /* ---- the stream ----------------------------------------------------------------------------- */
@@ -199,6 +200,11 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     char *record;
     size_t length;
     dt_status status;
+    const bool given = config && dt_config_is_given(config, "data.format");
+    const int format = given ? config->data.format : DT_FORMAT_AUTO;
+    if (format != DT_FORMAT_AUTO && !dt__formats[format]->grammar)
+        return dt_fail(DT_EUSAGE, "%s: expected rows of CSV, JSON or LIBSVM, not of %s", name,
+                       dt__formats[format]->name);
     DT_TRY(dt_alloc(1, sizeof *rows, "rows", &rows));
     *rows = (struct dt_rows){.config = config, .schema = schema};
     rows->parser =
@@ -215,7 +221,9 @@ dt_status dt_rows_open(FILE *in, const char *name, const struct dt_schema *schem
     while (record && text_is_blank(record, length));
     while (record && length && isspace((unsigned char)*record))
         record++, length--;
-    if (record && *record != '[' && *record != '{')
+    if (format != DT_FORMAT_AUTO)
+        rows->grammar = dt__formats[format]->grammar;
+    else if (record && *record != '[' && *record != '{')
         rows->grammar = dt__libsvm_is_row(record, length) ? &dt__libsvm_grammar : &dt__csv_grammar;
     if (rows->grammar == &dt__libsvm_grammar && schema->columns && schema->dense < schema->features)
         DT_GUARD(dt_fail(DT_EMISMATCH,

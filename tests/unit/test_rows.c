@@ -296,6 +296,21 @@ START_TEST(libsvm_rows_are_read)
 }
 END_TEST
 
+/* A first row that has no feature looks like CSV. */
+START_TEST(rows_have_the_format_that_they_are_told)
+{
+    set("data.format=libsvm");
+    open_rows("0\n1 2:1\n");
+    expect_row(1, 0, 0, 0);
+    expect_row(2, 0, 1, 0);
+    expect_end();
+    in = fopen("rows", "r");
+    set("data.format=hdf5");
+    EXPECT_FAIL(dt_rows_open(in, "rows", &schema, &config, &rows), DT_EUSAGE, "CSV, JSON or LIBSVM, not of HDF5");
+    fclose(in);
+}
+END_TEST
+
 /* Of a model that takes a table's categories a row has one entry a column, however many its line has. */
 START_TEST(libsvm_rows_are_no_table)
 {
@@ -361,7 +376,7 @@ DATA_SUITE("rows", {csv_has_many_guises, 1}, {csv_columns_go_by_name, 1},
            {csv_has_the_header_that_it_is_told, 1}, {csv_lacks_a_name, 1},
            {csv_uses_the_training_columns, 1}, {csv_goes_on_behind_bad_rows, 1},
            {json_lines_are_read, 1}, {json_goes_on_behind_bad_rows, 1}, {libsvm_rows_are_read, 1},
-           {libsvm_rows_are_no_table, 1},
+           {libsvm_rows_are_no_table, 1}, {rows_have_the_format_that_they_are_told, 1},
            {tables_are_read, 1}, {numbers_may_be_categories, 1},
            {rows_are_scaled_and_normalised, 1}, {streams_may_be_empty_or_in_memory, 1},
            {packed_streams_are_named, 1})
