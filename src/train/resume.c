@@ -70,6 +70,23 @@ static dt_status add_change(void *arg, const char *key, const char *before, cons
     return DT_OK;
 }
 
+/* A run that ended within a round made its exchange there, and with train.overlap that of its last
+ * round at once: one that goes through does neither. */
+static void note_round(struct dt_bank *bank)
+{
+    const struct dt_config *before = &bank->before;
+    const uint64_t step = bank->loaded.step;
+    const bool whole = dt__round_begin(bank->job, before, step + 1) == step;
+    const bool awaited = before->train.overlap && !bank->loaded.group_difference;
+    if (before->train.local_steps == 1 || step <= (uint64_t)before->train.local_after ||
+        (whole && !awaited) || step >= bank->job->last_step)
+        return;
+    dt__note_change(bank, step, "round", "ended with the run");
+    dt_info("train.local_steps: the round that ended with the run at step %llu is one of its own: "
+            "a run that goes through has other bits",
+            (unsigned long long)step);
+}
+
 /* What goes into the history: the bits depend on it. So they do on the rate of the next update,
  * which more epochs change too, if the schedule ends with them. */
 static dt_status collect_changes(struct dt_bank *bank)
@@ -77,6 +94,7 @@ static dt_status collect_changes(struct dt_bank *bank)
     struct dt_job *now = bank->job, was = *now;
     char from[DT_REAL_TEXT], to[DT_REAL_TEXT];
     DT_TRY(dt_config_changes(&bank->before, now->config, add_change, bank));
+    note_round(bank);
     was.config = &bank->before;
     was.last_step = dt__last_step(&was);
     dt_schedule_init(&was.schedule, was.config, was.last_step);

@@ -58,6 +58,7 @@ same killed np1
 half() {
     good "$1" "half-$1-$2" $local train.max_steps=56
     good "$2" "half-$1-$2" $local
+    ! grep -q 'the round that ended' "$tmp/err" || fail 'a whole round is told'
     same "half-$1-$2" np1
 }
 half 4 2
