@@ -213,17 +213,24 @@ void dt__json_rows_free(struct dt__json_rows *rows)
     dt_text_free(&rows->scratch);
 }
 
-/* The shortest text of a number of JSON with a point or an exponent: 0.1 for 1e-1. */
-static struct dt__cell number_text(struct dt__cell word, char real[DT_REAL_TEXT])
+/* A number of JSON as the text that a category has for it: as it stands; its shortest, 0.1 for
+ * 1e-1; or with what JavaScript leaves out, 1.0 for 1. */
+static struct dt__cell number_text(const struct dt__column *column, struct dt__cell word,
+                                   char real[DT_REAL_TEXT])
 {
     double value;
-    size_t i = 0;
-    while (i < word.length && !strchr(".eE", word.text[i]))
-        i++;
-    if (i == word.length || dt__number_parse(word.text, word.length, &value) != DT__NUMBER_GOOD)
+    uint32_t code;
+    if (dt__dict_find_blank(&column->dict, word.text, word.length, &code) ||
+        dt__number_parse(word.text, word.length, &value) != DT__NUMBER_GOOD)
         return word;
     dt_real_text(value, real);
-    return (struct dt__cell){real, strlen(real)};
+    struct dt__cell text = {real, strlen(real)};
+    if (strpbrk(real, ".e") || text.length + 3 > DT_REAL_TEXT ||
+        dt__dict_find_blank(&column->dict, real, text.length, &code))
+        return text;
+    memcpy(real + text.length, ".0", 3);
+    text.length += 2;
+    return text;
 }
 
 /* A value that is no list into a column. null is one that is missing. */
@@ -256,10 +263,8 @@ static dt_status value_read(struct dt__json_rows *rows, struct dt__json *json, s
         dt__json_skip(json);
         cell = (struct dt__cell){(char *)(uintptr_t)from, (size_t)(json->at - from)};
         if (first == 'n') cell.length = 0;
-        /* Categories are texts as a CSV has them: 1.0 may be one, or 1. */
-        if (!number && !rows->columns->hash_bits &&
-            !dt__dict_find_blank(&item->dict, cell.text, cell.length, &word))
-            cell = number_text(cell, real);
+        if (!number && item->kind == DT_COLUMN_CATEGORY && !rows->columns->hash_bits)
+            cell = number_text(item, cell, real);
     }
     if (!item) return dt__number_read(cell.text, cell.length, &out->x[column]);
     DT_TRY(dt__columns_cell((struct dt__columns *)(uintptr_t)rows->columns, column, cell.text,

@@ -235,7 +235,8 @@ START_TEST(tables_are_read)
 }
 END_TEST
 
-/* A number of JSON is looked up as it stands, as a CSV may have it, and by its shortest text. */
+/* A number of JSON is looked up as it stands, as a CSV may have it, by its shortest text, and with the point that
+ * JavaScript does not write. */
 START_TEST(numbers_may_be_categories)
 {
     char *texts[] = {"0.1"}, *many[] = {"1000000"}, *whole[] = {"1.0"};
@@ -256,9 +257,10 @@ START_TEST(numbers_may_be_categories)
     expect_row(2, 2, 1, 0);
     expect_end();
     columns[0].categories = whole;
-    open_rows("{\"carat\": 2, \"size\": 1.0}\n{\"carat\": 2, \"size\": 1}\n");
+    open_rows("{\"carat\": 2, \"size\": 1.0}\n{\"carat\": 2, \"size\": 1}\n{\"carat\": 2, \"size\": 10}\n");
     expect_row(1, 2, 1, 0);
-    expect_row(2, 2, 0, 1);
+    expect_row(2, 2, 1, 0);
+    expect_row(3, 2, 0, 1);
     expect_end();
     columns[0].ncategories = 0, schema.hash_bits = 1; /* "2.0" and "2" have different hashes */
     open_rows("{\"carat\": 2, \"size\": \"2.0\"}\n{\"carat\": 2, \"size\": 2.0}\n"
