@@ -362,7 +362,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
       "numbers. The sender keeps the rounding error and adds it to its next message")              \
     X(train, staleness, INT, "-1", -1, 1e9, NULL, FIXED, "train",                                  \
       "async: by how many gradients the fastest worker may be ahead of the slowest, "              \
-      "counted anew behind each evaluation; -1: no limit; 0: runs sync")                           \
+      "counted anew after each evaluation; -1: no limit; 0: runs sync")                           \
     X(train, staleness_lr, BOOL, "no", 0, 0, NULL, FIXED, "train",                                 \
       "async: divide the rate by 1 + staleness")                                                   \
     X(train, owners, INT, "0", 0, 1e6, NULL, FREE, "train",                                        \

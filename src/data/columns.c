@@ -151,9 +151,9 @@ static dt_status cell_missing(const struct dt__columns *columns, const char *tex
     return dt_fail(
         DT_EFORMAT,
         length ? "'%.*s' is a missing value; data.missing=mean takes the column's mean (for "
-                 "texts, one of their own)"
+                 "texts, a category for gaps)"
                : "a value is missing%.*s; data.missing=mean takes the column's mean (for texts, "
-                 "one of their own)",
+                 "a category for gaps)",
         dt__shown(length), text);
 }
 

@@ -251,7 +251,7 @@ static dt_status normalisation_keep(const struct statistics *statistics, struct 
     /* Weights of such a column stay as they began. */
     if (constants && schema->feature_names && statistics->rows > 1)
         dt_warn("'%s'%s has one value in all training rows: any other value later would change "
-                "predictions in an unknown way; data.ignore leaves it out",
+                "predictions in an unknown way; data.ignore leaves the column out",
                 schema->feature_names[first], constants > 1 ? ", like others," : "");
     if (farthest > DT__FAR_DEVIATIONS && !(schema->clip > 0) && schema->feature_names)
         dt_info("'%s' has a value %.0f deviations from its mean. If it is a misprint, or rare: "

@@ -329,7 +329,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
                dt_config_is_given(config, "data.label") ? ""
                                                         : "the column to predict: is it this one?",
                "label", "", out);
-    print_list(table, "ignore = ", "no features", "ignored", to_ignore(table), out);
+    print_list(table, "ignore = ", "left out", "ignored", to_ignore(table), out);
     print_list(table, "weight = ", "", "weight", "", out);
     DT_TRY(dt_config_print_given(config, "data", said, out));
     if (!dt_config_is_given(config, "data.decimal"))
@@ -337,8 +337,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
     if (!dt_config_is_given(config, "data.categories"))
         print_list(table, "categories = ", "numbers and texts: all as texts", "", "mixed", out);
     if (missing && !dt_config_is_given(config, "data.missing"))
-        fprintf(out, "missing = mean   ; an empty number becomes the column's mean; flag: a 0/1 "
-                     "column says where, too\n");
+        fprintf(out, "missing = mean   ; an empty number becomes the column's mean; missing = "
+                     "flag adds a column that says where\n");
     print_list(table, "; whole numbers, all different; if they name the rows, ignore them: ", "",
                "", "differing", out);
     if (config->data.dates == DT_DATES_AUTO)
@@ -356,7 +356,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
         fprintf(out, "; features are normalised: %s has a value %.0f deviations from its mean\n",
                 far, farthest);
     else if (widest > 10)
-        fprintf(out, "; features are normalised: the largest number is %g\n", widest);
+        fprintf(out, "; the largest number is %g; features are normalised\n", widest);
     return DT_OK;
 }
 

@@ -76,7 +76,8 @@ static dt_status guess_add(const struct dt_job *job, uint64_t chunk, const float
     return status;
 }
 
-/* Of the commonest class, or of the targets' mean: rmse^2 = (1 - r2) variance. */
+/* Of the commonest class, or of the targets' mean: rmse^2 = (1 - r2) variance. Of an order by
+ * chance: the area's deviation is about that of the rarer class's mean rank. */
 static void guess_score(const struct dt_job *job, struct dt_metrics *metrics,
                         struct dt_guess *guess)
 {
@@ -96,6 +97,8 @@ static void guess_score(const struct dt_job *job, struct dt_metrics *metrics,
         const double share = rows / values.rows;
         *guess = (struct dt_guess){"accuracy", share, sqrt(share * (1 - share) / values.rows), -1};
     }
+    if (job->config->eval.metric == DT_METRIC_AUC)
+        *guess = (struct dt_guess){"auc", 0.5, 1 / sqrt(12 * (1 - guess->value) * values.rows), -1};
 }
 
 void dt__guess(const struct dt_job *job, struct dt_guess *out)

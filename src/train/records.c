@@ -101,9 +101,11 @@ static void print_data(struct dt_bank *bank)
     dt__guess(job, &bank->guess);
     if (job->model->classes) snprintf(classes, sizeof classes, ", %d classes", job->model->classes);
     if (*bank->guess.metric)
-        snprintf(guess, sizeof guess, "; a mere guess, always %s, has %s %.5g",
-                 job->model->classes ? "the most frequent class" : "the mean", bank->guess.metric,
-                 bank->guess.value);
+        snprintf(guess, sizeof guess, "; a mere guess%s has %s %.5g",
+                 !strcmp(bank->guess.metric, "auc") ? ""
+                 : job->model->classes              ? ", always the most frequent class,"
+                                                    : ", always the mean,",
+                 bank->guess.metric, bank->guess.value);
     dt_info("%llu rows to learn from, %llu held out%s%s",
             (unsigned long long)dt_source_rows(job->train),
             (unsigned long long)(job->eval ? dt_source_rows(job->eval) : 0), classes, guess);
@@ -332,6 +334,7 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     double value;
     bool more_is_better;
     const char *name;
+    char beside[64] = "";
     DT_TRY(dt__evaluation_judge(job, evaluation, &job->best, out_better));
     DT_TRY(dt_metric_pick(job->model, job->config->eval.metric, values, &value, &more_is_better,
                           &name));
@@ -348,10 +351,12 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
     dt_json_real(record, "secs", evaluation->secs);
     dt_json_real(record, "wall_secs", dt__wall_secs(bank));
     DT_TRY(dt_record_end(report));
-    DT_TRY(dt_metric_pick(job->model, DT_METRIC_AUTO, values, &value, &more_is_better, &name));
+    if (!strcmp(name, "loss")) /* which is said anyway */
+        DT_TRY(dt_metric_pick(job->model, DT_METRIC_AUTO, values, &value, &more_is_better, &name));
+    if (strcmp(name, "loss")) snprintf(beside, sizeof beside, ", %s %.5g", name, value);
     if (!dt_log_is_terminal()) /* there the progress line tells of the best */
-        dt_info("eval at step %llu: loss %.5g, %s %.5g", (unsigned long long)evaluation->step,
-                values->loss, name, value);
+        dt_info("eval at step %llu: loss %.5g%s", (unsigned long long)evaluation->step,
+                values->loss, beside);
     const bool own = job->model->outputs.own; /* what it is for is its own matter */
     if (evaluation->step == job->last_step && values->r2 < 0 && !own)
         dt_warn("r2 is %.3g: the mean of the targets is a better guess than this model; another "
@@ -449,8 +454,10 @@ static void print_result(const struct dt_bank *bank, const char *status)
     const bool known = best->known && !strcmp(best->metric, guess->metric);
     if (known) snprintf(beside, sizeof beside, "; a mere guess has %.5g", guess->value);
     if (!strcmp(status, "early_stopped"))
-        dt_info("the last %lld evaluations brought no better %s, so the run stopped early",
-                (long long)job->config->eval.patience, metric);
+        dt_info("the last %lld evaluations brought no better %s, so the run stopped early%s",
+                (long long)job->config->eval.patience, metric,
+                strcmp(metric, "loss") ? "; of equally good models that of least loss is the best"
+                                       : "");
     if (best->known)
         dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
                 (unsigned long long)best->step, beside);

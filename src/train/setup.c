@@ -317,8 +317,10 @@ static dt_status find_done(const struct dt_job *job, struct dt_bank *bank, bool 
                     (at_end && dt_report_has_ended(job->config->run.dir, job->step));
     }
     if (*out_done)
-        dt_info("%s: the run is complete at step %llu", job->config->run.dir,
-                (unsigned long long)job->step);
+        dt_info("%s: the run %s at step %llu%s", job->config->run.dir,
+                job->step < job->last_step ? "has stopped early" : "is complete",
+                (unsigned long long)job->step,
+                job->step < job->last_step ? "; eval.patience=0 continues it" : "");
     dt_ranks_bcast(job->world->all, out_done, sizeof *out_done, 0);
     if (!*out_done) return DT_OK;
     return dt_ranks_agree(job->world->all, bank ? dt__exports_catch_up(bank) : DT_OK);

@@ -47,6 +47,6 @@ same killed
 
 # What stopped early is complete, until there is more patience.
 good 3 whole
-grep -q complete "$tmp/err" || fail 'a run that stopped early goes on'
+grep -q 'stopped early at step .*; eval.patience=0 continues' "$tmp/err" || fail 'a run that stopped early goes on'
 good 3 whole eval.patience=100
 check_eq 'with more patience' "$(record "$tmp/whole" final status)" completed

@@ -92,7 +92,7 @@ check_eq 'bits of a stopped and resumed run' "$(crc "$tmp/term")" "$(crc "$tmp/w
 good early train.lr=0 eval.patience=3 run.checkpoint_steps=20 test.slow_rank=1 test.slow_secs=0.02
 last early early_stopped
 check_le 'step of the early stop' "$(record "$tmp/early" final step)" 799
-run early train.lr=0 eval.patience=3 2>&1 | grep -q complete || fail 'a run that stopped early goes on'
+run early train.lr=0 eval.patience=3 2>&1 | grep -q 'has stopped early' || fail 'a run that stopped early goes on'
 
 # ---- failed: a loss that is not finite, a dead evaluator, one that hangs at the end ------------------
 # broken WHAT TEXT SECS: the job ends with one error line that holds TEXT.

@@ -26,6 +26,9 @@ check_eq 'models, and those no better than a guess' \
     "$(grep -c '^dtrain: best .* on the rows held out' "$tmp/err") $(grep -c 'not clearly better' "$tmp/err")" '5 0'
 grep -q '^; dates become numbers (data.dates): sold' houses.ini && grep -q '^ignore = id ' houses.ini && grep -q '^; at most .* passes' houses.ini ||
     fail "$(cat houses.ini)"
+# What decides is what is shown, and beside it the guess.
+grep -q 'eval at step .*: loss .*, auc ' "$tmp/err" && grep -q 'best auc .*; a mere guess has 0.5' "$tmp/err" && ! grep -q 'loss .*, loss' "$tmp/err" ||
+    fail "$(grep 'eval\|best' "$tmp/err")"
 check_eq 'counts below 0' "$(grep -c '"value":-' "$tmp/out")" 0
 grep -q 'model.embedding=8.*train.batch=512' "$tmp/err" || fail 'many texts get no vectors'
 grep '^\./dtrain serve' "$tmp/pasted" | sed 's/&$/serve.port=0/; s/^/exec /' >"$tmp/serve"

@@ -461,7 +461,7 @@ static const struct {
     {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 0 (d): '5%' is a number with a sign or with commas", NULL},
     {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a decimal comma", "model.task=regress"},
     {"a,y,\n1,0,\n", "a.csv:2: column 2, which has no name: a value is missing; data.missing=mean takes "
-                     "the column's mean (for texts, one of their own); data.ignore=2 leaves it out", "data.label=y"},
+                     "the column's mean (for texts, a category for gaps); data.ignore=2 leaves it out", "data.label=y"},
     {"a,y\n1,0,\n", "a.csv:2: more than 2 columns: the row ends in a separator", NULL},
     {"a,y\n5\" pipe,0\n6\" pipe,1\n", "a.csv:2: more than 2 columns: a quote joins it to the lines behind", NULL},
     {"a,y\nb,0,1\n", "a.csv:2: more than 2 columns", NULL},
@@ -618,7 +618,7 @@ START_TEST(a_table_is_summed_up)
         "missing = mean",
         "task = regress",
         "label = price   ; the column to predict: is it this one?",
-        "; features are normalised: the largest number is 20"};
+        "; the largest number is 20; features are normalised"};
     for (size_t i = 0; i < COUNT(lines); i++)
         ck_assert_msg(strstr(told, lines[i]), "no '%s' in\n%s", lines[i], told);
 }
