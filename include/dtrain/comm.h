@@ -61,6 +61,7 @@ void dt_world_end(struct dt_world *world, dt_status status);
  * without mpi.h). stall_secs: the watchdog's patience within this call; 0: none. Behind it nobody
  * is watched but in trainings, or from dt_world_watch on: a program's own work may take any time.
  * Collective over the communicator; fails on all its ranks or on none.
+ * DT_EUSAGE: MPI has not begun.
  * Errors of MPI, and the watchdog, end the whole program by MPI_Abort. */
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
 /* The same with a communicator as Fortran has it. */

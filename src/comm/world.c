@@ -162,10 +162,21 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
     dt_world_set_roles(world, false);
 }
 
+/* Before MPI_Init every other call of MPI ends the program. */
+static dt_status check_begun(void)
+{
+    int begun;
+    DT_MPI(MPI_Initialized(&begun));
+    return begun ? DT_OK
+                 : dt_fail(DT_EUSAGE, "dt_world_attach: MPI has not begun: expected MPI_Init_thread "
+                                      "before it (dt_world_create does both)");
+}
+
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out)
 {
     const struct dt_ranks ranks = {.comm = *(const MPI_Comm *)mpi_comm};
     struct dt_world *world = NULL;
+    DT_TRY(check_begun());
     dt_status status = prepare(ranks.comm, stall_secs, &world);
     if (!status) dt__watchdog_wait(world, "the other ranks");
     status = dt_ranks_agree(&ranks, status);
@@ -181,6 +192,7 @@ dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_wor
 
 dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out)
 {
+    DT_TRY(check_begun());
     MPI_Comm here = MPI_Comm_f2c(comm);
     return dt_world_attach(&here, stall_secs, out);
 }

@@ -323,6 +323,10 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "single") == 0) return be_single(), failures != 0;
     if (argc > 1 && strcmp(argv[1], "stays") == 0) return stay(false), 1;
     if (argc > 1 && strcmp(argv[1], "refused") == 0) return stay(true), 1;
+    struct dt_world *early;
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    EXPECT(dt_world_attach(&comm, 1, &early) == DT_EUSAGE, "MPI has not begun");
+    EXPECT(dt_world_attach_fortran(0, 1, &early) == DT_EUSAGE, "MPI has not begun");
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
