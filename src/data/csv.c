@@ -1,6 +1,6 @@
 /* CSV: cells and rows, and files.
- * Source: RFC 4180, section 2; other separators, byte order marks and blank lines are taken as
- * well. */
+ * Source: RFC 4180, section 2; other separators, byte order marks, blank lines and blanks in front
+ * of a quote are taken as well. */
 #include "data/csv.h"
 
 #include <inttypes.h>
@@ -16,14 +16,16 @@
 
 dt_status dt__csv_cell(char **text, char *end, char separator, struct dt__cell *out)
 {
-    char *cell = *text, *stop = cell;
-    if (cell < end && *cell == '"') { /* a record is known to have an even number of quotes */
-        char *to = cell + 1, *from = cell + 1;
+    char *cell = *text, *stop = cell, *quote = cell;
+    while (quote < end && (*quote == ' ' || *quote == '\t') && *quote != separator)
+        quote++;
+    if (quote < end && *quote == '"') { /* a record is known to have an even number of quotes */
+        char *to = quote + 1, *from = quote + 1;
         while (from < end && (*from != '"' || (from + 1 < end && from[1] == '"'))) {
             from += *from == '"';
             *to++ = *from++;
         }
-        *out = (struct dt__cell){cell + 1, (size_t)(to - cell - 1)};
+        *out = (struct dt__cell){quote + 1, (size_t)(to - quote - 1)};
         stop = from < end ? from + 1 : end;
         if (stop < end && *stop != separator)
             return dt_fail(DT_EFORMAT, "text behind a closing quote");

@@ -142,29 +142,53 @@ static void cut_signs(const char **text, size_t *length)
     }
 }
 
-static bool text_is_number_with_unit(const char *text, size_t length)
+/* Whether it is a number with groups of three digits behind a mark; or, `bare`, without them. */
+static bool text_is_grouped(const char *text, size_t length, char mark, char decimal, bool bare)
 {
     char copy[DT__SHOWN];
     double value;
     size_t size = 0, group = 0;
-    bool point = false, commas = false;
-    const size_t whole = length;
-    if (length >= DT__SHOWN) return false;
-    cut_signs(&text, &length);
+    bool point = false, marks = false;
     for (size_t i = 0; i <= length; i++) {
         const char c = i < length ? text[i] : 0;
-        if (c == ',' || c == '.' || !c) {
-            if (commas && !point && group != 3) return false;
-            if (c == ',' && (point || group == 0 || group > 3)) return false;
-            commas |= c == ',';
-            point |= c == '.';
+        if (c == mark || c == decimal || !c) {
+            if (marks && !point && group != 3) return false;
+            if (c == mark && (point || group == 0 || group > 3)) return false;
+            marks |= c == mark;
+            point |= c == decimal;
             group = 0;
         } else {
             group += isdigit((unsigned char)c) != 0;
         }
-        if (c && c != ',') copy[size++] = c;
+        if (c && c != mark) copy[size++] = c == decimal ? '.' : c;
     }
-    return (commas || length < whole) && dt__number_parse(copy, size, &value) == DT__NUMBER_GOOD;
+    return (marks || bare) && dt__number_parse(copy, size, &value) == DT__NUMBER_GOOD;
+}
+
+/* 5%, $3; 1,250.5, 1.250,5, 1 250,5 and 1'250.5. */
+static bool text_is_number_with_unit(const char *text, size_t length)
+{
+    static const char marks[][3] = {",.", ".,", " .", " ,", "'."};
+    static const char *const blanks[] = {"\xc2\xa0", "\xe2\x80\xaf", NULL}; /* that do not break */
+    char plain[DT__SHOWN];
+    size_t size = 0;
+    if (length >= DT__SHOWN) return false;
+    const size_t whole = length;
+    cut_signs(&text, &length);
+    const bool bare = length < whole;
+    dt__text_trim(&text, &length);
+    for (size_t i = 0; i < length; i++) {
+        size_t blank = 0;
+        for (int b = 0; blanks[b] && !blank; b++)
+            if (length - i >= strlen(blanks[b]) && !memcmp(text + i, blanks[b], strlen(blanks[b])))
+                blank = strlen(blanks[b]);
+        plain[size++] = blank ? ' ' : text[i];
+        i += blank ? blank - 1 : 0;
+    }
+    bool is = false;
+    for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
+        is |= text_is_grouped(plain, size, marks[m][0], marks[m][1], bare);
+    return is;
 }
 
 /* 2021-03-04, 4/3/2021, 04.03.21 12:30: three groups of digits in front. */
@@ -198,11 +222,11 @@ dt_status dt__number_read(const char *text, size_t length, float *out)
         [DT__TEXT_PLAIN] = "is not a number",
         [DT__TEXT_DATE] = "is not a number",
         [DT__TEXT_COMMA] = "is a number with a decimal comma: write a point, or set "
-                            "data.decimal=,",
+                           "data.decimal=,",
         [DT__TEXT_COMMA_OR_UNIT] = "is a number with a decimal comma: write a point, or nothing if "
                                    "it stands between thousands",
-        [DT__TEXT_UNIT] = "is a number with a sign or with commas between its thousands: leave "
-                          "them out",
+        [DT__TEXT_UNIT] = "is a number with a sign or with commas, points or blanks between its "
+                          "thousands: leave them out",
     };
     double value;
     const enum dt__number kind = dt__number_parse(text, length, &value);

@@ -26,7 +26,7 @@ bool dt__text_is_missing(const char *text, size_t length);
 
 /* What a text is that is no number: a date (2021-03-04, 4/3/21 12:30); a number but for one comma
  * in the place of a point (0,5), which may stand between thousands (1,250); one but for a sign of
- * percent or money at an end, or commas between its thousands (5%, $3, 1,250.5). */
+ * percent or money at an end, or marks between its thousands (5%, $3, 1,250.5, 1.250,5, 1 250). */
 enum dt__text_kind {
     DT__TEXT_PLAIN,
     DT__TEXT_DATE,

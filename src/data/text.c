@@ -205,7 +205,9 @@ dt_status dt__lines_next(struct dt__lines *lines, bool quotes, char **out, size_
     lines->line = lines->next_line;
     lines->next_line += newlines;
     *out = text;
-    *out_length = bytes && text[bytes - 1] == '\r' ? bytes - 1 : bytes;
+    while (bytes && text[bytes - 1] == '\r') /* two, where CRLF was made of CRLF */
+        bytes--;
+    *out_length = bytes;
     if (lines->commas) commas_replace(lines, text, *out_length);
     return DT_OK;
 }

@@ -29,6 +29,8 @@ static const struct {
     {"7,8,9\n1,2.5,0\n-3,4e3,2\n", "data.header=yes"},
     {"PAR1,PAR2,y\n1,2.5,0\n-3,4e3,2\n", NULL},
     {"ARROW1,b,y\n1,2.5,0\n-3,4e3,2\n", NULL},
+    {"a,\t\"b, b\", \"c\"\n1, \"2.5\",  \"0\"\n-3,4e3,2\n", "data.label=c"},
+    {"a,b,c\r\r\n1,2.5,0\r\r\n-3,4e3,2\r\r\n", "data.label=c"},
 };
 
 START_TEST(guises_are_read)
@@ -459,6 +461,8 @@ static const struct {
     {"d;y\n0,5;0\n", "a.csv:2: column 0 (d): '0,5' is a number with a decimal comma", NULL},
     {"d,y\n\"1,250\",0\n", "'1,250' is a number with a decimal comma: write a point, or nothing if", NULL},
     {"d,y\n5%,0\n5%,1\n", "a.csv:2: column 0 (d): '5%' is a number with a sign or with commas", NULL},
+    {"d;y\n1.234,5;0\n", "a.csv:2: column 0 (d): '1.234,5' is a number with a sign or with commas, points or blanks "
+                          "between its thousands: leave them out; data.categories=d would take", "data.decimal=,"},
     {"d,y\n1,\"2,000\"\n", "a.csv:2: label: '2,000' is a number with a decimal comma", "model.task=regress"},
     {"a,y,\n1,0,\n", "a.csv:2: column 2, which has no name: a value is missing; data.missing=mean takes "
                      "the column's mean (for texts, a category for gaps); data.ignore=2 leaves it out", "data.label=y"},

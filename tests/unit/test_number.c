@@ -118,7 +118,10 @@ START_TEST(numbers_with_units_are_known)
                  {"$1,250", false, true},   {"1,2,3", false, false},   {"12,34,567", false, false},
                  {"1234,567", true, false}, {"%", false, false},       {"", false, false},
                  {"5", false, false},       {"$", false, false},       {"a%", false, false},
-                 {"1,", true, false},       {",5", true, false},       {"1.000,5", false, false},
+                 {"1,", true, false},       {",5", true, false},       {"1.000,5", false, true},
+                 {"1 250", false, true},    {"1\xc2\xa0" "250,5", false, true}, {"1\xe2\x80\xaf" "250.5", false, true},
+                 {"1'250.5", false, true},  {"0,5 %", false, true},    {"1.250.000", false, true},
+                 {"12 5", false, false},    {"4.3.2021", false, false}, {"1 250 0", false, false},
                  {"100-200", false, false}, {"1,250,", false, false},  {"1,2500", true, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *text = cases[i].text;
