@@ -101,8 +101,8 @@ const struct command commands[] = {
      "All of them, those of a section (train), or one (train.lr) at length. --markdown gives "
      "a table, --man the page dtrain-config(5), --json-schema a schema of a configuration as "
      "an object of sections (numbers, true and false are accepted beside texts)."},
-    {"help", cmd_help, false, "[COMMAND] [--man|--bash|--zsh]",
-     "says what a command does, or lists the commands",
+    {"help", cmd_help, false, "[COMMAND|SECTION|KEY] [--man|--bash|--zsh]",
+     "says what a command does or an option means, or lists the commands",
      "--man gives the page dtrain(1); --bash and --zsh give completions, e.g. source <(dtrain "
      "help --bash)."},
 };

@@ -138,15 +138,18 @@ dt_status cmd_help(int argc, char **argv)
         const char *flag;
         void (*print)(FILE *out);
     } forms[] = {{"--man", print_manual}, {"--bash", print_bash}, {"--zsh", print_zsh}};
-    if (argc > 2) return dt_fail(DT_EUSAGE, "%s: expected one command or nothing", argv[2]);
+    if (argc > 2) return dt_fail(DT_EUSAGE, "%s: expected one command, section or key", argv[2]);
     for (size_t i = 0; argc == 2 && i < sizeof forms / sizeof *forms; i++) {
         if (strcmp(argv[1], forms[i].flag)) continue;
         forms[i].print(stdout);
         return DT_OK;
     }
     const struct command *command = argc == 2 ? command_find(argv[1]) : NULL;
-    if (argc == 2 && !command)
-        return dt_fail(DT_EUSAGE, "%s: no such command; see dtrain help", argv[1]);
+    if (argc == 2 && !command) {
+        const dt_status status = dt_config_describe(stdout, DT_DESCRIBE_TEXT, argv[1]);
+        if (!status || strchr(argv[1], '.')) return status;
+        return dt_fail(DT_EUSAGE, "%s: no such command or section; see dtrain help", argv[1]);
+    }
     if (command)
         cli_print_command_help(stdout, command);
     else

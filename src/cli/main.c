@@ -40,10 +40,7 @@ static dt_status program_run(int argc, char **argv, const struct command **out_c
         cli_print_help(stdout);
         return dt_fail(DT_EUSAGE, "expected a configuration file or a command");
     }
-    if (argc > 1 && is_any(argv[1], "--help", "-h")) {
-        cli_print_help(stdout);
-        return DT_OK;
-    }
+    if (argc > 1 && is_any(argv[1], "--help", "-h")) return cmd_help(argc - 1, argv + 1);
     if (argc > 1 && is_any(argv[1], "--version", "-V")) {
         cli_print_version(stdout);
         return DT_OK;

@@ -26,6 +26,9 @@ done
 "$dtrain" options --markdown | grep -q '^| `train.lr` | `0.01` |' || fail 'options --markdown'
 
 errors 2 'expected a section or a key' options --foo
+"$dtrain" help train.lr | grep -q '^train.lr = 0.01' && "$dtrain" --help eval | grep -q '^dtrain eval' || fail 'help of a key, --help of a command'
+errors 2 'unknown key; did you mean train.lr' --help train.lrr
+errors 2 'nothing: no such command' help nothing
 errors 2 'unknown key; did you mean train.lr' options train.lrr
 errors 2 'expected a configuration file'
 errors 2 'foo: no such file, and no command' foo
