@@ -42,6 +42,8 @@ struct dt__convolution {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     size_t floats[OPERANDS]; /* of a row of x, of one of y, of all weights */
+    struct dt__convolution_shape shape;
+    float *points; /* (MANY_ROWS, OH, OW, C) of x; NULL: the library reads x itself */
     struct product product[PRODUCTS];
     float *total; /* (gradient_floats) gradient in the library's layout, padding included */
     dnnl_memory_t gradient; /* of one piece, like it */
@@ -130,6 +132,47 @@ static dt_status operand_move(struct operand *operand, dnnl_stream_t stream, con
     return DT_OK;
 }
 
+/* ---- points --------------------------------------------------------------------------------- */
+
+/* A kernel of one point reads every `stride`th point alone. With less than 16 channels the library
+ * (oneDNN 2.6.3, weight gradient) then writes beyond its own memory, or is wrong. So it gets those
+ * points as pictures, without a stride. */
+static bool reads_points(const struct dt__convolution_shape *s)
+{
+    return s->kernel_height == 1 && s->kernel_width == 1 &&
+           (s->stride_height > 1 || s->stride_width > 1);
+}
+
+/* Where the k-th of a piece's points begins in x. */
+static size_t point_of(const struct dt__convolution_shape *s, size_t k)
+{
+    const size_t width = (size_t)s->out_width, height = (size_t)s->out_height;
+    const size_t row = k / (width * height), y = k / width % height, x = k % width;
+    const size_t at_y = row * (size_t)s->height + y * (size_t)s->stride_height;
+    return (at_y * (size_t)s->width + x * (size_t)s->stride_width) * (size_t)s->channels;
+}
+
+/* x (rows, H, W, C) as the library reads it. */
+static const float *points_take(const struct dt__convolution *c, int rows, const float *x)
+{
+    const size_t channels = (size_t)c->shape.channels;
+    const size_t count = (size_t)(rows * c->shape.out_height) * (size_t)c->shape.out_width;
+    if (!c->points) return x;
+    for (size_t k = 0; k < count; k++)
+        memcpy(c->points + k * channels, x + point_of(&c->shape, k), channels * sizeof *x);
+    return c->points;
+}
+
+/* The gradient by these points becomes that by x. */
+static void points_give(const struct dt__convolution *c, int rows, float *dx)
+{
+    const size_t channels = (size_t)c->shape.channels;
+    const size_t count = (size_t)(rows * c->shape.out_height) * (size_t)c->shape.out_width;
+    memset(dx, 0, (size_t)rows * c->floats[X] * sizeof *dx);
+    for (size_t k = 0; k < count; k++)
+        memcpy(dx + point_of(&c->shape, k), c->points + k * channels, channels * sizeof *dx);
+}
+
 /* ---- products ------------------------------------------------------------------------------- */
 
 /* The primitive of a product for one size of piece, and its operands; *out describes it. Weights
@@ -175,7 +218,9 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     dt_status status;
     struct dt__convolution *c = NULL;
     struct description description;
+    struct dt__convolution_shape seen = *shape; /* by the library */
     DT_GUARD(dt_alloc(1, sizeof *c, "convolution", &c));
+    c->shape = *shape;
     DT_GUARD(dt__dnnl_check(dnnl_engine_create(&c->engine, dnnl_cpu, 0), "an engine"));
     DT_GUARD(dt__dnnl_check(dnnl_stream_create(&c->stream, c->engine, dnnl_stream_default_flags),
                             "a stream"));
@@ -183,9 +228,16 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     c->floats[Y] = (size_t)shape->out_height * (size_t)shape->out_width * (size_t)shape->filters;
     c->floats[WEIGHT] = (size_t)shape->kernel_height * (size_t)shape->kernel_width *
                         (size_t)(shape->channels / shape->groups) * (size_t)shape->filters;
+    if (reads_points(shape)) {
+        const size_t points = (size_t)shape->out_height * (size_t)shape->out_width;
+        seen.height = shape->out_height, seen.width = shape->out_width;
+        seen.stride_height = seen.stride_width = 1;
+        DT_GUARD(dt_alloc(MANY_ROWS * points, (size_t)shape->channels * sizeof(float),
+                          "a convolution's points", &c->points));
+    }
     for (int piece = 0; piece < PIECES; piece++) {
         dnnl_primitive_desc_t made[PRODUCTS] = {NULL};
-        status = describe(shape, PIECE_ROWS[piece], bf16, &description);
+        status = describe(&seen, PIECE_ROWS[piece], bf16, &description);
         for (int i = 0; i < PRODUCTS && !status; i++)
             if (i != INPUT_GRADIENT || input_gradient)
                 status = product_create(c, i, piece, &description, made[FORWARD], &made[i]);
@@ -224,6 +276,7 @@ void dt__convolution_destroy(void *state)
     dnnl_memory_destroy(c->gradient);
     dnnl_stream_destroy(c->stream);
     dnnl_engine_destroy(c->engine);
+    dt_free(c->points);
     dt_free(c->total);
     dt_free(c->scratch);
     dt_free(c);
@@ -248,14 +301,18 @@ static dt_status pictures_run(struct dt__convolution *c, int which, int rows, co
         piece = rows - done >= MANY_ROWS ? 0 : 1;
         struct operand *read = &product->pictures[piece][from];
         struct operand *written = &product->pictures[piece][to];
-        float *result = out + (size_t)done * c->floats[to];
-        DT_TRY(operand_move(read, c->stream, in + (size_t)done * c->floats[from]));
+        const float *operand = in + (size_t)done * c->floats[from];
+        float *pictures = out + (size_t)done * c->floats[to];
+        float *result = to == X && c->points ? c->points : pictures;
+        if (from == X) operand = points_take(c, PIECE_ROWS[piece], operand);
+        DT_TRY(operand_move(read, c->stream, operand));
         TRY_DNNL(dnnl_memory_set_data_handle(written->caller, result));
         const dnnl_exec_arg_t arguments[] = {{ROLES[which].argument[from], read->own},
                                              {DNNL_ARG_WEIGHTS, product->weight.own},
                                              {ROLES[which].argument[to], written->own}};
         TRY_DNNL(dnnl_primitive_execute(product->primitive[piece], c->stream, 3, arguments));
         DT_TRY(operand_move(written, c->stream, result));
+        if (result != pictures) points_give(c, PIECE_ROWS[piece], pictures);
     }
     return DT_OK;
 }
@@ -280,7 +337,8 @@ dt_status dt__convolution_weight_gradient(struct dt__convolution *c, int rows, c
         piece = rows - done >= MANY_ROWS ? 0 : 1;
         struct operand *pictures = product->pictures[piece];
         dnnl_memory_t into = done ? c->gradient : product->weight.own;
-        DT_TRY(operand_move(&pictures[X], c->stream, x + (size_t)done * c->floats[X]));
+        const float *own = points_take(c, PIECE_ROWS[piece], x + (size_t)done * c->floats[X]);
+        DT_TRY(operand_move(&pictures[X], c->stream, own));
         DT_TRY(operand_move(&pictures[Y], c->stream, dy + (size_t)done * c->floats[Y]));
         const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, pictures[X].own},
                                              {DNNL_ARG_DIFF_DST, pictures[Y].own},

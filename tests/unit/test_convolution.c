@@ -101,7 +101,7 @@ static void compare(const char *what, const float *got, const float *expected, s
 
 static void products_agree(const struct dt__convolution_shape *shape, int rows, bool bf16)
 {
-    const double bound = bf16 ? 0.02 : 2e-6;
+    const double bound = bf16 ? 0.02 : 4e-6;
     struct problem p;
     struct dt__convolution *c;
     problem_make(&p, shape, rows);
@@ -129,15 +129,17 @@ static void products_agree(const struct dt__convolution_shape *shape, int rows, 
 /* height, width, channels; out height, out width, filters; kernel; stride; pad top, left, bottom, right;
  * groups */
 static const struct dt__convolution_shape SHAPES[] = {
-    {7, 5, 1, 7, 5, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1},   /* same */
-    {8, 8, 4, 6, 6, 16, 3, 3, 1, 1, 0, 0, 0, 0, 1},  /* valid */
-    {9, 11, 3, 4, 5, 5, 3, 2, 2, 2, 0, 0, 0, 0, 1},  /* odd strides and kernel */
-    {6, 6, 8, 6, 6, 12, 4, 4, 1, 1, 1, 1, 2, 2, 1},  /* an even kernel, uneven padding */
-    {6, 6, 32, 6, 6, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1}, /* a usual one */
-    {5, 5, 6, 5, 5, 4, 3, 3, 1, 1, 1, 1, 1, 1, 2},   /* two groups */
-    {5, 5, 8, 5, 5, 8, 3, 3, 1, 1, 1, 1, 1, 1, 8},   /* a group a channel */
-    {1, 50, 3, 1, 25, 7, 1, 5, 1, 2, 0, 2, 0, 2, 1}, /* one-dimensional */
-    {4, 4, 5, 1, 1, 2, 4, 4, 4, 4, 0, 0, 0, 0, 1},   /* a kernel as large as the picture */
+    {7, 5, 1, 7, 5, 3, 3, 3, 1, 1, 1, 1, 1, 1, 1},     /* same */
+    {8, 8, 4, 6, 6, 16, 3, 3, 1, 1, 0, 0, 0, 0, 1},    /* valid */
+    {9, 11, 3, 4, 5, 5, 3, 2, 2, 2, 0, 0, 0, 0, 1},    /* odd strides and kernel */
+    {6, 6, 8, 6, 6, 12, 4, 4, 1, 1, 1, 1, 2, 2, 1},    /* an even kernel, uneven padding */
+    {6, 6, 32, 6, 6, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1},   /* a usual one */
+    {5, 5, 6, 5, 5, 4, 3, 3, 1, 1, 1, 1, 1, 1, 2},     /* two groups */
+    {5, 5, 8, 5, 5, 8, 3, 3, 1, 1, 1, 1, 1, 1, 8},     /* a group a channel */
+    {1, 50, 3, 1, 25, 7, 1, 5, 1, 2, 0, 2, 0, 2, 1},   /* one-dimensional */
+    {4, 4, 5, 1, 1, 2, 4, 4, 4, 4, 0, 0, 0, 0, 1},     /* a kernel as large as the picture */
+    {9, 7, 2, 3, 4, 5, 1, 1, 3, 2, 0, 0, 0, 0, 1},     /* points of each stride */
+    {64, 64, 3, 32, 32, 8, 1, 1, 2, 2, 0, 0, 0, 0, 1}, /* so many that oneDNN 2.6.3 fails itself */
 };
 enum { SHAPE_COUNT = sizeof SHAPES / sizeof *SHAPES };
 
