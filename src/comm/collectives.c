@@ -9,15 +9,18 @@
 
 /* ---- the end of the job --------------------------------------------------------------------- */
 
-/* An abort may end the others at once (Hydra): who tells has time to do so before. */
+/* An abort may end the others at once (Hydra): who tells does so before. */
 void dt__world_die(int exit_code, const char *message)
 {
-    const double TELL_SECS = 0.1;
+    const double TELL_SECS = 2;
     char place[DT__PLACE];
     const bool tells = dt__error_claim(place);
     if (tells) fprintf(stderr, "dtrain: error: %s%s\n", place, message);
     fflush(NULL);
-    if (!tells) dt_sleep_secs(TELL_SECS);
+    if (tells)
+        dt__error_told();
+    else
+        dt__error_await(TELL_SECS);
     MPI_Abort(MPI_COMM_WORLD, exit_code);
     abort();
 }

@@ -437,13 +437,32 @@ static void name_stalled(struct dt_world *world, int64_t now, int64_t stall, str
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
+enum { ERROR_NONE, ERROR_CLAIMED, ERROR_TOLD };
+
 bool dt__error_claim(char place[DT__PLACE])
 {
     struct dt_world *world = atomic_load(&watched_world);
     place[0] = '\0';
     if (!world) return true;
     snprintf(place, DT__PLACE, "[rank %d on %s] ", world->rank, world->host_name[world->rank]);
-    return atomic_exchange(&atomic_load(&world->inside->watchdog.table)->error_claimed, 1) == 0;
+    int nobody = ERROR_NONE;
+    return atomic_compare_exchange_strong(&atomic_load(&world->inside->watchdog.table)->error,
+                                          &nobody, ERROR_CLAIMED);
+}
+
+void dt__error_told(void)
+{
+    struct dt_world *world = atomic_load(&watched_world);
+    if (world) atomic_store(&atomic_load(&world->inside->watchdog.table)->error, ERROR_TOLD);
+}
+
+void dt__error_await(double secs)
+{
+    struct dt_world *world = atomic_load(&watched_world);
+    const double end = dt_clock_secs() + secs;
+    while (world && dt_clock_secs() < end &&
+           atomic_load(&atomic_load(&world->inside->watchdog.table)->error) != ERROR_TOLD)
+        dt_sleep_secs(0.01);
 }
 
 /* A stop request to one process is one to the job. */

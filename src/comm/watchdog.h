@@ -47,7 +47,7 @@ struct dt__heartbeat {
 };
 
 struct dt__heartbeat_table {
-    _Alignas(64) _Atomic int error_claimed; /* the first to claim prints the host's error line */
+    _Alignas(64) _Atomic int error; /* the first to claim prints the host's error line */
     _Atomic int stop; /* the mark of a stop request to a rank of this host; 0: none came */
     int rows;
     struct dt__heartbeat row[];
@@ -117,5 +117,8 @@ void dt__watchdog_ask(struct dt_world *world, bool asks);
  * "[rank 2 on node7] ", into place. */
 enum { DT__PLACE = 128 };
 bool dt__error_claim(char place[DT__PLACE]);
+/* It has printed; the others wait for that, up to `secs`. */
+void dt__error_told(void);
+void dt__error_await(double secs);
 
 #endif

@@ -11,7 +11,7 @@ hosts_up() {
     unset OMPI_MCA_mtl # Open MPI as it comes
     bed=$tmp/hosts
     mkdir "$bed"
-    unshare --net true 2>/dev/null || skip 'namespaces cannot be made here'
+    unshare --net --mount true 2>/dev/null || skip 'namespaces cannot be made here'
     at_exit hosts_down
     hold switch
     in_host switch ip link add bridge type bridge 2>"$tmp/err" || skip "no bridge: $(cat "$tmp/err")"
