@@ -1,6 +1,8 @@
 /* Who draws which sample when. */
 #include "data/order.h"
 
+#include <stdlib.h>
+
 #include "data/source.h"
 
 /* ==== the order of a replica ================================================================== */
@@ -145,6 +147,30 @@ struct dt__segment dt__shard_run(const struct dt__shard *shard, uint64_t local)
 
 /* ---- the plan ------------------------------------------------------------------------------- */
 
+static int by_rows_order(const void *a, const void *b)
+{
+    const struct dt__by_rows *x = a, *y = b;
+    return x->rows != y->rows ? (x->rows > y->rows) - (x->rows < y->rows)
+                              : x->replica - y->replica;
+}
+
+static dt_status plan_list_kinds(struct dt_plan *plan)
+{
+    const size_t replicas = (size_t)plan->replicas;
+    DT_TRY(dt_alloc(replicas, sizeof *plan->by_rows, "shards", &plan->by_rows));
+    DT_TRY(dt_alloc(replicas, sizeof *plan->kind, "shards", &plan->kind));
+    for (int r = 0; r < plan->replicas; r++)
+        plan->by_rows[r] = (struct dt__by_rows){plan->shards[r].rows, r};
+    qsort(plan->by_rows, replicas, sizeof *plan->by_rows, by_rows_order);
+    for (int i = 0; i < plan->replicas; i++) {
+        const uint64_t rows = plan->by_rows[i].rows;
+        if (i == 0 || rows != plan->by_rows[i - 1].rows)
+            plan->kind[plan->kinds++] = (struct dt__kind){.rows = rows, .begin = i};
+        plan->kind[plan->kinds - 1].end = i + 1;
+    }
+    return DT_OK;
+}
+
 dt_status dt_plan_create(const struct dt_source *source, uint64_t seed, int replicas, int64_t batch,
                          struct dt_plan **out)
 {
@@ -158,6 +184,7 @@ dt_status dt_plan_create(const struct dt_source *source, uint64_t seed, int repl
     plan->steps = (samples - 1) / plan->batch + 1;
     dt_status status = dt_alloc((size_t)replicas, sizeof *plan->shards, "shards", &plan->shards);
     if (!status) status = plan_deal(plan, source);
+    if (!status) status = plan_list_kinds(plan);
     if (status)
         dt_plan_destroy(plan);
     else
@@ -171,6 +198,8 @@ void dt_plan_destroy(struct dt_plan *plan)
     for (int r = 0; plan->shards && r < plan->replicas; r++)
         dt_free(plan->shards[r].segments);
     dt_free(plan->shards);
+    dt_free(plan->by_rows);
+    dt_free(plan->kind);
     dt_free(plan);
 }
 
@@ -196,10 +225,40 @@ uint64_t dt_plan_replica_rows(const struct dt_plan *plan, int replica)
 
 /* ---- Webster's order ------------------------------------------------------------------------ */
 
-/* Samples of replica r among the first n positions of an epoch. The position of its sample j is the
- * number of samples that have a key (2k+1)/(2*rows) before its own: (2k+1) * own < (2j+1) * rows,
- * or equal where ties go to the other replica. Among the first n, every replica has its quota n *
- * s_r / S to within 1 + R * s_r / S: the search is short. */
+/* How many replicas of a kind have higher numbers than r. */
+static uint64_t kind_behind(const struct dt_plan *plan, const struct dt__kind *kind, int r)
+{
+    int from = kind->begin, to = kind->end;
+    while (from < to) {
+        const int middle = from + (to - from) / 2;
+        if (plan->by_rows[middle].replica <= r)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return (uint64_t)(kind->end - from);
+}
+
+/* The position of sample j of replica r: the number of samples that have a key (2k+1)/(2*rows)
+ * before its own, (2k+1) * own < (2j+1) * rows, or equal where ties go to the other replica. Those
+ * of a kind have as many each, but for ties. */
+static uint64_t webster_position(const struct dt_plan *plan, int r, uint64_t j)
+{
+    const uint64_t own = plan->shards[r].rows;
+    uint64_t position = j;
+    for (int i = 0; i < plan->kinds; i++) {
+        const struct dt__kind *kind = &plan->kind[i];
+        const wide product = (wide)(2 * j + 1) * kind->rows;
+        const uint64_t odd = (uint64_t)(product / own); /* the greatest 2k+1, or one more */
+        const uint64_t others = (uint64_t)(kind->end - kind->begin) - (kind->rows == own);
+        const uint64_t lost = product % own == 0 ? kind_behind(plan, kind, r) : 0; /* ties */
+        position += (others - lost) * ((odd + 1) / 2) + lost * (odd / 2);
+    }
+    return position;
+}
+
+/* Samples of replica r among the first n positions of an epoch. Every replica has its quota n * s_r
+ * / S to within 1 + R * s_r / S: the search is short. */
 static uint64_t webster_count(const struct dt_plan *plan, int r, uint64_t n)
 {
     uint64_t own = plan->shards[r].rows;
@@ -208,15 +267,8 @@ static uint64_t webster_count(const struct dt_plan *plan, int r, uint64_t n)
     uint64_t low = quota > slack ? quota - slack : 0;
     uint64_t high = own - quota > slack ? quota + slack : own;
     while (low < high) {
-        uint64_t middle = low + (high - low) / 2, position = middle;
-        for (int q = 0; q < plan->replicas; q++) {
-            if (q == r) continue;
-            const wide product = (wide)(2 * middle + 1) * plan->shards[q].rows;
-            const bool lost_tie = product % own == 0 && q > r;
-            position +=
-                ((uint64_t)(product / own) - lost_tie + 1) / 2; /* the greatest 2k+1 is odd */
-        }
-        if (position < n)
+        uint64_t middle = low + (high - low) / 2;
+        if (webster_position(plan, r, middle) < n)
             low = middle + 1;
         else
             high = middle;

@@ -48,6 +48,17 @@ struct dt_plan {
     uint64_t samples, batch, steps, seed;
     int replicas;
     struct dt__shard *shards; /* (replicas) */
+    /* Replicas with as many rows as each other, [begin, end) of by_rows: two kinds, but where whole
+     * files are dealt. */
+    struct dt__kind {
+        uint64_t rows;
+        int begin, end;
+    } * kind;
+    int kinds;
+    struct dt__by_rows {
+        uint64_t rows;
+        int replica;
+    } * by_rows; /* (replicas) rising */
 };
 
 /* The run of source rows that begins at row `local` of the shard: its first row, and its length. */

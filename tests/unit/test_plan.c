@@ -178,6 +178,24 @@ START_TEST(seed_deals_the_files)
 }
 END_TEST
 
+/* A share that costs as much as there are replicas: each of a step would take minutes. */
+START_TEST(shares_of_many_replicas)
+{
+    enum { REPLICAS = 1 << 16 };
+    const int rows[MOST_FILES] = {40000, 30001};
+    struct dt_source *source = make_source(rows);
+    struct dt_plan *plan = make_plan(source, REPLICAS, 50000);
+    for (uint64_t step = 0; step < 2; step++) {
+        uint64_t total = 0;
+        for (int r = 0; r < REPLICAS; r++)
+            total += dt_plan_share(plan, step, r).count;
+        ck_assert_uint_eq(total, dt_plan_step_rows(plan, step));
+    }
+    dt_plan_destroy(plan);
+    dt_source_destroy(source);
+}
+END_TEST
+
 DATA_SUITE("plan", {shares_follow_websters_order, COUNT(CASES)},
            {shards_cover_the_source, COUNT(CASES)}, {even_files_stay_whole, 1},
-           {seed_deals_the_files, 1})
+           {seed_deals_the_files, 1}, {shares_of_many_replicas, 1})
