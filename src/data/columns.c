@@ -438,8 +438,16 @@ dt_status dt__columns_settle(struct dt__columns *columns, const struct dt_config
     struct dt__names names = {0};
     dt_status status = DT_OK;
     bool plain = columns->missing == DT_MISSING_ERROR;
-    for (size_t c = 0; c < columns->count; c++)
-        plain &= columns->items[c].kind == DT_COLUMN_NUMBER;
+    for (size_t c = 0; c < columns->count; c++) {
+        const struct dt__column *column = &columns->items[c];
+        plain &= column->kind == DT_COLUMN_NUMBER;
+        /* as pandas and R write row numbers, and as pandas reads them */
+        if (column->kind == DT_COLUMN_NUMBER && column->name &&
+            (!*column->name || !strncmp(column->name, "Unnamed: ", 9)))
+            dt_warn("column %zu has no name, and is a feature: if it numbers the rows, "
+                    "data.ignore=%zu leaves it out",
+                    column->place, column->place);
+    }
     if (!plain) {
         dt__names_free(schema->feature_names, (size_t)schema->features);
         schema->feature_names = NULL;

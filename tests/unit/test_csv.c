@@ -266,7 +266,8 @@ static void catch_said(void *arg, enum dt_log_level level, const char *line)
 {
     const size_t length = strlen(said);
     (void)arg, (void)level;
-    if (strstr(line, "are ignored") || strstr(line, "decimal points"))
+    if (strstr(line, "are ignored") || strstr(line, "decimal points") ||
+        strstr(line, "has no name"))
         snprintf(said + length, sizeof said - length, "%s|", line);
 }
 
@@ -374,6 +375,27 @@ START_TEST(points_beside_decimal_commas_are_told)
     dt_log_set_sink(NULL, NULL);
     ck_assert_str_eq(said, "a.csv:3: ' -1.250 ': with data.decimal=, points are decimal points, too; if it stands "
                            "between thousands, leave it out|");
+}
+END_TEST
+
+/* Row numbers of sorted files tell the label, and nothing of other rows. */
+START_TEST(columns_without_a_name_are_told)
+{
+    put_text("a.csv", ",p,,Unnamed: 2,y\n0,1,red,0,0\n1,2,blue,1,1\n");
+    set("data.train=a.csv"), set("data.label=y");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "columns 0 and 2 are both named ''");
+    set("data.ignore=2");
+    EXPECT_FAIL(try_survey(), DT_EFORMAT, "columns 0 and 2 are both named ''");
+    put_text("a.csv", ",p,Unnamed: 2,y\n0,1,0,0\n1,2,1,1\n");
+    set("data.ignore=");
+    dt_log_set_sink(catch_said, NULL);
+    struct dt_source *source = survey();
+    ck_assert_str_eq(said, "column 0 has no name, and is a feature: if it numbers the rows, data.ignore=0 leaves it out|"
+                           "column 2 has no name, and is a feature: if it numbers the rows, data.ignore=2 leaves it out|");
+    *said = 0;
+    dt_source_destroy(source), dt_source_destroy((set("data.ignore=0,2"), survey()));
+    dt_log_set_sink(NULL, NULL);
+    ck_assert_str_eq(said, "");
 }
 END_TEST
 
@@ -725,7 +747,8 @@ DATA_SUITE("csv", {guises_are_read, COUNT(GUISES)}, {damage_is_named, COUNT(DAMA
            {evaluation_fits_the_schema, 1}, {files_must_agree, 1},
            {columns_beyond_the_schema_are_named, 1},
            {files_go_by_their_own_headers, 1}, {separators_are_told, 4},
-           {decimals_may_have_commas, 4}, {points_beside_decimal_commas_are_told, 1}, {texts_are_categories, 1},
+           {decimals_may_have_commas, 4}, {points_beside_decimal_commas_are_told, 1},
+           {columns_without_a_name_are_told, 1}, {texts_are_categories, 1},
            {gaps_are_filled, 1}, {odd_tables_are_named, COUNT(ODD)},
            {numbers_of_rows_and_amounts_are_seen, 1}, {identifiers_are_no_categories, 1}, {a_table_is_summed_up, 1},
            {packed_files_are_read, 2}, {foreign_files_are_named, COUNT(FOREIGN)},
