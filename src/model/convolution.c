@@ -143,6 +143,14 @@ static bool reads_points(const struct dt__convolution_shape *s)
            (s->stride_height > 1 || s->stride_width > 1);
 }
 
+/* Where windows leave points out, or a row is shorter than a stride, the library (oneDNN 2.6.3)
+ * reads and writes beyond its operands in bf16. */
+static bool is_safe_in_bf16(const struct dt__convolution_shape *s)
+{
+    return s->kernel_height >= s->stride_height && s->kernel_width >= s->stride_width &&
+           s->width >= s->stride_width;
+}
+
 /* Where the k-th of a piece's points begins in x. */
 static size_t point_of(const struct dt__convolution_shape *s, size_t k)
 {
@@ -237,7 +245,7 @@ dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool
     }
     for (int piece = 0; piece < PIECES; piece++) {
         dnnl_primitive_desc_t made[PRODUCTS] = {NULL};
-        status = describe(&seen, PIECE_ROWS[piece], bf16, &description);
+        status = describe(&seen, PIECE_ROWS[piece], bf16 && is_safe_in_bf16(&seen), &description);
         for (int i = 0; i < PRODUCTS && !status; i++)
             if (i != INPUT_GRADIENT || input_gradient)
                 status = product_create(c, i, piece, &description, made[FORWARD], &made[i]);

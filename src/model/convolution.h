@@ -21,8 +21,8 @@ struct dt__convolution_shape {
 
 struct dt__convolution; /* one thread's */
 
-/* input_gradient: whether dt__convolution_input_gradient will be called. precision: of the
- * operands, f32 or (bf16) f32 rounded to bf16; sums are f32. DT_EMEMORY. DT_EBUG: oneDNN has no
+/* input_gradient: whether dt__convolution_input_gradient will be called. bf16: operands are rounded
+ * to it, but for shapes that the library fails at; sums are f32. DT_EMEMORY. DT_EBUG: oneDNN has no
  * such primitive. */
 dt_status dt__convolution_create(const struct dt__convolution_shape *shape, bool input_gradient,
                                  bool bf16, struct dt__convolution **out);

@@ -1,4 +1,5 @@
 /* A convolution's products against loops that are the definition. */
+#include "dtrain/model.h"
 #include "model/convolution.h"
 
 #include <math.h>
@@ -140,6 +141,8 @@ static const struct dt__convolution_shape SHAPES[] = {
     {4, 4, 5, 1, 1, 2, 4, 4, 4, 4, 0, 0, 0, 0, 1},     /* a kernel as large as the picture */
     {9, 7, 2, 3, 4, 5, 1, 1, 3, 2, 0, 0, 0, 0, 1},     /* points of each stride */
     {64, 64, 3, 32, 32, 8, 1, 1, 2, 2, 0, 0, 0, 0, 1}, /* so many that oneDNN 2.6.3 fails itself */
+    {4, 1, 16, 4, 1, 16, 3, 3, 1, 2, 1, 1, 1, 1, 1},   /* rows shorter than a stride */
+    {31, 28, 29, 16, 7, 8, 1, 5, 2, 4, 0, 2, 0, 2, 1}, /* a stride beyond the kernel */
 };
 enum { SHAPE_COUNT = sizeof SHAPES / sizeof *SHAPES };
 
@@ -152,6 +155,14 @@ END_TEST
 START_TEST(test_products_of_one_row)
 {
     products_agree(&SHAPES[_i], 1, false);
+}
+END_TEST
+
+START_TEST(test_products_in_bf16)
+{
+    bool native;
+    ck_assert_int_eq(dt_bf16_settle("auto", &native), DT_OK);
+    if (native) products_agree(&SHAPES[_i], 1 + 18 * (_i % 2), true);
 }
 END_TEST
 
@@ -181,6 +192,7 @@ int main(void)
     TCase *test_case = tcase_create("convolution");
     tcase_add_loop_test(test_case, test_products, 0, SHAPE_COUNT);
     tcase_add_loop_test(test_case, test_products_of_one_row, 0, SHAPE_COUNT);
+    tcase_add_loop_test(test_case, test_products_in_bf16, 0, SHAPE_COUNT);
     tcase_add_test(test_case, test_rows_are_apart);
     return suite_run_case("convolution", test_case);
 }
