@@ -30,6 +30,7 @@ struct dt_train_options {
      * stops as a signal would make it. */
     bool (*stop)(void *arg);
     void *arg; /* of both */
+    bool test; /* how good the model is does not matter: nothing is said of that */
 };
 
 /* Trains as the config says. Collective over the world; config is rank 0's on rank 0 and is sent to

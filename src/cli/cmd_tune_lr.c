@@ -36,20 +36,26 @@ static void curve_draw(const struct dt_lr_test *test)
     printf("\n%11s %-8g%*s%g\n", "rate", test->lr[0], WIDTH - 10, "", 10.0);
 }
 
-/* The curve, and what it says. wide: the linear path's own rate, as a part of the other; 0: none.
- * preset: the test took one by itself, which a given rate would turn off. */
-static void test_print(const struct dt_lr_test *test, double wide, bool preset)
+/* The curve, and what it says. preset: the test took one by itself, which a given rate would turn
+ * off. */
+static void test_print(const struct dt_lr_test *test, const struct dt_config *config, bool preset)
 {
+    const char *normalise =
+        config->data.normalize == DT_NORMALIZE_NONE ? "data.normalize=standard, or " : "";
+    /* The linear path's own rate, as a part of the other; ftrl's stays. */
+    const bool wide_rises = config->train.wide_optimizer != DT_OPT_FTRL + 1;
+    const double wide = wide_rises ? config->train.wide_lr / config->train.lr : 0;
     curve_draw(test);
     if (test->rises) {
         printf("the loss rises from the start: no rate to suggest\n");
-        dt_warn("no rate made the loss fall: look at the data (dtrain inspect), or normalise it "
-                "(data.normalize=standard)");
+        dt_warn("no rate made the loss fall: try %sother columns (dtrain inspect shows them)",
+                normalise);
         return;
     }
     if (test->flat)
-        dt_warn("the loss falls by less than 2 %%: the suggestion is weak; normalise the data "
-                "(data.normalize=standard), or try a larger train.batch");
+        dt_warn("the loss falls by less than 2 %%: the suggestion is weak; try %sa larger "
+                "train.batch",
+                normalise);
     printf("least loss %.4g at a rate of %.3g; suggested, well below that:\n",
            test->smooth[test->least], test->lr[test->least]);
     printf("train.lr=%.2g", test->suggest);
@@ -80,10 +86,8 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
     status = dt_ranks_agree(world->all, status);
     if (!status) status = dt_lr_test(world, config, bank ? scratch : "", &test);
     const bool given = dt_config_is_given(config, "run.preset");
-    const bool rises = config->train.wide_optimizer != DT_OPT_FTRL + 1;
     if (!status && bank)
-        test_print(&test, rises ? config->train.wide_lr / config->train.lr : 0,
-                   config->run.preset == DT_PRESET_TABLE && !given);
+        test_print(&test, config, config->run.preset == DT_PRESET_TABLE && !given);
     if (bank && *scratch) dt__path_remove(scratch);
     return status;
 }

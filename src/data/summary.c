@@ -289,7 +289,7 @@ static void print_task(const struct table *table, FILE *out)
         const bool commas = !strcmp(summary_type(label), "comma");
         numbers &= commas || (label->numbers && !label->texts);
         amounts |= commas || label->fractions || label->greatest >= 1000 || label->least < -1 ||
-                   kinds > MOST_CLASSES;
+                   (label->least > 1 && kinds > 2) || kinds > MOST_CLASSES;
         flags &= !label->fractions && label->least >= 0 && label->greatest <= 1;
         if (label->missing && !dt_config_is_given(table->config, "data.unlabelled"))
             fprintf(out, "unlabelled = skip   ; %" PRIu64 " rows have no label\n", label->missing);

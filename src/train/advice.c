@@ -145,7 +145,7 @@ void dt__advise_loss(struct dt_bank *bank)
 {
     const struct dt_config *config = bank->job->config;
     const double guess = guess_loss(bank->job);
-    if (bank->loss_told || bank->options->stop || !(bank->last_loss > 10 * guess)) return;
+    if (bank->loss_told || bank->options->test || !(bank->last_loss > 10 * guess)) return;
     bank->loss_told = true;
     dt_warn(
         "step %llu: the loss is %.3g, that of a mere guess %.3g: %sa lower train.lr than %g%s may "

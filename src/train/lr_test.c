@@ -89,7 +89,7 @@ dt_status dt_lr_test(struct dt_world *world, struct dt_config *config, const cha
                      struct dt_lr_test *out)
 {
     const struct dt_train_options options = {
-        .record = watch_record, .stop = has_diverged, .arg = out};
+        .record = watch_record, .stop = has_diverged, .arg = out, .test = true};
     bool bank = world->is_bank;
     char *dir = NULL;
     *out = (struct dt_lr_test){0};

@@ -508,7 +508,7 @@ dt_status dt__record_final(struct dt_bank *bank, const char *status)
     dt_info("%s at step %llu: %.0f samples/s, params_crc32c %s", status,
             (unsigned long long)job->step, rate, crc);
     if (*budget) dt_info("a worker's time: %s", budget);
-    print_result(bank, status);
+    if (!bank->options->test) print_result(bank, status);
     struct dt_report *report = bank->report;
     bank->report = NULL;
     return dt_report_close(report);

@@ -32,6 +32,14 @@ job 1 tune-lr data.train="$tmp/visits.csv" model.task=regress train.loss=poisson
     { cat "$tmp/err"; fail 'counts'; }
 check_ge 'rate of counts' "$(sed -n 's/^train.lr=\([^ ]*\).*/\1/p' "$tmp/out")" 0.0005
 
+# How good the model of the test is does not matter: nothing is said of it.
+awk 'BEGIN { srand(3); print "a,b,y"; for (i = 0; i < 400; i++)
+    print rand() "," rand() "," (rand() < 0.3 ? "no" : "yes") }' >"$tmp/chance.csv"
+for seed in 1 2; do
+    job 1 tune-lr data.train="$tmp/chance.csv" data.eval_fraction=0.2 run.seed=$seed >"$tmp/out" 2>"$tmp/err" || fail 'chance'
+    grep 'mere guess\|standard' "$tmp/err" && fail 'advice on a model that nobody keeps, or on what the preset has set'
+done
+
 # Local steps are not tested; the linear path's rate keeps its ratio; ftrl's rates cannot rise.
 tested() { job 1 tune-lr "$ini" data.train="$data" "$@" >"$tmp/out" 2>"$tmp/err" && sed -n 's/^train.lr=//p' "$tmp/out"; }
 plain=$(tested run.replicas=2)

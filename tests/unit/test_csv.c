@@ -650,22 +650,25 @@ START_TEST(a_table_is_summed_up)
 }
 END_TEST
 
-/* Whole numbers that rise number the rows, with gaps too; a label of many numbers is an amount, of few a class. Keys of data
- * that inspect has no use for are none of its errors (cmd_inspect). */
+/* Whole numbers that rise number the rows, with gaps too. A label of many numbers is an amount, and so is one that begins
+ * beyond 1; of few numbers from 0 or 1 on it is a class. Keys of data that inspect has no use for are none of its errors
+ * (cmd_inspect). */
 START_TEST(numbers_of_rows_and_amounts_are_seen)
 {
     char told[4096];
     FILE *file = fopen("a.csv", "w");
-    fprintf(file, "id,few,2020,y\n");
+    fprintf(file, "id,few,2020,y,pulse\n");
     for (int r = 0; r < 300; r++)
-        fprintf(file, "%d,%d,,%d\n", 3 * r + r % 2, r % 4, r * 7 % 50);
+        fprintf(file, "%d,%d,,%d,%d\n", 3 * r + r % 2, r % 4, r * 7 % 50, 46 + r % 9);
     fclose(file);
-    for (int few = 0; few < 2; few++) {
+    const char *const labels[] = {"data.label=y", "data.label=pulse", "data.label=few"};
+    for (int i = 0; i < 3; i++) {
+        const bool few = i == 2;
         FILE *out = fmemopen(told, sizeof told, "w");
-        EXPECT_OK(dt_config_set(&config, few ? "data.label=few" : "data.label=y"));
+        EXPECT_OK(dt_config_set(&config, labels[i]));
         EXPECT_OK(dt_data_inspect(&config, "a.csv", out, out));
         fclose(out);
-        ck_assert_msg(strstr(told, "ignore = id,-2 "), "%s", told); /* 2020 is no place here */
+        ck_assert_msg(strstr(told, "ignore = id,-3 "), "%s", told); /* 2020 is no place here */
         ck_assert_msg(strstr(told, few ? "task = classify   ; or regress, if the numbers are amounts"
                                        : "task = regress   ; or classify, if each number is a class"),
                       "%s", told);
