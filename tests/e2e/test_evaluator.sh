@@ -49,7 +49,7 @@ check_eq 'best exported' "$("$dtrain" eval "$tmp/whole/export/best" | json rmse)
 # ---- a slow evaluator: 8 chunks of a second --------------------------------------------------------
 slow='test.slow_rank=3 test.slow_secs=1'
 grows() { [ "$(record "$tmp/slow" checkpoint step)" -ge 100 ]; }
-run slow $slow run.keep=2 run.checkpoint_steps=20 run.stall_secs=4 2>"$tmp/err" &
+run slow $slow run.keep=2 run.checkpoint_steps=20 run.stall_secs=6 2>"$tmp/err" &
 settle 20 grows || { cat "$tmp/err"; fail 'training waits for the evaluator'; }
 [ -z "$(record "$tmp/slow" eval step)" ] || fail 'the evaluator is not slow'
 [ -f "$tmp/slow/ckpt/step-000000000.h5" ] || fail 'a checkpoint is deleted under evaluation'

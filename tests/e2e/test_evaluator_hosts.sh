@@ -16,7 +16,7 @@ run() {
         data.eval="$tmp/eval.csv" eval.dedicated=yes run.checkpoint_steps=100 train.epochs=50 "$@"
 }
 # 8 chunks of a second.
-run "$tmp/apart" run.stall_secs=4 test.slow_rank=3 test.slow_secs=1 2>"$tmp/err" ||
+run "$tmp/apart" run.stall_secs=6 test.slow_rank=3 test.slow_secs=1 2>"$tmp/err" ||
     { cat "$tmp/err"; fail 'an evaluator on a host of its own'; }
 check_eq status "$(record "$tmp/apart" final status)" completed
 check_eq 'last evaluation' "$(record "$tmp/apart" eval step)" 800
