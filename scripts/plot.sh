@@ -4,6 +4,8 @@
 #   scripts/plot.sh [-o OUT.png] RUN_DIR...                   OUT: RUN_DIR/plot.png, or compare.png for several
 #   scripts/plot.sh --examples [-o OUT.png] RUN_DIR|MODEL     held-out rows and what the model says of them
 set -eu
+# Some awks read and write numbers as the locale has them: with commas.
+export LC_ALL=C
 usage() { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
 case ${1-} in
     --examples) shift; exec "$(dirname "$0")/plot_examples.sh" "$@" ;;

@@ -6,6 +6,8 @@
 #   fields        (as many numbers as the row has points) row, truth and prediction, the worst ones first
 #   scripts/plot_examples.sh [-o OUT.png] RUN_DIR|MODEL        OUT: RUN_DIR/examples.png
 set -eu
+# Some awks read and write numbers as the locale has them: with commas.
+export LC_ALL=C
 usage() { sed -n '2,7s/^# //p' "$0" >&2; exit 2; }
 out=
 while getopts o: option; do

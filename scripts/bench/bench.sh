@@ -19,6 +19,8 @@
 # QUICK=1: few and short runs. ROUNDS: turns. SECS: of a run. SEEDS: of accuracy. OUT: directory.
 # With make: make bench QUICK=1 SECTIONS="speed hosts".
 set -eu
+# Some awks read and write numbers as the locale has them: with commas.
+export LC_ALL=C
 cd "$(dirname "$0")/../.."
 bench=scripts/bench
 sections='speed precision cnn scaling hosts links accuracy async stream budget growth sparse clicks scale'

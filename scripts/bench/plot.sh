@@ -3,6 +3,8 @@
 # section that ran and each of its metrics that has a picture.
 #   scripts/bench/plot.sh OUT
 set -eu
+# Some awks read and write numbers as the locale has them: with commas.
+export LC_ALL=C
 out=$1
 [ -s "$out/medians.tsv" ] || { echo 'no picture: nothing was measured'; exit 0; }
 command -v gnuplot >/dev/null || { echo 'no picture: gnuplot is not installed'; exit 0; }

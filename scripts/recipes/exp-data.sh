@@ -3,6 +3,8 @@
 # between them).
 #   scripts/recipes/exp-data.sh [DIR]         DIR: runs/exp-data
 set -eu
+# Some awks read and write numbers as the locale has them: with commas.
+export LC_ALL=C
 dir=${1:-runs/exp-data}
 mkdir -p "$dir"
 # points N SHIFT: the middles of N equal parts of [-1, 1], shifted by SHIFT parts.

@@ -3,6 +3,8 @@
 # t = 0 .. 10: DIR/train.csv (6000) and DIR/test.csv (1000).
 #   scripts/recipes/oscillator-data.sh [DIR]         DIR: runs/oscillator-data
 set -eu
+# Some awks read and write numbers as the locale has them: with commas.
+export LC_ALL=C
 dir=${1:-runs/oscillator-data}
 mkdir -p "$dir"
 # traces N SEED

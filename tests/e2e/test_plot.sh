@@ -50,6 +50,17 @@ chmod +x "$tmp/bin/gnuplot"
 PATH="$tmp/bin:$PATH"
 drawn 1280x880 "$tmp/judged"
 grep -q "title 'best 1 at step 10'" "$tmp/script" || { grep best "$tmp/script"; fail 'the best by mae is not marked'; }
+# Nor does it depend on the locale, whose numbers may have commas.
+if localedef -i de_DE -f UTF-8 "$tmp/de_DE.UTF-8" >/dev/null 2>&1; then
+    run points 0.1 '{"kind":"eval","step":10,"loss":0.2,"accuracy":0.5}' '{"kind":"eval","step":20,"loss":0.3,"accuracy":0.75}'
+    (
+        export LOCPATH="$tmp" LC_ALL=de_DE.UTF-8
+        drawn 1280x880 "$tmp/points"
+        "$recipes/exp-data.sh" "$tmp/exp"
+    ) || exit 1
+    grep -q "title 'best 0.75 at step 20'" "$tmp/script" || { grep best "$tmp/script"; fail 'the best in German'; }
+    check_eq 'a recipe in German' "$(sed -n 2p "$tmp/exp/test.csv")" '-0.992,0.37083428'
+fi
 drawn 1280x880 "$tmp/below"
 grep -q 'set yrange \[-5.5:-4.5\]' "$tmp/script" || { grep yrange "$tmp/script"; fail 'a range of one number below zero'; }
 mkdir "$tmp/nothing"
