@@ -64,7 +64,7 @@ struct dt_lr_test {
     int points; /* steps that were done: it ends when the loss has diverged */
     double lr[DT_LR_TEST_STEPS], loss[DT_LR_TEST_STEPS], smooth[DT_LR_TEST_STEPS];
     int least; /* the point of the least smoothed loss */
-    /* between the rate at which the loss falls fastest and a tenth of that of `least` */
+    /* between the rate at which the loss falls fastest and a sixth of that of `least` */
     double suggest;
     bool rises;    /* the least loss stands at the begin: there is nothing to suggest */
     bool flat;     /* the loss falls by next to nothing */

@@ -139,7 +139,9 @@ static dt_status print_data(const char *path, FILE *out)
     const struct dt__h5_item *item;
     struct dt__h5_file *file;
     int shown = 0;
-    DT_TRY(dt__h5_open(path, &file));
+    dt_status status = dt__h5_open(path, &file);
+    if (status)
+        return dt_fail_prefix(status, "no table by its name (.csv, .tsv, .txt, .dat), and ");
     fprintf(out, "%s: data\n", path);
     for (size_t i = 0; (item = dt__h5_item_at(file, i)) && shown < MOST; i++) {
         if (item->kind != DT__H5_ARRAY && item->kind != DT__H5_REFUSED) continue;

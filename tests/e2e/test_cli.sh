@@ -34,6 +34,8 @@ errors 2 'expected a configuration file'
 errors 2 'foo: no such file, and no command' foo
 printf 'a,b,c\n1,2,3\n' >"$tmp/my.csv"
 errors 2 'my.csv: a table, not a configuration: `dtrain inspect ' "$tmp/my.csv"
+printf '1 1:2 3:4\n' >"$tmp/rows.svm"
+errors 1 'no table by its name (.csv' inspect "$tmp/rows.svm"
 "$dtrain" inspect data.decimals=1 "$tmp/my.csv" 2>/dev/null && fail 'inspect takes a key that is none'
 "$dtrain" inspect data.ignore=a data.missing=mean "$tmp/my.csv" >/dev/null || fail 'inspect does not take a key of data'
 errors 2 '--foo: not a flag' --foo
