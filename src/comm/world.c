@@ -167,9 +167,10 @@ static dt_status check_begun(void)
 {
     int begun;
     DT_MPI(MPI_Initialized(&begun));
-    return begun ? DT_OK
-                 : dt_fail(DT_EUSAGE, "dt_world_attach: MPI has not begun: expected MPI_Init_thread "
-                                      "before it (dt_world_create does both)");
+    return begun
+               ? DT_OK
+               : dt_fail(DT_EUSAGE, "dt_world_attach: MPI has not begun: expected MPI_Init_thread "
+                                    "before it (dt_world_create does both)");
 }
 
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out)

@@ -150,8 +150,7 @@ struct dt__segment dt__shard_run(const struct dt__shard *shard, uint64_t local)
 static int by_rows_order(const void *a, const void *b)
 {
     const struct dt__by_rows *x = a, *y = b;
-    return x->rows != y->rows ? (x->rows > y->rows) - (x->rows < y->rows)
-                              : x->replica - y->replica;
+    return x->rows != y->rows ? (x->rows > y->rows) - (x->rows < y->rows) : x->replica - y->replica;
 }
 
 static dt_status plan_list_kinds(struct dt_plan *plan)

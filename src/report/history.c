@@ -72,13 +72,29 @@ bool dt_history_best(const struct dt_history *history, size_t *out_index, double
     return true;
 }
 
+/* A member of evaluations of other rows than those that are held out since a later start. */
+static const char PASSED[] = "passed";
+
+/* Behind a start: of the first one there is none before, and so no era. */
+static void pass_evaluations(struct dt_history *history)
+{
+    const size_t starts = history->records[DT_RECORD_START].count;
+    const double era = dt_history_real(history, DT_RECORD_START, starts - 1, "best_era");
+    const double before = dt_history_real(history, DT_RECORD_START, starts - 2, "best_era");
+    for (size_t i = 0; i < history->records[DT_RECORD_EVAL].count; i++)
+        if (!isnan(era) && era != before)
+            json_object_set_new(dt__history_record(history, DT_RECORD_EVAL, i), PASSED,
+                                json_true());
+}
+
 /* Whether evaluation `index` is better than the best so far, or as good with a lower loss; the best
  * is then this one. */
 static bool take_if_best(struct dt_history *history, size_t index)
 {
     double best, value = dt_history_real(history, DT_RECORD_EVAL, index, history->metric);
     size_t at;
-    if (isnan(value)) return false;
+    if (isnan(value) || json_object_get(dt__history_record(history, DT_RECORD_EVAL, index), PASSED))
+        return false;
     if (dt_history_best(history, &at, &best)) {
         bool better = history->more_is_better ? value > best : value < best;
         bool tie = value == best && dt_history_real(history, DT_RECORD_EVAL, index, "loss") <
@@ -164,7 +180,10 @@ static dt_status add_record(struct dt_history *history, enum dt_record_kind kind
         memmove(records->items + at + 1, records->items + at,
                 (records->count++ - at) * sizeof *records->items);
     records->items[at] = record;
-    if (kind == DT_RECORD_START) find_best(history); /* it says the metric */
+    if (kind == DT_RECORD_START) {
+        pass_evaluations(history);
+        find_best(history); /* it says the metric */
+    }
     if (kind != DT_RECORD_EVAL) return DT_OK;
     /* Most evaluations come in order: then the others need no look. */
     const size_t best = history->best;

@@ -141,10 +141,8 @@ bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const str
 dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
                                struct dt_best *best, bool *out_better)
 {
-    struct dt_best now = {.known = true,
-                          .loss = evaluation->values.loss,
-                          .step = evaluation->step,
-                          .era = best->era};
+    struct dt_best now = {
+        .known = true, .loss = evaluation->values.loss, .step = evaluation->step, .era = best->era};
     bool again = best->seen == 1 + evaluation->step;
     bool more_is_better;
     const char *name;

@@ -208,6 +208,7 @@ dt_status dt__record_start(struct dt_bank *bank)
     dt_json_int(record, "batch", (int64_t)dt_plan_batch(job->plan));
     dt_json_int(record, "hosts", job->world->hosts);
     if (job->eval) dt_json_text(record, "metric", metric);
+    if (job->best.era) dt_json_int(record, "best_era", job->best.era);
     dt_json_text(record, "config_crc32c", hex);
     dt_json_int(record, "time_unix", dt_clock_unix());
     dt_json_text(record, "kernel", dt_blas_kernel());

@@ -134,10 +134,10 @@ void dt__settle_best(struct dt_bank *bank)
     const struct dt_config *before = &bank->before, *now = job->config;
     struct dt_best *best = &bank->loaded.best;
     char of[64] = "";
-    if (!bank->resumed || (!strcmp(metric_name(job, now), metric_name(job, before)) &&
-                           now->eval.batches == before->eval.batches &&
-                           !strcmp(now->data.eval, before->data.eval) &&
-                           !strcmp(now->data.eval_labels, before->data.eval_labels)))
+    if (!bank->resumed ||
+        (!strcmp(metric_name(job, now), metric_name(job, before)) &&
+         now->eval.batches == before->eval.batches && !strcmp(now->data.eval, before->data.eval) &&
+         !strcmp(now->data.eval_labels, before->data.eval_labels)))
         return;
     if (best->known)
         snprintf(of, sizeof of, " (%s %.5g, of step %llu)", best->metric, best->value,

@@ -51,6 +51,7 @@ awk -F, -v OFS=, 'NR > 1 { $NF += 9 } 1' "$tmp/data/test.csv" >"$tmp/shifted.csv
 good 1 anew train.max_steps=240 data.eval="$tmp/shifted.csv"
 grep -q 'other rows are held out than before' "$tmp/err" || { cat "$tmp/err"; fail 'not a word of other rows'; }
 check_eq 'best of other rows' "$(highest anew)" 240
+check_eq 'best of other rows, compared' "$("$dtrain" compare "$tmp/anew" --json | json best_step)" 240
 good 1 anew train.max_steps=280 data.eval="$tmp/shifted.csv"
 ! grep -q 'other rows' "$tmp/err" || fail 'the same rows are other ones'
 # So they do behind another start, which finds the best of the rows before exported, and none of these.

@@ -203,6 +203,31 @@ START_TEST(the_start_names_the_metric)
 }
 END_TEST
 
+/* Evaluations of other rows do not count behind the start that holds out these, nor behind the next. Would catch a best
+ * of rows that are easier. */
+START_TEST(other_rows_begin_anew)
+{
+    static const char again[] = "{\"kind\":\"start\",\"step\":20,\"best_era\":1700000000}\n"
+                                EVAL(20, 0.3) EVAL(30, 0.4)
+                                "{\"kind\":\"start\",\"step\":30,\"best_era\":1700000000}\n"
+                                EVAL(40, 0.35);
+    size_t best;
+    double value;
+    enter(START(0) EVAL(10, 0.9) EVAL(20, 0.8));
+    read_run();
+    FILE *out = fopen("metrics.jsonl", "a");
+    ck_assert_ptr_nonnull(out);
+    fputs(again, out);
+    ck_assert_int_eq(fclose(out), 0);
+    EXPECT_OK(dt_history_update(history));
+    ck_assert_uint_eq(dt_history_count(history, DT_RECORD_EVAL), 4);
+    ck_assert(dt_history_best(history, &best, &value));
+    ck_assert_uint_eq(best, 2);
+    ck_assert_double_eq(value, 0.4);
+    leave();
+}
+END_TEST
+
 static void append(const char *text)
 {
     FILE *out = fopen("metrics.jsonl", "a");
@@ -269,5 +294,5 @@ END_TEST
 SUITE("history", the_last_of_a_kind_and_step_counts, two_confusions_are_kept,
       a_branch_that_was_given_up_is_forgotten, status_is_of_the_last_start,
       torn_and_strange_lines_are_passed_over, the_configuration_is_read,
-      the_start_names_the_metric,
+      the_start_names_the_metric, other_rows_begin_anew,
       an_update_reads_what_is_new, no_run_is_an_error)
