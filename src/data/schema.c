@@ -231,7 +231,7 @@ dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_
     if (dt__text_is_missing(text, length))
         return dt_fail(DT_EFORMAT,
                        "label '%.*s' is a missing value, not a class (data.unlabelled=skip leaves "
-                       "such rows out)",
+                       "such rows of CSV out)",
                        dt__shown(length), text);
     if (is_number && !whole)
         return dt_fail(DT_EFORMAT,

@@ -238,7 +238,7 @@ dt_status dt__target_read(const struct dt_targets *of, const struct dt__cell *la
     if (dt__text_is_missing(label->text, label->length))
         return dt_fail(DT_EFORMAT,
                        "label: '%.*s' is a missing value: data.unlabelled=skip leaves such "
-                       "rows out",
+                       "rows of CSV out",
                        (int)label->length, label->text);
     dt_status status = dt__number_read(label->text, label->length, out);
     if (!status) status = dt__target_check(of, (double)*out);
