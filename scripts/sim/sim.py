@@ -39,7 +39,7 @@ def platform(links):
     return '\n'.join(text + ['<router id="switch"/></zone></platform>'])
 
 
-def simulate(links, keys, environment, patience=300):
+def simulate(links, keys, environment, patience=float(os.environ.get('PATIENCE', 300))):
     """One run; (records, what was printed, real seconds). Exits where it fails."""
     with tempfile.TemporaryDirectory(prefix='dtrain-sim.') as place:
         with open(f'{place}/platform.xml', 'w') as file:
@@ -62,7 +62,7 @@ def simulate(links, keys, environment, patience=300):
                 os.killpg(run.pid, signal.SIGKILL)
                 text, _ = run.communicate()
         real = time.time() - begin
-        if run.returncode:
+        if run.returncode or not os.path.exists(f'{place}/run/metrics.jsonl'):
             sys.exit(f'{" ".join(command)}\n{text[-4000:]}\nsim: {end}; {environment}')
         with open(f'{place}/run/metrics.jsonl') as file:
             records = [json.loads(line) for line in file]
@@ -131,6 +131,7 @@ def main():
     parser.add_argument('--count', type=int, default=20)
     parser.add_argument('keys', nargs='*', metavar='KEY=VALUE')
     args = parser.parse_intermixed_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit('sim: stopped'))  # so that what runs is ended, too
     for key in args.keys:
         if re.search(r'\s', key):
             sys.exit(f'sim: {key!r}: smpirun takes no blanks')
