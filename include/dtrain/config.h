@@ -99,7 +99,7 @@ enum dt_preset { DT_PRESET_AUTO, DT_PRESET_TABLE, DT_PRESET_NONE };
 #define DT_PRESET_TABLE(X)                                                                         \
     X("data.normalize", "robust")                                                                  \
     X("train.optimizer", "adamw")                                                                  \
-    X("train.lr", "0.003") X("train.weight_decay", "0.1") X("train.schedule", "cosine")
+    X("train.lr", "0.006") X("train.weight_decay", "0.1") X("train.schedule", "cosine")
 #define DT_PRESET_PAIR(key, value) key "=" value ", "
 
 /* Types: INT (int64_t), REAL (double), BOOL (bool), TEXT (char *, never NULL), WORD (int; one of

@@ -86,8 +86,7 @@ static dt_status tune(struct dt_world *world, struct dt_config *config)
     status = dt_ranks_agree(world->all, status);
     if (!status) status = dt_lr_test(world, config, bank ? scratch : "", &test);
     const bool given = dt_config_is_given(config, "run.preset");
-    if (!status && bank)
-        test_print(&test, config, config->run.preset == DT_PRESET_TABLE && !given);
+    if (!status && bank) test_print(&test, config, config->run.preset == DT_PRESET_TABLE && !given);
     if (bank && *scratch) dt__path_remove(scratch);
     return status;
 }

@@ -276,7 +276,7 @@ job 1 run.dir="$tmp/written" data.train="$tmp/far.csv" model.task=regress data.e
 grep -q 'run.preset' "$tmp/log" && fail 'a preset beside an optimizer that is given'
 job 1 run.dir="$tmp/rate" data.train="$tmp/far.csv" model.task=regress train.max_steps=1 train.lr=0.01 2>"$tmp/log" || { cat "$tmp/log"; fail rate; }
 grep -q 'train.lr is given, so run.preset=auto sets nothing' "$tmp/log" || { cat "$tmp/log"; fail 'no word of a preset that a rate turns off'; }
-job 3 "$tmp/pasted/config.ini" run.dir="$tmp/printed" train.lr=0.003 2>"$tmp/log" || { cat "$tmp/log"; fail config.ini; }
+job 3 "$tmp/pasted/config.ini" run.dir="$tmp/printed" train.lr=0.006 2>"$tmp/log" || { cat "$tmp/log"; fail config.ini; }
 for name in written printed; do check_eq "bits of the preset, $name" "$(crc "$tmp/$name")" "$(crc "$tmp/pasted")"; done
 grep -q '^normalize = robust' "$tmp/pasted/config.ini" || fail 'config.ini does not show what the preset came to'
 # Keys of the network that leave its widths to the preset do not keep the same command from going on.

@@ -781,7 +781,7 @@ START_TEST(a_preset_gives_way)
     ck_assert_int_eq(config.data.normalize, DT_NORMALIZE_ROBUST);
     ck_assert_int_eq(config.train.optimizer, DT_OPT_ADAMW);
     ck_assert_int_eq(config.train.schedule, DT_SCHED_COSINE);
-    ck_assert_double_eq(config.train.lr, 0.003);
+    ck_assert_double_eq(config.train.lr, 0.006);
     ck_assert_double_eq(config.train.weight_decay, 0.1);
     EXPECT_OK(dt_config_settle_by_data(&config, 1000, 5, false, true));
     ck_assert_double_eq(config.train.epochs, 313); /* of 8 steps: 2,500 at least */
@@ -790,7 +790,7 @@ START_TEST(a_preset_gives_way)
     ck_assert_str_eq(config.model.hidden, "64,32");
     EXPECT_OK(dt_config_preset_text(&config, &text));
     ck_assert_str_eq(text, "data.normalize=robust, model.hidden=64,32, model.dropout=0.2, train.epochs=313, "
-                           "train.optimizer=adamw, train.lr=0.003, train.weight_decay=0.1, train.schedule=cosine, "
+                           "train.optimizer=adamw, train.lr=0.006, train.weight_decay=0.1, train.schedule=cosine, "
                            "eval.steps=84");
     dt_free(text);
     dt_config_free(&config);
