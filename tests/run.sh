@@ -7,9 +7,9 @@
 # e2e   tests/e2e/test_*.sh          the whole program; exit 77 skips with the last line as reason
 # long  tests/e2e/long_*.sh          the same, minutes long
 # fuzz  build/fuzz/fuzz_*            libFuzzer programs, SECS seconds each
-# JOBS: tests at a time, three on two cores: each has several ranks, which take each other's time.
-# Beside them, half as many again and one of those that wait most of their time, for a signal, a time-out
-# or a slow link: a line `# waits` in a script says so.
+# JOBS: tests at a time, one a core: each has several ranks, which take each other's time (three on two
+# cores take as long, and more CPU). Beside them, twice as many and one of those that wait most of their
+# time, for a signal, a time-out or a slow link: a line `# waits` in a script says so.
 # BUILD: build directory. RUNNER: command put before each program (valgrind). SECS: limit of a unit
 # test (300). -k PATTERN: only tests whose name holds it. -l: prints their names alone.
 # Limits are for what hangs. A test names the seconds that are ample on a quiet machine and gets
@@ -129,7 +129,7 @@ if [ "${1:-}" = one ]; then
     run_one $1
     exit 0
 fi
-jobs=$(((3 * $(nproc) + 1) / 2)) pattern=. names=
+jobs=$(nproc) pattern=. names=
 while getopts j:k:l option; do
     case $option in j) jobs=$OPTARG ;; k) pattern=$OPTARG ;; l) names=1 ;; *) exit 2 ;; esac
 done
@@ -142,7 +142,7 @@ mkdir -p "$logs"
 : >"$logs/verdicts"
 : >"$logs/lacking"
 trap 'trap "" TERM; kill 0; exit 130' INT TERM # what is in the background does not hear of Ctrl-C
-waiting yes | side_by_side $((3 * jobs / 2 + 1)) &
+waiting yes | side_by_side $((2 * jobs + 1)) &
 waiting no | side_by_side "$jobs"
 wait
 lacking=$(sort -u "$logs/lacking" | paste -s -d , | sed 's/,/, /g')
