@@ -5,6 +5,7 @@
 # between hosts, taken for those of touched rows; a rounded wire that loses gradients over a stop, a killed rank or a
 # resume, carries floats, or rounds where nothing is sent.
 # seconds: 240
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
 . "$root/tests/e2e/netns.sh"

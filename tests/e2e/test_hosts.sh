@@ -1,6 +1,7 @@
 #!/bin/sh
 # Several hosts over TCP with Debian's Open MPI as it is. Would catch: an order of sums that depends
 # on hosts, an exchange that hangs or needs flags across hosts, an error that does not name the host.
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/netns.sh"
 hosts_up 3

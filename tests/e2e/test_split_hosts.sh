@@ -1,6 +1,7 @@
 #!/bin/sh
 # Split layers on several hosts. Would catch bits that depend on hosts, a host that sends more than rows, and a
 # resume that brings a part to the wrong host.
+# waits
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/e2e/corners.sh"
 . "$root/tests/e2e/netns.sh"
