@@ -252,7 +252,8 @@ static void print_list(const struct table *table, const char *key, const char *w
 {
     bool any = false;
     for (size_t i = 0; i < table->header.cells.count; i++) {
-        const bool label = table->header.roles[i] <= DT__ROLE_LABEL;
+        const bool label =
+            table->header.roles[i] <= DT__ROLE_LABEL && strcmp(types, "differing") != 0;
         const bool feature =
             table->header.roles[i] >= 0 || (label && (*key == ';' || !strcmp(types, "comma")));
         const char *type = summary_type(&table->columns[i]);
