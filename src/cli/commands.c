@@ -14,7 +14,7 @@ const struct command commands[] = {
      "saved (run it again to go on), 1 anything else, such as a key that differs from that of the "
      "run to continue.\n\n"
      "USR1 to mpirun, or USR1, TERM or INT to a rank, asks for a stop: the step ends, and a "
-     "checkpoint is saved. Any of them 5 s or more later ends the run at once, without saving. "
+     "checkpoint is saved. Another one after 5 s or more ends the run at once, without saving. "
      "Ctrl-C goes to mpirun, which kills the ranks one second later and returns 1. Ranks try to "
      "save within that second. Run the same command again: it continues from that checkpoint, or "
      "from the one before it if the save did not finish."},

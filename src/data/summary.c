@@ -340,8 +340,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
     if (missing && !dt_config_is_given(config, "data.missing"))
         fprintf(out, "missing = mean   ; an empty number becomes the column's mean; missing = "
                      "flag adds a column that says where\n");
-    print_list(table, "; whole numbers, all different; if they name the rows, ignore them: ", "",
-               "", "differing", out);
+    print_list(table, "; whole numbers, all different: ", "ignore those that only name rows", "",
+               "differing", out);
     if (config->data.dates == DT_DATES_AUTO)
         print_list(table, "; dates become numbers (data.dates): ", "", "", "date", out);
     print_list(table,
@@ -357,7 +357,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
         fprintf(out, "; features are normalised: %s has a value %.0f deviations from its mean\n",
                 far, farthest);
     else if (widest > 10)
-        fprintf(out, "; the largest number is %g; features are normalised\n", widest);
+        fprintf(out, "; the largest feature is %g; all are normalised\n", widest);
     return DT_OK;
 }
 
