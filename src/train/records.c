@@ -457,7 +457,7 @@ static void print_result(const struct dt_bank *bank, const char *status)
     if (!strcmp(status, "early_stopped"))
         dt_info("the last %lld evaluations brought no better %s, so the run stopped early%s",
                 (long long)job->config->eval.patience, metric,
-                !strcmp(metric, "accuracy") ? "; of equal ones, the one of least loss is best" : "");
+                !strcmp(metric, "accuracy") ? "; of equal ones, that of least loss is best" : "");
     if (best->known)
         dt_info("best %s on the rows held out: %.5g, at step %llu%s", best->metric, best->value,
                 (unsigned long long)best->step, beside);
