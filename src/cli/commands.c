@@ -6,9 +6,9 @@
 const struct command commands[] = {
     {"train", cmd_train, true, "[CONFIG.ini] [section.key=value ...]",
      "trains a network, or continues where a run stood",
-     "Started by mpirun: mpirun -np N dtrain CONFIG.ini. Rank 0 keeps weights, checkpoints and "
-     "records; the others compute gradients and update slices of the weights. One process alone "
-     "does both. A run directory that holds a checkpoint is "
+     "Started by mpirun: mpirun -np N dtrain CONFIG.ini. Rank 0 gathers and "
+     "saves the weights and writes records; the others compute gradients and update slices of the "
+     "weights. One process alone does both. A run directory that holds a checkpoint is "
      "continued.\n\n"
      "Exit codes: 0 completed, 2 wrong configuration, 75 stopped on request with a checkpoint "
      "saved (run it again to go on), 1 anything else, such as a key that differs from that of the "

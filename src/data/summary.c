@@ -188,7 +188,7 @@ static const char *summary_type(const struct summary *column)
     if (texts && column->infinite == texts) return "not finite";
     if (texts && column->numbers) return "mixed";
     /* Whole numbers that rise or count the rows, texts that are nearly all different. */
-    if (differ) return counts ? "identifier" : "differing";
+    if (differ) return counts ? "identifier" : "unique";
     if (texts && counted > LEAST_NAMES && distinct > counted / 2) return "identifier";
     if (texts) return "category";
     return column->fractions ? "number" : "integer";
@@ -253,7 +253,7 @@ static void print_list(const struct table *table, const char *key, const char *w
     bool any = false;
     for (size_t i = 0; i < table->header.cells.count; i++) {
         const bool label =
-            table->header.roles[i] <= DT__ROLE_LABEL && strcmp(types, "differing") != 0;
+            table->header.roles[i] <= DT__ROLE_LABEL && strcmp(types, "unique") != 0;
         const bool feature =
             table->header.roles[i] >= 0 || (label && (*key == ';' || !strcmp(types, "comma")));
         const char *type = summary_type(&table->columns[i]);
@@ -341,7 +341,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
         fprintf(out, "missing = mean   ; an empty number becomes the column's mean; missing = "
                      "flag adds a column that says where\n");
     print_list(table, "; whole numbers, all different: ", "ignore those that only name rows", "",
-               "differing", out);
+               "unique", out);
     if (config->data.dates == DT_DATES_AUTO)
         print_list(table, "; dates become numbers (data.dates): ", "", "", "date", out);
     print_list(table,
@@ -357,7 +357,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
         fprintf(out, "; features are normalised: %s has a value %.0f deviations from its mean\n",
                 far, farthest);
     else if (widest > 10)
-        fprintf(out, "; the largest feature is %g; all are normalised\n", widest);
+        fprintf(out, "; the largest number is %g; all are normalised\n", widest);
     return DT_OK;
 }
 
