@@ -151,34 +151,35 @@ static bool is_safe_in_bf16(const struct dt__convolution_shape *s)
            s->width >= s->stride_width;
 }
 
-/* Where the k-th of a piece's points begins in x. */
-static size_t point_of(const struct dt__convolution_shape *s, size_t k)
+/* Moves these points from x (rows, H, W, C) to (rows, OH, OW, C), or, `back`, into x. */
+static void points_move(const struct dt__convolution *c, int rows, const float *from, float *into,
+                        bool back)
 {
-    const size_t width = (size_t)s->out_width, height = (size_t)s->out_height;
-    const size_t row = k / (width * height), y = k / width % height, x = k % width;
-    const size_t at_y = row * (size_t)s->height + y * (size_t)s->stride_height;
-    return (at_y * (size_t)s->width + x * (size_t)s->stride_width) * (size_t)s->channels;
+    const struct dt__convolution_shape *s = &c->shape;
+    const size_t channels = (size_t)s->channels, stride = (size_t)s->stride_width * channels;
+    size_t point = 0;
+    for (int line = 0; line < rows * s->out_height; line++) {
+        const size_t row = (size_t)(line / s->out_height) * (size_t)s->height;
+        const size_t y = (size_t)(line % s->out_height) * (size_t)s->stride_height;
+        size_t at = (row + y) * (size_t)s->width * channels;
+        for (int x = 0; x < s->out_width; x++, at += stride, point += channels)
+            memcpy(into + (back ? at : point), from + (back ? point : at), channels * sizeof *into);
+    }
 }
 
 /* x (rows, H, W, C) as the library reads it. */
 static const float *points_take(const struct dt__convolution *c, int rows, const float *x)
 {
-    const size_t channels = (size_t)c->shape.channels;
-    const size_t count = (size_t)(rows * c->shape.out_height) * (size_t)c->shape.out_width;
     if (!c->points) return x;
-    for (size_t k = 0; k < count; k++)
-        memcpy(c->points + k * channels, x + point_of(&c->shape, k), channels * sizeof *x);
+    points_move(c, rows, x, c->points, false);
     return c->points;
 }
 
 /* The gradient by these points becomes that by x. */
 static void points_give(const struct dt__convolution *c, int rows, float *dx)
 {
-    const size_t channels = (size_t)c->shape.channels;
-    const size_t count = (size_t)(rows * c->shape.out_height) * (size_t)c->shape.out_width;
     memset(dx, 0, (size_t)rows * c->floats[X] * sizeof *dx);
-    for (size_t k = 0; k < count; k++)
-        memcpy(dx + point_of(&c->shape, k), c->points + k * channels, channels * sizeof *dx);
+    points_move(c, rows, c->points, dx, true);
 }
 
 /* ---- products ------------------------------------------------------------------------------- */

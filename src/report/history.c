@@ -81,10 +81,9 @@ static void pass_evaluations(struct dt_history *history)
     const size_t starts = history->records[DT_RECORD_START].count;
     const double era = dt_history_real(history, DT_RECORD_START, starts - 1, "best_era");
     const double before = dt_history_real(history, DT_RECORD_START, starts - 2, "best_era");
+    if (isnan(era) || era == before) return;
     for (size_t i = 0; i < history->records[DT_RECORD_EVAL].count; i++)
-        if (!isnan(era) && era != before)
-            json_object_set_new(dt__history_record(history, DT_RECORD_EVAL, i), PASSED,
-                                json_true());
+        json_object_set_new(dt__history_record(history, DT_RECORD_EVAL, i), PASSED, json_true());
 }
 
 /* Whether evaluation `index` is better than the best so far, or as good with a lower loss; the best

@@ -116,6 +116,16 @@ bool dt__stops_early(const struct dt_job *job, const struct dt_best *best)
     return patience > 0 && best->since >= patience;
 }
 
+const char *dt__metric_name(const struct dt_job *job, const struct dt_config *config)
+{
+    const struct dt_metric_values none = {0};
+    const char *name = "metric";
+    double value;
+    bool more_is_better;
+    (void)dt_metric_pick(job->model, config->eval.metric, &none, &value, &more_is_better, &name);
+    return name;
+}
+
 static bool is_of(const struct dt_best *best, const char *metric)
 {
     return best->known && strcmp(best->metric, metric) == 0;

@@ -26,6 +26,8 @@ void dt__evaluation_make(const struct dt_job *job, uint64_t step, struct dt_metr
  * DT_EUSAGE: eval.metric does not exist for this model. */
 dt_status dt__evaluation_judge(const struct dt_job *job, const struct dt_evaluation *evaluation,
                                struct dt_best *best, bool *out_better);
+/* What eval.metric of a configuration comes to; "metric": the model has no such metric. */
+const char *dt__metric_name(const struct dt_job *job, const struct dt_config *config);
 /* Whether a is better than b, both by eval.metric; the unknown, and what was measured otherwise, is
  * worse than all. */
 bool dt__best_beats(const struct dt_job *job, const struct dt_best *a, const struct dt_best *b);

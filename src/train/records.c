@@ -446,12 +446,8 @@ static void print_result(const struct dt_bank *bank, const char *status)
     const struct dt_best *best = &job->best;
     const struct dt_guess *guess = &bank->guess;
     const char *dir = job->config->run.dir;
-    const struct dt_metric_values none = {0};
-    const char *metric = "metric";
+    const char *metric = dt__metric_name(job, job->config);
     char beside[64] = "";
-    double value;
-    bool more;
-    (void)dt_metric_pick(job->model, job->config->eval.metric, &none, &value, &more, &metric);
     const bool known = best->known && !strcmp(best->metric, guess->metric);
     if (known) snprintf(beside, sizeof beside, "; a mere guess has %.5g", guess->value);
     if (!strcmp(status, "early_stopped"))

@@ -115,17 +115,6 @@ static dt_status write_history(struct dt_bank *bank)
     return dt_format(&bank->state.history, "%s%s\n", before, bank->change.text.data);
 }
 
-/* What eval.metric comes to. */
-static const char *metric_name(const struct dt_job *job, const struct dt_config *config)
-{
-    const struct dt_metric_values none = {0};
-    const char *name = "";
-    double value;
-    bool more_is_better;
-    (void)dt_metric_pick(job->model, config->eval.metric, &none, &value, &more_is_better, &name);
-    return name;
-}
-
 /* A value of other rows, or by another metric, is no measure of what is evaluated now. An evaluator
  * may have exported a best model that the checkpoint does not know of: it is of another era. */
 void dt__settle_best(struct dt_bank *bank)
@@ -135,7 +124,7 @@ void dt__settle_best(struct dt_bank *bank)
     struct dt_best *best = &bank->loaded.best;
     char of[64] = "";
     if (!bank->resumed ||
-        (!strcmp(metric_name(job, now), metric_name(job, before)) &&
+        (!strcmp(dt__metric_name(job, now), dt__metric_name(job, before)) &&
          now->eval.batches == before->eval.batches && !strcmp(now->data.eval, before->data.eval) &&
          !strcmp(now->data.eval_labels, before->data.eval_labels)))
         return;
