@@ -14,6 +14,7 @@ static const int64_t LATE_US = 1000000;  /* a look so late says that this proces
 static const int64_t QUIET_US = 1000000; /* beyond the deadline: another host is silent */
 static const int64_t ABORT_US = 8000000; /* an abort has reached all hosts (measured: up to 3 s) */
 static const int64_t ALL_WAIT_US = 12000000; /* beyond it: who is stuck alone has been named */
+static const int64_t KILLS_US = 3000000; /* mpirun asks ranks to stop, kills them a second later */
 
 /* The job of this process, of several the last that was to be watched: for errors and progress that
  * are told far from it. */
@@ -490,6 +491,8 @@ static void watchdog_look(struct dt_world *world)
     char message[DT_ERROR_MAX];
     name_ranks(world, RANK_GONE, now, &names);
     if (names.length) {
+        /* Another host may have ended the job: its ranks are asked to stop, then killed in turn. */
+        if (dt_stop_requested()) dt_sleep_secs((double)KILLS_US * 1e-6);
         snprintf(message, sizeof message, "%s is gone: killed, or it crashed", names.data);
         dt__world_die(1, message);
     }

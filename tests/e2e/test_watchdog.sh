@@ -25,6 +25,17 @@ begin 3 async train.mode=async
 stalls async 0 "$host" ''
 begin 3 killed
 gone killed 2 "$host"
+# mpirun ends the ranks of a host one by one, when another host has told why: none tells of another.
+begin 3 ended
+kill -STOP "$(pid "$tmp/ended" dtrain 0)"
+workers=$(for rank in 1 2; do pid "$tmp/ended" dtrain $rank; done)
+kill -TERM $workers
+for worker in $workers; do
+    sleep 0.3
+    kill -KILL "$worker"
+done
+wait $!
+! grep 'is gone' "$tmp/err" || fail 'a rank that is being killed tells of another'
 begin 3 bankless run.stall_secs=0
 gone bankless 0 "$host"
 # Ranks that do not see each other's processes are not taken for dead, and one that is killed is.
