@@ -5,87 +5,82 @@
 
 const struct command commands[] = {
     {"train", cmd_train, true, "[CONFIG.ini] [section.key=value ...]",
-     "trains a network, or continues where a run stood",
-     "Started by mpirun: mpirun -np N dtrain CONFIG.ini. Rank 0 gathers and "
-     "saves the weights and writes records; the others compute gradients and update slices of the "
-     "weights. One process alone does both. A run directory that holds a checkpoint is "
-     "continued.\n\n"
+     "trains a network, or continues a run",
+     "Started by mpirun: mpirun -np N dtrain CONFIG.ini. Rank 0 gathers and saves the weights and "
+     "writes records; the others compute gradients and update slices of the weights. One process "
+     "alone does both. A run directory that holds a checkpoint is continued.\n\n"
      "Exit codes: 0 completed, 2 wrong configuration, 75 stopped on request with a checkpoint "
-     "saved (run it again to go on), 1 anything else, such as a key that differs from that of the "
-     "run to continue.\n\n"
+     "saved (run it again to go on), 1 anything else, such as a run that is continued with a value "
+     "that may not change.\n\n"
      "USR1 to mpirun, or USR1, TERM or INT to a rank, asks for a stop: the step ends, and a "
-     "checkpoint is saved. Another one after 5 s or more ends the run at once, without saving. "
+     "checkpoint is saved. A second signal after 5 s or more ends the run at once, without saving. "
      "Ctrl-C goes to mpirun, which kills the ranks one second later and returns 1. Ranks try to "
      "save within that second. Run the same command again: it continues from that checkpoint, or "
      "from the one before it if the save did not finish."},
     {"launch", cmd_launch, true,
      "[-np N] [--hostfile FILE] [--restarts K] [--grow SECS] [mpirun's options] [CONFIG.ini] "
      "[section.key=value ...]",
-     "starts mpirun, and again after a failure, on the hosts that still answer",
-     "After a failure that is not the user's (a rank killed, a host gone, a stall, an error "
-     "of MPI) the job starts again from the newest checkpoint, on the hosts of the file that "
-     "answer, with no more ranks than they have slots. It gives up after K restarts (3) "
-     "without a new checkpoint between them. Without -np each slot gets a rank. "
-     "The weights come out the same, bit for bit, with fewer ranks too (not in async mode, nor "
-     "with train.exchange=reduce).\n\nAn error of the configuration, of "
-     "data or of memory, or a loss that is not finite, would happen again: the job "
-     "ends.\n\n^C, TERM or USR1 stop the job at a checkpoint (exit code 75); a second one "
-     "ends it at once. Hosts that come back, or are added to the file, take part from the "
-     "next start on. With --grow SECS launch looks for them every SECS seconds, and if there "
-     "are any it stops the job at a checkpoint and starts it with them."},
+     "starts mpirun, and restarts it after a failure on the hosts that still answer",
+     "After a failure that is not the user's (a rank killed, a host gone, a stall, an error of "
+     "MPI) the job starts again from the newest checkpoint. It uses the hosts of the file that "
+     "answer, and no more ranks than they have slots. It gives up after K restarts (3) without a "
+     "new checkpoint between them. Without -np each slot gets a rank. The weights are the same bit "
+     "for bit, even with fewer ranks (but not in async mode, nor with "
+     "train.exchange=reduce).\n\nAn error of the configuration, of data or of memory, or a loss "
+     "that is not finite, would happen again, so the job ends.\n\n^C, TERM or USR1 stop the job at "
+     "a checkpoint (exit code 75); a second signal ends it at once. Hosts that come back, or are "
+     "added to the file, take part from the next start on. With --grow SECS, launch looks for such "
+     "hosts every SECS seconds. If there are any, it stops the job at a checkpoint and starts it "
+     "with them."},
     {"eval", cmd_eval, false, "CHECKPOINT|MODEL|RUN_DIR [section.key=value ...]",
-     "measures a model on held-out data: a table on a terminal, else one JSON line",
+     "measures a model on held-out data; prints a table on a terminal, else one JSON line",
      "MODEL, here and in the other commands, is one of: a model file; a checkpoint; a run "
-     "directory "
-     "(its best model, or its newest checkpoint if nothing was evaluated); a directory of "
-     "checkpoints (the newest); a directory of exported versions (the highest number). stderr says "
-     "which file was taken. Two exceptions: inspect and run.init take the newest checkpoint of a "
-     "run.\n\n"
-     "The data is what the run was evaluated on, unless data.eval names other files. The "
-     "run's paths are looked up from here: call eval in the directory in which the run was "
-     "started."},
+     "directory (its best model, or its newest checkpoint if nothing was evaluated); a directory "
+     "of checkpoints (the newest); a directory of exported versions (the highest number). stderr "
+     "says which file was taken. Two exceptions: inspect and run.init take the newest checkpoint "
+     "of a run.\n\n"
+     "The data is what the run was evaluated on, unless data.eval names other files. Relative "
+     "paths of the run start at the current directory: call eval in the directory in which the run "
+     "was started."},
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
      "predicts rows: JSON lines or CSV in, JSON lines or CSV out",
-     "MODEL is any path that eval takes. A row is a JSON object by columns' names, a JSON "
-     "array, or a line of CSV or LIBSVM; {\"instances\": [...]} holds several. Columns of a CSV "
-     "with a header are found by their names; one that the model needs and the header lacks is an "
-     "error. data.eval=FILES predicts the rows of files in any training format instead. "
+     "MODEL is any path that eval takes. A row is a JSON object by columns' names, a JSON array, "
+     "or a line of CSV or LIBSVM; {\"instances\": [...]} holds several. Columns of a CSV with a "
+     "header are found by their names. It is an error if the header lacks a column that the model "
+     "needs. data.eval=FILES predicts the rows of files in any training format instead. "
      "predict.format=csv writes CSV.\n\nA row that cannot be read, or whose prediction is not a "
      "finite number, gives {\"line\": N, \"error\": ...}; the other rows are predicted, and the "
-     "exit "
-     "code is 1. With data.eval the key is \"row\", and N counts from 0; there a row that cannot "
-     "be "
-     "read ends the command."},
+     "exit code is 1. With data.eval, the key is \"row\", and N counts from 0; there a row that "
+     "cannot be read ends the command."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
-     "Streams: data.memory_mb bounds the memory, whatever the size of the data."},
+     "The data may be larger than memory: data.memory_mb limits what is held at a time."},
     {"inspect", cmd_inspect, false, "FILE|RUN_DIR... [data.KEY=VALUE ...]",
-     "tells what a checkpoint, model, shard or CSV table holds",
+     "shows what a checkpoint, model, shard or CSV table holds",
      "Of a CSV it shows the columns (type, missing values, range, first values), and proposes "
-     "configuration lines. It tries them on the data, and says roughly what time and memory a run "
-     "takes. For a run it shows the newest checkpoint; eval and predict take the best model "
+     "configuration lines. It tries these lines on the data, and says roughly what time and memory "
+     "a run takes. For a run it shows the newest checkpoint; eval and predict take the best model "
      "instead."},
     {"compare", cmd_compare, false, "RUN_DIR... [--csv|--json]",
-     "a table of runs: best metric, speed, time, status, and what their configurations differ in",
-     "The best run comes first; of runs that judge by different metrics, the best by the metric "
-     "of the run named first. --csv and --json give all digits."},
+     "a table of runs: best metric, speed, time, status, and the keys in which they differ",
+     "The best run comes first. If the runs use different metrics, the metric of the run named "
+     "first decides. --csv and --json give all digits."},
     {"top", cmd_top, false, "RUN_DIR [--once]",
      "a live view of a run: progress, loss, best model, checkpoint, what each rank does",
-     "Reads the run directory alone: it works from any host that sees it. q ends it. With --once, "
-     "or if the output is not a terminal, it is shown once."},
+     "It reads the run directory alone, and so works on any host that sees this directory. The key "
+     "q ends it. With --once, or if the output is not a terminal, the view is printed once."},
     {"serve", cmd_serve, false, "MODEL|RUN_DIR [section.key=value ...]",
-     "predictions over HTTP; newer versions of the model are taken up as they appear",
+     "predictions over HTTP; newer versions of the model are loaded as they appear",
      "TensorFlow Serving's REST: POST {\"instances\": [[...], ...]} to /v1/models/default:predict; "
-     "the Open "
-     "Inference Protocol v2: /v2/models/default/infer; counts for Prometheus: /metrics.\n\n"
-     "Listens on 127.0.0.1, port 8501, unless serve.host and serve.port say otherwise. Stopped "
-     "by TERM, INT or USR1, it answers what it has taken, and exits 0."},
+     "the Open Inference Protocol v2: /v2/models/default/infer; counts for Prometheus: "
+     "/metrics.\n\n"
+     "Listens on 127.0.0.1, port 8501, unless serve.host and serve.port say otherwise. After TERM, "
+     "INT or USR1 it answers the requests that it has, and exits 0."},
     {"export", cmd_export, false, "MODEL OUT.onnx",
      "writes a model with its normalisation as ONNX, for other programs",
-     "Input \"input\" (rows, features): features as they stand in data files. Outputs "
-     "\"probabilities\" "
-     "(rows, classes) and \"class\" (rows), or \"values\" (rows, targets). Names are in the "
-     "metadata."},
+     "Input \"input\" (rows, features): features as in data files, before normalisation. Outputs "
+     "\"probabilities\" (rows, classes) and \"class\" (rows), or \"values\" (rows, targets). Names "
+     "are in the metadata."},
     {"report", cmd_report, false, "RUN_DIR... OUT.html",
      "one HTML page of a run, or of several beside each other",
      "Curves with values under the pointer, evaluation, confusion, where the time goes, "
@@ -93,18 +88,17 @@ const struct command commands[] = {
     {"tune-lr", cmd_tune_lr, true, "[CONFIG.ini] [section.key=value ...]",
      "finds a learning rate to start from: some steps at a rising rate",
      "Trains 200 steps while the rate rises from 1e-7 to 10, and draws the loss as a curve. It "
-     "suggests a rate between two others: the one at which the loss falls fastest, and one tenth "
-     "of the rate at which the loss is least. Takes the configuration of a run, alone or under "
-     "mpirun, and leaves nothing behind."},
+     "suggests a rate between two: where the loss falls fastest, and a sixth of where the loss is "
+     "least. Takes the configuration of a run, alone or under mpirun, and leaves nothing behind."},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning",
-     "All of them, those of a section (train), or one (train.lr) at length. --markdown gives "
-     "a table, --man the page dtrain-config(5), --json-schema a schema of a configuration as "
+     "All options, those of a section (train), or one option in detail (train.lr). --markdown "
+     "gives a table, --man the page dtrain-config(5), --json-schema a schema of a configuration as "
      "an object of sections (numbers, true and false are accepted beside texts)."},
     {"help", cmd_help, false, "[COMMAND|SECTION|KEY] [--man|--bash|--zsh]",
      "says what a command does or an option means, or lists the commands",
-     "--man gives the page dtrain(1); --bash and --zsh give completions, e.g. source <(dtrain "
-     "help --bash)."},
+     "--man gives the page dtrain(1); --bash and --zsh give completions, e.g. source <(dtrain help "
+     "--bash)."},
 };
 
 const size_t commands_count = sizeof commands / sizeof *commands;

@@ -252,8 +252,7 @@ static void print_list(const struct table *table, const char *key, const char *w
 {
     bool any = false;
     for (size_t i = 0; i < table->header.cells.count; i++) {
-        const bool label =
-            table->header.roles[i] <= DT__ROLE_LABEL && strcmp(types, "unique") != 0;
+        const bool label = table->header.roles[i] <= DT__ROLE_LABEL && strcmp(types, "unique") != 0;
         const bool feature =
             table->header.roles[i] >= 0 || (label && (*key == ';' || !strcmp(types, "comma")));
         const char *type = summary_type(&table->columns[i]);
@@ -338,8 +337,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
     if (!dt_config_is_given(config, "data.categories"))
         print_list(table, "categories = ", "numbers and texts: all as texts", "", "mixed", out);
     if (missing && !dt_config_is_given(config, "data.missing"))
-        fprintf(out, "missing = mean   ; an empty number becomes the column's mean; missing = "
-                     "flag adds a column that says where\n");
+        fprintf(out, "missing = mean   ; an empty number becomes the column's mean; with flag "
+                     "in place of mean, one more column marks the gaps\n");
     print_list(table, "; whole numbers, all different: ", "ignore those that only name rows", "",
                "unique", out);
     if (config->data.dates == DT_DATES_AUTO)

@@ -34,7 +34,7 @@ static void print_schema(const struct dt_schema *schema, FILE *out)
     print(out, "%-14s%d", schema->targets ? "targets" : "classes",
           schema->targets ? schema->targets : schema->classes);
     if (schema->target_mean)
-        print(out, ", learned standardised: mean %g, deviation %g%s",
+        print(out, ", standardised for training: mean %g, deviation %g%s",
               (double)schema->target_mean[0], (double)schema->target_std[0],
               schema->targets > 1 ? " of the first" : "");
     for (int i = 0; schema->label_names && i < schema->classes && i < MOST; i++)

@@ -25,7 +25,8 @@ void dt__advise_labels(const struct dt_job *job)
                 schema->label_names[0]);
     if (!schema->target_mean) return;
     const bool chosen = job->config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO;
-    dt_info("targets are learned standardised: mean %g, deviation %g%s; losses and predictions are "
+    dt_info("targets are standardised for training: mean %g, deviation %g%s; losses and "
+            "predictions are "
             "in the original units%s",
             (double)schema->target_mean[0], (double)schema->target_std[0],
             schema->targets > 1 ? " of the first" : "",

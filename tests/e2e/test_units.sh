@@ -16,7 +16,7 @@ train() {
 rmse() { "$dtrain" eval "$1" data.eval="$tmp/a.csv" 2>/dev/null | json rmse; }
 
 train 1 one
-grep -q 'targets are learned standardised: mean [45]...' "$tmp/log" || { cat "$tmp/log"; fail 'the start does not say it'; }
+grep -q 'targets are standardised for training: mean [45]...' "$tmp/log" || { cat "$tmp/log"; fail 'the start does not say it'; }
 train 3 three
 check_eq 'bits at np=1 and 3' "$(crc "$tmp/three")" "$(crc "$tmp/one")"
 check_le 'rmse, of a deviation of some 400' "$(record "$tmp/one" eval rmse)" 100
@@ -28,7 +28,7 @@ check_eq 'bits after a resume' "$(crc "$tmp/resumed")" "$(crc "$tmp/one")"
 train 3 dedicated eval.dedicated=yes
 check_eq 'rmse of dtrain eval' "$("$dtrain" eval "$tmp/dedicated" 2>/dev/null | json rmse)" \
     "$(records "$tmp/dedicated" eval rmse | sort -g | head -n 1)"
-"$dtrain" inspect "$tmp/one" | grep -q 'learned standardised: mean' || fail inspect
+"$dtrain" inspect "$tmp/one" | grep -q 'standardised for training: mean' || fail inspect
 
 # The values of predict are the targets', and so are those of the ONNX graph.
 "$dtrain" predict "$tmp/one" <"$tmp/a.csv" >"$tmp/said" 2>/dev/null || fail predict
