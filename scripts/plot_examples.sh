@@ -26,8 +26,8 @@ predict() { "$program" -q predict "$run" predict.held_out=yes predict.target=yes
 
 predict >"$tables/said"
 [ -s "$tables/said" ] || { echo "plot: $run: no held-out rows" >&2; exit 1; }
-# A row's height, width and channels, where it has a shape: "rows  28 x 28 x 1  ..." of the table of layers.
-shape=$("$program" inspect "$run" | awk '$1 == "rows" && $3 == "x" && $5 == "x" { print $2, $4, $6; exit }')
+# A row's height, width and channels, where it has a shape: "input  28 x 28 x 1  ..." of the table of layers.
+shape=$("$program" inspect "$run" | awk '$1 == "input" && $3 == "x" && $5 == "x" { print $2, $4, $6; exit }')
 read -r height width channels <<END
 ${shape:-0 0 0}
 END

@@ -10,8 +10,8 @@ const struct command commands[] = {
      "writes records; the others compute gradients and update slices of the weights. One process "
      "alone does both. A run directory that holds a checkpoint is continued.\n\n"
      "Exit codes: 0 completed, 2 wrong configuration, 75 stopped on request with a checkpoint "
-     "saved (run it again to go on), 1 anything else, such as a run that is continued with a value "
-     "that may not change.\n\n"
+     "saved (run it again to go on), 1 anything else, such as a resume that changes a value that "
+     "must stay the same.\n\n"
      "USR1 to mpirun, or USR1, TERM or INT to a rank, asks for a stop: the step ends, and a "
      "checkpoint is saved. A second signal after 5 s or more ends the run at once, without saving. "
      "Ctrl-C goes to mpirun, which kills the ranks one second later and returns 1. Ranks try to "
@@ -20,10 +20,10 @@ const struct command commands[] = {
     {"launch", cmd_launch, true,
      "[-np N] [--hostfile FILE] [--restarts K] [--grow SECS] [mpirun's options] [CONFIG.ini] "
      "[section.key=value ...]",
-     "starts mpirun, and restarts it after a failure on the hosts that still answer",
+     "starts mpirun; after a failure, restarts it on the hosts that still answer",
      "After a failure that is not the user's (a rank killed, a host gone, a stall, an error of "
-     "MPI) the job starts again from the newest checkpoint. It uses the hosts of the file that "
-     "answer, and no more ranks than they have slots. It gives up after K restarts (3) without a "
+     "MPI) the job starts again from the newest checkpoint. Of the hosts in the file it uses those "
+     "that answer, with no more ranks than their slots. It gives up after K restarts (3) without a "
      "new checkpoint between them. Without -np each slot gets a rank. The weights are the same bit "
      "for bit, even with fewer ranks (but not in async mode, nor with "
      "train.exchange=reduce).\n\nAn error of the configuration, of data or of memory, or a loss "
@@ -44,10 +44,10 @@ const struct command commands[] = {
      "was started."},
     {"predict", cmd_predict, false, "MODEL [section.key=value ...] < ROWS > OUT",
      "predicts rows: JSON lines or CSV in, JSON lines or CSV out",
-     "MODEL is any path that eval takes. A row is a JSON object by columns' names, a JSON array, "
-     "or a line of CSV or LIBSVM; {\"instances\": [...]} holds several. Columns of a CSV with a "
-     "header are found by their names. It is an error if the header lacks a column that the model "
-     "needs. data.eval=FILES predicts the rows of files in any training format instead. "
+     "MODEL is any path that eval takes. A row is a JSON object with column names as keys, a JSON "
+     "array, or a line of CSV or LIBSVM; {\"instances\": [...]} holds several. Columns of a CSV "
+     "with a header are found by their names. It is an error if the header lacks a column that the "
+     "model needs. data.eval=FILES predicts the rows of files in any training format instead. "
      "predict.format=csv writes CSV.\n\nA row that cannot be read, or whose prediction is not a "
      "finite number, gives {\"line\": N, \"error\": ...}; the other rows are predicted, and the "
      "exit code is 1. With data.eval, the key is \"row\", and N counts from 0; there a row that "
@@ -67,7 +67,7 @@ const struct command commands[] = {
      "first decides. --csv and --json give all digits."},
     {"top", cmd_top, false, "RUN_DIR [--once]",
      "a live view of a run: progress, loss, best model, checkpoint, what each rank does",
-     "It reads the run directory alone, and so works on any host that sees this directory. The key "
+     "It reads only the run directory, and so works on any host that sees this directory. The key "
      "q ends it. With --once, or if the output is not a terminal, the view is printed once."},
     {"serve", cmd_serve, false, "MODEL|RUN_DIR [section.key=value ...]",
      "predictions over HTTP; newer versions of the model are loaded as they appear",
@@ -88,13 +88,14 @@ const struct command commands[] = {
     {"tune-lr", cmd_tune_lr, true, "[CONFIG.ini] [section.key=value ...]",
      "finds a learning rate to start from: some steps at a rising rate",
      "Trains 200 steps while the rate rises from 1e-7 to 10, and draws the loss as a curve. It "
-     "suggests a rate between two: where the loss falls fastest, and a sixth of where the loss is "
-     "least. Takes the configuration of a run, alone or under mpirun, and leaves nothing behind."},
+     "suggests a rate between the one at which the loss falls fastest and a sixth of the one at "
+     "which it is least. It runs as one process or under mpirun, with the configuration of a run, "
+     "and leaves nothing behind."},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning",
      "All options, those of a section (train), or one option in detail (train.lr). --markdown "
-     "gives a table, --man the page dtrain-config(5), --json-schema a schema of a configuration as "
-     "an object of sections (numbers, true and false are accepted beside texts)."},
+     "gives a table, --man gives the page dtrain-config(5), --json-schema gives a JSON schema of a "
+     "configuration, an object of sections (numbers, true and false are accepted beside texts)."},
     {"help", cmd_help, false, "[COMMAND|SECTION|KEY] [--man|--bash|--zsh]",
      "says what a command does or an option means, or lists the commands",
      "--man gives the page dtrain(1); --bash and --zsh give completions, e.g. source <(dtrain help "

@@ -337,8 +337,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
     if (!dt_config_is_given(config, "data.categories"))
         print_list(table, "categories = ", "numbers and texts: all as texts", "", "mixed", out);
     if (missing && !dt_config_is_given(config, "data.missing"))
-        fprintf(out, "missing = mean   ; an empty number becomes the column's mean; with flag "
-                     "in place of mean, one more column marks the gaps\n");
+        fprintf(out, "missing = mean   ; an empty number becomes the column's mean; missing = flag "
+                     "also adds a column that marks the gaps\n");
     print_list(table, "; whole numbers, all different: ", "ignore those that only name rows", "",
                "unique", out);
     if (config->data.dates == DT_DATES_AUTO)
@@ -356,7 +356,8 @@ static dt_status print_advice(const struct table *table, FILE *out)
         fprintf(out, "; features are normalised: %s has a value %.0f deviations from its mean\n",
                 far, farthest);
     else if (widest > 10)
-        fprintf(out, "; the largest number is %g; all are normalised\n", widest);
+        fprintf(out, "; the largest number of a feature is %g; all features are normalised\n",
+                widest);
     return DT_OK;
 }
 

@@ -347,7 +347,8 @@ static dt_status expand_short_forms(const struct dt_config *config, char **out)
         const int length = (int)strcspn(at, ",");
         int value;
         (void)snprintf(width, sizeof width, "%.*s", length, at);
-        if (cut_words(width, word) != 1 || !dt__word_int(word[0], 1, &value))
+        if (length >= (int)sizeof width || cut_words(width, word) != 1 ||
+            !dt__word_int(word[0], 1, &value))
             status = dt_fail(DT_EUSAGE,
                              "model.hidden = %s: expected widths from 1 to %d, separated by commas",
                              config->model.hidden, DT_MAX_WIDTH);

@@ -308,7 +308,7 @@ dt_status dt_model_table(const struct dt_model *model, char **out)
     size_t macs = 0;
     dt_status status = dt_text_add(&text, "%-36s %16s %12s %14s\n", "layer", "output", "parameters",
                                    "multiply-adds");
-    if (!status) status = text_add_layer(&text, "rows", model->layer[0].in, 0, 0);
+    if (!status) status = text_add_layer(&text, "input", model->layer[0].in, 0, 0);
     for (size_t i = 0; i < model->layers && !status; i++) {
         const struct dt__layer *layer = &model->layer[i];
         macs += layer->macs;

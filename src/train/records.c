@@ -135,7 +135,7 @@ static void print_start(struct dt_bank *bank)
             job->config->run.dir, ranks, plural(ranks), hosts, plural(hosts),
             ranks > 1 ? "" : " and worker in one", workers, plural(workers),
             job->config->eval.dedicated ? ", evaluator" : "", job->replicas, plural(job->replicas));
-    dt_info("%s%s, kernel %s, %lld thread%s a rank, exchange %s", dt_world_mpi_version(),
+    dt_info("%s%s, kernel=%s, %lld thread%s a rank, exchange=%s", dt_world_mpi_version(),
             dt_world_mpi_settings(settings), dt_blas_kernel(), (long long)job->config->run.threads,
             plural(job->config->run.threads), dt__exchange_name(job, word));
     char *table = NULL;

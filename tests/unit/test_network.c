@@ -440,7 +440,7 @@ START_TEST(table_tells_shapes_and_costs)
     ck_assert_str_eq(
         table,
         "layer                                          output   parameters  multiply-adds\n"
-        "rows                                        3 x 2 x 1            0              0\n"
+        "input                                       3 x 2 x 1            0              0\n"
         "dense 10 relu, dropout 0.5                         10           70             60\n"
         "tanh                                               10            0              0\n"
         "output                                              4           44             40\n"
@@ -587,6 +587,7 @@ static const struct {
     {{"model.hidden=1048577"}, "expected widths", true},
     {{"model.hidden=99999999999999999999"}, "expected widths", true},
     {{"model.hidden=7x"}, "expected widths", true},
+    {{"model.hidden=000000000000064000"}, "expected widths", true},
     {{"model.layers=dense 7, dens 5"},
      "item 2: 'dens' is no layer: expected one of dense, conv,",
      true},
