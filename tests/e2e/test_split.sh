@@ -4,7 +4,6 @@
 # travels all the same, and a wait that one worker alone has.
 # seconds: 200
 . "$(dirname "$0")/lib.sh"
-. "$root/tests/e2e/corners.sh"
 data=/usr/share/datasets/fashion-mnist
 [ -d "$data" ] || skip 'no Fashion-MNIST'
 layers='dense 64 relu split, dropout 0.2, dense 80 tanh split'
@@ -65,43 +64,6 @@ for setting in run.seed=1 run.precision=bf16 'train.optimizer=lamb train.lr=0.01
         check_eq "$setting, $np ranks" "$(crc "$tmp/$of-$np")" "$(crc "$tmp/$of")"
     done
 done
-# An output layer of many classes: its softmax is that of the whole layer, whoever has its parts.
-make_classes "$tmp/classes.csv" 1200
-many="data.train=$tmp/classes.csv data.train_labels= data.label=0 data.scale=0.01 model.task=classify train.batch=120 \
-train.lr=0.01 train.max_steps=25 eval.steps=-1"
-train classes 1 $many "model.layers=dense 32 relu, output dense 1200 split"
-train unsplit 1 $many "model.layers=dense 32 relu"
-train least 1 $many "model.layers=dense 32 relu" model.split=38000
-check_eq 'bits of a softmax by model.split' "$(crc "$tmp/least")" "$(crc "$tmp/classes")"
-for kind in final eval; do
-    awk -v a="$(record "$tmp/classes" $kind loss)" -v b="$(record "$tmp/unsplit" $kind loss)" \
-        'BEGIN {d = a - b; exit !(a > 0 && d * d < 1e-12)}' || fail "$kind loss of a split softmax is another"
-done
-train classes-3 3 $many "model.layers=dense 32 relu, output dense 1200 split"
-check_eq 'a split softmax, 3 ranks' "$(crc "$tmp/classes-3")" "$(crc "$tmp/classes")"
-train clipped 2 $many "model.layers=output dense 1200 split" train.clip_norm=0.1
-train clipped-4 4 $many "model.layers=output dense 1200 split" train.clip_norm=0.1
-check_eq 'a split softmax alone, clipped' "$(crc "$tmp/clipped-4")" "$(crc "$tmp/clipped")"
-for name in classes unsplit; do
-    head -n 40 "$tmp/classes.csv" | "$dtrain" predict "$tmp/$name" 2>/dev/null | sed 's/.*"class":\([0-9]*\).*/\1/' >"$tmp/$name.class"
-done
-[ "$(wc -l <"$tmp/classes.class")" = 40 ] && cmp "$tmp/classes.class" "$tmp/unsplit.class" || fail 'a split softmax predicts otherwise'
-expect_error 2 'output layer' 1 $keys "run.dir=$tmp/no" $many model.task=regress "model.layers=output dense 1 split"
-# Behind an embedding: its rows are sparse, the layer's inputs are not.
-make_words "$tmp/words.csv" 1100
-words="data.train=$tmp/words.csv data.train_labels= data.label=label data.scale=1 model.task=classify train.batch=120 \
-train.lr=0.01 train.max_steps=25 eval.steps=-1 model.embedding=8"
-train words 1 $words "model.layers=dense 32 relu, output dense 1100 split"
-train words-whole 1 $words "model.layers=dense 32 relu"
-for kind in final eval; do
-    awk -v a="$(record "$tmp/words" $kind loss)" -v b="$(record "$tmp/words-whole" $kind loss)" \
-        'BEGIN {d = a - b; exit !(a > 0 && d * d < 1e-12)}' || fail "$kind loss behind an embedding is another"
-done
-train words-4 4 $words "model.layers=dense 32 relu, output dense 1100 split"
-check_eq 'a split softmax behind an embedding, 4 ranks' "$(crc "$tmp/words-4")" "$(crc "$tmp/words")"
-for row in $(seq 40); do echo "$((row % 2)) $row:1 $((row + 60)):2"; done >"$tmp/sparse.libsvm"
-expect_error 2 'expected a whole one, or an embedding first' 2 data.train="$tmp/sparse.libsvm" data.features=20000 \
-    "run.dir=$tmp/no" "model.layers=dense 32 relu split"
 # Shares that are empty in some steps, and workers without a part.
 train few 2 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2
 train few-6 6 data.train="$data/t10k-images-idx3-ubyte.gz" train.batch=3 run.parts=2

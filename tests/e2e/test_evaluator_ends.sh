@@ -1,0 +1,81 @@
+#!/bin/sh
+# A dedicated evaluator ends with the job, however that ends: stopped, stopped early, failed. Would catch: an
+# evaluator left behind or blamed, a stop that waits for an evaluation, bits that a stop changes.
+# seconds: 180
+# waits
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/e2e/evaluator.sh"
+
+good whole
+# ---- stopped: during an evaluation; by a signal to the evaluator alone, and resumed ----------------
+started() { [ "$(record "$tmp/$name" checkpoint step)" -ge 100 ]; }
+# begin NAME OPTION...: starts a run and waits until it has got somewhere.
+begin() {
+    name=$1
+    run "$@" 2>"$tmp/err" &
+    settle 20 started || { cat "$tmp/err"; fail "$name does not start"; }
+}
+begin busy test.slow_rank=3 test.slow_secs=0.1 train.epochs=100000
+kill -USR1 "$(pid "$tmp/busy" mpirun)"
+wait $!
+check_eq 'exit code behind USR1 to mpirun' $? 75
+last busy stopped
+begin slowest test.slow_rank=3 test.slow_secs=4 train.epochs=100000
+kill -USR1 "$(pid "$tmp/slowest" mpirun)"
+start=$(date +%s)
+wait $!
+check_eq 'exit code while an evaluation takes long' $? 75
+check_le 'seconds to a stop while an evaluation takes long' $(($(date +%s) - start)) 25
+check_eq 'evaluations given up' "x$(record "$tmp/slowest" eval step)" x
+good slowest train.max_steps="$(record "$tmp/slowest" final step)" train.epochs=100000
+last slowest completed
+begin term test.slow_rank=1 test.slow_secs=0.03
+kill -TERM "$(pid "$tmp/term" dtrain 3)"
+wait $!
+check_eq 'exit code behind TERM to the evaluator' $? 75
+last term stopped
+good term
+last term completed
+check_eq 'bits of a stopped and resumed run' "$(crc "$tmp/term")" "$(crc "$tmp/whole")"
+
+# ---- stopped early: the metric gets no better ------------------------------------------------------
+good early train.lr=0 eval.patience=3 run.checkpoint_steps=20 test.slow_rank=1 test.slow_secs=0.02
+last early early_stopped
+check_le 'step of the early stop' "$(record "$tmp/early" final step)" 799
+run early train.lr=0 eval.patience=3 2>&1 | grep -q 'has stopped early' || fail 'a run that stopped early goes on'
+
+# ---- failed: a loss that is not finite, a dead evaluator, one that hangs at the end ------------------
+# broken WHAT TEXT SECS: the job ends with one error line that holds TEXT.
+broken() {
+    start=$(now)
+    wait $!
+    status=$?
+    [ $status -ne 0 ] && [ $status -ne 75 ] && [ $status -ne 110 ] || fail "exit $status: $1"
+    check_le "ms to the end: $1" "$(millis_since "$start")" "$(patience $(($3 * 1000)))"
+    [ -z "$2" ] || grep -q "^dtrain: error:.*$2" "$tmp/err" || { cat "$tmp/err"; fail "$1"; }
+    settle 2 gone || fail "a process is left: $1"
+}
+run nan train.optimizer=sgd train.lr=1e9 model.kind=linear 2>"$tmp/err" &
+broken 'a loss that is not finite' 'the loss of' 10
+begin killed test.slow_rank=1 test.slow_secs=0.03
+settle 10 grep -q '"rank":3,[^}]*"role":"evaluator"' "$tmp/killed/status.json" || fail 'status.json knows no evaluator'
+kill -KILL "$(pid "$tmp/killed" dtrain 3)"
+broken 'a killed evaluator' '' 10
+good killed
+last killed completed
+check_eq 'bits of a killed and resumed run' "$(crc "$tmp/killed")" "$(crc "$tmp/whole")"
+over() { [ "$(record "$tmp/hangs" checkpoint step)" = 800 ]; }
+run hangs test.slow_rank=3 test.slow_secs=1 run.stall_secs=3 2>"$tmp/err" &
+settle 20 test -f "$tmp/hangs/lock" || { cat "$tmp/err"; fail 'it does not start'; }
+evaluator=$(pid "$tmp/hangs" dtrain 3)
+settle 20 over || fail 'training does not end'
+kill -STOP "$evaluator"
+broken 'a stopped evaluator' 'rank 3 on' 10
+# What a run has not told, it tells when it is started again.
+good hangs
+last hangs completed
+
+# ---- start-up ----------------------------------------------------------------------------------------
+expect_error 2 eval.dedicated 2 "$recipes/exp-curve.ini" run.dir="$tmp/two" eval.dedicated=yes
+expect_error 1 'No such' 3 "$recipes/exp-curve.ini" run.dir="$tmp/none" eval.dedicated=yes \
+    data.train="$tmp/data/train.csv" data.eval="$tmp/nowhere.csv"
