@@ -83,7 +83,9 @@ void dt_log_progress(const char *text)
 {
     char line[256];
     if (logger.sink || (!text && !logger.progress)) return;
-    int length = snprintf(line, sizeof line, "%s%.200s", CLEAR_LINE, text ? text : "");
+    /* Cut at the terminal's edge: a line that went on in the next row would not be cleared. */
+    int length =
+        snprintf(line, sizeof line, "%s\033[?7l%.200s\033[?7h", CLEAR_LINE, text ? text : "");
     logger.progress = text != NULL;
     put(line, (size_t)length);
 }
