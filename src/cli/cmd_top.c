@@ -26,7 +26,8 @@ struct view {
     struct dt_history *run;
     bool live; /* there is a status; else the run has ended, or is younger than two seconds */
     struct dt_train_point last;
-    int width; /* columns of the terminal */
+    int width;    /* columns of the terminal */
+    size_t lines; /* of ranks, that it has room for */
     bool utf8;
 };
 
@@ -111,14 +112,15 @@ static void sparkline_print(const struct view *view)
         double sum = 0, count = 0;
         for (size_t i = m * n / marks; i < (m + 1) * n / marks; i++)
             if (isfinite(points[i].loss)) sum += points[i].loss, count++;
-        if (count == 0) continue;
-        mark[used++] = sum / count;
-        low = fmin(low, sum / count);
-        high = fmax(high, sum / count);
+        sum /= 2 * count; /* the difference of two is finite then */
+        if (!isfinite(sum)) continue;
+        mark[used++] = sum;
+        low = fmin(low, sum);
+        high = fmax(high, sum);
     }
     printf("loss  ");
     for (size_t m = 0; m < used; m++) {
-        int level = high > low ? (int)(7.999 * (mark[m] - low) / (high - low)) : 0;
+        int level = high > low ? (int)(7.999 * ((mark[m] - low) / (high - low))) : 0;
         printf("%s", view->utf8 ? blocks[level] : plain[level]);
     }
     putchar('\n');
@@ -158,10 +160,11 @@ static void ranks_print(const struct view *view)
                    {"idle_secs", 1, 6, 1},
                    {"wait_share", 100, 5, 0}};
     const size_t ranks = dt_history_count(view->run, DT_RECORD_RANK);
+    const size_t shown = ranks > view->lines ? view->lines - 1 : ranks;
     if (!ranks) return;
     printf("\nrank  %-12s  %-9s  %9s  %9s  %6s  %5s  %s\n", "host", "role", "step", "samples/s",
            "idle s", "wait%", "does");
-    for (size_t i = 0; i < ranks; i++) {
+    for (size_t i = 0; i < shown; i++) {
         const char *phase = dt_history_text(view->run, DT_RECORD_RANK, i, "phase");
         const char *wait = dt_history_text(view->run, DT_RECORD_RANK, i, "waits_for");
         printf("%4.0f  ", dt_history_real(view->run, DT_RECORD_RANK, i, "rank"));
@@ -181,6 +184,7 @@ static void ranks_print(const struct view *view)
         if (phase) cli_print_text(wait, 0);
         putchar('\n');
     }
+    if (shown < ranks) printf("and %zu more, which --once shows\n", ranks - shown);
 }
 
 /* ---- the view ------------------------------------------------------------------------------- */
@@ -216,10 +220,15 @@ static dt_status view_show(struct view *view)
     return fflush(stdout) ? dt_fail(DT_EIO, "standard output: cannot write") : DT_OK;
 }
 
-static int terminal_width(void)
+/* Above the ranks stand up to 9 lines, and behind them the cursor; what does not fit would push the
+ * first lines out. */
+static void terminal_measure(struct view *view)
 {
+    enum { OTHERS = 10 };
     struct winsize size;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+    const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col && size.ws_row;
+    view->width = known ? size.ws_col : 80;
+    view->lines = known ? (size_t)(size.ws_row > OTHERS ? size.ws_row - OTHERS : 1) : SIZE_MAX;
 }
 
 /* Lines are cut at the terminal's edge (its mode 7): each keeps its place. Keys come singly and
@@ -244,7 +253,7 @@ static dt_status view_watch(struct view *view)
                           {.fd = signalfd(-1, &ends, SFD_CLOEXEC), .events = POLLIN}};
     if (in[1].fd < 0) status = dt_fail(DT_EIO, "top: no signals: %s", strerror(errno));
     for (char key = 0; !status && key != 'q' && key != 'Q' && key != CONTROL_C && !in[1].revents;) {
-        view->width = terminal_width();
+        terminal_measure(view);
         printf("\033[?7l\033[H\033[J");
         status = view_show(view);
         printf("\033[?7h");
@@ -261,7 +270,7 @@ static dt_status view_watch(struct view *view)
 
 dt_status cmd_top(int argc, char **argv)
 {
-    struct view view = {.width = terminal_width()};
+    struct view view = {0};
     bool once = !isatty(STDOUT_FILENO);
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--once"))
@@ -274,6 +283,8 @@ dt_status cmd_top(int argc, char **argv)
     if (!view.dir) return dt_fail(DT_EUSAGE, "top: expected a run directory");
     setlocale(LC_CTYPE, "");
     view.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    terminal_measure(&view);
+    if (once) view.lines = SIZE_MAX;
     dt_status status = once ? view_show(&view) : view_watch(&view);
     dt_history_free(view.run);
     return status;

@@ -65,6 +65,19 @@ echo '{"ranks": [{"rank": 0, "phase": "gradient"}]}' >"$tmp/done/status.json" # 
 rm -f "$tmp/run/status.json"
 top
 shows '^nothing recorded yet$'
+# More ranks than a terminal has lines, and losses whose sums and differences no number holds.
+mkdir "$tmp/crowd"
+for step in 1 2 3; do echo '{"kind":"train","step":'$step',"wall_secs":1,"loss":'"$([ $step = 2 ] && echo -)1e308}"; done \
+    >"$tmp/crowd/metrics.jsonl"
+for rank in $(seq 40); do echo '{"rank":'"$rank"',"host":"n","role":"worker","phase":"compute"}'; done |
+    paste -s -d , | sed 's/.*/{"step":3,"last_step":9,"ranks":[&]}/' >"$tmp/crowd/status.json"
+"$dtrain" top "$tmp/crowd" >"$tmp/top" || fail 'top of 40 ranks'
+check_eq 'ranks shown once' "$(grep -c ' worker ' "$tmp/top")" 40
+if command -v script >/dev/null; then
+    sleep 9 | timeout 20 script -qec "stty rows 24 cols 80; timeout --foreground 1 '$dtrain' top '$tmp/crowd'" /dev/null >"$tmp/top"
+    check_eq 'ranks that 24 lines have room for' "$(grep -c ' worker ' "$tmp/top")" 13
+    shows '^and 27 more'
+fi
 for arguments in '' "$tmp/run $tmp/done" '--twice'; do
     # shellcheck disable=SC2086  # words
     "$dtrain" top $arguments 2>"$tmp/err" >"$tmp/out"
