@@ -37,6 +37,12 @@ static inline bool dt__is_control(char c)
     return (unsigned char)c < ' ' || c == 0x7f;
 }
 
+/* Whether a byte of UTF-8 does not go on with the character before it. */
+static inline bool dt__begins_character(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
 /* When a process of this host began, in ticks since the system's start, and its state's letter: a
  * later process with its number has begun at another time. 0: the system does not say. */
 uint64_t dt__process_start(long pid, char *out_state);

@@ -138,10 +138,21 @@ dt_status cli_csv_add(struct dt_text *line, const char *cell, size_t length)
     return dt_text_append(line, "\"", 1);
 }
 
+int cli_text_width(const char *text)
+{
+    int width = 0;
+    for (; text && *text; text++)
+        width += dt__begins_character(*text);
+    return width;
+}
+
 void cli_print_text(const char *text, int width)
 {
-    int i = 0;
-    for (; text && text[i] && (i < width || !width); i++)
-        putchar(dt__is_control(text[i]) ? '?' : text[i]);
-    printf("%*s", width > i ? width - i : 0, "");
+    const int wide = cli_text_width(text);
+    int column = 0;
+    for (; text && *text; text++) {
+        column += dt__begins_character(*text);
+        if (!width || column <= width) putchar(dt__is_control(*text) ? '?' : *text);
+    }
+    printf("%*s", width > wide ? width - wide : 0, "");
 }

@@ -64,6 +64,8 @@ dt_status cli_csv_add(struct dt_text *line, const char *cell, size_t length);
 /* Prints a text of a file in `width` columns; 0: as wide as it is. Terminals obey control
  * characters: each becomes a '?'. NULL is empty. */
 void cli_print_text(const char *text, int width);
+/* The columns that it takes: its characters (UTF-8). */
+int cli_text_width(const char *text);
 
 void cli_print_help(FILE *out);
 void cli_print_command_help(FILE *out, const struct command *command);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/internal.h"
 #include "cli/cli.h"
 #include "dtrain/history.h"
 #include "dtrain/report.h"
@@ -187,19 +188,21 @@ static void table_print(const struct comparison *comparison)
     if (*before == ',') printf("\n\n");
     for (size_t r = 0; r <= comparison->count; r++)
         for (size_t i = 0; i < columns; i++) {
-            size_t length = strlen(cell_text(comparison, r, shown[i], false, buffer));
-            if (length > MOST_WIDTH && shown[i] != RUN && r > 0) length = MOST_WIDTH;
-            if ((int)length > width[i]) width[i] = (int)length;
+            int wide = cli_text_width(cell_text(comparison, r, shown[i], false, buffer));
+            if (wide > MOST_WIDTH && shown[i] != RUN && r > 0) wide = MOST_WIDTH;
+            if (wide > width[i]) width[i] = wide;
         }
     for (size_t r = 0; r <= comparison->count; r++)
         for (size_t i = 0; i < columns; i++) {
             const char *cell = cell_text(comparison, r, shown[i], false, buffer);
             const bool number = shown[i] >= BEST && shown[i] <= WALL;
-            int length = (int)strlen(cell);
-            const bool last = i + 1 == columns, cut = !last && length > width[i];
-            const int pad = last || cut ? 0 : width[i] - length;
+            const int over = cli_text_width(cell) - width[i];
+            const bool last = i + 1 == columns, cut = !last && over > 0;
+            const int pad = last || cut ? 0 : -over;
             printf("%*s%s", number ? pad : 0, "", cut ? "..." : "");
-            cli_print_text(cut ? cell + length - width[i] + 3 : cell, 0);
+            for (int left = over + 3; cut && (left > 0 || !dt__begins_character(*cell)); cell++)
+                left -= dt__begins_character(*cell);
+            cli_print_text(cell, 0);
             printf("%*s", last ? 0 : 2 + (number ? 0 : pad), "");
             if (last) putchar('\n');
         }

@@ -2,7 +2,6 @@
  * chunk. A terminal gets a table, with precision and recall of each class; everything else gets one
  * JSON line. */
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -76,12 +75,12 @@ static void classes_print(const struct cli_model *model, const struct dt_class_s
     char buffer[24];
     int width = LEAST_WIDTH;
     for (size_t c = 0; c < classes; c++) {
-        int length = (int)strlen(class_name(model, c, buffer));
-        if (length > width) width = length > MOST_WIDTH ? MOST_WIDTH : length;
+        const int wide = cli_text_width(class_name(model, c, buffer));
+        if (wide > width) width = wide > MOST_WIDTH ? MOST_WIDTH : wide;
     }
     printf("\n%-*s  %9s  %9s  %9s  %9s\n", width, "class", "precision", "recall", "f1", "rows");
     for (size_t c = 0; c < classes; c++) {
-        printf("%-*.*s", width, width, class_name(model, c, buffer));
+        cli_print_text(class_name(model, c, buffer), width);
         score_print(scores->precision[c]);
         score_print(scores->recall[c]);
         score_print(scores->f1[c]);
@@ -94,10 +93,14 @@ static void classes_print(const struct cli_model *model, const struct dt_class_s
     putchar('\n');
     if (classes > MOST_CONFUSION) return;
     printf("\n%-*s", width, "true \\ said");
-    for (size_t c = 0; c < classes; c++)
-        printf("  %*.*s", CELL, CELL, class_name(model, c, buffer));
+    for (size_t c = 0; c < classes; c++) {
+        const int wide = cli_text_width(class_name(model, c, buffer));
+        printf("  %*s", wide < CELL ? CELL - wide : 0, "");
+        cli_print_text(class_name(model, c, buffer), wide < CELL ? wide : CELL);
+    }
     for (size_t r = 0; r < classes; r++) {
-        printf("\n%-*.*s", width, width, class_name(model, r, buffer));
+        putchar('\n');
+        cli_print_text(class_name(model, r, buffer), width);
         for (size_t c = 0; c < classes; c++)
             printf("  %*llu", CELL, (unsigned long long)confusion[r * classes + c]);
     }

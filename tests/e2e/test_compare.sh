@@ -45,6 +45,14 @@ eval_run near rmse 2
 "$dtrain" compare --csv "$tmp/low" "$tmp/far" "$tmp/high" "$tmp/near" "$tmp/lr0.1" "$tmp/lr0.02" >"$tmp/csv" || fail 'compare of two metrics'
 check_eq 'order' "$(cut -d, -f1 "$tmp/csv" | tail -n 4 | sed 's,.*/,,' | paste -s -d ' ')" 'high low near far'
 check_eq 'columns without a configuration' "$(head -n 1 "$tmp/csv" | cut -d, -f9-)" train.lr
+# Letters of more bytes than one stand in their columns.
+for name in u ü; do
+    eval_run $name accuracy 0.5
+    printf '[data]\ntrain = %s\n[run]\nseed = %s\n' "$name/$(printf ' ü%.0s' $(seq 12))" $name >"$tmp/$name/config.ini"
+done
+"$dtrain" compare "$tmp/u" "$tmp/ü" | sed "s,.*/,,; s/ü/u/g" | tail -n 2 | uniq >"$tmp/out"
+check_eq 'lines that ü makes another of' "$(wc -l <"$tmp/out")" 1
+check_eq 'a text that is cut' "$(sed 's/.*\(\.\.\..*[^ ]\)  *u$/\1/' "$tmp/out")" "...$(printf 'u %.0s' $(seq 8))u"
 mkdir "$tmp/notes"
 "$dtrain" compare "$tmp/lr0.1" "$tmp/csv" "$tmp/notes" >"$tmp/out" 2>"$tmp/err" || fail 'compare with what is not a run'
 check_eq 'named as no runs' "$(grep -cE 'warning:.*/(csv|notes) is not a run' "$tmp/err")" 2

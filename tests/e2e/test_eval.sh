@@ -90,6 +90,14 @@ if command -v script >/dev/null; then
     script -qec "'$dtrain' eval '$tmp/six' eval.json=yes 2>/dev/null" /dev/null </dev/null | tr -d '\r' |
         cmp -s - "$tmp/json" || fail 'eval.json=yes on a terminal'
 fi
+# Names with letters of more bytes than one stand in their columns, and none drives the terminal.
+awk 'BEGIN { print "a,b"; for (i = 0; i < 40; i++) print i % 7 "," (i % 2 ? "gr\303\266\303\237er" : "\033[2J") }' >"$tmp/names.csv"
+job 1 run.dir="$tmp/names" data.train="$tmp/names.csv" data.eval="$tmp/names.csv" train.epochs=1 model.hidden=2 \
+    2>"$tmp/err" || { cat "$tmp/err"; fail 'training on names'; }
+if command -v script >/dev/null; then
+    script -qec "'$dtrain' eval '$tmp/names' 2>/dev/null" /dev/null </dev/null | tr -d '\r' >"$tmp/table"
+    grep -qF 'true \ said       ?[2J     größer' "$tmp/table" || { cat -v "$tmp/table"; fail 'names in the table'; }
+fi
 "$dtrain" eval "$tmp/two" 2>/dev/null | grep -q '"positive":"yes"' || fail 'precision of which class?'
 # A part of the chunks, and rows held out of the training data.
 train part six data.ignore=value,two eval.batches=2
