@@ -63,13 +63,22 @@ enum outcome { DONE, STOPPED, WRONG, FAILED, LOST };
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-/* CONFIG.ini or section.key=value; values of mpirun's options have no dot before a '='. */
+/* CONFIG.ini, another file that begins with a section, or section.key=value; values of mpirun's
+ * options have no dot before a '=', and its files no sections. */
 static bool begins_job(const char *argument)
 {
     size_t length = strlen(argument), equals = strcspn(argument, "=");
+    char line[CLI_LINE] = "";
+    int fd;
+    uint64_t size;
     if (argument[0] == '-') return false;
     if (argument[equals] == '=') return memchr(argument, '.', equals) != NULL;
-    return length > 4 && !strcmp(argument + length - 4, ".ini");
+    if (length > 4 && !strcmp(argument + length - 4, ".ini")) return true;
+    FILE *file = dt_file_open(argument, &fd, &size) ? NULL : fdopen(fd, "r");
+    while (file && fgets(line, sizeof line, file) && strchr("#;\r\n", line[strspn(line, " \t")]))
+        ;
+    if (file) fclose(file);
+    return line[strspn(line, " \t")] == '[';
 }
 
 static bool is_one_of(const char *argument, const char *const *names)
@@ -230,6 +239,7 @@ static size_t pass_on(int from, struct tail *tail)
 
 /* What mpirun has started here: ranks, and ways to other hosts. */
 struct children {
+    char program[16];         /* the ranks' name, as much of it as the kernel keeps */
     bool seen, ranks, living; /* any; ranks among them; any that has not ended */
 };
 
@@ -249,7 +259,7 @@ static void children_look(pid_t pid, struct children *children)
             snprintf(path, sizeof path, "/proc/%d/stat", child);
             if (!(stat = fopen(path, "re"))) continue;
             if (fscanf(stat, "%*d (%31[^)]) %c", name, &state) == 2) {
-                children->ranks |= !strcmp(name, program_invocation_short_name);
+                children->ranks |= !strcmp(name, children->program);
                 children->living |= state != 'Z';
             }
             fclose(stat);
@@ -284,6 +294,7 @@ static int attend(struct launch *launch, pid_t pid, int from, struct tail *tail)
     struct children children = {0};
     bool looks = false;
     int code = 0, come;
+    snprintf(children.program, sizeof children.program, "%.15s", strrchr(launch->self, '/') + 1);
     for (bool open = true;;) {
         struct pollfd fds[2] = {{.fd = launch->signals, .events = POLLIN},
                                 {.fd = open ? from : -1, .events = POLLIN}};

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,15 +104,24 @@ static dt_status hosts_read(struct cli_hosts *hosts)
     return dt_fail(DT_EIO, "%s: cannot be read: expected a list of hosts", hosts->from);
 }
 
-/* By a name that needs no way to it; "node1" and "node1.cluster" are one host. */
+/* By a name that needs no way to it ("node1" and "node1.cluster" are one host), or an address: only
+ * its own ones can be bound to. mpirun needs no agent for these either. */
 static bool is_this_host(const char *name)
 {
+    const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *address;
     char own[CLI_HOST_NAME] = "";
+    if (!getaddrinfo(name, NULL, &numeric, &address)) {
+        const int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        const bool bound = fd >= 0 && !bind(fd, address->ai_addr, address->ai_addrlen);
+        if (fd >= 0) close(fd);
+        freeaddrinfo(address);
+        return bound;
+    }
     gethostname(own, sizeof own - 1);
     const size_t a = strcspn(name, "."), b = strcspn(own, ".");
-    if (!strcmp(name, own) || !strcmp(name, "localhost") || !strcmp(name, "::1")) return true;
-    return !strncmp(name, "127.", 4) ||
-           (a == b && !strncmp(name, own, a) && (!name[a] || !own[b]));
+    if (!strcmp(name, own) || !strcmp(name, "localhost")) return true;
+    return a == b && !strncmp(name, own, a) && (!name[a] || !own[b]);
 }
 
 dt_status cli_hosts_ask(struct cli_hosts *hosts)

@@ -27,15 +27,19 @@ as_mpirun() {
 begun() { settle 20 grep -q '"kind":"train","step":'"$1" "$dir/metrics.jsonl" || { cat "$dir.err"; fail "$dir does not start"; }; }
 errors() { grep -c '^dtrain: error:' "$1"; }
 
-# An mpirun that has lost all that it started, and does not end, is ended.
+# An mpirun that has lost all ranks that it started, and does not end, is ended; under whatever name launch was called.
 as_mpirun "$tmp/hanging" <<END
 [ ! -e "$tmp/hung" ] || exec $true_mpirun "\$@"
 touch "$tmp/hung"
-true &
+echo 'dtrain: starting' >&2
+"$tmp/dtrain" 1 &
 exec sleep 1000
 END
+cp "$(command -v sleep)" "$tmp/dtrain"
+ln -s "$dtrain" "$tmp/other"
+program=$dtrain dtrain=$tmp/other
 launch hangs
-hangs=$job
+hangs=$job dtrain=$program
 # An mpirun that says 0 behind a job that was not at its end is not believed.
 as_mpirun "$tmp/early" <<END
 [ ! -e "$tmp/once" ] || exec $true_mpirun "\$@"
@@ -172,7 +176,7 @@ PATH=$true_path
 # line does not say its room, mpirun decides.
 cat >"$tmp/agent" <<'END'
 #!/bin/sh
-[ "$1 $2 $4" = '-p 2222 true' ] && [ "$3" != away ]
+[ "$1 $2 $4" = '-p 2222 true' ] && [ "$3" != away ] && [ "$3" != "$OWN" ]
 END
 chmod +x "$tmp/agent"
 as_mpirun "$tmp/asking" <<'END'
@@ -201,6 +205,15 @@ else
     check_eq "room in Hydra's words" "$(hosts_of 'a:2\naway:4\nb:1\n')" 'np 3 a:2 b:1 '
     check_eq 'room that is not' "$(hosts_of 'a:2\nb max_slots=4\n')" 'np 8 a:2 b:1 '
 fi
+# An address of this host needs no agent, as mpirun has it.
+OWN=$(hostname -I | tr ' ' '\n' | grep -m 1 '^[0-9.]*$')
+export OWN
+[ -z "$OWN" ] || check_eq 'with an address of this host' "$(hosts_of "away slots=4\n$OWN slots=2\n" | tr : ' ')" \
+    "$([ $mpi = openmpi ] && echo "np 2 $OWN slots=2 " || echo "np 2 $OWN 2 ")"
+# A configuration may have any name.
+printf '# mine\n\n[train]\nlr = fast\n' >"$tmp/my.conf"
+"$dtrain" launch -np 2 "$tmp/my.conf" run.dir="$tmp/none" 2>"$tmp/err"
+check_eq 'exit of a wrong configuration of another name' $? 2
 
 wait $hangs || { cat "$tmp/hangs.err"; fail 'mpirun hangs'; }
 check_eq 'bits behind an mpirun that hangs' "$(crc "$tmp/hangs")" "$want"
