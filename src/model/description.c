@@ -192,7 +192,8 @@ static dt_status parse_item(struct dt_model *model, char *item)
     if (plain) layer.activation = activation;
     const struct dt__words rest = {word + 1, count - 1 - (activation && !plain)};
     bool good = layer.kind->parse ? layer.kind->parse(&layer, rest) : rest.count == 0;
-    if (!good || (layer.last && (activation || plain || layer.kind == &dt__wide_layer))) {
+    const bool beside = plain || layer.kind == &dt__dropout_layer || layer.kind == &dt__wide_layer;
+    if (!good || (layer.last && (activation || beside))) {
         status = dt_fail(DT_EUSAGE, "'%.100s': expected %s%s", layer.text, layer.kind->usage,
                          layer.last ? ", without activation in the output layer" : "");
         dt_text_free(&text);

@@ -195,6 +195,8 @@ dt_status dt_model_create(const struct dt_model_desc *desc, struct dt_model **ou
     if (!status && desc->quantiles) status = dt_strdup(desc->quantiles, &model->desc.quantiles);
     if (!status) status = dt__layers_parse(model);
     if (!status) status = model_infer_shapes(model);
+    if (!status && !model->tensors)
+        status = dt_fail(DT_EUSAGE, "no layer has weights: there is nothing to train");
     if (!status) status = model_place_last(model);
     if (!status && desc->split > 0) {
         dt_free(model->desc.layers);

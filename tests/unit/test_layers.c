@@ -353,6 +353,7 @@ static const struct {
     {"output conv 1 3x3, dense 3", "item 2: there is an item behind the output layer"},
     {"output conv 1 3x3 pad same", "8 x 8 x 1 come out, expected 3 in all"},
     {"output dense 3 relu", "without activation in the output layer"},
+    {"dense 3, output dropout 0.3", "'output dropout 0.3': expected dropout P"},
     {"batchnorm 3", "'batchnorm 3': expected batchnorm"},
     {"wide", "'wide': expected layers beside the linear path"},
     {"dense 3, wide", "a linear path beside the layers goes with rows of plain features, not"},
@@ -366,6 +367,18 @@ START_TEST(wrong_texts_are_refused)
     for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
         const struct dt_model_desc of = desc(WRONG[i].layers, 8, 8, 2, 3, DT_TASK_CLASSIFY);
         EXPECT_FAIL(dt_model_create(&of, &model), DT_EUSAGE, WRONG[i].message);
+    }
+}
+END_TEST
+
+/* Would catch a network that looks for its first weight behind its last layer. */
+START_TEST(a_network_has_weights)
+{
+    static const char *const without[] = {"output flatten", "relu, output globalpool"};
+    struct dt_model *model;
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        const struct dt_model_desc of = desc(without[i], 1, 1, 3, 3, DT_TASK_REGRESS);
+        EXPECT_FAIL(dt_model_create(&of, &model), DT_EUSAGE, "no layer has weights");
     }
 }
 END_TEST
@@ -442,6 +455,7 @@ int main(void)
     tcase_add_loop_test(test_case, batchnorm_is_the_formula_in_every_strip, 0, 3);
     tcase_add_test(test_case, batchnorm_of_one_value_uses_the_running_ones);
     tcase_add_test(test_case, wrong_texts_are_refused);
+    tcase_add_test(test_case, a_network_has_weights);
     tcase_add_test(test_case, long_rows_do_not_overflow);
     tcase_add_test(test_case, texts_come_back_in_one_form);
     tcase_add_test(test_case, tensors_have_names_and_shapes);
