@@ -19,6 +19,7 @@ static const struct {
     {"eval", "When the model is measured, and what makes it the best."},
     {"export", "Models for prediction."},
     {"report", "Further records of a run."},
+    {"predict", "What dtrain predict reads and writes."},
     {"serve", "The HTTP server."},
 };
 
