@@ -61,12 +61,13 @@ void dt_world_end(struct dt_world *world, dt_status status);
  * without mpi.h). stall_secs: the watchdog's patience within this call; 0: none. Behind it nobody
  * is watched but in trainings, or from dt_world_watch on: a program's own work may take any time.
  * Collective over the communicator; fails on all its ranks or on none.
- * DT_EUSAGE: MPI has not begun.
+ * DT_EUSAGE: MPI has not begun, or has ended.
  * Errors of MPI, and the watchdog, end the whole program by MPI_Abort. */
 dt_status dt_world_attach(const void *mpi_comm, double stall_secs, struct dt_world **out);
 /* The same with a communicator as Fortran has it. */
 dt_status dt_world_attach_fortran(int comm, double stall_secs, struct dt_world **out);
-/* Collective. Behind dt_world_create the same as dt_world_end(world, DT_OK). */
+/* Collective, before MPI_Finalize. Behind dt_world_create the same as
+ * dt_world_end(world, DT_OK). */
 void dt_world_destroy(struct dt_world *world);
 
 /* Splits roles off: with `dedicated` the last rank is the evaluator. Collective. */
@@ -117,7 +118,7 @@ void dt_world_abort(struct dt_world *world, dt_status status) __attribute__((nor
  * no memory cannot fail.
  *
  * Agreement: all pass their status; all return the lowest failing rank's status with its message as
- * the error text, prefixed "[rank N on HOST] ". */
+ * the error text, prefixed "[rank N on HOST] " unless it is DT_EUSAGE, or the job has one rank. */
 dt_status dt_ranks_agree(const struct dt_ranks *ranks, dt_status mine);
 void dt_ranks_barrier(const struct dt_ranks *ranks);
 void dt_ranks_bcast(const struct dt_ranks *ranks, void *bytes, size_t length, int root);

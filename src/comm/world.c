@@ -162,11 +162,13 @@ static void connect_ranks(struct dt_world *world, MPI_Comm comm)
     dt_world_set_roles(world, false);
 }
 
-/* Before MPI_Init every other call of MPI ends the program. */
+/* Before MPI_Init, and behind MPI_Finalize, every other call of MPI ends the program. */
 static dt_status check_begun(void)
 {
-    int begun;
+    int begun, ended;
     DT_MPI(MPI_Initialized(&begun));
+    DT_MPI(MPI_Finalized(&ended));
+    if (ended) return dt_fail(DT_EUSAGE, "dt_world_attach: MPI has ended (MPI_Finalize)");
     return begun
                ? DT_OK
                : dt_fail(DT_EUSAGE, "dt_world_attach: MPI has not begun: expected MPI_Init_thread "

@@ -352,5 +352,6 @@ int main(int argc, char **argv)
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) printf("test_world: %s\n", all ? "failed" : "passed");
     MPI_Finalize();
-    return all != 0;
+    EXPECT(dt_world_attach(&comm, 1, &early) == DT_EUSAGE, "MPI has ended");
+    return all != 0 || failures != 0;
 }
