@@ -127,18 +127,23 @@ void dt__guess(const struct dt_job *job, struct dt_guess *out)
 
 /* ---- losses --------------------------------------------------------------------------------- */
 
-/* The loss of a guess: of any class, or of the targets' mean. Targets that are not standardised
- * though that was left open have a mean up to 10 and a deviation up to 10 (data.normalize_target).
- * INFINITY: not known. */
+/* The loss of a guess: of any class, or of the targets' mean, from which they are a deviation
+ * apart; most losses count the square of that. Targets that are not standardised though that was
+ * left open have a mean up to 10 and a deviation up to 10 (data.normalize_target). INFINITY: not
+ * known. */
 static double guess_loss(const struct dt_job *job)
 {
     const struct dt_schema *schema = dt_source_schema(job->train);
+    const struct dt_config *config = job->config;
+    const int loss = config->train.loss;
+    const double power = loss == DT_LOSS_MAE || loss == DT_LOSS_QUANTILE ? 1 : 2;
     double sum = 0;
     if (schema->classes) return log(schema->classes);
     if (!schema->target_std)
-        return job->config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO ? 200 : INFINITY;
+        return config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO ? pow(sqrt(200), power)
+                                                                         : (double)INFINITY;
     for (int i = 0; i < schema->targets; i++)
-        sum += (double)schema->target_std[i] * (double)schema->target_std[i];
+        sum += pow((double)schema->target_std[i], power);
     return sum / schema->targets;
 }
 

@@ -50,6 +50,17 @@ check_eq 'rmse of a new start, rounded' "$(printf '%.1f' "$(rmse "$tmp/fresh")")
 train 1 plain run.init="$tmp/one" data.normalize_target=no train.max_steps=0
 check_eq 'rmse of a start without units' "$(printf '%.1f' "$(rmse "$tmp/plain")")" "$(printf '%.1f' "$(rmse "$tmp/one")")"
 
+# The loss of a guess is a deviation or its square, as the loss counts it: targets that differ by little warn of
+# nothing, a loss of many deviations is told.
+awk -F, '{print $1 "," $2 "," (NR == 1 ? "price" : 5 + 0.004 * $4)}' "$tmp/a.csv" >"$tmp/little.csv"
+told() { grep -c 'warning: step .* that of a mere guess' "$tmp/log"; }
+for loss in mse mae quantile; do
+    train 1 "$loss" data.train="$tmp/little.csv" data.ignore= train.loss=$loss
+    check_eq "warnings of $loss" "$(told)" 0
+    train 1 "$loss-far" train.loss=$loss train.lr=20 train.max_steps=10
+    check_eq "warnings of $loss at a rate of 20" "$(told)" 1
+done
+
 # Targets near 1 are as they were.
 train 1 auto data.label=near data.ignore=price
 train 1 no data.label=near data.ignore=price data.normalize_target=no
