@@ -359,12 +359,13 @@ dt_status dt__record_evaluation(struct dt_bank *bank, const struct dt_evaluation
         dt_info("eval at step %llu: loss %.5g%s", (unsigned long long)evaluation->step,
                 values->loss, beside);
     const bool own = job->model->outputs.own; /* what it is for is its own matter */
+    const bool units = !dt_source_schema(job->train)->target_mean &&
+                       dt_targets_of(job->config->model.task, job->config->train.loss)->units;
     if (evaluation->step == job->last_step && values->r2 < 0 && !own)
         dt_warn("r2 is %.3g: the mean of the targets is a better guess than this model; another "
                 "train.lr, more train.epochs%s%s may help",
                 values->r2, bank->job->config->data.normalize ? "" : ", data.normalize=standard",
-                dt_source_schema(bank->job->train)->target_mean ? ""
-                                                                : ", data.normalize_target=yes");
+                units ? ", data.normalize_target=yes" : "");
     return DT_OK;
 }
 

@@ -308,6 +308,10 @@ if grep -q 'r2 is' "$tmp/log"; then
 else
     fail 'a network that learns nothing is better than the mean'
 fi
+# Nor what the loss does not take.
+job 1 data.train="$tmp/nothing.csv" data.label=y data.missing=mean model.task=regress train.loss=poisson run.dir="$tmp/counts" \
+    data.eval_fraction=0.2 train.lr=0 train.epochs=1 2>"$tmp/log" || { cat "$tmp/log"; fail counts; }
+grep -q 'r2 is .*normalize=standard may help$' "$tmp/log" || { cat "$tmp/log"; fail 'advice on counts'; }
 
 # ---- the first row -----------------------------------------------------------------------------------
 # A label that is named stands in a header, whatever the other columns are called.
