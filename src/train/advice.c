@@ -2,6 +2,7 @@
  * help. */
 #include <math.h>
 
+#include "model/layer.h"
 #include "train/advice.h"
 
 /* ---- data ----------------------------------------------------------------------------------- */
@@ -60,6 +61,21 @@ void dt__advise_scale(const struct dt_job *job)
                 "data.normalize=standard, or data.scale, brings them there",
                 at, names ? " ('" : "", names ? names[at] : "", names ? "')" : "", sqrt(most));
     dt_table_destroy(table);
+}
+
+void dt__advise_batchnorm(const struct dt_job *job)
+{
+    const struct dt_model *model = job->model;
+    if (dt_plan_batch(job->plan) > (uint64_t)job->replicas) return;
+    for (size_t i = 0; i < model->layers; i++) {
+        const struct dt__layer *layer = &model->layer[i];
+        if (layer->kind != &dt__batchnorm_layer || layer->in.h * layer->in.w > 1) continue;
+        dt_warn("'%s' normalises nothing: it takes the mean and the deviation of a replica's rows, "
+                "and of a batch of %llu each of %d replicas has no more than one; expected a "
+                "larger train.batch, or a smaller run.replicas",
+                layer->text, (unsigned long long)dt_plan_batch(job->plan), job->replicas);
+        return;
+    }
 }
 
 /* ---- the guess ------------------------------------------------------------------------------ */

@@ -11,6 +11,8 @@ void dt__advise_labels(const struct dt_job *job);
 /* Bank only: a new run whose first rows have a feature that is far from 1 and not normalised; rows
  * that cannot be read are not this one's to tell. */
 void dt__advise_scale(const struct dt_job *job);
+/* Bank only: shares of single rows, of which batch normalisation makes nothing. */
+void dt__advise_batchnorm(const struct dt_job *job);
 /* Bank only: the score of a mere guess (the commonest class, the mean) on up to 4,096 of the rows
  * held out. metric: "": there is none. Rows that cannot be read are not this one's to tell. */
 void dt__guess(const struct dt_job *job, struct dt_guess *out);

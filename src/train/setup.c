@@ -385,6 +385,7 @@ dt_status dt__run_open(struct dt_run *run, struct dt_world *world, struct dt_con
     if (world->role == DT_ROLE_EVALUATOR) status = dt__evaluator_open(job, &run->evaluator);
     DT_TRY(dt_ranks_agree(world->all, status));
     if (run->bank) dt__advise_scale(job);
+    if (run->bank) dt__advise_batchnorm(job);
     if (run->bank) dt__split_advise(job);
     if (run->bank) dt__settle_best(run->bank);
     DT_TRY(find_done(job, run->bank, out_done));

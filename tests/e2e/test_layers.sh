@@ -45,3 +45,8 @@ awk 'BEGIN {srand(4); print "a,y"; for (i = 0; i < 5000; i++) {a = rand() * rand
 "$dtrain" data.train="$tmp/many.csv" model.layers='dense 3 tanh, batchnorm' train.batch=0 train.lr=0 train.max_steps=3 \
     run.log_steps=1 run.dir="$tmp/many" 2>"$tmp/err" || { cat "$tmp/err"; fail 'a large share'; }
 check_eq 'losses of a large share' "$(records "$tmp/many" train loss | awk '{printf "%.5f\n", $1}' | uniq | wc -l)" 1
+
+# Statistics of one row are none, and that is said.
+few() { rm -rf "$tmp/few"; "$dtrain" data.train="$tmp/many.csv" model.layers='dense 3 tanh, batchnorm' run.replicas=2 train.batch=$1 \
+    train.max_steps=1 run.dir="$tmp/few" 2>&1 | grep -c 'warning: .batchnorm. normalises nothing'; }
+check_eq 'warnings of shares of one row, and of two' "$(few 2) $(few 4)" '1 0'
