@@ -42,6 +42,8 @@ struct dt_train_options {
  * OpenMP and one OpenBLAS serve the process: from here on they have run.threads threads, which
  * flush denormals. One training at a time in a process, and no predictor beside it in another
  * thread unless all have the same run.kernel and one of them has begun to compute.
+ * A dedicated evaluator computes with niceness 10, which only a privileged process, or RLIMIT_NICE,
+ * lets it take back behind the training.
  * Where all ranks are on one host, the workers sum and update, in the bank's shared memory, and
  * rank 0 sleeps: it needs no core of its own.
  * DT_OK: completed, or was complete already. DT_STOPPED: stopped on request, checkpoint saved.

@@ -163,9 +163,11 @@ void dt__evaluator_close(struct dt_evaluator *evaluator)
 dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
 {
     const struct dt_job *job = evaluator->job;
+    const int niceness = getpriority(PRIO_PROCESS, 0); /* the program's; of this thread */
     evaluator->best = job->best;
     evaluator->look_at = dt_clock_secs() + job->config->eval.start_delay_secs;
-    if (setpriority(PRIO_PROCESS, 0, NICENESS)) dt_debug("the evaluator cannot be made nice");
+    if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, NICENESS))
+        dt_debug("the evaluator cannot be made nice");
     while (evaluator->order.kind != DISMISS) {
         uint64_t step;
         char *path;
@@ -180,6 +182,8 @@ dt_status dt__evaluator_run(struct dt_evaluator *evaluator)
         dt_free(path);
         evaluator_listen(evaluator);
     }
+    if (niceness < NICENESS && setpriority(PRIO_PROCESS, 0, niceness))
+        dt_debug("the evaluator stays nice: only a privileged process may take that back");
     return (dt_status)evaluator->order.status;
 }
 

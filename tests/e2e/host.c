@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { ROWS = 400 };
@@ -36,6 +37,7 @@ int main(int argc, char **argv)
 {
     const MPI_Comm comm = MPI_COMM_WORLD;
     volatile double least = 1e-310;
+    char evaluator[1000];
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(comm, &rank);
     for (int i = 0; i < ROWS; i++) {
@@ -57,6 +59,11 @@ int main(int argc, char **argv)
     expect(!dt_stop_requested(), "a request that is obeyed");
     sleep(1); /* the watchdogs look */
     expect(!train(argv[1], 2), "the training, gone on with");
+    snprintf(evaluator, sizeof evaluator, "eval.dedicated=yes\ndata.eval_fraction=0.2\nrun.dir=%s4",
+             argv[1]);
+    const int niceness = getpriority(PRIO_PROCESS, 0);
+    expect(!dt_train_arrays(world, evaluator, &rows, NULL), "a training with an evaluator");
+    expect(getpriority(PRIO_PROCESS, 0) == niceness || geteuid(), "the program's niceness");
     weight[7] = -1;
     expect(train(argv[1], 3) == DT_EFORMAT && strstr(dt_error_text(), "row 7: a weight of -1"),
            "a weight below 0");

@@ -28,8 +28,11 @@ check_eq 'best exported' "$("$dtrain" eval "$tmp/whole/export/best" | json rmse)
 # ---- a slow evaluator: 8 chunks of a second --------------------------------------------------------
 slow='test.slow_rank=3 test.slow_secs=1'
 grows() { [ "$(record "$tmp/slow" checkpoint step)" -ge 100 ]; }
+niceness() { awk '{print $19}' "/proc/$(pid "$tmp/slow" dtrain "$1")/stat"; }
 run slow $slow run.keep=2 run.checkpoint_steps=20 run.stall_secs=6 2>"$tmp/err" &
 settle 20 grows || { cat "$tmp/err"; fail 'training waits for the evaluator'; }
+nice=$(niceness 1) # of a job that is nicer than that, its own
+check_eq 'niceness of the evaluator' "$(niceness 3)" "$((nice > 10 ? nice : 10))"
 [ -z "$(record "$tmp/slow" eval step)" ] || fail 'the evaluator is not slow'
 [ -f "$tmp/slow/ckpt/step-000000000.h5" ] || fail 'a checkpoint is deleted under evaluation'
 wait $! || { cat "$tmp/err"; fail 'the slow evaluator'; }
