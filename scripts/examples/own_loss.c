@@ -48,9 +48,9 @@ int main(int argc, char **argv)
 {
     static float x[ROWS], target[ROWS];
     struct dt_world *world;
-    int rank;
+    int rank, provided;
     MPI_Comm comm = MPI_COMM_WORLD;
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(comm, &rank);
     srand(1); /* every rank has the same rows: the target is between x - 0.5 and x + 0.5 */
     for (int i = 0; i < ROWS; i++) {

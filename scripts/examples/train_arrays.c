@@ -59,9 +59,9 @@ int main(int argc, char **argv)
     static float x[ROWS * FEATURES];
     static int32_t label[ROWS];
     struct dt_world *world;
-    int rank, questions = argc > 2 ? atoi(argv[2]) : 0;
+    int rank, provided, questions = argc > 2 ? atoi(argv[2]) : 0;
     MPI_Comm comm = MPI_COMM_WORLD;
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(comm, &rank);
     make_rows(x, label);
     struct dt_arrays rows = {.rows = ROWS, .features = FEATURES, .x = x, .label = label};

@@ -13,10 +13,10 @@ program train_arrays
     real(c_float) :: x(2, rows), y(1, rows), question(2, 1), answer(1, 1)
     type(dtrain_predictor) :: model
     character(1000) :: run_dir
-    integer :: rank, error, status, i
+    integer :: rank, provided, error, status, i
 
     call get_command_argument(1, run_dir)
-    call MPI_Init(error)
+    call MPI_Init_thread(MPI_THREAD_FUNNELED, provided, error)
     call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
     do i = 1, rows ! every rank has the same
         x(:, i) = [sin(real(i)), cos(1.7 * real(i))]
