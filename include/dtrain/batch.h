@@ -24,7 +24,7 @@ struct dt_batch {
     const float *value;    /* NULL: all 1 */
 
     const int32_t *label; /* classify: (rows), each in [0, classes) */
-    const float *target;  /* regress: (rows, nout) */
+    const float *target;  /* regress, multilabel: (rows, targets) */
     const float *weight;  /* (rows) of the samples; NULL: all 1 */
 };
 

@@ -60,7 +60,8 @@ dt_status dt_schema_copy(const struct dt_schema *schema, struct dt_schema *out);
 void dt_schema_normalize(const struct dt_schema *schema, const float *raw, size_t rows, float *x);
 /* Columns of categories: a row has an entry of each, in their order. */
 int dt_schema_categories(const struct dt_schema *schema);
-/* nout of a network for this schema: 1 for two classes or classes, or targets. */
+/* nout of a network for this schema: 1 for two classes, or classes, or targets (of each of which it
+ * may have several outputs: dt_model_desc_each). */
 int dt_schema_nout(const struct dt_schema *schema);
 
 /* ---- source --------------------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ void dt_blas_set_threads(int threads);
 struct dt_model_desc {
     char *layers; /* "dense 512 relu, dropout 0.2, dense 256 relu"; "linear": none but the output */
     int shape[3]; /* of a row: height, width, channels; n plain features are 1, 1, n */
-    int nout;     /* logits: 1 for two classes, C for more; targets for regression */
+    int nout;     /* logits: 1 for two classes, C for more; outputs of a target times targets */
     int task;     /* enum dt_task */
     int loss;     /* enum dt_loss; auto: the task's usual one */
     double huber_delta; /* of DT_LOSS_HUBER; in deviations, where targets have units */
@@ -169,14 +169,15 @@ const struct dt_tensor *dt_model_row_sparse_tensor(const struct dt_model *model,
 /* A table of layers: output shape, parameters and multiply-adds a sample. Caller frees. */
 dt_status dt_model_table(const struct dt_model *model, char **out);
 
-/* Initial weights: He normal (before relu, gelu) or Glorot uniform (other layers), embeddings
- * normal with variance 1 / width, the linear path and bias 0; a pure function of seed and layer.
+/* Initial weights: He normal (before activations, but not before tanh and sigmoid) or Glorot
+ * uniform (other layers), embeddings normal with variance 1 / width, the linear path and bias 0; a
+ * pure function of seed and layer.
  * Source: He et al. 2015, eq. 10; Glorot and Bengio 2010, eq. 16. */
 void dt_model_init(const struct dt_model *model, uint64_t seed, float *params);
 
-/* Predictions from a network's outputs (rows, nout): probabilities (rows, classes), or
- * values in the targets' units (rows, nout) for regression. out may be logits, if it has the
- * room. */
+/* Predictions from a network's outputs (rows, nout): probabilities (rows, classes), of several
+ * labels (rows, nout), or values in the targets' units (rows, nout) for regression. out may be
+ * logits, if it has the room. */
 void dt_model_predict(const struct dt_model *model, const float *logits, int rows, float *out);
 /* What these are called: "probabilities" or "values". */
 const char *dt_model_answer(const struct dt_model *model);

@@ -30,7 +30,7 @@ struct dt_predictor {
     int classes;            /* 0: its answers are values, not of classes */
     const char *answer;     /* the name of its answers: "probabilities" or "values" */
     size_t features, width; /* numbers in a row, and in its answer: a probability a class, or a
-                             * value a target */
+                             * value a target (train.loss=quantile: and quantile) */
     size_t entries; /* of a row's sparse part, one a column of categories; 0: the network reads all
                      * features as they are */
     size_t numbers; /* of a row before those entries; the features, if there are none */
@@ -63,7 +63,9 @@ const char *dt_predictor_class_name(const struct dt_predictor *predictor, int cl
  *   raw        (rows, features) row-major, before scaling and normalisation
  *   out        (rows, width) written: probabilities that add up to 1, or values
  *   out_class  (rows) written: the class with the greatest logit, the first of equals; may be NULL
- * Rows may be any number; a NaN in one gives NaN in its own answer alone. */
+ * Rows may be any number; a NaN in one gives NaN in its own answer alone.
+ * DT_EMEMORY; DT_EMISMATCH: the model embeds texts that it hashes, and has no features for them, or
+ * a row is not of one text in each column that it embeds. */
 dt_status dt_predictor_rows(struct dt_predictor *predictor, const float *raw, size_t rows,
                             float *out, int32_t *out_class);
 
