@@ -47,11 +47,11 @@ const struct command commands[] = {
      "MODEL is any path that eval takes. A row is a JSON object with column names as keys, a JSON "
      "array, or a line of CSV or LIBSVM; {\"instances\": [...]} holds several. Columns of a CSV "
      "with a header are found by their names. It is an error if the header lacks a column that the "
-     "model needs. data.eval=FILES predicts the rows of files in any training format instead. "
-     "predict.format=csv writes CSV.\n\nA row that cannot be read, or whose prediction is not a "
-     "finite number, gives {\"line\": N, \"error\": ...}; the other rows are predicted, and the "
-     "exit code is 1. With data.eval, the key is \"row\", and N counts from 0; there a row that "
-     "cannot be read ends the command."},
+     "model needs. With data.eval=FILES the rows come from files, in any training format, instead "
+     "of stdin. predict.format=csv writes CSV.\n\nA row that cannot be read, or whose prediction "
+     "is not a finite number, gives {\"line\": N, \"error\": ...}; the other rows are predicted, "
+     "and the exit code is 1. With data.eval, the key is \"row\", and N counts from 0; there a row "
+     "that cannot be read ends the command."},
     {"shard", cmd_shard, false, "OUT_DIR K [section.key=value ...]",
      "shuffles data.train once and writes K HDF5 shards",
      "The data may be larger than memory: data.memory_mb limits what is held at a time."},
@@ -63,8 +63,8 @@ const struct command commands[] = {
      "instead."},
     {"compare", cmd_compare, false, "RUN_DIR... [--csv|--json]",
      "a table of runs: best metric, speed, time, status, and the keys in which they differ",
-     "The best run comes first. If the runs use different metrics, the metric of the run named "
-     "first decides. --csv and --json give all digits."},
+     "The best run comes first. If the runs use different metrics, the metric of the first RUN_DIR "
+     "in the command decides. --csv and --json give all digits."},
     {"top", cmd_top, false, "RUN_DIR [--once]",
      "a live view of a run: progress, loss, best model, checkpoint, what each rank does",
      "It reads only the run directory, and so works on any host that sees this directory. The key "
@@ -86,16 +86,17 @@ const struct command commands[] = {
      "Curves with values under the pointer, evaluation, confusion, where the time goes, "
      "configuration, starts and ends; the page needs no other file and no network."},
     {"tune-lr", cmd_tune_lr, true, "[CONFIG.ini] [section.key=value ...]",
-     "finds a learning rate to start from: some steps at a rising rate",
+     "finds a learning rate to start from, by trying some steps at a rising rate",
      "Trains 200 steps while the rate rises from 1e-7 to 10, and draws the loss as a curve. It "
-     "suggests a rate between the one at which the loss falls fastest and a sixth of the one at "
-     "which it is least. It runs as one process or under mpirun, with the configuration of a run, "
-     "and leaves nothing behind."},
+     "suggests a rate between two limits: the rate where the loss falls fastest, and a sixth of "
+     "the rate where the loss is least. It runs as one process or under mpirun, with the "
+     "configuration of a run, and leaves nothing behind."},
     {"options", cmd_options, false, "[SECTION|KEY] [--markdown|--man|--json-schema]",
      "lists the options: type, range, default, meaning",
      "All options, those of a section (train), or one option in detail (train.lr). --markdown "
-     "gives a table, --man gives the page dtrain-config(5), --json-schema gives a JSON schema of a "
-     "configuration, an object of sections (numbers, true and false are accepted beside texts)."},
+     "gives a table, --man gives the page dtrain-config(5), --json-schema gives a JSON schema for "
+     "a configuration written as an object of sections (values may be texts, numbers, true or "
+     "false)."},
     {"help", cmd_help, false, "[COMMAND|SECTION|KEY] [--man|--bash|--zsh]",
      "says what a command does or an option means, or lists the commands",
      "--man gives the page dtrain(1); --bash and --zsh give completions, e.g. source <(dtrain help "

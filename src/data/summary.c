@@ -356,7 +356,7 @@ static dt_status print_advice(const struct table *table, FILE *out)
         fprintf(out, "; features are normalised: %s has a value %.0f deviations from its mean\n",
                 far, farthest);
     else if (widest > 10)
-        fprintf(out, "; the largest number of a feature is %g; all features are normalised\n",
+        fprintf(out, "; the largest value of any feature is %g; all features are normalised\n",
                 widest);
     return DT_OK;
 }
