@@ -120,7 +120,7 @@
       "comes depends on timing")                                                                   \
     X(c->eval.dedicated && !evaluates,                                                             \
       "eval.dedicated=yes: expected data.eval or data.eval_fraction to measure on")                \
-    X(size > 0 && size < 2 && c->train.mode == DT_MODE_ASYNC,                                      \
+    X(size > 0 && size < 2 && async,                                                               \
       "train.mode=async: expected at least 2 processes (mpirun -np 2)")                            \
     X(size > 0 && size < 3 && c->eval.dedicated,                                                   \
       "eval.dedicated=yes: expected at least 3 processes (mpirun -np 3)")
@@ -149,7 +149,7 @@ dt_status dt_config_check(const struct dt_config *config, int size)
     bool lamb = c->train.optimizer == DT_OPT_LAMB;
     bool wide_lamb = c->train.wide_optimizer == DT_OPT_LAMB + 1;
     bool wire = c->train.wire != DT_WIRE_F32;
-    bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0;
+    bool async = c->train.mode == DT_MODE_ASYNC && c->train.staleness != 0; /* 0: sync */
     const bool split = c->model.split > 0 || has_word(c->model.layers, "split");
 #define BROKEN(broken, message) broken,
     const bool is_broken[] = {RULES(BROKEN)};

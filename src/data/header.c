@@ -25,7 +25,9 @@ static dt_status separator_find(const char *key, const char *record, size_t leng
         return DT_OK;
     }
     if (strcmp(key, "auto"))
-        return dt_fail(DT_EUSAGE, "data.separator=%s: expected auto, tab or one character", key);
+        return dt_fail(
+            DT_EUSAGE,
+            "data.separator=%s: expected auto, tab or one character, not a quote or a point", key);
     for (size_t i = 0; i < length; i++) {
         const char *found = strchr(candidates, record[i]);
         open ^= record[i] == '"';

@@ -296,6 +296,8 @@ dt_status dt__json_values(struct dt__json_rows *rows, struct dt__json *json, siz
                            name ? ")" : "");
         }
     } while (depth);
+    if (values != count && count != rows->columns->count)
+        return dt_fail(DT_EFORMAT, "%zu values, expected %zu", values, count);
     if (values != count)
         return dt_fail(DT_EFORMAT, "%zu %s, the model has %zu features", values,
                        rows->columns->entries ? "values" : "numbers", count);

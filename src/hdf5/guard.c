@@ -122,12 +122,12 @@ static void reader_run(int file, int socket)
     reader_limit();
     reader_limit_cpu();
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    const dt_status opened = dt__h5_inside_open(path, &table, &inside);
+    const dt_status failed = dt__h5_inside_open(path, &table, &inside);
     while (dt__h5_guard_pass(socket, &request, sizeof request, false)) {
-        const bool whole = opened || request.item == DT__H5_TABLE;
+        const bool of_table = failed || request.item == DT__H5_TABLE;
         reader_limit_cpu();
-        const dt_status status = whole ? opened : dt__h5_inside_read(inside, &request, &rows);
-        if (!answer_send(socket, status, whole ? &table : &rows)) return;
+        const dt_status status = of_table ? failed : dt__h5_inside_read(inside, &request, &rows);
+        if (!answer_send(socket, status, of_table ? &table : &rows)) return;
     }
 }
 
@@ -161,6 +161,7 @@ static void server_run(int control)
         }
         if (reader < 0) {
             dt_fail(DT_EMEMORY, "no process to read HDF5 with: %s", strerror(errno));
+            /* taken first: else the client's send fails, as where a reader has died */
             dt__h5_guard_pass(fds[SOCKET_FD], &request, sizeof request, false);
             answer_send(fds[SOCKET_FD], DT_EMEMORY, NULL);
         }

@@ -50,7 +50,8 @@ struct dt__h5_item {
 struct dt__h5_file;
 
 /* Opens a file for reading. DT_EIO: missing; DT_EFORMAT: no plain file, not HDF5, or one that the
- * library does not survive. The message begins with the path. Not collective; close in any case. */
+ * library does not survive. The message begins with the path. Not collective; *out is to be
+ * closed, and behind a failure there is none. */
 dt_status dt__h5_open(const char *path, struct dt__h5_file **out);
 void dt__h5_close(struct dt__h5_file *file);
 

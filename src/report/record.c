@@ -87,16 +87,16 @@ static dt_status copy_records(const struct dt_report *report, int from, int to)
     }
 }
 
-/* Records that were deleted are put back: they are still to be read. Another file in their place is
- * gone on with. */
+/* A deleted file of records is made anew from the open one. If another file is in its place, the
+ * records go on there. */
 static dt_status report_stay_in_place(struct dt_report *report)
 {
     struct stat named, open_one;
-    if (stat(report->path, &named) == 0 && fstat(report->fd, &open_one) == 0 &&
-        named.st_dev == open_one.st_dev && named.st_ino == open_one.st_ino)
+    const bool deleted = stat(report->path, &named) != 0;
+    if (!deleted && fstat(report->fd, &open_one) == 0 && named.st_dev == open_one.st_dev &&
+        named.st_ino == open_one.st_ino)
         return DT_OK;
     int before = report->fd;
-    bool deleted = !dt_path_exists(report->path);
     dt_status status = open_records(report);
     if (!status && deleted) status = copy_records(report, before, report->fd);
     close(before);

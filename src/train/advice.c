@@ -149,12 +149,13 @@ void dt__guess(const struct dt_job *job, struct dt_guess *out)
  * known. */
 static double guess_loss(const struct dt_job *job)
 {
-    const struct dt_schema *schema = dt_source_schema(job->train);
     const struct dt_config *config = job->config;
+    const struct dt_schema *schema = dt_source_schema(job->train);
     const int loss = config->train.loss;
     const double power = loss == DT_LOSS_MAE || loss == DT_LOSS_QUANTILE ? 1 : 2;
     double sum = 0;
     if (schema->classes) return log(schema->classes);
+    if (config->model.task != DT_TASK_REGRESS || loss == DT_LOSS_POISSON) return INFINITY;
     if (!schema->target_std)
         return config->data.normalize_target == DT_NORMALIZE_TARGET_AUTO ? pow(sqrt(200), power)
                                                                          : (double)INFINITY;

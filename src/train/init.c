@@ -109,7 +109,7 @@ static void copy_tensor(const struct dt_model *to, const struct dt_schema *schem
 }
 
 /* A tensor that reads the inputs: its rows, from where their inputs stand in the other; the others
- * stay as they are. */
+ * stay as they are, fresh, also where the output's units change. */
 static dt_status copy_by_name(const struct dt_job *job, const struct dt_tensor *tensor,
                               const uint32_t *match, const struct dt_checkpoint *file,
                               const struct dt_tensor *source, float *params)
@@ -130,6 +130,11 @@ static dt_status copy_by_name(const struct dt_job *job, const struct dt_tensor *
         copied++;
     }
     copy_tensor(job->model, schema, params, &file->schema, rows, tensor);
+    for (size_t r = 0; r < tensor->shape[0]; r++) {
+        const uint32_t input = match[first + r];
+        if (input == UINT32_MAX || input < first_before)
+            memcpy(params + tensor->offset + r * width, rows + r * width, width * sizeof *rows);
+    }
     dt_free(rows);
     dt_info("run.init: %s: %zu of %zu inputs by their names%s", tensor->name, copied,
             tensor->shape[0], copied < tensor->shape[0] ? ", the others start fresh" : "");

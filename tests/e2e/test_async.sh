@@ -77,6 +77,8 @@ good 4 zero train.staleness=0
 good 4 sync train.mode=sync
 check_eq 'mode at bound 0' "$(record "$tmp/zero" start mode)" sync
 check_eq 'bits at bound 0' "$(crc "$tmp/zero")" "$(crc "$tmp/sync")"
+good 1 alone train.staleness=0 run.replicas=3
+check_eq 'bits at bound 0 in one process' "$(crc "$tmp/alone")" "$(crc "$tmp/sync")"
 
 # Stopped on request, resumed with other ranks, and again to the end: no gradient more or less.
 run 3 stop train.epochs=1000000 &

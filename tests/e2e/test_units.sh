@@ -61,6 +61,14 @@ for loss in mse mae quantile; do
     check_eq "warnings of $loss at a rate of 20" "$(told)" 1
 done
 
+# An input that the model did not have starts fresh: its weight is not converted.
+awk -F, -v OFS=, 'NR > 1 {$3 /= 100} {print $1, $2, $3}' "$tmp/a.csv" >"$tmp/c.csv"
+train 1 narrow model.kind=linear data.ignore=near,b
+train 1 wider model.kind=linear data.train="$tmp/c.csv" data.ignore= run.init="$tmp/narrow" train.max_steps=0
+grep -q 'layers/0/weight: 1 of 2 inputs by their names' "$tmp/log" || { cat "$tmp/log"; fail 'no input by its name'; }
+check_le 'what a fresh input changes, of a deviation of 4' "$(printf 'a,b\n0,0\n0,1\n' | "$dtrain" -q predict "$tmp/wider" |
+    sed 's/.*"value":\([^}]*\)}/\1/' | awk '{sum += NR == 1 ? -$1 : $1} END {print sum < 0 ? -sum : sum}')" 20
+
 # Targets near 1 are as they were.
 train 1 auto data.label=near data.ignore=price
 train 1 no data.label=near data.ignore=price data.normalize_target=no

@@ -347,7 +347,7 @@ START_TEST(separators_are_told)
     set(option);
     expect_rows(x, labels, 2, 2);
     set("data.separator=;;");
-    EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.separator=;;: expected auto, tab or one character");
+    EXPECT_FAIL(try_survey(), DT_EUSAGE, "data.separator=;;: expected auto, tab or one character, not a quote or a point");
 }
 END_TEST
 

@@ -578,6 +578,8 @@ static const struct {
     {{"model.layers=residual(dense 3, wide)"}, "an output layer inside of a residual", true},
     {{"model.layers=dense 3, output wide"}, "'output wide': expected wide, without", true},
     {{"model.layers=embedding 0"}, "'embedding 0': expected embedding WIDTH", true},
+    {{"model.layers=conv1d 8 3 stride 2x5"}, "expected conv1d", true},
+    {{"model.layers=conv1d 8 3 pad 1x2"}, "expected conv1d", true},
     {{"model.hidden="}, "expected widths from 1 to 1048576", true},
     {{"model.hidden=0"}, "expected widths", true},
     {{"model.hidden=12,"}, "expected widths", true},

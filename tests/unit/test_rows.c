@@ -214,12 +214,13 @@ START_TEST(tables_are_read)
                                   {.name = "carat", .kind = DT_COLUMN_NUMBER, .fill = 9}};
     schema.columns = columns, schema.ncolumns = 2;
     open_rows("{\"carat\": 2, \"color\": \"red\", \"x\": 1}\n[\"blue\", null]\n{\"carat\": 2}\n"
-              "[\"red\", \"2\"]\n[\"red\"]\n");
+              "[\"red\", \"2\"]\n[\"red\"]\n{\"carat\": [1, 2], \"color\": \"red\"}\n");
     expect_row(1, 2, 1, 0);
     expect_row(2, 9, 0, 1);
     expect_bad(3, "column 'color' is missing");
     expect_bad(4, "item 1 (carat): '2' is not a number");
     expect_bad(5, "1 values, the model has 2");
+    expect_bad(6, "column 'carat': 2 values, expected 1");
     expect_end();
     open_rows("carat;note;color\n2;x;red\n;y;blue\nz;y;red\n");
     expect_row(2, 2, 1, 0);

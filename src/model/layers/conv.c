@@ -20,29 +20,29 @@ enum { SAME = -1, PIECE_ROWS = 8 };
 /* Sizes, and behind them "stride 2", "pad same", ... */
 static bool conv_parse(struct dt__layer *layer, struct dt__words words)
 {
-    const bool line = layer->kind == &dt__conv1d_layer;
+    const bool is_1d = layer->kind == &dt__conv1d_layer;
     int *size = layer->size;
     if (words.count < 2 || !dt__word_int(words.word[0], 1, &size[FILTERS]) ||
-        !(line ? dt__word_int(words.word[1], 1, &size[KERNEL_W])
-               : dt__word_pair(words.word[1], 1, &size[KERNEL_H], &size[KERNEL_W])))
+        !(is_1d ? dt__word_int(words.word[1], 1, &size[KERNEL_W])
+                : dt__word_pair(words.word[1], 1, &size[KERNEL_H], &size[KERNEL_W])))
         return false;
     size[STRIDE_H] = size[STRIDE_W] = size[GROUPS] = 1;
     for (int i = 2; i < words.count; i += 2) {
         const char *name = words.word[i], *value = i + 1 < words.count ? words.word[i + 1] : "";
         bool good = false;
         if (!strcmp(name, "stride"))
-            good = dt__word_pair(value, 1, &size[STRIDE_H], &size[STRIDE_W]);
+            good = is_1d ? dt__word_int(value, 1, &size[STRIDE_W])
+                         : dt__word_pair(value, 1, &size[STRIDE_H], &size[STRIDE_W]);
         else if (!strcmp(name, "pad") && !strcmp(value, "same"))
             good = true, size[PAD_H] = size[PAD_W] = SAME;
         else if (!strcmp(name, "pad"))
-            good = dt__word_pair(value, 0, &size[PAD_H], &size[PAD_W]);
+            good = is_1d ? dt__word_int(value, 0, &size[PAD_W])
+                         : dt__word_pair(value, 0, &size[PAD_H], &size[PAD_W]);
         else if (!strcmp(name, "groups"))
             good = dt__word_int(value, 1, &size[GROUPS]);
         if (!good) return false;
     }
-    if (!line) return true;
-    size[KERNEL_H] = size[STRIDE_H] = 1;
-    if (size[PAD_H] != SAME) size[PAD_H] = 0;
+    if (is_1d) size[KERNEL_H] = 1;
     return true;
 }
 
@@ -71,9 +71,9 @@ static bool side_infer(int in, int kernel, int stride, int pad, int *out, int *b
 static struct dt__shape conv_input(const struct dt__layer *layer)
 {
     const struct dt__shape in = layer->in;
-    bool line = layer->kind == &dt__conv1d_layer;
-    if (line && in.h == 1 && in.w == 1) return (struct dt__shape){1, in.c, 1};
-    if (line && in.w == 1) return (struct dt__shape){1, in.h, in.c};
+    const bool is_1d = layer->kind == &dt__conv1d_layer;
+    if (is_1d && in.h == 1 && in.w == 1) return (struct dt__shape){1, in.c, 1};
+    if (is_1d && in.w == 1) return (struct dt__shape){1, in.h, in.c};
     return in;
 }
 
@@ -100,10 +100,10 @@ static dt_status conv_infer(struct dt_model *model, struct dt__layer *layer)
 {
     struct dt__convolution_shape s;
     const struct dt__shape in = conv_input(layer);
-    const bool line = layer->kind == &dt__conv1d_layer;
-    if (line && in.h != 1)
+    const bool is_1d = layer->kind == &dt__conv1d_layer;
+    if (is_1d && in.h != 1)
         return dt_fail(DT_EUSAGE, "conv1d needs rows of 1 x length x channels (data.shape)");
-    if (!line && in.h == 1 && in.w == 1)
+    if (!is_1d && in.h == 1 && in.w == 1)
         return dt_fail(DT_EUSAGE, "a convolution needs rows of height x width x channels "
                                   "(data.shape, e.g. 28x28x1)");
     if (!dt__conv_shape(layer, &s))
@@ -183,15 +183,12 @@ static dt_status conv_backward(const struct dt__layer_call *call)
 }
 
 #define CONVOLUTION(own_name, sizes)                                                               \
-    {.name = (own_name),                                                                           \
-     .usage = own_name " FILTERS " sizes " [stride S] [pad P|same] [groups G] [activation]",       \
-     .epilogue = true,                                                                             \
-     .parse = conv_parse,                                                                          \
-     .infer = conv_infer,                                                                          \
-     .open = conv_open,                                                                            \
-     .close = dt__convolution_destroy,                                                             \
-     .forward = conv_forward,                                                                      \
-     .backward = conv_backward}
+    {                                                                                              \
+        .name = (own_name),                                                                        \
+        .usage = own_name " FILTERS " sizes " [stride S] [pad P|same] [groups G] [activation]",    \
+        .epilogue = true, .parse = conv_parse, .infer = conv_infer, .open = conv_open,             \
+        .close = dt__convolution_destroy, .forward = conv_forward, .backward = conv_backward       \
+    }
 
 const struct dt__layer_kind dt__conv_layer = CONVOLUTION("conv", "HEIGHTxWIDTH");
 const struct dt__layer_kind dt__conv1d_layer = CONVOLUTION("conv1d", "LENGTH");
