@@ -1,66 +1,13 @@
-/* What is learned from the training data: the schema, and the labels from which it gets its
- * classes. */
+/* The members of what is learned from the training data. */
 #ifndef DATA_SCHEMA_H
 #define DATA_SCHEMA_H
 
-#include "data/names.h"
-#include "dtrain/config.h"
 #include "dtrain/data.h"
-
-enum { DT__MAX_CLASSES = 1 << 20, DT__MAX_TEXT_CLASSES = 1 << 16 };
 
 /* What a schema has in memory of its own, a pointer at `member`: floats (count), a text, a list of
  * (count) texts, or (count) columns, whose members come behind it. */
 enum dt__member { DT__MEMBER_FLOATS, DT__MEMBER_TEXT, DT__MEMBER_NAMES, DT__MEMBER_COLUMNS };
 typedef dt_status dt__member_fn(void *arg, enum dt__member kind, void *member, size_t count);
 dt_status dt__schema_visit(struct dt_schema *schema, dt__member_fn *visit, void *arg);
-
-/* What has been seen of the labels so far. With `known` nothing is learned: each must be in it. */
-struct dt__labels {
-    const struct dt_schema *known;
-    bool declared; /* model.task was given: many classes are meant */
-    bool numbered; /* data.class_names: labels may be numbers of classes that have names */
-    bool named;    /* the file at hand names its classes: labels are numbers of these */
-    enum dt__labels_kind {
-        DT__LABELS_NONE,
-        DT__LABELS_NUMBERS,
-        DT__LABELS_TEXTS,
-        DT__LABELS_NAMED
-    } kind;
-    int64_t min, max;
-    bool seen[3];     /* -1, 0, 1 */
-    bool beyond;      /* a label that is none of these */
-    char *negative;   /* the place of the first negative label: "FILE:LINE" */
-    const char *path; /* where the next label stands; set by the caller */
-    uint64_t line;
-    struct dt__dict texts; /* seen; or the names that `known` or a file gives the classes */
-};
-dt_status dt__labels_init(struct dt__labels *labels, const struct dt_schema *known,
-                          const struct dt_config *config);
-void dt__labels_free(struct dt__labels *labels);
-
-/* A label as text stands in a text file. Labels are numbers or texts throughout.
- * *out_code: the class, if it is known; the number; or the number of the text among those seen.
- * DT_EFORMAT: empty, of the other kind, no whole number, too large; or not known. */
-dt_status dt__labels_add_text(struct dt__labels *labels, const char *text, size_t length,
-                              int32_t *out_code);
-/* A label of a binary file. */
-dt_status dt__labels_add_number(struct dt__labels *labels, int64_t value);
-/* A file names its classes; all files must name the same. */
-dt_status dt__labels_add_names(struct dt__labels *labels, char *const *names, size_t count);
-/* Classes and label_names of the schema: numbers 0..max, or -1 and 1; or the distinct texts; or the
- * names in the order of the file that has them. DT_EFORMAT, DT_EMISMATCH: less than two classes; or
- * more than 1,000 by number, where nothing says that they are classes. */
-dt_status dt__labels_finish(struct dt__labels *labels, struct dt_schema *schema);
-
-/* The class of a label; `names` has the schema's label_names in order. DT_EFORMAT: no such
- * label. */
-dt_status dt__label_of_text(const struct dt_schema *schema, const struct dt__dict *names,
-                            const char *text, size_t length, int32_t *out);
-/* DT_EFORMAT: a target that the loss does not take. */
-dt_status dt__target_check(const struct dt_targets *of, double value);
-/* Numbers -1 and 1 of a binary file, where those are the two classes, to 0 and 1, in place. */
-void dt__labels_to_classes(const struct dt_schema *schema, unsigned char *labels, size_t count);
-dt_status dt__label_of_number(const struct dt_schema *schema, int64_t value, int32_t *out);
 
 #endif

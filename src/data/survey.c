@@ -254,7 +254,7 @@ static dt_status files_survey(struct dt__survey *survey)
     for (size_t i = 0; i < source->nfiles; i++) {
         struct dt__file *file = &source->files[i];
         int detected;
-        survey->labels.named = false;
+        survey->labels.from_file = false;
         DT_TRY(dt_stop_check());
         if (config->test.slow_rank == 0) dt_sleep_secs(config->test.slow_secs);
         if (file->format != DT__FORMAT_MEMORY) {
