@@ -48,6 +48,9 @@ tabulate() {
         mode = value("mode"); workers = value("workers")
         for (s in train) if (s + 0 > step) delete train[s]
         for (s in eval) if (s + 0 > step) delete eval[s]
+        # Evaluations of other rows than those that are held out from here on are no longer the best.
+        if (value("best_era") != era) for (s in eval) passed[s]
+        era = value("best_era")
     }
     kind == "train" {
         train[step] = number("wall_secs") " " number("loss") " " number("lr") " " number("samples_per_sec")
@@ -55,6 +58,7 @@ tabulate() {
     kind == "eval" {
         if (metric == "" || metric == "auto") metric = value("accuracy") != "" ? "accuracy" : "rmse"
         eval[step] = number("wall_secs") " " number("loss") " " number(metric)
+        delete passed[step]
     }
     kind == "final" && match($0, /"staleness_histogram": *\[[^\]]*/) {
         histogram = substr($0, RSTART, RLENGTH)
@@ -68,7 +72,7 @@ tabulate() {
             print step, eval[step] >(base ".eval")
             split(eval[step], field, " ")
             v = field[3] + 0
-            if (field[3] == "NaN") continue
+            if (field[3] == "NaN" || step in passed) continue
             # Of equal ones the one with the lower loss, else the first.
             l = field[2] == "NaN" ? 1e300 : field[2] + 0
             if (best == "" || (less ? v < best : v > best) || (v == best && (l < least || (l == least && step + 0 < at)))) {
@@ -157,9 +161,10 @@ if [ $runs -eq 1 ]; then
     ! has train 3 || panel 'Loss' step 'loss (mean over samples)' "set key top right; $(scale 1 3 train eval)" "$both"
     if has eval 4 && [ "$metric" != loss ]; then
         best=$(awk '{ printf "best %.5g at step %d", $4, $1 }' "$tables/1.best")
+        [ -z "$best" ] || best=", '$tables/1.best' using 1:4 with points pt 6 ps 2 lw 2 lc 2 title '$best'"
         case $metric in rmse | mae) corner='top right' ;; *) corner='bottom right' ;; esac
         panel "Held-out $metric" step "$metric" "set key $corner; $(scale 1 4 eval)" \
-            "'$tables/1.eval' using 1:4 with $dots lc 2 notitle, '$tables/1.best' using 1:4 with points pt 6 ps 2 lw 2 lc 2 title '$best'"
+            "'$tables/1.eval' using 1:4 with $dots lc 2 notitle$best"
     fi
     # A rate that never changes needs no picture.
     [ "$(awk '{ print $4 }' "$tables/1.train" | sort -u | wc -l)" -le 1 ] ||

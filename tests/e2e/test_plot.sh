@@ -50,6 +50,15 @@ chmod +x "$tmp/bin/gnuplot"
 PATH="$tmp/bin:$PATH"
 drawn 1280x880 "$tmp/judged"
 grep -q "title 'best 1 at step 10'" "$tmp/script" || { grep best "$tmp/script"; fail 'the best by mae is not marked'; }
+# Evaluations before other rows were held out do not count; a run that has none since then has no best.
+era='{"kind":"start","step":20,"best_era":5}'
+run era 0.1 '{"kind":"eval","step":10,"loss":1,"accuracy":0.9}' "$era" \
+    '{"kind":"eval","step":20,"loss":1,"accuracy":0.5}' "$era" '{"kind":"eval","step":30,"loss":1,"accuracy":0.4}'
+drawn 1280x880 "$tmp/era"
+grep -q "title 'best 0.5 at step 20'" "$tmp/script" || { grep best "$tmp/script"; fail 'the best of the rows that are held out'; }
+run passed 0.1 '{"kind":"eval","step":10,"loss":1,"accuracy":0.9}' "$era"
+drawn 1280x880 "$tmp/passed"
+! grep -q 'best ' "$tmp/script" || { grep best "$tmp/script"; fail 'a best of other rows'; }
 # Nor does it depend on the locale, whose numbers may have commas.
 if localedef -i de_DE -f UTF-8 "$tmp/de_DE.UTF-8" >/dev/null 2>&1; then
     run points 0.1 '{"kind":"eval","step":10,"loss":0.2,"accuracy":0.5}' '{"kind":"eval","step":20,"loss":0.3,"accuracy":0.75}'
