@@ -1,6 +1,7 @@
 /* `dtrain compare`: a row a run: its best metric, speed, time and status, and what its
  * configuration has that others have not. The best run comes first, of several metrics the best of
  * the one that is named first; runs that have no evaluation come last. */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -40,12 +41,14 @@ static double final_real(const struct dt_history *history, const char *key)
     return dt_history_real(history, DT_RECORD_FINAL, last, key);
 }
 
-/* What runs/NAME finds beside the runs. A path to nothing is a slip of the pen, and an error. */
+/* What runs/NAME finds beside the runs. A path to nothing is a slip of the pen, and an error, as is
+ * a directory that cannot be looked into. */
 static bool path_is_stray(const char *path)
 {
     char *records;
     if (dt_format(&records, "%s/metrics.jsonl", path)) return false;
-    const bool stray = dt_path_exists(path) && !dt_path_exists(records);
+    const bool stray =
+        dt_path_exists(path) && !dt_path_exists(records) && (errno == ENOENT || errno == ENOTDIR);
     dt_free(records);
     return stray;
 }

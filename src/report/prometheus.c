@@ -34,15 +34,18 @@ dt_status dt_report_prometheus(struct dt_report *report, const char *path, const
     prometheus->running = 1;
     dt_status status = dt_strdup(path, &prometheus->path);
     if (!status) status = dt_format(&prometheus->made, "%s.tmp-%d", path, (int)getpid());
-    /* The run directory as a label's value: \, " and newline are escaped. */
+    /* The run directory as a label's value, which is UTF-8: \, " and newline are escaped. */
     struct dt_text label = {0};
+    json_t *text = dt__json_string(run_dir);
+    if (!text && !status) status = dt_fail(DT_EMEMORY, "out of memory for a file of gauges");
     if (!status) status = dt_text_append(&label, "", 0);
-    for (const char *at = run_dir; *at && !status; at++) {
+    for (const char *at = json_string_value(text); !status && *at; at++) {
         if (*at == '\n')
             status = dt_text_add(&label, "\\n");
         else
             status = dt_text_add(&label, *at == '\\' || *at == '"' ? "\\%c" : "%c", *at);
     }
+    json_decref(text);
     prometheus->run = label.data;
     if (status)
         dt__prometheus_free(prometheus);

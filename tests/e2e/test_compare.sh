@@ -57,6 +57,9 @@ mkdir "$tmp/notes"
 "$dtrain" compare "$tmp/lr0.1" "$tmp/csv" "$tmp/notes" >"$tmp/out" 2>"$tmp/err" || fail 'compare with what is not a run'
 check_eq 'named as no runs' "$(grep -cE 'warning:.*/(csv|notes) is not a run' "$tmp/err")" 2
 grep -q 'lr0.1 .*completed' "$tmp/out" || fail 'the runs beside it are not shown'
+ln -s metrics.jsonl "$tmp/notes/metrics.jsonl" # nobody can tell whether that is a run
+"$dtrain" compare "$tmp/lr0.1" "$tmp/notes" >"$tmp/out" 2>"$tmp/err"
+check_eq 'exit code with what cannot be looked at' $? 1
 "$dtrain" compare "$tmp/csv" >"$tmp/out" 2>"$tmp/err"
 check_eq 'exit code without a run' $? 1
 "$dtrain" compare "$tmp/lr0.1" "$tmp/lr0.2" >"$tmp/out" 2>"$tmp/err"

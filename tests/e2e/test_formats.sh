@@ -10,6 +10,9 @@ run() {
         { cat "$tmp/err"; fail "$dir"; }
 }
 
+dir=$(printf 'caf\351') # Prometheus takes UTF-8 alone
+run 1 "$dir" report.prometheus="$tmp/latin.prom" run.log_steps=1000 train.epochs=1
+grep -q '^dtrain_final_samples_per_second{run=".*/caf\\\\xE9"}' "$tmp/latin.prom" || { cat -v "$tmp/latin.prom"; fail 'the label of a name that is not UTF-8'; }
 run 3 sync report.trace=yes report.tensorboard=yes report.prometheus="$tmp/sync.prom"
 grep -q '^dtrain_final_samples_per_second{run=' "$tmp/sync.prom" || fail 'no gauge of the speed'
 ls "$tmp/sync/tensorboard"/events.out.tfevents.* >/dev/null || fail 'no event file'
