@@ -10,7 +10,7 @@ _dtrain() {
     done
     known=$(sed -n "s/^$command://p" <<<"$table")
     [[ $COMP_CWORD -eq 1 || $command == help ]] && known+=" $commands --help --version"
-    [[ $command == options ]] && known+=" $(grep -o '[a-z]*[.][a-z_0-9]*=' <<<"$table" | tr -d = | sort -u)"
+    [[ $command == options || $command == help ]] && known+=" $(grep -o '[a-z]*[.][a-z_0-9]*=' <<<"$table" | tr -d = | sort -u)"
     COMPREPLY=()
     for item in $known --log=error --log=warn --log=info --log=debug; do
         [[ $item == "$word"?* ]] || continue

@@ -17,7 +17,7 @@ _dtrain() {
         return
     fi
     (( CURRENT == 2 )) || [[ $command == help ]] && compadd -- ${=commands} --help --version
-    [[ $command == options ]] && compadd -- ${(u)${(M)${=table}:#*.*=*}%%=*}
+    [[ $command == (options|help) ]] && compadd -- ${(u)${(M)${=table}:#*.*=*}%%=*}
     local -aU keys
     keys=(${${(M)known:#*=*}%%=*})
     compadd -S = -a keys

@@ -104,12 +104,14 @@ static void print_names(FILE *out)
         fprintf(out, "%s%s", i ? " " : "", commands[i].name);
 }
 
-/* A line a command, "name: keys and flags", to look up in. */
+/* A line a command, "name: keys and flags", to look up in. What takes a configuration takes the
+ * keys of the first, which trains. */
 static void print_table(FILE *out)
 {
     for (size_t i = 0; i < commands_count; i++) {
+        const bool trains = strstr(commands[i].usage, "CONFIG.ini") != NULL;
         fprintf(out, "%s:", commands[i].name);
-        dt__option_words(out, commands[i].name);
+        dt__option_words(out, commands[trains ? 0 : i].name);
         for (const char *flag = commands[i].usage; (flag = strstr(flag, "--")); flag++) {
             size_t length = 2 + strspn(flag + 2, "abcdefghijklmnopqrstuvwxyz-");
             fprintf(out, " %.*s", (int)length, flag);

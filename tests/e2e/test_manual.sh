@@ -61,6 +61,9 @@ if command -v bash >/dev/null; then
     completes 'dtrain eval run.' 'run.threads= run.kernel='
     completes 'dtrain help insp' inspect
     completes 'dtrain options train.plat' train.plateau_evals
+    completes 'dtrain help train.plat' train.plateau_evals
+    completes 'dtrain tune-lr train.warmup' train.warmup_steps=
+    completes 'dtrain launch -np 3 c.ini train.mode=a' async
 fi
 command -v zsh >/dev/null || skip 'zsh is not installed; all else passed'
 zsh -n "$tmp/_dtrain" || fail 'zsh does not read its completion'
@@ -74,3 +77,4 @@ expands 'dtrain predi' 'dtrain predict'
 expands 'dtrain train train.warmup' 'train.warmup_steps='
 expands 'dtrain train train.mode=asy' 'train.mode=async'
 expands 'dtrain options train.plat' 'train.plateau_evals '
+expands 'dtrain help train.plat' 'train.plateau_evals '
