@@ -1,4 +1,6 @@
 /* `dtrain serve`: a model over HTTP, until it is asked to stop. */
+#include <string.h>
+
 #include "cli/cli.h"
 #include "dtrain/serve.h"
 
@@ -14,8 +16,9 @@ static dt_status serve(const char *path, const struct dt_config *config)
                                               .timeout_secs = config->serve.timeout_secs};
     struct dt_server *server;
     DT_TRY(dt_server_start(path, &options, &server));
-    dt_info("serving %s at http://%s:%d/v1/models/%s:predict", path, options.host,
-            dt_server_port(server), options.name);
+    const bool ipv6 = strchr(options.host, ':') != NULL; /* its colons are not that of the port */
+    dt_info("serving %s at http://%s%s%s:%d/v1/models/%s:predict", path, ipv6 ? "[" : "",
+            options.host, ipv6 ? "]" : "", dt_server_port(server), options.name);
     while (!dt_stop_requested()) {
         dt_server_poll(server);
         dt_sleep_secs(0.25);

@@ -166,3 +166,17 @@ check_eq 'too few of them' "$(ask /v2/models/default/infer \
     '{"inputs":[{"name":"input","datatype":"FP32","shape":[1,2],"data":[1,2]}]}' | cut -c1-3)" 400
 kill -TERM $server
 wait $server || fail 'a stop'
+
+# The address that is shown is one that a client takes, of IPv6 too.
+grep -qs '^0*1 ' /proc/net/if_inet6 || exit 0
+rm -f "$tmp/log"
+"$dtrain" serve "$tmp/wide" serve.host=::1 serve.port=0 >"$tmp/out" 2>"$tmp/log" &
+server=$!
+at_exit "kill -9 $server 2>/dev/null"
+settle 10 serving || fail "$(cat "$tmp/log")"
+url=$(sed -n 's,.* at \(http://\[::1\]:[0-9]*\)/v1/.*,\1,p' "$tmp/log")
+[ -n "$url" ] || fail "no address of IPv6: $(cat "$tmp/log")"
+check_eq 'live at the address shown' "$(/usr/bin/python3 -c "import urllib.request
+print(urllib.request.urlopen('$url/v2/health/live').status)")" 200
+kill -TERM $server
+wait $server || fail 'a stop'
